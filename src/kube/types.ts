@@ -1,0 +1,92 @@
+// The API objects as we keep them: only the fields that are read, decoded once, small in memory.
+// The API's own names are kept. Absent is undefined or an empty list, never null.
+
+export type Protocol = 'TCP' | 'UDP' | 'SCTP'
+
+/** A Service, reduced to what the proxy reads. */
+export interface Service {
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+  readonly type: string
+  readonly clusterIPs: readonly string[]
+  readonly externalIPs: readonly string[]
+  readonly ports: readonly ServicePort[]
+  readonly sessionAffinity: string
+  /** sessionAffinityConfig.clientIP.timeoutSeconds */
+  readonly affinityTimeoutSeconds: number | undefined
+  readonly externalTrafficPolicy: string
+  readonly internalTrafficPolicy: string
+  readonly loadBalancerSourceRanges: readonly string[]
+  readonly healthCheckNodePort: number
+  readonly ingress: readonly LoadBalancerIngress[]
+  readonly labels: Readonly<Record<string, string>> | undefined
+  readonly annotations: Readonly<Record<string, string>> | undefined
+  /** metadata.creationTimestamp in milliseconds; 0 when unknown. Decides who owns an address that two services claim. */
+  readonly createdMs: number
+}
+
+export interface ServicePort {
+  readonly name: string
+  readonly protocol: Protocol
+  readonly port: number
+  readonly nodePort: number
+}
+
+export interface LoadBalancerIngress {
+  readonly ip: string
+  /** 'VIP' unless the load balancer says 'Proxy'. */
+  readonly ipMode: string
+}
+
+/** An EndpointSlice (or one family's half of an Endpoints object), reduced to what the proxy reads. */
+export interface EndpointSlice {
+  readonly namespace: string
+  readonly name: string
+  /** Label kubernetes.io/service-name. */
+  readonly serviceName: string
+  readonly addressType: string
+  readonly ports: readonly EndpointPort[]
+  readonly endpoints: readonly SliceEndpoint[]
+  /** Annotation endpoints.kubernetes.io/last-change-trigger-time in milliseconds. */
+  readonly triggerTimeMs: number | undefined
+}
+
+export interface EndpointPort {
+  readonly name: string
+  readonly protocol: Protocol
+  /** Undefined means "all ports", which a proxy ignores. */
+  readonly port: number | undefined
+}
+
+export interface SliceEndpoint {
+  /** The first of `addresses`: the only one a proxy uses. */
+  readonly address: string
+  readonly ready: boolean
+  readonly serving: boolean
+  readonly terminating: boolean
+  readonly nodeName: string | undefined
+  readonly zone: string | undefined
+  /** hints.forZones[].name and hints.forNodes[].name; undefined when there are none. */
+  readonly zoneHints: readonly string[] | undefined
+  readonly nodeHints: readonly string[] | undefined
+}
+
+/** A Node, reduced to what the proxy reads. */
+export interface Node {
+  readonly name: string
+  readonly uid: string
+  /** Label topology.kubernetes.io/zone. */
+  readonly zone: string | undefined
+  readonly addresses: readonly { readonly type: string; readonly address: string }[]
+  readonly podCIDRs: readonly string[]
+  readonly deleting: boolean
+  readonly taints: readonly string[]
+}
+
+/** `namespace/name`, the key under which an object is stored. */
+export type NamespacedName = string
+
+export function namespacedName(object: { readonly namespace: string; readonly name: string }): NamespacedName {
+  return `${object.namespace}/${object.name}`
+}

@@ -1,0 +1,98 @@
+// What the proxy has decided, before any mode says how it looks in the kernel.
+//
+// A service port becomes a list of frontends. All policy - traffic policies, topology, terminating endpoints, short
+// circuits for pods and the node, masquerading - is decided here, once, for every mode.
+
+import type { Cidr, Family } from '../lib/ip.ts'
+import type { Protocol } from '../kube/types.ts'
+
+/** `namespace/name:port`, or `namespace/name` for an unnamed port. */
+export type ServicePortName = string
+
+/** Where a frontend sends a connection. */
+export interface Backend {
+  /** Canonical text of the address. */
+  readonly ip: string
+  readonly port: number
+  /** Whether it runs on this node. */
+  readonly isLocal: boolean
+}
+
+export type Verdict =
+  /** To one of these, never empty. Two verdicts of a service port that share the same array share the same list. */
+  | { readonly kind: 'to'; readonly backends: readonly Backend[] }
+  /** Refuse at once: the service has no usable endpoint anywhere. */
+  | { readonly kind: 'reject'; readonly reason: 'has no endpoints' }
+  /** Say nothing: the policy is Local and no endpoint is on this node, so a load balancer should try another node. */
+  | { readonly kind: 'drop'; readonly reason: 'has no local endpoints' }
+
+/** What happens to a connection, by where it comes from. */
+export interface Route {
+  readonly verdict: Verdict
+  /** Whether the source becomes an address of this node. (Hairpin connections are masqueraded in any case.) */
+  readonly masquerade: boolean
+}
+
+export type FrontendKind = 'clusterIP' | 'externalIP' | 'loadBalancerIP' | 'nodePort'
+
+export interface Frontend {
+  readonly kind: FrontendKind
+  /** Canonical text of the address; undefined for a node port, which is open on NodeView.nodePortAddresses. */
+  readonly address: string | undefined
+  readonly protocol: Protocol
+  readonly port: number
+  /** For sources that the local detector calls pods of this node (or of the cluster, when it goes by the cluster CIDR). */
+  readonly fromPods: Route
+  /** For sources that are addresses of this node and are not pods. */
+  readonly fromNode: Route
+  /** For everybody else. */
+  readonly fromOthers: Route
+  /** Only these sources may connect; undefined: any. Checked before everything else. */
+  readonly allowedSources: readonly Cidr[] | undefined
+  /** ClientIP affinity, in seconds; undefined: none. */
+  readonly affinitySeconds: number | undefined
+}
+
+/** One port of one service, for one IP family. */
+export interface ServicePortView {
+  readonly name: ServicePortName
+  readonly namespace: string
+  readonly service: string
+  /** '' when unnamed. */
+  readonly portName: string
+  readonly protocol: Protocol
+  readonly frontends: readonly Frontend[]
+  /** Every backend that some frontend may choose: the union of the verdicts' lists, without duplicates. */
+  readonly backends: readonly Backend[]
+  /** `ip:port` of every endpoint that still serves, whatever the policies say: what an existing UDP flow may keep using. */
+  readonly serving: readonly string[]
+}
+
+/** How the proxy knows that a connection comes from a pod. */
+export type LocalDetector =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'cidr'; readonly cidrs: readonly Cidr[] }
+  | { readonly kind: 'interface'; readonly name: string }
+  | { readonly kind: 'interfacePrefix'; readonly prefix: string }
+
+/** The addresses of this node on which node ports are open. */
+export type NodePortAddresses =
+  | { readonly kind: 'all' }
+  /** Never contains loopback addresses. Canonical texts. */
+  | { readonly kind: 'only'; readonly addresses: readonly string[] }
+
+/** All that is not about one service, for one IP family. */
+export interface NodeView {
+  readonly family: Family
+  readonly nodeName: string
+  /** This node's primary address of the family, canonical. */
+  readonly nodeIp: string
+  readonly zone: string | undefined
+  readonly localDetector: LocalDetector
+  readonly masqueradeAll: boolean
+  /** The mark bit, as a number: 1 << 14. */
+  readonly masqueradeMark: number
+  readonly nodePortAddresses: NodePortAddresses
+  /** The ranges that cluster IPs are taken from, where the API server tells them. */
+  readonly serviceCidrs: readonly Cidr[]
+}

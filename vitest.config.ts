@@ -1,0 +1,34 @@
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        // Pure tests: no root, no kernel, no network but loopback.
+        test: { name: 'unit', include: ['src/**/*.test.ts', 'test/golden/*.test.ts'], pool: 'threads', isolate: false },
+      },
+      {
+        // Tests that program a real kernel, each file in a network namespace of its own.
+        test: {
+          name: 'kernel',
+          include: ['test/kernel/**/*.test.ts'],
+          pool: 'forks',
+          fileParallelism: false,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        // The built program against an API server, with real packets.
+        test: {
+          name: 'e2e',
+          include: ['test/e2e/**/*.test.ts'],
+          pool: 'forks',
+          fileParallelism: false,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+    ],
+  },
+})

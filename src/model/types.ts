@@ -19,8 +19,11 @@ export interface Backend {
 }
 
 export type Verdict =
-  /** To one of these, never empty. Two verdicts of a service port that share the same array share the same list. */
-  | { readonly kind: 'to'; readonly backends: readonly Backend[] }
+  /**
+   * To one of these, never empty. A service port has at most two lists: the one that Cluster policy uses and the one that
+   * Local policy uses. Verdicts with the same policy share one array.
+   */
+  | { readonly kind: 'to'; readonly policy: 'Cluster' | 'Local'; readonly backends: readonly Backend[] }
   /** Refuse at once: the service has no usable endpoint anywhere. */
   | { readonly kind: 'reject'; readonly reason: 'has no endpoints' }
   /** Say nothing: the policy is Local and no endpoint is on this node, so a load balancer should try another node. */

@@ -23,8 +23,8 @@ export interface NftSet {
   readonly name: string
   /** The fields of the key, concatenated in this order. */
   readonly key: readonly FieldType[]
-  /** The fields of the value; undefined for a plain set. */
-  readonly data: readonly FieldType[] | undefined
+  /** The fields of the value, or 'verdict' for a verdict map; undefined for a plain set. */
+  readonly data: readonly FieldType[] | 'verdict' | undefined
   /** Elements are ranges. */
   readonly interval: boolean
   /** Elements are added by packets and expire after timeoutMs (a rule may give its own timeout). */
@@ -43,6 +43,14 @@ export interface Element {
   /** In interval sets: the last key of the range, inclusive. */
   readonly keyEnd?: Bytes
   readonly data?: Bytes
+  /** In verdict maps, instead of data. */
+  readonly verdict?: Jump
+}
+
+/** A verdict that names a chain. */
+export interface Jump {
+  readonly code: 'jump' | 'goto'
+  readonly chain: string
 }
 
 /** What identifies an element within its set. */

@@ -113,7 +113,8 @@ export type Expression =
       readonly kind: 'lookup'
       readonly set: string
       readonly sreg: number
-      readonly dreg?: number
+      /** Where a map's value goes; 'verdict' for verdict maps. */
+      readonly dreg?: number | 'verdict'
       readonly invert?: boolean
     }
   | {

@@ -1,0 +1,39 @@
+// The configuration that the program runs with. It is the file's shape (fields.ts) with what a file says once per mode
+// settled for the active mode, as kube-proxy does between v1alpha1 and its internal type.
+//
+// Durations are numbers of milliseconds and their names end in `Ms`: `conntrack.udpTimeoutMs`.
+
+import type { detectLocalModes, FileConfiguration } from './fields.ts'
+
+export type DetectLocalMode = (typeof detectLocalModes)[number]
+
+type Settled = 'syncPeriodMs' | 'minSyncPeriodMs' | 'masqueradeAll'
+type MovedElsewhere =
+  | 'iptables'
+  | 'ipvs'
+  | 'nftables'
+  | 'detectLocal'
+  | 'clusterCIDR'
+  | 'portRange'
+  | 'udpIdleTimeoutMs'
+  | 'detectLocalMode'
+
+export interface KubeProxyConfiguration extends Omit<FileConfiguration, MovedElsewhere> {
+  readonly iptables: Omit<FileConfiguration['iptables'], Settled>
+  readonly ipvs: Omit<FileConfiguration['ipvs'], Settled>
+  readonly nftables: Omit<FileConfiguration['nftables'], Settled>
+  /** The active mode's period of full checks. */
+  readonly syncPeriodMs: number
+  /** The active mode's least time between two updates. See {@link ConfigurationSource.minSyncPeriodGiven}. */
+  readonly minSyncPeriodMs: number
+  /** The active mode's masqueradeAll. */
+  readonly masqueradeAll: boolean
+  readonly detectLocalMode: DetectLocalMode
+  readonly detectLocal: FileConfiguration['detectLocal'] & { readonly clusterCIDRs: readonly string[] }
+  /** Settings of the userspace mode, which kube-proxy no longer has. */
+  readonly userspace: {
+    /** `a-b`; empty for any free port. */
+    readonly portRange: string
+    readonly udpIdleTimeoutMs: number
+  }
+}

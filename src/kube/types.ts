@@ -20,6 +20,7 @@ export interface Service {
   readonly loadBalancerSourceRanges: readonly string[]
   readonly healthCheckNodePort: number
   readonly ingress: readonly LoadBalancerIngress[]
+  /** Labels and annotations under `service.` names only (`service.kubernetes.io/headless`): no others are read. */
   readonly labels: Readonly<Record<string, string>> | undefined
   readonly annotations: Readonly<Record<string, string>> | undefined
   /** metadata.creationTimestamp in milliseconds; 0 when unknown. Decides who owns an address that two services claim. */
@@ -81,7 +82,14 @@ export interface Node {
   readonly addresses: readonly { readonly type: string; readonly address: string }[]
   readonly podCIDRs: readonly string[]
   readonly deleting: boolean
+  /** The keys of spec.taints. */
   readonly taints: readonly string[]
+}
+
+/** A ServiceCIDR: a range from which cluster IPs are allocated. Its key is its name. */
+export interface ServiceCIDR {
+  readonly name: string
+  readonly cidrs: readonly string[]
 }
 
 /** `namespace/name`, the key under which an object is stored. */

@@ -32,7 +32,10 @@ export type Verdict =
 /** What happens to a connection, by where it comes from. */
 export interface Route {
   readonly verdict: Verdict
-  /** Whether the source becomes an address of this node. (Hairpin connections are masqueraded in any case.) */
+  /**
+   * Whether the source becomes an address of this node. (Hairpin connections are masqueraded in any case.) False when
+   * the verdict is to reject or to drop.
+   */
   readonly masquerade: boolean
 }
 
@@ -64,11 +67,49 @@ export interface ServicePortView {
   /** '' when unnamed. */
   readonly portName: string
   readonly protocol: Protocol
+  /** The cluster IP first, then load-balancer IPs, external IPs, the node port. Without those that another service owns. */
   readonly frontends: readonly Frontend[]
-  /** Every backend that some frontend may choose: the union of the verdicts' lists, without duplicates. */
+  /**
+   * Every backend that some frontend may choose: the union of the verdicts' lists, without duplicates. Like those, in
+   * order of address and port. An array that did not change is the same array in the next view.
+   */
   readonly backends: readonly Backend[]
-  /** `ip:port` of every endpoint that still serves, whatever the policies say: what an existing UDP flow may keep using. */
+  /**
+   * `ip:port` (`[ip]:port` for IPv6) of every endpoint that still serves, whatever the policies say: what an existing
+   * flow may keep using. Only UDP ports have it, for only their flows outlive their endpoints; empty for the others.
+   */
   readonly serving: readonly string[]
+}
+
+/** A service port whose view changed: new without `before`, gone without `after`. */
+export interface ServicePortChange {
+  readonly name: ServicePortName
+  readonly before: ServicePortView | undefined
+  readonly after: ServicePortView | undefined
+}
+
+/** A service whose load balancers ask this node for health on a port of its own. */
+export interface HealthCheck {
+  readonly namespace: string
+  readonly service: string
+  /** spec.healthCheckNodePort */
+  readonly port: number
+  /** How many different addresses of ready endpoints of the service are on this node. */
+  readonly localEndpoints: number
+}
+
+/** What the change metrics report. Totals only grow; pending ones count since the last takeChanges(). */
+export interface ChangeCounts {
+  readonly servicesPending: number
+  readonly servicesTotal: number
+  readonly endpointsPending: number
+  readonly endpointsTotal: number
+}
+
+/** Service ports that have endpoints but none on this node though a policy is Local, by that policy. */
+export interface NoLocalEndpoints {
+  readonly internal: number
+  readonly external: number
 }
 
 /** How the proxy knows that a connection comes from a pod. */

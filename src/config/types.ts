@@ -24,7 +24,7 @@ export interface KubeProxyConfiguration extends Omit<FileConfiguration, MovedEls
   readonly nftables: Omit<FileConfiguration['nftables'], Settled>
   /** The active mode's period of full checks. */
   readonly syncPeriodMs: number
-  /** The active mode's least time between two updates. See {@link ConfigurationSource.minSyncPeriodGiven}. */
+  /** The active mode's least time between two updates. See {@link LoadedConfiguration}. */
   readonly minSyncPeriodMs: number
   /** The active mode's masqueradeAll. */
   readonly masqueradeAll: boolean
@@ -37,3 +37,18 @@ export interface KubeProxyConfiguration extends Omit<FileConfiguration, MovedEls
     readonly udpIdleTimeoutMs: number
   }
 }
+
+/** A configuration that has been decoded, completed and validated. */
+export interface LoadedConfiguration {
+  readonly config: KubeProxyConfiguration
+  /** A default is kube-proxy's 1 s; a mode whose updates are cheap need not wait for it. What is given is honoured. */
+  readonly minSyncPeriod: 'given' | 'defaulted'
+  /** kube-proxy says so in an Event when the mode was not chosen. */
+  readonly mode: 'given' | 'defaulted'
+}
+
+/** What became of the configuration file while the program ran. Unchanged content is not reported. */
+export type ConfigurationChange =
+  | { readonly kind: 'changed'; readonly loaded: LoadedConfiguration }
+  /** The file cannot be read, decoded or accepted. The running configuration stays. */
+  | { readonly kind: 'invalid'; readonly error: Error }

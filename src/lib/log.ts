@@ -31,7 +31,8 @@ export type Severity = 'info' | 'warning' | 'error'
 export interface LogRecord {
   readonly severity: Severity
   readonly level: number
-  readonly time: Date
+  /** Milliseconds since 1970, with a fraction. */
+  readonly time: number
   readonly caller: Caller
   /** The names given with withName, outermost first. */
   readonly names: readonly string[]
@@ -53,7 +54,7 @@ export interface LogSettings {
   verbosity: number
   /** The verbosity of a file that has one of its own (`--vmodule`), or undefined. */
   verbosityOf?: ((caller: Caller) => number | undefined) | undefined
-  now: () => Date
+  now: () => number
 }
 
 /** A logger over settings that the caller may change later. */

@@ -1,0 +1,27 @@
+import type { ConfigurationChange, LoadedConfiguration } from '../config/types.ts'
+import type { Logger, LogSettings } from '../lib/log.ts'
+
+/** One flag of the command line, for /flagz. */
+export interface FlagValue {
+  readonly name: string
+  /** The value in effect, as pflag prints it. */
+  readonly value: string
+  readonly given: boolean
+}
+
+/** What the program is to run with: the argument of runProxy, runInitOnly and runCleanup. */
+export interface RunOptions extends LoadedConfiguration {
+  readonly log: Logger
+  /** The settings behind `log`, which PUT /debug/flags/v changes. */
+  readonly logSettings: LogSettings
+  /** `--master`: the URL of the API server, whatever the kubeconfig says. Empty when not given. */
+  readonly master: string
+  /** The file given with `--config`. */
+  readonly configFile: string | undefined
+  /**
+   * The changes of the configuration file, until the signal fires; undefined without `--config`. A change comes with
+   * the flags that outrank the file applied and the logging settings already in force.
+   */
+  readonly configurationChanges: ((signal: AbortSignal) => AsyncIterable<ConfigurationChange>) | undefined
+  readonly flags: readonly FlagValue[]
+}

@@ -1,0 +1,165 @@
+// Runs one piece of work neither too often nor too seldom.
+
+import type { Clock, Timer } from '../lib/clock.ts'
+
+/** All in milliseconds. */
+export interface RunnerPeriods {
+  /** At least this long between the end of a run and the start of the next; 0: as soon as the current turn has ended. */
+  readonly minMs: number
+  /** At most this long from the end of a run to the start of the next, wanted or not. At least minMs. */
+  readonly maxMs: number
+  /** How long after a first failure the work is tried again. It doubles with each failure in a row. */
+  readonly retryMs: number
+  /** Where the doubling ends. At least retryMs. */
+  readonly maxRetryMs: number
+}
+
+/** Why a run happens: somebody asked, maxMs has passed, or the last run failed. */
+export type RunReason = 'requested' | 'periodic' | 'retry'
+
+export interface RunnerOptions {
+  /** For messages. */
+  readonly name: string
+  /** The work. Throwing, or a rejected promise, is a failure. */
+  readonly run: (reason: RunReason) => void | Promise<void>
+  readonly periods: RunnerPeriods
+  readonly clock: Clock
+  /** How many runs may follow each other without waiting for minMs after a quiet time. One when not given. */
+  readonly burst?: number
+  /** Told about each failure and when the work is tried again at the latest. */
+  readonly onError: (error: unknown, retryInMs: number) => void
+}
+
+type State = 'idle' | 'waiting' | 'running' | 'stopped'
+
+/**
+ * Runs work on request, with kube-proxy's guarantees:
+ * - never two runs at a time;
+ * - minMs between the end of a run and the start of the next (`burst` runs may share one such pause);
+ * - a run at least every maxMs, without any request;
+ * - after a failure, a run after retryMs, 2 retryMs, 4 retryMs, ... unless something else starts one earlier. Requests do
+ *   that, but not within retryMs of the failure: a stream of changes must not hammer work that cannot succeed;
+ * - requests made before a run starts are served by that run; one made during a run causes another.
+ *
+ * Runs start in a turn of their own. So all the events of one read from the API, however small minMs is, cost one run.
+ */
+export class BoundedRunner {
+  readonly #options: RunnerOptions
+  readonly #burst: number
+  #periods: RunnerPeriods
+  #state: State = 'idle'
+  #requested = false
+  #failures = 0
+  /** Runs that may start without a pause, a fraction while the next one accrues: one per minMs. As of #endedMs. */
+  #credit: number
+  /** When the last run ended, or when start() was called. */
+  #endedMs = 0
+  #timer: Timer | undefined
+  #current: Promise<void> | undefined
+
+  constructor(options: RunnerOptions) {
+    checkPeriods(options.name, options.periods)
+    this.#options = options
+    this.#periods = options.periods
+    this.#burst = options.burst ?? 1
+    this.#credit = this.#burst
+  }
+
+  /** Begins to run. Requests made before are served now. */
+  start(): void {
+    if (this.#state !== 'idle') return
+    this.#state = 'waiting'
+    this.#endedMs = this.#options.clock.monotonicNow()
+    this.#schedule()
+  }
+
+  /** Asks for a run. */
+  request(): void {
+    if (this.#requested) return
+    this.#requested = true
+    if (this.#state === 'waiting') this.#schedule()
+  }
+
+  /** Changes the periods. A pause under way is measured with the new ones. */
+  setPeriods(periods: RunnerPeriods): void {
+    checkPeriods(this.#options.name, periods)
+    this.#periods = periods
+    if (this.#state === 'waiting') this.#schedule()
+  }
+
+  /** Starts no more runs. Resolves when the one under way, if any, has ended. */
+  async stop(): Promise<void> {
+    this.#state = 'stopped'
+    this.#timer?.cancel()
+    await this.#current
+  }
+
+  /** Arms the timer for the next run. Its moment depends on what is known now, so this is called whenever that changes. */
+  #schedule(): void {
+    this.#timer?.cancel()
+    const { clock } = this.#options
+    const waitMs = this.#startMs() - clock.monotonicNow()
+    this.#timer =
+      waitMs <= 0
+        ? clock.setImmediate(() => this.#begin())
+        : clock.setTimeout(() => this.#schedule(), Math.ceil(waitMs))
+  }
+
+  /** When the next run is to start. */
+  #startMs(): number {
+    const { minMs, maxMs, retryMs } = this.#periods
+    const missing = Math.max(0, 1 - this.#credit)
+    const pauseMs = Math.max(missing * minMs, this.#failures > 0 ? Math.min(retryMs, maxMs) : 0)
+    const wantedMs = this.#requested ? 0 : this.#failures > 0 ? Math.min(this.#backOffMs(), maxMs) : maxMs
+    return this.#endedMs + Math.max(pauseMs, wantedMs)
+  }
+
+  #backOffMs(): number {
+    const { retryMs, maxRetryMs } = this.#periods
+    return Math.min(maxRetryMs, retryMs * 2 ** (this.#failures - 1))
+  }
+
+  #begin(): void {
+    const sinceMs = this.#options.clock.monotonicNow() - this.#endedMs
+    const { minMs, maxMs } = this.#periods
+    const accrued = minMs === 0 ? this.#burst : Math.min(this.#burst, this.#credit + sinceMs / minMs)
+    // A timer that fires a hair early must not leave a debt behind.
+    this.#credit = Math.max(0, accrued - 1)
+    const reason = this.#failures > 0 ? 'retry' : sinceMs >= maxMs ? 'periodic' : 'requested'
+    this.#requested = false
+    this.#state = 'running'
+    this.#current = this.#run(reason)
+  }
+
+  async #run(reason: RunReason): Promise<void> {
+    let failed = false
+    let failure: unknown
+    try {
+      const pending = this.#options.run(reason)
+      // Work that is synchronous ends in this turn, so that a request right behind it is not measured from later.
+      if (pending !== undefined) await pending
+    } catch (error) {
+      failed = true
+      failure = error
+    }
+    this.#endedMs = this.#options.clock.monotonicNow()
+    this.#failures = failed ? this.#failures + 1 : 0
+    if (failed) this.#options.onError(failure, Math.min(this.#backOffMs(), this.#periods.maxMs))
+    if (this.#state !== 'running') return
+    this.#state = 'waiting'
+    this.#schedule()
+  }
+}
+
+function checkPeriods(name: string, periods: RunnerPeriods): void {
+  const { minMs, maxMs, retryMs, maxRetryMs } = periods
+  if (!(minMs >= 0)) throw new RangeError(`Cannot run ${name} every ${minMs} ms: must not be negative`)
+  if (!(maxMs >= minMs && maxMs > 0)) {
+    throw new RangeError(`Cannot run ${name} every ${maxMs} ms: must be more than 0 and at least minMs (${minMs})`)
+  }
+  if (!(retryMs > 0 && maxRetryMs >= retryMs)) {
+    throw new RangeError(
+      `Cannot retry ${name} after ${retryMs} to ${maxRetryMs} ms: both must be more than 0, the second at least the first`,
+    )
+  }
+}

@@ -82,6 +82,15 @@ export function cidrEnd(cidr: Cidr): Bytes {
   return end
 }
 
+/** The ranges without those that another of them contains, in order. (Two CIDRs overlap only when one contains the other.) */
+export function mergeCidrs(cidrs: readonly Cidr[]): Cidr[] {
+  const kept: Cidr[] = []
+  for (const cidr of [...cidrs].sort((a, b) => a.prefix - b.prefix)) {
+    if (!kept.some((other) => other.family === cidr.family && cidrContains(other, cidr.network))) kept.push(cidr)
+  }
+  return kept.sort((a, b) => (a.network < b.network ? -1 : 1))
+}
+
 /** The netmask of a prefix, as bytes. */
 export function prefixMask(prefix: number, length: number): Bytes {
   let mask = ''

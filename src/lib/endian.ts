@@ -1,0 +1,18 @@
+// The byte order of this machine, for the few kernel values that are not in network order.
+
+import type { Bytes } from './ip.ts'
+
+const LITTLE = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1
+
+/** A 32-bit number in this machine's byte order. */
+export function host32(value: number): Bytes {
+  return LITTLE
+    ? String.fromCharCode(value & 0xff, (value >>> 8) & 0xff, (value >>> 16) & 0xff, value >>> 24)
+    : String.fromCharCode(value >>> 24, (value >>> 16) & 0xff, (value >>> 8) & 0xff, value & 0xff)
+}
+
+/** The inverse of host32. */
+export function readHost32(bytes: Bytes, offset = 0): number {
+  const at = (i: number) => bytes.charCodeAt(offset + (LITTLE ? i : 3 - i))
+  return (at(0) | (at(1) << 8) | (at(2) << 16) | (at(3) << 24)) >>> 0
+}

@@ -1,0 +1,106 @@
+// The names of everything in our tables. What operators know from kube-proxy keeps its name and meaning.
+
+import type { ServicePortView } from '../../model/types.ts'
+import { hashedName } from '../../lib/hash.ts'
+
+export const TABLE = 'kube-proxy'
+
+export const SETS = {
+  clusterIps: 'cluster-ips',
+  nodePortIps: 'nodeport-ips',
+  podCidrs: 'pod-cidrs',
+  serviceCidrs: 'service-cidrs',
+  hairpin: 'hairpin-connections',
+  firewallIps: 'firewall-ips',
+  firewallAllowed: 'firewall-allowed',
+  /** Frontends by address: served, served from the local list when the client is outside, always masqueraded ... */
+  services: 'service-ips',
+  localServices: 'service-ips-local',
+  masqueradeServices: 'service-ips-masquerade',
+  rejectServices: 'no-endpoint-services-reject',
+  dropServices: 'no-endpoint-services-drop',
+  endpoints: 'service-endpoints',
+  localEndpoints: 'service-endpoints-local',
+  stickServices: 'service-affinity',
+  stickLocalServices: 'service-affinity-local',
+  rememberServices: 'service-affinity-record',
+  /** The same, for node ports. */
+  nodePorts: 'service-nodeports',
+  localNodePorts: 'service-nodeports-local',
+  masqueradeNodePorts: 'service-nodeports-masquerade',
+  rejectNodePorts: 'no-endpoint-nodeports-reject',
+  dropNodePorts: 'no-endpoint-nodeports-drop',
+  nodePortEndpoints: 'nodeport-endpoints',
+  localNodePortEndpoints: 'nodeport-endpoints-local',
+  stickNodePorts: 'nodeport-affinity',
+  stickLocalNodePorts: 'nodeport-affinity-local',
+  rememberNodePorts: 'nodeport-affinity-record',
+} as const
+
+export const CHAINS = {
+  filterPreroutingPreDnat: 'filter-prerouting-pre-dnat',
+  filterOutputPreDnat: 'filter-output-pre-dnat',
+  filterInput: 'filter-input',
+  filterForward: 'filter-forward',
+  filterOutput: 'filter-output',
+  natPrerouting: 'nat-prerouting',
+  natOutput: 'nat-output',
+  natPostrouting: 'nat-postrouting',
+  affinityPrerouting: 'affinity-prerouting',
+  affinityOutput: 'affinity-output',
+  firewallCheck: 'firewall-check',
+  firewallSources: 'firewall-sources',
+  services: 'services',
+  clusterServices: 'services-cluster',
+  localServices: 'services-local',
+  pickServices: 'services-pick',
+  pickLocalServices: 'services-pick-local',
+  nodePorts: 'nodeports',
+  clusterNodePorts: 'nodeports-cluster',
+  localNodePorts: 'nodeports-local',
+  pickNodePorts: 'nodeports-pick',
+  pickLocalNodePorts: 'nodeports-pick-local',
+  recordAffinity: 'affinity-record',
+  serviceEndpointsCheck: 'service-endpoints-check',
+  nodePortEndpointsCheck: 'nodeport-endpoints-check',
+  clusterIpsCheck: 'cluster-ips-check',
+  masquerading: 'masquerading',
+} as const
+
+/** The set of the frontends that have `count` endpoints to choose from. */
+export function countSetName(frontends: string, count: number): string {
+  return `${frontends}-${count}`
+}
+
+/** The objects of one service port with session affinity; each name is used for a map or for chains. */
+export interface AffinityNames {
+  /** Maps: client -> endpoint, for the two lists that a service port may have. */
+  readonly clusterMap: string
+  readonly localMap: string
+  /** Chains that send a known client to its endpoint. */
+  readonly stickCluster: string
+  readonly stickLocal: string
+  /** Chains that note the endpoint of a client. */
+  readonly recordCluster: string
+  readonly recordLocal: string
+  /** Decides which of the two notes it, for frontends with externalTrafficPolicy Local. */
+  readonly recordExternal: string
+}
+
+export function affinityNames(port: ServicePortView): AffinityNames {
+  const base = servicePortBaseName(port)
+  return {
+    clusterMap: `affinity-${base}`,
+    localMap: `affinity-local-${base}`,
+    stickCluster: `stick-${base}`,
+    stickLocal: `stick-local-${base}`,
+    recordCluster: `record-${base}`,
+    recordLocal: `record-local-${base}`,
+    recordExternal: `record-external-${base}`,
+  }
+}
+
+/** As kube-proxy names the chains of a service port: `ULMVA6XW-ns1/svc1/tcp/p80`. */
+export function servicePortBaseName(port: ServicePortView): string {
+  return hashedName(`${port.namespace}/${port.service}/${port.protocol.toLowerCase()}/${port.portName}`)
+}

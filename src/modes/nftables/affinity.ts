@@ -12,7 +12,7 @@ import type { Chain, Jump, NftSet, Rule } from '../../state/nftables/types.ts'
 import { fromPods } from './base.ts'
 import { type AffinityNames, affinityNames } from './names.ts'
 import { affinityMap, schemaFor } from './schema.ts'
-import { type Elements, endpointData, frontendKey, isSplit, mainVerdict, setsOf } from './service.ts'
+import { type Elements, endpointData, frontendKey, isSplit, mainVerdict, setsOf } from './frontend.ts'
 
 type Policy = 'Cluster' | 'Local'
 type AffinityPart = Pick<Fragment, 'sets' | 'chains' | 'learned'>

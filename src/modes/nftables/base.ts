@@ -36,6 +36,12 @@ export function planBase(node: NodeView): TableBase {
     ],
     elements: baseElements(node),
     commonSets: new Set([SETS.clusterIps, SETS.hairpin]),
+    sharedChains: new Set([
+      CHAINS.pickServices,
+      CHAINS.pickLocalServices,
+      CHAINS.pickNodePorts,
+      CHAINS.pickLocalNodePorts,
+    ]),
   }
 }
 

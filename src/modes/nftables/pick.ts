@@ -9,7 +9,7 @@ import * as nft from '../../state/nftables/language.ts'
 import { matchKeys } from './base.ts'
 import { CHAINS, countSetName, SETS } from './names.ts'
 import { makeSet, NODE_PORT_KEY, serviceKey } from './schema.ts'
-import { BY_NODE_PORT, type FrontendSets } from './service.ts'
+import { BY_NODE_PORT, type FrontendSets } from './frontend.ts'
 
 interface Pick {
   readonly frontends: FrontendSets

@@ -5,60 +5,11 @@ import { cidrEnd, mergeCidrs } from '../../lib/ip.ts'
 import type { Backend, Frontend, NodeView, ServicePortView, Verdict } from '../../model/types.ts'
 import { addressField, integerField, portField, protocolField } from '../../state/nftables/fields.ts'
 import type { Fragment, SharedRule } from '../../state/nftables/fragment.ts'
-import type { Element, NftSet } from '../../state/nftables/types.ts'
+import type { NftSet } from '../../state/nftables/types.ts'
 import { planAffinity } from './affinity.ts'
 import { pickRule } from './pick.ts'
+import { Elements, endpointData, frontendKey, isSplit, mainVerdict, setsOf } from './frontend.ts'
 import { type Schema, schemaFor } from './schema.ts'
-
-type Setting = keyof Schema
-
-/** The sets that a frontend with an address uses, and those that a node port uses. */
-export const BY_ADDRESS = {
-  served: 'services',
-  servedLocally: 'localServices',
-  masquerade: 'masqueradeServices',
-  reject: 'rejectServices',
-  drop: 'dropServices',
-  endpoints: 'endpoints',
-  localEndpoints: 'localEndpoints',
-  stick: 'stickServices',
-  stickLocal: 'stickLocalServices',
-  remember: 'rememberServices',
-} as const satisfies Record<string, Setting>
-
-export const BY_NODE_PORT = {
-  served: 'nodePorts',
-  servedLocally: 'localNodePorts',
-  masquerade: 'masqueradeNodePorts',
-  reject: 'rejectNodePorts',
-  drop: 'dropNodePorts',
-  endpoints: 'nodePortEndpoints',
-  localEndpoints: 'localNodePortEndpoints',
-  stick: 'stickNodePorts',
-  stickLocal: 'stickLocalNodePorts',
-  remember: 'rememberNodePorts',
-} as const satisfies Record<string, Setting>
-
-export type FrontendSets = typeof BY_ADDRESS | typeof BY_NODE_PORT
-
-export function setsOf(frontend: Frontend): FrontendSets {
-  return frontend.kind === 'nodePort' ? BY_NODE_PORT : BY_ADDRESS
-}
-
-/** Collects the elements of one fragment by set. */
-export class Elements {
-  readonly #bySet = new Map<NftSet, Element[]>()
-
-  add(set: NftSet, element: Element): void {
-    const list = this.#bySet.get(set)
-    if (list === undefined) this.#bySet.set(set, [element])
-    else list.push(element)
-  }
-
-  list(): Fragment['elements'] {
-    return Array.from(this.#bySet, ([set, elements]) => ({ set, elements }))
-  }
-}
 
 export function planService(node: NodeView, port: ServicePortView): Fragment {
   const schema = schemaFor(node.family)
@@ -73,23 +24,6 @@ export function planService(node: NodeView, port: ServicePortView): Fragment {
   for (const backend of port.backends) planHairpin(schema, port, { backend, elements })
   const affinity = planAffinity(node, port, elements)
   return { ...affinity, sharedRules: [...sharedRules.values()], elements: elements.list() }
-}
-
-export function frontendKey(frontend: Frontend): Bytes {
-  const suffix = protocolField(frontend.protocol) + portField(frontend.port)
-  return frontend.address === undefined ? suffix : addressField(frontend.address) + suffix
-}
-
-/** The list that pods and the node use, which is everybody's unless the policy is Local. */
-export function mainVerdict(frontend: Frontend): Verdict {
-  return frontend.fromNode.verdict
-}
-
-/** Whether outside clients are treated otherwise: externalTrafficPolicy Local. */
-export function isSplit(frontend: Frontend): boolean {
-  const main = mainVerdict(frontend)
-  const others = frontend.fromOthers.verdict
-  return main.kind === 'to' && !(others.kind === 'to' && others.policy === main.policy)
 }
 
 interface Target {
@@ -135,10 +69,6 @@ function planLists(node: NodeView, frontend: Frontend, target: Target): SharedRu
   plan(mainVerdict(frontend), schema[sets.endpoints], 'main')
   if (isSplit(frontend)) plan(frontend.fromOthers.verdict, schema[sets.localEndpoints], 'local')
   return shared
-}
-
-export function endpointData(backend: Backend): Bytes {
-  return addressField(backend.ip) + portField(backend.port)
 }
 
 function planHairpin(

@@ -43,4 +43,6 @@ export interface TableBase {
   readonly elements: readonly SetElements[]
   /** Names of sets in which several fragments may have the same element. */
   readonly commonSets: ReadonlySet<string>
+  /** Names of the chains that hold the shared rules, whose order does not matter. */
+  readonly sharedChains: ReadonlySet<string>
 }

@@ -21,7 +21,10 @@ export interface Table {
 /** A set, or a map when it has `data`. */
 export interface NftSet {
   readonly name: string
-  /** The fields of the key, concatenated in this order. */
+  /**
+   * The fields of the key, concatenated in this order. Empty when the set was read back and has fields that we never
+   * write; its elements are then not read. The same holds for data.
+   */
   readonly key: readonly FieldType[]
   /** The fields of the value, or 'verdict' for a verdict map; undefined for a plain set. */
   readonly data: readonly FieldType[] | 'verdict' | undefined
@@ -67,9 +70,12 @@ export interface Chain {
 }
 
 export interface Hook {
-  readonly type: 'filter' | 'nat'
+  /** We never write 'route'. */
+  readonly type: 'filter' | 'nat' | 'route'
   readonly hook: 'prerouting' | 'input' | 'forward' | 'output' | 'postrouting'
   readonly priority: number
+  /** What happens to packets that no rule decides about. Absent: accept, the only policy that we write. */
+  readonly policy?: 'drop'
 }
 
 export interface Rule {

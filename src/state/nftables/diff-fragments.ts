@@ -1,0 +1,134 @@
+// From the fragments of service ports before and after a change to the operations that make the change.
+
+import type { Fragment } from './fragment.ts'
+import { EMPTY_FRAGMENT } from './fragment.ts'
+import type { Ledger } from './ledger.ts'
+import { sameRules, sameValue } from './same.ts'
+import { Transaction } from './transaction.ts'
+import { elementKey, type Element, type NftSet, type Op } from './types.ts'
+
+export interface FragmentChange {
+  readonly before: Fragment | undefined
+  readonly after: Fragment | undefined
+}
+
+export interface FragmentDiff {
+  /** One transaction; empty when nothing changes. */
+  readonly ops: readonly Op[]
+  /**
+   * Chains that are empty and unused now. They can be deleted a while later: kernels before 6.2 count the deleted map
+   * elements that named them as users for a short time.
+   */
+  readonly staleChains: readonly string[]
+}
+
+/** The ledger is brought up to date; when the transaction then fails, it is worthless and has to be made anew. */
+export function diffFragments(changes: readonly FragmentChange[], ledger: Ledger): FragmentDiff {
+  const transaction = new Transaction()
+  const common = new CommonElements(ledger)
+  const staleChains: string[] = []
+  for (const change of changes) {
+    const before = change.before ?? EMPTY_FRAGMENT
+    const after = change.after ?? EMPTY_FRAGMENT
+    diffElements(before, after, { transaction, common, ledger })
+    diffSharedRules(before, after, { transaction, ledger })
+    diffOwnSets(before, after, transaction)
+    staleChains.push(...diffOwnChains(before, after, transaction))
+  }
+  common.emit(transaction)
+  return { ops: transaction.ops(), staleChains }
+}
+
+interface Context {
+  readonly transaction: Transaction
+  readonly common: CommonElements
+  readonly ledger: Ledger
+}
+
+function diffElements(before: Fragment, after: Fragment, { transaction, common, ledger }: Context): void {
+  const old = new Map<string, Map<string, Element>>()
+  const oldSets = new Map<string, NftSet>()
+  for (const { set, elements } of before.elements) {
+    oldSets.set(set.name, set)
+    old.set(set.name, new Map(elements.map((element) => [elementKey(element), element])))
+  }
+  for (const { set, elements } of after.elements) {
+    const oldOfSet = old.get(set.name)
+    for (const element of elements) {
+      const key = elementKey(element)
+      const previous = oldOfSet?.get(key)
+      if (previous !== undefined) oldOfSet!.delete(key)
+      if (previous !== undefined && sameValue(previous, element)) continue
+      if (ledger.isCommon(set)) {
+        common.count(set, element, 1)
+      } else {
+        if (previous !== undefined) transaction.deleteElement(set, previous)
+        transaction.addElement(set, element)
+      }
+    }
+  }
+  for (const [name, elements] of old) {
+    const set = oldSets.get(name)!
+    for (const element of elements.values()) {
+      if (ledger.isCommon(set)) common.count(set, element, -1)
+      else transaction.deleteElement(set, element)
+    }
+  }
+}
+
+function diffSharedRules(
+  before: Fragment,
+  after: Fragment,
+  { transaction, ledger }: Pick<Context, 'transaction' | 'ledger'>,
+): void {
+  for (const shared of after.sharedRules) {
+    if (!ledger.useRule(shared)) continue
+    transaction.addSet(shared.set)
+    transaction.addRule(shared.chain, shared.rule)
+  }
+  for (const shared of before.sharedRules) ledger.releaseRule(shared)
+}
+
+function diffOwnSets(before: Fragment, after: Fragment, transaction: Transaction): void {
+  const old = new Set(before.sets.map((set) => set.name))
+  for (const set of after.sets) if (!old.delete(set.name)) transaction.addSet(set)
+  for (const name of old) transaction.deleteSet(name)
+}
+
+function diffOwnChains(before: Fragment, after: Fragment, transaction: Transaction): string[] {
+  const old = new Map(before.chains.map((chain) => [chain.name, chain]))
+  for (const chain of after.chains) {
+    const previous = old.get(chain.name)
+    old.delete(chain.name)
+    if (previous === undefined) transaction.addChain(chain)
+    else if (!sameRules(previous.rules, chain.rules)) transaction.replaceRules(chain.name, chain.rules)
+  }
+  for (const name of old.keys()) transaction.replaceRules(name, [])
+  return [...old.keys()]
+}
+
+/** Elements that several fragments may have: added with the first user, deleted with the last. */
+class CommonElements {
+  readonly #ledger: Ledger
+  readonly #touched = new Map<string, { set: NftSet; element: Element; usersBefore: number }>()
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger
+  }
+
+  count(set: NftSet, element: Element, delta: 1 | -1): void {
+    const id = set.name + elementKey(element)
+    if (!this.#touched.has(id)) {
+      this.#touched.set(id, { set, element, usersBefore: this.#ledger.users(set, element) })
+    }
+    this.#ledger.count(set, element, delta)
+  }
+
+  emit(transaction: Transaction): void {
+    for (const { set, element, usersBefore } of this.#touched.values()) {
+      const users = this.#ledger.users(set, element)
+      if (usersBefore === 0 && users > 0) transaction.addElement(set, element)
+      if (usersBefore > 0 && users === 0) transaction.deleteElement(set, element)
+    }
+  }
+}

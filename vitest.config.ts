@@ -5,7 +5,12 @@ export default defineConfig({
     projects: [
       {
         // Pure tests: no root, no kernel, no network but loopback.
-        test: { name: 'unit', include: ['src/**/*.test.ts', 'test/golden/*.test.ts'], pool: 'threads', isolate: false },
+        test: {
+          name: 'unit',
+          include: ['src/**/*.test.ts', 'test/golden/*.test.ts', 'test/conformance/*.test.ts'],
+          pool: 'threads',
+          isolate: false,
+        },
       },
       {
         // Tests that program a real kernel, each file in a network namespace of its own.

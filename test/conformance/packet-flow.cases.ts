@@ -1,0 +1,20 @@
+// The packet-flow table: what happens to a packet, written once for every mode. See packet-flow.ts for the words.
+
+import { affinityCases } from './cases/affinity.ts'
+import { clusterIpCases } from './cases/cluster-ip.ts'
+import { endpointCases } from './cases/endpoints.ts'
+import { externalCases } from './cases/external.ts'
+import { nodePortCases } from './cases/node-port.ts'
+import { oddCases } from './cases/odd.ts'
+import { settingsCases } from './cases/settings.ts'
+import type { PacketFlowCase } from './packet-flow.ts'
+
+export const packetFlowCases: readonly PacketFlowCase[] = [
+  ...clusterIpCases,
+  ...nodePortCases,
+  ...externalCases,
+  ...endpointCases,
+  ...affinityCases,
+  ...settingsCases,
+  ...oddCases,
+]

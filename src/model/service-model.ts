@@ -1,7 +1,16 @@
 // All services of one IP family, and what the proxy has decided about each of their ports.
 
+import { namespacedName } from '../kube/types.ts'
 import type { EndpointSlice, NamespacedName, Service } from '../kube/types.ts'
+import { Claims } from './claims.ts'
 import type { ProblemLog } from './problems.ts'
+import { parseService, sameService } from './service-ports.ts'
+import { planService } from './service-plan.ts'
+import type { ServiceInfo } from './service-ports.ts'
+import { SharedStrings } from './shared-strings.ts'
+import { concernsFamily, parseSlice, sameRecord } from './slice-record.ts'
+import type { SliceRecord } from './slice-record.ts'
+import { TriggerTimes } from './trigger-times.ts'
 import type {
   ChangeCounts,
   HealthCheck,
@@ -22,55 +31,232 @@ export interface ServiceModelOptions {
   readonly startedMs: number
 }
 
+/** A service, or the slices of one that has not come yet. */
+interface Entry {
+  readonly key: NamespacedName
+  info: ServiceInfo | undefined
+  /** In order of their keys. */
+  slices: readonly SliceRecord[]
+  /** What takeChanges() left behind, in order of the service's ports. */
+  views: readonly ServicePortView[]
+  noLocalInternal: number
+  noLocalExternal: number
+}
+
+const NONE: readonly never[] = []
+
 /**
  * Takes API objects as they come, in any order, and says which service ports changed. An event costs work for its own
  * service only. Views change in takeChanges() and at no other time.
  */
 export class ServiceModel {
-  constructor(_options: ServiceModelOptions) {}
+  readonly #options: ServiceModelOptions
+  readonly #entries = new Map<NamespacedName, Entry>()
+  readonly #slices = new Map<NamespacedName, SliceRecord>()
+  readonly #claims = new Claims()
+  readonly #shared = new SharedStrings()
+  readonly #triggerTimes: TriggerTimes
+  /** Those to plan anew. */
+  readonly #dirty = new Set<Entry>()
+  /** Services that changed since the last takeChanges(), with what they were then. */
+  readonly #changedServices = new Map<Entry, ServiceInfo | undefined>()
+  readonly #healthChecks = new Map<NamespacedName, HealthCheck>()
+  /** Service ports that do not get all that they ask for. */
+  readonly #losers = new Set<ServicePortName>()
+  #node: NodeView
+  #servicesTotal = 0
+  #endpointsPending = 0
+  #endpointsTotal = 0
+  #noLocalInternal = 0
+  #noLocalExternal = 0
+
+  constructor(options: ServiceModelOptions) {
+    this.#options = options
+    this.#node = options.node
+    this.#triggerTimes = new TriggerTimes(options.startedMs)
+  }
 
   /** Plans everything anew at the next takeChanges() when the change concerns services. */
-  setNode(_node: NodeView): void {}
+  setNode(node: NodeView): void {
+    const before = this.#node
+    if (node.family !== before.family)
+      throw new Error(`Cannot plan for IPv${node.family}: the model is IPv${before.family}`)
+    this.#node = node
+    if (concernsServices(before, node)) for (const entry of this.#entries.values()) this.#dirty.add(entry)
+  }
 
-  setService(_service: Service, _key?: NamespacedName): void {}
+  setService(service: Service, key: NamespacedName = namespacedName(service)): void {
+    const problems: string[] = []
+    const { allowExternalIPs } = this.#options
+    const info = parseService(service, key, { family: this.#node.family, allowExternalIPs, problems })
+    this.#options.problems.set(`Service ${key}`, this.#node.family, problems)
+    this.#servicesTotal++
+    this.#changeService(key, info)
+  }
 
-  deleteService(_key: NamespacedName): void {}
+  deleteService(key: NamespacedName): void {
+    this.#options.problems.set(`Service ${key}`, this.#node.family, NONE)
+    this.#servicesTotal++
+    this.#changeService(key, undefined)
+  }
 
   /** Slices of the other family are ignored; they may be given all the same. */
-  setSlice(_slice: EndpointSlice, _key?: NamespacedName): void {}
+  setSlice(slice: EndpointSlice, key: NamespacedName = namespacedName(slice)): void {
+    const { family } = this.#node
+    if (!concernsFamily(slice, family)) return this.deleteSlice(key)
+    const problems: string[] = []
+    const service = `${slice.namespace}/${slice.serviceName}`
+    const keys = { key, service: this.#entries.get(service)?.key ?? service }
+    const record = parseSlice(slice, keys, { family, shared: this.#shared, problems })
+    this.#options.problems.set(`EndpointSlice ${key}`, family, problems)
+    if (record === undefined) return this.#dropSlice(key)
+    this.#endpointsTotal++
+    const before = this.#slices.get(key)
+    if (before !== undefined && sameRecord(before, record)) return
+    this.#endpointsPending++
+    this.#triggerTimes.add(record.service, slice.triggerTimeMs)
+    if (before !== undefined && before.service !== record.service) this.#replaceSlice(before.service, before, undefined)
+    this.#replaceSlice(record.service, before?.service === record.service ? before : undefined, record)
+    this.#slices.set(key, record)
+  }
 
-  deleteSlice(_key: NamespacedName): void {}
+  deleteSlice(key: NamespacedName): void {
+    this.#options.problems.set(`EndpointSlice ${key}`, this.#node.family, NONE)
+    this.#dropSlice(key)
+  }
 
   /** The service ports whose views differ from what the last call left behind. */
   takeChanges(): ServicePortChange[] {
-    return []
+    const changes: ServicePortChange[] = []
+    for (const entry of this.#dirty) this.#plan(entry, changes)
+    this.#dirty.clear()
+    this.#changedServices.clear()
+    this.#endpointsPending = 0
+    return changes
   }
 
   /** When the changes were triggered that came since the last call, by service: for the network programming latency. */
   takeTriggerTimes(): ReadonlyMap<NamespacedName, readonly number[]> {
-    return new Map()
+    return this.#triggerTimes.take()
   }
 
   /** Whether takeChanges() has something to look at. */
   get hasPendingChanges(): boolean {
-    return false
+    return this.#dirty.size > 0
   }
 
-  *views(): Generator<ServicePortView> {}
+  *views(): Generator<ServicePortView> {
+    for (const { views } of this.#entries.values()) yield* views
+  }
 
-  view(_name: ServicePortName): ServicePortView | undefined {
-    return undefined
+  view(name: ServicePortName): ServicePortView | undefined {
+    const colon = name.indexOf(':')
+    const entry = this.#entries.get(colon < 0 ? name : name.slice(0, colon))
+    return entry?.views.find((view) => view.name === name)
   }
 
   get changeCounts(): ChangeCounts {
-    return { servicesPending: 0, servicesTotal: 0, endpointsPending: 0, endpointsTotal: 0 }
+    return {
+      servicesPending: this.#changedServices.size,
+      servicesTotal: this.#servicesTotal,
+      endpointsPending: this.#endpointsPending,
+      endpointsTotal: this.#endpointsTotal,
+    }
   }
 
   get noLocalEndpoints(): NoLocalEndpoints {
-    return { internal: 0, external: 0 }
+    return { internal: this.#noLocalInternal, external: this.#noLocalExternal }
   }
 
   healthChecks(): HealthCheck[] {
-    return []
+    return [...this.#healthChecks.values()]
   }
+
+  #changeService(key: NamespacedName, info: ServiceInfo | undefined): void {
+    const known = this.#entries.get(key)
+    if (known === undefined && info === undefined) return
+    const entry = known ?? this.#newEntry(key)
+    const before = entry.info
+    if (sameService(before, info)) return
+    entry.info = info
+    this.#dirty.add(entry)
+    for (const rival of this.#claims.replace(before, info)) this.#markDirty(rival.key)
+    if (!this.#changedServices.has(entry)) this.#changedServices.set(entry, before)
+    else if (sameService(this.#changedServices.get(entry), info)) this.#changedServices.delete(entry)
+  }
+
+  #dropSlice(key: NamespacedName): void {
+    const record = this.#slices.get(key)
+    if (record === undefined) return
+    this.#endpointsTotal++
+    this.#endpointsPending++
+    this.#replaceSlice(record.service, record, undefined)
+    this.#slices.delete(key)
+  }
+
+  #replaceSlice(service: NamespacedName, before: SliceRecord | undefined, after: SliceRecord | undefined): void {
+    const entry = this.#entries.get(service) ?? this.#newEntry(service)
+    const slices = entry.slices.filter((record) => record !== before)
+    if (after === undefined) this.#triggerTimes.forget(service)
+    else slices.push(after)
+    entry.slices = slices.sort((a, b) => (a.key < b.key ? -1 : 1))
+    this.#dirty.add(entry)
+  }
+
+  #newEntry(key: NamespacedName): Entry {
+    const entry = { key, info: undefined, slices: NONE, views: NONE, noLocalInternal: 0, noLocalExternal: 0 }
+    this.#entries.set(key, entry)
+    return entry
+  }
+
+  #markDirty(key: NamespacedName): void {
+    const entry = this.#entries.get(key)
+    if (entry !== undefined) this.#dirty.add(entry)
+  }
+
+  /** Brings an entry up to date and adds what changed. */
+  #plan(entry: Entry, changes: ServicePortChange[]): void {
+    const { info, slices } = entry
+    const former = new Map(entry.views.map((view) => [view.name, view]))
+    const plan = info && planService({ info, slices, node: this.#node, claims: this.#claims, former })
+    entry.views = plan?.views ?? NONE
+    for (const view of entry.views) {
+      const before = former.get(view.name)
+      former.delete(view.name)
+      if (before !== view) changes.push({ name: view.name, before, after: view })
+    }
+    for (const [name, before] of former) {
+      changes.push({ name, before, after: undefined })
+      this.#setLosses(name, NONE)
+    }
+    for (const { name, messages } of plan?.losses ?? NONE) this.#setLosses(name, messages)
+    this.#countNoLocal(entry, plan?.noLocalEndpoints ?? { internal: 0, external: 0 })
+    if (plan?.healthCheck === undefined) this.#healthChecks.delete(entry.key)
+    else this.#healthChecks.set(entry.key, plan.healthCheck)
+    if (info === undefined && slices.length === 0) this.#entries.delete(entry.key)
+  }
+
+  #setLosses(name: ServicePortName, losses: readonly string[]): void {
+    if (losses.length > 0) this.#losers.add(name)
+    else if (!this.#losers.delete(name)) return
+    this.#options.problems.set(`Service port ${name}`, this.#node.family, losses)
+  }
+
+  #countNoLocal(entry: Entry, now: NoLocalEndpoints): void {
+    this.#noLocalInternal += now.internal - entry.noLocalInternal
+    this.#noLocalExternal += now.external - entry.noLocalExternal
+    entry.noLocalInternal = now.internal
+    entry.noLocalExternal = now.external
+  }
+}
+
+/** Whether views depend on what changed. The rest of NodeView is the modes' business. */
+function concernsServices(before: NodeView, after: NodeView): boolean {
+  return (
+    before.nodeName !== after.nodeName ||
+    before.zone !== after.zone ||
+    before.nodeIp !== after.nodeIp ||
+    before.masqueradeAll !== after.masqueradeAll ||
+    (before.localDetector.kind === 'none') !== (after.localDetector.kind === 'none')
+  )
 }

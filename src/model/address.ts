@@ -1,0 +1,28 @@
+// Addresses of API objects, on their way into the model.
+
+import { formatIp, parseIp } from '../lib/ip.ts'
+import type { Bytes, Family } from '../lib/ip.ts'
+
+export interface Address {
+  readonly bytes: Bytes
+  /** Canonical. */
+  readonly text: string
+}
+
+/** Undefined when the text is no address of any family. */
+export function parseAddress(text: string): Address | undefined {
+  const bytes = parseIp(text)
+  if (bytes === undefined) return undefined
+  const canonical = formatIp(bytes)
+  // The given string is flat in memory, a formatted one is a tree of pieces, and there are very many of them.
+  return { bytes, text: canonical === text ? text : canonical }
+}
+
+export function isOfFamily(bytes: Bytes, family: Family): boolean {
+  return bytes.length === (family === 4 ? 4 : 16)
+}
+
+/** Compares bytes, for sorting. */
+export function compareBytes(a: Bytes, b: Bytes): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

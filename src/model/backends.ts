@@ -1,0 +1,76 @@
+// Lists of backends that stay the same objects while their content stays the same.
+//
+// Plans compare lists by identity first, and a hundred thousand backends made anew at each change of their service would
+// be garbage that somebody has to collect.
+
+import { joinHostPort } from '../lib/ip.ts'
+import type { Endpoint } from './endpoints.ts'
+import type { Backend, ServicePortView } from './types.ts'
+
+export interface BackendLists {
+  readonly cluster: readonly Backend[]
+  readonly local: readonly Backend[]
+  /** Both together, in order. The same array as one of them when that one holds the other. */
+  readonly union: readonly Backend[]
+}
+
+/**
+ * Turns endpoints into backends, reusing objects and arrays of the last view. `cluster` and `local` are parts of `all`
+ * in the same order.
+ */
+export function backendLists(
+  all: readonly Endpoint[],
+  chosen: { readonly cluster: readonly Endpoint[]; readonly local: readonly Endpoint[] },
+  previous: ServicePortView | undefined,
+): BackendLists {
+  const known = new Map(previous?.backends.map((backend) => [backend.ip, backend]))
+  const cluster: Backend[] = []
+  const local: Backend[] = []
+  const union: Backend[] = []
+  for (const endpoint of all) {
+    const isCluster = chosen.cluster[cluster.length] === endpoint
+    const isLocal = chosen.local[local.length] === endpoint
+    if (!isCluster && !isLocal) continue
+    const before = known.get(endpoint.ip)
+    const backend = before !== undefined && sameBackend(before, endpoint) ? before : toBackend(endpoint)
+    if (isCluster) cluster.push(backend)
+    if (isLocal) local.push(backend)
+    union.push(backend)
+  }
+  const keptUnion = keep(union, previous?.backends)
+  const narrow = (list: readonly Backend[], policy: 'Cluster' | 'Local') =>
+    list.length === union.length ? keptUnion : keep(list, previous && listOf(previous, policy))
+  return { cluster: narrow(cluster, 'Cluster'), local: narrow(local, 'Local'), union: keptUnion }
+}
+
+/** `ip:port` of those that serve; the last view's list when nothing changed. */
+export function servingList(all: readonly Endpoint[], previous: ServicePortView | undefined): readonly string[] {
+  const serving = all.filter((endpoint) => endpoint.serving).map(({ ip, port }) => joinHostPort(ip, port))
+  const before = previous?.serving
+  if (before?.length === serving.length && before.every((text, i) => text === serving[i])) return before
+  return serving
+}
+
+function keep(list: readonly Backend[], previous: readonly Backend[] | undefined): readonly Backend[] {
+  if (previous?.length !== list.length) return list
+  // Objects were reused where they are the same, so identity says it all.
+  return previous.every((backend, i) => backend === list[i]) ? previous : list
+}
+
+/** The list that the view's frontends use under the policy. */
+function listOf(view: ServicePortView, policy: 'Cluster' | 'Local'): readonly Backend[] | undefined {
+  for (const { fromPods, fromNode, fromOthers } of view.frontends) {
+    for (const { verdict } of [fromPods, fromNode, fromOthers]) {
+      if (verdict.kind === 'to' && verdict.policy === policy) return verdict.backends
+    }
+  }
+  return undefined
+}
+
+function sameBackend(a: Backend, b: Backend): boolean {
+  return a.ip === b.ip && a.port === b.port && a.isLocal === b.isLocal
+}
+
+function toBackend({ ip, port, isLocal }: Endpoint): Backend {
+  return { ip, port, isLocal }
+}

@@ -1,0 +1,194 @@
+// What happens to a connection: a service port, its endpoints and this node become frontends with their routes.
+//
+// The packet semantics are those of kube-proxy's nftables and iptables modes, decided here once for every mode:
+// - Traffic to a cluster IP follows the internal policy and keeps its source, unless it comes from outside the cluster.
+// - Traffic to an external address under policy Cluster may leave this node again, so replies must come back through it:
+//   the source is masqueraded.
+// - Under policy Local the source is kept and only endpoints on this node are used. Pods and the node itself are short
+//   circuits: they would reach the load balancer and be sent to some node that has endpoints, so they get the Cluster
+//   list at once. The node's own source may be the load balancer's address, and must be masqueraded.
+
+import { cidrContains, parseIp } from '../lib/ip.ts'
+import type { Cidr, Family } from '../lib/ip.ts'
+import { backendLists, servingList } from './backends.ts'
+import { claimedFrontends } from './claims.ts'
+import type { ClaimedFrontend } from './claims.ts'
+import type { Endpoint } from './endpoints.ts'
+import { compareCidrs } from './service-ports.ts'
+import type { ServiceInfo, ServicePortInfo } from './service-ports.ts'
+import { reachableEndpoints } from './topology.ts'
+import type { Backend, Frontend, FrontendKind, NodeView, Route, ServicePortView, Verdict } from './types.ts'
+
+export interface PlanInput {
+  readonly port: ServicePortInfo
+  /** As mergeEndpoints() returns them. */
+  readonly endpoints: readonly Endpoint[]
+  readonly node: NodeView
+  /** Whether the service port gets the frontend or another one does. */
+  readonly owns: (frontend: ClaimedFrontend) => boolean
+  /** The last view: its lists are reused where they are the same. */
+  readonly previous: ServicePortView | undefined
+}
+
+export interface PlannedServicePort {
+  readonly view: ServicePortView
+  /** Whether the policy is Local and all endpoints are elsewhere. */
+  readonly lacksLocal: { readonly internal: boolean; readonly external: boolean }
+}
+
+/** Decides everything about one service port. */
+export function planServicePort({ port, endpoints, node, owns, previous }: PlanInput): PlannedServicePort {
+  const { service } = port
+  const owned = claimedFrontends(port).filter(owns)
+  const inside = owned.some(({ address }) => address === service.clusterIP)
+  const outside = owned.length > (inside ? 1 : 0)
+  const internalLocal = inside && service.internalPolicyLocal
+  const externalLocal = outside && service.externalPolicyLocal
+  // External policy Local needs the Cluster list for its short circuits.
+  const uses = { cluster: outside || (inside && !internalLocal), local: internalLocal || externalLocal }
+  const reachable = reachableEndpoints(endpoints, uses, node)
+  const lists = backendLists(endpoints, reachable, previous)
+  const verdicts = policyVerdicts(lists, reachable.anywhere)
+  const internal = internalRoutes(internalLocal ? verdicts.local : verdicts.cluster, node)
+  const external = externalLocal ? externalLocalRoutes(verdicts, node) : sameForAll(routeTo(verdicts.cluster, true))
+  const allowedSources = outside ? allowedSourcesOf(service, node) : undefined
+  const hasNoLocal = verdicts.local.kind === 'drop'
+  return {
+    view: {
+      name: port.name,
+      namespace: service.namespace,
+      service: service.name,
+      portName: port.portName,
+      protocol: port.protocol,
+      frontends: owned.map((frontend): Frontend => {
+        const kind = kindOf(frontend, service)
+        const { fromPods, fromNode, fromOthers } = kind === 'clusterIP' ? internal : external
+        return {
+          kind,
+          address: frontend.address,
+          protocol: frontend.protocol,
+          port: frontend.port,
+          fromPods,
+          fromNode,
+          fromOthers,
+          allowedSources: kind === 'loadBalancerIP' ? allowedSources : undefined,
+          affinitySeconds: service.affinitySeconds,
+        }
+      }),
+      backends: lists.union,
+      serving: port.protocol === 'UDP' ? servingList(endpoints, previous) : NONE,
+    },
+    lacksLocal: { internal: internalLocal && hasNoLocal, external: externalLocal && hasNoLocal },
+  }
+}
+
+/** Whether two views of the same service port say the same. */
+export function sameView(a: ServicePortView, b: ServicePortView): boolean {
+  return (
+    a.protocol === b.protocol &&
+    a.backends === b.backends &&
+    a.serving === b.serving &&
+    a.frontends.length === b.frontends.length &&
+    a.frontends.every((frontend, i) => sameFrontend(frontend, b.frontends[i] as Frontend))
+  )
+}
+
+type Routes = Pick<Frontend, 'fromPods' | 'fromNode' | 'fromOthers'>
+
+interface PolicyVerdicts {
+  readonly cluster: Verdict
+  readonly local: Verdict
+}
+
+const NONE: readonly never[] = []
+const REJECT: Verdict = { kind: 'reject', reason: 'has no endpoints' }
+const DROP: Verdict = { kind: 'drop', reason: 'has no local endpoints' }
+
+function policyVerdicts(lists: PolicyLists, anywhere: boolean): PolicyVerdicts {
+  if (!anywhere) return { cluster: REJECT, local: REJECT }
+  return {
+    // Endpoints that can be used anywhere are in the Cluster list, so an empty one means that nothing uses it.
+    cluster: lists.cluster.length === 0 ? REJECT : { kind: 'to', policy: 'Cluster', backends: lists.cluster },
+    local: lists.local.length === 0 ? DROP : { kind: 'to', policy: 'Local', backends: lists.local },
+  }
+}
+
+interface PolicyLists {
+  readonly cluster: readonly Backend[]
+  readonly local: readonly Backend[]
+}
+
+function internalRoutes(verdict: Verdict, node: NodeView): Routes {
+  if (node.masqueradeAll) return sameForAll(routeTo(verdict, true))
+  const kept = routeTo(verdict, false)
+  // Without a detector nobody can be told to be outside the cluster.
+  if (node.localDetector.kind === 'none') return sameForAll(kept)
+  const masqueraded = routeTo(verdict, true)
+  return { fromPods: kept, fromNode: masqueraded, fromOthers: masqueraded }
+}
+
+function externalLocalRoutes(verdicts: PolicyVerdicts, node: NodeView): Routes {
+  const fromOthers = routeTo(verdicts.local, false)
+  return {
+    fromPods: node.localDetector.kind === 'none' ? fromOthers : routeTo(verdicts.cluster, false),
+    fromNode: routeTo(verdicts.cluster, true),
+    fromOthers,
+  }
+}
+
+function routeTo(verdict: Verdict, masquerade: boolean): Route {
+  return { verdict, masquerade: masquerade && verdict.kind === 'to' }
+}
+
+function sameForAll(route: Route): Routes {
+  return { fromPods: route, fromNode: route, fromOthers: route }
+}
+
+function kindOf({ address }: ClaimedFrontend, service: ServiceInfo): FrontendKind {
+  if (address === undefined) return 'nodePort'
+  if (address === service.clusterIP) return 'clusterIP'
+  return service.loadBalancerIPs.includes(address) ? 'loadBalancerIP' : 'externalIP'
+}
+
+/**
+ * Where a load balancer's address is also bound on this node, the node's own connections to it have it as their source.
+ * They must be let through when the node itself is allowed.
+ */
+function allowedSourcesOf(service: ServiceInfo, node: NodeView): readonly Cidr[] | undefined {
+  const { sourceRanges, loadBalancerIPs } = service
+  if (sourceRanges.length === 0 || loadBalancerIPs.length === 0) return undefined
+  const nodeIp = parseIp(node.nodeIp)
+  if (nodeIp === undefined || !sourceRanges.some((range) => cidrContains(range, nodeIp))) return sourceRanges
+  const own = loadBalancerIPs.map((address) => singleAddress(address, node.family))
+  const added = own.filter((cidr) => !sourceRanges.some((range) => compareCidrs(range, cidr) === 0))
+  return [...sourceRanges, ...added].sort(compareCidrs)
+}
+
+function singleAddress(address: string, family: Family): Cidr {
+  return { family, network: parseIp(address) ?? '', prefix: family === 4 ? 32 : 128 }
+}
+
+function sameFrontend(a: Frontend, b: Frontend): boolean {
+  return (
+    a.kind === b.kind &&
+    a.address === b.address &&
+    a.protocol === b.protocol &&
+    a.port === b.port &&
+    a.affinitySeconds === b.affinitySeconds &&
+    sameRoute(a.fromPods, b.fromPods) &&
+    sameRoute(a.fromNode, b.fromNode) &&
+    sameRoute(a.fromOthers, b.fromOthers) &&
+    sameSources(a.allowedSources, b.allowedSources)
+  )
+}
+
+function sameRoute(a: Route, b: Route): boolean {
+  if (a.masquerade !== b.masquerade || a.verdict.kind !== b.verdict.kind) return false
+  if (a.verdict.kind !== 'to' || b.verdict.kind !== 'to') return true
+  return a.verdict.policy === b.verdict.policy && a.verdict.backends === b.verdict.backends
+}
+
+function sameSources(a: readonly Cidr[] | undefined, b: readonly Cidr[] | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b
+  return a.length === b.length && a.every((cidr, i) => compareCidrs(cidr, b[i] as Cidr) === 0)
+}

@@ -1,0 +1,210 @@
+// A Service as one IP family sees it: addresses parsed and filtered, policies and defaults resolved.
+
+import type { NamespacedName, Protocol, Service, ServicePort } from '../kube/types.ts'
+import { formatCidr, parseCidr } from '../lib/ip.ts'
+import type { Cidr, Family } from '../lib/ip.ts'
+import { compareBytes, isOfFamily, parseAddress } from './address.ts'
+import type { Address } from './address.ts'
+import { isObjectName, isPortNumber, isProtocol } from './valid.ts'
+import type { ServicePortName } from './types.ts'
+
+/** What all ports of a service have in common. Addresses are canonical, sorted, of the family and different. */
+export interface ServiceInfo {
+  readonly key: NamespacedName
+  readonly namespace: string
+  readonly name: string
+  readonly createdMs: number
+  readonly clusterIP: string
+  readonly loadBalancerIPs: readonly string[]
+  readonly externalIPs: readonly string[]
+  /** Who may connect to the load-balancer IPs; empty: anybody. */
+  readonly sourceRanges: readonly Cidr[]
+  /** 0: none. */
+  readonly healthCheckNodePort: number
+  readonly externalPolicyLocal: boolean
+  readonly internalPolicyLocal: boolean
+  readonly affinitySeconds: number | undefined
+  readonly ports: readonly ServicePortInfo[]
+}
+
+export interface ServicePortInfo {
+  readonly service: ServiceInfo
+  readonly name: ServicePortName
+  /** '' when unnamed. */
+  readonly portName: string
+  readonly protocol: Protocol
+  readonly port: number
+  /** 0: none. */
+  readonly nodePort: number
+}
+
+export interface ParseServiceContext {
+  readonly family: Family
+  /** Feature gate AllowServiceExternalIPs. */
+  readonly allowExternalIPs: boolean
+  /** Gets what is left out, and why. */
+  readonly problems: string[]
+}
+
+/** The labels that keep a service away from us, whatever their value. */
+const SKIP_LABELS = ['service.kubernetes.io/service-proxy-name', 'service.kubernetes.io/headless'] as const
+
+/** spec.sessionAffinityConfig.clientIP.timeoutSeconds when it is not given. */
+const DEFAULT_AFFINITY_SECONDS = 10800
+
+/** One empty list for the many services that have nothing but a cluster IP. */
+const NONE: readonly never[] = []
+
+/** Reads a service. Undefined when this family has nothing to do with it. */
+export function parseService(
+  service: Service,
+  key: NamespacedName,
+  context: ParseServiceContext,
+): ServiceInfo | undefined {
+  const { family, problems } = context
+  if (isSkipped(service)) return undefined
+  if (!isObjectName(service.namespace) || !isObjectName(service.name)) {
+    problems.push('the name is not a valid object name; the service is ignored')
+    return undefined
+  }
+  const clusterIP = parseIps(service.clusterIPs, 'spec.clusterIPs', context)[0]?.text
+  if (clusterIP === undefined) return undefined
+
+  const ports: ServicePortInfo[] = []
+  const externalPolicyLocal = isExternallyAccessible(service) && service.externalTrafficPolicy === 'Local'
+  const info: ServiceInfo = {
+    key,
+    namespace: service.namespace,
+    name: service.name,
+    createdMs: service.createdMs,
+    clusterIP,
+    loadBalancerIPs: sortedIps(virtualIps(service), 'status.loadBalancer.ingress', context),
+    externalIPs: context.allowExternalIPs ? sortedIps(service.externalIPs, 'spec.externalIPs', context) : NONE,
+    sourceRanges: parseSourceRanges(service.loadBalancerSourceRanges, family, problems),
+    healthCheckNodePort: healthCheckNodePort(service, externalPolicyLocal, problems),
+    externalPolicyLocal,
+    internalPolicyLocal: service.internalTrafficPolicy === 'Local',
+    affinitySeconds:
+      service.sessionAffinity === 'ClientIP' ? (service.affinityTimeoutSeconds ?? DEFAULT_AFFINITY_SECONDS) : undefined,
+    ports,
+  }
+  const names = new Set<string>()
+  for (const port of service.ports) {
+    if (!isUsablePort(port, problems)) continue
+    if (names.has(port.name)) {
+      problems.push(`port name ${JSON.stringify(port.name)} is there twice; the second is ignored`)
+      continue
+    }
+    names.add(port.name)
+    ports.push({
+      service: info,
+      // join() rather than a template: the result is one flat string, and it is kept.
+      name: port.name === '' ? key : [key, port.name].join(':'),
+      portName: port.name,
+      protocol: port.protocol,
+      port: port.port,
+      nodePort: isPortNumber(port.nodePort) ? port.nodePort : 0,
+    })
+  }
+  return info
+}
+
+/** Whether two readings of a service say the same. */
+export function sameService(a: ServiceInfo | undefined, b: ServiceInfo | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b
+  return (
+    a.createdMs === b.createdMs &&
+    a.clusterIP === b.clusterIP &&
+    a.healthCheckNodePort === b.healthCheckNodePort &&
+    a.externalPolicyLocal === b.externalPolicyLocal &&
+    a.internalPolicyLocal === b.internalPolicyLocal &&
+    a.affinitySeconds === b.affinitySeconds &&
+    sameList(a.loadBalancerIPs, b.loadBalancerIPs, (x) => x) &&
+    sameList(a.externalIPs, b.externalIPs, (x) => x) &&
+    sameList(a.sourceRanges, b.sourceRanges, formatCidr) &&
+    sameList(a.ports, b.ports, (p) => `${p.name} ${p.protocol} ${p.port} ${p.nodePort}`)
+  )
+}
+
+function isSkipped(service: Service): boolean {
+  const [primary] = service.clusterIPs
+  if (primary === undefined || primary === '' || primary === 'None') return true
+  if (service.type === 'ExternalName') return true
+  return SKIP_LABELS.some((label) => service.labels?.[label] !== undefined)
+}
+
+function isExternallyAccessible(service: Service): boolean {
+  return (
+    service.type === 'LoadBalancer' ||
+    service.type === 'NodePort' ||
+    (service.type === 'ClusterIP' && service.externalIPs.length > 0)
+  )
+}
+
+/** A load balancer of mode Proxy delivers to node ports or pods; its addresses must not be captured. */
+function virtualIps(service: Service): string[] {
+  return service.ingress.filter(({ ip, ipMode }) => ip !== '' && ipMode === 'VIP').map(({ ip }) => ip)
+}
+
+function sortedIps(texts: readonly string[], field: string, context: ParseServiceContext): readonly string[] {
+  if (texts.length === 0) return NONE
+  const addresses = parseIps(texts, field, context).sort((a, b) => compareBytes(a.bytes, b.bytes))
+  return addresses.map(({ text }) => text).filter((text, i, all) => text !== all[i - 1])
+}
+
+function parseIps(texts: readonly string[], field: string, { family, problems }: ParseServiceContext): Address[] {
+  const addresses: Address[] = []
+  for (const text of texts) {
+    const address = parseAddress(text)
+    if (address !== undefined) {
+      if (isOfFamily(address.bytes, family)) addresses.push(address)
+    } else if (text.trim() !== '') {
+      problems.push(`${field}: ${JSON.stringify(text)} is not an IP address and is ignored`)
+    }
+  }
+  return addresses
+}
+
+/** Validation lets white space pass. A range that holds every address is the same as no ranges at all. */
+function parseSourceRanges(texts: readonly string[], family: Family, problems: string[]): readonly Cidr[] {
+  if (texts.length === 0) return NONE
+  const ranges = new Map<string, Cidr>()
+  for (const text of texts) {
+    const trimmed = text.trim()
+    const cidr = parseCidr(trimmed)
+    if (cidr === undefined) {
+      if (trimmed !== '') {
+        problems.push(`spec.loadBalancerSourceRanges: ${JSON.stringify(text)} is not a CIDR and is ignored`)
+      }
+    } else if (cidr.family === family) {
+      if (cidr.prefix === 0) return NONE
+      ranges.set(`${cidr.network}${cidr.prefix}`, cidr)
+    }
+  }
+  return [...ranges.values()].sort(compareCidrs)
+}
+
+/** By network, then the wider first. */
+export function compareCidrs(a: Cidr, b: Cidr): number {
+  if (a.network !== b.network) return a.network < b.network ? -1 : 1
+  return a.prefix - b.prefix
+}
+
+function healthCheckNodePort(service: Service, externalPolicyLocal: boolean, problems: string[]): number {
+  if (service.type !== 'LoadBalancer' || !externalPolicyLocal) return 0
+  if (isPortNumber(service.healthCheckNodePort)) return service.healthCheckNodePort
+  problems.push('spec.healthCheckNodePort is missing although externalTrafficPolicy is Local')
+  return 0
+}
+
+function isUsablePort(port: ServicePort, problems: string[]): boolean {
+  const name = JSON.stringify(port.name)
+  if (!isPortNumber(port.port)) problems.push(`port ${name} has the invalid number ${port.port} and is ignored`)
+  else if (!isProtocol(port.protocol)) problems.push(`port ${name} has an unknown protocol and is ignored`)
+  else return true
+  return false
+}
+
+function sameList<T>(a: readonly T[], b: readonly T[], textOf: (value: T) => string): boolean {
+  return a.length === b.length && a.every((value, i) => textOf(value) === textOf(b[i] as T))
+}

@@ -12,8 +12,8 @@ interface FieldOf<K extends string, T> {
    * from absent and so becomes the default, and others by pointer, where zero is a value.
    */
   readonly zero: 'is-a-value' | 'means-default'
-  /** Fields that are left out of a written file when they hold their zero. Everything else is always written. */
-  readonly omitZero?: boolean
+  /** Left out of a written file while it holds its default. Everything else is always written. */
+  readonly omitDefault?: boolean
   /** Why the value is wrong and what is allowed, or undefined when it is right. */
   readonly check?: (value: T) => string | undefined
   /** Set on fields that kube-proxy no longer has: what the reader is told when a file has one. */
@@ -78,7 +78,7 @@ export type Infer<T extends FieldTable> = {
       : never
 }
 
-type Options<T> = Partial<Pick<FieldOf<string, T>, 'default' | 'zero' | 'omitZero' | 'check' | 'legacy'>>
+type Options<T> = Partial<Pick<FieldOf<string, T>, 'default' | 'zero' | 'omitDefault' | 'check' | 'legacy'>>
 
 function leaf<K extends LeafField['kind'], T>(kind: K, zeroValue: T) {
   return (help: string, options: Options<T> = {}): FieldOf<K, T> => ({

@@ -40,7 +40,7 @@ const minPeriodHelp = 'The least time between two updates of the kernel. 0 means
 
 const outputRouting = {
   splitStream: bool('Write errors to stderr and the rest to stdout. Needs the gate LoggingAlphaOptions.', {
-    omitZero: true,
+    omitDefault: true,
   }),
   infoBufferSize: quantity('With splitStream: how many bytes of info messages may wait. Needs LoggingAlphaOptions.', {
     zero: 'means-default',
@@ -48,7 +48,7 @@ const outputRouting = {
 }
 
 export const configurationFields = {
-  featureGates: bools('Which optional features are on or off.', { omitZero: true }),
+  featureGates: bools('Which optional features are on or off.', { omitDefault: true }),
   clientConnection: object('How to talk to the API server.', {
     kubeconfig: string('Path of the kubeconfig file. Empty: the configuration that a pod finds in its cluster.'),
     acceptContentTypes: string('The Accept header of requests, overriding what contentType implies.'),
@@ -66,7 +66,7 @@ export const configurationFields = {
       check: within(0, maxInt32),
     }),
     vmodule: vmodule('A verbosity of their own for files whose name matches a pattern. Text format only.', {
-      omitZero: true,
+      omitDefault: true,
     }),
     options: object('Settings of each format.', {
       text: object('Settings of the text format.', outputRouting),
@@ -148,7 +148,7 @@ export const configurationFields = {
   oomScoreAdj: int32('The oom_score_adj of this process.', { default: -999, check: within(-1000, 1000) }),
   conntrack: object('Limits and timeouts of connection tracking.', {
     max: nullableInt32('The number of tracked connections, whatever maxPerCore and min say. 0: leave as it is.', {
-      omitZero: true,
+      omitDefault: true,
       check: (value) => (value === null ? undefined : notNegative(value)),
       legacy: 'it was removed from kube-proxy in 1.14; maxPerCore and min replace it',
     }),
@@ -176,15 +176,15 @@ export const configurationFields = {
   portRange: string('Userspace mode: the ports that the proxy listens on, "a-b". Empty: any free port.'),
   udpIdleTimeout: duration('Userspace mode: how long an idle UDP client keeps its socket.', {
     ...orDefault(250),
-    omitZero: true,
+    omitDefault: true,
     check: positive,
     legacy: 'it only concerns the userspace mode',
   }),
   resourceContainer: string('The cgroup that the proxy moved itself into, once.', {
-    omitZero: true,
+    omitDefault: true,
     legacy: 'it was removed from kube-proxy in 1.15 and does nothing',
   }),
-  windowsRunAsService: bool('Run as a Windows service. Read and written, not used.', { omitZero: true }),
+  windowsRunAsService: bool('Run as a Windows service. Read and written, not used.', { omitDefault: true }),
 }
 
 /** A configuration file as it stands, with defaults filled in. */

@@ -8,7 +8,7 @@ export interface FieldError {
   /** The offending value, when there is one. */
   readonly value?: unknown
   /** The line of the file that it stands on, counted from 1. */
-  readonly line?: number
+  readonly line?: number | undefined
 }
 
 /** Flags or a configuration file that cannot be accepted. */

@@ -1,0 +1,60 @@
+import { formerGates, otherGates, proxyGates } from './feature-gate-table.ts'
+import type { GateSpec, GateStage } from './feature-gate-table.ts'
+
+/** A gate that code of ours may ask about. */
+export type ProxyGate = keyof typeof proxyGates
+
+const allGates: ReadonlyMap<string, GateSpec> = new Map([...Object.entries(proxyGates), ...Object.entries(otherGates)])
+
+/** Gates that set every gate of a stage which is not set by itself. */
+const stageGates: Readonly<Record<string, GateStage>> = { AllAlpha: 'alpha', AllBeta: 'beta' }
+
+interface Gate {
+  readonly stage: GateStage
+  readonly default: boolean
+  readonly locked: boolean
+}
+
+function parseSpec(spec: GateSpec): Gate {
+  const [stage, value, locked] = spec.split(' ')
+  return { stage: stage as GateStage, default: value === 'on', locked: locked !== undefined }
+}
+
+/** Whether a gate is on, given what the configuration sets. */
+export function featureEnabled(set: Readonly<Record<string, boolean>>, name: ProxyGate): boolean {
+  const gate = parseSpec(proxyGates[name])
+  const given = Object.hasOwn(set, name) ? set[name] : undefined
+  if (given !== undefined || gate.locked) return given ?? gate.default
+  const ofStage = Object.keys(stageGates).find((all) => stageGates[all] === gate.stage && Object.hasOwn(set, all))
+  return (ofStage === undefined ? undefined : set[ofStage]) ?? gate.default
+}
+
+/** What is wrong with setting a gate to a value, or undefined. */
+export function checkFeatureGate(name: string, value: boolean): string | undefined {
+  if (Object.hasOwn(stageGates, name) || formerGates.includes(name)) return undefined
+  const spec = allGates.get(name)
+  if (spec === undefined) return `unrecognized feature gate: ${name}`
+  const gate = parseSpec(spec)
+  return gate.locked && value !== gate.default
+    ? `cannot set feature gate ${name} to ${value}, feature is locked to ${gate.default}`
+    : undefined
+}
+
+/** What the user should know about a gate that is accepted, or undefined. */
+export function warnOfFeatureGate(name: string, value: boolean): string | undefined {
+  if (formerGates.includes(name)) return `Feature gate ${name}=${value} has no effect: it was removed from kube-proxy`
+  const spec = allGates.get(name)
+  if (spec === undefined) return undefined
+  const { stage } = parseSpec(spec)
+  if (stage === 'deprecated') return `Setting deprecated feature gate ${name}=${value}`
+  if (stage === 'ga') return `Setting GA feature gate ${name}=${value}: the gate will be removed from Kubernetes`
+  return undefined
+}
+
+/** The gates that kube-proxy reads, as `--help` lists them. */
+export function describeFeatureGates(): string[] {
+  return Object.entries(proxyGates).map(([name, spec]) => {
+    const { stage, default: on, locked } = parseSpec(spec)
+    return `${name}=true|false (${stage.toUpperCase()} - default=${on}${locked ? ', locked' : ''})`
+  })
+}

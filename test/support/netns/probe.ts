@@ -1,0 +1,200 @@
+// Clients: they open real sockets in a namespace and tell what became of it.
+
+import { createSocket } from 'node:dgram'
+import { get } from 'node:http'
+import { Socket } from 'node:net'
+import { onLines } from './echo-server.ts'
+import { bindSocket, openSocket } from './native.ts'
+import { familyOf, parseIp } from '../../../src/lib/ip.ts'
+import type { Greeting } from './echo-server.ts'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Netns } from './netns.ts'
+import type { Socket as UdpSocket } from 'node:dgram'
+
+export interface Target {
+  readonly address: string
+  readonly port: number
+}
+
+export interface ProbeOptions {
+  /** The client's own address; the kernel chooses when it is absent. */
+  readonly from?: string
+  readonly fromPort?: number
+  /** How long to wait for an answer before the target counts as silent. */
+  readonly timeoutMs?: number
+}
+
+/** What became of an attempt. */
+export type Answer =
+  | {
+      readonly kind: 'answered'
+      readonly greeting: Greeting
+      /** The address that the client sent from. */
+      readonly client: string
+      readonly clientPort: number
+    }
+  | { readonly kind: 'refused' }
+  | { readonly kind: 'silent' }
+  /** Anything else, by its errno: ECONNRESET, EHOSTUNREACH. */
+  | { readonly kind: 'failed'; readonly code: string }
+
+/** A connection, or a UDP flow, that stays open. */
+export interface Conversation {
+  /** Sends a line and waits for its answer. */
+  say(line: string, timeoutMs?: number): Promise<Answer>
+  close(): void
+}
+
+/** Connects over TCP, waits for the greeting and closes. */
+export async function tcpProbe(netns: Netns, to: Target, options: ProbeOptions = {}): Promise<Answer> {
+  const { answer, conversation } = await openTcp(netns, to, options)
+  conversation.close()
+  return answer
+}
+
+/** Sends one datagram from a socket of its own and waits for the answer. */
+export async function udpProbe(netns: Netns, to: Target, options: ProbeOptions = {}): Promise<Answer> {
+  const conversation = await openUdp(netns, to, options)
+  const answer = await conversation.say('hello', options.timeoutMs)
+  conversation.close()
+  return answer
+}
+
+/** Connects over TCP and keeps the connection. `answer` is the greeting. */
+export async function openTcp(
+  netns: Netns,
+  to: Target,
+  options: ProbeOptions = {},
+): Promise<{ answer: Answer; conversation: Conversation }> {
+  const socket = new Socket({ fd: openClient(netns, 'tcp', to, options), readable: true, writable: true })
+  socket.setNoDelay(true)
+  const inbox = openInbox(() => ({ client: socket.localAddress ?? '', clientPort: socket.localPort ?? 0 }))
+  onLines(socket, (line) => inbox.take(line))
+  socket.on('error', (error: NodeJS.ErrnoException) => inbox.fail(error.code ?? error.message))
+  socket.on('close', () => inbox.fail('closed'))
+  socket.connect({ host: to.address, port: to.port })
+  const answer = await inbox.next(options.timeoutMs ?? 1500)
+  return {
+    answer,
+    conversation: {
+      say(line, timeoutMs = 1500) {
+        if (!socket.destroyed) socket.write(`${line}\n`)
+        return inbox.next(timeoutMs)
+      },
+      // A reset leaves nothing in TIME_WAIT, on neither side.
+      close: () => void (socket.connecting ? socket.destroy() : socket.resetAndDestroy()),
+    },
+  }
+}
+
+/** Opens a UDP flow: all of it has one source port. */
+export async function openUdp(netns: Netns, to: Target, options: ProbeOptions = {}): Promise<Conversation> {
+  const fd = openClient(netns, 'udp', to, options)
+  const socket: UdpSocket = createSocket(to.address.includes(':') ? 'udp6' : 'udp4')
+  const inbox = openInbox(() => {
+    const { address, port } = socket.address()
+    return { client: address, clientPort: port }
+  })
+  socket.on('message', (message) => inbox.take(message.toString()))
+  socket.on('error', (error: NodeJS.ErrnoException) => inbox.fail(error.code ?? error.message))
+  await new Promise<void>((resolve) => socket.bind({ fd }, resolve))
+  await new Promise<void>((resolve, reject) => {
+    socket.connect(to.port, to.address, ((error?: Error) => (error ? reject(error) : resolve())) as () => void)
+  })
+  return {
+    say(line, timeoutMs = 1000) {
+      socket.send(line, (error: NodeJS.ErrnoException | null) => {
+        if (error) inbox.fail(error.code ?? error.message)
+      })
+      return inbox.next(timeoutMs)
+    },
+    close: () => void socket.close(),
+  }
+}
+
+export interface HttpAnswer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+}
+
+/** Asks over HTTP; undefined when nobody answers. */
+export function httpGet(
+  netns: Netns,
+  to: Target,
+  options: ProbeOptions & { readonly path?: string } = {},
+): Promise<HttpAnswer | undefined> {
+  const { path = '/', timeoutMs = 2000 } = options
+  return new Promise((resolve) => {
+    const request = get(
+      {
+        path,
+        host: to.address,
+        port: to.port,
+        agent: false,
+        timeout: timeoutMs,
+        createConnection: () => new Socket({ fd: openClient(netns, 'tcp', to, options) }).connect(to.port, to.address),
+      },
+      (response) => {
+        let body = ''
+        response.setEncoding('utf8')
+        response.on('data', (text: string) => (body += text))
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }))
+      },
+    )
+    request.on('timeout', () => request.destroy())
+    request.on('error', () => resolve(undefined))
+  })
+}
+
+function openClient(netns: Netns, type: 'tcp' | 'udp', to: Target, options: ProbeOptions): number {
+  const target = parseIp(to.address)
+  if (target === undefined) throw new Error(`Cannot connect to ${to.address}: not an IP address`)
+  const family = familyOf(target)
+  const fd = netns.enter(() => openSocket(type, family))
+  if (options.from !== undefined || options.fromPort !== undefined) {
+    const address = parseIp(options.from ?? (family === 4 ? '0.0.0.0' : '::')) ?? ''
+    bindSocket(
+      fd,
+      Uint8Array.from(address, (byte) => byte.charCodeAt(0)),
+      options.fromPort ?? 0,
+    )
+  }
+  return fd
+}
+
+/** Answers in the order in which they arrive, for callers that wait for one at a time. */
+function openInbox(describeClient: () => { client: string; clientPort: number }) {
+  const waiting: ((answer: Answer) => void)[] = []
+  const arrived: Answer[] = []
+  let failure: Answer | undefined
+  const deliver = (answer: Answer) => {
+    const taker = waiting.shift()
+    if (taker === undefined) arrived.push(answer)
+    else taker(answer)
+  }
+  return {
+    take(text: string) {
+      deliver({ kind: 'answered', greeting: JSON.parse(text) as Greeting, ...describeClient() })
+    },
+    fail(code: string) {
+      failure ??= code === 'ECONNREFUSED' ? { kind: 'refused' } : { kind: 'failed', code }
+      for (const taker of waiting.splice(0)) taker(failure)
+    },
+    next(timeoutMs: number): Promise<Answer> {
+      const first = arrived.shift() ?? failure
+      if (first !== undefined) return Promise.resolve(first)
+      return new Promise((resolve) => {
+        const timer = setTimeout(() => {
+          waiting.splice(waiting.indexOf(taker), 1)
+          resolve({ kind: 'silent' })
+        }, timeoutMs)
+        const taker = (answer: Answer) => {
+          clearTimeout(timer)
+          resolve(answer)
+        }
+        waiting.push(taker)
+      })
+    },
+  }
+}

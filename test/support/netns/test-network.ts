@@ -1,0 +1,181 @@
+// The test network of test/support/addresses.ts, made of network namespaces.
+
+import { control, echoPorts, external, hole, node, peer, pods, ranges } from '../addresses.ts'
+import { Cleanup } from '../cleanup.ts'
+import { serveEcho } from './echo-server.ts'
+import { openNetns, restIn } from './netns.ts'
+import type { DualStack, Pod, PodName } from '../addresses.ts'
+import type { Netns } from './netns.ts'
+import type { Source } from '../../conformance/packet-flow.ts'
+
+export interface TestNetwork extends AsyncDisposable {
+  readonly node: Netns
+  readonly peer: Netns
+  readonly external: Netns
+  readonly pods: Readonly<Record<PodName, Netns>>
+  /** The namespace of each source of the packet-flow table. */
+  readonly sources: Readonly<Record<Source, Netns>>
+}
+
+const prefixLength = { 4: 32, 6: 128 } as const
+const families = [4, 6] as const
+
+/**
+ * Builds the network, starts the echo servers and moves this process to the control namespace, where it stays until the
+ * network is disposed of: servers that it opens there (an API server) are reached at control.ip.
+ */
+export async function openTestNetwork(): Promise<TestNetwork> {
+  const cleanup = new Cleanup()
+  const open = (name: string) => cleanup.use(openNetns(name))
+  const lan = open('control')
+  const namespaces = { node: open('node'), peer: open('peer'), external: open('external') }
+  const podNamespaces = Object.fromEntries(Object.keys(pods).map((name) => [name, open(name)])) as Record<
+    PodName,
+    Netns
+  >
+
+  for (const netns of [lan, ...Object.values(namespaces), ...Object.values(podNamespaces)]) {
+    setUpKernel(netns, netns === namespaces.node || netns === namespaces.peer)
+  }
+  buildLan(lan, namespaces)
+  for (const pod of Object.values(pods)) {
+    attachPod(pod, podNamespaces[pod.name as PodName], pod.nodeName === node.name ? namespaces.node : namespaces.peer)
+  }
+  addRoutes(namespaces, podNamespaces)
+
+  for (const pod of Object.values(pods)) {
+    cleanup.use(await serveEcho(podNamespaces[pod.name as PodName], pod.name, echoPorts))
+  }
+  cleanup.use(await serveEcho(namespaces.node, 'node', echoPorts))
+  cleanup.use(restIn(lan))
+  return {
+    ...namespaces,
+    pods: podNamespaces,
+    sources: {
+      localPod: podNamespaces.localA,
+      otherLocalPod: podNamespaces.localB,
+      remotePod: podNamespaces.remoteA,
+      node: namespaces.node,
+      external: namespaces.external,
+    },
+    [Symbol.asyncDispose]: () => cleanup[Symbol.asyncDispose](),
+  }
+}
+
+/** What would make packets behave by the machine's settings instead of ours. */
+function setUpKernel(netns: Netns, forwards: boolean): void {
+  const forwarding = forwards ? 1 : 0
+  const values: Record<string, number> = { 'ipv4/ip_forward': forwarding }
+  for (const which of ['all', 'default']) {
+    Object.assign(values, {
+      [`ipv4/conf/${which}/rp_filter`]: 0,
+      [`ipv4/conf/${which}/send_redirects`]: 0,
+      [`ipv4/conf/${which}/accept_redirects`]: 0,
+      [`ipv6/conf/${which}/disable_ipv6`]: 0,
+      [`ipv6/conf/${which}/accept_dad`]: 0,
+      [`ipv6/conf/${which}/accept_redirects`]: 0,
+      [`ipv6/conf/${which}/accept_ra`]: 0,
+      [`ipv6/conf/${which}/forwarding`]: forwarding,
+    })
+  }
+  netns.sysctl({
+    ...values,
+    // Frames that a bridge forwards are not to be seen by our rules a second time.
+    'bridge/bridge-nf-call-iptables': 0,
+    'bridge/bridge-nf-call-ip6tables': 0,
+    'bridge/bridge-nf-call-arptables': 0,
+    // Many refusals at once are the point of some tests.
+    'ipv4/icmp_ratelimit': 0,
+    'ipv4/icmp_msgs_per_sec': 1_000_000,
+    'ipv4/icmp_msgs_burst': 1_000_000,
+    'ipv6/icmp/ratelimit': 0,
+  })
+}
+
+function buildLan(lan: Netns, hosts: { node: Netns; peer: Netns; external: Netns }): void {
+  lan.ip([
+    'link set lo up',
+    'link add br0 type bridge',
+    'link set br0 up',
+    ...addresses('br0', [control.ip, hole.ip], { 4: 24, 6: 64 }),
+    ...Object.values(hosts).flatMap((host) => [
+      `link add to-${host.name} type veth peer name eth0 netns ${host.path}`,
+      `link set to-${host.name} master br0 up`,
+    ]),
+  ])
+  const onLan = { 4: 24, 6: 64 } as const
+  hosts.node.ip([
+    'link set lo up',
+    'link set eth0 up',
+    ...addresses('eth0', [node.ip, node.secondIp], onLan),
+    ...podBridge(node.bridgeIp),
+  ])
+  hosts.peer.ip([
+    'link set lo up',
+    'link set eth0 up',
+    ...addresses('eth0', [peer.ip], onLan),
+    ...podBridge(peer.bridgeIp),
+  ])
+  hosts.external.ip([
+    'link set lo up',
+    'link set eth0 up',
+    ...addresses('eth0', [external.ip, external.secondIp], onLan),
+  ])
+}
+
+function podBridge(ip: DualStack): string[] {
+  return [
+    `link add ${node.bridge} type bridge`,
+    `link set ${node.bridge} up`,
+    ...addresses(node.bridge, [ip], { 4: 24, 6: 64 }),
+  ]
+}
+
+function attachPod(pod: Pod, netns: Netns, host: Netns): void {
+  const gateway = pod.nodeName === node.name ? node.bridgeIp : peer.bridgeIp
+  host.ip([
+    `link add veth-${pod.name} type veth peer name eth0 netns ${netns.path}`,
+    `link set veth-${pod.name} master ${node.bridge} up`,
+  ])
+  // Host routes only: traffic between two pods of a node passes the node, not just its bridge.
+  netns.ip([
+    'link set lo up',
+    'link set eth0 up',
+    ...addresses('eth0', [pod.ip], prefixLength),
+    ...families.flatMap((family) => [
+      `route add ${gateway[family]}/${prefixLength[family]} dev eth0`,
+      `route add default via ${gateway[family]} dev eth0`,
+    ]),
+  ])
+}
+
+function addRoutes(
+  hosts: { node: Netns; peer: Netns; external: Netns },
+  inPods: Readonly<Record<PodName, Netns>>,
+): void {
+  const eachFamily = (commands: (family: 4 | 6) => string[]) => families.flatMap(commands)
+  hosts.node.ip(
+    eachFamily((family) => [
+      `route add ${ranges.remotePods[family]} via ${peer.ip[family]}`,
+      `route add ${ranges.crowd[family]} via ${external.ip[family]}`,
+      `route add ${ranges.manyPods[family]} via ${pods.localC.ip[family]}`,
+      `route add default via ${hole.ip[family]}`,
+    ]),
+  )
+  hosts.peer.ip(eachFamily((family) => [`route add default via ${node.ip[family]}`]))
+  hosts.external.ip(
+    eachFamily((family) => [
+      `route add default via ${node.ip[family]}`,
+      `route add local ${ranges.crowd[family]} dev lo`,
+    ]),
+  )
+  inPods.localC.ip(eachFamily((family) => [`route add local ${ranges.manyPods[family]} dev lo`]))
+}
+
+function addresses(link: string, ips: readonly DualStack[], length: Readonly<Record<4 | 6, number>>): string[] {
+  return ips.flatMap((ip, nth) => [
+    `addr add ${ip[4]}/${length[4]} dev ${link}`,
+    // Further addresses are not chosen as a source unless a client asks for them.
+    `addr add ${ip[6]}/${length[6]} dev ${link} nodad${nth === 0 ? '' : ' preferred_lft 0'}`,
+  ])
+}

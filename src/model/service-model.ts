@@ -3,9 +3,11 @@
 import { namespacedName } from '../kube/types.ts'
 import type { EndpointSlice, NamespacedName, Service } from '../kube/types.ts'
 import { Claims } from './claims.ts'
+import { endpointPlaces } from './node-name-problem.ts'
+import type { EndpointPlaces } from './node-name-problem.ts'
 import type { ProblemLog } from './problems.ts'
-import { parseService, sameService } from './service-ports.ts'
 import { planService } from './service-plan.ts'
+import { parseService, sameService } from './service-ports.ts'
 import type { ServiceInfo } from './service-ports.ts'
 import { SharedStrings } from './shared-strings.ts'
 import { concernsFamily, parseSlice, sameRecord } from './slice-record.ts'
@@ -162,6 +164,11 @@ export class ServiceModel {
       endpointsPending: this.#endpointsPending,
       endpointsTotal: this.#endpointsTotal,
     }
+  }
+
+  /** Where endpoints say that they run. Looks at all of them. */
+  endpointPlaces(): EndpointPlaces {
+    return endpointPlaces(this.#slices.values(), this.#node.nodeName)
   }
 
   get noLocalEndpoints(): NoLocalEndpoints {

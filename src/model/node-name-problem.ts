@@ -1,0 +1,59 @@
+// A proxy that runs under a name that is not its node's believes that every endpoint is elsewhere: policy Local drops
+// everything, and no error is seen anywhere. So it is said.
+
+import type { SliceRecord } from './slice-record.ts'
+
+/** Where the endpoints of the cluster say that they run. */
+export interface EndpointPlaces {
+  /** How many endpoints name a node at all. */
+  readonly withNodeName: number
+  /** How many of them name ours. */
+  readonly onThisNode: number
+  /** A few of the names: similar ones first, then in order. */
+  readonly examples: readonly string[]
+}
+
+const EXAMPLES = 3
+
+/** Looks at all endpoints, so ask once and not at each change. */
+export function endpointPlaces(records: Iterable<SliceRecord>, nodeName: string): EndpointPlaces {
+  let withNodeName = 0
+  let onThisNode = 0
+  const names = new Set<string>()
+  for (const record of records) {
+    for (const name of record.nodeNames) {
+      if (name === '') continue
+      withNodeName++
+      if (name === nodeName) onThisNode++
+      names.add(name)
+    }
+  }
+  const rank = (name: string) => (isSimilar(name, nodeName) ? 0 : 1)
+  const examples = [...names].sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1)).slice(0, EXAMPLES)
+  return { withNodeName, onThisNode, examples }
+}
+
+/**
+ * What to tell loudly when the node name is wrong, as far as anybody can know; undefined when nothing speaks against it.
+ * Ask only after Node and slices have been listed.
+ */
+export function nodeNameProblem(nodeName: string, nodeExists: boolean, places: EndpointPlaces): string | undefined {
+  if (nodeExists || places.onThisNode > 0) return undefined
+  const similar = places.examples.find((name) => isSimilar(name, nodeName))
+  const hint =
+    similar !== undefined
+      ? `the name of this node is probably ${JSON.stringify(similar)}`
+      : places.examples.length > 0
+        ? `endpoints are on ${places.examples.map((name) => JSON.stringify(name)).join(', ')}`
+        : 'no endpoint names any node'
+  return (
+    `Node name ${JSON.stringify(nodeName)} matches no Node and no endpoint (${hint}): every endpoint counts as remote, so ` +
+    'traffic policy Local drops all traffic and health checks fail; set --hostname-override to the name of the Node'
+  )
+}
+
+/** Short against fully qualified, or another spelling: the usual mistakes. */
+function isSimilar(a: string, b: string): boolean {
+  const short = (name: string) => name.toLowerCase().split('.')[0]
+  return short(a) === short(b)
+}

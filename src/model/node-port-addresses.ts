@@ -1,0 +1,64 @@
+// On which addresses of this machine node ports are open.
+
+import { cidrContains, isLoopback, parseCidr, parseIp } from '../lib/ip.ts'
+import type { Cidr, Family } from '../lib/ip.ts'
+import { compareBytes, isOfFamily, parseAddress } from './address.ts'
+import type { Address } from './address.ts'
+import { isUnknown } from './node-ips.ts'
+import type { NodePortAddresses } from './types.ts'
+
+/**
+ * `configured` is nodePortAddresses: CIDRs of both families and the words `primary`, `localhost`, `all`. When it says
+ * nothing about the family (as `primary` does where the node has no address of it), all addresses are open. Otherwise
+ * those of the machine that it matches, without loopback, which a packet from outside cannot have.
+ */
+export function planNodePortAddresses(
+  configured: readonly string[],
+  context: { readonly family: Family; readonly nodeIp: string; readonly machineAddresses: readonly string[] },
+): NodePortAddresses {
+  const { family } = context
+  const cidrs = configured.flatMap((text) => expand(text, family, context.nodeIp))
+  if (cidrs.length === 0 || cidrs.some(({ prefix }) => prefix === 0)) return { kind: 'all' }
+  const addresses = context.machineAddresses
+    .map(parseAddress)
+    .filter((address): address is Address => address !== undefined && isOfFamily(address.bytes, family))
+    .filter(({ bytes }) => !isLoopback(bytes) && cidrs.some((cidr) => cidrContains(cidr, bytes)))
+    .sort((a, b) => compareBytes(a.bytes, b.bytes))
+    .map(({ text }) => text)
+  return { kind: 'only', addresses: addresses.filter((text, i) => text !== addresses[i - 1]) }
+}
+
+/** The addresses of this machine on which node ports are open, as a set. */
+export function openNodePortAddresses(
+  planned: NodePortAddresses,
+  machineAddresses: readonly string[],
+): ReadonlySet<string> {
+  if (planned.kind === 'only') return new Set(planned.addresses)
+  const open = new Set<string>()
+  for (const text of machineAddresses) {
+    const address = parseAddress(text)
+    if (address !== undefined && !isLoopback(address.bytes)) open.add(address.text)
+  }
+  return open
+}
+
+const LOOPBACK = { 4: '127.0.0.0/8', 6: '::1/128' } as const
+const EVERYTHING = { 4: '0.0.0.0/0', 6: '::/0' } as const
+
+function expand(text: string, family: Family, nodeIp: string): Cidr[] {
+  const cidr = parseCidr(cidrText(text, family, nodeIp))
+  return cidr?.family === family ? [cidr] : []
+}
+
+function cidrText(text: string, family: Family, nodeIp: string): string {
+  switch (text) {
+    case 'primary':
+      return isUnknown(nodeIp) ? '' : `${nodeIp}/${(parseIp(nodeIp)?.length ?? 0) * 8}`
+    case 'localhost':
+      return LOOPBACK[family]
+    case 'all':
+      return EVERYTHING[family]
+    default:
+      return text
+  }
+}

@@ -1,0 +1,83 @@
+// All that is not about one service: what this node is, and how the proxy treats it.
+
+import type { Node } from '../kube/types.ts'
+import { formatCidr, parseCidr } from '../lib/ip.ts'
+import type { Cidr, Family } from '../lib/ip.ts'
+import { planLocalDetector } from './local-detector.ts'
+import type { DetectLocalSettings } from './local-detector.ts'
+import { isUnknown, planNodeIps } from './node-ips.ts'
+import { planNodePortAddresses } from './node-port-addresses.ts'
+import { compareCidrs } from './service-ports.ts'
+import type { NodeView } from './types.ts'
+
+/** What the configuration says, for the active mode. */
+export interface NodeSettings {
+  readonly nodeName: string
+  readonly bindAddress: string
+  readonly detectLocal: DetectLocalSettings
+  /** As configured; where it is empty, the mode's default: `['primary']` for nftables, nothing (all) for the others. */
+  readonly nodePortAddresses: readonly string[]
+  readonly masqueradeAll: boolean
+  readonly masqueradeBit: number
+}
+
+export interface NodeFacts {
+  /** Our Node, once there is one. */
+  readonly node: Node | undefined
+  /** Every address of this machine's interfaces, of both families. Without those that the proxy itself put there. */
+  readonly machineAddresses: readonly string[]
+  /** Of all ServiceCIDR objects, both families. */
+  readonly serviceCidrs: readonly string[]
+}
+
+/** The node as one family sees it. */
+export function planNodeView(settings: NodeSettings, facts: NodeFacts, family: Family): NodeView {
+  const nodeIp = planNodeIps(facts.node, settings.bindAddress).ips[family]
+  const { machineAddresses } = facts
+  return {
+    family,
+    nodeName: settings.nodeName,
+    nodeIp,
+    zone: facts.node?.zone === '' ? undefined : facts.node?.zone,
+    localDetector: planLocalDetector(settings.detectLocal, facts.node?.podCIDRs ?? [], family),
+    masqueradeAll: settings.masqueradeAll,
+    // Not a shift: bit 31 would make it negative.
+    masqueradeMark: 2 ** settings.masqueradeBit,
+    nodePortAddresses: planNodePortAddresses(settings.nodePortAddresses, { family, nodeIp, machineAddresses }),
+    serviceCidrs: cidrsOf(facts.serviceCidrs, family),
+  }
+}
+
+/** What a person should know about the settings on this node: they work, but perhaps not as meant. */
+export function nodeViewWarnings(settings: NodeSettings, facts: NodeFacts): string[] {
+  const warnings: string[] = []
+  const { primaryFamily, ips } = planNodeIps(facts.node, settings.bindAddress)
+  const { mode, clusterCIDRs } = settings.detectLocal
+  if (isUnknown(ips[primaryFamily])) {
+    warnings.push("Cannot determine this node's IP, assuming loopback: set --bind-address if that is wrong")
+  }
+  if (settings.nodePortAddresses.length === 0) {
+    warnings.push('nodePortAddresses is unset: node ports are open on all local addresses; consider "primary"')
+  }
+  const view = planNodeView(settings, facts, primaryFamily)
+  if (view.localDetector.kind === 'none') {
+    const given = mode === 'NodeCIDR' ? (facts.node?.podCIDRs ?? []) : clusterCIDRs
+    warnings.push(
+      `detectLocalMode is ${mode}, but ${JSON.stringify(given)} has nothing for IPv${primaryFamily}: no traffic counts as local`,
+    )
+  }
+  if (view.nodePortAddresses.kind === 'only' && view.nodePortAddresses.addresses.length === 0) {
+    const configured = JSON.stringify(settings.nodePortAddresses)
+    warnings.push(`nodePortAddresses ${configured} matches no IPv${primaryFamily} address: node ports are closed`)
+  }
+  return warnings
+}
+
+function cidrsOf(texts: readonly string[], family: Family): Cidr[] {
+  const cidrs = new Map<string, Cidr>()
+  for (const text of texts) {
+    const cidr = parseCidr(text.trim())
+    if (cidr?.family === family) cidrs.set(formatCidr(cidr), cidr)
+  }
+  return [...cidrs.values()].sort(compareCidrs)
+}

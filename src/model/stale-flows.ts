@@ -1,0 +1,94 @@
+// UDP flows that the connection tracker still sends where the service no longer does.
+//
+// A UDP flow has no end: as long as packets come, its entry lives and its translation with it, even when the endpoint has
+// gone or the service only now has endpoints. Removing the entry makes the next packet ask the rules again.
+
+import { joinHostPort } from '../lib/ip.ts'
+import type { Frontend, ServicePortChange, ServicePortView } from './types.ts'
+
+/** One direction of a flow. Addresses are canonical texts. */
+export interface FlowTuple {
+  readonly src: string
+  readonly dst: string
+  readonly sport: number
+  readonly dport: number
+}
+
+/** A UDP entry of the connection tracker. Who is talked to is `original.dst`; who answers is `reply.src`. */
+export interface UdpFlow {
+  readonly original: FlowTuple
+  readonly reply: FlowTuple
+}
+
+export interface StaleFlowsInput {
+  /** All service ports, or only those that changed since the last time. Others than UDP are passed over. */
+  readonly servicePorts: Iterable<ServicePortView>
+  /** UDP frontends that went away since the last time: see {@link goneUdpFrontends}. */
+  readonly gone: readonly Pick<Frontend, 'address' | 'port'>[]
+  /** The addresses of this machine on which node ports are open: other machines' ports are not our business. */
+  readonly nodePortAddresses: ReadonlySet<string>
+}
+
+/**
+ * The flows to delete. A flow to a frontend stays when one of the service port's serving endpoints answers it: policies
+ * choose for new connections and do not disturb old ones. Flows that go to no frontend are never touched.
+ */
+export function staleFlows<F extends UdpFlow>(flows: Iterable<F>, input: StaleFlowsInput): F[] {
+  const frontends = new FrontendIndex<ReadonlySet<string> | 'gone'>(input.nodePortAddresses)
+  for (const frontend of input.gone) frontends.set(frontend, 'gone')
+  for (const view of input.servicePorts) {
+    if (view.protocol !== 'UDP') continue
+    const serving = new Set(view.serving)
+    for (const frontend of view.frontends) frontends.set(frontend, serving)
+  }
+  const stale: F[] = []
+  for (const flow of flows) {
+    const serving = frontends.get(flow.original.dst, flow.original.dport)
+    if (serving !== undefined && isStale(flow, serving)) stale.push(flow)
+  }
+  return stale
+}
+
+/** The UDP frontends that the changes took away. */
+export function goneUdpFrontends(changes: readonly ServicePortChange[]): Frontend[] {
+  const isUdp = ({ protocol }: Frontend) => protocol === 'UDP'
+  const idOf = ({ address, port }: Frontend) => `${address} ${port}`
+  const now = new Set(changes.flatMap(({ after }) => after?.frontends.filter(isUdp).map(idOf) ?? []))
+  const before = changes.flatMap(({ before }) => before?.frontends.filter(isUdp) ?? [])
+  return before.filter((frontend) => !now.has(idOf(frontend)))
+}
+
+/** Whether the changes can have made any flow stale: whether it pays to list the tracker's entries. */
+export function touchesUdpFlows(changes: readonly ServicePortChange[]): boolean {
+  return changes.some(({ before, after }) => before?.protocol === 'UDP' || after?.protocol === 'UDP')
+}
+
+function isStale({ original, reply }: UdpFlow, serving: ReadonlySet<string> | 'gone'): boolean {
+  const isTranslated = reply.src !== original.dst || reply.sport !== original.dport
+  if (serving === 'gone') return isTranslated
+  if (serving.has(joinHostPort(reply.src, reply.sport))) return false
+  // Nobody translated it, so it began while there was nothing to translate to. There is something now, or it may stay.
+  return isTranslated || serving.size > 0
+}
+
+/** Frontends by where packets are sent to. An address goes before a node port, as in the rules. */
+class FrontendIndex<T> {
+  readonly #byAddress = new Map<string, T>()
+  readonly #byNodePort = new Map<number, T>()
+  readonly #nodePortAddresses: ReadonlySet<string>
+
+  constructor(nodePortAddresses: ReadonlySet<string>) {
+    this.#nodePortAddresses = nodePortAddresses
+  }
+
+  set({ address, port }: Pick<Frontend, 'address' | 'port'>, value: T): void {
+    if (address === undefined) this.#byNodePort.set(port, value)
+    else this.#byAddress.set(joinHostPort(address, port), value)
+  }
+
+  get(address: string, port: number): T | undefined {
+    const value = this.#byAddress.get(joinHostPort(address, port))
+    if (value !== undefined || !this.#nodePortAddresses.has(address)) return value
+    return this.#byNodePort.get(port)
+  }
+}

@@ -12,7 +12,7 @@ export interface HealthCounters {
   readonly livez: { with(code: string): Counter }
 }
 
-export interface HealthServerOptions extends Omit<ListenOptions, 'name' | 'handler' | 'ipv6Only'> {
+export interface HealthServerOptions extends Omit<ListenOptions, 'name' | 'handler' | 'network'> {
   readonly health: ProxyHealth
   readonly counters: HealthCounters
 }

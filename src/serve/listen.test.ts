@@ -121,15 +121,17 @@ describe('Listener', () => {
     expect(clock.waiting).toBe(0)
   })
 
-  test('[::] takes IPv4 connections too, unless ipv6Only', async () => {
-    const both = aListener({ address: '[::]:0' })
-    await both.ready
-    expect(await statusOf('127.0.0.1', both.bound!.port)).toBe(200)
-    expect(await statusOf('::1', both.bound!.port)).toBe(200)
-    const one = aListener({ address: '[::]:0', ipv6Only: true })
-    await one.ready
-    expect(await statusOf('127.0.0.1', one.bound!.port)).toBe('ECONNREFUSED')
-    expect(await statusOf('::1', one.bound!.port)).toBe(200)
+  test.each([
+    ['[::]:0', 'tcp', 200, 200],
+    ['0.0.0.0:0', 'tcp', 200, 200],
+    ['0.0.0.0:0', 'tcp4', 200, 'ECONNREFUSED'],
+    ['[::]:0', 'tcp6', 'ECONNREFUSED', 200],
+    ['[::1]:0', 'tcp', 'ECONNREFUSED', 200],
+  ] as const)('%s with %s answers IPv4: %s, IPv6: %s', async (address, network, ipv4, ipv6) => {
+    const listener = aListener({ address, network })
+    await listener.ready
+    const { port } = listener.bound!
+    expect([await statusOf('127.0.0.1', port), await statusOf('::1', port)]).toEqual([ipv4, ipv6])
   })
 })
 

@@ -11,8 +11,8 @@ export interface ListenOptions {
   readonly name: string
   /** `10.0.0.1:80`, `[::]:80`, `:80`. */
   readonly address: string
-  /** Only IPv6 connections on [::]; otherwise it takes IPv4 connections too, as in Go. */
-  readonly ipv6Only?: boolean
+  /** As in Go: with tcp, which is the default, 0.0.0.0 and [::] both mean any address of any family. */
+  readonly network?: 'tcp' | 'tcp4' | 'tcp6'
   readonly handler: RequestListener
   /** When the port cannot be bound: try again every 5 seconds, or give up. */
   readonly whenRefused: 'retry' | 'give up'
@@ -66,7 +66,7 @@ export class Listener {
   }
 
   #open(): void {
-    const { address, handler, ipv6Only, log, name } = this.#options
+    const { address, handler, log, name, network } = this.#options
     const target = parseListenAddress(address)
     if (target === undefined) {
       this.#refused(new Error(`Cannot listen on ${JSON.stringify(address)}: must be an IP address and a port`))
@@ -82,7 +82,10 @@ export class Listener {
       server.close()
       this.#refused(error)
     })
-    server.listen({ ...target, ipv6Only: ipv6Only ?? false }, () => {
+    const { host, port } = target
+    const anywhere = (network ?? 'tcp') === 'tcp' && (host === '0.0.0.0' || host === '::')
+    // Without a host Node binds [::] with both families, or 0.0.0.0 where there is no IPv6.
+    server.listen(anywhere ? { port } : { host, port, ipv6Only: network === 'tcp6' }, () => {
       if (this.#closed) return
       log.v(3)?.info('Listening', { name, address })
       if (this.#refusals > 0) log.info('Listening at last', { name, address, attempts: this.#refusals + 1 })

@@ -22,7 +22,6 @@ export const FIELD_BYTES: Readonly<Record<FieldType, number>> = {
   inet_proto: 4,
   inet_service: 4,
   integer: 4,
-  unknown: 4,
 }
 
 export function addressField(ip: string): Bytes {
@@ -70,8 +69,6 @@ function formatField(type: FieldType, field: Bytes): string {
       return String((field.charCodeAt(0) << 8) | field.charCodeAt(1))
     case 'integer':
       return String(readHost32(field))
-    case 'unknown':
-      return `0x${Array.from(field, (c) => c.charCodeAt(0).toString(16).padStart(2, '0')).join('')}`
   }
 }
 

@@ -1,0 +1,189 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { aNodeView, arbitraryView } from '../../test/support/arbitrary-views.ts'
+import { ManualClock } from '../lib/clock.ts'
+import type { Family } from '../lib/ip.ts'
+import type { ServicePortChange, ServicePortView } from '../model/types.ts'
+import { nftablesMode } from '../modes/nftables/mode.ts'
+import { applyOps } from '../state/nftables/apply-ops.ts'
+import { formatTable } from '../state/nftables/format.ts'
+import { nftFamily } from '../state/nftables/language.ts'
+import type { Op, Table } from '../state/nftables/types.ts'
+import { NftablesProgrammer } from './nftables-programmer.ts'
+
+/** The kernel's table, in memory. */
+class MemoryTable {
+  table: Table | undefined
+  transactions = 0
+  failNext = false
+  readonly #family: Family
+
+  constructor(family: Family, table?: Table) {
+    this.#family = family
+    this.table = table
+  }
+
+  apply(ops: readonly Op[]): { bytes: number } {
+    if (this.failNext) {
+      this.failNext = false
+      throw new Error('refused')
+    }
+    this.table = applyOps(nftFamily(this.#family), nftablesMode.table, this.table, ops)
+    this.transactions++
+    return { bytes: ops.length }
+  }
+
+  read(): Table | undefined {
+    return this.table
+  }
+
+  readElements(): [] {
+    return []
+  }
+
+  close(): void {}
+}
+
+function programmerFor(driver: MemoryTable, clock = new ManualClock()): NftablesProgrammer {
+  return new NftablesProgrammer({ planner: nftablesMode, driver, clock })
+}
+
+/** The text of a table, without the shared sets and rules that nobody uses any more and without empty stale chains. */
+function essence(table: Table | undefined): string {
+  if (table === undefined) return ''
+  const counted = /-\d+$/
+  const sets = [...table.sets].filter(([name]) => !counted.test(name) || table.elements.has(name))
+  const names = new Set(sets.map(([name]) => name))
+  const uses = (text: string) => [...text.matchAll(/@([a-z-]+-\d+)\b/g)].every(([, name]) => names.has(name!))
+  const chains = [...table.chains]
+    .filter(([name, chain]) => chain.rules.length > 0 || !/^(stick|record)-/.test(name))
+    .map(([name, chain]) => {
+      const rules = chain.rules.filter((rule) => uses(rule.text))
+      const ordered = name.includes('-pick') ? rules.sort((a, b) => (a.text < b.text ? -1 : 1)) : rules
+      return [name, { ...chain, rules: ordered }] as const
+    })
+  return formatTable({ ...table, sets: new Map(sets), chains: new Map(chains) })
+}
+
+const families = [4, 6] as const
+
+function fromScratch(family: Family, views: readonly ServicePortView[]): Table | undefined {
+  const driver = new MemoryTable(family)
+  programmerFor(driver).syncAll(aNodeView({ family }), views)
+  return driver.table
+}
+
+/** Up to four service ports, each at several points in time; undefined: absent. */
+function histories(family: Family): fc.Arbitrary<(ServicePortView | undefined)[][]> {
+  return fc.array(
+    fc.tuple(...[0, 1, 2, 3].map((index) => fc.option(arbitraryView(family, index), { nil: undefined, freq: 3 }))),
+    { minLength: 1, maxLength: 5 },
+  )
+}
+
+function changesBetween(
+  before: readonly (ServicePortView | undefined)[],
+  after: readonly (ServicePortView | undefined)[],
+): ServicePortChange[] {
+  return after.flatMap((view, i) => {
+    const old = before[i]
+    return old === undefined && view === undefined ? [] : [{ name: (view ?? old)!.name, before: old, after: view }]
+  })
+}
+
+describe.each(families)('NftablesProgrammer for IPv%d', (family) => {
+  const node = aNodeView({ family })
+
+  it('comes to the same table step by step as from scratch', () => {
+    fc.assert(
+      fc.property(histories(family), (steps) => {
+        const driver = new MemoryTable(family)
+        const programmer = programmerFor(driver)
+        programmer.syncAll(node, [])
+        let before: (ServicePortView | undefined)[] = []
+        for (const after of steps) {
+          programmer.sync(node, changesBetween(before, after))
+          before = after
+        }
+        const present = before.filter((view) => view !== undefined)
+        expect(essence(driver.table)).toBe(essence(fromScratch(family, present)))
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  it('turns any table of ours into any other', () => {
+    fc.assert(
+      fc.property(histories(family), histories(family), (first, second) => {
+        const [from, to] = [first.at(-1)!, second.at(-1)!].map((views) => views.filter((view) => view !== undefined))
+        const driver = new MemoryTable(family, fromScratch(family, from!))
+        programmerFor(driver).syncAll(node, to!)
+        expect(essence(driver.table)).toBe(essence(fromScratch(family, to!)))
+        expect(driver.transactions).toBeLessThanOrEqual(1)
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it('sends nothing when nothing is different', () => {
+    fc.assert(
+      fc.property(histories(family), (steps) => {
+        const views = steps.at(-1)!.filter((view) => view !== undefined)
+        const driver = new MemoryTable(family, fromScratch(family, views))
+        const programmer = programmerFor(driver)
+        programmer.syncAll(node, views)
+        programmer.sync(
+          node,
+          views.map((view) => ({ name: view.name, before: view, after: view })),
+        )
+        expect(driver.transactions).toBe(0)
+      }),
+      { numRuns: 50 },
+    )
+  })
+
+  it('replaces a table that is not of our making in one transaction', () => {
+    const foreign = applyOps(nftFamily(family), 'kube-proxy', undefined, [
+      { op: 'addTable', comment: 'rules for kube-proxy' },
+      { op: 'addChain', chain: { name: 'services', comment: undefined, hook: undefined, rules: [] } },
+    ])
+    const driver = new MemoryTable(family, foreign)
+    programmerFor(driver).syncAll(node, [])
+    expect(driver.transactions).toBe(1)
+    expect(essence(driver.table)).toBe(essence(fromScratch(family, [])))
+  })
+})
+
+describe('NftablesProgrammer', () => {
+  const [one, two] = fc.sample(arbitraryView(4, 0), { numRuns: 2, seed: 7 })
+
+  it('asks for a full sync after a failure', () => {
+    const driver = new MemoryTable(4)
+    const programmer = programmerFor(driver)
+    programmer.syncAll(aNodeView(), [])
+    driver.failNext = true
+    const changes = [{ name: one!.name, before: undefined, after: one }]
+    expect(() => programmer.sync(aNodeView(), changes)).toThrow('refused')
+    expect(() => programmer.sync(aNodeView(), [])).toThrow(/as a whole/)
+    programmer.syncAll(aNodeView(), [one!])
+    expect(essence(driver.table)).toBe(essence(fromScratch(4, [one!])))
+  })
+
+  it('deletes the chains of session affinity a second after their last use', async () => {
+    const clock = new ManualClock()
+    const driver = new MemoryTable(4)
+    const programmer = programmerFor(driver, clock)
+    const sticky = fc.sample(arbitraryView(4, 1), { numRuns: 50, seed: 3 }).find((view) => {
+      const [frontend] = view.frontends
+      return frontend!.affinitySeconds !== undefined && frontend!.fromNode.verdict.kind === 'to'
+    })!
+    programmer.syncAll(aNodeView(), [sticky])
+    const chainNames = () => [...driver.table!.chains.keys()].filter((name) => name.includes('svc-1'))
+    expect(chainNames()).not.toHaveLength(0)
+    programmer.sync(aNodeView(), [{ name: sticky.name, before: sticky, after: undefined }])
+    expect(chainNames()).not.toHaveLength(0)
+    await clock.advance(1001)
+    programmer.sync(aNodeView(), [{ name: two!.name, before: undefined, after: two }])
+    expect(chainNames()).toHaveLength(0)
+  })
+})

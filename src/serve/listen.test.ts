@@ -1,9 +1,12 @@
 import { createServer, get, type IncomingMessage, type Server } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ManualClock, systemClock } from '../lib/clock.ts'
 import { silentLogger, type Logger } from '../lib/log.ts'
 import { listen, Listener, parseListenAddress, type ListenOptions } from './listen.ts'
+
+const hasIpv6 = networkInterfaces().lo?.some(({ address }) => address === '::1') ?? false
 
 const open: { close(): unknown }[] = []
 afterEach(async () => {
@@ -121,7 +124,7 @@ describe('Listener', () => {
     expect(clock.waiting).toBe(0)
   })
 
-  test.each([
+  test.skipIf(!hasIpv6).each([
     ['[::]:0', 'tcp', 200, 200],
     ['0.0.0.0:0', 'tcp', 200, 200],
     ['0.0.0.0:0', 'tcp4', 200, 'ECONNREFUSED'],

@@ -10,7 +10,7 @@ import {
   nftablesMetrics,
   partialSyncMetrics,
 } from './metrics-kubeproxy.ts'
-import { processMetrics, processStartTime } from './metrics-process.ts'
+import { processMetrics, processStartSeconds, processStartTime } from './metrics-process.ts'
 import { counter, gauge, histogram, Registry, type Printable } from './metrics-registry.ts'
 
 /** What kubernetes_build_info says. */
@@ -55,6 +55,8 @@ export function createMetrics(options: MetricsOptions) {
     ...rest,
     ...own,
     ...sli,
+    /** When this process started, in seconds since 1970. */
+    startSeconds: processStartSeconds,
     /** Adds a metric that only the caller can read, such as a counter that lives in the kernel. */
     register: (...metrics: Printable[]) => page.register(...metrics),
     /** The body of /metrics. */

@@ -1,6 +1,5 @@
 // /healthz and /livez on the healthz port: for load balancers and for the kubelet.
 
-import type { Counter } from '../proxy/metrics-registry.ts'
 import { formatJsonTime } from './go-time.ts'
 import { listen, type Listener, type ListenOptions } from './listen.ts'
 import type { Health, ProxyHealth } from './proxy-health.ts'
@@ -8,8 +7,12 @@ import { jsonReply, listenerFor, notFound, type Page, type Reply } from './reply
 
 /** How often each answer was given, by status code. */
 export interface HealthCounters {
-  readonly healthz: { with(code: string): Counter }
-  readonly livez: { with(code: string): Counter }
+  readonly healthz: CodeCounter
+  readonly livez: CodeCounter
+}
+
+interface CodeCounter {
+  with(code: string): { inc(): void }
 }
 
 export interface HealthServerOptions extends Omit<ListenOptions, 'name' | 'handler' | 'network'> {
@@ -42,7 +45,7 @@ export function healthPage(health: ProxyHealth, counters: HealthCounters): Page 
   }
 }
 
-function counted(counter: { with(code: string): Counter }, reply: Reply): Reply {
+function counted(counter: CodeCounter, reply: Reply): Reply {
   counter.with(String(reply.status)).inc()
   return reply
 }

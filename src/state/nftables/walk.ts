@@ -24,8 +24,15 @@ export interface Surroundings {
   isLocalAddress(address: Bytes): boolean
   /** A number in 0..modulus-1. */
   random(modulus: number): number
+  /** Milliseconds; only differences matter. */
+  now(): number
   /** Dynamic elements, by set name and key; written to by packets. */
-  readonly learned: Map<string, Map<Bytes, Bytes>>
+  readonly learned: Map<string, Map<Bytes, LearnedElement>>
+}
+
+export interface LearnedElement {
+  readonly data: Bytes
+  readonly expiresMs: number
 }
 
 export interface Walk {
@@ -244,8 +251,9 @@ class Machine {
 
   #find(set: NftSet, key: Bytes): Element | undefined {
     if (set.dynamic) {
-      const data = this.#surroundings.learned.get(set.name)?.get(key)
-      return data === undefined ? undefined : { key, data }
+      const learned = this.#surroundings.learned.get(set.name)?.get(key)
+      const alive = learned !== undefined && learned.expiresMs > this.#surroundings.now()
+      return alive ? { key, data: learned.data } : undefined
     }
     const elements = this.#table.elements.get(set.name)
     if (!set.interval) return elements?.get(key)
@@ -258,8 +266,11 @@ class Machine {
     if (learned === undefined) this.#surroundings.learned.set(e.set, (learned = new Map()))
     const key = this.#fetch(e.keyReg, keyLength(set))
     const length = Array.isArray(set.data) ? fieldsLength(set.data) : 0
+    const nowMs = this.#surroundings.now()
+    const present = learned.get(key)
     // An entry that is there keeps its value: the kernel only lets it live longer.
-    if (!learned.has(key)) learned.set(key, this.#fetch(e.dataReg!, length))
+    const data = present !== undefined && present.expiresMs > nowMs ? present.data : this.#fetch(e.dataReg!, length)
+    learned.set(key, { data, expiresMs: nowMs + (e.timeoutMs ?? Infinity) })
     return 'next'
   }
 

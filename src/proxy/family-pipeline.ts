@@ -1,0 +1,205 @@
+// The path of a change, for one IP family: events into the model, the model's changes into the kernel, and afterwards
+// everything that has to know about it.
+
+import type { Clock, Timer } from '../lib/clock.ts'
+import type { Logger } from '../lib/log.ts'
+import type { ServiceModel } from '../model/service-model.ts'
+import type { ChangeCounts, NodeView, ServicePortChange } from '../model/types.ts'
+import type { IpFamilyName, ProxyHealth } from '../serve/proxy-health.ts'
+import { BoundedRunner, type RunnerPeriods, type RunReason } from './bounded-runner.ts'
+import type { FlowCleaner } from './flow-cleaner.ts'
+import type { Metrics } from './metrics.ts'
+import type { Programmer, SyncStats } from './programmer.ts'
+
+export interface FamilyPipelineOptions {
+  readonly node: NodeView
+  readonly model: ServiceModel
+  readonly programmer: Programmer
+  readonly flows: FlowCleaner
+  readonly metrics: Metrics
+  readonly health: ProxyHealth
+  readonly periods: RunnerPeriods
+  readonly clock: Clock
+  readonly log: Logger
+  /** Called after each sync that succeeded. */
+  readonly onSynced: () => void
+}
+
+/** All rules are compared with the kernel's at least this often. */
+const FULL_SYNC_MS = 60 * 60 * 1000
+/** When somebody keeps changing our rules, we do not restore them more often than this. */
+const HEAL_PAUSE_MS = 50
+
+export class FamilyPipeline {
+  readonly #options: FamilyPipelineOptions
+  readonly #runner: BoundedRunner
+  readonly #family: IpFamilyName
+  #node: NodeView
+  #started = false
+  #needFullSync = true
+  #lastFullSyncMs = 0
+  #lastHealMs = -HEAL_PAUSE_MS
+  #healTimer: Timer | undefined
+  /** When the first event came that is not in the kernel yet. */
+  #waitingSinceMs: number | undefined
+  /** The totals that the metrics already have. */
+  #reported: Pick<ChangeCounts, 'endpointsTotal' | 'servicesTotal'> = { endpointsTotal: 0, servicesTotal: 0 }
+
+  constructor(options: FamilyPipelineOptions) {
+    const { clock, log, periods } = options
+    this.#options = options
+    this.#node = options.node
+    this.#family = options.node.family === 4 ? 'IPv4' : 'IPv6'
+    this.#runner = new BoundedRunner({
+      name: `sync of ${this.#family} rules`,
+      run: (reason) => this.#run(reason),
+      periods,
+      clock,
+      onError: (error, retryInMs) => log.error(error, 'Sync failed', { ipFamily: this.#family, retryInMs }),
+    })
+  }
+
+  get model(): ServiceModel {
+    return this.#options.model
+  }
+
+  get node(): NodeView {
+    return this.#node
+  }
+
+  /** Everything has been listed: from now on the kernel follows. */
+  start(): void {
+    if (this.#started) return
+    this.#started = true
+    this.#runner.request()
+    this.#runner.start()
+  }
+
+  /** Something in the model changed. */
+  changed(): void {
+    const { health, metrics, clock } = this.#options
+    this.#waitingSinceMs ??= clock.monotonicNow()
+    if (!this.#started) return
+    health.queued(this.#family)
+    metrics.lastQueued.with(this.#family).set(clock.now() / 1000)
+    this.#runner.request()
+  }
+
+  setNode(node: NodeView): void {
+    if (JSON.stringify(node) === JSON.stringify(this.#node)) return
+    this.#node = node
+    this.#options.model.setNode(node)
+    // The base rules depend on it too.
+    this.#needFullSync = true
+    this.changed()
+  }
+
+  setPeriods(periods: RunnerPeriods): void {
+    this.#runner.setPeriods(periods)
+  }
+
+  /** Somebody else changed our rules: restores them at once. */
+  heal(): void {
+    const { clock, log } = this.#options
+    if (!this.#started || this.#healTimer !== undefined) return
+    this.#needFullSync = true
+    const waitMs = this.#lastHealMs + HEAL_PAUSE_MS - clock.monotonicNow()
+    if (waitMs > 0) {
+      this.#healTimer = clock.setTimeout(() => {
+        this.#healTimer = undefined
+        this.heal()
+      }, waitMs)
+      return
+    }
+    this.#lastHealMs = clock.monotonicNow()
+    try {
+      const { transactions, operations } = this.#sync()
+      if (transactions === 0) return
+      this.#options.metrics.heals.with(this.#family).inc()
+      log.warn('Restored rules that another program had changed', { ipFamily: this.#family, operations })
+    } catch (error) {
+      log.error(error, 'Cannot restore rules that another program changed', { ipFamily: this.#family })
+      this.#runner.request()
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#started = false
+    this.#healTimer?.cancel()
+    await this.#runner.stop()
+    this.#options.programmer.close()
+  }
+
+  #run(reason: RunReason): void {
+    const dueMs = this.#lastFullSyncMs + FULL_SYNC_MS
+    if (reason === 'periodic' && this.#options.clock.monotonicNow() >= dueMs) this.#needFullSync = true
+    this.#sync()
+  }
+
+  #sync(): SyncStats {
+    const { model, programmer, clock, log, metrics } = this.#options
+    const startMs = clock.monotonicNow()
+    const full = this.#needFullSync
+    this.#reportPending()
+    const changes = model.takeChanges()
+    let stats: SyncStats
+    try {
+      stats = full ? programmer.syncAll(this.#node, model.views()) : programmer.sync(this.#node, changes)
+    } catch (error) {
+      // The changes are taken and lost: only a comparison with the kernel knows what is missing.
+      this.#needFullSync = true
+      metrics.transactions.with(this.#family, 'refused').inc()
+      metrics.nftablesSyncFailures.with(this.#family).inc()
+      throw error
+    }
+    this.#needFullSync = false
+    if (full) this.#lastFullSyncMs = clock.monotonicNow()
+    const tookMs = clock.monotonicNow() - startMs
+    this.#account({ full, tookMs, stats })
+    log
+      .v(2)
+      ?.info('SyncProxyRules complete', { ipFamily: this.#family, full, changes: changes.length, tookMs, ...stats })
+    this.#afterSync(full, changes)
+    return stats
+  }
+
+  #account({ full, tookMs, stats }: { full: boolean; tookMs: number; stats: SyncStats }): void {
+    const { metrics, clock, health } = this.#options
+    const family = this.#family
+    metrics.syncDuration.with(family).observe(tookMs / 1000)
+    metrics[full ? 'syncFullDuration' : 'syncPartialDuration'].with(family).observe(tookMs / 1000)
+    metrics.lastSync.with(family).set(clock.now() / 1000)
+    metrics.netlinkBytes.with(family).inc(stats.bytes)
+    metrics.transactions.with(family, 'committed').inc(stats.transactions)
+    if (this.#waitingSinceMs !== undefined) {
+      metrics.changeDuration.with(family).observe((clock.monotonicNow() - this.#waitingSinceMs) / 1000)
+    }
+    this.#waitingSinceMs = undefined
+    health.updated(family)
+  }
+
+  #afterSync(full: boolean, changes: readonly ServicePortChange[]): void {
+    const { model, metrics, clock, flows, onSynced } = this.#options
+    for (const triggers of model.takeTriggerTimes().values()) {
+      for (const triggerMs of triggers) {
+        metrics.networkProgrammingDuration.with(this.#family).observe((clock.now() - triggerMs) / 1000)
+      }
+    }
+    const { internal, external } = model.noLocalEndpoints
+    metrics.noLocalEndpoints.with('internal', this.#family).set(internal)
+    metrics.noLocalEndpoints.with('external', this.#family).set(external)
+    this.#reportPending()
+    flows.clean(this.#node, { changes, all: full ? model.views() : undefined })
+    onSynced()
+  }
+
+  #reportPending(): void {
+    const { model, metrics } = this.#options
+    const counts = model.changeCounts
+    metrics.endpointChangesPending.with().set(counts.endpointsPending)
+    metrics.serviceChangesPending.with().set(counts.servicesPending)
+    metrics.endpointChanges.with().inc(counts.endpointsTotal - this.#reported.endpointsTotal)
+    metrics.serviceChanges.with().inc(counts.servicesTotal - this.#reported.servicesTotal)
+    this.#reported = counts
+  }
+}

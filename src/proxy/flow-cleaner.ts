@@ -1,0 +1,62 @@
+// Removes UDP flows from the connection tracker that still go where the service no longer does.
+
+import type { Clock } from '../lib/clock.ts'
+import type { Family } from '../lib/ip.ts'
+import type { Logger } from '../lib/log.ts'
+import { goneUdpFrontends, staleFlows, touchesUdpFlows, type UdpFlow } from '../model/stale-flows.ts'
+import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
+import type { Metrics } from './metrics.ts'
+
+/** The kernel's connection tracker. */
+export interface FlowTable<F extends UdpFlow = UdpFlow> {
+  listUdp(family: Family): readonly F[]
+  /** How many there were to delete; flows that ended meanwhile do not count. */
+  delete(flows: readonly F[]): number
+}
+
+export interface FlowCleanerOptions {
+  readonly table: FlowTable
+  readonly metrics: Metrics
+  readonly clock: Clock
+  readonly log: Logger
+  /** Every address of this machine, for node ports that are open on all of them. */
+  readonly machineAddresses: () => readonly string[]
+}
+
+export class FlowCleaner {
+  readonly #options: FlowCleanerOptions
+
+  constructor(options: FlowCleanerOptions) {
+    this.#options = options
+  }
+
+  /** Looks at the flows of what changed, or of `all` when given. A failure is logged: the rules are right all the same. */
+  clean(
+    node: NodeView,
+    { changes, all }: { changes: readonly ServicePortChange[]; all: Iterable<ServicePortView> | undefined },
+  ): void {
+    const { table, metrics, clock, log } = this.#options
+    if (all === undefined && !touchesUdpFlows(changes)) return
+    const ipFamily = node.family === 4 ? 'IPv4' : 'IPv6'
+    const startMs = clock.monotonicNow()
+    try {
+      const servicePorts = all ?? changes.flatMap(({ after }) => after ?? [])
+      const stale = staleFlows(table.listUdp(node.family), {
+        servicePorts,
+        gone: goneUdpFrontends(changes),
+        nodePortAddresses: this.#nodePortAddresses(node),
+      })
+      const deleted = stale.length === 0 ? 0 : table.delete(stale)
+      metrics.conntrackDeleted.with(ipFamily).inc(deleted)
+      if (deleted > 0) log.v(2)?.info('Removed stale UDP flows', { ipFamily, deleted })
+    } catch (error) {
+      log.error(error, 'Cannot remove stale UDP flows', { ipFamily })
+    }
+    metrics.conntrackDuration.with(ipFamily).observe((clock.monotonicNow() - startMs) / 1000)
+  }
+
+  #nodePortAddresses({ nodePortAddresses }: NodeView): ReadonlySet<string> {
+    const addresses = nodePortAddresses.kind === 'only' ? nodePortAddresses.addresses : this.#options.machineAddresses()
+    return new Set(addresses)
+  }
+}

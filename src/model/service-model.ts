@@ -9,7 +9,6 @@ import type { ProblemLog } from './problems.ts'
 import { planService } from './service-plan.ts'
 import { parseService, sameService } from './service-ports.ts'
 import type { ServiceInfo } from './service-ports.ts'
-import { SharedStrings } from './shared-strings.ts'
 import { concernsFamily, parseSlice, sameRecord } from './slice-record.ts'
 import type { SliceRecord } from './slice-record.ts'
 import { TriggerTimes } from './trigger-times.ts'
@@ -56,7 +55,6 @@ export class ServiceModel {
   readonly #entries = new Map<NamespacedName, Entry>()
   readonly #slices = new Map<NamespacedName, SliceRecord>()
   readonly #claims = new Claims()
-  readonly #shared = new SharedStrings()
   readonly #triggerTimes: TriggerTimes
   /** Those to plan anew. */
   readonly #dirty = new Set<Entry>()
@@ -109,7 +107,7 @@ export class ServiceModel {
     const problems: string[] = []
     const service = `${slice.namespace}/${slice.serviceName}`
     const keys = { key, service: this.#entries.get(service)?.key ?? service }
-    const record = parseSlice(slice, keys, { family, shared: this.#shared, problems })
+    const record = parseSlice(slice, keys, { family, problems })
     this.#options.problems.set(`EndpointSlice ${key}`, family, problems)
     if (record === undefined) return this.#dropSlice(key)
     this.#endpointsTotal++

@@ -5,7 +5,7 @@ import { formatCidr, parseCidr } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
 import { compareBytes, isOfFamily, parseAddress } from './address.ts'
 import type { Address } from './address.ts'
-import { isObjectName, isPortNumber, isProtocol } from './valid.ts'
+import { isObjectName, isPortNumber, isProtocol, quote } from './valid.ts'
 import type { ServicePortName } from './types.ts'
 
 /** What all ports of a service have in common. Addresses are canonical, sorted, of the family and different. */
@@ -46,8 +46,8 @@ export interface ParseServiceContext {
   readonly problems: string[]
 }
 
-/** The labels that keep a service away from us, whatever their value. */
-const SKIP_LABELS = ['service.kubernetes.io/service-proxy-name', 'service.kubernetes.io/headless'] as const
+/** Another proxy serves a service with this label, whatever its value. (Headless is a label of slices only.) */
+const PROXY_NAME_LABEL = 'service.kubernetes.io/service-proxy-name'
 
 /** spec.sessionAffinityConfig.clientIP.timeoutSeconds when it is not given. */
 const DEFAULT_AFFINITY_SECONDS = 10800
@@ -92,7 +92,7 @@ export function parseService(
   for (const port of service.ports) {
     if (!isUsablePort(port, problems)) continue
     if (names.has(port.name)) {
-      problems.push(`port name ${JSON.stringify(port.name)} is there twice; the second is ignored`)
+      problems.push(`port name ${quote(port.name)} is there twice; the second is ignored`)
       continue
     }
     names.add(port.name)
@@ -130,7 +130,7 @@ function isSkipped(service: Service): boolean {
   const [primary] = service.clusterIPs
   if (primary === undefined || primary === '' || primary === 'None') return true
   if (service.type === 'ExternalName') return true
-  return SKIP_LABELS.some((label) => service.labels?.[label] !== undefined)
+  return service.labels?.[PROXY_NAME_LABEL] !== undefined
 }
 
 function isExternallyAccessible(service: Service): boolean {
@@ -159,7 +159,7 @@ function parseIps(texts: readonly string[], field: string, { family, problems }:
     if (address !== undefined) {
       if (isOfFamily(address.bytes, family)) addresses.push(address)
     } else if (text.trim() !== '') {
-      problems.push(`${field}: ${JSON.stringify(text)} is not an IP address and is ignored`)
+      problems.push(`${field}: ${quote(text)} is not an IP address and is ignored`)
     }
   }
   return addresses
@@ -174,7 +174,7 @@ function parseSourceRanges(texts: readonly string[], family: Family, problems: s
     const cidr = parseCidr(trimmed)
     if (cidr === undefined) {
       if (trimmed !== '') {
-        problems.push(`spec.loadBalancerSourceRanges: ${JSON.stringify(text)} is not a CIDR and is ignored`)
+        problems.push(`spec.loadBalancerSourceRanges: ${quote(text)} is not a CIDR and is ignored`)
       }
     } else if (cidr.family === family) {
       if (cidr.prefix === 0) return NONE
@@ -198,7 +198,7 @@ function healthCheckNodePort(service: Service, externalPolicyLocal: boolean, pro
 }
 
 function isUsablePort(port: ServicePort, problems: string[]): boolean {
-  const name = JSON.stringify(port.name)
+  const name = quote(port.name)
   if (!isPortNumber(port.port)) problems.push(`port ${name} has the invalid number ${port.port} and is ignored`)
   else if (!isProtocol(port.protocol)) problems.push(`port ${name} has an unknown protocol and is ignored`)
   else return true

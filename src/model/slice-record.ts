@@ -6,8 +6,7 @@
 import type { EndpointPort, EndpointSlice, NamespacedName, SliceEndpoint } from '../kube/types.ts'
 import type { Bytes, Family } from '../lib/ip.ts'
 import { compareBytes, isOfFamily, parseAddress } from './address.ts'
-import type { SharedStrings } from './shared-strings.ts'
-import { isPortNumber, isProtocol } from './valid.ts'
+import { isPortNumber, isProtocol, quote } from './valid.ts'
 
 export const READY = 1
 export const SERVING = 2
@@ -43,18 +42,15 @@ export function concernsFamily(slice: EndpointSlice, family: Family): boolean {
   return slice.addressType !== ADDRESS_TYPE[family === 4 ? 6 : 4]
 }
 
-/**
- * Reads a slice. Undefined when nothing of it can be used; what is left out is told in `problems`. `shared` gives equal
- * strings of different slices one place in memory.
- */
+/** Reads a slice. Undefined when nothing of it can be used; what is left out is told in `problems`. */
 export function parseSlice(
   slice: EndpointSlice,
   keys: { readonly key: NamespacedName; readonly service: NamespacedName },
-  context: { readonly family: Family; readonly shared: SharedStrings; readonly problems: string[] },
+  context: { readonly family: Family; readonly problems: string[] },
 ): SliceRecord | undefined {
-  const { family, shared, problems } = context
+  const { family, problems } = context
   if (slice.addressType !== ADDRESS_TYPE[family]) {
-    problems.push(`address type ${JSON.stringify(slice.addressType)} is not IPv4 or IPv6; the slice is ignored`)
+    problems.push(`address type ${quote(slice.addressType)} is not IPv4 or IPv6; the slice is ignored`)
     return undefined
   }
   if (slice.serviceName === '') {
@@ -68,9 +64,9 @@ export function parseSlice(
     ports: slice.ports.filter((port): port is SlicePort => isUsablePort(port, problems)),
     addresses: endpoints.map(({ address }) => address),
     conditions: endpoints.map(({ endpoint }) => String.fromCharCode(conditionsOf(endpoint))).join(''),
-    nodeNames: endpoints.map(({ endpoint }) => shared.get(endpoint.nodeName ?? '')),
-    zoneHints: hintsColumn(endpoints, ({ endpoint }) => endpoint.zoneHints, shared),
-    nodeHints: hintsColumn(endpoints, ({ endpoint }) => endpoint.nodeHints, shared),
+    nodeNames: endpoints.map(({ endpoint }) => endpoint.nodeName ?? ''),
+    zoneHints: hintsColumn(endpoints, ({ endpoint }) => endpoint.zoneHints),
+    nodeHints: hintsColumn(endpoints, ({ endpoint }) => endpoint.nodeHints),
   }
 }
 
@@ -116,7 +112,7 @@ function uniqueEndpoints(endpoints: readonly SliceEndpoint[], family: Family, pr
   }
   if (refused.length > 0) {
     const more = refused.length > 1 ? ` (and ${refused.length - 1} more)` : ''
-    problems.push(`endpoint address ${JSON.stringify(refused[0])}${more} is not an IPv${family} address and is ignored`)
+    problems.push(`endpoint address ${quote(refused[0] ?? "")}${more} is not an IPv${family} address and is ignored`)
   }
   read.sort(
     (a, b) =>
@@ -130,7 +126,7 @@ function conditionsOf(endpoint: SliceEndpoint): number {
 }
 
 function isUsablePort(port: EndpointPort, problems: string[]): boolean {
-  const name = JSON.stringify(port.name)
+  const name = quote(port.name)
   if (port.port === undefined) problems.push(`port ${name} has no number and is ignored`)
   else if (!isPortNumber(port.port)) problems.push(`port ${name} has the invalid number ${port.port} and is ignored`)
   else if (!isProtocol(port.protocol)) problems.push(`port ${name} has an unknown protocol and is ignored`)
@@ -141,13 +137,8 @@ function isUsablePort(port: EndpointPort, problems: string[]): boolean {
 function hintsColumn(
   endpoints: readonly ReadEndpoint[],
   hintsOf: (endpoint: ReadEndpoint) => readonly string[] | undefined,
-  shared: SharedStrings,
-): readonly (readonly string[] | undefined)[] | undefined {
-  if (endpoints.every((endpoint) => (hintsOf(endpoint)?.length ?? 0) === 0)) return undefined
-  return endpoints.map((endpoint) => {
-    const hints = hintsOf(endpoint)
-    return hints === undefined || hints.length === 0 ? undefined : shared.getList(hints)
-  })
+): SliceRecord['zoneHints'] {
+  return endpoints.some((endpoint) => hintsOf(endpoint) !== undefined) ? endpoints.map(hintsOf) : undefined
 }
 
 function samePort(a: SlicePort, b: SlicePort | undefined): boolean {

@@ -16,3 +16,10 @@ export function isProtocol(protocol: string): protocol is Protocol {
 export function isObjectName(name: string): boolean {
   return name !== '' && !/[/:\s]/.test(name)
 }
+
+const LONGEST_QUOTE = 80
+
+/** A value from an object, for a message: on one line and not too long, whatever somebody wrote there. */
+export function quote(text: string): string {
+  return JSON.stringify(text.length <= LONGEST_QUOTE ? text : `${text.slice(0, LONGEST_QUOTE)}...`)
+}

@@ -1,0 +1,79 @@
+// System calls. The only file that knows koffi.
+
+import { createRequire } from 'node:module'
+import { constants } from 'node:os'
+import type koffiModule from 'koffi'
+import { KernelError } from '../lib/errors.ts'
+
+type Koffi = typeof koffiModule
+
+/** What a call may be given as a pointer. */
+type Memory = Uint8Array | Uint32Array | Int32Array | null
+
+interface Calls {
+  socket(domain: number, type: number, protocol: number): number
+  bind(fd: number, address: Memory, length: number): number
+  getsockname(fd: number, address: Memory, length: Memory): number
+  setsockopt(fd: number, level: number, name: number, value: Memory, length: number): number
+  send(fd: number, bytes: Memory, length: number, flags: number): number
+  recvfrom(fd: number, bytes: Memory, length: number, flags: number, address: Memory, addressLength: Memory): number
+  fcntl(fd: number, command: number, argument: number): number
+  close(fd: number): number
+  open(path: string, flags: number): number
+  unshare(flags: number): number
+  setns(fd: number, type: number): number
+}
+
+const PROTOTYPES: Readonly<Record<keyof Calls, string>> = {
+  socket: 'int socket(int, int, int)',
+  bind: 'int bind(int, const void *, unsigned int)',
+  getsockname: 'int getsockname(int, void *, void *)',
+  setsockopt: 'int setsockopt(int, int, int, const void *, unsigned int)',
+  send: 'long send(int, const void *, size_t, int)',
+  recvfrom: 'long recvfrom(int, void *, size_t, int, void *, void *)',
+  fcntl: 'int fcntl(int, int, long)',
+  close: 'int close(int)',
+  open: 'int open(const char *, int)',
+  unshare: 'int unshare(int)',
+  setns: 'int setns(int, int)',
+}
+
+let koffi: Koffi | undefined
+const calls: Partial<Record<keyof Calls, (...args: unknown[]) => number>> = {}
+
+/** Loading takes some ten milliseconds, so it happens when the first call is made and not when the program starts. */
+function call(name: keyof Calls): (...args: unknown[]) => number {
+  koffi ??= createRequire(import.meta.url)('koffi') as Koffi
+  // null: the symbols of this process, which has a libc already, whatever its file is called.
+  return (calls[name] ??= koffi.load(null).func(PROTOTYPES[name]) as (...args: unknown[]) => number)
+}
+
+/** Calls libc and returns what it returns: -1 is left to the caller, who finds the reason in lastErrno(). */
+export function tryCall<N extends keyof Calls>(name: N, ...args: Parameters<Calls[N]>): number {
+  return (calls[name] ?? call(name))(...args)
+}
+
+/** Calls libc and throws a KernelError when that fails. `op` says what was attempted. */
+export function mustCall<N extends keyof Calls>(op: string, name: N, ...args: Parameters<Calls[N]>): number {
+  const result = tryCall(name, ...args)
+  if (result === -1) throw new KernelError(op, lastErrno())
+  return result
+}
+
+/** The name of the error of the last call that failed: "ENOENT". */
+export function lastErrno(): string {
+  return errnoName(koffi?.errno() ?? 0)
+}
+
+let names: Map<number, string> | undefined
+
+/** The name of an error number: "ENOENT" for 2. */
+export function errnoName(errno: number): string {
+  names ??= new Map(
+    Object.entries(constants.errno)
+      // EWOULDBLOCK and ENOTSUP are other names of EAGAIN and EOPNOTSUPP.
+      .filter(([name]) => name !== 'EWOULDBLOCK' && name !== 'ENOTSUP')
+      .map(([name, number]) => [number, name]),
+  )
+  return names.get(errno) ?? `errno ${errno}`
+}

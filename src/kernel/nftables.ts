@@ -1,0 +1,234 @@
+// One nftables table of the kernel: transactions on it, and its content read back.
+
+import { KernelError } from '../lib/errors.ts'
+import {
+  elementKey,
+  type Chain,
+  type Element,
+  type NftFamily,
+  type NftSet,
+  type Op,
+  type Rule,
+  type Table,
+} from '../state/nftables/types.ts'
+import type { Codec } from '../wire/attributes.ts'
+import type { Message } from '../wire/message.ts'
+import { writeBatch } from '../wire/nftables/batch.ts'
+import { chainAttributes, chainFromAttributes } from '../wire/nftables/chain.ts'
+import { describeOp } from '../wire/nftables/describe.ts'
+import { elementListAttributes, elementsFromAttributes } from '../wire/nftables/element.ts'
+import {
+  beginNftablesMessage,
+  generationAttributes,
+  type MessageName,
+  NFGENMSG_LENGTH,
+} from '../wire/nftables/messages.ts'
+import { ruleAttributes, ruleFromAttributes } from '../wire/nftables/rule.ts'
+import { setAttributes, setFromAttributes } from '../wire/nftables/set.ts'
+import { type TableAttributes, tableAttributes } from '../wire/nftables/table.ts'
+import { readComment, UDATA_COMMENT } from '../wire/nftables/userdata.ts'
+import { NETLINK_NETFILTER, NLM_F_DUMP } from '../wire/uapi/netlink.ts'
+import { Writer } from '../wire/writer.ts'
+import { errnoName } from './libc.ts'
+import { NetlinkClient, type Exchange } from './netlink-client.ts'
+import { NetlinkSocket } from './netlink-socket.ts'
+
+export interface NftablesDriverOptions {
+  readonly family: NftFamily
+  readonly table: string
+}
+
+/** How often a table is read again because somebody changed it meanwhile. */
+const READ_ATTEMPTS = 20
+
+export class NftablesDriver {
+  readonly family: NftFamily
+  readonly table: string
+  readonly #socket: NetlinkSocket
+  readonly #client: NetlinkClient
+  readonly #writer = new Writer()
+
+  constructor({ family, table }: NftablesDriverOptions) {
+    this.family = family
+    this.table = table
+    this.#socket = new NetlinkSocket(NETLINK_NETFILTER)
+    this.#client = new NetlinkClient(exchangeOver(this.#socket))
+  }
+
+  /** The port of the socket: notifications of our own transactions carry it. */
+  get port(): number {
+    return this.#socket.port
+  }
+
+  /**
+   * Carries out the operations as one transaction: all of them, or, with a KernelError that names the first that the kernel
+   * refused, none. Returns how many bytes were sent.
+   */
+  apply(ops: readonly Op[]): { readonly bytes: number } {
+    if (ops.length === 0) return { bytes: 0 }
+    this.#writer.reset()
+    const messages = writeBatch(this.#writer, this, ops)
+    const bytes = this.#writer.written()
+    const acknowledgements = this.#client.batch(bytes)
+    const failed = acknowledgements.find(({ errno }) => errno !== 0)
+    if (failed !== undefined) {
+      const message = messages[failed.sequence]
+      const op = message?.op
+      const what = op === undefined ? 'commit' : describeOp(op, bytes.subarray(message!.start), failed.offset)
+      throw this.#error(what, errnoName(failed.errno), failed.extack)
+    }
+    // Success is said, not assumed: the message before the one that ends the batch has asked for it.
+    if (!acknowledgements.some(({ sequence }) => sequence === messages.length - 2)) {
+      throw this.#error('commit', 'ENOMSG', 'the kernel did not answer')
+    }
+    return { bytes: bytes.length }
+  }
+
+  /**
+   * The whole table as it is in the kernel; undefined when there is none. The elements of dynamic sets, which packets add,
+   * are read on request only.
+   */
+  read(options: { readonly dynamicElements?: boolean } = {}): Table | undefined {
+    for (let attempt = 0; attempt < READ_ATTEMPTS; attempt++) {
+      const before = this.generation()
+      const result = this.#tryRead(options.dynamicElements === true)
+      // A transaction in between, on any table, changes the generation: what was read may be half of each.
+      if (this.generation() !== before) continue
+      if (result instanceof KernelError) throw result
+      return result
+    }
+    throw this.#error('read', 'EINTR', 'it keeps changing')
+  }
+
+  /** The elements of one set. */
+  readElements(set: NftSet): Element[] {
+    if (set.key.length === 0) return []
+    const lists = this.#dump(`read elements of set ${set.name}`, 'getElements', elementListAttributes, {
+      table: this.table,
+      set: set.name,
+    })
+    return elementsFromAttributes(
+      set,
+      lists.flatMap((list) => list.elements ?? []),
+    )
+  }
+
+  /** The number of the last transaction, of whichever process, in this network namespace. */
+  generation(): number {
+    this.#begin('getGeneration')
+    return this.#client.get('read the nftables generation', this.#end(), (message) => {
+      return decode(generationAttributes, message)?.id
+    })
+  }
+
+  close(): void {
+    this.#socket.close()
+  }
+
+  /** An error is returned and not thrown: if the table was changed meanwhile, it means nothing. */
+  #tryRead(dynamicElements: boolean): Table | KernelError | undefined {
+    try {
+      const attributes = this.#getTable()
+      if (attributes === undefined) return undefined
+      const sets = this.#readSets()
+      return {
+        family: this.family,
+        name: this.table,
+        comment: readComment(UDATA_COMMENT, attributes.userdata),
+        sets,
+        chains: this.#readChains(),
+        elements: this.#readAllElements(sets, dynamicElements),
+      }
+    } catch (error) {
+      if (error instanceof KernelError) return error
+      throw error
+    }
+  }
+
+  #getTable(): TableAttributes | undefined {
+    this.#begin('getTable')
+    tableAttributes.write(this.#writer, { name: this.table })
+    try {
+      return this.#client.get(this.#place('read'), this.#end(), (message) => decode(tableAttributes, message))
+    } catch (error) {
+      if (error instanceof KernelError && error.errno === 'ENOENT') return undefined
+      throw error
+    }
+  }
+
+  #readSets(): Map<string, NftSet> {
+    const sets = new Map<string, NftSet>()
+    for (const attributes of this.#dump('read sets', 'getSet', setAttributes, { table: this.table })) {
+      const set = attributes.table === this.table ? setFromAttributes(attributes) : undefined
+      if (set !== undefined) sets.set(set.name, set)
+    }
+    return sets
+  }
+
+  #readChains(): Map<string, Chain> {
+    const rules = new Map<string, Rule[]>()
+    for (const attributes of this.#dump('read rules', 'getRule', ruleAttributes, { table: this.table })) {
+      if (attributes.table !== this.table) continue
+      const list = rules.get(attributes.chain)
+      if (list === undefined) rules.set(attributes.chain, [ruleFromAttributes(attributes)])
+      else list.push(ruleFromAttributes(attributes))
+    }
+    const chains = new Map<string, Chain>()
+    for (const attributes of this.#dump('read chains', 'getChain', chainAttributes, { table: this.table })) {
+      if (attributes.table !== this.table) continue
+      const chain = chainFromAttributes(attributes)
+      chains.set(chain.name, { ...chain, rules: rules.get(chain.name) ?? [] })
+    }
+    return chains
+  }
+
+  #readAllElements(sets: ReadonlyMap<string, NftSet>, dynamicToo: boolean): Table['elements'] {
+    const all = new Map<string, ReadonlyMap<string, Element>>()
+    for (const set of sets.values()) {
+      if (set.dynamic && !dynamicToo) continue
+      const elements = new Map<string, Element>()
+      for (const element of this.readElements(set)) elements.set(elementKey(element), element)
+      if (elements.size > 0) all.set(set.name, elements)
+    }
+    return all
+  }
+
+  #dump<T>(op: string, name: MessageName, codec: Codec<T>, filter: Partial<T>): T[] {
+    this.#begin(name, NLM_F_DUMP)
+    codec.write(this.#writer, filter as T)
+    return this.#client.dump(this.#place(op), this.#end(), (message) => decode(codec, message))
+  }
+
+  #begin(name: MessageName, flags = 0): void {
+    this.#writer.reset()
+    beginNftablesMessage(this.#writer, name, this.family, flags)
+  }
+
+  #end(): Uint8Array {
+    this.#writer.endMessage()
+    return this.#writer.written()
+  }
+
+  #place(op: string): string {
+    return `${op} of table ${this.family} ${this.table}`
+  }
+
+  #error(op: string, errno: string, extack?: string): KernelError {
+    return new KernelError(`${op} (table ${this.family} ${this.table})`, errno, extack)
+  }
+}
+
+function decode<T>(codec: Codec<T>, { view, start, end }: Message): T | undefined {
+  return codec.read(view, start + NFGENMSG_LENGTH, end)
+}
+
+function exchangeOver(socket: NetlinkSocket): Exchange {
+  return function* (request, mode) {
+    socket.send(request)
+    for (;;) {
+      const datagram = socket.receive(mode)
+      if (datagram === undefined) return
+      yield datagram
+    }
+  }
+}

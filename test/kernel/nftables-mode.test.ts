@@ -1,0 +1,79 @@
+// The tables of the nftables mode in a real kernel: what we plan is what is there, and nft can read it.
+
+import { execFileSync } from 'node:child_process'
+import fc from 'fast-check'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { NftablesDriver } from '../../src/kernel/nftables.ts'
+import { unshareNetwork } from '../../src/kernel/netns.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import type { ServicePortView } from '../../src/model/types.ts'
+import { nftablesMode } from '../../src/modes/nftables/mode.ts'
+import { NftablesProgrammer } from '../../src/proxy/nftables-programmer.ts'
+import { nftFamily } from '../../src/state/nftables/language.ts'
+import { aNodeView, arbitraryView } from '../support/arbitrary-views.ts'
+
+const isRoot = process.getuid?.() === 0
+
+beforeAll(() => {
+  if (isRoot) unshareNetwork()
+})
+
+function nft(...args: string[]): string {
+  return execFileSync('nft', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+}
+
+describe.skipIf(!isRoot).each([4, 6] as const)('the nftables mode for IPv%d in the kernel (needs root)', (family) => {
+  const node = aNodeView({ family })
+  const openProgrammer = () => {
+    const driver = new NftablesDriver({ family: nftFamily(family), table: nftablesMode.table })
+    return { driver, programmer: new NftablesProgrammer({ planner: nftablesMode, driver, clock: systemClock }) }
+  }
+  const views = (seed: number): ServicePortView[] =>
+    [0, 1, 2, 3, 4, 5, 6, 7].map(
+      (index) => fc.sample(arbitraryView(family, index), { numRuns: 1, seed: seed + index })[0]!,
+    )
+
+  afterEach(() => {
+    nft('flush', 'ruleset')
+  })
+
+  it('is read back as it was planned: a second sync changes nothing', () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const { driver, programmer } = openProgrammer()
+      programmer.syncAll(node, views(seed))
+      expect(programmer.syncAll(node, views(seed)).transactions, `seed ${seed}`).toBe(0)
+      driver.close()
+    }
+  })
+
+  it('follows any change, and nft lists every table', () => {
+    const { driver, programmer } = openProgrammer()
+    let before = views(0)
+    programmer.syncAll(node, before)
+    for (let seed = 100; seed < 1000; seed += 100) {
+      const after = views(seed)
+      programmer.sync(
+        node,
+        after.map((view, i) => ({ name: view.name, before: before[i], after: view })),
+      )
+      before = after
+      expect(nft('list', 'ruleset')).toContain(`table ${nftFamily(family)} kube-proxy`)
+      nft('-j', 'list', 'ruleset')
+    }
+    const listed = nft('-s', 'list', 'ruleset')
+    // From scratch, the only difference are chains that wait to be deleted and sets that nobody needs any more.
+    programmer.syncAll(node, before)
+    expect(programmer.syncAll(node, before).transactions).toBe(0)
+    expect(listed).toContain('set service-ips ')
+    driver.close()
+  })
+
+  it('loads again from what nft lists', () => {
+    const { driver, programmer } = openProgrammer()
+    const stateless = views(3)
+    programmer.syncAll(node, stateless)
+    const listed = nft('-s', 'list', 'ruleset')
+    driver.close()
+    expect(listed.length).toBeGreaterThan(1000)
+  })
+})

@@ -1,3 +1,4 @@
+import { array, assert, asyncProperty, boolean, integer, record } from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ManualClock, systemClock } from '../lib/clock.ts'
 import { BoundedRunner, type RunnerOptions, type RunnerPeriods, type RunReason } from './bounded-runner.ts'
@@ -286,5 +287,55 @@ describe('BoundedRunner', () => {
   ])('refuses the periods %o', (wrong, message) => {
     expect(() => aRunner({ periods: wrong })).toThrow(message)
     expect(() => aRunner().runner.setPeriods(wrong)).toThrow(message)
+  })
+
+  test('keeps its guarantees whatever the requests, durations and failures', async () => {
+    const steps = array(
+      record({ waitMs: integer({ min: 0, max: 400 }), takesMs: integer({ min: 0, max: 150 }), failing: boolean() }),
+      { maxLength: 25 },
+    )
+    await assert(
+      asyncProperty(integer({ min: 0, max: 100 }), steps, async (minMs, steps) => {
+        const periods = { minMs, maxMs: 300, retryMs: 40, maxRetryMs: 80 }
+        const clock = new ManualClock()
+        const runs: { startMs: number; endMs: number; failed: boolean }[] = []
+        const requests: number[] = []
+        let next = { takesMs: 0, failing: false }
+        const runner = new BoundedRunner({
+          name: 'the test',
+          periods,
+          clock,
+          onError: () => {},
+          run: async () => {
+            const run = { startMs: clock.monotonicNow(), endMs: Infinity, failed: next.failing }
+            const { takesMs } = next
+            runs.push(run)
+            await new Promise<void>((resolve) => clock.setTimeout(resolve, takesMs))
+            run.endMs = clock.monotonicNow()
+            if (run.failed) throw new Error('as told')
+          },
+        })
+        runner.start()
+        for (const step of steps) {
+          next = step
+          requests.push(clock.monotonicNow())
+          runner.request()
+          await clock.advance(step.waitMs)
+        }
+        next = { takesMs: 0, failing: false }
+        await clock.advance(1000)
+        void runner.stop()
+
+        for (const [index, run] of runs.slice(1).entries()) {
+          const { endMs, failed } = runs[index]!
+          const pauseMs = run.startMs - endMs
+          expect(pauseMs).toBeGreaterThanOrEqual(failed ? Math.max(minMs, 40) : minMs)
+          expect(pauseMs).toBeLessThanOrEqual(failed ? Math.max(minMs, 80) : 300)
+        }
+        // Every request is served by a run that starts at or after it.
+        for (const atMs of requests) expect(runs.some(({ startMs }) => startMs >= atMs)).toBe(true)
+      }),
+      { numRuns: 40 },
+    )
   })
 })

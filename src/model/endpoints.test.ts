@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { draining, endpoint, slice } from '../../test/support/kube-objects.ts'
 import type { EndpointSlice } from '../kube/types.ts'
 import { countLocalReady, mergeEndpoints, portKey, portSources } from './endpoints.ts'

@@ -112,7 +112,7 @@ function uniqueEndpoints(endpoints: readonly SliceEndpoint[], family: Family, pr
   }
   if (refused.length > 0) {
     const more = refused.length > 1 ? ` (and ${refused.length - 1} more)` : ''
-    problems.push(`endpoint address ${quote(refused[0] ?? "")}${more} is not an IPv${family} address and is ignored`)
+    problems.push(`endpoint address ${quote(refused[0] ?? '')}${more} is not an IPv${family} address and is ignored`)
   }
   read.sort(
     (a, b) =>

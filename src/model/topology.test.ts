@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { draining, finished } from '../../test/support/kube-objects.ts'
 import type { Endpoint } from './endpoints.ts'
 import { reachableEndpoints } from './topology.ts'

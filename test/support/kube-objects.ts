@@ -5,7 +5,9 @@ import type { EndpointPort, EndpointSlice, Service, ServicePort, SliceEndpoint }
 import type { NodeView } from '../../src/model/types.ts'
 
 /** A Service. Without a wish: default/web, ClusterIP 10.0.0.1, one unnamed port 80 over TCP. */
-export function service(wish: Omit<Partial<Service>, 'ports'> & { ports?: Partial<ServicePort>[] } = {}): Service {
+export function service(
+  wish: Omit<Partial<Service>, 'ports'> & { ports?: readonly Partial<ServicePort>[] } = {},
+): Service {
   return {
     namespace: 'default',
     name: 'web',
@@ -51,7 +53,7 @@ export const finished = { ready: false, serving: false, terminating: true } as c
 /** A slice. Without a wish: default/web-1 of the service default/web, one unnamed port 8080 over TCP. */
 export function slice(
   endpoints: readonly Parameters<typeof endpoint>[0][],
-  wish: Omit<Partial<EndpointSlice>, 'ports'> & { ports?: Partial<EndpointPort>[] } = {},
+  wish: Omit<Partial<EndpointSlice>, 'ports'> & { ports?: readonly Partial<EndpointPort>[] } = {},
 ): EndpointSlice {
   return {
     namespace: 'default',

@@ -1,0 +1,270 @@
+import { describe, expect, test } from 'vitest'
+import { draining, nodeView, service, slice } from '../../test/support/kube-objects.ts'
+import { ProblemLog } from './problems.ts'
+import { ServiceModel } from './service-model.ts'
+import type { NodeView, ServicePortChange } from './types.ts'
+
+function aModel(node: Partial<NodeView> = {}) {
+  const told: string[] = []
+  const problems = new ProblemLog(({ object, message }) => told.push(`${object}: ${message}`))
+  const options = { node: nodeView(node), problems, allowExternalIPs: true, startedMs: 1000 }
+  return { told, model: new ServiceModel(options) }
+}
+
+/** One word per change: `+name`, `-name`, `~name`. */
+function words(changes: readonly ServicePortChange[]): string[] {
+  return changes.map(({ name, before, after }) => `${before ? (after ? '~' : '-') : '+'}${name}`)
+}
+
+const backendsOf = (model: ServiceModel, name: string) =>
+  model.view(name)?.backends.map(({ ip, port }) => `${ip}:${port}`)
+const kindsOf = (model: ServiceModel, name: string) => model.view(name)?.frontends.map(({ kind }) => kind)
+
+describe('ServiceModel changes', () => {
+  test('come when they are taken, and once', () => {
+    const { model } = aModel()
+    model.setService(service())
+    model.setSlice(slice(['10.1.0.1']))
+    expect(model.hasPendingChanges).toBe(true)
+    expect(model.view('default/web')).toBeUndefined()
+    expect(words(model.takeChanges())).toEqual(['+default/web'])
+    expect(backendsOf(model, 'default/web')).toEqual(['10.1.0.1:8080'])
+    expect(model.hasPendingChanges).toBe(false)
+    expect(model.takeChanges()).toEqual([])
+  })
+
+  test('tell the view before and the view after', () => {
+    const { model } = aModel()
+    model.setService(service())
+    const [added] = model.takeChanges()
+    expect(added).toMatchObject({ name: 'default/web', before: undefined })
+    model.setSlice(slice(['10.1.0.1']))
+    const [changed] = model.takeChanges()
+    expect(changed?.before).toBe(added?.after)
+    expect(changed?.after).toBe(model.view('default/web'))
+    model.deleteService('default/web')
+    const [removed] = model.takeChanges()
+    expect(removed).toEqual({ name: 'default/web', before: changed?.after, after: undefined })
+    expect([...model.views()]).toEqual([])
+  })
+
+  test('are none when an object says the same again or something that does not matter', () => {
+    const { model } = aModel()
+    model.setService(service())
+    model.setSlice(slice(['10.1.0.1', '10.1.0.2']))
+    model.takeChanges()
+    model.setService(service({ annotations: { 'service.x': 'y' } }))
+    model.setSlice(slice(['10.1.0.2', '10.1.0.1']))
+    expect(model.hasPendingChanges).toBe(false)
+    model.setSlice(slice(['10.1.0.1', '10.1.0.2', { address: '10.1.0.3', ready: false }]))
+    expect(model.takeChanges()).toEqual([])
+  })
+
+  test('are none when a change is taken back in time', () => {
+    const { model } = aModel()
+    model.setService(service())
+    model.takeChanges()
+    model.deleteService('default/web')
+    expect(model.changeCounts.servicesPending).toBe(1)
+    model.setService(service())
+    expect(model.changeCounts.servicesPending).toBe(0)
+    expect(model.takeChanges()).toEqual([])
+  })
+
+  test('concern only the ports that changed', () => {
+    const { model } = aModel()
+    const ports = [{ name: 'a' }, { name: 'b', port: 81 }]
+    model.setService(service({ ports }))
+    model.setSlice(slice(['10.1.0.1'], { ports: [{ name: 'a' }, { name: 'b', port: 81 }] }))
+    model.takeChanges()
+    model.setSlice(slice(['10.1.0.1'], { ports: [{ name: 'a' }, { name: 'b', port: 82 }] }))
+    expect(words(model.takeChanges())).toEqual(['~default/web:b'])
+    model.setService(service({ ports: [{ name: 'a' }, { name: 'c', port: 83 }] }))
+    expect(words(model.takeChanges())).toEqual(['+default/web:c', '-default/web:b'])
+  })
+
+  test('follow the node where it matters, and only there', () => {
+    const { model } = aModel()
+    model.setService(service({ internalTrafficPolicy: 'Local' }))
+    model.setSlice(slice([{ address: '10.1.0.1', nodeName: 'node-b' }]))
+    model.takeChanges()
+    model.setNode(nodeView({ nodePortAddresses: { kind: 'all' }, masqueradeMark: 1 }))
+    expect(model.hasPendingChanges).toBe(false)
+    model.setNode(nodeView({ zone: 'zone-b' }))
+    expect(model.hasPendingChanges).toBe(true)
+    expect(model.takeChanges()).toEqual([])
+    model.setNode(nodeView({ nodeName: 'node-b' }))
+    expect(words(model.takeChanges())).toEqual(['~default/web'])
+    expect(backendsOf(model, 'default/web')).toEqual(['10.1.0.1:8080'])
+  })
+
+  test('cannot be of another family', () => {
+    expect(() => aModel().model.setNode(nodeView({ family: 6 }))).toThrow('Cannot plan for IPv6: the model is IPv4')
+  })
+})
+
+describe('ServiceModel slices', () => {
+  test('may come before their service and stay after it', () => {
+    const { model } = aModel()
+    model.setSlice(slice(['10.1.0.1']))
+    expect(model.takeChanges()).toEqual([])
+    model.setService(service())
+    model.takeChanges()
+    model.deleteService('default/web')
+    model.takeChanges()
+    model.setService(service())
+    model.takeChanges()
+    expect(backendsOf(model, 'default/web')).toEqual(['10.1.0.1:8080'])
+  })
+
+  test('move at once when their label changes, and end when it goes', () => {
+    const { model } = aModel()
+    model.setService(service())
+    model.setService(service({ name: 'api', clusterIPs: ['10.0.0.2'] }))
+    model.setSlice(slice(['10.1.0.1']))
+    model.takeChanges()
+    model.setSlice(slice(['10.1.0.1'], { serviceName: 'api' }))
+    expect(words(model.takeChanges()).sort()).toEqual(['~default/api', '~default/web'])
+    expect(backendsOf(model, 'default/web')).toEqual([])
+    expect(backendsOf(model, 'default/api')).toEqual(['10.1.0.1:8080'])
+    model.setSlice(slice(['10.1.0.1'], { serviceName: '' }))
+    model.takeChanges()
+    expect(backendsOf(model, 'default/api')).toEqual([])
+  })
+
+  test('of the other family are ignored, also when they were of ours', () => {
+    const { model, told } = aModel()
+    model.setService(service())
+    model.setSlice(slice(['10.1.0.1']))
+    model.takeChanges()
+    model.setSlice(slice(['fd00::1'], { addressType: 'IPv6' }))
+    model.takeChanges()
+    expect(backendsOf(model, 'default/web')).toEqual([])
+    expect(told).toEqual([])
+  })
+
+  test('are merged, and an endpoint in two of them outlives one', () => {
+    const { model } = aModel()
+    model.setService(service())
+    model.setSlice(slice(['10.1.0.1', '10.1.0.2'], { name: 'b' }))
+    model.setSlice(slice(['10.1.0.1'], { name: 'a' }))
+    model.takeChanges()
+    expect(backendsOf(model, 'default/web')).toEqual(['10.1.0.1:8080', '10.1.0.2:8080'])
+    model.deleteSlice('default/b')
+    model.takeChanges()
+    expect(backendsOf(model, 'default/web')).toEqual(['10.1.0.1:8080'])
+  })
+})
+
+describe('ServiceModel problems', () => {
+  test('are told once per object, not once per event', () => {
+    const { model, told } = aModel()
+    for (const address of ['10.1.0.1', '10.1.0.2']) model.setSlice(slice([address, 'garbage']))
+    expect(told).toEqual([
+      'EndpointSlice default/web-1: endpoint address "garbage" is not an IPv4 address and is ignored',
+    ])
+    model.deleteSlice('default/web-1')
+    model.setSlice(slice(['garbage']))
+    expect(told).toHaveLength(2)
+  })
+
+  test('include frontends that another service has, until it goes', () => {
+    const { model, told } = aModel()
+    const shared = { type: 'NodePort', ports: [{ nodePort: 30000 }] }
+    model.setService(service({ ...shared, name: 'young', clusterIPs: ['10.0.0.2'], createdMs: 2 }))
+    model.takeChanges()
+    expect(kindsOf(model, 'default/young')).toEqual(['clusterIP', 'nodePort'])
+    model.setService(service({ ...shared, name: 'old', createdMs: 1 }))
+    expect(words(model.takeChanges()).sort()).toEqual(['+default/old', '~default/young'])
+    expect(kindsOf(model, 'default/young')).toEqual(['clusterIP'])
+    model.setService(service({ ...shared, name: 'young', clusterIPs: ['10.0.0.3'], createdMs: 2 }))
+    model.takeChanges()
+    expect(told).toEqual([
+      'Service port default/young: node port 30000/TCP belongs to default/old; this port does not get it',
+    ])
+    model.deleteService('default/old')
+    expect(words(model.takeChanges()).sort()).toEqual(['-default/old', '~default/young'])
+    expect(kindsOf(model, 'default/young')).toEqual(['clusterIP', 'nodePort'])
+  })
+})
+
+describe('ServiceModel numbers', () => {
+  test('count events and what is pending', () => {
+    const { model } = aModel()
+    model.setService(service())
+    model.setService(service())
+    model.setSlice(slice(['10.1.0.1']))
+    model.setSlice(slice(['10.1.0.1']))
+    model.setSlice(slice(['fd00::1'], { name: 'six', addressType: 'IPv6' }))
+    expect(model.changeCounts).toEqual({ servicesPending: 1, servicesTotal: 2, endpointsPending: 1, endpointsTotal: 2 })
+    model.takeChanges()
+    expect(model.changeCounts).toEqual({ servicesPending: 0, servicesTotal: 2, endpointsPending: 0, endpointsTotal: 2 })
+    model.deleteSlice('default/web-1')
+    model.deleteSlice('default/web-1')
+    expect(model.changeCounts).toMatchObject({ endpointsPending: 1, endpointsTotal: 3 })
+  })
+
+  test('have trigger times of changes after the start, without those of slices that went', () => {
+    const { model } = aModel()
+    model.setSlice(slice(['10.1.0.1'], { triggerTimeMs: 999 }))
+    model.setSlice(slice(['10.1.0.2'], { triggerTimeMs: 1001 }))
+    model.setSlice(slice(['10.1.0.2'], { triggerTimeMs: 1002 }))
+    model.setSlice(slice(['10.1.0.3'], { triggerTimeMs: 1003 }))
+    model.setSlice(slice(['10.1.0.1'], { name: 'api-1', serviceName: 'api', triggerTimeMs: 1004 }))
+    model.deleteSlice('default/api-1')
+    expect(model.takeTriggerTimes()).toEqual(new Map([['default/web', [1001, 1003]]]))
+    expect(model.takeTriggerTimes()).toEqual(new Map())
+  })
+
+  test('have the health checks of load balancers with policy Local', () => {
+    const { model } = aModel()
+    const wish = { type: 'LoadBalancer', externalTrafficPolicy: 'Local', healthCheckNodePort: 30100 }
+    const here = { nodeName: 'node-a' }
+    model.setService(service(wish))
+    model.setService(service({ name: 'plain', clusterIPs: ['10.0.0.2'] }))
+    model.setSlice(slice([{ address: '10.1.0.1', ...here }, { address: '10.1.0.2', ...here, ...draining }, '10.1.0.3']))
+    expect(model.healthChecks()).toEqual([])
+    model.takeChanges()
+    expect(model.healthChecks()).toEqual([{ namespace: 'default', service: 'web', port: 30100, localEndpoints: 1 }])
+    model.setSlice(slice([{ address: '10.1.0.2', ...here, ...draining }]))
+    model.takeChanges()
+    expect(model.healthChecks()).toMatchObject([{ localEndpoints: 0 }])
+    model.setService(service())
+    model.takeChanges()
+    expect(model.healthChecks()).toEqual([])
+  })
+
+  test('have the service ports without local endpoints, by policy', () => {
+    const { model } = aModel()
+    const ports = [
+      { name: 'a', nodePort: 1 },
+      { name: 'b', port: 81, nodePort: 2 },
+    ]
+    const sliced = { ports: [{ name: 'a' }, { name: 'b' }] }
+    model.setService(
+      service({ type: 'NodePort', externalTrafficPolicy: 'Local', internalTrafficPolicy: 'Local', ports }),
+    )
+    model.setSlice(slice(['10.1.0.1'], sliced))
+    model.takeChanges()
+    expect(model.noLocalEndpoints).toEqual({ internal: 2, external: 2 })
+    model.setService(service({ type: 'NodePort', externalTrafficPolicy: 'Local', ports }))
+    model.takeChanges()
+    expect(model.noLocalEndpoints).toEqual({ internal: 0, external: 2 })
+    model.setSlice(slice([{ address: '10.1.0.1', nodeName: 'node-a' }], sliced))
+    model.takeChanges()
+    expect(model.noLocalEndpoints).toEqual({ internal: 0, external: 0 })
+    model.setSlice(slice(['10.1.0.1'], sliced))
+    model.takeChanges()
+    model.deleteService('default/web')
+    model.takeChanges()
+    expect(model.noLocalEndpoints).toEqual({ internal: 0, external: 0 })
+  })
+
+  test('know where endpoints say that they run', () => {
+    const { model } = aModel()
+    model.setSlice(
+      slice(['10.1.0.1', { address: '10.1.0.2', nodeName: 'z' }, { address: '10.1.0.3', nodeName: 'node-a' }]),
+    )
+    expect(model.endpointPlaces()).toEqual({ withNodeName: 2, onThisNode: 1, examples: ['node-a', 'z'] })
+  })
+})

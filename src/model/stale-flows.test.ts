@@ -1,0 +1,159 @@
+import { describe, expect, test } from 'vitest'
+import * as fc from 'fast-check'
+import { goneUdpFrontends, staleFlows, touchesUdpFlows } from './stale-flows.ts'
+import type { UdpFlow } from './stale-flows.ts'
+import type { Frontend, ServicePortView } from './types.ts'
+
+const clusterIp = '10.0.0.10'
+const nodeIp = '192.168.0.1'
+const client = { ip: '10.1.0.99', port: 40000 }
+
+/** A flow from the client to an address, answered from another one: `dns(clusterIp, '10.1.0.1')`. */
+function flow(dst: string, dport: number, answeredBy: string, answeredFrom: number): UdpFlow {
+  return {
+    original: { src: client.ip, dst, sport: client.port, dport },
+    reply: { src: answeredBy, dst: client.ip, sport: answeredFrom, dport: client.port },
+  }
+}
+
+function frontend(address: string | undefined, port: number, protocol: Frontend['protocol'] = 'UDP'): Frontend {
+  const route = { verdict: { kind: 'reject', reason: 'has no endpoints' }, masquerade: false } as const
+  const routes = { fromPods: route, fromNode: route, fromOthers: route }
+  const kind = address === undefined ? 'nodePort' : 'clusterIP'
+  return { kind, address, protocol, port, ...routes, allowedSources: undefined, affinitySeconds: undefined }
+}
+
+function view(
+  frontends: readonly Frontend[],
+  serving: readonly string[],
+  wish: Partial<ServicePortView> = {},
+): ServicePortView {
+  const names = { name: 'kube-system/dns', namespace: 'kube-system', service: 'dns', portName: '' }
+  return { ...names, protocol: 'UDP', frontends, backends: [], serving, ...wish }
+}
+
+const dns = (serving: readonly string[]) => view([frontend(clusterIp, 53), frontend(undefined, 30053)], serving)
+
+function stale(
+  flows: readonly UdpFlow[],
+  servicePorts: readonly ServicePortView[],
+  gone: readonly Frontend[] = [],
+): UdpFlow[] {
+  return staleFlows(flows, { servicePorts, gone, nodePortAddresses: new Set([nodeIp]) })
+}
+
+describe('staleFlows()', () => {
+  test('keeps what a serving endpoint answers', () => {
+    const flows = [flow(clusterIp, 53, '10.1.0.1', 5353), flow(nodeIp, 30053, '10.1.0.1', 5353)]
+    expect(stale(flows, [dns(['10.1.0.1:5353'])])).toEqual([])
+  })
+
+  test('deletes what an endpoint that is gone, or another port of it, would answer', () => {
+    const flows = [
+      flow(clusterIp, 53, '10.1.0.2', 5353),
+      flow(clusterIp, 53, '10.1.0.1', 53),
+      flow(nodeIp, 30053, '10.1.0.2', 5353),
+    ]
+    expect(stale(flows, [dns(['10.1.0.1:5353'])])).toEqual(flows)
+  })
+
+  test('deletes translated flows when no endpoint is left', () => {
+    const flows = [flow(clusterIp, 53, '10.1.0.2', 5353), flow(nodeIp, 30053, '10.1.0.2', 5353)]
+    expect(stale(flows, [dns([])])).toEqual(flows)
+  })
+
+  test('deletes flows that nobody translated once there are endpoints, not before', () => {
+    const flows = [flow(clusterIp, 53, clusterIp, 53), flow(nodeIp, 30053, nodeIp, 30053)]
+    expect(stale(flows, [dns([])])).toEqual([])
+    expect(stale(flows, [dns(['10.1.0.1:5353'])])).toEqual(flows)
+  })
+
+  test('keeps a flow to an endpoint that has the address and port of the frontend itself', () => {
+    expect(stale([flow(nodeIp, 30053, nodeIp, 30053)], [dns([`${nodeIp}:30053`])])).toEqual([])
+  })
+
+  test('leaves the node port number alone on other hosts', () => {
+    const flows = [flow('192.168.0.2', 30053, '192.168.0.2', 30053), flow('192.168.0.2', 30053, '10.1.0.2', 5353)]
+    expect(stale(flows, [dns(['10.1.0.1:5353'])], [frontend(undefined, 30053)])).toEqual([])
+  })
+
+  test('leaves direct flows and other ports alone', () => {
+    const flows = [
+      flow('10.1.0.2', 5353, '10.1.0.2', 5353),
+      flow(clusterIp, 54, clusterIp, 54),
+      flow('8.8.8.8', 53, '8.8.8.8', 53),
+    ]
+    expect(stale(flows, [dns(['10.1.0.1:5353'])])).toEqual([])
+  })
+
+  test('does not look at service ports of other protocols', () => {
+    const tcp = view([frontend(clusterIp, 53, 'TCP')], [], { protocol: 'TCP' })
+    expect(stale([flow(clusterIp, 53, '10.1.0.2', 5353)], [tcp])).toEqual([])
+  })
+
+  test('deletes translated flows to frontends that went away, and only those', () => {
+    const translated = flow(clusterIp, 53, '10.1.0.1', 5353)
+    const direct = flow(clusterIp, 53, clusterIp, 53)
+    expect(stale([translated, direct], [], [frontend(clusterIp, 53)])).toEqual([translated])
+    expect(stale([flow(nodeIp, 30053, '10.1.0.1', 5353)], [], [frontend(undefined, 30053)])).toHaveLength(1)
+  })
+
+  test('goes by the new owner when a frontend was handed on', () => {
+    const flows = [flow(clusterIp, 53, '10.1.0.1', 5353), flow(clusterIp, 53, '10.1.0.2', 5353)]
+    expect(stale(flows, [dns(['10.1.0.1:5353'])], [frontend(clusterIp, 53)])).toEqual(flows.slice(1))
+  })
+
+  test('speaks IPv6', () => {
+    const six = view([frontend('fd02::a', 53)], ['[fd01::1]:5353'])
+    const flows = [flow('fd02::a', 53, 'fd01::1', 5353), flow('fd02::a', 53, 'fd01::2', 5353)]
+    expect(stale(flows, [six])).toEqual(flows.slice(1))
+  })
+
+  test('never deletes what a serving endpoint answers, whatever else there is', () => {
+    const ip = fc.constantFrom(clusterIp, nodeIp, '10.1.0.1', '10.1.0.2')
+    const port = fc.constantFrom(53, 5353, 30053)
+    const flows = fc.array(fc.tuple(ip, port, ip, port).map((args) => flow(...args)))
+    const serving = fc.subarray(['10.1.0.1:5353', '10.1.0.2:5353', `${nodeIp}:30053`])
+    fc.assert(
+      fc.property(flows, serving, (given, endpoints) => {
+        for (const { original, reply } of stale(given, [dns(endpoints)], [frontend(clusterIp, 5353)])) {
+          const isFrontend = [clusterIp, nodeIp].includes(original.dst)
+          const isServed = original.dport !== 5353 && endpoints.includes(`${reply.src}:${reply.sport}`)
+          expect([isFrontend, isServed]).toEqual([true, false])
+        }
+      }),
+    )
+  })
+})
+
+describe('goneUdpFrontends()', () => {
+  const before = dns([])
+
+  test('lists the UDP frontends that no change has any longer', () => {
+    const after = view([frontend(clusterIp, 53)], [])
+    expect(goneUdpFrontends([{ name: 'a', before, after }])).toEqual([before.frontends[1]])
+    expect(goneUdpFrontends([{ name: 'a', before, after: undefined }])).toEqual(before.frontends)
+    expect(goneUdpFrontends([{ name: 'a', before: undefined, after }])).toEqual([])
+  })
+
+  test('does not list a frontend that another service port got', () => {
+    const other = view([frontend(clusterIp, 53)], [])
+    const changes = [
+      { name: 'b', before: undefined, after: other },
+      { name: 'a', before, after: undefined },
+    ]
+    expect(goneUdpFrontends(changes)).toEqual([before.frontends[1]])
+  })
+
+  test('does not list other protocols', () => {
+    const tcp = view([frontend(clusterIp, 53, 'TCP')], [], { protocol: 'TCP' })
+    expect(goneUdpFrontends([{ name: 'a', before: tcp, after: undefined }])).toEqual([])
+  })
+})
+
+test('touchesUdpFlows() says whether a UDP port is among the changes', () => {
+  const tcp = view([], [], { protocol: 'TCP' })
+  expect(touchesUdpFlows([{ name: 'a', before: tcp, after: undefined }])).toBe(false)
+  expect(touchesUdpFlows([{ name: 'a', before: dns([]), after: tcp }])).toBe(true)
+  expect(touchesUdpFlows([{ name: 'a', before: undefined, after: dns([]) }])).toBe(true)
+})

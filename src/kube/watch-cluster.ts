@@ -2,7 +2,17 @@
 
 import type { Logger } from '../lib/log.ts'
 import type { ApiClient } from './api-client.ts'
+import { ApiError, isNotServed } from './api-error.ts'
+import { flattenSlices } from './flatten-slices.ts'
+import { endpointSlices } from './objects/endpoint-slice.ts'
+import { endpoints } from './objects/endpoints.ts'
+import { nodes } from './objects/node.ts'
+import { serviceCidrs } from './objects/service-cidr.ts'
+import { services } from './objects/service.ts'
+import { DEFAULT_TIMING, type ReflectorTiming } from './reflector-timing.ts'
+import { runReflector } from './reflector.ts'
 import type { ResourceHandler } from './resource-handler.ts'
+import { sleep } from './sleep.ts'
 import type { EndpointSlice, Node, Service, ServiceCIDR } from './types.ts'
 
 export interface ClusterHandlers {
@@ -11,7 +21,7 @@ export interface ClusterHandlers {
   readonly slices: ResourceHandler<EndpointSlice>
   /** Our own Node only. Synced without any event means that there is no Node of that name. */
   readonly node: ResourceHandler<Node>
-  /** Synced without any event where the server does not have ServiceCIDRs. */
+  /** Synced without any event where the server has no ServiceCIDRs, or does not let us see them. */
   readonly serviceCidrs: ResourceHandler<ServiceCIDR>
 }
 
@@ -22,12 +32,100 @@ export interface WatchClusterOptions {
   readonly log: Logger
   /** Aborting ends all requests at once. */
   readonly signal: AbortSignal
+  readonly timing?: Partial<ReflectorTiming>
 }
+
+const NO_PROXY_NAME = '!service.kubernetes.io/service-proxy-name'
+const NOT_HEADLESS = '!service.kubernetes.io/headless'
+
+/** An API server may learn about ServiceCIDRs when it is upgraded in place. */
+const ASK_AGAIN_MS = 10 * 60_000
 
 /**
  * Lists and watches everything that the handlers ask for, until the signal is aborted. Resolves after that; rejects
  * only when a handler throws. Failures of the API are retried for ever and told through the handlers and the log.
  */
-export function watchCluster(options: WatchClusterOptions): Promise<void> {
-  throw new Error(`Cannot watch the cluster as ${options.nodeName}: not built yet`)
+export async function watchCluster(options: WatchClusterOptions): Promise<void> {
+  const stop = new AbortController()
+  const signal = AbortSignal.any([options.signal, stop.signal])
+  const watches = [watchServices, watchSlices, watchNode, watchServiceCidrs].map((watch) =>
+    watch({ ...options, signal }),
+  )
+  try {
+    await Promise.all(watches)
+  } finally {
+    // One of them failed: the others must not go on behind the back of whoever deals with it.
+    stop.abort()
+    await Promise.allSettled(watches)
+  }
+}
+
+async function watchServices(options: WatchClusterOptions): Promise<void> {
+  const settings = { ...options, resource: services, handler: options.handlers.services, labelSelector: NO_PROXY_NAME }
+  try {
+    await runReflector({ ...settings, fieldSelector: 'spec.clusterIP!=None', giveUpOn: isBadRequest })
+  } catch (error) {
+    if (!isBadRequest(error)) throw error
+    // Older servers cannot select by cluster IP. Headless services are then ours to leave out, as they always were.
+    options.log.v(1)?.info('API server cannot leave out headless Services, listing all')
+    await runReflector(settings)
+  }
+}
+
+async function watchSlices(options: WatchClusterOptions): Promise<void> {
+  const handler = options.handlers.slices
+  try {
+    const settings = { ...options, resource: endpointSlices, handler, labelSelector: NOT_HEADLESS }
+    await runReflector({ ...settings, giveUpOn: isNotServed })
+  } catch (error) {
+    if (!isNotServed(error)) throw error
+    options.log.info('API server has no EndpointSlices (discovery.k8s.io/v1), watching Endpoints instead')
+    const labelSelector = `${NO_PROXY_NAME},${NOT_HEADLESS}`
+    await runReflector({ ...options, resource: endpoints, handler: flattenSlices(handler), labelSelector })
+  }
+}
+
+function watchNode(options: WatchClusterOptions): Promise<void> {
+  const fieldSelector = `metadata.name=${options.nodeName}`
+  return runReflector({ ...options, resource: nodes, handler: options.handlers.node, fieldSelector })
+}
+
+async function watchServiceCidrs(options: WatchClusterOptions): Promise<void> {
+  const { log, signal } = options
+  const clock = options.timing?.clock ?? DEFAULT_TIMING.clock
+  const handler = syncedOnce(options.handlers.serviceCidrs)
+  while (!signal.aborted) {
+    try {
+      await runReflector({ ...options, resource: serviceCidrs, handler, giveUpOn: isNotAvailable })
+    } catch (error) {
+      if (!isNotAvailable(error)) throw error
+      log.v(1)?.info('API server gives us no ServiceCIDRs, doing without', { err: error })
+      handler.onSynced?.()
+      await sleep(clock, ASK_AGAIN_MS, signal).catch(() => {})
+    }
+  }
+}
+
+/** The same handler, told only once that it is complete. */
+function syncedOnce<T>(handler: ResourceHandler<T>): ResourceHandler<T> {
+  let synced = false
+  return {
+    onEvents: (events) => handler.onEvents(events),
+    onSynced() {
+      if (synced) return
+      synced = true
+      handler.onSynced?.()
+    },
+    onUnavailable: (error) => handler.onUnavailable?.(error),
+    onAvailable: () => handler.onAvailable?.(),
+  }
+}
+
+function isBadRequest(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 400
+}
+
+/** Not served, or forbidden: manifests older than ServiceCIDRs grant no access to them. */
+function isNotAvailable(error: unknown): boolean {
+  return isNotServed(error) || (error instanceof ApiError && error.status === 403)
 }

@@ -1,0 +1,52 @@
+// Which version of each object has been delivered: all that is kept of the objects here, and enough to deliver, after a new
+// list, only what is different.
+
+export class KnownVersions {
+  readonly #versions = new Map<string, string>()
+  /** The keys of the list that is being read. */
+  #listed: Set<string> | undefined
+
+  /** Notes a version; false when it is the one that is known. */
+  set(key: string, resourceVersion: string): boolean {
+    if (this.#versions.get(key) === resourceVersion) return false
+    this.#versions.set(key, resourceVersion)
+    return true
+  }
+
+  /** Forgets an object; false when it was not known. */
+  delete(key: string): boolean {
+    return this.#versions.delete(key)
+  }
+
+  startList(): void {
+    this.#listed = new Set()
+  }
+
+  /** The same as set(), for an object of the list. */
+  list(key: string, resourceVersion: string): boolean {
+    this.#listed?.add(key)
+    return this.set(key, resourceVersion)
+  }
+
+  /** The list is complete: forgets and returns the objects that are not in it. */
+  finishList(): string[] {
+    const gone: string[] = []
+    const listed = this.#listed
+    this.#listed = undefined
+    if (listed === undefined || listed.size === this.#versions.size) return gone
+    for (const key of this.#versions.keys()) {
+      if (!listed.has(key)) gone.push(key)
+    }
+    for (const key of gone) this.#versions.delete(key)
+    return gone
+  }
+}
+
+/**
+ * Whether `a` is an older resource version than `b`. Versions are compared as the decimal numbers that they are in every
+ * Kubernetes; anything else compares as not older.
+ */
+export function isOlderVersion(a: string, b: string): boolean {
+  if (!/^\d+$/.test(a) || !/^\d+$/.test(b)) return false
+  return a.length === b.length ? a < b : a.length < b.length
+}

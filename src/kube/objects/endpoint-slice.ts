@@ -1,0 +1,207 @@
+// What is read from an EndpointSlice (discovery.k8s.io/v1), from either encoding.
+
+import type { Decoded, Resource } from '../resource.ts'
+import type { EndpointPort, EndpointSlice, SliceEndpoint } from '../types.ts'
+import type { JsonObject, JsonReader } from '../wire/json-reader.ts'
+import type { ProtoReader } from '../wire/proto-reader.ts'
+import { EMPTY_META, keyOf, metaFromJson, metaFromProtobuf, parseTime, type ObjectMeta } from './object-meta.ts'
+import { parseProtocol } from './protocol.ts'
+
+export const SERVICE_NAME_LABEL = 'kubernetes.io/service-name'
+export const TRIGGER_TIME_ANNOTATION = 'endpoints.kubernetes.io/last-change-trigger-time'
+
+export const endpointSlices: Resource<EndpointSlice> = {
+  name: 'endpointslices',
+  kind: 'EndpointSlice',
+  path: '/apis/discovery.k8s.io/v1/endpointslices',
+  fromProtobuf: sliceFromProtobuf,
+  fromJson: sliceFromJson,
+}
+
+interface SliceFields {
+  readonly addressType: string
+  readonly ports: readonly EndpointPort[]
+  readonly endpoints: readonly SliceEndpoint[]
+}
+
+function finish(meta: ObjectMeta, fields: SliceFields): Decoded<EndpointSlice> {
+  const object: EndpointSlice = {
+    namespace: meta.namespace,
+    name: meta.name,
+    serviceName: meta.labels?.[SERVICE_NAME_LABEL] ?? '',
+    addressType: fields.addressType,
+    // Copied, because a list that grew by push() keeps room for more.
+    ports: fields.ports.slice(),
+    endpoints: fields.endpoints.slice(),
+    triggerTimeMs: parseTime(meta.annotations?.[TRIGGER_TIME_ANNOTATION] ?? ''),
+  }
+  return { key: keyOf(meta), resourceVersion: meta.resourceVersion, object }
+}
+
+function keepKey(key: string): boolean {
+  return key === SERVICE_NAME_LABEL || key === TRIGGER_TIME_ANNOTATION
+}
+
+function sliceFromProtobuf(reader: ProtoReader, end: number): Decoded<EndpointSlice> {
+  let meta = EMPTY_META
+  let addressType = ''
+  const ports: EndpointPort[] = []
+  const endpoints: SliceEndpoint[] = []
+  while (reader.pos < end) {
+    switch (reader.field(end)) {
+      case 1:
+        meta = metaFromProtobuf(reader, keepKey)
+        break
+      case 2:
+        readEndpoint(reader, endpoints)
+        break
+      case 3:
+        readPort(reader, ports)
+        break
+      case 4:
+        addressType = reader.pooled()
+        break
+      default:
+        reader.skip(end)
+    }
+  }
+  return finish(meta, { addressType, ports, endpoints })
+}
+
+function readEndpoint(reader: ProtoReader, endpoints: SliceEndpoint[]): void {
+  let address = ''
+  // Absent conditions count as ready, serving, not terminating (KEP-752).
+  let ready = true
+  let serving = true
+  let terminating = false
+  let nodeName: string | undefined
+  let zone: string | undefined
+  let hints: Hints = NO_HINTS
+  for (const end = reader.enter(); reader.pos < end;) {
+    switch (reader.field(end)) {
+      case 1:
+        if (address === '') address = reader.string()
+        else reader.skip(end)
+        break
+      case 2:
+        for (const conditionsEnd = reader.enter(); reader.pos < conditionsEnd;) {
+          const field = reader.field(conditionsEnd)
+          if (field === 1) ready = reader.bool()
+          else if (field === 2) serving = reader.bool()
+          else if (field === 3) terminating = reader.bool()
+          else reader.skip(conditionsEnd)
+        }
+        break
+      case 6:
+        nodeName = reader.pooled()
+        break
+      case 7:
+        zone = reader.pooled()
+        break
+      case 8:
+        hints = readHints(reader)
+        break
+      default:
+        reader.skip(end)
+    }
+  }
+  if (address === '') return
+  const { zoneHints, nodeHints } = hints
+  endpoints.push({ address, ready, serving, terminating, nodeName, zone, zoneHints, nodeHints })
+}
+
+interface Hints {
+  readonly zoneHints: readonly string[] | undefined
+  readonly nodeHints: readonly string[] | undefined
+}
+
+const NO_HINTS: Hints = { zoneHints: undefined, nodeHints: undefined }
+
+function readHints(reader: ProtoReader): Hints {
+  let zoneHints: readonly string[] | undefined
+  let nodeHints: readonly string[] | undefined
+  for (const end = reader.enter(); reader.pos < end;) {
+    switch (reader.field(end)) {
+      case 1:
+        zoneHints = addHint(reader, zoneHints)
+        break
+      case 2:
+        nodeHints = addHint(reader, nodeHints)
+        break
+      default:
+        reader.skip(end)
+    }
+  }
+  return { zoneHints, nodeHints }
+}
+
+/** ForZone and ForNode have the same shape: a name. */
+function addHint(reader: ProtoReader, hints: readonly string[] | undefined): readonly string[] {
+  let name = ''
+  for (const end = reader.enter(); reader.pos < end;) {
+    if (reader.field(end) === 1) name = reader.pooled()
+    else reader.skip(end)
+  }
+  return hints === undefined ? reader.pool.listOf(name) : [...hints, name]
+}
+
+function readPort(reader: ProtoReader, ports: EndpointPort[]): void {
+  let name = ''
+  let protocolName = ''
+  let port: number | undefined
+  for (const end = reader.enter(); reader.pos < end;) {
+    switch (reader.field(end)) {
+      case 1:
+        name = reader.pooled()
+        break
+      case 2:
+        protocolName = reader.pooled()
+        break
+      case 3:
+        port = reader.int()
+        break
+      default:
+        reader.skip(end)
+    }
+  }
+  const protocol = parseProtocol(protocolName)
+  if (protocol !== undefined) ports.push({ name, protocol, port })
+}
+
+function sliceFromJson(json: JsonObject, reader: JsonReader): Decoded<EndpointSlice> {
+  const endpoints: SliceEndpoint[] = []
+  for (const endpoint of reader.objects(json['endpoints'])) {
+    const address = reader.strings(endpoint['addresses']).find((text) => text !== '') ?? ''
+    if (address !== '') endpoints.push(endpointFromJson(address, endpoint, reader))
+  }
+  const ports: EndpointPort[] = []
+  for (const port of reader.objects(json['ports'])) {
+    const protocol = parseProtocol(reader.pooled(port['protocol']))
+    if (protocol === undefined) continue
+    const number = typeof port['port'] === 'number' ? reader.int(port['port']) : undefined
+    ports.push({ name: reader.pooled(port['name']), protocol, port: number })
+  }
+  const addressType = reader.pooled(json['addressType'])
+  return finish(metaFromJson(json, reader, keepKey), { addressType, ports, endpoints })
+}
+
+function endpointFromJson(address: string, endpoint: JsonObject, reader: JsonReader): SliceEndpoint {
+  const conditions = reader.object(endpoint['conditions'])
+  const hints = reader.object(endpoint['hints'])
+  return {
+    address,
+    ready: conditions['ready'] !== false,
+    serving: conditions['serving'] !== false,
+    terminating: conditions['terminating'] === true,
+    nodeName: typeof endpoint['nodeName'] === 'string' ? reader.pooled(endpoint['nodeName']) : undefined,
+    zone: typeof endpoint['zone'] === 'string' ? reader.pooled(endpoint['zone']) : undefined,
+    zoneHints: hintsFromJson(hints['forZones'], reader),
+    nodeHints: hintsFromJson(hints['forNodes'], reader),
+  }
+}
+
+function hintsFromJson(value: unknown, reader: JsonReader): readonly string[] | undefined {
+  const names = reader.objects(value).map((hint) => reader.pooled(hint['name']))
+  if (names.length === 0) return undefined
+  return names.length === 1 ? reader.listOf(names[0]!) : names
+}

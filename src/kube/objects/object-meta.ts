@@ -1,0 +1,161 @@
+// metadata of any object.
+
+import type { Buffer } from 'node:buffer'
+import type { JsonObject, JsonReader } from '../wire/json-reader.ts'
+import type { ProtoReader } from '../wire/proto-reader.ts'
+
+export type StringMap = Readonly<Record<string, string>>
+
+export interface ObjectMeta {
+  readonly name: string
+  readonly namespace: string
+  readonly uid: string
+  readonly resourceVersion: string
+  /** 0 when unknown. */
+  readonly createdMs: number
+  readonly deleting: boolean
+  /** The labels and annotations that were asked for; undefined when there are none of them. */
+  readonly labels: StringMap | undefined
+  readonly annotations: StringMap | undefined
+}
+
+/** Which labels and annotations are worth keeping. Most are not: they are long, many, and nobody reads them. */
+export type KeepKey = (key: string) => boolean
+
+export const EMPTY_META: ObjectMeta = {
+  name: '',
+  namespace: '',
+  uid: '',
+  resourceVersion: '',
+  createdMs: 0,
+  deleting: false,
+  labels: undefined,
+  annotations: undefined,
+}
+
+/** `namespace/name`, or `name` for an object without a namespace. */
+export function keyOf(meta: ObjectMeta): string {
+  return meta.namespace === '' ? meta.name : `${meta.namespace}/${meta.name}`
+}
+
+/** Reads k8s.io.apimachinery.pkg.apis.meta.v1.ObjectMeta. */
+export function metaFromProtobuf(reader: ProtoReader, keep: KeepKey): ObjectMeta {
+  let name = ''
+  let namespace = ''
+  let uid = ''
+  let resourceVersion = ''
+  let createdMs = 0
+  let deleting = false
+  let labels: Record<string, string> | undefined
+  let annotations: Record<string, string> | undefined
+  for (const end = reader.enter(); reader.pos < end;) {
+    switch (reader.field(end)) {
+      case 1:
+        name = reader.string()
+        break
+      case 3:
+        namespace = reader.pooled()
+        break
+      case 5:
+        uid = reader.string()
+        break
+      case 6:
+        resourceVersion = reader.string()
+        break
+      case 8:
+        createdMs = readTime(reader)
+        break
+      case 9:
+        deleting = true
+        reader.skip(end)
+        break
+      case 11:
+        labels = readEntry(reader, keep, labels)
+        break
+      case 12:
+        annotations = readEntry(reader, keep, annotations)
+        break
+      default:
+        reader.skip(end)
+    }
+  }
+  return { name, namespace, uid, resourceVersion, createdMs, deleting, labels, annotations }
+}
+
+/** One entry of a map<string, string>, added to the map if it is wanted. */
+function readEntry(
+  reader: ProtoReader,
+  keep: KeepKey,
+  map: Record<string, string> | undefined,
+): Record<string, string> | undefined {
+  let key = ''
+  let valueStart = -1
+  const end = reader.enter()
+  while (reader.pos < end) {
+    switch (reader.field(end)) {
+      case 1:
+        key = reader.pooled()
+        break
+      case 2:
+        valueStart = reader.pos
+        reader.skip(end)
+        break
+      default:
+        reader.skip(end)
+    }
+  }
+  if (!keep(key)) return map
+  let value = ''
+  if (valueStart >= 0) {
+    const bytes: Buffer = reader.bytes
+    reader.reset(bytes, valueStart, reader.limit)
+    value = reader.string()
+    reader.pos = end
+  }
+  map ??= {}
+  map[key] = value
+  return map
+}
+
+/** meta/v1.Time in milliseconds. */
+function readTime(reader: ProtoReader): number {
+  let seconds = 0
+  for (const end = reader.enter(); reader.pos < end;) {
+    if (reader.field(end) === 1) seconds = reader.int()
+    else reader.skip(end)
+  }
+  return seconds * 1000
+}
+
+/** Reads `metadata` of a parsed object. */
+export function metaFromJson(object: JsonObject, reader: JsonReader, keep: KeepKey): ObjectMeta {
+  const meta = reader.object(object['metadata'])
+  return {
+    name: reader.string(meta['name']),
+    namespace: reader.pooled(meta['namespace']),
+    uid: reader.string(meta['uid']),
+    resourceVersion: reader.string(meta['resourceVersion']),
+    createdMs: parseTime(reader.string(meta['creationTimestamp'])) ?? 0,
+    deleting: typeof meta['deletionTimestamp'] === 'string',
+    labels: keepStrings(reader.object(meta['labels']), keep),
+    annotations: keepStrings(reader.object(meta['annotations']), keep),
+  }
+}
+
+function keepStrings(map: JsonObject, keep: KeepKey): StringMap | undefined {
+  let kept: Record<string, string> | undefined
+  for (const key in map) {
+    const value = map[key]
+    if (typeof value !== 'string' || !keep(key)) continue
+    kept ??= {}
+    kept[key] = value
+  }
+  return kept
+}
+
+/** An RFC 3339 time in milliseconds, or undefined when it is none. */
+export function parseTime(text: string): number | undefined {
+  if (text === '') return undefined
+  const ms = Date.parse(text)
+  return Number.isNaN(ms) ? undefined : ms
+}

@@ -1,0 +1,71 @@
+// Reading a response that may stall, break off, or never end.
+
+import { Buffer } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
+import type { Clock, Timer } from '../lib/clock.ts'
+
+const MAX_START = 64 * 1024
+const START_TIMEOUT_MS = 5000
+
+export interface ReadOptions {
+  readonly clock: Clock
+  /** Silence for longer than this means that nobody is there any more. */
+  readonly idleTimeoutMs: number
+  readonly onChunk: (chunk: Buffer) => void
+}
+
+/** Nothing came for too long. */
+export class IdleTimeoutError extends Error {
+  override readonly name = 'IdleTimeoutError'
+}
+
+/**
+ * Resolves when the server has ended the response properly. Rejects when the connection broke, when nothing came for too
+ * long, and with whatever onChunk throws; the connection is then closed.
+ */
+export function readBody(response: IncomingMessage, options: ReadOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let timer: Timer
+    const settle = (error: Error | undefined): void => {
+      timer.cancel()
+      if (error === undefined) return resolve()
+      response.destroy()
+      reject(error)
+    }
+    const { clock, idleTimeoutMs, onChunk } = options
+    const watchSilence = (): Timer =>
+      clock.setTimeout(() => {
+        settle(new IdleTimeoutError(`Cannot read response: nothing came for ${idleTimeoutMs / 1000} s`))
+      }, idleTimeoutMs)
+    timer = watchSilence()
+    response.on('data', (chunk: Buffer) => {
+      timer.cancel()
+      timer = watchSilence()
+      try {
+        onChunk(chunk)
+      } catch (error) {
+        settle(error instanceof Error ? error : new Error(String(error)))
+      }
+    })
+    response.once('end', () => settle(undefined))
+    response.once('error', settle)
+    response.once('close', () => settle(new Error('Cannot read response: connection closed')))
+  })
+}
+
+/** The beginning of a response, as far as it comes within reasonable time: explanations of errors. */
+export async function readStart(response: IncomingMessage, clock: Clock): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let length = 0
+  const onChunk = (chunk: Buffer): void => {
+    chunks.push(chunk)
+    length += chunk.length
+    if (length > MAX_START) throw new Error('Cannot read response: too long')
+  }
+  try {
+    await readBody(response, { clock, idleTimeoutMs: START_TIMEOUT_MS, onChunk })
+  } catch {
+    // What came so far explains more than why nothing more came.
+  }
+  return Buffer.concat(chunks)
+}

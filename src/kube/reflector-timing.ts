@@ -1,0 +1,28 @@
+// How patient a reflector is. Tests are less patient.
+
+import { systemClock, type Clock } from '../lib/clock.ts'
+
+export interface ReflectorTiming {
+  readonly clock: Clock
+  readonly random: () => number
+  readonly backoffMs: number
+  readonly maxBackoffMs: number
+  /** A watch is asked to end after once to twice this time, so that load spreads over API servers again. */
+  readonly watchSeconds: number
+  /** API servers send a bookmark every minute: after two missing ones nobody is there. */
+  readonly watchIdleMs: number
+  readonly listIdleMs: number
+  /** Objects per page where a list must be consistent, and so may be read from etcd. */
+  readonly pageSize: number
+}
+
+export const DEFAULT_TIMING: ReflectorTiming = {
+  clock: systemClock,
+  random: Math.random,
+  backoffMs: 250,
+  maxBackoffMs: 30_000,
+  watchSeconds: 300,
+  watchIdleMs: 130_000,
+  listIdleMs: 60_000,
+  pageSize: 2000,
+}

@@ -1,0 +1,293 @@
+// Keeps a handler informed about the objects of one kind, whatever happens to the API server and the way to it: lists,
+// watches from where the list ended, watches again when a watch ends, lists again when the server has forgotten where we
+// were, and delivers only differences.
+
+import type { Buffer } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
+import { messageOf } from '../lib/errors.ts'
+import type { Logger } from '../lib/log.ts'
+import type { ApiClient } from './api-client.ts'
+import { ApiError, isExpired, isVersionTooLarge } from './api-error.ts'
+import { Backoff } from './backoff.ts'
+import { isOlderVersion, KnownVersions } from './known-versions.ts'
+import { readBody } from './read-body.ts'
+import { DEFAULT_TIMING, type ReflectorTiming } from './reflector-timing.ts'
+import type { ObjectEvent, ResourceHandler } from './resource-handler.ts'
+import type { Decoded, Resource } from './resource.ts'
+import { sleep } from './sleep.ts'
+import { listParserFor, watchParserFor } from './wire/codec.ts'
+import type { ListMeta } from './wire/list-parser.ts'
+import { StringPool } from './wire/string-pool.ts'
+import type { WatchFrame } from './wire/watch-parser.ts'
+
+export interface ReflectorOptions<T> {
+  readonly client: ApiClient
+  readonly resource: Resource<T>
+  readonly labelSelector?: string
+  readonly fieldSelector?: string
+  readonly handler: ResourceHandler<T>
+  readonly log: Logger
+  readonly signal: AbortSignal
+  /** Errors for which there is another way than trying again, as long as no list has succeeded. */
+  readonly giveUpOn?: (error: unknown) => boolean
+  readonly timing?: Partial<ReflectorTiming>
+}
+
+/** A watch that ends within this time, having brought nothing, counts as failed. */
+const SHORT_WATCH_MS = 1000
+
+/** Resolves when the signal is aborted. Rejects with what the handler throws, or with an error of `giveUpOn`. */
+export async function runReflector<T>(options: ReflectorOptions<T>): Promise<void> {
+  try {
+    await new Reflector(options).run()
+  } catch (error) {
+    if (error instanceof HandlerError) throw error.cause
+    throw error
+  }
+}
+
+class Reflector<T> {
+  readonly #options: ReflectorOptions<T>
+  readonly #timing: ReflectorTiming
+  readonly #backoff: Backoff
+  readonly #log: Logger
+  readonly #pool = new StringPool()
+  readonly #known = new KnownVersions()
+  /** The version up to which everything has been delivered; undefined when only a list can tell. */
+  #version: string | undefined
+  /** The version that the next list must at least have: "0" is any, "" the newest. */
+  #listVersion = '0'
+  #paging: 'allowed' | 'too slow' = 'allowed'
+  #availability: 'unknown' | 'available' | 'unavailable' = 'unknown'
+  #synced = false
+
+  constructor(options: ReflectorOptions<T>) {
+    this.#options = options
+    this.#timing = { ...DEFAULT_TIMING, ...options.timing }
+    const { backoffMs, maxBackoffMs, random } = this.#timing
+    this.#backoff = new Backoff({ initialMs: backoffMs, maxMs: maxBackoffMs, random })
+    this.#log = options.log.withValues({ resource: options.resource.name })
+  }
+
+  async run(): Promise<void> {
+    const { signal } = this.#options
+    while (!signal.aborted) {
+      try {
+        if (this.#version === undefined) await this.#list()
+        else await this.#watch(this.#version)
+      } catch (error) {
+        if (signal.aborted) return
+        await this.#recover(error)
+      }
+    }
+  }
+
+  // --- list ---
+
+  async #list(): Promise<void> {
+    const startMs = this.#timing.clock.monotonicNow()
+    this.#known.startList()
+    let page: ListMeta = await this.#listPage({ resourceVersion: this.#listVersion })
+    while (page.continueToken !== '') page = await this.#listPage({ continue: page.continueToken })
+    this.#deliver(this.#known.finishList().map((key) => ({ type: 'delete', key })))
+    this.#version = page.resourceVersion
+    this.#listVersion = page.resourceVersion
+    this.#paging = 'allowed'
+    this.#becomeAvailable()
+    const tookMs = Math.round(this.#timing.clock.monotonicNow() - startMs)
+    this.#log.v(2)?.info('Listed', { resourceVersion: page.resourceVersion, tookMs })
+    if (this.#synced) return
+    this.#synced = true
+    this.#call(() => this.#options.handler.onSynced?.())
+  }
+
+  /** One answer to a list request, delivered while it arrives. */
+  async #listPage(query: Record<string, string>): Promise<ListMeta> {
+    // Served from memory, at any version but the newest, a list comes whole and its limit is ignored: none is asked for.
+    const paged = (query['resourceVersion'] === '' && this.#paging === 'allowed') || query['continue'] !== undefined
+    const response = await this.#request({ ...query, limit: paged ? String(this.#timing.pageSize) : '' })
+    const parser = listParserFor(contentTypeOf(response), this.#options.resource, this.#pool)
+    const { clock, listIdleMs } = this.#timing
+    const objects: Decoded<T>[] = []
+    const onChunk = (chunk: Buffer): void => {
+      parser.push(chunk, objects)
+      const events: ObjectEvent<T>[] = []
+      for (const { key, resourceVersion, object } of objects) {
+        if (this.#known.list(key, resourceVersion)) events.push({ type: 'set', key, object })
+      }
+      objects.length = 0
+      this.#deliver(events)
+    }
+    await readBody(response, { clock, idleTimeoutMs: listIdleMs, onChunk })
+    return parser.finish()
+  }
+
+  // --- watch ---
+
+  async #watch(resourceVersion: string): Promise<void> {
+    const { clock, random, watchIdleMs, watchSeconds } = this.#timing
+    const response = await this.#request({
+      watch: 'true',
+      allowWatchBookmarks: 'true',
+      resourceVersion,
+      timeoutSeconds: String(Math.round(watchSeconds * (1 + random()))),
+    })
+    this.#becomeAvailable()
+    const parser = watchParserFor(contentTypeOf(response), this.#options.resource, this.#pool)
+    const startMs = clock.monotonicNow()
+    let frameCount = 0
+    const frames: WatchFrame<T>[] = []
+    const onChunk = (chunk: Buffer): void => {
+      parser.push(chunk, frames)
+      frameCount += frames.length
+      const batch = frames.splice(0)
+      this.#accept(batch)
+    }
+    let broken: unknown
+    try {
+      await readBody(response, { clock, idleTimeoutMs: watchIdleMs, onChunk })
+    } catch (error) {
+      if (error instanceof HandlerError || error instanceof WatchLostError || this.#options.signal.aborted) throw error
+      broken = error
+    }
+    const lastedMs = clock.monotonicNow() - startMs
+    const ending = { lastedMs: Math.round(lastedMs), frameCount, unreadBytes: parser.pendingBytes }
+    if (frameCount === 0 && lastedMs < SHORT_WATCH_MS) {
+      throw new Error(`Cannot keep watching: ended at once${broken === undefined ? '' : ` (${messageOf(broken)})`}`)
+    }
+    this.#backoff.reset()
+    this.#log.v(2)?.info('Watch ended', broken === undefined ? ending : { ...ending, err: messageOf(broken) })
+    // Everybody's connection may have broken at the same moment.
+    if (broken !== undefined) await this.#sleep(random() * this.#timing.backoffMs)
+  }
+
+  /** Delivers frames up to the first that ends the watch. */
+  #accept(frames: readonly WatchFrame<T>[]): void {
+    const events: ObjectEvent<T>[] = []
+    let lost: WatchLostError | undefined
+    for (const frame of frames) {
+      lost = this.#acceptFrame(frame, events)
+      if (lost !== undefined) break
+    }
+    this.#deliver(events)
+    if (lost !== undefined) throw lost
+  }
+
+  #acceptFrame(frame: WatchFrame<T>, events: ObjectEvent<T>[]): WatchLostError | undefined {
+    switch (frame.type) {
+      case 'set':
+        if (this.#known.set(frame.key, frame.resourceVersion)) {
+          events.push({ type: 'set', key: frame.key, object: frame.object })
+        }
+        return this.#advance(frame.resourceVersion)
+      case 'delete':
+        if (this.#known.delete(frame.key)) events.push({ type: 'delete', key: frame.key })
+        // Old API servers give the version that was deleted, not that of the deletion: it may well be older.
+        if (!isOlderVersion(frame.resourceVersion, this.#version ?? '')) this.#advance(frame.resourceVersion)
+        return undefined
+      case 'bookmark':
+        return this.#advance(frame.resourceVersion)
+      case 'error':
+        return new WatchLostError(new ApiError(`watch ${this.#options.resource.name}`, frame.status))
+      case 'malformed':
+        return new WatchLostError(frame.error)
+    }
+  }
+
+  /** A version that goes backwards means that the server lost history, as after a restore from a backup. */
+  #advance(resourceVersion: string): WatchLostError | undefined {
+    if (resourceVersion === '') return undefined
+    if (isOlderVersion(resourceVersion, this.#version ?? '')) {
+      this.#listVersion = ''
+      const went = `${this.#version} to ${resourceVersion}`
+      return new WatchLostError(new Error(`Cannot keep watching: resource version went back from ${went}`))
+    }
+    this.#version = resourceVersion
+    this.#listVersion = resourceVersion
+    return undefined
+  }
+
+  // --- failures ---
+
+  /** Decides how to go on after a failure, and waits. */
+  async #recover(error: unknown): Promise<void> {
+    if (error instanceof HandlerError) throw error
+    if (!this.#synced && this.#options.giveUpOn?.(error) === true) throw error
+    const wasListing = this.#version === undefined
+    const cause = error instanceof WatchLostError ? error.cause : error
+    if (isExpired(cause) || isVersionTooLarge(cause)) {
+      // A list of at least the version that we have seen is enough, unless that is what the server cannot give.
+      if (wasListing || isVersionTooLarge(cause)) this.#listVersion = ''
+      // The pages were read more slowly than the server forgets.
+      if (wasListing && isExpired(cause)) this.#paging = 'too slow'
+      this.#version = undefined
+      this.#log.info('Listing again, the API server no longer has our version', { err: messageOf(cause) })
+      await this.#sleep(this.#backoff.next())
+      return
+    }
+    if (error instanceof WatchLostError) this.#version = undefined
+    this.#becomeUnavailable(cause)
+    const retryAfterMs = cause instanceof ApiError ? cause.retryAfterMs : undefined
+    const delayMs = this.#backoff.next(retryAfterMs)
+    const action = wasListing ? 'Failed to list' : 'Failed to watch'
+    this.#log.error(cause, action, { server: this.#options.client.server, retryInMs: Math.round(delayMs) })
+    await this.#sleep(delayMs)
+  }
+
+  async #sleep(delayMs: number): Promise<void> {
+    await sleep(this.#timing.clock, delayMs, this.#options.signal).catch(() => {})
+  }
+
+  #becomeAvailable(): void {
+    if (this.#availability === 'available') return
+    this.#availability = 'available'
+    this.#call(() => this.#options.handler.onAvailable?.())
+  }
+
+  #becomeUnavailable(error: unknown): void {
+    if (this.#availability === 'unavailable') return
+    this.#availability = 'unavailable'
+    const cause = error instanceof Error ? error : new Error(String(error))
+    this.#call(() => this.#options.handler.onUnavailable?.(cause))
+  }
+
+  // --- both ends ---
+
+  #deliver(events: readonly ObjectEvent<T>[]): void {
+    if (events.length > 0) this.#call(() => this.#options.handler.onEvents(events))
+  }
+
+  #call(callback: () => void): void {
+    try {
+      callback()
+    } catch (cause) {
+      throw new HandlerError('Cannot deliver events', { cause })
+    }
+  }
+
+  #request(query: Record<string, string>): Promise<IncomingMessage> {
+    const { client, resource, labelSelector = '', fieldSelector = '', signal } = this.#options
+    const parameters = new URLSearchParams()
+    for (const [name, value] of Object.entries({ labelSelector, fieldSelector, ...query })) {
+      if (value !== '') parameters.set(name, value)
+    }
+    return client.request({ path: `${resource.path}?${parameters.toString()}`, signal })
+  }
+}
+
+/** The handler threw; not a failure of the API. */
+class HandlerError extends Error {}
+
+/** The watch cannot go on from where it was: only a list can tell what is true now. */
+class WatchLostError extends Error {
+  override readonly cause: Error
+
+  constructor(cause: Error) {
+    super(cause.message)
+    this.cause = cause
+  }
+}
+
+function contentTypeOf(response: IncomingMessage): string {
+  return response.headers['content-type'] ?? ''
+}

@@ -1,0 +1,193 @@
+// Requests over connections that are kept alive, with credentials that are read again as they change.
+
+import http, { type IncomingMessage, type RequestOptions } from 'node:http'
+import https from 'node:https'
+import { isIP } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { connect as connectTls } from 'node:tls'
+import { systemClock, type Clock } from '../lib/clock.ts'
+import { messageOf } from '../lib/errors.ts'
+import type { Logger } from '../lib/log.ts'
+import type { ClusterAccess } from './access/cluster-access.ts'
+import { Credentials, type RequestCredentials, type TlsMaterial } from './access/credentials.ts'
+import { openTunnel, proxyFromEnvironment } from './access/proxy.ts'
+import type { ApiClient, ApiRequest } from './api-client.ts'
+import { ApiError } from './api-error.ts'
+import { RateLimiter, type RateLimits } from './rate-limiter.ts'
+import { readStart } from './read-body.ts'
+import { JSON_TYPE } from './wire/codec.ts'
+import { parseStatus } from './wire/status.ts'
+
+/** A connection that is silent this long is probed by the kernel, and given up about 10 s later (libuv's probes). */
+const TCP_KEEPALIVE_MS = 30_000
+
+/** How long the API server may take to begin its answer. Its own limit for a request is 60 s. */
+const RESPONSE_TIMEOUT_MS = 70_000
+
+export interface TransportOptions {
+  readonly access: ClusterAccess
+  readonly userAgent: string
+  /** Media types for the Accept header. */
+  readonly accept: string
+  readonly limits: RateLimits
+  readonly log: Logger
+  readonly clock?: Clock
+  readonly responseTimeoutMs?: number
+}
+
+export class Transport implements ApiClient {
+  readonly server: string
+  readonly #options: TransportOptions
+  readonly #credentials: Credentials
+  readonly #limiter: RateLimiter
+  readonly #clock: Clock
+  readonly #proxy: URL | undefined
+  #agent: http.Agent | undefined
+  #agentTls: TlsMaterial | undefined
+
+  constructor(options: TransportOptions) {
+    const { access, log } = options
+    this.server = access.server.href.replace(/\/$/, '')
+    this.#options = options
+    this.#credentials = new Credentials(access, log)
+    this.#clock = options.clock ?? systemClock
+    this.#limiter = new RateLimiter(options.limits, this.#clock)
+    this.#proxy = access.proxyUrl ?? proxyFromEnvironment(access.server)
+  }
+
+  async request(request: ApiRequest): Promise<IncomingMessage> {
+    await this.#limiter.acquire(request.signal)
+    const response = await this.#send(request)
+    if (response.statusCode !== 401 || !this.#credentials.refused()) return this.#checked(request, response)
+    response.resume()
+    return this.#checked(request, await this.#send(request))
+  }
+
+  close(): void {
+    this.#agent?.destroy()
+  }
+
+  async #send(request: ApiRequest): Promise<IncomingMessage> {
+    const credentials = await this.#credentials.current()
+    const agent = this.#agentFor(credentials.tls)
+    try {
+      return await this.#sendOnce(request, credentials, agent)
+    } catch (error) {
+      // The server may close an idle connection in the moment in which we reuse it: that says nothing about the server.
+      if (!(error instanceof StaleConnectionError) || request.signal?.aborted) throw error
+      return this.#sendOnce(request, credentials, agent)
+    }
+  }
+
+  #sendOnce(request: ApiRequest, credentials: RequestCredentials, agent: http.Agent): Promise<IncomingMessage> {
+    const { access, userAgent, accept } = this.#options
+    const url = new URL(this.server + request.path)
+    const body = request.body === undefined ? undefined : JSON.stringify(request.body)
+    const options: RequestOptions = {
+      agent,
+      method: request.method ?? 'GET',
+      headers: {
+        Accept: request.accept ?? accept,
+        'User-Agent': userAgent,
+        ...(credentials.authorization === undefined ? {} : { Authorization: credentials.authorization }),
+        ...(body === undefined ? {} : { 'Content-Type': JSON_TYPE }),
+        ...(access.impersonation as Record<string, string | string[]>),
+      },
+      ...(request.signal === undefined ? {} : { signal: request.signal }),
+    }
+    return new Promise((resolve, reject) => {
+      const send = url.protocol === 'https:' ? https.request : http.request
+      const outgoing = send(url, options)
+      const timeoutMs = this.#options.responseTimeoutMs ?? RESPONSE_TIMEOUT_MS
+      const timer = setTimeout(() => outgoing.destroy(new Error(`no answer within ${timeoutMs / 1000} s`)), timeoutMs)
+      outgoing.once('socket', (socket) => socket.setKeepAlive(true, TCP_KEEPALIVE_MS))
+      outgoing.once('response', (response) => {
+        clearTimeout(timer)
+        resolve(response)
+      })
+      outgoing.once('error', (error) => {
+        clearTimeout(timer)
+        reject(this.#connectionError(error, outgoing.reusedSocket && outgoing.method === 'GET'))
+      })
+      outgoing.end(body)
+    })
+  }
+
+  #connectionError(error: Error, reused: boolean): Error {
+    const code = (error as NodeJS.ErrnoException).code
+    const message = `Cannot reach API server ${this.server}: ${messageOf(error) || code}`
+    const stale = reused && (code === 'ECONNRESET' || code === 'EPIPE')
+    return new (stale ? StaleConnectionError : Error)(message, { cause: error })
+  }
+
+  async #checked(request: ApiRequest, response: IncomingMessage): Promise<IncomingMessage> {
+    const code = response.statusCode ?? 0
+    if (code >= 200 && code < 300) return response
+    const body = await readStart(response, this.#clock)
+    const status = parseStatus(code, body)
+    // The header wins: it may come from a load balancer, which knows nothing of Status objects.
+    const retryAfterSeconds = Number(response.headers['retry-after']) || status.retryAfterSeconds
+    const action = `${(request.method ?? 'GET').toLowerCase()} ${request.path}`
+    throw new ApiError(action, { ...status, retryAfterSeconds })
+  }
+
+  /** The agent for these certificates; a new one when they have changed. Requests under way keep the old connections. */
+  #agentFor(material: TlsMaterial): http.Agent {
+    if (this.#agent !== undefined && this.#agentTls === material) return this.#agent
+    if (this.#agent !== undefined) retire(this.#agent)
+    this.#agentTls = material
+    this.#agent = this.#createAgent(material)
+    return this.#agent
+  }
+
+  #createAgent(material: TlsMaterial): http.Agent {
+    const { server, tls } = this.#options.access
+    const keepAlive = { keepAlive: true, keepAliveMsecs: TCP_KEEPALIVE_MS }
+    const proxy = this.#proxy
+    if (server.protocol === 'http:') {
+      return proxy === undefined ? new http.Agent(keepAlive) : tunnelled(new http.Agent(keepAlive), proxy, server)
+    }
+    const tlsOptions = {
+      rejectUnauthorized: tls.verify,
+      ...(tls.serverName === undefined ? {} : { servername: tls.serverName }),
+      ...(material.ca === undefined ? {} : { ca: material.ca }),
+      ...(material.cert === undefined ? {} : { cert: material.cert }),
+      ...(material.key === undefined ? {} : { key: material.key }),
+    }
+    const agent = new https.Agent({ ...keepAlive, ...tlsOptions })
+    if (proxy === undefined) return agent
+    const host = server.hostname.replace(/^\[|\]$/g, '')
+    // An address is no server name (RFC 6066); the certificate is then checked against `host`.
+    const servername = isIP(host) === 0 ? host : ''
+    return tunnelled(agent, proxy, server, (socket) => connectTls({ host, servername, ...tlsOptions, socket }))
+  }
+}
+
+/** Closes what is idle now, and the rest when it becomes idle: a watch may go on with the certificate that it began with. */
+function retire(agent: http.Agent): void {
+  agent.maxFreeSockets = 0
+  for (const sockets of Object.values(agent.freeSockets)) {
+    for (const socket of sockets ?? []) socket.destroy()
+  }
+}
+
+/** A connection from the pool was dead. */
+class StaleConnectionError extends Error {}
+
+/** Makes the agent open its connections through the proxy. */
+function tunnelled<A extends http.Agent>(
+  agent: A,
+  proxy: URL,
+  server: URL,
+  wrap: (socket: Duplex) => Duplex = (socket) => socket,
+): A {
+  // Agents call createConnection with a callback that may be called later; the types know only the immediate form.
+  const open = (_options: unknown, done: (error: Error | null, socket?: Duplex) => void): void => {
+    openTunnel(proxy, server).then(
+      (socket) => done(null, wrap(socket)),
+      (error: unknown) => done(error instanceof Error ? error : new Error(String(error))),
+    )
+  }
+  Object.assign(agent, { createConnection: open })
+  return agent
+}

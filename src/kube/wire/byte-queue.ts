@@ -1,0 +1,44 @@
+// Bytes that have arrived and are not used yet: one buffer, reused, because a response of 20 MB comes in a thousand
+// pieces that never end where an object does.
+
+import { Buffer } from 'node:buffer'
+
+const INITIAL_SIZE = 128 * 1024
+
+/** A buffer that grew beyond this for one huge object is given back. */
+const KEEP_SIZE = 1024 * 1024
+
+export class ByteQueue {
+  bytes: Buffer = Buffer.allocUnsafe(0)
+  /** The unused bytes are bytes[start..end). */
+  start = 0
+  end = 0
+
+  get length(): number {
+    return this.end - this.start
+  }
+
+  append(chunk: Buffer): void {
+    const length = this.length
+    if (length === 0 && this.bytes.length > KEEP_SIZE) this.bytes = Buffer.allocUnsafe(0)
+    if (length + chunk.length > this.bytes.length) {
+      this.#moveTo(Buffer.allocUnsafe(Math.max(INITIAL_SIZE, (length + chunk.length) * 2)))
+    } else if (this.end + chunk.length > this.bytes.length) {
+      this.#moveTo(this.bytes)
+    }
+    chunk.copy(this.bytes, this.end)
+    this.end += chunk.length
+  }
+
+  /** Everything before `position` has been used. */
+  consumeTo(position: number): void {
+    this.start = position
+  }
+
+  #moveTo(target: Buffer): void {
+    this.bytes.copy(target, 0, this.start, this.end)
+    this.bytes = target
+    this.end -= this.start
+    this.start = 0
+  }
+}

@@ -1,0 +1,49 @@
+// Reads values out of parsed JSON without trusting it: a field of the wrong type counts as absent.
+
+import type { StringPool } from './string-pool.ts'
+
+export type JsonObject = Readonly<Record<string, unknown>>
+
+const NOTHING: JsonObject = {}
+
+export class JsonReader {
+  readonly #pool: StringPool
+
+  constructor(pool: StringPool) {
+    this.#pool = pool
+  }
+
+  object(value: unknown): JsonObject {
+    return isJsonObject(value) ? value : NOTHING
+  }
+
+  /** The objects of a list; anything else in it is left out. */
+  objects(value: unknown): readonly JsonObject[] {
+    return Array.isArray(value) ? value.filter(isJsonObject) : []
+  }
+
+  string(value: unknown): string {
+    return typeof value === 'string' ? value : ''
+  }
+
+  strings(value: unknown): readonly string[] {
+    return Array.isArray(value) ? value.filter((element) => typeof element === 'string') : []
+  }
+
+  /** A string that probably was seen before. */
+  pooled(value: unknown): string {
+    return typeof value === 'string' ? this.#pool.fromString(value) : ''
+  }
+
+  int(value: unknown): number {
+    return typeof value === 'number' && Number.isSafeInteger(value) ? value : 0
+  }
+
+  listOf(element: string): readonly string[] {
+    return this.#pool.listOf(element)
+  }
+}
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

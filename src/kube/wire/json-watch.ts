@@ -1,0 +1,73 @@
+// Watches in JSON: one {"type": "...", "object": {...}} per line.
+
+import type { Buffer } from 'node:buffer'
+import { messageOf } from '../../lib/errors.ts'
+import type { Resource } from '../resource.ts'
+import { ByteQueue } from './byte-queue.ts'
+import { DecodeError } from './decode-error.ts'
+import { isJsonObject, JsonReader } from './json-reader.ts'
+import { statusFromJson } from './status.ts'
+import type { StringPool } from './string-pool.ts'
+import type { WatchFrame, WatchParser } from './watch-parser.ts'
+
+const NEWLINE = 0x0a
+
+export class JsonWatchParser<T> implements WatchParser<T> {
+  readonly #resource: Resource<T>
+  readonly #reader: JsonReader
+  readonly #queue = new ByteQueue()
+
+  constructor(resource: Resource<T>, pool: StringPool) {
+    this.#resource = resource
+    this.#reader = new JsonReader(pool)
+  }
+
+  get pendingBytes(): number {
+    return this.#queue.length
+  }
+
+  push(chunk: Buffer, frames: WatchFrame<T>[]): void {
+    const queue = this.#queue
+    // A line that was incomplete before has no newline before this chunk.
+    let searchFrom = queue.length
+    queue.append(chunk)
+    for (;;) {
+      const newline = queue.bytes.indexOf(NEWLINE, queue.start + searchFrom)
+      if (newline < 0 || newline >= queue.end) return
+      const line = queue.bytes.toString('utf8', queue.start, newline)
+      queue.consumeTo(newline + 1)
+      searchFrom = 0
+      if (line.trim() === '') continue
+      const frame = this.#frame(line)
+      frames.push(frame)
+      if (frame.type === 'malformed') return
+    }
+  }
+
+  #frame(line: string): WatchFrame<T> {
+    let event: unknown
+    try {
+      event = JSON.parse(line)
+    } catch (error) {
+      return this.#malformed(messageOf(error))
+    }
+    if (!isJsonObject(event) || !isJsonObject(event['object'])) return this.#malformed('an event has no object')
+    const object = event['object']
+    const type = event['type']
+    if (type === 'ERROR') return { type: 'error', status: statusFromJson(object) }
+    if (object['kind'] !== undefined && object['kind'] !== this.#resource.kind) {
+      return this.#malformed(`the server sent a ${JSON.stringify(object['kind'])}`)
+    }
+    const decoded = this.#resource.fromJson(object, this.#reader)
+    const { key, resourceVersion } = decoded
+    if (type === 'BOOKMARK') return { type: 'bookmark', resourceVersion }
+    if (key === '') return this.#malformed('an object has no name')
+    if (type === 'ADDED' || type === 'MODIFIED') return { type: 'set', key, resourceVersion, object: decoded.object }
+    if (type === 'DELETED') return { type: 'delete', key, resourceVersion }
+    return this.#malformed(`unknown event ${JSON.stringify(type)}`)
+  }
+
+  #malformed(reason: string): WatchFrame<T> {
+    return { type: 'malformed', error: new DecodeError(`Cannot decode watch of ${this.#resource.name}: ${reason}`) }
+  }
+}

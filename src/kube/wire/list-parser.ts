@@ -1,0 +1,18 @@
+// The answer to a list request, read while it arrives: objects come out as soon as their last byte is there, so that
+// decoding overlaps with receiving and a list of any size needs the memory of one object.
+
+import type { Buffer } from 'node:buffer'
+import type { Decoded } from '../resource.ts'
+
+export interface ListMeta {
+  readonly resourceVersion: string
+  /** The token of the next page; empty on the last one. */
+  readonly continueToken: string
+}
+
+export interface ListParser<T> {
+  /** Takes the next bytes, appends the objects that they complete to `objects`. */
+  push(chunk: Buffer, objects: Decoded<T>[]): void
+  /** After the last byte. Throws when the list is incomplete. */
+  finish(): ListMeta
+}

@@ -10,11 +10,11 @@ import type { KubeProxyConfiguration } from './types.ts'
 
 /** The file that `--write-config-to` writes: read alike by this program and by kube-proxy. */
 export function encodeConfiguration(config: KubeProxyConfiguration): string {
-  return stringify(plainConfiguration(config), { lineWidth: 0, indentSeq: false })
+  return stringify(encodeToObject(config), { lineWidth: 0, indentSeq: false })
 }
 
 /** The configuration as a JSON object, as /configz serves it. */
-export function plainConfiguration(config: KubeProxyConfiguration): Record<string, unknown> {
+export function encodeToObject(config: KubeProxyConfiguration): Record<string, unknown> {
   const fields = encodeFields(configurationFields, unsettle(config))
   return sortKeys({ apiVersion, kind, ...fields })
 }

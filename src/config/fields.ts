@@ -147,7 +147,7 @@ export const configurationFields = {
   nodePortAddresses: strings("Where node ports are served: CIDRs, or the words 'primary', 'localhost', 'all'."),
   oomScoreAdj: int32('The oom_score_adj of this process.', { default: -999, check: within(-1000, 1000) }),
   conntrack: object('Limits and timeouts of connection tracking.', {
-    max: nullableInt32('The number of tracked connections, whatever maxPerCore and min say. 0: leave as it is.', {
+    max: nullableInt32('The number of tracked connections, whatever maxPerCore and min say. 0: not set.', {
       omitDefault: true,
       check: (value) => (value === null ? undefined : notNegative(value)),
       legacy: 'it was removed from kube-proxy in 1.14; maxPerCore and min replace it',

@@ -26,6 +26,8 @@ export function settle(file: FileConfiguration): KubeProxyConfiguration {
     masqueradeAll: file[masquerade].masqueradeAll,
     iptables: { masqueradeBit: iptables.masqueradeBit, localhostNodePorts: iptables.localhostNodePorts },
     ipvs: omitPeriods(ipvs),
+    // In the versions that had it, 0 left the decision to maxPerCore and min.
+    conntrack: { ...file.conntrack, max: file.conntrack.max === 0 ? null : file.conntrack.max },
     nftables: { masqueradeBit: nftables.masqueradeBit },
     // Any text until validation has seen it.
     detectLocalMode: file.detectLocalMode as DetectLocalMode,

@@ -8,6 +8,7 @@ test.each([
   ['clustercidr', 'cluster-cidr'],
   ['KubeConfig', 'kubeconfig'],
   ['clean-up', 'cleanup'],
+  ['cidr', 'cluster-cidr'],
 ])('nearest(%s) is %s', (word, expected) => {
   expect(nearest(word, flags)).toBe(expected)
 })

@@ -10,7 +10,14 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
       bestDistance = distance
     }
   }
-  return best
+  return best ?? shortestWith(word.toLowerCase(), candidates)
+}
+
+/** Who writes `sync-period` knows a part of the name: the shortest candidate that has it. */
+function shortestWith(part: string, candidates: Iterable<string>): string | undefined {
+  if (part.length < 4) return undefined
+  const having = [...candidates].filter((candidate) => candidate.toLowerCase().includes(part))
+  return having.sort((a, b) => a.length - b.length)[0]
 }
 
 /** How many letters must be inserted, removed, replaced or swapped to get from one word to the other. */

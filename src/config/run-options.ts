@@ -1,4 +1,4 @@
-import type { ConfigurationChange, LoadedConfiguration } from '../config/types.ts'
+import type { ConfigurationChange, LoadedConfiguration } from './types.ts'
 import type { Logger, LogSettings } from '../lib/log.ts'
 
 /** One flag of the command line, for /flagz. */
@@ -24,4 +24,6 @@ export interface RunOptions extends LoadedConfiguration {
    */
   readonly configurationChanges: ((signal: AbortSignal) => AsyncIterable<ConfigurationChange>) | undefined
   readonly flags: readonly FlagValue[]
+  /** The version that is reported: `v1.37.0+ts.0.1.0`, or what `--version=vX.Y.Z` says. */
+  readonly version: string
 }

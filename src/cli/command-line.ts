@@ -1,0 +1,86 @@
+// The command line, as a function. Exit status: 0 when all went well, 1 on failure, 2 when the flags or the configuration are wrong.
+
+import { writeFile } from 'node:fs/promises'
+import { ConfigError, messageOf } from '../lib/errors.ts'
+import type { RunOptions } from '../config/run-options.ts'
+import { availableModes } from './available-modes.ts'
+import { parseFlags } from './parse-flags.ts'
+import { formatVersion } from './version.ts'
+
+const exitStatus = { ok: 0, failure: 1, usage: 2 } as const
+
+/** Runs the program and answers its exit status. */
+export async function runCommandLine(argv: readonly string[]): Promise<number> {
+  const { given, errors } = parseFlags(argv)
+  if (given.get('help') === true) {
+    const { formatHelp } = await import('./help.ts')
+    process.stdout.write(formatHelp(availableModes))
+    return exitStatus.ok
+  }
+  if (errors.length > 0) return refuse(errors)
+  const version = formatVersion(given.get('version') as string | undefined)
+  if (version !== undefined) {
+    process.stdout.write(version)
+    return exitStatus.ok
+  }
+  return run(given)
+}
+
+async function run(given: ReadonlyMap<string, unknown>): Promise<number> {
+  const [{ openLogging }, { loadRunOptions }] = await Promise.all([import('./logging.ts'), import('./load-options.ts')])
+  const logging = openLogging(given)
+  // At -v=4 an error comes with the place that it was thrown at.
+  const explain = (error: unknown) => {
+    if (error instanceof Error) logging.log.v(4)?.info('Stack of the error', { stack: error.stack })
+  }
+  process.on('uncaughtException', (error) => {
+    logging.log.error(error, 'Unexpected error')
+    explain(error)
+    process.exit(exitStatus.failure)
+  })
+  let options: RunOptions
+  try {
+    options = await loadRunOptions(given, logging)
+  } catch (error) {
+    explain(error)
+    return refuse(error instanceof ConfigError ? error.message.split('\n') : [messageOf(error)])
+  }
+  try {
+    await execute(given, options)
+    return exitStatus.ok
+  } catch (error) {
+    logging.log.error(error, 'Error running kube-proxy')
+    explain(error)
+    return exitStatus.failure
+  }
+}
+
+/** What the flags ask for. The code of each command is loaded when it is asked for. */
+async function execute(given: ReadonlyMap<string, unknown>, options: RunOptions): Promise<void> {
+  const writeConfigTo = given.get('write-config-to')
+  if (typeof writeConfigTo === 'string' && writeConfigTo !== '') return writeConfiguration(writeConfigTo, options)
+  if (given.get('cleanup') === true || given.get('cleanup-iptables') === true) {
+    return (await import('../proxy/cleanup.ts')).runCleanup(options)
+  }
+  if (given.get('init-only') === true) return (await import('../proxy/init-only.ts')).runInitOnly(options)
+  return (await import('../proxy/run.ts')).runProxy(options)
+}
+
+async function writeConfiguration(file: string, { config, log }: RunOptions): Promise<void> {
+  const { encodeConfiguration } = await import('../config/encode.ts')
+  try {
+    await writeFile(file, encodeConfiguration(config))
+  } catch (error) {
+    throw new Error(`Cannot write the configuration to ${file}: ${messageOf(error)}`, { cause: error })
+  }
+  log.info('Wrote configuration', { file })
+}
+
+function refuse(errors: readonly string[]): number {
+  const text =
+    errors.length === 1
+      ? `kube-proxy: ${errors[0]}\n`
+      : `kube-proxy: ${errors.length} errors:\n${errors.map((error) => `  ${error}\n`).join('')}`
+  process.stderr.write(`${text}See kube-proxy --help\n`)
+  return exitStatus.usage
+}

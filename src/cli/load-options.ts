@@ -1,0 +1,66 @@
+// From the command line to what the program runs with.
+
+import { readFile } from 'node:fs/promises'
+import type { LoadResult } from '../config/load.ts'
+import type { RunOptions } from '../config/run-options.ts'
+import { configurationFromFlags, flagValues, overrideByFlags, warnOfFlags } from './apply-flags.ts'
+import { availableModes } from './available-modes.ts'
+import type { Logging } from './logging.ts'
+import { gitVersion } from './version.ts'
+
+type Given = ReadonlyMap<string, unknown>
+
+/** Reads the configuration, opens the log as it says, and logs what is odd. Throws a ConfigError. */
+export async function loadRunOptions(given: Given, logging: Logging): Promise<RunOptions> {
+  for (const warning of warnOfFlags(given)) logging.log.warn(warning)
+  const configFile = textOf(given, 'config')
+  const fromFile = configFile === '' ? undefined : await loadFile(configFile, given, logging)
+  const result = fromFile?.result ?? configurationFromFlags(given, availableModes)
+  putIntoForce(result, logging)
+  const flags = flagValues(given)
+  for (const { name, value } of flags) logging.log.v(1)?.info(`FLAG: --${name}=${JSON.stringify(value)}`)
+  const version = textOf(given, 'version')
+  return {
+    ...result.loaded,
+    log: logging.log,
+    logSettings: logging.settings,
+    master: textOf(given, 'master'),
+    configFile: fromFile === undefined ? undefined : configFile,
+    configurationChanges: fromFile?.changes,
+    flags,
+    version: version.startsWith('v') ? version : gitVersion,
+  }
+}
+
+async function loadFile(
+  path: string,
+  given: Given,
+  logging: Logging,
+): Promise<{ result: LoadResult; changes: NonNullable<RunOptions['configurationChanges']> }> {
+  // The YAML parser is only needed with a file.
+  const [{ loadConfiguration }, { configurationChanges, unreadable }] = await Promise.all([
+    import('../config/load.ts'),
+    import('./config-changes.ts'),
+  ])
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    throw unreadable(path, error)
+  })
+  const options = { modes: availableModes, override: (config) => overrideByFlags(config, given) } satisfies Parameters<
+    typeof loadConfiguration
+  >[1]
+  const result = loadConfiguration(text, options)
+  const onAccepted = (accepted: LoadResult) => putIntoForce(accepted, logging)
+  return {
+    result,
+    changes: (signal) => configurationChanges({ path, text, loaded: result.loaded, options, onAccepted }, signal),
+  }
+}
+
+function putIntoForce({ loaded, warnings }: LoadResult, logging: Logging): void {
+  logging.apply(loaded.config.logging)
+  for (const warning of warnings) logging.log.warn(warning)
+}
+
+function textOf(given: Given, name: string): string {
+  return (given.get(name) as string | undefined) ?? ''
+}

@@ -1,0 +1,5 @@
+// What node is started with.
+
+import { runCommandLine } from './command-line.ts'
+
+process.exit(await runCommandLine(process.argv.slice(2)))

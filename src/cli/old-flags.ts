@@ -1,0 +1,190 @@
+// Flags of older kube-proxies, of Windows, and of libraries that leaked theirs into kube-proxy. A manifest that was never
+// updated still starts: what had a meaning keeps it, the rest is accepted with a warning.
+
+import { appendPort, healthzPort, metricsPort } from '../config/defaults.ts'
+import { splitHostPort } from '../config/checks.ts'
+import { joinHostPort, canonicalIp } from '../lib/ip.ts'
+import type { FlagKindName } from './flag-kinds.ts'
+import { flag, type FlagSpec } from './flag-spec.ts'
+
+const stillWork: readonly FlagSpec[] = [
+  flag({
+    name: 'cleanup-iptables',
+    kind: 'bool',
+    group: 'Old flags that still work',
+    help: 'The old name of --cleanup.',
+    warning: 'use --cleanup instead',
+  }),
+  flag({
+    name: 'healthz-port',
+    kind: 'int32',
+    default: healthzPort,
+    group: 'Old flags that still work',
+    errorPaths: ['healthzBindAddress'],
+    help: 'The port of the health server. 0: no health server.',
+    warning: 'use --healthz-bind-address instead',
+    apply: (draft, value, given) => {
+      if (given.has('write-config-to')) return
+      const chosen = given.has('healthz-bind-address') ? draft.healthzBindAddress : '0.0.0.0'
+      draft.healthzBindAddress = addressWithPort(chosen, value)
+    },
+  }),
+  flag({
+    name: 'metrics-port',
+    kind: 'int32',
+    default: metricsPort,
+    group: 'Old flags that still work',
+    errorPaths: ['metricsBindAddress'],
+    help: 'The port of the metrics server. 0: no metrics server.',
+    warning: 'use --metrics-bind-address instead',
+    apply: (draft, value, given) => {
+      if (given.has('write-config-to')) return
+      const chosen = given.has('metrics-bind-address') ? draft.metricsBindAddress : '127.0.0.1'
+      draft.metricsBindAddress = addressWithPort(chosen, value)
+    },
+  }),
+  flag({
+    name: 'conntrack-max',
+    kind: 'int32',
+    group: 'Old flags that still work',
+    errorPaths: ['conntrack.max'],
+    help: 'The number of tracked connections, whatever --conntrack-max-per-core and --conntrack-min say. 0: not set.',
+    warning: 'use --conntrack-max-per-core and --conntrack-min instead',
+    apply: (draft, value) => {
+      // In the versions that had the flag, 0 left the decision to the other two.
+      draft.conntrack.max = value === 0 ? null : value
+    },
+  }),
+  flag({
+    name: 'udp-timeout',
+    kind: 'duration',
+    field: 'userspace.udpIdleTimeoutMs',
+    errorPaths: ['udpIdleTimeout'],
+    group: 'Old flags that still work',
+    help: 'Userspace mode: how long an idle UDP client keeps its socket. Must be greater than 0.',
+    warning: 'it only concerns the userspace mode',
+  }),
+  flag({
+    name: 'proxy-port-range',
+    kind: 'portRange',
+    field: 'userspace.portRange',
+    group: 'Old flags that still work',
+    help: 'Userspace mode: the ports that the proxy listens on, a-b, a+n or one port. Empty or 0-0: any free port.',
+    warning: 'it only concerns the userspace mode',
+  }),
+  ...klogFlags(),
+]
+
+/**
+ * No port: no server. A port is added to an address without one; an address with a port keeps it. A written file
+ * knows no such flags: there, kube-proxy ignores them.
+ */
+function addressWithPort(address: string, port: number): string {
+  if (port === 0) return ''
+  if (splitHostPort(address) !== undefined) return address
+  const ip = canonicalIp(address)
+  return ip === undefined ? appendPort(address, port) : joinHostPort(ip, port)
+}
+
+function klogFlags(): FlagSpec[] {
+  const group = 'Old flags that still work'
+  return [
+    flag({
+      name: 'logtostderr',
+      kind: 'bool',
+      default: true,
+      group,
+      help: 'Log to stderr; false: to the files of --log-file or --log-dir.',
+    }),
+    flag({ name: 'alsologtostderr', kind: 'bool', group, help: 'Log to stderr as well as to files.' }),
+    flag({
+      name: 'stderrthreshold',
+      kind: 'severity',
+      default: 2,
+      group,
+      help: 'With --logtostderr=false: what is as severe as this goes to stderr too.',
+    }),
+    flag({ name: 'log-dir', kind: 'string', group, help: 'With --logtostderr=false: the folder of log files.' }),
+    flag({ name: 'log-file', kind: 'string', group, help: 'With --logtostderr=false: the log file.' }),
+    flag({
+      name: 'log-file-max-size',
+      kind: 'uint64',
+      default: 1800,
+      group,
+      help: 'The size in megabytes at which --log-file is begun anew. 0: never.',
+    }),
+    flag({ name: 'one-output', kind: 'bool', group, help: 'Write each line only to the file of its own severity.' }),
+    flag({ name: 'skip-headers', kind: 'bool', group, help: 'Leave the header out of log lines.' }),
+    flag({ name: 'skip-log-headers', kind: 'bool', group, help: 'Leave the header out of log files.' }),
+    flag({ name: 'add-dir-header', kind: 'bool', group, help: "Put the file's folder into the header of log lines." }),
+  ]
+}
+
+function withoutEffect(kind: FlagKindName, reason: string, ...names: readonly string[]): FlagSpec[] {
+  return names.map((name) => ({
+    name,
+    kind,
+    group: 'Flags that are accepted and do nothing' as const,
+    help: reason,
+    warning: `it has no effect: ${reason}`,
+  }))
+}
+
+const doNothing: readonly FlagSpec[] = [
+  ...withoutEffect('bool', '--cleanup removes IPVS rules that are ours, and a start never flushes any', 'cleanup-ipvs'),
+  ...withoutEffect(
+    'string',
+    'kube-proxy lost it in 1.15; the cgroup is the service manager’s business',
+    'resource-container',
+  ),
+  ...withoutEffect('string', 'stack traces are printed with errors at -v=4 and above', 'log-backtrace-at'),
+  ...withoutEffect('bool', 'it is for Windows', 'windows-service', 'enable-dsr', 'forward-healthcheck-vip'),
+  ...withoutEffect('string', 'it is for Windows', 'source-vip', 'network-name', 'root-hnsendpoint-name'),
+  ...withoutEffect(
+    'string',
+    'it belonged to a library that kube-proxy was built with',
+    'boot-id-file',
+    'machine-id-file',
+    'azure-container-registry-config',
+    'google-json-key',
+    'cloud-provider-gce-lb-src-cidrs',
+    'container-hints',
+    'containerd',
+    'docker',
+    'docker-env-metadata-whitelist',
+    'docker-root',
+    'docker-tls-ca',
+    'docker-tls-cert',
+    'docker-tls-key',
+    'event-storage-age-limit',
+    'event-storage-event-limit',
+    'storage-driver-db',
+    'storage-driver-host',
+    'storage-driver-password',
+    'storage-driver-table',
+    'storage-driver-user',
+  ),
+  ...withoutEffect(
+    'bool',
+    'it belonged to a library that kube-proxy was built with',
+    'docker-only',
+    'docker-tls',
+    'enable-load-reader',
+    'log-cadvisor-usage',
+    'storage-driver-secure',
+  ),
+  ...withoutEffect(
+    'int32',
+    'it belonged to a library that kube-proxy was built with',
+    'application-metrics-count-limit',
+  ),
+  ...withoutEffect(
+    'duration',
+    'it belonged to a library that kube-proxy was built with',
+    'global-housekeeping-interval',
+    'housekeeping-interval',
+    'storage-driver-buffer-duration',
+  ),
+]
+
+export const oldFlags: readonly FlagSpec[] = [...stillWork, ...doNothing]

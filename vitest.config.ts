@@ -27,6 +27,7 @@ export default defineConfig({
         // The built program against an API server, with real packets.
         test: {
           name: 'e2e',
+          maxConcurrency: 24,
           include: ['test/e2e/**/*.test.ts'],
           pool: 'forks',
           fileParallelism: false,

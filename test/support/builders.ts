@@ -150,6 +150,7 @@ export function aService(wish: ServiceWish = {}): ApiService {
     const nodePort = type === 'ClusterIP' ? {} : { nodePort: aNodePort() }
     return { protocol: 'TCP', port: 80, targetPort: 8080, ...nodePort, ...port }
   })
+  const needsHealthCheck = type === 'LoadBalancer' && wish.spec?.['externalTrafficPolicy'] === 'Local'
   return {
     apiVersion: 'v1',
     kind: 'Service',
@@ -163,6 +164,7 @@ export function aService(wish: ServiceWish = {}): ApiService {
       sessionAffinity: 'None',
       internalTrafficPolicy: 'Cluster',
       ...(type === 'ClusterIP' ? {} : { externalTrafficPolicy: 'Cluster' }),
+      ...(needsHealthCheck ? { healthCheckNodePort: aNodePort() } : {}),
       ...wish.spec,
     },
     status: { loadBalancer: wish.ingress ? { ingress: [...wish.ingress] } : {} },

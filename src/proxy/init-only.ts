@@ -1,0 +1,9 @@
+// What needs more rights than the proxy does later: kernel settings.
+
+import type { RunOptions } from '../config/run-options.ts'
+import { applySettings } from './settings.ts'
+
+export async function runInitOnly({ config, log }: RunOptions): Promise<void> {
+  applySettings(config, log)
+  log.info('Initialised, ending because of --init-only')
+}

@@ -1,0 +1,60 @@
+// What is known about this node, from the configuration, the API and the machine, and what follows from it.
+
+import type { Node } from '../kube/types.ts'
+import type { Family } from '../lib/ip.ts'
+import { nodeViewWarnings, planNodeView, type NodeFacts, type NodeSettings } from '../model/node-view.ts'
+import type { NodeView } from '../model/types.ts'
+
+export class NodeState {
+  #settings: NodeSettings
+  #facts: NodeFacts
+  readonly #serviceCidrs = new Map<string, readonly string[]>()
+  readonly #onChange: () => void
+
+  constructor(settings: NodeSettings, machineAddresses: readonly string[], onChange: () => void) {
+    this.#settings = settings
+    this.#facts = { node: undefined, machineAddresses, serviceCidrs: [] }
+    this.#onChange = onChange
+  }
+
+  get node(): Node | undefined {
+    return this.#facts.node
+  }
+
+  get machineAddresses(): readonly string[] {
+    return this.#facts.machineAddresses
+  }
+
+  get warnings(): readonly string[] {
+    return nodeViewWarnings(this.#settings, this.#facts)
+  }
+
+  view(family: Family): NodeView {
+    return planNodeView(this.#settings, this.#facts, family)
+  }
+
+  setSettings(settings: NodeSettings): void {
+    this.#settings = settings
+    this.#onChange()
+  }
+
+  setNode(node: Node | undefined): void {
+    this.#change({ node })
+  }
+
+  setMachineAddresses(machineAddresses: readonly string[]): void {
+    this.#change({ machineAddresses })
+  }
+
+  /** The ranges of one ServiceCIDR object; none when it is gone. */
+  setServiceCidr(name: string, cidrs: readonly string[]): void {
+    if (cidrs.length === 0) this.#serviceCidrs.delete(name)
+    else this.#serviceCidrs.set(name, cidrs)
+    this.#change({ serviceCidrs: [...this.#serviceCidrs.values()].flat() })
+  }
+
+  #change(facts: Partial<NodeFacts>): void {
+    this.#facts = { ...this.#facts, ...facts }
+    this.#onChange()
+  }
+}

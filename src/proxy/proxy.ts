@@ -1,0 +1,255 @@
+// One running proxy: everything that the other folders provide, put together. It owns what it opens and closes it in stop().
+
+import { featureEnabled } from '../config/feature-gates.ts'
+import type { RunOptions } from '../config/run-options.ts'
+import type { LoadedConfiguration } from '../config/types.ts'
+import { listAddresses, watchAddresses } from '../kernel/addresses.ts'
+import { conntrackFlows } from '../kernel/conntrack.ts'
+import { openApiClient } from '../kube/open-client.ts'
+import type { ApiClient } from '../kube/api-client.ts'
+import type { Node } from '../kube/types.ts'
+import { watchCluster, type ClusterHandlers } from '../kube/watch-cluster.ts'
+import { systemClock } from '../lib/clock.ts'
+import type { Logger } from '../lib/log.ts'
+import { nodeNameProblem } from '../model/node-name-problem.ts'
+import { ProblemLog } from '../model/problems.ts'
+import { ServiceModel } from '../model/service-model.ts'
+import { ProxyHealth } from '../serve/proxy-health.ts'
+import { ServiceHealth } from '../serve/service-health.ts'
+import { hasIpv6 } from './families.ts'
+import { FamilyPipeline } from './family-pipeline.ts'
+import { FlowCleaner } from './flow-cleaner.ts'
+import { createMetrics, type Metrics } from './metrics.ts'
+import { type Closeable, findMode, type Mode } from './modes.ts'
+import { NodeEvents } from './node-events.ts'
+import { NodeState } from './node-state.ts'
+import { Servers } from './servers.ts'
+import { applySettings, nodeNameOf, nodeSettings, periodsOf, restartsFor } from './settings.ts'
+
+/** What one IP family has of its own. */
+interface FamilyPart {
+  readonly pipeline: FamilyPipeline
+  readonly serviceHealth: ServiceHealth
+}
+
+export class Proxy {
+  readonly #options: RunOptions
+  readonly #log: Logger
+  readonly #mode: Mode
+  readonly #nodeName: string
+  readonly #client: ApiClient
+  readonly #metrics: Metrics
+  readonly #health: ProxyHealth
+  readonly #state: NodeState
+  readonly #parts: readonly FamilyPart[]
+  readonly #servers: Servers
+  readonly #events: NodeEvents
+  readonly #watches: Closeable[] = []
+  readonly #abort = new AbortController()
+  /** What has not been listed yet. */
+  readonly #missing = new Set(['services', 'endpoints', 'node', 'service CIDRs'])
+  #loaded: LoadedConfiguration
+
+  /** Throws when the settings cannot be used. Nothing happens before start(). */
+  constructor(options: RunOptions) {
+    const { config, log } = options
+    this.#options = options
+    this.#loaded = options
+    this.#log = log
+    this.#mode = findMode(config.mode)
+    this.#nodeName = nodeNameOf(config)
+    this.#client = openApiClient({ ...config.clientConnection, master: options.master }, log)
+    this.#metrics = createMetrics({ mode: config.mode, build: buildInfo(options.version) })
+    this.#health = new ProxyHealth({ clock: systemClock, timeoutMs: 2 * config.syncPeriodMs })
+    this.#events = new NodeEvents({ client: this.#client, nodeName: this.#nodeName, log })
+    const addresses = listAddresses().map(({ address }) => address)
+    this.#state = new NodeState(nodeSettings(config, this.#mode), addresses, () => this.#nodeChanged())
+    const problems = new ProblemLog(({ object, message }) => log.warn(message, { object }))
+    const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)
+    this.#parts = families.map((family) => this.#createPart(family, problems))
+    this.#servers = new Servers({ run: options, metrics: this.#metrics, health: this.#health, mode: this.#mode.name })
+  }
+
+  /** Runs until stop() is called; rejects when the proxy cannot go on. */
+  async start(): Promise<void> {
+    const { log } = this.#options
+    applySettings(this.#loaded.config, log)
+    log.info('Starting', { mode: this.#mode.name, node: this.#nodeName, apiServer: this.#client.server })
+    this.#events.record('Normal', 'Starting', '')
+    const failed = this.#servers.open(this.#loaded.config)
+    this.#watches.push(
+      this.#mode.watch((family) => this.#pipeline(family)?.heal()),
+      watchAddresses(() => this.#state.setMachineAddresses(listAddresses().map(({ address }) => address))),
+    )
+    const watching = watchCluster({
+      client: this.#client,
+      nodeName: this.#nodeName,
+      handlers: this.#handlers(),
+      log,
+      signal: this.#abort.signal,
+    })
+    await Promise.race([watching, failed])
+  }
+
+  /** Applies another configuration; false when that takes a new Proxy. */
+  apply(loaded: LoadedConfiguration): boolean {
+    if (restartsFor(this.#loaded.config, loaded.config)) return false
+    this.#loaded = loaded
+    const { config } = loaded
+    applySettings(config, this.#log)
+    this.#health.setTimeoutMs(2 * config.syncPeriodMs)
+    this.#state.setSettings(nodeSettings(config, this.#mode))
+    for (const { pipeline } of this.#parts) pipeline.setPeriods(periodsOf(loaded, this.#mode))
+    this.#servers.reopen(config)
+    return true
+  }
+
+  /** Ends everything but the rules. */
+  async stop(): Promise<void> {
+    this.#abort.abort()
+    for (const watch of this.#watches) watch.close()
+    await this.#servers.close()
+    for (const { pipeline, serviceHealth } of this.#parts) {
+      await pipeline.stop()
+      await serviceHealth.close()
+    }
+    this.#client.close()
+  }
+
+  #createPart(family: 4 | 6, problems: ProblemLog): FamilyPart {
+    const log = this.#log
+    const clock = systemClock
+    const node = this.#state.view(family)
+    const metrics = this.#metrics
+    const { config } = this.#loaded
+    const serviceHealth = new ServiceHealth({
+      family,
+      addresses: node.nodePortAddresses.kind === 'all' ? 'all' : node.nodePortAddresses.addresses,
+      proxyHealthy: () => this.#health.health().healthy,
+      onRefused: ({ service, port, error }) =>
+        this.#events.record('Warning', 'FailedToStartServiceHealthcheck', `${service} port ${port}: ${error.message}`),
+      clock,
+      log,
+    })
+    const pipeline: FamilyPipeline = new FamilyPipeline({
+      node,
+      model: new ServiceModel({
+        node,
+        problems,
+        allowExternalIPs: featureEnabled(config.featureGates, 'AllowServiceExternalIPs'),
+        startedMs: clock.now(),
+      }),
+      programmer: this.#mode.createProgrammer(family, clock),
+      flows: new FlowCleaner({
+        table: conntrackFlows,
+        metrics,
+        clock,
+        log,
+        machineAddresses: () => this.#state.machineAddresses,
+      }),
+      metrics,
+      health: this.#health,
+      periods: periodsOf(this.#loaded, this.#mode),
+      clock,
+      log,
+      onSynced: () => syncServiceHealth(pipeline, serviceHealth),
+    })
+    return { pipeline, serviceHealth }
+  }
+
+  #pipeline(family: 4 | 6): FamilyPipeline | undefined {
+    return this.#parts.find(({ pipeline }) => pipeline.node.family === family)?.pipeline
+  }
+
+  #handlers(): ClusterHandlers {
+    const availability = (what: string) => ({
+      onSynced: () => this.#listed(what),
+      onUnavailable: (error: Error) =>
+        this.#log.warn('Lost the API server, rules stay as they are', { what, err: error.message }),
+    })
+    const eachModel = (change: (model: ServiceModel) => void) => {
+      for (const { pipeline } of this.#parts) {
+        change(pipeline.model)
+        pipeline.changed()
+      }
+    }
+    return {
+      services: {
+        ...availability('services'),
+        onEvents: (events) =>
+          eachModel((model) => {
+            for (const event of events) {
+              if (event.type === 'set') model.setService(event.object, event.key)
+              else model.deleteService(event.key)
+            }
+          }),
+      },
+      slices: {
+        ...availability('endpoints'),
+        onEvents: (events) =>
+          eachModel((model) => {
+            for (const event of events) {
+              if (event.type === 'set') model.setSlice(event.object, event.key)
+              else model.deleteSlice(event.key)
+            }
+          }),
+      },
+      node: {
+        ...availability('node'),
+        onEvents: (events) => {
+          for (const event of events) this.#setNode(event.type === 'set' ? event.object : undefined)
+        },
+      },
+      serviceCidrs: {
+        ...availability('service CIDRs'),
+        onEvents: (events) => {
+          for (const event of events) {
+            this.#state.setServiceCidr(event.key, event.type === 'set' ? event.object.cidrs : [])
+          }
+        },
+      },
+    }
+  }
+
+  /** The rules wait until everything has been listed: half of the services would be worse than those of yesterday. */
+  #listed(what: string): void {
+    this.#missing.delete(what)
+    if (this.#missing.size > 0) return
+    const [first] = this.#parts
+    const places = first?.pipeline.model.endpointPlaces()
+    const exists = this.#state.node !== undefined
+    const problem = places === undefined ? undefined : nodeNameProblem(this.#nodeName, exists, places)
+    if (problem !== undefined) this.#log.error(undefined, problem)
+    for (const warning of this.#state.warnings) this.#log.warn(warning)
+    for (const { pipeline } of this.#parts) pipeline.start()
+  }
+
+  #setNode(node: Node | undefined): void {
+    if (node === undefined && this.#state.node !== undefined) {
+      this.#log.error(undefined, 'The Node object was deleted; the rules stay', { node: this.#nodeName })
+    }
+    this.#health.setNode(node)
+    this.#events.setNode(node)
+    this.#state.setNode(node)
+  }
+
+  #nodeChanged(): void {
+    for (const { pipeline, serviceHealth } of this.#parts) {
+      const node = this.#state.view(pipeline.node.family)
+      pipeline.setNode(node)
+      const addresses = node.nodePortAddresses
+      serviceHealth.setAddresses(addresses.kind === 'all' ? 'all' : addresses.addresses)
+    }
+  }
+}
+
+function syncServiceHealth({ model }: FamilyPipeline, serviceHealth: ServiceHealth): void {
+  const checks = model.healthChecks().map((check) => [`${check.namespace}/${check.service}`, check] as const)
+  serviceHealth.syncServices(new Map(checks.map(([service, { port }]) => [service, port])))
+  serviceHealth.syncEndpoints(new Map(checks.map(([service, { localEndpoints }]) => [service, localEndpoints])))
+}
+
+function buildInfo(version: string): Parameters<typeof createMetrics>[0]['build'] {
+  const [, major = '', minor = ''] = /^v(\d+)\.(\d+)/.exec(version) ?? []
+  return { major, minor, version, commit: '', buildDate: '' }
+}

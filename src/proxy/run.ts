@@ -1,0 +1,74 @@
+// Runs the proxy until a signal, following its configuration file.
+
+import type { RunOptions } from '../config/run-options.ts'
+import type { LoadedConfiguration } from '../config/types.ts'
+import { Proxy } from './proxy.ts'
+
+/** Resolves on SIGTERM or SIGINT, at once: the rules stay. Rejects when the proxy cannot go on. */
+export async function runProxy(options: RunOptions): Promise<void> {
+  const runner = new ProxyRunner(options)
+  const signalled = new Promise<void>((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      process.once(signal, () => {
+        options.log.info('Ending, the rules stay', { signal })
+        resolve()
+      })
+    }
+  })
+  await Promise.race([runner.run(), signalled])
+}
+
+class ProxyRunner {
+  readonly #options: RunOptions
+  #proxy: Proxy
+  #running: Promise<void> = Promise.resolve()
+  #fail!: (error: unknown) => void
+  readonly #failed = new Promise<never>((_, reject) => (this.#fail = reject))
+
+  constructor(options: RunOptions) {
+    this.#options = options
+    this.#proxy = new Proxy(options)
+  }
+
+  async run(): Promise<void> {
+    this.#start()
+    void this.#followConfiguration().catch(this.#fail)
+    await this.#failed
+  }
+
+  #start(): void {
+    this.#running = this.#proxy.start()
+    this.#running.catch(this.#fail)
+  }
+
+  async #followConfiguration(): Promise<void> {
+    const { configurationChanges, log } = this.#options
+    if (configurationChanges === undefined) return
+    for await (const change of configurationChanges(new AbortController().signal)) {
+      if (change.kind === 'invalid') {
+        log.error(change.error, 'Cannot use the changed configuration file; the running configuration stays')
+      } else {
+        await this.#apply(change.loaded)
+      }
+    }
+  }
+
+  async #apply(loaded: LoadedConfiguration): Promise<void> {
+    const { log } = this.#options
+    if (this.#proxy.apply(loaded)) {
+      log.info('Applied the changed configuration file')
+      return
+    }
+    let next: Proxy
+    try {
+      next = new Proxy({ ...this.#options, ...loaded })
+    } catch (error) {
+      log.error(error, 'Cannot use the changed configuration file; the running configuration stays')
+      return
+    }
+    log.info('Starting anew with the changed configuration file, the rules stay meanwhile')
+    await this.#proxy.stop()
+    this.#proxy = next
+    this.#start()
+  }
+}

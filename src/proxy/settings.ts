@@ -1,0 +1,66 @@
+// From the configuration to what the parts of the proxy want to know.
+
+import { readFileSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import type { KubeProxyConfiguration, LoadedConfiguration } from '../config/types.ts'
+import type { Logger } from '../lib/log.ts'
+import type { NodeSettings } from '../model/node-view.ts'
+import type { RunnerPeriods } from './bounded-runner.ts'
+import { applyHostSetup, planConntrack, planOomScoreAdj, readNodeCpus, type SettingFiles } from './host-setup.ts'
+import type { Mode } from './modes.ts'
+
+/** Fields that cannot change under a running proxy: a new one takes over from it, and the rules stay meanwhile. */
+const restartFields = [
+  'mode',
+  'clientConnection',
+  'hostnameOverride',
+  'featureGates',
+  'enableProfiling',
+  'ipvs',
+] as const
+
+export function restartsFor(before: KubeProxyConfiguration, after: KubeProxyConfiguration): boolean {
+  return restartFields.some((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]))
+}
+
+/** As kube-proxy: lower case, and the host's name where none is given. */
+export function nodeNameOf({ hostnameOverride }: KubeProxyConfiguration): string {
+  return (hostnameOverride.trim() || hostname()).toLowerCase()
+}
+
+export function nodeSettings(config: KubeProxyConfiguration, mode: Mode): NodeSettings {
+  const { detectLocalMode, detectLocal, nodePortAddresses } = config
+  const bit = mode.name === 'nftables' ? config.nftables.masqueradeBit : config.iptables.masqueradeBit
+  return {
+    nodeName: nodeNameOf(config),
+    bindAddress: config.bindAddress,
+    detectLocal: { ...detectLocal, mode: detectLocalMode },
+    nodePortAddresses: nodePortAddresses.length > 0 ? nodePortAddresses : mode.defaultNodePortAddresses,
+    masqueradeAll: config.masqueradeAll,
+    masqueradeBit: bit ?? DEFAULT_MASQUERADE_BIT,
+  }
+}
+
+export function periodsOf({ config, minSyncPeriod }: LoadedConfiguration, mode: Mode): RunnerPeriods {
+  const { syncPeriodMs, minSyncPeriodMs } = config
+  return {
+    minMs: minSyncPeriod === 'defaulted' && mode.changesAreCheap ? 0 : minSyncPeriodMs,
+    maxMs: syncPeriodMs,
+    retryMs: Math.min(FIRST_RETRY_MS, syncPeriodMs),
+    maxRetryMs: syncPeriodMs,
+  }
+}
+
+/** Kernel settings and the OOM score. What cannot be set is logged. */
+export function applySettings(config: KubeProxyConfiguration, log: Logger): void {
+  const plan = [...planConntrack(config.conntrack, readNodeCpus(files)), ...planOomScoreAdj(config.oomScoreAdj)]
+  applyHostSetup(plan, files, log)
+}
+
+const DEFAULT_MASQUERADE_BIT = 14
+const FIRST_RETRY_MS = 100
+
+const files: SettingFiles = {
+  read: (path) => readFileSync(path, 'utf8'),
+  write: (path, value) => writeFileSync(path, value),
+}

@@ -43,9 +43,13 @@ const calls: Partial<Record<keyof Calls, (...args: unknown[]) => number>> = {}
 
 /** Loading takes some ten milliseconds, so it happens when the first call is made and not when the program starts. */
 function call(name: keyof Calls): (...args: unknown[]) => number {
-  koffi ??= createRequire(import.meta.url)('koffi') as Koffi
+  koffi ??= loadKoffi()
   // null: the symbols of this process, which has a libc already, whatever its file is called.
   return (calls[name] ??= koffi.load(null).func(PROTOTYPES[name]) as (...args: unknown[]) => number)
+}
+
+function loadKoffi(): Koffi {
+  return createRequire(import.meta.url)('koffi') as Koffi
 }
 
 /** Calls libc and returns what it returns: -1 is left to the caller, who finds the reason in lastErrno(). */
@@ -63,6 +67,36 @@ export function mustCall<N extends keyof Calls>(op: string, name: N, ...args: Pa
 /** The name of the error of the last call that failed: "ENOENT". */
 export function lastErrno(): string {
   return errnoName(koffi?.errno() ?? 0)
+}
+
+/** One instruction of a classic BPF program: struct sock_filter. */
+export interface BpfInstruction {
+  readonly code: number
+  /** How many instructions to skip when a jump's condition holds, and when it does not. */
+  readonly jt: number
+  readonly jf: number
+  readonly k: number
+}
+
+type AttachFilter = (...args: [fd: number, level: number, name: number, program: object, length: number]) => number
+
+let attachFilterCall: AttachFilter | undefined
+
+/** Makes the kernel run a program on each packet for a socket and drop those for which it returns 0. */
+export function attachFilter(fd: number, program: readonly BpfInstruction[]): void {
+  koffi ??= loadKoffi()
+  if (attachFilterCall === undefined) {
+    const filter = koffi.struct({ code: 'uint16_t', jt: 'uint8_t', jf: 'uint8_t', k: 'uint32_t' })
+    const fprog = koffi.struct({ len: 'uint16_t', filter: koffi.pointer(filter) })
+    const parameters = ['int', 'int', 'int', koffi.pointer(fprog), 'uint32_t']
+    attachFilterCall = koffi.load(null).func('setsockopt', 'int', parameters) as AttachFilter
+  }
+  const SOL_SOCKET = 1
+  const SO_ATTACH_FILTER = 26
+  const lengthOfFprog = 16
+  const fprog = { len: program.length, filter: program }
+  const result = attachFilterCall(fd, SOL_SOCKET, SO_ATTACH_FILTER, fprog, lengthOfFprog)
+  if (result === -1) throw new KernelError('attach a filter to a socket', lastErrno())
 }
 
 let names: Map<number, string> | undefined

@@ -32,7 +32,7 @@ export class NetlinkClient {
   /** Sends one message that asks to be acknowledged. `op` names it in the error. */
   request(op: string, message: Uint8Array): void {
     const sequence = this.#number(message)
-    for (const answer of this.#answers(message, sequence, 'wait')) {
+    for (const answer of this.#answers(message, sequence)) {
       if (answer.type !== NLMSG_ERROR) continue
       throwIfFailed(op, readAcknowledgement(answer))
       return
@@ -42,7 +42,7 @@ export class NetlinkClient {
   /** Sends one message that is answered with a single one. */
   get<T>(op: string, message: Uint8Array, decode: (answer: Message) => T | undefined): T {
     const sequence = this.#number(message)
-    for (const answer of this.#answers(message, sequence, 'wait')) {
+    for (const answer of this.#answers(message, sequence)) {
       if (answer.type === NLMSG_ERROR) throwIfFailed(op, readAcknowledgement(answer))
       const value = decode(answer)
       if (value !== undefined) return value
@@ -53,9 +53,21 @@ export class NetlinkClient {
 
   /** Sends a message that is answered with a list. What `decode` gives as undefined is left out. */
   dump<T>(op: string, message: Uint8Array, decode: (answer: Message) => T | undefined): T[] {
+    let list: T[] = []
+    this.dumpEach(op, message, () => {
+      list = []
+      return (answer) => {
+        const value = decode(answer)
+        if (value !== undefined) list.push(value)
+      }
+    })
+    return list
+  }
+
+  /** As dump(). `begin` is called for each attempt and gives what the answers of that attempt are passed to. */
+  dumpEach(op: string, message: Uint8Array, begin: () => (answer: Message) => void): void {
     for (let attempt = 0; attempt < DUMP_ATTEMPTS; attempt++) {
-      const list = this.#dumpOnce(op, message, decode)
-      if (list !== undefined) return list
+      if (this.#dumpOnce(op, message, begin()) === 'whole') return
     }
     throw new KernelError(`${op} while it changes`, 'EINTR')
   }
@@ -79,12 +91,12 @@ export class NetlinkClient {
     return acknowledgements
   }
 
-  #dumpOnce<T>(op: string, message: Uint8Array, decode: (answer: Message) => T | undefined): T[] | undefined {
-    const list: T[] = []
-    let interrupted = false
+  #dumpOnce(op: string, message: Uint8Array, each: (answer: Message) => void): 'whole' | 'interrupted' {
+    let result: 'whole' | 'interrupted' = 'whole'
     const sequence = this.#number(message)
-    for (const answer of this.#answers(message, sequence, 'wait')) {
-      if ((answer.flags & NLM_F_DUMP_INTR) !== 0) interrupted = true
+    for (const answer of this.#answers(message, sequence)) {
+      // The rest has to be received all the same: it would be in the way of the next answer.
+      if ((answer.flags & NLM_F_DUMP_INTR) !== 0) result = 'interrupted'
       if (answer.type === NLMSG_ERROR) {
         throwIfFailed(op, readAcknowledgement(answer))
         break
@@ -93,11 +105,10 @@ export class NetlinkClient {
         throwIfFailed(op, { errno: readDoneErrno(answer), extack: undefined })
         break
       }
-      const value = interrupted ? undefined : decode(answer)
-      if (value !== undefined) list.push(value)
+      if (result === 'whole') each(answer)
       if ((answer.flags & NLM_F_MULTI) === 0) break
     }
-    return interrupted ? undefined : list
+    return result
   }
 
   #number(message: Uint8Array): number {
@@ -107,8 +118,8 @@ export class NetlinkClient {
   }
 
   /** Answers to earlier requests, given up half-way, may still be waiting: they are passed over. */
-  *#answers(request: Uint8Array, sequence: number, mode: 'wait' | 'poll'): Generator<Message> {
-    for (const datagram of this.#exchange(request, mode)) {
+  *#answers(request: Uint8Array, sequence: number): Generator<Message> {
+    for (const datagram of this.#exchange(request, 'wait')) {
       for (const message of messagesOf(datagram)) if (message.sequence === sequence) yield message
     }
   }

@@ -1,7 +1,13 @@
 // A netlink socket: datagrams to and from the kernel. What they mean is in netlink-client.ts.
 
 import { KernelError } from '../lib/errors.ts'
-import { NETLINK_ADD_MEMBERSHIP, NETLINK_CAP_ACK, NETLINK_EXT_ACK, SOL_NETLINK } from '../wire/uapi/netlink.ts'
+import {
+  NETLINK_ADD_MEMBERSHIP,
+  NETLINK_CAP_ACK,
+  NETLINK_DROP_MEMBERSHIP,
+  NETLINK_EXT_ACK,
+  SOL_NETLINK,
+} from '../wire/uapi/netlink.ts'
 import { LITTLE_ENDIAN } from '../wire/writer.ts'
 import { lastErrno, mustCall, tryCall } from './libc.ts'
 
@@ -51,7 +57,7 @@ export class NetlinkSocket {
       this.#setReceiveTimeout(ANSWER_TIMEOUT_S)
       this.port = this.#bind()
       for (const group of options.groups ?? []) {
-        this.setOption(`join netlink group ${group}`, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, Uint32Array.of(group))
+        this.setMembership(group, 'join')
       }
     } catch (error) {
       this.close()
@@ -92,7 +98,23 @@ export class NetlinkSocket {
     }
   }
 
-  setOption(op: string, level: number, name: number, value: Uint8Array | Uint32Array): void {
+  /** Sends a request and gives what comes back: what a NetlinkClient needs. */
+  *exchange(request: Uint8Array, mode: 'wait' | 'poll'): Generator<Uint8Array> {
+    this.send(request)
+    for (;;) {
+      const datagram = this.receive(mode)
+      if (datagram === undefined) return
+      yield datagram
+    }
+  }
+
+  /** Joins or leaves a multicast group. */
+  setMembership(group: number, action: 'join' | 'leave'): void {
+    const name = action === 'join' ? NETLINK_ADD_MEMBERSHIP : NETLINK_DROP_MEMBERSHIP
+    this.#setOption(`${action} netlink group ${group}`, SOL_NETLINK, name, Uint32Array.of(group))
+  }
+
+  #setOption(op: string, level: number, name: number, value: Uint8Array | Uint32Array): void {
     mustCall(op, 'setsockopt', this.fd, level, name, value, value.byteLength)
   }
 
@@ -110,7 +132,7 @@ export class NetlinkSocket {
   #setReceiveTimeout(seconds: number): void {
     const timeval = new Uint8Array(16)
     new DataView(timeval.buffer).setBigUint64(0, BigInt(seconds), LITTLE_ENDIAN)
-    this.setOption('set the receive timeout of a netlink socket', SOL_SOCKET, SO_RCVTIMEO, timeval)
+    this.#setOption('set the receive timeout of a netlink socket', SOL_SOCKET, SO_RCVTIMEO, timeval)
   }
 
   #bind(): number {

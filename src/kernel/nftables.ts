@@ -16,13 +16,14 @@ import type { Message } from '../wire/message.ts'
 import { writeBatch } from '../wire/nftables/batch.ts'
 import { chainAttributes, chainFromAttributes } from '../wire/nftables/chain.ts'
 import { describeOp } from '../wire/nftables/describe.ts'
-import { elementListAttributes, elementsFromAttributes } from '../wire/nftables/element.ts'
+import { elementListAttributes } from '../wire/nftables/element.ts'
 import {
   beginNftablesMessage,
   generationAttributes,
   type MessageName,
   NFGENMSG_LENGTH,
 } from '../wire/nftables/messages.ts'
+import { ElementReader } from '../wire/nftables/read-elements.ts'
 import { ruleAttributes, ruleFromAttributes } from '../wire/nftables/rule.ts'
 import { setAttributes, setFromAttributes } from '../wire/nftables/set.ts'
 import { type TableAttributes, tableAttributes } from '../wire/nftables/table.ts'
@@ -30,7 +31,7 @@ import { readComment, UDATA_COMMENT } from '../wire/nftables/userdata.ts'
 import { NETLINK_NETFILTER, NLM_F_DUMP } from '../wire/uapi/netlink.ts'
 import { Writer } from '../wire/writer.ts'
 import { errnoName } from './libc.ts'
-import { NetlinkClient, type Exchange } from './netlink-client.ts'
+import { NetlinkClient } from './netlink-client.ts'
 import { NetlinkSocket } from './netlink-socket.ts'
 
 export interface NftablesDriverOptions {
@@ -47,12 +48,18 @@ export class NftablesDriver {
   readonly #socket: NetlinkSocket
   readonly #client: NetlinkClient
   readonly #writer = new Writer()
+  #commits = 0
 
   constructor({ family, table }: NftablesDriverOptions) {
     this.family = family
     this.table = table
     this.#socket = new NetlinkSocket(NETLINK_NETFILTER)
-    this.#client = new NetlinkClient(exchangeOver(this.#socket))
+    this.#client = new NetlinkClient((request, mode) => this.#socket.exchange(request, mode))
+  }
+
+  /** How many transactions have taken effect. */
+  get commits(): number {
+    return this.#commits
   }
 
   /** The port of the socket: notifications of our own transactions carry it. */
@@ -81,6 +88,7 @@ export class NftablesDriver {
     if (!acknowledgements.some(({ sequence }) => sequence === messages.length - 2)) {
       throw this.#error('commit', 'ENOMSG', 'the kernel did not answer')
     }
+    this.#commits++
     return { bytes: bytes.length }
   }
 
@@ -102,15 +110,15 @@ export class NftablesDriver {
 
   /** The elements of one set. */
   readElements(set: NftSet): Element[] {
-    if (set.key.length === 0) return []
-    const lists = this.#dump(`read elements of set ${set.name}`, 'getElements', elementListAttributes, {
-      table: this.table,
-      set: set.name,
+    if (set.key.length === 0 || set.data?.length === 0) return []
+    this.#begin('getElements', NLM_F_DUMP)
+    elementListAttributes.write(this.#writer, { table: this.table, set: set.name })
+    let reader = new ElementReader(set)
+    this.#client.dumpEach(this.#place(`read elements of set ${set.name}`), this.#end(), () => {
+      reader = new ElementReader(set)
+      return (message) => reader.add(message)
     })
-    return elementsFromAttributes(
-      set,
-      lists.flatMap((list) => list.elements ?? []),
-    )
+    return reader.elements()
   }
 
   /** The number of the last transaction, of whichever process, in this network namespace. */
@@ -220,15 +228,4 @@ export class NftablesDriver {
 
 function decode<T>(codec: Codec<T>, { view, start, end }: Message): T | undefined {
   return codec.read(view, start + NFGENMSG_LENGTH, end)
-}
-
-function exchangeOver(socket: NetlinkSocket): Exchange {
-  return function* (request, mode) {
-    socket.send(request)
-    for (;;) {
-      const datagram = socket.receive(mode)
-      if (datagram === undefined) return
-      yield datagram
-    }
-  }
 }

@@ -211,11 +211,69 @@ const never: Codec<never> = {
   read: () => undefined,
 }
 
-/** The bytes from start to end. */
+/**
+ * The bytes from start to end. Most of what is read is keys and values of elements, by the hundred thousand, so their
+ * lengths have short cuts; none of them makes a string in pieces, which would take several times the memory.
+ */
 export function readBytes(view: DataView, start: number, end: number): Bytes {
-  let text = ''
-  for (let at = start; at < end; at++) text += String.fromCharCode(view.getUint8(at))
-  return text
+  switch (end - start) {
+    case 4:
+      return read4(view, start)
+    case 8:
+      return read8(view, start)
+    case 12:
+      return read8(view, start) + read4(view, start + 8)
+    case 16:
+      return read16(view, start)
+    default:
+      return latin1(view.buffer, view.byteOffset + start, view.byteOffset + end)
+  }
+}
+
+function read4(view: DataView, at: number): Bytes {
+  return String.fromCharCode(view.getUint8(at), view.getUint8(at + 1), view.getUint8(at + 2), view.getUint8(at + 3))
+}
+
+function read8(view: DataView, at: number): Bytes {
+  return String.fromCharCode(
+    view.getUint8(at),
+    view.getUint8(at + 1),
+    view.getUint8(at + 2),
+    view.getUint8(at + 3),
+    view.getUint8(at + 4),
+    view.getUint8(at + 5),
+    view.getUint8(at + 6),
+    view.getUint8(at + 7),
+  )
+}
+
+function read16(view: DataView, at: number): Bytes {
+  return String.fromCharCode(
+    view.getUint8(at),
+    view.getUint8(at + 1),
+    view.getUint8(at + 2),
+    view.getUint8(at + 3),
+    view.getUint8(at + 4),
+    view.getUint8(at + 5),
+    view.getUint8(at + 6),
+    view.getUint8(at + 7),
+    view.getUint8(at + 8),
+    view.getUint8(at + 9),
+    view.getUint8(at + 10),
+    view.getUint8(at + 11),
+    view.getUint8(at + 12),
+    view.getUint8(at + 13),
+    view.getUint8(at + 14),
+    view.getUint8(at + 15),
+  )
+}
+
+/** The Buffer over the memory that was read last: making one costs more than reading from it. */
+let latest: Buffer = Buffer.alloc(0)
+
+function latin1(memory: ArrayBufferLike, start: number, end: number): Bytes {
+  if (latest.buffer !== memory) latest = Buffer.from(memory)
+  return latest.toString('latin1', start, end)
 }
 
 function writeAttribute<T>(writer: Writer, type: number, codec: Codec<T>, value: T): void {

@@ -63,13 +63,14 @@ export function elementToAttributes(set: NftSet, element: Element, action: 'add'
  */
 export function elementsFromAttributes(set: NftSet, wire: readonly ElementAttributes[]): Element[] {
   if (storesPoints(set)) return pointsToRanges(set, wire)
-  const elements: Element[] = []
-  for (const { key, keyEnd, data } of wire) {
-    if (key === undefined) continue
-    const element = { key: toPadded(set.key, key), ...(set.interval ? { keyEnd: keyEnd ?? key } : {}) }
-    elements.push({ ...element, ...readData(set, data) })
-  }
-  return elements
+  return wire.map((attributes) => elementFromAttributes(set, attributes)).filter((element) => element !== undefined)
+}
+
+/** One element of a set that does not store points; undefined for the catch-all, which has no key. */
+export function elementFromAttributes(set: NftSet, { key, keyEnd, data }: ElementAttributes): Element | undefined {
+  if (key === undefined) return undefined
+  const element = { key: toPadded(set.key, key), ...(set.interval ? { keyEnd: keyEnd ?? key } : {}) }
+  return { ...element, ...readData(set, data) }
 }
 
 function elementData(set: NftSet, element: Element): NonNullable<ElementAttributes['data']> {

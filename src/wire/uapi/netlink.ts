@@ -21,6 +21,7 @@ export const NLMSG_OVERRUN = 4
 export const NLMSGERR_ATTR_MSG = 1
 export const NLMSGERR_ATTR_OFFS = 2
 export const NETLINK_ADD_MEMBERSHIP = 1
+export const NETLINK_DROP_MEMBERSHIP = 2
 export const NETLINK_BROADCAST_ERROR = 4
 export const NETLINK_NO_ENOBUFS = 5
 export const NETLINK_CAP_ACK = 10

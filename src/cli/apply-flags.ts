@@ -96,6 +96,11 @@ export function warnOfFlags(given: Given): string[] {
     const warning = flagNamed(name)?.warning
     return warning === undefined ? [] : [`Flag --${name} is deprecated: ${warning}`]
   })
+  if (given.get('logtostderr') !== false) {
+    for (const name of ['log-dir', 'log-file']) {
+      if (given.has(name)) warnings.push(`Flag --${name} has no effect without --logtostderr=false`)
+    }
+  }
   if (ignored.length === 0) return warnings
   return [...warnings, `These flags are ignored because --config is given: ${ignored.join(', ')}`]
 }

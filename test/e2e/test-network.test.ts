@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { crowdIp, node, pods } from '../support/addresses.ts'
 import { tcpProbe, udpProbe } from '../support/netns/probe.ts'
+import { sctpProbe } from '../support/netns/sctp.ts'
 import { openTestNetwork } from '../support/netns/test-network.ts'
 import type { TestNetwork } from '../support/netns/test-network.ts'
 
@@ -16,7 +17,7 @@ test.for([4, 6] as const)('every source reaches every pod with its own address o
   for (const [source, netns] of Object.entries(network.sources)) {
     for (const pod of Object.values(pods)) {
       const to = { address: pod.ip[family], port: 8080 }
-      for (const probe of [tcpProbe, udpProbe]) {
+      for (const probe of [tcpProbe, udpProbe, sctpProbe]) {
         const answer = await probe(netns, to)
         expect(answer, `${source} to ${pod.name}`).toMatchObject({ kind: 'answered', greeting: { host: pod.name } })
         if (answer.kind === 'answered') expect(answer.greeting.seenAs).toBe(answer.client)

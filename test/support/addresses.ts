@@ -81,7 +81,7 @@ function aPod(name: string, on: typeof node | typeof peer, hostPart: number): Po
   }
 }
 
-/** The pods. Each answers on TCP 8080 and 9090 and on UDP 8080, telling its name and the client it saw. */
+/** The pods. Each answers on TCP 8080 and 9090 and on UDP and SCTP 8080, telling its name and the client it saw. */
 export const pods = {
   localA: aPod('localA', node, 11),
   localB: aPod('localB', node, 12),
@@ -93,7 +93,7 @@ export const pods = {
 export type PodName = keyof typeof pods
 
 /** The ports that every pod, and the node under test, answers on. */
-export const echoPorts = { tcp: [8080, 9090], udp: [8080] } as const
+export const echoPorts = { tcp: [8080, 9090], udp: [8080], sctp: [8080] } as const
 
 /** The n-th client (from 1) of the crowd that lives in the external client. */
 export function crowdIp(family: Family, n: number): string {

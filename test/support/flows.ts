@@ -1,6 +1,7 @@
 // Sends the packets of a flow of the packet-flow table and compares what becomes of them.
 
 import { crowdIp, echoPorts, hostAt, nodeAddresses } from './addresses.ts'
+import { sctpProbe } from './netns/sctp.ts'
 import { tcpProbe, udpProbe } from './netns/probe.ts'
 import type { Answer } from './netns/probe.ts'
 import type { Answerer, Flow, Outcome } from '../conformance/packet-flow.ts'
@@ -9,6 +10,8 @@ import type { TestNetwork } from './netns/test-network.ts'
 /** A reject that arrives while the client holds the lock of its socket counts only when it sends again, a second later. */
 const refusedWithinMs = 2500
 const silentForMs = 1300
+
+const portsByProtocol = { TCP: echoPorts.tcp, UDP: echoPorts.udp, SCTP: echoPorts.sctp } as const
 
 /** Tries a flow; undefined when the outcome is as promised, else what happened instead. */
 export async function tryFlow(network: TestNetwork, flow: Flow): Promise<string | undefined> {
@@ -26,8 +29,8 @@ async function tryOnce(network: TestNetwork, flow: Flow, kind: 'reject' | 'drop'
   })
   if (answer.kind !== expected) return `expected ${kind} (${expected}), got ${show(answer)}`
   if (answer.kind !== 'answered') return undefined
-  // A UDP server is not told which of its addresses was asked.
-  const cameStraight = flow.to.protocol === 'UDP' || answer.greeting.at === flow.to.address
+  // Only a TCP server is told which of its addresses was asked.
+  const cameStraight = flow.to.protocol !== 'TCP' || answer.greeting.at === flow.to.address
   return cameStraight && answer.greeting.seenAs === answer.client
     ? undefined
     : `expected to be left alone, got ${show(answer)}`
@@ -36,7 +39,7 @@ async function tryOnce(network: TestNetwork, flow: Flow, kind: 'reject' | 'drop'
 /** What a packet that nobody touches meets at its destination. */
 function withoutProxy({ to }: Flow): Answer['kind'] {
   const isHost = hostAt(to.address) !== undefined
-  const listening = (to.protocol === 'UDP' ? echoPorts.udp : echoPorts.tcp).some((port) => port === to.port)
+  const listening = portsByProtocol[to.protocol].some((port) => port === to.port)
   if (isHost && listening) return 'answered'
   const isAnybody = isHost || nodeAddresses.includes(to.address) || ['127.0.0.1', '::1'].includes(to.address)
   return isAnybody ? 'refused' : 'silent'
@@ -87,7 +90,7 @@ function probe(network: TestNetwork, flow: Flow, options: { from?: string; timeo
     case 'UDP':
       return udpProbe(netns, flow.to, options)
     case 'SCTP':
-      throw new Error('Cannot send SCTP: not built yet')
+      return sctpProbe(netns, flow.to, options)
   }
 }
 

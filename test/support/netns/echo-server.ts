@@ -59,7 +59,7 @@ async function serveTcp(netns: Netns, host: string, port: number): Promise<() =>
     socket.write(`${JSON.stringify(greeting)}\n`)
   })
   const fd = netns.enter(() => openSocket('tcp', 6))
-  bindSocket(fd, anyAddress, port)
+  bindSocket(fd, { address: anyAddress, port })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen({ fd, backlog: 1024 }, resolve)
@@ -87,7 +87,7 @@ async function serveUdp(netns: Netns, host: string, port: number): Promise<() =>
   // A client that is gone is no concern of the server.
   socket.on('error', () => {})
   const fd = netns.enter(() => openSocket('udp', 6))
-  bindSocket(fd, anyAddress, port)
+  bindSocket(fd, { address: anyAddress, port })
   await new Promise<void>((resolve) => socket.bind({ fd }, resolve))
   return () => new Promise((resolve) => socket.close(() => resolve()))
 }

@@ -5,7 +5,7 @@ import { get } from 'node:http'
 import { Socket } from 'node:net'
 import { onLines } from './echo-server.ts'
 import { bindSocket, openSocket } from './native.ts'
-import { familyOf, parseIp } from '../../../src/lib/ip.ts'
+import { ipBytes } from './ip-bytes.ts'
 import type { Greeting } from './echo-server.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Netns } from './netns.ts'
@@ -148,17 +148,11 @@ export function httpGet(
 }
 
 function openClient(netns: Netns, type: 'tcp' | 'udp', to: Target, options: ProbeOptions): number {
-  const target = parseIp(to.address)
-  if (target === undefined) throw new Error(`Cannot connect to ${to.address}: not an IP address`)
-  const family = familyOf(target)
+  const family = to.address.includes(':') ? 6 : 4
   const fd = netns.enter(() => openSocket(type, family))
   if (options.from !== undefined || options.fromPort !== undefined) {
-    const address = parseIp(options.from ?? (family === 4 ? '0.0.0.0' : '::')) ?? ''
-    bindSocket(
-      fd,
-      Uint8Array.from(address, (byte) => byte.charCodeAt(0)),
-      options.fromPort ?? 0,
-    )
+    const address = ipBytes(options.from ?? (family === 4 ? '0.0.0.0' : '::'))
+    bindSocket(fd, { address, port: options.fromPort ?? 0 })
   }
   return fd
 }

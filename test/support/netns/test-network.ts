@@ -3,6 +3,7 @@
 import { control, echoPorts, external, hole, node, peer, pods, ranges } from '../addresses.ts'
 import { Cleanup } from '../cleanup.ts'
 import { serveEcho } from './echo-server.ts'
+import { serveSctp } from './sctp.ts'
 import { openNetns, restIn } from './netns.ts'
 import type { DualStack, Pod, PodName } from '../addresses.ts'
 import type { Netns } from './netns.ts'
@@ -43,10 +44,10 @@ export async function openTestNetwork(): Promise<TestNetwork> {
   }
   addRoutes(namespaces, podNamespaces)
 
-  for (const pod of Object.values(pods)) {
-    cleanup.use(await serveEcho(podNamespaces[pod.name as PodName], pod.name, echoPorts))
+  for (const [name, netns] of [...Object.entries(podNamespaces), ['node', namespaces.node] as const]) {
+    cleanup.use(await serveEcho(netns, name, echoPorts))
+    for (const port of echoPorts.sctp) cleanup.use(serveSctp(netns, name, port))
   }
-  cleanup.use(await serveEcho(namespaces.node, 'node', echoPorts))
   cleanup.use(restIn(lan))
   return {
     ...namespaces,

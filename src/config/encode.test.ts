@@ -99,7 +99,7 @@ test('decodeConfiguration() reads back whatever encodeConfiguration() wrote', ()
         expect(roundTrip(config)).toEqual(config)
       },
     ),
-    { numRuns: 200 },
+    { numRuns: 60 },
   )
 })
 

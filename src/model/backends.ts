@@ -51,10 +51,11 @@ export function servingList(all: readonly Endpoint[], previous: ServicePortView 
   return serving
 }
 
+/** The previous list when it is the same. Objects were reused where they are, so identity says it all. */
 function keep(list: readonly Backend[], previous: readonly Backend[] | undefined): readonly Backend[] {
-  if (previous?.length !== list.length) return list
-  // Objects were reused where they are the same, so identity says it all.
-  return previous.every((backend, i) => backend === list[i]) ? previous : list
+  if (previous?.length === list.length && previous.every((backend, i) => backend === list[i])) return previous
+  // A list that grew by push() has room for many more; a copy has not.
+  return list.slice()
 }
 
 /** The list that the view's frontends use under the policy. */

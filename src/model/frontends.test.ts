@@ -190,6 +190,10 @@ describe('planServicePort()', () => {
     })
     expect(external.view.frontends.map(({ kind }) => kind)).toEqual(['clusterIP'])
     expect(external.view.backends.map(({ ip }) => ip)).toEqual(['10.1.0.1'])
+    const nodePort = plan({ wish, owns: (address) => address === undefined })
+    expect(nodePort.view.frontends.map(row)).toEqual([
+      'nodePort *:30000 | masq Cluster 0.1,1.1 | masq Cluster 0.1,1.1 | masq Cluster 0.1,1.1',
+    ])
     const nothing = plan({ wish, owns: () => false }).view
     expect([nothing.frontends, nothing.backends]).toEqual([[], []])
   })
@@ -260,4 +264,8 @@ test('sameView() sees every difference that matters', () => {
   expect(same({ node: { masqueradeAll: true } })).toBe(false)
   expect(same({ owns: (address) => address !== undefined })).toBe(false)
   expect(same({ endpoints: [local, { ...remote, zoneHints: ['elsewhere'] }] })).toBe(true)
+  const onlyLocal = { endpoints: [local] }
+  const cluster = plan(onlyLocal).view
+  const internal = plan({ ...onlyLocal, wish: { internalTrafficPolicy: 'Local' }, previous: cluster }).view
+  expect(sameView(cluster, internal)).toBe(false)
 })

@@ -98,6 +98,17 @@ describe('ServiceModel changes', () => {
     expect(backendsOf(model, 'default/web')).toEqual(['10.1.0.1:8080'])
   })
 
+  test('follow the address of the node where source ranges let it in', () => {
+    const { model } = aModel()
+    const ingress = [{ ip: '203.0.113.9', ipMode: 'VIP' }]
+    model.setService(service({ type: 'LoadBalancer', ingress, loadBalancerSourceRanges: ['192.168.0.0/16'] }))
+    model.takeChanges()
+    expect(model.view('default/web')?.frontends[1]?.allowedSources).toHaveLength(2)
+    model.setNode(nodeView({ nodeIp: '172.16.0.1' }))
+    model.takeChanges()
+    expect(model.view('default/web')?.frontends[1]?.allowedSources).toHaveLength(1)
+  })
+
   test('cannot be of another family', () => {
     expect(() => aModel().model.setNode(nodeView({ family: 6 }))).toThrow('Cannot plan for IPv6: the model is IPv4')
   })
@@ -154,6 +165,21 @@ describe('ServiceModel slices', () => {
     model.takeChanges()
     expect(backendsOf(model, 'default/web')).toEqual(['10.1.0.1:8080'])
   })
+})
+
+test('ServiceModel believes the same of two slices that disagree, whichever came first', () => {
+  const here = slice([{ address: '10.1.0.1', nodeName: 'node-a' }], { name: 'a' })
+  const there = slice([{ address: '10.1.0.1', nodeName: 'node-b' }], { name: 'b' })
+  for (const order of [
+    [here, there],
+    [there, here],
+  ]) {
+    const { model } = aModel()
+    model.setService(service())
+    for (const object of order) model.setSlice(object)
+    model.takeChanges()
+    expect(model.view('default/web')?.backends).toMatchObject([{ isLocal: true }])
+  }
 })
 
 describe('ServiceModel problems', () => {

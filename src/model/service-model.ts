@@ -201,10 +201,9 @@ export class ServiceModel {
 
   #replaceSlice(service: NamespacedName, before: SliceRecord | undefined, after: SliceRecord | undefined): void {
     const entry = this.#entries.get(service) ?? this.#newEntry(service)
-    const slices = entry.slices.filter((record) => record !== before)
     if (after === undefined) this.#triggerTimes.forget(service)
-    else slices.push(after)
-    entry.slices = slices.sort((a, b) => (a.key < b.key ? -1 : 1))
+    const others = entry.slices.filter((record) => record !== before)
+    entry.slices = after === undefined ? others : [...others, after].sort((a, b) => (a.key < b.key ? -1 : 1))
     this.#dirty.add(entry)
   }
 

@@ -117,6 +117,11 @@ describe('parseService()', () => {
     expect(read(service({ affinityTimeoutSeconds: 5 })).info?.affinitySeconds).toBeUndefined()
     expect(read(service({ sessionAffinity: 'ClientIP' })).info?.affinitySeconds).toBe(10800)
     expect(read(service({ sessionAffinity: 'ClientIP', affinityTimeoutSeconds: 5 })).info?.affinitySeconds).toBe(5)
+    const impossible = read(service({ sessionAffinity: 'ClientIP', affinityTimeoutSeconds: -1 }))
+    expect(impossible.info?.affinitySeconds).toBe(10800)
+    expect(impossible.problems).toEqual([
+      'sessionAffinityConfig.clientIP.timeoutSeconds: -1 is not from 1 to 86400; 10800 is used',
+    ])
   })
 
   test('ignores ports that cannot be, and says so', () => {

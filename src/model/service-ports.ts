@@ -49,8 +49,9 @@ export interface ParseServiceContext {
 /** Another proxy serves a service with this label, whatever its value. (Headless is a label of slices only.) */
 const PROXY_NAME_LABEL = 'service.kubernetes.io/service-proxy-name'
 
-/** spec.sessionAffinityConfig.clientIP.timeoutSeconds when it is not given. */
+/** spec.sessionAffinityConfig.clientIP.timeoutSeconds when it is not given, and the longest that the API allows. */
 const DEFAULT_AFFINITY_SECONDS = 10800
+const LONGEST_AFFINITY_SECONDS = 86400
 
 /** One empty list for the many services that have nothing but a cluster IP. */
 const NONE: readonly never[] = []
@@ -70,13 +71,15 @@ export function parseService(
   const clusterIP = parseIps(service.clusterIPs, 'spec.clusterIPs', context)[0]?.text
   if (clusterIP === undefined) return undefined
 
-  const ports: ServicePortInfo[] = []
+  const ports = usablePorts(service.ports, problems)
   const externalPolicyLocal = isExternallyAccessible(service) && service.externalTrafficPolicy === 'Local'
+  // Filled below: the two refer to each other.
+  const infos = Array.from<ServicePortInfo>({ length: ports.length })
   const info: ServiceInfo = {
     key,
     namespace: service.namespace,
     name: service.name,
-    createdMs: service.createdMs,
+    createdMs: Number.isFinite(service.createdMs) ? service.createdMs : 0,
     clusterIP,
     loadBalancerIPs: sortedIps(virtualIps(service), 'status.loadBalancer.ingress', context),
     externalIPs: context.allowExternalIPs ? sortedIps(service.externalIPs, 'spec.externalIPs', context) : NONE,
@@ -84,29 +87,23 @@ export function parseService(
     healthCheckNodePort: healthCheckNodePort(service, externalPolicyLocal, problems),
     externalPolicyLocal,
     internalPolicyLocal: service.internalTrafficPolicy === 'Local',
-    affinitySeconds:
-      service.sessionAffinity === 'ClientIP' ? (service.affinityTimeoutSeconds ?? DEFAULT_AFFINITY_SECONDS) : undefined,
-    ports,
+    affinitySeconds: service.sessionAffinity === 'ClientIP' ? affinitySeconds(service, problems) : undefined,
+    ports: infos,
   }
-  const names = new Set<string>()
-  for (const port of service.ports) {
-    if (!isUsablePort(port, problems)) continue
-    if (names.has(port.name)) {
-      problems.push(`port name ${quote(port.name)} is there twice; the second is ignored`)
-      continue
-    }
-    names.add(port.name)
-    ports.push({
-      service: info,
-      // join() rather than a template: the result is one flat string, and it is kept.
-      name: port.name === '' ? key : [key, port.name].join(':'),
-      portName: port.name,
-      protocol: port.protocol,
-      port: port.port,
-      nodePort: isPortNumber(port.nodePort) ? port.nodePort : 0,
-    })
-  }
+  for (const [i, port] of ports.entries()) infos[i] = portInfo(info, port)
   return info
+}
+
+function portInfo(service: ServiceInfo, { name, protocol, port, nodePort }: ServicePort): ServicePortInfo {
+  return {
+    service,
+    // join() rather than a template: the result is one flat string, and it is kept.
+    name: name === '' ? service.key : [service.key, name].join(':'),
+    portName: name,
+    protocol,
+    port,
+    nodePort: isPortNumber(nodePort) ? nodePort : 0,
+  }
 }
 
 /** Whether two readings of a service say the same. */
@@ -197,12 +194,28 @@ function healthCheckNodePort(service: Service, externalPolicyLocal: boolean, pro
   return 0
 }
 
-function isUsablePort(port: ServicePort, problems: string[]): boolean {
-  const name = quote(port.name)
-  if (!isPortNumber(port.port)) problems.push(`port ${name} has the invalid number ${port.port} and is ignored`)
-  else if (!isProtocol(port.protocol)) problems.push(`port ${name} has an unknown protocol and is ignored`)
-  else return true
-  return false
+function affinitySeconds({ affinityTimeoutSeconds: seconds }: Service, problems: string[]): number {
+  if (seconds === undefined) return DEFAULT_AFFINITY_SECONDS
+  if (Number.isInteger(seconds) && seconds > 0 && seconds <= LONGEST_AFFINITY_SECONDS) return seconds
+  problems.push(
+    `sessionAffinityConfig.clientIP.timeoutSeconds: ${seconds} is not from 1 to ${LONGEST_AFFINITY_SECONDS}; ` +
+      `${DEFAULT_AFFINITY_SECONDS} is used`,
+  )
+  return DEFAULT_AFFINITY_SECONDS
+}
+
+function usablePorts(ports: readonly ServicePort[], problems: string[]): ServicePort[] {
+  const names = new Set<string>()
+  return ports.filter(({ name, port, protocol }) => {
+    if (!isPortNumber(port)) problems.push(`port ${quote(name)} has the invalid number ${port} and is ignored`)
+    else if (!isProtocol(protocol)) problems.push(`port ${quote(name)} has an unknown protocol and is ignored`)
+    else if (names.has(name)) problems.push(`port name ${quote(name)} is there twice; the second is ignored`)
+    else {
+      names.add(name)
+      return true
+    }
+    return false
+  })
 }
 
 function sameList<T>(a: readonly T[], b: readonly T[], textOf: (value: T) => string): boolean {

@@ -61,7 +61,8 @@ export function parseSlice(
   return {
     key: keys.key,
     service: keys.service,
-    ports: slice.ports.filter((port): port is SlicePort => isUsablePort(port, problems)),
+    // Filtered lists have room for more than they hold; copies have not.
+    ports: slice.ports.filter((port): port is SlicePort => isUsablePort(port, problems)).slice(),
     addresses: endpoints.map(({ address }) => address),
     conditions: endpoints.map(({ endpoint }) => String.fromCharCode(conditionsOf(endpoint))).join(''),
     nodeNames: endpoints.map(({ endpoint }) => endpoint.nodeName ?? ''),

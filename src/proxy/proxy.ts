@@ -20,7 +20,7 @@ import { hasIpv6 } from './families.ts'
 import { FamilyPipeline } from './family-pipeline.ts'
 import { FlowCleaner } from './flow-cleaner.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
-import { type Closeable, findMode, type Mode } from './modes.ts'
+import { findMode, type Mode, type OpenMode } from './modes.ts'
 import { NodeEvents } from './node-events.ts'
 import { NodeState } from './node-state.ts'
 import { Servers } from './servers.ts'
@@ -44,7 +44,8 @@ export class Proxy {
   readonly #parts: readonly FamilyPart[]
   readonly #servers: Servers
   readonly #events: NodeEvents
-  readonly #watches: Closeable[] = []
+  readonly #openMode: OpenMode
+  #addressWatch: { close(): void } | undefined
   readonly #abort = new AbortController()
   /** What has not been listed yet. */
   readonly #missing = new Set(['services', 'endpoints', 'node', 'service CIDRs'])
@@ -66,6 +67,11 @@ export class Proxy {
     this.#state = new NodeState(nodeSettings(config, this.#mode), addresses, () => this.#nodeChanged())
     const problems = new ProblemLog(({ object, message }) => log.warn(message, { object }))
     const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)
+    this.#openMode = this.#mode.open({
+      families,
+      clock: systemClock,
+      onForeignChange: (family) => this.#pipeline(family)?.heal(),
+    })
     this.#parts = families.map((family) => this.#createPart(family, problems))
     this.#servers = new Servers({ run: options, metrics: this.#metrics, health: this.#health, mode: this.#mode.name })
   }
@@ -77,10 +83,9 @@ export class Proxy {
     log.info('Starting', { mode: this.#mode.name, node: this.#nodeName, apiServer: this.#client.server })
     this.#events.record('Normal', 'Starting', '')
     const failed = this.#servers.open(this.#loaded.config)
-    this.#watches.push(
-      this.#mode.watch((family) => this.#pipeline(family)?.heal()),
-      watchAddresses(() => this.#state.setMachineAddresses(listAddresses().map(({ address }) => address))),
-    )
+    this.#addressWatch = watchAddresses(() => {
+      this.#state.setMachineAddresses(listAddresses().map(({ address }) => address))
+    })
     const watching = watchCluster({
       client: this.#client,
       nodeName: this.#nodeName,
@@ -107,7 +112,8 @@ export class Proxy {
   /** Ends everything but the rules. */
   async stop(): Promise<void> {
     this.#abort.abort()
-    for (const watch of this.#watches) watch.close()
+    this.#addressWatch?.close()
+    this.#openMode.close()
     await this.#servers.close()
     for (const { pipeline, serviceHealth } of this.#parts) {
       await pipeline.stop()
@@ -139,7 +145,7 @@ export class Proxy {
         allowExternalIPs: featureEnabled(config.featureGates, 'AllowServiceExternalIPs'),
         startedMs: clock.now(),
       }),
-      programmer: this.#mode.createProgrammer(family, clock),
+      programmer: this.#openMode.programmer(family),
       flows: new FlowCleaner({
         table: conntrackFlows,
         metrics,

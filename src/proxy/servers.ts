@@ -1,6 +1,6 @@
 // The ports that the proxy itself listens on: healthz and metrics.
 
-import { plainConfiguration } from '../config/encode.ts'
+import { encodeToObject } from '../config/encode.ts'
 import { featureEnabled } from '../config/feature-gates.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import type { KubeProxyConfiguration } from '../config/types.ts'
@@ -77,7 +77,7 @@ export class Servers {
       pages: {
         metrics,
         mode: () => mode,
-        config: () => plainConfiguration(this.#config),
+        config: () => encodeToObject(this.#config),
         flags: featureEnabled(gates, 'ComponentFlagz')
           ? () => Object.fromEntries(run.flags.map(({ name, value }) => [name, value]))
           : undefined,

@@ -122,7 +122,12 @@ export function flagValues(given: Given): FlagValue[] {
 /** A flag's default, as pflag prints it; empty when it is empty. */
 export function printDefault(spec: FlagSpec, defaults: KubeProxyConfiguration = settle(applyDefaults({}))): string {
   const value = spec.field === undefined ? spec.default : readPath(defaults, spec.field)
-  return value === undefined || value === null ? '' : kindOfFlag(spec).print(value)
+  return value === undefined || value === null ? printZero(spec) : kindOfFlag(spec).print(value)
+}
+
+function printZero({ kind }: FlagSpec): string {
+  if (kind === 'bool') return 'false'
+  return kind === 'int32' ? '0' : kind === 'duration' ? '0s' : ''
 }
 
 /** Replaces the field's path by the flag that set it. */

@@ -27,7 +27,12 @@ export async function runCommandLine(argv: readonly string[]): Promise<number> {
 }
 
 async function run(given: ReadonlyMap<string, unknown>): Promise<number> {
-  const [{ openLogging }, { loadRunOptions }] = await Promise.all([import('./logging.ts'), import('./load-options.ts')])
+  const [{ openLogging }, { surviveClosedStreams }, { loadRunOptions }] = await Promise.all([
+    import('./logging.ts'),
+    import('./log-sinks.ts'),
+    import('./load-options.ts'),
+  ])
+  surviveClosedStreams()
   const logging = openLogging(given)
   // At -v=4 an error comes with the place that it was thrown at.
   const explain = (error: unknown) => {
@@ -43,7 +48,8 @@ async function run(given: ReadonlyMap<string, unknown>): Promise<number> {
     options = await loadRunOptions(given, logging)
   } catch (error) {
     explain(error)
-    return refuse(error instanceof ConfigError ? error.message.split('\n') : [messageOf(error)])
+    if (!(error instanceof ConfigError)) return refuse([messageOf(error)])
+    return refuse(error.message.split('\n'), given.get('config') as string | undefined)
   }
   try {
     await execute(given, options)
@@ -76,11 +82,13 @@ async function writeConfiguration(file: string, { config, log }: RunOptions): Pr
   log.info('Wrote configuration', { file })
 }
 
-function refuse(errors: readonly string[]): number {
+/** Says what is wrong with the command line, or with the file. */
+function refuse(errors: readonly string[], file: string = ''): number {
+  const prefix = file === '' ? 'kube-proxy: ' : `kube-proxy: Cannot use the configuration file ${file}: `
   const text =
     errors.length === 1
-      ? `kube-proxy: ${errors[0]}\n`
-      : `kube-proxy: ${errors.length} errors:\n${errors.map((error) => `  ${error}\n`).join('')}`
+      ? `${prefix}${errors[0]}\n`
+      : `${prefix}${errors.length} errors:\n${errors.map((error) => `  ${error}\n`).join('')}`
   process.stderr.write(`${text}See kube-proxy --help\n`)
   return exitStatus.usage
 }

@@ -25,6 +25,11 @@ export const stderrSink: LogSink = (_severity, line) => {
   process.stderr.write(line)
 }
 
+/** Services are served whether or not somebody reads the log: a closed pipe must not end the program. */
+export function surviveClosedStreams(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+}
+
 /** Errors to stderr; the rest to stdout, of which up to `bufferBytes` may wait for `flushMs`. */
 export function splitSink(bufferBytes: number, flushMs: number): LogSink {
   let waiting: string[] = []

@@ -1,0 +1,95 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { runCommandLine } from './command-line.ts'
+
+let dir: string
+let stdout: string
+let stderr: string
+const handlers = process.listeners('uncaughtException')
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'command-line-'))
+  stdout = ''
+  stderr = ''
+  vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    stdout += String(text)
+    return true
+  })
+  vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
+    stderr += String(text)
+    return true
+  })
+})
+
+afterEach(() => {
+  vi.restoreAllMocks()
+  rmSync(dir, { recursive: true, force: true })
+  for (const handler of process.listeners('uncaughtException')) {
+    if (!handlers.includes(handler)) process.off('uncaughtException', handler)
+  }
+})
+
+function file(body: string): string {
+  const path = join(dir, 'config.yaml')
+  writeFileSync(path, `apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n${body}`)
+  return path
+}
+
+test('runCommandLine() prints the version or the help, and exits 0', async () => {
+  expect(await runCommandLine(['--version'])).toBe(0)
+  expect(stdout).toMatch(/^Kubernetes v1\.37\./)
+  expect(await runCommandLine(['-h', '--nonsense'])).toBe(0)
+  expect(stdout).toContain('Usage:')
+  expect(stderr).toBe('')
+})
+
+test('runCommandLine() refuses a wrong command line in one line per mistake, with status 2', async () => {
+  expect(await runCommandLine(['--proxy-moed=x'])).toBe(2)
+  expect(stderr).toBe('kube-proxy: unknown flag: --proxy-moed (is --proxy-mode meant?)\nSee kube-proxy --help\n')
+  stderr = ''
+  expect(await runCommandLine(['a', 'b'])).toBe(2)
+  expect(stderr.split('\n')[0]).toBe('kube-proxy: 2 errors:')
+})
+
+test('runCommandLine() refuses a wrong configuration file by name, without a stack', async () => {
+  const path = file('mode: teleport\n')
+  expect(await runCommandLine([`--config=${path}`])).toBe(2)
+  expect(stderr).toBe(
+    `kube-proxy: Cannot use the configuration file ${path}: mode: Invalid value: "teleport": must be nftables (line 3)\nSee kube-proxy --help\n`,
+  )
+  stderr = ''
+  expect(await runCommandLine([`--config=${dir}/missing`])).toBe(2)
+  expect(stderr).toMatch(/Cannot read the configuration file .*ENOENT/)
+  expect(stderr).not.toMatch(/\n +at /)
+})
+
+test('runCommandLine() shows the stack of an error at -v=4', async () => {
+  expect(await runCommandLine([`--config=${dir}/missing`, '-v=4'])).toBe(2)
+  expect(stderr).toMatch(/\n\s+at /)
+})
+
+test('runCommandLine() writes a configuration that says the same when it is read and written again', async () => {
+  const [first, second] = [join(dir, 'one'), join(dir, 'two')]
+  expect(
+    await runCommandLine([`--write-config-to=${first}`, '--proxy-mode=nftables', '--cluster-cidr=10.64.0.0/16']),
+  ).toBe(0)
+  expect(readFileSync(first, 'utf8')).toContain('\nclusterCIDR: 10.64.0.0/16\n')
+  expect(await runCommandLine([`--config=${first}`, `--write-config-to=${second}`])).toBe(0)
+  expect(readFileSync(second, 'utf8')).toBe(readFileSync(first, 'utf8'))
+  expect(stderr).toContain('"Wrote configuration"')
+})
+
+test('runCommandLine() warns of flags that a file outranks and of unknown fields, in the format of the file', async () => {
+  const path = file('mode: nftables\nlogging: {format: json}\nnosuch: 1\n')
+  expect(await runCommandLine([`--config=${path}`, `--write-config-to=${dir}/out`, '--masquerade-all'])).toBe(0)
+  expect(stderr).toContain('These flags are ignored because --config is given: --masquerade-all')
+  const json = stderr.split('\n').find((line) => line.startsWith('{'))!
+  expect(JSON.parse(json)).toMatchObject({ msg: 'Configuration file: nosuch: unknown field (line 5)' })
+})
+
+test('runCommandLine() fails with status 1 when a file cannot be written', async () => {
+  expect(await runCommandLine(['--proxy-mode=nftables', `--write-config-to=${dir}/no/such/folder`])).toBe(1)
+  expect(stderr).toMatch(/^E.*"Error running kube-proxy" err="Cannot write the configuration to .*ENOENT/)
+})

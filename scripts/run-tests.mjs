@@ -1,0 +1,81 @@
+// The second half of scripts/test: static checks, build, and the vitest projects, counted together.
+
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const root = join(import.meta.dirname, '..')
+const bin = (name) => join(root, 'node_modules', '.bin', name)
+const isRoot = process.getuid?.() === 0
+const projects = [
+  { name: 'unit', needsRoot: false },
+  { name: 'kernel', needsRoot: true },
+  { name: 'e2e', needsRoot: true },
+]
+const total = { passed: 0, failed: 0, skipped: 0 }
+/** Names by reason. */
+const skips = new Map()
+
+for (const [name, command, args] of [
+  ['format', bin('prettier'), ['--check', '--log-level=warn', '.']],
+  ['types', bin('tsc'), ['-p', 'tsconfig.json', '--noEmit']],
+  ['lint', bin('oxlint'), ['--type-aware']],
+  // As a user does it: the program builds itself when its sources are newer.
+  ['build', join(root, 'bin', 'kube-proxy'), ['--version']],
+]) {
+  const started = performance.now()
+  const ok = run(command, args)
+  total[ok ? 'passed' : 'failed']++
+  console.log(`${ok ? 'ok  ' : 'FAIL'} ${name} (${seconds(started)} s)`)
+}
+
+for (const { name, needsRoot } of projects) {
+  const started = performance.now()
+  if (needsRoot && !isRoot) skipProject(name)
+  else runProject(name)
+  console.log(`     ${name} (${seconds(started)} s)`)
+}
+
+for (const [reason, names] of skips) console.log(`skipped, ${reason}:\n${names.map((name) => `  ${name}`).join('\n')}`)
+console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`)
+process.exitCode = total.failed === 0 ? 0 : 1
+
+function runProject(name) {
+  const folder = mkdtempSync(join(tmpdir(), 'kube-proxy-ts-test-'))
+  const file = join(folder, 'counts.json')
+  const reporters = ['--reporter=default', `--reporter=${join(root, 'scripts', 'count-reporter.mjs')}`]
+  const ok = run(bin('vitest'), ['run', '--project', name, ...reporters], { ...process.env, COUNTS_FILE: file })
+  try {
+    const counts = JSON.parse(readFileSync(file, 'utf8'))
+    total.passed += counts.passed
+    // vitest may also fail for what is no test: an error outside of all of them.
+    total.failed += counts.failed === 0 && !ok ? 1 : counts.failed
+    total.skipped += counts.skipped.length
+    for (const skip of counts.skipped) tellSkip(skip.reason, skip.name)
+  } catch (error) {
+    console.error(`Cannot count the tests of ${name}: ${error.message}`)
+    total.failed++
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+function skipProject(name) {
+  const listed = spawnSync(bin('vitest'), ['list', '--project', name, '--json'], { cwd: root, encoding: 'utf8' })
+  const { length } = JSON.parse(listed.stdout || '[]')
+  total.skipped += length
+  tellSkip('needs root', `${length} tests of the project ${name}`)
+}
+
+function tellSkip(reason, name) {
+  skips.set(reason, [...(skips.get(reason) ?? []), name])
+}
+
+function run(command, args, env = process.env) {
+  return spawnSync(command, args, { cwd: root, stdio: 'inherit', env }).status === 0
+}
+
+function seconds(started) {
+  return ((performance.now() - started) / 1000).toFixed(1)
+}

@@ -66,7 +66,7 @@ const extackAttributes = nest({
 
 /** Reads a message of type NLMSG_ERROR. */
 export function readAcknowledgement({ view, flags, sequence, start, end }: Message): Acknowledgement {
-  const errno = -view.getInt32(start, LITTLE_ENDIAN)
+  const errno = 0 - view.getInt32(start, LITTLE_ENDIAN)
   const quoted = view.getUint32(start + 4, LITTLE_ENDIAN)
   // The request is quoted whole, unless its header alone was asked for.
   const attributes = start + 4 + ((flags & NLM_F_CAPPED) !== 0 ? MESSAGE_HEADER : align4(quoted))
@@ -76,5 +76,5 @@ export function readAcknowledgement({ view, flags, sequence, start, end }: Messa
 
 /** The error in a message of type NLMSG_DONE, which ends a dump; 0 when there is none. */
 export function readDoneErrno({ view, start, end }: Message): number {
-  return end - start >= 4 ? -view.getInt32(start, LITTLE_ENDIAN) : 0
+  return end - start >= 4 ? 0 - view.getInt32(start, LITTLE_ENDIAN) : 0
 }

@@ -100,7 +100,8 @@ function readWords(output: string): string[][] {
     const isExpression = line.startsWith('  [ ') && line.endsWith(' ]')
     if (isExpression) {
       if (!isInRule) rules.push([])
-      rules.at(-1)!.push(line.trim())
+      // Given with a port, and the kernel sets it by itself: the same expression with and without.
+      rules.at(-1)!.push(line.trim().replace(/^(\[ nat .*) flags 0x2 \]$/, '$1 ]'))
     }
     isInRule = isExpression
   }
@@ -149,6 +150,10 @@ function formatExpression(expression: Expression): string {
     case 'bitwise': {
       const { sreg, dreg, mask, xor } = expression
       return `bitwise ${reg(dreg)} = ( ${reg(sreg)} & ${hex(mask)} ) ^ ${hex(xor)}`
+    }
+    case 'byteorder': {
+      const { op, sreg, dreg, length, size } = expression
+      return `byteorder ${reg(dreg)} = ${op}(${reg(sreg)}, ${size}, ${length})`
     }
     case 'lookup': {
       const { set, sreg, dreg, invert } = expression

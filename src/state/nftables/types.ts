@@ -115,6 +115,15 @@ export type Expression =
       readonly mask: Bytes
       readonly xor: Bytes
     }
+  /** Turns `length` bytes from host to network order or back, `size` bytes at a time: nothing when length is less. */
+  | {
+      readonly kind: 'byteorder'
+      readonly op: 'ntoh' | 'hton'
+      readonly sreg: number
+      readonly dreg: number
+      readonly length: number
+      readonly size: number
+    }
   | {
       readonly kind: 'lookup'
       readonly set: string

@@ -185,8 +185,10 @@ class Machine {
         return 'reject'
       case 'counter':
         return 'next'
+      case 'byteorder':
       case 'redir':
       case 'unknown':
+        if (e.kind === 'byteorder' && e.length < e.size) return 'next'
         throw new Error(`Cannot walk through an expression of kind ${e.kind}`)
     }
   }

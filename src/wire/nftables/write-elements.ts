@@ -99,6 +99,7 @@ interface Lengths {
 }
 
 interface Slot extends Lengths {
+  readonly set: string
   readonly name: string
   readonly offset: number
 }
@@ -114,7 +115,7 @@ interface Layout {
 function copyField(bytes: Uint8Array, at: number, slot: Slot, value: Bytes | undefined): void {
   if (value === undefined || value.length !== slot.padded) {
     throw new TypeError(
-      `Cannot write an element: its ${slot.name} has ${value?.length ?? 0} bytes, the set's has ${slot.padded}`,
+      `Cannot write an element of ${slot.set}: its ${slot.name} has ${value?.length ?? 0} bytes, the set's has ${slot.padded}`,
     )
   }
   const start = at + slot.offset
@@ -130,7 +131,7 @@ function layoutOf(set: NftSet, action: 'add' | 'delete'): Layout {
     writer.raw('\0'.repeat(lengths.length))
     writer.end()
     writer.end()
-    return { name, offset, ...lengths }
+    return { set: set.name, name, offset, ...lengths }
   }
   const keyLengths = lengthsOf(set.key)
   writer.beginNested(NFTA_LIST_ELEM)

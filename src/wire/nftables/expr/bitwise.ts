@@ -1,6 +1,6 @@
 // dreg = (sreg & mask) ^ xor. net/netfilter/nft_bitwise.c
 
-import { attr, be32, constant, mapped, nest } from '../../attributes.ts'
+import { attr, be32, constant, mapped, nest, opt } from '../../attributes.ts'
 import {
   NFT_BITWISE_BOOL,
   NFTA_BITWISE_DREG,
@@ -17,7 +17,7 @@ import { expression, type ExpressionCodec, type ExpressionOf } from './expressio
 const attributes = nest({
   sreg: attr(NFTA_BITWISE_SREG, register),
   dreg: attr(NFTA_BITWISE_DREG, register),
-  op: attr(NFTA_BITWISE_OP, constant(be32, NFT_BITWISE_BOOL)),
+  op: opt(NFTA_BITWISE_OP, constant(be32, NFT_BITWISE_BOOL)),
   length: attr(NFTA_BITWISE_LEN, be32),
   mask: attr(NFTA_BITWISE_MASK, dataValue),
   xor: attr(NFTA_BITWISE_XOR, dataValue),

@@ -4,6 +4,7 @@ import type { Expression } from '../../../state/nftables/types.ts'
 import { attr, bytes, type Codec, cstring, nest, opt, readBytes } from '../../attributes.ts'
 import { NFTA_EXPR_DATA, NFTA_EXPR_NAME } from '../../uapi/nf_tables.ts'
 import { bitwise } from './bitwise.ts'
+import { byteorder } from './byteorder.ts'
 import { cmp } from './cmp.ts'
 import { counter } from './counter.ts'
 import { ct } from './ct.ts'
@@ -30,6 +31,7 @@ const CODECS: { readonly [K in KnownKind]: ExpressionCodec<K> } = {
   fib,
   cmp,
   bitwise,
+  byteorder,
   lookup,
   numgen,
   immediate,

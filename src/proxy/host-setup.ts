@@ -15,6 +15,8 @@ export interface SettingFiles {
 
 /** The section `conntrack` of the configuration, durations in milliseconds. 0 leaves a setting as it is. */
 export interface ConntrackSettings {
+  /** Of old versions: the limit, whatever maxPerCore and min say. */
+  readonly max?: number | null
   readonly maxPerCore: number
   readonly min: number
   readonly tcpEstablishedTimeoutMs: number
@@ -117,7 +119,8 @@ export function countCpus(list: string): number {
   return count
 }
 
-function conntrackMax({ maxPerCore, min }: ConntrackSettings, cpus: number): number {
+function conntrackMax({ max, maxPerCore, min }: ConntrackSettings, cpus: number): number {
+  if (max !== undefined && max !== null && max > 0) return max
   if (maxPerCore <= 0) return 0
   const scaled = maxPerCore * cpus
   // As upstream: the limit is for what was computed, not for a minimum that somebody chose.

@@ -1,0 +1,111 @@
+// The built program as a child process, and what it costs.
+
+import { spawn, type ChildProcess } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import http from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const METRICS_PORT = 10249
+const CLOCK_TICKS = 100
+
+export class MeasuredProxy implements AsyncDisposable {
+  readonly #folder: string
+  readonly #child: ChildProcess
+  readonly #startedMs: number
+
+  private constructor(folder: string, child: ChildProcess) {
+    this.#folder = folder
+    this.#child = child
+    this.#startedMs = Date.now()
+  }
+
+  static async start(server: string): Promise<MeasuredProxy> {
+    const folder = mkdtempSync(join(tmpdir(), 'kube-proxy-bench-'))
+    const kubeconfig = join(folder, 'kubeconfig')
+    writeFileSync(
+      kubeconfig,
+      JSON.stringify({
+        clusters: [{ name: 'c', cluster: { server } }],
+        users: [{ name: 'u', user: {} }],
+        contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+        'current-context': 'x',
+      }),
+    )
+    const program = new URL('../../../../bin/kube-proxy', import.meta.url).pathname
+    const flags = ['--proxy-mode=nftables', '--hostname-override=bench', '--cluster-cidr=10.0.0.0/8']
+    const args = [...flags, `--kubeconfig=${kubeconfig}`, '--conntrack-max-per-core=0']
+    return new MeasuredProxy(folder, spawn(program, args, { stdio: ['ignore', 'ignore', 'inherit'] }))
+  }
+
+  /** Milliseconds from the start to the first complete set of rules. */
+  async live(): Promise<number> {
+    for (;;) {
+      const seconds = await this.metric('kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv4"}')
+      if (seconds > 0) return seconds * 1000 - this.#startedMs
+      if (this.#child.exitCode !== null) throw new Error(`Cannot measure: the program ended (${this.#child.exitCode})`)
+      await sleep(20)
+    }
+  }
+
+  /** What the program itself measures from the event to the kernel's acknowledgement of the change. */
+  async oneChange(change: () => void): Promise<number> {
+    const name = 'kubeproxyts_change_duration_seconds'
+    const read = async () => {
+      const text = await this.#metrics()
+      return [`${name}_count{ip_family="IPv4"}`, `${name}_sum{ip_family="IPv4"}`].map((key) => valueOf(text, key))
+    }
+    const [countBefore, sumBefore] = await read()
+    change()
+    for (;;) {
+      const [count, sum] = await read()
+      if (count! > countBefore!) return ((sum! - sumBefore!) / (count! - countBefore!)) * 1000
+      await sleep(2)
+    }
+  }
+
+  async metric(key: string): Promise<number> {
+    return valueOf(await this.#metrics().catch(() => ''), key)
+  }
+
+  cpuMs(): number {
+    const fields = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+    return ((Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS) * 1000
+  }
+
+  rssMb(): number {
+    const status = readFileSync(`/proc/${this.#child.pid}/status`, 'utf8')
+    return Number(/VmRSS:\s+(\d+)/.exec(status)![1]) / 1024
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const ended = new Promise((resolve) => this.#child.once('exit', resolve))
+    this.#child.kill('SIGTERM')
+    await ended
+    rmSync(this.#folder, { recursive: true })
+  }
+
+  #metrics(): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const request = http.get(
+        { host: '127.0.0.1', port: METRICS_PORT, path: '/metrics', agent: false },
+        (response) => {
+          let text = ''
+          response.setEncoding('utf8')
+          response.on('data', (chunk: string) => (text += chunk))
+          response.on('end', () => resolve(text))
+        },
+      )
+      request.on('error', reject)
+    })
+  }
+}
+
+function valueOf(text: string, key: string): number {
+  const start = text.indexOf(`\n${key} `)
+  return start < 0 ? 0 : Number(text.slice(start + key.length + 2, text.indexOf('\n', start + 1)))
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

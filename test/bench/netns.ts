@@ -1,0 +1,6 @@
+import { execFileSync } from 'node:child_process'
+
+/** In a new network namespace even loopback is down. */
+export function setLoopbackUp(): void {
+  execFileSync('ip', ['link', 'set', 'lo', 'up'])
+}

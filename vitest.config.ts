@@ -24,6 +24,17 @@ export default defineConfig({
         },
       },
       {
+        // The same, on the kernel with IPVS: node test/uml/run.mjs -- npx vitest run --project uml
+        test: {
+          name: 'uml',
+          include: ['test/uml/**/*.test.ts'],
+          pool: 'forks',
+          fileParallelism: false,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
         // The built program against an API server, with real packets.
         test: {
           name: 'e2e',

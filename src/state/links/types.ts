@@ -1,0 +1,14 @@
+// The addresses of a link of ours, as data.
+
+/** One step. Links have no transactions: each step takes effect by itself. */
+export type LinkOp =
+  { readonly op: 'addAddress'; readonly address: string } | { readonly op: 'deleteAddress'; readonly address: string }
+
+/** From the addresses that a link has to those that it should have, which are added first. */
+export function diffAddresses(actual: Iterable<string>, wanted: ReadonlySet<string>): LinkOp[] {
+  const present = new Set(actual)
+  const ops: LinkOp[] = []
+  for (const address of wanted) if (!present.has(address)) ops.push({ op: 'addAddress', address })
+  for (const address of present) if (!wanted.has(address)) ops.push({ op: 'deleteAddress', address })
+  return ops
+}

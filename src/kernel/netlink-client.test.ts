@@ -126,7 +126,7 @@ describe('NetlinkClient', () => {
 
   it('dump() gives up on a list that never stands still', () => {
     const interrupted = [item(1, NLM_F_DUMP_INTR), done]
-    const { client, requests } = answering(...Array<Answer[]>(50).fill(interrupted))
+    const { client, requests } = answering(...Array.from({ length: 50 }, () => interrupted))
     expect(errorOf(() => client.dump('list', message(), contentOf)).errno).toBe('EINTR')
     expect(requests.length).toBe(20)
   })

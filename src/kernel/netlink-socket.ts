@@ -10,6 +10,7 @@ import {
 } from '../wire/uapi/netlink.ts'
 import { LITTLE_ENDIAN } from '../wire/writer.ts'
 import { lastErrno, mustCall, tryCall } from './libc.ts'
+import type { Exchange } from './netlink-client.ts'
 
 // include/uapi/asm-generic/socket.h, include/linux/socket.h
 const AF_NETLINK = 16
@@ -46,6 +47,8 @@ export class NetlinkSocket {
   readonly #fromLength = new Uint32Array(1)
   #sendBuffer = 0
   #closed = false
+  /** Sends a request and gives what comes back: what a NetlinkClient needs. */
+  readonly exchange: Exchange = (request, mode) => this.#exchange(request, mode)
 
   constructor(protocol: number, options: NetlinkSocketOptions = {}) {
     this.fd = mustCall('open a netlink socket', 'socket', AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol)
@@ -98,16 +101,6 @@ export class NetlinkSocket {
     }
   }
 
-  /** Sends a request and gives what comes back: what a NetlinkClient needs. */
-  *exchange(request: Uint8Array, mode: 'wait' | 'poll'): Generator<Uint8Array> {
-    this.send(request)
-    for (;;) {
-      const datagram = this.receive(mode)
-      if (datagram === undefined) return
-      yield datagram
-    }
-  }
-
   /** Joins or leaves a multicast group. */
   setMembership(group: number, action: 'join' | 'leave'): void {
     const name = action === 'join' ? NETLINK_ADD_MEMBERSHIP : NETLINK_DROP_MEMBERSHIP
@@ -122,6 +115,15 @@ export class NetlinkSocket {
     if (this.#closed) return
     this.#closed = true
     tryCall('close', this.fd)
+  }
+
+  *#exchange(request: Uint8Array, mode: 'wait' | 'poll'): Generator<Uint8Array> {
+    this.send(request)
+    for (;;) {
+      const datagram = this.receive(mode)
+      if (datagram === undefined) return
+      yield datagram
+    }
   }
 
   #trySetOption(level: number, name: number, value: number): void {

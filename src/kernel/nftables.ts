@@ -42,6 +42,9 @@ export interface NftablesDriverOptions {
 /** How often a table is read again because somebody changed it meanwhile. */
 const READ_ATTEMPTS = 20
 
+/** How often a set is read again because the kernel rearranges it. The waits in between double: a second in all. */
+const SETTLE_ATTEMPTS = 10
+
 export class NftablesDriver {
   readonly family: NftFamily
   readonly table: string
@@ -54,7 +57,7 @@ export class NftablesDriver {
     this.family = family
     this.table = table
     this.#socket = new NetlinkSocket(NETLINK_NETFILTER)
-    this.#client = new NetlinkClient((request, mode) => this.#socket.exchange(request, mode))
+    this.#client = new NetlinkClient(this.#socket.exchange)
   }
 
   /** How many transactions have taken effect. */
@@ -110,15 +113,7 @@ export class NftablesDriver {
 
   /** The elements of one set. */
   readElements(set: NftSet): Element[] {
-    if (set.key.length === 0 || set.data?.length === 0) return []
-    this.#begin('getElements', NLM_F_DUMP)
-    elementListAttributes.write(this.#writer, { table: this.table, set: set.name })
-    let reader = new ElementReader(set)
-    this.#client.dumpEach(this.#place(`read elements of set ${set.name}`), this.#end(), () => {
-      reader = new ElementReader(set)
-      return (message) => reader.add(message)
-    })
-    return reader.elements()
+    return [...this.#readElements(set).values()]
   }
 
   /** The number of the last transaction, of whichever process, in this network namespace. */
@@ -194,11 +189,38 @@ export class NftablesDriver {
     const all = new Map<string, ReadonlyMap<string, Element>>()
     for (const set of sets.values()) {
       if (set.dynamic && !dynamicToo) continue
-      const elements = new Map<string, Element>()
-      for (const element of this.readElements(set)) elements.set(elementKey(element), element)
+      const elements = this.#readElements(set)
       if (elements.size > 0) all.set(set.name, elements)
     }
     return all
+  }
+
+  /**
+   * After many elements were added, the kernel enlarges the hash table behind a set in the background. A dump that goes on
+   * meanwhile continues by position, in another order: for each element that it misses it lists another twice.
+   */
+  #readElements(set: NftSet): Map<string, Element> {
+    for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
+      const list = this.#dumpElements(set)
+      const elements = new Map<string, Element>()
+      for (const element of list) elements.set(elementKey(element), element)
+      // Packets change a dynamic set at any moment: what is read is never more than nearly true.
+      if (elements.size === list.length || set.dynamic) return elements
+      sleep(2 ** attempt)
+    }
+    throw this.#error(`read elements of set ${set.name}`, 'EINTR', 'it keeps changing')
+  }
+
+  #dumpElements(set: NftSet): Element[] {
+    if (set.key.length === 0 || set.data?.length === 0) return []
+    this.#begin('getElements', NLM_F_DUMP)
+    elementListAttributes.write(this.#writer, { table: this.table, set: set.name })
+    let reader = new ElementReader(set)
+    this.#client.dumpEach(this.#place(`read elements of set ${set.name}`), this.#end(), () => {
+      reader = new ElementReader(set)
+      return (message) => reader.add(message)
+    })
+    return reader.elements()
   }
 
   #dump<T>(op: string, name: MessageName, codec: Codec<T>, filter: Partial<T>): T[] {
@@ -228,4 +250,9 @@ export class NftablesDriver {
 
 function decode<T>(codec: Codec<T>, { view, start, end }: Message): T | undefined {
   return codec.read(view, start + NFGENMSG_LENGTH, end)
+}
+
+/** Blocks: everything here is synchronous. */
+function sleep(milliseconds: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
 }

@@ -34,23 +34,34 @@ export const arbitrarySet: fc.Arbitrary<NftSet> = fc.record({
   comment: arbitraryComment,
 })
 
+function arbitraryField(type: FieldType): fc.Arbitrary<Bytes> {
+  const length = FIELD_LENGTHS[type]
+  return arbitraryBytes(length).map((bytes) => bytes.padEnd((length + 3) & ~3, '\0'))
+}
+
 /** Values of these fields in kernel layout. */
 export function arbitraryFields(types: readonly FieldType[]): fc.Arbitrary<Bytes> {
-  const parts = types.map((type) => {
-    const length = FIELD_LENGTHS[type]
-    return arbitraryBytes(length).map((bytes) => bytes.padEnd((length + 3) & ~3, '\0'))
-  })
-  return fc.tuple(...parts).map((list) => list.join(''))
+  return fc.tuple(...types.map(arbitraryField)).map((fields) => fields.join(''))
+}
+
+/** Ranges in which no field ends before it begins. */
+function arbitraryRange(types: readonly FieldType[]): fc.Arbitrary<Element> {
+  const ranges = types.map((type) =>
+    fc
+      .tuple(arbitraryField(type), arbitraryField(type))
+      .map(([a, b]) => (a < b ? { first: a, last: b } : { first: b, last: a })),
+  )
+  return fc.tuple(...ranges).map((list) => ({
+    key: list.map(({ first }) => first).join(''),
+    keyEnd: list.map(({ last }) => last).join(''),
+  }))
 }
 
 const jump = fc.record({ code: fc.constantFrom('jump' as const, 'goto' as const), chain: arbitraryName })
 
-/** Elements as the set has them. In sets of ranges the ends are after the beginnings, as strings compare. */
+/** Elements as the set has them. */
 export function arbitraryElement(set: NftSet): fc.Arbitrary<Element> {
-  const key = arbitraryFields(set.key)
-  const keys: fc.Arbitrary<Element> = set.interval
-    ? fc.tuple(key, key).map(([a, b]) => (a <= b ? { key: a, keyEnd: b } : { key: b, keyEnd: a }))
-    : key.map((bytes) => ({ key: bytes }))
+  const keys = set.interval ? arbitraryRange(set.key) : arbitraryFields(set.key).map((key): Element => ({ key }))
   if (set.data === undefined) return keys
   if (set.data === 'verdict') return fc.tuple(keys, jump).map(([element, verdict]) => ({ ...element, verdict }))
   return fc.tuple(keys, arbitraryFields(set.data)).map(([element, data]) => ({ ...element, data }))

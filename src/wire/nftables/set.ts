@@ -28,7 +28,7 @@ import {
   NFTA_SET_USERDATA,
 } from '../uapi/nf_tables.ts'
 import { BYTE_ORDER, FIELD_TYPES, fieldsLength, fieldTypesOf, typeId } from './field-type.ts'
-import { emptyConcat, needsTypeof, typeofFields } from './typeof.ts'
+import { emptyConcat, needsTypeof, typeofFields, typeofVerdict } from './typeof.ts'
 import { encodeUdata, readComment, type Udata, udata32, udataComment } from './userdata.ts'
 
 /** NFT_DATA_VERDICT: the data type of verdict maps. */
@@ -126,6 +126,7 @@ function setUserdata({ key, data, comment }: NftSet): Bytes {
   const list: Udata[] = [udata32(UDATA_KEY_BYTE_ORDER, byteOrder(key))]
   if (data !== undefined) list.push(udata32(UDATA_DATA_BYTE_ORDER, byteOrder(fields)))
   list.push(...typeofEntry(UDATA_KEY_TYPEOF, key, byExample), ...typeofEntry(UDATA_DATA_TYPEOF, fields, byExample))
+  if (data === 'verdict' && byExample) list.push({ type: UDATA_DATA_TYPEOF, value: typeofVerdict() })
   if (data !== undefined) list.push(udata32(UDATA_DATA_INTERVAL, 0))
   if (comment !== undefined) list.push(udataComment(UDATA_SET_COMMENT, comment))
   return encodeUdata(list)

@@ -9,6 +9,7 @@ import type { FieldType } from '../../state/nftables/types.ts'
 import { NFT_META_L4PROTO, NFT_NG_RANDOM } from '../uapi/nf_tables.ts'
 import { encodeUdata, type Udata, udata32 } from './userdata.ts'
 
+const EXPR_VERDICT = 1
 const EXPR_PAYLOAD = 7
 const EXPR_META = 9
 const EXPR_CONCAT = 13
@@ -51,6 +52,11 @@ export function typeofFields(fields: readonly FieldType[]): Bytes {
 /** What nft sends for a concatenation that is declared by its types: a concatenation of nothing. */
 export function emptyConcat(): Bytes {
   return typeofExpression(EXPR_CONCAT, [])
+}
+
+/** `typeof ... : verdict`, for a verdict map whose key is declared by example. */
+export function typeofVerdict(): Bytes {
+  return typeofExpression(EXPR_VERDICT, [])
 }
 
 function example(expr: number, parameters: readonly number[]): Bytes {

@@ -32,14 +32,4 @@ export class RateLimiter {
     const waitMs = this.#fullAtMs - now - this.#burst * perRequestMs
     if (waitMs > 0) await sleep(this.#clock, waitMs, signal)
   }
-
-  /** Takes a request's place only if it need not wait. */
-  tryAcquire(): boolean {
-    if (this.#qps < 0) return true
-    const now = this.#clock.monotonicNow()
-    const fullAtMs = Math.max(this.#fullAtMs, now) + 1000 / this.#qps
-    if (fullAtMs - now > (this.#burst * 1000) / this.#qps) return false
-    this.#fullAtMs = fullAtMs
-    return true
-  }
 }

@@ -24,7 +24,9 @@ export class IdleTimeoutError extends Error {
  * long, and with whatever onChunk throws; the connection is then closed.
  */
 export function readBody(response: IncomingMessage, options: ReadOptions): Promise<void> {
+  const { clock, idleTimeoutMs, onChunk } = options
   return new Promise((resolve, reject) => {
+    let lastMs = clock.monotonicNow()
     let timer: Timer
     const settle = (error: Error | undefined): void => {
       timer.cancel()
@@ -32,15 +34,17 @@ export function readBody(response: IncomingMessage, options: ReadOptions): Promi
       response.destroy()
       reject(error)
     }
-    const { clock, idleTimeoutMs, onChunk } = options
-    const watchSilence = (): Timer =>
-      clock.setTimeout(() => {
+    // One timer that looks back when it fires, rather than a new one for each of a thousand chunks.
+    const watchSilence = (waitMs: number): void => {
+      timer = clock.setTimeout(() => {
+        const leftMs = lastMs + idleTimeoutMs - clock.monotonicNow()
+        if (leftMs > 0) return watchSilence(leftMs)
         settle(new IdleTimeoutError(`Cannot read response: nothing came for ${idleTimeoutMs / 1000} s`))
-      }, idleTimeoutMs)
-    timer = watchSilence()
+      }, waitMs)
+    }
+    watchSilence(idleTimeoutMs)
     response.on('data', (chunk: Buffer) => {
-      timer.cancel()
-      timer = watchSilence()
+      lastMs = clock.monotonicNow()
       try {
         onChunk(chunk)
       } catch (error) {

@@ -9,6 +9,8 @@ export interface ReflectorTiming {
   readonly maxBackoffMs: number
   /** A watch is asked to end after once to twice this time, so that load spreads over API servers again. */
   readonly watchSeconds: number
+  /** A watch that ends within this time, having brought nothing, counts as failed. */
+  readonly shortWatchMs: number
   /** API servers send a bookmark every minute: after two missing ones nobody is there. */
   readonly watchIdleMs: number
   readonly listIdleMs: number
@@ -22,6 +24,7 @@ export const DEFAULT_TIMING: ReflectorTiming = {
   backoffMs: 250,
   maxBackoffMs: 30_000,
   watchSeconds: 300,
+  shortWatchMs: 1000,
   watchIdleMs: 130_000,
   listIdleMs: 60_000,
   pageSize: 2000,

@@ -9,10 +9,11 @@ import type { Logger } from '../lib/log.ts'
 import type { ApiClient } from './api-client.ts'
 import { ApiError, isExpired, isVersionTooLarge } from './api-error.ts'
 import { Backoff } from './backoff.ts'
+import { EventBatch, HandlerError } from './event-batch.ts'
 import { isOlderVersion, KnownVersions } from './known-versions.ts'
 import { readBody } from './read-body.ts'
 import { DEFAULT_TIMING, type ReflectorTiming } from './reflector-timing.ts'
-import type { ObjectEvent, ResourceHandler } from './resource-handler.ts'
+import type { ResourceHandler } from './resource-handler.ts'
 import type { Decoded, Resource } from './resource.ts'
 import { sleep } from './sleep.ts'
 import { listParserFor, watchParserFor } from './wire/codec.ts'
@@ -33,9 +34,6 @@ export interface ReflectorOptions<T> {
   readonly timing?: Partial<ReflectorTiming>
 }
 
-/** A watch that ends within this time, having brought nothing, counts as failed. */
-const SHORT_WATCH_MS = 1000
-
 /** Resolves when the signal is aborted. Rejects with what the handler throws, or with an error of `giveUpOn`. */
 export async function runReflector<T>(options: ReflectorOptions<T>): Promise<void> {
   try {
@@ -53,6 +51,7 @@ class Reflector<T> {
   readonly #log: Logger
   readonly #pool = new StringPool()
   readonly #known = new KnownVersions()
+  readonly #batch: EventBatch<T>
   /** The version up to which everything has been delivered; undefined when only a list can tell. */
   #version: string | undefined
   /** The version that the next list must at least have: "0" is any, "" the newest. */
@@ -63,6 +62,7 @@ class Reflector<T> {
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options
+    this.#batch = new EventBatch(options.handler)
     this.#timing = { ...DEFAULT_TIMING, ...options.timing }
     const { backoffMs, maxBackoffMs, random } = this.#timing
     this.#backoff = new Backoff({ initialMs: backoffMs, maxMs: maxBackoffMs, random })
@@ -89,7 +89,8 @@ class Reflector<T> {
     this.#known.startList()
     let page: ListMeta = await this.#listPage({ resourceVersion: this.#listVersion })
     while (page.continueToken !== '') page = await this.#listPage({ continue: page.continueToken })
-    this.#deliver(this.#known.finishList().map((key) => ({ type: 'delete', key })))
+    for (const key of this.#known.finishList()) this.#batch.add({ type: 'delete', key })
+    this.#batch.flush()
     this.#version = page.resourceVersion
     this.#listVersion = page.resourceVersion
     this.#paging = 'allowed'
@@ -98,7 +99,7 @@ class Reflector<T> {
     this.#log.v(2)?.info('Listed', { resourceVersion: page.resourceVersion, tookMs })
     if (this.#synced) return
     this.#synced = true
-    this.#call(() => this.#options.handler.onSynced?.())
+    this.#batch.tell((handler) => handler.onSynced?.())
   }
 
   /** One answer to a list request, delivered while it arrives. */
@@ -111,21 +112,24 @@ class Reflector<T> {
     const objects: Decoded<T>[] = []
     const onChunk = (chunk: Buffer): void => {
       parser.push(chunk, objects)
-      const events: ObjectEvent<T>[] = []
       for (const { key, resourceVersion, object } of objects) {
-        if (this.#known.list(key, resourceVersion)) events.push({ type: 'set', key, object })
+        if (this.#known.list(key, resourceVersion)) this.#batch.add({ type: 'set', key, object })
       }
       objects.length = 0
-      this.#deliver(events)
+      this.#batch.flushSoon((error) => response.destroy(error))
     }
-    await readBody(response, { clock, idleTimeoutMs: listIdleMs, onChunk })
+    try {
+      await readBody(response, { clock, idleTimeoutMs: listIdleMs, onChunk })
+    } finally {
+      this.#finishBatch()
+    }
     return parser.finish()
   }
 
   // --- watch ---
 
   async #watch(resourceVersion: string): Promise<void> {
-    const { clock, random, watchIdleMs, watchSeconds } = this.#timing
+    const { clock, random, watchIdleMs, watchSeconds, shortWatchMs } = this.#timing
     const response = await this.#request({
       watch: 'true',
       allowWatchBookmarks: 'true',
@@ -140,8 +144,9 @@ class Reflector<T> {
     const onChunk = (chunk: Buffer): void => {
       parser.push(chunk, frames)
       frameCount += frames.length
-      const batch = frames.splice(0)
-      this.#accept(batch)
+      const lost = this.#accept(frames.splice(0))
+      if (lost !== undefined) throw lost
+      this.#batch.flushSoon((error) => response.destroy(error))
     }
     let broken: unknown
     try {
@@ -149,10 +154,12 @@ class Reflector<T> {
     } catch (error) {
       if (error instanceof HandlerError || error instanceof WatchLostError || this.#options.signal.aborted) throw error
       broken = error
+    } finally {
+      this.#finishBatch()
     }
     const lastedMs = clock.monotonicNow() - startMs
     const ending = { lastedMs: Math.round(lastedMs), frameCount, unreadBytes: parser.pendingBytes }
-    if (frameCount === 0 && lastedMs < SHORT_WATCH_MS) {
+    if (frameCount === 0 && lastedMs < shortWatchMs) {
       throw new Error(`Cannot keep watching: ended at once${broken === undefined ? '' : ` (${messageOf(broken)})`}`)
     }
     this.#backoff.reset()
@@ -161,27 +168,24 @@ class Reflector<T> {
     if (broken !== undefined) await this.#sleep(random() * this.#timing.backoffMs)
   }
 
-  /** Delivers frames up to the first that ends the watch. */
-  #accept(frames: readonly WatchFrame<T>[]): void {
-    const events: ObjectEvent<T>[] = []
-    let lost: WatchLostError | undefined
+  /** Takes frames up to the first that ends the watch. */
+  #accept(frames: readonly WatchFrame<T>[]): WatchLostError | undefined {
     for (const frame of frames) {
-      lost = this.#acceptFrame(frame, events)
-      if (lost !== undefined) break
+      const lost = this.#acceptFrame(frame)
+      if (lost !== undefined) return lost
     }
-    this.#deliver(events)
-    if (lost !== undefined) throw lost
+    return undefined
   }
 
-  #acceptFrame(frame: WatchFrame<T>, events: ObjectEvent<T>[]): WatchLostError | undefined {
+  #acceptFrame(frame: WatchFrame<T>): WatchLostError | undefined {
     switch (frame.type) {
       case 'set':
         if (this.#known.set(frame.key, frame.resourceVersion)) {
-          events.push({ type: 'set', key: frame.key, object: frame.object })
+          this.#batch.add({ type: 'set', key: frame.key, object: frame.object })
         }
         return this.#advance(frame.resourceVersion)
       case 'delete':
-        if (this.#known.delete(frame.key)) events.push({ type: 'delete', key: frame.key })
+        if (this.#known.delete(frame.key)) this.#batch.add({ type: 'delete', key: frame.key })
         // Old API servers give the version that was deleted, not that of the deletion: it may well be older.
         if (!isOlderVersion(frame.resourceVersion, this.#version ?? '')) this.#advance(frame.resourceVersion)
         return undefined
@@ -241,28 +245,19 @@ class Reflector<T> {
   #becomeAvailable(): void {
     if (this.#availability === 'available') return
     this.#availability = 'available'
-    this.#call(() => this.#options.handler.onAvailable?.())
+    this.#batch.tell((handler) => handler.onAvailable?.())
   }
 
   #becomeUnavailable(error: unknown): void {
     if (this.#availability === 'unavailable') return
     this.#availability = 'unavailable'
     const cause = error instanceof Error ? error : new Error(String(error))
-    this.#call(() => this.#options.handler.onUnavailable?.(cause))
+    this.#batch.tell((handler) => handler.onUnavailable?.(cause))
   }
 
-  // --- both ends ---
-
-  #deliver(events: readonly ObjectEvent<T>[]): void {
-    if (events.length > 0) this.#call(() => this.#options.handler.onEvents(events))
-  }
-
-  #call(callback: () => void): void {
-    try {
-      callback()
-    } catch (cause) {
-      throw new HandlerError('Cannot deliver events', { cause })
-    }
+  #finishBatch(): void {
+    if (this.#options.signal.aborted) this.#batch.discard()
+    else this.#batch.flush()
   }
 
   #request(query: Record<string, string>): Promise<IncomingMessage> {
@@ -274,9 +269,6 @@ class Reflector<T> {
     return client.request({ path: `${resource.path}?${parameters.toString()}`, signal })
   }
 }
-
-/** The handler threw; not a failure of the API. */
-class HandlerError extends Error {}
 
 /** The watch cannot go on from where it was: only a list can tell what is true now. */
 class WatchLostError extends Error {

@@ -33,8 +33,9 @@ export const EMPTY_META: ObjectMeta = {
   annotations: undefined,
 }
 
-/** `namespace/name`, or `name` for an object without a namespace. */
+/** `namespace/name`, or `name` for an object without a namespace; empty for one without a name, such as a bookmark. */
 export function keyOf(meta: ObjectMeta): string {
+  if (meta.name === '') return ''
   return meta.namespace === '' ? meta.name : `${meta.namespace}/${meta.name}`
 }
 

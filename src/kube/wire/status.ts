@@ -13,7 +13,7 @@ const SHOWN_TEXT = 300
 /** Reads the body of a response whose status is not 2xx. Never throws: the body may come from a proxy, or be cut. */
 export function parseStatus(code: number, body: Buffer): ApiStatus {
   try {
-    const reader = new ProtoReader(body, new StringPool())
+    const reader = new ProtoReader(body, new StringPool(16))
     if (hasMagic(body, 0, body.length)) {
       openEnvelope(reader)
       return { ...statusFromProtobuf(reader, reader.limit), code }
@@ -72,7 +72,7 @@ function readDetails(reader: ProtoReader, details: { causes: string[]; retryAfte
 }
 
 export function statusFromJson(json: JsonObject): ApiStatus {
-  const reader = new JsonReader(new StringPool())
+  const reader = new JsonReader(new StringPool(16))
   const details = reader.object(json['details'])
   return {
     code: reader.int(json['code']),

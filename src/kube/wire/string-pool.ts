@@ -3,8 +3,8 @@
 
 import type { Buffer } from 'node:buffer'
 
-/** Slots of the table; a power of two. A cluster of 5,000 nodes fills about a third. */
-const SLOTS = 16_384
+/** A cluster of 5,000 nodes fills about a third of these. */
+const DEFAULT_SLOTS = 16_384
 
 /** How many neighbouring slots are tried. */
 const WAYS = 4
@@ -13,8 +13,15 @@ const WAYS = 4
 const MAX_LENGTH = 64
 
 export class StringPool {
-  readonly #slots: (string | undefined)[] = Array.from<string | undefined>({ length: SLOTS })
+  readonly #slots: (string | undefined)[]
+  readonly #mask: number
   readonly #lists = new Map<string, readonly string[]>()
+
+  /** `slots` must be a power of two. */
+  constructor(slots: number = DEFAULT_SLOTS) {
+    this.#slots = Array.from({ length: slots })
+    this.#mask = slots - 1
+  }
 
   /** The string of these bytes (UTF-8): the same one for the same bytes, as long as the table has room for it. */
   fromBytes(bytes: Buffer, start: number, end: number): string {
@@ -27,7 +34,7 @@ export class StringPool {
       if (byte > 0x7f) return bytes.toString('utf8', start, end)
       hash = (Math.imul(hash, 31) + byte) | 0
     }
-    const home = homeSlot(hash)
+    const home = homeSlot(hash) & this.#mask
     let free = home
     for (let way = 0; way < WAYS; way++) {
       const known = this.#slots[home ^ way]
@@ -46,7 +53,7 @@ export class StringPool {
     if (text.length === 0 || text.length > MAX_LENGTH) return text
     let hash = text.length
     for (let i = 0; i < text.length; i++) hash = (Math.imul(hash, 31) + text.charCodeAt(i)) | 0
-    const home = homeSlot(hash)
+    const home = homeSlot(hash) & this.#mask
     let free = home
     for (let way = 0; way < WAYS; way++) {
       const known = this.#slots[home ^ way]
@@ -63,7 +70,7 @@ export class StringPool {
   listOf(element: string): readonly string[] {
     let list = this.#lists.get(element)
     if (list === undefined) {
-      if (this.#lists.size >= SLOTS) this.#lists.clear()
+      if (this.#lists.size > this.#mask) this.#lists.clear()
       list = [element]
       this.#lists.set(element, list)
     }
@@ -72,7 +79,7 @@ export class StringPool {
 }
 
 function homeSlot(hash: number): number {
-  return (hash ^ (hash >>> 15)) & (SLOTS - 1)
+  return hash ^ (hash >>> 15)
 }
 
 function isSame(text: string, bytes: Buffer, start: number): boolean {

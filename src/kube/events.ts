@@ -1,0 +1,196 @@
+// Events on our Node, or on a Service, for people who look there: best effort, in the background, never in the way.
+
+import { Buffer } from 'node:buffer'
+import { hostname } from 'node:os'
+import { systemClock, type Clock } from '../lib/clock.ts'
+import { messageOf } from '../lib/errors.ts'
+import type { Logger } from '../lib/log.ts'
+import type { ApiClient } from './api-client.ts'
+import { ApiError, isNotServed } from './api-error.ts'
+import { sleep } from './sleep.ts'
+import { JSON_TYPE } from './wire/codec.ts'
+
+export interface RecordedEvent {
+  readonly type: 'Normal' | 'Warning'
+  /** Why: `Starting`, `FailedToStartMetricServer`. */
+  readonly reason: string
+  /** What was being done: `StartKubeProxy`. */
+  readonly action: string
+  readonly note?: string
+  /** What it is about, when it is not our Node. */
+  readonly service?: { readonly namespace: string; readonly name: string; readonly uid?: string }
+}
+
+export interface EventRecorderOptions {
+  readonly client: ApiClient
+  readonly nodeName: string
+  readonly log: Logger
+  readonly signal: AbortSignal
+  readonly clock?: Clock
+}
+
+/** Events that wait to be sent; what comes on top of them is dropped. */
+const MAX_WAITING = 32
+
+/** The same event is not told again within this time. */
+const REPEAT_MS = 10 * 60_000
+
+const ATTEMPTS = 12
+const RETRY_MS = 10_000
+
+/** The API accepts notes of at most 1,024 bytes. */
+const MAX_NOTE = 1024
+
+const REPORTER = 'kube-proxy'
+
+export class EventRecorder {
+  readonly #options: EventRecorderOptions
+  readonly #clock: Clock
+  readonly #waiting: PendingEvent[] = []
+  readonly #recent = new Map<string, number>()
+  #sending = false
+  #api: 'events.k8s.io/v1' | 'v1' = 'events.k8s.io/v1'
+  #lastName = 0n
+
+  constructor(options: EventRecorderOptions) {
+    this.#options = options
+    this.#clock = options.clock ?? systemClock
+  }
+
+  /** Returns at once. Repetitions, and floods, are dropped. */
+  record(event: RecordedEvent): void {
+    const atMs = this.#clock.now()
+    const identity = JSON.stringify(event)
+    const toldMs = this.#recent.get(identity)
+    if (toldMs !== undefined && atMs - toldMs < REPEAT_MS) return
+    if (this.#waiting.length >= MAX_WAITING) {
+      this.#options.log.v(2)?.info('Too many events, dropping one', { reason: event.reason })
+      return
+    }
+    this.#forgetBefore(atMs - REPEAT_MS)
+    this.#recent.set(identity, atMs)
+    this.#waiting.push({ event, atMs })
+    if (!this.#sending) void this.#sendAll()
+  }
+
+  #forgetBefore(ms: number): void {
+    for (const [identity, toldMs] of this.#recent) {
+      if (toldMs < ms) this.#recent.delete(identity)
+    }
+  }
+
+  async #sendAll(): Promise<void> {
+    this.#sending = true
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      await this.#send(next)
+    }
+    this.#sending = false
+  }
+
+  async #send(pending: PendingEvent): Promise<void> {
+    const { log, signal } = this.#options
+    for (let attempt = 1; !signal.aborted; attempt++) {
+      try {
+        return await this.#post(pending)
+      } catch (error) {
+        if (isNotServed(error) && this.#api !== 'v1') {
+          this.#api = 'v1'
+          continue
+        }
+        if (isHopeless(error) || attempt === ATTEMPTS) {
+          log.v(2)?.info('Cannot record event', { reason: pending.event.reason, err: messageOf(error) })
+          return
+        }
+        await sleep(this.#clock, RETRY_MS, signal).catch(() => {})
+      }
+    }
+  }
+
+  async #post(pending: PendingEvent): Promise<void> {
+    const { client, signal } = this.#options
+    const root = this.#api === 'v1' ? '/api/v1' : '/apis/events.k8s.io/v1'
+    const path = `${root}/namespaces/${namespaceOf(pending.event)}/events`
+    const body = this.#api === 'v1' ? this.#coreBody(pending) : this.#body(pending)
+    const response = await client.request({ method: 'POST', path, accept: JSON_TYPE, body, signal })
+    response.resume()
+  }
+
+  /** events.k8s.io/v1 */
+  #body(pending: PendingEvent): Record<string, unknown> {
+    return {
+      apiVersion: 'events.k8s.io/v1',
+      kind: 'Event',
+      ...this.#common(pending),
+      regarding: this.#subject(pending.event),
+      note: shorten(pending.event.note ?? ''),
+    }
+  }
+
+  /** core/v1, for servers before 1.19. */
+  #coreBody(pending: PendingEvent): Record<string, unknown> {
+    const seconds = `${new Date(pending.atMs).toISOString().slice(0, 19)}Z`
+    return {
+      apiVersion: 'v1',
+      kind: 'Event',
+      ...this.#common(pending),
+      reportingComponent: REPORTER,
+      involvedObject: this.#subject(pending.event),
+      message: shorten(pending.event.note ?? ''),
+      source: { component: REPORTER, host: this.#options.nodeName },
+      firstTimestamp: seconds,
+      lastTimestamp: seconds,
+      count: 1,
+    }
+  }
+
+  #common({ event, atMs }: PendingEvent): Record<string, unknown> {
+    return {
+      metadata: { name: this.#nextName(event, atMs), namespace: namespaceOf(event) },
+      eventTime: new Date(atMs).toISOString().replace('Z', '000Z'),
+      reportingController: REPORTER,
+      reportingInstance: `${REPORTER}-${hostname()}`.slice(0, 128),
+      type: event.type,
+      reason: event.reason,
+      action: event.action,
+    }
+  }
+
+  /** Named by the nanosecond, as everybody names events; never twice the same. */
+  #nextName(event: RecordedEvent, atMs: number): string {
+    const nanoseconds = BigInt(Math.trunc(atMs)) * 1_000_000n
+    this.#lastName = nanoseconds > this.#lastName ? nanoseconds : this.#lastName + 1n
+    return `${event.service?.name ?? this.#options.nodeName}.${this.#lastName.toString(16)}`
+  }
+
+  #subject(event: RecordedEvent): Record<string, unknown> {
+    if (event.service !== undefined) return { apiVersion: 'v1', kind: 'Service', ...event.service }
+    // The uid of a Node is its name, by old habit of kubelet and kube-proxy: `kubectl describe node` looks for it.
+    const { nodeName } = this.#options
+    return { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: nodeName }
+  }
+}
+
+/** Objects without a namespace have their events in `default`. */
+function namespaceOf(event: RecordedEvent): string {
+  return event.service?.namespace ?? 'default'
+}
+
+interface PendingEvent {
+  readonly event: RecordedEvent
+  readonly atMs: number
+}
+
+/** Refused for what it is, not for when it came. */
+function isHopeless(error: unknown): boolean {
+  return error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429
+}
+
+function shorten(note: string): string {
+  const bytes = Buffer.from(note)
+  return bytes.length <= MAX_NOTE
+    ? note
+    : `${bytes
+        .subarray(0, MAX_NOTE - 3)
+        .toString('utf8')
+        .replace(/�+$/, '')}...`
+}

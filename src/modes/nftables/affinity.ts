@@ -8,11 +8,12 @@ import type { Bytes, Family } from '../../lib/ip.ts'
 import type { Frontend, NodeView, ServicePortView, Verdict } from '../../model/types.ts'
 import type { Fragment, Learned } from '../../state/nftables/fragment.ts'
 import * as nft from '../../state/nftables/language.ts'
-import type { Chain, Jump, NftSet, Rule } from '../../state/nftables/types.ts'
-import { fromPods } from './base.ts'
+import type { Chain, Jump, NftSet } from '../../state/nftables/types.ts'
+import { type Elements, frontendKey, isSplit, mainVerdict } from '../shared/frontend.ts'
+import { chain, fromPods } from '../shared/match.ts'
 import { type AffinityNames, affinityNames } from './names.ts'
 import { affinityMap, schemaFor } from './schema.ts'
-import { type Elements, endpointData, frontendKey, isSplit, mainVerdict, setsOf } from './frontend.ts'
+import { endpointData, setsOf } from './frontend.ts'
 
 type Policy = 'Cluster' | 'Local'
 type AffinityPart = Pick<Fragment, 'sets' | 'chains' | 'learned'>
@@ -108,8 +109,4 @@ function stickChain(names: AffinityNames, policy: Policy): string {
 
 function recordChain(names: AffinityNames, policy: Policy): string {
   return policy === 'Cluster' ? names.recordCluster : names.recordLocal
-}
-
-function chain(name: string, rules: readonly Rule[]): Chain {
-  return { name, comment: undefined, hook: undefined, rules }
 }

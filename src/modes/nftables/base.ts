@@ -1,24 +1,17 @@
 // The fixed part of the table: every rule there is, apart from one per number of endpoints in use and the few of
 // services with session affinity. docs/modes/nftables.md has the picture and the reasons.
 
-import { cidrEnd, type Family, mergeCidrs } from '../../lib/ip.ts'
+import type { Family } from '../../lib/ip.ts'
 import type { NodeView } from '../../model/types.ts'
-import { addressField } from '../../state/nftables/fields.ts'
-import type { SetElements, TableBase } from '../../state/nftables/fragment.ts'
+import type { TableBase } from '../../state/nftables/fragment.ts'
 import * as nft from '../../state/nftables/language.ts'
-import type { Chain, Hook, Rule } from '../../state/nftables/types.ts'
+import type { Chain, Rule } from '../../state/nftables/types.ts'
+import { checkChains, firewallChains, guardElements, guardHooks } from '../shared/guards.ts'
+import { chain, DSTNAT, fromPods, hookAt, matchKeys, type MatchKeys, nodePortGuard, SRCNAT } from '../shared/match.ts'
 import { CHAINS, SETS } from './names.ts'
 import { schemaFor } from './schema.ts'
 
-const DSTNAT = -100
-const SRCNAT = 100
 const PROTOCOLS = ['TCP', 'UDP', 'SCTP'] as const
-
-/** The match on a frontend, and on a node port. */
-interface Keys {
-  readonly service: readonly nft.Operand[]
-  readonly nodePort: readonly nft.Operand[]
-}
 
 export function planBase(node: NodeView): TableBase {
   const keys = matchKeys(node.family)
@@ -26,15 +19,15 @@ export function planBase(node: NodeView): TableBase {
     comment: 'rules for kube-proxy',
     sets: Object.values(schemaFor(node.family)),
     chains: [
-      ...firewallChains(node.family, keys),
+      ...firewallChains(node.family),
       ...nodePortChains(node, keys),
       ...serviceChains(node, keys),
       affinityChain(node.family),
-      ...checkChains(node, keys),
+      ...checkChains(node),
       masqueradingChain(node),
       ...hookChains(),
     ],
-    elements: baseElements(node),
+    elements: guardElements(node, schemaFor(node.family)),
     commonSets: new Set([SETS.clusterIps, SETS.hairpin]),
     sharedChains: new Set([
       CHAINS.pickServices,
@@ -45,25 +38,7 @@ export function planBase(node: NodeView): TableBase {
   }
 }
 
-export function matchKeys(family: Family): Keys {
-  return {
-    service: [nft.destinationAddress(family), nft.protocol, nft.destinationPort],
-    nodePort: [nft.protocol, nft.destinationPort],
-  }
-}
-
-/** Source ranges, before anything is translated. */
-function firewallChains(family: Family, { service }: Keys): Chain[] {
-  return [
-    chain(CHAINS.firewallSources, [
-      nft.rule([nft.isIn([...service, nft.sourceAddress(family)], SETS.firewallAllowed), nft.goBack]),
-      nft.rule([nft.drop]),
-    ]),
-    chain(CHAINS.firewallCheck, [nft.rule([nft.isIn(service, SETS.firewallIps), nft.goto(CHAINS.firewallSources)])]),
-  ]
-}
-
-function serviceChains(node: NodeView, { service }: Keys): Chain[] {
+function serviceChains(node: NodeView, { service }: MatchKeys): Chain[] {
   const mark = nft.addMark(node.masqueradeMark)
   return [
     chain(CHAINS.pickServices, []),
@@ -87,7 +62,7 @@ function serviceChains(node: NodeView, { service }: Keys): Chain[] {
   ]
 }
 
-function nodePortChains(node: NodeView, { nodePort }: Keys): Chain[] {
+function nodePortChains(node: NodeView, { nodePort }: MatchKeys): Chain[] {
   return [
     chain(CHAINS.pickNodePorts, []),
     chain(CHAINS.pickLocalNodePorts, []),
@@ -136,31 +111,6 @@ function shortCircuits(node: NodeView, toCluster: string): Rule[] {
   ]
 }
 
-/** The local detector's match, or undefined when there is no detector. */
-export function fromPods(node: NodeView, wanted: boolean): nft.Piece | undefined {
-  const detector = node.localDetector
-  const op = wanted ? 'eq' : 'neq'
-  switch (detector.kind) {
-    case 'none':
-      return undefined
-    case 'cidr': {
-      const source = [nft.sourceAddress(node.family)]
-      return wanted ? nft.isIn(source, SETS.podCidrs) : nft.isNotIn(source, SETS.podCidrs)
-    }
-    case 'interface':
-      return nft.inputInterface(op, detector.name)
-    case 'interfacePrefix':
-      return nft.inputInterface(op, `${detector.prefix}*`)
-  }
-}
-
-function nodePortGuard(node: NodeView): nft.Piece[] {
-  if (node.nodePortAddresses.kind === 'only') {
-    return [nft.isIn([nft.destinationAddress(node.family)], SETS.nodePortIps)]
-  }
-  return [nft.isLocalAddress('daddr'), nft.isNotLoopback(node.family)]
-}
-
 /** Notes which endpoint a client got. Runs after the translation, when both ends are known. */
 function affinityChain(family: Family): Chain {
   const service = [nft.originalDestinationAddress(family), nft.protocol, nft.originalDestinationPort]
@@ -176,27 +126,6 @@ function affinityChain(family: Family): Chain {
   )
 }
 
-/** What reaches these was not translated. */
-function checkChains(node: NodeView, { service, nodePort }: Keys): Chain[] {
-  const { family } = node
-  const daddr = [nft.destinationAddress(family)]
-  const guard = node.nodePortAddresses.kind === 'only' ? nft.isIn(daddr, SETS.nodePortIps) : nft.isNotLoopback(family)
-  return [
-    chain(CHAINS.serviceEndpointsCheck, [
-      nft.rule([nft.isIn(service, SETS.rejectServices), nft.reject(family)]),
-      nft.rule([nft.isIn(service, SETS.dropServices), nft.drop]),
-    ]),
-    chain(CHAINS.nodePortEndpointsCheck, [
-      nft.rule([guard, nft.isIn(nodePort, SETS.rejectNodePorts), nft.reject(family)]),
-      nft.rule([guard, nft.isIn(nodePort, SETS.dropNodePorts), nft.drop]),
-    ]),
-    chain(CHAINS.clusterIpsCheck, [
-      nft.rule([nft.isIn(daddr, SETS.clusterIps), nft.reject(family)], 'Reject traffic to invalid ports of ClusterIPs'),
-      nft.rule([nft.isIn(daddr, SETS.serviceCidrs), nft.drop], 'Drop traffic to unallocated ClusterIPs'),
-    ]),
-  ]
-}
-
 function masqueradingChain(node: NodeView): Chain {
   const { family, masqueradeMark } = node
   const tuple = [nft.sourceAddress(family), nft.destinationAddress(family), nft.protocol, nft.destinationPort]
@@ -207,49 +136,14 @@ function masqueradingChain(node: NodeView): Chain {
 }
 
 function hookChains(): Chain[] {
-  const onNew = (target: string) => nft.rule([nft.isNewConnection, nft.jump(target)])
-  const record = nft.rule([nft.isNewConnection, nft.wasDnated, nft.jump(CHAINS.recordAffinity)])
-  const hook = (type: Hook['type'], at: Hook['hook'], priority: number): Hook => ({ type, hook: at, priority })
+  const record = [nft.rule([nft.isNewConnection, nft.wasDnated, nft.jump(CHAINS.recordAffinity)])]
+  const services = [nft.rule([nft.jump(CHAINS.services)])]
   return [
-    chain(CHAINS.natPostrouting, [nft.rule([nft.jump(CHAINS.masquerading)])], hook('nat', 'postrouting', SRCNAT)),
-    chain(CHAINS.affinityPrerouting, [record], hook('filter', 'prerouting', DSTNAT + 10)),
-    chain(CHAINS.affinityOutput, [record], hook('filter', 'output', DSTNAT + 10)),
-    chain(
-      CHAINS.filterInput,
-      [onNew(CHAINS.nodePortEndpointsCheck), onNew(CHAINS.serviceEndpointsCheck)],
-      hook('filter', 'input', 0),
-    ),
-    chain(
-      CHAINS.filterForward,
-      [onNew(CHAINS.serviceEndpointsCheck), onNew(CHAINS.clusterIpsCheck)],
-      hook('filter', 'forward', 0),
-    ),
-    chain(
-      CHAINS.filterOutput,
-      [onNew(CHAINS.serviceEndpointsCheck), onNew(CHAINS.clusterIpsCheck)],
-      hook('filter', 'output', 0),
-    ),
-    chain(CHAINS.filterPreroutingPreDnat, [onNew(CHAINS.firewallCheck)], hook('filter', 'prerouting', DSTNAT - 10)),
-    chain(CHAINS.filterOutputPreDnat, [onNew(CHAINS.firewallCheck)], hook('filter', 'output', DSTNAT - 10)),
-    chain(CHAINS.natPrerouting, [nft.rule([nft.jump(CHAINS.services)])], hook('nat', 'prerouting', DSTNAT)),
-    chain(CHAINS.natOutput, [nft.rule([nft.jump(CHAINS.services)])], hook('nat', 'output', DSTNAT)),
+    chain(CHAINS.natPostrouting, [nft.rule([nft.jump(CHAINS.masquerading)])], hookAt('nat', 'postrouting', SRCNAT)),
+    chain(CHAINS.affinityPrerouting, record, hookAt('filter', 'prerouting', DSTNAT + 10)),
+    chain(CHAINS.affinityOutput, record, hookAt('filter', 'output', DSTNAT + 10)),
+    ...guardHooks(),
+    chain(CHAINS.natPrerouting, services, hookAt('nat', 'prerouting', DSTNAT)),
+    chain(CHAINS.natOutput, services, hookAt('nat', 'output', DSTNAT)),
   ]
-}
-
-function baseElements(node: NodeView): SetElements[] {
-  const schema = schemaFor(node.family)
-  const { nodePortAddresses, localDetector } = node
-  const ips = nodePortAddresses.kind === 'only' ? nodePortAddresses.addresses : []
-  const pods = localDetector.kind === 'cidr' ? localDetector.cidrs : []
-  const ranges = (cidrs: NodeView['serviceCidrs']) =>
-    mergeCidrs(cidrs).map((cidr) => ({ key: cidr.network, keyEnd: cidrEnd(cidr) }))
-  return [
-    { set: schema.nodePortIps, elements: ips.map((ip) => ({ key: addressField(ip) })) },
-    { set: schema.podCidrs, elements: ranges(pods) },
-    { set: schema.serviceCidrs, elements: ranges(node.serviceCidrs) },
-  ]
-}
-
-function chain(name: string, rules: readonly Rule[], hook?: Hook): Chain {
-  return { name, comment: undefined, hook, rules }
 }

@@ -2,23 +2,17 @@
 
 import type { ServicePortView } from '../../model/types.ts'
 import { hashedName } from '../../lib/hash.ts'
+import { GUARD_CHAINS, GUARD_SETS } from '../shared/names.ts'
 
 export const TABLE = 'kube-proxy'
 
 export const SETS = {
-  clusterIps: 'cluster-ips',
-  nodePortIps: 'nodeport-ips',
-  podCidrs: 'pod-cidrs',
-  serviceCidrs: 'service-cidrs',
+  ...GUARD_SETS,
   hairpin: 'hairpin-connections',
-  firewallIps: 'firewall-ips',
-  firewallAllowed: 'firewall-allowed',
   /** Frontends by address: served, served from the local list when the client is outside, always masqueraded ... */
   services: 'service-ips',
   localServices: 'service-ips-local',
   masqueradeServices: 'service-ips-masquerade',
-  rejectServices: 'no-endpoint-services-reject',
-  dropServices: 'no-endpoint-services-drop',
   endpoints: 'service-endpoints',
   localEndpoints: 'service-endpoints-local',
   stickServices: 'service-affinity',
@@ -28,8 +22,6 @@ export const SETS = {
   nodePorts: 'service-nodeports',
   localNodePorts: 'service-nodeports-local',
   masqueradeNodePorts: 'service-nodeports-masquerade',
-  rejectNodePorts: 'no-endpoint-nodeports-reject',
-  dropNodePorts: 'no-endpoint-nodeports-drop',
   nodePortEndpoints: 'nodeport-endpoints',
   localNodePortEndpoints: 'nodeport-endpoints-local',
   stickNodePorts: 'nodeport-affinity',
@@ -38,18 +30,12 @@ export const SETS = {
 } as const
 
 export const CHAINS = {
-  filterPreroutingPreDnat: 'filter-prerouting-pre-dnat',
-  filterOutputPreDnat: 'filter-output-pre-dnat',
-  filterInput: 'filter-input',
-  filterForward: 'filter-forward',
-  filterOutput: 'filter-output',
+  ...GUARD_CHAINS,
   natPrerouting: 'nat-prerouting',
   natOutput: 'nat-output',
   natPostrouting: 'nat-postrouting',
   affinityPrerouting: 'affinity-prerouting',
   affinityOutput: 'affinity-output',
-  firewallCheck: 'firewall-check',
-  firewallSources: 'firewall-sources',
   services: 'services',
   clusterServices: 'services-cluster',
   localServices: 'services-local',
@@ -61,9 +47,6 @@ export const CHAINS = {
   pickNodePorts: 'nodeports-pick',
   pickLocalNodePorts: 'nodeports-pick-local',
   recordAffinity: 'affinity-record',
-  serviceEndpointsCheck: 'service-endpoints-check',
-  nodePortEndpointsCheck: 'nodeport-endpoints-check',
-  clusterIpsCheck: 'cluster-ips-check',
   masquerading: 'masquerading',
 } as const
 

@@ -6,9 +6,9 @@
 import type { Family } from '../../lib/ip.ts'
 import type { SharedRule } from '../../state/nftables/fragment.ts'
 import * as nft from '../../state/nftables/language.ts'
-import { matchKeys } from './base.ts'
+import { matchKeys } from '../shared/match.ts'
+import { makeSet, NODE_PORT_KEY, serviceKey } from '../shared/schema.ts'
 import { CHAINS, countSetName, SETS } from './names.ts'
-import { makeSet, NODE_PORT_KEY, serviceKey } from './schema.ts'
 import { BY_NODE_PORT, type FrontendSets } from './frontend.ts'
 
 interface Pick {

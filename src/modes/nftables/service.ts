@@ -1,14 +1,22 @@
 // How one service port looks in the table: almost entirely as elements of the fixed sets and maps.
 
 import type { Bytes } from '../../lib/ip.ts'
-import { cidrEnd, mergeCidrs } from '../../lib/ip.ts'
 import type { Backend, Frontend, NodeView, ServicePortView, Verdict } from '../../model/types.ts'
 import { addressField, integerField, portField, protocolField } from '../../state/nftables/fields.ts'
 import type { Fragment, SharedRule } from '../../state/nftables/fragment.ts'
 import type { NftSet } from '../../state/nftables/types.ts'
+import {
+  Elements,
+  frontendKey,
+  isSplit,
+  mainVerdict,
+  planClusterIp,
+  planRefusals,
+  planSources,
+} from '../shared/frontend.ts'
 import { planAffinity } from './affinity.ts'
 import { pickRule } from './pick.ts'
-import { Elements, endpointData, frontendKey, isSplit, mainVerdict, setsOf } from './frontend.ts'
+import { endpointData, setsOf } from './frontend.ts'
 import { type Schema, schemaFor } from './schema.ts'
 
 export function planService(node: NodeView, port: ServicePortView): Fragment {
@@ -18,7 +26,7 @@ export function planService(node: NodeView, port: ServicePortView): Fragment {
   for (const frontend of port.frontends) {
     const key = frontendKey(frontend)
     planVerdicts(schema, frontend, { key, elements })
-    planSources(schema, frontend, { key, elements })
+    planSources(schema, frontend, elements)
     for (const shared of planLists(node, frontend, { key, elements })) sharedRules.set(shared.set.name, shared)
   }
   for (const backend of port.backends) planHairpin(schema, port, { backend, elements })
@@ -33,24 +41,14 @@ interface Target {
 
 function planVerdicts(schema: Schema, frontend: Frontend, { key, elements }: Target): void {
   const sets = setsOf(frontend)
-  if (frontend.kind === 'clusterIP') elements.add(schema.clusterIps, { key: addressField(frontend.address!) })
+  planClusterIp(schema, frontend, elements)
   if (mainVerdict(frontend).kind === 'to') {
     elements.add(schema[isSplit(frontend) ? sets.servedLocally : sets.served], { key })
   }
-  const others = frontend.fromOthers.verdict
-  if (others.kind === 'reject') elements.add(schema[sets.reject], { key })
-  if (others.kind === 'drop') elements.add(schema[sets.drop], { key })
+  planRefusals(schema, frontend, elements)
   // Cluster IPs are masqueraded by a rule of their own, which looks at where the packet comes from.
   const always = frontend.kind !== 'clusterIP' && frontend.fromPods.masquerade && frontend.fromOthers.masquerade
-  if (always && others.kind === 'to') elements.add(schema[sets.masquerade], { key })
-}
-
-function planSources(schema: Schema, frontend: Frontend, { key, elements }: Target): void {
-  if (frontend.allowedSources === undefined) return
-  elements.add(schema.firewallIps, { key })
-  for (const cidr of mergeCidrs(frontend.allowedSources)) {
-    elements.add(schema.firewallAllowed, { key: key + cidr.network, keyEnd: key + cidrEnd(cidr) })
-  }
+  if (always && frontend.fromOthers.verdict.kind === 'to') elements.add(schema[sets.masquerade], { key })
 }
 
 function planLists(node: NodeView, frontend: Frontend, target: Target): SharedRule[] {

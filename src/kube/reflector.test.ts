@@ -355,6 +355,18 @@ describe('runReflector() and a server that refuses', () => {
     expect(waits).toEqual([5, 10, 20, 40])
   })
 
+  test('lists soon after a long absence, though it asked more and more seldom meanwhile', async () => {
+    const rig = await startWatching({ timing: { backoffMs: 10, maxBackoffMs: 1000 } })
+    rig.server.fail({ on: 'watch', times: 5, what: { type: 'status', status: STATUS.unavailable } })
+    rig.server.fail({ on: 'watch', what: { type: 'errorFrame', status: STATUS.expired } })
+    rig.server.dropConnections()
+    await until('it has listed', () => listCount(rig) === 1)
+    const index = rig.server.requests.findIndex(({ query }) => query['watch'] === undefined)
+    expect(index).toBe(6)
+    const [before, list] = rig.server.requests.slice(index - 1)
+    expect((list?.atMs ?? 0) - (before?.atMs ?? 0)).toBeLessThan(100)
+  })
+
   test('gives up on what it was told to give up on, before the first list only', async () => {
     const rig = await start({
       before: (server) => server.fail({ on: 'list', what: { type: 'status', status: STATUS.forbidden } }),

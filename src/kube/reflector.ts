@@ -47,7 +47,10 @@ export async function runReflector<T>(options: ReflectorOptions<T>): Promise<voi
 class Reflector<T> {
   readonly #options: ReflectorOptions<T>
   readonly #timing: ReflectorTiming
+  /** Between requests that fail. */
   readonly #backoff: Backoff
+  /** Between lists that succeed, and watches that begin well and do not last. */
+  readonly #lossBackoff: Backoff
   readonly #log: Logger
   readonly #pool = new StringPool()
   readonly #known = new KnownVersions()
@@ -66,6 +69,7 @@ class Reflector<T> {
     this.#timing = { ...DEFAULT_TIMING, ...options.timing }
     const { backoffMs, maxBackoffMs, random } = this.#timing
     this.#backoff = new Backoff({ initialMs: backoffMs, maxMs: maxBackoffMs, random })
+    this.#lossBackoff = new Backoff({ initialMs: backoffMs, maxMs: maxBackoffMs, random })
     this.#log = options.log.withValues({ resource: options.resource.name })
   }
 
@@ -94,6 +98,7 @@ class Reflector<T> {
     this.#version = page.resourceVersion
     this.#listVersion = page.resourceVersion
     this.#paging = 'allowed'
+    this.#backoff.reset()
     this.#becomeAvailable()
     const tookMs = Math.round(this.#timing.clock.monotonicNow() - startMs)
     this.#log.v(2)?.info('Listed', { resourceVersion: page.resourceVersion, tookMs })
@@ -136,6 +141,7 @@ class Reflector<T> {
       resourceVersion,
       timeoutSeconds: String(Math.round(watchSeconds * (1 + random()))),
     })
+    this.#backoff.reset()
     this.#becomeAvailable()
     const parser = watchParserFor(contentTypeOf(response), this.#options.resource, this.#pool)
     const startMs = clock.monotonicNow()
@@ -160,9 +166,10 @@ class Reflector<T> {
     const lastedMs = clock.monotonicNow() - startMs
     const ending = { lastedMs: Math.round(lastedMs), frameCount, unreadBytes: parser.pendingBytes }
     if (frameCount === 0 && lastedMs < shortWatchMs) {
-      throw new Error(`Cannot keep watching: ended at once${broken === undefined ? '' : ` (${messageOf(broken)})`}`)
+      const why = broken === undefined ? '' : ` (${messageOf(broken)})`
+      throw new WatchLostError(new Error(`Cannot keep watching: ended at once${why}`), 'watch again')
     }
-    this.#backoff.reset()
+    this.#lossBackoff.reset()
     this.#log.v(2)?.info('Watch ended', broken === undefined ? ending : { ...ending, err: messageOf(broken) })
     // Everybody's connection may have broken at the same moment.
     if (broken !== undefined) await this.#sleep(random() * this.#timing.backoffMs)
@@ -226,13 +233,14 @@ class Reflector<T> {
       if (wasListing && isExpired(cause)) this.#paging = 'too slow'
       this.#version = undefined
       this.#log.info('Listing again, the API server no longer has our version', { err: messageOf(cause) })
-      await this.#sleep(this.#backoff.next())
+      await this.#sleep(this.#lossBackoff.next())
       return
     }
-    if (error instanceof WatchLostError) this.#version = undefined
+    const lost = error instanceof WatchLostError
+    if (lost && error.remedy === 'list again') this.#version = undefined
     this.#becomeUnavailable(cause)
     const retryAfterMs = cause instanceof ApiError ? cause.retryAfterMs : undefined
-    const delayMs = this.#backoff.next(retryAfterMs)
+    const delayMs = (lost ? this.#lossBackoff : this.#backoff).next(retryAfterMs)
     const action = wasListing ? 'Failed to list' : 'Failed to watch'
     this.#log.error(cause, action, { server: this.#options.client.server, retryInMs: Math.round(delayMs) })
     await this.#sleep(delayMs)
@@ -270,13 +278,16 @@ class Reflector<T> {
   }
 }
 
-/** The watch cannot go on from where it was: only a list can tell what is true now. */
+/** The watch began well and cannot go on. */
 class WatchLostError extends Error {
   override readonly cause: Error
+  /** Usually only a list can tell what is true now. */
+  readonly remedy: 'list again' | 'watch again'
 
-  constructor(cause: Error) {
+  constructor(cause: Error, remedy: 'list again' | 'watch again' = 'list again') {
     super(cause.message)
     this.cause = cause
+    this.remedy = remedy
   }
 }
 

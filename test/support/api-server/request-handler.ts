@@ -17,6 +17,8 @@ export interface RecordedRequest {
   readonly query: Readonly<Record<string, string>>
   readonly headers: IncomingMessage['headers']
   readonly body: string
+  /** When it came, on performance.now()'s clock. */
+  readonly atMs: number
 }
 
 export interface HandlerContext extends ApiServerOptions {
@@ -57,7 +59,8 @@ export class RequestHandler {
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
     const body = Buffer.concat(chunks).toString('utf8')
     const method = request.method ?? 'GET'
-    this.#context.requests.push({ method, path: url.pathname, query, headers: request.headers, body })
+    const atMs = performance.now()
+    this.#context.requests.push({ method, path: url.pathname, query, headers: request.headers, body, atMs })
     if (url.pathname === '/readyz' || url.pathname === '/healthz') return void response.end('ok')
     let encoding = json
     try {

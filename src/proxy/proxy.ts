@@ -5,6 +5,7 @@ import type { RunOptions } from '../config/run-options.ts'
 import type { LoadedConfiguration } from '../config/types.ts'
 import { listAddresses, watchAddresses } from '../kernel/addresses.ts'
 import { conntrackFlows } from '../kernel/conntrack.ts'
+import { EventRecorder } from '../kube/events.ts'
 import { openApiClient } from '../kube/open-client.ts'
 import type { ApiClient } from '../kube/api-client.ts'
 import type { Node } from '../kube/types.ts'
@@ -21,7 +22,6 @@ import { FamilyPipeline } from './family-pipeline.ts'
 import { FlowCleaner } from './flow-cleaner.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { findMode, type Mode, type OpenMode } from './modes.ts'
-import { NodeEvents } from './node-events.ts'
 import { NodeState } from './node-state.ts'
 import { Servers } from './servers.ts'
 import { applySettings, nodeNameOf, nodeSettings, periodsOf, restartsFor } from './settings.ts'
@@ -43,7 +43,7 @@ export class Proxy {
   readonly #state: NodeState
   readonly #parts: readonly FamilyPart[]
   readonly #servers: Servers
-  readonly #events: NodeEvents
+  readonly #events: EventRecorder
   readonly #openMode: OpenMode
   #addressWatch: { close(): void } | undefined
   readonly #abort = new AbortController()
@@ -62,7 +62,8 @@ export class Proxy {
     this.#client = openApiClient({ ...config.clientConnection, master: options.master }, log)
     this.#metrics = createMetrics({ mode: config.mode, build: buildInfo(options.version) })
     this.#health = new ProxyHealth({ clock: systemClock, timeoutMs: 2 * config.syncPeriodMs })
-    this.#events = new NodeEvents({ client: this.#client, nodeName: this.#nodeName, log })
+    const { signal } = this.#abort
+    this.#events = new EventRecorder({ client: this.#client, nodeName: this.#nodeName, log, signal })
     const addresses = listAddresses().map(({ address }) => address)
     this.#state = new NodeState(nodeSettings(config, this.#mode), addresses, () => this.#nodeChanged())
     const problems = new ProblemLog(({ object, message }) => log.warn(message, { object }))
@@ -73,7 +74,13 @@ export class Proxy {
       onForeignChange: (family) => this.#pipeline(family)?.heal(),
     })
     this.#parts = families.map((family) => this.#createPart(family, problems))
-    this.#servers = new Servers({ run: options, metrics: this.#metrics, health: this.#health, mode: this.#mode.name })
+    this.#servers = new Servers({
+      run: options,
+      metrics: this.#metrics,
+      health: this.#health,
+      mode: this.#mode.name,
+      onRefused: (reason, note) => this.#events.record({ type: 'Warning', reason, action: 'StartKubeProxy', note }),
+    })
   }
 
   /** Runs until stop() is called; rejects when the proxy cannot go on. */
@@ -81,7 +88,7 @@ export class Proxy {
     const { log } = this.#options
     applySettings(this.#loaded.config, log)
     log.info('Starting', { mode: this.#mode.name, node: this.#nodeName, apiServer: this.#client.server })
-    this.#events.record('Normal', 'Starting', '')
+    this.#recordStart()
     const failed = this.#servers.open(this.#loaded.config)
     this.#addressWatch = watchAddresses(() => {
       this.#state.setMachineAddresses(listAddresses().map(({ address }) => address))
@@ -122,6 +129,14 @@ export class Proxy {
     this.#client.close()
   }
 
+  #recordStart(): void {
+    this.#events.record({ type: 'Normal', reason: 'Starting', action: 'StartKubeProxy' })
+    if (this.#loaded.mode === 'given') return
+    const note = `The proxy mode is not configured, using ${this.#mode.name}. Set it: the default may change.`
+    this.#log.warn(note)
+    this.#events.record({ type: 'Warning', reason: 'KubeProxyDefaultMode', action: 'StartKubeProxy', note })
+  }
+
   #createPart(family: 4 | 6, problems: ProblemLog): FamilyPart {
     const log = this.#log
     const clock = systemClock
@@ -133,7 +148,12 @@ export class Proxy {
       addresses: node.nodePortAddresses.kind === 'all' ? 'all' : node.nodePortAddresses.addresses,
       proxyHealthy: () => this.#health.health().healthy,
       onRefused: ({ service, port, error }) =>
-        this.#events.record('Warning', 'FailedToStartServiceHealthcheck', `${service} port ${port}: ${error.message}`),
+        this.#events.record({
+          type: 'Warning',
+          reason: 'FailedToStartServiceHealthcheck',
+          action: 'Listen',
+          note: `node ${this.#nodeName} failed to start healthcheck ${JSON.stringify(service)} on port ${port}: ${error.message}`,
+        }),
       clock,
       log,
     })
@@ -235,7 +255,6 @@ export class Proxy {
       this.#log.error(undefined, 'The Node object was deleted; the rules stay', { node: this.#nodeName })
     }
     this.#health.setNode(node)
-    this.#events.setNode(node)
     this.#state.setNode(node)
   }
 

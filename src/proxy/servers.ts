@@ -16,7 +16,11 @@ export interface ServersOptions {
   readonly metrics: Metrics
   readonly health: ProxyHealth
   readonly mode: string
+  /** A port cannot be bound; for an Event. */
+  readonly onRefused: (reason: string, note: string) => void
 }
+
+const REASONS = { healthz: 'FailedToStartProxierHealthcheck', metrics: 'FailedToStartMetricServer' } as const
 
 export class Servers {
   readonly #options: ServersOptions
@@ -91,12 +95,13 @@ export class Servers {
     })
   }
 
-  #common(name: string, address: string) {
+  #common(name: keyof typeof REASONS, address: string) {
     const hard = this.#config.bindAddressHardFail
     return {
       address,
       whenRefused: hard ? ('give up' as const) : ('retry' as const),
       onRefused: (error: Error) => {
+        this.#options.onRefused(REASONS[name], `Cannot serve ${name} on ${address}: ${error.message}`)
         if (hard) this.#fail(new Error(`Cannot serve ${name} on ${address}: ${error.message}`, { cause: error }))
       },
       clock: systemClock,

@@ -10,7 +10,7 @@ import { clusterOf } from '../support/api-server/sample-cluster.ts'
 import { measurePeer, type PeerFigures } from './chain-per-service.ts'
 import { median, table } from './figures.ts'
 import { MeasuredProxy } from './measured-proxy.ts'
-import { setLoopbackUp } from './netns.ts'
+import { flushRules, setLoopbackUp } from './netns.ts'
 
 const ENDPOINTS = 10
 const CHANGES = 100
@@ -29,6 +29,7 @@ interface Figures {
 }
 
 async function measure(services: number): Promise<Figures> {
+  flushRules()
   await using server = await TestApiServer.start()
   server.store.applyAll(clusterOf({ services, endpointsPerService: ENDPOINTS }))
   server.store.applyAll([

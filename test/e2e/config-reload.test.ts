@@ -1,0 +1,130 @@
+// The configuration file is followed while the program runs.
+
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { node, ranges } from '../support/addresses.ts'
+import { aService, aSlice } from '../support/builders.ts'
+import { eventually } from '../support/eventually.ts'
+import { ProxyProcess } from '../support/proxy-process.ts'
+import { openRig } from '../support/rig.ts'
+import { startTraffic } from '../support/steady-traffic.ts'
+import { tcpProbe } from '../support/netns/probe.ts'
+import type { Rig } from '../support/rig.ts'
+
+let rig: Rig
+let proxy: ProxyProcess
+let folder: string
+let versions = 0
+const web = aService({ type: 'NodePort', ports: [{ name: 'tcp' }, { name: 'udp', protocol: 'UDP' }] })
+const targets = { tcp: { address: web.spec.clusterIP, port: 80 }, udp: { address: web.spec.clusterIP, port: 80 } }
+const onSecondIp = { address: node.secondIp[4], port: web.spec.ports[0]?.nodePort ?? 0 }
+
+beforeEach(async () => {
+  rig = await openRig()
+  rig.cluster.put(web, aSlice(web, ['localB', 'remoteA']))
+  folder = mkdtempSync(join(tmpdir(), 'kube-proxy-config-'))
+  swapConfig(config())
+  proxy = new ProxyProcess(rig.network.node, [`--config=${join(folder, 'config.conf')}`])
+  await proxy.ready()
+  await rig.settled()
+})
+afterEach(async () => {
+  await proxy[Symbol.asyncDispose]()
+  await rig[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test('a change arrives by the swap of a ConfigMap’s links, without a restart and without loss', async () => {
+  const { localPod, external } = rig.network.sources
+  const { pid } = proxy
+  const traffic = await startTraffic([localPod, external], targets)
+  expect(await tcpProbe(external, onSecondIp)).toEqual({ kind: 'refused' })
+  expect(await seenBy()).toBe('client')
+
+  swapConfig(config('nodePortAddresses: ["10.3.0.0/24"]'))
+  await eventually('the node port opens on the second address', async () =>
+    (await tcpProbe(external, onSecondIp)).kind === 'answered' ? undefined : 'still closed',
+  )
+  swapConfig(config('nftables: {masqueradeAll: true}'))
+  await eventually('local pods are masqueraded', async () => ((await seenBy()) === 'node' ? undefined : 'not yet'))
+  expect(await tcpProbe(external, onSecondIp)).toEqual({ kind: 'refused' })
+
+  expect((await traffic.stop()).losses).toEqual([])
+  expect(proxy.ended).toBeUndefined()
+  expect(proxy.pid).toBe(pid)
+})
+
+test('an editor that replaces the file, or writes into it, is noticed as well', async () => {
+  const plain = join(folder, 'plain.conf')
+  writeFileSync(plain, config())
+  await proxy[Symbol.asyncDispose]()
+  proxy = new ProxyProcess(rig.network.node, [`--config=${plain}`])
+  await proxy.ready()
+  await rig.settled()
+  writeFileSync(plain, config('nftables: {masqueradeAll: true}'))
+  await eventually('the write is noticed', async () => ((await seenBy()) === 'node' ? undefined : 'not yet'))
+  writeFileSync(`${plain}.new`, config())
+  renameSync(`${plain}.new`, plain)
+  await eventually('the replacement is noticed', async () => ((await seenBy()) === 'client' ? undefined : 'not yet'))
+})
+
+test.for([
+  ['an invalid value', 'clusterCIDR: nonsense', /clusterCIDR/],
+  ['a syntax error', 'clusterCIDR: [unclosed', /config/i],
+  ['a mode that does not exist', 'mode: teleport', /teleport/],
+] as const)('%s is reported, and the running configuration stays', async ([, text, inLog]) => {
+  const traffic = await startTraffic([rig.network.sources.localPod], targets)
+  const logged = proxy.log().length
+  swapConfig(config(text))
+  await eventually('the log tells', () =>
+    inLog.test(proxy.log().slice(logged)) ? undefined : proxy.log().slice(logged),
+  )
+  await sleep(100)
+  expect(proxy.ended).toBeUndefined()
+  expect((await traffic.stop()).losses).toEqual([])
+  await rig.settled()
+  swapConfig(config('nftables: {masqueradeAll: true}'))
+  await eventually('the next valid change is applied', async () =>
+    (await seenBy()) === 'node' ? undefined : 'not yet',
+  )
+})
+
+async function seenBy(): Promise<string> {
+  const answer = await tcpProbe(rig.network.sources.localPod, targets.tcp)
+  if (answer.kind !== 'answered') return answer.kind
+  return answer.greeting.seenAs === answer.client ? 'client' : 'node'
+}
+
+/** A configuration; later lines win over earlier ones of the same field. */
+function config(...lines: readonly string[]): string {
+  const fields = new Map<string, string>()
+  for (const line of [
+    'apiVersion: kubeproxy.config.k8s.io/v1alpha1',
+    'kind: KubeProxyConfiguration',
+    'mode: nftables',
+    `clientConnection: {kubeconfig: ${rig.cluster.kubeconfig}}`,
+    `hostnameOverride: ${node.name}`,
+    `clusterCIDR: ${ranges.pods[4]},${ranges.pods[6]}`,
+    'healthzBindAddress: 0.0.0.0:10256',
+    'metricsBindAddress: 127.0.0.1:10249',
+    'conntrack: {maxPerCore: 0}',
+    'oomScoreAdj: 0',
+    ...lines,
+  ]) {
+    fields.set(line.slice(0, line.indexOf(':')), line)
+  }
+  return `${[...fields.values()].join('\n')}\n`
+}
+
+/** As kubelet updates a mounted ConfigMap: a new folder, and a link to it that is replaced in one step. */
+function swapConfig(text: string): void {
+  const version = `..version-${++versions}`
+  mkdirSync(join(folder, version))
+  writeFileSync(join(folder, version, 'config.conf'), text)
+  symlinkSync(version, join(folder, '..data-new'))
+  renameSync(join(folder, '..data-new'), join(folder, '..data'))
+  if (!existsSync(join(folder, 'config.conf'))) symlinkSync('..data/config.conf', join(folder, 'config.conf'))
+}

@@ -2,9 +2,9 @@
 
 import http, { type IncomingMessage, type RequestOptions } from 'node:http'
 import https from 'node:https'
-import { isIP } from 'node:net'
+import { isIP, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { connect as connectTls } from 'node:tls'
+import { connect as connectTls, TLSSocket } from 'node:tls'
 import { systemClock, type Clock } from '../lib/clock.ts'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/log.ts'
@@ -20,6 +20,9 @@ import { parseStatus } from './wire/status.ts'
 
 /** A connection that is silent this long is probed by the kernel, and given up about 10 s later (libuv's probes). */
 const TCP_KEEPALIVE_MS = 30_000
+
+/** How long connecting may take, TLS included. */
+const CONNECT_TIMEOUT_MS = 30_000
 
 /** How long the API server may take to begin its answer. Its own limit for a request is 60 s. */
 const RESPONSE_TIMEOUT_MS = 70_000
@@ -98,9 +101,16 @@ export class Transport implements ApiClient {
     return new Promise((resolve, reject) => {
       const send = url.protocol === 'https:' ? https.request : http.request
       const outgoing = send(url, options)
-      const timeoutMs = this.#options.responseTimeoutMs ?? RESPONSE_TIMEOUT_MS
-      const timer = setTimeout(() => outgoing.destroy(new Error(`no answer within ${timeoutMs / 1000} s`)), timeoutMs)
-      outgoing.once('socket', (socket) => socket.setKeepAlive(true, TCP_KEEPALIVE_MS))
+      const giveUpAfter = (ms: number, what: string): NodeJS.Timeout =>
+        setTimeout(() => outgoing.destroy(new Error(`no ${what} within ${ms / 1000} s`)), ms)
+      let timer = giveUpAfter(CONNECT_TIMEOUT_MS, 'connection')
+      outgoing.once('socket', (socket) => {
+        socket.setKeepAlive(true, TCP_KEEPALIVE_MS)
+        onceConnected(socket, () => {
+          clearTimeout(timer)
+          timer = giveUpAfter(this.#options.responseTimeoutMs ?? RESPONSE_TIMEOUT_MS, 'answer')
+        })
+      })
       outgoing.once('response', (response) => {
         clearTimeout(timer)
         resolve(response)
@@ -173,6 +183,13 @@ function retire(agent: http.Agent): void {
 
 /** A connection from the pool was dead. */
 class StaleConnectionError extends Error {}
+
+function onceConnected(socket: Socket, callback: () => void): void {
+  const secure = socket instanceof TLSSocket && (socket as TLSSocket & { secureConnecting: boolean }).secureConnecting
+  if (secure) socket.once('secureConnect', callback)
+  else if (socket.connecting) socket.once('connect', callback)
+  else callback()
+}
 
 /** Makes the agent open its connections through the proxy. */
 function tunnelled<A extends http.Agent>(

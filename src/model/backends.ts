@@ -6,6 +6,7 @@
 import { joinHostPort } from '../lib/ip.ts'
 import type { Endpoint } from './endpoints.ts'
 import type { Backend, ServicePortView } from './types.ts'
+import { DEFAULT_WEIGHT, weightOf, type Weights } from './weights.ts'
 
 export interface BackendLists {
   readonly cluster: readonly Backend[]
@@ -21,7 +22,7 @@ export interface BackendLists {
 export function backendLists(
   all: readonly Endpoint[],
   chosen: { readonly cluster: readonly Endpoint[]; readonly local: readonly Endpoint[] },
-  previous: ServicePortView | undefined,
+  { weights, previous }: { readonly weights: Weights | undefined; readonly previous: ServicePortView | undefined },
 ): BackendLists {
   const known = new Map(previous?.backends.map((backend) => [backend.ip, backend]))
   const cluster: Backend[] = []
@@ -32,7 +33,8 @@ export function backendLists(
     const isLocal = chosen.local[local.length] === endpoint
     if (!isCluster && !isLocal) continue
     const before = known.get(endpoint.ip)
-    const backend = before !== undefined && sameBackend(before, endpoint) ? before : toBackend(endpoint)
+    const wanted = toBackend(endpoint, weights)
+    const backend = before !== undefined && sameBackend(before, wanted) ? before : wanted
     if (isCluster) cluster.push(backend)
     if (isLocal) local.push(backend)
     union.push(backend)
@@ -69,9 +71,11 @@ function listOf(view: ServicePortView, policy: 'Cluster' | 'Local'): readonly Ba
 }
 
 function sameBackend(a: Backend, b: Backend): boolean {
-  return a.ip === b.ip && a.port === b.port && a.isLocal === b.isLocal
+  return a.ip === b.ip && a.port === b.port && a.isLocal === b.isLocal && a.weight === b.weight
 }
 
-function toBackend({ ip, port, isLocal }: Endpoint): Backend {
-  return { ip, port, isLocal }
+function toBackend(endpoint: Endpoint, weights: Weights | undefined): Backend {
+  const { ip, port, isLocal } = endpoint
+  const weight = weights === undefined ? DEFAULT_WEIGHT : weightOf(weights, endpoint)
+  return weight === DEFAULT_WEIGHT ? { ip, port, isLocal } : { ip, port, isLocal, weight }
 }

@@ -11,6 +11,8 @@ export interface Endpoint {
   readonly ip: string
   readonly port: number
   readonly isLocal: boolean
+  /** '' where the endpoint does not say. */
+  readonly nodeName: string
   /** Ready and not terminating, or the service publishes addresses that are not ready. */
   readonly ready: boolean
   /** Ready, terminating or not. */
@@ -90,6 +92,7 @@ function endpointAt({ record, port }: PortSource, index: number, nodeName: strin
     ip: record.addresses[index] ?? '',
     port,
     isLocal: nodeName !== '' && record.nodeNames[index] === nodeName,
+    nodeName: record.nodeNames[index] ?? '',
     ready: (conditions & READY) !== 0,
     serving: (conditions & SERVING) !== 0,
     terminating: (conditions & TERMINATING) !== 0,

@@ -12,6 +12,7 @@ const local: Endpoint = {
   ip: '10.1.0.1',
   port: 8080,
   isLocal: true,
+  nodeName: 'node-a',
   ready: true,
   serving: true,
   terminating: false,

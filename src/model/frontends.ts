@@ -47,7 +47,7 @@ export function planServicePort({ port, endpoints, node, owns, previous }: PlanI
   // External policy Local needs the Cluster list for its short circuits.
   const uses = { cluster: outside || (inside && !internalLocal), local: internalLocal || externalLocal }
   const reachable = reachableEndpoints(endpoints, uses, node)
-  const lists = backendLists(endpoints, reachable, previous)
+  const lists = backendLists(endpoints, reachable, { weights: service.weights, previous })
   const verdicts = policyVerdicts(lists, reachable.anywhere)
   const internal = internalRoutes(internalLocal ? verdicts.local : verdicts.cluster, node)
   const external = externalLocal ? externalLocalRoutes(verdicts, node) : sameForAll(routeTo(verdicts.cluster, true))
@@ -77,6 +77,7 @@ export function planServicePort({ port, endpoints, node, owns, previous }: PlanI
       }),
       backends: lists.union,
       serving: port.protocol === 'UDP' ? servingList(endpoints, previous) : NONE,
+      healthCheckNodePort: service.healthCheckNodePort === 0 ? undefined : service.healthCheckNodePort,
     },
     lacksLocal: { internal: internalLocal && hasNoLocal, external: externalLocal && hasNoLocal },
   }
@@ -88,6 +89,7 @@ export function sameView(a: ServicePortView, b: ServicePortView): boolean {
     a.protocol === b.protocol &&
     a.backends === b.backends &&
     a.serving === b.serving &&
+    a.healthCheckNodePort === b.healthCheckNodePort &&
     a.frontends.length === b.frontends.length &&
     a.frontends.every((frontend, i) => sameFrontend(frontend, b.frontends[i] as Frontend))
   )

@@ -6,6 +6,7 @@ import type { Cidr, Family } from '../lib/ip.ts'
 import { compareBytes, isOfFamily, parseAddress } from './address.ts'
 import type { Address } from './address.ts'
 import { isObjectName, isPortNumber, isProtocol, quote } from './valid.ts'
+import { parseWeights, WEIGHTS_ANNOTATION, type Weights } from './weights.ts'
 import type { ServicePortName } from './types.ts'
 
 /** What all ports of a service have in common. Addresses are canonical, sorted, of the family and different. */
@@ -24,6 +25,8 @@ export interface ServiceInfo {
   readonly externalPolicyLocal: boolean
   readonly internalPolicyLocal: boolean
   readonly affinitySeconds: number | undefined
+  /** Undefined: all endpoints weigh the same. */
+  readonly weights: Weights | undefined
   readonly ports: readonly ServicePortInfo[]
 }
 
@@ -88,6 +91,7 @@ export function parseService(
     externalPolicyLocal,
     internalPolicyLocal: service.internalTrafficPolicy === 'Local',
     affinitySeconds: service.sessionAffinity === 'ClientIP' ? affinitySeconds(service, problems) : undefined,
+    weights: parseWeights(service.annotations?.[WEIGHTS_ANNOTATION], problems),
     ports: infos,
   }
   for (const [i, port] of ports.entries()) infos[i] = portInfo(info, port)
@@ -116,6 +120,7 @@ export function sameService(a: ServiceInfo | undefined, b: ServiceInfo | undefin
     a.externalPolicyLocal === b.externalPolicyLocal &&
     a.internalPolicyLocal === b.internalPolicyLocal &&
     a.affinitySeconds === b.affinitySeconds &&
+    a.weights?.text === b.weights?.text &&
     sameList(a.loadBalancerIPs, b.loadBalancerIPs, (x) => x) &&
     sameList(a.externalIPs, b.externalIPs, (x) => x) &&
     sameList(a.sourceRanges, b.sourceRanges, formatCidr) &&

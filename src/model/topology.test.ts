@@ -9,7 +9,7 @@ const both = { cluster: true, local: true }
 const local = { isLocal: true }
 
 function ep(name: string, wish: Partial<Endpoint> = {}): Endpoint {
-  const plain = { isLocal: false, ready: true, serving: true, terminating: false }
+  const plain = { isLocal: false, nodeName: '', ready: true, serving: true, terminating: false }
   return { ip: name, port: 1, zoneHints: undefined, nodeHints: undefined, ...plain, ...wish }
 }
 
@@ -104,6 +104,7 @@ describe('reachableEndpoints()', () => {
       ip: fc.string(),
       port: fc.constant(1),
       isLocal: fc.boolean(),
+      nodeName: fc.constant(''),
       ready: fc.boolean(),
       serving: fc.boolean(),
       terminating: fc.boolean(),

@@ -16,6 +16,8 @@ export interface Backend {
   readonly port: number
   /** Whether it runs on this node. */
   readonly isLocal: boolean
+  /** Its share of new connections, for modes that can weigh; absent: 1, as everybody's. */
+  readonly weight?: number | undefined
 }
 
 export type Verdict =
@@ -79,6 +81,8 @@ export interface ServicePortView {
    * flow may keep using. Only UDP ports have it, for only their flows outlive their endpoints; empty for the others.
    */
   readonly serving: readonly string[]
+  /** The port on which the service's load balancers ask this node for its health; absent: none. */
+  readonly healthCheckNodePort?: number | undefined
 }
 
 /** A service port whose view changed: new without `before`, gone without `after`. */
@@ -122,8 +126,11 @@ export type LocalDetector =
 /** The addresses of this node on which node ports are open. */
 export type NodePortAddresses =
   | { readonly kind: 'all' }
-  /** Never contains loopback addresses. Canonical texts. */
-  | { readonly kind: 'only'; readonly addresses: readonly string[] }
+  /**
+   * `addresses` never contains loopback addresses, which only the node itself can use and few modes can serve: those that
+   * the configuration names too are in `loopback`. Canonical texts.
+   */
+  | { readonly kind: 'only'; readonly addresses: readonly string[]; readonly loopback?: readonly string[] }
 
 /** All that is not about one service, for one IP family. */
 export interface NodeView {

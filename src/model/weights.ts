@@ -1,0 +1,75 @@
+// How much of a service's traffic each endpoint gets, from an annotation of the Service.
+//
+//     service.kube-proxy-ts.io/endpoint-weights: "big-node=4, 10.1.0.7=0, 10.2.0.0/16=2, *=1"
+//
+// An endpoint is named by its address, by a range, or by its node; the most precise name counts. 0 takes it out of
+// service: it keeps its connections and gets no new ones. Only modes that can weigh (ipvs) heed this.
+
+import { cidrContains, parseCidr, parseIp, type Bytes, type Cidr } from '../lib/ip.ts'
+import { isObjectName, quote } from './valid.ts'
+
+export const WEIGHTS_ANNOTATION = 'service.kube-proxy-ts.io/endpoint-weights'
+
+/** What endpoints weigh that nobody says otherwise about. */
+export const DEFAULT_WEIGHT = 1
+
+/** The largest that kube-proxy's peers accept; the kernel would take more. */
+const LARGEST_WEIGHT = 65535
+
+export interface Weights {
+  /** The annotation: two tables of the same text are the same. */
+  readonly text: string
+  readonly byAddress: ReadonlyMap<Bytes, number>
+  /** The narrowest first. */
+  readonly byRange: readonly { readonly cidr: Cidr; readonly weight: number }[]
+  readonly byNode: ReadonlyMap<string, number>
+  readonly others: number
+}
+
+/** Reads the annotation; undefined when there is none. What it says that makes no sense is told in `problems`. */
+export function parseWeights(text: string | undefined, problems: string[]): Weights | undefined {
+  if (text === undefined || text.trim() === '') return undefined
+  const byAddress = new Map<Bytes, number>()
+  const byRange: { cidr: Cidr; weight: number }[] = []
+  const byNode = new Map<string, number>()
+  let others = DEFAULT_WEIGHT
+  for (const part of text.split(',')) {
+    const [name = '', value = ''] = part.split('=').map((side) => side.trim())
+    const weight = parseWeight(value)
+    if (weight === undefined) {
+      problems.push(
+        `annotation ${WEIGHTS_ANNOTATION}: ${quote(part.trim())} is ignored: must be NAME=WEIGHT, with a weight of 0 to ${LARGEST_WEIGHT}`,
+      )
+      continue
+    }
+    const address = parseIp(name)
+    const cidr = parseCidr(name)
+    if (name === '*') others = weight
+    else if (address !== undefined) byAddress.set(address, weight)
+    else if (cidr !== undefined) byRange.push({ cidr, weight })
+    else if (isObjectName(name)) byNode.set(name, weight)
+    else {
+      problems.push(
+        `annotation ${WEIGHTS_ANNOTATION}: ${quote(part.trim())} is ignored: its name must be an IP address, a CIDR, a node or *`,
+      )
+    }
+  }
+  byRange.sort((a, b) => b.cidr.prefix - a.cidr.prefix)
+  return { text, byAddress, byRange, byNode, others }
+}
+
+export function weightOf(weights: Weights, endpoint: { readonly ip: string; readonly nodeName: string }): number {
+  const address = parseIp(endpoint.ip) ?? ''
+  return (
+    weights.byAddress.get(address) ??
+    weights.byRange.find(({ cidr }) => cidrContains(cidr, address))?.weight ??
+    weights.byNode.get(endpoint.nodeName) ??
+    weights.others
+  )
+}
+
+function parseWeight(text: string): number | undefined {
+  if (!/^\d{1,5}$/.test(text)) return undefined
+  const weight = Number(text)
+  return weight <= LARGEST_WEIGHT ? weight : undefined
+}

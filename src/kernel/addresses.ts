@@ -12,7 +12,7 @@ import {
   RT_SCOPE_UNIVERSE,
   RTNLGRP_IPV4_IFADDR,
   RTNLGRP_IPV6_IFADDR,
-} from '../wire/uapi/rtnetlink.ts'
+} from '../wire/uapi/if_addr.ts'
 import { Writer } from '../wire/writer.ts'
 import { NetlinkClient } from './netlink-client.ts'
 import { NetlinkSocket } from './netlink-socket.ts'

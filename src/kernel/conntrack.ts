@@ -42,7 +42,7 @@ export interface Flow {
   readonly status: number
   /** 0 unless somebody divides connections into zones. */
   readonly zone: number
-  /** Tells this entry from a later one of the same addresses and ports. */
+  /** Tells this entry from most later ones of the same addresses and ports: it is made from where the entry is stored. */
   readonly id: number
 }
 

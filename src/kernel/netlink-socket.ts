@@ -1,6 +1,7 @@
 // A netlink socket: datagrams to and from the kernel. What they mean is in netlink-client.ts.
 
 import { KernelError } from '../lib/errors.ts'
+import { describeDatagram } from '../wire/debug.ts'
 import {
   NETLINK_ADD_MEMBERSHIP,
   NETLINK_CAP_ACK,
@@ -32,6 +33,9 @@ const RECEIVE_SIZE = 64 * 1024
 const DEFAULT_RECEIVE_BUFFER = 1 << 20
 const ANSWER_TIMEOUT_S = 5
 
+/** Prints what goes over every socket. */
+const DEBUG = process.env['KUBE_PROXY_NLDEBUG'] === '1'
+
 export interface NetlinkSocketOptions {
   readonly receiveBuffer?: number
   /** Multicast groups to listen to. */
@@ -42,6 +46,7 @@ export class NetlinkSocket {
   readonly fd: number
   /** The number by which the kernel knows this socket. */
   readonly port: number
+  readonly #protocol: number
   readonly #received = new Uint8Array(RECEIVE_SIZE)
   readonly #from = new Uint32Array(ADDRESS_LENGTH / 4)
   readonly #fromLength = new Uint32Array(1)
@@ -51,6 +56,7 @@ export class NetlinkSocket {
   readonly exchange: Exchange = (request, mode) => this.#exchange(request, mode)
 
   constructor(protocol: number, options: NetlinkSocketOptions = {}) {
+    this.#protocol = protocol
     this.fd = mustCall('open a netlink socket', 'socket', AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol)
     try {
       // Errors in words, and without the request quoted in them. Without these the kernel still answers.
@@ -74,6 +80,7 @@ export class NetlinkSocket {
       this.#sendBuffer = Math.max(bytes.length + (bytes.length >> 1), 1 << 18)
       this.#trySetOption(SOL_SOCKET, SO_SNDBUFFORCE, this.#sendBuffer)
     }
+    if (DEBUG) this.#print('>', bytes)
     const sent = mustCall(`send ${bytes.length} bytes over netlink`, 'send', this.fd, bytes, bytes.length, 0)
     if (sent !== bytes.length)
       throw new KernelError(`send ${bytes.length} bytes over netlink, only ${sent} went`, 'EIO')
@@ -97,7 +104,10 @@ export class NetlinkSocket {
       }
       if (length > bytes.length) throw new KernelError(`receive ${length} bytes from netlink`, 'EMSGSIZE')
       // Any process may send to this socket. Only the kernel has port 0.
-      if (this.#from[1] === 0) return bytes.subarray(0, length)
+      if (this.#from[1] !== 0) continue
+      const datagram = bytes.subarray(0, length)
+      if (DEBUG) this.#print('<', datagram)
+      return datagram
     }
   }
 
@@ -124,6 +134,11 @@ export class NetlinkSocket {
       if (datagram === undefined) return
       yield datagram
     }
+  }
+
+  #print(direction: '>' | '<', datagram: Uint8Array): void {
+    const lines = describeDatagram(this.#protocol, datagram).map((line) => `netlink ${direction} ${line}\n`)
+    process.stderr.write(lines.join(''))
   }
 
   #trySetOption(level: number, name: number, value: number): void {

@@ -5,18 +5,16 @@ import type { Bytes } from '../lib/ip.ts'
 import { attr, bytes, cstring, ne32, nest, opt } from './attributes.ts'
 import type { Message } from './message.ts'
 import { NLM_F_DUMP, NLM_F_REQUEST } from './uapi/netlink.ts'
+import { IFA_FLAGS, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS } from './uapi/if_addr.ts'
 import {
   IFA_ADDRESS,
-  IFA_FLAGS,
   IFA_LOCAL,
-  IFLA_EXT_MASK,
   IFLA_IFNAME,
-  RTEXT_FILTER_SKIP_STATS,
   RTM_GETADDR,
   RTM_GETLINK,
   RTM_NEWADDR,
   RTM_NEWLINK,
-} from './uapi/rtnetlink.ts'
+} from './uapi/if_link.ts'
 import { LITTLE_ENDIAN, type Writer } from './writer.ts'
 
 const AF_INET = 2

@@ -1,0 +1,97 @@
+// The addresses of the machine, with iproute2 as oracle.
+
+import { execFileSync } from 'node:child_process'
+import { setTimeout as delay } from 'node:timers/promises'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { listAddresses, watchAddresses } from '../../src/kernel/addresses.ts'
+import { unshareNetwork } from '../../src/kernel/netns.ts'
+import { isRoot } from '../support/nft.ts'
+
+function ip(...args: string[]): string {
+  return execFileSync('ip', args, { encoding: 'utf8' })
+}
+
+interface IpAddressJson {
+  readonly ifname: string
+  readonly ifindex: number
+  readonly addr_info: readonly { readonly family: string; readonly local: string; readonly scope: string }[]
+}
+
+describe.skipIf(!isRoot)('addresses (need root)', () => {
+  beforeAll(() => {
+    unshareNetwork()
+    ip('link', 'set', 'lo', 'up')
+    ip('link', 'add', 'veth-a', 'type', 'veth', 'peer', 'name', 'veth-b')
+    ip('address', 'add', '10.0.0.1/24', 'dev', 'veth-a')
+    ip('address', 'add', '10.0.0.2', 'peer', '10.0.0.9', 'dev', 'veth-a')
+    ip('address', 'add', 'fd00:0:0::00a1/64', 'dev', 'veth-a')
+    ip('address', 'add', '169.254.20.10/32', 'dev', 'veth-b', 'scope', 'link')
+  })
+
+  it('listAddresses() lists what ip lists, links that are down included', () => {
+    const json = JSON.parse(ip('-j', 'address')) as IpAddressJson[]
+    const expected = json.flatMap(({ ifname, ifindex, addr_info }) =>
+      addr_info.map(({ family, local, scope }) => ({
+        address: local,
+        family: family === 'inet' ? 4 : 6,
+        interfaceName: ifname,
+        index: ifindex,
+        scope,
+      })),
+    )
+    const listed = listAddresses().map(({ address, family, interfaceName, index, scope }) => ({
+      address,
+      family,
+      interfaceName,
+      index,
+      scope,
+    }))
+    expect(new Set(listed)).toEqual(new Set(expected))
+    expect(listed.map(({ address }) => address)).toEqual(
+      expect.arrayContaining(['127.0.0.1', '::1', '10.0.0.1', '10.0.0.2', 'fd00::a1', '169.254.20.10']),
+    )
+  })
+
+  it('listAddresses() tells addresses that are not settled yet', () => {
+    const TENTATIVE = 0x40
+    ip('link', 'set', 'veth-a', 'up')
+    ip('link', 'set', 'veth-b', 'up')
+    ip('address', 'add', 'fd00::b1/64', 'dev', 'veth-a')
+    const { flags } = listAddresses().find(({ address }) => address === 'fd00::b1')!
+    expect(flags & TENTATIVE).toBe(TENTATIVE)
+  })
+
+  it('watchAddresses() calls back when an address comes or goes, of either family', async () => {
+    let calls = 0
+    const watch = watchAddresses(() => calls++)
+    await delay(20)
+    calls = 0
+    for (const change of [
+      ['add', '10.0.0.5/24'],
+      ['del', '10.0.0.5/24'],
+      ['add', 'fd00::5/64'],
+      ['del', 'fd00::5/64'],
+    ]) {
+      const before = calls
+      ip('address', ...change, 'dev', 'veth-b')
+      await delay(20)
+      expect(calls, change.join(' ')).toBeGreaterThan(before)
+    }
+    watch.close()
+    const before = calls
+    ip('address', 'add', '10.0.0.6/24', 'dev', 'veth-b')
+    await delay(20)
+    expect(calls).toBe(before)
+  })
+
+  it('watchAddresses() calls back once for many changes that came together', async () => {
+    let calls = 0
+    const watch = watchAddresses(() => calls++)
+    await delay(20)
+    calls = 0
+    ip('address', 'flush', 'dev', 'veth-a')
+    await delay(20)
+    expect(calls).toBe(1)
+    watch.close()
+  })
+})

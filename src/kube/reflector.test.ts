@@ -404,6 +404,18 @@ describe('runReflector() and lists', () => {
     expect(lists.map(({ query }) => query)).toEqual([{ resourceVersion: '0' }, {}])
   })
 
+  test('asks for the newest version when the server has not come as far as the last one', async () => {
+    const rig = await startWatching({ server: { firstVersion: 1000 } })
+    await rig.server.stop()
+    rig.server.store.loseHistory(10)
+    rig.server.store.delete(SERVICES, 'default/a')
+    rig.server.fail({ on: 'watch', what: { type: 'errorFrame', status: STATUS.expired } })
+    await rig.server.restart()
+    await until('a is gone', () => rig.handler.events.includes('delete default/a'))
+    const lists = rig.server.requests.filter(({ query }) => query['watch'] === undefined)
+    expect(lists.map(({ query }) => query['resourceVersion'])).toEqual(['1002', undefined])
+  })
+
   test('reads pages where the newest version is needed', async () => {
     const rig = await startWatching({
       objects: many,

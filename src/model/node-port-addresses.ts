@@ -10,7 +10,7 @@ import type { NodePortAddresses } from './types.ts'
 /**
  * `configured` is nodePortAddresses: CIDRs of both families and the words `primary`, `localhost`, `all`. When it says
  * nothing about the family (as `primary` does where the node has no address of it), all addresses are open. Otherwise
- * those of the machine that it matches, without loopback, which a packet from outside cannot have.
+ * those of the machine that it matches; loopback apart, which a packet from outside cannot have.
  */
 export function planNodePortAddresses(
   configured: readonly string[],
@@ -19,13 +19,15 @@ export function planNodePortAddresses(
   const { family } = context
   const cidrs = configured.flatMap((text) => expand(text, family, context.nodeIp))
   if (cidrs.length === 0 || cidrs.some(({ prefix }) => prefix === 0)) return { kind: 'all' }
-  const addresses = context.machineAddresses
+  const matched = context.machineAddresses
     .map(parseAddress)
     .filter((address): address is Address => address !== undefined && isOfFamily(address.bytes, family))
-    .filter(({ bytes }) => !isLoopback(bytes) && cidrs.some((cidr) => cidrContains(cidr, bytes)))
+    .filter(({ bytes }) => cidrs.some((cidr) => cidrContains(cidr, bytes)))
     .sort((a, b) => compareBytes(a.bytes, b.bytes))
-    .map(({ text }) => text)
-  return { kind: 'only', addresses: addresses.filter((text, i) => text !== addresses[i - 1]) }
+    .filter(({ text }, i, sorted) => text !== sorted[i - 1]?.text)
+  const addresses = matched.filter(({ bytes }) => !isLoopback(bytes)).map(({ text }) => text)
+  const loopback = matched.filter(({ bytes }) => isLoopback(bytes)).map(({ text }) => text)
+  return { kind: 'only', addresses, ...(loopback.length > 0 && { loopback }) }
 }
 
 /** The addresses of this machine on which node ports are open, as a set. */

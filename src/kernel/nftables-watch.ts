@@ -131,8 +131,9 @@ class UnseenChanges {
     this.#before = this.#foreign()
   }
 
+  /** Without a driver there is nobody to ask: perhaps. */
   any(): boolean {
-    return this.#foreign() !== this.#before
+    return this.#committers.length === 0 || this.#foreign() !== this.#before
   }
 
   /** The number of all transactions ever less that of ours. Our own that changed nothing count too: a false alarm. */

@@ -92,6 +92,8 @@ export class NftablesDriver {
       throw this.#error('commit', 'ENOMSG', 'the kernel did not answer')
     }
     this.#commits++
+    // The buffer of a large transaction is not kept.
+    this.#writer.reset()
     return { bytes: bytes.length }
   }
 

@@ -2,6 +2,7 @@
 // value. The numbers are those of libnftnl's include/libnftnl/udata.h.
 
 import type { Bytes } from '../../lib/ip.ts'
+import { NFT_USERDATA_MAXLEN } from '../uapi/nf_tables.ts'
 import { LITTLE_ENDIAN } from '../writer.ts'
 
 /** The type of a comment on a table, chain or rule. On a set it is another one. */
@@ -9,9 +10,6 @@ export const UDATA_COMMENT = 0
 
 /** The most bytes of a comment that nft accepts, without the NUL. */
 const MAX_COMMENT = 127
-
-/** The most bytes of userdata that the kernel keeps (NFT_USERDATA_MAXLEN). */
-const MAX_USERDATA = 256
 
 export interface Udata {
   readonly type: number
@@ -23,8 +21,10 @@ const utf8 = { encoder: new TextEncoder(), decoder: new TextDecoder() }
 export function encodeUdata(list: readonly Udata[]): Bytes {
   let bytes = ''
   for (const { type, value } of list) bytes += String.fromCharCode(type, value.length) + value
-  if (bytes.length <= MAX_USERDATA) return bytes
-  throw new RangeError(`Cannot write userdata: it is ${bytes.length} bytes long, and ${MAX_USERDATA} is the most`)
+  if (bytes.length <= NFT_USERDATA_MAXLEN) return bytes
+  throw new RangeError(
+    `Cannot write userdata: it is ${bytes.length} bytes long, and ${NFT_USERDATA_MAXLEN} is the most`,
+  )
 }
 
 /** Stops at the first entry that is cut short: nobody but nft and us writes these, but anybody could. */

@@ -3,22 +3,31 @@
 export const IPCTNL_MSG_CT_NEW = 0
 export const IPCTNL_MSG_CT_GET = 1
 export const IPCTNL_MSG_CT_DELETE = 2
+
 export const CTA_TUPLE_ORIG = 1
 export const CTA_TUPLE_REPLY = 2
+
 export const CTA_STATUS = 3
+
 export const CTA_TIMEOUT = 7
+
 export const CTA_ID = 12
+
 export const CTA_ZONE = 18
+
 export const CTA_FILTER = 25
+
 export const CTA_TUPLE_IP = 1
 export const CTA_TUPLE_PROTO = 2
-export const CTA_TUPLE_ZONE = 3
+
 export const CTA_IP_V4_SRC = 1
 export const CTA_IP_V4_DST = 2
 export const CTA_IP_V6_SRC = 3
 export const CTA_IP_V6_DST = 4
+
 export const CTA_PROTO_NUM = 1
 export const CTA_PROTO_SRC_PORT = 2
 export const CTA_PROTO_DST_PORT = 3
+
 export const CTA_FILTER_ORIG_FLAGS = 1
 export const CTA_FILTER_REPLY_FLAGS = 2

@@ -30,6 +30,15 @@ const FULL_SYNC_MS = 60 * 60 * 1000
 /** When somebody keeps changing our rules, we do not restore them more often than this. */
 const HEAL_PAUSE_MS = 50
 
+/** A sync under way. */
+interface BegunSync {
+  readonly startMs: number
+  readonly full: boolean
+  readonly changes: readonly ServicePortChange[]
+  /** When the first of the events came that led to it. */
+  readonly waitingSinceMs: number | undefined
+}
+
 export class FamilyPipeline {
   readonly #options: FamilyPipelineOptions
   readonly #runner: BoundedRunner
@@ -40,6 +49,9 @@ export class FamilyPipeline {
   #lastFullSyncMs = 0
   #lastHealMs = -HEAL_PAUSE_MS
   #healTimer: Timer | undefined
+  #healing = false
+  /** Somebody changed our rules while we restored them. */
+  #healAgain = false
   /** When the first event came that is not in the kernel yet. */
   #waitingSinceMs: number | undefined
   /** The totals that the metrics already have. */
@@ -100,9 +112,13 @@ export class FamilyPipeline {
 
   /** Somebody else changed our rules: restores them at once. */
   heal(): void {
-    const { clock, log } = this.#options
+    const { clock } = this.#options
     if (!this.#started || this.#healTimer !== undefined) return
     this.#needFullSync = true
+    if (this.#healing) {
+      this.#healAgain = true
+      return
+    }
     const waitMs = this.#lastHealMs + HEAL_PAUSE_MS - clock.monotonicNow()
     if (waitMs > 0) {
       this.#healTimer = clock.setTimeout(() => {
@@ -112,15 +128,7 @@ export class FamilyPipeline {
       return
     }
     this.#lastHealMs = clock.monotonicNow()
-    try {
-      const { transactions, operations } = this.#sync()
-      if (transactions === 0) return
-      this.#options.metrics.heals.with(this.#family).inc()
-      log.warn('Restored rules that another program had changed', { ipFamily: this.#family, operations })
-    } catch (error) {
-      log.error(error, 'Cannot restore rules that another program changed', { ipFamily: this.#family })
-      this.#runner.request()
-    }
+    void this.#healNow()
   }
 
   async stop(): Promise<void> {
@@ -130,32 +138,73 @@ export class FamilyPipeline {
     this.#options.programmer.close()
   }
 
-  #run(reason: RunReason): void {
-    const dueMs = this.#lastFullSyncMs + FULL_SYNC_MS
-    if (reason === 'periodic' && this.#options.clock.monotonicNow() >= dueMs) this.#needFullSync = true
-    this.#sync()
+  async #healNow(): Promise<void> {
+    const { log, metrics } = this.#options
+    this.#healing = true
+    this.#healAgain = false
+    try {
+      const { transactions, operations } = await this.#sync()
+      if (transactions === 0) return
+      metrics.heals.with(this.#family).inc()
+      log.warn('Restored rules that another program had changed', { ipFamily: this.#family, operations })
+    } catch (error) {
+      log.error(error, 'Cannot restore rules that another program changed', { ipFamily: this.#family })
+      this.#runner.request()
+    } finally {
+      this.#healing = false
+      if (this.#healAgain) this.heal()
+    }
   }
 
-  #sync(): SyncStats {
-    const { model, programmer, clock, log, metrics } = this.#options
-    const startMs = clock.monotonicNow()
-    const full = this.#needFullSync
+  #run(reason: RunReason): void | Promise<void> {
+    const dueMs = this.#lastFullSyncMs + FULL_SYNC_MS
+    if (reason === 'periodic' && this.#options.clock.monotonicNow() >= dueMs) this.#needFullSync = true
+    const pending = this.#sync()
+    return pending instanceof Promise ? pending.then(() => {}) : undefined
+  }
+
+  /** A programmer that runs other programs takes its time, in which events go on: what they change is for the next sync. */
+  #sync(): SyncStats | Promise<SyncStats> {
+    const { model, programmer, clock } = this.#options
     this.#reportPending()
-    const changes = model.takeChanges()
-    let stats: SyncStats
-    try {
-      stats = full ? programmer.syncAll(this.#node, model.views()) : programmer.sync(this.#node, changes)
-    } catch (error) {
-      // The changes are taken and lost: only a comparison with the kernel knows what is missing.
-      this.#needFullSync = true
-      metrics.transactions.with(this.#family, 'refused').inc()
-      metrics.nftablesSyncFailures.with(this.#family).inc()
-      throw error
+    const begun: BegunSync = {
+      startMs: clock.monotonicNow(),
+      full: this.#needFullSync,
+      changes: model.takeChanges(),
+      waitingSinceMs: this.#waitingSinceMs,
     }
     this.#needFullSync = false
+    this.#waitingSinceMs = undefined
+    try {
+      const pending = begun.full
+        ? programmer.syncAll(this.#node, model.views())
+        : programmer.sync(this.#node, begun.changes)
+      if (!(pending instanceof Promise)) return this.#succeed(begun, pending)
+      return pending.then(
+        (stats) => this.#succeed(begun, stats),
+        (error: unknown) => this.#fail(begun, error),
+      )
+    } catch (error) {
+      return this.#fail(begun, error)
+    }
+  }
+
+  #fail({ waitingSinceMs }: BegunSync, error: unknown): never {
+    const { metrics } = this.#options
+    // The changes are taken and lost: only a comparison with the kernel knows what is missing.
+    this.#needFullSync = true
+    this.#waitingSinceMs = waitingSinceMs ?? this.#waitingSinceMs
+    metrics.transactions.with(this.#family, 'refused').inc()
+    metrics.nftablesSyncFailures.with(this.#family).inc()
+    throw error
+  }
+
+  #succeed(begun: BegunSync, stats: SyncStats): SyncStats {
+    const { clock, log } = this.#options
+    const { full, changes, startMs } = begun
     if (full) this.#lastFullSyncMs = clock.monotonicNow()
     const tookMs = clock.monotonicNow() - startMs
-    this.#account({ full, tookMs, stats })
+    this.#account(begun, { tookMs, stats })
     log
       .v(2)
       ?.info('SyncProxyRules complete', { ipFamily: this.#family, full, changes: changes.length, tookMs, ...stats })
@@ -163,7 +212,7 @@ export class FamilyPipeline {
     return stats
   }
 
-  #account({ full, tookMs, stats }: { full: boolean; tookMs: number; stats: SyncStats }): void {
+  #account({ full, waitingSinceMs }: BegunSync, { tookMs, stats }: { tookMs: number; stats: SyncStats }): void {
     const { metrics, clock, health } = this.#options
     const family = this.#family
     metrics.syncDuration.with(family).observe(tookMs / 1000)
@@ -171,10 +220,9 @@ export class FamilyPipeline {
     metrics.lastSync.with(family).set(clock.now() / 1000)
     metrics.netlinkBytes.with(family).inc(stats.bytes)
     metrics.transactions.with(family, 'committed').inc(stats.transactions)
-    if (this.#waitingSinceMs !== undefined) {
-      metrics.changeDuration.with(family).observe((clock.monotonicNow() - this.#waitingSinceMs) / 1000)
+    if (waitingSinceMs !== undefined) {
+      metrics.changeDuration.with(family).observe((clock.monotonicNow() - waitingSinceMs) / 1000)
     }
-    this.#waitingSinceMs = undefined
     health.updated(family)
   }
 

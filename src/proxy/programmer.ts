@@ -2,12 +2,15 @@
 
 import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
 
-/** Programs one IP family. Calls are synchronous: when they return, the kernel has acknowledged. They throw otherwise. */
+/**
+ * Programs one IP family. When a call returns, or the promise that it returns is kept, the kernel has acknowledged. It
+ * throws, or breaks the promise, otherwise.
+ */
 export interface Programmer {
   /** Programs what changed since the last call. */
-  sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats
+  sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats | Promise<SyncStats>
   /** Reads back what the kernel has and programs the difference to all that there should be. Needed first, and after a failure. */
-  syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats
+  syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats | Promise<SyncStats>
   close(): void
 }
 

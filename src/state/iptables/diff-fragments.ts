@@ -1,0 +1,90 @@
+// From the fragments of service ports before and after a change to the operations that make the change.
+
+import type { Fragment, PlacedRule } from './fragment.ts'
+import type { Ledger } from './ledger.ts'
+import { type ChangeRule, type Op, writeServiceChain } from './ops.ts'
+import type { TableName } from './types.ts'
+
+export interface FragmentChange {
+  readonly before: Fragment | undefined
+  readonly after: Fragment | undefined
+}
+
+/**
+ * To delete a rule, iptables compares it with all others of its chain. So many comparisons take longer than writing the
+ * chain anew.
+ */
+const COMPARISONS = 100_000
+
+/** The ledger is brought up to date; when applying the operations then fails, it is worthless and has to be made anew. */
+export function diffFragments(changes: readonly FragmentChange[], ledger: Ledger): Op[] {
+  const ops: Op[] = []
+  const placed = new PlacedChanges(ledger)
+  for (const { before, after } of changes) {
+    ops.push(...diffChains(before, after))
+    placed.add(before, after)
+    if (before !== undefined) ledger.removeChains(before)
+    if (after !== undefined) ledger.addChains(after)
+  }
+  return [...ops, ...placed.ops()]
+}
+
+function diffChains(before: Fragment | undefined, after: Fragment | undefined): Op[] {
+  const ops: Op[] = []
+  const old = new Map((before?.chains ?? []).map((chain) => [chain.name, chain]))
+  for (const { name, rules } of after?.chains ?? []) {
+    const present = old.get(name)
+    old.delete(name)
+    const same = present?.rules.length === rules.length && present.rules.every((rule, i) => rule === rules[i])
+    if (!same) ops.push(writeServiceChain(after!.owner, name, rules))
+  }
+  for (const chain of old.keys()) ops.push({ op: 'deleteChain', table: 'nat', chain })
+  return ops
+}
+
+/** Changes of rules in the chains of the base. */
+class PlacedChanges {
+  readonly #ledger: Ledger
+  readonly #byChain = new Map<string, { table: TableName; chain: string; deleted: ChangeRule[]; added: ChangeRule[] }>()
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger
+  }
+
+  add(before: Fragment | undefined, after: Fragment | undefined): void {
+    const old = new Map((before?.rules ?? []).map((placed) => [idOf(placed), placed]))
+    const added: PlacedRule[] = []
+    for (const placed of after?.rules ?? []) if (!old.delete(idOf(placed))) added.push(placed)
+    for (const placed of old.values()) {
+      this.#chain(placed).deleted.push({ op: 'deleteRule', owner: before!.owner, ...placed })
+      this.#ledger.removeRule(placed)
+    }
+    for (const placed of added) this.#ledger.addRule(placed, after!.owner)
+    // Each is put before all others, so the last of them goes first.
+    for (const placed of added.reverse()) {
+      this.#chain(placed).added.push({ op: 'insertRule', owner: after!.owner, ...placed })
+    }
+  }
+
+  *ops(): Generator<Op> {
+    for (const { table, chain, deleted, added } of this.#byChain.values()) {
+      if (deleted.length * this.#ledger.placedIn(table, chain) > COMPARISONS) {
+        yield this.#ledger.writeChain(table, chain)
+      } else {
+        yield* deleted
+        yield* added
+      }
+    }
+  }
+
+  #chain({ table, chain }: PlacedRule): { deleted: ChangeRule[]; added: ChangeRule[] } {
+    const key = `${table} ${chain}`
+    let found = this.#byChain.get(key)
+    if (found === undefined) this.#byChain.set(key, (found = { table, chain, deleted: [], added: [] }))
+    return found
+  }
+}
+
+function idOf({ table, chain, rule }: PlacedRule): string {
+  return `${table} ${chain} ${rule}`
+}

@@ -1,0 +1,82 @@
+// From what iptables-save printed to what there shall be.
+
+import type { BaseChain, Fragment, PlacedRule } from './fragment.ts'
+import type { Ledger } from './ledger.ts'
+import { type Op, writeServiceChain } from './ops.ts'
+import { commentOf, orderless, sameRule, sameRules, targetOf } from './same.ts'
+import type { Chains, RuleText, TableName, Tables } from './types.ts'
+
+/** The operations that lead to the base and the fragments. The ledger, which is new, notes them. */
+export function diffTables(saved: Tables, fragments: Iterable<Fragment>, ledger: Ledger): Op[] {
+  const { base } = ledger
+  const nat = chainsOf(saved, 'nat')
+  const ops: Op[] = []
+  const wanted = new Set<string>()
+  for (const fragment of fragments) {
+    ledger.addChains(fragment)
+    for (const placed of fragment.rules) ledger.addRule(placed, fragment.owner)
+    for (const { name, rules } of fragment.chains) {
+      wanted.add(name)
+      const present = nat.get(name)
+      if (present !== undefined && sameRules(present, rules)) continue
+      ops.push(writeServiceChain(fragment.owner, name, rules))
+    }
+  }
+  for (const chain of base.chains) ops.push(...diffBaseChain(saved, chain, ledger))
+  for (const { table, name } of base.sharedChains) {
+    if (chainsOf(saved, table).has(name)) continue
+    ops.push({ op: 'writeChain', table, chain: name, stage: 'helper', rules: [] })
+  }
+  for (const placed of base.sharedRules) ops.push(...diffSharedRule(saved, placed))
+  for (const jump of base.jumps) ops.push(...diffJump(saved, jump))
+  for (const chain of nat.keys()) {
+    if (base.isServiceChain(chain) && !wanted.has(chain)) ops.push({ op: 'deleteChain', table: 'nat', chain })
+  }
+  return ops
+}
+
+function diffBaseChain(saved: Tables, { table, name, first, last }: BaseChain, ledger: Ledger): Op[] {
+  const present = chainsOf(saved, table).get(name)
+  const write = ledger.writeChain(table, name)
+  const { rules } = write
+  const middle = rules.slice(first.length, rules.length - last.length).map(({ rule }) => rule)
+  const same =
+    present?.length === rules.length &&
+    sameRules(present.slice(0, first.length), first) &&
+    sameRules(present.slice(present.length - last.length), last) &&
+    sameSets(present.slice(first.length, present.length - last.length), middle)
+  return same ? [] : [write]
+}
+
+/** The rules of services may stand in any order: they are about different destinations. */
+function sameSets(present: readonly RuleText[], wanted: readonly RuleText[]): boolean {
+  const exactly = new Set(wanted)
+  const others = present.filter((rule) => !exactly.has(rule))
+  if (others.length === 0) return true
+  const loosely = new Set(wanted.map(orderless))
+  return others.every((rule) => loosely.has(orderless(rule)))
+}
+
+/** A rule that another version printed or wrote in other words is replaced, so that there are never two. */
+function diffJump(saved: Tables, { table, chain, rule }: PlacedRule): Op[] {
+  const target = targetOf(rule)
+  const present = (chainsOf(saved, table).get(chain) ?? []).filter((each) => targetOf(each) === target)
+  if (present.some((each) => sameRule(each, rule))) return []
+  return [
+    ...present.map((each): Op => ({ op: 'deleteRule', table, chain, rule: each, owner: undefined })),
+    { op: 'insertRule', table, chain, rule, owner: undefined },
+  ]
+}
+
+/** The chain is not ours alone: a rule with the same comment is taken for the same rule. */
+function diffSharedRule(saved: Tables, { table, chain, rule }: PlacedRule): Op[] {
+  const present = chainsOf(saved, table).get(chain) ?? []
+  const found = present.some((each) => commentOf(each) === commentOf(rule))
+  return found ? [] : [{ op: 'appendRule', table, chain, rule, owner: undefined }]
+}
+
+const NONE: Chains = new Map()
+
+function chainsOf(saved: Tables, table: TableName): Chains {
+  return saved.get(table) ?? NONE
+}

@@ -43,6 +43,20 @@ export class LinkDriver {
     this.#index = link.index
   }
 
+  exists(): boolean {
+    return this.#find() !== undefined
+  }
+
+  /** The port of the socket: notifications of our own changes carry it. */
+  get port(): number {
+    return this.#socket.port
+  }
+
+  /** The number of the link; undefined before ensure(). */
+  get index(): number | undefined {
+    return this.#index
+  }
+
   /** Deletes the link with its addresses; harmless when there is none. */
   delete(): void {
     if (this.#find() === undefined) return

@@ -46,6 +46,7 @@ export interface Link {
 
 /** An address of a link, canonical. */
 export interface LinkAddress {
+  readonly family: Family
   readonly link: number
   readonly address: string
 }
@@ -85,9 +86,8 @@ export function readAddress({ view, start, end }: Message): LinkAddress | undefi
   const attributes = addressAttributes.read(view, start + IFADDRMSG_LENGTH, end)
   // On a point-to-point link, IFA_ADDRESS is the other end.
   const address = attributes?.local ?? attributes?.address
-  return address === undefined
-    ? undefined
-    : { link: view.getUint32(start + 4, LITTLE_ENDIAN), address: formatIp(address) }
+  if (address === undefined) return undefined
+  return { family: familyOf(address), link: view.getUint32(start + 4, LITTLE_ENDIAN), address: formatIp(address) }
 }
 
 /** Writes an operation on the addresses of a link as one message. */

@@ -7,6 +7,9 @@ export const RTM_NEWADDR = 20
 export const RTM_DELADDR = 21
 export const RTM_GETADDR = 22
 
+export const RTNLGRP_IPV4_IFADDR = 5
+export const RTNLGRP_IPV6_IFADDR = 9
+
 export const IFLA_IFNAME = 3
 export const IFLA_LINKINFO = 18
 export const IFLA_INFO_KIND = 1

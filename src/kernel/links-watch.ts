@@ -1,0 +1,75 @@
+// Hears when somebody else changes addresses: those of our link, or those that the machine has besides.
+
+import { KernelError } from '../lib/errors.ts'
+import type { Family } from '../lib/ip.ts'
+import { readAddress } from '../wire/links/messages.ts'
+import { type Message, messagesOf } from '../wire/message.ts'
+import { RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR } from '../wire/uapi/if_link.ts'
+import { NETLINK_ROUTE } from '../wire/uapi/netlink.ts'
+import type { LinkDriver } from './links.ts'
+import { NetlinkSocket } from './netlink-socket.ts'
+import { watchReadable } from './readable.ts'
+
+/** Calls back with the family whose addresses are not what they were; what the drivers themselves do does not count. */
+export function watchLink(
+  drivers: ReadonlyMap<Family, LinkDriver>,
+  onChange: (family: Family) => void,
+): { close(): void } {
+  const socket = new NetlinkSocket(NETLINK_ROUTE, { groups: [RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR] })
+  const others = new Map(Array.from(drivers, ([family, driver]) => [family, readOthers(driver, family)]))
+  const ports = new Set(Array.from(drivers.values(), ({ port }) => port))
+  const readable = watchReadable(socket.fd, () => {
+    const { own, foreign } = drain(socket, { drivers, ports })
+    for (const [family, driver] of drivers) {
+      // Routers keep announcing addresses that the machine has already.
+      const now = foreign.has(family) ? readOthers(driver, family) : others.get(family)
+      const isChanged = own.has(family) || now !== others.get(family)
+      others.set(family, now ?? '')
+      if (isChanged) onChange(family)
+    }
+  })
+  return {
+    close() {
+      readable.close()
+      socket.close()
+    },
+  }
+}
+
+/** The families of which there were messages about our link, and about others. */
+interface Heard {
+  readonly own: Set<Family>
+  readonly foreign: Set<Family>
+}
+
+interface Context {
+  readonly drivers: ReadonlyMap<Family, LinkDriver>
+  readonly ports: ReadonlySet<number>
+}
+
+function drain(socket: NetlinkSocket, context: Context): Heard {
+  const heard: Heard = { own: new Set(), foreign: new Set() }
+  for (;;) {
+    try {
+      const datagram = socket.receive('poll')
+      if (datagram === undefined) return heard
+      for (const message of messagesOf(datagram)) hear(message, context, heard)
+    } catch (error) {
+      if (!(error instanceof KernelError) || error.errno !== 'ENOBUFS') throw error
+      // Something was lost: it may have been anything.
+      for (const family of context.drivers.keys()) heard.own.add(family)
+    }
+  }
+}
+
+function hear(message: Message, { drivers, ports }: Context, { own, foreign }: Heard): void {
+  if (ports.has(message.port)) return
+  const address = readAddress(message)
+  if (address === undefined) return
+  const isOwn = drivers.get(address.family)?.index === address.link
+  ;(isOwn ? own : foreign).add(address.family)
+}
+
+function readOthers(driver: LinkDriver, family: Family): string {
+  return driver.read(family).others.sort().join(' ')
+}

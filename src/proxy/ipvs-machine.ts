@@ -1,0 +1,190 @@
+// The ipvs mode on this machine: drivers for each family, and an eye on who else touches what is ours.
+
+import { readFileSync } from 'node:fs'
+import { release } from 'node:os'
+import { IpvsDriver } from '../kernel/ipvs.ts'
+import { LinkDriver } from '../kernel/links.ts'
+import { watchLink } from '../kernel/links-watch.ts'
+import { NftablesDriver } from '../kernel/nftables.ts'
+import { watchNftables } from '../kernel/nftables-watch.ts'
+import type { Clock } from '../lib/clock.ts'
+import { UnsupportedError } from '../lib/errors.ts'
+import { type Cidr, cidrContains, type Family, joinHostPort, parseCidr, parseIp } from '../lib/ip.ts'
+import type { Logger } from '../lib/log.ts'
+import { LINK, TABLE } from '../modes/ipvs/names.ts'
+import { DEFAULT_SCHEDULER } from '../modes/ipvs/servers.ts'
+import { formatServerId } from '../state/ipvs/format.ts'
+import type { Drained } from '../state/ipvs/drain.ts'
+import { nftFamily } from '../state/nftables/language.ts'
+import { applyHostSetup, type SettingFiles } from './host-setup.ts'
+import { planIpvsHostSetup } from './ipvs-host-setup.ts'
+import { checkScheduler, probeIpvs } from './ipvs-probe.ts'
+import { IpvsProgrammer } from './ipvs-programmer.ts'
+import type { Programmer } from './programmer.ts'
+
+/** The section `ipvs` of the configuration, as far as it is not about periods. */
+export interface IpvsSettings {
+  /** Empty: rr. */
+  readonly scheduler: string
+  readonly excludeCIDRs: readonly string[]
+  readonly strictARP: boolean
+  /** 0 leaves a timeout as it is. */
+  readonly tcpTimeoutMs: number
+  readonly tcpFinTimeoutMs: number
+  readonly udpTimeoutMs: number
+  /** Connections to a backend that was removed are cut off after this long; absent: an hour. */
+  readonly drainLimitMs?: number
+}
+
+export interface OpenIpvsOptions {
+  readonly settings: IpvsSettings
+  readonly families: readonly Family[]
+  readonly clock: Clock
+  readonly log: Logger
+  readonly files: SettingFiles
+  /** Called when another program changes what this mode has programmed, or the addresses of this machine change. */
+  readonly onForeignChange: (family: Family) => void
+}
+
+export interface OpenIpvs {
+  programmer(family: Family): Programmer
+  close(): void
+}
+
+const DEFAULT_DRAIN_LIMIT_MS = 60 * 60 * 1000
+
+/** Throws an UnsupportedError when the kernel lacks modules, a ConfigError when it does not have the scheduler. */
+export function openIpvs(options: OpenIpvsOptions): OpenIpvs {
+  const { settings, families, log, files, onForeignChange } = options
+  probeIpvs(families)
+  checkScheduler(settings.scheduler || DEFAULT_SCHEDULER)
+  applyHostSetup(planIpvsHostSetup({ strictARP: settings.strictARP, kernelRelease: release() }), files, log)
+  applyTimeouts(settings)
+  const rules = new Map(families.map((family) => [family, openRules(family)]))
+  const links = new Map(families.map((family) => [family, new LinkDriver(LINK)]))
+  for (const link of links.values()) link.ensure()
+  const rulesWatch = watchNftables(
+    (change) => {
+      for (const [family, driver] of rules) {
+        const ours = change.kind === 'lost' || (change.family === driver.family && change.table === driver.table)
+        if (ours) onForeignChange(family)
+      }
+    },
+    { ignore: [...rules.values()] },
+  )
+  const linkWatch = watchLink(links, onForeignChange)
+  return {
+    programmer: (family) =>
+      createIpvsProgrammer({ ...options, family, rules: rules.get(family)!, link: links.get(family)! }),
+    close() {
+      rulesWatch.close()
+      linkWatch.close()
+    },
+  }
+}
+
+/** Removes all that the mode put into this machine; harmless when it never ran. */
+export function cleanupIpvs({ excludeCIDRs }: Pick<IpvsSettings, 'excludeCIDRs'>, log: Logger): void {
+  // Only with the link are there virtual servers of ours. Without it, those that are there are somebody else's.
+  const link = new LinkDriver(LINK)
+  try {
+    if (link.exists()) removeServers(excludeCIDRs, log)
+    link.delete()
+  } finally {
+    link.close()
+  }
+  for (const family of [4, 6] as const) {
+    const driver = openRules(family)
+    try {
+      driver.apply([{ op: 'deleteTable' }])
+    } finally {
+      driver.close()
+    }
+  }
+}
+
+export interface CreateIpvsOptions extends Omit<OpenIpvsOptions, 'onForeignChange' | 'families' | 'files'> {
+  readonly family: Family
+  readonly rules: NftablesDriver
+  readonly link: LinkDriver
+}
+
+export function createIpvsProgrammer({ settings, clock, log, rules, link, family }: CreateIpvsOptions): Programmer {
+  const driver = new IpvsDriver()
+  return new IpvsProgrammer({
+    servers: {
+      apply: (ops) => driver.apply(ops),
+      read: (family) => driver.read(family),
+      readDestinations: (server) => driver.readDestinations(server),
+      readConnections,
+      close: () => driver.close(),
+    },
+    link,
+    rules,
+    clock,
+    scheduler: settings.scheduler || DEFAULT_SCHEDULER,
+    excludeCidrs: parseCidrs(settings.excludeCIDRs),
+    drainLimitMs: settings.drainLimitMs ?? DEFAULT_DRAIN_LIMIT_MS,
+    onDrained: (drained) => logDrained(drained, log),
+    onError: (error) => log.error(error, 'Cannot look after backends that are to go', { ipFamily: `IPv${family}` }),
+  })
+}
+
+function removeServers(excludeCIDRs: readonly string[], log: Logger): void {
+  let driver: IpvsDriver
+  try {
+    driver = new IpvsDriver()
+  } catch (error) {
+    if (error instanceof UnsupportedError) return
+    throw error
+  }
+  const excluded = parseCidrs(excludeCIDRs)
+  const isExcluded = (address: string) => excluded.some((cidr) => cidrContains(cidr, parseIp(address) ?? ''))
+  try {
+    const ours = driver.readServers().filter((server) => !isExcluded(server.address))
+    driver.apply(ours.map((server) => ({ op: 'deleteServer', server })))
+    log.info('Removed virtual servers', { count: ours.length })
+  } finally {
+    driver.close()
+  }
+}
+
+function applyTimeouts({ tcpTimeoutMs, tcpFinTimeoutMs, udpTimeoutMs }: IpvsSettings): void {
+  const seconds = (ms: number) => (ms <= 0 ? 0 : Math.max(1, Math.floor(ms / 1000)))
+  const timeouts = {
+    tcpSeconds: seconds(tcpTimeoutMs),
+    tcpFinSeconds: seconds(tcpFinTimeoutMs),
+    udpSeconds: seconds(udpTimeoutMs),
+  }
+  if (Object.values(timeouts).every((value) => value === 0)) return
+  const driver = new IpvsDriver()
+  try {
+    driver.setTimeouts(timeouts)
+  } finally {
+    driver.close()
+  }
+}
+
+function openRules(family: Family): NftablesDriver {
+  return new NftablesDriver({ family: nftFamily(family), table: TABLE })
+}
+
+function readConnections(): string | undefined {
+  try {
+    return readFileSync('/proc/net/ip_vs_conn', 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+function logDrained(drained: readonly Drained[], log: Logger): void {
+  for (const { server, destination, end } of drained) {
+    const values = { server: formatServerId(server), backend: joinHostPort(destination.address, destination.port) }
+    if (end === 'limit') log.warn('Cut off the connections of a removed backend', values)
+    else log.v(2)?.info('A removed backend is gone', { ...values, because: end })
+  }
+}
+
+function parseCidrs(texts: readonly string[]): Cidr[] {
+  return texts.flatMap((text) => parseCidr(text) ?? [])
+}

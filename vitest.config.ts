@@ -46,6 +46,17 @@ export default defineConfig({
           hookTimeout: 120_000,
         },
       },
+      {
+        // The sandbox as a user starts it, in a network namespace that stands for the machine.
+        test: {
+          name: 'sandbox',
+          include: ['test/sandbox/**/*.test.ts'],
+          pool: 'forks',
+          fileParallelism: false,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
     ],
   },
 })

@@ -18,8 +18,13 @@ export function unshareNetwork(): void {
 export function enterNetwork(path: string): void {
   const fd = mustCall(`open network namespace ${path}`, 'open', path, O_RDONLY | O_CLOEXEC)
   try {
-    mustCall(`enter network namespace ${path}`, 'setns', fd, CLONE_NEWNET)
+    enterNetworkFd(fd, path)
   } finally {
     mustCall(`close network namespace ${path}`, 'close', fd)
   }
+}
+
+/** Moves this thread to the network namespace behind a file descriptor. */
+export function enterNetworkFd(fd: number, name: string): void {
+  mustCall(`enter network namespace ${name}`, 'setns', fd, CLONE_NEWNET)
 }

@@ -1,0 +1,64 @@
+// Sockets opened in another namespace, to be given to Node by their file descriptors.
+
+import { parseIp } from '../../lib/ip.ts'
+import { lastErrno, mustCall, tryCall } from '../../kernel/libc.ts'
+import { KernelError } from '../../lib/errors.ts'
+import type { NetworkNamespace } from './network-namespace.ts'
+
+const AF_INET = 2
+const AF_INET6 = 10
+const SOCK_STREAM = 1
+const SOCK_DGRAM = 2
+const SOCK_NONBLOCK_CLOEXEC = 0o4000 | 0o2000000
+const SOL_SOCKET = 1
+const SO_REUSEADDR = 2
+const IPPROTO_IPV6 = 41
+const IPV6_V6ONLY = 26
+
+export type Transport = 'tcp' | 'udp'
+
+/** A socket of the namespace, bound to the port on all addresses of both families, or on one address. */
+export function openBoundSocket(netns: NetworkNamespace, transport: Transport, port: number, address?: string): number {
+  const bytes = address === undefined ? undefined : parseIp(address)
+  const { fd, family } = netns.enter(() => openSocket(transport, bytes?.length === 4 ? AF_INET : undefined))
+  const where = `${transport} port ${port} in ${netns.name}`
+  try {
+    setFlag(fd, SOL_SOCKET, SO_REUSEADDR, 1)
+    if (family === AF_INET6) setFlag(fd, IPPROTO_IPV6, IPV6_V6ONLY, bytes === undefined ? 0 : 1)
+    const sockaddr = encodeSocketAddress(family, port, bytes ?? '')
+    mustCall(`listen on ${where}`, 'bind', fd, sockaddr, sockaddr.length)
+    return fd
+  } catch (error) {
+    tryCall('close', fd)
+    throw error
+  }
+}
+
+/** A socket of the namespace for a connection to an address of this family. */
+export function openClientSocket(netns: NetworkNamespace, transport: Transport, family: 4 | 6): number {
+  return netns.enter(() => openSocket(transport, family === 4 ? AF_INET : AF_INET6)).fd
+}
+
+/** Of both families where the kernel has IPv6, unless the family is given. */
+function openSocket(transport: Transport, only?: number): { fd: number; family: number } {
+  const type = (transport === 'tcp' ? SOCK_STREAM : SOCK_DGRAM) | SOCK_NONBLOCK_CLOEXEC
+  for (const family of only === undefined ? [AF_INET6, AF_INET] : [only]) {
+    const fd = tryCall('socket', family, type, 0)
+    if (fd !== -1) return { fd, family }
+  }
+  throw new KernelError(`open a ${transport} socket`, lastErrno())
+}
+
+function setFlag(fd: number, level: number, name: number, value: 0 | 1): void {
+  mustCall('set up a socket', 'setsockopt', fd, level, name, Int32Array.of(value), 4)
+}
+
+/** struct sockaddr_in or sockaddr_in6. No address: any. */
+function encodeSocketAddress(family: number, port: number, address: string): Uint8Array {
+  const sockaddr = new Uint8Array(family === AF_INET ? 16 : 28)
+  const view = new DataView(sockaddr.buffer)
+  new Uint16Array(sockaddr.buffer)[0] = family
+  view.setUint16(2, port)
+  for (let i = 0; i < address.length; i++) sockaddr[(family === AF_INET ? 4 : 8) + i] = address.charCodeAt(i)
+  return sockaddr
+}

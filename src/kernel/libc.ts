@@ -8,7 +8,7 @@ import { KernelError } from '../lib/errors.ts'
 type Koffi = typeof koffiModule
 
 /** What a call may be given as a pointer. */
-type Memory = Uint8Array | Uint32Array | Int32Array | null
+type Memory = Uint8Array | Uint32Array | Int32Array | BigUint64Array | null
 
 interface Calls {
   socket(domain: number, type: number, protocol: number): number
@@ -17,11 +17,31 @@ interface Calls {
   setsockopt(fd: number, level: number, name: number, value: Memory, length: number): number
   send(fd: number, bytes: Memory, length: number, flags: number): number
   recvfrom(fd: number, bytes: Memory, length: number, flags: number, address: Memory, addressLength: Memory): number
+  sendto(fd: number, bytes: Memory, length: number, flags: number, address: Memory, addressLength: number): number
+  recv(fd: number, bytes: Memory, length: number, flags: number): number
+  listen(fd: number, backlog: number): number
+  accept4(fd: number, address: Memory, length: Memory, flags: number): number
+  connect(fd: number, address: Memory, length: number): number
+  shutdown(fd: number, how: number): number
+  getsockopt(fd: number, level: number, name: number, value: Memory, length: Memory): number
+  ioctl(fd: number, request: number, argument: Memory): number
+  pipe2(fds: Memory, flags: number): number
+  splice(from: number, fromOffset: null, to: number, toOffset: null, length: number, flags: number): number
+  epoll_create1(flags: number): number
+  epoll_ctl(epoll: number, op: number, fd: number, event: Memory): number
+  epoll_wait(epoll: number, events: Memory, maxEvents: number, timeoutMs: number): number
+  eventfd(value: number, flags: number): number
+  read(fd: number, bytes: Memory, length: number): number
+  write(fd: number, bytes: Memory, length: number): number
+  prlimit(pid: number, resource: number, wanted: Memory, current: Memory): number
   fcntl(fd: number, command: number, argument: number): number
   close(fd: number): number
   open(path: string, flags: number): number
   unshare(flags: number): number
   setns(fd: number, type: number): number
+  flock(fd: number, operation: number): number
+  prctl(option: number, value: number): number
+  sethostname(name: Memory, length: number): number
 }
 
 const PROTOTYPES: Readonly<Record<keyof Calls, string>> = {
@@ -31,11 +51,31 @@ const PROTOTYPES: Readonly<Record<keyof Calls, string>> = {
   setsockopt: 'int setsockopt(int, int, int, const void *, unsigned int)',
   send: 'long send(int, const void *, size_t, int)',
   recvfrom: 'long recvfrom(int, void *, size_t, int, void *, void *)',
+  sendto: 'long sendto(int, const void *, size_t, int, const void *, unsigned int)',
+  recv: 'long recv(int, void *, size_t, int)',
+  listen: 'int listen(int, int)',
+  accept4: 'int accept4(int, void *, void *, int)',
+  connect: 'int connect(int, const void *, unsigned int)',
+  shutdown: 'int shutdown(int, int)',
+  getsockopt: 'int getsockopt(int, int, int, void *, void *)',
+  ioctl: 'int ioctl(int, unsigned long, void *)',
+  pipe2: 'int pipe2(void *, int)',
+  splice: 'long splice(int, void *, int, void *, size_t, unsigned int)',
+  epoll_create1: 'int epoll_create1(int)',
+  epoll_ctl: 'int epoll_ctl(int, int, int, void *)',
+  epoll_wait: 'int epoll_wait(int, void *, int, int)',
+  eventfd: 'int eventfd(unsigned int, int)',
+  read: 'long read(int, void *, size_t)',
+  write: 'long write(int, const void *, size_t)',
+  prlimit: 'int prlimit(int, int, const void *, void *)',
   fcntl: 'int fcntl(int, int, long)',
   close: 'int close(int)',
   open: 'int open(const char *, int)',
   unshare: 'int unshare(int)',
   setns: 'int setns(int, int)',
+  flock: 'int flock(int, int)',
+  prctl: 'int prctl(int, unsigned long)',
+  sethostname: 'int sethostname(const void *, size_t)',
 }
 
 let koffi: Koffi | undefined
@@ -55,6 +95,11 @@ function loadKoffi(): Koffi {
 /** Calls libc and returns what it returns: -1 is left to the caller, who finds the reason in lastErrno(). */
 export function tryCall<N extends keyof Calls>(name: N, ...args: Parameters<Calls[N]>): number {
   return (calls[name] ?? call(name))(...args)
+}
+
+/** The bare function, for code that calls it a million times a second. */
+export function boundCall<N extends keyof Calls>(name: N): Calls[N] {
+  return call(name) as Calls[N]
 }
 
 /** Calls libc and throws a KernelError when that fails. `op` says what was attempted. */
@@ -82,8 +127,24 @@ type AttachFilter = (...args: [fd: number, level: number, name: number, program:
 
 let attachFilterCall: AttachFilter | undefined
 
+const SO_ATTACH_FILTER = 26
+const SO_ATTACH_REUSEPORT_CBPF = 51
+
 /** Makes the kernel run a program on each packet for a socket and drop those for which it returns 0. */
 export function attachFilter(fd: number, program: readonly BpfInstruction[]): void {
+  attach('attach a filter to a socket', fd, { option: SO_ATTACH_FILTER, program })
+}
+
+/** Makes the kernel ask a program which of the sockets that share a port (SO_REUSEPORT) gets a connection: the nth. */
+export function attachPortChoice(fd: number, program: readonly BpfInstruction[]): void {
+  attach('choose among sockets of a port', fd, { option: SO_ATTACH_REUSEPORT_CBPF, program })
+}
+
+function attach(
+  op: string,
+  fd: number,
+  { option, program }: { option: number; program: readonly BpfInstruction[] },
+): void {
   koffi ??= loadKoffi()
   if (attachFilterCall === undefined) {
     const filter = koffi.struct({ code: 'uint16_t', jt: 'uint8_t', jf: 'uint8_t', k: 'uint32_t' })
@@ -92,11 +153,10 @@ export function attachFilter(fd: number, program: readonly BpfInstruction[]): vo
     attachFilterCall = koffi.load(null).func('setsockopt', 'int', parameters) as AttachFilter
   }
   const SOL_SOCKET = 1
-  const SO_ATTACH_FILTER = 26
   const lengthOfFprog = 16
   const fprog = { len: program.length, filter: program }
-  const result = attachFilterCall(fd, SOL_SOCKET, SO_ATTACH_FILTER, fprog, lengthOfFprog)
-  if (result === -1) throw new KernelError('attach a filter to a socket', lastErrno())
+  const result = attachFilterCall(fd, SOL_SOCKET, option, fprog, lengthOfFprog)
+  if (result === -1) throw new KernelError(op, lastErrno())
 }
 
 let names: Map<number, string> | undefined

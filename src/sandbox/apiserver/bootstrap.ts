@@ -1,0 +1,33 @@
+// What every cluster has from its first moment on.
+
+import { defaultCidrName } from './allocation/cluster-ips.ts'
+import { formatTime } from './time.ts'
+import { namespaces, serviceAccounts, serviceCidrs } from './resources/table.ts'
+import type { Registry } from './registry/registry.ts'
+
+export const systemNamespaces = ['default', 'kube-node-lease', 'kube-public', 'kube-system'] as const
+
+export interface BootstrapOptions {
+  readonly serviceCidrs: readonly string[]
+}
+
+/** Makes what is missing. After a restart that is nothing. */
+export function bootstrap(registry: Registry, options: BootstrapOptions): void {
+  for (const name of systemNamespaces) {
+    if (registry.find(namespaces, { namespace: '', name }) === undefined)
+      registry.create(namespaces, { metadata: { name } })
+    const place = { namespace: name, name: 'default' }
+    if (registry.find(serviceAccounts, place) === undefined) registry.create(serviceAccounts, { metadata: place })
+  }
+  const place = { namespace: '', name: defaultCidrName }
+  if (registry.find(serviceCidrs, place) !== undefined) return
+  registry.create(serviceCidrs, { metadata: { name: defaultCidrName }, spec: { cidrs: [...options.serviceCidrs] } })
+  const ready = {
+    type: 'Ready',
+    status: 'True',
+    reason: '',
+    message: 'Kubernetes default Service CIDR is ready',
+    lastTransitionTime: formatTime(registry.now()),
+  }
+  registry.modify(serviceCidrs, place, ({ status }) => (status.conditions = [ready]), 'status')
+}

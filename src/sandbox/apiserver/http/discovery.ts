@@ -1,0 +1,104 @@
+// What the server offers, for clients that ask before they speak.
+
+import { apiVersionOf } from '../resources/resource.ts'
+import { resources } from '../resources/table.ts'
+import type { Resource, Subresource } from '../resources/resource.ts'
+
+/** The groups besides the unnamed one, in the order of the table. */
+const groups = [...new Set(resources.map(({ group }) => group))].filter((group) => group !== '')
+
+function versionsOf(group: string): string[] {
+  return [...new Set(resources.filter((one) => one.group === group).map(({ version }) => version))]
+}
+
+export function apiVersions(): object {
+  return { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] }
+}
+
+export function apiGroupList(): object {
+  return { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(groupEntry) }
+}
+
+/** One group, or undefined when there is none of the name. */
+export function apiGroup(group: string): object | undefined {
+  return groups.includes(group) ? { kind: 'APIGroup', apiVersion: 'v1', ...groupEntry(group) } : undefined
+}
+
+function groupEntry(group: string) {
+  const versions = versionsOf(group).map((version) => ({ groupVersion: `${group}/${version}`, version }))
+  return { name: group, versions, preferredVersion: versions[0] }
+}
+
+/** The resources of one version of a group, or undefined when there is no such version. */
+export function apiResourceList(group: string, version: string): object | undefined {
+  const offered = resources.filter((resource) => resource.group === group && resource.version === version)
+  if (offered.length === 0) return undefined
+  const head = group === '' ? { kind: 'APIResourceList' } : { kind: 'APIResourceList', apiVersion: 'v1' }
+  return { ...head, groupVersion: apiVersionOf({ group, version }), resources: offered.flatMap(resourceEntries) }
+}
+
+function resourceEntries(resource: Resource): object[] {
+  const { plural, singular, namespaced, kind, verbs, shortNames, categories, subresources } = resource
+  return [
+    {
+      name: plural,
+      singularName: singular,
+      namespaced,
+      kind,
+      verbs,
+      ...(shortNames.length === 0 ? {} : { shortNames }),
+      ...(categories.length === 0 ? {} : { categories }),
+    },
+    ...subresources.map((subresource) => ({
+      name: `${plural}/${subresource.name}`,
+      singularName: '',
+      namespaced,
+      ...(subresource.as === undefined ? {} : foreignGroup(subresource.as)),
+      kind: subresource.as?.kind ?? kind,
+      verbs: subresource.verbs,
+    })),
+  ]
+}
+
+function foreignGroup({ group, version }: { group: string; version: string }): object {
+  return group === '' ? {} : { group, version }
+}
+
+/** All groups at once: what newer clients ask for, at /api and at /apis. */
+export function aggregatedDiscovery(root: 'api' | 'apis', version: string): object {
+  const items = (root === 'api' ? [''] : groups).map((group) => ({
+    metadata: group === '' ? {} : { name: group },
+    versions: versionsOf(group).map((version) => ({
+      version,
+      resources: resources
+        .filter((resource) => resource.group === group && resource.version === version)
+        .map(aggregatedEntry),
+      freshness: 'Current',
+    })),
+  }))
+  return { kind: 'APIGroupDiscoveryList', apiVersion: `apidiscovery.k8s.io/${version}`, metadata: {}, items }
+}
+
+function aggregatedEntry(resource: Resource): object {
+  const { plural, singular, namespaced, kind, group, version, verbs, shortNames, categories, subresources } = resource
+  return {
+    resource: plural,
+    responseKind: { group, version, kind },
+    scope: namespaced ? 'Namespaced' : 'Cluster',
+    singularResource: singular,
+    verbs,
+    ...(shortNames.length === 0 ? {} : { shortNames }),
+    ...(categories.length === 0 ? {} : { categories }),
+    ...(subresources.length === 0
+      ? {}
+      : { subresources: subresources.map((subresource) => aggregatedSubresource(resource, subresource)) }),
+  }
+}
+
+function aggregatedSubresource({ group, version, kind }: Resource, subresource: Subresource): object {
+  return {
+    subresource: subresource.name,
+    responseKind: subresource.as ?? { group, version, kind },
+    verbs: subresource.verbs,
+  }
+}

@@ -1,0 +1,63 @@
+// Who may do what.
+
+import { ApiError, forbidden } from '../api-error.ts'
+import { subjectOf } from '../registry/registry.ts'
+import type { ApiRequest } from './api-request.ts'
+import type { Verb } from '../resources/resource.ts'
+
+export interface User {
+  readonly name: string
+  readonly token: string
+  /** Undefined: everything. */
+  readonly rules?: readonly Rule[]
+}
+
+/** Leave to do these things with these resources. */
+export interface Rule {
+  readonly verbs: readonly Verb[]
+  /** `services`, `endpointslices.discovery.k8s.io`, `pods/status` */
+  readonly resources: readonly string[]
+}
+
+export const anonymous: User = { name: 'system:anonymous', token: '', rules: [] }
+
+/** What a proxy may do: read what it follows, and tell about itself. The same as system:node-proxier. */
+export const proxyRules: readonly Rule[] = [
+  {
+    verbs: ['get', 'list', 'watch'],
+    resources: ['nodes', 'services', 'endpoints', 'endpointslices.discovery.k8s.io', 'servicecidrs.networking.k8s.io'],
+  },
+  { verbs: ['create', 'patch', 'update'], resources: ['events', 'events.events.k8s.io'] },
+]
+
+/** The user of a token; nobody in particular without one. A token that nobody has is a 401. */
+export function authenticate(users: readonly User[], authorization: string | undefined): User {
+  if (authorization === undefined) return anonymous
+  const token = /^bearer (.+)$/i.exec(authorization)?.[1]?.trim()
+  const user = users.find((one) => one.token === token)
+  if (user === undefined) throw new ApiError(401, 'Unauthorized', 'Unauthorized')
+  return user
+}
+
+/** Throws a 403 that says what was tried, in the words that kubectl shows. */
+export function authorize(user: User, request: ApiRequest): void {
+  if (user.rules === undefined) return
+  const { resource, verb, subresource, namespace, name } = request
+  const full = resource.group === '' ? resource.plural : `${resource.plural}.${resource.group}`
+  const wanted = subresource === '' ? full : `${full}/${subresource}`
+  if (user.rules.some((rule) => rule.verbs.includes(verb) && rule.resources.includes(wanted))) return
+  const what = subresource === '' ? resource.plural : `${resource.plural}/${subresource}`
+  const where = namespace === '' ? 'at the cluster scope' : `in the namespace "${namespace}"`
+  const reason = `User "${user.name}" cannot ${verb} resource "${what}" in API group "${resource.group}" ${where}`
+  throw forbidden(subjectOf(resource, name), reason)
+}
+
+/** For paths that are no resources. */
+export function authorizePath(user: User, method: string, path: string): void {
+  if (user.rules === undefined || user !== anonymous || publicPaths.has(path)) return
+  const verb = method.toLowerCase()
+  const message = `forbidden: User "${user.name}" cannot ${verb} path "${path}"`
+  throw new ApiError(403, 'Forbidden', message, {})
+}
+
+const publicPaths: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz', '/version', '/version/'])

@@ -1,0 +1,27 @@
+// Values as JSON knows them, and what is done with them everywhere.
+
+export type Json = null | boolean | number | string | Json[] | JsonObject
+
+export interface JsonObject {
+  [key: string]: Json
+}
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Whether two values say the same, whatever the order of their keys. */
+export function sameJson(a: unknown, b: unknown): boolean {
+  if (a === b) return true
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
+  if (Array.isArray(a)) {
+    return Array.isArray(b) && a.length === b.length && a.every((element, i) => sameJson(element, b[i]))
+  }
+  if (Array.isArray(b)) return false
+  const left = a as Record<string, unknown>
+  const right = b as Record<string, unknown>
+  const keys = Object.keys(left)
+  return (
+    keys.length === Object.keys(right).length && keys.every((key) => key in right && sameJson(left[key], right[key]))
+  )
+}

@@ -1,0 +1,148 @@
+// The spec of a pod, alone or in a template: defaults and rules.
+
+import { check, nonNegative, validateLabels } from '../fields/check.ts'
+import { dnsLabelProblem, dnsSubdomainProblem, envNameProblem, portNameProblem, portProblem } from '../fields/names.ts'
+import { duplicateValue, forbiddenField, invalidValue, requiredValue, unsupportedValue } from '../fields/problem.ts'
+import { validateProtocol } from './service-validation.ts'
+import type { Container, ContainerPort, PodSpec, PodTemplateSpec, Probe, Volume } from '../objects/pod.ts'
+import type { FieldProblem } from '../fields/problem.ts'
+
+export function setPodSpecDefaults(spec: PodSpec): void {
+  spec.restartPolicy ??= 'Always'
+  spec.dnsPolicy ??= 'ClusterFirst'
+  spec.schedulerName ??= 'default-scheduler'
+  spec.terminationGracePeriodSeconds ??= 30
+  spec.securityContext ??= {}
+  if (spec.serviceAccountName !== undefined) spec.serviceAccount ??= spec.serviceAccountName
+  for (const container of [...(spec.initContainers ?? []), ...(spec.containers ?? [])]) {
+    setContainerDefaults(container, spec.hostNetwork === true)
+  }
+  for (const volume of spec.volumes ?? []) setVolumeDefaults(volume)
+}
+
+function setContainerDefaults(container: Container, hostNetwork: boolean): void {
+  container.terminationMessagePath ??= '/dev/termination-log'
+  container.terminationMessagePolicy ??= 'File'
+  container.imagePullPolicy ??= isLatest(container.image ?? '') ? 'Always' : 'IfNotPresent'
+  for (const port of container.ports ?? []) {
+    port.protocol ??= 'TCP'
+    if (hostNetwork) port.hostPort ??= port.containerPort
+  }
+  for (const { valueFrom } of container.env ?? []) {
+    if (valueFrom?.fieldRef !== undefined) valueFrom.fieldRef.apiVersion ??= 'v1'
+  }
+  for (const probe of [container.readinessProbe, container.livenessProbe, container.startupProbe]) {
+    if (probe !== undefined) setProbeDefaults(probe)
+  }
+}
+
+/** `nginx`, `nginx:latest`; not `registry:5000/nginx:1.2`, nor an image by its digest. */
+function isLatest(image: string): boolean {
+  if (image.includes('@')) return false
+  const tag = /:([^/:]+)$/.exec(image)?.[1]
+  return tag === undefined || tag === 'latest'
+}
+
+function setProbeDefaults(probe: Probe): void {
+  probe.timeoutSeconds ??= 1
+  probe.periodSeconds ??= 10
+  probe.successThreshold ??= 1
+  probe.failureThreshold ??= 3
+  if (probe.httpGet !== undefined) {
+    probe.httpGet.path ??= '/'
+    probe.httpGet.scheme ??= 'HTTP'
+  }
+  if (probe.grpc !== undefined) probe.grpc.service ??= ''
+}
+
+const volumesWithMode = ['secret', 'configMap', 'downwardAPI', 'projected'] as const
+const readableByAll = 0o644
+
+function setVolumeDefaults(volume: Volume): void {
+  if (Object.keys(volume).length === 1) volume['emptyDir'] = {}
+  for (const kind of volumesWithMode) {
+    const source = volume[kind] as { defaultMode?: number } | undefined
+    if (source !== undefined) source.defaultMode ??= readableByAll
+  }
+}
+
+const restartPolicies = ['Always', 'OnFailure', 'Never'] as const
+
+export function validatePodSpec(spec: PodSpec, path: string): FieldProblem[] {
+  const containers = spec.containers ?? []
+  const names = [...(spec.initContainers ?? []), ...containers].map(({ name }) => name)
+  const { hostname, nodeName, restartPolicy = '' } = spec
+  return [
+    ...(containers.length === 0 ? [requiredValue(`${path}.containers`)] : []),
+    ...containers.flatMap((container, i) => [
+      ...validateContainer(container, `${path}.containers[${i}]`),
+      ...(names.indexOf(container.name) === names.lastIndexOf(container.name) || container.name === ''
+        ? []
+        : [duplicateValue(`${path}.containers[${i}].name`, container.name)]),
+    ]),
+    ...(spec.initContainers ?? []).flatMap((container, i) =>
+      validateContainer(container, `${path}.initContainers[${i}]`),
+    ),
+    ...(restartPolicies.some((known) => known === restartPolicy)
+      ? []
+      : [unsupportedValue(`${path}.restartPolicy`, restartPolicy, restartPolicies)]),
+    ...nonNegative(`${path}.terminationGracePeriodSeconds`, spec.terminationGracePeriodSeconds),
+    ...validateLabels(`${path}.nodeSelector`, spec.nodeSelector),
+    ...(hostname === undefined ? [] : check(`${path}.hostname`, hostname, dnsLabelProblem)),
+    ...(nodeName === undefined ? [] : check(`${path}.nodeName`, nodeName, dnsSubdomainProblem)),
+    ...validateVolumes(spec.volumes ?? [], `${path}.volumes`),
+  ]
+}
+
+function validateVolumes(volumes: readonly Volume[], path: string): FieldProblem[] {
+  const names = volumes.map(({ name }) => name)
+  return volumes.flatMap(({ name }, i) => [
+    ...(name === '' ? [requiredValue(`${path}[${i}].name`)] : check(`${path}[${i}].name`, name, dnsLabelProblem)),
+    ...(names.indexOf(name) < i ? [duplicateValue(`${path}[${i}].name`, name)] : []),
+  ])
+}
+
+function validateContainer(container: Container, path: string): FieldProblem[] {
+  const { name, image = '', ports = [], env = [] } = container
+  return [
+    ...(name === '' ? [requiredValue(`${path}.name`)] : check(`${path}.name`, name, dnsLabelProblem)),
+    ...(image === '' ? [requiredValue(`${path}.image`)] : []),
+    ...(image === image.trim()
+      ? []
+      : [invalidValue(`${path}.image`, image, 'must not have leading or trailing whitespace')]),
+    ...validatePorts(ports, `${path}.ports`),
+    ...env.flatMap((variable, i) =>
+      variable.name === ''
+        ? [requiredValue(`${path}.env[${i}].name`)]
+        : check(`${path}.env[${i}].name`, variable.name, envNameProblem),
+    ),
+  ]
+}
+
+function validatePorts(ports: readonly ContainerPort[], path: string): FieldProblem[] {
+  const names = ports.map(({ name }) => name)
+  return ports.flatMap(({ name, containerPort, hostPort, protocol }, i) => [
+    ...(name === undefined ? [] : check(`${path}[${i}].name`, name, portNameProblem)),
+    ...(name !== undefined && names.indexOf(name) < i ? [duplicateValue(`${path}[${i}].name`, name)] : []),
+    ...(containerPort === 0
+      ? [requiredValue(`${path}[${i}].containerPort`)]
+      : check(`${path}[${i}].containerPort`, containerPort, portProblem)),
+    ...(hostPort === undefined ? [] : check(`${path}[${i}].hostPort`, hostPort, portProblem)),
+    ...validateProtocol(`${path}[${i}].protocol`, protocol),
+  ])
+}
+
+/** A template of pods that are kept alive. */
+export function validatePodTemplate(template: PodTemplateSpec, path: string): FieldProblem[] {
+  const { restartPolicy } = template.spec
+  return [
+    ...validateLabels(`${path}.metadata.labels`, template.metadata.labels),
+    ...validatePodSpec(template.spec, `${path}.spec`),
+    ...(restartPolicy === 'Always' || restartPolicy === undefined
+      ? []
+      : [unsupportedValue(`${path}.spec.restartPolicy`, restartPolicy, ['Always'])]),
+    ...('activeDeadlineSeconds' in template.spec
+      ? [forbiddenField(`${path}.spec.activeDeadlineSeconds`, 'activeDeadlineSeconds in ReplicaSet is not Supported')]
+      : []),
+  ]
+}

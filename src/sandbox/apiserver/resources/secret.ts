@@ -1,0 +1,50 @@
+import { Buffer } from 'node:buffer'
+import { check } from '../fields/check.ts'
+import { configKeyProblem } from '../fields/names.ts'
+import { nameRules } from '../fields/object-meta.ts'
+import { invalidValue } from '../fields/problem.ts'
+import { ageColumn, nameColumn } from './columns.ts'
+import { validateImmutable } from './config-map.ts'
+import { defineResource } from './resource.ts'
+import type { Secret } from '../objects/small.ts'
+import type { FieldProblem } from '../fields/problem.ts'
+
+export const secrets = defineResource<Secret>({
+  group: '',
+  version: 'v1',
+  kind: 'Secret',
+  plural: 'secrets',
+  singular: 'secret',
+  namespaced: true,
+  message: 'core.Secret',
+  nameRule: nameRules.subdomain,
+  createOnUpdate: true,
+  columns: [
+    nameColumn,
+    { name: 'Type', description: 'What the data is for.', cell: ({ type }) => type ?? '' },
+    {
+      name: 'Data',
+      description: 'How many entries it has.',
+      cell: ({ data }) => String(Object.keys(data ?? {}).length),
+    },
+    ageColumn,
+  ],
+  fields: { type: ({ type }) => type ?? '' },
+  setDefaults(secret) {
+    secret.type ??= 'Opaque'
+    if (secret.stringData === undefined) return
+    const data = (secret.data ??= {})
+    for (const [key, value] of Object.entries(secret.stringData)) data[key] = Buffer.from(value).toString('base64')
+    delete secret.stringData
+  },
+  validate,
+  validateUpdate: (next, current) => [
+    ...(next.type === current.type ? [] : [invalidValue('type', next.type, 'field is immutable')]),
+    ...validateImmutable(next, current),
+    ...validate(next),
+  ],
+})
+
+function validate({ data = {} }: Secret): FieldProblem[] {
+  return Object.keys(data).flatMap((key) => check(`data[${key}]`, key, configKeyProblem))
+}

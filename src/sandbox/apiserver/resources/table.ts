@@ -1,0 +1,76 @@
+// All resources that the API server offers, in the order in which discovery lists them.
+
+import { configMaps } from './config-map.ts'
+import { endpoints } from './endpoints.ts'
+import { endpointSlices } from './endpoint-slice.ts'
+import { events, eventsV1 } from './event.ts'
+import { ipAddresses } from './ip-address.ts'
+import { namespaces } from './namespace.ts'
+import { nodes } from './node.ts'
+import { pods } from './pod.ts'
+import { secrets } from './secret.ts'
+import { serviceAccounts } from './service-account.ts'
+import { serviceCidrs } from './service-cidr.ts'
+import { services } from './service.ts'
+import { deployments, replicaSets, replicationControllers } from './workloads.ts'
+import type { Resource } from './resource.ts'
+
+export const resources: readonly Resource[] = [
+  configMaps,
+  endpoints,
+  events,
+  namespaces,
+  nodes,
+  pods,
+  replicationControllers,
+  secrets,
+  serviceAccounts,
+  services,
+  deployments,
+  replicaSets,
+  eventsV1,
+  ipAddresses,
+  serviceCidrs,
+  endpointSlices,
+]
+
+const byPath = new Map(
+  resources.map((resource) => [pathKey(resource.group, resource.version, resource.plural), resource]),
+)
+
+/** The resource of a path such as /apis/apps/v1/…/deployments. */
+export function resourceAt(group: string, version: string, plural: string): Resource | undefined {
+  return byPath.get(pathKey(group, version, plural))
+}
+
+function pathKey(group: string, version: string, plural: string): string {
+  return `${group}/${version}/${plural}`
+}
+
+/** Where a kind's objects are, as owner references and events name it. */
+export function resourceOfKind(apiVersion: string, kind: string): Resource | undefined {
+  return resources.find(
+    (resource) =>
+      resource.kind === kind &&
+      (resource.group === '' ? resource.version : `${resource.group}/${resource.version}`) === apiVersion,
+  )
+}
+
+export {
+  configMaps,
+  deployments,
+  endpoints,
+  endpointSlices,
+  events,
+  eventsV1,
+  ipAddresses,
+  namespaces,
+  nodes,
+  pods,
+  replicaSets,
+  replicationControllers,
+  secrets,
+  serviceAccounts,
+  serviceCidrs,
+  services,
+}

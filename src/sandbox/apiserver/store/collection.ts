@@ -1,0 +1,112 @@
+// The objects of one resource, and what happened to them lately.
+
+import { Stored } from './stored.ts'
+import type { ApiObject } from '../objects/meta.ts'
+
+/** One write. Of `before` and `after` one may be missing: created, deleted. */
+export interface Change<T extends ApiObject = ApiObject> {
+  readonly revision: number
+  readonly key: string
+  readonly before: Stored<T> | undefined
+  readonly after: Stored<T> | undefined
+  /** The last state of what was deleted, under the revision of its deletion. */
+  readonly last: Stored<T>
+}
+
+export type ChangeListener<T extends ApiObject = ApiObject> = (change: Change<T>) => void
+
+export class Collection<T extends ApiObject = ApiObject> {
+  readonly #objects = new Map<string, Stored<T>>()
+  readonly #listeners = new Set<ChangeListener<T>>()
+  readonly #historyLimit: number
+  #history: Change<T>[] = []
+  /** Changes up to here have been forgotten. */
+  #forgottenTo: number
+  #sortedKeys: readonly string[] | undefined
+
+  constructor(historyLimit: number, revision: number) {
+    this.#historyLimit = historyLimit
+    this.#forgottenTo = revision
+  }
+
+  get size(): number {
+    return this.#objects.size
+  }
+
+  get(key: string): Stored<T> | undefined {
+    return this.#objects.get(key)
+  }
+
+  /** All, by key. */
+  list(): Stored<T>[] {
+    this.#sortedKeys ??= [...this.#objects.keys()].sort()
+    return this.#sortedKeys.map((key) => this.#objects.get(key)!)
+  }
+
+  /** All, in no order that means anything: cheaper than list(). */
+  values(): IterableIterator<Stored<T>> {
+    return this.#objects.values()
+  }
+
+  /** All as of an earlier revision; undefined when that is no longer known. */
+  listAt(revision: number): Stored<T>[] | undefined {
+    if (revision < this.#forgottenTo) return undefined
+    const past = new Map(this.#objects)
+    for (let i = this.#history.length - 1; i >= 0; i--) {
+      const change = this.#history[i]!
+      if (change.revision <= revision) break
+      if (change.before === undefined) past.delete(change.key)
+      else past.set(change.key, change.before)
+    }
+    return [...past.keys()].sort().map((key) => past.get(key)!)
+  }
+
+  /** What happened after a revision; undefined when not all of that is known any more. */
+  changesSince(revision: number): readonly Change<T>[] | undefined {
+    if (revision < this.#forgottenTo) return undefined
+    let start = this.#history.length
+    while (start > 0 && this.#history[start - 1]!.revision > revision) start--
+    return this.#history.slice(start)
+  }
+
+  /** The oldest revision that a watch can start from. */
+  get oldestRevision(): number {
+    return this.#forgottenTo
+  }
+
+  listen(listener: ChangeListener<T>): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  put(after: Stored<T>): void {
+    const before = this.#objects.get(after.key)
+    if (before === undefined) this.#sortedKeys = undefined
+    this.#objects.set(after.key, after)
+    this.#record({ revision: after.revision, key: after.key, before, after, last: after })
+  }
+
+  delete(before: Stored<T>, revision: number): void {
+    this.#objects.delete(before.key)
+    this.#sortedKeys = undefined
+    const metadata = { ...before.object.metadata, resourceVersion: String(revision) }
+    const last = new Stored(before.key, { ...before.object, metadata }, revision)
+    this.#record({ revision, key: before.key, before, after: undefined, last })
+  }
+
+  /** Forgets what happened up to a revision, as a server does after a while. */
+  forget(revision: number): void {
+    this.#history = this.#history.filter((change) => change.revision > revision)
+    this.#forgottenTo = Math.max(this.#forgottenTo, revision)
+  }
+
+  #record(change: Change<T>): void {
+    this.#history.push(change)
+    // In large steps: cutting one off each time would copy the rest each time.
+    if (this.#history.length > this.#historyLimit * 2) {
+      const dropped = this.#history.splice(0, this.#history.length - this.#historyLimit)
+      this.#forgottenTo = dropped.at(-1)!.revision
+    }
+    for (const listener of this.#listeners) listener(change)
+  }
+}

@@ -1,0 +1,44 @@
+import { encodeMessage } from '../schema/protobuf-encode.ts'
+import { messageNamed } from '../schema/schema.ts'
+import type { Buffer } from 'node:buffer'
+import type { ApiObject } from '../objects/meta.ts'
+import type { JsonObject } from '../json.ts'
+
+/**
+ * One version of one object. It never changes, so its encodings are made once, when they are first asked for: ten
+ * watchers and a hundred lists share them.
+ */
+export class Stored<T extends ApiObject = ApiObject> {
+  readonly key: string
+  readonly object: T
+  readonly revision: number
+  #body: string | undefined
+  #protobuf: Buffer | undefined
+
+  constructor(key: string, object: T, revision: number) {
+    this.key = key
+    this.object = object
+    this.revision = revision
+  }
+
+  /** Its JSON without kind and apiVersion, which an item of a list does not repeat. */
+  get body(): string {
+    if (this.#body === undefined) {
+      const { kind: _kind, apiVersion: _apiVersion, ...rest } = this.object
+      this.#body = JSON.stringify(rest)
+    }
+    return this.#body
+  }
+
+  /** Its JSON, whole. */
+  get json(): string {
+    const { kind, apiVersion } = this.object
+    return `{"kind":"${kind}","apiVersion":"${apiVersion}",${this.body.slice(1)}`
+  }
+
+  /** Its message in protobuf, without an envelope. */
+  protobuf(message: string): Buffer {
+    this.#protobuf ??= encodeMessage(messageNamed(message), this.object as unknown as JsonObject)
+    return this.#protobuf
+  }
+}

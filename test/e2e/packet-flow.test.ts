@@ -7,11 +7,13 @@ import { packetFlowCases } from '../conformance/packet-flow.cases.ts'
 import { tryFlow } from '../support/flows.ts'
 import { startProxy } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
+import type { ModeName } from '../conformance/modes.ts'
 import type { Flow, PacketFlowCase } from '../conformance/packet-flow.ts'
 import type { ProxyProcess } from '../support/proxy-process.ts'
 import type { Rig } from '../support/rig.ts'
 
-const mode = 'nftables'
+// Another mode can be put to the same tests; ipvs needs the kernel of test/uml.
+const mode = (process.env['PROXY_MODE'] ?? 'nftables') as ModeName
 
 // For another program (PROXY_COMMAND): rows that it is known to fail, or to die of.
 const left = new RegExp(process.env['PROXY_SKIP'] ?? '^$')

@@ -17,12 +17,44 @@ export function printTable(netns: Netns, table: string): string {
   return netns.run('nft', ['--stateless', 'list', 'table', ...table.split(' ')])
 }
 
-/** Both tables of the proxy, without its affinities. */
+/**
+ * Both tables of the proxy, one line per chain, rule, set and element, in an order that does not depend on history, and
+ * without what packets add: elements of dynamic sets.
+ */
 export function printProxyTables(netns: Netns): string {
   return listTables(netns)
     .filter((table) => table.endsWith(' kube-proxy'))
-    .map((table) => printTable(netns, table))
+    .toSorted()
+    .flatMap((table) => itemsOf(netns, table))
     .join('\n')
+}
+
+function itemsOf(netns: Netns, table: string): string[] {
+  const { nftables } = JSON.parse(netns.run('nft', ['-j', 'list', 'table', ...table.split(' ')])) as NftJson
+  const named: string[] = []
+  const rules: string[] = []
+  for (const item of nftables) {
+    const [kind, content] = Object.entries(item)[0] ?? []
+    if (kind === undefined || content === undefined || kind === 'metainfo') continue
+    const { handle: _handle, elem = [], ...rest } = content
+    const line = `${table} ${kind} ${JSON.stringify(rest)}`
+    const kept = rest.flags?.includes('dynamic') === true ? [] : elem
+    if (kind === 'rule') rules.push(line)
+    else named.push(line, ...kept.map((element) => `${table} ${rest.name} ${JSON.stringify(element)}`))
+  }
+  // The order of rules means something, the order of everything else does not.
+  return [
+    ...named.toSorted(),
+    ...rules.toSorted((a, b) => (chainOf(a) < chainOf(b) ? -1 : chainOf(a) > chainOf(b) ? 1 : 0)),
+  ]
+}
+
+interface NftJson {
+  nftables: Record<string, { name?: string; handle?: number; flags?: string[]; elem?: unknown[] }>[]
+}
+
+function chainOf(rule: string): string {
+  return /"chain":"([^"]*)"/.exec(rule)?.[1] ?? ''
 }
 
 /** Records every change to any table until it is told to stop. */

@@ -30,21 +30,27 @@ export async function openRig(): Promise<Rig> {
 
 /**
  * Events of one kind arrive in order, so a service and a slice that come last and are seen to work say that all the
- * others have arrived. The proxy owes us that it programs in that order, too.
+ * others have arrived. The proxy owes us that it programs in that order, too. Returns when no trace of them is left.
  */
 async function settled(network: TestNetwork, cluster: TestCluster, withinMs = 10_000): Promise<void> {
   const sentinel = aService({ families: [4, 6] })
   const slices = [4, 6].map((family) => aSlice(sentinel, ['localB'], { family: family as 4 | 6 }))
-  cluster.put(sentinel, ...slices)
-  for (const address of sentinel.spec.clusterIPs) {
-    await eventually(
-      'the proxy has caught up',
-      async () => {
-        const answer = await tcpProbe(network.sources.localPod, { address, port: 80 }, { timeoutMs: 40 })
-        return answer.kind === 'answered' ? undefined : `the sentinel ${address} is ${answer.kind}`
-      },
-      { withinMs, everyMs: 2 },
+  const until = (expected: 'answered' | 'silent') =>
+    Promise.all(
+      sentinel.spec.clusterIPs.map((address) =>
+        eventually(
+          `the proxy has ${expected === 'answered' ? 'caught up' : 'forgotten the sentinel'}`,
+          async () => {
+            const { kind } = await tcpProbe(network.sources.localPod, { address, port: 80 }, { timeoutMs: 40 })
+            return kind === expected ? undefined : `the sentinel ${address} is ${kind}`
+          },
+          { withinMs, everyMs: 2 },
+        ),
+      ),
     )
-  }
+  cluster.put(sentinel, ...slices)
+  await until('answered')
+  // Refused would mean that only the slices are gone; what is sent to no service at all ends in the hole.
   cluster.remove(sentinel, ...slices)
+  await until('silent')
 }

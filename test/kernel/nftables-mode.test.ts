@@ -70,10 +70,14 @@ describe.skipIf(!isRoot).each([4, 6] as const)('the nftables mode for IPv%d in t
 
   it('loads again from what nft lists', () => {
     const { driver, programmer } = openProgrammer()
-    const stateless = views(3)
-    programmer.syncAll(node, stateless)
+    // nft 1.0.6 prints the IPv6 rule that notes a client's endpoint, but aborts when it reads it: see docs/modes/nftables.md.
+    const plain = views(3).filter((view) => family === 4 || view.frontends[0]!.affinitySeconds === undefined)
+    programmer.syncAll(node, plain)
     const listed = nft('-s', 'list', 'ruleset')
+    nft('flush', 'ruleset')
+    execFileSync('nft', ['-f', '-'], { input: listed })
+    expect(nft('-s', 'list', 'ruleset')).toBe(listed)
+    expect(programmer.syncAll(node, plain).transactions, 'what nft loaded is what we planned').toBe(0)
     driver.close()
-    expect(listed.length).toBeGreaterThan(1000)
   })
 })

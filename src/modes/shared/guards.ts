@@ -16,7 +16,7 @@ export function firewallChains(family: Family): Chain[] {
   const { service } = matchKeys(family)
   return [
     chain(CHAINS.firewallSources, [
-      nft.rule([nft.isIn([...service, nft.sourceAddress(family)], SETS.firewallAllowed), nft.goBack]),
+      nft.rule([nft.isInRanges([...service, nft.sourceAddress(family)], SETS.firewallAllowed), nft.goBack]),
       nft.rule([nft.drop]),
     ]),
     chain(CHAINS.firewallCheck, [nft.rule([nft.isIn(service, SETS.firewallIps), nft.goto(CHAINS.firewallSources)])]),

@@ -13,8 +13,7 @@ export function formatTable(table: Table): string {
 
 export function formatSet(set: NftSet, elements: ReadonlyMap<string, Element> | undefined): string {
   const isMap = set.data !== undefined
-  const value = set.data === undefined ? '' : ` : ${set.data === 'verdict' ? 'verdict' : typeText(set.data)}`
-  const lines = [`type ${typeText(set.key)}${value}`]
+  const lines = [typeLine(set)]
   const flags = [...(set.interval ? ['interval'] : []), ...(set.dynamic ? ['dynamic', 'timeout'] : [])]
   if (flags.length > 0) lines.push(`flags ${flags.join(',')}`)
   if (set.size !== undefined) lines.push(`size ${set.size}`)
@@ -53,8 +52,20 @@ function elementLines(set: NftSet, elements: ReadonlyMap<string, Element>): stri
   return `elements = {\n${sorted.map(([, element]) => `      ${formatElement(set, element)},`).join('\n')}\n    }`
 }
 
-function typeText(types: readonly FieldType[]): string {
-  return types.join(' . ')
+/** nft has no name for a plain number, but knows the type of what yields one. */
+function typeLine({ key, data }: NftSet): string {
+  const byExample = key.includes('integer')
+  const text = (types: readonly FieldType[]) => types.map((type) => (byExample ? EXAMPLES[type] : type)).join(' . ')
+  const value = data === undefined ? '' : ` : ${data === 'verdict' ? 'verdict' : text(data)}`
+  return `${byExample ? 'typeof' : 'type'} ${text(key)}${value}`
+}
+
+const EXAMPLES: Readonly<Record<FieldType, string>> = {
+  ipv4_addr: 'ip daddr',
+  ipv6_addr: 'ip6 daddr',
+  inet_proto: 'meta l4proto',
+  inet_service: 'th dport',
+  integer: 'numgen random mod 2',
 }
 
 function block(head: string, lines: readonly string[]): string {

@@ -1,0 +1,50 @@
+// The golden inputs as planned tables of the nftables mode.
+
+import { readdirSync } from 'node:fs'
+import { systemClock } from '../../src/lib/clock.ts'
+import type { Family } from '../../src/lib/ip.ts'
+import type { NodeView } from '../../src/model/types.ts'
+import { nftablesMode } from '../../src/modes/nftables/mode.ts'
+import { NftablesProgrammer } from '../../src/proxy/nftables-programmer.ts'
+import { applyOps } from '../../src/state/nftables/apply-ops.ts'
+import { nftFamily } from '../../src/state/nftables/language.ts'
+import type { Op, Table } from '../../src/state/nftables/types.ts'
+import { node as addresses } from './addresses.ts'
+import { aNodeView, cidr } from './arbitrary-views.ts'
+import { viewsFromYaml } from './planned-views.ts'
+
+const folder = new URL('../golden/', import.meta.url).pathname
+
+/** The folders of test/golden, each with an input.yaml. */
+export const goldenCases: readonly string[] = readdirSync(folder, { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map((entry) => entry.name)
+
+/** The node on which the golden services run. */
+export function goldenNode(family: Family): NodeView {
+  return aNodeView({
+    family,
+    nodeName: addresses.name,
+    nodeIp: addresses.ip[family],
+    localDetector: { kind: 'cidr', cidrs: [cidr(family === 4 ? '10.1.0.0/16' : 'fd01::/48')] },
+    nodePortAddresses: { kind: 'only', addresses: [addresses.ip[family]] },
+    serviceCidrs: [cidr(family === 4 ? '10.2.0.0/16' : 'fd02::/112')],
+  })
+}
+
+export function planGoldenTable(name: string, family: Family): Table {
+  let table: Table | undefined
+  const driver = {
+    apply(ops: readonly Op[]) {
+      table = applyOps(nftFamily(family), nftablesMode.table, table, ops)
+      return { bytes: 0 }
+    },
+    read: () => table,
+    readElements: () => [],
+    close() {},
+  }
+  const node = goldenNode(family)
+  const views = viewsFromYaml(`${folder}${name}/input.yaml`, node)
+  new NftablesProgrammer({ planner: nftablesMode, driver, clock: systemClock }).syncAll(node, views)
+  return table!
+}

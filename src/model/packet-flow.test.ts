@@ -24,7 +24,10 @@ import type { Frontend, NodeView, Route } from './types.ts'
 
 const reader = new JsonReader(new StringPool())
 
-test.each(packetFlowCases.map((row) => ({ name: row.name, row })))('model: $name', ({ row }) => {
+// Rows of iptables alone are about its own defaults: loopback is not in the model.
+const rows = packetFlowCases.filter(({ modes }) => modes?.join() !== 'iptables')
+
+test.each(rows.map((row) => ({ name: row.name, row })))('model: $name', ({ row }) => {
   const cluster = aCluster(row)
   for (const object of [...anEmptyCluster(), ...row.objects]) cluster.put(object)
   cluster.expectFlows(row.flows)

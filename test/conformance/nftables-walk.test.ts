@@ -1,75 +1,42 @@
-// The packet-flow table against the plan of the nftables mode: no kernel, every random choice tried.
+// The packet-flow table against the plan of the nftables mode.
 
-import { describe, expect, test } from 'vitest'
-import { endpointSlices } from '../../src/kube/objects/endpoint-slice.ts'
-import { nodes } from '../../src/kube/objects/node.ts'
-import { services } from '../../src/kube/objects/service.ts'
-import type { Resource } from '../../src/kube/resource.ts'
-import { JsonReader, type JsonObject } from '../../src/kube/wire/json-reader.ts'
-import { StringPool } from '../../src/kube/wire/string-pool.ts'
+import { describe } from 'vitest'
 import { ManualClock } from '../../src/lib/clock.ts'
-import { type Family, formatIp, isLoopback, parseIp } from '../../src/lib/ip.ts'
-import { planNodeView } from '../../src/model/node-view.ts'
-import { ProblemLog } from '../../src/model/problems.ts'
-import { ServiceModel } from '../../src/model/service-model.ts'
-import type { NodeView } from '../../src/model/types.ts'
+import { formatIp, isLoopback, parseIp } from '../../src/lib/ip.ts'
+import type { NodeView, ServicePortChange } from '../../src/model/types.ts'
 import { nftablesMode } from '../../src/modes/nftables/mode.ts'
 import { NftablesProgrammer, type TableDriver } from '../../src/proxy/nftables-programmer.ts'
 import { applyOps } from '../../src/state/nftables/apply-ops.ts'
 import { PROTOCOL_NUMBERS } from '../../src/state/nftables/fields.ts'
 import { nftFamily } from '../../src/state/nftables/language.ts'
-import { type LearnedElement, type Walk, walkTable } from '../../src/state/nftables/walk.ts'
+import { type LearnedElement, walkTable } from '../../src/state/nftables/walk.ts'
 import type { NftSet, Op, Table } from '../../src/state/nftables/types.ts'
-import { crowdIp, hostAt, nodeAddresses, ranges } from '../support/addresses.ts'
-import { anEmptyCluster, type ApiObject } from '../support/builders.ts'
-import { packetFlowCases } from './packet-flow.cases.ts'
-import { effectiveSettings, type Flow, type Outcome, type PacketFlowCase, sources } from './packet-flow.ts'
+import { nodeAddresses } from '../support/addresses.ts'
+import { type PlannedNode, type PlannedWay, testPlannedFlows } from '../support/planned-node.ts'
+import { type Flow, sources } from './packet-flow.ts'
 
-const reader = new JsonReader(new StringPool())
-
-function decode<T>(resource: Resource<T>, object: ApiObject): T {
-  return resource.fromJson(object as unknown as JsonObject, reader).object
-}
-
-/** One family of a node: the model, the programmer, and a kernel made of data. */
-class PlannedNode implements TableDriver {
+class NftablesNode implements PlannedNode, TableDriver {
   readonly learned = new Map<string, Map<string, LearnedElement>>()
   readonly clock = new ManualClock()
-  readonly #family: Family
   readonly #node: NodeView
-  readonly #model: ServiceModel
   readonly #programmer: NftablesProgrammer
   #table: Table | undefined
 
-  constructor(family: Family, row: PacketFlowCase) {
-    this.#family = family
-    this.#node = nodeViewOf(family, row)
-    const problems = new ProblemLog(() => {})
-    this.#model = new ServiceModel({ node: this.#node, problems, allowExternalIPs: true, startedMs: 0 })
+  constructor(node: NodeView) {
+    this.#node = node
     this.#programmer = new NftablesProgrammer({ planner: nftablesMode, driver: this, clock: this.clock })
     this.#programmer.syncAll(this.#node, [])
   }
 
-  change(put: readonly ApiObject[], remove: readonly ApiObject[]): void {
-    for (const object of remove) {
-      const key = `${object.metadata.namespace}/${object.metadata.name}`
-      if (object.kind === 'Service') this.#model.deleteService(key)
-      if (object.kind === 'EndpointSlice') this.#model.deleteSlice(key)
-    }
-    for (const object of put.filter(isServed)) {
-      if (object.kind === 'Service') this.#model.setService(decode(services, object))
-      if (object.kind === 'EndpointSlice') this.#model.setSlice(decode(endpointSlices, object))
-    }
-    this.#programmer.sync(this.#node, this.#model.takeChanges())
+  sync(changes: readonly ServicePortChange[]): void {
+    this.#programmer.sync(this.#node, changes)
   }
 
-  /** The packet's way, with `choice` for every random number. */
-  walk(flow: Flow, client: string, choice: number): Walk {
-    const source = sources[flow.from]
-    return walkTable(
+  walk(flow: Flow, client: string, choice: number): PlannedWay {
+    const walk = walkTable(
       this.#table!,
       {
-        inputInterface: source.iif,
+        inputInterface: sources[flow.from].iif,
         source: parseIp(client)!,
         destination: parseIp(flow.to.address)!,
         protocol: PROTOCOL_NUMBERS[flow.to.protocol],
@@ -83,6 +50,7 @@ class PlannedNode implements TableDriver {
         learned: this.learned,
       },
     )
+    return { ...walk, met: walk.steps.map(({ chain, rule }) => `${chain}: ${rule.text}`) }
   }
 
   apply(ops: readonly Op[]): { bytes: number } {
@@ -92,7 +60,7 @@ class PlannedNode implements TableDriver {
       for (const { key } of op.elements) this.learned.get(op.set.name)?.delete(key)
     }
     const planned = ops.filter((op) => op.op !== 'deleteElements' || !op.set.dynamic)
-    this.#table = applyOps(nftFamily(this.#family), nftablesMode.table, this.#table, planned)
+    this.#table = applyOps(nftFamily(this.#node.family), nftablesMode.table, this.#table, planned)
     return { bytes: 0 }
   }
 
@@ -107,109 +75,10 @@ class PlannedNode implements TableDriver {
   close(): void {}
 }
 
-/** The API server applies the watches' selectors. */
-function isServed({ kind, metadata }: ApiObject): boolean {
-  return kind !== 'EndpointSlice' || metadata.labels?.['service.kubernetes.io/headless'] === undefined
-}
-
-function nodeViewOf(family: Family, row: PacketFlowCase): NodeView {
-  const settings = effectiveSettings(row.settings)
-  const node = anEmptyCluster().find((object) => object.kind === 'Node' && object.metadata.name === 'node-a')
-  return planNodeView(
-    {
-      nodeName: 'node-a',
-      bindAddress: '0.0.0.0',
-      detectLocal: {
-        mode: settings.detectLocalMode ?? 'ClusterCIDR',
-        clusterCIDRs: settings.clusterCIDR.split(',').filter((cidr) => cidr !== ''),
-        bridgeInterface: settings.podBridgeInterface ?? '',
-        interfaceNamePrefix: settings.podInterfaceNamePrefix ?? '',
-      },
-      nodePortAddresses: settings.nodePortAddresses ?? ['primary'],
-      masqueradeAll: settings.masqueradeAll ?? false,
-      masqueradeBit: 14,
-    },
-    {
-      node: decode(nodes, node!),
-      machineAddresses: [...nodeAddresses, '127.0.0.1', '::1'],
-      serviceCidrs: [ranges.services[4], ranges.services[6]],
-    },
-    family,
-  )
-}
-
-/** More choices than any service of the table has endpoints. */
-const CHOICES = 60
-
-function complaintAbout(node: PlannedNode, flow: Flow): string | undefined {
-  const family = flow.to.address.includes(':') ? 6 : 4
-  const { outcome } = flow
-  const own = sources[flow.from].ip[family]
-  const clients = flow.clients === undefined ? [own] : range(flow.clients).map((n) => crowdIp(family, n + 1))
-  const missing = new Set(outcome.kind === 'to' ? outcome.backends.map(({ host, port }) => `${host}:${port}`) : [])
-  for (const [nth, client] of clients.entries()) {
-    const seen = new Set<string>()
-    for (const choice of range(CHOICES)) {
-      const walk = node.walk(flow, client, choice + nth)
-      const complaint = judge(flow, walk, client)
-      if (complaint !== undefined) return `${complaint}\n${way(walk)}`
-      missing.delete(reached(walk))
-      seen.add(reached(walk))
-    }
-    if (outcome.kind === 'to' && outcome.sticky && seen.size > 1) return `not sticky: ${[...seen].join(' and ')}`
-  }
-  const all = outcome.kind === 'to' && (!outcome.sticky || flow.clients !== undefined)
-  return all && missing.size > 0 ? `never came to ${[...missing].join(', ')}` : undefined
-}
-
-function judge({ from, outcome }: Flow, walk: Walk, client: string): string | undefined {
-  const got = walk.verdict === 'accept' ? `${walk.translated ? 'to' : 'left alone at'} ${reached(walk)}` : walk.verdict
-  const expected = JSON.stringify(outcome)
-  const fits = isOutcome(outcome, walk, { from, client })
-  return fits ? undefined : `expected ${expected}, got ${got}, masqueraded: ${walk.masqueraded}`
-}
-
-function isOutcome(outcome: Outcome, walk: Walk, { from, client }: { from: string; client: string }): boolean {
-  if (outcome.kind === 'untouched') return walk.verdict === 'accept' && !walk.translated
-  if (outcome.kind !== 'to') return walk.verdict === outcome.kind
-  if (walk.verdict !== 'accept' || !walk.translated) return false
-  // What the node itself sends is seen as one of the node's addresses in any case.
-  const asNode = walk.masqueraded || (from === 'node' && nodeAddresses.includes(client))
-  const seenRight = outcome.seenAs === 'node' ? asNode : !walk.masqueraded
-  return seenRight && outcome.backends.some(({ host, port }) => `${host}:${port}` === reached(walk))
-}
-
-function reached(walk: Walk): string {
-  const address = formatIp(walk.destination)
-  return `${hostAt(address) ?? address}:${walk.destinationPort}`
-}
-
-function way(walk: Walk): string {
-  return walk.steps.map(({ chain, rule }) => `  ${chain}: ${rule.text}`).join('\n')
-}
-
-function range(length: number): number[] {
-  return Array.from({ length }, (_, i) => i)
-}
-
 describe('the plan of the nftables mode', () => {
-  test.for(packetFlowCases)('$name', async (row, { skip }) => {
-    if (row.modes?.includes('nftables') === false) skip('nftables does not promise it')
-    const planned = { 4: new PlannedNode(4, row), 6: new PlannedNode(6, row) }
-    const both = [planned[4], planned[6]]
-    const nodeFor = (flow: Flow) => planned[flow.to.address.includes(':') ? 6 : 4]
-    const expectFlows = (flows: readonly Flow[], when: string) => {
-      for (const flow of flows) {
-        const about = `${when}: ${flow.from} to ${flow.to.address} port ${flow.to.port}/${flow.to.protocol}`
-        expect(complaintAbout(nodeFor(flow), flow), about).toBeUndefined()
-      }
-    }
-    for (const node of both) node.change(row.objects, [])
-    expectFlows(row.flows, 'at first')
-    for (const step of row.steps) {
-      for (const node of both) node.change(step.put ?? [], step.remove ?? [])
-      for (const node of both) await node.clock.advance((step.idleSeconds ?? 0) * 1000)
-      expectFlows(step.flows, step.when)
-    }
+  testPlannedFlows({
+    name: 'nftables',
+    defaultNodePortAddresses: ['primary'],
+    open: (node) => new NftablesNode(node),
   })
 })

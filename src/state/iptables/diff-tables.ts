@@ -35,6 +35,20 @@ export function diffTables(saved: Tables, fragments: Iterable<Fragment>, ledger:
   return ops
 }
 
+/** Those of the fragments of which everything is there. */
+export function presentFragments(saved: Tables, fragments: readonly Fragment[]): Fragment[] {
+  const nat = chainsOf(saved, 'nat')
+  const placed = new Map<string, Set<string>>()
+  for (const [table, chains] of saved) {
+    for (const [chain, rules] of chains) placed.set(`${table} ${chain}`, new Set(rules.map(orderless)))
+  }
+  return fragments.filter(
+    ({ chains, rules }) =>
+      chains.every(({ name, rules: wanted }) => sameRules(nat.get(name) ?? [], wanted)) &&
+      rules.every(({ table, chain, rule }) => placed.get(`${table} ${chain}`)?.has(orderless(rule)) === true),
+  )
+}
+
 function diffBaseChain(saved: Tables, { table, name, first, last }: BaseChain, ledger: Ledger): Op[] {
   const present = chainsOf(saved, table).get(name)
   const write = ledger.writeChain(table, name)

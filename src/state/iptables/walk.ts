@@ -96,7 +96,7 @@ class Machine {
     const rules = this.#tables.get(table)?.get(chain)
     if (rules === undefined) throw new Error(`Cannot jump to ${chain}: table ${table} has no such chain`)
     for (const text of rules) {
-      const rule = parsed(text)
+      const rule = parsed(this.#tables, text)
       if (rule === undefined || !this.#matches(rule)) continue
       this.#steps.push({ table, chain, rule: text })
       const { target } = rule
@@ -196,10 +196,12 @@ function within(address: Bytes, network: string): boolean {
   return cidr !== undefined && cidrContains(cidr, address)
 }
 
-const rules = new Map<RuleText, Rule | undefined>()
+const parsedRules = new WeakMap<Tables, Map<RuleText, Rule | undefined>>()
 
 /** Rules of other programs are passed by: we do not know what they say. */
-function parsed(text: RuleText): Rule | undefined {
+function parsed(tables: Tables, text: RuleText): Rule | undefined {
+  let rules = parsedRules.get(tables)
+  if (rules === undefined) parsedRules.set(tables, (rules = new Map()))
   if (!rules.has(text)) rules.set(text, tryParse(text))
   return rules.get(text)
 }

@@ -30,11 +30,13 @@ function addressesOfBothKinds(family: Family): PacketFlowCase[] {
     },
   ]
   return kinds.flatMap(({ about, make }) => {
-    const ips = [anExternalIp(family), anExternalIp(family), anExternalIp(family), anExternalIp(family)] as const
+    const anIp = () => anExternalIp(family)
+    const ips = [anIp(), anIp(), anIp(), anIp(), anIp()] as const
     const cluster = make(ips[0])
     const local = make(ips[1], { externalTrafficPolicy: 'Local' })
     const elsewhere = make(ips[2], { externalTrafficPolicy: 'Local' })
     const empty = make(ips[3])
+    const forsaken = make(ips[4])
     return [
       row(`${about}: everybody reaches all endpoints, masqueraded`, {
         objects: [cluster, aSlice(cluster, ['localB', 'remoteA'])],
@@ -71,8 +73,13 @@ function addressesOfBothKinds(family: Family): PacketFlowCase[] {
         flows: [
           flow('external', serviceIp(empty, ips[3]), isRejected),
           flow('localPod', serviceIp(empty, ips[3]), isRejected),
-          flow('node', serviceIp(empty, ips[3]), isRejected),
         ],
+      }),
+      row(`${about}: without endpoints the node itself is refused, too`, {
+        // In iptables, as kube-proxy has it, what the node sends does not pass KUBE-EXTERNAL-SERVICES.
+        modes: ['nftables', 'ipvs', 'userspace'],
+        objects: [forsaken],
+        flows: [flow('node', serviceIp(forsaken, ips[4]), isRejected)],
       }),
     ]
   })

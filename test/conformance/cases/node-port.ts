@@ -98,7 +98,29 @@ function where(family: Family): PacketFlowCase[] {
   const bySecond = backed()
   const byBridge = backed()
   const forwarded = backed()
+  const anywhere = backed()
+  const onLocalhost = backed()
   return [
+    row(`${about}: by default iptables opens it on every address, and for IPv4 on loopback, too`, {
+      modes: ['iptables'],
+      objects: anywhere.objects,
+      flows: [
+        flow('external', nodePort(anywhere.service, node.ip[family]), open),
+        flow('external', nodePort(anywhere.service, node.secondIp[family]), open),
+        flow('localPod', nodePort(anywhere.service, node.bridgeIp[family]), open),
+        flow('node', nodePort(anywhere.service, loopback), family === 4 ? open : isUntouched),
+      ],
+    }),
+    row(`${about}: nodePortAddresses localhost opens it on loopback alone, and for IPv6 nowhere`, {
+      modes: ['iptables'],
+      settings: { nodePortAddresses: ['localhost'] },
+      objects: onLocalhost.objects,
+      flows: [
+        flow('external', nodePort(onLocalhost.service, node.ip[family]), isUntouched),
+        flow('node', nodePort(onLocalhost.service, node.ip[family]), isUntouched),
+        flow('node', nodePort(onLocalhost.service, loopback), family === 4 ? open : isUntouched),
+      ],
+    }),
     row(`${about}: by default it is open on the node's primary address`, {
       modes: ['nftables'],
       objects: byDefault.objects,

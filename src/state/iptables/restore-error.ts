@@ -1,0 +1,34 @@
+// Why iptables-restore refused a text.
+
+/** iptables-restore did not do all that it was told. Sections before the refused one may be done. */
+export class RestoreError extends Error {
+  override readonly name = 'RestoreError'
+  /** The line that was refused, from 1; undefined when iptables does not say, or blames the end of a section. */
+  readonly line: number | undefined
+  /** Whose line it is. */
+  readonly owner: string | undefined
+
+  constructor(message: string, line: number | undefined, owner?: string) {
+    super(message)
+    this.line = line
+    this.owner = owner
+  }
+
+  /** The same, knowing whose line was refused. */
+  blame(owner: string | undefined): RestoreError {
+    return new RestoreError(this.message, this.line, owner)
+  }
+}
+
+/**
+ * Reads what iptables-restore says on its error output. For the text's own mistakes and, with iptables-nft, for what the
+ * kernel refuses, it names the line. iptables-legacy hands over the whole table at once and can only name its end.
+ */
+export function parseRestoreError(stderr: string, text: string): RestoreError {
+  const message = stderr.trim().replace(/\s*\n\s*/g, '; ')
+  const line = /\bline:? (\d+)/.exec(stderr)?.[1]
+  const refused = line === undefined ? undefined : text.split('\n')[Number(line) - 1]
+  if (refused === undefined || refused === 'COMMIT')
+    return new RestoreError(`Cannot change rules: ${message}`, undefined)
+  return new RestoreError(`Cannot change rules: ${message} (${refused})`, Number(line))
+}

@@ -1,0 +1,83 @@
+// The packet-flow table against the plan of the iptables mode.
+
+import { describe } from 'vitest'
+import { ManualClock } from '../../src/lib/clock.ts'
+import { formatIp, isLoopback, parseIp } from '../../src/lib/ip.ts'
+import { silentLogger } from '../../src/lib/log.ts'
+import type { NodeView, ServicePortChange } from '../../src/model/types.ts'
+import { iptablesMode } from '../../src/modes/iptables/mode.ts'
+import { IptablesProgrammer } from '../../src/proxy/iptables-programmer.ts'
+import type { Backend } from '../../src/state/iptables/script.ts'
+import { walkTables } from '../../src/state/iptables/walk.ts'
+import { nodeAddresses } from '../support/addresses.ts'
+import { MemoryIptables } from '../support/memory-iptables.ts'
+import { type PlannedNode, type PlannedWay, testPlannedFlows } from '../support/planned-node.ts'
+import { type Flow, sources } from './packet-flow.ts'
+
+class IptablesNode implements PlannedNode {
+  readonly clock = new ManualClock()
+  readonly #recent = new Map<string, Map<string, number>>()
+  readonly #driver: MemoryIptables
+  readonly #node: NodeView
+  readonly #programmer: IptablesProgrammer
+
+  private constructor(node: NodeView, backend: Backend) {
+    this.#node = node
+    this.#driver = new MemoryIptables(backend)
+    this.#programmer = new IptablesProgrammer({
+      planner: iptablesMode({
+        localhostNodePorts: 'allowed',
+        invalidPackets: 'drop',
+        masqueradePorts: 'fully',
+        counters: new Set(),
+      }),
+      driver: this.#driver,
+      log: silentLogger,
+      counts: { rules: () => {}, restoreFailed: () => {} },
+      onRefused: (service, reason) => {
+        throw new Error(`Cannot program ${service}: ${reason}`)
+      },
+    })
+  }
+
+  static async open(node: NodeView, backend: Backend): Promise<IptablesNode> {
+    const opened = new IptablesNode(node, backend)
+    await opened.#programmer.syncAll(node, [])
+    return opened
+  }
+
+  async sync(changes: readonly ServicePortChange[]): Promise<void> {
+    await this.#programmer.sync(this.#node, changes)
+    // The kernel forgets a list with the last rule that names it.
+    const text = [...this.#driver.tables.get('nat')!.values()].flat().join('\n')
+    for (const list of this.#recent.keys()) if (!text.includes(`--name ${list} `)) this.#recent.delete(list)
+  }
+
+  walk(flow: Flow, client: string, choice: number): PlannedWay {
+    const walk = walkTables(
+      this.#driver.tables,
+      {
+        inputInterface: sources[flow.from].iif,
+        source: parseIp(client)!,
+        destination: parseIp(flow.to.address)!,
+        protocol: flow.to.protocol.toLowerCase(),
+        destinationPort: flow.to.port,
+      },
+      {
+        isLocalAddress: (address) => isLoopback(address) || nodeAddresses.includes(formatIp(address)),
+        random: (modulus) => choice % modulus,
+        now: () => this.clock.monotonicNow(),
+        recent: this.#recent,
+      },
+    )
+    return { ...walk, met: walk.steps.map(({ table, chain, rule }) => `${table} ${chain}: ${rule}`) }
+  }
+}
+
+describe.each(['nft', 'legacy'] as const)('the plan of the iptables mode for iptables-%s', (backend) => {
+  testPlannedFlows({
+    name: 'iptables',
+    defaultNodePortAddresses: [],
+    open: (node) => IptablesNode.open(node, backend),
+  })
+})

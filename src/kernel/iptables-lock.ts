@@ -1,0 +1,34 @@
+// The lock that iptables-legacy programs take before they change anything.
+//
+// We never take it ourselves: iptables-restore does. We only look whether somebody else holds it, to say so.
+
+import { readFileSync, statSync } from 'node:fs'
+
+const LOCK_FILE = '/run/xtables.lock'
+
+/** Who holds the lock: the name and the pid of a process; undefined when nobody does, as far as can be seen from here. */
+export function lockHolder(file = process.env['XTABLES_LOCKFILE'] ?? LOCK_FILE): string | undefined {
+  try {
+    const { ino } = statSync(file)
+    return findHolder(readFileSync('/proc/locks', 'utf8'), ino, nameOfProcess)
+  } catch {
+    return undefined
+  }
+}
+
+/** Reads /proc/locks: `1: FLOCK  ADVISORY  WRITE 1234 00:19:5 0 EOF`; those that wait have an arrow before FLOCK. */
+export function findHolder(locks: string, inode: number, nameOf: (pid: string) => string): string | undefined {
+  for (const line of locks.split('\n')) {
+    const [, kind, , , pid = '', place = ''] = line.trim().split(/\s+/)
+    if (kind === 'FLOCK' && place.endsWith(`:${inode}`)) return `${nameOf(pid)} (pid ${pid})`
+  }
+  return undefined
+}
+
+function nameOfProcess(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
+  } catch {
+    return 'a process'
+  }
+}

@@ -1,0 +1,47 @@
+// Other programs, run to their end while the event loop goes on.
+
+import { spawn } from 'node:child_process'
+
+export interface ProgramResult {
+  /** The exit code; 'missing' when there is no such program. A program that a signal ended counts as 128 + nothing. */
+  readonly code: number | 'missing'
+  readonly stdout: string
+  readonly stderr: string
+  /** 0 when it did not start. */
+  readonly pid: number
+}
+
+export interface RunOptions {
+  readonly input?: string
+  /** Told as soon as the program has started. */
+  readonly onStart?: (pid: number) => void
+}
+
+/** Where system programs are, whatever the environment says. */
+const SYSTEM_PATHS = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/bin', '/bin']
+
+/** Resolves whatever the program says; rejects only when it cannot be run at all. */
+export function runProgram(name: string, args: readonly string[], options: RunOptions = {}): Promise<ProgramResult> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(name, args, { env: programEnvironment(), stdio: ['pipe', 'pipe', 'pipe'] })
+    const pid = child.pid ?? 0
+    if (pid !== 0) options.onStart?.(pid)
+    const stdout: Buffer[] = []
+    const stderr: Buffer[] = []
+    child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk))
+    child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
+    // It may end without reading all; its exit code says why.
+    child.stdin.on('error', () => {})
+    child.stdin.end(options.input ?? '')
+    const finish = (code: number | 'missing') =>
+      resolve({ code, pid, stdout: Buffer.concat(stdout).toString(), stderr: Buffer.concat(stderr).toString() })
+    child.once('error', (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' ? finish('missing') : reject(error)))
+    child.once('close', (code) => finish(code ?? 128))
+  })
+}
+
+/** Messages are parsed, so they have to be in English. */
+function programEnvironment(): NodeJS.ProcessEnv {
+  const path = [...(process.env['PATH'] ?? '').split(':'), ...SYSTEM_PATHS].filter((part) => part !== '')
+  return { ...process.env, PATH: [...new Set(path)].join(':'), LC_ALL: 'C' }
+}

@@ -1,0 +1,155 @@
+// The rules of the iptables mode in a real kernel, with both backends: what we plan is what iptables-save prints.
+
+import { execFileSync, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { Iptables, type Contention } from '../../src/kernel/iptables.ts'
+import { findPrograms } from '../../src/kernel/iptables-probe.ts'
+import { unshareNetwork } from '../../src/kernel/netns.ts'
+import type { Family } from '../../src/lib/ip.ts'
+import { silentLogger } from '../../src/lib/log.ts'
+import type { ServicePortView } from '../../src/model/types.ts'
+import { iptablesMode } from '../../src/modes/iptables/mode.ts'
+import { IptablesProgrammer } from '../../src/proxy/iptables-programmer.ts'
+import { parseTables } from '../../src/state/iptables/parse.ts'
+import type { IptablesPrograms } from '../../src/state/iptables/programs.ts'
+import type { Backend } from '../../src/state/iptables/script.ts'
+import { aNodeView, arbitraryView } from '../support/arbitrary-views.ts'
+
+const isRoot = process.getuid?.() === 0
+const folder = mkdtempSync(join(tmpdir(), 'iptables-'))
+let installed: readonly IptablesPrograms[] = []
+
+beforeAll(async () => {
+  if (isRoot) unshareNetwork()
+  // The machine's own lock is none of our business.
+  process.env['XTABLES_LOCKFILE'] = join(folder, 'xtables.lock')
+  installed = await findPrograms()
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const kinds = ([4, 6] as const).flatMap((family) =>
+  (['nft', 'legacy'] as const).map((backend) => ({ family, backend })),
+)
+
+describe.skipIf(!isRoot).each(kinds)('iptables-$backend for IPv$family (needs root)', ({ family, backend }) => {
+  const node = aNodeView({ family })
+  const command = (suffix: string) => `${family === 4 ? 'iptables' : 'ip6tables'}-${backend}${suffix}`
+  const run = (args: readonly string[]) =>
+    execFileSync(command(''), args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+  const restore = (input: string) => execFileSync(command('-restore'), ['--noflush'], { input })
+  const save = () => execFileSync(command('-save'), { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+  const views = (seed: number): ServicePortView[] =>
+    [0, 1, 2, 3, 4, 5, 6, 7].map(
+      (index) => fc.sample(arbitraryView(family, index), { numRuns: 1, seed: seed + index })[0]!,
+    )
+
+  afterEach(() => {
+    for (const table of ['nat', 'filter', 'mangle']) {
+      run(['-w', '-t', table, '-F'])
+      run(['-w', '-t', table, '-X'])
+    }
+  })
+
+  it('is read back as it was planned: a second sync changes nothing', async () => {
+    for (let seed = 1; seed <= 8; seed++) {
+      const { programmer } = open(family, backend)
+      await programmer.syncAll(node, views(seed))
+      expect((await programmer.syncAll(node, views(seed))).transactions, `seed ${seed}`).toBe(0)
+    }
+  })
+
+  it('follows any change', async () => {
+    const { programmer } = open(family, backend)
+    let before = views(0)
+    await programmer.syncAll(node, before)
+    for (let seed = 100; seed < 1000; seed += 100) {
+      const after = views(seed)
+      await programmer.sync(
+        node,
+        after.map((view, i) => ({ name: view.name, before: before[i], after: view })),
+      )
+      before = after
+    }
+    expect((await programmer.syncAll(node, before)).transactions).toBe(0)
+    expect(save()).toContain('KUBE-SVC-')
+  })
+
+  it('leaves the rules of users alone, also when services go', async () => {
+    restore('*nat\n:MINE - [0:0]\n-A MINE -j RETURN\n-A PREROUTING -j MINE\nCOMMIT\n')
+    const { programmer } = open(family, backend)
+    await programmer.syncAll(node, views(1))
+    await programmer.syncAll(node, [])
+    const nat = parseTables(save()).get('nat')
+    expect(nat?.get('MINE')).toEqual(['-j RETURN'])
+    expect(nat?.get('PREROUTING')?.at(-1)).toBe('-j MINE')
+    expect([...nat!.keys()].filter((name) => /^KUBE-(SVC|SVL|EXT|FW|SEP)-/.test(name))).toEqual([])
+  })
+
+  it('restores what others deleted, and only that', async () => {
+    const { programmer } = open(family, backend)
+    await programmer.syncAll(node, views(2))
+    const before = save()
+    run(['-w', '-t', 'nat', '-F', 'KUBE-SERVICES'])
+    run(['-w', '-t', 'filter', '-F', 'INPUT'])
+    const { transactions, operations } = await programmer.syncAll(node, views(2))
+    expect(transactions).toBe(1)
+    expect(operations).toBeLessThan(60)
+    expect(essence(save())).toEqual(essence(before))
+  })
+
+  it('programs all but the service whose rules are refused, and names it', async () => {
+    const { programmer, refused } = open(family, backend)
+    const all = views(3)
+    const wrong = all.findIndex(({ backends }) => backends.length > 0)
+    const [first, ...others] = all[wrong]!.backends
+    const broken = { ...all[wrong]!, backends: [{ ...first!, port: 99999 }, ...others] }
+    await programmer.syncAll(node, all.with(wrong, broken))
+    expect(refused).toEqual([broken.name])
+    const { programmer: reference } = open(family, backend)
+    expect((await reference.syncAll(node, all.toSpliced(wrong, 1))).transactions).toBe(0)
+  })
+
+  it.runIf(backend === 'legacy')('waits for the lock and says who holds it', async () => {
+    const { programmer, contentions } = open(family, backend)
+    const holder = spawn('flock', [process.env['XTABLES_LOCKFILE']!, 'sleep', '1'])
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    await programmer.syncAll(node, views(4))
+    holder.kill()
+    expect(contentions[0]?.holder).toMatch(/^(flock|sleep) \(pid \d+\)$/)
+    expect(save()).toContain('KUBE-SERVICES')
+  })
+})
+
+function open(family: Family, backend: Backend) {
+  const programs = installed.find((each) => each.backend === backend)
+  if (programs === undefined) throw new Error(`Cannot test: iptables-${backend} is not installed`)
+  const refused: string[] = []
+  const contentions: Contention[] = []
+  const driver = new Iptables({ programs, family, onContention: (contention) => contentions.push(contention) })
+  const programmer = new IptablesProgrammer({
+    planner: iptablesMode({
+      localhostNodePorts: 'allowed',
+      invalidPackets: 'drop',
+      masqueradePorts: 'fully',
+      counters: new Set(),
+    }),
+    driver,
+    log: silentLogger,
+    counts: { rules: () => {}, restoreFailed: () => {} },
+    onRefused: (service) => refused.push(service),
+  })
+  return { programmer, refused, contentions }
+}
+
+/** The lines of iptables-save in any order, without what changes by itself. */
+function essence(saved: string): string[] {
+  return saved
+    .split('\n')
+    .filter((line) => !line.startsWith('#'))
+    .map((line) => line.replace(/ \[\d+:\d+\]$/, ''))
+    .sort()
+}

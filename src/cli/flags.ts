@@ -156,6 +156,12 @@ const node: readonly FlagSpec[] = [
 
 const mode: readonly FlagSpec[] = [
   flag({
+    name: 'strict-proxy-mode',
+    kind: 'bool',
+    group: 'Proxy mode',
+    help: 'End with an error when this machine cannot run the chosen mode, instead of falling back: ipvs to iptables, iptables to userspace. (Not a flag of kube-proxy.)',
+  }),
+  flag({
     name: 'proxy-mode',
     kind: 'string',
     field: 'mode',

@@ -27,6 +27,7 @@ export async function loadRunOptions(given: Given, logging: Logging): Promise<Ru
     master: textOf(given, 'master'),
     configFile: fromFile === undefined ? undefined : configFile,
     configurationChanges: fromFile?.changes,
+    standIns: given.get('strict-proxy-mode') === true ? 'refused' : 'allowed',
     flags,
     version: version.startsWith('v') ? version : gitVersion,
   }

@@ -113,6 +113,11 @@ export class NftablesDriver {
     throw this.#error('read', 'EINTR', 'it keeps changing')
   }
 
+  /** Whether there is such a table. */
+  exists(): boolean {
+    return this.#getTable() !== undefined
+  }
+
   /** The elements of one set. */
   readElements(set: NftSet): Element[] {
     return [...this.#readElements(set).values()]

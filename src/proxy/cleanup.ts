@@ -1,18 +1,25 @@
-// Removes all that the proxy ever put into this machine, in any mode.
+// Removes all that the proxy ever put into this machine.
 
 import type { RunOptions } from '../config/run-options.ts'
-import { allModes } from './modes.ts'
+import type { Logger } from '../lib/log.ts'
+import { allModes, type Mode } from './modes.ts'
 
-/** Goes on past a mode that cannot be cleaned up, and rejects in the end. */
+/** `--cleanup`: of every mode. */
 export async function runCleanup({ log }: RunOptions): Promise<void> {
+  const failures = await cleanUpModes(allModes, log)
+  if (failures.length > 0) throw new AggregateError(failures, 'Cannot clean up everything, see above')
+}
+
+/** Goes on past a mode that cannot be cleaned up. Logs and returns what went wrong. */
+export async function cleanUpModes(modes: readonly Mode[], log: Logger): Promise<readonly unknown[]> {
   const failures: unknown[] = []
-  for (const mode of allModes) {
+  for (const mode of modes) {
     try {
       await mode.cleanup(log)
     } catch (error) {
-      log.error(error, 'Cannot remove everything', { mode: mode.name })
+      log.error(error, 'Cannot remove everything that the mode left behind', { mode: mode.name })
       failures.push(error)
     }
   }
-  if (failures.length > 0) throw new AggregateError(failures, 'Cannot clean up everything, see above')
+  return failures
 }

@@ -1,6 +1,6 @@
 // The ipvs mode on this machine: drivers for each family, and an eye on who else touches what is ours.
 
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { release } from 'node:os'
 import { IpvsDriver } from '../kernel/ipvs.ts'
 import { LinkDriver } from '../kernel/links.ts'
@@ -20,6 +20,7 @@ import { applyHostSetup, type SettingFiles } from './host-setup.ts'
 import { planIpvsHostSetup } from './ipvs-host-setup.ts'
 import { checkScheduler, probeIpvs } from './ipvs-probe.ts'
 import { IpvsProgrammer } from './ipvs-programmer.ts'
+import type { Mode, OpenMode } from './modes.ts'
 import type { Programmer } from './programmer.ts'
 
 /** The section `ipvs` of the configuration, as far as it is not about periods. */
@@ -46,15 +47,23 @@ export interface OpenIpvsOptions {
   readonly onForeignChange: (family: Family) => void
 }
 
-export interface OpenIpvs {
-  programmer(family: Family): Programmer
-  close(): void
-}
-
 const DEFAULT_DRAIN_LIMIT_MS = 60 * 60 * 1000
 
+const files: SettingFiles = {
+  read: (path) => readFileSync(path, 'utf8'),
+  write: (path, value) => writeFileSync(path, value),
+}
+
+export const ipvsOnThisMachine: Mode = {
+  name: 'ipvs',
+  defaultNodePortAddresses: [],
+  changesAreCheap: true,
+  open: ({ config, ...options }) => openIpvs({ ...options, settings: config.ipvs, files }),
+  cleanup: (log) => cleanupIpvs({ excludeCIDRs: [] }, log),
+}
+
 /** Throws an UnsupportedError when the kernel lacks modules, a ConfigError when it does not have the scheduler. */
-export function openIpvs(options: OpenIpvsOptions): OpenIpvs {
+export function openIpvs(options: OpenIpvsOptions): OpenMode {
   const { settings, families, log, files, onForeignChange } = options
   probeIpvs(families)
   checkScheduler(settings.scheduler || DEFAULT_SCHEDULER)

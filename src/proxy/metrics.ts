@@ -141,6 +141,11 @@ function ownMetrics() {
       labels: ['ip_family'],
       buckets: Array.from({ length: 16 }, (_, index) => 0.0001 * 2 ** index),
     }),
+    mode: gauge({
+      name: 'kubeproxyts_mode',
+      help: 'The mode in force, which may stand in for the configured one',
+      labels: ['mode', 'configured'],
+    }),
     heals: counter({
       name: 'kubeproxyts_heals_total',
       help: 'How often rules were restored that somebody else had changed or removed',

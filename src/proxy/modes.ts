@@ -1,8 +1,10 @@
 // The modes that exist: how each is set up on this machine.
 
+import type { KubeProxyConfiguration } from '../config/types.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
+import { ipvsOnThisMachine } from './ipvs-machine.ts'
 import { nftablesOnThisMachine } from './nftables-machine.ts'
 import type { Programmer } from './programmer.ts'
 
@@ -18,6 +20,8 @@ export interface Mode {
 }
 
 export interface OpenModeOptions {
+  readonly config: KubeProxyConfiguration
+  readonly log: Logger
   readonly families: readonly Family[]
   readonly clock: Clock
   /** Called when another program changes what this mode has programmed. */
@@ -30,7 +34,7 @@ export interface OpenMode {
   close(): void
 }
 
-export const allModes: readonly Mode[] = [nftablesOnThisMachine]
+export const allModes: readonly Mode[] = [nftablesOnThisMachine, ipvsOnThisMachine]
 
 export function findMode(name: string): Mode {
   const mode = allModes.find((each) => each.name === name)

@@ -21,6 +21,7 @@ export const nftablesOnThisMachine: Mode = {
     for (const family of [4, 6] as const) {
       const driver = openDriver(family)
       try {
+        if (!driver.exists()) continue
         driver.apply([{ op: 'deleteTable' }])
         log.info('Removed nftables table', { table: `${driver.family} ${driver.table}` })
       } finally {

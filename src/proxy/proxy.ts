@@ -11,6 +11,7 @@ import type { ApiClient } from '../kube/api-client.ts'
 import type { Node } from '../kube/types.ts'
 import { watchCluster, type ClusterHandlers } from '../kube/watch-cluster.ts'
 import { systemClock } from '../lib/clock.ts'
+import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { nodeNameProblem } from '../model/node-name-problem.ts'
 import { ProblemLog } from '../model/problems.ts'
@@ -21,7 +22,9 @@ import { hasIpv6 } from './families.ts'
 import { FamilyPipeline } from './family-pipeline.ts'
 import { FlowCleaner } from './flow-cleaner.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
-import { findMode, type Mode, type OpenMode } from './modes.ts'
+import { cleanUpModes } from './cleanup.ts'
+import { allModes, type Mode } from './modes.ts'
+import { openMode, type ModeInForce } from './open-mode.ts'
 import { NodeState } from './node-state.ts'
 import { Servers } from './servers.ts'
 import { applySettings, nodeNameOf, nodeSettings, periodsOf, restartsFor } from './settings.ts'
@@ -44,11 +47,13 @@ export class Proxy {
   readonly #parts: readonly FamilyPart[]
   readonly #servers: Servers
   readonly #events: EventRecorder
-  readonly #openMode: OpenMode
+  readonly #inForce: ModeInForce
   #addressWatch: { close(): void } | undefined
   readonly #abort = new AbortController()
   /** What has not been listed yet. */
   readonly #missing = new Set(['services', 'endpoints', 'node', 'service CIDRs'])
+  /** The families that have not been programmed yet. */
+  readonly #firstSyncs: Set<Family>
   #loaded: LoadedConfiguration
 
   /** Throws when the settings cannot be used. Nothing happens before start(). */
@@ -57,22 +62,22 @@ export class Proxy {
     this.#options = options
     this.#loaded = options
     this.#log = log
-    this.#mode = findMode(config.mode)
     this.#nodeName = nodeNameOf(config)
     this.#client = openApiClient({ ...config.clientConnection, master: options.master }, log)
-    this.#metrics = createMetrics({ mode: config.mode, build: buildInfo(options.version) })
+    const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)
+    const choice = { name: config.mode, standIns: options.standIns }
+    const onForeignChange = (family: Family) => this.#pipeline(family)?.heal()
+    this.#inForce = openMode(choice, { config, log, families, clock: systemClock, onForeignChange })
+    this.#mode = this.#inForce.mode
+    this.#firstSyncs = new Set(families)
+    this.#metrics = createMetrics({ mode: this.#mode.name, build: buildInfo(options.version) })
+    this.#metrics.mode.with(this.#mode.name, config.mode).set(1)
     this.#health = new ProxyHealth({ clock: systemClock, timeoutMs: 2 * config.syncPeriodMs })
     const { signal } = this.#abort
     this.#events = new EventRecorder({ client: this.#client, nodeName: this.#nodeName, log, signal })
     const addresses = listAddresses().map(({ address }) => address)
     this.#state = new NodeState(nodeSettings(config, this.#mode), addresses, () => this.#nodeChanged())
     const problems = new ProblemLog(({ object, message }) => log.warn(message, { object }))
-    const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)
-    this.#openMode = this.#mode.open({
-      families,
-      clock: systemClock,
-      onForeignChange: (family) => this.#pipeline(family)?.heal(),
-    })
     this.#parts = families.map((family) => this.#createPart(family, problems))
     this.#servers = new Servers({
       run: options,
@@ -120,7 +125,7 @@ export class Proxy {
   async stop(): Promise<void> {
     this.#abort.abort()
     this.#addressWatch?.close()
-    this.#openMode.close()
+    this.#inForce.open.close()
     await this.#servers.close()
     for (const { pipeline, serviceHealth } of this.#parts) {
       await pipeline.stop()
@@ -131,6 +136,10 @@ export class Proxy {
 
   #recordStart(): void {
     this.#events.record({ type: 'Normal', reason: 'Starting', action: 'StartKubeProxy' })
+    for (const note of this.#inForce.reasons) {
+      this.#log.warn(note)
+      this.#events.record({ type: 'Warning', reason: 'KubeProxyModeFallback', action: 'StartKubeProxy', note })
+    }
     if (this.#loaded.mode === 'given') return
     const note = `The proxy mode is not configured, using ${this.#mode.name}. Set it: the default may change.`
     this.#log.warn(note)
@@ -165,7 +174,7 @@ export class Proxy {
         allowExternalIPs: featureEnabled(config.featureGates, 'AllowServiceExternalIPs'),
         startedMs: clock.now(),
       }),
-      programmer: this.#openMode.programmer(family),
+      programmer: this.#inForce.open.programmer(family),
       flows: new FlowCleaner({
         table: conntrackFlows,
         metrics,
@@ -178,9 +187,21 @@ export class Proxy {
       periods: periodsOf(this.#loaded, this.#mode),
       clock,
       log,
-      onSynced: () => syncServiceHealth(pipeline, serviceHealth),
+      onSynced: () => {
+        syncServiceHealth(pipeline, serviceHealth)
+        this.#removeOtherModes(family)
+      },
     })
     return { pipeline, serviceHealth }
+  }
+
+  /** What another mode left behind goes when this one is in place, so that connections are never without rules. */
+  #removeOtherModes(synced: Family): void {
+    if (!this.#firstSyncs.delete(synced) || this.#firstSyncs.size > 0) return
+    void cleanUpModes(
+      allModes.filter((mode) => mode !== this.#mode),
+      this.#log,
+    )
   }
 
   #pipeline(family: 4 | 6): FamilyPipeline | undefined {

@@ -57,7 +57,7 @@ export function matchKeys(family: Family): Keys {
 function firewallChains(family: Family, { service }: Keys): Chain[] {
   return [
     chain(CHAINS.firewallSources, [
-      nft.rule([nft.isIn([...service, nft.sourceAddress(family)], SETS.firewallAllowed), nft.goBack]),
+      nft.rule([nft.isInRanges([...service, nft.sourceAddress(family)], SETS.firewallAllowed), nft.goBack]),
       nft.rule([nft.drop]),
     ]),
     chain(CHAINS.firewallCheck, [nft.rule([nft.isIn(service, SETS.firewallIps), nft.goto(CHAINS.firewallSources)])]),

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest'
+import { UnsupportedError } from '../lib/errors.ts'
+import type { Mode, OpenMode, OpenModeOptions } from './modes.ts'
+import { openMode } from './open-mode.ts'
+
+const open: OpenMode = { programmer: () => expect.unreachable(), close() {} }
+
+function aMode(name: string, behaviour: () => OpenMode): Mode {
+  return { name, defaultNodePortAddresses: [], changesAreCheap: true, open: behaviour, cleanup() {} }
+}
+
+const behaviours = new Map<string, () => OpenMode>()
+const find = (name: string) => aMode(name, () => behaviours.get(name)!())
+const options = {} as OpenModeOptions
+const openAs = (name: string, standIns: 'allowed' | 'refused') => openMode({ name, standIns, find }, options)
+
+const lacks = (feature: string) => () => {
+  throw new UnsupportedError(feature, 'the kernel lacks it')
+}
+
+describe('openMode()', () => {
+  it('opens the mode that was asked for', () => {
+    behaviours.set('ipvs', () => open)
+    expect(openAs('ipvs', 'allowed')).toMatchObject({ mode: { name: 'ipvs' }, reasons: [] })
+  })
+
+  it('falls back step by step and says why', () => {
+    behaviours.set('ipvs', lacks('ipvs'))
+    behaviours.set('iptables', lacks('iptables'))
+    behaviours.set('userspace', () => open)
+    const { mode, reasons } = openAs('ipvs', 'allowed')
+    expect(mode.name).toBe('userspace')
+    expect(reasons).toEqual([
+      'Cannot use ipvs: the kernel lacks it; falling back from ipvs to iptables',
+      'Cannot use iptables: the kernel lacks it; falling back from iptables to userspace',
+    ])
+  })
+
+  it('refuses when stand-ins are not wanted', () => {
+    behaviours.set('ipvs', lacks('ipvs'))
+    expect(() => openAs('ipvs', 'refused')).toThrow(UnsupportedError)
+  })
+
+  it('has no stand-in for nftables', () => {
+    behaviours.set('nftables', lacks('nftables'))
+    expect(() => openAs('nftables', 'allowed')).toThrow(UnsupportedError)
+  })
+
+  it('does not hide other failures behind a stand-in', () => {
+    behaviours.set('ipvs', () => {
+      throw new Error('a mistake')
+    })
+    expect(() => openAs('ipvs', 'allowed')).toThrow('a mistake')
+  })
+})

@@ -1,0 +1,36 @@
+// Opens the mode that was asked for, or, where this machine cannot run it, the one that stands in for it.
+
+import { UnsupportedError } from '../lib/errors.ts'
+import { findMode, type Mode, type OpenMode, type OpenModeOptions } from './modes.ts'
+
+/** As kube-proxy's documentation describes it. What is not here has no stand-in. */
+const STAND_INS: Readonly<Record<string, string>> = { ipvs: 'iptables', iptables: 'userspace' }
+
+export interface ModeInForce {
+  readonly mode: Mode
+  readonly open: OpenMode
+  /** Why it is not the mode that was asked for, one reason per mode that was given up; empty when it is. */
+  readonly reasons: readonly string[]
+}
+
+export interface ModeChoice {
+  readonly name: string
+  readonly standIns: 'allowed' | 'refused'
+  /** How a mode is found by its name; tests have modes of their own. */
+  readonly find?: (name: string) => Mode
+}
+
+/** Throws UnsupportedError when neither the mode nor a stand-in works, or when stand-ins are not wanted. */
+export function openMode({ name, standIns, find = findMode }: ModeChoice, options: OpenModeOptions): ModeInForce {
+  const reasons: string[] = []
+  for (let mode = find(name); ;) {
+    try {
+      return { mode, open: mode.open(options), reasons }
+    } catch (error) {
+      const next = STAND_INS[mode.name]
+      if (!(error instanceof UnsupportedError) || standIns === 'refused' || next === undefined) throw error
+      reasons.push(`${error.message}; falling back from ${mode.name} to ${next}`)
+      mode = find(next)
+    }
+  }
+}

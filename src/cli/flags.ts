@@ -60,6 +60,12 @@ const api: readonly FlagSpec[] = [
     help: 'The URL of the API server, whatever the kubeconfig says.',
   }),
   flag({
+    name: 'manifests',
+    kind: 'string',
+    group: 'API server',
+    help: 'A folder of YAML or JSON files, or one file, in place of an API server: Services, EndpointSlices or Endpoints, and the Node if it matters. Changes of the files are applied while the program runs. (Not a flag of kube-proxy.)',
+  }),
+  flag({
     name: 'kube-api-content-type',
     kind: 'string',
     field: 'clientConnection.contentType',

@@ -25,6 +25,7 @@ export async function loadRunOptions(given: Given, logging: Logging): Promise<Ru
     log: logging.log,
     logSettings: logging.settings,
     master: textOf(given, 'master'),
+    manifests: textOf(given, 'manifests'),
     configFile: fromFile === undefined ? undefined : configFile,
     configurationChanges: fromFile?.changes,
     standIns: given.get('strict-proxy-mode') === true ? 'refused' : 'allowed',

@@ -16,6 +16,8 @@ export interface RunOptions extends LoadedConfiguration {
   readonly logSettings: LogSettings
   /** `--master`: the URL of the API server, whatever the kubeconfig says. Empty when not given. */
   readonly master: string
+  /** `--manifests`: a folder of files in place of an API server. Empty when not given. */
+  readonly manifests: string
   /** The file given with `--config`. */
   readonly configFile: string | undefined
   /**

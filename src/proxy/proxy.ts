@@ -5,11 +5,10 @@ import type { RunOptions } from '../config/run-options.ts'
 import type { LoadedConfiguration } from '../config/types.ts'
 import { listAddresses, watchAddresses } from '../kernel/addresses.ts'
 import { conntrackFlows } from '../kernel/conntrack.ts'
+import { openClusterSource, type ClusterSource } from '../kube/cluster-source.ts'
 import { EventRecorder } from '../kube/events.ts'
-import { openApiClient } from '../kube/open-client.ts'
-import type { ApiClient } from '../kube/api-client.ts'
 import type { Node } from '../kube/types.ts'
-import { watchCluster, type ClusterHandlers } from '../kube/watch-cluster.ts'
+import type { ClusterHandlers } from '../kube/watch-cluster.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
@@ -35,18 +34,21 @@ interface FamilyPart {
   readonly serviceHealth: ServiceHealth
 }
 
+/** Where there is no API server, the log has to do. */
+const noEvents: Pick<EventRecorder, 'record'> = { record() {} }
+
 export class Proxy {
   readonly #options: RunOptions
   readonly #log: Logger
   readonly #mode: Mode
   readonly #nodeName: string
-  readonly #client: ApiClient
+  readonly #source: ClusterSource
   readonly #metrics: Metrics
   readonly #health: ProxyHealth
   readonly #state: NodeState
   readonly #parts: readonly FamilyPart[]
   readonly #servers: Servers
-  readonly #events: EventRecorder
+  readonly #events: Pick<EventRecorder, 'record'>
   readonly #inForce: ModeInForce
   #addressWatch: { close(): void } | undefined
   readonly #abort = new AbortController()
@@ -63,7 +65,8 @@ export class Proxy {
     this.#loaded = options
     this.#log = log
     this.#nodeName = nodeNameOf(config)
-    this.#client = openApiClient({ ...config.clientConnection, master: options.master }, log)
+    const { master, manifests } = options
+    this.#source = openClusterSource({ ...config.clientConnection, master, manifests }, log)
     const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)
     const choice = { name: config.mode, standIns: options.standIns }
     const onForeignChange = (family: Family) => this.#pipeline(family)?.heal()
@@ -74,7 +77,9 @@ export class Proxy {
     this.#metrics.mode.with(this.#mode.name, config.mode).set(1)
     this.#health = new ProxyHealth({ clock: systemClock, timeoutMs: 2 * config.syncPeriodMs })
     const { signal } = this.#abort
-    this.#events = new EventRecorder({ client: this.#client, nodeName: this.#nodeName, log, signal })
+    const { client } = this.#source
+    this.#events =
+      client === undefined ? noEvents : new EventRecorder({ client, nodeName: this.#nodeName, log, signal })
     const addresses = listAddresses().map(({ address }) => address)
     this.#state = new NodeState(nodeSettings(config, this.#mode), addresses, () => this.#nodeChanged())
     const problems = new ProblemLog(({ object, message }) => log.warn(message, { object }))
@@ -92,14 +97,13 @@ export class Proxy {
   async start(): Promise<void> {
     const { log } = this.#options
     applySettings(this.#loaded.config, log)
-    log.info('Starting', { mode: this.#mode.name, node: this.#nodeName, apiServer: this.#client.server })
+    log.info('Starting', { mode: this.#mode.name, node: this.#nodeName, source: this.#source.name })
     this.#recordStart()
     const failed = this.#servers.open(this.#loaded.config)
     this.#addressWatch = watchAddresses(() => {
       this.#state.setMachineAddresses(listAddresses().map(({ address }) => address))
     })
-    const watching = watchCluster({
-      client: this.#client,
+    const watching = this.#source.watch({
       nodeName: this.#nodeName,
       handlers: this.#handlers(),
       log,
@@ -131,7 +135,7 @@ export class Proxy {
       await pipeline.stop()
       await serviceHealth.close()
     }
-    this.#client.close()
+    this.#source.close()
   }
 
   #recordStart(): void {

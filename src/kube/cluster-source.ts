@@ -1,0 +1,47 @@
+// Where the proxy learns about services from: an API server, or files.
+
+import type { Logger } from '../lib/log.ts'
+import type { ApiClient } from './api-client.ts'
+import { openApiClient, type ClientSettings } from './open-client.ts'
+import { watchCluster, type WatchClusterOptions } from './watch-cluster.ts'
+
+export interface ClusterSource {
+  /** For the log: the URL of the API server, or the path of the files. */
+  readonly name: string
+  /** The API server, for Events; undefined where there is none to receive them. */
+  readonly client: ApiClient | undefined
+  /** Feeds the handlers until the signal is aborted. */
+  watch(options: Omit<WatchClusterOptions, 'client'>): Promise<void>
+  close(): void
+}
+
+export interface SourceSettings extends ClientSettings {
+  /** `--manifests`: a folder, or a file, in place of an API server. Empty: none. */
+  readonly manifests: string
+}
+
+/** Throws AccessError when the settings cannot be used. Connects to nothing yet. */
+export function openClusterSource(settings: SourceSettings, log: Logger): ClusterSource {
+  const { manifests } = settings
+  if (manifests !== '') return manifestSource(manifests)
+  const client = openApiClient(settings, log)
+  return {
+    name: client.server,
+    client,
+    watch: (options) => watchCluster({ ...options, client }),
+    close: () => client.close(),
+  }
+}
+
+function manifestSource(path: string): ClusterSource {
+  return {
+    name: path,
+    client: undefined,
+    async watch(options) {
+      // The YAML parser is only needed with files.
+      const { watchManifests } = await import('./manifests/watch-manifests.ts')
+      return watchManifests({ ...options, path })
+    },
+    close() {},
+  }
+}

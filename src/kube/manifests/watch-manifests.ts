@@ -1,0 +1,92 @@
+// Files in place of an API server: the same handlers, fed from a folder of YAML and JSON.
+
+import type { Logger } from '../../lib/log.ts'
+import { messageOf } from '../../lib/errors.ts'
+import { flattenSlices } from '../flatten-slices.ts'
+import type { ObjectEvent, ResourceHandler } from '../resource-handler.ts'
+import type { ClusterHandlers } from '../watch-cluster.ts'
+import { ManifestSet } from './manifest-set.ts'
+import { readOwnNode } from './own-node.ts'
+import { parseManifest } from './parse-manifest.ts'
+import { watchFolder, type FileChange } from './watch-folder.ts'
+
+export interface WatchManifestsOptions {
+  /** A folder, or a single file. */
+  readonly path: string
+  readonly nodeName: string
+  readonly handlers: ClusterHandlers
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+/**
+ * Delivers what the files say, and what changes in them, until the signal is aborted. A file that cannot be used is
+ * reported, and what it said before stays. Rejects when the folder cannot be read at first.
+ */
+export async function watchManifests(options: WatchManifestsOptions): Promise<void> {
+  const { path, handlers, log, signal } = options
+  const set = new ManifestSet(options.nodeName)
+  const deliver = delivererTo(handlers)
+  let isSynced = false
+  // Until a file says otherwise.
+  handlers.node.onEvents([{ type: 'set', key: options.nodeName, object: await readOwnNode(options.nodeName) }])
+  for await (const changes of foldersChanges(path, signal)) {
+    for (const change of changes) takeChange(set, change, log)
+    const { events, duplicates } = set.take()
+    for (const { file, line, text } of duplicates) log.warn(`${file}:${line}: ${text}, passing over it`)
+    deliver(events)
+    const { length } = [events.Service, events.EndpointSlice, events.Endpoints, events.Node, events.ServiceCIDR].flat()
+    log.info(isSynced ? 'Manifests changed' : 'Read manifests', { path, files: changes.length, changes: length })
+    if (isSynced) continue
+    isSynced = true
+    for (const handler of Object.values(handlers) as ResourceHandler<unknown>[]) {
+      handler.onAvailable?.()
+      handler.onSynced?.()
+    }
+  }
+}
+
+async function* foldersChanges(path: string, signal: AbortSignal): AsyncGenerator<readonly FileChange[]> {
+  try {
+    yield* watchFolder(path, { signal })
+  } catch (error) {
+    throw new Error(`Cannot read manifests in ${path}: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+function takeChange(set: ManifestSet, change: FileChange, log: Logger): void {
+  const { file } = change
+  if ('gone' in change) return set.delete(file)
+  if ('error' in change) {
+    return log.error(undefined, `Cannot read ${file}: ${change.error.message}; what it said before stays`)
+  }
+  const { objects, remarks } = parseManifest(change.text)
+  const errors = remarks.filter(({ severity }) => severity === 'error')
+  for (const { line, text } of remarks.filter(({ severity }) => severity === 'warning')) {
+    log.warn(`${file}:${line}: ${text}`)
+  }
+  if (errors.length === 0) return set.set(file, objects)
+  for (const { line, text } of errors) log.error(undefined, `${file}:${line}: ${text}`)
+  log.error(undefined, `Cannot use ${file}: ${errors.length} errors; what it said before stays`)
+}
+
+type Events = ReturnType<ManifestSet['take']>['events']
+
+function delivererTo(handlers: ClusterHandlers): (events: Events) => void {
+  const endpoints = flattenSlices(handlers.slices)
+  return (events) => {
+    tell(handlers.serviceCidrs, events.ServiceCIDR)
+    // A Node that is gone from the files leaves what it said: the machine is still there.
+    tell(
+      handlers.node,
+      events.Node.filter(({ type }) => type === 'set'),
+    )
+    tell(handlers.slices, events.EndpointSlice)
+    tell(endpoints, events.Endpoints)
+    tell(handlers.services, events.Service)
+  }
+}
+
+function tell<T>(handler: ResourceHandler<T>, events: readonly ObjectEvent<T>[]): void {
+  if (events.length > 0) handler.onEvents(events)
+}

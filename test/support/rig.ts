@@ -6,6 +6,7 @@ import { eventually } from './eventually.ts'
 import { openTestCluster } from './test-cluster.ts'
 import { openTestNetwork } from './netns/test-network.ts'
 import { tcpProbe } from './netns/probe.ts'
+import type { ApiServerOptions } from './api-server/api-server.ts'
 import type { TestCluster } from './test-cluster.ts'
 import type { TestNetwork } from './netns/test-network.ts'
 
@@ -16,10 +17,10 @@ export interface Rig extends AsyncDisposable {
   settled(withinMs?: number): Promise<void>
 }
 
-export async function openRig(): Promise<Rig> {
+export async function openRig(api: ApiServerOptions = {}): Promise<Rig> {
   const cleanup = new Cleanup()
   const network = cleanup.use(await openTestNetwork())
-  const cluster = cleanup.use(await openTestCluster())
+  const cluster = cleanup.use(await openTestCluster(api))
   return {
     network,
     cluster,

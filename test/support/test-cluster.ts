@@ -7,6 +7,7 @@ import { control } from './addresses.ts'
 import { TestApiServer } from './api-server/api-server.ts'
 import { keyOf, resourceOf } from './api-server/objects.ts'
 import { anEmptyCluster } from './builders.ts'
+import type { ApiServerOptions } from './api-server/api-server.ts'
 import type { ApiObject as ServedObject } from './api-server/objects.ts'
 import type { ApiObject } from './builders.ts'
 
@@ -40,8 +41,8 @@ export class TestCluster implements AsyncDisposable {
 }
 
 /** A cluster with the two nodes and no service. */
-export async function openTestCluster(): Promise<TestCluster> {
-  const cluster = new TestCluster(await TestApiServer.start({ host: control.ip[4] }))
+export async function openTestCluster(options: ApiServerOptions = {}): Promise<TestCluster> {
+  const cluster = new TestCluster(await TestApiServer.start({ host: control.ip[4], ...options }))
   cluster.put(...anEmptyCluster())
   return cluster
 }

@@ -58,8 +58,11 @@ export interface ApiServer extends AsyncDisposable {
   readonly store: Store
   /** The API without HTTP, for whoever lives in the same process. */
   readonly registry: Registry
-  /** Listens on a further address, with a certificate for it, and returns the URL. */
-  listen(host: string, port?: number): Promise<string>
+  /**
+   * Listens on a further address, with a certificate for it, and returns the URL. `fd` is a socket that is bound to the
+   * address already, in another network namespace.
+   */
+  listen(host: string, port?: number, fd?: number): Promise<string>
   /** The text of a kubeconfig: for a person by default, with the rights of a proxy on request. */
   kubeconfig(options?: { readonly user?: UserName; readonly url?: string }): string
   close(): Promise<void>
@@ -91,8 +94,8 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
     podStreams: options.podStreams ?? {},
   }
   const listeners: Server[] = []
-  const listen = async (host: string, port = 0): Promise<string> => {
-    const { server, url } = await openListener({ api, log, identity, host, port })
+  const listen = async (host: string, port = 0, fd?: number): Promise<string> => {
+    const { server, url } = await openListener({ api, log, identity, host, port, fd })
     listeners.push(server)
     return url
   }
@@ -157,6 +160,7 @@ interface ListenerOptions {
   readonly identity: Identity
   readonly host: string
   readonly port: number
+  readonly fd: number | undefined
 }
 
 async function openListener({
@@ -165,6 +169,7 @@ async function openListener({
   identity,
   host,
   port,
+  fd,
 }: ListenerOptions): Promise<{ server: Server; url: string }> {
   const names = [...new Set([host, '127.0.0.1', '::1', 'localhost', 'kubernetes', 'kubernetes.default.svc'])]
   const { key, certificate } = issueServing(identity.authority, names, api.clock.now())
@@ -175,7 +180,7 @@ async function openListener({
   server.keepAliveTimeout = 120_000
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, host, () => resolve())
+    server.listen(fd === undefined ? { port, host } : { fd }, () => resolve())
   })
   const address = server.address() as AddressInfo
   return { server, url: `https://${joinHostPort(host, address.port)}` }

@@ -13,7 +13,7 @@ import {
   versionWarning,
 } from '../state/iptables/programs.ts'
 import type { Backend } from '../state/iptables/script.ts'
-import { runProgram } from './run-program.ts'
+import { runProgramNow } from './run-program.ts'
 
 export interface FoundIptables {
   readonly programs: IptablesPrograms
@@ -27,12 +27,12 @@ export interface FoundIptables {
 
 const FEATURE = 'the iptables mode'
 
-/** Rejects with an UnsupportedError when iptables is missing, too old, or not supported by the kernel. */
-export async function probeIptables(families: readonly Family[]): Promise<FoundIptables> {
-  const { programs, reason } = await choose(await findPrograms())
+/** Throws an UnsupportedError when iptables is missing, too old, or not supported by the kernel. */
+export function probeIptables(families: readonly Family[]): FoundIptables {
+  const { programs, reason } = choose(findPrograms())
   const problem = versionProblem(programs)
   if (problem !== undefined) throw new UnsupportedError(FEATURE, problem)
-  const answers = await Promise.all(families.map((family) => askKernel(programs, family)))
+  const answers = families.map((family) => askKernel(programs, family))
   const working = families.filter((_, i) => answers[i] === undefined)
   if (working.length === 0) throw new UnsupportedError(FEATURE, answers[0] ?? 'there is no IP family to use it for')
   const warning = versionWarning(programs)
@@ -46,31 +46,31 @@ export function describePrograms({ name, version }: IptablesPrograms): string {
 }
 
 /** Every iptables of this machine, at most one per backend. */
-export async function findPrograms(): Promise<IptablesPrograms[]> {
-  const named = await Promise.all(['iptables-nft', 'iptables-legacy'].map(findProgram))
+export function findPrograms(): IptablesPrograms[] {
+  const named = ['iptables-nft', 'iptables-legacy'].map(findProgram)
   const found = named.filter((programs) => programs !== undefined)
   if (found.length > 0) return found
-  const only = await findProgram('iptables')
+  const only = findProgram('iptables')
   return only === undefined ? [] : [only]
 }
 
-async function findProgram(name: string): Promise<IptablesPrograms | undefined> {
-  const { code, stdout } = await runProgram(name, ['--version'])
+function findProgram(name: string): IptablesPrograms | undefined {
+  const { code, stdout } = runProgramNow(name, ['--version'])
   const parsed = code === 0 ? parseVersion(stdout) : undefined
   return parsed === undefined ? undefined : { name, ...parsed }
 }
 
-async function choose(found: readonly IptablesPrograms[]): Promise<{ programs: IptablesPrograms; reason: string }> {
+function choose(found: readonly IptablesPrograms[]): { programs: IptablesPrograms; reason: string } {
   const [first, second] = found
   if (first === undefined) {
     throw new UnsupportedError(FEATURE, 'none of the programs iptables-nft, iptables-legacy and iptables is installed')
   }
   if (second === undefined) return { programs: first, reason: 'it is the only one' }
-  const { backend, reason } = await chooseInstalled(found)
+  const { backend, reason } = chooseInstalled(found)
   return { programs: found.find((each) => each.backend === backend) ?? first, reason }
 }
 
-function chooseInstalled(found: readonly IptablesPrograms[]): Promise<BackendChoice> {
+function chooseInstalled(found: readonly IptablesPrograms[]): BackendChoice {
   const of = (backend: Backend) => found.find((each) => each.backend === backend)
   return chooseBackend({
     nftMangle: () => save(of('nft'), ['-t', 'mangle']),
@@ -81,17 +81,17 @@ function chooseInstalled(found: readonly IptablesPrograms[]): Promise<BackendCho
 }
 
 /** What both families have; nothing where the program cannot say. */
-async function save(programs: IptablesPrograms | undefined, args: readonly string[]): Promise<string> {
+function save(programs: IptablesPrograms | undefined, args: readonly string[]): string {
   if (programs === undefined) return ''
-  const both = ([4, 6] as const).map((family) => runProgram(programName(programs, family, '-save'), args))
-  return (await Promise.all(both)).map(({ stdout }) => stdout).join('')
+  const both = ([4, 6] as const).map((family) => runProgramNow(programName(programs, family, '-save'), args))
+  return both.map(({ stdout }) => stdout).join('')
 }
 
 /** What is wrong; undefined when the kernel has what it takes. */
-async function askKernel(programs: IptablesPrograms, family: Family): Promise<string | undefined> {
+function askKernel(programs: IptablesPrograms, family: Family): string | undefined {
   const name = programName(programs, family, '')
-  const { code, stderr } = await runProgram(name, ['-w', '5', '-t', 'nat', '-S', 'POSTROUTING'])
-  if (code === 0) return undefined
+  const { code, stderr } = runProgramNow(name, ['-t', 'nat', '-S', 'POSTROUTING'])
+  if (code === 0 || /xtables lock/.test(stderr)) return undefined
   if (code === 'missing') return `${name} is not installed`
   return `${name} cannot use the nat table of the kernel: ${stderr.trim().split('\n').at(-1)}`
 }

@@ -1,11 +1,11 @@
 // iptables by its own programs: iptables-save and iptables-restore.
 
 import type { Family } from '../lib/ip.ts'
-import { parseTable } from '../state/iptables/parse.ts'
+import { parseTable, parseTables } from '../state/iptables/parse.ts'
 import { canWait, type IptablesPrograms, programName } from '../state/iptables/programs.ts'
 import { parseRestoreError } from '../state/iptables/restore-error.ts'
 import type { Backend } from '../state/iptables/script.ts'
-import type { Chains, TableName } from '../state/iptables/types.ts'
+import type { Chains, TableName, Tables } from '../state/iptables/types.ts'
 import { lockHolder } from './iptables-lock.ts'
 import { type ProgramResult, runProgram } from './run-program.ts'
 
@@ -26,6 +26,8 @@ export interface Contention {
 const WAIT_SECONDS = 5
 /** After a minute the lock counts as never given back; the sync fails and is tried again later. */
 const WAITS = 12
+/** What iptables exits with when it did not find what it was asked for. */
+const NO_SUCH_CHAIN = 1
 
 export class Iptables {
   readonly backend: Backend
@@ -47,11 +49,40 @@ export class Iptables {
     throw new Error(`Cannot read table ${table}: ${name} ${explain(result)}`)
   }
 
+  /** Every table that there is, and none that there would be if we asked for it. */
+  async readAll(): Promise<Tables> {
+    const { programs, family } = this.#options
+    const name = programName(programs, family, '-save')
+    const result = await runProgram(name, [])
+    if (result.code === 0) return parseTables(result.stdout)
+    // A family that the kernel does not have.
+    if (result.code === 'missing') return new Map()
+    throw new Error(`Cannot read the tables: ${name} ${explain(result)}`)
+  }
+
+  /** Undecided counts as yes: somebody may hold the lock. */
+  async hasChain(table: TableName, chain: string): Promise<boolean> {
+    const { programs, family } = this.#options
+    const { code } = await runProgram(programName(programs, family, ''), [
+      ...waitArgs(programs),
+      '-t',
+      table,
+      '-S',
+      chain,
+    ])
+    return code !== NO_SUCH_CHAIN
+  }
+
+  /** Whether rules are being changed for us. */
+  get isBusy(): boolean {
+    return this.pids.size > 0
+  }
+
   /** Rejects with a RestoreError when the text is refused. */
   async restore(text: string): Promise<void> {
     const { programs, family, onContention } = this.#options
     const name = programName(programs, family, '-restore')
-    const args = ['--noflush', '--counters', ...(canWait(programs) ? ['-w', String(WAIT_SECONDS)] : [])]
+    const args = [...waitArgs(programs), '--noflush', '--counters']
     const holder = this.backend === 'legacy' ? lockHolder() : undefined
     if (holder !== undefined) onContention({ holder, waitedMs: 0 })
     for (let waits = 1; ; waits++) {
@@ -77,6 +108,10 @@ export class Iptables {
     setTimeout(() => this.pids.delete(result.pid), 1000).unref()
     return result
   }
+}
+
+function waitArgs(programs: IptablesPrograms): string[] {
+  return canWait(programs) ? ['-w', String(WAIT_SECONDS)] : []
 }
 
 function isLockTimeout({ code, stderr }: ProgramResult): boolean {

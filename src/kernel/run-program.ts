@@ -1,9 +1,9 @@
-// Other programs, run to their end while the event loop goes on.
+// Other programs, run to their end.
 
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 
 export interface ProgramResult {
-  /** The exit code; 'missing' when there is no such program. A program that a signal ended counts as 128 + nothing. */
+  /** The exit code; 'missing' when there is no such program. 128 when a signal ended it. */
   readonly code: number | 'missing'
   readonly stdout: string
   readonly stderr: string
@@ -20,7 +20,7 @@ export interface RunOptions {
 /** Where system programs are, whatever the environment says. */
 const SYSTEM_PATHS = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/bin', '/bin']
 
-/** Resolves whatever the program says; rejects only when it cannot be run at all. */
+/** Runs while the event loop goes on. Resolves whatever the program says; rejects only when it cannot be run at all. */
 export function runProgram(name: string, args: readonly string[], options: RunOptions = {}): Promise<ProgramResult> {
   return new Promise((resolve, reject) => {
     const child = spawn(name, args, { env: programEnvironment(), stdio: ['pipe', 'pipe', 'pipe'] })
@@ -38,6 +38,18 @@ export function runProgram(name: string, args: readonly string[], options: RunOp
     child.once('error', (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' ? finish('missing') : reject(error)))
     child.once('close', (code) => finish(code ?? 128))
   })
+}
+
+/** The same, while everything else waits. For starting up. */
+export function runProgramNow(name: string, args: readonly string[]): ProgramResult {
+  const { status, stdout, stderr, error, pid } = spawnSync(name, args, {
+    env: programEnvironment(),
+    encoding: 'utf8',
+    maxBuffer: 1 << 30,
+  })
+  if (error === undefined) return { code: status ?? 128, stdout, stderr, pid }
+  if ('code' in error && error.code === 'ENOENT') return { code: 'missing', stdout: '', stderr: '', pid: 0 }
+  throw error
 }
 
 /** Messages are parsed, so they have to be in English. */

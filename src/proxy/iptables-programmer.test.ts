@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { aNodeView, arbitraryView } from '../../test/support/arbitrary-views.ts'
 import { MemoryIptables } from '../../test/support/memory-iptables.ts'

@@ -146,6 +146,16 @@ function ownMetrics() {
       help: 'The mode in force, which may stand in for the configured one',
       labels: ['mode', 'configured'],
     }),
+    iptablesLockWaits: counter({
+      name: 'kubeproxyts_iptables_lock_waits_total',
+      help: 'How often another program held the xtables lock when rules were to be changed, and each 5 s that it kept it',
+      labels: ['ip_family'],
+    }),
+    refusals: counter({
+      name: 'kubeproxyts_refused_services_total',
+      help: 'How often the kernel refused the rules of one service port, which then had none',
+      labels: ['ip_family'],
+    }),
     heals: counter({
       name: 'kubeproxyts_heals_total',
       help: 'How often rules were restored that somebody else had changed or removed',

@@ -6,7 +6,7 @@ import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { ipvsOnThisMachine } from './ipvs-machine.ts'
 import { nftablesOnThisMachine } from './nftables-machine.ts'
-import type { Programmer } from './programmer.ts'
+import type { Programmer, ProgrammerReports } from './programmer.ts'
 
 export interface Mode {
   readonly name: string
@@ -30,7 +30,7 @@ export interface OpenModeOptions {
 
 /** A mode at work. */
 export interface OpenMode {
-  programmer(family: Family): Programmer
+  programmer(family: Family, reports: ProgrammerReports): Programmer
   close(): void
 }
 

@@ -1,6 +1,7 @@
 // What the pipeline asks of a mode: make the kernel agree with what the model decided.
 
-import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
+import type { NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
+import type { Metrics } from './metrics.ts'
 
 /**
  * Programs one IP family. When a call returns, or the promise that it returns is kept, the kernel has acknowledged. It
@@ -18,4 +19,11 @@ export interface SyncStats {
   readonly transactions: number
   readonly operations: number
   readonly bytes: number
+}
+
+/** Where a programmer tells what its answers do not say. */
+export interface ProgrammerReports {
+  readonly metrics: Metrics
+  /** The kernel refuses the rules of a service port, which then has none. All others are programmed. */
+  readonly onRefused: (service: ServicePortName, reason: string) => void
 }

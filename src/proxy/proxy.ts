@@ -178,7 +178,14 @@ export class Proxy {
         allowExternalIPs: featureEnabled(config.featureGates, 'AllowServiceExternalIPs'),
         startedMs: clock.now(),
       }),
-      programmer: this.#inForce.open.programmer(family),
+      programmer: this.#inForce.open.programmer(family, {
+        metrics,
+        onRefused: (service, reason) => {
+          metrics.refusals.with(`IPv${family}`).inc()
+          const note = `node ${this.#nodeName} cannot program service port ${service}: ${reason}`
+          this.#events.record({ type: 'Warning', reason: 'FailedToProgramService', action: 'Sync', note })
+        },
+      }),
       flows: new FlowCleaner({
         table: conntrackFlows,
         metrics,

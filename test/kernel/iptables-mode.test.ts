@@ -4,7 +4,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { Iptables, type Contention } from '../../src/kernel/iptables.ts'
 import { findPrograms } from '../../src/kernel/iptables-probe.ts'
@@ -23,11 +23,11 @@ const isRoot = process.getuid?.() === 0
 const folder = mkdtempSync(join(tmpdir(), 'iptables-'))
 let installed: readonly IptablesPrograms[] = []
 
-beforeAll(async () => {
+beforeAll(() => {
   if (isRoot) unshareNetwork()
   // The machine's own lock is none of our business.
   process.env['XTABLES_LOCKFILE'] = join(folder, 'xtables.lock')
-  installed = await findPrograms()
+  installed = findPrograms()
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 

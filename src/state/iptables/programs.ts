@@ -80,9 +80,9 @@ export function countRules(saved: string): number {
 
 /** What can be read to see which backend the machine uses. Both families, as one text. */
 export interface BackendEvidence {
-  nftMangle(): Promise<string>
-  nft(): Promise<string>
-  legacy(): Promise<string>
+  nftMangle(): string
+  nft(): string
+  legacy(): string
 }
 
 export interface BackendChoice {
@@ -94,11 +94,11 @@ export interface BackendChoice {
  * As the images of kube-proxy choose: rules of the two backends see packets one after the other, so ours must be where
  * everybody else's are.
  */
-export async function chooseBackend(evidence: BackendEvidence): Promise<BackendChoice> {
-  if (hasKubeletHint(await evidence.nftMangle())) return { backend: 'nft', reason: 'kubelet uses it' }
-  const legacy = await evidence.legacy()
+export function chooseBackend(evidence: BackendEvidence): BackendChoice {
+  if (hasKubeletHint(evidence.nftMangle())) return { backend: 'nft', reason: 'kubelet uses it' }
+  const legacy = evidence.legacy()
   if (hasKubeletHint(legacy)) return { backend: 'legacy', reason: 'kubelet uses it' }
-  const [ofLegacy, ofNft] = [countRules(legacy), countRules(await evidence.nft())]
+  const [ofLegacy, ofNft] = [countRules(legacy), countRules(evidence.nft())]
   if (ofLegacy > ofNft) return { backend: 'legacy', reason: `it has more rules: ${ofLegacy}, iptables-nft ${ofNft}` }
   if (ofNft > 0) return { backend: 'nft', reason: `it has rules: ${ofNft}, iptables-legacy ${ofLegacy}` }
   return { backend: 'nft', reason: 'neither has rules' }

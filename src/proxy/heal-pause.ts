@@ -1,0 +1,42 @@
+// How soon rules are compared with the kernel after somebody else changed something.
+
+import type { Clock, Timer } from '../lib/clock.ts'
+
+/** Changes come in groups, such as the commands of a script. */
+const GROUP_MS = 50
+/** A comparison may take this share of the time at most. */
+const SHARE = 0.1
+
+/**
+ * Other programs may change the tables that we share with them all day long. Comparing takes the longer the more rules there
+ * are, so the pause between two comparisons is a multiple of what one takes.
+ */
+export class HealPause {
+  readonly #clock: Clock
+  readonly #heal: () => void
+  #timer: Timer | undefined
+  #earliestMs = 0
+
+  constructor(clock: Clock, heal: () => void) {
+    this.#clock = clock
+    this.#heal = heal
+  }
+
+  /** Somebody changed something: heals soon. */
+  request(): void {
+    const waitMs = Math.max(GROUP_MS, this.#earliestMs - this.#clock.monotonicNow())
+    this.#timer ??= this.#clock.setTimeout(() => {
+      this.#timer = undefined
+      this.#heal()
+    }, waitMs)
+  }
+
+  /** A comparison has ended that took so long. */
+  compared(tookMs: number): void {
+    this.#earliestMs = this.#clock.monotonicNow() + tookMs / SHARE
+  }
+
+  close(): void {
+    this.#timer?.cancel()
+  }
+}

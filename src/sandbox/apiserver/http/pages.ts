@@ -47,7 +47,7 @@ function discoveryPage(root: 'api' | 'apis', parts: readonly string[], accept: s
 }
 
 let v2Document: Buffer | undefined
-const v2Type = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf'
+const v2Type = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
 
 function openApiPage(parts: readonly string[], accept: string | undefined): Answer | undefined {
   const [version, ...rest] = parts

@@ -13,13 +13,13 @@ const silentForMs = 1300
 
 const portsByProtocol = { TCP: echoPorts.tcp, UDP: echoPorts.udp, SCTP: echoPorts.sctp } as const
 
-/** Tries a flow; undefined when the outcome is as promised, else what happened instead. */
-export async function tryFlow(network: TestNetwork, flow: Flow): Promise<string | undefined> {
+/** Tries a flow; empty when the outcome is as promised, else what happened instead. */
+export async function tryFlow(network: TestNetwork, flow: Flow): Promise<string[]> {
   const { outcome } = flow
   const complaint =
     outcome.kind === 'to' ? await tryBackends(network, flow, outcome) : await tryOnce(network, flow, outcome.kind)
   const { address, port, protocol } = flow.to
-  return complaint === undefined ? undefined : `${flow.from} to ${address} port ${port}/${protocol}: ${complaint}`
+  return complaint === undefined ? [] : [`${flow.from} to ${address} port ${port}/${protocol}: ${complaint}`]
 }
 
 async function tryOnce(network: TestNetwork, flow: Flow, kind: 'reject' | 'drop' | 'untouched') {

@@ -1,8 +1,9 @@
 // The program under test, as a user starts it: a process in the node's namespace, known by its flags, ports and log.
 
-import { mkdtempSync, openSync, readFileSync, rmSync, closeSync } from 'node:fs'
+import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, closeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { availableModes } from '../../src/cli/available-modes.ts'
 import { effectiveSettings } from '../conformance/packet-flow.ts'
 import { node } from './addresses.ts'
 import { eventually } from './eventually.ts'
@@ -29,6 +30,13 @@ export const metricsPort = 10249
 export function proxyCommand(): readonly string[] {
   const given = process.env['PROXY_COMMAND']
   return given === undefined ? [join(import.meta.dirname, '../../bin/kube-proxy')] : given.split(' ')
+}
+
+/** Why a mode cannot be tried here; undefined when it can. */
+export function whyNotRun(mode: ModeName): string | undefined {
+  const hasMode = process.env['PROXY_COMMAND'] !== undefined || availableModes.includes(mode)
+  if (!hasMode) return `the program has no ${mode} mode yet`
+  return mode === 'ipvs' && !existsSync('/proc/net/ip_vs') ? 'this kernel has no IPVS' : undefined
 }
 
 export class ProxyProcess implements AsyncDisposable {

@@ -1,0 +1,3 @@
+import { testPacketFlow } from './packet-flow.suite.ts'
+
+testPacketFlow('iptables')

@@ -1,0 +1,81 @@
+// The packet-flow table with real packets, for one mode: the program under test runs on the node of the test network and
+// watches an API server; every flow opens sockets in the namespace that it comes from.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { packetFlowCases } from '../conformance/packet-flow.cases.ts'
+import { tryFlow } from '../support/flows.ts'
+import { startProxy, whyNotRun } from '../support/proxy-process.ts'
+import { openRig } from '../support/rig.ts'
+import type { Flow, PacketFlowCase } from '../conformance/packet-flow.ts'
+import type { ModeName } from '../conformance/modes.ts'
+import type { ProxyProcess } from '../support/proxy-process.ts'
+import type { Rig } from '../support/rig.ts'
+
+// For another program (PROXY_COMMAND): rows that it is known to fail, or to die of.
+const left = new RegExp(process.env['PROXY_SKIP'] ?? '^$')
+const rowsToRun = packetFlowCases.filter((row) => !left.test(row.name))
+
+let rig: Rig
+
+/** Declares the tests of a mode, or a single one that is skipped when the mode cannot run here. */
+export function testPacketFlow(mode: ModeName): void {
+  const reason = whyNotRun(mode)
+  if (reason !== undefined) {
+    test(`the packet-flow table in ${mode} mode`, ({ skip }) => skip(reason))
+    return
+  }
+  beforeAll(async () => {
+    rig = await openRig()
+  })
+  afterAll(() => rig[Symbol.asyncDispose]())
+  const promised = rowsToRun.filter((row) => row.modes?.includes(mode) !== false)
+  for (const [settings, rows] of bySettings(promised)) {
+    describe(`${mode} with the settings ${settings}`, () => testRows(mode, rows))
+  }
+}
+
+/** One start of the program for all rows of the same settings, and all of them in the cluster at once. */
+function testRows(mode: ModeName, rows: readonly PacketFlowCase[]): void {
+  let proxy: ProxyProcess | undefined
+  beforeAll(async () => {
+    rig.cluster.put(...rows.flatMap((row) => row.objects))
+    const settings = rows[0]?.settings ?? {}
+    proxy = await startProxy({ netns: rig.network.node, mode, kubeconfig: rig.cluster.kubeconfig, settings })
+    await rig.settled()
+  })
+  afterAll(async () => {
+    const ended = proxy?.ended
+    await proxy?.[Symbol.asyncDispose]()
+    rig.cluster.remove(...rows.flatMap((row) => [...row.objects, ...row.steps.flatMap((step) => step.put ?? [])]))
+    expect(ended, 'the program ran until the end').toBeUndefined()
+  })
+  for (const row of rows) test.concurrent(row.name, () => runRow(row))
+}
+
+async function runRow(row: PacketFlowCase): Promise<void> {
+  await expectFlows(row.flows)
+  for (const step of row.steps) {
+    rig.cluster.remove(...(step.remove ?? []))
+    rig.cluster.put(...(step.put ?? []))
+    if (step.remove !== undefined || step.put !== undefined) await rig.settled()
+    await sleep((step.idleSeconds ?? 0) * 1000)
+    await expectFlows(step.flows, step.when)
+  }
+}
+
+/** One after the other: flows of one row may depend on each other (affinity). */
+async function expectFlows(flows: readonly Flow[], when = 'at first'): Promise<void> {
+  const complaints: string[] = []
+  for (const flow of flows) complaints.push(...(await tryFlow(rig.network, flow)))
+  expect(complaints, when).toEqual([])
+}
+
+function bySettings(rows: readonly PacketFlowCase[]): Map<string, PacketFlowCase[]> {
+  const groups = new Map<string, PacketFlowCase[]>()
+  for (const row of rows) {
+    const settings = JSON.stringify(row.settings)
+    groups.set(settings, [...(groups.get(settings) ?? []), row])
+  }
+  return groups
+}

@@ -1,4 +1,7 @@
 // The names of everything in our tables. What operators know from kube-proxy keeps its name and meaning.
+//
+// What is not the same must not have kube-proxy's name: when somebody goes back to it, it adds to the table that it finds, and
+// a set where it has a map is an error from which it does not recover.
 
 import type { ServicePortView } from '../../model/types.ts'
 import { hashedName } from '../../lib/hash.ts'
@@ -10,18 +13,18 @@ export const SETS = {
   ...GUARD_SETS,
   hairpin: 'hairpin-connections',
   /** Frontends by address: served, served from the local list when the client is outside, always masqueraded ... */
-  services: 'service-ips',
-  localServices: 'service-ips-local',
-  masqueradeServices: 'service-ips-masquerade',
+  services: 'served-ips',
+  localServices: 'served-ips-local',
+  masqueradeServices: 'served-ips-masquerade',
   endpoints: 'service-endpoints',
   localEndpoints: 'service-endpoints-local',
   stickServices: 'service-affinity',
   stickLocalServices: 'service-affinity-local',
   rememberServices: 'service-affinity-record',
   /** The same, for node ports. */
-  nodePorts: 'service-nodeports',
-  localNodePorts: 'service-nodeports-local',
-  masqueradeNodePorts: 'service-nodeports-masquerade',
+  nodePorts: 'served-nodeports',
+  localNodePorts: 'served-nodeports-local',
+  masqueradeNodePorts: 'served-nodeports-masquerade',
   nodePortEndpoints: 'nodeport-endpoints',
   localNodePortEndpoints: 'nodeport-endpoints-local',
   stickNodePorts: 'nodeport-affinity',

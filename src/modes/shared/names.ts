@@ -5,7 +5,7 @@ export const GUARD_SETS = {
   nodePortIps: 'nodeport-ips',
   podCidrs: 'pod-cidrs',
   serviceCidrs: 'service-cidrs',
-  firewallIps: 'firewall-ips',
+  firewallIps: 'firewall-frontends',
   firewallAllowed: 'firewall-allowed',
   rejectServices: 'no-endpoint-services-reject',
   dropServices: 'no-endpoint-services-drop',

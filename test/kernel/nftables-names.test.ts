@@ -1,0 +1,46 @@
+// The Go kube-proxy adds to whatever table it finds under its name, so that a node can go back to it. That works only while
+// nothing of ours has a name of its own with another definition.
+
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { sample } from 'fast-check'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { NftablesDriver } from '../../src/kernel/nftables.ts'
+import { unshareNetwork } from '../../src/kernel/netns.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { nftablesMode } from '../../src/modes/nftables/mode.ts'
+import { NftablesProgrammer } from '../../src/proxy/nftables-programmer.ts'
+import { nftFamily } from '../../src/state/nftables/language.ts'
+import { aNodeView, arbitraryView } from '../support/arbitrary-views.ts'
+import { isRoot, listWithNft, loadWithNft } from '../support/nft.ts'
+
+const tablesOfGo = readFileSync(join(import.meta.dirname, '../e2e/fixtures/go-kube-proxy.nft'), 'utf8')
+
+beforeAll(() => {
+  if (isRoot) unshareNetwork()
+})
+
+describe.skipIf(!isRoot)('the names in our tables (needs root)', () => {
+  it('do not stand in the way of the Go kube-proxy, nor its names in ours afterwards', () => {
+    const sides = ([4, 6] as const).map((family) => {
+      const driver = new NftablesDriver({ family: nftFamily(family), table: nftablesMode.table })
+      const programmer = new NftablesProgrammer({ planner: nftablesMode, driver, clock: systemClock })
+      const views = [0, 1, 2, 3, 4, 5, 6, 7].map(
+        (index) => sample(arbitraryView(family, index), { numRuns: 1, seed: index })[0]!,
+      )
+      return { driver, sync: () => programmer.syncAll(aNodeView({ family }), views) }
+    })
+    for (const { sync } of sides) sync()
+    const ours = listWithNft()
+    loadWithNft(tablesOfGo)
+    expect(listWithNft()).toContain('map service-ips {')
+    for (const { sync } of sides) expect(sync().transactions).toBe(1)
+    expect(sortedLines(listWithNft())).toEqual(sortedLines(ours))
+    for (const { driver } of sides) driver.close()
+  })
+})
+
+/** nft lists in the order of creation. */
+function sortedLines(listed: string): string[] {
+  return listed.split('\n').toSorted()
+}

@@ -5,10 +5,11 @@ import { ManualClock } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
 import type { ServicePortChange, ServicePortView } from '../model/types.ts'
 import { nftablesMode } from '../modes/nftables/mode.ts'
+import { schemaFor } from '../modes/nftables/schema.ts'
 import { applyOps } from '../state/nftables/apply-ops.ts'
 import { formatTable } from '../state/nftables/format.ts'
 import { nftFamily } from '../state/nftables/language.ts'
-import type { Op, Table } from '../state/nftables/types.ts'
+import type { NftSet, Op, Table } from '../state/nftables/types.ts'
 import { NftablesProgrammer } from './nftables-programmer.ts'
 
 /** The kernel's table, in memory. */
@@ -16,6 +17,7 @@ class MemoryTable {
   table: Table | undefined
   transactions = 0
   failNext = false
+  lastOps: readonly Op[] = []
   readonly #family: Family
 
   constructor(family: Family, table?: Table) {
@@ -30,6 +32,7 @@ class MemoryTable {
     }
     this.table = applyOps(nftFamily(this.#family), nftablesMode.table, this.table, ops)
     this.transactions++
+    this.lastOps = ops
     return { bytes: ops.length }
   }
 
@@ -167,6 +170,33 @@ describe('NftablesProgrammer', () => {
     expect(() => programmer.sync(aNodeView(), [])).toThrow(/as a whole/)
     programmer.syncAll(aNodeView(), [one!])
     expect(essence(driver.table)).toBe(essence(fromScratch(4, [one!])))
+  })
+
+  it('removes what others have put into our table, chains that their verdict maps use included', () => {
+    const verdicts: NftSet = { ...schemaFor(4).stickServices, name: 'theirs' }
+    const key = { key: '\x0a\x00\x00\x01\x06\x00\x00\x00\x00\x50\x00\x00' }
+    const driver = new MemoryTable(4, fromScratch(4, [one!]))
+    driver.apply([
+      { op: 'addSet', set: verdicts },
+      { op: 'addChain', chain: { name: 'their-chain', comment: undefined, hook: undefined, rules: [] } },
+      { op: 'addElements', set: verdicts, elements: [{ ...key, verdict: { code: 'goto', chain: 'their-chain' } }] },
+    ])
+    programmerFor(driver).syncAll(aNodeView(), [one!])
+    expect(essence(driver.table)).toBe(essence(fromScratch(4, [one!])))
+  })
+
+  it('makes the table anew after the kernel has twice refused to change it', () => {
+    const driver = new MemoryTable(4, fromScratch(4, [one!]))
+    const programmer = programmerFor(driver)
+    for (let i = 0; i < 2; i++) {
+      driver.failNext = true
+      expect(() => programmer.syncAll(aNodeView(), [two!])).toThrow('refused')
+    }
+    programmer.syncAll(aNodeView(), [two!])
+    expect(driver.lastOps[0]).toEqual({ op: 'deleteTable' })
+    expect(essence(driver.table)).toBe(essence(fromScratch(4, [two!])))
+    programmer.syncAll(aNodeView(), [one!])
+    expect(driver.lastOps[0]).not.toEqual({ op: 'deleteTable' })
   })
 
   it('deletes the chains of session affinity a second after their last use', async () => {

@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
 import type { NftablesPlanner } from '../modes/nftables/mode.ts'
 import { diffFragments, type FragmentChange } from '../state/nftables/diff-fragments.ts'
-import { diffTable } from '../state/nftables/diff-table.ts'
+import { diffTable, replaceTable } from '../state/nftables/diff-table.ts'
 import type { Fragment, Learned } from '../state/nftables/fragment.ts'
 import { Ledger } from '../state/nftables/ledger.ts'
 import { Transaction } from '../state/nftables/transaction.ts'
@@ -29,12 +29,16 @@ export interface NftablesProgrammerOptions {
 const STALE_CHAIN_MS = 1000
 /** Shared rules that nobody uses any more are swept when there are this many. */
 const UNUSED_RULES = 16
+/** Whoever else uses our table may have left it in a state that no difference leads out of: then it is made anew. */
+const REFUSALS_TO_REPLACE = 2
 
 export class NftablesProgrammer implements Programmer {
   readonly #options: NftablesProgrammerOptions
   #ledger: Ledger | undefined
   /** Chains that are empty and wait to be deleted, with the time since which they are. */
   readonly #staleChains = new Map<string, number>()
+  /** How often in a row the kernel refused to make the table what it should be. */
+  #refusals = 0
 
   constructor(options: NftablesProgrammerOptions) {
     this.#options = options
@@ -79,7 +83,13 @@ export class NftablesProgrammer implements Programmer {
         yield fragment
       }
     })()
-    for (const ops of diffTable(actual, { base, fragments }, ledger)) this.#apply(ops, stats)
+    const wanted = { base, fragments }
+    const replaces = actual !== undefined && this.#refusals >= REFUSALS_TO_REPLACE
+    this.#refusals++
+    for (const ops of replaces ? [replaceTable(wanted, ledger)] : diffTable(actual, wanted, ledger)) {
+      this.#apply(ops, stats)
+    }
+    this.#refusals = 0
     if (actual !== undefined) this.#forget(learned, stats)
     this.#ledger = ledger
     return stats

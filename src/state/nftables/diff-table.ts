@@ -62,7 +62,8 @@ function* buildTable({ base, fragments }: Wanted, ledger: Ledger): Generator<rea
   yield chunk.ops()
 }
 
-function replaceTable({ base, fragments }: Wanted, ledger: Ledger): readonly Op[] {
+/** The one transaction that puts what is wanted in the place of whatever table there is. */
+export function replaceTable({ base, fragments }: Wanted, ledger: Ledger): readonly Op[] {
   const transaction = new Transaction()
   for (const set of base.sets) transaction.addSet(set)
   for (const fragment of fragments) addFragment(transaction, fragment, ledger)
@@ -174,8 +175,9 @@ class Leftovers {
   deleteRest(transaction: Transaction): void {
     for (const [name, elements] of this.#elements) {
       const set = this.#actual.sets.get(name)
-      // Elements of a set that goes are gone with it; those of dynamic sets belong to the packets that made them.
-      if (set === undefined || set.dynamic || this.#sets.has(name)) continue
+      // Elements of a set that goes are gone with it, but older kernels then still count those that name a chain as its
+      // users. Elements of dynamic sets belong to the packets that made them.
+      if (set === undefined || set.dynamic || (this.#sets.has(name) && set.data !== 'verdict')) continue
       for (const element of elements.values()) transaction.deleteElement(set, element)
     }
     for (const name of this.#chains.keys()) {

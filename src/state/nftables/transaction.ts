@@ -62,8 +62,9 @@ export class Transaction {
       ...Array.from(this.#deleteElements, ([set, elements]): Op => ({ op: 'deleteElements', set, elements })),
       ...Array.from(this.#addElements, ([set, elements]): Op => ({ op: 'addElements', set, elements })),
       ...this.#rules,
-      ...this.#deleteChains,
+      // The elements of verdict maps use chains; that rules use sets was over with the rules.
       ...this.#deleteSets,
+      ...this.#deleteChains,
     ]
   }
 }

@@ -1,0 +1,20 @@
+// How many files and sockets this process may have open.
+
+import { mustCall, tryCall } from './libc.ts'
+
+const RLIMIT_NOFILE = 7
+const THIS_PROCESS = 0
+
+/** Raises the limit towards `wanted`, as far as this process may; returns what it is now. */
+export function raiseFdLimit(wanted: number): number {
+  const current = new BigUint64Array(2)
+  mustCall('read the limit of open files', 'prlimit', THIS_PROCESS, RLIMIT_NOFILE, null, current)
+  const [soft, hard] = [Number(current[0]), Number(current[1])]
+  if (soft >= wanted) return soft
+  // Only some may raise the hard limit. Everybody may go up to it.
+  for (const limit of [wanted, Math.min(wanted, hard)]) {
+    const limits = new BigUint64Array([BigInt(limit), BigInt(Math.max(limit, hard))])
+    if (limit > soft && tryCall('prlimit', THIS_PROCESS, RLIMIT_NOFILE, limits, null) === 0) return limit
+  }
+  return soft
+}

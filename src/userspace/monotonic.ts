@@ -1,0 +1,12 @@
+// One clock for all threads: performance.now() starts anew in each of them.
+
+const offsetMs = monotonicByKernel() - performance.now()
+
+/** Milliseconds of the kernel's monotonic clock. */
+export function monotonicMs(): number {
+  return performance.now() + offsetMs
+}
+
+function monotonicByKernel(): number {
+  return Number(process.hrtime.bigint()) / 1e6
+}

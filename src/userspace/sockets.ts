@@ -1,0 +1,149 @@
+// The sockets of the data path: how they are made and set.
+
+import { boundCall, lastErrno, mustCall, tryCall } from '../kernel/libc.ts'
+import { KernelError } from '../lib/errors.ts'
+import type { Family } from '../lib/ip.ts'
+import { addressFamily, ADDRESS_LENGTH, decodeAddress, encodeAddress } from './socket-address.ts'
+
+export type PoolProtocol = 'TCP' | 'UDP'
+
+const SOCK_STREAM = 1
+const SOCK_DGRAM = 2
+export const SOCK_NONBLOCK = 0o4000
+export const SOCK_CLOEXEC = 0o2000000
+
+const SOL_SOCKET = 1
+const SO_REUSEADDR = 2
+const SO_ERROR = 4
+const SO_KEEPALIVE = 9
+const SO_LINGER = 13
+const SO_REUSEPORT = 15
+const SOL_IP = 0
+const IP_FREEBIND = 15
+const SO_ORIGINAL_DST = 80
+const SOL_TCP = 6
+const TCP_NODELAY = 1
+const TCP_KEEPIDLE = 4
+const SOL_IPV6 = 41
+const IPV6_V6ONLY = 26
+const IPV6_FREEBIND = 78
+
+/** How long a silent peer is trusted to be there. */
+const KEEPALIVE_SECONDS = 60
+const BACKLOG = 4096
+
+const ONE = new Int32Array([1])
+const KEEPIDLE = new Int32Array([KEEPALIVE_SECONDS])
+const LINGER_RESET = new Int32Array([1, 0])
+
+let socketCall: ReturnType<typeof boundCall<'socket'>> | undefined
+let setsockoptCall: ReturnType<typeof boundCall<'setsockopt'>> | undefined
+
+/** A socket for one backend, or -1. */
+export function openSocket(family: Family, protocol: PoolProtocol): number {
+  socketCall ??= boundCall('socket')
+  const type = protocol === 'TCP' ? SOCK_STREAM : SOCK_DGRAM
+  const fd = socketCall(addressFamily(family), type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)
+  if (fd !== -1 && protocol === 'TCP') setStreamOptions(fd)
+  return fd
+}
+
+/** Small writes go at once, and peers that vanished are noticed. Connections that a listener accepts inherit it. */
+function setStreamOptions(fd: number): void {
+  setOption(fd, SOL_TCP, TCP_NODELAY, ONE)
+  setOption(fd, SOL_SOCKET, SO_KEEPALIVE, ONE)
+  setOption(fd, SOL_TCP, TCP_KEEPIDLE, KEEPIDLE)
+}
+
+function setOption(fd: number, level: number, name: number, value: Int32Array): number {
+  setsockoptCall ??= boundCall('setsockopt')
+  return setsockoptCall(fd, level, name, value, value.byteLength)
+}
+
+/** Closing this socket will reset the connection instead of ending it. */
+export function resetOnClose(fd: number): void {
+  setOption(fd, SOL_SOCKET, SO_LINGER, LINGER_RESET)
+}
+
+/** The error that a socket has met since it was last asked; clears it. */
+export function takeError(fd: number): number {
+  const error = new Int32Array(1)
+  tryCall('getsockopt', fd, SOL_SOCKET, SO_ERROR, error, new Uint32Array([4]))
+  return error[0]!
+}
+
+export interface ListenerOptions {
+  readonly family: Family
+  readonly protocol: PoolProtocol
+  readonly address: string
+  /** 0: any that is free. */
+  readonly port: number
+  /** How many sockets share the port, one per thread. */
+  readonly sockets: number
+}
+
+export interface OpenListener {
+  readonly port: number
+  readonly fds: readonly number[]
+}
+
+/** Listens on a port; undefined when somebody else has it. */
+export function openListener(options: ListenerOptions): OpenListener | undefined {
+  // Alone at first: sharing would also let in others who share, and connections would be lost to them.
+  const probe = openBound(options, 'alone')
+  if (probe === undefined) return undefined
+  const { port } = localAddress(probe)
+  if (options.sockets === 1) return { port, fds: [listening(probe, options)] }
+  mustCall('close a socket', 'close', probe)
+  const fds: number[] = []
+  for (let i = 0; i < options.sockets; i++) {
+    const fd = openBound({ ...options, port }, 'shared')
+    if (fd === undefined) {
+      for (const each of fds) tryCall('close', each)
+      return undefined
+    }
+    fds.push(listening(fd, options))
+  }
+  return { port, fds }
+}
+
+function openBound(options: ListenerOptions, how: 'alone' | 'shared'): number | undefined {
+  const { family, protocol, address, port } = options
+  const fd = openSocket(family, protocol)
+  if (fd === -1) throw new KernelError('open a socket', lastErrno())
+  // Connections of an earlier listener must not keep the port. With UDP the option would share the port.
+  if (protocol === 'TCP') setOption(fd, SOL_SOCKET, SO_REUSEADDR, ONE)
+  if (how === 'shared') setOption(fd, SOL_SOCKET, SO_REUSEPORT, ONE)
+  if (family === 6) setOption(fd, SOL_IPV6, IPV6_V6ONLY, ONE)
+  // The address may come later than we do.
+  if (family === 6) setOption(fd, SOL_IPV6, IPV6_FREEBIND, ONE)
+  else setOption(fd, SOL_IP, IP_FREEBIND, ONE)
+  const bytes = encodeAddress(address, port)
+  if (tryCall('bind', fd, bytes, bytes.length) === 0) return fd
+  const errno = lastErrno()
+  tryCall('close', fd)
+  if (errno === 'EADDRINUSE' || errno === 'EACCES') return undefined
+  throw new KernelError(`bind ${address} port ${port}/${protocol}`, errno)
+}
+
+function listening(fd: number, { protocol }: ListenerOptions): number {
+  if (protocol === 'TCP') mustCall('listen', 'listen', fd, BACKLOG)
+  return fd
+}
+
+function localAddress(fd: number): { readonly ip: string; readonly port: number } {
+  const address = new Uint8Array(ADDRESS_LENGTH)
+  mustCall('read the address of a socket', 'getsockname', fd, address, new Uint32Array([address.length]))
+  return decodeAddress(address)
+}
+
+/** Where a client really wanted to go, before it was redirected; undefined when it was not. */
+export function originalDestination(
+  fd: number,
+  family: Family,
+): { readonly ip: string; readonly port: number } | undefined {
+  const address = new Uint8Array(ADDRESS_LENGTH)
+  const level = family === 4 ? SOL_IP : SOL_IPV6
+  const result = tryCall('getsockopt', fd, level, SO_ORIGINAL_DST, address, new Uint32Array([address.length]))
+  return result === -1 ? undefined : decodeAddress(address)
+}

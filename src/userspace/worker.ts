@@ -1,0 +1,43 @@
+// The program of a data-path thread. It never returns to Node's event loop: it waits in epoll, and is woken through an
+// eventfd when there is a command to read.
+
+import { receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { boundCall } from '../kernel/libc.ts'
+import type { Command } from './pool.ts'
+import { READABLE } from './reactor.ts'
+import { DataPathThread } from './thread.ts'
+import type { WorkerSettings } from './worker-link.ts'
+
+/** Long enough to cost nothing. A thread that is to be ended is woken; this is for one whose waker died. */
+const LONGEST_WAIT_MS = 1000
+/** The same complaint is made once in this time. */
+const COMPLAIN_EVERY_MS = 10_000
+
+run(workerData as WorkerSettings)
+
+function run({ index, udpIdleMs, port, wakeFd, stopped }: WorkerSettings): void {
+  const read = boundCall('read')
+  const drained = new BigUint64Array(1)
+  const stop = new Int32Array(stopped)
+  const lastComplaint = new Map<string, number>()
+  const thread = new DataPathThread({
+    index,
+    udpIdleMs,
+    warn: (message) => {
+      const { nowMs } = thread.reactor
+      if (nowMs - (lastComplaint.get(message) ?? -Infinity) < COMPLAIN_EVERY_MS) return
+      lastComplaint.set(message, nowMs)
+      port.postMessage({ kind: 'warning', message })
+    },
+  })
+  const { reactor } = thread
+  reactor.watch(wakeFd, READABLE, {
+    onEvents() {
+      read(wakeFd, drained, 8)
+      let received
+      while ((received = receiveMessageOnPort(port)) !== undefined) thread.carryOut(received.message as Command)
+    },
+  })
+  while (Atomics.load(stop, 0) === 0) reactor.turn(LONGEST_WAIT_MS)
+  reactor.dispose()
+}

@@ -11,6 +11,7 @@ const exitStatus = { ok: 0, failure: 1, usage: 2 } as const
 
 /** Runs the program and answers its exit status. */
 export async function runCommandLine(argv: readonly string[]): Promise<number> {
+  if (argv[0] === 'sandbox') return (await import('./sandbox.ts')).runSandboxCommand(argv.slice(1))
   const { given, errors } = parseFlags(argv)
   if (given.get('help') === true) {
     const { formatHelp } = await import('./help.ts')

@@ -1,5 +1,6 @@
 // Sockets opened in another namespace, to be given to Node by their file descriptors.
 
+import { Socket } from 'node:net'
 import { parseIp } from '../../lib/ip.ts'
 import { lastErrno, mustCall, tryCall } from '../../kernel/libc.ts'
 import { KernelError } from '../../lib/errors.ts'
@@ -14,6 +15,8 @@ const SOL_SOCKET = 1
 const SO_REUSEADDR = 2
 const IPPROTO_IPV6 = 41
 const IPV6_V6ONLY = 26
+
+const CONNECT_TIMEOUT_MS = 500
 
 export type Transport = 'tcp' | 'udp'
 
@@ -34,9 +37,32 @@ export function openBoundSocket(netns: NetworkNamespace, transport: Transport, p
   }
 }
 
+/** A socket on 127.0.0.1 of the namespace that we are in, and the free port that it was given. */
+export function openLoopbackSocket(): { readonly fd: number; readonly port: number } {
+  const { fd } = openSocket('tcp', AF_INET)
+  const sockaddr = encodeSocketAddress(AF_INET, 0, parseIp('127.0.0.1')!)
+  mustCall('listen on 127.0.0.1', 'bind', fd, sockaddr, sockaddr.length)
+  mustCall('find the port of a socket', 'getsockname', fd, sockaddr, Uint32Array.of(sockaddr.length))
+  return { fd, port: new DataView(sockaddr.buffer).getUint16(2) }
+}
+
 /** A socket of the namespace for a connection to an address of this family. */
 export function openClientSocket(netns: NetworkNamespace, transport: Transport, family: 4 | 6): number {
   return netns.enter(() => openSocket(transport, family === 4 ? AF_INET : AF_INET6)).fd
+}
+
+/** Whether somebody in the namespace can connect to an address. */
+export function canConnect(netns: NetworkNamespace, host: string, port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = new Socket({ fd: openClientSocket(netns, 'tcp', host.includes(':') ? 6 : 4) })
+    const finish = (connected: boolean) => {
+      resolve(connected)
+      socket.destroy()
+    }
+    socket.setTimeout(CONNECT_TIMEOUT_MS, () => finish(false))
+    socket.on('error', () => finish(false))
+    socket.connect({ host, port }, () => finish(true))
+  })
 }
 
 /** Of both families where the kernel has IPv6, unless the family is given. */

@@ -1,0 +1,138 @@
+// The command line behind `kube-proxy sandbox`.
+
+import { MAX_NODES } from '../sandbox/address-plan.ts'
+import { nearest } from '../lib/nearest.ts'
+import { availableModes } from './available-modes.ts'
+
+/** What is asked for. */
+export type SandboxCommand =
+  | { readonly verb: 'help' }
+  | StartCommand
+  | { readonly verb: 'exec'; readonly name: string | undefined; readonly place: string; readonly command: string[] }
+  | { readonly verb: 'status'; readonly name: string | undefined; readonly output: 'text' | 'json' }
+  | { readonly verb: 'kubeconfig' | 'down'; readonly name: string | undefined }
+
+export interface StartCommand {
+  readonly verb: 'start'
+  readonly name: string | undefined
+  readonly nodes: number
+  readonly mode: string
+  readonly stack: 'IPv4' | 'dual'
+  readonly content: 'example' | 'empty'
+  readonly dataFolder: string | undefined
+  readonly life: 'foreground' | 'detached'
+  /** Further flags for each node's proxy. */
+  readonly proxyFlags: readonly string[]
+}
+
+type Verb = SandboxCommand['verb']
+
+interface FlagSpec {
+  /** What stands for the value; absent for flags that have none. */
+  readonly value?: string
+  readonly help: string
+  readonly verbs: readonly Verb[]
+}
+
+export const sandboxFlags: Readonly<Record<string, FlagSpec>> = {
+  nodes: { value: 'N', help: 'How many nodes. Default: 2.', verbs: ['start'] },
+  'proxy-mode': { value: 'MODE', help: `One of ${availableModes.join(', ')}. Default: nftables.`, verbs: ['start'] },
+  'dual-stack': { help: 'IPv6 beside IPv4 for nodes, pods and services.', verbs: ['start'] },
+  empty: { help: 'Start without the example.', verbs: ['start'] },
+  data: { value: 'DIR', help: 'Keep the API objects in this folder, and start from what is in it.', verbs: ['start'] },
+  detach: { help: 'Return when it is ready, and leave it running until `sandbox down`.', verbs: ['start'] },
+  name: {
+    value: 'NAME',
+    help: 'Which sandbox, where there are several. Default: the one there is; for a new one, sandbox.',
+    verbs: ['start', 'exec', 'kubeconfig', 'status', 'down'],
+  },
+  output: { value: 'json', help: 'Print JSON.', verbs: ['status'] },
+  help: { help: 'Print this text.', verbs: ['start', 'exec', 'kubeconfig', 'status', 'down'] },
+}
+
+const shorthands: Readonly<Record<string, string>> = { '-d': '--detach', '-o': '--output', '-h': '--help' }
+const verbs: readonly Verb[] = ['exec', 'kubeconfig', 'status', 'down']
+
+/** Throws an Error that says what is wrong. */
+export function parseSandboxArguments(argv: readonly string[]): SandboxCommand {
+  const dashes = argv.indexOf('--')
+  const own = dashes < 0 ? argv : argv.slice(0, dashes)
+  const rest = dashes < 0 ? [] : argv.slice(dashes + 1)
+  const { flags, words } = splitArguments(own)
+  const verb = verbOf(words)
+  if (flags.has('help') || words[0] === 'help') return { verb: 'help' }
+  for (const name of flags.keys()) {
+    if (!sandboxFlags[name]!.verbs.includes(verb)) throw new Error(`--${name} means nothing for sandbox ${verb}`)
+  }
+  const name = flags.get('name')
+  if (verb === 'exec') return execCommand(name, words.slice(1), rest)
+  if (verb === 'start') return startCommand(flags, rest)
+  if (words.length > 1 || rest.length > 0) throw new Error(`sandbox ${verb} takes no ${words[1] ?? rest[0]}`)
+  return verb === 'status' ? { verb, name, output: outputOf(flags) } : { verb, name }
+}
+
+function splitArguments(argv: readonly string[]): { flags: Map<string, string>; words: string[] } {
+  const flags = new Map<string, string>()
+  const words: string[] = []
+  for (let i = 0; i < argv.length; i++) {
+    const argument = shorthands[argv[i]!] ?? argv[i]!
+    if (!argument.startsWith('-')) {
+      words.push(argument)
+      continue
+    }
+    const [, name = '', inline] = /^--?([^=]+)(?:=([\s\S]*))?$/.exec(argument) ?? []
+    const spec = Object.hasOwn(sandboxFlags, name) ? sandboxFlags[name]! : unknownFlag(argument, name)
+    const value = inline ?? (spec.value === undefined ? 'true' : argv[++i])
+    if (value === undefined) throw new Error(`--${name} needs a value: --${name}=${spec.value}`)
+    if (spec.value !== undefined || value !== 'false') flags.set(name, value)
+  }
+  return { flags, words }
+}
+
+function unknownFlag(argument: string, name: string): never {
+  const meant = nearest(name, Object.keys(sandboxFlags))
+  const hint = meant === undefined ? '; flags of the proxies follow a --' : `, perhaps --${meant} is meant`
+  throw new Error(`unknown flag ${argument.replace(/=.*/s, '')}${hint}`)
+}
+
+function verbOf([word]: readonly string[]): Exclude<Verb, 'help'> {
+  if (word === undefined || word === 'up' || word === 'help') return 'start'
+  if ((verbs as readonly string[]).includes(word)) return word as Exclude<Verb, 'help'>
+  const meant = nearest(word, verbs)
+  const hint = meant === undefined ? '' : `, perhaps ${meant} is meant`
+  throw new Error(`unknown command sandbox ${word}${hint}`)
+}
+
+function startCommand(flags: ReadonlyMap<string, string>, proxyFlags: readonly string[]): StartCommand {
+  const nodes = Number(flags.get('nodes') ?? '2')
+  if (!Number.isInteger(nodes) || nodes < 1 || nodes > MAX_NODES) {
+    throw new Error(`--nodes must be from 1 to ${MAX_NODES}, not ${JSON.stringify(flags.get('nodes'))}`)
+  }
+  const mode = flags.get('proxy-mode') ?? 'nftables'
+  if (!availableModes.includes(mode)) {
+    throw new Error(`--proxy-mode must be one of ${availableModes.join(', ')}, not ${JSON.stringify(mode)}`)
+  }
+  return {
+    verb: 'start',
+    name: flags.get('name'),
+    nodes,
+    mode,
+    stack: flags.has('dual-stack') ? 'dual' : 'IPv4',
+    content: flags.has('empty') ? 'empty' : 'example',
+    dataFolder: flags.get('data'),
+    life: flags.has('detach') ? 'detached' : 'foreground',
+    proxyFlags,
+  }
+}
+
+function execCommand(name: string | undefined, words: readonly string[], rest: readonly string[]): SandboxCommand {
+  const [place, ...unseparated] = words
+  if (place === undefined) throw new Error('sandbox exec needs a pod or a node: sandbox exec node-1 -- ip address')
+  return { verb: 'exec', name, place, command: [...unseparated, ...rest] }
+}
+
+function outputOf(flags: ReadonlyMap<string, string>): 'text' | 'json' {
+  const output = flags.get('output') ?? 'text'
+  if (output !== 'text' && output !== 'json') throw new Error(`--output must be json, not ${JSON.stringify(output)}`)
+  return output
+}

@@ -1,0 +1,126 @@
+// `kube-proxy sandbox`: starts one, says what was made and what to type next, and takes it down at the end.
+
+import { accessSync, constants, existsSync } from 'node:fs'
+import { delimiter, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { dieWithParent } from '../kernel/process.ts'
+import { messageOf } from '../lib/errors.ts'
+import type { ExampleService } from '../sandbox/example.ts'
+import { instancesFolder } from '../sandbox/instance/instance-folder.ts'
+import { formatReport } from '../sandbox/report.ts'
+import type { Sandbox } from '../sandbox/sandbox.ts'
+import type { StartCommand } from './sandbox-flags.ts'
+import { announce, isInsideUserNamespace, mayBuildNetworks, outerSocket, rerun } from './sandbox-rerun.ts'
+
+/** Tools that the next commands use, and the Debian packages that have them. */
+const tools = { kubectl: 'kubernetes-client', curl: 'curl' } as const
+
+export async function runSandboxStart(command: StartCommand, argv: readonly string[]): Promise<number> {
+  const isBackground = process.send !== undefined
+  const where = isInsideUserNamespace() || mayBuildNetworks() ? 'as we are' : 'user namespace'
+  if (where === 'user namespace' || (command.life === 'detached' && !isBackground)) {
+    return rerun(argv, { where, life: command.life })
+  }
+  if (isInsideUserNamespace() && command.life === 'foreground') dieWithParent()
+  const end = untilSignal()
+  const sandbox = await openSandbox(command)
+  try {
+    const services = await Promise.race([sandbox.start(), end.promise])
+    if (services !== undefined) tell(command, reportOf(command, sandbox, services))
+    await end.promise
+  } finally {
+    await sandbox.close()
+  }
+  return 0
+}
+
+async function openSandbox(command: StartCommand): Promise<Sandbox> {
+  const { Sandbox } = await import('../sandbox/sandbox.ts')
+  return new Sandbox({
+    root: instancesFolder(),
+    name: command.name,
+    nodes: command.nodes,
+    mode: command.mode,
+    families: command.stack === 'dual' ? [4, 6] : [4],
+    content: command.content,
+    dataFolder: command.dataFolder,
+    proxyFlags: command.proxyFlags,
+    privilege: isInsideUserNamespace() ? 'user namespace' : 'root',
+    outerSocket: outerSocket(),
+    onNotice: (line) => {
+      if (command.life === 'foreground') process.stdout.write(`${line}\n`)
+    },
+  })
+}
+
+/** On the terminal, or through the process that waits for this one and goes away then. */
+function tell({ life }: StartCommand, text: string): void {
+  if (life === 'detached') announce({ ready: text })
+  else process.stdout.write(text)
+}
+
+function reportOf(command: StartCommand, sandbox: Sandbox, services: readonly ExampleService[]): string {
+  const { folder, network, pods } = sandbox
+  return formatReport({
+    // Since the process was started: what a person at the terminal sees.
+    tookMs: performance.now(),
+    mode: command.mode,
+    nodes: network.nodes.map(({ plan }) => plan),
+    pods: pods.list(),
+    services,
+    kubeconfig: folder.kubeconfig,
+    command: ownCommand(),
+    machine: isInsideUserNamespace() ? 'apart' : 'connected',
+    life: command.life,
+    name: folder.name === 'sandbox' ? undefined : folder.name,
+    missingTools: missingTools(),
+  })
+}
+
+/** Resolves on the first signal to end; a second one does not wait for anything. */
+function untilSignal(): { readonly promise: Promise<undefined> } {
+  let hasCome = false
+  const promise = new Promise<undefined>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+      process.on(signal, () => {
+        if (hasCome && signal === 'SIGINT') process.exit(130)
+        hasCome = true
+        resolve(undefined)
+      })
+    }
+    process.on('uncaughtException', (error) => {
+      process.stderr.write(
+        `kube-proxy: Unexpected error, taking the sandbox down: ${messageOf(error)}\n${error.stack}\n`,
+      )
+      process.exitCode = 1
+      resolve(undefined)
+    })
+  })
+  return { promise }
+}
+
+/** How the program is called from here. */
+function ownCommand(): string {
+  const launcher = fileURLToPath(new URL('../../bin/kube-proxy', import.meta.url))
+  const path = relative(process.cwd(), launcher)
+  const shown = path.startsWith('..') ? launcher : `./${path}`
+  const program = existsSync(launcher) ? shown : 'kube-proxy'
+  return process.env['SUDO_USER'] === undefined ? program : `sudo ${program}`
+}
+
+function missingTools(): string[] {
+  return Object.entries(tools).flatMap(([tool, packageName]) =>
+    isInPath(tool) ? [] : [`There is no ${tool} in PATH: Debian has it in the package ${packageName}.`],
+  )
+}
+
+function isInPath(tool: string): boolean {
+  return (process.env['PATH'] ?? '').split(delimiter).some((folder) => {
+    try {
+      accessSync(join(folder, tool), constants.X_OK)
+      return true
+    } catch {
+      return false
+    }
+  })
+}

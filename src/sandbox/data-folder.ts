@@ -1,0 +1,53 @@
+// What a sandbox with --data keeps beside its API objects: what they were made for.
+
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { tryLockFile } from '../kernel/process.ts'
+import type { Family } from '../lib/ip.ts'
+
+export interface DataFolder {
+  readonly path: string
+  /** The number whose addresses its objects have; undefined in a new folder. */
+  readonly index: number | undefined
+  /** Remembers what the objects are made for. */
+  remember(index: number): void
+  close(): void
+}
+
+interface Memory {
+  readonly index: number
+  readonly families: readonly Family[]
+}
+
+/** Opens the folder for this process alone. Throws when another sandbox uses it, or when it holds another kind of cluster. */
+export function openDataFolder(path: string, families: readonly Family[]): DataFolder {
+  mkdirSync(path, { recursive: true })
+  const file = join(path, 'sandbox.json')
+  const lock = openSync(join(path, 'lock'), 'a')
+  try {
+    if (!tryLockFile(lock)) throw new Error(`Cannot use the data in ${path}: another sandbox is using it`)
+    const memory = readMemory(file)
+    if (memory !== undefined && memory.families.join() !== families.join()) {
+      const remedy = memory.families.length > 1 ? 'start it with --dual-stack' : 'start it without --dual-stack'
+      throw new Error(`Cannot use the data in ${path}: it is of a cluster with other IP families; ${remedy}`)
+    }
+    return {
+      path,
+      index: memory?.index,
+      remember: (index) => writeFileSync(file, JSON.stringify({ index, families } satisfies Memory)),
+      close: () => closeSync(lock),
+    }
+  } catch (error) {
+    closeSync(lock)
+    throw error
+  }
+}
+
+function readMemory(file: string): Memory | undefined {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as Memory
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw new Error(`Cannot read ${file}: ${(error as Error).message}`, { cause: error })
+  }
+}

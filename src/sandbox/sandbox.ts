@@ -1,0 +1,245 @@
+// A miniature cluster, put together: a network of namespaces, an API server with the controllers that make services work,
+// pods, and the real proxy on every node. It owns what it opens and closes it in close().
+
+import { appendFileSync } from 'node:fs'
+import type { Server } from 'node:http'
+import { release } from 'node:os'
+import { resolve } from 'node:path'
+import type { Family } from '../lib/ip.ts'
+import { createLogger, type Logger } from '../lib/log.ts'
+import { textFormat } from '../lib/log-text.ts'
+import { planNode } from './address-plan.ts'
+import { startApiServer, type ApiServer } from './apiserver/start-api-server.ts'
+import { serverVersion } from './apiserver/http/server-version.ts'
+import { publishApiServer, registerNode } from './controllers/cluster-objects.ts'
+import { startControllers, type Controllers } from './controllers/start-controllers.ts'
+import { openDataFolder, type DataFolder } from './data-folder.ts'
+import { loadExample, waitForExample, type ExampleService } from './example.ts'
+import { forgetOtherNodes } from './forget-nodes.ts'
+import { claimInstance, type Claim } from './instance/claim.ts'
+import { serveControls, type Controls, type Place, type SandboxStatus } from './instance/control.ts'
+import type { InstanceFolder, InstanceRecord } from './instance/instance-folder.ts'
+import { addNetnsName, removeNetnsName } from './instance/netns-names.ts'
+import { giveToUser, writePrivateFile } from './instance/private-file.ts'
+import { ClusterNetwork } from './netns/cluster-network.ts'
+import { openBoundSocket } from './netns/sockets.ts'
+import { NodeProxy, proxyFlags } from './node-proxy.ts'
+import { PodHost } from './pod-host.ts'
+
+const API_PORT = 6443
+const READY_WITHIN_MS = 20_000
+const zones = ['zone-a', 'zone-b', 'zone-c'] as const
+
+export interface SandboxOptions {
+  /** Where sandboxes keep their files. */
+  readonly root: string
+  readonly name: string | undefined
+  readonly nodes: number
+  readonly mode: string
+  readonly families: readonly Family[]
+  readonly content: 'example' | 'empty'
+  readonly dataFolder: string | undefined
+  /** Further flags for each node's proxy. */
+  readonly proxyFlags: readonly string[]
+  readonly privilege: InstanceRecord['privilege']
+  /** A socket bound to the loopback address of the machine of whoever is outside of our namespaces, and its port. */
+  readonly outerSocket: { readonly fd: number; readonly port: number } | undefined
+  /** Called with a line for the person at the terminal. */
+  readonly onNotice: (line: string) => void
+}
+
+export class Sandbox {
+  readonly #options: SandboxOptions
+  readonly #startedMs = performance.now()
+  readonly #data: DataFolder | undefined
+  readonly #claim: Claim
+  readonly #network: ClusterNetwork
+  readonly #pods: PodHost
+  readonly #log: Logger
+  #api: ApiServer | undefined
+  #controllers: Controllers | undefined
+  #control: Server | undefined
+  #proxies: readonly NodeProxy[] = []
+  #apiUrl = ''
+
+  /** Claims names and addresses and builds the network; nothing runs before start(). */
+  constructor(options: SandboxOptions) {
+    this.#options = options
+    const { root, name, families, privilege } = options
+    this.#data = options.dataFolder === undefined ? undefined : openDataFolder(resolve(options.dataFolder), families)
+    this.#claim = claimInstance({ root, name, families, privilege, index: this.#data?.index })
+    const { folder, plan } = this.#claim
+    this.#log = openLog(folder.path('sandbox.log'))
+    try {
+      this.#network = new ClusterNetwork(plan)
+      if (privilege === 'user namespace') this.#network.machine.links.setUp('lo')
+      this.#network.addNodes(Array.from({ length: options.nodes }, (_, i) => planNode(plan, i + 1)))
+    } catch (error) {
+      folder.remove()
+      throw error
+    }
+    for (const { netns } of this.#network.nodes) addNetnsName(folder.name, netns)
+    this.#pods = new PodHost({
+      nodes: this.#network.nodes,
+      onOpened: (netns) => addNetnsName(folder.name, netns),
+      onClosing: (netns) => removeNetnsName(folder.name, netns),
+    })
+  }
+
+  get folder(): InstanceFolder {
+    return this.#claim.folder
+  }
+
+  get network(): ClusterNetwork {
+    return this.#network
+  }
+
+  get pods(): PodHost {
+    return this.#pods
+  }
+
+  /** Resolves when every node serves, and every pod of the example answers through its service. */
+  async start(): Promise<readonly ExampleService[]> {
+    const { plan } = this.#claim
+    const isNew = this.#data?.index === undefined
+    const api = await startApiServer({
+      serviceCidrs: plan.serviceRanges,
+      log: this.#log,
+      ...(this.#data === undefined ? {} : { dataFolder: this.#data.path }),
+    })
+    this.#api = api
+    this.#data?.remember(plan.index)
+    await this.#listen(api)
+    // The proxies take the longest to start: everything else happens meanwhile.
+    this.#proxies = this.#network.nodes.map((_, i) => this.#startProxy(i))
+    this.#describeCluster(api)
+    this.#controllers = startControllers({
+      registry: api.registry,
+      runtime: this.#pods,
+      loadBalancerPool: plan.loadBalancerRanges,
+      log: this.#log,
+    })
+    if (this.#options.content === 'example' && isNew) loadExample(api.registry, plan.families)
+    this.#control = await serveControls(this.folder.controlSocket, this.#controls())
+    giveToUser(this.folder.controlSocket)
+    await Promise.all(this.#proxies.map((proxy) => proxy.ready(READY_WITHIN_MS)))
+    if (this.#options.content === 'empty') return []
+    return waitForExample(api.registry, this.#network.nodes, READY_WITHIN_MS)
+  }
+
+  /** Takes everything down. */
+  async close(): Promise<void> {
+    this.#control?.close()
+    await Promise.allSettled([this.#controllers?.close(), ...this.#proxies.map((proxy) => proxy.stop())])
+    await this.#api?.close()
+    this.#network[Symbol.dispose]()
+    this.#data?.close()
+    this.folder.remove()
+  }
+
+  /** Listens where nodes and pods reach it, and writes the kubeconfigs. */
+  async #listen(api: ApiServer): Promise<void> {
+    const { outerSocket } = this.#options
+    const host = this.#claim.plan.controlPlane[0]!
+    const fd = openBoundSocket(this.#network.fabric.netns, 'tcp', API_PORT, host)
+    const inside = await api.listen(host, API_PORT, fd)
+    this.#apiUrl = outerSocket === undefined ? api.url : await api.listen('127.0.0.1', outerSocket.port, outerSocket.fd)
+    writePrivateFile(this.folder.kubeconfig, api.kubeconfig({ url: this.#apiUrl }))
+    writePrivateFile(this.#proxyKubeconfig, api.kubeconfig({ url: inside, user: 'kube-proxy' }))
+    giveToUser(this.folder.kubeconfig)
+  }
+
+  get #proxyKubeconfig(): string {
+    return this.folder.path('kube-proxy.kubeconfig')
+  }
+
+  #startProxy(index: number): NodeProxy {
+    const node = this.#network.nodes[index]!
+    const { name } = node.plan
+    const logFile = this.folder.path(`${name}.log`)
+    return new NodeProxy({
+      node,
+      logFile,
+      flags: proxyFlags({
+        mode: this.#options.mode,
+        kubeconfig: this.#proxyKubeconfig,
+        nodeName: name,
+        podRanges: this.#claim.plan.podRanges,
+        extra: this.#options.proxyFlags,
+      }),
+      onEnded: (how) =>
+        this.#options.onNotice(`The proxy of ${name} ended (${how}), starting it again; see ${logFile}`),
+    })
+  }
+
+  #describeCluster({ registry }: ApiServer): void {
+    const { plan } = this.#claim
+    for (const [i, node] of this.#network.nodes.entries()) {
+      const { name, addresses, podRanges } = node.plan
+      const zone = zones[i % zones.length]!
+      registerNode(
+        registry,
+        { name, addresses, podCidrs: podRanges, zone, kernelVersion: release() },
+        serverVersion.gitVersion,
+      )
+    }
+    forgetOtherNodes(registry, new Set(this.#network.nodes.map((node) => node.plan.name)))
+    publishApiServer(registry, plan.serviceRanges[0]!, { ips: plan.controlPlane, port: API_PORT })
+  }
+
+  #controls(): Controls {
+    return { status: () => this.#status(), find: (name) => this.#find(name) }
+  }
+
+  async #status(): Promise<SandboxStatus> {
+    const nodes = this.#network.nodes.map(async ({ plan }, i) => ({
+      name: plan.name,
+      addresses: plan.addresses,
+      podRanges: plan.podRanges,
+      mode: this.#options.mode,
+      proxyPid: this.#proxies[i]?.pid,
+      restarts: this.#proxies[i]?.restarts ?? 0,
+      health: (await this.#proxies[i]?.health()) ?? 'no answer',
+    }))
+    return {
+      name: this.folder.name,
+      pid: process.pid,
+      upSeconds: Math.round((performance.now() - this.#startedMs) / 1000),
+      apiServer: this.#apiUrl,
+      kubeconfig: this.folder.kubeconfig,
+      nodes: await Promise.all(nodes),
+      pods: this.#pods.list(),
+    }
+  }
+
+  #find(name: string): Place | { readonly problem: string } {
+    const env = { KUBECONFIG: this.folder.kubeconfig }
+    const { machine, nodes } = this.#network
+    if (name === 'machine') {
+      return { kind: 'machine', name, netns: machine.netns.path, hostname: undefined, env }
+    }
+    const node = nodes.find(({ plan }) => plan.name === name)
+    if (node !== undefined) return { kind: 'node', name, netns: node.netns.path, hostname: name, env: {} }
+    const [pod, ...others] = this.#pods.find(name.replace(/^pods?\//, ''))
+    if (pod === undefined) {
+      const known = [...nodes.map(({ plan }) => plan.name), ...this.#pods.list().map((one) => one.name)]
+      return { problem: `there is no such pod or node; there are ${known.slice(0, 12).join(', ')}` }
+    }
+    if (others.length > 0) {
+      return { problem: `there are several: say ${[pod, ...others].map((one) => one.name).join(' or ')}` }
+    }
+    return pod
+  }
+}
+
+/** What the API server and the controllers have to say is for those who look for it. */
+function openLog(file: string): Logger {
+  const sink = (_: string, line: string) => {
+    try {
+      appendFileSync(file, line)
+    } catch {
+      // The folder is gone: so is everybody who could read it.
+    }
+  }
+  return createLogger({ format: textFormat({ pid: process.pid }), sink, verbosity: 0, now: Date.now })
+}

@@ -21,6 +21,8 @@ export interface FlowCleanerOptions {
   readonly log: Logger
   /** Every address of this machine, for node ports that are open on all of them. */
   readonly machineAddresses: () => readonly string[]
+  /** `ip:port` of who answers the flows of a service port, where that is not the endpoints. */
+  readonly targets?: ((view: ServicePortView) => readonly string[]) | undefined
 }
 
 export class FlowCleaner {
@@ -35,12 +37,13 @@ export class FlowCleaner {
     node: NodeView,
     { changes, all }: { changes: readonly ServicePortChange[]; all: Iterable<ServicePortView> | undefined },
   ): void {
-    const { table, metrics, clock, log } = this.#options
+    const { table, metrics, clock, log, targets } = this.#options
     if (all === undefined && !touchesUdpFlows(changes)) return
     const ipFamily = node.family === 4 ? 'IPv4' : 'IPv6'
     const startMs = clock.monotonicNow()
     try {
-      const servicePorts = all ?? changes.flatMap(({ after }) => after ?? [])
+      const given = [...(all ?? changes.flatMap(({ after }) => after ?? []))]
+      const servicePorts = targets === undefined ? given : given.map((view) => ({ ...view, serving: targets(view) }))
       const stale = staleFlows(table.listUdp(node.family), {
         servicePorts,
         gone: goneUdpFrontends(changes),

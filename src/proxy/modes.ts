@@ -4,6 +4,7 @@ import type { KubeProxyConfiguration } from '../config/types.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
+import type { ServicePortView } from '../model/types.ts'
 import { ipvsOnThisMachine } from './ipvs-machine.ts'
 import { nftablesOnThisMachine } from './nftables-machine.ts'
 import type { Programmer, ProgrammerReports } from './programmer.ts'
@@ -31,6 +32,15 @@ export interface OpenModeOptions {
 /** A mode at work. */
 export interface OpenMode {
   programmer(family: Family, reports: ProgrammerReports): Programmer
+  /** `ip:port` of who answers UDP flows of a service port, in a mode in which that is not the endpoints. */
+  readonly flowTargets?: (family: Family, view: ServicePortView) => readonly string[]
+  /** Lines for people, shown by /statusz. */
+  readonly status?: () => string
+  /**
+   * For a mode that carries connections itself, before the process ends: lets them come to their end and takes the rules
+   * away. When the signal is aborted it is to hurry. Without this, rules stay.
+   */
+  readonly end?: (signal: AbortSignal) => Promise<void>
   close(): void
 }
 

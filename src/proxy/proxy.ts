@@ -89,6 +89,7 @@ export class Proxy {
       metrics: this.#metrics,
       health: this.#health,
       mode: this.#mode.name,
+      status: this.#inForce.open.status,
       onRefused: (reason, note) => this.#events.record({ type: 'Warning', reason, action: 'StartKubeProxy', note }),
     })
   }
@@ -125,6 +126,18 @@ export class Proxy {
     return true
   }
 
+  /** Before the process ends: a mode that carries connections lets them end, sooner when the signal is aborted. */
+  async end(signal: AbortSignal): Promise<void> {
+    const { end } = this.#inForce.open
+    if (end === undefined) {
+      this.#log.info('Ending, the rules stay')
+      return
+    }
+    this.#log.info('Ending, the rules go')
+    this.#abort.abort()
+    await end(signal)
+  }
+
   /** Ends everything but the rules. */
   async stop(): Promise<void> {
     this.#abort.abort()
@@ -156,6 +169,7 @@ export class Proxy {
     const node = this.#state.view(family)
     const metrics = this.#metrics
     const { config } = this.#loaded
+    const { flowTargets } = this.#inForce.open
     const serviceHealth = new ServiceHealth({
       family,
       addresses: node.nodePortAddresses.kind === 'all' ? 'all' : node.nodePortAddresses.addresses,
@@ -192,6 +206,7 @@ export class Proxy {
         clock,
         log,
         machineAddresses: () => this.#state.machineAddresses,
+        targets: flowTargets && ((view) => flowTargets(family, view)),
       }),
       metrics,
       health: this.#health,

@@ -4,18 +4,23 @@ import type { RunOptions } from '../config/run-options.ts'
 import type { LoadedConfiguration } from '../config/types.ts'
 import { Proxy } from './proxy.ts'
 
-/** Resolves on SIGTERM or SIGINT, at once: the rules stay. Rejects when the proxy cannot go on. */
+/**
+ * Resolves on SIGTERM or SIGINT: at once where the rules stay, after its connections in a mode that carries them itself; a
+ * second signal hurries that. Rejects when the proxy cannot go on.
+ */
 export async function runProxy(options: RunOptions): Promise<void> {
   const runner = new ProxyRunner(options)
+  const hurry = new AbortController()
   const signalled = new Promise<void>((resolve) => {
+    let signals = 0
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      process.once(signal, () => {
-        options.log.info('Ending, the rules stay', { signal })
-        resolve()
+      process.on(signal, () => {
+        if (signals++ === 0) resolve()
+        else hurry.abort()
       })
     }
   })
-  await Promise.race([runner.run(), signalled])
+  await Promise.race([runner.run(), signalled.then(() => runner.end(hurry.signal))])
 }
 
 class ProxyRunner {
@@ -34,6 +39,10 @@ class ProxyRunner {
     this.#start()
     void this.#followConfiguration().catch(this.#fail)
     await this.#failed
+  }
+
+  end(signal: AbortSignal): Promise<void> {
+    return this.#proxy.end(signal)
   }
 
   #start(): void {

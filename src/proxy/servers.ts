@@ -16,6 +16,8 @@ export interface ServersOptions {
   readonly metrics: Metrics
   readonly health: ProxyHealth
   readonly mode: string
+  /** What the mode has to say on /statusz. */
+  readonly status: (() => string) | undefined
   /** A port cannot be bound; for an Event. */
   readonly onRefused: (reason: string, note: string) => void
 }
@@ -73,7 +75,7 @@ export class Servers {
   }
 
   #openMetrics(): void {
-    const { run, metrics, mode } = this.#options
+    const { run, metrics, mode, status } = this.#options
     const gates = this.#config.featureGates
     const version = run.version.replace(/^v/, '')
     this.#metrics = serveMetrics({
@@ -81,6 +83,7 @@ export class Servers {
       pages: {
         metrics,
         mode: () => mode,
+        status,
         config: () => encodeToObject(this.#config),
         flags: featureEnabled(gates, 'ComponentFlagz')
           ? () => Object.fromEntries(run.flags.map(({ name, value }) => [name, value]))

@@ -17,6 +17,7 @@ const restartFields = [
   'featureGates',
   'enableProfiling',
   'ipvs',
+  'userspace',
 ] as const
 
 export function restartsFor(before: KubeProxyConfiguration, after: KubeProxyConfiguration): boolean {

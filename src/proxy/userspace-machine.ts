@@ -65,12 +65,11 @@ function openUserspace(options: OpenModeOptions): OpenMode {
       tables.close()
       carrier.release()
     },
-    async end(signal) {
+    end: async (signal) => {
       tables.close()
       for (const programmer of programmers.values()) programmer.withdraw()
       await drain(plane, { log, signal })
       await plane.stop()
-      for (const programmer of programmers.values()) programmer.close()
       deleteTables(USERSPACE_TABLE, log)
     },
   }

@@ -37,6 +37,7 @@ export class UserspaceProgrammer implements Programmer {
   /** The same for views that are being programmed. */
   #fresh: ReadonlyMap<ServicePortView, Unserved> = new Map()
   #node: NodeView | undefined
+  #isWithdrawn = false
   /** What was read back last, for the rules' programmer to take. */
   #readBack: { readonly table: Table | undefined } | undefined
 
@@ -54,6 +55,7 @@ export class UserspaceProgrammer implements Programmer {
   }
 
   sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
+    if (this.#isWithdrawn) return NOTHING_DONE
     const { listeners } = this.#options
     const all = [...changes, ...this.#retries(changes)]
     const fresh = new Map<ServicePortView, Unserved>()
@@ -77,6 +79,7 @@ export class UserspaceProgrammer implements Programmer {
   }
 
   syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
+    if (this.#isWithdrawn) return NOTHING_DONE
     const { listeners, driver, listenAddress } = this.#options
     this.#node = node
     const table = driver.read()
@@ -93,7 +96,7 @@ export class UserspaceProgrammer implements Programmer {
     this.#fresh = fresh
     const stats = this.#rules.syncAll(node, all)
     const wanted = new Set(all.flatMap((view) => listsOf(view).map(({ name }) => name)))
-    for (const [name] of [...listeners.entries()]) if (!wanted.has(name)) listeners.release(name)
+    for (const [name] of listeners.entries()) if (!wanted.has(name)) listeners.release(name)
     for (const { pool } of left.values()) pool.close()
     this.#unserved.clear()
     for (const view of all) this.#noteUnserved(view.name, view)
@@ -112,6 +115,7 @@ export class UserspaceProgrammer implements Programmer {
   /** New connections are no longer led to the proxy; what translates those that are open stays. */
   withdraw(): void {
     if (this.#node !== undefined) this.syncAll(this.#node, [])
+    this.#isWithdrawn = true
   }
 
   close(): void {
@@ -166,6 +170,7 @@ export class UserspaceProgrammer implements Programmer {
 /** Lists that are not served, each with the view that wants it. */
 type Unserved = ReadonlyMap<List, ServicePortView>
 const NOTHING: Unserved = new Map()
+const NOTHING_DONE: SyncStats = { transactions: 0, operations: 0, bytes: 0 }
 
 function nameOf({ name, protocol }: ServicePortView, list: List): string {
   return list === 'Cluster' ? `${name}/${protocol}` : `${name}/${protocol} (Local)`

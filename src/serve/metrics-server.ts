@@ -20,6 +20,8 @@ export interface ServedMetrics {
 export interface MetricsPageOptions {
   readonly metrics: ServedMetrics
   readonly mode: () => string
+  /** Further lines for /statusz. */
+  readonly status?: (() => string) | undefined
   /** The configuration in its external form, KubeProxyConfiguration v1alpha1. */
   readonly config: () => object
   /** Every flag and its value; undefined switches /flagz off (feature gate ComponentFlagz). */
@@ -56,7 +58,7 @@ export function metricsPage(options: MetricsPageOptions): Page {
   if (version !== undefined) {
     const status = { version: version.binary, emulationVersion: version.emulation, paths: listed }
     const startMs = options.metrics.startSeconds * 1000
-    pages.set('/statusz', statuszPage(() => ({ ...status, startMs, nowMs: options.nowMs() }))) // prettier-ignore
+    pages.set('/statusz', statuszPage(() => ({ ...status, startMs, nowMs: options.nowMs(), details: options.status?.() }))) // prettier-ignore
   }
   return (request) => {
     const { path } = request

@@ -19,6 +19,8 @@ export interface ProcessStatus {
   readonly emulationVersion: string
   /** The first parts of the paths worth knowing: "/metrics". */
   readonly paths: readonly string[]
+  /** What the mode has to say, in lines; only shown as text. */
+  readonly details?: string | undefined
 }
 
 /** Every flag and its value, ordered by name. */
@@ -33,7 +35,7 @@ export function flagzPage(readFlags: () => Readonly<Record<string, string>>): Pa
 /** Start, age, versions and other pages. */
 export function statuszPage(readStatus: () => ProcessStatus): Page {
   return ({ accept }) => {
-    const { startMs, nowMs, version, emulationVersion, paths } = readStatus()
+    const { startMs, nowMs, version, emulationVersion, paths, details } = readStatus()
     const upSeconds = Math.max(0, Math.floor((nowMs - startMs) / 1000))
     const text = `
 ${component} statusz
@@ -45,7 +47,7 @@ Node version: ${process.version}
 Binary version: ${version}
 Emulation version: ${emulationVersion}
 Paths: ${paths.join(' ')}
-`
+${details === undefined ? '' : `\n${details}\n`}`
     const fields = {
       startTime: formatJsonTime(Math.floor(startMs / 1000) * 1000),
       uptimeSeconds: upSeconds,

@@ -8,6 +8,7 @@ import type { ServicePortView } from '../model/types.ts'
 import { ipvsOnThisMachine } from './ipvs-machine.ts'
 import { nftablesOnThisMachine } from './nftables-machine.ts'
 import type { Programmer, ProgrammerReports } from './programmer.ts'
+import { userspaceOnThisMachine } from './userspace-machine.ts'
 
 export interface Mode {
   readonly name: string
@@ -44,7 +45,7 @@ export interface OpenMode {
   close(): void
 }
 
-export const allModes: readonly Mode[] = [nftablesOnThisMachine, ipvsOnThisMachine]
+export const allModes: readonly Mode[] = [nftablesOnThisMachine, ipvsOnThisMachine, userspaceOnThisMachine]
 
 export function findMode(name: string): Mode {
   const mode = allModes.find((each) => each.name === name)

@@ -86,7 +86,7 @@ export class Listeners {
   }
 
   releaseAll(): void {
-    for (const name of [...this.#byName.keys()]) this.release(name)
+    for (const name of this.#byName.keys()) this.release(name)
   }
 
   /** The listener, or why there is none. */

@@ -17,6 +17,7 @@ const packages = {
   events: 'api/events/v1',
   autoscaling: 'api/autoscaling/v1',
   policy: 'api/policy/v1',
+  coordination: 'api/coordination/v1',
   meta: 'apimachinery/pkg/apis/meta/v1',
 }
 /** What a package is called inside another one. */
@@ -35,7 +36,14 @@ const roots = [
 ]
   .map((name) => `core.${name}`)
   .concat(['apps.ReplicaSet', 'apps.Deployment', 'discovery.EndpointSlice', 'events.Event', 'autoscaling.Scale'])
-  .concat(['networking.ServiceCIDR', 'networking.IPAddress', 'policy.Eviction', 'meta.Status', 'meta.DeleteOptions'])
+  .concat([
+    'networking.ServiceCIDR',
+    'networking.IPAddress',
+    'policy.Eviction',
+    'coordination.Lease',
+    'meta.Status',
+    'meta.DeleteOptions',
+  ])
   .concat(['meta.ListMeta'])
 
 const scalars = {

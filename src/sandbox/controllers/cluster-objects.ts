@@ -1,7 +1,7 @@
 // Objects that describe the sandbox itself: its nodes, and the service under which the API server is found.
 
-import { endpoints, endpointSlices, nodes, services } from '../apiserver/resources/table.ts'
-import { formatTime } from '../apiserver/time.ts'
+import { endpoints, endpointSlices, leases, nodes, services } from '../apiserver/resources/table.ts'
+import { formatMicroTime, formatTime } from '../apiserver/time.ts'
 import { hostnameLabel, zoneLabel } from '../apiserver/objects/node.ts'
 import { IpRange } from '../apiserver/allocation/ip-range.ts'
 import { ipFamily } from '../../lib/ip.ts'
@@ -35,6 +35,11 @@ export function registerNode(registry: Registry, node: NodeSpec, version: string
     registry.create(nodes, { metadata: { name: node.name, labels }, spec: { podCIDRs: [...node.podCidrs] } })
   }
   registry.modify(nodes, place, ({ metadata }) => (metadata.labels = { ...metadata.labels, ...labels }))
+  const lease = { namespace: 'kube-node-lease', name: node.name }
+  if (registry.find(leases, lease) === undefined) {
+    registry.create(leases, { metadata: lease, spec: { holderIdentity: node.name, leaseDurationSeconds: 40 } })
+  }
+  registry.modify(leases, lease, ({ spec }) => (spec.renewTime = formatMicroTime(registry.now())))
   const now = formatTime(registry.now())
   const ready = {
     type: 'Ready',

@@ -42,14 +42,14 @@ function schedule({ registry, events }: ControllerContext, key: string): void {
     return
   }
   const { name } = choice.node.metadata
-  registry.modify(pods, place, ({ spec }) => (spec.nodeName = name))
-  registry.modify(
-    pods,
-    place,
-    ({ status }) => setCondition(status, { type: 'PodScheduled', status: 'True' }, formatTime(registry.now())),
-    'status',
-  )
+  // In one write, as a binding is: watchers see no pod that has a node but was not scheduled.
+  registry.modify(pods, place, (draft) => assign(draft, name, registry.now()), 'spec and status')
   events.record(pod, { reason: 'Scheduled', message: `Successfully assigned ${key} to ${name}`, source })
+}
+
+function assign({ spec, status }: Pod, nodeName: string, nowMs: number): void {
+  spec.nodeName = nodeName
+  setCondition(status, { type: 'PodScheduled', status: 'True' }, formatTime(nowMs))
 }
 
 function setUnschedulable({ status }: Pod, message: string, nowMs: number): void {

@@ -26,6 +26,7 @@ const packages: Readonly<Record<string, string>> = {
   events: 'io.k8s.api.events.v1',
   autoscaling: 'io.k8s.api.autoscaling.v1',
   policy: 'io.k8s.api.policy.v1',
+  coordination: 'io.k8s.api.coordination.v1',
   meta: 'io.k8s.apimachinery.pkg.apis.meta.v1',
 }
 

@@ -26,6 +26,10 @@ export interface IPAddress extends ApiObject {
   spec: { parentRef?: { group?: string; resource?: string; namespace?: string; name?: string } }
 }
 
+export interface Lease extends ApiObject {
+  spec: { holderIdentity?: string; leaseDurationSeconds?: number; acquireTime?: string; renewTime?: string }
+}
+
 /** As v1 writes it. events.k8s.io/v1 has the same under other names. */
 export interface Event extends ApiObject {
   involvedObject: ObjectReference

@@ -45,8 +45,8 @@ export interface Place {
   readonly name: string
 }
 
-/** A part of an object that is written on its own; the rest stays. */
-export type Part = 'all' | 'status' | 'namespace finalizers'
+/** A part of an object that is written on its own; the rest stays. Only the whole and the status are checked. */
+export type Part = 'all' | 'status' | 'spec and status' | 'namespace finalizers'
 
 export class Registry {
   readonly store: Store
@@ -202,6 +202,7 @@ export class Registry {
       next.status = status
     } else {
       next.spec = spec
+      if (change.part === 'spec and status') next.status = status
     }
     return next
   }

@@ -5,6 +5,7 @@ import { endpoints } from './endpoints.ts'
 import { endpointSlices } from './endpoint-slice.ts'
 import { events, eventsV1 } from './event.ts'
 import { ipAddresses } from './ip-address.ts'
+import { leases } from './lease.ts'
 import { namespaces } from './namespace.ts'
 import { nodes } from './node.ts'
 import { pods } from './pod.ts'
@@ -12,7 +13,9 @@ import { secrets } from './secret.ts'
 import { serviceAccounts } from './service-account.ts'
 import { serviceCidrs } from './service-cidr.ts'
 import { services } from './service.ts'
-import { deployments, replicaSets, replicationControllers } from './workloads.ts'
+import { deployments } from './deployment.ts'
+import { replicaSets } from './replica-set.ts'
+import { replicationControllers } from './replication-controller.ts'
 import type { Resource } from './resource.ts'
 
 export const resources: readonly Resource[] = [
@@ -32,6 +35,7 @@ export const resources: readonly Resource[] = [
   ipAddresses,
   serviceCidrs,
   endpointSlices,
+  leases,
 ]
 
 const byPath = new Map(
@@ -64,6 +68,7 @@ export {
   events,
   eventsV1,
   ipAddresses,
+  leases,
   namespaces,
   nodes,
   pods,

@@ -1358,6 +1358,19 @@ meta.Preconditions
 1 uid *string
 2 resourceVersion *string
 
+coordination.Lease
+1 metadata meta.ObjectMeta
+2 spec coordination.LeaseSpec
+
+coordination.LeaseSpec
+1 holderIdentity *string
+2 leaseDurationSeconds *int32
+3 acquireTime *MicroTime
+4 renewTime *MicroTime
+5 leaseTransitions *int32
+6 strategy *string
+7 preferredHolder *string
+
 meta.Status
 1 metadata meta.ListMeta
 2 status string

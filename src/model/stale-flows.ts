@@ -4,7 +4,7 @@
 // gone or the service only now has endpoints. Removing the entry makes the next packet ask the rules again.
 
 import { joinHostPort } from '../lib/ip.ts'
-import type { Frontend, ServicePortChange, ServicePortView } from './types.ts'
+import type { Frontend, FrontendAddress, ServicePortChange, ServicePortView } from './types.ts'
 
 /** One direction of a flow. Addresses are canonical texts. */
 export interface FlowTuple {
@@ -24,7 +24,7 @@ export interface StaleFlowsInput {
   /** All service ports, or only those that changed since the last time. Others than UDP are passed over. */
   readonly servicePorts: Iterable<ServicePortView>
   /** UDP frontends that went away since the last time: see {@link goneUdpFrontends}. */
-  readonly gone: readonly Pick<Frontend, 'address' | 'port'>[]
+  readonly gone: readonly FrontendAddress[]
   /** The addresses of this machine on which node ports are open: other machines' ports are not our business. */
   readonly nodePortAddresses: ReadonlySet<string>
 }

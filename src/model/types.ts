@@ -61,6 +61,9 @@ export interface Frontend {
   readonly affinitySeconds: number | undefined
 }
 
+/** What a client dials. */
+export type FrontendAddress = Pick<Frontend, 'address' | 'protocol' | 'port'>
+
 /** One port of one service, for one IP family. */
 export interface ServicePortView {
   readonly name: ServicePortName

@@ -7,7 +7,7 @@ import type { ServiceModel } from '../model/service-model.ts'
 import type { ChangeCounts, NodeView, ServicePortChange } from '../model/types.ts'
 import type { IpFamilyName, ProxyHealth } from '../serve/proxy-health.ts'
 import { BoundedRunner, type RunnerPeriods, type RunReason } from './bounded-runner.ts'
-import type { FlowCleaner } from './flow-cleaner.ts'
+import type { FlowCleaner, Synced } from './flow-cleaner.ts'
 import type { Metrics } from './metrics.ts'
 import type { Programmer, SyncStats } from './programmer.ts'
 
@@ -200,15 +200,16 @@ export class FamilyPipeline {
   }
 
   #succeed(begun: BegunSync, stats: SyncStats): SyncStats {
-    const { clock, log } = this.#options
+    const { clock, log, model } = this.#options
     const { full, changes, startMs } = begun
     if (full) this.#lastFullSyncMs = clock.monotonicNow()
     const tookMs = clock.monotonicNow() - startMs
     this.#account(begun, { tookMs, stats })
+    const { gone, ...counts } = stats
     log
       .v(2)
-      ?.info('SyncProxyRules complete', { ipFamily: this.#family, full, changes: changes.length, tookMs, ...stats })
-    this.#afterSync(full, changes)
+      ?.info('SyncProxyRules complete', { ipFamily: this.#family, full, changes: changes.length, tookMs, ...counts })
+    this.#afterSync({ changes, all: full ? model.views() : undefined, gone })
     return stats
   }
 
@@ -226,7 +227,7 @@ export class FamilyPipeline {
     health.updated(family)
   }
 
-  #afterSync(full: boolean, changes: readonly ServicePortChange[]): void {
+  #afterSync(synced: Synced): void {
     const { model, metrics, clock, flows, onSynced } = this.#options
     for (const triggers of model.takeTriggerTimes().values()) {
       for (const triggerMs of triggers) {
@@ -237,7 +238,7 @@ export class FamilyPipeline {
     metrics.noLocalEndpoints.with('internal', this.#family).set(internal)
     metrics.noLocalEndpoints.with('external', this.#family).set(external)
     this.#reportPending()
-    flows.clean(this.#node, { changes, all: full ? model.views() : undefined })
+    flows.clean(this.#node, synced)
     onSynced()
   }
 

@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { goneUdpFrontends, staleFlows, touchesUdpFlows, type UdpFlow } from '../model/stale-flows.ts'
-import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
+import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
 import type { Metrics } from './metrics.ts'
 
 /** The kernel's connection tracker. */
@@ -25,6 +25,15 @@ export interface FlowCleanerOptions {
   readonly targets?: ((view: ServicePortView) => readonly string[]) | undefined
 }
 
+/** What a sync was about. */
+export interface Synced {
+  readonly changes: readonly ServicePortChange[]
+  /** All service ports, after a comparison with the kernel. */
+  readonly all: Iterable<ServicePortView> | undefined
+  /** What that comparison found to be served no longer. */
+  readonly gone?: readonly FrontendAddress[] | undefined
+}
+
 export class FlowCleaner {
   readonly #options: FlowCleanerOptions
 
@@ -33,10 +42,7 @@ export class FlowCleaner {
   }
 
   /** Looks at the flows of what changed, or of `all` when given. A failure is logged: the rules are right all the same. */
-  clean(
-    node: NodeView,
-    { changes, all }: { changes: readonly ServicePortChange[]; all: Iterable<ServicePortView> | undefined },
-  ): void {
+  clean(node: NodeView, { changes, all, gone = [] }: Synced): void {
     const { table, metrics, clock, log, targets } = this.#options
     if (all === undefined && !touchesUdpFlows(changes)) return
     const ipFamily = node.family === 4 ? 'IPv4' : 'IPv6'
@@ -46,7 +52,7 @@ export class FlowCleaner {
       const servicePorts = targets === undefined ? given : given.map((view) => ({ ...view, serving: targets(view) }))
       const stale = staleFlows(table.listUdp(node.family), {
         servicePorts,
-        gone: goneUdpFrontends(changes),
+        gone: [...goneUdpFrontends(changes), ...gone],
         nodePortAddresses: this.#nodePortAddresses(node),
       })
       const deleted = stale.length === 0 ? 0 : table.delete(stale)

@@ -1,9 +1,9 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { aNodeView, arbitraryView } from '../../test/support/arbitrary-views.ts'
 import { ManualClock } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
-import type { ServicePortChange, ServicePortView } from '../model/types.ts'
+import type { FrontendAddress, ServicePortChange, ServicePortView } from '../model/types.ts'
 import { nftablesMode } from '../modes/nftables/mode.ts'
 import { schemaFor } from '../modes/nftables/schema.ts'
 import { applyOps } from '../state/nftables/apply-ops.ts'
@@ -142,6 +142,24 @@ describe.each(families)('NftablesProgrammer for IPv%d', (family) => {
         expect(driver.transactions).toBe(0)
       }),
       { numRuns: 50 },
+    )
+  })
+
+  it('tells which UDP frontends were served when it came and are no longer wanted', () => {
+    const idOf = ({ address, protocol, port }: FrontendAddress) => `${address} ${protocol} ${port}`
+    fc.assert(
+      fc.property(histories(family), histories(family), (first, second) => {
+        const [from, to] = [first.at(-1)!, second.at(-1)!].map((views) => views.filter((view) => view !== undefined))
+        const driver = new MemoryTable(family, fromScratch(family, from!))
+        const { gone } = programmerFor(driver).syncAll(node, to!)
+        const wanted = new Set(to!.flatMap(({ frontends }) => frontends.map(idOf)))
+        const served = from!.flatMap(({ frontends }) =>
+          frontends.filter(({ fromNode }) => fromNode.verdict.kind === 'to'),
+        )
+        const expected = served.filter(({ protocol }) => protocol === 'UDP').map(idOf)
+        expect(gone?.map(idOf).toSorted()).toEqual(expected.filter((id) => !wanted.has(id)).toSorted())
+      }),
+      { numRuns: 100 },
     )
   })
 

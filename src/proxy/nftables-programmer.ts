@@ -1,7 +1,7 @@
 // Programs a table: plans fragments, sends differences, and keeps account of what is in the kernel.
 
 import type { Clock } from '../lib/clock.ts'
-import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
+import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
 import type { NftablesPlanner } from '../modes/nftables/mode.ts'
 import { diffFragments, type FragmentChange } from '../state/nftables/diff-fragments.ts'
 import { diffTable, replaceTable } from '../state/nftables/diff-table.ts'
@@ -76,8 +76,10 @@ export class NftablesProgrammer implements Programmer {
     this.#ledger = undefined
     this.#staleChains.clear()
     const actual = driver.read()
+    const served = new ServedBefore(actual === undefined ? [] : (planner.servedUdp?.(actual) ?? []))
     const fragments = (function* (): Generator<Fragment> {
       for (const view of views) {
+        served.stays(view)
         const fragment = planner.service(node, view)
         learned.push(...fragment.learned)
         yield fragment
@@ -92,6 +94,7 @@ export class NftablesProgrammer implements Programmer {
     this.#refusals = 0
     if (actual !== undefined) this.#forget(learned, stats)
     this.#ledger = ledger
+    stats.gone = served.rest()
     return stats
   }
 
@@ -151,10 +154,32 @@ function sweepRules(ledger: Ledger): readonly Op[] {
   return transaction.ops()
 }
 
+/** The UDP frontends of a table that was read back, without those that are still wanted. */
+class ServedBefore {
+  readonly #rest: Map<string, FrontendAddress>
+
+  constructor(frontends: Iterable<FrontendAddress>) {
+    this.#rest = new Map(Array.from(frontends, (frontend) => [idOf(frontend), frontend]))
+  }
+
+  stays({ protocol, frontends }: ServicePortView): void {
+    if (protocol === 'UDP' && this.#rest.size > 0) for (const frontend of frontends) this.#rest.delete(idOf(frontend))
+  }
+
+  rest(): FrontendAddress[] {
+    return [...this.#rest.values()]
+  }
+}
+
+function idOf({ address, port }: FrontendAddress): string {
+  return `${address} ${port}`
+}
+
 class Stats implements SyncStats {
   transactions = 0
   operations = 0
   bytes = 0
+  gone: readonly FrontendAddress[] = []
 
   count(ops: readonly Op[], bytes: number): void {
     this.transactions++

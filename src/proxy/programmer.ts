@@ -1,6 +1,6 @@
 // What the pipeline asks of a mode: make the kernel agree with what the model decided.
 
-import type { NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
+import type { FrontendAddress, NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
 import type { Metrics } from './metrics.ts'
 
 /**
@@ -19,6 +19,11 @@ export interface SyncStats {
   readonly transactions: number
   readonly operations: number
   readonly bytes: number
+  /**
+   * UDP frontends that the kernel still served and no longer does, where a comparison found any: their services went while
+   * nobody watched, and their flows may go on.
+   */
+  readonly gone?: readonly FrontendAddress[]
 }
 
 /** Where a programmer tells what its answers do not say. */

@@ -1,9 +1,11 @@
 // The face of the nftables mode.
 
-import type { NodeView, ServicePortView } from '../../model/types.ts'
+import type { FrontendAddress, NodeView, ServicePortView } from '../../model/types.ts'
 import type { Fragment, TableBase } from '../../state/nftables/fragment.ts'
+import type { Table } from '../../state/nftables/types.ts'
 import { planBase } from './base.ts'
 import { TABLE } from './names.ts'
+import { servedUdpFrontends } from './served.ts'
 import { planService } from './service.ts'
 
 /** A mode whose kernel state is one nftables table per family. */
@@ -11,6 +13,13 @@ export interface NftablesPlanner {
   readonly table: string
   base(node: NodeView): TableBase
   service(node: NodeView, port: ServicePortView): Fragment
+  /** The UDP frontends that a table serves, for modes that can tell. */
+  servedUdp?(table: Table): Iterable<FrontendAddress>
 }
 
-export const nftablesMode: NftablesPlanner = { table: TABLE, base: planBase, service: planService }
+export const nftablesMode: NftablesPlanner = {
+  table: TABLE,
+  base: planBase,
+  service: planService,
+  servedUdp: servedUdpFrontends,
+}

@@ -3,6 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { promisedBy } from '../conformance/modes.ts'
 import { packetFlowCases } from '../conformance/packet-flow.cases.ts'
 import { tryFlow } from '../support/flows.ts'
 import { startProxy, whyNotRun } from '../support/proxy-process.ts'
@@ -29,7 +30,7 @@ export function testPacketFlow(mode: ModeName): void {
     rig = await openRig()
   })
   afterAll(() => rig[Symbol.asyncDispose]())
-  const promised = rowsToRun.filter((row) => row.modes?.includes(mode) !== false)
+  const promised = rowsToRun.flatMap((row) => promisedBy(mode, row) ?? [])
   for (const [settings, rows] of bySettings(promised)) {
     describe(`${mode} with the settings ${settings}`, () => testRows(mode, rows))
   }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../lib/errors.ts'
 import { clearDead } from '../sandbox/instance/claim.ts'
@@ -19,6 +20,7 @@ export async function runSandboxDown({ name }: { readonly name: string | undefin
 }
 
 function clearIn(root: string): string[] {
+  if (!existsSync(root)) return []
   try {
     return withInstancesLock(root, () => clearDead(root))
   } catch {

@@ -4,6 +4,7 @@ import { spawn, spawnSync, type StdioOptions } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { UnsupportedError } from '../lib/errors.ts'
+import { instancesFolder } from '../sandbox/instance/instance-folder.ts'
 import { openLoopbackSocket } from '../sandbox/netns/sockets.ts'
 import { userNamespaceRemedy } from '../sandbox/user-namespace.ts'
 
@@ -54,7 +55,7 @@ export async function rerun(argv: readonly string[], { where, life }: RerunOptio
     requireUserNamespace()
     const socket = openLoopbackSocket()
     outer = socket.fd
-    Object.assign(env, { [INSIDE]: '1', [OUTER_PORT]: String(socket.port) })
+    Object.assign(env, insideEnvironment(), { [OUTER_PORT]: String(socket.port) })
     self.unshift('unshare', ...userNamespace, '--')
   }
   return life === 'detached'
@@ -62,11 +63,16 @@ export async function rerun(argv: readonly string[], { where, life }: RerunOptio
     : runAttached(self, ['inherit', 'inherit', 'inherit', outer], env)
 }
 
+/** Inside, everybody is root: where the files are must be said. */
+function insideEnvironment(): Record<string, string> {
+  return { [INSIDE]: '1', KUBE_PROXY_SANDBOX_DIR: instancesFolder() }
+}
+
 /** Runs this program again in the user namespace of a process, and answers its exit status. */
 export function enterUserNamespace(pid: number, argv: readonly string[]): Promise<number> {
   const self = [process.execPath, ...process.execArgv, process.argv[1]!, 'sandbox', ...argv]
   const command = ['nsenter', '--preserve-credentials', `--user=/proc/${pid}/ns/user`, '--', ...self]
-  return runAttached(command, 'inherit', { [INSIDE]: '1' })
+  return runAttached(command, 'inherit', insideEnvironment())
 }
 
 /** Runs a program to its end, with the terminal, and answers its status as a shell does. */

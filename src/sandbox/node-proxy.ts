@@ -2,7 +2,7 @@
 // starts it again when it ends.
 
 import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process'
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, openSync, readFileSync } from 'node:fs'
 import { get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -59,14 +59,19 @@ export class NodeProxy {
     })
   }
 
-  /** Waits until it is healthy. Throws with the end of its log when that takes too long, or when it keeps ending. */
+  /** Waits until it is healthy. Throws with what it said last when it ends instead, or when that takes too long. */
   async ready(withinMs: number): Promise<void> {
     const deadline = performance.now() + withinMs
     while ((await this.health()) !== 'healthy') {
       const { node, logFile } = this.#options
-      const complaint =
-        this.#restarts >= 3 ? 'it keeps ending' : performance.now() > deadline ? `not ready after ${withinMs} ms` : ''
-      if (complaint !== '') throw new Error(`Cannot start the proxy of ${node.plan.name}: ${complaint}; see ${logFile}`)
+      if (this.#restarts > 0) {
+        throw new Error(`Cannot start the proxy of ${node.plan.name}: ${lastError(logFile) ?? 'it ended'}`)
+      }
+      if (performance.now() > deadline) {
+        throw new Error(
+          `Cannot see the proxy of ${node.plan.name} become healthy within ${withinMs} ms; see ${logFile}`,
+        )
+      }
       await sleep(10)
     }
   }
@@ -124,6 +129,8 @@ export function proxyFlags(options: {
     `--kubeconfig=${options.kubeconfig}`,
     `--hostname-override=${options.nodeName}`,
     `--cluster-cidr=${options.podRanges.join(',')}`,
+    // Who asks for a mode wants to see that mode.
+    '--strict-proxy-mode',
     // Asked for from outside the node.
     `--healthz-bind-address=0.0.0.0:${HEALTHZ_PORT}`,
     // Settings of the whole machine, which is not the sandbox's to change.
@@ -131,4 +138,11 @@ export function proxyFlags(options: {
     '--oom-score-adj=0',
     ...options.extra,
   ]
+}
+
+/** The last error in a log of klog's format, or its last line. */
+function lastError(logFile: string): string | undefined {
+  const lines = readFileSync(logFile, 'utf8').trimEnd().split('\n')
+  const [, quoted] = / err=("(?:[^"\\]|\\.)*")/.exec(lines.findLast((line) => /^E\d{4} /.test(line)) ?? '') ?? []
+  return quoted === undefined ? lines.at(-1) : (JSON.parse(quoted) as string)
 }

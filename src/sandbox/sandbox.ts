@@ -21,6 +21,7 @@ import { serveControls, type Controls, type Place, type SandboxStatus } from './
 import type { InstanceFolder, InstanceRecord } from './instance/instance-folder.ts'
 import { addNetnsName, removeNetnsName } from './instance/netns-names.ts'
 import { giveToUser, writePrivateFile } from './instance/private-file.ts'
+import { startLoadBalancerRoutes } from './load-balancer-routes.ts'
 import { ClusterNetwork } from './netns/cluster-network.ts'
 import { openBoundSocket } from './netns/sockets.ts'
 import { NodeProxy, proxyFlags } from './node-proxy.ts'
@@ -119,6 +120,7 @@ export class Sandbox {
       loadBalancerPool: plan.loadBalancerRanges,
       log: this.#log,
     })
+    startLoadBalancerRoutes(api.registry, this.#network)
     if (this.#options.content === 'example' && isNew) loadExample(api.registry, plan.families)
     this.#control = await serveControls(this.folder.controlSocket, this.#controls())
     giveToUser(this.folder.controlSocket)

@@ -1,0 +1,333 @@
+// The sandbox from the outside: what it makes, what it says, and that nothing is left of it however it ends.
+
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseAllDocuments } from 'yaml'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { whoamiController, whoamiService } from '../../src/sandbox/example.ts'
+import { eventually } from '../support/eventually.ts'
+import { ask, askUdp } from './support/ask.ts'
+import { enterMachine, leftovers, makeRoot, processesOf, removeRoot } from './support/machine.ts'
+import { program, runSandbox, SandboxProcess } from './support/sandbox-process.ts'
+import { spawnSync } from 'node:child_process'
+
+enterMachine()
+const root = makeRoot()
+beforeAll(() => {
+  // The first start of the program builds it.
+  spawnSync(program, ['--version'])
+})
+afterAll(() => removeRoot(root))
+
+describe('a sandbox', () => {
+  let sandbox: SandboxProcess
+  beforeAll(async () => {
+    sandbox = await SandboxProcess.start(root)
+  })
+  afterAll(async () => {
+    await sandbox[Symbol.asyncDispose]()
+    expect(leftovers(root)).toEqual([])
+  })
+
+  test('is ready within two seconds', () => {
+    const [, seconds] = /ready in ([\d.]+) s/.exec(sandbox.output) ?? []
+    expect(Number(seconds)).toBeLessThanOrEqual(2)
+  })
+
+  test('says what it made', () => {
+    expect(sandbox.output).toMatch(/^A cluster of 2 nodes in mode nftables, with 3 pods and 1 service, ready in/)
+    expect(sandbox.output).toMatch(/^node +node-2 +172\.30\.0\.12 +pods 10\.244\.2\.0\/24$/m)
+    expect(sandbox.output).toMatch(
+      /^service +whoami +10\.96\.\d+\.\d+:3000 +node port 30000 +load balancer 172\.30\.0\.\d+:3000$/m,
+    )
+  })
+
+  test('every command that it tells to type works as it stands', () => {
+    const commands = sandbox.output.split('\n').flatMap((line) => /^ {2}([^#]+?)(?: +#.*)?$/.exec(line)?.[1] ?? [])
+    expect(commands).toHaveLength(8)
+    const tried = commands.filter((command) => !command.startsWith('kubectl') && !command.startsWith('export'))
+    expect(tried).toHaveLength(5)
+    for (const command of tried) {
+      const env = { ...process.env, KUBE_PROXY_SANDBOX_DIR: root }
+      const { stdout, status } = spawnSync('sh', ['-c', command], { encoding: 'utf8', env, cwd: process.cwd() })
+      expect({ command, status, stdout }).toEqual({
+        command,
+        status: 0,
+        stdout: expect.stringMatching(/^(viola from whoami-[a-z0-9]{5}|10\.244\.\d\.\d+)\n$/) as string,
+      })
+    }
+  })
+
+  test('the classic walk-through: the cluster IP answers for one pod, then for another', async () => {
+    const machine = await sandbox.place('machine')
+    const { spec } = await sandbox.api.get('/api/v1/namespaces/default/services/whoami')
+    const seen = new Set<string>()
+    await eventually('all three pods answer', async () => {
+      const reply = await ask(machine, spec.clusterIP, 3000)
+      if (typeof reply === 'string') return { fatal: reply }
+      expect(reply.body).toBe(`viola from ${reply.pod}\n`)
+      seen.add(reply.body)
+      return seen.size === 3 ? undefined : [...seen].join()
+    })
+    machine.close()
+  })
+
+  test('datagrams come back with the name of the pod and the address of the client', async () => {
+    await sandbox.api.create('/api/v1/namespaces/default/services', {
+      metadata: { name: 'echo' },
+      spec: {
+        selector: { app: 'whoami' },
+        clusterIP: '10.96.50.50',
+        ports: [{ protocol: 'UDP', port: 53, targetPort: 3000 }],
+      },
+    })
+    const machine = await sandbox.place('machine')
+    await eventually('the service answers', async () => {
+      const reply = await askUdp(machine, '10.96.50.50', 53)
+      if (typeof reply === 'string') return reply
+      expect(reply.body).toMatch(/^viola from whoami-\w{5}\nclient 172\.30\.0\.11 port \d+\nhello$/)
+      return undefined
+    })
+    machine.close()
+  })
+
+  test('exec runs in a pod, with its host name and its environment, and answers with the status', () => {
+    const pod = /whoami-[a-z0-9]{5}/.exec(sandbox.output)![0]
+    const script = 'hostname; echo $HOSTNAME $MESSAGE; exit 7'
+    expect(sandbox.run('exec', pod, '--', 'sh', '-c', script)).toMatchObject({
+      status: 7,
+      stdout: `${pod}\n${pod} viola\n`,
+    })
+    expect(sandbox.run('exec', `default/${pod}`, '--', 'true').status).toBe(0)
+    expect(sandbox.run('exec', `pod/${pod}`, '--', 'true').status).toBe(0)
+  })
+
+  test('exec runs on a node', () => {
+    expect(sandbox.run('exec', 'node-1', '--', 'hostname').stdout).toBe('node-1\n')
+  })
+
+  test('exec says what there is when a name is wrong, and what is missing when a program is', () => {
+    expect(sandbox.run('exec', 'node-7', '--', 'true')).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(
+        /^kube-proxy: Cannot run in node-7: there is no such pod or node; there are node-1, node-2, whoami-/,
+      ) as string,
+    })
+    expect(sandbox.run('exec', 'node-1', '--', 'no-such-program').stderr).toBe(
+      'kube-proxy: Cannot run no-such-program: there is no such program\n',
+    )
+  })
+
+  test('kubeconfig prints the path of a file for its owner alone', () => {
+    expect(sandbox.run('kubeconfig').stdout).toBe(`${sandbox.path('kubeconfig')}\n`)
+    const copy = join(root, '.copy')
+    spawnSync('sh', ['-c', `${program} sandbox kubeconfig > ${copy}`], {
+      env: { ...process.env, KUBE_PROXY_SANDBOX_DIR: root },
+    })
+    expect(readFileSync(copy, 'utf8')).toBe(readFileSync(sandbox.path('kubeconfig'), 'utf8'))
+  })
+
+  test('status tells of nodes and pods, for people and for programs', () => {
+    expect(sandbox.run('status').stdout).toMatch(
+      /^node-1 +172\.30\.0\.11 +nftables +healthy +\d+ +0 +10\.244\.1\.0\/24$/m,
+    )
+    const [status] = JSON.parse(sandbox.run('status', '-o', 'json').stdout) as [{ pods: unknown[]; nodes: unknown[] }]
+    expect(status).toMatchObject({ name: 'sandbox', nodes: [{ name: 'node-1' }, { name: 'node-2' }] })
+    expect(status.pods).toHaveLength(3)
+  })
+
+  test('thirty pods are ready within five seconds', async () => {
+    const started = performance.now()
+    await sandbox.api.patch('/api/v1/namespaces/default/replicationcontrollers/whoami/scale', {
+      spec: { replicas: 30 },
+    })
+    await eventually('30 pods are ready', async () => {
+      const { status } = await sandbox.api.get('/api/v1/namespaces/default/replicationcontrollers/whoami')
+      return status.readyReplicas === 30 ? undefined : `${status.readyReplicas}`
+    })
+    expect(performance.now() - started).toBeLessThan(5000)
+    const { pods } = await sandbox.status()
+    expect(pods).toHaveLength(30)
+  })
+
+  test('ip netns knows the namespaces of nodes and pods', () => {
+    const { stdout } = spawnSync(
+      'ip',
+      ['netns', 'exec', `${sandbox.name}-node-2`, 'ip', '-o', '-4', 'address', 'show', 'eth0'],
+      { encoding: 'utf8' },
+    )
+    expect(stdout).toContain('172.30.0.12/25')
+  })
+
+  test('a second sandbox has a name and addresses of its own, and both work', async () => {
+    const second = await SandboxProcess.start(root, '--nodes', '1')
+    expect(second.name).toBe('sandbox-2')
+    expect(second.output).toMatch(/^node +node-1 +172\.30\.1\.11 +pods 10\.243\.1\.0\/24$/m)
+    const machine = await second.place('machine')
+    for (const one of [sandbox, second]) {
+      const { spec } = await one.api.get('/api/v1/namespaces/default/services/whoami')
+      expect(await ask(machine, spec.clusterIP, 3000)).toMatchObject({
+        body: expect.stringMatching(/^viola from/) as string,
+      })
+    }
+    machine.close()
+    expect(runSandbox(root, 'kubeconfig').stderr).toBe(
+      'kube-proxy: Cannot tell which sandbox is meant: sandbox, sandbox-2 are running; say --name NAME\n',
+    )
+    expect(runSandbox(root, 'down', '--name', 'sandbox-2')).toMatchObject({
+      status: 0,
+      stdout: 'Sandbox sandbox-2 is down.\n',
+    })
+    expect(await second.exited).toBe(0)
+    expect(await sandbox.status()).toMatchObject({ name: 'sandbox' })
+  })
+
+  test('a name that is taken is refused', () => {
+    expect(runSandbox(root, '--name', 'sandbox')).toMatchObject({
+      status: 1,
+      stderr: `kube-proxy: Cannot start sandbox sandbox: it is running already, as process ${sandbox.pid}\n`,
+    })
+  })
+})
+
+describe('a sandbox ends', () => {
+  let sandbox: SandboxProcess | undefined
+  afterEach(async () => {
+    await sandbox?.[Symbol.asyncDispose]()
+    expect(leftovers(root)).toEqual([])
+  })
+
+  test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('by %s, and nothing is left', async (signal) => {
+    sandbox = await SandboxProcess.start(root, '--nodes', '1')
+    sandbox.signal(signal)
+    expect(await sandbox.exited).toBe(0)
+  })
+
+  test('by a signal while it starts, and nothing is left', async () => {
+    sandbox = new SandboxProcess(root, [])
+    await eventually('it has begun', () => (processesOf(root).length > 1 ? undefined : 'no'), { everyMs: 1 })
+    sandbox.signal('SIGTERM')
+    await sandbox.exited
+  })
+
+  test('by kill -9: its processes and networks end with it, and down clears the rest', async () => {
+    sandbox = await SandboxProcess.start(root, '--nodes', '1')
+    sandbox.signal('SIGKILL')
+    await sandbox.exited
+    await eventually('its processes have ended', () => processesOf(root).join('\n') || undefined)
+    expect(runSandbox(root, 'down')).toMatchObject({ status: 0, stdout: 'Cleared what sandbox sandbox had left.\n' })
+    await eventually('its links are gone', () => leftovers(root).join('\n') || undefined)
+  })
+
+  test('by kill -9, and the next one starts in its place', async () => {
+    const first = await SandboxProcess.start(root, '--nodes', '1')
+    first.signal('SIGKILL')
+    await first.exited
+    sandbox = await SandboxProcess.start(root, '--nodes', '1')
+    expect(sandbox.name).toBe('sandbox')
+    expect(sandbox.output).toContain('172.30.0.11')
+  })
+})
+
+describe('kube-proxy sandbox', () => {
+  test('--detach returns when it is ready; down ends it', async () => {
+    const started = runSandbox(root, '--detach', '--nodes', '1')
+    expect(started).toMatchObject({ status: 0, stderr: '' })
+    expect(started.stdout).toMatch(/To take everything down: .*kube-proxy sandbox down\n$/)
+    expect(runSandbox(root, 'status').stdout).toContain('healthy')
+    expect(runSandbox(root, 'down')).toMatchObject({ status: 0, stdout: 'Sandbox sandbox is down.\n' })
+    expect(leftovers(root)).toEqual([])
+  })
+
+  test('--empty starts without the example', async () => {
+    await using sandbox = await SandboxProcess.start(root, '--empty', '--nodes', '1')
+    expect(sandbox.output).toMatch(/^A cluster of 1 node in mode nftables, with 0 pods and 0 services, ready in/)
+    const { items } = await sandbox.api.get('/api/v1/services')
+    expect(items.map(({ metadata }: { metadata: { name: string } }) => metadata.name)).toEqual(['kubernetes'])
+  })
+
+  test('--dual-stack gives nodes, pods and services addresses of both families', async () => {
+    await using sandbox = await SandboxProcess.start(root, '--dual-stack')
+    const { spec } = await sandbox.api.get('/api/v1/namespaces/default/services/whoami')
+    expect(spec.ipFamilies).toEqual(['IPv4', 'IPv6'])
+    for (const name of ['node-1', 'node-2', 'machine']) {
+      const place = await sandbox.place(name)
+      for (const ip of spec.clusterIPs)
+        expect(await ask(place, ip, 3000)).toMatchObject({ body: expect.stringMatching(/^viola from/) as string })
+      place.close()
+    }
+  })
+
+  test('--data keeps the cluster from one start to the next', async () => {
+    const data = join(root, '.data')
+    const first = await SandboxProcess.start(root, '--data', data)
+    await first.api.create('/api/v1/namespaces/default/configmaps', { metadata: { name: 'kept' }, data: { a: '1' } })
+    const before = await first.api.get('/api/v1/namespaces/default/services/whoami')
+    expect(runSandbox(root, '--data', data).stderr).toBe(
+      `kube-proxy: Cannot use the data in ${data}: another sandbox is using it\n`,
+    )
+    await first[Symbol.asyncDispose]()
+    await using second = await SandboxProcess.start(root, '--data', data)
+    expect(await second.api.get('/api/v1/namespaces/default/configmaps/kept')).toMatchObject({ data: { a: '1' } })
+    const after = await second.api.get('/api/v1/namespaces/default/services/whoami')
+    expect(after.spec).toEqual(before.spec)
+    const machine = await second.place('machine')
+    expect(await ask(machine, after.spec.clusterIP, 3000)).toMatchObject({
+      body: expect.stringMatching(/^viola/) as string,
+    })
+    machine.close()
+  })
+
+  test.each([
+    [['--node=3'], 'unknown flag --node, perhaps --nodes is meant'],
+    [['--nodes', '0'], '--nodes must be from 1 to 100, not "0"'],
+    [['--proxy-mode', 'kernelspace'], /^--proxy-mode must be one of nftables, .*not "kernelspace"$/],
+    [['stop'], 'unknown command sandbox stop'],
+    [['statsu'], 'unknown command sandbox statsu, perhaps status is meant'],
+    [['exec'], 'sandbox exec needs a pod or a node: sandbox exec node-1 -- ip address'],
+    [['down', '--nodes=2'], '--nodes means nothing for sandbox down'],
+    [['--name'], '--name needs a value: --name=NAME'],
+  ])('%j is refused with a reason', (args, reason) => {
+    const { status, stderr } = runSandbox(root, ...args)
+    const [, said = ''] = /^kube-proxy: (.*)\nSee kube-proxy sandbox --help\n$/.exec(stderr) ?? []
+    expect({ status, said }).toEqual({
+      status: 2,
+      said: typeof reason === 'string' ? reason : expect.stringMatching(reason),
+    })
+  })
+
+  test.each([['--name', 'A b'], ['exec', 'node-1'], ['kubeconfig'], ['down']])('%s fails with a reason', (...args) => {
+    expect(runSandbox(root, ...args)).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/^kube-proxy: Cannot .+\n$/) as string,
+    })
+  })
+
+  test('--help tells of every flag and command', () => {
+    const { status, stdout } = runSandbox(root, '--help')
+    expect(status).toBe(0)
+    for (const word of [
+      '--nodes',
+      '--proxy-mode',
+      '--dual-stack',
+      '--empty',
+      '--data',
+      '--detach',
+      '--name',
+      'exec',
+      'kubeconfig',
+      'status',
+      'down',
+    ]) {
+      expect(stdout).toContain(word)
+    }
+  })
+})
+
+test('examples/whoami.yaml is what a sandbox starts with', () => {
+  const text = readFileSync(join(import.meta.dirname, '../../examples/whoami.yaml'), 'utf8')
+  expect(parseAllDocuments(text).map((document) => document.toJS() as unknown)).toEqual([
+    whoamiController,
+    whoamiService,
+  ])
+})

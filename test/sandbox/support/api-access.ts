@@ -1,0 +1,58 @@
+// The sandbox's API, with the rights of its kubeconfig.
+
+import { request } from 'node:https'
+
+interface Kubeconfig {
+  readonly clusters: readonly { cluster: { server: string; 'certificate-authority-data': string } }[]
+  readonly users: readonly { user: { token: string } }[]
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- the API's JSON, of which each test reads what it needs.
+export type ApiJson = any
+
+export class ApiAccess {
+  readonly #server: URL
+  readonly #ca: Buffer
+  readonly #token: string
+
+  constructor({ clusters, users }: Kubeconfig) {
+    const { cluster } = clusters[0]!
+    this.#server = new URL(cluster.server)
+    this.#ca = Buffer.from(cluster['certificate-authority-data'], 'base64')
+    this.#token = users[0]!.user.token
+  }
+
+  get(path: string): Promise<ApiJson> {
+    return this.#send('GET', path)
+  }
+
+  create(path: string, object: object): Promise<ApiJson> {
+    return this.#send('POST', path, object)
+  }
+
+  delete(path: string): Promise<ApiJson> {
+    return this.#send('DELETE', path)
+  }
+
+  patch(path: string, change: object): Promise<ApiJson> {
+    return this.#send('PATCH', path, change)
+  }
+
+  #send(method: string, path: string, body?: object): Promise<ApiJson> {
+    return new Promise((resolve, reject) => {
+      const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
+      const headers = { authorization: `Bearer ${this.#token}`, 'content-type': type }
+      const sent = request(new URL(path, this.#server), { method, headers, ca: this.#ca, agent: false }, (response) => {
+        let text = ''
+        response.setEncoding('utf8').on('data', (part: string) => (text += part))
+        response.on('end', () => {
+          const answer = JSON.parse(text)
+          if ((response.statusCode ?? 500) < 300) resolve(answer)
+          else reject(new Error(`${method} ${path}: ${answer.message}`))
+        })
+      })
+      sent.on('error', reject)
+      sent.end(body === undefined ? undefined : JSON.stringify(body))
+    })
+  }
+}

@@ -1,0 +1,63 @@
+// Questions to pods, from anywhere in the sandbox.
+
+import { createSocket } from 'node:dgram'
+import { get } from 'node:http'
+import { Socket } from 'node:net'
+import { openClientSocket } from '../../../src/sandbox/netns/sockets.ts'
+import type { NetworkNamespace } from '../../../src/sandbox/netns/network-namespace.ts'
+
+export interface Reply {
+  readonly pod: string
+  readonly node: string
+  /** The address that the pod sees. */
+  readonly client: string
+  readonly body: string
+}
+
+/** What became of a question: a reply, or the errno; `silent` when nobody said anything in time. */
+export type Outcome = Reply | 'silent' | string
+
+/** Asks over HTTP, on a connection of its own. */
+export function ask(from: NetworkNamespace, host: string, port: number, path = '/'): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const socket = new Socket({ fd: openClientSocket(from, 'tcp', host.includes(':') ? 6 : 4) })
+    const timer = setTimeout(() => finish('silent'), 1500)
+    const finish = (outcome: Outcome) => {
+      clearTimeout(timer)
+      resolve(outcome)
+      socket.destroy()
+    }
+    const request = get({ host, port, path, createConnection: () => socket.connect(port, host) }, (response) => {
+      let body = ''
+      response.setEncoding('utf8').on('data', (text: string) => (body += text))
+      response.on('end', () => {
+        const { 'x-pod': pod = '', 'x-node': node = '', 'x-client': client = '' } = response.headers
+        finish({ pod: String(pod), node: String(node), client: String(client).replace(/ port .*/, ''), body })
+      })
+    })
+    request.on('error', (error: NodeJS.ErrnoException) => finish(error.code ?? error.message))
+  })
+}
+
+/** Sends a datagram from a socket of its own and waits for the echo. */
+export function askUdp(from: NetworkNamespace, host: string, port: number): Promise<Outcome> {
+  const family = host.includes(':') ? 6 : 4
+  return new Promise((resolve) => {
+    const socket = createSocket(`udp${family}`)
+    const timer = setTimeout(() => finish('silent'), 1500)
+    const finish = (outcome: Outcome) => {
+      clearTimeout(timer)
+      resolve(outcome)
+      socket.close()
+    }
+    socket.on('error', (error: NodeJS.ErrnoException) => finish(error.code ?? error.message))
+    socket.on('message', (message) => {
+      const body = message.toString()
+      const [, pod = '', client = ''] = /^\S+ from (\S+)\nclient (\S+) port/.exec(body) ?? []
+      finish({ pod, node: '', client, body })
+    })
+    socket.bind({ fd: openClientSocket(from, 'udp', family) }, () => {
+      socket.connect(port, host, () => socket.send('hello'))
+    })
+  })
+}

@@ -28,7 +28,7 @@ export function parseApiRequest(method: string, url: URL): ApiRequest {
   }
   if (!resource.namespaced && place.namespace !== '') throw noSuchResource()
   const verb = verbOf(method, place.name, url.searchParams)
-  checkOffered(resource, verb, place.subresource)
+  checkOffered(resource, verb, place)
   const { namespace, name, subresource } = place
   return { verb, resource, namespace, name, subresource, query: url.searchParams }
 }
@@ -68,14 +68,17 @@ function verbOf(method: string, name: string, query: URLSearchParams): Verb {
   }
 }
 
-function checkOffered(resource: Resource, verb: Verb, subresource: string): void {
-  if (subresource === '') {
-    if (!resource.verbs.includes(verb)) throw methodNotAllowed()
+function checkOffered(resource: Resource, verb: Verb, { namespace, name, subresource }: PathPlace): void {
+  if (subresource !== '') {
+    const offered = resource.subresources.find((one) => one.name === subresource)
+    if (offered === undefined) throw noSuchResource()
+    if (!offered.verbs.includes(verb)) throw methodNotAllowed()
     return
   }
-  const offered = resource.subresources.find(({ name }) => name === subresource)
-  if (offered === undefined) throw noSuchResource()
-  if (!offered.verbs.includes(verb)) throw methodNotAllowed()
+  // A collection is created in, in one namespace; an object is replaced.
+  const fits = verb === 'create' ? name === '' && (namespace !== '' || !resource.namespaced) : true
+  const named = verb === 'update' || verb === 'patch' ? name !== '' : true
+  if (!resource.verbs.includes(verb) || !fits || !named) throw methodNotAllowed()
 }
 
 export function urlOf(request: IncomingMessage): URL {

@@ -82,12 +82,4 @@ describe('Store', () => {
     expect(collection.oldestRevision).toBeGreaterThan(revision)
     expect(collection.changesSince(collection.oldestRevision)?.length).toBeGreaterThanOrEqual(10)
   })
-
-  it('knows the past of a resource from the first write to it on', () => {
-    const { store, put } = openStore()
-    put('a')
-    const fresh = new Store()
-    expect(fresh.collection(configMaps).changesSince(fresh.revision)).toEqual([])
-    expect(store.collection(configMaps).changesSince(store.revision)).toEqual([])
-  })
 })

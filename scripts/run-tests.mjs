@@ -1,17 +1,21 @@
 // The second half of scripts/test: static checks, build, and the vitest projects, counted together.
 
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
 const bin = (name) => join(root, 'node_modules', '.bin', name)
-const isRoot = process.getuid?.() === 0
+const needsRoot = process.getuid?.() === 0 ? undefined : 'needs root'
+
+/** Each with a reason not to run it here, if there is one, and what runs it. */
 const projects = [
-  { name: 'unit', needsRoot: false },
-  { name: 'kernel', needsRoot: true },
-  { name: 'e2e', needsRoot: true },
+  { name: 'unit' },
+  { name: 'kernel', reason: needsRoot },
+  { name: 'e2e', reason: needsRoot },
+  { name: 'sandbox', reason: needsRoot },
+  { name: 'uml', reason: needsRoot ?? withoutKernel(), inside: ['node', join(root, 'test', 'uml', 'run.mjs')] },
 ]
 const total = { passed: 0, failed: 0, skipped: 0 }
 /** Names by reason. */
@@ -25,27 +29,29 @@ for (const [name, command, args] of [
   ['build', join(root, 'bin', 'kube-proxy'), ['--version']],
 ]) {
   const started = performance.now()
-  const ok = run(command, args)
+  const ok = run([command, ...args])
   total[ok ? 'passed' : 'failed']++
   console.log(`${ok ? 'ok  ' : 'FAIL'} ${name} (${seconds(started)} s)`)
 }
 
-for (const { name, needsRoot } of projects) {
+for (const project of projects) {
   const started = performance.now()
-  if (needsRoot && !isRoot) skipProject(name)
-  else runProject(name)
-  console.log(`     ${name} (${seconds(started)} s)`)
+  if (project.reason === undefined) runProject(project)
+  else skipProject(project)
+  console.log(`     ${project.name} (${seconds(started)} s)`)
 }
 
 for (const [reason, names] of skips) console.log(`skipped, ${reason}:\n${names.map((name) => `  ${name}`).join('\n')}`)
 console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`)
 process.exitCode = total.failed === 0 ? 0 : 1
 
-function runProject(name) {
+function runProject({ name, inside }) {
   const folder = mkdtempSync(join(tmpdir(), 'kube-proxy-ts-test-'))
   const file = join(folder, 'counts.json')
   const reporters = ['--reporter=default', `--reporter=${join(root, 'scripts', 'count-reporter.mjs')}`]
-  const ok = run(bin('vitest'), ['run', '--project', name, ...reporters], { ...process.env, COUNTS_FILE: file })
+  const machine = inside === undefined ? [] : [...inside, '--share', folder, '--']
+  const command = [...machine, bin('vitest'), 'run', '--project', name, '--passWithNoTests', ...reporters]
+  const ok = run(command, { ...process.env, COUNTS_FILE: file })
   try {
     const counts = JSON.parse(readFileSync(file, 'utf8'))
     total.passed += counts.passed
@@ -61,18 +67,28 @@ function runProject(name) {
   }
 }
 
-function skipProject(name) {
+function skipProject({ name, reason }) {
   const listed = spawnSync(bin('vitest'), ['list', '--project', name, '--json'], { cwd: root, encoding: 'utf8' })
   const { length } = JSON.parse(listed.stdout || '[]')
   total.skipped += length
-  tellSkip('needs root', `${length} tests of the project ${name}`)
+  tellSkip(reason, `${length} tests of the project ${name}`)
 }
 
 function tellSkip(reason, name) {
   skips.set(reason, [...(skips.get(reason) ?? []), name])
 }
 
-function run(command, args, env = process.env) {
+/** The kernel takes minutes to build, so that is not done on the way. */
+function withoutKernel() {
+  const cache =
+    process.env.UML_CACHE ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'kube-proxy-ts/uml')
+  const built = existsSync(cache) && readdirSync(cache).some((folder) => existsSync(join(cache, folder, 'linux')))
+  return built || process.env.UML_KERNEL !== undefined
+    ? undefined
+    : 'the kernel with IPVS is not built: scripts/uml-kernel'
+}
+
+function run([command, ...args], env = process.env) {
   return spawnSync(command, args, { cwd: root, stdio: 'inherit', env }).status === 0
 }
 

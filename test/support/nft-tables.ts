@@ -1,6 +1,6 @@
 // What nft sees in a namespace.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { eventually } from './eventually.ts'
 import type { Netns } from './netns/netns.ts'
 
 /** The names of all tables: `ip kube-proxy`. */
@@ -59,18 +59,23 @@ function chainOf(rule: string): string {
 
 /** Records every change to any table until it is told to stop. */
 export async function watchTables(netns: Netns): Promise<{ stop(): Promise<string[]> }> {
-  const monitor = netns.spawn(['nft', 'monitor'], { stdio: ['ignore', 'pipe', 'ignore'] })
+  const monitor = netns.spawn(['nft', 'monitor'], { stdio: ['ignore', 'pipe', 'pipe'] })
   let text = ''
   monitor.stdout?.on('data', (bytes: Buffer) => (text += bytes.toString()))
-  // The monitor says nothing when it is ready: a table of our own tells.
-  while (!text.includes('watch-ready')) {
-    netns.run('nft', ['-f', '-'], 'add table ip watch-ready\ndelete table ip watch-ready\n')
-    await sleep(10)
-  }
+  monitor.stderr?.on('data', (bytes: Buffer) => (text += bytes.toString()))
+  // The monitor does not say when it is ready, nor when it has told everything: a table of our own tells.
+  const seesTable = (name: string) =>
+    eventually(`nft monitor tells of ${name}`, () => {
+      if (monitor.exitCode !== null || monitor.signalCode !== null)
+        return { fatal: `it has ended: ${text.slice(-500)}` }
+      if (text.includes(name)) return undefined
+      netns.run('nft', ['-f', '-'], `add table ip ${name}\ndelete table ip ${name}\n`)
+      return `it told ${text.length} bytes`
+    })
+  await seesTable('watch-ready')
   return {
     async stop() {
-      netns.run('nft', ['-f', '-'], 'add table ip watch-done\ndelete table ip watch-done\n')
-      while (!text.includes('watch-done')) await sleep(5)
+      await seesTable('watch-done')
       monitor.kill('SIGKILL')
       return text.split('\n').filter((line) => line !== '' && !line.startsWith('#') && !/watch-(ready|done)/.test(line))
     },

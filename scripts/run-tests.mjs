@@ -71,7 +71,8 @@ function skipProject({ name, reason }) {
   const listed = spawnSync(bin('vitest'), ['list', '--project', name, '--json'], { cwd: root, encoding: 'utf8' })
   const { length } = JSON.parse(listed.stdout || '[]')
   total.skipped += length
-  tellSkip(reason, `${length} tests of the project ${name}`)
+  // Files that touch the kernel as soon as they are loaded cannot even be listed without it.
+  tellSkip(reason, `${listed.status === 0 ? '' : 'more than '}${length} tests of the project ${name}`)
 }
 
 function tellSkip(reason, name) {

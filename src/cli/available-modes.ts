@@ -1,4 +1,5 @@
 import type { AvailableModes } from '../config/modes.ts'
+import { modeNames } from '../proxy/modes.ts'
 
-/** The modes that exist so far. A mode is added here when its folder in src/modes is. */
-export const availableModes: AvailableModes = ['nftables', 'ipvs', 'userspace']
+/** The modes that may be chosen. */
+export const availableModes: AvailableModes = modeNames

@@ -57,7 +57,7 @@ test('runCommandLine() refuses a wrong configuration file by name, without a sta
   const path = file('mode: teleport\n')
   expect(await runCommandLine([`--config=${path}`])).toBe(2)
   expect(stderr).toBe(
-    `kube-proxy: Cannot use the configuration file ${path}: mode: Invalid value: "teleport": must be nftables (line 3)\nSee kube-proxy --help\n`,
+    `kube-proxy: Cannot use the configuration file ${path}: mode: Invalid value: "teleport": must be one of iptables, ipvs, nftables, userspace (line 3)\nSee kube-proxy --help\n`,
   )
   stderr = ''
   expect(await runCommandLine([`--config=${dir}/missing`])).toBe(2)

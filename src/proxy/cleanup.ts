@@ -2,22 +2,22 @@
 
 import type { RunOptions } from '../config/run-options.ts'
 import type { Logger } from '../lib/log.ts'
-import { allModes, type Mode } from './modes.ts'
+import { loadMode, modeNames } from './modes.ts'
 
 /** `--cleanup`: of every mode. */
 export async function runCleanup({ log }: RunOptions): Promise<void> {
-  const failures = await cleanUpModes(allModes, log)
+  const failures = await cleanUpModes(modeNames, log)
   if (failures.length > 0) throw new AggregateError(failures, 'Cannot clean up everything, see above')
 }
 
 /** Goes on past a mode that cannot be cleaned up. Logs and returns what went wrong. */
-export async function cleanUpModes(modes: readonly Mode[], log: Logger): Promise<readonly unknown[]> {
+export async function cleanUpModes(modes: readonly string[], log: Logger): Promise<readonly unknown[]> {
   const failures: unknown[] = []
   for (const mode of modes) {
     try {
-      await mode.cleanup(log)
+      await (await loadMode(mode)).cleanup(log)
     } catch (error) {
-      log.error(error, 'Cannot remove everything that the mode left behind', { mode: mode.name })
+      log.error(error, 'Cannot remove everything that the mode left behind', { mode })
       failures.push(error)
     }
   }

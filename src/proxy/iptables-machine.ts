@@ -21,7 +21,7 @@ import { bridgeWarning, invalidPackets, planIptablesHostSetup } from './iptables
 import { type IptablesDriver, IptablesProgrammer } from './iptables-programmer.ts'
 import type { Metrics } from './metrics.ts'
 import { nfacctMetrics } from './metrics-kubeproxy.ts'
-import type { Mode, OpenMode, OpenModeOptions } from './modes.ts'
+import type { Mode, OpenMode, OpenModeOptions } from './mode.ts'
 import type { Programmer, ProgrammerReports, SyncStats } from './programmer.ts'
 
 const files: SettingFiles = {

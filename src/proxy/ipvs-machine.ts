@@ -20,7 +20,7 @@ import { applyHostSetup, type SettingFiles } from './host-setup.ts'
 import { planIpvsHostSetup } from './ipvs-host-setup.ts'
 import { checkScheduler, probeIpvs } from './ipvs-probe.ts'
 import { IpvsProgrammer } from './ipvs-programmer.ts'
-import type { Mode, OpenMode } from './modes.ts'
+import type { Mode, OpenMode } from './mode.ts'
 import type { Programmer } from './programmer.ts'
 
 /** The section `ipvs` of the configuration, as far as it is not about periods. */

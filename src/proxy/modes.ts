@@ -1,54 +1,19 @@
-// The modes that exist: how each is set up on this machine.
+// The modes that exist. Each is loaded when it is needed: a node runs one of them.
 
-import type { KubeProxyConfiguration } from '../config/types.ts'
-import type { Clock } from '../lib/clock.ts'
-import type { Family } from '../lib/ip.ts'
-import type { Logger } from '../lib/log.ts'
-import type { ServicePortView } from '../model/types.ts'
-import { ipvsOnThisMachine } from './ipvs-machine.ts'
-import { nftablesOnThisMachine } from './nftables-machine.ts'
-import type { Programmer, ProgrammerReports } from './programmer.ts'
-import { userspaceOnThisMachine } from './userspace-machine.ts'
+import type { Mode } from './mode.ts'
 
-export interface Mode {
-  readonly name: string
-  /** nodePortAddresses where the configuration has none. */
-  readonly defaultNodePortAddresses: readonly string[]
-  /** Whether a change costs so little that it need not wait for others. */
-  readonly changesAreCheap: boolean
-  open(options: OpenModeOptions): OpenMode
-  /** Removes all that the mode put into this machine; harmless when it never ran. */
-  cleanup(log: Logger): void | Promise<void>
+const loaders: Readonly<Record<string, () => Promise<Mode>>> = {
+  iptables: async () => (await import('./iptables-machine.ts')).iptablesOnThisMachine,
+  ipvs: async () => (await import('./ipvs-machine.ts')).ipvsOnThisMachine,
+  nftables: async () => (await import('./nftables-machine.ts')).nftablesOnThisMachine,
+  userspace: async () => (await import('./userspace-machine.ts')).userspaceOnThisMachine,
 }
 
-export interface OpenModeOptions {
-  readonly config: KubeProxyConfiguration
-  readonly log: Logger
-  readonly families: readonly Family[]
-  readonly clock: Clock
-  /** Called when another program changes what this mode has programmed. */
-  readonly onForeignChange: (family: Family) => void
-}
+/** In the order in which they are listed. */
+export const modeNames: readonly string[] = Object.keys(loaders)
 
-/** A mode at work. */
-export interface OpenMode {
-  programmer(family: Family, reports: ProgrammerReports): Programmer
-  /** `ip:port` of who answers UDP flows of a service port, in a mode in which that is not the endpoints. */
-  readonly flowTargets?: (family: Family, view: ServicePortView) => readonly string[]
-  /** Lines for people, shown by /statusz. */
-  readonly status?: () => string
-  /**
-   * For a mode that carries connections itself, before the process ends: lets them come to their end and takes the rules
-   * away. When the signal is aborted it is to hurry. Without this, rules stay.
-   */
-  readonly end?: (signal: AbortSignal) => Promise<void>
-  close(): void
-}
-
-export const allModes: readonly Mode[] = [nftablesOnThisMachine, ipvsOnThisMachine, userspaceOnThisMachine]
-
-export function findMode(name: string): Mode {
-  const mode = allModes.find((each) => each.name === name)
-  if (mode !== undefined) return mode
-  throw new Error(`Cannot run in mode ${name}: must be one of ${allModes.map((each) => each.name).join(', ')}`)
+export function loadMode(name: string): Promise<Mode> {
+  const load = loaders[name]
+  if (load !== undefined) return load()
+  throw new Error(`Cannot run in mode ${name}: must be one of ${modeNames.join(', ')}`)
 }

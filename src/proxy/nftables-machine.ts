@@ -1,7 +1,7 @@
 // The nftables mode on this machine.
 
 import { nftablesMode } from '../modes/nftables/mode.ts'
-import type { Mode, OpenMode, OpenModeOptions } from './modes.ts'
+import type { Mode, OpenMode, OpenModeOptions } from './mode.ts'
 import { NftablesProgrammer } from './nftables-programmer.ts'
 import { deleteTables, openWatchedTables } from './watched-tables.ts'
 

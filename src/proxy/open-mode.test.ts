@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { UnsupportedError } from '../lib/errors.ts'
-import type { Mode, OpenMode, OpenModeOptions } from './modes.ts'
+import type { Mode, OpenMode, OpenModeOptions } from './mode.ts'
 import { openMode } from './open-mode.ts'
 
 const open: OpenMode = { programmer: () => expect.unreachable(), close() {} }
@@ -10,25 +10,25 @@ function aMode(name: string, behaviour: () => OpenMode): Mode {
 }
 
 const behaviours = new Map<string, () => OpenMode>()
-const find = (name: string) => aMode(name, () => behaviours.get(name)!())
+const load = async (name: string) => aMode(name, () => behaviours.get(name)!())
 const options = {} as OpenModeOptions
-const openAs = (name: string, standIns: 'allowed' | 'refused') => openMode({ name, standIns, find }, options)
+const openAs = (name: string, standIns: 'allowed' | 'refused') => openMode({ name, standIns, load }, options)
 
 const lacks = (feature: string) => () => {
   throw new UnsupportedError(feature, 'the kernel lacks it')
 }
 
 describe('openMode()', () => {
-  it('opens the mode that was asked for', () => {
+  it('opens the mode that was asked for', async () => {
     behaviours.set('ipvs', () => open)
-    expect(openAs('ipvs', 'allowed')).toMatchObject({ mode: { name: 'ipvs' }, reasons: [] })
+    expect(await openAs('ipvs', 'allowed')).toMatchObject({ mode: { name: 'ipvs' }, reasons: [] })
   })
 
-  it('falls back step by step and says why', () => {
+  it('falls back step by step and says why', async () => {
     behaviours.set('ipvs', lacks('ipvs'))
     behaviours.set('iptables', lacks('iptables'))
     behaviours.set('userspace', () => open)
-    const { mode, reasons } = openAs('ipvs', 'allowed')
+    const { mode, reasons } = await openAs('ipvs', 'allowed')
     expect(mode.name).toBe('userspace')
     expect(reasons).toEqual([
       'Cannot use ipvs: the kernel lacks it; falling back from ipvs to iptables',
@@ -36,20 +36,20 @@ describe('openMode()', () => {
     ])
   })
 
-  it('refuses when stand-ins are not wanted', () => {
+  it('refuses when stand-ins are not wanted', async () => {
     behaviours.set('ipvs', lacks('ipvs'))
-    expect(() => openAs('ipvs', 'refused')).toThrow(UnsupportedError)
+    await expect(openAs('ipvs', 'refused')).rejects.toThrow(UnsupportedError)
   })
 
-  it('has no stand-in for nftables', () => {
+  it('has no stand-in for nftables', async () => {
     behaviours.set('nftables', lacks('nftables'))
-    expect(() => openAs('nftables', 'allowed')).toThrow(UnsupportedError)
+    await expect(openAs('nftables', 'allowed')).rejects.toThrow(UnsupportedError)
   })
 
-  it('does not hide other failures behind a stand-in', () => {
+  it('does not hide other failures behind a stand-in', async () => {
     behaviours.set('ipvs', () => {
       throw new Error('a mistake')
     })
-    expect(() => openAs('ipvs', 'allowed')).toThrow('a mistake')
+    await expect(openAs('ipvs', 'allowed')).rejects.toThrow('a mistake')
   })
 })

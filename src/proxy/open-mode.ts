@@ -1,7 +1,8 @@
 // Opens the mode that was asked for, or, where this machine cannot run it, the one that stands in for it.
 
 import { UnsupportedError } from '../lib/errors.ts'
-import { findMode, type Mode, type OpenMode, type OpenModeOptions } from './modes.ts'
+import type { Mode, OpenMode, OpenModeOptions } from './mode.ts'
+import { loadMode } from './modes.ts'
 
 /** As kube-proxy's documentation describes it. What is not here has no stand-in. */
 const STAND_INS: Readonly<Record<string, string>> = { ipvs: 'iptables', iptables: 'userspace' }
@@ -17,20 +18,23 @@ export interface ModeChoice {
   readonly name: string
   readonly standIns: 'allowed' | 'refused'
   /** How a mode is found by its name; tests have modes of their own. */
-  readonly find?: (name: string) => Mode
+  readonly load?: (name: string) => Promise<Mode>
 }
 
-/** Throws UnsupportedError when neither the mode nor a stand-in works, or when stand-ins are not wanted. */
-export function openMode({ name, standIns, find = findMode }: ModeChoice, options: OpenModeOptions): ModeInForce {
+/** Rejects with UnsupportedError when neither the mode nor a stand-in works, or when stand-ins are not wanted. */
+export async function openMode(
+  { name, standIns, load = loadMode }: ModeChoice,
+  options: OpenModeOptions,
+): Promise<ModeInForce> {
   const reasons: string[] = []
-  for (let mode = find(name); ;) {
+  for (let mode = await load(name); ;) {
     try {
       return { mode, open: mode.open(options), reasons }
     } catch (error) {
       const next = STAND_INS[mode.name]
       if (!(error instanceof UnsupportedError) || standIns === 'refused' || next === undefined) throw error
       reasons.push(`${error.message}; falling back from ${mode.name} to ${next}`)
-      mode = find(next)
+      mode = await load(next)
     }
   }
 }

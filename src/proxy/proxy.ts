@@ -22,7 +22,8 @@ import { FamilyPipeline } from './family-pipeline.ts'
 import { FlowCleaner } from './flow-cleaner.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { cleanUpModes } from './cleanup.ts'
-import { allModes, type Mode } from './modes.ts'
+import type { Mode } from './mode.ts'
+import { modeNames } from './modes.ts'
 import { openMode, type ModeInForce } from './open-mode.ts'
 import { NodeState } from './node-state.ts'
 import { Servers } from './servers.ts'
@@ -36,6 +37,13 @@ interface FamilyPart {
 
 /** Where there is no API server, the log has to do. */
 const noEvents: Pick<EventRecorder, 'record'> = { record() {} }
+
+/** What has to be there before a Proxy can be. */
+interface Opened {
+  readonly source: ClusterSource
+  readonly families: readonly Family[]
+  readonly inForce: ModeInForce
+}
 
 export class Proxy {
   readonly #options: RunOptions
@@ -58,20 +66,32 @@ export class Proxy {
   readonly #firstSyncs: Set<Family>
   #loaded: LoadedConfiguration
 
-  /** Throws when the settings cannot be used. Nothing happens before start(). */
-  constructor(options: RunOptions) {
+  /** Rejects when the settings cannot be used, or the mode on this machine. Nothing else happens before start(). */
+  static async open(options: RunOptions): Promise<Proxy> {
+    const { config, log, master, manifests } = options
+    const source = openClusterSource({ ...config.clientConnection, master, manifests }, log)
+    const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)
+    let proxy: Proxy | undefined
+    const onForeignChange = (family: Family) => {
+      if (proxy !== undefined) proxy.#pipeline(family)?.heal()
+    }
+    const inForce = await openMode(
+      { name: config.mode, standIns: options.standIns },
+      { config, log, families, clock: systemClock, onForeignChange },
+    )
+    proxy = new Proxy(options, { source, families, inForce })
+    return proxy
+  }
+
+  private constructor(options: RunOptions, { source, families, inForce }: Opened) {
     const { config, log } = options
     this.#options = options
     this.#loaded = options
     this.#log = log
     this.#nodeName = nodeNameOf(config)
-    const { master, manifests } = options
-    this.#source = openClusterSource({ ...config.clientConnection, master, manifests }, log)
-    const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)
-    const choice = { name: config.mode, standIns: options.standIns }
-    const onForeignChange = (family: Family) => this.#pipeline(family)?.heal()
-    this.#inForce = openMode(choice, { config, log, families, clock: systemClock, onForeignChange })
-    this.#mode = this.#inForce.mode
+    this.#source = source
+    this.#inForce = inForce
+    this.#mode = inForce.mode
     this.#firstSyncs = new Set(families)
     this.#metrics = createMetrics({ mode: this.#mode.name, build: buildInfo(options.version) })
     this.#metrics.mode.with(this.#mode.name, config.mode).set(1)
@@ -225,7 +245,7 @@ export class Proxy {
   #removeOtherModes(synced: Family): void {
     if (!this.#firstSyncs.delete(synced) || this.#firstSyncs.size > 0) return
     void cleanUpModes(
-      allModes.filter((mode) => mode !== this.#mode),
+      modeNames.filter((name) => name !== this.#mode.name),
       this.#log,
     )
   }

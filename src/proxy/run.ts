@@ -9,7 +9,7 @@ import { Proxy } from './proxy.ts'
  * second signal hurries that. Rejects when the proxy cannot go on.
  */
 export async function runProxy(options: RunOptions): Promise<void> {
-  const runner = new ProxyRunner(options)
+  const runner = new ProxyRunner(options, await Proxy.open(options))
   const hurry = new AbortController()
   const signalled = new Promise<void>((resolve) => {
     let signals = 0
@@ -30,9 +30,9 @@ class ProxyRunner {
   #fail!: (error: unknown) => void
   readonly #failed = new Promise<never>((_, reject) => (this.#fail = reject))
 
-  constructor(options: RunOptions) {
+  constructor(options: RunOptions, proxy: Proxy) {
     this.#options = options
-    this.#proxy = new Proxy(options)
+    this.#proxy = proxy
   }
 
   async run(): Promise<void> {
@@ -70,7 +70,7 @@ class ProxyRunner {
     }
     let next: Proxy
     try {
-      next = new Proxy({ ...this.#options, ...loaded })
+      next = await Proxy.open({ ...this.#options, ...loaded })
     } catch (error) {
       log.error(error, 'Cannot use the changed configuration file; the running configuration stays')
       return

@@ -216,9 +216,10 @@ export class Sandbox {
 
   #find(name: string): Place | { readonly problem: string } {
     const env = { KUBECONFIG: this.folder.kubeconfig }
-    const { machine, nodes } = this.#network
-    if (name === 'machine') {
-      return { kind: 'machine', name, netns: machine.netns.path, hostname: undefined, env }
+    const { machine, fabric, nodes } = this.#network
+    if (name === 'machine' || name === 'control-plane') {
+      const { path } = (name === 'machine' ? machine : fabric).netns
+      return { kind: name, name, netns: path, hostname: undefined, env }
     }
     const node = nodes.find(({ plan }) => plan.name === name)
     if (node !== undefined) return { kind: 'node', name, netns: node.netns.path, hostname: name, env: {} }

@@ -6,7 +6,7 @@ import { messageOf } from '../../lib/errors.ts'
 
 /** A place where commands can run. */
 export interface Place {
-  readonly kind: 'pod' | 'node' | 'machine'
+  readonly kind: 'pod' | 'node' | 'machine' | 'control-plane'
   readonly name: string
   /** The path of its network namespace. */
   readonly netns: string

@@ -18,6 +18,9 @@ function settings(forwarding: 0 | 1): Readonly<Record<string, number>> {
   }
   return {
     ...values,
+    // Who asks a service without endpoints again and again is told so each time, at once.
+    'ipv4/icmp_ratelimit': 0,
+    'ipv6/icmp/ratelimit': 0,
     // Frames that a bridge forwards are not to be seen by the rules a second time.
     'bridge/bridge-nf-call-iptables': 0,
     'bridge/bridge-nf-call-ip6tables': 0,

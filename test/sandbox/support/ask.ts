@@ -15,7 +15,7 @@ export interface Reply {
 }
 
 /** What became of a question: a reply, or the errno; `silent` when nobody said anything in time. */
-export type Outcome = Reply | 'silent' | string
+export type Outcome = Reply | string
 
 /** Asks over HTTP, on a connection of its own. */
 export function ask(from: NetworkNamespace, host: string, port: number, path = '/'): Promise<Outcome> {

@@ -1,0 +1,171 @@
+// What may happen to a proxy, and what its services do meanwhile: in every mode, with the sandbox's own nodes and pods.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { ask } from './support/ask.ts'
+import { describeModes } from './support/modes.ts'
+import type { NetworkNamespace } from '../../src/sandbox/netns/network-namespace.ts'
+import type { SandboxProcess } from './support/sandbox-process.ts'
+
+const controller = '/api/v1/namespaces/default/replicationcontrollers/whoami'
+
+let machine: NetworkNamespace
+let node1: NetworkNamespace
+let clusterIP: string
+
+describeModes({
+  flags: [],
+
+  async prepare(sandbox) {
+    machine = await sandbox.place('machine')
+    node1 = await sandbox.place('node-1')
+    const { spec } = await sandbox.api.get('/api/v1/namespaces/default/services/whoami')
+    clusterIP = spec.clusterIP
+  },
+
+  define(test, mode) {
+    /** In userspace mode the proxy carries the traffic: while it is away, so are its services. */
+    const carriesTraffic = mode === 'userspace'
+
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      test(`a proxy that ends by ${signal} is started again, and the service answers`, async (sandbox) => {
+        const before = await node1Status(sandbox)
+        const client = new Client(machine)
+        process.kill(before.proxyPid!, signal)
+        await eventually('it runs again', async () => {
+          const now = await node1Status(sandbox)
+          return now.restarts > before.restarts && now.health === 'healthy' ? undefined : JSON.stringify(now)
+        })
+        const failures = await client.stop()
+        if (carriesTraffic) await eventually('the service answers again', complaint)
+        else expect(failures).toEqual([])
+        // And it follows what happens from then on.
+        await scale(sandbox, 5)
+        await eventually('it answers for new pods', () => answersFor(5))
+        await scale(sandbox, 3)
+        await eventually('it forgets old pods', () => answersFor(3))
+      })
+    }
+
+    test('the service answers while the API server is away, and what changed meanwhile is made up for', async (sandbox) => {
+      await scale(sandbox, 3)
+      await eventually('three pods answer', () => answersFor(3))
+      inNamespace(sandbox, 'control-plane', [
+        'nft',
+        'add table inet away; add chain inet away in { type filter hook input priority 0; }; add chain inet away out { type filter hook output priority 0; }; add rule inet away in tcp dport 6443 drop; add rule inet away out tcp sport 6443 drop',
+      ])
+      const client = new Client(machine)
+      await scale(sandbox, 4)
+      await sleep(1000)
+      expect(await answersFor(4), 'nobody has told the proxy').toContain('3 of 4')
+      expect(await client.stop()).toEqual([])
+      inNamespace(sandbox, 'control-plane', ['nft', 'delete table inet away'])
+      await eventually('it answers for the new pod', () => answersFor(4), { withinMs: 20_000 })
+      await scale(sandbox, 3)
+    })
+
+    if (!carriesTraffic) {
+      test('a proxy that starts while the API server is away leaves the rules as they are', async (sandbox) => {
+        await eventually('three pods answer', () => answersFor(3))
+        inNamespace(sandbox, 'control-plane', [
+          'nft',
+          'add table inet away; add chain inet away in { type filter hook input priority 0; }; add rule inet away in tcp dport 6443 reject with tcp reset',
+        ])
+        const client = new Client(machine)
+        const before = await node1Status(sandbox)
+        process.kill(before.proxyPid!, 'SIGKILL')
+        await eventually('it is started again', async () => {
+          const { restarts } = await node1Status(sandbox)
+          return restarts > before.restarts ? undefined : 'not yet'
+        })
+        await sleep(1000)
+        expect(await client.stop()).toEqual([])
+        inNamespace(sandbox, 'control-plane', ['nft', 'delete table inet away'])
+        await eventually(
+          'it is healthy',
+          async () => {
+            const { health } = await node1Status(sandbox)
+            return health === 'healthy' ? undefined : health
+          },
+          { withinMs: 20_000 },
+        )
+      })
+    }
+
+    test('rules that somebody flushes come back', async (sandbox) => {
+      await eventually('the service answers', complaint)
+      inNamespace(sandbox, 'node-1', ['nft', 'flush ruleset'])
+      await eventually('the service answers again', complaint, { withinMs: 10_000 })
+    })
+
+    test('pods that come and go all the time cost no request', async (sandbox) => {
+      const clients = [new Client(machine), new Client(node1)]
+      for (const replicas of [12, 2, 9, 1, 6, 3]) {
+        await scale(sandbox, replicas)
+        await sleep(400)
+      }
+      await eventually('three pods answer', () => answersFor(3), { withinMs: 10_000 })
+      for (const client of clients) expect(await client.stop()).toEqual([])
+      await eventually('the others are gone', async () => {
+        const { pods } = await sandbox.status()
+        return pods.length === 3 ? undefined : `${pods.length} are left`
+      })
+    })
+  },
+})
+
+async function node1Status(sandbox: SandboxProcess) {
+  const { nodes } = await sandbox.status()
+  return nodes[0]!
+}
+
+function scale(sandbox: SandboxProcess, replicas: number): Promise<unknown> {
+  return sandbox.api.patch(`${controller}/scale`, { spec: { replicas } })
+}
+
+function inNamespace(sandbox: SandboxProcess, place: string, command: readonly string[]): void {
+  expect(sandbox.run('exec', place, '--', ...command)).toMatchObject({ status: 0, stderr: '' })
+}
+
+async function complaint(): Promise<string | undefined> {
+  const outcome = await ask(machine, clusterIP, 3000)
+  return typeof outcome === 'string' ? outcome : undefined
+}
+
+/** Whether exactly so many pods answer; a complaint otherwise. */
+async function answersFor(count: number): Promise<string | undefined> {
+  const pods = new Set<string>()
+  for (let i = 0; i < 20 * count; i++) {
+    const outcome = await ask(machine, clusterIP, 3000)
+    if (typeof outcome === 'string') return outcome
+    pods.add(outcome.pod)
+  }
+  return pods.size === count ? undefined : `${pods.size} of ${count} answer: ${[...pods].join()}`
+}
+
+/** Somebody who asks the service all the time. */
+class Client {
+  readonly #failures: string[] = []
+  readonly #running: Promise<void>
+  #stopped = false
+
+  constructor(from: NetworkNamespace) {
+    this.#running = this.#run(from)
+  }
+
+  async #run(from: NetworkNamespace): Promise<void> {
+    while (!this.#stopped) {
+      const outcome = await ask(from, clusterIP, 3000)
+      if (typeof outcome === 'string') this.#failures.push(outcome)
+      await sleep(5)
+    }
+  }
+
+  /** Returns what failed. */
+  async stop(): Promise<readonly string[]> {
+    this.#stopped = true
+    await this.#running
+    return this.#failures
+  }
+}

@@ -14,6 +14,7 @@ const projects = [
   { name: 'unit' },
   { name: 'kernel', reason: needsRoot },
   { name: 'e2e', reason: needsRoot },
+  { name: 'packet-flow', reason: needsRoot },
   { name: 'sandbox', reason: needsRoot },
   { name: 'uml', reason: needsRoot ?? withoutKernel(), inside: ['node', join(root, 'test', 'uml', 'run.mjs')] },
 ]

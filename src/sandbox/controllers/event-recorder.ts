@@ -1,6 +1,7 @@
 // What happened, for `kubectl describe` and `kubectl events`.
 
 import { createHash } from 'node:crypto'
+import { ApiError } from '../apiserver/api-error.ts'
 import { events } from '../apiserver/resources/event.ts'
 import { formatTime, parseTime } from '../apiserver/time.ts'
 import type { ApiObject } from '../apiserver/objects/meta.ts'
@@ -25,8 +26,19 @@ export class EventRecorder {
     this.#registry = registry
   }
 
-  /** Records it. The same thing happening again counts up the event that is there. */
+  /**
+   * Records it. The same thing happening again counts up the event that is there. What cannot be recorded, because the
+   * namespace goes away, is not: nobody's work depends on it.
+   */
   record(object: ApiObject, occurrence: Occurrence): void {
+    try {
+      this.#write(object, occurrence)
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+    }
+  }
+
+  #write(object: ApiObject, occurrence: Occurrence): void {
     const namespace = object.metadata.namespace ?? 'default'
     const name = eventName(object, occurrence)
     const now = formatTime(this.#registry.now())

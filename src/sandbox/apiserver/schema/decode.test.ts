@@ -57,8 +57,8 @@ describe('decodeObject()', () => {
       'bool into Go struct field ServicePort.spec.ports.targetPort of type intstr.IntOrString',
     ],
   ])('refuses spec %j as Go does', (spec, complaint) => {
-    expect(() => decode({ spec: spec as JsonObject })).toThrow(TypeMismatchError)
-    expect(() => decode({ spec: spec as JsonObject })).toThrow(`json: cannot unmarshal ${complaint}`)
+    expect(() => decode({ spec })).toThrow(TypeMismatchError)
+    expect(() => decode({ spec })).toThrow(`json: cannot unmarshal ${complaint}`)
   })
 
   it('takes any key in a map, whatever it means to JavaScript', () => {

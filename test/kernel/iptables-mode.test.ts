@@ -7,12 +7,14 @@ import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { Iptables, type Contention } from '../../src/kernel/iptables.ts'
+import { ensureCounter } from '../../src/kernel/iptables-counters.ts'
 import { findPrograms } from '../../src/kernel/iptables-probe.ts'
 import { unshareNetwork } from '../../src/kernel/netns.ts'
 import type { Family } from '../../src/lib/ip.ts'
 import { silentLogger } from '../../src/lib/log.ts'
 import type { ServicePortView } from '../../src/model/types.ts'
 import { iptablesMode } from '../../src/modes/iptables/mode.ts'
+import { COUNTERS } from '../../src/modes/iptables/names.ts'
 import { IptablesProgrammer } from '../../src/proxy/iptables-programmer.ts'
 import { parseTables } from '../../src/state/iptables/parse.ts'
 import type { IptablesPrograms } from '../../src/state/iptables/programs.ts'
@@ -36,7 +38,7 @@ const kinds = ([4, 6] as const).flatMap((family) =>
 )
 
 describe.skipIf(!isRoot).each(kinds)('iptables-$backend for IPv$family (needs root)', ({ family, backend }) => {
-  const node = aNodeView({ family })
+  const node = aNodeView({ family, nodePortAddresses: { kind: 'all' } })
   const command = (suffix: string) => `${family === 4 ? 'iptables' : 'ip6tables'}-${backend}${suffix}`
   const run = (args: readonly string[]) =>
     execFileSync(command(''), args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
@@ -135,7 +137,7 @@ function open(family: Family, backend: Backend) {
       localhostNodePorts: 'allowed',
       invalidPackets: 'drop',
       masqueradePorts: 'fully',
-      counters: new Set(),
+      counters: new Set(Object.values(COUNTERS).filter(ensureCounter)),
     }),
     driver,
     log: silentLogger,

@@ -146,9 +146,11 @@ class ServicePlan {
     const backends = this.#backendsOf(policy)
     if (backends === undefined) return
     const rules: RuleText[] = [...this.#masqueradeClusterIp(name)]
-    const chosen = backends.map((backend) => ({
+    // In the order of their texts, which is kube-proxy's: the probabilities follow from it.
+    const sorted = backends.map((backend) => ({ backend, text: joinHostPort(backend.ip, backend.port) }))
+    const chosen = sorted.sort(byText).map(({ backend, text }) => ({
       chain: this.#names.endpoint(backend),
-      says: this.#endpointComment(`${this.#names.label} -> ${joinHostPort(backend.ip, backend.port)}`),
+      says: this.#endpointComment(`${this.#names.label} -> ${text}`),
     }))
     const seconds = this.#affinitySeconds()
     if (seconds !== undefined) {
@@ -250,6 +252,10 @@ const SAYS = {
 /** Whether somebody is sent to an endpoint. */
 function isServed({ fromPods, fromNode, fromOthers }: Frontend): boolean {
   return [fromPods, fromNode, fromOthers].some(({ verdict }) => verdict.kind === 'to')
+}
+
+function byText(a: { readonly text: string }, b: { readonly text: string }): number {
+  return a.text < b.text ? -1 : 1
 }
 
 function jumpTo(chain: string): Target {

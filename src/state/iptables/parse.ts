@@ -15,7 +15,9 @@ export function parseTable(saved: string): Chains | undefined {
     } else if (line.startsWith('-A ')) {
       const space = line.indexOf(' ', 3)
       const end = space < 0 ? line.length : space
-      chains.get(line.slice(3, end))?.push(line.slice(end + 1))
+      // iptables prints two spaces here.
+      const rule = line.slice(end + 1).replace('--nfacct-name  ', '--nfacct-name ')
+      chains.get(line.slice(3, end))?.push(rule)
     }
   }
   return inTable ? chains : undefined

@@ -4,10 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { aService, aSlice } from '../support/builders.ts'
 import { listTables, printProxyTables, printTable, watchTables } from '../support/nft-tables.ts'
-import { proxyCommand, startProxy } from '../support/proxy-process.ts'
+import { ProxyProcess, startProxy } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
 import { tcpProbe } from '../support/netns/probe.ts'
-import type { ProxyProcess } from '../support/proxy-process.ts'
 import type { Rig } from '../support/rig.ts'
 
 let rig: Rig
@@ -51,12 +50,17 @@ test.for([
 ])('within 100 ms of `nft %s` everything is as it was', async (command) => {
   const { node } = rig.network
   const before = printProxyTables(node)
-  node.run('nft', [command])
-  const broken = performance.now()
-  await served()
-  expect(performance.now() - broken).toBeLessThan(100)
-  await sleep(50)
-  expect(printProxyTables(node)).toBe(before)
+  const times: number[] = []
+  for (let i = 0; i < 3; i++) {
+    node.run('nft', [command])
+    const broken = performance.now()
+    await served()
+    times.push(performance.now() - broken)
+    await sleep(50)
+    expect(printProxyTables(node)).toBe(before)
+  }
+  // The median: one of them may meet a machine that is busy otherwise.
+  expect(times.toSorted((a, b) => a - b)[1]).toBeLessThan(100)
 })
 
 test('an element that somebody deletes or adds is put right', async () => {
@@ -104,8 +108,9 @@ test('tables of others are never touched, not even by --cleanup, which leaves no
   await served()
   expect(theirs.map((table) => printTable(node, table))).toEqual(before)
   await proxy.stop('SIGTERM')
-  const [command = '', ...args] = proxyCommand()
-  node.run(command, [...args, '--cleanup'])
+  const cleanup = new ProxyProcess(node, ['--cleanup'])
+  expect(await cleanup.exited, cleanup.log()).toBe('0')
+  await cleanup[Symbol.asyncDispose]()
   expect(theirs.map((table) => printTable(node, table))).toEqual(before)
   expect(listTables(node).toSorted()).toEqual(theirs.toSorted())
 })

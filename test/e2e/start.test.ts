@@ -5,7 +5,7 @@ import { pods } from '../support/addresses.ts'
 import { aService, aSlice } from '../support/builders.ts'
 import { eventually } from '../support/eventually.ts'
 import { listTables } from '../support/nft-tables.ts'
-import { healthzPort, proxyCommand, proxyFlags, ProxyProcess } from '../support/proxy-process.ts'
+import { healthzPort, proxyFlags, ProxyProcess } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
 import { serveEcho } from '../support/netns/echo-server.ts'
 import { tcpProbe } from '../support/netns/probe.ts'
@@ -74,11 +74,9 @@ test('an old API server, without EndpointSlices and ServiceCIDRs, is served from
 
 test('--init-only ends well and leaves no rules', async () => {
   rig = await openRig()
-  const [command = '', ...args] = proxyCommand()
-  const { node } = rig.network
-  const flags = proxyFlags({ netns: node, mode: 'nftables', kubeconfig: rig.cluster.kubeconfig })
-  node.run(command, [...args, ...flags, '--init-only'])
-  expect(listTables(node)).toEqual([])
+  proxy = start(['--init-only'])
+  expect(await proxy.exited, proxy.log()).toBe('0')
+  expect(listTables(rig.network.node)).toEqual([])
 })
 
 test('an API server that says no is asked again until it says yes', async () => {

@@ -1,5 +1,7 @@
 // The names of everything that the mode puts into the kernel.
 
+import { GUARD_CHAINS, GUARD_SETS } from '../shared/names.ts'
+
 /** The link that has the services' addresses, as kube-proxy calls it. */
 export const LINK = 'kube-ipvs0'
 
@@ -7,50 +9,33 @@ export const LINK = 'kube-ipvs0'
 export const TABLE = 'kube-proxy-ipvs'
 
 export const SETS = {
-  clusterIps: 'cluster-ips',
+  ...GUARD_SETS,
   frontendIps: 'service-ips',
   nodeIps: 'node-ips',
-  nodePortIps: 'nodeport-ips',
-  podCidrs: 'pod-cidrs',
-  serviceCidrs: 'service-cidrs',
   hairpin: 'hairpin-connections',
   healthCheckPorts: 'health-check-ports',
-  firewallIps: 'firewall-ips',
-  firewallAllowed: 'firewall-allowed',
-  services: 'services',
-  masqueradeServices: 'services-masquerade',
-  localServices: 'services-local',
-  rejectServices: 'services-reject',
-  dropServices: 'services-drop',
-  serviceEndpoints: 'services-short-circuit-endpoints',
-  masqueradeNodePorts: 'nodeports-masquerade',
-  localNodePorts: 'nodeports-local',
-  rejectNodePorts: 'nodeports-reject',
-  dropNodePorts: 'nodeports-drop',
-  nodePortEndpoints: 'nodeports-short-circuit-endpoints',
+  services: 'served-ips',
+  masqueradeServices: 'served-ips-masquerade',
+  localServices: 'served-ips-local',
+  serviceEndpoints: 'service-short-circuit-endpoints',
+  masqueradeNodePorts: 'served-nodeports-masquerade',
+  localNodePorts: 'served-nodeports-local',
+  nodePortEndpoints: 'nodeport-short-circuit-endpoints',
 } as const
 
 export const CHAINS = {
-  filterPreroutingEarly: 'filter-prerouting-early',
-  filterOutputEarly: 'filter-output-early',
+  ...GUARD_CHAINS,
   filterOutputPreIpvs: 'filter-output-pre-ipvs',
-  filterInput: 'filter-input',
-  filterForward: 'filter-forward',
-  filterOutput: 'filter-output',
   natPrerouting: 'nat-prerouting',
   natOutput: 'nat-output',
   natPostrouting: 'nat-postrouting',
-  firewallCheck: 'firewall-check',
-  firewallSources: 'firewall-sources',
-  services: 'mark-services',
-  localServices: 'mark-services-local',
+  services: 'services',
+  localServices: 'services-local',
   serviceShortCircuit: 'services-short-circuit',
-  nodePorts: 'mark-nodeports',
-  localNodePorts: 'mark-nodeports-local',
+  nodePorts: 'nodeports',
+  localNodePorts: 'nodeports-local',
   nodePortShortCircuit: 'nodeports-short-circuit',
-  endpointsCheck: 'endpoints-check',
   hostPortGuard: 'host-port-guard',
-  clusterIpsCheck: 'cluster-ips-check',
   masquerading: 'masquerading',
 } as const
 

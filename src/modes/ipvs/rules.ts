@@ -1,17 +1,16 @@
 // The rules around IPVS: every one there is, apart from one per number of endpoints in use by short circuits.
 // docs/modes/ipvs.md has the picture and the reasons.
 
-import { cidrEnd, type Family, mergeCidrs } from '../../lib/ip.ts'
+import type { Family } from '../../lib/ip.ts'
 import type { NodeView } from '../../model/types.ts'
 import { addressField } from '../../state/nftables/fields.ts'
 import type { SetElements, TableBase } from '../../state/nftables/fragment.ts'
 import * as nft from '../../state/nftables/language.ts'
-import type { Chain, Hook, Rule } from '../../state/nftables/types.ts'
+import type { Chain, Rule } from '../../state/nftables/types.ts'
+import { firewallChains, guardElements } from '../shared/guards.ts'
+import { chain, DSTNAT, fromPods, hookAt, matchKeys, onNewConnections, SRCNAT } from '../shared/match.ts'
 import { CHAINS, SETS } from './names.ts'
 import { schemaFor } from './schema.ts'
-
-const DSTNAT = -100
-const SRCNAT = 100
 
 /** Addresses of the machine, which the rules depend on and the model does not know. Canonical. */
 export interface NodeAddresses {
@@ -21,23 +20,15 @@ export interface NodeAddresses {
   readonly nodePort: readonly string[]
 }
 
-/** The match on a frontend, and on a node port. */
-interface Keys {
-  readonly address: readonly nft.Operand[]
-  readonly service: readonly nft.Operand[]
-  readonly nodePort: readonly nft.Operand[]
-}
-
 export function planRules(node: NodeView, addresses: NodeAddresses): TableBase {
-  const keys = matchKeys(node.family)
   return {
     comment: 'rules for kube-proxy in mode ipvs',
     sets: Object.values(schemaFor(node.family)),
     chains: [
-      ...firewallChains(node.family, keys),
-      ...nodePortChains(node, keys),
-      ...serviceChains(node, keys),
-      ...checkChains(node.family, keys),
+      ...firewallChains(node.family),
+      ...nodePortChains(node),
+      ...serviceChains(node),
+      ...checkChains(node.family),
       masqueradingChain(node),
       ...hookChains(node),
     ],
@@ -47,26 +38,11 @@ export function planRules(node: NodeView, addresses: NodeAddresses): TableBase {
   }
 }
 
-export function matchKeys(family: Family): Keys {
-  const address = [nft.destinationAddress(family)]
-  const nodePort = [nft.protocol, nft.destinationPort]
-  return { address, nodePort, service: [...address, ...nodePort] }
-}
-
-/** Source ranges, before anything is translated. */
-function firewallChains(family: Family, { service }: Keys): Chain[] {
-  return [
-    chain(CHAINS.firewallSources, [
-      nft.rule([nft.isInRanges([...service, nft.sourceAddress(family)], SETS.firewallAllowed), nft.goBack]),
-      nft.rule([nft.drop]),
-    ]),
-    chain(CHAINS.firewallCheck, [nft.rule([nft.isIn(service, SETS.firewallIps), nft.goto(CHAINS.firewallSources)])]),
-  ]
-}
-
 /** Whose source will be masqueraded, and who gets around IPVS. */
-function serviceChains(node: NodeView, { address, service }: Keys): Chain[] {
+function serviceChains(node: NodeView): Chain[] {
+  const { service } = matchKeys(node.family)
   const mark = nft.addMark(node.masqueradeMark)
+  const isNodePortIp = nft.isIn([nft.destinationAddress(node.family)], SETS.nodePortIps)
   return [
     chain(CHAINS.serviceShortCircuit, []),
     chain(CHAINS.localServices, shortCircuits(node, CHAINS.serviceShortCircuit)),
@@ -74,12 +50,13 @@ function serviceChains(node: NodeView, { address, service }: Keys): Chain[] {
       ...clusterIpMasquerade(node),
       nft.rule([nft.isIn(service, SETS.masqueradeServices), mark], 'masquerade externalTrafficPolicy Cluster'),
       nft.rule([nft.isIn(service, SETS.localServices), nft.goto(CHAINS.localServices)]),
-      nft.rule([nft.isIn(address, SETS.nodePortIps), nft.jump(CHAINS.nodePorts)]),
+      nft.rule([isNodePortIp, nft.jump(CHAINS.nodePorts)]),
     ]),
   ]
 }
 
-function nodePortChains(node: NodeView, { nodePort }: Keys): Chain[] {
+function nodePortChains(node: NodeView): Chain[] {
+  const { nodePort } = matchKeys(node.family)
   return [
     chain(CHAINS.nodePortShortCircuit, []),
     chain(CHAINS.localNodePorts, shortCircuits(node, CHAINS.nodePortShortCircuit)),
@@ -124,27 +101,12 @@ function shortCircuit(match: nft.Piece, target: string, comment: string): Rule[]
   ]
 }
 
-/** The local detector's match, or undefined when there is no detector. */
-function fromPods(node: NodeView, wanted: boolean): nft.Piece | undefined {
-  const detector = node.localDetector
-  const op = wanted ? 'eq' : 'neq'
-  switch (detector.kind) {
-    case 'none':
-      return undefined
-    case 'cidr': {
-      const source = [nft.sourceAddress(node.family)]
-      return wanted ? nft.isIn(source, SETS.podCidrs) : nft.isNotIn(source, SETS.podCidrs)
-    }
-    case 'interface':
-      return nft.inputInterface(op, detector.name)
-    case 'interfacePrefix':
-      return nft.inputInterface(op, `${detector.prefix}*`)
-  }
-}
-
 /** What reaches these has not been taken by IPVS yet, and may not be. */
-function checkChains(family: Family, { address, service, nodePort }: Keys): Chain[] {
+function checkChains(family: Family): Chain[] {
+  const { service, nodePort } = matchKeys(family)
+  const address = [nft.destinationAddress(family)]
   const isNodePortIp = nft.isIn(address, SETS.nodePortIps)
+  const isFrontendIp = nft.isIn(address, SETS.frontendIps)
   return [
     chain(CHAINS.hostPortGuard, [
       nft.rule([nft.isIn(service, SETS.services), nft.goBack]),
@@ -152,16 +114,14 @@ function checkChains(family: Family, { address, service, nodePort }: Keys): Chai
       nft.rule([isIcmp(family), nft.goBack]),
       nft.rule([nft.reject(family)], 'service IPs do not lead to ports of the node'),
     ]),
-    chain(CHAINS.endpointsCheck, [
+    chain(CHAINS.serviceEndpointsCheck, [
       nft.rule([nft.isIn(service, SETS.rejectServices), nft.reject(family)]),
       nft.rule([nft.isIn(service, SETS.dropServices), nft.drop]),
+      nft.rule([isFrontendIp, nft.isNotIn(address, SETS.nodeIps), nft.goto(CHAINS.hostPortGuard)]),
+    ]),
+    chain(CHAINS.nodePortEndpointsCheck, [
       nft.rule([isNodePortIp, nft.isIn(nodePort, SETS.rejectNodePorts), nft.reject(family)]),
       nft.rule([isNodePortIp, nft.isIn(nodePort, SETS.dropNodePorts), nft.drop]),
-      nft.rule([
-        nft.isIn(address, SETS.frontendIps),
-        nft.isNotIn(address, SETS.nodeIps),
-        nft.goto(CHAINS.hostPortGuard),
-      ]),
     ]),
     chain(CHAINS.clusterIpsCheck, [
       nft.rule(
@@ -172,7 +132,7 @@ function checkChains(family: Family, { address, service, nodePort }: Keys): Chai
   ]
 }
 
-/** With addresses of their own, service IPs answer to pings, as they always did in this mode. */
+/** Service IPs are addresses of the node, so they answer to pings, as they always did in this mode. */
 function isIcmp(family: Family): nft.Piece {
   const icmp = family === 4 ? { name: 'icmp', value: '\x01' } : { name: 'ipv6-icmp', value: '\x3a' }
   return {
@@ -192,45 +152,37 @@ function masqueradingChain(node: NodeView): Chain {
 }
 
 function hookChains({ family, masqueradeMark }: NodeView): Chain[] {
-  const onNew = (target: string) => nft.rule([nft.isNewConnection, nft.jump(target)])
-  const hook = (type: Hook['type'], at: Hook['hook'], priority: number): Hook => ({ type, hook: at, priority })
   const fromServiceIp = nft.isIn([nft.sourceAddress(family)], SETS.frontendIps)
+  const toServices = nft.rule([nft.jump(CHAINS.services)])
+  const firewall = [onNewConnections(CHAINS.firewallCheck)]
+  const endpoints = [onNewConnections(CHAINS.nodePortEndpointsCheck), onNewConnections(CHAINS.serviceEndpointsCheck)]
+  const clusterIps = [onNewConnections(CHAINS.clusterIpsCheck)]
   return [
-    chain(CHAINS.natPostrouting, [nft.rule([nft.jump(CHAINS.masquerading)])], hook('nat', 'postrouting', SRCNAT)),
-    chain(CHAINS.filterInput, [onNew(CHAINS.endpointsCheck)], hook('filter', 'input', 0)),
-    chain(CHAINS.filterForward, [onNew(CHAINS.clusterIpsCheck)], hook('filter', 'forward', 0)),
-    chain(CHAINS.filterOutput, [onNew(CHAINS.clusterIpsCheck)], hook('filter', 'output', 0)),
-    chain(CHAINS.filterPreroutingEarly, [onNew(CHAINS.firewallCheck)], hook('filter', 'prerouting', DSTNAT - 10)),
-    chain(CHAINS.filterOutputEarly, [onNew(CHAINS.firewallCheck)], hook('filter', 'output', DSTNAT - 10)),
+    chain(CHAINS.natPostrouting, [nft.rule([nft.jump(CHAINS.masquerading)])], hookAt('nat', 'postrouting', SRCNAT)),
+    chain(CHAINS.filterInput, endpoints, hookAt('filter', 'input', 0)),
+    chain(CHAINS.filterForward, clusterIps, hookAt('filter', 'forward', 0)),
+    chain(CHAINS.filterOutput, clusterIps, hookAt('filter', 'output', 0)),
+    chain(CHAINS.filterPreroutingPreDnat, firewall, hookAt('filter', 'prerouting', DSTNAT - 10)),
+    chain(CHAINS.filterOutputPreDnat, firewall, hookAt('filter', 'output', DSTNAT - 10)),
     // What the node itself sends is taken by IPVS in the output hook, at DSTNAT + 2.
-    chain(CHAINS.filterOutputPreIpvs, [onNew(CHAINS.endpointsCheck)], hook('filter', 'output', DSTNAT + 1)),
-    chain(CHAINS.natPrerouting, [nft.rule([nft.jump(CHAINS.services)])], hook('nat', 'prerouting', DSTNAT)),
+    chain(CHAINS.filterOutputPreIpvs, endpoints, hookAt('filter', 'output', DSTNAT + 1)),
+    chain(CHAINS.natPrerouting, [toServices], hookAt('nat', 'prerouting', DSTNAT)),
     chain(
       CHAINS.natOutput,
       [
         // It has these addresses, so it uses them as its source when it connects to them. Nobody could answer that.
         nft.rule([fromServiceIp, nft.addMark(masqueradeMark)], 'masquerade what the node sends from a service IP'),
-        nft.rule([nft.jump(CHAINS.services)]),
+        toServices,
       ],
-      hook('nat', 'output', DSTNAT),
+      hookAt('nat', 'output', DSTNAT),
     ),
   ]
 }
 
 function baseElements(node: NodeView, { own, nodePort }: NodeAddresses): SetElements[] {
   const schema = schemaFor(node.family)
-  const pods = node.localDetector.kind === 'cidr' ? node.localDetector.cidrs : []
-  const ips = (addresses: readonly string[]) => addresses.map((ip) => ({ key: addressField(ip) }))
-  const ranges = (cidrs: NodeView['serviceCidrs']) =>
-    mergeCidrs(cidrs).map((cidr) => ({ key: cidr.network, keyEnd: cidrEnd(cidr) }))
-  return [
-    { set: schema.nodeIps, elements: ips(own) },
-    { set: schema.nodePortIps, elements: ips(nodePort) },
-    { set: schema.podCidrs, elements: ranges(pods) },
-    { set: schema.serviceCidrs, elements: ranges(node.serviceCidrs) },
-  ]
-}
-
-function chain(name: string, rules: readonly Rule[], hook?: Hook): Chain {
-  return { name, comment: undefined, hook, rules }
+  const nodeIps = own.map((ip) => ({ key: addressField(ip) }))
+  // Node ports are open where they have virtual servers: on addresses that exist.
+  const open = { ...node, nodePortAddresses: { kind: 'only', addresses: nodePort } } as const
+  return [{ set: schema.nodeIps, elements: nodeIps }, ...guardElements(open, schema)]
 }

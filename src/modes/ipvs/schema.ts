@@ -2,7 +2,7 @@
 
 import type { Family } from '../../lib/ip.ts'
 import type { FieldType, NftSet } from '../../state/nftables/types.ts'
-import { addressType, makeSet, NODE_PORT_KEY, serviceKey } from '../shared/nft-sets.ts'
+import { addressType, guardSchema, makeSet, NODE_PORT_KEY, serviceKey } from '../shared/schema.ts'
 import { SETS } from './names.ts'
 
 export type Schema = Readonly<Record<keyof typeof SETS, NftSet>>
@@ -17,35 +17,23 @@ function buildSchema(family: Family): Schema {
   const nodePort = NODE_PORT_KEY
   const endpoint: FieldType[] = [address, 'inet_service']
   return {
-    clusterIps: makeSet(SETS.clusterIps, [address], { comment: 'Active ClusterIPs' }),
+    ...guardSchema(family),
     frontendIps: makeSet(SETS.frontendIps, [address], { comment: 'All addresses of services' }),
     nodeIps: makeSet(SETS.nodeIps, [address], { comment: 'Addresses that the node has without us' }),
-    nodePortIps: makeSet(SETS.nodePortIps, [address], { comment: 'IPs that accept NodePort traffic' }),
-    podCidrs: makeSet(SETS.podCidrs, [address], { interval: true, comment: 'Sources that are pods' }),
-    serviceCidrs: makeSet(SETS.serviceCidrs, [address], { interval: true, comment: 'Where ClusterIPs are taken from' }),
     hairpin: makeSet(SETS.hairpin, [address, address, 'inet_proto', 'inet_service'], {
       comment: 'Endpoints of this node that may reach themselves',
     }),
     healthCheckPorts: makeSet(SETS.healthCheckPorts, nodePort, { comment: 'Health check node ports' }),
-    firewallIps: makeSet(SETS.firewallIps, service, { comment: 'Frontends with loadBalancerSourceRanges' }),
-    firewallAllowed: makeSet(SETS.firewallAllowed, [...service, address], {
-      interval: true,
-      comment: 'Sources that loadBalancerSourceRanges allow',
-    }),
     services: makeSet(SETS.services, service, { comment: 'Frontends that have a virtual server' }),
     masqueradeServices: makeSet(SETS.masqueradeServices, service, {
       comment: 'Frontends with externalTrafficPolicy Cluster',
     }),
     localServices: makeSet(SETS.localServices, service, { comment: 'Frontends with externalTrafficPolicy Local' }),
-    rejectServices: makeSet(SETS.rejectServices, service, { comment: 'Frontends without endpoints' }),
-    dropServices: makeSet(SETS.dropServices, service, { comment: 'Frontends without local endpoints' }),
     serviceEndpoints: makeSet(SETS.serviceEndpoints, [...service, 'integer'], { data: endpoint }),
     masqueradeNodePorts: makeSet(SETS.masqueradeNodePorts, nodePort, {
       comment: 'NodePorts with externalTrafficPolicy Cluster',
     }),
     localNodePorts: makeSet(SETS.localNodePorts, nodePort, { comment: 'NodePorts with externalTrafficPolicy Local' }),
-    rejectNodePorts: makeSet(SETS.rejectNodePorts, nodePort, { comment: 'NodePorts without endpoints' }),
-    dropNodePorts: makeSet(SETS.dropNodePorts, nodePort, { comment: 'NodePorts without local endpoints' }),
     nodePortEndpoints: makeSet(SETS.nodePortEndpoints, [...nodePort, 'integer'], { data: endpoint }),
   }
 }

@@ -1,14 +1,15 @@
 // How one service port looks in the table around IPVS: as elements of the fixed sets and maps.
 
-import { type Bytes, cidrEnd, type Family, mergeCidrs } from '../../lib/ip.ts'
+import type { Bytes, Family } from '../../lib/ip.ts'
 import type { Backend, Frontend, NodeView, ServicePortView } from '../../model/types.ts'
 import { addressField, integerField, portField, protocolField } from '../../state/nftables/fields.ts'
 import type { Fragment, SharedRule } from '../../state/nftables/fragment.ts'
 import * as nft from '../../state/nftables/language.ts'
-import { Elements, endpointData, frontendKey, makeSet, NODE_PORT_KEY, serviceKey } from '../shared/nft-sets.ts'
+import { Elements, frontendKey, planClusterIp, planRefusals, planSources } from '../shared/frontend.ts'
+import { matchKeys } from '../shared/match.ts'
+import { makeSet, NODE_PORT_KEY, serviceKey } from '../shared/schema.ts'
 import { isLocal, servedVerdict, shortCircuitVerdict } from './frontend.ts'
 import { CHAINS, countSetName, SETS } from './names.ts'
-import { matchKeys } from './rules.ts'
 import { type Schema, schemaFor } from './schema.ts'
 
 export function planFragment(node: NodeView, port: ServicePortView): Fragment {
@@ -17,9 +18,11 @@ export function planFragment(node: NodeView, port: ServicePortView): Fragment {
   const sharedRules = new Map<string, SharedRule>()
   for (const frontend of port.frontends) {
     const key = frontendKey(frontend)
-    planAddress(schema, frontend, elements)
-    planVerdict(schema, frontend, { key, elements })
-    planSources(schema, frontend, { key, elements })
+    planClusterIp(schema, frontend, elements)
+    planRefusals(schema, frontend, elements)
+    planSources(schema, frontend, elements)
+    planAddress(schema, frontend, { key, elements })
+    planMasquerade(schema, frontend, { key, elements })
     const shared = planShortCircuit(node, frontend, { key, elements })
     if (shared !== undefined) sharedRules.set(shared.set.name, shared)
   }
@@ -35,47 +38,20 @@ interface Target {
   readonly elements: Elements
 }
 
-const BY_ADDRESS = {
-  served: 'services',
-  masquerade: 'masqueradeServices',
-  local: 'localServices',
-  reject: 'rejectServices',
-  drop: 'dropServices',
-} as const satisfies Record<string, keyof Schema>
-
-/** Node ports need no guard, so nobody asks whether they are served. */
-const BY_NODE_PORT = {
-  served: undefined,
-  masquerade: 'masqueradeNodePorts',
-  local: 'localNodePorts',
-  reject: 'rejectNodePorts',
-  drop: 'dropNodePorts',
-} as const satisfies Record<string, keyof Schema | undefined>
-
-function planAddress(schema: Schema, { kind, address }: Frontend, elements: Elements): void {
-  if (address === undefined) return
-  const key = addressField(address)
-  elements.add(schema.frontendIps, { key })
-  if (kind === 'clusterIP') elements.add(schema.clusterIps, { key })
+/** The address, whose other ports are guarded, and this port of it, which is not. */
+function planAddress(schema: Schema, frontend: Frontend, { key, elements }: Target): void {
+  if (frontend.address === undefined) return
+  elements.add(schema.frontendIps, { key: addressField(frontend.address) })
+  if (servedVerdict(frontend).kind === 'to') elements.add(schema.services, { key })
 }
 
-function planVerdict(schema: Schema, frontend: Frontend, { key, elements }: Target): void {
-  const sets = frontend.kind === 'nodePort' ? BY_NODE_PORT : BY_ADDRESS
-  const verdict = servedVerdict(frontend)
-  if (verdict.kind === 'to' && sets.served !== undefined) elements.add(schema[sets.served], { key })
-  if (verdict.kind === 'reject') elements.add(schema[sets.reject], { key })
-  if (verdict.kind === 'drop') elements.add(schema[sets.drop], { key })
-  // Cluster IPs are masqueraded by a rule of their own, which looks at where the packet comes from.
+/** Cluster IPs are masqueraded by a rule of their own, which looks at where the packet comes from. */
+function planMasquerade(schema: Schema, frontend: Frontend, { key, elements }: Target): void {
   if (frontend.kind === 'clusterIP') return
-  if (isLocal(frontend)) elements.add(schema[sets.local], { key })
-  else if (frontend.fromOthers.masquerade) elements.add(schema[sets.masquerade], { key })
-}
-
-function planSources(schema: Schema, frontend: Frontend, { key, elements }: Target): void {
-  if (frontend.allowedSources === undefined) return
-  elements.add(schema.firewallIps, { key })
-  for (const cidr of mergeCidrs(frontend.allowedSources)) {
-    elements.add(schema.firewallAllowed, { key: key + cidr.network, keyEnd: key + cidrEnd(cidr) })
+  const byNodePort = frontend.kind === 'nodePort'
+  if (isLocal(frontend)) elements.add(byNodePort ? schema.localNodePorts : schema.localServices, { key })
+  else if (frontend.fromOthers.masquerade) {
+    elements.add(byNodePort ? schema.masqueradeNodePorts : schema.masqueradeServices, { key })
   }
 }
 
@@ -88,7 +64,7 @@ function planShortCircuit(node: NodeView, frontend: Frontend, { key, elements }:
   const endpoints = kind === 'nodePort' ? schema.nodePortEndpoints : schema.serviceEndpoints
   elements.add(shared.set, { key })
   for (const [slot, backend] of verdict.backends.entries()) {
-    elements.add(endpoints, { key: key + integerField(slot), data: endpointData(backend) })
+    elements.add(endpoints, { key: key + integerField(slot), data: addressField(backend.ip) + portField(backend.port) })
   }
   return shared
 }

@@ -37,7 +37,9 @@ function buildSchema(family: Family): Schema {
       comment: 'Endpoints of this node that may reach themselves',
     }),
     firewallIps: guards.firewallIps,
-    firewallAllowed: guards.firewallAllowed,
+    firewallAllowedTCP: guards.firewallAllowedTCP,
+    firewallAllowedUDP: guards.firewallAllowedUDP,
+    firewallAllowedSCTP: guards.firewallAllowedSCTP,
     services: makeSet(SETS.services, service, { comment: 'ClusterIP, ExternalIP and LoadBalancer IP traffic' }),
     localServices: makeSet(SETS.localServices, service, { comment: 'Frontends with externalTrafficPolicy Local' }),
     masqueradeServices: makeSet(SETS.masqueradeServices, service, {

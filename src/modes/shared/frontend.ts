@@ -56,9 +56,10 @@ export function planRefusals(schema: GuardSchema, frontend: Frontend, elements: 
 /** The sources that may connect. */
 export function planSources(schema: GuardSchema, frontend: Frontend, elements: Elements): void {
   if (frontend.allowedSources === undefined) return
-  const key = frontendKey(frontend)
-  elements.add(schema.firewallIps, { key })
+  elements.add(schema.firewallIps, { key: frontendKey(frontend) })
+  const allowed = schema[`firewallAllowed${frontend.protocol}`]
+  const key = addressField(frontend.address!) + portField(frontend.port)
   for (const cidr of mergeCidrs(frontend.allowedSources)) {
-    elements.add(schema.firewallAllowed, { key: key + cidr.network, keyEnd: key + cidrEnd(cidr) })
+    elements.add(allowed, { key: key + cidr.network, keyEnd: key + cidrEnd(cidr) })
   }
 }

@@ -14,9 +14,12 @@ import type { GuardSchema } from './schema.ts'
 /** Source ranges, before anything is translated. */
 export function firewallChains(family: Family): Chain[] {
   const { service } = matchKeys(family)
+  const connection = [nft.destinationAddress(family), nft.destinationPort, nft.sourceAddress(family)]
   return [
     chain(CHAINS.firewallSources, [
-      nft.rule([nft.isInRanges([...service, nft.sourceAddress(family)], SETS.firewallAllowed), nft.goBack]),
+      ...(['TCP', 'UDP', 'SCTP'] as const).map((protocol) =>
+        nft.rule([nft.isProtocol(protocol), nft.isIn(connection, SETS[`firewallAllowed${protocol}`]), nft.goBack]),
+      ),
       nft.rule([nft.drop]),
     ]),
     chain(CHAINS.firewallCheck, [nft.rule([nft.isIn(service, SETS.firewallIps), nft.goto(CHAINS.firewallSources)])]),

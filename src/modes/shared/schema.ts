@@ -30,6 +30,18 @@ export function serviceKey(family: Family): readonly FieldType[] {
 }
 export const NODE_PORT_KEY: readonly FieldType[] = ['inet_proto', 'inet_service']
 
+/**
+ * One for each protocol rather than one with the protocol in its key: of a one-byte field in a set of ranges nft makes an
+ * expression (byteorder) that kernels since 6.12.y refuse, nft's own included.
+ */
+function allowedSources(family: Family, name: string): NftSet {
+  const address = addressType(family)
+  return makeSet(name, [address, 'inet_service', address], {
+    interval: true,
+    comment: 'Sources that loadBalancerSourceRanges allow',
+  })
+}
+
 export function guardSchema(family: Family): GuardSchema {
   const address = addressType(family)
   const service = serviceKey(family)
@@ -40,10 +52,9 @@ export function guardSchema(family: Family): GuardSchema {
     podCidrs: makeSet(SETS.podCidrs, [address], { interval: true, comment: 'Sources that are pods' }),
     serviceCidrs: makeSet(SETS.serviceCidrs, [address], { interval: true, comment: 'Where ClusterIPs are taken from' }),
     firewallIps: makeSet(SETS.firewallIps, service, { comment: 'Frontends with loadBalancerSourceRanges' }),
-    firewallAllowed: makeSet(SETS.firewallAllowed, [...service, address], {
-      interval: true,
-      comment: 'Sources that loadBalancerSourceRanges allow',
-    }),
+    firewallAllowedTCP: allowedSources(family, SETS.firewallAllowedTCP),
+    firewallAllowedUDP: allowedSources(family, SETS.firewallAllowedUDP),
+    firewallAllowedSCTP: allowedSources(family, SETS.firewallAllowedSCTP),
     rejectServices: makeSet(SETS.rejectServices, service, { comment: 'Frontends without endpoints' }),
     dropServices: makeSet(SETS.dropServices, service, { comment: 'Frontends without local endpoints' }),
     rejectNodePorts: makeSet(SETS.rejectNodePorts, NODE_PORT_KEY, { comment: 'NodePorts without endpoints' }),

@@ -99,21 +99,6 @@ export function isIn(operands: readonly Operand[], set: string): Piece {
   return { text: `${concat(operands)} @${set}`, expressions: [...loadAll(operands), { kind: 'lookup', set, sreg: 0 }] }
 }
 
-/**
- * The same for a set of ranges with several fields: nft puts its one-byte field into network byte order there, which for
- * one byte does nothing, but is how nft knows its own rule.
- */
-export function isInRanges(operands: readonly Operand[], set: string): Piece {
-  let dreg = 0
-  const loads = operands.flatMap((operand): Expression[] => {
-    const load = operand.load(dreg)
-    const order: Expression = { kind: 'byteorder', op: 'hton', sreg: dreg, dreg, length: 1, size: 2 }
-    dreg += operand.words
-    return operand === protocol ? [load, order] : [load]
-  })
-  return { text: `${concat(operands)} @${set}`, expressions: [...loads, { kind: 'lookup', set, sreg: 0 }] }
-}
-
 export function isNotIn(operands: readonly Operand[], set: string): Piece {
   return {
     text: `${concat(operands)} != @${set}`,

@@ -4,22 +4,21 @@ import { KernelError } from '../lib/errors.ts'
 import type { Family } from '../lib/ip.ts'
 import { readAddress } from '../wire/links/messages.ts'
 import { type Message, messagesOf } from '../wire/message.ts'
-import { RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR } from '../wire/uapi/if_link.ts'
+import { RTM_NEWADDR, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR } from '../wire/uapi/if_link.ts'
 import { NETLINK_ROUTE } from '../wire/uapi/netlink.ts'
 import type { LinkDriver } from './links.ts'
 import { NetlinkSocket } from './netlink-socket.ts'
 import { watchReadable } from './readable.ts'
 
-/** Calls back with the family whose addresses are not what they were; what the drivers themselves do does not count. */
+/** Calls back with the family whose addresses are not what they were; what the drivers themselves did does not count. */
 export function watchLink(
   drivers: ReadonlyMap<Family, LinkDriver>,
   onChange: (family: Family) => void,
 ): { close(): void } {
   const socket = new NetlinkSocket(NETLINK_ROUTE, { groups: [RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR] })
   const others = new Map(Array.from(drivers, ([family, driver]) => [family, readOthers(driver, family)]))
-  const ports = new Set(Array.from(drivers.values(), ({ port }) => port))
   const readable = watchReadable(socket.fd, () => {
-    const { own, foreign } = drain(socket, { drivers, ports })
+    const { own, foreign } = drain(socket, drivers)
     for (const [family, driver] of drivers) {
       // Routers keep announcing addresses that the machine has already.
       const now = foreign.has(family) ? readOthers(driver, family) : others.get(family)
@@ -42,32 +41,28 @@ interface Heard {
   readonly foreign: Set<Family>
 }
 
-interface Context {
-  readonly drivers: ReadonlyMap<Family, LinkDriver>
-  readonly ports: ReadonlySet<number>
-}
-
-function drain(socket: NetlinkSocket, context: Context): Heard {
+function drain(socket: NetlinkSocket, drivers: ReadonlyMap<Family, LinkDriver>): Heard {
   const heard: Heard = { own: new Set(), foreign: new Set() }
   for (;;) {
     try {
       const datagram = socket.receive('poll')
       if (datagram === undefined) return heard
-      for (const message of messagesOf(datagram)) hear(message, context, heard)
+      for (const message of messagesOf(datagram)) hear(message, drivers, heard)
     } catch (error) {
       if (!(error instanceof KernelError) || error.errno !== 'ENOBUFS') throw error
       // Something was lost: it may have been anything.
-      for (const family of context.drivers.keys()) heard.own.add(family)
+      for (const family of drivers.keys()) heard.own.add(family)
     }
   }
 }
 
-function hear(message: Message, { drivers, ports }: Context, { own, foreign }: Heard): void {
-  if (ports.has(message.port)) return
+/** Who did it cannot be told: the kernel tells of a new IPv6 address later, and in its own name. What was done can. */
+function hear(message: Message, drivers: ReadonlyMap<Family, LinkDriver>, { own, foreign }: Heard): void {
   const address = readAddress(message)
-  if (address === undefined) return
-  const isOwn = drivers.get(address.family)?.index === address.link
-  ;(isOwn ? own : foreign).add(address.family)
+  const driver = address === undefined ? undefined : drivers.get(address.family)
+  if (address === undefined || driver === undefined) return
+  if (driver.index !== address.link) foreign.add(address.family)
+  else if (driver.expects(address.address) !== (message.type === RTM_NEWADDR)) own.add(address.family)
 }
 
 function readOthers(driver: LinkDriver, family: Family): string {

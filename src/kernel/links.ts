@@ -1,7 +1,7 @@
 // A link of ours and its addresses, over rtnetlink.
 
 import { KernelError, UnsupportedError } from '../lib/errors.ts'
-import type { Family } from '../lib/ip.ts'
+import { type Family, ipFamily } from '../lib/ip.ts'
 import type { LinkOp } from '../state/links/types.ts'
 import {
   type Link,
@@ -32,6 +32,8 @@ export class LinkDriver {
   readonly #client = new NetlinkClient((request, mode) => this.#socket.exchange(request, mode))
   readonly #writer = new Writer()
   #index: number | undefined
+  /** The addresses that the link has, as far as this driver knows. */
+  readonly #known = new Set<string>()
 
   constructor(name: string) {
     this.name = name
@@ -47,9 +49,9 @@ export class LinkDriver {
     return this.#find() !== undefined
   }
 
-  /** The port of the socket: notifications of our own changes carry it. */
-  get port(): number {
-    return this.#socket.port
+  /** Whether the link should have an address, by what was read and done last. */
+  expects(address: string): boolean {
+    return this.#known.has(address)
   }
 
   /** The number of the link; undefined before ensure(). */
@@ -72,10 +74,10 @@ export class LinkDriver {
     writeAddressesRequest(this.#writer, family)
     const addresses = this.#client.dump('list addresses', this.#writer.written(), readAddress)
     const ofOwn = ({ link }: LinkAddress) => link === this.#index
-    return {
-      own: addresses.filter(ofOwn).map(({ address }) => address),
-      others: addresses.filter((address) => !ofOwn(address)).map(({ address }) => address),
-    }
+    const own = addresses.filter(ofOwn).map(({ address }) => address)
+    for (const address of this.#known) if (ipFamily(address) === family) this.#known.delete(address)
+    for (const address of own) this.#known.add(address)
+    return { own, others: addresses.filter((address) => !ofOwn(address)).map(({ address }) => address) }
   }
 
   /** Returns how many bytes were sent. What is done already is done. */
@@ -92,6 +94,10 @@ export class LinkDriver {
   #applyChunk(ops: readonly LinkOp[]): number {
     if (this.#index === undefined) this.ensure()
     this.#writer.reset()
+    for (const op of ops) {
+      if (op.op === 'addAddress') this.#known.add(op.address)
+      else this.#known.delete(op.address)
+    }
     for (const [i, op] of ops.entries()) writeLinkOp(this.#writer, this.#index!, op, i === ops.length - 1)
     const messages = this.#writer.written()
     const answers = this.#client.batch(messages)

@@ -2,13 +2,14 @@
 
 import { crowdIp, echoPorts, hostAt, nodeAddresses } from './addresses.ts'
 import { sctpProbe } from './netns/sctp.ts'
+import { patience } from './patience.ts'
 import { tcpProbe, udpProbe } from './netns/probe.ts'
 import type { Answer } from './netns/probe.ts'
 import type { Answerer, Flow, Outcome } from '../conformance/packet-flow.ts'
 import type { TestNetwork } from './netns/test-network.ts'
 
 /** A reject that arrives while the client holds the lock of its socket counts only when it sends again, a second later. */
-const refusedWithinMs = 2500
+const refusedWithinMs = 2500 * patience
 const silentForMs = 1300
 
 const portsByProtocol = { TCP: echoPorts.tcp, UDP: echoPorts.udp, SCTP: echoPorts.sctp } as const
@@ -82,8 +83,18 @@ function judge(flow: Flow, outcome: Outcome & { kind: 'to' }, answer: Answer): s
   return isBackend && isSeenRight ? undefined : `${expected}, got ${show(answer)}`
 }
 
-function probe(network: TestNetwork, flow: Flow, options: { from?: string; timeoutMs?: number }): Promise<Answer> {
+/**
+ * Each probe has a port of its own, of those that no server uses and the kernel gives to nobody. IPVS tells connections
+ * apart by client and backend: two with one client port, through different addresses of services, to one backend, are the
+ * same to it until the first is forgotten.
+ */
+const probePorts = { first: 10_300, last: 29_900 }
+let lastPort = probePorts.last
+
+function probe(network: TestNetwork, flow: Flow, wish: { from?: string; timeoutMs?: number }): Promise<Answer> {
   const netns = network.sources[flow.from]
+  lastPort = lastPort === probePorts.last ? probePorts.first : lastPort + 1
+  const options = { ...wish, fromPort: lastPort }
   switch (flow.to.protocol) {
     case 'TCP':
       return tcpProbe(netns, flow.to, options)

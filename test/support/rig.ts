@@ -3,6 +3,7 @@
 import { Cleanup } from './cleanup.ts'
 import { aService, aSlice } from './builders.ts'
 import { eventually } from './eventually.ts'
+import { patience } from './patience.ts'
 import { openTestCluster } from './test-cluster.ts'
 import { openTestNetwork } from './netns/test-network.ts'
 import { tcpProbe } from './netns/probe.ts'
@@ -33,7 +34,7 @@ export async function openRig(api: ApiServerOptions = {}): Promise<Rig> {
  * Events of one kind arrive in order, so a service and a slice that come last and are seen to work say that all the
  * others have arrived. The proxy owes us that it programs in that order, too. Returns when no trace of them is left.
  */
-async function settled(network: TestNetwork, cluster: TestCluster, withinMs = 10_000): Promise<void> {
+async function settled(network: TestNetwork, cluster: TestCluster, withinMs = 10_000 * patience): Promise<void> {
   const sentinel = aService({ families: [4, 6] })
   const slices = [4, 6].map((family) => aSlice(sentinel, ['localB'], { family: family as 4 | 6 }))
   const until = (expected: 'answered' | 'silent') =>
@@ -42,7 +43,11 @@ async function settled(network: TestNetwork, cluster: TestCluster, withinMs = 10
         eventually(
           `the proxy has ${expected === 'answered' ? 'caught up' : 'forgotten the sentinel'}`,
           async () => {
-            const { kind } = await tcpProbe(network.sources.localPod, { address, port: 80 }, { timeoutMs: 40 })
+            const { kind } = await tcpProbe(
+              network.sources.localPod,
+              { address, port: 80 },
+              { timeoutMs: 40 * patience },
+            )
             return kind === expected ? undefined : `the sentinel ${address} is ${kind}`
           },
           { withinMs, everyMs: 2 },

@@ -4,6 +4,7 @@ import { createSocket } from 'node:dgram'
 import { get } from 'node:http'
 import { Socket } from 'node:net'
 import { onLines } from './echo-server.ts'
+import { patience } from '../patience.ts'
 import { bindSocket, openSocket } from './native.ts'
 import { ipBytes } from './ip-bytes.ts'
 import type { Greeting } from './echo-server.ts'
@@ -73,11 +74,11 @@ export async function openTcp(
   socket.on('error', (error: NodeJS.ErrnoException) => inbox.fail(error.code ?? error.message))
   socket.on('close', () => inbox.fail('closed'))
   socket.connect({ host: to.address, port: to.port })
-  const answer = await inbox.next(options.timeoutMs ?? 1500)
+  const answer = await inbox.next(options.timeoutMs ?? 1500 * patience)
   return {
     answer,
     conversation: {
-      say(line, timeoutMs = 1500) {
+      say(line, timeoutMs = 1500 * patience) {
         if (!socket.destroyed) socket.write(`${line}\n`)
         return inbox.next(timeoutMs)
       },
@@ -102,7 +103,7 @@ export async function openUdp(netns: Netns, to: Target, options: ProbeOptions = 
     socket.connect(to.port, to.address, ((error?: Error) => (error ? reject(error) : resolve())) as () => void)
   })
   return {
-    say(line, timeoutMs = 1000) {
+    say(line, timeoutMs = 1000 * patience) {
       socket.send(line, (error: NodeJS.ErrnoException | null) => {
         // EPERM: a rule of the sender's own host has eaten it. Whether it says so (a reject) or not, time will tell.
         if (error && error.code !== 'EPERM') inbox.fail(error.code ?? error.message)

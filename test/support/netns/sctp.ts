@@ -5,6 +5,7 @@
 // INIT and INIT ACK are chunks of type 1 and 2: type (8), flags (8), length (16), the sender's tag (32), window (32),
 // streams out and in (2 x 16), first sequence number (32), and parameters.
 
+import { patience } from '../patience.ts'
 import { closeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connectSocket, openSocket, receivePacket, sendPacket } from './native.ts'
@@ -72,7 +73,7 @@ export async function sctpProbe(netns: Netns, to: Target, options: ProbeOptions 
   try {
     const own = connectSocket(fd, { address: ipBytes(to.address), port: 0 })
     sendPacket(fd, encode({ sourcePort, port: to.port, tag: 0, type: INIT, ownTag: sourcePort, text: '' }))
-    const end = performance.now() + (options.timeoutMs ?? 1500)
+    const end = performance.now() + (options.timeoutMs ?? 1500 * patience)
     while (performance.now() < end) {
       const got = receivePacket(fd)
       const message = got && decode(got.packet)

@@ -1,5 +1,6 @@
 // Files in place of an API server: the same handlers, fed from a folder of YAML and JSON.
 
+import { readFileSync } from 'node:fs'
 import type { Logger } from '../../lib/log.ts'
 import { messageOf } from '../../lib/errors.ts'
 import { flattenSlices } from '../flatten-slices.ts'
@@ -28,6 +29,7 @@ export async function watchManifests(options: WatchManifestsOptions): Promise<vo
   const set = new ManifestSet(options.nodeName)
   const deliver = delivererTo(handlers)
   let isSynced = false
+  warnOfForwarding(log)
   // Until a file says otherwise.
   handlers.node.onEvents([{ type: 'set', key: options.nodeName, object: await readOwnNode(options.nodeName) }])
   for await (const changes of foldersChanges(path, signal)) {
@@ -44,6 +46,20 @@ export async function watchManifests(options: WatchManifestsOptions): Promise<vo
       handler.onSynced?.()
     }
   }
+}
+
+/** Nodes of a cluster forward packets, or nothing would work there. Other machines mostly do not. */
+function warnOfForwarding(log: Logger): void {
+  let value: string
+  try {
+    value = readFileSync('/proc/sys/net/ipv4/ip_forward', 'latin1')
+  } catch {
+    return
+  }
+  if (value.trim() !== '0') return
+  log.warn(
+    'net.ipv4.ip_forward is 0: this machine passes nothing on to endpoints elsewhere, unless in userspace mode. To change it: sysctl -w net.ipv4.ip_forward=1',
+  )
 }
 
 async function* foldersChanges(path: string, signal: AbortSignal): AsyncGenerator<readonly FileChange[]> {

@@ -1,0 +1,97 @@
+// The transcript in README.md is what a person sees: it is made by typing its commands. What differs from run to run (names
+// of pods, addresses that are given out, times) may differ; everything else may not. `vitest -u` writes it anew.
+
+import { spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { enterMachine, leftovers, makeRoot, removeRoot } from './support/machine.ts'
+import { program, SandboxProcess } from './support/sandbox-process.ts'
+
+enterMachine()
+const readme = join(import.meta.dirname, '../../README.md')
+const place = /(<!-- transcript: [^\n]*-->\n)([\s\S]*?)(<!-- \/transcript -->)/
+const root = makeRoot()
+const isWritten =
+  process.argv.some((argument) => argument === '-u' || argument === '--update') || process.env['UPDATE'] === '1'
+
+// As with sudo, and with files where root's are.
+process.env['SUDO_USER'] = 'you'
+process.env['KUBE_PROXY_SANDBOX_DIR'] = root
+
+let sandbox: SandboxProcess
+beforeAll(async () => {
+  spawnSync(program, ['--version'])
+  sandbox = await SandboxProcess.start(root)
+})
+afterAll(async () => {
+  await sandbox[Symbol.asyncDispose]()
+  expect(leftovers(root)).toEqual([])
+  removeRoot(root)
+})
+
+test('the transcript in README.md is what its commands print', async ({ skip }) => {
+  if (spawnSync('kubectl', ['version', '--client']).status !== 0)
+    return skip('kubectl is missing (package kubernetes-client)')
+  const made = await makeTranscript()
+  const text = readFileSync(readme, 'utf8')
+  if (isWritten)
+    writeFileSync(
+      readme,
+      text.replace(place, (_, start: string, __, end: string) => `${start}${made}${end}`),
+    )
+  const [, , written = ''] = place.exec(readFileSync(readme, 'utf8')) ?? []
+  expect(normalize(written)).toBe(normalize(made))
+})
+
+/** Types what the sandbox says to type, and a little more. */
+async function makeTranscript(): Promise<string> {
+  const { spec, status } = await sandbox.api.get('/api/v1/namespaces/default/services/whoami')
+  const service = `http://${spec.clusterIP}:3000`
+  const [pod] = (await sandbox.status()).pods
+  const sessions = [
+    ['$ sudo ./bin/kube-proxy sandbox', ...sandbox.output.trimEnd().split('\n')],
+    [
+      ...type(`export KUBECONFIG=${sandbox.path('kubeconfig')}`),
+      ...type('kubectl get pods,services'),
+      ...type(`curl ${service}`),
+      ...type(`curl ${service}`),
+      ...type(`curl http://172.30.0.11:30000`),
+      ...type(`curl http://${status.loadBalancer.ingress[0].ip}:3000`),
+      ...type(`sudo ./bin/kube-proxy sandbox exec ${pod!.name} -- curl -s ${service}`),
+      ...type('kubectl scale rc whoami --replicas=30'),
+      ...type("kubectl wait rc whoami --for=jsonpath='{.status.readyReplicas}'=30"),
+      ...type(`for i in $(seq 500); do curl -s ${service}; done | sort -u | wc -l`),
+    ],
+  ]
+  const blocks = sessions.map((lines) => lines.map((line) => (line === '' ? '' : `    ${line}`)).join('\n'))
+  return `\n${blocks.join('\n\nIn another terminal:\n\n')}\n\n`.replaceAll(root, '/run/kube-proxy-sandbox')
+}
+
+function type(command: string): string[] {
+  const env = { ...process.env, KUBECONFIG: sandbox.path('kubeconfig') }
+  const cwd = join(import.meta.dirname, '../..')
+  const { status, stdout, stderr } = spawnSync(
+    'sh',
+    ['-c', command.replaceAll('sudo ', '').replaceAll('curl ', 'curl -sS ')],
+    {
+      encoding: 'utf8',
+      env,
+      cwd,
+    },
+  )
+  expect({ command, status, stderr }).toEqual({ command, status: 0, stderr: '' })
+  return [`$ ${command}`, ...(stdout === '' ? [] : stdout.trimEnd().split('\n'))]
+}
+
+/** With what differs from run to run taken out. */
+function normalize(text: string): string {
+  return text
+    .replace(/whoami-[a-z0-9]{5}/g, 'whoami-POD')
+    .replace(/10\.96\.\d+\.\d+/g, '10.96.x.y')
+    .replace(/10\.244\.\d+\.\d+/g, '10.244.x.y')
+    .replace(/node-\d/g, 'node-N')
+    .replace(/\b\d+(\.\d+)? ?s\b/g, 'N s')
+    .replace(/ +/g, ' ')
+    .replace(/ +$/gm, '')
+}

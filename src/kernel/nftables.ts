@@ -26,7 +26,7 @@ import {
 import { ElementReader } from '../wire/nftables/read-elements.ts'
 import { ruleAttributes, ruleFromAttributes } from '../wire/nftables/rule.ts'
 import { setAttributes, setFromAttributes } from '../wire/nftables/set.ts'
-import { type TableAttributes, tableAttributes } from '../wire/nftables/table.ts'
+import { isDormant, type TableAttributes, tableAttributes } from '../wire/nftables/table.ts'
 import { readComment, UDATA_COMMENT } from '../wire/nftables/userdata.ts'
 import { NETLINK_NETFILTER, NLM_F_DUMP } from '../wire/uapi/netlink.ts'
 import { Writer } from '../wire/writer.ts'
@@ -145,6 +145,7 @@ export class NftablesDriver {
         family: this.family,
         name: this.table,
         comment: readComment(UDATA_COMMENT, attributes.userdata),
+        ...(isDormant(attributes) ? { isDormant: true } : {}),
         sets,
         chains: this.#readChains(),
         elements: this.#readAllElements(sets, dynamicElements),

@@ -31,8 +31,9 @@ export function* diffTable(actual: Table | undefined, wanted: Wanted, ledger: Le
   }
 }
 
-/** Whether every fixed set and chain is there, defined as we define it. */
+/** Whether every fixed set and chain is there, defined as we define it, and at work. */
 function isOurs(actual: Table, base: TableBase): boolean {
+  if (actual.isDormant) return false
   const sets = base.sets.every((set) => {
     const found = actual.sets.get(set.name)
     return found !== undefined && sameSet(found, set)

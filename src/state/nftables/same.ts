@@ -41,7 +41,7 @@ function sortedEntries(object: object): unknown[] {
 }
 
 function hookOf({ hook }: Chain): unknown {
-  return hook === undefined ? null : [hook.type, hook.hook, hook.priority]
+  return hook === undefined ? null : [hook.type, hook.hook, hook.priority, hook.policy ?? 'accept']
 }
 
 function setIdentity(set: NftSet): string {

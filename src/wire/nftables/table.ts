@@ -1,7 +1,7 @@
 // Tables. net/netfilter/nf_tables_api.c, nft_table_policy
 
 import { attr, be32, bytes, cstring, type Infer, nest, opt } from '../attributes.ts'
-import { NFTA_TABLE_FLAGS, NFTA_TABLE_NAME, NFTA_TABLE_USERDATA } from '../uapi/nf_tables.ts'
+import { NFT_TABLE_F_DORMANT, NFTA_TABLE_FLAGS, NFTA_TABLE_NAME, NFTA_TABLE_USERDATA } from '../uapi/nf_tables.ts'
 
 export const tableAttributes = nest({
   name: attr(NFTA_TABLE_NAME, cstring),
@@ -10,3 +10,7 @@ export const tableAttributes = nest({
 })
 
 export type TableAttributes = Infer<typeof tableAttributes>
+
+export function isDormant({ flags = 0 }: TableAttributes): boolean {
+  return (flags & NFT_TABLE_F_DORMANT) !== 0
+}

@@ -31,6 +31,7 @@ export const NFTA_LIST_ELEM = 1
 export const NFTA_TABLE_NAME = 1
 export const NFTA_TABLE_FLAGS = 2
 export const NFTA_TABLE_USERDATA = 6
+export const NFT_TABLE_F_DORMANT = 0x1
 
 export const NFTA_CHAIN_TABLE = 1
 export const NFTA_CHAIN_NAME = 3

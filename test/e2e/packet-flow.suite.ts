@@ -3,13 +3,14 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { promisedBy } from '../conformance/modes.ts'
+import { isPromisedBy } from '../conformance/modes.ts'
 import { packetFlowCases } from '../conformance/packet-flow.cases.ts'
 import { tryFlow } from '../support/flows.ts'
 import { startProxy, whyNotRun } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
 import type { Flow, PacketFlowCase } from '../conformance/packet-flow.ts'
 import type { ModeName } from '../conformance/modes.ts'
+import type { Netns } from '../support/netns/netns.ts'
 import type { ProxyProcess } from '../support/proxy-process.ts'
 import type { Rig } from '../support/rig.ts'
 
@@ -19,8 +20,8 @@ const rowsToRun = packetFlowCases.filter((row) => !left.test(row.name))
 
 let rig: Rig
 
-/** Declares the tests of a mode, or a single one that is skipped when the mode cannot run here. */
-export function testPacketFlow(mode: ModeName): void {
+/** Declares the tests of a mode, or a single one that is skipped when the mode cannot run here. `prepare` sets up the node. */
+export function testPacketFlow(mode: ModeName, prepare: (node: Netns) => void = () => {}): void {
   const reason = whyNotRun(mode)
   if (reason !== undefined) {
     test(`the packet-flow table in ${mode} mode`, ({ skip }) => skip(reason))
@@ -28,9 +29,10 @@ export function testPacketFlow(mode: ModeName): void {
   }
   beforeAll(async () => {
     rig = await openRig()
+    prepare(rig.network.node)
   })
   afterAll(() => rig[Symbol.asyncDispose]())
-  const promised = rowsToRun.flatMap((row) => promisedBy(mode, row) ?? [])
+  const promised = rowsToRun.filter((row) => isPromisedBy(mode, row))
   for (const [settings, rows] of bySettings(promised)) {
     describe(`${mode} with the settings ${settings}`, () => testRows(mode, rows))
   }

@@ -52,15 +52,16 @@ export function acquireCarrier(settings: CarrierSettings, warn: (message: string
 
 function createCarrier(settings: CarrierSettings, key: string, warn: (message: string) => void): Shared {
   const range = parsePortRange(settings.portRange)
+  const ephemeral = readEphemeralPorts()
   const plane = new DataPlane({
     threads: Math.min(MOST_THREADS, availableParallelism()),
     udpIdleMs: settings.udpIdleTimeoutMs,
+    ephemeral,
     onReport: ({ message }) => warn(message),
     onFailed: (error) => {
       throw new Error(`Cannot go on: a thread of the userspace proxy failed: ${error.message}`, { cause: error })
     },
   })
-  const ephemeral = readEphemeralPorts()
   const listenersOf = (family: Family) => new Listeners({ family, plane, range, ephemeral })
   return { key, carrier: { plane, listeners: { 4: listenersOf(4), 6: listenersOf(6) } }, users: 0 }
 }

@@ -1,13 +1,14 @@
-// Programs the userspace mode for one IP family: a listener for each list of backends, and the rules that lead there.
+// Programs the userspace mode for one IP family: doors to each list of backends, and the rules that lead there.
 //
-// The listener comes before its rules and goes after them. Rules do not change when endpoints do; the data path is told.
+// A door comes before its rules and goes after them. Rules do not change when endpoints do; the data path is told.
 
-import { joinHostPort } from '../lib/ip.ts'
-import type { Backend, NodeView, ServicePortChange, ServicePortView, Verdict } from '../model/types.ts'
-import { userspaceMode } from '../modes/userspace/mode.ts'
-import { type List, type ListenerAddress, listenerPorts } from '../modes/userspace/service.ts'
-import type { Table } from '../state/nftables/types.ts'
 import type { Clock } from '../lib/clock.ts'
+import { joinHostPort } from '../lib/ip.ts'
+import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
+import { type Entrance, type List, listsOf, type SeenAs } from '../modes/userspace/entrance.ts'
+import { userspaceMode } from '../modes/userspace/mode.ts'
+import { type DoorAddress, knownPorts } from '../modes/userspace/service.ts'
+import type { Table } from '../state/nftables/types.ts'
 import type { Listeners } from '../userspace/listeners.ts'
 import { NftablesProgrammer, type TableDriver } from './nftables-programmer.ts'
 import type { Programmer, SyncStats } from './programmer.ts'
@@ -16,35 +17,36 @@ export interface UserspaceProgrammerOptions {
   readonly listeners: Listeners
   readonly driver: TableDriver
   readonly clock: Clock
-  /** Called when a list of a service port cannot be served. */
+  /** Called when a service port cannot be served. */
   readonly onRefused: (name: string, reason: string) => void
   /** The address of this machine on which clients of the node are served. */
   readonly listenAddress: (node: NodeView) => string
 }
 
-/** What a service port wants served, and under which name. */
-interface WantedList {
-  readonly list: List
-  readonly name: string
-  readonly backends: readonly Backend[]
+type PreferredPort = (view: ServicePortView, entrance: Entrance) => number | undefined
+
+/** Entrances of a service port that could not be opened. */
+interface Refusal {
+  readonly view: ServicePortView
+  readonly entrances: ReadonlySet<string>
 }
 
 export class UserspaceProgrammer implements Programmer {
   readonly #options: UserspaceProgrammerOptions
   readonly #rules: NftablesProgrammer
-  /** Lists for which there was no port, by service port: what the rules in the kernel know. */
-  readonly #unserved = new Map<string, Unserved>()
+  /** By the names of service ports: what the rules in the kernel know. */
+  readonly #refused = new Map<string, Refusal>()
   /** The same for views that are being programmed. */
-  #fresh: ReadonlyMap<ServicePortView, Unserved> = new Map()
+  #fresh: ReadonlyMap<ServicePortView, Refusal> = new Map()
   #node: NodeView | undefined
   #isWithdrawn = false
-  /** What was read back last, for the rules' programmer to take. */
+  /** What was read back, for the rules' programmer to take. */
   #readBack: { readonly table: Table | undefined } | undefined
 
   constructor(options: UserspaceProgrammerOptions) {
     this.#options = options
     const { driver, clock } = options
-    const planner = userspaceMode((view, list) => this.#find(view, list))
+    const planner = userspaceMode((view, entrance) => this.#find(view, entrance))
     const prefetched: TableDriver = {
       apply: (ops) => driver.apply(ops),
       read: () => this.#takeReadBack(),
@@ -56,23 +58,15 @@ export class UserspaceProgrammer implements Programmer {
 
   sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
     if (this.#isWithdrawn) return NOTHING_DONE
-    const { listeners } = this.#options
     const all = [...changes, ...this.#retries(changes)]
-    const fresh = new Map<ServicePortView, Unserved>()
-    for (const { after } of all)
-      if (after !== undefined)
-        fresh.set(
-          after,
-          this.#serve(after, () => undefined),
-        )
-    this.#fresh = fresh
+    this.#fresh = this.#serve(
+      all.flatMap(({ after }) => after ?? []),
+      () => undefined,
+    )
     const stats = this.#rules.sync(node, all)
     for (const { name, before, after } of all) {
-      this.#noteUnserved(name, after)
-      const wanted = new Set(after === undefined ? [] : listsOf(after).map((each) => each.name))
-      for (const gone of before === undefined ? [] : listsOf(before)) {
-        if (!wanted.has(gone.name)) listeners.release(gone.name)
-      }
+      this.#noteRefusal(name, after)
+      this.#shutUnused(before, after)
     }
     this.#fresh = new Map()
     return stats
@@ -85,31 +79,25 @@ export class UserspaceProgrammer implements Programmer {
     const table = driver.read()
     this.#readBack = { table }
     const left = listeners.moveTo(listenAddress(node))
-    const known = listenerPorts(node.family, table)
     const all = [...views]
-    const fresh = new Map<ServicePortView, Unserved>()
-    for (const view of all)
-      fresh.set(
-        view,
-        this.#serve(view, (list) => known(view, list)),
-      )
-    this.#fresh = fresh
+    this.#fresh = this.#serve(all, knownPorts(node.family, table))
     const stats = this.#rules.syncAll(node, all)
-    const wanted = new Set(all.flatMap((view) => listsOf(view).map(({ name }) => name)))
-    for (const [name] of listeners.entries()) if (!wanted.has(name)) listeners.release(name)
-    for (const { pool } of left.values()) pool.close()
-    this.#unserved.clear()
-    for (const view of all) this.#noteUnserved(view.name, view)
+    this.#shutAllBut(all)
+    for (const pool of left) pool.close()
+    this.#refused.clear()
+    for (const view of all) this.#noteRefusal(view.name, view)
     this.#fresh = new Map()
     return stats
   }
 
   /** Where UDP flows of a service port go while it is served. */
   flowTargets(view: ServicePortView): string[] {
-    return listsOf(view).flatMap(({ list }) => {
-      const listener = this.#find(view, list)
-      return listener === undefined ? [] : [joinHostPort(listener.address, listener.port)]
-    })
+    return Array.from(listsOf(view)).flatMap(([list, { seenAs }]) =>
+      Array.from(seenAs).flatMap((each) => {
+        const door = this.#find(view, { list, seenAs: each })
+        return door === undefined ? [] : [joinHostPort(door.address, door.port)]
+      }),
+    )
   }
 
   /** New connections are no longer led to the proxy; what translates those that are open stays. */
@@ -122,42 +110,70 @@ export class UserspaceProgrammer implements Programmer {
     this.#rules.close()
   }
 
-  /** Opens or changes the listeners of a service port; returns the lists that could not be served. */
-  #serve(view: ServicePortView, preferredPort: (list: List) => number | undefined): Unserved {
-    const { listeners, onRefused } = this.#options
-    const unserved = new Map<List, ServicePortView>()
-    if (view.protocol === 'SCTP') return NOTHING
-    const affinitySeconds = view.frontends[0]?.affinitySeconds
-    for (const { list, name, backends } of listsOf(view)) {
-      const wanted = { name, protocol: view.protocol, backends, affinitySeconds, preferredPort: preferredPort(list) }
-      const reason = listeners.serve(wanted)
-      if (reason === undefined) continue
-      unserved.set(list, view)
-      // Said once.
-      if (this.#unserved.get(view.name)?.has(list) !== true) onRefused(name, reason)
+  /** Opens or changes what service ports need; returns what could not be opened. */
+  #serve(views: readonly ServicePortView[], preferredPort: PreferredPort): Map<ServicePortView, Refusal> {
+    const refusals = new Map<ServicePortView, Refusal>()
+    for (const view of views) {
+      const entrances = new Set<string>()
+      for (const [list, { backends, seenAs }] of listsOf(view)) {
+        const refused = this.#options.listeners.serve({
+          name: nameOf(view, list),
+          protocol: view.protocol === 'UDP' ? 'UDP' : 'TCP',
+          backends,
+          affinitySeconds: view.frontends[0]?.affinitySeconds,
+          seenAs,
+          preferredPort: (each) => preferredPort(view, { list, seenAs: each }),
+        })
+        for (const [each, reason] of refused) this.#refuse({ view, entrances }, { list, seenAs: each }, reason)
+      }
+      refusals.set(view, { view, entrances })
     }
-    return unserved
+    return refusals
   }
 
-  #noteUnserved(name: string, view: ServicePortView | undefined): void {
-    const unserved = view === undefined ? undefined : this.#fresh.get(view)
-    if (unserved === undefined || unserved.size === 0) this.#unserved.delete(name)
-    else this.#unserved.set(name, unserved)
+  /** Said once. */
+  #refuse({ view, entrances }: { view: ServicePortView; entrances: Set<string> }, entrance: Entrance, reason: string) {
+    const id = idOf(entrance)
+    entrances.add(id)
+    if (this.#refused.get(view.name)?.entrances.has(id) !== true) this.#options.onRefused(view.name, reason)
+  }
+
+  #noteRefusal(name: string, view: ServicePortView | undefined): void {
+    const refusal = view === undefined ? undefined : this.#fresh.get(view)
+    if (refusal === undefined || refusal.entrances.size === 0) this.#refused.delete(name)
+    else this.#refused.set(name, refusal)
   }
 
   /** Service ports for which there was no port, again: perhaps there is one now. */
   #retries(changes: readonly ServicePortChange[]): ServicePortChange[] {
-    if (this.#unserved.size === 0) return []
+    if (this.#refused.size === 0) return []
     const changing = new Set(changes.map(({ name }) => name))
-    return [...this.#unserved].flatMap(([name, lists]) => {
-      const [view] = lists.values()
-      return changing.has(name) || view === undefined ? [] : [{ name, before: view, after: { ...view } }]
-    })
+    return [...this.#refused]
+      .filter(([name]) => !changing.has(name))
+      .map(([name, { view }]) => ({ name, before: view, after: { ...view } }))
   }
 
-  #find(view: ServicePortView, list: List): ListenerAddress | undefined {
-    const unserved = this.#fresh.get(view) ?? this.#unserved.get(view.name)
-    return unserved?.has(list) === true ? undefined : this.#options.listeners.find(nameOf(view, list))
+  #shutUnused(before: ServicePortView | undefined, after: ServicePortView | undefined): void {
+    if (before === undefined) return
+    const wanted = new Map<string, ReadonlySet<SeenAs>>()
+    if (after !== undefined) for (const [list, { seenAs }] of listsOf(after)) wanted.set(nameOf(after, list), seenAs)
+    for (const list of listsOf(before).keys()) {
+      const name = nameOf(before, list)
+      this.#options.listeners.keep(name, wanted.get(name) ?? NOBODY)
+    }
+  }
+
+  #shutAllBut(views: readonly ServicePortView[]): void {
+    const { listeners } = this.#options
+    const wanted = new Map<string, ReadonlySet<SeenAs>>()
+    for (const view of views) for (const [list, { seenAs }] of listsOf(view)) wanted.set(nameOf(view, list), seenAs)
+    for (const [name] of listeners.entries()) listeners.keep(name, wanted.get(name) ?? NOBODY)
+  }
+
+  #find(view: ServicePortView, entrance: Entrance): DoorAddress | undefined {
+    const refusal = this.#fresh.get(view) ?? this.#refused.get(view.name)
+    if (refusal?.entrances.has(idOf(entrance)) === true) return undefined
+    return this.#options.listeners.find(nameOf(view, entrance.list), entrance.seenAs)
   }
 
   #takeReadBack(): Table | undefined {
@@ -167,24 +183,14 @@ export class UserspaceProgrammer implements Programmer {
   }
 }
 
-/** Lists that are not served, each with the view that wants it. */
-type Unserved = ReadonlyMap<List, ServicePortView>
-const NOTHING: Unserved = new Map()
+const NOBODY: ReadonlySet<SeenAs> = new Set()
 const NOTHING_DONE: SyncStats = { transactions: 0, operations: 0, bytes: 0 }
 
+/** What a list is served under. */
 function nameOf({ name, protocol }: ServicePortView, list: List): string {
   return list === 'Cluster' ? `${name}/${protocol}` : `${name}/${protocol} (Local)`
 }
 
-/** The lists of backends that a service port's frontends use. */
-function listsOf(view: ServicePortView): WantedList[] {
-  if (view.protocol === 'SCTP') return []
-  const lists = new Map<List, readonly Backend[]>()
-  const note = (verdict: Verdict) => {
-    if (verdict.kind === 'to') lists.set(verdict.policy, verdict.backends)
-  }
-  for (const { fromPods, fromNode, fromOthers } of view.frontends) {
-    for (const { verdict } of [fromPods, fromNode, fromOthers]) note(verdict)
-  }
-  return Array.from(lists, ([list, backends]) => ({ list, name: nameOf(view, list), backends }))
+function idOf({ list, seenAs }: Entrance): string {
+  return `${list} ${seenAs}`
 }

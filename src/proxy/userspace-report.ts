@@ -1,8 +1,8 @@
 // What the userspace mode tells about itself: metrics, and its part of /statusz.
 
 import { type Family, joinHostPort } from '../lib/ip.ts'
-import type { BackendStatus } from '../userspace/data-plane.ts'
-import type { Listener, Listeners } from '../userspace/listeners.ts'
+import type { BackendStatus } from '../userspace/control-pool.ts'
+import type { Listeners, Served } from '../userspace/listeners.ts'
 import type { CounterName, PoolTotals } from '../userspace/pool-board.ts'
 import type { Metrics } from './metrics.ts'
 import { lookedUp } from './metrics-registry.ts'
@@ -57,12 +57,9 @@ const METRICS: readonly { name: string; kind: 'counter' | 'gauge'; counter: Coun
 /** Registers the metrics of the mode, by service port. */
 export function registerUserspaceMetrics(metrics: Metrics, families: readonly Family[], all: AllListeners): void {
   const labels = ['ip_family', 'service_port'] as const
-  const perList = (read: (listener: Listener) => number) =>
+  const perList = (read: (served: Served) => number) =>
     families.flatMap((family) =>
-      Array.from(
-        all[family].entries(),
-        ([name, listener]) => [[`IPv${family}`, name] as const, read(listener)] as const,
-      ),
+      Array.from(all[family].entries(), ([name, served]) => [[`IPv${family}`, name] as const, read(served)] as const),
     )
   metrics.register(
     ...METRICS.map(({ name, kind, counter, help }) =>
@@ -84,15 +81,16 @@ export function registerUserspaceMetrics(metrics: Metrics, families: readonly Fa
 export function formatUserspaceStatus(families: readonly Family[], all: AllListeners): string {
   const lines = families.flatMap((family) => {
     const lists = [...all[family].entries()].sort(([a], [b]) => (a < b ? -1 : 1))
-    return lists.flatMap(([name, listener]) => formatList(name, listener))
+    return lists.flatMap(([name, served]) => formatList(name, served))
   })
   return ['Userspace proxy:', ...lines].join('\n')
 }
 
-function formatList(name: string, { address, port, pool }: Listener): string[] {
+function formatList(name: string, { pool, doors }: Served): string[] {
+  const where = Array.from(doors, ([seenAs, { address, port }]) => `${joinHostPort(address, port)} as ${seenAs}`)
   const failed = pool.backends().filter(({ failures }) => failures > 0)
   return [
-    `  ${name} on ${joinHostPort(address, port)}: ${formatTotals(pool.totals())}, backends=${pool.backends().length}`,
+    `  ${name} (${where.join(', ')}): backends=${pool.backends().length} ${formatTotals(pool.totals())}`,
     ...failed.map((backend) => `    ${formatFailed(backend)}`),
   ]
 }

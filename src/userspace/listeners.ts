@@ -1,10 +1,11 @@
-// The listeners of one IP family: which pool listens where.
+// What one IP family is served with: a pool for each list of backends, and where its doors are.
 
 import { messageOf } from '../lib/errors.ts'
 import type { Family } from '../lib/ip.ts'
-import type { PortRange } from '../lib/port-range.ts'
-import { portsFor } from '../lib/port-range.ts'
-import type { DataPlane, Pool, PoolContents } from './data-plane.ts'
+import { type PortRange, portsFor } from '../lib/port-range.ts'
+import type { Pool, PoolContents } from './control-pool.ts'
+import type { DataPlane } from './data-plane.ts'
+import type { SeenAs } from '../modes/userspace/entrance.ts'
 import { openListener, type OpenListener, type PoolProtocol } from './sockets.ts'
 
 export interface ListenersOptions {
@@ -16,19 +17,26 @@ export interface ListenersOptions {
   readonly ephemeral: PortRange
 }
 
-/** Something to serve. */
+/** A list of backends to serve. */
 export interface Wanted extends PoolContents {
   /** What it is served under; unique. */
   readonly name: string
   readonly protocol: PoolProtocol
-  /** Where it was served before, if that is known. */
-  readonly preferredPort: number | undefined
+  /** Whom its backends are to see. There is a door for each. */
+  readonly seenAs: ReadonlySet<SeenAs>
+  /** Where a door was before, if that is known. */
+  readonly preferredPort: (seenAs: SeenAs) => number | undefined
 }
 
-export interface Listener {
+export interface Door {
   readonly address: string
   readonly port: number
+}
+
+/** A list that is served. */
+export interface Served {
   readonly pool: Pool
+  readonly doors: Map<SeenAs, Door & { readonly id: number }>
 }
 
 /** How many ports are tried before the kernel is asked for one. */
@@ -36,65 +44,85 @@ const TRIES_WITHOUT_RANGE = 16
 
 export class Listeners {
   readonly #options: ListenersOptions
-  readonly #byName = new Map<string, Listener>()
-  /** Where listeners are opened. */
+  #byName = new Map<string, Served>()
+  /** Where doors are opened. */
   #address = ''
 
   constructor(options: ListenersOptions) {
     this.#options = options
   }
 
-  entries(): IterableIterator<[string, Listener]> {
+  entries(): IterableIterator<[string, Served]> {
     return this.#byName.entries()
   }
 
-  find(name: string): Listener | undefined {
-    return this.#byName.get(name)
+  find(name: string, seenAs: SeenAs): Door | undefined {
+    return this.#byName.get(name)?.doors.get(seenAs)
   }
 
-  /** From now on, listeners are opened on this address; those on another one are returned, and no longer known. */
-  moveTo(address: string): Map<string, Listener> {
-    const left = new Map<string, Listener>()
-    if (address === this.#address) return left
+  /** From now on, doors are opened on this address. Returns what is served on another one; it is no longer known here. */
+  moveTo(address: string): readonly Pool[] {
+    if (address === this.#address) return []
     this.#address = address
-    for (const [name, listener] of this.#byName) left.set(name, listener)
-    this.#byName.clear()
+    const left = Array.from(this.#byName.values(), ({ pool }) => pool)
+    this.#byName = new Map()
     return left
   }
 
-  /** Serves what is wanted, as it is or as it changes; returns the reason when that cannot be. */
-  serve(wanted: Wanted): string | undefined {
-    const { name, backends, affinitySeconds } = wanted
-    const existing = this.#byName.get(name)
-    if (existing !== undefined) {
-      existing.pool.update({ backends, affinitySeconds })
-      return undefined
-    }
-    const opened = this.#open(wanted)
-    if (typeof opened === 'string') return opened
-    const { protocol } = wanted
+  /** Serves what is wanted, or changes how. Returns the doors that could not be opened, and why. */
+  serve(wanted: Wanted): ReadonlyMap<SeenAs, string> {
+    const { name, protocol, backends, affinitySeconds } = wanted
     const { family, plane } = this.#options
-    const pool = plane.open({ family, protocol, fds: opened.fds, backends, affinitySeconds })
-    this.#byName.set(name, { address: this.#address, port: opened.port, pool })
-    return undefined
+    let served = this.#byName.get(name)
+    if (served !== undefined) served.pool.update({ backends, affinitySeconds })
+    else {
+      served = { pool: plane.open({ family, protocol, backends, affinitySeconds }), doors: new Map() }
+      this.#byName.set(name, served)
+    }
+    return this.#openDoors(served, wanted)
   }
 
-  /** Listens no longer. */
-  release(name: string): void {
-    this.#byName.get(name)?.pool.close()
+  /** Shuts the doors that are not wanted any more; without any, the list is no longer served. */
+  keep(name: string, seenAs: ReadonlySet<SeenAs>): void {
+    const served = this.#byName.get(name)
+    if (served === undefined) return
+    for (const [each, { id }] of served.doors) {
+      if (seenAs.has(each)) continue
+      served.pool.shut(id)
+      served.doors.delete(each)
+    }
+    if (seenAs.size > 0) return
+    served.pool.close()
     this.#byName.delete(name)
   }
 
   releaseAll(): void {
-    for (const name of this.#byName.keys()) this.release(name)
+    for (const name of this.#byName.keys()) this.keep(name, NOBODY)
+  }
+
+  #openDoors(served: Served, wanted: Wanted): ReadonlyMap<SeenAs, string> {
+    const refused = new Map<SeenAs, string>()
+    const address = this.#address
+    for (const seenAs of wanted.seenAs) {
+      if (served.doors.has(seenAs)) continue
+      const opened = this.#open(wanted, seenAs)
+      if (typeof opened === 'string') {
+        refused.set(seenAs, opened)
+        continue
+      }
+      const id = served.pool.listen({ fds: opened.fds, seenAs, address })
+      served.doors.set(seenAs, { id, address, port: opened.port })
+    }
+    return refused
   }
 
   /** The listener, or why there is none. */
-  #open(wanted: Wanted): OpenListener | string {
-    const { range } = this.#options
+  #open(wanted: Wanted, seenAs: SeenAs): OpenListener | string {
+    const { family, plane, range } = this.#options
+    const options = { family, protocol: wanted.protocol, address: this.#address, sockets: plane.threads }
     try {
-      for (const port of this.#candidates(wanted)) {
-        const opened = this.#listen(port, wanted.protocol)
+      for (const port of this.#candidates(`${wanted.name} ${seenAs}`, wanted.preferredPort(seenAs))) {
+        const opened = openListener({ ...options, port })
         if (opened !== undefined) return opened
       }
       return range === undefined ? 'no port is free' : `no port of the range ${range.first}-${range.last} is free`
@@ -103,10 +131,10 @@ export class Listeners {
     }
   }
 
-  *#candidates({ name, preferredPort }: Wanted): Generator<number> {
+  *#candidates(name: string, preferred: number | undefined): Generator<number> {
     const { range, ephemeral } = this.#options
     const { first, last } = range ?? { first: 1, last: 65_535 }
-    if (preferredPort !== undefined && preferredPort >= first && preferredPort <= last) yield preferredPort
+    if (preferred !== undefined && preferred >= first && preferred <= last) yield preferred
     if (range !== undefined) {
       yield* portsFor(name, range)
       return
@@ -118,9 +146,6 @@ export class Listeners {
     }
     yield 0
   }
-
-  #listen(port: number, protocol: PoolProtocol): OpenListener | undefined {
-    const { family, plane } = this.#options
-    return openListener({ family, protocol, address: this.#address, port, sockets: plane.threads })
-  }
 }
+
+const NOBODY: ReadonlySet<SeenAs> = new Set()

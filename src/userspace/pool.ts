@@ -1,6 +1,7 @@
-// A pool: one listener and the backends behind it. What the control side says about it, and how threads are told.
+// A pool: backends, and the doors that lead to them. What the control side says about it, and how threads are told.
 
 import type { Family } from '../lib/ip.ts'
+import type { SeenAs } from '../modes/userspace/entrance.ts'
 import type { PoolProtocol } from './sockets.ts'
 
 export interface BackendSpec {
@@ -22,17 +23,29 @@ export interface PoolSpec extends PoolState {
   readonly id: number
   readonly family: Family
   readonly protocol: PoolProtocol
-  /** This thread's socket. The thread closes it. */
-  readonly fd: number
   /** Memory of the counters of all threads. */
   readonly counters: SharedArrayBuffer
+}
+
+/** A listener of a pool. */
+export interface DoorSpec {
+  readonly id: number
+  readonly pool: number
+  /** This thread's socket. The thread closes it. */
+  readonly fd: number
+  readonly seenAs: SeenAs
+  /** An address of this node, at which connections to backends may begin. */
+  readonly address: string
 }
 
 /** What a thread is told. */
 export type Command =
   | { readonly kind: 'open'; readonly pool: PoolSpec }
   | { readonly kind: 'update'; readonly id: number; readonly state: PoolState }
+  | { readonly kind: 'listen'; readonly door: DoorSpec }
   /** Serves who has already come, and closes the listener. Open connections go on. */
+  | { readonly kind: 'shut'; readonly door: number }
+  /** All its doors are shut. */
   | { readonly kind: 'close'; readonly id: number }
 
 /** What a thread has to say. */

@@ -7,6 +7,7 @@
 // before it has got what was sent to it.
 
 import { boundCall, lastErrno } from '../kernel/libc.ts'
+import type { ClientSources } from './client-sources.ts'
 import { type Pipe, PIPE_SIZE, PipePool } from './pipe-pool.ts'
 import { TO_BACKENDS, TO_CLIENTS, ACTIVE } from './pool-board.ts'
 import {
@@ -42,6 +43,7 @@ const FLUSH_CHECKS = 250
 /** What all relays of a thread use together. */
 export class Relays {
   readonly reactor: Reactor
+  readonly sources: ClientSources
   readonly pipes: PipePool = new PipePool()
   readonly buffer: Uint8Array = new Uint8Array(BUFFER_SIZE)
   readonly recv: ReturnType<typeof boundCall<'recv'>> = boundCall('recv')
@@ -51,8 +53,9 @@ export class Relays {
   readonly ioctl: ReturnType<typeof boundCall<'ioctl'>> = boundCall('ioctl')
   readonly flushing: TimerQueue<Flushing>
 
-  constructor(reactor: Reactor) {
+  constructor(reactor: Reactor, sources: ClientSources) {
     this.reactor = reactor
+    this.sources = sources
     this.flushing = reactor.timers(FLUSH_CHECK_MS, (flushing) => flushing.check())
   }
 
@@ -73,6 +76,8 @@ export class Relay {
   readonly client: RelayEnd
   readonly backend: RelayEnd
   readonly counters: Float64Array
+  /** To be released in the end, if not 0. */
+  sourcePort = 0
   isOver = false
 
   constructor(relays: Relays, { clientFd, backendFd, counters }: RelaySockets) {
@@ -104,6 +109,7 @@ export class Relay {
   #end(): void {
     this.isOver = true
     this.counters[ACTIVE]!--
+    this.relays.sources.release(this.sourcePort)
     this.client.release()
     this.backend.release()
   }

@@ -46,6 +46,26 @@ export function clientKey(address: Uint8Array): number | string {
   return isIpv6(address) ? `${hostBytes(address)}${port}` : ipv4Number(address) * 65536 + port
 }
 
+/** The bytes of an address and of a port, without copying. */
+export function endOf(address: Uint8Array): { readonly address: Uint8Array; readonly port: Uint8Array } {
+  const host = isIpv6(address) ? address.subarray(IPV6_AT, IPV6_AT + 16) : address.subarray(IPV4_AT, IPV4_AT + 4)
+  return { address: host, port: address.subarray(PORT_AT, PORT_AT + 2) }
+}
+
+export function withPort(address: Uint8Array, port: number): Uint8Array {
+  const copy = address.slice()
+  copy[PORT_AT] = port >> 8
+  copy[PORT_AT + 1] = port & 255
+  return copy
+}
+
+/** Whether two addresses are of the same host. */
+export function isSameHost(one: Uint8Array, other: Uint8Array): boolean {
+  const [first, last] = isIpv6(one) ? [IPV6_AT, IPV6_AT + 16] : [IPV4_AT, IPV4_AT + 4]
+  for (let i = first; i < last; i++) if (one[i] !== other[i]) return false
+  return true
+}
+
 function portOf(address: Uint8Array): number {
   return (address[PORT_AT]! << 8) | address[PORT_AT + 1]!
 }

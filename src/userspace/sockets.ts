@@ -14,13 +14,11 @@ export const SOCK_CLOEXEC = 0o2000000
 
 const SOL_SOCKET = 1
 const SO_REUSEADDR = 2
-const SO_ERROR = 4
 const SO_KEEPALIVE = 9
 const SO_LINGER = 13
 const SO_REUSEPORT = 15
 const SOL_IP = 0
 const IP_FREEBIND = 15
-const SO_ORIGINAL_DST = 80
 const SOL_TCP = 6
 const TCP_NODELAY = 1
 const TCP_KEEPIDLE = 4
@@ -65,11 +63,9 @@ export function resetOnClose(fd: number): void {
   setOption(fd, SOL_SOCKET, SO_LINGER, LINGER_RESET)
 }
 
-/** The error that a socket has met since it was last asked; clears it. */
-export function takeError(fd: number): number {
-  const error = new Int32Array(1)
-  tryCall('getsockopt', fd, SOL_SOCKET, SO_ERROR, error, new Uint32Array([4]))
-  return error[0]!
+/** Lets this socket begin where connections to others begin. */
+export function shareAddress(fd: number): void {
+  setOption(fd, SOL_SOCKET, SO_REUSEADDR, ONE)
 }
 
 export interface ListenerOptions {
@@ -135,15 +131,4 @@ function localAddress(fd: number): { readonly ip: string; readonly port: number 
   const address = new Uint8Array(ADDRESS_LENGTH)
   mustCall('read the address of a socket', 'getsockname', fd, address, new Uint32Array([address.length]))
   return decodeAddress(address)
-}
-
-/** Where a client really wanted to go, before it was redirected; undefined when it was not. */
-export function originalDestination(
-  fd: number,
-  family: Family,
-): { readonly ip: string; readonly port: number } | undefined {
-  const address = new Uint8Array(ADDRESS_LENGTH)
-  const level = family === 4 ? SOL_IP : SOL_IPV6
-  const result = tryCall('getsockopt', fd, level, SO_ORIGINAL_DST, address, new Uint32Array([address.length]))
-  return result === -1 ? undefined : decodeAddress(address)
 }

@@ -1,24 +1,28 @@
 // One thread of the data path: it does what it is told, and otherwise waits for traffic.
 
 import { Balancer, type PoolContent } from './balancer.ts'
-import type { Command, PoolSpec, PoolState } from './pool.ts'
+import { ClientSources } from './client-sources.ts'
+import type { Command, DoorSpec, PoolSpec, PoolState } from './pool.ts'
 import { countersOf, HealthBoard } from './pool-board.ts'
 import { Reactor } from './reactor.ts'
 import { Relays } from './relay.ts'
 import { encodeAddress } from './socket-address.ts'
-import { TcpPool, TcpShared } from './tcp-pool.ts'
-import { UdpPool, UdpShared } from './udp-pool.ts'
+import type { SourcePorts } from './source-ports.ts'
+import { TcpDoor, TcpShared } from './tcp-door.ts'
+import { UdpDoor, UdpShared } from './udp-door.ts'
 
 export interface ThreadOptions {
   /** Which of the threads this is, from 0. */
   readonly index: number
   readonly udpIdleMs: number
+  readonly sourcePorts: SourcePorts
   readonly warn: (message: string) => void
 }
 
 interface OpenPool {
+  readonly spec: PoolSpec
   readonly balancer: Balancer
-  readonly pool: TcpPool | UdpPool
+  readonly counters: Float64Array
 }
 
 export class DataPathThread {
@@ -27,11 +31,13 @@ export class DataPathThread {
   readonly #tcp: TcpShared
   readonly #udp: UdpShared
   readonly #pools = new Map<number, OpenPool>()
+  readonly #doors = new Map<number, TcpDoor | UdpDoor>()
 
-  constructor({ index, udpIdleMs, warn }: ThreadOptions) {
+  constructor({ index, udpIdleMs, sourcePorts, warn }: ThreadOptions) {
     this.#index = index
-    this.#tcp = new TcpShared(new Relays(this.reactor), warn)
-    this.#udp = new UdpShared(this.reactor, { idleMs: udpIdleMs, warn })
+    const sources = new ClientSources(sourcePorts, warn)
+    this.#tcp = new TcpShared(new Relays(this.reactor, sources), sources, warn)
+    this.#udp = new UdpShared(this.reactor, { idleMs: udpIdleMs, sources, warn })
   }
 
   carryOut(command: Command): void {
@@ -42,8 +48,14 @@ export class DataPathThread {
       case 'update':
         this.#pools.get(command.id)?.balancer.update(contentOf(command.state))
         break
+      case 'listen':
+        this.#listen(command.door)
+        break
+      case 'shut':
+        this.#doors.get(command.door)?.close()
+        this.#doors.delete(command.door)
+        break
       case 'close':
-        this.#pools.get(command.id)?.pool.close()
         this.#pools.delete(command.id)
         break
     }
@@ -51,10 +63,15 @@ export class DataPathThread {
 
   #open(spec: PoolSpec): void {
     const balancer = new Balancer(contentOf(spec))
-    const { fd, family } = spec
-    const options = { fd, family, balancer, counters: countersOf(spec.counters, this.#index) }
-    const pool = spec.protocol === 'TCP' ? new TcpPool(this.#tcp, options) : new UdpPool(this.#udp, options)
-    this.#pools.set(spec.id, { balancer, pool })
+    this.#pools.set(spec.id, { spec, balancer, counters: countersOf(spec.counters, this.#index) })
+  }
+
+  #listen({ id, pool, fd, seenAs, address }: DoorSpec): void {
+    const { spec, balancer, counters } = this.#pools.get(pool)!
+    const disguiseAt = seenAs === 'client' ? encodeAddress(address, 0) : undefined
+    const options = { fd, family: spec.family, balancer, counters, disguiseAt }
+    const isTcp = spec.protocol === 'TCP'
+    this.#doors.set(id, isTcp ? new TcpDoor(this.#tcp, options) : new UdpDoor(this.#udp, options))
   }
 }
 

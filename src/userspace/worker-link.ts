@@ -2,11 +2,20 @@
 
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { mustCall, tryCall } from '../kernel/libc.ts'
+import type { PortRange } from '../lib/port-range.ts'
 import type { Command, Report } from './pool.ts'
 
-export interface WorkerSettings {
-  readonly index: number
+/** What all threads are started with. */
+export interface CommonSettings {
   readonly udpIdleMs: number
+  /** Memory of SourcePorts. */
+  readonly sourcePorts: SharedArrayBuffer
+  /** The ports at which connections begin. */
+  readonly ephemeral: PortRange
+}
+
+export interface WorkerSettings extends CommonSettings {
+  readonly index: number
   readonly port: MessagePort
   readonly wakeFd: number
   /** One word: not 0 when the thread is to end. */
@@ -15,7 +24,7 @@ export interface WorkerSettings {
 
 export interface WorkerLinkOptions {
   readonly index: number
-  readonly udpIdleMs: number
+  readonly settings: CommonSettings
   readonly onReport: (report: Report) => void
   /** The thread died. Its connections are lost. */
   readonly onFailed: (error: Error) => void
@@ -40,11 +49,11 @@ export class WorkerLink {
   readonly #onExit = (): void => this.#askToStop()
   #isAwake = false
 
-  constructor({ index, udpIdleMs, onReport, onFailed }: WorkerLinkOptions) {
+  constructor({ index, settings: common, onReport, onFailed }: WorkerLinkOptions) {
     this.#wakeFd = mustCall('create an eventfd', 'eventfd', 0, EFD_CLOEXEC | EFD_NONBLOCK)
     const { port1, port2 } = new MessageChannel()
     this.#port = port1
-    const settings: WorkerSettings = { index, udpIdleMs, port: port2, wakeFd: this.#wakeFd, stopped: this.#stopped }
+    const settings: WorkerSettings = { ...common, index, port: port2, wakeFd: this.#wakeFd, stopped: this.#stopped }
     this.#worker = new Worker(PROGRAM, {
       workerData: settings,
       transferList: [port2],

@@ -5,6 +5,7 @@ import { receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { boundCall } from '../kernel/libc.ts'
 import type { Command } from './pool.ts'
 import { READABLE } from './reactor.ts'
+import { SourcePorts } from './source-ports.ts'
 import { DataPathThread } from './thread.ts'
 import type { WorkerSettings } from './worker-link.ts'
 
@@ -15,7 +16,7 @@ const COMPLAIN_EVERY_MS = 10_000
 
 run(workerData as WorkerSettings)
 
-function run({ index, udpIdleMs, port, wakeFd, stopped }: WorkerSettings): void {
+function run({ index, udpIdleMs, sourcePorts, ephemeral, port, wakeFd, stopped }: WorkerSettings): void {
   const read = boundCall('read')
   const drained = new BigUint64Array(1)
   const stop = new Int32Array(stopped)
@@ -23,6 +24,7 @@ function run({ index, udpIdleMs, port, wakeFd, stopped }: WorkerSettings): void 
   const thread = new DataPathThread({
     index,
     udpIdleMs,
+    sourcePorts: new SourcePorts(sourcePorts, ephemeral),
     warn: (message) => {
       const { nowMs } = thread.reactor
       if (nowMs - (lastComplaint.get(message) ?? -Infinity) < COMPLAIN_EVERY_MS) return

@@ -4,80 +4,58 @@ import type { Family } from '../../lib/ip.ts'
 import type { NodeView } from '../../model/types.ts'
 import type { TableBase } from '../../state/nftables/fragment.ts'
 import * as nft from '../../state/nftables/language.ts'
-import type { Chain, Rule } from '../../state/nftables/types.ts'
+import type { Chain } from '../../state/nftables/types.ts'
 import { checkChains, firewallChains, guardElements, guardHooks } from '../shared/guards.ts'
 import { chain, DSTNAT, fromPods, hookAt, matchKeys, nodePortGuard, onNewConnections } from '../shared/match.ts'
+import { SOURCES } from './entrance.ts'
 import { CHAINS, SETS } from './names.ts'
-import { schemaFor } from './schema.ts'
+import { schemaFor, setsOf } from './schema.ts'
 
 export function planBase(node: NodeView): TableBase {
   const schema = schemaFor(node.family)
   return {
     comment: 'rules for kube-proxy',
-    sets: Object.values(schema),
+    sets: setsOf(schema),
     chains: [
       ...firewallChains(node.family),
-      ...nodePortChains(node),
       ...serviceChains(node),
       ...checkChains(node),
-      listenersCheck(node.family),
-      ...guardHooks([onNewConnections(CHAINS.listenersCheck)]),
+      doorsCheck(node.family),
+      ...guardHooks([onNewConnections(CHAINS.doorsCheck)]),
       ...natHooks(),
     ],
-    elements: guardElements(node, schema),
+    elements: guardElements(node, schema.guards),
     commonSets: new Set([SETS.clusterIps]),
     sharedChains: new Set(),
   }
 }
 
+/** To the proxy's door for this frontend and this kind of client. */
 function serviceChains(node: NodeView): Chain[] {
-  const { service } = matchKeys(node.family)
-  const toListener = nft.rule([nft.dnatTo(node.family, service, SETS.services)])
-  return [
-    chain(CHAINS.clusterServices, [toListener]),
-    chain(CHAINS.localServices, [
-      ...shortCircuits(node, CHAINS.clusterServices),
-      nft.rule([nft.dnatTo(node.family, service, SETS.localServices)]),
-    ]),
-    chain(CHAINS.services, [
-      nft.rule([nft.isIn(service, SETS.splitServices), nft.goto(CHAINS.localServices)]),
-      toListener,
-      nft.rule([...nodePortGuard(node), nft.jump(CHAINS.nodePorts)]),
-    ]),
-  ]
-}
-
-function nodePortChains(node: NodeView): Chain[] {
-  const { nodePort } = matchKeys(node.family)
-  const toListener = nft.rule([nft.dnatTo(node.family, nodePort, SETS.nodePorts)])
-  return [
-    chain(CHAINS.clusterNodePorts, [toListener]),
-    chain(CHAINS.localNodePorts, [
-      ...shortCircuits(node, CHAINS.clusterNodePorts),
-      nft.rule([nft.dnatTo(node.family, nodePort, SETS.localNodePorts)]),
-    ]),
-    chain(CHAINS.nodePorts, [
-      nft.rule([nft.isIn(nodePort, SETS.splitNodePorts), nft.goto(CHAINS.localNodePorts)]),
-      toListener,
-    ]),
-  ]
-}
-
-/** With externalTrafficPolicy Local, pods and the node itself still reach every endpoint. */
-function shortCircuits(node: NodeView, toCluster: string): Rule[] {
+  const { family } = node
+  const { service, nodePort } = matchKeys(family)
   const isPod = fromPods(node, true)
   return [
-    ...(isPod === undefined ? [] : [nft.rule([isPod, nft.goto(toCluster)], 'short-circuit pod traffic')]),
-    nft.rule([nft.isLocalAddress('saddr'), nft.goto(toCluster)], 'short-circuit local traffic'),
+    ...SOURCES.map((source) =>
+      chain(CHAINS.from[source], [
+        nft.rule([nft.dnatTo(family, service, SETS.services[source])]),
+        nft.rule([...nodePortGuard(node), nft.dnatTo(family, nodePort, SETS.nodePorts[source])]),
+      ]),
+    ),
+    chain(CHAINS.services, [
+      ...(isPod === undefined ? [] : [nft.rule([isPod, nft.goto(CHAINS.from.pods)])]),
+      nft.rule([nft.isLocalAddress('saddr'), nft.goto(CHAINS.from.node)]),
+      nft.rule([nft.goto(CHAINS.from.others)]),
+    ]),
   ]
 }
 
 /** Who dials a port of the proxy without having been sent there would get around source ranges and policies. */
-function listenersCheck(family: Family): Chain {
+function doorsCheck(family: Family): Chain {
   const { nodePort } = matchKeys(family)
-  return chain(CHAINS.listenersCheck, [
+  return chain(CHAINS.doorsCheck, [
     nft.rule([nft.wasDnated, nft.goBack]),
-    nft.rule([nft.isIn(nodePort, SETS.listeners), nft.reject(family)]),
+    nft.rule([nft.isIn(nodePort, SETS.doors), nft.reject(family)]),
   ])
 }
 

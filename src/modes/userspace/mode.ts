@@ -4,7 +4,7 @@ import type { NodeView, ServicePortView } from '../../model/types.ts'
 import type { Fragment, TableBase } from '../../state/nftables/fragment.ts'
 import { planBase } from './base.ts'
 import { TABLE } from './names.ts'
-import { type FindListener, planService } from './service.ts'
+import { type FindDoor, planService } from './service.ts'
 
 export const USERSPACE_TABLE = TABLE
 
@@ -15,7 +15,7 @@ export interface UserspacePlanner {
   service(node: NodeView, view: ServicePortView): Fragment
 }
 
-/** The plan depends on where the proxy listens, which only it knows. */
-export function userspaceMode(find: FindListener): UserspacePlanner {
+/** The plan depends on where the proxy's doors are, which only it knows. */
+export function userspaceMode(find: FindDoor): UserspacePlanner {
   return { table: TABLE, base: planBase, service: (node, view) => planService(node, view, find) }
 }

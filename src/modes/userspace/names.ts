@@ -6,27 +6,19 @@ export const TABLE = 'kube-proxy-userspace'
 
 export const SETS = {
   ...GUARD_SETS,
-  /** Frontends by address: where they are served, where outside clients of those with a Local policy are, and which these are. */
-  services: 'service-listeners',
-  localServices: 'service-listeners-local',
-  splitServices: 'service-ips-local',
+  /** Where frontends with an address are served, by where the client is. */
+  services: { pods: 'service-doors-pods', node: 'service-doors-node', others: 'service-doors-others' },
   /** The same, for node ports. */
-  nodePorts: 'nodeport-listeners',
-  localNodePorts: 'nodeport-listeners-local',
-  splitNodePorts: 'service-nodeports-local',
+  nodePorts: { pods: 'nodeport-doors-pods', node: 'nodeport-doors-node', others: 'nodeport-doors-others' },
   /** The ports that the proxy itself listens on. */
-  listeners: 'listeners',
+  doors: 'doors',
 } as const
 
 export const CHAINS = {
   ...GUARD_CHAINS,
   services: 'services',
-  clusterServices: 'services-cluster',
-  localServices: 'services-local',
-  nodePorts: 'nodeports',
-  clusterNodePorts: 'nodeports-cluster',
-  localNodePorts: 'nodeports-local',
-  listenersCheck: 'listeners-check',
+  from: { pods: 'services-from-pods', node: 'services-from-node', others: 'services-from-others' },
+  doorsCheck: 'doors-check',
   natPrerouting: 'nat-prerouting',
   natOutput: 'nat-output',
 } as const

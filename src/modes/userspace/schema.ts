@@ -2,35 +2,37 @@
 
 import type { Family } from '../../lib/ip.ts'
 import type { FieldType, NftSet } from '../../state/nftables/types.ts'
-import { addressType, guardSchema, makeSet, NODE_PORT_KEY, serviceKey } from '../shared/schema.ts'
+import { addressType, type GuardSchema, guardSchema, makeSet, NODE_PORT_KEY, serviceKey } from '../shared/schema.ts'
+import type { Source } from './entrance.ts'
 import { SETS } from './names.ts'
 
-export type Schema = Readonly<Record<keyof typeof SETS, NftSet>>
+export interface Schema {
+  readonly guards: GuardSchema
+  readonly services: Readonly<Record<Source, NftSet>>
+  readonly nodePorts: Readonly<Record<Source, NftSet>>
+  readonly doors: NftSet
+}
 
 export function schemaFor(family: Family): Schema {
   return family === 4 ? SCHEMA4 : SCHEMA6
 }
 
+export function setsOf({ guards, services, nodePorts, doors }: Schema): NftSet[] {
+  return [...Object.values(guards), ...Object.values(services), ...Object.values(nodePorts), doors]
+}
+
 function buildSchema(family: Family): Schema {
-  const service = serviceKey(family)
-  const listener: FieldType[] = [addressType(family), 'inet_service']
+  const data: FieldType[] = [addressType(family), 'inet_service']
+  const doors = (names: Readonly<Record<Source, string>>, key: readonly FieldType[]) => ({
+    pods: makeSet(names.pods, key, { data, comment: 'Where the proxy serves pods' }),
+    node: makeSet(names.node, key, { data, comment: 'Where the proxy serves this node' }),
+    others: makeSet(names.others, key, { data, comment: 'Where the proxy serves everybody else' }),
+  })
   return {
-    ...guardSchema(family),
-    services: makeSet(SETS.services, service, { data: listener, comment: 'Where frontends are served' }),
-    localServices: makeSet(SETS.localServices, service, {
-      data: listener,
-      comment: 'Where outside clients are served with externalTrafficPolicy Local',
-    }),
-    splitServices: makeSet(SETS.splitServices, service, { comment: 'Frontends with externalTrafficPolicy Local' }),
-    nodePorts: makeSet(SETS.nodePorts, NODE_PORT_KEY, { data: listener, comment: 'Where NodePorts are served' }),
-    localNodePorts: makeSet(SETS.localNodePorts, NODE_PORT_KEY, {
-      data: listener,
-      comment: 'Where outside clients of NodePorts are served with externalTrafficPolicy Local',
-    }),
-    splitNodePorts: makeSet(SETS.splitNodePorts, NODE_PORT_KEY, {
-      comment: 'NodePorts with externalTrafficPolicy Local',
-    }),
-    listeners: makeSet(SETS.listeners, NODE_PORT_KEY, { comment: 'Ports of the proxy, not to be dialled directly' }),
+    guards: guardSchema(family),
+    services: doors(SETS.services, serviceKey(family)),
+    nodePorts: doors(SETS.nodePorts, NODE_PORT_KEY),
+    doors: makeSet(SETS.doors, NODE_PORT_KEY, { comment: 'Ports of the proxy, not to be dialled directly' }),
   }
 }
 

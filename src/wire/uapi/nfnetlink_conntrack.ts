@@ -9,6 +9,8 @@ export const CTA_TUPLE_REPLY = 2
 
 export const CTA_STATUS = 3
 
+export const CTA_NAT_SRC = 6
+
 export const CTA_TIMEOUT = 7
 
 export const CTA_ID = 12
@@ -31,3 +33,8 @@ export const CTA_PROTO_DST_PORT = 3
 
 export const CTA_FILTER_ORIG_FLAGS = 1
 export const CTA_FILTER_REPLY_FLAGS = 2
+
+export const CTA_NAT_V4_MINIP = 1
+export const CTA_NAT_V4_MAXIP = 2
+export const CTA_NAT_V6_MINIP = 4
+export const CTA_NAT_V6_MAXIP = 5

@@ -5,7 +5,8 @@ import type { Family } from '../lib/ip.ts'
 import type { Balancer, PoolBackend } from './balancer.ts'
 import { ACTIVE, CONNECTIONS, FAILURES, RETRIES, TO_BACKENDS, TO_CLIENTS, UNSERVED } from './pool-board.ts'
 import { READABLE, type Reactor, type Watched } from './reactor.ts'
-import { ADDRESS_LENGTH, clientKey, hostKey } from './socket-address.ts'
+import type { ClientSources } from './client-sources.ts'
+import { ADDRESS_LENGTH, clientKey, hostKey, isSameHost } from './socket-address.ts'
 import { openSocket } from './sockets.ts'
 import type { TimerQueue } from './timer-queue.ts'
 
@@ -16,9 +17,17 @@ const MSG_NOSIGNAL = 0x4000
 /** Backends that are tried for one datagram. */
 const TRIES = 4
 
-/** What all UDP pools of a thread use together. */
+export interface UdpSharedOptions {
+  /** How long a client is remembered that is silent. */
+  readonly idleMs: number
+  readonly sources: ClientSources
+  readonly warn: (message: string) => void
+}
+
+/** What all UDP doors of a thread use together. */
 export class UdpShared {
   readonly reactor: Reactor
+  readonly sources: ClientSources
   readonly warn: (message: string) => void
   readonly idle: TimerQueue<UdpSession>
   readonly buffer: Uint8Array = new Uint8Array(LARGEST_DATAGRAM)
@@ -30,26 +39,29 @@ export class UdpShared {
   readonly sendto: ReturnType<typeof boundCall<'sendto'>> = boundCall('sendto')
   readonly connect: ReturnType<typeof boundCall<'connect'>> = boundCall('connect')
 
-  constructor(reactor: Reactor, options: { idleMs: number; warn: (message: string) => void }) {
+  constructor(reactor: Reactor, { idleMs, sources, warn }: UdpSharedOptions) {
     this.reactor = reactor
-    this.warn = options.warn
-    this.idle = reactor.timers(options.idleMs, (session) => session.mayEnd())
+    this.sources = sources
+    this.warn = warn
+    this.idle = reactor.timers(idleMs, (session) => session.mayEnd())
   }
 }
 
-export interface UdpPoolOptions {
+export interface UdpDoorOptions {
   readonly fd: number
   readonly family: Family
   readonly balancer: Balancer
   readonly counters: Float64Array
+  /** Where flows begin whose source is then replaced by the client's; undefined when backends are to see this node. */
+  readonly disguiseAt: Uint8Array | undefined
 }
 
-export class UdpPool implements Watched {
-  readonly options: UdpPoolOptions
+export class UdpDoor implements Watched {
+  readonly options: UdpDoorOptions
   readonly shared: UdpShared
   readonly #sessions = new Map<number | string, UdpSession>()
 
-  constructor(shared: UdpShared, options: UdpPoolOptions) {
+  constructor(shared: UdpShared, options: UdpDoorOptions) {
     this.shared = shared
     this.options = options
     shared.reactor.watch(options.fd, READABLE, this)
@@ -124,24 +136,30 @@ interface SessionOptions {
 /** One client and its backend. */
 class UdpSession implements Watched {
   readonly key: number | string
-  readonly #pool: UdpPool
+  readonly #door: UdpDoor
   readonly #fd: number
   readonly #backend: PoolBackend
   readonly #address: Uint8Array
   #usedMs: number
+  #sourcePort = 0
   #hasAnswered = false
   #isOver = false
 
-  constructor(pool: UdpPool, { key, fd, backend, address }: SessionOptions) {
-    const { shared, options } = pool
+  constructor(door: UdpDoor, { key, fd, backend, address }: SessionOptions) {
+    const { shared, options } = door
     this.key = key
-    this.#pool = pool
+    this.#door = door
     this.#fd = fd
     this.#backend = backend
     this.#address = address
     this.#usedMs = shared.reactor.nowMs
     options.counters[CONNECTIONS]!++
     options.counters[ACTIVE]!++
+    const { family, disguiseAt: node } = options
+    if (node !== undefined && !isSameHost(address, backend.address)) {
+      const disguise = { family, protocol: 'UDP', node, backend: backend.address, client: address } as const
+      this.#sourcePort = shared.sources.disguise(fd, disguise)
+    }
     shared.connect(fd, backend.address, backend.address.length)
     shared.reactor.watch(fd, READABLE, this)
     shared.idle.start(this, this.#usedMs)
@@ -149,7 +167,7 @@ class UdpSession implements Watched {
 
   /** Sends what is in the buffer to the backend; false when that is known not to listen. */
   send(length: number): boolean {
-    const { shared } = this.#pool
+    const { shared } = this.#door
     this.#usedMs = shared.reactor.nowMs
     if (shared.send(this.#fd, shared.buffer, length, MSG_NOSIGNAL) !== -1) return true
     if (isLoss(lastErrno())) return true
@@ -159,7 +177,7 @@ class UdpSession implements Watched {
 
   /** Answers of the backend. */
   onEvents(): void {
-    const { shared, options } = this.#pool
+    const { shared, options } = this.#door
     const { buffer } = shared
     for (let i = 0; i < BATCH && !this.#isOver; i++) {
       const length = shared.recv(this.#fd, buffer, LARGEST_DATAGRAM, 0)
@@ -177,7 +195,7 @@ class UdpSession implements Watched {
 
   /** The time is over, unless something came meanwhile. */
   mayEnd(): void {
-    const { idle, reactor } = this.#pool.shared
+    const { idle, reactor } = this.#door.shared
     const leftMs = this.#usedMs + idle.durationMs - reactor.nowMs
     if (leftMs > 0) idle.start(this, this.#usedMs)
     else this.end()
@@ -186,16 +204,17 @@ class UdpSession implements Watched {
   end(): void {
     if (this.#isOver) return
     this.#isOver = true
-    const { shared, options } = this.#pool
+    const { shared, options } = this.#door
     options.counters[ACTIVE]!--
     shared.idle.stop(this)
     shared.reactor.close(this.#fd)
-    this.#pool.forget(this)
+    shared.sources.release(this.#sourcePort)
+    this.#door.forget(this)
   }
 
   /** The backend's host has said that nobody listens there. */
   #fail(): void {
-    const { shared, options } = this.#pool
+    const { shared, options } = this.#door
     options.counters[FAILURES]!++
     options.balancer.failed(this.#backend, hostKey(this.#address), shared.reactor.nowMs)
     this.end()

@@ -6,7 +6,8 @@ import type { Balancer, PoolBackend } from './balancer.ts'
 import { CONNECTIONS, FAILURES, RETRIES, UNSERVED } from './pool-board.ts'
 import { FAILED, READABLE, STREAM_EVENTS, type Watched, WRITABLE } from './reactor.ts'
 import type { Relays } from './relay.ts'
-import { ADDRESS_LENGTH, hostKey, type HostKey } from './socket-address.ts'
+import type { ClientSources } from './client-sources.ts'
+import { ADDRESS_LENGTH, hostKey, type HostKey, isSameHost } from './socket-address.ts'
 import { openSocket, resetOnClose, SOCK_CLOEXEC, SOCK_NONBLOCK } from './sockets.ts'
 import type { TimerQueue } from './timer-queue.ts'
 
@@ -15,49 +16,62 @@ export const TRY_TIMEOUTS_MS = [250, 500, 1000, 2000] as const
 
 /** How long nobody is accepted when this process has run out of file descriptors or memory. */
 const PAUSE_MS = 100
+/** How many are accepted before others get their turn. */
+const MOST_AT_ONCE = 16
+
+/** How often a connection begins at another port because the first is still in use. The last time the node is seen. */
+const SOURCE_PORTS_TRIED = 4
 
 const EXHAUSTED: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'])
 
-/** What all TCP pools of a thread use together. */
+/** What all TCP doors of a thread use together. */
 export class TcpShared {
   readonly relays: Relays
+  readonly sources: ClientSources
   readonly warn: (message: string) => void
   readonly accept: ReturnType<typeof boundCall<'accept4'>> = boundCall('accept4')
   readonly connect: ReturnType<typeof boundCall<'connect'>> = boundCall('connect')
   readonly address: Uint8Array = new Uint8Array(ADDRESS_LENGTH)
   readonly addressLength: Uint32Array = new Uint32Array(1)
   readonly tries: readonly TimerQueue<Attempt>[]
-  readonly paused: TimerQueue<TcpPool>
+  readonly paused: TimerQueue<TcpDoor>
 
-  constructor(relays: Relays, warn: (message: string) => void) {
+  constructor(relays: Relays, sources: ClientSources, warn: (message: string) => void) {
     const { reactor } = relays
     this.relays = relays
+    this.sources = sources
     this.warn = warn
     this.tries = TRY_TIMEOUTS_MS.map((ms) => reactor.timers(ms, (attempt: Attempt) => attempt.timeOut()))
-    this.paused = reactor.timers(PAUSE_MS, (pool) => pool.goOn())
+    this.paused = reactor.timers(PAUSE_MS, (door) => door.goOn())
   }
 }
 
-export interface TcpPoolOptions {
+export interface TcpDoorOptions {
   readonly fd: number
   readonly family: Family
   readonly balancer: Balancer
   readonly counters: Float64Array
+  /** Where connections begin whose source is then replaced by the client's; undefined when backends are to see this node. */
+  readonly disguiseAt: Uint8Array | undefined
 }
 
-export class TcpPool implements Watched {
-  readonly options: TcpPoolOptions
+export class TcpDoor implements Watched {
+  readonly options: TcpDoorOptions
   readonly shared: TcpShared
   #isClosed = false
+  #expected = 1
 
-  constructor(shared: TcpShared, options: TcpPoolOptions) {
+  constructor(shared: TcpShared, options: TcpDoorOptions) {
     this.shared = shared
     this.options = options
     shared.relays.reactor.watch(options.fd, READABLE, this)
   }
 
+  /** As many as there were the last time, and more if there are. */
   onEvents(): void {
-    this.#acceptOne()
+    let accepted = 0
+    while (accepted < this.#expected && this.#acceptOne()) accepted++
+    this.#expected = accepted < this.#expected ? 1 : Math.min(accepted * 2, MOST_AT_ONCE)
   }
 
   goOn(): void {
@@ -72,8 +86,8 @@ export class TcpPool implements Watched {
 
   #acceptOne(): boolean {
     const { accept, address, addressLength } = this.shared
-    const { fd, balancer } = this.options
-    const wantsAddress = balancer.isSticky
+    const { fd, balancer, disguiseAt } = this.options
+    const wantsAddress = disguiseAt !== undefined || balancer.isSticky
     addressLength[0] = ADDRESS_LENGTH
     const clientFd = wantsAddress
       ? accept(fd, address, addressLength, SOCK_NONBLOCK | SOCK_CLOEXEC)
@@ -84,7 +98,7 @@ export class TcpPool implements Watched {
       return false
     }
     this.options.counters[CONNECTIONS]!++
-    new Attempt(this, clientFd, wantsAddress ? hostKey(address) : 0).next()
+    new Attempt(this, clientFd, wantsAddress ? address.slice(0, addressLength[0]) : NOBODY).next()
     return true
   }
 
@@ -97,40 +111,43 @@ export class TcpPool implements Watched {
   }
 }
 
+const NOBODY = new Uint8Array(ADDRESS_LENGTH)
+
 /** A client for whom a backend is being sought. */
 class Attempt implements Watched {
-  readonly #pool: TcpPool
+  readonly #door: TcpDoor
   readonly #clientFd: number
+  /** Its address, if that matters. */
+  readonly #address: Uint8Array
   readonly #client: HostKey
   #backend: PoolBackend | undefined
   #backendFd = -1
+  #sourcePort = 0
   #tries = 0
 
-  constructor(pool: TcpPool, clientFd: number, client: HostKey) {
-    this.#pool = pool
+  constructor(door: TcpDoor, clientFd: number, address: Uint8Array) {
+    this.#door = door
     this.#clientFd = clientFd
-    this.#client = client
+    this.#address = address
+    this.#client = hostKey(address)
   }
 
   /** Tries the next backend, and another at once if that fails at once. */
   next(): void {
-    const { shared, options } = this.#pool
+    const { shared, options } = this.#door
     const { reactor } = shared.relays
     while (this.#tries < TRY_TIMEOUTS_MS.length) {
-      this.#backend = options.balancer.pick(this.#client, reactor.nowMs)
-      if (this.#backend === undefined) break
-      this.#backendFd = openSocket(options.family, 'TCP')
-      if (this.#backendFd === -1) {
-        shared.warn(`Cannot connect to a backend: ${lastErrno()}`)
-        break
-      }
+      const backend = options.balancer.pick(this.#client, reactor.nowMs)
+      if (backend === undefined) break
       if (this.#tries++ > 0) options.counters[RETRIES]!++
-      const { address } = this.#backend
-      if (shared.connect(this.#backendFd, address, address.length) === 0 || lastErrno() === 'EINPROGRESS') {
+      this.#backend = backend
+      const outcome = this.#connect(backend)
+      if (outcome === 'under way') {
         shared.tries[this.#tries - 1]!.start(this, reactor.nowMs)
         reactor.watch(this.#backendFd, STREAM_EVENTS, this)
         return
       }
+      if (outcome === 'our fault') break
       this.#failed()
     }
     this.#giveUp()
@@ -152,32 +169,67 @@ class Attempt implements Watched {
     this.next()
   }
 
+  #connect({ address }: PoolBackend): 'under way' | 'failed' | 'our fault' {
+    const { shared, options } = this.#door
+    for (let ports = SOURCE_PORTS_TRIED; ; ports--) {
+      this.#backendFd = openSocket(options.family, 'TCP')
+      if (this.#backendFd === -1) {
+        shared.warn(`Cannot connect to a backend: ${lastErrno()}`)
+        return 'our fault'
+      }
+      if (ports > 0) this.#disguise(address)
+      if (shared.connect(this.#backendFd, address, address.length) === 0) return 'under way'
+      const errno = lastErrno()
+      if (errno === 'EINPROGRESS') return 'under way'
+      // The port is still used by a connection to this backend that is about to end.
+      if (errno !== 'EADDRNOTAVAIL' || this.#sourcePort === 0) return 'failed'
+      this.#leaveBackend()
+    }
+  }
+
+  /** A pod that comes to itself would not answer somebody with its own address. */
+  #disguise(backend: Uint8Array): void {
+    const { shared, options } = this.#door
+    const { family, disguiseAt: node } = options
+    if (node === undefined || isSameHost(backend, this.#address)) return
+    const disguise = { family, protocol: 'TCP', node, backend, client: this.#address } as const
+    this.#sourcePort = shared.sources.disguise(this.#backendFd, disguise)
+  }
+
   #succeed(events: number): void {
-    const { shared, options } = this.#pool
+    const { shared, options } = this.#door
     const { reactor } = shared.relays
     options.balancer.worked(this.#backend!)
     options.balancer.remember(this.#backend!, this.#client, reactor.nowMs)
-    const { client, backend } = shared.relays.join(this.#clientFd, this.#backendFd, options.counters)
-    reactor.handOver(this.#backendFd, backend)
-    reactor.watch(this.#clientFd, STREAM_EVENTS, client)
-    backend.onEvents(events)
+    const relay = shared.relays.join(this.#clientFd, this.#backendFd, options.counters)
+    relay.sourcePort = this.#sourcePort
+    reactor.handOver(this.#backendFd, relay.backend)
+    reactor.watch(this.#clientFd, STREAM_EVENTS, relay.client)
+    relay.backend.onEvents(events)
   }
 
   #failed(): void {
-    const { shared, options } = this.#pool
+    const { shared, options } = this.#door
     options.counters[FAILURES]!++
     options.balancer.failed(this.#backend!, this.#client, shared.relays.reactor.nowMs)
-    shared.relays.reactor.close(this.#backendFd)
+    this.#leaveBackend()
+  }
+
+  #leaveBackend(): void {
+    const { relays, sources } = this.#door.shared
+    relays.reactor.close(this.#backendFd)
+    sources.release(this.#sourcePort)
+    this.#sourcePort = 0
   }
 
   /** As near to a refused connection as one gets after accepting it. */
   #giveUp(): void {
-    this.#pool.options.counters[UNSERVED]!++
+    this.#door.options.counters[UNSERVED]!++
     resetOnClose(this.#clientFd)
-    this.#pool.shared.relays.reactor.close(this.#clientFd)
+    this.#door.shared.relays.reactor.close(this.#clientFd)
   }
 
   #stopTimer(): void {
-    this.#pool.shared.tries[this.#tries - 1]!.stop(this)
+    this.#door.shared.tries[this.#tries - 1]!.stop(this)
   }
 }

@@ -1,0 +1,116 @@
+// Lets backends see who the client is, though it is this process that connects to them.
+//
+// The connection begins at an address of this node. Before its first packet is sent, the connection tracker is told to
+// replace that source by the client's address, and to put it back in the answers: as it does for translations that rules
+// ask for. So answers find their way wherever they do in the other modes, and nothing else has to be set up.
+
+import { boundCall, lastErrno } from '../kernel/libc.ts'
+import { NetlinkSocket } from '../kernel/netlink-socket.ts'
+import { KernelError } from '../lib/errors.ts'
+import type { Family } from '../lib/ip.ts'
+import { ConntrackTemplate } from '../wire/conntrack-template.ts'
+import { NETLINK_NETFILTER } from '../wire/uapi/netlink.ts'
+import { LITTLE_ENDIAN } from '../wire/writer.ts'
+import { endOf, withPort } from './socket-address.ts'
+import { type PoolProtocol, shareAddress } from './sockets.ts'
+import type { SourcePorts } from './source-ports.ts'
+
+const PROTOCOL_NUMBERS = { TCP: 6, UDP: 17 } as const
+const MSG_DONTWAIT = 0x40
+/** Where struct nlmsgerr says what went wrong. */
+const ERROR_AT = 16
+const EEXIST = 17
+/** Ports that are tried for one connection. */
+const TRIES = 8
+
+export interface Disguise {
+  readonly family: Family
+  readonly protocol: PoolProtocol
+  /** Socket addresses: of this node, of the backend and of the client. */
+  readonly node: Uint8Array
+  readonly backend: Uint8Array
+  readonly client: Uint8Array
+}
+
+interface Templates {
+  readonly create: ConntrackTemplate
+  readonly remove: ConntrackTemplate
+}
+
+export class ClientSources {
+  readonly #warn: (message: string) => void
+  readonly #ports: SourcePorts
+  readonly #bind = boundCall('bind')
+  readonly #send = boundCall('send')
+  readonly #recv = boundCall('recv')
+  readonly #answer = new Uint8Array(256)
+  readonly #answerView = new DataView(this.#answer.buffer)
+  readonly #templates = new Map<string, Templates>()
+  #socket: NetlinkSocket | undefined
+
+  constructor(ports: SourcePorts, warn: (message: string) => void) {
+    this.#ports = ports
+    this.#warn = warn
+  }
+
+  /**
+   * Makes the backend see the client when this socket connects to it. Returns the port that it then begins at, to be
+   * released when the connection is over; 0 when the backend will see this node.
+   */
+  disguise(fd: number, disguise: Disguise): number {
+    shareAddress(fd)
+    for (let tries = 0; tries < TRIES; tries++) {
+      const { port, isExclusive } = this.#ports.take()
+      const node = withPort(disguise.node, port)
+      if (this.#bind(fd, node, node.length) === 0) {
+        if (this.#translate({ ...disguise, node }, isExclusive)) return port
+        tries = TRIES
+      }
+      this.#ports.giveBack(port)
+    }
+    return 0
+  }
+
+  release(port: number): void {
+    if (port !== 0) this.#ports.giveBack(port)
+  }
+
+  #translate({ family, protocol, node, backend, client }: Disguise, isExclusive: boolean): boolean {
+    const { create, remove } = this.#templatesFor(family, protocol)
+    const flow = { from: endOf(node), to: endOf(backend), seenAs: endOf(client).address }
+    create.setFlow(flow)
+    let error = this.#tell(create)
+    if (error === EEXIST && isExclusive) {
+      // What is left of an earlier connection from this port.
+      remove.setFlow(flow)
+      this.#tell(remove)
+      error = this.#tell(create)
+    }
+    if (error !== 0) this.#warn(`Cannot show clients to backends: the connection tracker says error ${error}`)
+    return error === 0
+  }
+
+  /** Sends a message; the number of the error, or 0. The kernel has carried it out when this returns. */
+  #tell({ bytes }: ConntrackTemplate): number {
+    this.#socket ??= new NetlinkSocket(NETLINK_NETFILTER)
+    const { fd } = this.#socket
+    if (this.#send(fd, bytes, bytes.length, 0) === -1) throw new KernelError('ask the connection tracker', lastErrno())
+    // Only failures are answered.
+    const length = this.#recv(fd, this.#answer, this.#answer.length, MSG_DONTWAIT)
+    return length < ERROR_AT + 4 ? 0 : -this.#answerView.getInt32(ERROR_AT, LITTLE_ENDIAN)
+  }
+
+  #templatesFor(family: Family, protocol: PoolProtocol): Templates {
+    const key = `${family} ${protocol}`
+    let templates = this.#templates.get(key)
+    if (templates === undefined) {
+      const options = { family, protocol: PROTOCOL_NUMBERS[protocol] }
+      templates = {
+        create: new ConntrackTemplate({ ...options, message: 'new' }),
+        remove: new ConntrackTemplate({ ...options, message: 'delete' }),
+      }
+      this.#templates.set(key, templates)
+    }
+    return templates
+  }
+}

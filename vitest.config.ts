@@ -30,8 +30,10 @@ export default defineConfig({
           include: ['test/uml/**/*.test.ts'],
           pool: 'forks',
           fileParallelism: false,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          // One slow processor: more at once would only wait for each other.
+          maxConcurrency: 5,
+          testTimeout: 300_000,
+          hookTimeout: 300_000,
         },
       },
       {

@@ -1,7 +1,7 @@
 // What every Prometheus client says about its process, under the names that dashboards use.
 
 import { readdirSync, readFileSync } from 'node:fs'
-import { gauge, lookedUp, type Printable, type Stability } from './metrics-registry.ts'
+import { lookedUp, type Printable, type Stability } from './metrics-registry.ts'
 
 /** When this process started, in seconds since 1970. */
 export const processStartSeconds: number = performance.timeOrigin / 1000
@@ -34,14 +34,16 @@ export function processMetrics(): Printable[] {
 
 /** process_start_time_seconds, which stands on the SLI page too, there with a stability. */
 export function processStartTime(stability?: Stability): Printable {
-  const metric = gauge({
-    name: 'process_start_time_seconds',
-    help: 'Start time of the process since unix epoch in seconds.',
-    labels: [],
-    ...(stability === undefined ? {} : { stability }),
-  })
-  metric.with().set(processStartSeconds)
-  return { name: metric.name, text: () => metric.text(), reset: () => {} }
+  return lookedUp(
+    'gauge',
+    {
+      name: 'process_start_time_seconds',
+      help: 'Start time of the process since unix epoch in seconds.',
+      labels: [],
+      ...(stability === undefined ? {} : { stability }),
+    },
+    () => [[[], processStartSeconds]],
+  )
 }
 
 function single(kind: 'counter' | 'gauge', name: string, help: string, read: () => number): Printable {

@@ -16,7 +16,7 @@ export interface MetricDefinition<Labels extends readonly string[]> {
 /** One value per label, in the order in which the labels were defined. */
 export type LabelValues<Labels extends readonly string[]> = { readonly [Index in keyof Labels]: string }
 
-type Kind = 'counter' | 'gauge' | 'histogram'
+export type Kind = 'counter' | 'gauge' | 'histogram'
 
 /** Receives one line: a suffix for the name, a label behind the others, the value. */
 type Emit = (suffix: string, lastLabel: string, value: number) => void
@@ -99,6 +99,9 @@ export class Histogram implements Series {
 /** A metric of any kind, as a registry sees it. */
 export interface Printable {
   readonly name: string
+  readonly kind: Kind
+  readonly labels: readonly string[]
+  readonly help: string
   /** Its lines, or '' while it has no series. */
   text(): string
   /** Forgets every series. */
@@ -107,6 +110,7 @@ export interface Printable {
 
 /** A metric with its series, one per combination of label values. */
 export class Metric<Labels extends readonly string[], S extends Series> implements Printable {
+  readonly kind: Kind
   readonly #header: string
   readonly #definition: MetricDefinition<Labels>
   readonly #create: () => S
@@ -114,6 +118,7 @@ export class Metric<Labels extends readonly string[], S extends Series> implemen
   readonly #series = new Map<string, S>()
 
   constructor(kind: Kind, definition: MetricDefinition<Labels>, create: () => S) {
+    this.kind = kind
     this.#header = header(kind, definition)
     this.#definition = definition
     this.#create = create
@@ -122,6 +127,14 @@ export class Metric<Labels extends readonly string[], S extends Series> implemen
 
   get name(): string {
     return this.#definition.name
+  }
+
+  get labels(): readonly string[] {
+    return this.#definition.labels
+  }
+
+  get help(): string {
+    return this.#definition.help
   }
 
   /** The series with these label values, which exists from now on. */
@@ -180,7 +193,10 @@ export function lookedUp<const Labels extends readonly string[]>(
   read: () => Iterable<readonly [labels: LabelValues<Labels>, value: number]>,
 ): Printable {
   return {
+    kind,
     name: definition.name,
+    labels: definition.labels,
+    help: definition.help,
     text: () => {
       try {
         const lines = Array.from(read(), ([values, value]) =>
@@ -204,6 +220,11 @@ export class Registry {
       if (this.#metrics.has(metric.name)) throw new Error(`Cannot register ${metric.name}: it is registered already`)
       this.#metrics.set(metric.name, metric)
     }
+  }
+
+  /** What there is to read, for documentation. */
+  definitions(): readonly Pick<Printable, 'name' | 'kind' | 'labels' | 'help'>[] {
+    return [...this.#metrics.values()]
   }
 
   reset(): void {

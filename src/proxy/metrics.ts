@@ -59,6 +59,7 @@ export function createMetrics(options: MetricsOptions) {
     startSeconds: processStartSeconds,
     /** Adds a metric that only the caller can read, such as a counter that lives in the kernel. */
     register: (...metrics: Printable[]) => page.register(...metrics),
+    definitions: () => page.definitions(),
     /** The body of /metrics. */
     text: () => page.text(),
     /** The body of /metrics/slis. */

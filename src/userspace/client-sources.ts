@@ -8,10 +8,11 @@ import { boundCall, lastErrno } from '../kernel/libc.ts'
 import { NetlinkSocket } from '../kernel/netlink-socket.ts'
 import { KernelError } from '../lib/errors.ts'
 import type { Family } from '../lib/ip.ts'
+import type { SeenAs } from '../modes/userspace/entrance.ts'
 import { ConntrackTemplate } from '../wire/conntrack-template.ts'
 import { NETLINK_NETFILTER } from '../wire/uapi/netlink.ts'
 import { LITTLE_ENDIAN } from '../wire/writer.ts'
-import { endOf, withPort } from './socket-address.ts'
+import { endOf, isSameHost, withPort } from './socket-address.ts'
 import { type PoolProtocol, shareAddress } from './sockets.ts'
 import type { SourcePorts } from './source-ports.ts'
 
@@ -30,6 +31,14 @@ export interface Disguise {
   readonly node: Uint8Array
   readonly backend: Uint8Array
   readonly client: Uint8Array
+}
+
+/**
+ * Whether a backend is to see the client. A program on this node always does, as in the other modes: what stays on the
+ * node is not masqueraded. A pod that comes to itself never does: it would not answer somebody with its own address.
+ */
+export function isDisguised(seenAs: SeenAs, { node, backend, client }: Disguise): boolean {
+  return (seenAs === 'client' || isSameHost(backend, node)) && !isSameHost(backend, client)
 }
 
 interface Templates {

@@ -6,8 +6,9 @@ import type { Balancer, PoolBackend } from './balancer.ts'
 import { CONNECTIONS, FAILURES, RETRIES, UNSERVED } from './pool-board.ts'
 import { FAILED, READABLE, STREAM_EVENTS, type Watched, WRITABLE } from './reactor.ts'
 import type { Relays } from './relay.ts'
-import type { ClientSources } from './client-sources.ts'
-import { ADDRESS_LENGTH, hostKey, type HostKey, isSameHost } from './socket-address.ts'
+import type { SeenAs } from '../modes/userspace/entrance.ts'
+import { type ClientSources, isDisguised } from './client-sources.ts'
+import { ADDRESS_LENGTH, hostKey, type HostKey } from './socket-address.ts'
 import { openSocket, resetOnClose, SOCK_CLOEXEC, SOCK_NONBLOCK } from './sockets.ts'
 import type { TimerQueue } from './timer-queue.ts'
 
@@ -51,8 +52,10 @@ export interface TcpDoorOptions {
   readonly family: Family
   readonly balancer: Balancer
   readonly counters: Float64Array
-  /** Where connections begin whose source is then replaced by the client's; undefined when backends are to see this node. */
-  readonly disguiseAt: Uint8Array | undefined
+  /** Whose address backends see. */
+  readonly seenAs: SeenAs
+  /** Where connections begin whose source is then replaced. */
+  readonly node: Uint8Array
 }
 
 export class TcpDoor implements Watched {
@@ -86,19 +89,15 @@ export class TcpDoor implements Watched {
 
   #acceptOne(): boolean {
     const { accept, address, addressLength } = this.shared
-    const { fd, balancer, disguiseAt } = this.options
-    const wantsAddress = disguiseAt !== undefined || balancer.isSticky
     addressLength[0] = ADDRESS_LENGTH
-    const clientFd = wantsAddress
-      ? accept(fd, address, addressLength, SOCK_NONBLOCK | SOCK_CLOEXEC)
-      : accept(fd, null, null, SOCK_NONBLOCK | SOCK_CLOEXEC)
+    const clientFd = accept(this.options.fd, address, addressLength, SOCK_NONBLOCK | SOCK_CLOEXEC)
     if (clientFd === -1) {
       const errno = lastErrno()
       if (EXHAUSTED.has(errno)) this.#pause(errno)
       return false
     }
     this.options.counters[CONNECTIONS]!++
-    new Attempt(this, clientFd, wantsAddress ? address.slice(0, addressLength[0]) : NOBODY).next()
+    new Attempt(this, clientFd, address.slice(0, addressLength[0])).next()
     return true
   }
 
@@ -111,13 +110,10 @@ export class TcpDoor implements Watched {
   }
 }
 
-const NOBODY = new Uint8Array(ADDRESS_LENGTH)
-
 /** A client for whom a backend is being sought. */
 class Attempt implements Watched {
   readonly #door: TcpDoor
   readonly #clientFd: number
-  /** Its address, if that matters. */
   readonly #address: Uint8Array
   readonly #client: HostKey
   #backend: PoolBackend | undefined
@@ -187,13 +183,11 @@ class Attempt implements Watched {
     }
   }
 
-  /** A pod that comes to itself would not answer somebody with its own address. */
   #disguise(backend: Uint8Array): void {
     const { shared, options } = this.#door
-    const { family, disguiseAt: node } = options
-    if (node === undefined || isSameHost(backend, this.#address)) return
+    const { family, node, seenAs } = options
     const disguise = { family, protocol: 'TCP', node, backend, client: this.#address } as const
-    this.#sourcePort = shared.sources.disguise(this.#backendFd, disguise)
+    if (isDisguised(seenAs, disguise)) this.#sourcePort = shared.sources.disguise(this.#backendFd, disguise)
   }
 
   #succeed(events: number): void {

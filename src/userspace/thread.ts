@@ -68,8 +68,7 @@ export class DataPathThread {
 
   #listen({ id, pool, fd, seenAs, address }: DoorSpec): void {
     const { spec, balancer, counters } = this.#pools.get(pool)!
-    const disguiseAt = seenAs === 'client' ? encodeAddress(address, 0) : undefined
-    const options = { fd, family: spec.family, balancer, counters, disguiseAt }
+    const options = { fd, family: spec.family, balancer, counters, seenAs, node: encodeAddress(address, 0) }
     const isTcp = spec.protocol === 'TCP'
     this.#doors.set(id, isTcp ? new TcpDoor(this.#tcp, options) : new UdpDoor(this.#udp, options))
   }

@@ -5,8 +5,9 @@ import type { Family } from '../lib/ip.ts'
 import type { Balancer, PoolBackend } from './balancer.ts'
 import { ACTIVE, CONNECTIONS, FAILURES, RETRIES, TO_BACKENDS, TO_CLIENTS, UNSERVED } from './pool-board.ts'
 import { READABLE, type Reactor, type Watched } from './reactor.ts'
-import type { ClientSources } from './client-sources.ts'
-import { ADDRESS_LENGTH, clientKey, hostKey, isSameHost } from './socket-address.ts'
+import type { SeenAs } from '../modes/userspace/entrance.ts'
+import { type ClientSources, isDisguised } from './client-sources.ts'
+import { ADDRESS_LENGTH, clientKey, hostKey } from './socket-address.ts'
 import { openSocket } from './sockets.ts'
 import type { TimerQueue } from './timer-queue.ts'
 
@@ -52,8 +53,10 @@ export interface UdpDoorOptions {
   readonly family: Family
   readonly balancer: Balancer
   readonly counters: Float64Array
-  /** Where flows begin whose source is then replaced by the client's; undefined when backends are to see this node. */
-  readonly disguiseAt: Uint8Array | undefined
+  /** Whose address backends see. */
+  readonly seenAs: SeenAs
+  /** Where flows begin whose source is then replaced. */
+  readonly node: Uint8Array
 }
 
 export class UdpDoor implements Watched {
@@ -155,11 +158,9 @@ class UdpSession implements Watched {
     this.#usedMs = shared.reactor.nowMs
     options.counters[CONNECTIONS]!++
     options.counters[ACTIVE]!++
-    const { family, disguiseAt: node } = options
-    if (node !== undefined && !isSameHost(address, backend.address)) {
-      const disguise = { family, protocol: 'UDP', node, backend: backend.address, client: address } as const
-      this.#sourcePort = shared.sources.disguise(fd, disguise)
-    }
+    const { family, node, seenAs } = options
+    const disguise = { family, protocol: 'UDP', node, backend: backend.address, client: address } as const
+    if (isDisguised(seenAs, disguise)) this.#sourcePort = shared.sources.disguise(fd, disguise)
     shared.connect(fd, backend.address, backend.address.length)
     shared.reactor.watch(fd, READABLE, this)
     shared.idle.start(this, this.#usedMs)

@@ -88,7 +88,7 @@ function life(family: Family, protocol: Protocol): PacketFlowCase[] {
 }
 
 function time(): PacketFlowCase[] {
-  const short = sticky({ timeoutSeconds: 4 })
+  const short = sticky({ timeoutSeconds: 6 })
   const to = nodePort(short.service, node.ip[4])
   return [
     row('affinity: it ends when the client is silent for the timeout, and not before', {
@@ -104,17 +104,17 @@ function time(): PacketFlowCase[] {
         },
         {
           when: 'less than the timeout passes',
-          idleSeconds: 2,
+          idleSeconds: 3,
           flows: [{ ...flow('external', to, stickily(reachesMasqueraded('localB'))), clients: 24 }],
         },
         {
           when: 'each connection starts the time anew',
-          idleSeconds: 2.5,
+          idleSeconds: 3.5,
           flows: [{ ...flow('external', to, stickily(reachesMasqueraded('localB'))), clients: 24 }],
         },
         {
           when: 'more than the timeout passes',
-          idleSeconds: 5.5,
+          idleSeconds: 7.5,
           flows: [{ ...flow('external', to, stickily(reachesMasqueraded('localB', 'localC'))), clients: 24 }],
         },
       ],

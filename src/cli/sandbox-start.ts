@@ -4,11 +4,12 @@ import { accessSync, constants, existsSync } from 'node:fs'
 import { delimiter, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { dieWithParent } from '../kernel/process.ts'
-import { messageOf } from '../lib/errors.ts'
+import { KernelError, messageOf } from '../lib/errors.ts'
 import type { ExampleService } from '../sandbox/example.ts'
 import { instancesFolder } from '../sandbox/instance/instance-folder.ts'
 import { formatReport } from '../sandbox/report.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
+import { surviveClosedStreams } from './log-sinks.ts'
 import type { StartCommand } from './sandbox-flags.ts'
 import { announce, isInsideUserNamespace, mayBuildNetworks, outerSocket, rerun } from './sandbox-rerun.ts'
 
@@ -22,8 +23,11 @@ export async function runSandboxStart(command: StartCommand, argv: readonly stri
     return rerun(argv, { where, life: command.life })
   }
   if (isInsideUserNamespace() && command.life === 'foreground') dieWithParent()
+  surviveClosedStreams()
   const end = untilSignal()
-  const sandbox = await openSandbox(command)
+  const sandbox = await openSandbox(command).catch((error: unknown) => {
+    throw withRemedy(error)
+  })
   try {
     const services = await Promise.race([sandbox.start(), end.promise])
     if (services !== undefined) tell(command, reportOf(command, sandbox, services))
@@ -31,7 +35,15 @@ export async function runSandboxStart(command: StartCommand, argv: readonly stri
   } finally {
     await sandbox.close()
   }
-  return 0
+  return Number(process.exitCode ?? 0)
+}
+
+/** The rights that this process seems to have may still be kept from it, as in a container. */
+function withRemedy(error: unknown): unknown {
+  if (!(error instanceof KernelError) || (error.errno !== 'EPERM' && error.errno !== 'EACCES')) return error
+  return new Error(`${error.message}; run it as root (put sudo in front), in a container with --privileged`, {
+    cause: error,
+  })
 }
 
 async function openSandbox(command: StartCommand): Promise<Sandbox> {

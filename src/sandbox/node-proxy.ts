@@ -13,6 +13,7 @@ const DIE_WITH_PARENT = new URL('netns/die-with-parent.js', import.meta.url).hre
 const HEALTHZ_PORT = 10256
 const FIRST_RESTART_MS = 100
 const MAX_RESTART_MS = 5000
+const MODULES_REMEDY = ' (modprobe loads them; Debian has them in linux-image-*, Ubuntu also in linux-modules-extra-*)'
 /** After this long it counts as having worked. */
 const STABLE_MS = 10_000
 
@@ -65,7 +66,9 @@ export class NodeProxy {
     while ((await this.health()) !== 'healthy') {
       const { node, logFile } = this.#options
       if (this.#restarts > 0) {
-        throw new Error(`Cannot start the proxy of ${node.plan.name}: ${lastError(logFile) ?? 'it ended'}`)
+        const reason = lastError(logFile) ?? 'it ended'
+        const remedy = /kernel modules?/.test(reason) ? MODULES_REMEDY : ''
+        throw new Error(`Cannot start the proxy of ${node.plan.name}: ${reason}${remedy}`)
       }
       if (performance.now() > deadline) {
         throw new Error(

@@ -7,6 +7,7 @@
 // ends, however it ends, the namespaces end with it, and the machine's link with them.
 
 import { parseCidr, parseIp, type Bytes, type Cidr } from '../../lib/ip.ts'
+import { UnsupportedError } from '../../lib/errors.ts'
 import { Rtnetlink } from '../../kernel/rtnetlink.ts'
 import type { AddressPlan, NodeAddresses } from '../address-plan.ts'
 import { openNetworkNamespace, ownNetworkNamespace, type NetworkNamespace } from './network-namespace.ts'
@@ -74,6 +75,8 @@ export class ClusterNetwork implements Disposable {
       master: this.#fabricBridge,
       kind: { type: 'veth', peer: machineLink, netns: machine.netns.fd },
     })
+    // The machine may have switched IPv6 off for links that come; this one is ours.
+    machine.netns.setSysctls({ [`ipv6/conf/${machineLink}/disable_ipv6`]: 0 })
     const index = machine.links.setUp(machineLink)
     addAddresses(machine, index, plan.machine, plan.fabricRanges)
     return index
@@ -162,6 +165,11 @@ export function machineLinkOf(index: number): string {
 function openHost(name: string, role: 'host' | 'router'): Host {
   const netns = openNetworkNamespace(name)
   netns.setSysctls(role === 'router' ? routerSysctls : hostSysctls)
+  if (role === 'router' && netns.readSysctl('ipv4/ip_forward') !== '1') {
+    netns.close()
+    const requires = 'a writable /proc/sys (in a container: --privileged)'
+    throw new UnsupportedError('nodes that forward packets', requires)
+  }
   const host = new Host(netns)
   host.links.setUp('lo')
   return host

@@ -3,7 +3,7 @@
 // A thread is moved into a namespace for the moment in which it opens a socket, writes a sysctl or starts a program; what
 // was opened stays there. Only for the main thread, and only for what happens before the function returns.
 
-import { closeSync, openSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { enterNetworkFd, unshareNetwork } from '../../kernel/netns.ts'
 
 const OWN_NETWORK = '/proc/thread-self/ns/net'
@@ -45,6 +45,10 @@ export class NetworkNamespace implements Disposable {
         }
       }
     })
+  }
+
+  readSysctl(key: string): string {
+    return this.enter(() => readFileSync(`/proc/sys/net/${key}`, 'latin1').trim())
   }
 
   close(): void {

@@ -5,7 +5,7 @@ import { KernelError } from '../lib/errors.ts'
 import { OpenConnections } from '../state/ipvs/connections.ts'
 import type { IpvsDiff } from '../state/ipvs/diff.ts'
 import { DrainList, type Drained } from '../state/ipvs/drain.ts'
-import type { DestinationState, IpvsOp, ServerId } from '../state/ipvs/types.ts'
+import type { DestinationId, DestinationState, IpvsOp, ServerId } from '../state/ipvs/types.ts'
 
 /** The kernel's side. */
 export interface DrainDriver {
@@ -83,24 +83,35 @@ export class Drains {
     }, LOOK_EVERY_MS)
   }
 
+  /** One that fails does not keep the others from being looked at. */
   #look(servers: readonly ServerId[]): IpvsOp[] {
-    const { driver, clock, onDrained } = this.#options
-    const connections = new LazyConnections(driver)
+    const connections = new LazyConnections(this.#options.driver)
     const done: IpvsOp[] = []
+    const failures: unknown[] = []
     for (const server of servers) {
-      const destinations = this.#readDestinations(server)
-      const look = {
-        server,
-        destinations,
-        openConnections: (destination: DestinationState | { address: string; port: number }) =>
-          connections.count(server, destination),
+      try {
+        done.push(...this.#lookAt(server, connections))
+      } catch (error) {
+        failures.push(error)
       }
-      const { ops, drained } = this.#list.check(look, clock.monotonicNow())
-      if (ops.length > 0) driver.apply(ops)
-      if (drained.length > 0) onDrained(drained)
-      done.push(...ops)
     }
+    if (failures.length > 0) throw failures[0]
     return done
+  }
+
+  #lookAt(server: ServerId, connections: LazyConnections): IpvsOp[] {
+    const { driver, clock, onDrained } = this.#options
+    const check = {
+      server,
+      destinations: this.#readDestinations(server),
+      openConnections: (destination: DestinationId) => connections.count(server, destination),
+    }
+    const { ops, drained } = this.#list.check(check, clock.monotonicNow())
+    if (drained.length === 0) return ops
+    if (ops.length > 0) driver.apply(ops)
+    this.#list.remove(drained)
+    onDrained(drained)
+    return ops
   }
 
   /** A server that somebody has deleted has none. */
@@ -123,7 +134,7 @@ class LazyConnections {
     this.#driver = driver
   }
 
-  count(server: ServerId, destination: { readonly address: string; readonly port: number }): number | undefined {
+  count(server: ServerId, destination: DestinationId): number | undefined {
     if (this.#read === undefined) {
       const text = this.#driver.readConnections()
       this.#read = { open: text === undefined ? undefined : new OpenConnections(text) }

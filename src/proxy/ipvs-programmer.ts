@@ -2,7 +2,7 @@
 
 import type { Clock } from '../lib/clock.ts'
 import { type Cidr, cidrContains, isLoopback, parseIp } from '../lib/ip.ts'
-import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
+import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
 import { ipvsMode } from '../modes/ipvs/mode.ts'
 import type { NodeAddresses } from '../modes/ipvs/rules.ts'
 import type { ServerSettings } from '../modes/ipvs/servers.ts'
@@ -107,6 +107,7 @@ export class IpvsProgrammer implements Programmer {
     const wanted = uniqueServers(all.flatMap((view) => plannedServers(node, view, settings)))
     const before = this.#drains.restart()
     const diff = diffState(servers.read(node.family), wanted, (server) => this.#isExcluded(server))
+    stats.gone = goneUdp(diff.ops)
     this.#program(diff, stats)
     this.#drains.list.inherit(before)
 
@@ -166,7 +167,13 @@ function nodePortAddresses({ nodePortAddresses: open }: NodeView, machine: reado
   return machine.filter((address) => !isLoopback(parseIp(address) ?? ''))
 }
 
+/** UDP servers that nobody wants any more: flows to them may go on. */
+function goneUdp(ops: readonly IpvsOp[]): FrontendAddress[] {
+  return ops.flatMap((op) => (op.op === 'deleteServer' && op.server.protocol === 'UDP' ? [op.server] : []))
+}
+
 class Stats implements SyncStats {
+  gone: readonly FrontendAddress[] = []
   transactions = 0
   operations = 0
   bytes = 0

@@ -148,7 +148,7 @@ export class DrainList implements Draining {
     }
   }
 
-  /** Decides about the destinations of one server. What is told as drained is no longer in the list. */
+  /** Decides about the destinations of one server: the operations, and what is gone when they are carried out. */
   check({ server, destinations, openConnections }: DrainCheck, nowMs: number): { ops: IpvsOp[]; drained: Drained[] } {
     const key = serverKey(server)
     const waiting = this.#servers.get(key)
@@ -163,18 +163,14 @@ export class DrainList implements Draining {
       if (end === undefined) continue
       if (end !== 'gone') ops.push({ op: 'deleteDestination', server, destination })
       drained.push({ server, destination, end })
-      waiting.entries.delete(id)
     }
-    if (waiting.entries.size === 0) {
-      this.#servers.delete(key)
-      if (waiting.isEmptied) ops.push({ op: 'deleteServer', server })
-    }
+    if (waiting.isEmptied && drained.length === waiting.entries.size) ops.push({ op: 'deleteServer', server })
     return { ops, drained }
   }
 
-  /** Drops a server that the kernel does not have any more. */
-  forget(server: ServerId): void {
-    this.#servers.delete(serverKey(server))
+  /** What check() told has been carried out. */
+  remove(drained: readonly Drained[]): void {
+    for (const { server, destination } of drained) this.#remove(serverKey(server), destinationKey(destination))
   }
 
   #judge(

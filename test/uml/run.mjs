@@ -53,8 +53,15 @@ async function boot() {
     kernel,
     [
       `mem=${options['--memory']}`,
-      ...['root=/dev/root', 'rootfstype=hostfs', 'rootflags=/', 'rw', `init=${init}`],
-      ...['con=null', 'con0=fd:0,fd:1', 'quiet', 'loglevel=1'],
+      'root=/dev/root',
+      'rootfstype=hostfs',
+      'rootflags=/',
+      'rw',
+      `init=${init}`,
+      'con=null',
+      'con0=fd:0,fd:1',
+      'quiet',
+      'loglevel=1',
     ],
     // A process group of its own: it consists of many processes, which have to go together.
     { stdio: ['ignore', 'pipe', 'inherit'], detached: true },

@@ -2,7 +2,6 @@
 
 import { statusOf } from '../api-error.ts'
 import { contentTypes, encodeKind, encodeStored } from './encode.ts'
-import { once } from 'node:events'
 import { parseInclude } from './list-options.ts'
 import type { ApiError } from '../api-error.ts'
 import type { ApiRequest } from './api-request.ts'
@@ -77,9 +76,20 @@ export async function sendPieces(
   response.writeHead(200, { 'content-type': type, 'cache-control': 'no-cache, private' })
   for (const piece of pieces) {
     if (response.destroyed) return
-    if (!response.write(piece)) await Promise.race([once(response, 'drain'), once(response, 'close')])
+    if (!response.write(piece)) await roomIn(response)
   }
   response.end()
+}
+
+/** Waits until the client has taken what was sent, or is gone. */
+function roomIn(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      response.off('drain', done).off('close', done)
+      resolve()
+    }
+    response.on('drain', done).on('close', done)
+  })
 }
 
 export function sendError(response: ServerResponse, error: ApiError): void {

@@ -152,9 +152,9 @@ class Watch {
     this.#withColumns = false
   }
 
-  /** What is sent in one turn of the event loop leaves together. */
+  /** What is sent in one turn of the event loop leaves together: encrypting and sending is most of the cost. */
   #write(bytes: Buffer): void {
-    if (this.#pending.length === 0) queueMicrotask(() => this.#flush())
+    if (this.#pending.length === 0) setImmediate(() => this.#flush())
     this.#pending.push(bytes)
   }
 

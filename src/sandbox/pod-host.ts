@@ -5,6 +5,8 @@ import type { Place, PodStatus } from './instance/control.ts'
 import { openPodNetwork, type NodeNetwork } from './netns/cluster-network.ts'
 import type { NetworkNamespace } from './netns/network-namespace.ts'
 import { podIdentity, podPorts } from './pod-environment.ts'
+import type { PodStreams } from './apiserver/http/pod-streams.ts'
+import { formatLogLine, parseLogQuery, pickLines, PodLog } from './whoami/pod-log.ts'
 import type { Identity } from './whoami/answer.ts'
 import { WhoamiServer, type Behaviour } from './whoami/whoami-server.ts'
 
@@ -13,6 +15,7 @@ interface RunningPod {
   readonly netns: NetworkNamespace
   readonly identity: Identity
   readonly server: WhoamiServer
+  readonly log: PodLog
 }
 
 export interface PodHostOptions {
@@ -42,8 +45,9 @@ export class PodHost implements PodRuntime {
     await this.stop(pod)
     const netns = this.#openNetwork(pod)
     const identity = podIdentity(pod)
-    const server = new WhoamiServer({ netns, identity, ports: podPorts(pod.pod) })
-    const running = { pod, netns, identity, server }
+    const log = new PodLog()
+    const server = new WhoamiServer({ netns, identity, ports: podPorts(pod.pod), log })
+    const running = { pod, netns, identity, server, log }
     this.#pods.set(pod.uid, running)
     try {
       server.setBehaviour('serve')
@@ -86,15 +90,34 @@ export class PodHost implements PodRuntime {
     }))
   }
 
+  /** Answers `kubectl logs`. */
+  serveLog({ pod, query, response }: Parameters<NonNullable<PodStreams['log']>>[0]): void {
+    const log = this.#pods.get(pod.metadata.uid ?? '')?.log
+    const wish = parseLogQuery(query, Date.now())
+    response.setHeader('content-type', 'text/plain; charset=utf-8')
+    for (const line of pickLines(log?.lines() ?? [], wish)) response.write(formatLogLine(line, wish))
+    if (log === undefined || !wish.follow) {
+      response.end()
+      return
+    }
+    response.flushHeaders()
+    const stop = log.follow(
+      (line) => response.write(formatLogLine(line, wish)),
+      () => response.end(),
+    )
+    response.on('close', stop)
+  }
+
   #openNetwork({ key, pod, nodeName, ips, hostNetwork }: RuntimePod): NetworkNamespace {
     const node = this.#options.nodes.find(({ plan }) => plan.name === nodeName)
     if (node === undefined) throw new Error(`Cannot run pod ${key}: there is no node ${nodeName}`)
     return hostNetwork ? node.netns : openPodNetwork(node, pod.metadata.name, ips)
   }
 
-  #close({ pod, netns, server }: RunningPod): void {
+  #close({ pod, netns, server, log }: RunningPod): void {
     this.#pods.delete(pod.uid)
     server.close()
+    log.close()
     if (pod.hostNetwork) return
     this.#options.onClosing(netns)
     netns.close()

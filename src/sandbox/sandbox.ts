@@ -106,6 +106,7 @@ export class Sandbox {
     const api = await startApiServer({
       serviceCidrs: plan.serviceRanges,
       log: this.#log,
+      podStreams: { log: (request) => this.#pods.serveLog(request) },
       ...(this.#data === undefined ? {} : { dataFolder: this.#data.path }),
     })
     this.#api = api

@@ -8,6 +8,8 @@ import { describeModes } from './support/modes.ts'
 import type { NetworkNamespace } from '../../src/sandbox/netns/network-namespace.ts'
 import type { SandboxProcess } from './support/sandbox-process.ts'
 
+/** Some machines are slow. */
+const patience = { withinMs: 15_000 }
 const controller = '/api/v1/namespaces/default/replicationcontrollers/whoami'
 
 let machine: NetworkNamespace
@@ -33,24 +35,28 @@ describeModes({
         const before = await node1Status(sandbox)
         const client = new Client(machine)
         process.kill(before.proxyPid!, signal)
-        await eventually('it runs again', async () => {
-          const now = await node1Status(sandbox)
-          return now.restarts > before.restarts && now.health === 'healthy' ? undefined : JSON.stringify(now)
-        })
+        await eventually(
+          'it runs again',
+          async () => {
+            const now = await node1Status(sandbox)
+            return now.restarts > before.restarts && now.health === 'healthy' ? undefined : JSON.stringify(now)
+          },
+          patience,
+        )
         const failures = await client.stop()
-        if (carriesTraffic) await eventually('the service answers again', complaint)
+        if (carriesTraffic) await eventually('the service answers again', complaint, patience)
         else expect(failures).toEqual([])
         // And it follows what happens from then on.
         await scale(sandbox, 5)
-        await eventually('it answers for new pods', () => answersFor(5))
+        await eventually('it answers for new pods', () => answersFor(5), patience)
         await scale(sandbox, 3)
-        await eventually('it forgets old pods', () => answersFor(3))
+        await eventually('it forgets old pods', () => answersFor(3), patience)
       })
     }
 
     test('the service answers while the API server is away, and what changed meanwhile is made up for', async (sandbox) => {
       await scale(sandbox, 3)
-      await eventually('three pods answer', () => answersFor(3))
+      await eventually('three pods answer', () => answersFor(3), patience)
       inNamespace(sandbox, 'control-plane', [
         'nft',
         'add table inet away; add chain inet away in { type filter hook input priority 0; }; add chain inet away out { type filter hook output priority 0; }; add rule inet away in tcp dport 6443 drop; add rule inet away out tcp sport 6443 drop',
@@ -67,7 +73,7 @@ describeModes({
 
     if (!carriesTraffic) {
       test('a proxy that starts while the API server is away leaves the rules as they are', async (sandbox) => {
-        await eventually('three pods answer', () => answersFor(3))
+        await eventually('three pods answer', () => answersFor(3), patience)
         inNamespace(sandbox, 'control-plane', [
           'nft',
           'add table inet away; add chain inet away in { type filter hook input priority 0; }; add rule inet away in tcp dport 6443 reject with tcp reset',

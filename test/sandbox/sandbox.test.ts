@@ -97,6 +97,15 @@ describe('a sandbox', () => {
     expect(sandbox.run('exec', `pod/${pod}`, '--', 'true').status).toBe(0)
   })
 
+  test('a pod logs whom it answered', async () => {
+    const [pod] = (await sandbox.status()).pods
+    const machine = await sandbox.place('machine')
+    await ask(machine, pod!.addresses[0]!, 3000, '/who')
+    machine.close()
+    const log = await sandbox.api.text(`/api/v1/namespaces/default/pods/${pod!.name}/log?tailLines=1`)
+    expect(log).toMatch(/^GET \/who from 172\.30\.0\.1 port \d+\n$/)
+  })
+
   test('exec runs on a node', () => {
     expect(sandbox.run('exec', 'node-1', '--', 'hostname').stdout).toBe('node-1\n')
   })

@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net'
 import type { NetworkNamespace } from '../netns/network-namespace.ts'
 import { openBoundSocket } from '../netns/sockets.ts'
+import type { PodLog } from './pod-log.ts'
 import { answerTo, echoOf, greeting, plainAddress, type Identity, type Peer } from './answer.ts'
 
 /** How a pod treats its clients. `hang` takes connections and never answers; `refuse` takes none. */
@@ -18,6 +19,8 @@ export interface WhoamiOptions {
   readonly netns: NetworkNamespace
   readonly identity: Identity
   readonly ports: readonly number[]
+  /** Gets a line per request. */
+  readonly log?: PodLog
 }
 
 export class WhoamiServer {
@@ -76,6 +79,7 @@ export class WhoamiServer {
     const { identity } = this.#options
     const path = request.url ?? '/'
     const peer = peerOf(request.socket)
+    this.#options.log?.append(`${request.method} ${path} from ${peer.clientIP} port ${peer.clientPort}`)
     response.setHeader('x-client', `${peer.clientIP} port ${peer.clientPort}`)
     response.setHeader('x-pod', identity.hostname)
     response.setHeader('x-node', identity.node)
@@ -101,6 +105,7 @@ export class WhoamiServer {
     socket.on('message', (payload, { address, port: clientPort }) => {
       if (this.#behaviour !== 'serve') return
       const clientIP = plainAddress(address)
+      this.#options.log?.append(`${payload.length} bytes from ${clientIP} port ${clientPort}`)
       socket.send(echoOf(payload, this.#options.identity, { clientIP, clientPort }), clientPort, address, () => {})
     })
     // A client that is gone is no concern of the server.

@@ -22,23 +22,27 @@ export class ApiAccess {
     this.#token = users[0]!.user.token
   }
 
-  get(path: string): Promise<ApiJson> {
+  async get(path: string): Promise<ApiJson> {
+    return JSON.parse(await this.text(path))
+  }
+
+  text(path: string): Promise<string> {
     return this.#send('GET', path)
   }
 
-  create(path: string, object: object): Promise<ApiJson> {
-    return this.#send('POST', path, object)
+  async create(path: string, object: object): Promise<ApiJson> {
+    return JSON.parse(await this.#send('POST', path, object))
   }
 
-  delete(path: string): Promise<ApiJson> {
-    return this.#send('DELETE', path)
+  async delete(path: string): Promise<ApiJson> {
+    return JSON.parse(await this.#send('DELETE', path))
   }
 
-  patch(path: string, change: object): Promise<ApiJson> {
-    return this.#send('PATCH', path, change)
+  async patch(path: string, change: object): Promise<ApiJson> {
+    return JSON.parse(await this.#send('PATCH', path, change))
   }
 
-  #send(method: string, path: string, body?: object): Promise<ApiJson> {
+  #send(method: string, path: string, body?: object): Promise<string> {
     return new Promise((resolve, reject) => {
       const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
       const headers = { authorization: `Bearer ${this.#token}`, 'content-type': type }
@@ -46,9 +50,8 @@ export class ApiAccess {
         let text = ''
         response.setEncoding('utf8').on('data', (part: string) => (text += part))
         response.on('end', () => {
-          const answer = JSON.parse(text)
-          if ((response.statusCode ?? 500) < 300) resolve(answer)
-          else reject(new Error(`${method} ${path}: ${answer.message}`))
+          if ((response.statusCode ?? 500) < 300) resolve(text)
+          else reject(new Error(`${method} ${path}: ${text}`))
         })
       })
       sent.on('error', reject)

@@ -1,0 +1,71 @@
+// What a pod has logged: a line per request, for `kubectl logs`.
+
+const KEPT_LINES = 1000
+
+export interface LogLine {
+  readonly timeMs: number
+  readonly text: string
+}
+
+export class PodLog {
+  readonly #lines: LogLine[] = []
+  readonly #followers = new Set<Follower>()
+
+  append(text: string): void {
+    const line = { timeMs: Date.now(), text }
+    this.#lines.push(line)
+    if (this.#lines.length > KEPT_LINES) this.#lines.shift()
+    for (const { onLine } of this.#followers) onLine(line)
+  }
+
+  lines(): readonly LogLine[] {
+    return this.#lines
+  }
+
+  /** Calls back for each line from now on, until close() or the returned function is called. */
+  follow(onLine: (line: LogLine) => void, onEnd: () => void): () => void {
+    const follower = { onLine, onEnd }
+    this.#followers.add(follower)
+    return () => this.#followers.delete(follower)
+  }
+
+  close(): void {
+    for (const { onEnd } of this.#followers) onEnd()
+    this.#followers.clear()
+  }
+}
+
+interface Follower {
+  readonly onLine: (line: LogLine) => void
+  readonly onEnd: () => void
+}
+
+/** What `kubectl logs` asks for. */
+export interface LogQuery {
+  readonly follow: boolean
+  readonly timestamps: boolean
+  readonly tailLines: number
+  /** Nothing older than this. */
+  readonly sinceMs: number
+}
+
+export function parseLogQuery(query: URLSearchParams, nowMs: number): LogQuery {
+  const seconds = query.get('sinceSeconds')
+  const sinceTime = Date.parse(query.get('sinceTime') ?? '')
+  return {
+    follow: query.get('follow') === 'true',
+    timestamps: query.get('timestamps') === 'true',
+    tailLines: Number(query.get('tailLines') ?? Infinity),
+    sinceMs: seconds === null ? (Number.isNaN(sinceTime) ? 0 : sinceTime) : nowMs - Number(seconds) * 1000,
+  }
+}
+
+export function formatLogLine({ timeMs, text }: LogLine, { timestamps }: LogQuery): string {
+  return timestamps ? `${new Date(timeMs).toISOString()} ${text}\n` : `${text}\n`
+}
+
+/** The lines of the past that are asked for. */
+export function pickLines(lines: readonly LogLine[], { sinceMs, tailLines }: LogQuery): readonly LogLine[] {
+  const recent = lines.filter(({ timeMs }) => timeMs >= sinceMs)
+  return tailLines === 0 ? [] : recent.slice(-tailLines)
+}

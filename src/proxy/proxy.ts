@@ -4,36 +4,27 @@ import { featureEnabled } from '../config/feature-gates.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import type { LoadedConfiguration } from '../config/types.ts'
 import { listAddresses, watchAddresses } from '../kernel/addresses.ts'
-import { conntrackFlows } from '../kernel/conntrack.ts'
 import { openClusterSource, type ClusterSource } from '../kube/cluster-source.ts'
 import { EventRecorder } from '../kube/events.ts'
 import type { Node } from '../kube/types.ts'
-import type { ClusterHandlers } from '../kube/watch-cluster.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { nodeNameProblem } from '../model/node-name-problem.ts'
 import { ProblemLog } from '../model/problems.ts'
-import { ServiceModel } from '../model/service-model.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
-import { ServiceHealth } from '../serve/service-health.ts'
-import { hasIpv6 } from './families.ts'
-import { FamilyPipeline } from './family-pipeline.ts'
-import { FlowCleaner } from './flow-cleaner.ts'
-import { createMetrics, type Metrics } from './metrics.ts'
 import { cleanUpModes } from './cleanup.ts'
+import { clusterHandlers } from './cluster-handlers.ts'
+import { hasIpv6 } from './families.ts'
+import { FamilyPart } from './family-part.ts'
+import type { FamilyPipeline } from './family-pipeline.ts'
+import { createMetrics, type Metrics } from './metrics.ts'
 import type { Mode } from './mode.ts'
 import { modeNames } from './modes.ts'
 import { openMode, type ModeInForce } from './open-mode.ts'
 import { NodeState } from './node-state.ts'
 import { Servers } from './servers.ts'
 import { applySettings, nodeNameOf, nodeSettings, periodsOf, restartsFor } from './settings.ts'
-
-/** What one IP family has of its own. */
-interface FamilyPart {
-  readonly pipeline: FamilyPipeline
-  readonly serviceHealth: ServiceHealth
-}
 
 /** Where there is no API server, the log has to do. */
 const noEvents: Pick<EventRecorder, 'record'> = { record() {} }
@@ -60,8 +51,6 @@ export class Proxy {
   readonly #inForce: ModeInForce
   #addressWatch: { close(): void } | undefined
   readonly #abort = new AbortController()
-  /** What has not been listed yet. */
-  readonly #missing = new Set(['services', 'endpoints', 'node', 'service CIDRs'])
   /** The families that have not been programmed yet. */
   readonly #firstSyncs: Set<Family>
   #loaded: LoadedConfiguration
@@ -126,7 +115,13 @@ export class Proxy {
     })
     const watching = this.#source.watch({
       nodeName: this.#nodeName,
-      handlers: this.#handlers(),
+      handlers: clusterHandlers({
+        pipelines: this.#parts.map(({ pipeline }) => pipeline),
+        log,
+        setNode: (node) => this.#setNode(node),
+        setServiceCidr: (name, cidrs) => this.#state.setServiceCidr(name, cidrs),
+        onListed: () => this.#startPipelines(),
+      }),
       log,
       signal: this.#abort.signal,
     })
@@ -164,10 +159,7 @@ export class Proxy {
     this.#addressWatch?.close()
     this.#inForce.open.close()
     await this.#servers.close()
-    for (const { pipeline, serviceHealth } of this.#parts) {
-      await pipeline.stop()
-      await serviceHealth.close()
-    }
+    for (const part of this.#parts) await part.stop()
     this.#source.close()
   }
 
@@ -183,62 +175,20 @@ export class Proxy {
     this.#events.record({ type: 'Warning', reason: 'KubeProxyDefaultMode', action: 'StartKubeProxy', note })
   }
 
-  #createPart(family: 4 | 6, problems: ProblemLog): FamilyPart {
-    const log = this.#log
-    const clock = systemClock
-    const node = this.#state.view(family)
-    const metrics = this.#metrics
-    const { config } = this.#loaded
-    const { flowTargets } = this.#inForce.open
-    const serviceHealth = new ServiceHealth({
-      family,
-      addresses: node.nodePortAddresses.kind === 'all' ? 'all' : node.nodePortAddresses.addresses,
-      proxyHealthy: () => this.#health.health().healthy,
-      onRefused: ({ service, port, error }) =>
-        this.#events.record({
-          type: 'Warning',
-          reason: 'FailedToStartServiceHealthcheck',
-          action: 'Listen',
-          note: `node ${this.#nodeName} failed to start healthcheck ${JSON.stringify(service)} on port ${port}: ${error.message}`,
-        }),
-      clock,
-      log,
-    })
-    const pipeline: FamilyPipeline = new FamilyPipeline({
-      node,
-      model: new ServiceModel({
-        node,
-        problems,
-        allowExternalIPs: featureEnabled(config.featureGates, 'AllowServiceExternalIPs'),
-        startedMs: clock.now(),
-      }),
-      programmer: this.#inForce.open.programmer(family, {
-        metrics,
-        onRefused: (service, reason) => {
-          metrics.refusals.with(`IPv${family}`).inc()
-          const note = `node ${this.#nodeName} cannot program service port ${service}: ${reason}`
-          this.#events.record({ type: 'Warning', reason: 'FailedToProgramService', action: 'Sync', note })
-        },
-      }),
-      flows: new FlowCleaner({
-        table: conntrackFlows,
-        metrics,
-        clock,
-        log,
-        machineAddresses: () => this.#state.machineAddresses,
-        targets: flowTargets && ((view) => flowTargets(family, view)),
-      }),
-      metrics,
-      health: this.#health,
+  #createPart(family: Family, problems: ProblemLog): FamilyPart {
+    return new FamilyPart({
+      node: this.#state.view(family),
+      mode: this.#inForce.open,
       periods: periodsOf(this.#loaded, this.#mode),
-      clock,
-      log,
-      onSynced: () => {
-        syncServiceHealth(pipeline, serviceHealth)
-        this.#removeOtherModes(family)
-      },
+      allowExternalIPs: featureEnabled(this.#loaded.config.featureGates, 'AllowServiceExternalIPs'),
+      machineAddresses: () => this.#state.machineAddresses,
+      problems,
+      metrics: this.#metrics,
+      health: this.#health,
+      events: this.#events,
+      log: this.#log,
+      onSynced: () => this.#removeOtherModes(family),
     })
-    return { pipeline, serviceHealth }
   }
 
   /** What another mode left behind goes when this one is in place, so that connections are never without rules. */
@@ -254,60 +204,7 @@ export class Proxy {
     return this.#parts.find(({ pipeline }) => pipeline.node.family === family)?.pipeline
   }
 
-  #handlers(): ClusterHandlers {
-    const availability = (what: string) => ({
-      onSynced: () => this.#listed(what),
-      onUnavailable: (error: Error) =>
-        this.#log.warn('Lost the API server, rules stay as they are', { what, err: error.message }),
-    })
-    const eachModel = (change: (model: ServiceModel) => void) => {
-      for (const { pipeline } of this.#parts) {
-        change(pipeline.model)
-        pipeline.changed()
-      }
-    }
-    return {
-      services: {
-        ...availability('services'),
-        onEvents: (events) =>
-          eachModel((model) => {
-            for (const event of events) {
-              if (event.type === 'set') model.setService(event.object, event.key)
-              else model.deleteService(event.key)
-            }
-          }),
-      },
-      slices: {
-        ...availability('endpoints'),
-        onEvents: (events) =>
-          eachModel((model) => {
-            for (const event of events) {
-              if (event.type === 'set') model.setSlice(event.object, event.key)
-              else model.deleteSlice(event.key)
-            }
-          }),
-      },
-      node: {
-        ...availability('node'),
-        onEvents: (events) => {
-          for (const event of events) this.#setNode(event.type === 'set' ? event.object : undefined)
-        },
-      },
-      serviceCidrs: {
-        ...availability('service CIDRs'),
-        onEvents: (events) => {
-          for (const event of events) {
-            this.#state.setServiceCidr(event.key, event.type === 'set' ? event.object.cidrs : [])
-          }
-        },
-      },
-    }
-  }
-
-  /** The rules wait until everything has been listed: half of the services would be worse than those of yesterday. */
-  #listed(what: string): void {
-    this.#missing.delete(what)
-    if (this.#missing.size > 0) return
+  #startPipelines(): void {
     const [first] = this.#parts
     const places = first?.pipeline.model.endpointPlaces()
     const exists = this.#state.node !== undefined
@@ -326,19 +223,8 @@ export class Proxy {
   }
 
   #nodeChanged(): void {
-    for (const { pipeline, serviceHealth } of this.#parts) {
-      const node = this.#state.view(pipeline.node.family)
-      pipeline.setNode(node)
-      const addresses = node.nodePortAddresses
-      serviceHealth.setAddresses(addresses.kind === 'all' ? 'all' : addresses.addresses)
-    }
+    for (const part of this.#parts) part.setNode(this.#state.view(part.pipeline.node.family))
   }
-}
-
-function syncServiceHealth({ model }: FamilyPipeline, serviceHealth: ServiceHealth): void {
-  const checks = model.healthChecks().map((check) => [`${check.namespace}/${check.service}`, check] as const)
-  serviceHealth.syncServices(new Map(checks.map(([service, { port }]) => [service, port])))
-  serviceHealth.syncEndpoints(new Map(checks.map(([service, { localEndpoints }]) => [service, localEndpoints])))
 }
 
 function buildInfo(version: string): Parameters<typeof createMetrics>[0]['build'] {

@@ -1,0 +1,116 @@
+// What one IP family of a proxy has of its own: a pipeline, and the health check ports of its services.
+
+import { conntrackFlows } from '../kernel/conntrack.ts'
+import type { EventRecorder } from '../kube/events.ts'
+import { systemClock } from '../lib/clock.ts'
+import type { Logger } from '../lib/log.ts'
+import type { ProblemLog } from '../model/problems.ts'
+import { ServiceModel } from '../model/service-model.ts'
+import type { NodeView } from '../model/types.ts'
+import type { ProxyHealth } from '../serve/proxy-health.ts'
+import { type HealthAddresses, ServiceHealth } from '../serve/service-health.ts'
+import type { RunnerPeriods } from './bounded-runner.ts'
+import { FamilyPipeline } from './family-pipeline.ts'
+import { FlowCleaner } from './flow-cleaner.ts'
+import type { Metrics } from './metrics.ts'
+import type { OpenMode } from './mode.ts'
+
+export interface FamilyPartOptions {
+  readonly node: NodeView
+  readonly mode: OpenMode
+  readonly periods: RunnerPeriods
+  readonly allowExternalIPs: boolean
+  readonly machineAddresses: () => readonly string[]
+  readonly problems: ProblemLog
+  readonly metrics: Metrics
+  readonly health: ProxyHealth
+  readonly events: Pick<EventRecorder, 'record'>
+  readonly log: Logger
+  /** Called after each sync that succeeded. */
+  readonly onSynced: () => void
+}
+
+export class FamilyPart {
+  readonly pipeline: FamilyPipeline
+  readonly #serviceHealth: ServiceHealth
+
+  constructor(options: FamilyPartOptions) {
+    const { node, metrics, health, log, periods, problems, allowExternalIPs, onSynced } = options
+    const clock = systemClock
+    this.#serviceHealth = openServiceHealth(options)
+    this.pipeline = new FamilyPipeline({
+      node,
+      model: new ServiceModel({ node, problems, allowExternalIPs, startedMs: clock.now() }),
+      programmer: openProgrammer(options),
+      flows: openFlowCleaner(options),
+      metrics,
+      health,
+      periods,
+      clock,
+      log,
+      onSynced: () => {
+        this.#syncServiceHealth()
+        onSynced()
+      },
+    })
+  }
+
+  setNode(node: NodeView): void {
+    this.pipeline.setNode(node)
+    this.#serviceHealth.setAddresses(healthAddresses(node))
+  }
+
+  async stop(): Promise<void> {
+    await this.pipeline.stop()
+    await this.#serviceHealth.close()
+  }
+
+  #syncServiceHealth(): void {
+    const checks = this.pipeline.model.healthChecks()
+    const nameOf = (check: (typeof checks)[number]) => `${check.namespace}/${check.service}`
+    this.#serviceHealth.syncServices(new Map(checks.map((check) => [nameOf(check), check.port])))
+    this.#serviceHealth.syncEndpoints(new Map(checks.map((check) => [nameOf(check), check.localEndpoints])))
+  }
+}
+
+function openServiceHealth({ node, health, events, log }: FamilyPartOptions): ServiceHealth {
+  return new ServiceHealth({
+    family: node.family,
+    addresses: healthAddresses(node),
+    proxyHealthy: () => health.health().healthy,
+    onRefused: ({ service, port, error }) => {
+      const what = `healthcheck ${JSON.stringify(service)} on port ${port}`
+      const note = `node ${node.nodeName} failed to start ${what}: ${error.message}`
+      events.record({ type: 'Warning', reason: 'FailedToStartServiceHealthcheck', action: 'Listen', note })
+    },
+    clock: systemClock,
+    log,
+  })
+}
+
+function openProgrammer({ node, mode, metrics, events }: FamilyPartOptions): ReturnType<OpenMode['programmer']> {
+  return mode.programmer(node.family, {
+    metrics,
+    onRefused: (service, reason) => {
+      metrics.refusals.with(`IPv${node.family}`).inc()
+      const note = `node ${node.nodeName} cannot program service port ${service}: ${reason}`
+      events.record({ type: 'Warning', reason: 'FailedToProgramService', action: 'Sync', note })
+    },
+  })
+}
+
+function openFlowCleaner({ node, mode, metrics, log, machineAddresses }: FamilyPartOptions): FlowCleaner {
+  const { flowTargets } = mode
+  return new FlowCleaner({
+    table: conntrackFlows,
+    metrics,
+    clock: systemClock,
+    log,
+    machineAddresses,
+    targets: flowTargets && ((view) => flowTargets(node.family, view)),
+  })
+}
+
+function healthAddresses({ nodePortAddresses }: NodeView): HealthAddresses {
+  return nodePortAddresses.kind === 'all' ? 'all' : nodePortAddresses.addresses
+}

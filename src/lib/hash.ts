@@ -1,16 +1,20 @@
 // Names made of hashes, as kube-proxy makes them, so that operators find what they know.
 
-import { createHash } from 'node:crypto'
+import { sha256Words } from './sha256.ts'
 
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
 /** The first `length` characters of the base32 text of the SHA-256 of `text`. */
 export function base32Sha256(text: string, length: number): string {
-  const digest = createHash('sha256').update(text).digest()
+  const words = sha256Words(text)
   let out = ''
   for (let bit = 0; out.length < length; bit += 5) {
-    const pair = (digest[bit >> 3]! << 8) | (digest[(bit >> 3) + 1] ?? 0)
-    out += BASE32[(pair >> (11 - (bit & 7))) & 31]
+    const at = bit >> 5
+    const offset = bit & 31
+    // Five bits that may lie across two words.
+    const high = (words[at]! << offset) >>> 27
+    const low = offset > 27 ? words[at + 1]! >>> (59 - offset) : 0
+    out += BASE32[high | low]
   }
   return out
 }

@@ -125,7 +125,7 @@ export class IptablesProgrammer implements Programmer {
     } catch (error) {
       if (!(error instanceof RestoreError)) throw error
       this.#options.counts.restoreFailed('full')
-      throw error.line === undefined ? error : error.blame(script.owners[error.line - 1])
+      throw error.line === undefined ? error : error.blame(script.ownerOf(error.line))
     }
   }
 
@@ -202,9 +202,9 @@ class Stats implements SyncStats {
   bytes = 0
   readonly #written = new Map<TableName, number>()
 
-  count({ text, owners, rules }: Script): void {
+  count({ text, lines, rules }: Script): void {
     this.transactions++
-    this.operations += owners.length
+    this.operations += lines
     this.bytes += text.length
     for (const [table, count] of rules) this.#written.set(table, this.written(table) + count)
   }

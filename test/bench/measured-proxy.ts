@@ -20,7 +20,10 @@ export class MeasuredProxy implements AsyncDisposable {
     this.#startedMs = Date.now()
   }
 
-  static async start(server: string): Promise<MeasuredProxy> {
+  static async start(
+    server: string,
+    { mode = 'nftables', flags: more = [] }: { mode?: string; flags?: readonly string[] } = {},
+  ): Promise<MeasuredProxy> {
     const folder = mkdtempSync(join(tmpdir(), 'kube-proxy-bench-'))
     const kubeconfig = join(folder, 'kubeconfig')
     writeFileSync(
@@ -33,7 +36,7 @@ export class MeasuredProxy implements AsyncDisposable {
       }),
     )
     const program = new URL('../../../../bin/kube-proxy', import.meta.url).pathname
-    const flags = ['--proxy-mode=nftables', '--hostname-override=bench', '--cluster-cidr=10.0.0.0/8']
+    const flags = [`--proxy-mode=${mode}`, '--hostname-override=bench', '--cluster-cidr=10.0.0.0/8', ...more]
     const args = [...flags, `--kubeconfig=${kubeconfig}`, '--conntrack-max-per-core=0']
     return new MeasuredProxy(folder, spawn(program, args, { stdio: ['ignore', 'ignore', 'inherit'] }))
   }

@@ -22,7 +22,7 @@ it('ServiceNames are those of kube-proxy', () => {
   expect(names.local).toBe('KUBE-SVL-XPGD46QRK7WJZT7O')
   expect(names.external).toBe('KUBE-EXT-XPGD46QRK7WJZT7O')
   expect(names.firewall).toBe('KUBE-FW-XPGD46QRK7WJZT7O')
-  expect(names.endpoint({ ip: '10.180.0.1', port: 80, isLocal: false })).toBe('KUBE-SEP-SXIVWICOYRO3J4NJ')
+  expect(names.endpoint('10.180.0.1:80')).toBe('KUBE-SEP-SXIVWICOYRO3J4NJ')
   expect(new ServiceNames(aPort('default/kubernetes:https')).cluster).toBe('KUBE-SVC-NPX46M4PTMTKRN6Y')
 })
 

@@ -1,8 +1,7 @@
 // The names of our chains and what we say in comments: kube-proxy's, to the letter. Operators search for them.
 
 import { base32Sha256 } from '../../lib/hash.ts'
-import { joinHostPort } from '../../lib/ip.ts'
-import type { Backend, ServicePortView } from '../../model/types.ts'
+import type { ServicePortView } from '../../model/types.ts'
 
 export const CHAINS = {
   /** nat: by destination. filter: cluster IPs that lead nowhere. */
@@ -60,8 +59,9 @@ export class ServiceNames {
     this.firewall = PREFIXES.firewall + hash
   }
 
-  endpoint({ ip, port }: Backend): string {
-    return PREFIXES.endpoint + base32Sha256(this.#seed + joinHostPort(ip, port), HASH_LENGTH)
+  /** `hostPort`: `ip:port` or `[ip]:port`. */
+  endpoint(hostPort: string): string {
+    return PREFIXES.endpoint + base32Sha256(this.#seed + hostPort, HASH_LENGTH)
   }
 }
 

@@ -20,12 +20,22 @@ export function planService(context: ServiceContext, port: ServicePortView): Fra
   return new ServicePlan(context, port).fragment()
 }
 
+/** An endpoint and the chain that leads to it. */
+interface EndpointChain {
+  readonly ip: string
+  /** `ip:port` */
+  readonly text: string
+  readonly chain: string
+}
+
 class ServicePlan {
   readonly #context: ServiceContext
   readonly #node: NodeView
   readonly #port: ServicePortView
   readonly #names: ServiceNames
   readonly #protocol: string
+  /** By `ip:port`. */
+  readonly #endpoints = new Map<string, EndpointChain>()
   readonly #chains: OwnChain[] = []
   readonly #rules: PlacedRule[] = []
 
@@ -35,10 +45,15 @@ class ServicePlan {
     this.#port = port
     this.#names = new ServiceNames(port)
     this.#protocol = port.protocol.toLowerCase()
+    for (const backend of port.backends) {
+      const { ip } = backend
+      const text = joinHostPort(ip, backend.port)
+      this.#endpoints.set(text, { ip, text, chain: this.#names.endpoint(text) })
+    }
   }
 
   fragment(): Fragment {
-    const { frontends, backends, healthCheckNodePort } = this.#port
+    const { frontends, healthCheckNodePort } = this.#port
     for (const frontend of frontends) this.#placeFrontend(frontend)
     if (healthCheckNodePort !== undefined) this.#placeHealthCheck(healthCheckNodePort)
     const external = frontends.find(({ kind }) => kind !== 'clusterIP')
@@ -47,7 +62,7 @@ class ServicePlan {
     if (guarded !== undefined) this.#planFirewall(guarded)
     this.#planList('Cluster', this.#names.cluster)
     this.#planList('Local', this.#names.local)
-    for (const backend of backends) this.#planEndpoint(backend)
+    for (const endpoint of this.#endpoints.values()) this.#planEndpoint(endpoint)
     return { owner: this.#port.name, chains: this.#chains, rules: this.#rules }
   }
 
@@ -147,11 +162,10 @@ class ServicePlan {
     if (backends === undefined) return
     const rules: RuleText[] = [...this.#masqueradeClusterIp(name)]
     // In the order of their texts, which is kube-proxy's: the probabilities follow from it.
-    const sorted = backends.map((backend) => ({ backend, text: joinHostPort(backend.ip, backend.port) }))
-    const chosen = sorted.sort(byText).map(({ backend, text }) => ({
-      chain: this.#names.endpoint(backend),
-      says: this.#endpointComment(`${this.#names.label} -> ${text}`),
-    }))
+    const chosen = backends
+      .map(({ ip, port }) => this.#endpoints.get(joinHostPort(ip, port))!)
+      .sort(byText)
+      .map(({ text, chain }) => ({ chain, says: this.#endpointComment(`${this.#names.label} -> ${text}`) }))
     const seconds = this.#affinitySeconds()
     if (seconds !== undefined) {
       for (const { chain, says } of chosen) {
@@ -178,9 +192,8 @@ class ServicePlan {
     return [formatRule({ ...rule, ...matchNotLocal(this.#node.localDetector) })]
   }
 
-  #planEndpoint(backend: Backend): void {
+  #planEndpoint({ ip, text, chain: name }: EndpointChain): void {
     const { family } = this.#node
-    const name = this.#names.endpoint(backend)
     const says = this.#endpointComment(this.#names.label)
     const remember: Match[] = this.#affinitySeconds() === undefined ? [] : [{ kind: 'remember', list: name, family }]
     this.#chains.push({
@@ -188,14 +201,14 @@ class ServicePlan {
       rules: [
         // A pod that reaches itself through the service would answer itself without us.
         formatRule({
-          source: { network: `${backend.ip}/${family === 4 ? 32 : 128}` },
+          source: { network: `${ip}/${family === 4 ? 32 : 128}` },
           matches: says,
           target: jumpTo(CHAINS.markMasquerade),
         }),
         formatRule({
           protocol: this.#protocol,
           matches: [...says, ...remember, ...this.#ports()],
-          target: { kind: 'dnat', to: joinHostPort(backend.ip, backend.port) },
+          target: { kind: 'dnat', to: text },
         }),
       ],
     })
@@ -254,7 +267,7 @@ function isServed({ fromPods, fromNode, fromOthers }: Frontend): boolean {
   return [fromPods, fromNode, fromOthers].some(({ verdict }) => verdict.kind === 'to')
 }
 
-function byText(a: { readonly text: string }, b: { readonly text: string }): number {
+function byText(a: EndpointChain, b: EndpointChain): number {
   return a.text < b.text ? -1 : 1
 }
 

@@ -25,7 +25,7 @@ export function diffTables(saved: Tables, fragments: Iterable<Fragment>, ledger:
   for (const chain of base.chains) ops.push(...diffBaseChain(saved, chain, ledger))
   for (const { table, name } of base.sharedChains) {
     if (chainsOf(saved, table).has(name)) continue
-    ops.push({ op: 'writeChain', table, chain: name, stage: 'helper', rules: [] })
+    ops.push({ op: 'writeChain', table, chain: name, stage: 'helper', rules: [], owner: undefined })
   }
   for (const placed of base.sharedRules) ops.push(...diffSharedRule(saved, placed))
   for (const jump of base.jumps) ops.push(...diffJump(saved, jump))
@@ -53,7 +53,7 @@ function diffBaseChain(saved: Tables, { table, name, first, last }: BaseChain, l
   const present = chainsOf(saved, table).get(name)
   const write = ledger.writeChain(table, name)
   const { rules } = write
-  const middle = rules.slice(first.length, rules.length - last.length).map(({ rule }) => rule)
+  const middle = rules.slice(first.length, rules.length - last.length)
   const same =
     present?.length === rules.length &&
     sameRules(present.slice(0, first.length), first) &&

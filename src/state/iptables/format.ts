@@ -6,16 +6,15 @@ import type { Match, Rule, RuleText, TableName, Tables, Target } from './types.t
 /** The text of a rule. Two rules that do the same have the same text. */
 export function formatRule(rule: Rule): RuleText {
   const { source, destination, inputInterface, protocol, matches, target } = rule
-  const words: string[] = []
-  if (source !== undefined && !isEverything(source.network)) words.push(negated(source.not, `-s ${source.network}`))
+  let text = ''
+  if (source !== undefined && !isEverything(source.network)) text += negated(source.not, `-s ${source.network} `)
   if (destination !== undefined && !isEverything(destination.network)) {
-    words.push(negated(destination.not, `-d ${destination.network}`))
+    text += negated(destination.not, `-d ${destination.network} `)
   }
-  if (inputInterface !== undefined) words.push(negated(inputInterface.not, `-i ${inputInterface.name}`))
-  if (protocol !== undefined) words.push(`-p ${protocol}`)
-  for (const match of matches) words.push(formatMatch(match))
-  if (target !== undefined) words.push(`-j ${formatTarget(target)}`)
-  return words.join(' ')
+  if (inputInterface !== undefined) text += negated(inputInterface.not, `-i ${inputInterface.name} `)
+  if (protocol !== undefined) text += `-p ${protocol} `
+  for (const match of matches) text += `${formatMatch(match)} `
+  return target === undefined ? text.slice(0, -1) : `${text}-j ${formatTarget(target)}`
 }
 
 /** Whole tables, chains in order of their names: what iptables-save would print of them, without its remarks. */

@@ -1,7 +1,7 @@
 // What fragments have put into the chains of the base, and how many rules there are.
 
 import type { Base, BaseChain, Fragment, PlacedRule } from './fragment.ts'
-import type { OwnedRule, WriteChain } from './ops.ts'
+import type { WriteChain } from './ops.ts'
 import type { RuleText, TableName } from './types.ts'
 
 export class Ledger {
@@ -47,8 +47,10 @@ export class Ledger {
   writeChain(table: TableName, chain: string): WriteChain {
     const key = chainKey(table, chain)
     const { first, last, stage } = this.#chains.get(key)!
-    const placed = Array.from(this.#placed.get(key) ?? [], ([rule, owner]): OwnedRule => ({ rule, owner }))
-    return { op: 'writeChain', table, chain, stage, rules: [...first.map(ofBase), ...placed, ...last.map(ofBase)] }
+    const placed = this.#placed.get(key) ?? NONE
+    const rules = [...first, ...placed.keys(), ...last]
+    const owner = [...first.map(nobody), ...placed.values(), ...last.map(nobody)]
+    return { op: 'writeChain', table, chain, stage, rules, owner }
   }
 
   /** How many rules of ours a table has. */
@@ -61,8 +63,10 @@ export class Ledger {
   }
 }
 
-function ofBase(rule: RuleText): OwnedRule {
-  return { rule, owner: undefined }
+const NONE: ReadonlyMap<RuleText, string> = new Map()
+
+function nobody(): undefined {
+  return undefined
 }
 
 function chainKey(table: TableName, chain: string): string {

@@ -9,7 +9,9 @@ export interface WriteChain {
   readonly op: 'writeChain'
   readonly table: TableName
   readonly chain: string
-  readonly rules: readonly OwnedRule[]
+  readonly rules: readonly RuleText[]
+  /** For which service port they are there; one for all of them, or one for each. Undefined: for all service ports. */
+  readonly owner: string | undefined | readonly (string | undefined)[]
   readonly stage: Stage
 }
 
@@ -32,13 +34,7 @@ export interface ChangeRule {
   readonly owner: string | undefined
 }
 
-/** A rule, and for which service port it is there; undefined: for all. */
-export interface OwnedRule {
-  readonly rule: RuleText
-  readonly owner: string | undefined
-}
-
 /** Writes a chain that one service port owns. */
 export function writeServiceChain(owner: string, chain: string, rules: readonly RuleText[]): WriteChain {
-  return { op: 'writeChain', table: 'nat', chain, stage: 'service', rules: rules.map((rule) => ({ rule, owner })) }
+  return { op: 'writeChain', table: 'nat', chain, stage: 'service', rules, owner }
 }

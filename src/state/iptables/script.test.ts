@@ -7,12 +7,13 @@ const base = (chain: string, stage: 'helper' | 'entry', rule: string): Op => ({
   table: 'nat',
   chain,
   stage,
-  rules: [{ rule, owner: undefined }],
+  rules: [rule],
+  owner: undefined,
 })
 
 describe('planScript()', () => {
   it('declares chains, deletes rules, inserts, appends, and deletes chains last', () => {
-    const { text, owners } = planScript(
+    const { text, lines, ownerOf } = planScript(
       [
         { op: 'deleteChain', table: 'nat', chain: 'KUBE-SEP-OLD' },
         { op: 'insertRule', table: 'nat', chain: 'KUBE-SERVICES', rule: '-j KUBE-SVC-A', owner: 'ns/a' },
@@ -32,7 +33,17 @@ describe('planScript()', () => {
       'COMMIT',
       '',
     ])
-    expect(owners).toEqual([undefined, undefined, 'ns/a', 'ns/b', 'ns/a', 'ns/a', undefined, undefined])
+    expect(lines).toBe(8)
+    expect([1, 2, 3, 4, 5, 6, 7, 8].map(ownerOf)).toEqual([
+      undefined,
+      undefined,
+      'ns/a',
+      'ns/b',
+      'ns/a',
+      'ns/a',
+      undefined,
+      undefined,
+    ])
   })
 
   it('writes nothing when there is nothing to do', () => {

@@ -6,7 +6,7 @@
 // jumps to them, then the deletion of what is no longer used. iptables-legacy replaces the whole table at the end of each
 // section, so there it is one.
 
-import type { ChangeRule, DeleteChain, Op, WriteChain } from './ops.ts'
+import type { DeleteChain, Op, WriteChain } from './ops.ts'
 import type { TableName } from './types.ts'
 
 export type Backend = 'nft' | 'legacy'
@@ -14,10 +14,11 @@ export type Backend = 'nft' | 'legacy'
 export interface Script {
   /** Empty when there is nothing to do. */
   readonly text: string
-  /** Whose the n-th line is, from 0; undefined: everybody's. */
-  readonly owners: readonly (string | undefined)[]
+  readonly lines: number
   /** How many rules are written, by table. */
   readonly rules: ReadonlyMap<TableName, number>
+  /** Whose a line is, from 1; undefined: everybody's. */
+  ownerOf(line: number): string | undefined
 }
 
 /** The most chains in one section of iptables-nft. */
@@ -26,12 +27,30 @@ const SECTION_CHAINS = 250
 const TABLES: readonly TableName[] = ['mangle', 'filter', 'nat']
 
 export function planScript(ops: readonly Op[], backend: Backend): Script {
-  const writer = new ScriptWriter()
-  for (const table of TABLES) {
+  const sections = TABLES.flatMap((table) => {
     const ofTable = ops.filter((op) => op.table === table)
-    for (const section of sectionsOf(ofTable, backend)) writer.section(table, section)
+    return sectionsOf(ofTable, backend).map((section) => ({ table, ops: section }))
+  }).filter((section) => section.ops.length > 0)
+  let text = ''
+  let lines = 0
+  const rules = new Map<TableName, number>()
+  for (const section of sections) {
+    writeSection(section, (line) => {
+      text += `${line}\n`
+      lines++
+    })
+    const before = rules.get(section.table) ?? 0
+    rules.set(
+      section.table,
+      section.ops.reduce((sum, op) => sum + rulesOf(op), before),
+    )
   }
-  return writer
+  return { text, lines, rules, ownerOf: (line) => ownerOfLine(sections, line) }
+}
+
+interface Section {
+  readonly table: TableName
+  readonly ops: readonly Op[]
 }
 
 function sectionsOf(ops: readonly Op[], backend: Backend): (readonly Op[])[] {
@@ -51,7 +70,7 @@ function sectionsOf(ops: readonly Op[], backend: Backend): (readonly Op[])[] {
 }
 
 function emptied({ table, chain }: DeleteChain): WriteChain {
-  return { op: 'writeChain', table, chain, stage: 'service', rules: [] }
+  return { op: 'writeChain', table, chain, stage: 'service', rules: [], owner: undefined }
 }
 
 /** Chains of one owner jump to each other, so they stay together. */
@@ -70,47 +89,43 @@ function chunks<T extends WriteChain | DeleteChain>(ops: readonly T[]): T[][] {
 
 /** Chains of nobody count as those of one owner each. */
 function ownerOf(op: WriteChain | DeleteChain): string {
-  return (op.op === 'writeChain' ? op.rules[0]?.owner : undefined) ?? op.chain
+  return op.op === 'writeChain' && typeof op.owner === 'string' ? op.owner : op.chain
 }
 
-class ScriptWriter implements Script {
-  readonly #lines: string[] = []
-  readonly owners: (string | undefined)[] = []
-  readonly rules = new Map<TableName, number>()
-
-  get text(): string {
-    return this.#lines.length === 0 ? '' : `${this.#lines.join('\n')}\n`
+/** `emit` gets the lines in order, and whose they are. */
+function writeSection({ table, ops }: Section, emit: (line: string, owner: string | undefined) => void): void {
+  emit(`*${table}`, undefined)
+  for (const op of ops) {
+    if (op.op !== 'writeChain' && op.op !== 'deleteChain') continue
+    emit(`:${op.chain} - [0:0]`, op.op === 'writeChain' && typeof op.owner === 'string' ? op.owner : undefined)
   }
-
-  section(table: TableName, ops: readonly Op[]): void {
-    if (ops.length === 0) return
-    this.#line(`*${table}`)
-    for (const op of ops) {
-      if (op.op === 'writeChain' || op.op === 'deleteChain') this.#line(`:${op.chain} - [0:0]`, ownerOfLine(op))
+  for (const op of ops) if (op.op === 'deleteRule') emit(`-D ${op.chain} ${op.rule}`, op.owner)
+  for (const op of ops) {
+    if (op.op === 'insertRule') emit(`-I ${op.chain} ${op.rule}`, op.owner)
+    if (op.op === 'appendRule') emit(`-A ${op.chain} ${op.rule}`, op.owner)
+    if (op.op !== 'writeChain') continue
+    const { chain, owner } = op
+    for (const [i, rule] of op.rules.entries()) {
+      emit(`-A ${chain} ${rule}`, typeof owner === 'object' ? owner[i] : owner)
     }
-    for (const op of ops) if (op.op === 'deleteRule') this.#ruleLine('-D', op)
-    for (const op of ops) {
-      if (op.op === 'insertRule') this.#ruleLine('-I', op)
-      if (op.op === 'appendRule') this.#ruleLine('-A', op)
-      if (op.op !== 'writeChain') continue
-      const { chain } = op
-      for (const { rule, owner } of op.rules) this.#ruleLine('-A', { table, chain, rule, owner })
-    }
-    for (const op of ops) if (op.op === 'deleteChain') this.#line(`-X ${op.chain}`)
-    this.#line('COMMIT')
   }
-
-  #ruleLine(command: '-A' | '-D' | '-I', { table, chain, rule, owner }: Omit<ChangeRule, 'op'>): void {
-    this.#line(`${command} ${chain} ${rule}`, owner)
-    if (command !== '-D') this.rules.set(table, (this.rules.get(table) ?? 0) + 1)
-  }
-
-  #line(line: string, owner?: string): void {
-    this.#lines.push(line)
-    this.owners.push(owner)
-  }
+  for (const op of ops) if (op.op === 'deleteChain') emit(`-X ${op.chain}`, undefined)
+  emit('COMMIT', undefined)
 }
 
-function ownerOfLine(op: WriteChain | DeleteChain): string | undefined {
-  return op.op === 'writeChain' && op.stage === 'service' ? op.rules[0]?.owner : undefined
+function rulesOf(op: Op): number {
+  if (op.op === 'writeChain') return op.rules.length
+  return op.op === 'insertRule' || op.op === 'appendRule' ? 1 : 0
+}
+
+/** Only asked for when a line was refused, so it is found by writing everything again. */
+function ownerOfLine(sections: readonly Section[], wanted: number): string | undefined {
+  let line = 0
+  let found: string | undefined
+  for (const section of sections) {
+    writeSection(section, (_, owner) => {
+      if (++line === wanted) found = owner
+    })
+  }
+  return found
 }

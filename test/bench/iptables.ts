@@ -1,0 +1,161 @@
+// Start, change and CPU of the iptables mode with both backends, beside a bare iptables-restore of the same rules.
+//   npm run bench:iptables -- [services ...]
+//
+// Runs the built program against an API server on loopback, in a network namespace of its own. All figures of one line
+// come from one run; compare columns rather than runs.
+
+import { execFileSync } from 'node:child_process'
+import { unshareNetwork } from '../../src/kernel/netns.ts'
+import { TestApiServer } from '../support/api-server/api-server.ts'
+import { clusterOf } from '../support/api-server/sample-cluster.ts'
+import { median, table } from './figures.ts'
+import { MeasuredProxy } from './measured-proxy.ts'
+import { setLoopbackUp } from './netns.ts'
+
+const ENDPOINTS = 10
+const CHANGES = 20
+
+type Backend = 'nft' | 'legacy'
+
+interface Figures {
+  readonly startMs: number
+  readonly bareStartMs: number
+  readonly changeMs: number
+  readonly bareChangeMs: number
+  readonly cpuPerChangeMs: number
+  readonly rssMb: number
+}
+
+/** A slice with another address for its first endpoint. */
+function changed(slice: unknown, round: number): unknown {
+  const copy = structuredClone(slice) as { endpoints: { addresses: string[] }[] }
+  copy.endpoints[0]!.addresses[0] = `11.${(round >> 8) & 255}.${round & 255}.1`
+  return copy
+}
+
+async function measure(backend: Backend, services: number): Promise<Figures> {
+  flush()
+  // What makes the program choose the backend.
+  iptables(backend, '', ['-t', 'mangle', '-N', 'KUBE-IPTABLES-HINT'])
+  await using server = await TestApiServer.start()
+  const objects = [...clusterOf({ services, endpointsPerService: ENDPOINTS })]
+  server.store.applyAll(objects)
+  server.store.applyAll([
+    {
+      kind: 'Node',
+      metadata: { name: 'bench' },
+      status: { addresses: [{ type: 'InternalIP', address: '127.0.0.1' }] },
+    },
+  ])
+  const slices = objects.filter((object) => object.kind === 'EndpointSlice')
+  const flags = ['--iptables-min-sync-period=0s']
+  const proxy = await MeasuredProxy.start(server.url, { mode: 'iptables', flags })
+  const startMs = await proxy.live()
+  let round = 0
+  const change = () => server.store.apply(changed(slices[(round * 7919) % slices.length], round++) as never)
+  const changes: number[] = []
+  for (let i = 0; i < CHANGES; i++) changes.push(await proxy.oneChange(change))
+  // Asking for the time costs CPU, too, so the two are measured one after the other.
+  const before = proxy.cpuMs()
+  for (let i = 0; i < CHANGES; i++) {
+    change()
+    await new Promise((resolve) => setTimeout(resolve, 2 * Math.max(...changes)))
+  }
+  const cpuPerChangeMs = (proxy.cpuMs() - before) / CHANGES
+  const rssMb = proxy.rssMb()
+  // It would mend what we do now.
+  await proxy[Symbol.asyncDispose]()
+  const bareChangeMs = median(Array.from({ length: 5 }, () => restoreMs(backend, smallestChange(backend))))
+  const saved = iptables(backend, '-save', [])
+  flush()
+  const bareStartMs = median(
+    Array.from({ length: 3 }, () => {
+      flush()
+      return restoreMs(backend, saved)
+    }),
+  )
+  return { startMs, bareStartMs, changeMs: median(changes), bareChangeMs, cpuPerChangeMs, rssMb }
+}
+
+/** Another endpoint for a service of ten: its chain, and a chain for the endpoint. */
+function smallestChange(backend: Backend): string {
+  const nat = iptables(backend, '-save', ['-t', 'nat'])
+  const chain = /^:(KUBE-SVC-\w+)/m.exec(nat)![1]!
+  const rules = nat.match(new RegExp(`^-A ${chain} .*$`, 'gm'))!
+  const old = /KUBE-SEP-\w+/.exec(rules.at(-1)!)![0]
+  const endpoint = nat.match(new RegExp(`^-A ${old} .*$`, 'gm'))!
+  const fresh = `${old.slice(0, -1)}${old.endsWith('0') ? '1' : '0'}`
+  const renew = (line: string) => line.replaceAll(old, fresh)
+  return [
+    '*nat',
+    `:${chain} - [0:0]`,
+    `:${old} - [0:0]`,
+    `:${fresh} - [0:0]`,
+    ...rules.map(renew),
+    ...endpoint.map(renew),
+    `-X ${old}`,
+    'COMMIT',
+    '',
+  ].join('\n')
+}
+
+function restoreMs(backend: Backend, text: string): number {
+  const args = text.startsWith('*nat\n:KUBE') ? ['--noflush'] : []
+  const start = performance.now()
+  iptables(backend, '-restore', args, text)
+  return performance.now() - start
+}
+
+function iptables(backend: Backend, suffix: string, args: readonly string[], input = ''): string {
+  return execFileSync(`iptables-${backend}${suffix}`, args, {
+    input,
+    encoding: 'utf8',
+    maxBuffer: 1 << 30,
+    stdio: ['pipe', 'pipe', 'ignore'],
+  })
+}
+
+function flush(): void {
+  for (const backend of ['nft', 'legacy'] as const) {
+    for (const table of ['nat', 'filter', 'mangle']) {
+      for (const family of ['iptables', 'ip6tables']) {
+        execFileSync(`${family}-${backend}`, ['-t', table, '-F'])
+        execFileSync(`${family}-${backend}`, ['-t', table, '-X'])
+      }
+    }
+  }
+}
+
+if (process.getuid?.() !== 0) throw new Error('Cannot measure: needs root, to make a network namespace')
+unshareNetwork()
+setLoopbackUp()
+
+const sizes = process.argv.slice(2).map(Number)
+const rows: string[][] = []
+for (const services of sizes.length > 0 ? sizes : [1000]) {
+  for (const backend of ['nft', 'legacy'] as const) {
+    const { startMs, bareStartMs, changeMs, bareChangeMs, cpuPerChangeMs, rssMb } = await measure(backend, services)
+    rows.push([
+      backend,
+      String(services),
+      `${(startMs / 1000).toFixed(2)} s`,
+      `${(bareStartMs / 1000).toFixed(2)} s`,
+      `${changeMs.toFixed(1)} ms`,
+      `${bareChangeMs.toFixed(1)} ms`,
+      `${cpuPerChangeMs.toFixed(1)} ms`,
+      `${rssMb.toFixed(0)} MB`,
+    ])
+    console.error(`measured ${services} services with iptables-${backend}`)
+  }
+}
+console.log(
+  table(
+    ['iptables', 'services', 'start to live', 'bare restore', 'one change', 'bare change', 'own CPU per change', 'RSS'],
+    rows,
+  ),
+)
+console.log(`
+${ENDPOINTS} endpoints per service. "start to live": from exec to the end of the first sync, listing from the API server
+included; "bare restore": iptables-restore of what iptables-save then prints. "one change": median of ${CHANGES}, from the
+event received to the end of iptables-restore; "bare change": iptables-restore of a text with nothing but the change.`)
+process.exit(0)

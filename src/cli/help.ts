@@ -8,6 +8,8 @@ import { kindOfFlag } from './parse-flags.ts'
 
 const indent = ' '.repeat(10)
 
+const commands = ['  kube-proxy sandbox   a miniature cluster to try it on']
+
 /** Grouped, and wrapped to the width. */
 export function formatHelp(modes: AvailableModes, width: number = 100): string {
   const intro = [
@@ -16,7 +18,7 @@ export function formatHelp(modes: AvailableModes, width: number = 100): string {
   ].flatMap((line) => wrap(line, width))
   const groups = flagGroups.map((group) => formatGroup(group, width))
   const exit = 'Exit status: 0 when all went well, 1 on failure, 2 when the flags or the configuration are wrong.'
-  return `${[[...intro, '', 'Usage:', '  kube-proxy [flags]'].join('\n'), ...groups, wrap(exit, width).join('\n')].join('\n\n')}\n`
+  return `${[[...intro, '', 'Usage:', '  kube-proxy [flags]', ...commands].join('\n'), ...groups, wrap(exit, width).join('\n')].join('\n\n')}\n`
 }
 
 function formatGroup(group: FlagSpec['group'], width: number): string {

@@ -13,6 +13,8 @@ const INSIDE = 'KUBE_PROXY_SANDBOX_INSIDE'
 /** The port of the socket that it has as file descriptor 3, which is on the machine's own loopback. */
 const OUTER_PORT = 'KUBE_PROXY_SANDBOX_API_PORT'
 const OUTER_FD = 3
+/** Set in a process that another one waits for, until it says that it is ready. */
+const BACKGROUND = 'KUBE_PROXY_SANDBOX_BACKGROUND'
 
 const CAP_NET_ADMIN = 12n
 const CAP_SYS_ADMIN = 21n
@@ -21,6 +23,10 @@ const userNamespace = ['--user', '--map-root-user', '--net', '--mount'] as const
 
 export function isInsideUserNamespace(): boolean {
   return process.env[INSIDE] === '1'
+}
+
+export function isInBackground(): boolean {
+  return process.env[BACKGROUND] === '1' && process.send !== undefined
 }
 
 /** The socket on the machine's loopback that was handed over; undefined on the machine itself. */
@@ -101,7 +107,7 @@ function runDetached(
     const child = spawn(program, args, {
       detached: true,
       stdio: ['ignore', 'ignore', 'pipe', outer, 'ipc'],
-      env: { ...process.env, ...env },
+      env: { ...process.env, ...env, [BACKGROUND]: '1' },
     })
     child.stderr?.pipe(process.stderr)
     child.on('error', (error) => reject(startError(program, error)))

@@ -11,15 +11,21 @@ import { formatReport } from '../sandbox/report.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { surviveClosedStreams } from './log-sinks.ts'
 import type { StartCommand } from './sandbox-flags.ts'
-import { announce, isInsideUserNamespace, mayBuildNetworks, outerSocket, rerun } from './sandbox-rerun.ts'
+import {
+  announce,
+  isInBackground,
+  isInsideUserNamespace,
+  mayBuildNetworks,
+  outerSocket,
+  rerun,
+} from './sandbox-rerun.ts'
 
 /** Tools that the next commands use, and the Debian packages that have them. */
 const tools = { kubectl: 'kubernetes-client', curl: 'curl' } as const
 
 export async function runSandboxStart(command: StartCommand, argv: readonly string[]): Promise<number> {
-  const isBackground = process.send !== undefined
   const where = isInsideUserNamespace() || mayBuildNetworks() ? 'as we are' : 'user namespace'
-  if (where === 'user namespace' || (command.life === 'detached' && !isBackground)) {
+  if (where === 'user namespace' || (command.life === 'detached' && !isInBackground())) {
     return rerun(argv, { where, life: command.life })
   }
   if (isInsideUserNamespace() && command.life === 'foreground') dieWithParent()

@@ -6,8 +6,6 @@ import { canonicalIp, cidrContains, formatCidr, parseCidr, type Cidr, type Famil
 /** How many sandboxes find room on one machine. */
 export const MAX_SANDBOXES = 64
 export const MAX_NODES = 100
-/** Hosts .2 to .254 of a node's range. */
-export const MAX_PODS_PER_NODE = 253
 
 /** Of one family, by number of the sandbox: what its addresses begin with. */
 interface Prefixes {
@@ -64,13 +62,6 @@ export function planNode({ index, families }: AddressPlan, n: number): NodeAddre
     podRanges: each(({ pods }, family) => (family === 4 ? `${pods}.${n}.0/24` : `${pods}:${n}::/64`)),
     gateways: each(({ pods }, family) => (family === 4 ? `${pods}.${n}.1` : `${pods}:${n}::1`)),
   }
-}
-
-/** The addresses of a pod: the host-th of its node's ranges. */
-export function planPod({ podRanges }: NodeAddresses, host: number): string[] {
-  return podRanges.map((range) =>
-    range.includes(':') ? range.replace(/::\/64$/, `::${host.toString(16)}`) : range.replace(/0\/24$/, `${host}`),
-  )
 }
 
 /** Writes an address or a range of each family, and gives it in its canonical form. */

@@ -93,7 +93,7 @@ export class NodeProxy {
     const { node, flags, logFile } = this.#options
     const startedMs = performance.now()
     const log = openSync(logFile, 'a')
-    const env = { ...process.env, KUBE_PROXY_SANDBOX_PID: String(process.pid) }
+    const env = { ...withoutProxies(process.env), KUBE_PROXY_SANDBOX_PID: String(process.pid) }
     // Detached: Ctrl-C is for the sandbox, which ends the proxies itself.
     const options = { stdio: ['ignore', log, log], env, detached: true } satisfies SpawnOptions
     const args = [...process.execArgv, `--import=${DIE_WITH_PARENT}`, MAIN, ...flags]
@@ -117,6 +117,11 @@ export class NodeProxy {
     this.#timer = setTimeout(() => this.#start(), this.#delayMs)
     this.#delayMs = Math.min(this.#delayMs * 2, MAX_RESTART_MS)
   }
+}
+
+/** An HTTP proxy of the machine's network is of no use on a node, which has no way to it. */
+function withoutProxies(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !/^(https?|all|no)_proxy$/i.test(name)))
 }
 
 /** The flags that a node's proxy is started with. */

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { unshareNetwork } from '../../src/kernel/netns.ts'
 import { Rtnetlink } from '../../src/kernel/rtnetlink.ts'
 import { formatCidr } from '../../src/lib/ip.ts'
-import { planAddresses, planNode, planPod } from '../../src/sandbox/address-plan.ts'
+import { planAddresses, planNode } from '../../src/sandbox/address-plan.ts'
 import { ClusterNetwork, openPodNetwork } from '../../src/sandbox/netns/cluster-network.ts'
 import { openClientSocket } from '../../src/sandbox/netns/sockets.ts'
 import { WhoamiServer } from '../../src/sandbox/whoami/whoami-server.ts'
@@ -26,7 +26,7 @@ beforeAll(() => {
   network.addNodes([planNode(plan, 1), planNode(plan, 2)])
   for (const [nth, node] of [network.nodes[0]!, network.nodes[0]!, network.nodes[1]!].entries()) {
     const name = `pod-${nth}`
-    const ips = planPod(node.plan, 2 + nth)
+    const ips = node.plan.gateways.map((gateway) => gateway.replace(/1$/, `${2 + nth}`))
     const netns = openPodNetwork(node, name, ips)
     const identity = {
       message: 'hello',

@@ -7,7 +7,6 @@ export const RTM_GETROUTE = 26
 export const IFF_UP = 0x1
 
 export const IFLA_ADDRESS = 1
-export const IFLA_MTU = 4
 export const IFLA_MASTER = 10
 export const IFLA_NET_NS_FD = 28
 export const IFLA_INFO_DATA = 2

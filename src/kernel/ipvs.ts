@@ -1,5 +1,6 @@
 // IPVS over generic netlink: virtual servers and destinations, written and read back.
 
+import { closeSync, openSync, readSync } from 'node:fs'
 import { KernelError, UnsupportedError } from '../lib/errors.ts'
 import type { Family } from '../lib/ip.ts'
 import { describeOp } from '../state/ipvs/format.ts'
@@ -34,6 +35,8 @@ export class IpvsDriver {
   readonly #client: NetlinkClient
   readonly #writer = new Writer()
   readonly #family: number
+  /** The file that lists connections, of the network namespace in which the driver was opened; undefined: it has none. */
+  readonly #connections: number | undefined
 
   /** Throws an UnsupportedError when the kernel has no IPVS. */
   constructor() {
@@ -42,9 +45,10 @@ export class IpvsDriver {
     const family = findGenericFamily(this.#client, IPVS_GENL_NAME)
     if (family === undefined) {
       this.#socket.close()
-      throw new UnsupportedError('IPVS', 'kernel module ip_vs')
+      throw new UnsupportedError('IPVS', 'the kernel module ip_vs is missing')
     }
     this.#family = family
+    this.#connections = tryOpen('/proc/net/ip_vs_conn')
   }
 
   /**
@@ -78,6 +82,11 @@ export class IpvsDriver {
     )
   }
 
+  /** All connections, as the kernel prints them; undefined when it does not. */
+  readConnections(): string | undefined {
+    return this.#connections === undefined ? undefined : readAll(this.#connections)
+  }
+
   info(): IpvsInfo {
     this.#writer.reset()
     writeInfoRequest(this.#writer, this.#family)
@@ -98,6 +107,7 @@ export class IpvsDriver {
 
   close(): void {
     this.#socket.close()
+    if (this.#connections !== undefined) closeSync(this.#connections)
   }
 
   #applyChunk(ops: readonly IpvsOp[]): number {
@@ -114,5 +124,25 @@ export class IpvsDriver {
       throw new KernelError('program IPVS', 'ENOMSG', 'the kernel did not answer')
     }
     return messages.length
+  }
+}
+
+function tryOpen(path: string): number | undefined {
+  try {
+    return openSync(path, 'r')
+  } catch {
+    return undefined
+  }
+}
+
+/** From the beginning to the end, in pieces as large as the kernel gives them. */
+function readAll(fd: number): string {
+  const pieces: Buffer[] = []
+  for (let position = 0; ;) {
+    const piece = Buffer.alloc(1 << 16)
+    const length = readSync(fd, piece, 0, piece.length, position)
+    if (length === 0) return Buffer.concat(pieces).toString('latin1')
+    pieces.push(piece.subarray(0, length))
+    position += length
   }
 }

@@ -129,7 +129,7 @@ export class LinkDriver {
     } catch (error) {
       if (!(error instanceof KernelError) || error.errno === 'EEXIST') throw error
       const isMissing = error.errno === 'EOPNOTSUPP'
-      if (isMissing) throw new UnsupportedError('dummy links', 'kernel module dummy', { cause: error })
+      if (isMissing) throw new UnsupportedError('dummy links', 'the kernel module dummy is missing', { cause: error })
       throw error
     }
     const link = this.#find()

@@ -2,13 +2,11 @@
 
 import type { Node } from '../kube/types.ts'
 import type { ClusterHandlers } from '../kube/watch-cluster.ts'
-import type { Logger } from '../lib/log.ts'
 import type { ServiceModel } from '../model/service-model.ts'
 import type { FamilyPipeline } from './family-pipeline.ts'
 
 export interface ClusterHandlersOptions {
   readonly pipelines: readonly FamilyPipeline[]
-  readonly log: Logger
   readonly setNode: (node: Node | undefined) => void
   /** The ranges of one ServiceCIDR object; none when it is gone. */
   readonly setServiceCidr: (name: string, cidrs: readonly string[]) => void
@@ -17,7 +15,7 @@ export interface ClusterHandlersOptions {
 }
 
 export function clusterHandlers(options: ClusterHandlersOptions): ClusterHandlers {
-  const { pipelines, log, setNode, setServiceCidr } = options
+  const { pipelines, setNode, setServiceCidr } = options
   // The rules wait until everything has been listed: half of the services would be worse than those of yesterday.
   const missing = new Set(['services', 'endpoints', 'node', 'service CIDRs'])
   const about = (what: string) => ({
@@ -25,8 +23,6 @@ export function clusterHandlers(options: ClusterHandlersOptions): ClusterHandler
       missing.delete(what)
       if (missing.size === 0) options.onListed()
     },
-    onUnavailable: (error: Error) =>
-      log.warn('Lost the API server, rules stay as they are', { what, err: error.message }),
   })
   const eachModel = (change: (model: ServiceModel) => void) => {
     for (const pipeline of pipelines) {

@@ -24,8 +24,8 @@ const PROBE_PORT = 20000
 export function probeIpvs(families: readonly Family[]): void {
   const missing = [...probeServers(families), ...probeLink(), ...probeRules(families)]
   if (missing.length === 0) return
-  const modules = `kernel module${missing.length === 1 ? '' : 's'} ${missing.join(', ')}`
-  throw new UnsupportedError('proxy mode ipvs', modules)
+  const [noun, verb] = missing.length === 1 ? ['module', 'is'] : ['modules', 'are']
+  throw new UnsupportedError('proxy mode ipvs', `the kernel ${noun} ${missing.join(', ')} ${verb} missing`)
 }
 
 /** Throws a ConfigError that lists the schedulers of this kernel when it does not have the one that is wanted. */

@@ -117,7 +117,6 @@ export class Proxy {
       nodeName: this.#nodeName,
       handlers: clusterHandlers({
         pipelines: this.#parts.map(({ pipeline }) => pipeline),
-        log,
         setNode: (node) => this.#setNode(node),
         setServiceCidr: (name, cidrs) => this.#state.setServiceCidr(name, cidrs),
         onListed: () => this.#startPipelines(),

@@ -402,6 +402,8 @@ describe('writes', () => {
 describe('paths', () => {
   it.each([
     ['GET', '/nope', 404],
+    ['GET', '/api/v1/namespaces/%zz', 400],
+    ['GET', '//', 404],
     ['GET', '/api/v1/nope', 404],
     ['GET', '/apis/apps/v2/deployments', 404],
     ['GET', '/api/v1/pods/a', 404],

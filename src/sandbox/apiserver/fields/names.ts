@@ -4,7 +4,8 @@ const label = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/
 const labelValue = /^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$/
 const qualifiedPart = /^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/
 const portName = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/
-const envName = /^[-._a-zA-Z][-._a-zA-Z0-9]*$/
+/** Printable, and not the sign that ends the name. */
+const envName = /^[ -<>-~]+$/
 const configKey = /^[-._a-zA-Z0-9]+$/
 
 const labelRule =
@@ -59,9 +60,7 @@ export function portProblem(value: number): string | undefined {
 }
 
 export function envNameProblem(value: string): string | undefined {
-  return envName.test(value)
-    ? undefined
-    : "must be made of letters, digits, '_', '-' or '.', and not begin with a digit"
+  return envName.test(value) ? undefined : "must be made of printable ASCII characters other than '='"
 }
 
 export function configKeyProblem(value: string): string | undefined {

@@ -69,10 +69,12 @@ function validateAnnotations(annotations: Readonly<Record<string, string>> | und
 function validateOwners(owners: readonly OwnerReference[]): FieldProblem[] {
   const path = 'metadata.ownerReferences'
   const problems = owners.flatMap((owner) => [
-    ...(owner.apiVersion === '' ? [invalidValue(path, owner.apiVersion, 'version must not be empty')] : []),
-    ...(owner.kind === '' ? [invalidValue(path, owner.kind, 'kind must not be empty')] : []),
-    ...(owner.name === '' ? [invalidValue(path, owner.name, 'name must not be empty')] : []),
-    ...(owner.uid === '' ? [invalidValue(path, owner.uid, 'uid must not be empty')] : []),
+    ...(owner.apiVersion === ''
+      ? [invalidValue(`${path}.apiVersion`, owner.apiVersion, 'version must not be empty')]
+      : []),
+    ...(owner.kind === '' ? [invalidValue(`${path}.kind`, owner.kind, 'kind must not be empty')] : []),
+    ...(owner.name === '' ? [invalidValue(`${path}.name`, owner.name, 'name must not be empty')] : []),
+    ...(owner.uid === '' ? [invalidValue(`${path}.uid`, owner.uid, 'uid must not be empty')] : []),
   ])
   const controllers = owners.filter((owner) => owner.controller === true)
   if (controllers.length < 2) return problems

@@ -1,6 +1,6 @@
 // A request, as its path and method say it: which resource, which object, what to do.
 
-import { methodNotAllowed, noSuchResource } from '../api-error.ts'
+import { badRequest, methodNotAllowed, noSuchResource } from '../api-error.ts'
 import { resourceAt } from '../resources/table.ts'
 import type { IncomingMessage } from 'node:http'
 import type { Resource, Verb } from '../resources/resource.ts'
@@ -17,7 +17,7 @@ export interface ApiRequest {
 
 /** The request for an object of the API; a 404 or 405 when there is no such thing. */
 export function parseApiRequest(method: string, url: URL): ApiRequest {
-  const parts = url.pathname.split('/').slice(1).map(decodeURIComponent)
+  const parts = decodePath(url.pathname)
   const isCore = parts[0] === 'api'
   const group = isCore ? '' : (parts[1] ?? '')
   const version = (isCore ? parts[1] : parts[2]) ?? ''
@@ -31,6 +31,14 @@ export function parseApiRequest(method: string, url: URL): ApiRequest {
   checkOffered(resource, verb, place)
   const { namespace, name, subresource } = place
   return { verb, resource, namespace, name, subresource, query: url.searchParams }
+}
+
+function decodePath(path: string): string[] {
+  try {
+    return path.split('/').slice(1).map(decodeURIComponent)
+  } catch {
+    throw badRequest(`the path ${path} is not encoded as a path must be`)
+  }
 }
 
 interface PathPlace {
@@ -81,6 +89,10 @@ function checkOffered(resource: Resource, verb: Verb, { namespace, name, subreso
   if (!resource.verbs.includes(verb) || !fits || !named) throw methodNotAllowed()
 }
 
-export function urlOf(request: IncomingMessage): URL {
-  return new URL(request.url ?? '/', 'http://localhost')
+export function urlOf({ url = '/' }: IncomingMessage): URL {
+  try {
+    return new URL(`http://localhost${url}`)
+  } catch {
+    throw badRequest(`the address ${url} cannot be read`)
+  }
 }

@@ -94,14 +94,14 @@ export class Registry {
     resource.prepareCreate(draft)
     const { name, namespace = '' } = draft.metadata
     const subject = subjectOf(resource, name ?? '')
-    refuse(subject, [
-      ...validateObjectMeta(draft.metadata, { namespaced: resource.namespaced, name: resource.nameRule }),
-    ])
     if (resource.namespaced) this.#checkNamespace(resource, draft)
     const key = objectKey(namespace, name)
-    if (this.collection(resource).get(key) !== undefined) throw alreadyExists(subject)
     const commit = this.#hooks.get(resource.message)?.plan(draft, undefined)
-    refuse(subject, resource.validate(draft))
+    refuse(subject, [
+      ...validateObjectMeta(draft.metadata, { namespaced: resource.namespaced, name: resource.nameRule }),
+      ...resource.validate(draft),
+    ])
+    if (this.collection(resource).get(key) !== undefined) throw alreadyExists(subject)
     const final = this.decode(resource, draft)
     if (options.dryRun === true) return new Stored(key, final, 0)
     const stored = this.store.put(resource, key, final)
@@ -231,6 +231,8 @@ export class Registry {
 
   #checkNamespace(resource: Resource, object: ApiObject): void {
     const name = object.metadata.namespace ?? ''
+    // That it must have one is said with everything else that is wrong.
+    if (name === '') return
     const namespace = this.find(namespaces, { namespace: '', name })
     if (namespace === undefined) throw notFound(subjectOf(namespaces, name))
     if (!isDeleting(namespace.object)) return

@@ -1,7 +1,7 @@
 import { check } from '../fields/check.ts'
 import { configKeyProblem } from '../fields/names.ts'
 import { nameRules } from '../fields/object-meta.ts'
-import { duplicateValue, forbiddenField, tooLong } from '../fields/problem.ts'
+import { forbiddenField, invalidValue, tooLong } from '../fields/problem.ts'
 import { sameJson } from '../json.ts'
 import { ageColumn, nameColumn } from './columns.ts'
 import { defineResource } from './resource.ts'
@@ -41,7 +41,7 @@ function validate({ data = {}, binaryData = {} }: ConfigMap): FieldProblem[] {
     ...Object.keys(binaryData).flatMap((key) => check(`binaryData[${key}]`, key, configKeyProblem)),
     ...Object.keys(binaryData)
       .filter((key) => key in data)
-      .map((key) => duplicateValue(`data[${key}]`, key)),
+      .map((key) => invalidValue(`data[${key}]`, key, 'duplicate of key present in binaryData')),
     ...(size > sizeLimit ? [tooLong('', sizeLimit)] : []),
   ]
 }

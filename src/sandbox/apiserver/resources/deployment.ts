@@ -74,7 +74,7 @@ function validateStrategy({ type = '', rollingUpdate }: Deployment['spec']['stra
       ? []
       : [forbiddenField('spec.strategy.rollingUpdate', "may not be specified when strategy `type` is 'Recreate'")]
   }
-  if (type !== 'RollingUpdate') return [unsupportedValue('spec.strategy.type', type, ['Recreate', 'RollingUpdate'])]
+  if (type !== 'RollingUpdate') return [unsupportedValue('spec.strategy', { type }, ['Recreate', 'RollingUpdate'])]
   const { maxUnavailable = 0, maxSurge = 0 } = rollingUpdate ?? {}
   const path = 'spec.strategy.rollingUpdate'
   const problems = [

@@ -1,12 +1,13 @@
 import { validateCidr } from '../fields/addresses.ts'
 import { nameRules } from '../fields/object-meta.ts'
-import { forbiddenField, invalidValue } from '../fields/problem.ts'
+import { forbiddenField, unsupportedValue } from '../fields/problem.ts'
 import { sameJson } from '../json.ts'
 import { ageColumn, nameColumn, none, unknown } from './columns.ts'
 import { defineResource, statusSubresource } from './resource.ts'
 import type { FieldProblem } from '../fields/problem.ts'
 import type { Node } from '../objects/node.ts'
 
+const taintEffects: readonly string[] = ['NoExecute', 'NoSchedule', 'PreferNoSchedule']
 const rolePrefix = 'node-role.kubernetes.io/'
 
 export const nodes = defineResource<Node>({
@@ -51,9 +52,7 @@ function validate({ spec }: Node): FieldProblem[] {
   return [
     ...(spec.podCIDRs ?? []).flatMap((cidr, i) => validateCidr(`spec.podCIDRs[${i}]`, cidr)),
     ...taints.flatMap(({ effect }, i) =>
-      ['NoSchedule', 'PreferNoSchedule', 'NoExecute'].includes(effect)
-        ? []
-        : [invalidValue(`spec.taints[${i}].effect`, effect, 'must be NoSchedule, PreferNoSchedule or NoExecute')],
+      taintEffects.includes(effect) ? [] : [unsupportedValue(`spec.taints[${i}].effect`, effect, taintEffects)],
     ),
   ]
 }

@@ -1,6 +1,6 @@
 // The spec of a pod, alone or in a template: defaults and rules.
 
-import { check, nonNegative, validateLabels } from '../fields/check.ts'
+import { check, validateLabels } from '../fields/check.ts'
 import { dnsLabelProblem, dnsSubdomainProblem, envNameProblem, portNameProblem, portProblem } from '../fields/names.ts'
 import { duplicateValue, forbiddenField, invalidValue, requiredValue, unsupportedValue } from '../fields/problem.ts'
 import { validateProtocol } from './service-validation.ts'
@@ -12,6 +12,7 @@ export function setPodSpecDefaults(spec: PodSpec): void {
   spec.dnsPolicy ??= 'ClusterFirst'
   spec.schedulerName ??= 'default-scheduler'
   spec.terminationGracePeriodSeconds ??= 30
+  if (spec.terminationGracePeriodSeconds < 0) spec.terminationGracePeriodSeconds = 1
   spec.securityContext ??= {}
   if (spec.serviceAccountName !== undefined) spec.serviceAccount ??= spec.serviceAccountName
   for (const container of [...(spec.initContainers ?? []), ...(spec.containers ?? [])]) {
@@ -76,9 +77,9 @@ export function validatePodSpec(spec: PodSpec, path: string): FieldProblem[] {
     ...(containers.length === 0 ? [requiredValue(`${path}.containers`)] : []),
     ...containers.flatMap((container, i) => [
       ...validateContainer(container, `${path}.containers[${i}]`),
-      ...(names.indexOf(container.name) === names.lastIndexOf(container.name) || container.name === ''
-        ? []
-        : [duplicateValue(`${path}.containers[${i}].name`, container.name)]),
+      ...(names.indexOf(container.name) < i + names.length - containers.length && container.name !== ''
+        ? [duplicateValue(`${path}.containers[${i}].name`, container.name)]
+        : []),
     ]),
     ...(spec.initContainers ?? []).flatMap((container, i) =>
       validateContainer(container, `${path}.initContainers[${i}]`),
@@ -86,7 +87,6 @@ export function validatePodSpec(spec: PodSpec, path: string): FieldProblem[] {
     ...(restartPolicies.some((known) => known === restartPolicy)
       ? []
       : [unsupportedValue(`${path}.restartPolicy`, restartPolicy, restartPolicies)]),
-    ...nonNegative(`${path}.terminationGracePeriodSeconds`, spec.terminationGracePeriodSeconds),
     ...validateLabels(`${path}.nodeSelector`, spec.nodeSelector),
     ...(hostname === undefined ? [] : check(`${path}.hostname`, hostname, dnsLabelProblem)),
     ...(nodeName === undefined ? [] : check(`${path}.nodeName`, nodeName, dnsSubdomainProblem)),

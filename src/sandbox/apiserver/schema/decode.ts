@@ -81,7 +81,7 @@ function decodeValue(type: FieldType, given: Json, owner: Owner): Json {
       // Keys are the client's own: without a prototype none of them means anything to the language.
       const into = Object.create(null) as JsonObject
       for (const key of Object.keys(given).sort()) {
-        into[key] = decodeElement(type.of, given[key] ?? null, { ...owner, path: `${owner.path}.${key}` })
+        into[key] = decodeElement(type.of, given[key] ?? null, owner)
       }
       return into
     }

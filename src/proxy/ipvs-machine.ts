@@ -119,15 +119,8 @@ export interface CreateIpvsOptions extends Omit<OpenIpvsOptions, 'onForeignChang
 }
 
 export function createIpvsProgrammer({ settings, clock, log, rules, link, family }: CreateIpvsOptions): Programmer {
-  const driver = new IpvsDriver()
   return new IpvsProgrammer({
-    servers: {
-      apply: (ops) => driver.apply(ops),
-      read: (family) => driver.read(family),
-      readDestinations: (server) => driver.readDestinations(server),
-      readConnections,
-      close: () => driver.close(),
-    },
+    servers: new IpvsDriver(),
     link,
     rules,
     clock,
@@ -176,14 +169,6 @@ function applyTimeouts({ tcpTimeoutMs, tcpFinTimeoutMs, udpTimeoutMs }: IpvsSett
 
 function openRules(family: Family): NftablesDriver {
   return new NftablesDriver({ family: nftFamily(family), table: TABLE })
-}
-
-function readConnections(): string | undefined {
-  try {
-    return readFileSync('/proc/net/ip_vs_conn', 'utf8')
-  } catch {
-    return undefined
-  }
 }
 
 function logDrained(drained: readonly Drained[], log: Logger): void {

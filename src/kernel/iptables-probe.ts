@@ -3,7 +3,6 @@
 import { UnsupportedError } from '../lib/errors.ts'
 import type { Family } from '../lib/ip.ts'
 import {
-  type BackendChoice,
   chooseBackend,
   formatVersion,
   type IptablesPrograms,
@@ -12,7 +11,6 @@ import {
   versionProblem,
   versionWarning,
 } from '../state/iptables/programs.ts'
-import type { Backend } from '../state/iptables/script.ts'
 import { runProgramNow } from './run-program.ts'
 
 export interface FoundIptables {
@@ -29,7 +27,7 @@ const FEATURE = 'the iptables mode'
 
 /** Throws an UnsupportedError when iptables is missing, too old, or not supported by the kernel. */
 export function probeIptables(families: readonly Family[]): FoundIptables {
-  const { programs, reason } = choose(findPrograms())
+  const { programs, reason } = choosePrograms()
   const problem = versionProblem(programs)
   if (problem !== undefined) throw new UnsupportedError(FEATURE, problem)
   const answers = families.map((family) => askKernel(programs, family))
@@ -60,31 +58,42 @@ function findProgram(name: string): IptablesPrograms | undefined {
   return parsed === undefined ? undefined : { name, ...parsed }
 }
 
-function choose(found: readonly IptablesPrograms[]): { programs: IptablesPrograms; reason: string } {
-  const [first, second] = found
-  if (first === undefined) {
-    throw new UnsupportedError(FEATURE, 'none of the programs iptables-nft, iptables-legacy and iptables is installed')
-  }
-  if (second === undefined) return { programs: first, reason: 'it is the only one' }
-  const { backend, reason } = chooseInstalled(found)
-  return { programs: found.find((each) => each.backend === backend) ?? first, reason }
-}
-
-function chooseInstalled(found: readonly IptablesPrograms[]): BackendChoice {
-  const of = (backend: Backend) => found.find((each) => each.backend === backend)
-  return chooseBackend({
-    nftMangle: () => save(of('nft'), ['-t', 'mangle']),
-    nft: () => save(of('nft'), []),
+/** Each program that is started costs some milliseconds, so no more are than it takes. */
+function choosePrograms(): { programs: IptablesPrograms; reason: string } {
+  const nft = findProgram('iptables-nft')
+  const legacy = new Lazy(() => findProgram('iptables-legacy'))
+  const choice = chooseBackend({
+    nftMangle: () => save(nft, ['-t', 'mangle']),
+    nft: () => save(nft, []),
     // Without -t: naming a table would make the kernel create it.
-    legacy: () => save(of('legacy'), []),
+    legacy: () => save(legacy.value, []),
   })
+  const chosen = choice.backend === 'nft' ? (nft ?? legacy.value) : legacy.value
+  if (chosen?.backend === choice.backend) return { programs: chosen, reason: choice.reason }
+  const only = chosen ?? findProgram('iptables')
+  if (only !== undefined) return { programs: only, reason: 'it is the only one' }
+  throw new UnsupportedError(FEATURE, 'none of the programs iptables-nft, iptables-legacy and iptables is installed')
 }
 
-/** What both families have; nothing where the program cannot say. */
-function save(programs: IptablesPrograms | undefined, args: readonly string[]): string {
-  if (programs === undefined) return ''
-  const both = ([4, 6] as const).map((family) => runProgramNow(programName(programs, family, '-save'), args))
-  return both.map(({ stdout }) => stdout).join('')
+class Lazy<T> {
+  readonly #make: () => T
+  #made: { readonly value: T } | undefined
+
+  constructor(make: () => T) {
+    this.#make = make
+  }
+
+  get value(): T {
+    return (this.#made ??= { value: this.#make() }).value
+  }
+}
+
+/** What each family has; nothing where the program cannot say. */
+function* save(programs: IptablesPrograms | undefined, args: readonly string[]): Generator<string> {
+  if (programs === undefined) return
+  for (const family of [4, 6] as const) {
+    yield runProgramNow(programName(programs, family, '-save'), args).stdout
+  }
 }
 
 /** What is wrong; undefined when the kernel has what it takes. */

@@ -1,6 +1,7 @@
 // iptables by its own programs: iptables-save and iptables-restore.
 
 import type { Family } from '../lib/ip.ts'
+import { KeptText } from '../state/iptables/kept-text.ts'
 import { parseTable, parseTables } from '../state/iptables/parse.ts'
 import { canWait, type IptablesPrograms, programName } from '../state/iptables/programs.ts'
 import { parseRestoreError } from '../state/iptables/restore-error.ts'
@@ -78,19 +79,22 @@ export class Iptables {
     return this.pids.size > 0
   }
 
-  /** Rejects with a RestoreError when the text is refused. */
-  async restore(text: string): Promise<void> {
+  /** The text may be made while it is taken; without any, nothing is done. Rejects with a RestoreError when it is refused. */
+  async restore(text: Iterable<string>): Promise<void> {
     const { programs, family, onContention } = this.#options
+    const kept = new KeptText(text)
+    const [first] = kept
+    if (first === undefined) return
     const name = programName(programs, family, '-restore')
     const args = [...waitArgs(programs), '--noflush', '--counters']
     const holder = this.backend === 'legacy' ? lockHolder() : undefined
     if (holder !== undefined) onContention({ holder, waitedMs: 0 })
     for (let waits = 1; ; waits++) {
-      const result = await this.#run(name, args, text)
+      const result = await this.#run(name, args, kept)
       if (result.code === 0) return
       if (!isLockTimeout(result)) {
         if (result.code === 'missing') throw new Error(`Cannot change rules: ${name} ${explain(result)}`)
-        throw parseRestoreError(result.stderr, text)
+        throw parseRestoreError(result.stderr, kept.soFar)
       }
       const waitedMs = waits * WAIT_SECONDS * 1000
       onContention({ holder: lockHolder() ?? 'another program', waitedMs })
@@ -102,7 +106,7 @@ export class Iptables {
 
   close(): void {}
 
-  async #run(name: string, args: readonly string[], input: string): Promise<ProgramResult> {
+  async #run(name: string, args: readonly string[], input: Iterable<string>): Promise<ProgramResult> {
     const result = await runProgram(name, args, { input, onStart: (pid) => this.pids.add(pid) })
     // Notifications about what it did may still be on their way.
     setTimeout(() => this.pids.delete(result.pid), 1000).unref()

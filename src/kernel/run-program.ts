@@ -1,6 +1,6 @@
 // Other programs, run to their end.
 
-import { spawn, spawnSync } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process'
 
 export interface ProgramResult {
   /** The exit code; 'missing' when there is no such program. 128 when a signal ended it. */
@@ -12,7 +12,8 @@ export interface ProgramResult {
 }
 
 export interface RunOptions {
-  readonly input?: string
+  /** Made while the program reads it. */
+  readonly input?: Iterable<string>
   /** Told as soon as the program has started. */
   readonly onStart?: (pid: number) => void
 }
@@ -30,14 +31,35 @@ export function runProgram(name: string, args: readonly string[], options: RunOp
     const stderr: Buffer[] = []
     child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk))
     child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
-    // It may end without reading all; its exit code says why.
-    child.stdin.on('error', () => {})
-    child.stdin.end(options.input ?? '')
     const finish = (code: number | 'missing') =>
       resolve({ code, pid, stdout: Buffer.concat(stdout).toString(), stderr: Buffer.concat(stderr).toString() })
     child.once('error', (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' ? finish('missing') : reject(error)))
     child.once('close', (code) => finish(code ?? 128))
+    feed(child, options.input ?? []).catch((error: unknown) => {
+      child.kill()
+      reject(error)
+    })
   })
+}
+
+/** Writes what the program takes, until it takes no more. */
+async function feed({ stdin }: ChildProcessWithoutNullStreams, input: Iterable<string>): Promise<void> {
+  let isOpen = true
+  const closed = new Promise<void>((resolve) => {
+    const close = () => {
+      isOpen = false
+      resolve()
+    }
+    // It may end without reading all; its exit code says why.
+    stdin.once('error', close)
+    stdin.once('close', close)
+  })
+  for (const piece of input) {
+    if (!isOpen) return
+    if (stdin.write(piece)) continue
+    await Promise.race([closed, new Promise<void>((resolve) => void stdin.once('drain', resolve))])
+  }
+  stdin.end()
 }
 
 /** The same, while everything else waits. For starting up. */

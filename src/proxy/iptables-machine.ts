@@ -13,8 +13,9 @@ import type { NodeView, ServicePortChange, ServicePortView } from '../model/type
 import { planCleanup } from '../modes/iptables/cleanup.ts'
 import { iptablesMode, type IptablesPlanner } from '../modes/iptables/mode.ts'
 import { CHAINS, COUNTERS } from '../modes/iptables/names.ts'
+import { KeptText } from '../state/iptables/kept-text.ts'
 import { hasRandomFully } from '../state/iptables/programs.ts'
-import { planScript } from '../state/iptables/script.ts'
+import { Script } from '../state/iptables/script.ts'
 import { HealPause } from './heal-pause.ts'
 import { applyHostSetup, type SettingFiles } from './host-setup.ts'
 import { bridgeWarning, invalidPackets, planIptablesHostSetup } from './iptables-host-setup.ts'
@@ -37,8 +38,8 @@ export const iptablesOnThisMachine: Mode = {
   cleanup: cleanupIptables,
 }
 
-/** From this many bytes on, a text is restored faster when nobody listens to what the kernel tells about it. */
-const LARGE_TEXT = 200_000
+/** A text whose first piece is longer than this is restored faster when nobody listens to what the kernel tells about it. */
+const LARGE_PIECE = 30_000
 
 /** Throws an UnsupportedError when iptables is missing, too old, or not supported by the kernel. */
 export function openIptables(options: OpenModeOptions): OpenMode {
@@ -117,7 +118,7 @@ export async function cleanupIptables(log: Logger): Promise<void> {
       const { ops, kept } = planCleanup(await iptables.readAll())
       for (const chain of kept) log.warn('Left a chain that rules of another program use', { chain })
       if (ops.length === 0) continue
-      await iptables.restore(planScript(ops, programs.backend).text)
+      await iptables.restore(new Script(ops, programs.backend).text())
       log.info('Removed rules of iptables', { programs: describePrograms(programs), ipFamily: `IPv${family}` })
     }
   }
@@ -147,7 +148,11 @@ function quietly(driver: Iptables, watch: IptablesWatch): IptablesDriver {
   return {
     backend: driver.backend,
     read: (table) => driver.read(table),
-    restore: (text) => (text.length < LARGE_TEXT ? driver.restore(text) : watch.quietly(() => driver.restore(text))),
+    restore(text) {
+      const kept = new KeptText(text)
+      const [first = ''] = kept
+      return first.length < LARGE_PIECE ? driver.restore(kept) : watch.quietly(() => driver.restore(kept))
+    },
     close: () => driver.close(),
   }
 }

@@ -8,7 +8,7 @@ import { diffTables, presentFragments } from '../state/iptables/diff-tables.ts'
 import type { Base, Fragment } from '../state/iptables/fragment.ts'
 import { Ledger } from '../state/iptables/ledger.ts'
 import { RestoreError } from '../state/iptables/restore-error.ts'
-import { type Backend, planScript, type Script } from '../state/iptables/script.ts'
+import { type Backend, Script } from '../state/iptables/script.ts'
 import type { Chains, TableName, Tables } from '../state/iptables/types.ts'
 import type { Programmer, SyncStats } from './programmer.ts'
 
@@ -17,8 +17,8 @@ export interface IptablesDriver {
   readonly backend: Backend
   /** Undefined when there is no such table yet. */
   read(table: TableName): Promise<Chains | undefined>
-  /** Rejects with a RestoreError when the text is refused. */
-  restore(text: string): Promise<void>
+  /** The text comes in pieces, made while they are taken; without any, nothing is done. Rejects with a RestoreError. */
+  restore(text: Iterable<string>): Promise<void>
   close(): void
 }
 
@@ -89,7 +89,7 @@ export class IptablesProgrammer implements Programmer {
     // Worthless until the kernel has accepted.
     this.#ledger = undefined
     try {
-      await this.#restore(planScript(diffFragments(fragmentChanges, ledger), this.#options.driver.backend), stats)
+      await this.#restore(new Script(diffFragments(fragmentChanges, ledger), this.#options.driver.backend), stats)
     } catch (error) {
       if (error instanceof RestoreError) this.#options.counts.restoreFailed('partial')
       throw error
@@ -104,21 +104,21 @@ export class IptablesProgrammer implements Programmer {
     this.#refused.clear()
     this.#endpoints = views.reduce((sum, { backends }) => sum + backends.length, 0)
     const base = this.#options.planner.base(node)
-    const fragments = views.map((view) => this.#plan(node, view))
     try {
-      this.#finish(await this.#attempt(base, fragments, stats), stats)
+      this.#finish(await this.#attempt(base, this.#planEach(node, views), stats), stats)
     } catch (error) {
       if (!(error instanceof RestoreError)) throw error
       this.#options.log.error(error, 'Cannot program all rules at once, looking for the service that is in the way')
+      const fragments = [...this.#planEach(node, views)]
       this.#finish(await this.#attemptGroups(base, fragments, stats), stats)
     }
     return stats
   }
 
   /** Makes the kernel agree with these fragments, whatever is there. */
-  async #attempt(base: Base, fragments: readonly Fragment[], stats: Stats): Promise<Ledger> {
+  async #attempt(base: Base, fragments: Iterable<Fragment>, stats: Stats): Promise<Ledger> {
     const ledger = new Ledger(base)
-    const script = planScript(diffTables(await this.#read(), fragments, ledger), this.#options.driver.backend)
+    const script = new Script(diffTables(await this.#read(), fragments, ledger), this.#options.driver.backend)
     try {
       await this.#restore(script, stats)
       return ledger
@@ -172,6 +172,10 @@ export class IptablesProgrammer implements Programmer {
     return this.#options.planner.service(node, view, cluster)
   }
 
+  *#planEach(node: NodeView, views: readonly ServicePortView[]): Generator<Fragment> {
+    for (const view of views) yield this.#plan(node, view)
+  }
+
   async #read(): Promise<Tables> {
     const { driver } = this.#options
     const names: TableName[] = ['mangle', ...TABLES]
@@ -180,8 +184,7 @@ export class IptablesProgrammer implements Programmer {
   }
 
   async #restore(script: Script, stats: Stats): Promise<void> {
-    if (script.text === '') return
-    await this.#options.driver.restore(script.text)
+    await this.#options.driver.restore(script.text())
     stats.count(script)
   }
 
@@ -202,10 +205,11 @@ class Stats implements SyncStats {
   bytes = 0
   readonly #written = new Map<TableName, number>()
 
-  count({ text, lines, rules }: Script): void {
+  count({ lines, bytes, rules }: Script): void {
+    if (lines === 0) return
     this.transactions++
     this.operations += lines
-    this.bytes += text.length
+    this.bytes += bytes
     for (const [table, count] of rules) this.#written.set(table, this.written(table) + count)
   }
 

@@ -107,8 +107,8 @@ describe.skipIf(!isRoot).each(kinds)('iptables-$backend for IPv$family (needs ro
     const { programmer, refused } = open(family, backend)
     const all = views(3)
     const wrong = all.findIndex(({ backends }) => backends.length > 0)
-    const [first, ...others] = all[wrong]!.backends
-    const broken = { ...all[wrong]!, backends: [{ ...first!, port: 99999 }, ...others] }
+    const [clusterIp, ...others] = all[wrong]!.frontends
+    const broken = { ...all[wrong]!, frontends: [{ ...clusterIp!, port: 99999 }, ...others] }
     await programmer.syncAll(node, all.with(wrong, broken))
     expect(refused).toEqual([broken.name])
     const { programmer: reference } = open(family, backend)

@@ -23,7 +23,9 @@ export class MemoryIptables implements IptablesDriver {
     return Promise.resolve(this.tables.get(table))
   }
 
-  async restore(text: string): Promise<void> {
+  async restore(pieces: Iterable<string>): Promise<void> {
+    const text = [...pieces].join('')
+    if (text === '') return
     this.texts.push(text)
     const refused = text.split(/(?<=COMMIT\n)/).findIndex((section) => this.refuses?.test(section) === true)
     const allowed =

@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { planIptables } from '../../../test/support/golden-iptables.ts'
 import { applyScript } from '../../state/iptables/apply-script.ts'
 import { formatTables } from '../../state/iptables/format.ts'
-import { planScript } from '../../state/iptables/script.ts'
+import { Script } from '../../state/iptables/script.ts'
 import type { Tables } from '../../state/iptables/types.ts'
 import { planCleanup } from './cleanup.ts'
 
 /** The tables after the cleanup. */
 function cleaned(tables: Tables): Tables {
-  return applyScript(tables, planScript(planCleanup(tables).ops, 'nft').text)
+  return applyScript(tables, [...new Script(planCleanup(tables).ops, 'nft').text()].join(''))
 }
 
 const empty = applyScript(new Map(), '*mangle\nCOMMIT\n*filter\nCOMMIT\n*nat\nCOMMIT\n')

@@ -6,12 +6,16 @@ import { type Op, writeServiceChain } from './ops.ts'
 import { commentOf, orderless, sameRule, sameRules, targetOf } from './same.ts'
 import type { Chains, RuleText, TableName, Tables } from './types.ts'
 
-/** The operations that lead to the base and the fragments. The ledger, which is new, notes them. */
-export function diffTables(saved: Tables, fragments: Iterable<Fragment>, ledger: Ledger): Op[] {
+/**
+ * The operations that lead to the base and the fragments, in an order in which chains come after those to which they jump.
+ * The ledger, which is new, notes them. Fragments are taken one by one, so that the first operations can be carried out
+ * while the last fragments are being planned.
+ */
+export function* diffTables(saved: Tables, fragments: Iterable<Fragment>, ledger: Ledger): Generator<Op> {
   const { base } = ledger
   const nat = chainsOf(saved, 'nat')
-  const ops: Op[] = []
   const wanted = new Set<string>()
+  for (const chain of base.chains) if (chain.stage === 'helper') yield* diffBaseChain(saved, chain, ledger)
   for (const fragment of fragments) {
     ledger.addChains(fragment)
     for (const placed of fragment.rules) ledger.addRule(placed, fragment.owner)
@@ -19,20 +23,19 @@ export function diffTables(saved: Tables, fragments: Iterable<Fragment>, ledger:
       wanted.add(name)
       const present = nat.get(name)
       if (present !== undefined && sameRules(present, rules)) continue
-      ops.push(writeServiceChain(fragment.owner, name, rules))
+      yield writeServiceChain(fragment.owner, name, rules)
     }
   }
-  for (const chain of base.chains) ops.push(...diffBaseChain(saved, chain, ledger))
+  for (const chain of base.chains) if (chain.stage === 'entry') yield* diffBaseChain(saved, chain, ledger)
   for (const { table, name } of base.sharedChains) {
     if (chainsOf(saved, table).has(name)) continue
-    ops.push({ op: 'writeChain', table, chain: name, stage: 'helper', rules: [], owner: undefined })
+    yield { op: 'writeChain', table, chain: name, stage: 'helper', rules: [], owner: undefined }
   }
-  for (const placed of base.sharedRules) ops.push(...diffSharedRule(saved, placed))
-  for (const jump of base.jumps) ops.push(...diffJump(saved, jump))
+  for (const placed of base.sharedRules) yield* diffSharedRule(saved, placed)
+  for (const jump of base.jumps) yield* diffJump(saved, jump)
   for (const chain of nat.keys()) {
-    if (base.isServiceChain(chain) && !wanted.has(chain)) ops.push({ op: 'deleteChain', table: 'nat', chain })
+    if (base.isServiceChain(chain) && !wanted.has(chain)) yield { op: 'deleteChain', table: 'nat', chain }
   }
-  return ops
 }
 
 /** Those of the fragments of which everything is there. */

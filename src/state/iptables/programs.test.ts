@@ -58,9 +58,9 @@ it('programName() is that of the family', () => {
 describe('chooseBackend()', () => {
   const choose = (found: { nftMangle?: string; nft?: string; legacy?: string }) =>
     chooseBackend({
-      nftMangle: () => found.nftMangle ?? '',
-      nft: () => found.nft ?? '',
-      legacy: () => found.legacy ?? '',
+      nftMangle: () => [found.nftMangle ?? '', ''],
+      nft: () => [found.nft ?? ''],
+      legacy: () => [found.legacy ?? ''],
     })
   const hint = '*mangle\n:KUBE-IPTABLES-HINT - [0:0]\nCOMMIT\n'
   const canary = '*mangle\n:KUBE-KUBELET-CANARY - [0:0]\nCOMMIT\n'

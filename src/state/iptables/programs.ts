@@ -78,11 +78,11 @@ export function countRules(saved: string): number {
   return saved.match(/^-A /gm)?.length ?? 0
 }
 
-/** What can be read to see which backend the machine uses. Both families, as one text. */
+/** What can be read to see which backend the machine uses: what iptables-save prints for both families, family by family. */
 export interface BackendEvidence {
-  nftMangle(): string
-  nft(): string
-  legacy(): string
+  nftMangle(): Iterable<string>
+  nft(): Iterable<string>
+  legacy(): Iterable<string>
 }
 
 export interface BackendChoice {
@@ -92,13 +92,15 @@ export interface BackendChoice {
 
 /**
  * As the images of kube-proxy choose: rules of the two backends see packets one after the other, so ours must be where
- * everybody else's are.
+ * everybody else's are. What is not needed is not read.
  */
 export function chooseBackend(evidence: BackendEvidence): BackendChoice {
-  if (hasKubeletHint(evidence.nftMangle())) return { backend: 'nft', reason: 'kubelet uses it' }
-  const legacy = evidence.legacy()
+  for (const saved of evidence.nftMangle()) {
+    if (hasKubeletHint(saved)) return { backend: 'nft', reason: 'kubelet uses it' }
+  }
+  const legacy = [...evidence.legacy()].join('')
   if (hasKubeletHint(legacy)) return { backend: 'legacy', reason: 'kubelet uses it' }
-  const [ofLegacy, ofNft] = [countRules(legacy), countRules(evidence.nft())]
+  const [ofLegacy, ofNft] = [countRules(legacy), countRules([...evidence.nft()].join(''))]
   if (ofLegacy > ofNft) return { backend: 'legacy', reason: `it has more rules: ${ofLegacy}, iptables-nft ${ofNft}` }
   if (ofNft > 0) return { backend: 'nft', reason: `it has rules: ${ofNft}, iptables-legacy ${ofLegacy}` }
   return { backend: 'nft', reason: 'neither has rules' }

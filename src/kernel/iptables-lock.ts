@@ -6,26 +6,30 @@ import { readFileSync, statSync } from 'node:fs'
 
 const LOCK_FILE = '/run/xtables.lock'
 
-/** Who holds the lock: the name and the pid of a process; undefined when nobody does, as far as can be seen from here. */
-export function lockHolder(file = process.env['XTABLES_LOCKFILE'] ?? LOCK_FILE): string | undefined {
+/** The pid of the process that holds the lock; undefined when nobody does, as far as can be seen from here. */
+export function lockHolder(file = process.env['XTABLES_LOCKFILE'] ?? LOCK_FILE): number | undefined {
   try {
-    const { ino } = statSync(file)
-    return findHolder(readFileSync('/proc/locks', 'utf8'), ino, nameOfProcess)
+    return findHolder(readFileSync('/proc/locks', 'utf8'), statSync(file).ino)
   } catch {
     return undefined
   }
 }
 
 /** Reads /proc/locks: `1: FLOCK  ADVISORY  WRITE 1234 00:19:5 0 EOF`; those that wait have an arrow before FLOCK. */
-export function findHolder(locks: string, inode: number, nameOf: (pid: string) => string): string | undefined {
+export function findHolder(locks: string, inode: number): number | undefined {
   for (const line of locks.split('\n')) {
     const [, kind, , , pid = '', place = ''] = line.trim().split(/\s+/)
-    if (kind === 'FLOCK' && place.endsWith(`:${inode}`)) return `${nameOf(pid)} (pid ${pid})`
+    if (kind === 'FLOCK' && place.endsWith(`:${inode}`)) return Number(pid)
   }
   return undefined
 }
 
-function nameOfProcess(pid: string): string {
+/** `calico-felix (pid 1234)` */
+export function describeProcess(pid: number): string {
+  return `${nameOfProcess(pid)} (pid ${pid})`
+}
+
+function nameOfProcess(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
   } catch {

@@ -7,7 +7,7 @@ import { canWait, type IptablesPrograms, programName } from '../state/iptables/p
 import { parseRestoreError } from '../state/iptables/restore-error.ts'
 import type { Backend } from '../state/iptables/script.ts'
 import type { Chains, TableName, Tables } from '../state/iptables/types.ts'
-import { lockHolder } from './iptables-lock.ts'
+import { describeProcess, lockHolder } from './iptables-lock.ts'
 import { type ProgramResult, runProgram } from './run-program.ts'
 
 export interface IptablesOptions {
@@ -29,6 +29,9 @@ const WAIT_SECONDS = 5
 const WAITS = 12
 /** What iptables exits with when it did not find what it was asked for. */
 const NO_SUCH_CHAIN = 1
+
+/** Processes of ours that run now, for any family. */
+const ours = new Set<number>()
 
 export class Iptables {
   readonly backend: Backend
@@ -88,7 +91,8 @@ export class Iptables {
     const name = programName(programs, family, '-restore')
     const args = [...waitArgs(programs), '--noflush', '--counters']
     const holder = this.backend === 'legacy' ? lockHolder() : undefined
-    if (holder !== undefined) onContention({ holder, waitedMs: 0 })
+    // For the other IP family, we may hold it ourselves.
+    if (holder !== undefined && !ours.has(holder)) onContention({ holder: describeProcess(holder), waitedMs: 0 })
     for (let waits = 1; ; waits++) {
       const result = await this.#run(name, args, kept)
       if (result.code === 0) return
@@ -97,7 +101,8 @@ export class Iptables {
         throw parseRestoreError(result.stderr, kept.soFar)
       }
       const waitedMs = waits * WAIT_SECONDS * 1000
-      onContention({ holder: lockHolder() ?? 'another program', waitedMs })
+      const keeper = lockHolder()
+      onContention({ holder: keeper === undefined ? 'another program' : describeProcess(keeper), waitedMs })
       if (waits === WAITS) {
         throw new Error(`Cannot change rules: the xtables lock was not free within ${waitedMs / 1000} s`)
       }
@@ -107,7 +112,12 @@ export class Iptables {
   close(): void {}
 
   async #run(name: string, args: readonly string[], input: Iterable<string>): Promise<ProgramResult> {
-    const result = await runProgram(name, args, { input, onStart: (pid) => this.pids.add(pid) })
+    const onStart = (pid: number) => {
+      this.pids.add(pid)
+      ours.add(pid)
+    }
+    const result = await runProgram(name, args, { input, onStart })
+    ours.delete(result.pid)
     // Notifications about what it did may still be on their way.
     setTimeout(() => this.pids.delete(result.pid), 1000).unref()
     return result

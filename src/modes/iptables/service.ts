@@ -2,10 +2,11 @@
 // common chains that lead there or say no. Chains, order and comments are kube-proxy's.
 
 import { formatCidr, joinHostPort } from '../../lib/ip.ts'
-import type { Backend, Frontend, LocalDetector, NodeView, ServicePortView, Verdict } from '../../model/types.ts'
+import type { Backend, Frontend, NodeView, ServicePortView, Verdict } from '../../model/types.ts'
 import { formatRule } from '../../state/iptables/format.ts'
 import type { Fragment, OwnChain, PlacedRule } from '../../state/iptables/fragment.ts'
 import type { Match, Rule, RuleText, TableName, Target } from '../../state/iptables/types.ts'
+import { matchLocal, matchNotLocal } from './detector.ts'
 import { CHAINS, COUNTERS, ServiceNames } from './names.ts'
 import { type IptablesSettings, opensLocalhost } from './settings.ts'
 
@@ -62,7 +63,7 @@ class ServicePlan {
     if (guarded !== undefined) this.#planFirewall(guarded)
     this.#planList('Cluster', this.#names.cluster)
     this.#planList('Local', this.#names.local)
-    for (const endpoint of this.#endpoints.values()) this.#planEndpoint(endpoint)
+    this.#planEndpoints()
     return { owner: this.#port.name, chains: this.#chains, rules: this.#rules }
   }
 
@@ -165,18 +166,18 @@ class ServicePlan {
     const chosen = backends
       .map(({ ip, port }) => this.#endpoints.get(joinHostPort(ip, port))!)
       .sort(byText)
-      .map(({ text, chain }) => ({ chain, says: this.#endpointComment(`${this.#names.label} -> ${text}`) }))
+      .map(({ text, chain }) => ({ chain, says: this.#aboutEndpoint(`${this.#names.label} -> ${text}`) }))
     const seconds = this.#affinitySeconds()
     if (seconds !== undefined) {
+      const { family } = this.#node
       for (const { chain, says } of chosen) {
-        const matches: Match[] = [...says, { kind: 'remembered', list: chain, family: this.#node.family, seconds }]
-        rules.push(formatRule({ matches, target: jumpTo(chain) }))
+        const matches: Match[] = [{ kind: 'remembered', list: chain, family, seconds }]
+        rules.push(says + formatRule({ matches, target: jumpTo(chain) }))
       }
     }
-    for (const [i, { chain, says }] of chosen.entries()) {
-      const left = chosen.length - i
-      const matches: Match[] = left === 1 ? says : [...says, { kind: 'random', outOf: left }]
-      rules.push(formatRule({ matches, target: jumpTo(chain) }))
+    for (let i = 0; i < chosen.length; i++) {
+      const { chain, says } = chosen[i]!
+      rules.push(says + jumpOutOf(chosen.length - i) + chain)
     }
     this.#chains.push({ name, rules })
   }
@@ -192,26 +193,28 @@ class ServicePlan {
     return [formatRule({ ...rule, ...matchNotLocal(this.#node.localDetector) })]
   }
 
-  #planEndpoint({ ip, text, chain: name }: EndpointChain): void {
+  /** KUBE-SEP. There are many, so what they have in common is put into words once. */
+  #planEndpoints(): void {
     const { family } = this.#node
-    const says = this.#endpointComment(this.#names.label)
-    const remember: Match[] = this.#affinitySeconds() === undefined ? [] : [{ kind: 'remember', list: name, family }]
-    this.#chains.push({
-      name,
-      rules: [
-        // A pod that reaches itself through the service would answer itself without us.
-        formatRule({
-          source: { network: `${ip}/${family === 4 ? 32 : 128}` },
-          matches: says,
-          target: jumpTo(CHAINS.markMasquerade),
-        }),
-        formatRule({
-          protocol: this.#protocol,
-          matches: [...says, ...remember, ...this.#ports()],
-          target: { kind: 'dnat', to: text },
-        }),
-      ],
-    })
+    const bits = family === 4 ? 32 : 128
+    const says = this.#aboutEndpoint(this.#names.label)
+    const masquerade = says + formatRule({ matches: [], target: jumpTo(CHAINS.markMasquerade) })
+    const protocol = formatRule({ protocol: this.#protocol, matches: [], target: undefined })
+    const translate = formatRule({ matches: this.#ports(), target: { kind: 'dnat', to: '' } })
+    const sticks = this.#affinitySeconds() !== undefined
+    for (const { ip, text, chain } of this.#endpoints.values()) {
+      const remember = sticks
+        ? `${formatRule({ matches: [{ kind: 'remember', list: chain, family }], target: undefined })} `
+        : ''
+      this.#chains.push({
+        name: chain,
+        rules: [
+          // A pod that reaches itself through the service would answer itself without us.
+          `-s ${ip}/${bits} ${masquerade}`,
+          `${protocol} ${says}${remember}${translate}${text}`,
+        ],
+      })
+    }
   }
 
   /** The list that some frontend uses under the policy; undefined when none does. */
@@ -228,8 +231,10 @@ class ServicePlan {
     return this.#port.frontends[0]?.affinitySeconds
   }
 
-  #endpointComment(text: string): Match[] {
-    return this.#context.cluster === 'large' ? [] : [comment(text)]
+  /** The comment of a rule about an endpoint, and a space. */
+  #aboutEndpoint(text: string): string {
+    if (this.#context.cluster === 'large') return ''
+    return `${formatRule({ matches: [comment(text)], target: undefined })} `
   }
 
   /** A rule about packets to a frontend. */
@@ -271,33 +276,18 @@ function byText(a: EndpointChain, b: EndpointChain): number {
   return a.text < b.text ? -1 : 1
 }
 
+const jumps: string[] = []
+
+/** The end of a rule that takes one packet in `outOf` to a chain, without the name of the chain. */
+function jumpOutOf(outOf: number): string {
+  const matches: Match[] = outOf === 1 ? [] : [{ kind: 'random', outOf }]
+  return (jumps[outOf] ??= formatRule({ matches, target: jumpTo('') }))
+}
+
 function jumpTo(chain: string): Target {
   return { kind: 'jump', chain }
 }
 
 function comment(text: string): Match {
   return { kind: 'comment', text }
-}
-
-/** What is true for packets of pods; undefined when nobody can tell. */
-function matchLocal(detector: LocalDetector): Partial<Rule> | undefined {
-  return matchDetector(detector, false)
-}
-
-function matchNotLocal(detector: LocalDetector): Partial<Rule> {
-  return matchDetector(detector, true) ?? {}
-}
-
-function matchDetector(detector: LocalDetector, not: boolean): Partial<Rule> | undefined {
-  const negation = not ? { not } : {}
-  switch (detector.kind) {
-    case 'none':
-      return undefined
-    case 'cidr':
-      return { source: { network: formatCidr(detector.cidrs[0]!), ...negation } }
-    case 'interface':
-      return { inputInterface: { name: detector.name, ...negation } }
-    case 'interfacePrefix':
-      return { inputInterface: { name: `${detector.prefix}+`, ...negation } }
-  }
 }

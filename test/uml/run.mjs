@@ -149,7 +149,8 @@ main() {
   # Through a pipe: the console is a terminal, for which many programs write otherwise.
   { ${command.map(quote).join(' ')}; echo $? > ${quote(join(results, 'exit-code'))}; } 2>&1 </dev/null | cat
   sync
-  halt -f -p
+  # reboot(2) with RB_POWER_OFF: a small Debian has no halt, and perl is a part of every Debian.
+  perl -e 'syscall(169, 0xfee1dead, 0x28121969, 0x4321fedc, 0)'
 }
 main
 `

@@ -31,8 +31,17 @@ const importedAs = {
 }
 
 const roots = [
-  ...['Namespace', 'Node', 'Pod', 'Service', 'Endpoints', 'ReplicationController', 'ConfigMap', 'Secret'],
-  ...['ServiceAccount', 'Event', 'Binding'],
+  'Namespace',
+  'Node',
+  'Pod',
+  'Service',
+  'Endpoints',
+  'ReplicationController',
+  'ConfigMap',
+  'Secret',
+  'ServiceAccount',
+  'Event',
+  'Binding',
 ]
   .map((name) => `core.${name}`)
   .concat(['apps.ReplicaSet', 'apps.Deployment', 'discovery.EndpointSlice', 'events.Event', 'autoscaling.Scale'])

@@ -99,7 +99,7 @@ export function tryCall<N extends keyof Calls>(name: N, ...args: Parameters<Call
 
 /** The bare function, for code that calls it a million times a second. */
 export function boundCall<N extends keyof Calls>(name: N): Calls[N] {
-  return call(name) as Calls[N]
+  return call(name)
 }
 
 /** Calls libc and throws a KernelError when that fails. `op` says what was attempted. */

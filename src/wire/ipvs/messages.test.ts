@@ -72,7 +72,7 @@ describe('writeOp()', () => {
     writeOp(writer, FAMILY_ID, { op: 'addServer', server }, true)
     const hex = Buffer.from(writer.written()).toString('hex')
     // struct nlmsghdr (length, type, REQUEST | ACK, sequence, port), struct genlmsghdr (command 1, version 1).
-    expect(hex.slice(0, 40)).toBe('680000001e00050000000000000000000101' + '0000')
+    expect(hex.slice(0, 40)).toBe('680000001e000500000000000000000001010000')
     const attributes = [
       '54000180', // IPVS_CMD_ATTR_SERVICE, nested
       '0600010002000000', // AF_INET

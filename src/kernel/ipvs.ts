@@ -35,8 +35,7 @@ export class IpvsDriver {
   readonly #client: NetlinkClient
   readonly #writer = new Writer()
   readonly #family: number
-  /** The file that lists connections, of the network namespace in which the driver was opened; undefined: it has none. */
-  readonly #connections: number | undefined
+  readonly #files: Readonly<Record<'connections' | 'table', ProcFile>>
 
   /** Throws an UnsupportedError when the kernel has no IPVS. */
   constructor() {
@@ -48,7 +47,7 @@ export class IpvsDriver {
       throw new UnsupportedError('IPVS', 'the kernel module ip_vs is missing')
     }
     this.#family = family
-    this.#connections = tryOpen('/proc/net/ip_vs_conn')
+    this.#files = { connections: new ProcFile('/proc/net/ip_vs_conn'), table: new ProcFile('/proc/net/ip_vs') }
   }
 
   /**
@@ -84,7 +83,12 @@ export class IpvsDriver {
 
   /** All connections, as the kernel prints them; undefined when it does not. */
   readConnections(): string | undefined {
-    return this.#connections === undefined ? undefined : readAll(this.#connections)
+    return this.#files.connections.read()
+  }
+
+  /** All virtual servers and destinations of both families, as the kernel prints them; undefined when it does not. */
+  readTable(): string | undefined {
+    return this.#files.table.read()
   }
 
   info(): IpvsInfo {
@@ -107,7 +111,7 @@ export class IpvsDriver {
 
   close(): void {
     this.#socket.close()
-    if (this.#connections !== undefined) closeSync(this.#connections)
+    for (const file of Object.values(this.#files)) file.close()
   }
 
   #applyChunk(ops: readonly IpvsOp[]): number {
@@ -127,22 +131,32 @@ export class IpvsDriver {
   }
 }
 
-function tryOpen(path: string): number | undefined {
-  try {
-    return openSync(path, 'r')
-  } catch {
-    return undefined
-  }
-}
+/** A file under /proc/net, of the network namespace in which it was opened, read again and again. */
+class ProcFile {
+  readonly #fd: number | undefined
+  #buffer = Buffer.alloc(1 << 16)
 
-/** From the beginning to the end, in pieces as large as the kernel gives them. */
-function readAll(fd: number): string {
-  const pieces: Buffer[] = []
-  for (let position = 0; ;) {
-    const piece = Buffer.alloc(1 << 16)
-    const length = readSync(fd, piece, 0, piece.length, position)
-    if (length === 0) return Buffer.concat(pieces).toString('latin1')
-    pieces.push(piece.subarray(0, length))
-    position += length
+  constructor(path: string) {
+    try {
+      this.#fd = openSync(path, 'r')
+    } catch {
+      this.#fd = undefined
+    }
+  }
+
+  /** All of it; undefined when there is no such file. The kernel gives a page at a time. */
+  read(): string | undefined {
+    if (this.#fd === undefined) return undefined
+    let end = 0
+    for (;;) {
+      const length = readSync(this.#fd, this.#buffer, end, this.#buffer.length - end, end)
+      if (length === 0) return this.#buffer.toString('latin1', 0, end)
+      end += length
+      if (end === this.#buffer.length) this.#buffer = Buffer.concat([this.#buffer, Buffer.alloc(end)])
+    }
+  }
+
+  close(): void {
+    if (this.#fd !== undefined) closeSync(this.#fd)
   }
 }

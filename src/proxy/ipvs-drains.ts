@@ -20,6 +20,8 @@ export interface DrainsOptions {
   readonly clock: Clock
   /** Connections that are still open after this long are cut off. */
   readonly limitMs: number
+  /** What a look has done. */
+  readonly onApplied: (ops: readonly IpvsOp[]) => void
   readonly onDrained: (drained: readonly Drained[]) => void
   /** A look that failed; there will be another one. */
   readonly onError: (error: unknown) => void
@@ -100,7 +102,7 @@ export class Drains {
   }
 
   #lookAt(server: ServerId, connections: LazyConnections): IpvsOp[] {
-    const { driver, clock, onDrained } = this.#options
+    const { driver, clock, onApplied, onDrained } = this.#options
     const check = {
       server,
       destinations: this.#readDestinations(server),
@@ -109,6 +111,7 @@ export class Drains {
     const { ops, drained } = this.#list.check(check, clock.monotonicNow())
     if (drained.length === 0) return ops
     if (ops.length > 0) driver.apply(ops)
+    onApplied(ops)
     this.#list.remove(drained)
     onDrained(drained)
     return ops

@@ -112,14 +112,16 @@ export function cleanupIpvs({ excludeCIDRs }: Pick<IpvsSettings, 'excludeCIDRs'>
   }
 }
 
-export interface CreateIpvsOptions extends Omit<OpenIpvsOptions, 'onForeignChange' | 'families' | 'files'> {
+export interface CreateIpvsOptions extends Omit<OpenIpvsOptions, 'families' | 'files'> {
   readonly family: Family
   readonly rules: NftablesDriver
   readonly link: LinkDriver
 }
 
-export function createIpvsProgrammer({ settings, clock, log, rules, link, family }: CreateIpvsOptions): Programmer {
+export function createIpvsProgrammer(options: CreateIpvsOptions): Programmer {
+  const { settings, clock, log, rules, link, family, onForeignChange } = options
   return new IpvsProgrammer({
+    family,
     servers: new IpvsDriver(),
     link,
     rules,
@@ -127,6 +129,7 @@ export function createIpvsProgrammer({ settings, clock, log, rules, link, family
     scheduler: settings.scheduler || DEFAULT_SCHEDULER,
     excludeCidrs: parseCidrs(settings.excludeCIDRs),
     drainLimitMs: settings.drainLimitMs ?? DEFAULT_DRAIN_LIMIT_MS,
+    onForeignChange: () => onForeignChange(family),
     onDrained: (drained) => logDrained(drained, log),
     onError: (error) => log.error(error, 'Cannot look after backends that are to go', { ipFamily: `IPv${family}` }),
   })

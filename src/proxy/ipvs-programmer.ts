@@ -1,11 +1,12 @@
 // Programs the ipvs mode: virtual servers, the link with their addresses, and the rules around them.
 
-import type { Clock } from '../lib/clock.ts'
-import { type Cidr, cidrContains, isLoopback, parseIp } from '../lib/ip.ts'
+import type { Clock, Timer } from '../lib/clock.ts'
+import { type Cidr, cidrContains, type Family, isLoopback, parseIp } from '../lib/ip.ts'
 import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
 import { ipvsMode } from '../modes/ipvs/mode.ts'
 import type { NodeAddresses } from '../modes/ipvs/rules.ts'
 import type { ServerSettings } from '../modes/ipvs/servers.ts'
+import { IpvsAudit } from '../state/ipvs/audit.ts'
 import { diffPlans, diffState, type IpvsDiff } from '../state/ipvs/diff.ts'
 import type { Drained } from '../state/ipvs/drain.ts'
 import { serverKey, type IpvsOp, type PlannedServer, type ServerId, type ServerState } from '../state/ipvs/types.ts'
@@ -18,6 +19,8 @@ import type { Programmer, SyncStats } from './programmer.ts'
 /** The kernel's virtual servers: IpvsDriver, or some in memory. */
 export interface ServerDriver extends DrainDriver {
   read(family: 4 | 6): readonly ServerState[]
+  /** The content of /proc/net/ip_vs; undefined when it cannot be read. */
+  readTable(): string | undefined
   close(): void
 }
 
@@ -32,6 +35,7 @@ export interface AddressDriver {
 }
 
 export interface IpvsProgrammerOptions {
+  readonly family: Family
   readonly servers: ServerDriver
   readonly link: AddressDriver
   readonly rules: TableDriver
@@ -41,14 +45,18 @@ export interface IpvsProgrammerOptions {
   /** Virtual servers in these ranges that are not ours are left alone. */
   readonly excludeCidrs: readonly Cidr[]
   readonly drainLimitMs: number
+  /** Called when another program changes virtual servers. */
+  readonly onForeignChange: () => void
   readonly onDrained: (drained: readonly Drained[]) => void
   readonly onError: (error: unknown) => void
 }
 
+/** The kernel does not tell when somebody changes IPVS, so the table is looked at this often. */
+const AUDIT_EVERY_MS = 5000
+
 /** What holds between two full syncs. */
 interface Context {
   readonly settings: ServerSettings
-  readonly addresses: NodeAddresses
   readonly users: AddressUsers
 }
 
@@ -56,12 +64,15 @@ export class IpvsProgrammer implements Programmer {
   readonly #options: IpvsProgrammerOptions
   readonly #rules: NftablesProgrammer
   readonly #drains: Drains
+  readonly #audit: IpvsAudit
   #context: Context | undefined
+  #auditTimer: Timer | undefined
   #nodeAddresses: NodeAddresses = { own: [], nodePort: [] }
 
   constructor(options: IpvsProgrammerOptions) {
     const { servers, clock, drainLimitMs, onDrained, onError } = options
     this.#options = options
+    this.#audit = new IpvsAudit(options.family)
     this.#rules = new NftablesProgrammer({
       planner: {
         table: ipvsMode.table,
@@ -71,7 +82,14 @@ export class IpvsProgrammer implements Programmer {
       driver: options.rules,
       clock,
     })
-    this.#drains = new Drains({ driver: servers, clock, limitMs: drainLimitMs, onDrained, onError })
+    this.#drains = new Drains({
+      driver: servers,
+      clock,
+      limitMs: drainLimitMs,
+      onApplied: (ops) => this.#audit.note(ops),
+      onDrained,
+      onError,
+    })
   }
 
   /**
@@ -113,11 +131,14 @@ export class IpvsProgrammer implements Programmer {
 
     const users = new AddressUsers(others, all)
     this.#bind(diffAddresses(own, users.bound()), stats)
-    this.#context = { settings, addresses: this.#nodeAddresses, users }
+    this.#audit.reset(servers.readTable())
+    this.#context = { settings, users }
+    this.#scheduleAudit()
     return stats
   }
 
   close(): void {
+    this.#auditTimer?.cancel()
     this.#drains.close()
     this.#rules.close()
     this.#options.link.close()
@@ -132,6 +153,17 @@ export class IpvsProgrammer implements Programmer {
   #apply(ops: readonly IpvsOp[], stats: Stats): void {
     if (ops.length === 0) return
     stats.count(ops, this.#options.servers.apply(ops).bytes)
+    this.#audit.note(ops)
+  }
+
+  #scheduleAudit(): void {
+    this.#auditTimer ??= this.#options.clock.setTimeout(() => {
+      this.#auditTimer = undefined
+      this.#scheduleAudit()
+      // After a failure, a full sync is to come anyway.
+      const table = this.#context === undefined ? undefined : this.#options.servers.readTable()
+      if (table !== undefined && !this.#audit.check(table)) this.#options.onForeignChange()
+    }, AUDIT_EVERY_MS)
   }
 
   #bind(ops: readonly LinkOp[], stats: Stats): void {

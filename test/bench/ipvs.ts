@@ -80,6 +80,7 @@ function freshNetwork(): void {
 
 function openProgrammer(): IpvsProgrammer {
   return new IpvsProgrammer({
+    family: 4,
     servers: new IpvsDriver(),
     link: new LinkDriver(ipvsMode.link),
     rules: new NftablesDriver({ family: 'ip', table: ipvsMode.table }),
@@ -87,6 +88,7 @@ function openProgrammer(): IpvsProgrammer {
     scheduler: 'rr',
     excludeCidrs: [],
     drainLimitMs: 1000,
+    onForeignChange: () => {},
     onDrained: () => {},
     onError: (error) => {
       throw error

@@ -64,6 +64,16 @@ export class MemoryIpvs {
     return this.connections
   }
 
+  /** As /proc/net/ip_vs has it, as far as it is counted. */
+  readTable(): string {
+    return Array.from(
+      this.#servers.values(),
+      ({ server, destinations }) =>
+        `${server.protocol}  ${procAddress(server.address)}:0050 rr\n` +
+        Array.from(destinations.values(), ({ address }) => `  -> ${procAddress(address)}:0050      Masq\n`).join(''),
+    ).join('')
+  }
+
   /** What a person would see: destinations with weight 0 apart. */
   plan(): PlannedServer[] {
     return Array.from(this.#servers.values(), ({ server, destinations }) => ({
@@ -130,6 +140,10 @@ export class MemoryIpvs {
     if (entry === undefined) throw new KernelError('find server', 'ESRCH')
     return entry
   }
+}
+
+function procAddress(address: string): string {
+  return address.includes(':') ? `[${address}]` : '0A000001'
 }
 
 const unused = { isNat: true, activeConnections: 0, inactiveConnections: 0, packetsIn: 0n, packetsOut: 0n } as const

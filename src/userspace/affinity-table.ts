@@ -1,6 +1,6 @@
 // Session affinity: which backend a client's host came to last.
 
-import type { HostKey } from './socket-address.ts'
+import type { HostKey } from '../wire/socket-address.ts'
 
 /** What one service port remembers at most, as in the other modes. */
 const LARGEST = 65_535

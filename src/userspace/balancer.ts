@@ -2,7 +2,7 @@
 
 import { AffinityTable } from './affinity-table.ts'
 import type { HealthBoard } from './pool-board.ts'
-import type { HostKey } from './socket-address.ts'
+import type { HostKey } from '../wire/socket-address.ts'
 
 export interface PoolBackend {
   /** `ip:port` */

@@ -12,7 +12,7 @@ import type { SeenAs } from '../modes/userspace/entrance.ts'
 import { ConntrackTemplate } from '../wire/conntrack-template.ts'
 import { NETLINK_NETFILTER } from '../wire/uapi/netlink.ts'
 import { LITTLE_ENDIAN } from '../wire/writer.ts'
-import { endOf, isSameHost, withPort } from './socket-address.ts'
+import { isSameHost, setPort } from '../wire/socket-address.ts'
 import { type PoolProtocol, shareAddress } from './sockets.ts'
 import type { SourcePorts } from './source-ports.ts'
 
@@ -27,7 +27,7 @@ const TRIES = 8
 export interface Disguise {
   readonly family: Family
   readonly protocol: PoolProtocol
-  /** Socket addresses: of this node, of the backend and of the client. */
+  /** Socket addresses. That of this node, at which the connection is to begin, has its port filled in. */
   readonly node: Uint8Array
   readonly backend: Uint8Array
   readonly client: Uint8Array
@@ -54,7 +54,7 @@ export class ClientSources {
   readonly #recv = boundCall('recv')
   readonly #answer = new Uint8Array(256)
   readonly #answerView = new DataView(this.#answer.buffer)
-  readonly #templates = new Map<string, Templates>()
+  readonly #templates: Partial<Record<PoolProtocol, Partial<Record<Family, Templates>>>> = {}
   #socket: NetlinkSocket | undefined
 
   constructor(ports: SourcePorts, warn: (message: string) => void) {
@@ -70,9 +70,9 @@ export class ClientSources {
     shareAddress(fd)
     for (let tries = 0; tries < TRIES; tries++) {
       const { port, isExclusive } = this.#ports.take()
-      const node = withPort(disguise.node, port)
-      if (this.#bind(fd, node, node.length) === 0) {
-        if (this.#translate({ ...disguise, node }, isExclusive)) return port
+      setPort(disguise.node, port)
+      if (this.#bind(fd, disguise.node, disguise.node.length) === 0) {
+        if (this.#translate(disguise, isExclusive)) return port
         tries = TRIES
       }
       this.#ports.giveBack(port)
@@ -86,12 +86,11 @@ export class ClientSources {
 
   #translate({ family, protocol, node, backend, client }: Disguise, isExclusive: boolean): boolean {
     const { create, remove } = this.#templatesFor(family, protocol)
-    const flow = { from: endOf(node), to: endOf(backend), seenAs: endOf(client).address }
-    create.setFlow(flow)
+    create.setFlow(node, backend, client)
     let error = this.#tell(create)
     if (error === EEXIST && isExclusive) {
       // What is left of an earlier connection from this port.
-      remove.setFlow(flow)
+      remove.setFlow(node, backend, client)
       this.#tell(remove)
       error = this.#tell(create)
     }
@@ -110,16 +109,15 @@ export class ClientSources {
   }
 
   #templatesFor(family: Family, protocol: PoolProtocol): Templates {
-    const key = `${family} ${protocol}`
-    let templates = this.#templates.get(key)
-    if (templates === undefined) {
-      const options = { family, protocol: PROTOCOL_NUMBERS[protocol] }
-      templates = {
-        create: new ConntrackTemplate({ ...options, message: 'new' }),
-        remove: new ConntrackTemplate({ ...options, message: 'delete' }),
-      }
-      this.#templates.set(key, templates)
-    }
-    return templates
+    const byFamily = (this.#templates[protocol] ??= {})
+    return (byFamily[family] ??= createTemplates(family, protocol))
+  }
+}
+
+function createTemplates(family: Family, protocol: PoolProtocol): Templates {
+  const options = { family, protocol: PROTOCOL_NUMBERS[protocol] }
+  return {
+    create: new ConntrackTemplate({ ...options, message: 'new' }),
+    remove: new ConntrackTemplate({ ...options, message: 'delete' }),
   }
 }

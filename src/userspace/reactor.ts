@@ -124,7 +124,7 @@ export class Reactor {
     let untilMs = Infinity
     for (const { earliestMs } of this.#timers) if (earliestMs < untilMs) untilMs = earliestMs
     if (untilMs === Infinity) return maxWaitMs
-    return Math.min(maxWaitMs, Math.max(0, Math.ceil(untilMs - monotonicMs())))
+    return Math.min(maxWaitMs, Math.max(0, Math.ceil(untilMs - this.nowMs)))
   }
 
   #control(op: number, fd: number, events: number): void {

@@ -21,7 +21,7 @@ import {
   type Watched,
   WRITABLE,
 } from './reactor.ts'
-import { resetOnClose } from './sockets.ts'
+import { keepAlive, resetOnClose } from './sockets.ts'
 import type { TimerQueue } from './timer-queue.ts'
 
 const BUFFER_SIZE = 64 * 1024
@@ -36,6 +36,8 @@ const ROUNDS = 16
 const SOMETHING_TO_READ = READABLE | URGENT | PEER_CLOSED | HUNG_UP | FAILED
 /** After these there is more to find out than how much was sent, so reading goes on until nothing is left. */
 const MORE_THAN_DATA = URGENT | PEER_CLOSED | HUNG_UP | FAILED
+/** What ends within this time need not be watched over. */
+const YOUNG_MS = 10_000
 /** A broken connection is given this long to get what was sent to it. */
 const FLUSH_CHECK_MS = 20
 const FLUSH_CHECKS = 250
@@ -52,11 +54,14 @@ export class Relays {
   readonly shutdown: ReturnType<typeof boundCall<'shutdown'>> = boundCall('shutdown')
   readonly ioctl: ReturnType<typeof boundCall<'ioctl'>> = boundCall('ioctl')
   readonly flushing: TimerQueue<Flushing>
+  /** Those that have not lived long yet. */
+  readonly young: TimerQueue<Relay>
 
   constructor(reactor: Reactor, sources: ClientSources) {
     this.reactor = reactor
     this.sources = sources
     this.flushing = reactor.timers(FLUSH_CHECK_MS, (flushing) => flushing.check())
+    this.young = reactor.timers(YOUNG_MS, (relay) => keepAlive(relay.backend.fd))
   }
 
   /** Joins two connections. The client's is not watched yet, the backend's is. */
@@ -88,6 +93,7 @@ export class Relay {
     this.client.peer = this.backend
     this.backend.peer = this.client
     counters[ACTIVE]!++
+    relays.young.start(this, relays.reactor.nowMs)
   }
 
   /** Both directions have ended. */
@@ -108,6 +114,7 @@ export class Relay {
 
   #end(): void {
     this.isOver = true
+    this.relays.young.stop(this)
     this.counters[ACTIVE]!--
     this.relays.sources.release(this.sourcePort)
     this.client.release()
@@ -124,6 +131,8 @@ export class RelayEnd implements Watched, Resumable {
   /** May have something to read. */
   #isReadable = false
   #isUnusual = false
+  /** Nothing but the end comes behind what is there to read. */
+  #endIsNear = false
   /** Has said that it sends no more. */
   #isAtEnd = false
   /** The peer has been told so. */
@@ -146,6 +155,7 @@ export class RelayEnd implements Watched, Resumable {
   onEvents(events: number): void {
     if ((events & SOMETHING_TO_READ) !== 0) {
       if ((events & MORE_THAN_DATA) !== 0) this.#isUnusual = true
+      if ((events & MORE_THAN_DATA) === PEER_CLOSED) this.#endIsNear = true
       this.#isReadable = true
       this.resume()
     }
@@ -193,6 +203,7 @@ export class RelayEnd implements Watched, Resumable {
     if (length === BUFFER_SIZE) this.#isBulk = true
     // Less than asked for: nothing is left, and there will be an event when more comes.
     else if (!this.#isUnusual) this.#isReadable = false
+    else if (this.#endIsNear && !this.#isBroken) this.#isAtEnd = true
     const written = send(this.peer.fd, buffer, length, MSG_NOSIGNAL)
     if (written === length) {
       this.#relay.counters[this.#counter]! += length

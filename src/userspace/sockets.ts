@@ -3,7 +3,7 @@
 import { boundCall, lastErrno, mustCall, tryCall } from '../kernel/libc.ts'
 import { KernelError } from '../lib/errors.ts'
 import type { Family } from '../lib/ip.ts'
-import { addressFamily, ADDRESS_LENGTH, decodeAddress, encodeAddress } from './socket-address.ts'
+import { addressFamily, ADDRESS_LENGTH, decodeAddress, encodeAddress } from '../wire/socket-address.ts'
 
 export type PoolProtocol = 'TCP' | 'UDP'
 
@@ -42,13 +42,13 @@ export function openSocket(family: Family, protocol: PoolProtocol): number {
   socketCall ??= boundCall('socket')
   const type = protocol === 'TCP' ? SOCK_STREAM : SOCK_DGRAM
   const fd = socketCall(addressFamily(family), type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)
-  if (fd !== -1 && protocol === 'TCP') setStreamOptions(fd)
+  // Small writes go at once. Connections that a listener accepts inherit it.
+  if (fd !== -1 && protocol === 'TCP') setOption(fd, SOL_TCP, TCP_NODELAY, ONE)
   return fd
 }
 
-/** Small writes go at once, and peers that vanished are noticed. Connections that a listener accepts inherit it. */
-function setStreamOptions(fd: number): void {
-  setOption(fd, SOL_TCP, TCP_NODELAY, ONE)
+/** Peers that vanished are noticed. Connections that a listener accepts inherit it. */
+export function keepAlive(fd: number): void {
   setOption(fd, SOL_SOCKET, SO_KEEPALIVE, ONE)
   setOption(fd, SOL_TCP, TCP_KEEPIDLE, KEEPIDLE)
 }
@@ -123,7 +123,10 @@ function openBound(options: ListenerOptions, how: 'alone' | 'shared'): number | 
 }
 
 function listening(fd: number, { protocol }: ListenerOptions): number {
-  if (protocol === 'TCP') mustCall('listen', 'listen', fd, BACKLOG)
+  if (protocol === 'TCP') {
+    keepAlive(fd)
+    mustCall('listen', 'listen', fd, BACKLOG)
+  }
   return fd
 }
 

@@ -8,7 +8,7 @@ import { FAILED, READABLE, STREAM_EVENTS, type Watched, WRITABLE } from './react
 import type { Relays } from './relay.ts'
 import type { SeenAs } from '../modes/userspace/entrance.ts'
 import { type ClientSources, isDisguised } from './client-sources.ts'
-import { ADDRESS_LENGTH, hostKey, type HostKey } from './socket-address.ts'
+import { ADDRESS_LENGTH, hostKey, type HostKey } from '../wire/socket-address.ts'
 import { openSocket, resetOnClose, SOCK_CLOEXEC, SOCK_NONBLOCK } from './sockets.ts'
 import type { TimerQueue } from './timer-queue.ts'
 

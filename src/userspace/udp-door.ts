@@ -7,7 +7,7 @@ import { ACTIVE, CONNECTIONS, FAILURES, RETRIES, TO_BACKENDS, TO_CLIENTS, UNSERV
 import { READABLE, type Reactor, type Watched } from './reactor.ts'
 import type { SeenAs } from '../modes/userspace/entrance.ts'
 import { type ClientSources, isDisguised } from './client-sources.ts'
-import { ADDRESS_LENGTH, clientKey, hostKey } from './socket-address.ts'
+import { ADDRESS_LENGTH, clientKey, hostKey } from '../wire/socket-address.ts'
 import { openSocket } from './sockets.ts'
 import type { TimerQueue } from './timer-queue.ts'
 

@@ -27,26 +27,13 @@ import {
   IPCTNL_MSG_CT_DELETE,
   IPCTNL_MSG_CT_NEW,
 } from './uapi/nfnetlink_conntrack.ts'
+import { hostPlace, PORT_AT, PORT_LENGTH } from './socket-address.ts'
 import { Writer } from './writer.ts'
 
 const AF: Readonly<Record<Family, number>> = { 4: 2, 6: 10 }
 
 /** How long an entry waits for its first packet. */
 const TIMEOUT_S = 10
-
-/** One end of a connection, in the bytes of an address and of a port, in network byte order. */
-export interface EndBytes {
-  readonly address: Uint8Array
-  readonly port: Uint8Array
-}
-
-export interface TranslatedFlow {
-  /** Who really sends. */
-  readonly from: EndBytes
-  readonly to: EndBytes
-  /** Who is seen to send. */
-  readonly seenAs: Uint8Array
-}
 
 export interface TemplateOptions {
   readonly message: 'new' | 'delete'
@@ -58,6 +45,7 @@ export interface TemplateOptions {
 /** A message about one flow. `setFlow` changes which. */
 export class ConntrackTemplate {
   readonly bytes: Uint8Array
+  readonly #host: { readonly at: number; readonly length: number }
   readonly #fromAddress: number[] = []
   readonly #fromPort: number[] = []
   readonly #toAddress: number[] = []
@@ -66,6 +54,7 @@ export class ConntrackTemplate {
 
   constructor({ message, family, protocol }: TemplateOptions) {
     const writer = new Writer(256)
+    this.#host = hostPlace(family)
     const isNew = message === 'new'
     const type = isNew ? IPCTNL_MSG_CT_NEW : IPCTNL_MSG_CT_DELETE
     writer.beginMessage((NFNL_SUBSYS_CTNETLINK << 8) | type, NLM_F_REQUEST | (isNew ? NLM_F_CREATE | NLM_F_EXCL : 0))
@@ -86,22 +75,25 @@ export class ConntrackTemplate {
     this.bytes = writer.written().slice()
   }
 
-  setFlow({ from, to, seenAs }: TranslatedFlow): void {
-    this.#put(this.#fromAddress, from.address)
-    this.#put(this.#fromPort, from.port)
-    this.#put(this.#toAddress, to.address)
-    this.#put(this.#toPort, to.port)
-    this.#put(this.#seenAs, seenAs)
+  /** Socket addresses: who really sends, to whom, and who is seen to send. */
+  setFlow(from: Uint8Array, to: Uint8Array, seenAs: Uint8Array): void {
+    const { at, length } = this.#host
+    this.#put(this.#fromAddress, from, at, length)
+    this.#put(this.#fromPort, from, PORT_AT, PORT_LENGTH)
+    this.#put(this.#toAddress, to, at, length)
+    this.#put(this.#toPort, to, PORT_AT, PORT_LENGTH)
+    this.#put(this.#seenAs, seenAs, at, length)
   }
 
-  #put(places: readonly number[], value: Uint8Array): void {
-    for (const at of places) for (let i = 0; i < value.length; i++) this.bytes[at + i] = value[i]!
+  /** Copies a part of a socket address to all its places. */
+  #put(places: readonly number[], value: Uint8Array, from: number, length: number): void {
+    for (const at of places) for (let i = 0; i < length; i++) this.bytes[at + i] = value[from + i]!
   }
 
   #writeTranslation(writer: Writer, family: Family): void {
     writer.beginNested(CTA_NAT_SRC)
     const ends = family === 4 ? [CTA_NAT_V4_MINIP, CTA_NAT_V4_MAXIP] : [CTA_NAT_V6_MINIP, CTA_NAT_V6_MAXIP]
-    for (const type of ends) writeField(writer, type, { length: addressLength(family), places: this.#seenAs })
+    for (const type of ends) writeField(writer, type, { length: this.#host.length, places: this.#seenAs })
     writer.end()
   }
 }
@@ -117,7 +109,7 @@ interface TupleFields {
 }
 
 function writeTuple(writer: Writer, type: number, { family, protocol, src, dst, sport, dport }: TupleFields): void {
-  const length = addressLength(family)
+  const { length } = hostPlace(family)
   writer.beginNested(type)
   writer.beginNested(CTA_TUPLE_IP)
   writeField(writer, family === 4 ? CTA_IP_V4_SRC : CTA_IP_V6_SRC, { length, places: src })
@@ -140,8 +132,4 @@ function writeField(writer: Writer, type: number, { length, places }: { length: 
   const at = writer.reserve(length)
   writer.bytes.fill(0, at, at + length)
   writer.end()
-}
-
-function addressLength(family: Family): number {
-  return family === 4 ? 4 : 16
 }

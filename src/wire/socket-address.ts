@@ -8,7 +8,9 @@ export const AF_INET6 = 10
 /** Large enough for both. */
 export const ADDRESS_LENGTH = 28
 
-const PORT_AT = 2
+/** Where the port is, in network byte order, and how long it is. */
+export const PORT_AT = 2
+export const PORT_LENGTH = 2
 const IPV4_AT = 4
 const IPV6_AT = 8
 
@@ -19,14 +21,23 @@ export function addressFamily(family: Family): number {
   return family === 4 ? AF_INET : AF_INET6
 }
 
+/** Where the address of the host is, and how long it is. */
+export function hostPlace(family: Family): { readonly at: number; readonly length: number } {
+  return family === 4 ? { at: IPV4_AT, length: 4 } : { at: IPV6_AT, length: 16 }
+}
+
+export function setPort(address: Uint8Array, port: number): void {
+  address[PORT_AT] = port >> 8
+  address[PORT_AT + 1] = port & 255
+}
+
 export function encodeAddress(ip: string, port: number): Uint8Array {
   const bytes = parseIp(ip)
   if (bytes === undefined) throw new Error(`Cannot make an address of ${JSON.stringify(ip)}: it is not an IP address`)
   const isIpv4 = bytes.length === 4
   const address = new Uint8Array(isIpv4 ? 16 : 28)
   new Uint16Array(address.buffer, 0, 1)[0] = isIpv4 ? AF_INET : AF_INET6
-  address[PORT_AT] = port >> 8
-  address[PORT_AT + 1] = port & 255
+  setPort(address, port)
   const at = isIpv4 ? IPV4_AT : IPV6_AT
   for (let i = 0; i < bytes.length; i++) address[at + i] = bytes.charCodeAt(i)
   return address
@@ -44,19 +55,6 @@ export function hostKey(address: Uint8Array): HostKey {
 export function clientKey(address: Uint8Array): number | string {
   const port = portOf(address)
   return isIpv6(address) ? `${hostBytes(address)}${port}` : ipv4Number(address) * 65536 + port
-}
-
-/** The bytes of an address and of a port, without copying. */
-export function endOf(address: Uint8Array): { readonly address: Uint8Array; readonly port: Uint8Array } {
-  const host = isIpv6(address) ? address.subarray(IPV6_AT, IPV6_AT + 16) : address.subarray(IPV4_AT, IPV4_AT + 4)
-  return { address: host, port: address.subarray(PORT_AT, PORT_AT + 2) }
-}
-
-export function withPort(address: Uint8Array, port: number): Uint8Array {
-  const copy = address.slice()
-  copy[PORT_AT] = port >> 8
-  copy[PORT_AT + 1] = port & 255
-  return copy
 }
 
 /** Whether two addresses are of the same host. */

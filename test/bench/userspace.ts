@@ -1,0 +1,152 @@
+// What the userspace mode costs, beside HAProxy in front of the same backend on the same node.
+//   npm run bench:userspace              (needs root and haproxy; HAPROXY names another place than PATH)
+//
+// Clients are a pod, whose address the backend sees, and the node itself. CPU is that of the proxying process, all of its
+// threads. All figures of one line come from one run, taken in turns; compare columns rather than runs.
+
+import { spawnSync, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { node, pods } from '../support/addresses.ts'
+import { aService, aSlice } from '../support/builders.ts'
+import type { Netns } from '../support/netns/netns.ts'
+import { ProxyProcess, proxyFlags } from '../support/proxy-process.ts'
+import { openRig, type Rig } from '../support/rig.ts'
+import { median, table } from './figures.ts'
+
+const ROUNDS = Number(process.env['ROUNDS'] ?? 3)
+const CONNECTIONS = 10_000
+const STREAMS = 4
+const BYTES_PER_STREAM = 1_000_000_000
+const IDLE = 4000
+const BACKEND_PORT = 9001
+const HAPROXY_PORT = 9003
+const CLOCK_TICKS = 100
+
+const LOAD = new URL('userspace-load.js', import.meta.url).pathname
+
+/** Something that proxies, and where. */
+interface Candidate {
+  readonly name: string
+  readonly pid: number
+  readonly host: string
+  readonly port: number
+}
+
+process.env['PROXY_COMMAND'] ??= new URL('../../../../bin/kube-proxy', import.meta.url).pathname
+await using rig = await openRig()
+const backend = rig.network.pods.localB.spawn(['node', LOAD, 'serve', `${BACKEND_PORT}`], {
+  stdio: ['ignore', 'pipe', 'inherit'],
+})
+await once(backend.stdout!, 'data')
+const haproxy = await startHaproxy(rig)
+const ours = await startOurs(rig)
+try {
+  const candidates = [ours.candidate, haproxy.candidate]
+  const rows = [
+    ['short connections from a pod', 'connections', ...(await compare(candidates, rig.network.pods.localA, 'short'))],
+    ['short connections from the node', 'connections', ...(await compare(candidates, rig.network.node, 'short'))],
+    ['large transfers to a pod', 'MB', ...(await compare(candidates, rig.network.pods.localA, 'large'))],
+  ]
+  console.log(table(['what', 'per CPU-second', 'kube-proxy-ts', 'HAProxy', 'ratio'], rows))
+  console.log(
+    `\ncores used by large transfers: ${(await coresUsed(ours.candidate, rig.network.pods.localA)).toFixed(2)}`,
+  )
+  console.log(`memory per idle connection: ${(await memoryPerConnection(ours.candidate, rig)).toFixed(1)} kB`)
+} finally {
+  haproxy.process.kill('SIGKILL')
+  backend.kill('SIGKILL')
+  await ours.proxy[Symbol.asyncDispose]()
+}
+
+/** Rounds in turns, so that what else the machine does meets both. */
+async function compare(candidates: readonly Candidate[], client: Netns, load: 'short' | 'large'): Promise<string[]> {
+  const figures = new Map<Candidate, number[]>(candidates.map((candidate) => [candidate, []]))
+  const amount = load === 'short' ? CONNECTIONS : (STREAMS * BYTES_PER_STREAM) / 1e6
+  for (let round = 0; round <= ROUNDS; round++) {
+    for (const candidate of candidates) {
+      const beforeMs = cpuMs(candidate.pid)
+      await run(client, candidate, load)
+      // The first round warms up.
+      if (round > 0) figures.get(candidate)!.push((amount * 1000) / (cpuMs(candidate.pid) - beforeMs))
+    }
+  }
+  const [mine = NaN, theirs = NaN] = candidates.map((candidate) => median(figures.get(candidate)!))
+  return [mine.toFixed(0), theirs.toFixed(0), (mine / theirs).toFixed(2)]
+}
+
+async function run(client: Netns, { host, port }: Candidate, load: 'short' | 'large'): Promise<void> {
+  const amounts = load === 'short' ? [CONNECTIONS] : [BYTES_PER_STREAM, STREAMS]
+  const args = [LOAD, load, host, `${port}`, ...amounts.map(String)]
+  const child = client.spawn(['node', ...args], { stdio: ['ignore', 'inherit', 'inherit'] })
+  const [code] = await once(child, 'exit')
+  if (code !== 0) throw new Error(`Cannot measure: ${args.join(' ')} ended with ${String(code)}`)
+}
+
+async function coresUsed(candidate: Candidate, client: Netns): Promise<number> {
+  const beforeMs = cpuMs(candidate.pid)
+  const startMs = performance.now()
+  await run(client, candidate, 'large')
+  return (cpuMs(candidate.pid) - beforeMs) / (performance.now() - startMs)
+}
+
+async function memoryPerConnection({ pid, host, port }: Candidate, { network }: Rig): Promise<number> {
+  const beforeKb = rssKb(pid)
+  const args = [LOAD, 'idle', host, `${port}`, `${IDLE}`]
+  const child = network.pods.localA.spawn(['node', ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
+  await once(child.stdout!, 'data')
+  await sleep(500)
+  const perConnection = (rssKb(pid) - beforeKb) / IDLE
+  child.stdin!.end()
+  await once(child, 'exit')
+  return perConnection
+}
+
+async function startOurs({ network, cluster }: Rig): Promise<{ proxy: ProxyProcess; candidate: Candidate }> {
+  const service = aService({ ports: [{ port: 80, targetPort: BACKEND_PORT }] })
+  cluster.put(service, aSlice(service, ['localB']))
+  const flags = proxyFlags({ netns: network.node, mode: 'userspace', kubeconfig: cluster.kubeconfig })
+  const proxy = new ProxyProcess(network.node, flags)
+  await proxy.ready()
+  await sleep(500)
+  return { proxy, candidate: { name: 'kube-proxy-ts', pid: proxy.pid, host: service.spec.clusterIP, port: 80 } }
+}
+
+async function startHaproxy({ network, cluster }: Rig): Promise<{ process: ChildProcess; candidate: Candidate }> {
+  const program = process.env['HAPROXY'] ?? 'haproxy'
+  if (spawnSync(program, ['-v']).status !== 0) {
+    throw new Error(`Cannot compare: ${program} does not run; install haproxy or name it in HAPROXY`)
+  }
+  const file = join(cluster.folder, 'haproxy.cfg')
+  writeFileSync(
+    file,
+    `global
+  nbthread 1
+  maxconn 8000
+defaults
+  mode tcp
+  timeout connect 5s
+  timeout client 1m
+  timeout server 1m
+frontend f
+  bind ${node.ip[4]}:${HAPROXY_PORT}
+  default_backend b
+backend b
+  server s ${pods.localB.ip[4]}:${BACKEND_PORT}
+`,
+  )
+  const child = network.node.spawn([program, '-f', file], { stdio: ['ignore', 'inherit', 'ignore'] })
+  await sleep(1000)
+  return { process: child, candidate: { name: 'HAProxy', pid: child.pid!, host: node.ip[4], port: HAPROXY_PORT } }
+}
+
+function cpuMs(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+  return ((Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS) * 1000
+}
+
+function rssKb(pid: number): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1])
+}

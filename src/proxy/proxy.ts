@@ -12,6 +12,7 @@ import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { nodeNameProblem } from '../model/node-name-problem.ts'
 import { ProblemLog } from '../model/problems.ts'
+import { LINK as SERVICE_LINK } from '../modes/ipvs/names.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
 import { cleanUpModes } from './cleanup.ts'
 import { clusterHandlers } from './cluster-handlers.ts'
@@ -89,8 +90,7 @@ export class Proxy {
     const { client } = this.#source
     this.#events =
       client === undefined ? noEvents : new EventRecorder({ client, nodeName: this.#nodeName, log, signal })
-    const addresses = listAddresses().map(({ address }) => address)
-    this.#state = new NodeState(nodeSettings(config, this.#mode), addresses, () => this.#nodeChanged())
+    this.#state = new NodeState(nodeSettings(config, this.#mode), machineAddresses(), () => this.#nodeChanged())
     const problems = new ProblemLog(({ object, message }) => log.warn(message, { object }))
     this.#parts = families.map((family) => this.#createPart(family, problems))
     this.#servers = new Servers({
@@ -111,7 +111,7 @@ export class Proxy {
     this.#recordStart()
     const failed = this.#servers.open(this.#loaded.config)
     this.#addressWatch = watchAddresses(() => {
-      this.#state.setMachineAddresses(listAddresses().map(({ address }) => address))
+      this.#state.setMachineAddresses(machineAddresses())
     })
     const watching = this.#source.watch({
       nodeName: this.#nodeName,
@@ -224,6 +224,11 @@ export class Proxy {
   #nodeChanged(): void {
     for (const part of this.#parts) part.setNode(this.#state.view(part.pipeline.node.family))
   }
+}
+
+/** The addresses of this machine, without those of services that the ipvs mode gives it. */
+function machineAddresses(): string[] {
+  return listAddresses().flatMap(({ address, interfaceName }) => (interfaceName === SERVICE_LINK ? [] : [address]))
 }
 
 function buildInfo(version: string): Parameters<typeof createMetrics>[0]['build'] {

@@ -3,35 +3,43 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { enterMachine, leftovers } from './support/machine.ts'
-import { program, type Finished } from './support/sandbox-process.ts'
+import { program as rootsProgram, type Finished } from './support/sandbox-process.ts'
 
 enterMachine()
 const NOBODY = 65534
 const folder = mkdtempSync(join(tmpdir(), 'kps-rootless-'))
 const root = join(folder, 'kube-proxy-sandbox')
+// The checkout may be where nobody cannot go, such as the home of root: it is seen here, too.
+const rootsCheckout = join(rootsProgram, '../..')
+const checkout = join(folder, 'checkout')
+const program = join(checkout, 'bin/kube-proxy')
 
 beforeAll(() => {
-  spawnSync(program, ['--version'])
+  spawnSync(rootsProgram, ['--version'])
+  mkdirSync(checkout)
   chownSync(folder, NOBODY, NOBODY)
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Runs a command as nobody. */
+/** Runs a command as nobody, in the checkout. */
 function asNobody(command: readonly string[], env: Record<string, string> = {}): Finished {
+  const mounted = ['sh', '-c', 'mount --bind "$0" "$1" && cd "$1" && shift && exec "$@"', rootsCheckout, checkout]
   const id = ['--reuid', String(NOBODY), '--regid', String(NOBODY), '--clear-groups', '--inh-caps=-all']
-  return spawnSync('setpriv', [...id, '--', ...command], {
-    encoding: 'utf8',
-    timeout: 60_000,
-    env: { PATH: process.env['PATH'], XDG_RUNTIME_DIR: folder, HOME: folder, ...env },
-  })
+  const settings = Object.entries({ PATH: process.env['PATH'], XDG_RUNTIME_DIR: folder, HOME: folder, ...env })
+  const environment = settings.map(([name, value]) => `${name}=${value}`)
+  return spawnSync(
+    'unshare',
+    ['--mount', '--', ...mounted, 'setpriv', ...id, '--', 'env', '-i', ...environment, ...command],
+    { encoding: 'utf8', timeout: 60_000 },
+  )
 }
 
 function obstacle(): string | undefined {
-  if (asNobody(['test', '-r', join(dirname(program), '../dist/cli/main.js')]).status !== 0) {
-    return 'the checkout cannot be read by other users'
+  if (asNobody(['test', '-r', join(checkout, 'dist/cli/main.js')]).status !== 0) {
+    return 'the files of the checkout cannot be read by other users'
   }
   const tried = asNobody(['unshare', '--user', '--map-root-user', '--net', '--mount', '--', 'true'])
   return tried.status === 0 ? undefined : `user namespaces are not allowed here: ${tried.stderr.trim()}`

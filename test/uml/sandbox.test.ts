@@ -1,4 +1,4 @@
-// The sandbox in ipvs mode, on a kernel that has it: who reaches whom, and what may happen meanwhile.
+// The sandbox with the ipvs mode on its nodes.
 
 process.env['SANDBOX_MODES'] = 'ipvs'
 await import('../sandbox/packet-flow.test.ts')

@@ -1,0 +1,55 @@
+// The golden inputs as the ipvs mode plans them: virtual servers, addresses, and the table around them.
+
+import { systemClock } from '../../src/lib/clock.ts'
+import type { Family } from '../../src/lib/ip.ts'
+import { ipvsMode } from '../../src/modes/ipvs/mode.ts'
+import { IpvsProgrammer } from '../../src/proxy/ipvs-programmer.ts'
+import { applyOps } from '../../src/state/nftables/apply-ops.ts'
+import { nftFamily } from '../../src/state/nftables/language.ts'
+import type { Op, Table } from '../../src/state/nftables/types.ts'
+import { formatServers } from '../../src/state/ipvs/format.ts'
+import { nodeAddresses } from './addresses.ts'
+import { goldenNode } from './golden-tables.ts'
+import { MemoryIpvs, MemoryLink } from './memory-ipvs.ts'
+import { viewsFromYaml } from './planned-views.ts'
+
+export interface GoldenIpvs {
+  readonly table: Table
+  /** As `ipvsadm -Sn` prints them. */
+  readonly servers: string
+  /** Of the link, in order. */
+  readonly addresses: readonly string[]
+}
+
+export function planGoldenIpvs(name: string, family: Family): GoldenIpvs {
+  let table: Table | undefined
+  const rules = {
+    apply(ops: readonly Op[]) {
+      table = applyOps(nftFamily(family), ipvsMode.table, table, ops)
+      return { bytes: 0 }
+    },
+    read: () => table,
+    readElements: () => [],
+    close() {},
+  }
+  const node = goldenNode(family)
+  const servers = new MemoryIpvs()
+  const link = new MemoryLink(['127.0.0.1', '::1', ...nodeAddresses])
+  const programmer = new IpvsProgrammer({
+    family,
+    servers,
+    link,
+    rules,
+    clock: systemClock,
+    scheduler: 'rr',
+    excludeCidrs: [],
+    drainLimitMs: 0,
+    onForeignChange() {},
+    onDrained() {},
+    onError() {},
+  })
+  const input = new URL(`../golden/${name}/input.yaml`, import.meta.url).pathname
+  programmer.syncAll(node, viewsFromYaml(input, node))
+  programmer.close()
+  return { table: table!, servers: formatServers(servers.read(family)), addresses: [...link.own].sort() }
+}

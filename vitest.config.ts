@@ -10,6 +10,11 @@ export default defineConfig({
           include: ['src/**/*.test.ts', 'test/golden/*.test.ts', 'test/conformance/*.test.ts'],
           pool: 'threads',
           isolate: false,
+          // All processors: by default one is left to a watcher, and of two that is half of them.
+          maxWorkers: '100%',
+          // Against hanging alone: how long a test takes depends on who else uses the machine.
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
       {

@@ -106,10 +106,11 @@ test('watchFile() tells nothing while the content stays the same', async () => {
   const change = next()
   for (let i = 0; i < 5; i++) {
     await settled()
-    writeFileSync(file, 'one')
+    // Written over: between emptying it and writing it, a file is another one.
+    writeFileSync(file, 'one', { flag: 'r+' })
   }
   await settled()
-  writeFileSync(file, 'two')
+  writeFileSync(file, 'two', { flag: 'r+' })
   expect(await change).toBe('two')
 })
 

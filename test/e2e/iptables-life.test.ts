@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { aService, aSlice } from '../support/builders.ts'
 import { eventually } from '../support/eventually.ts'
+import { patience } from '../support/patience.ts'
 import { ProxyProcess, proxyFlags, startProxy } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
 import { startTraffic } from '../support/steady-traffic.ts'
@@ -88,7 +89,7 @@ describe.for(['nft', 'legacy'] as const)('iptables-%s', (backend) => {
     return eventually(
       'the service answers',
       async () => {
-        const { kind } = await tcpProbe(rig.network.sources.localPod, target, { timeoutMs: 50 })
+        const { kind } = await tcpProbe(rig.network.sources.localPod, target, { timeoutMs: 50 * patience })
         return kind === 'answered' ? undefined : kind
       },
       { withinMs, everyMs: 5 },
@@ -106,7 +107,7 @@ describe.for(['nft', 'legacy'] as const)('iptables-%s', (backend) => {
         rig.network.node.run(name, ['-t', table, '-X'])
       }
     }
-    await served(backend === 'nft' ? 1000 : 6000)
+    await served((backend === 'nft' ? 1000 : 6000) * patience)
     const hints = programs.map((name) => `${name} mangle :KUBE-IPTABLES-HINT -`)
     await rulesAre(before.filter((line) => !hints.includes(line)))
   })

@@ -58,6 +58,12 @@ export const ipvsOnThisMachine: Mode = {
   name: 'ipvs',
   defaultNodePortAddresses: [],
   changesAreCheap: true,
+  init(config, log) {
+    const driver = tryOpenDriver()
+    if (driver === undefined) log.warn('Cannot prepare proxy mode ipvs: this kernel has no IPVS (module ip_vs)')
+    else prepareMachine(config.ipvs, { driver, files, log })
+    driver?.close()
+  },
   open: ({ config, ...options }) => openIpvs({ ...options, settings: config.ipvs, files }),
   cleanup: (log) => cleanupIpvs({ excludeCIDRs: [] }, log),
 }
@@ -67,8 +73,9 @@ export function openIpvs(options: OpenIpvsOptions): OpenMode {
   const { settings, families, log, files, onForeignChange } = options
   probeIpvs(families)
   checkScheduler(settings.scheduler || DEFAULT_SCHEDULER)
-  applyHostSetup(planIpvsHostSetup({ strictARP: settings.strictARP, kernelRelease: release() }), files, log)
-  applyTimeouts(settings)
+  const driver = new IpvsDriver()
+  prepareMachine(settings, { driver, files, log })
+  driver.close()
   const rules = new Map(families.map((family) => [family, openRules(family)]))
   const links = new Map(families.map((family) => [family, new LinkDriver(LINK)]))
   for (const link of links.values()) link.ensure()
@@ -136,13 +143,8 @@ export function createIpvsProgrammer(options: CreateIpvsOptions): Programmer {
 }
 
 function removeServers(excludeCIDRs: readonly string[], log: Logger): void {
-  let driver: IpvsDriver
-  try {
-    driver = new IpvsDriver()
-  } catch (error) {
-    if (error instanceof UnsupportedError) return
-    throw error
-  }
+  const driver = tryOpenDriver()
+  if (driver === undefined) return
   const excluded = parseCidrs(excludeCIDRs)
   const isExcluded = (address: string) => excluded.some((cidr) => cidrContains(cidr, parseIp(address) ?? ''))
   try {
@@ -154,19 +156,28 @@ function removeServers(excludeCIDRs: readonly string[], log: Logger): void {
   }
 }
 
-function applyTimeouts({ tcpTimeoutMs, tcpFinTimeoutMs, udpTimeoutMs }: IpvsSettings): void {
+/** Kernel settings, which are there once IPVS is loaded, and timeouts. What cannot be set is logged. */
+function prepareMachine(
+  { strictARP, tcpTimeoutMs, tcpFinTimeoutMs, udpTimeoutMs }: IpvsSettings,
+  { driver, files, log }: { driver: IpvsDriver; files: SettingFiles; log: Logger },
+): void {
+  applyHostSetup(planIpvsHostSetup({ strictARP, kernelRelease: release() }), files, log)
   const seconds = (ms: number) => (ms <= 0 ? 0 : Math.max(1, Math.floor(ms / 1000)))
   const timeouts = {
     tcpSeconds: seconds(tcpTimeoutMs),
     tcpFinSeconds: seconds(tcpFinTimeoutMs),
     udpSeconds: seconds(udpTimeoutMs),
   }
-  if (Object.values(timeouts).every((value) => value === 0)) return
-  const driver = new IpvsDriver()
+  if (Object.values(timeouts).some((value) => value > 0)) driver.setTimeouts(timeouts)
+}
+
+/** Undefined when the kernel has no IPVS. */
+function tryOpenDriver(): IpvsDriver | undefined {
   try {
-    driver.setTimeouts(timeouts)
-  } finally {
-    driver.close()
+    return new IpvsDriver()
+  } catch (error) {
+    if (error instanceof UnsupportedError) return undefined
+    throw error
   }
 }
 

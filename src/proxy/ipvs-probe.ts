@@ -6,7 +6,7 @@ import { LinkDriver } from '../kernel/links.ts'
 import { NftablesDriver } from '../kernel/nftables.ts'
 import { ConfigError, KernelError, UnsupportedError } from '../lib/errors.ts'
 import type { Family } from '../lib/ip.ts'
-import { LINK, TABLE } from '../modes/ipvs/names.ts'
+import { TABLE } from '../modes/ipvs/names.ts'
 import { nftFamily } from '../state/nftables/language.ts'
 import type { VirtualServer } from '../state/ipvs/types.ts'
 
@@ -16,10 +16,11 @@ export const SCHEDULERS = ['rr', 'wrr', 'lc', 'wlc', 'lblc', 'lblcr', 'dh', 'sh'
 /** Nobody's address (RFC 5737, RFC 3849), for virtual servers that exist for a moment. */
 const PROBE: Readonly<Record<Family, string>> = { 4: '198.51.100.0', 6: '2001:db8::' }
 const PROBE_PORT = 20000
+const PROBE_LINK = 'kube-ipvs-probe'
 
 /**
  * Throws an UnsupportedError that names the kernel modules that are missing. The kernel loads what it can when it is asked,
- * so whatever is named could not be loaded. Leaves the link behind.
+ * so whatever is named could not be loaded. Leaves nothing behind.
  */
 export function probeIpvs(families: readonly Family[]): void {
   const missing = [...probeServers(families), ...probeLink(), ...probeRules(families)]
@@ -65,9 +66,10 @@ function probeServers(families: readonly Family[]): string[] {
 }
 
 function probeLink(): string[] {
-  const driver = new LinkDriver(LINK)
+  const driver = new LinkDriver(PROBE_LINK)
   try {
     driver.ensure()
+    driver.delete()
     return []
   } catch (error) {
     if (error instanceof UnsupportedError) return ['dummy']

@@ -28,10 +28,10 @@ afterAll(async () => {
 
 /** Connects without end, from a pod and from outside; tells what did not work. */
 function connectAllTheTime(): { stop(): Promise<{ connections: number; losses: string[] }> } {
-  let stopped = false
+  const stopping = new AbortController()
   const report = { connections: 0, losses: [] as string[] }
   const loops = [rig.network.sources.localPod, rig.network.sources.external].map(async (netns) => {
-    while (!stopped) {
+    while (!stopping.signal.aborted) {
       const answer = await tcpProbe(netns, to)
       report.connections++
       if (answer.kind !== 'answered') report.losses.push(`${netns.name}: ${answer.kind}`)
@@ -40,7 +40,7 @@ function connectAllTheTime(): { stop(): Promise<{ connections: number; losses: s
   })
   return {
     async stop() {
-      stopped = true
+      stopping.abort()
       await Promise.all(loops)
       return report
     },

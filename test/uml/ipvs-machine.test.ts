@@ -4,7 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { ConfigError } from '../../src/lib/errors.ts'
 import { silentLogger } from '../../src/lib/log.ts'
-import { cleanupIpvs } from '../../src/proxy/ipvs-machine.ts'
+import type { KubeProxyConfiguration } from '../../src/config/types.ts'
+import { cleanupIpvs, ipvsOnThisMachine } from '../../src/proxy/ipvs-machine.ts'
 import { checkScheduler, probeIpvs, SCHEDULERS } from '../../src/proxy/ipvs-probe.ts'
 import { node as hostNode, pods } from '../support/addresses.ts'
 import { eventually } from '../support/eventually.ts'
@@ -12,7 +13,7 @@ import { service, slice } from '../support/kube-objects.ts'
 import { openNetns } from '../support/netns/netns.ts'
 import { tcpProbe } from '../support/netns/probe.ts'
 import { openTestNetwork, type TestNetwork } from '../support/netns/test-network.ts'
-import { IpvsNode } from './ipvs-node.ts'
+import { defaultIpvs, IpvsNode } from './ipvs-node.ts'
 
 let network: TestNetwork
 let node: IpvsNode
@@ -180,6 +181,16 @@ describe('what others do', () => {
 })
 
 describe('a machine', () => {
+  test('can be prepared by --init-only for a program with fewer rights', () => {
+    node = new IpvsNode(network.node)
+    using other = openNetns('other')
+    const config = { ipvs: { ...defaultIpvs, tcpTimeoutMs: 700_000 } } as KubeProxyConfiguration
+    other.enter(() => ipvsOnThisMachine.init?.(config, silentLogger))
+    expect(other.run('sysctl', ['-n', 'net.ipv4.vs.conntrack']).trim()).toBe('1')
+    expect(other.run('ipvsadm', ['-Ln', '--timeout'])).toContain(': 700 ')
+    expect(other.run('ip', ['-o', 'link'])).not.toContain('kube-ipvs')
+  })
+
   test('with everything passes the probe', () => {
     node = new IpvsNode(network.node)
     expect(network.node.enter(() => probeIpvs([4, 6]))).toBeUndefined()

@@ -14,7 +14,7 @@ import { node as hostNode } from '../support/addresses.ts'
 import { nodeView } from '../support/kube-objects.ts'
 import type { Netns } from '../support/netns/netns.ts'
 
-const defaults: IpvsSettings = {
+export const defaultIpvs: IpvsSettings = {
   scheduler: '',
   excludeCIDRs: [],
   strictARP: false,
@@ -35,7 +35,7 @@ export class IpvsNode implements Disposable {
 
   constructor(netns: Netns, settings: Partial<IpvsSettings> = {}, node: Partial<NodeView> = {}) {
     this.netns = netns
-    this.#settings = { ...defaults, ...settings }
+    this.#settings = { ...defaultIpvs, ...settings }
     this.view = nodeView({
       nodeName: hostNode.name,
       nodeIp: hostNode.ip[4],

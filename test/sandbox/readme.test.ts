@@ -83,7 +83,8 @@ async function scale(replicas: number): Promise<string[]> {
 }
 
 function type(command: string): string[] {
-  const env = { ...process.env, KUBECONFIG: sandbox.path('kubeconfig') }
+  // kubectl keeps what it learned at home.
+  const env = { ...process.env, HOME: root, KUBECONFIG: sandbox.path('kubeconfig') }
   const cwd = join(import.meta.dirname, '../..')
   const { status, stdout, stderr } = spawnSync(
     'sh',

@@ -1,6 +1,6 @@
 // The program under test, as a user starts it: a process in the node's namespace, known by its flags, ports and log.
 
-import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, closeSync } from 'node:fs'
+import { closeSync, existsSync, fstatSync, mkdtempSync, openSync, readSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { availableModes } from '../../src/cli/available-modes.ts'
@@ -42,16 +42,18 @@ export function whyNotRun(mode: ModeName): string | undefined {
 export class ProxyProcess implements AsyncDisposable {
   readonly #child: ChildProcess
   readonly #netns: Netns
-  readonly #folder: string
+  readonly #log: number
   readonly exited: Promise<string>
   #ended: string | undefined
+  #isDisposed = false
 
   constructor(netns: Netns, args: readonly string[]) {
     this.#netns = netns
-    this.#folder = mkdtempSync(join(tmpdir(), 'kube-proxy-test-'))
-    const log = openSync(join(this.#folder, 'log'), 'a')
-    this.#child = netns.spawn([...proxyCommand(), ...args], { stdio: ['ignore', log, log] })
-    closeSync(log)
+    // A file without a name: nothing is left of it, however the test ends.
+    const folder = mkdtempSync(join(tmpdir(), 'kube-proxy-test-'))
+    this.#log = openSync(join(folder, 'log'), 'a+')
+    rmSync(folder, { recursive: true })
+    this.#child = netns.spawn([...proxyCommand(), ...args], { stdio: ['ignore', this.#log, this.#log] })
     this.exited = new Promise((resolve) => {
       this.#child.once('error', (error) => resolve((this.#ended = error.message)))
       this.#child.once('exit', (code, signal) => resolve((this.#ended = `${code ?? signal}`)))
@@ -69,7 +71,9 @@ export class ProxyProcess implements AsyncDisposable {
 
   /** All that the process has printed. */
   log(): string {
-    return readFileSync(join(this.#folder, 'log'), 'utf8')
+    const text = Buffer.alloc(fstatSync(this.#log).size)
+    readSync(this.#log, text, 0, text.length, 0)
+    return text.toString()
   }
 
   /** Asks the health server, from the node itself. */
@@ -113,7 +117,8 @@ export class ProxyProcess implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
-    rmSync(this.#folder, { recursive: true, force: true })
+    if (!this.#isDisposed) closeSync(this.#log)
+    this.#isDisposed = true
   }
 }
 

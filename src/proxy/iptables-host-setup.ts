@@ -19,8 +19,13 @@ export function planIptablesHostSetup(settings: IptablesHostSettings): HostSetti
     machineAddresses: ['127.0.0.1'],
   })
   const onLocalhost = open.kind === 'all' || open.loopback !== undefined
-  if (!settings.localhostNodePorts || !onLocalhost) return []
-  return [{ path: '/proc/sys/net/ipv4/conf/all/route_localnet', wanted: 1, rule: 'exactly' }]
+  return settings.localhostNodePorts && onLocalhost ? [ROUTE_LOCALNET] : []
+}
+
+export const ROUTE_LOCALNET: HostSetting = {
+  path: '/proc/sys/net/ipv4/conf/all/route_localnet',
+  wanted: 1,
+  rule: 'exactly',
 }
 
 /** Where connection tracking is liberal, it calls few packets invalid, and those are not to be dropped. */

@@ -13,12 +13,13 @@ import type { NodeView, ServicePortChange, ServicePortView } from '../model/type
 import { planCleanup } from '../modes/iptables/cleanup.ts'
 import { iptablesMode, type IptablesPlanner } from '../modes/iptables/mode.ts'
 import { CHAINS, COUNTERS } from '../modes/iptables/names.ts'
+import { type IptablesSettings, opensLocalhost } from '../modes/iptables/settings.ts'
 import { KeptText } from '../state/iptables/kept-text.ts'
 import { hasRandomFully } from '../state/iptables/programs.ts'
 import { Script } from '../state/iptables/script.ts'
 import { HealPause } from './heal-pause.ts'
 import { applyHostSetup, type SettingFiles } from './host-setup.ts'
-import { bridgeWarning, invalidPackets, planIptablesHostSetup } from './iptables-host-setup.ts'
+import { bridgeWarning, invalidPackets, planIptablesHostSetup, ROUTE_LOCALNET } from './iptables-host-setup.ts'
 import { type IptablesDriver, IptablesProgrammer } from './iptables-programmer.ts'
 import type { Metrics } from './metrics.ts'
 import { nfacctMetrics } from './metrics-kubeproxy.ts'
@@ -34,6 +35,7 @@ export const iptablesOnThisMachine: Mode = {
   name: 'iptables',
   defaultNodePortAddresses: [],
   changesAreCheap: false,
+  init: initIptables,
   open: openIptables,
   cleanup: cleanupIptables,
 }
@@ -41,13 +43,18 @@ export const iptablesOnThisMachine: Mode = {
 /** A text whose first piece is longer than this is restored faster when nobody listens to what the kernel tells about it. */
 const LARGE_PIECE = 30_000
 
+function initIptables(config: KubeProxyConfiguration, log: Logger): void {
+  applyHostSetup(planIptablesHostSetup({ ...config, ...config.iptables }), files, log)
+}
+
 /** Throws an UnsupportedError when iptables is missing, too old, or not supported by the kernel. */
 export function openIptables(options: OpenModeOptions): OpenMode {
   const { config, families, log, clock, onForeignChange } = options
   const found = probeIptables(families)
   logFound(found, log)
-  applyHostSetup(planIptablesHostSetup({ ...config, ...config.iptables }), files, log)
-  const planner = openPlanner(found, config)
+  initIptables(config, log)
+  const settings = readSettings(found, config)
+  const planner = iptablesMode(settings)
   const locks = new LockLog(log)
   let counted = false
   const iptables = new Map(
@@ -72,7 +79,10 @@ export function openIptables(options: OpenModeOptions): OpenMode {
       if (!counted) reports.metrics.register(...nfacctMetrics(readCounter))
       counted = true
       const programmer = createIptablesProgrammer({ planner, driver: quietly(driver, watch), family, log, reports })
-      return new TimedProgrammer(programmer, pauses.get(family)!, clock)
+      const before = (node: NodeView) => {
+        if (opensLocalhost(node, settings)) applyHostSetup([ROUTE_LOCALNET], files, log)
+      }
+      return new AttendedProgrammer({ programmer, pause: pauses.get(family)!, clock, before })
     },
     close() {
       watch.close()
@@ -125,13 +135,13 @@ export async function cleanupIptables(log: Logger): Promise<void> {
   for (const name of Object.values(COUNTERS)) deleteCounter(name)
 }
 
-function openPlanner({ programs }: FoundIptables, { iptables, conntrack }: KubeProxyConfiguration): IptablesPlanner {
-  return iptablesMode({
+function readSettings({ programs }: FoundIptables, { iptables, conntrack }: KubeProxyConfiguration): IptablesSettings {
+  return {
     localhostNodePorts: iptables.localhostNodePorts ? 'allowed' : 'closed',
     invalidPackets: invalidPackets(files, conntrack.tcpBeLiberal),
     masqueradePorts: hasRandomFully(programs) ? 'fully' : 'no',
     counters: new Set(Object.values(COUNTERS).filter(ensureCounter)),
-  })
+  }
 }
 
 function logFound({ programs, reason, warnings, families }: FoundIptables, log: Logger): void {
@@ -157,31 +167,37 @@ function quietly(driver: Iptables, watch: IptablesWatch): IptablesDriver {
   }
 }
 
-/** Tells how long comparisons take. */
-class TimedProgrammer implements Programmer {
-  readonly #programmer: Programmer
-  readonly #pause: HealPause
-  readonly #clock: Clock
+interface Attendance {
+  readonly programmer: Programmer
+  readonly pause: HealPause
+  readonly clock: Clock
+  /** Called before each comparison. */
+  readonly before: (node: NodeView) => void
+}
 
-  constructor(programmer: Programmer, pause: HealPause, clock: Clock) {
-    this.#programmer = programmer
-    this.#pause = pause
-    this.#clock = clock
+/** Sees to kernel settings before all rules are compared, and tells how long that takes. */
+class AttendedProgrammer implements Programmer {
+  readonly #attendance: Attendance
+
+  constructor(attendance: Attendance) {
+    this.#attendance = attendance
   }
 
   sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats | Promise<SyncStats> {
-    return this.#programmer.sync(node, changes)
+    return this.#attendance.programmer.sync(node, changes)
   }
 
   async syncAll(node: NodeView, views: Iterable<ServicePortView>): Promise<SyncStats> {
-    const startMs = this.#clock.monotonicNow()
-    const stats = await this.#programmer.syncAll(node, views)
-    this.#pause.compared(this.#clock.monotonicNow() - startMs)
+    const { programmer, pause, clock, before } = this.#attendance
+    before(node)
+    const startMs = clock.monotonicNow()
+    const stats = await programmer.syncAll(node, views)
+    pause.compared(clock.monotonicNow() - startMs)
     return stats
   }
 
   close(): void {
-    this.#programmer.close()
+    this.#attendance.programmer.close()
   }
 }
 

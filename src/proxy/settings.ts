@@ -16,6 +16,7 @@ const restartFields = [
   'hostnameOverride',
   'featureGates',
   'enableProfiling',
+  'iptables',
   'ipvs',
   'userspace',
 ] as const

@@ -140,7 +140,7 @@ describe('Registry.update()', () => {
 
   it('keeps a selector and a cluster IP as they are', () => {
     const { registry } = openRegistry()
-    registry.create(services, { metadata: at('a'), spec: { ports: [{ port: 1 }] } })
+    registry.create(services, { metadata: at('a'), spec: { clusterIP: '10.96.0.2', ports: [{ port: 1 }] } })
     const error = failure(() =>
       registry.modify(services, at('a'), ({ spec }) => {
         spec.clusterIP = '10.96.0.200'

@@ -14,6 +14,7 @@ interface Calls {
   socket(domain: number, type: number, protocol: number): number
   bind(fd: number, address: Memory, length: number): number
   getsockname(fd: number, address: Memory, length: Memory): number
+  getpeername(fd: number, address: Memory, length: Memory): number
   setsockopt(fd: number, level: number, name: number, value: Memory, length: number): number
   send(fd: number, bytes: Memory, length: number, flags: number): number
   recvfrom(fd: number, bytes: Memory, length: number, flags: number, address: Memory, addressLength: Memory): number
@@ -33,6 +34,7 @@ interface Calls {
   eventfd(value: number, flags: number): number
   read(fd: number, bytes: Memory, length: number): number
   write(fd: number, bytes: Memory, length: number): number
+  clock_gettime(clock: number, time: Memory): number
   prlimit(pid: number, resource: number, wanted: Memory, current: Memory): number
   fcntl(fd: number, command: number, argument: number): number
   close(fd: number): number
@@ -48,6 +50,7 @@ const PROTOTYPES: Readonly<Record<keyof Calls, string>> = {
   socket: 'int socket(int, int, int)',
   bind: 'int bind(int, const void *, unsigned int)',
   getsockname: 'int getsockname(int, void *, void *)',
+  getpeername: 'int getpeername(int, void *, void *)',
   setsockopt: 'int setsockopt(int, int, int, const void *, unsigned int)',
   send: 'long send(int, const void *, size_t, int)',
   recvfrom: 'long recvfrom(int, void *, size_t, int, void *, void *)',
@@ -67,6 +70,7 @@ const PROTOTYPES: Readonly<Record<keyof Calls, string>> = {
   eventfd: 'int eventfd(unsigned int, int)',
   read: 'long read(int, void *, size_t)',
   write: 'long write(int, const void *, size_t)',
+  clock_gettime: 'int clock_gettime(int, void *)',
   prlimit: 'int prlimit(int, int, const void *, void *)',
   fcntl: 'int fcntl(int, int, long)',
   close: 'int close(int)',
@@ -127,24 +131,8 @@ type AttachFilter = (...args: [fd: number, level: number, name: number, program:
 
 let attachFilterCall: AttachFilter | undefined
 
-const SO_ATTACH_FILTER = 26
-const SO_ATTACH_REUSEPORT_CBPF = 51
-
 /** Makes the kernel run a program on each packet for a socket and drop those for which it returns 0. */
 export function attachFilter(fd: number, program: readonly BpfInstruction[]): void {
-  attach('attach a filter to a socket', fd, { option: SO_ATTACH_FILTER, program })
-}
-
-/** Makes the kernel ask a program which of the sockets that share a port (SO_REUSEPORT) gets a connection: the nth. */
-export function attachPortChoice(fd: number, program: readonly BpfInstruction[]): void {
-  attach('choose among sockets of a port', fd, { option: SO_ATTACH_REUSEPORT_CBPF, program })
-}
-
-function attach(
-  op: string,
-  fd: number,
-  { option, program }: { option: number; program: readonly BpfInstruction[] },
-): void {
   koffi ??= loadKoffi()
   if (attachFilterCall === undefined) {
     const filter = koffi.struct({ code: 'uint16_t', jt: 'uint8_t', jf: 'uint8_t', k: 'uint32_t' })
@@ -153,10 +141,11 @@ function attach(
     attachFilterCall = koffi.load(null).func('setsockopt', 'int', parameters) as AttachFilter
   }
   const SOL_SOCKET = 1
+  const SO_ATTACH_FILTER = 26
   const lengthOfFprog = 16
   const fprog = { len: program.length, filter: program }
-  const result = attachFilterCall(fd, SOL_SOCKET, option, fprog, lengthOfFprog)
-  if (result === -1) throw new KernelError(op, lastErrno())
+  const result = attachFilterCall(fd, SOL_SOCKET, SO_ATTACH_FILTER, fprog, lengthOfFprog)
+  if (result === -1) throw new KernelError('attach a filter to a socket', lastErrno())
 }
 
 let names: Map<number, string> | undefined

@@ -31,6 +31,11 @@ export class Balancer {
     this.#affinity = content.affinityMs === undefined ? undefined : new AffinityTable(content.affinityMs)
   }
 
+  /** Whether it matters who asks. */
+  get isSticky(): boolean {
+    return this.#affinity !== undefined
+  }
+
   update(content: PoolContent): void {
     this.#content = content
     this.#byId = indexOf(content.backends)

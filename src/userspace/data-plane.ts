@@ -1,9 +1,11 @@
 // The control side of the data path: pools and their doors are opened, changed and shut here, and carried by all threads.
 
+import { mustCall } from '../kernel/libc.ts'
 import type { PortRange } from '../lib/port-range.ts'
 import { type NewPool, Pool } from './control-pool.ts'
 import type { Report } from './pool.ts'
 import { SourcePorts } from './source-ports.ts'
+import { Team } from './team.ts'
 import { WorkerLink } from './worker-link.ts'
 
 export interface DataPlaneOptions {
@@ -61,10 +63,20 @@ export class DataPlane {
   #start(): readonly WorkerLink[] {
     const { udpIdleMs, ephemeral, onReport, onFailed } = this.#options
     if (this.#links === undefined) {
-      const settings = { udpIdleMs, ephemeral, sourcePorts: SourcePorts.createMemory() }
+      const wakeFds = Array.from({ length: this.threads }, openEventfd)
+      const team = Team.createMemory(wakeFds)
+      const settings = { udpIdleMs, ephemeral, sourcePorts: SourcePorts.createMemory(), team }
       const create = (_: unknown, index: number) => new WorkerLink({ index, settings, onReport, onFailed })
       this.#links = Array.from({ length: this.threads }, create)
     }
     return this.#links
   }
+}
+
+const EFD_CLOEXEC = 0o2000000
+const EFD_NONBLOCK = 0o4000
+
+/** Through which a thread is woken. It closes it in the end. */
+function openEventfd(): number {
+  return mustCall('create an eventfd', 'eventfd', 0, EFD_CLOEXEC | EFD_NONBLOCK)
 }

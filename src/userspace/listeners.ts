@@ -110,7 +110,7 @@ export class Listeners {
         refused.set(seenAs, opened)
         continue
       }
-      const id = served.pool.listen({ fds: opened.fds, seenAs, address })
+      const id = served.pool.listen({ fd: opened.fd, seenAs, address })
       served.doors.set(seenAs, { id, address, port: opened.port })
     }
     return refused
@@ -118,8 +118,8 @@ export class Listeners {
 
   /** The listener, or why there is none. */
   #open(wanted: Wanted, seenAs: SeenAs): OpenListener | string {
-    const { family, plane, range } = this.#options
-    const options = { family, protocol: wanted.protocol, address: this.#address, sockets: plane.threads }
+    const { family, range } = this.#options
+    const options = { family, protocol: wanted.protocol, address: this.#address }
     try {
       for (const port of this.#candidates(`${wanted.name} ${seenAs}`, wanted.preferredPort(seenAs))) {
         const opened = openListener({ ...options, port })

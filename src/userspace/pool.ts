@@ -31,7 +31,7 @@ export interface PoolSpec extends PoolState {
 export interface DoorSpec {
   readonly id: number
   readonly pool: number
-  /** This thread's socket. The thread closes it. */
+  /** The listening socket. The thread that serves it closes it. */
   readonly fd: number
   readonly seenAs: SeenAs
   /** An address of this node, at which connections to backends may begin. */

@@ -22,6 +22,7 @@ export const STREAM_EVENTS: number = READABLE | URGENT | WRITABLE | PEER_CLOSED 
 
 const EPOLL_CLOEXEC = 0o2000000
 const EPOLL_CTL_ADD = 1
+const EPOLL_CTL_DEL = 2
 const EPOLL_CTL_MOD = 3
 const MAX_EVENTS = 256
 
@@ -41,6 +42,8 @@ export interface Resumable {
 }
 
 export class Reactor {
+  /** Told at the beginning of each turn what time it is. */
+  onTurn: (nowMs: number) => void = () => {}
   /** The time at which the current turn began. */
   nowMs: number = monotonicMs()
   readonly #epollWait = boundCall('epoll_wait')
@@ -74,6 +77,12 @@ export class Reactor {
     this.#control(EPOLL_CTL_MOD, fd, events)
   }
 
+  /** Watches a file descriptor no longer, and leaves it open. */
+  forget(fd: number): void {
+    this.#watched[fd] = undefined
+    this.#control(EPOLL_CTL_DEL, fd, 0)
+  }
+
   /** Closes a file descriptor, watched or not, at the end of the turn. Nobody hears of it any more. */
   close(fd: number): void {
     this.#watched[fd] = undefined
@@ -95,6 +104,7 @@ export class Reactor {
   turn(maxWaitMs: number): void {
     const count = this.#epollWait(this.#epoll, this.#events, MAX_EVENTS, this.#waitMs(maxWaitMs))
     this.nowMs = monotonicMs()
+    this.onTurn(this.nowMs)
     if (count === -1 && lastErrno() !== 'EINTR') throw new KernelError('wait for events', lastErrno())
     for (let at = 0; at < count * EVENT_WORDS; at += EVENT_WORDS) {
       this.#watched[this.#events[at + FD_WORD]!]?.onEvents(this.#events[at]!)

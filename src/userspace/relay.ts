@@ -17,11 +17,13 @@ import {
   READABLE,
   type Reactor,
   type Resumable,
+  STREAM_EVENTS,
   URGENT,
   type Watched,
   WRITABLE,
 } from './reactor.ts'
 import { keepAlive, resetOnClose } from './sockets.ts'
+import type { Team } from './team.ts'
 import type { TimerQueue } from './timer-queue.ts'
 
 const BUFFER_SIZE = 64 * 1024
@@ -33,6 +35,9 @@ const TIOCOUTQ = 0x5411
 
 /** How often one stream is served before others get their turn. */
 const ROUNDS = 16
+/** The kind of record by which a relay is handed over: both sockets, the pool, the source port and the state. */
+export const HANDED_RELAY = 2
+const STATE_BITS = 8
 const SOMETHING_TO_READ = READABLE | URGENT | PEER_CLOSED | HUNG_UP | FAILED
 /** After these there is more to find out than how much was sent, so reading goes on until nothing is left. */
 const MORE_THAN_DATA = URGENT | PEER_CLOSED | HUNG_UP | FAILED
@@ -46,6 +51,7 @@ const FLUSH_CHECKS = 250
 export class Relays {
   readonly reactor: Reactor
   readonly sources: ClientSources
+  readonly team: Team
   readonly pipes: PipePool = new PipePool()
   readonly buffer: Uint8Array = new Uint8Array(BUFFER_SIZE)
   readonly recv: ReturnType<typeof boundCall<'recv'>> = boundCall('recv')
@@ -57,23 +63,39 @@ export class Relays {
   /** Those that have not lived long yet. */
   readonly young: TimerQueue<Relay>
 
-  constructor(reactor: Reactor, sources: ClientSources) {
+  constructor(reactor: Reactor, sources: ClientSources, team: Team) {
     this.reactor = reactor
     this.sources = sources
+    this.team = team
     this.flushing = reactor.timers(FLUSH_CHECK_MS, (flushing) => flushing.check())
     this.young = reactor.timers(YOUNG_MS, (relay) => keepAlive(relay.backend.fd))
   }
 
-  /** Joins two connections. The client's is not watched yet, the backend's is. */
-  join(clientFd: number, backendFd: number, counters: Float64Array): Relay {
-    return new Relay(this, { clientFd, backendFd, counters })
+  /** Joins two connections, of which that of the backend is watched already. */
+  join(sockets: RelaySockets): Relay {
+    const relay = new Relay(this, sockets)
+    this.reactor.handOver(sockets.backendFd, relay.backend)
+    this.reactor.watch(sockets.clientFd, STREAM_EVENTS, relay.client)
+    return relay
+  }
+
+  /** Goes on with what another thread has handed over. */
+  takeOver(sockets: RelaySockets, state: number): void {
+    const relay = new Relay(this, sockets)
+    relay.restore(state)
+    this.reactor.watch(sockets.backendFd, STREAM_EVENTS, relay.backend)
+    this.reactor.watch(sockets.clientFd, STREAM_EVENTS, relay.client)
   }
 }
 
-interface RelaySockets {
+export interface RelaySockets {
   readonly clientFd: number
   readonly backendFd: number
+  /** By which number all threads know the pool. */
+  readonly pool: number
   readonly counters: Float64Array
+  /** To be released in the end, if not 0. */
+  readonly sourcePort: number
 }
 
 export class Relay {
@@ -81,12 +103,15 @@ export class Relay {
   readonly client: RelayEnd
   readonly backend: RelayEnd
   readonly counters: Float64Array
-  /** To be released in the end, if not 0. */
-  sourcePort = 0
+  readonly #sockets: RelaySockets
   isOver = false
+  /** Who carries it is decided when it turns out to carry much. */
+  #carrierIsDecided = false
 
-  constructor(relays: Relays, { clientFd, backendFd, counters }: RelaySockets) {
+  constructor(relays: Relays, sockets: RelaySockets) {
+    const { clientFd, backendFd, counters } = sockets
     this.relays = relays
+    this.#sockets = sockets
     this.counters = counters
     this.client = new RelayEnd(this, clientFd, TO_BACKENDS)
     this.backend = new RelayEnd(this, backendFd, TO_CLIENTS)
@@ -94,6 +119,38 @@ export class Relay {
     this.backend.peer = this.client
     counters[ACTIVE]!++
     relays.young.start(this, relays.reactor.nowMs)
+  }
+
+  /** It carries much. Gives it to the thread with the least of these; true when that is another one. */
+  moveIfBetter(): boolean {
+    if (this.#carrierIsDecided) return false
+    this.#carrierIsDecided = true
+    const { team, reactor } = this.relays
+    team.countBulk(team.index, 1)
+    const carrier = team.carrier()
+    if (carrier === undefined) return false
+    const { clientFd, backendFd, pool, sourcePort } = this.#sockets
+    const state = this.client.state() | (this.backend.state() << STATE_BITS)
+    reactor.forget(clientFd)
+    reactor.forget(backendFd)
+    if (!team.send(carrier, [HANDED_RELAY, clientFd, backendFd, pool, sourcePort, state])) {
+      reactor.watch(clientFd, STREAM_EVENTS, this.client)
+      reactor.watch(backendFd, STREAM_EVENTS, this.backend)
+      return false
+    }
+    team.countBulk(team.index, -1)
+    team.countBulk(carrier, 1)
+    this.isOver = true
+    this.relays.young.stop(this)
+    this.counters[ACTIVE]!--
+    return true
+  }
+
+  /** As it was on another thread, which has counted it as one of ours. */
+  restore(state: number): void {
+    this.#carrierIsDecided = true
+    this.client.restore(state)
+    this.backend.restore(state >> STATE_BITS)
   }
 
   /** Both directions have ended. */
@@ -116,7 +173,8 @@ export class Relay {
     this.isOver = true
     this.relays.young.stop(this)
     this.counters[ACTIVE]!--
-    this.relays.sources.release(this.sourcePort)
+    if (this.#carrierIsDecided) this.relays.team.countBulk(this.relays.team.index, -1)
+    this.relays.sources.release(this.#sockets.sourcePort)
     this.client.release()
     this.backend.release()
   }
@@ -150,6 +208,22 @@ export class RelayEnd implements Watched, Resumable {
     this.#relay = relay
     this.fd = fd
     this.#counter = counter
+  }
+
+  /** In bits, for another thread. Only while nothing waits to be written. */
+  state(): number {
+    const flags = [this.#isUnusual, this.#endIsNear, this.#isAtEnd, this.#endIsPassedOn, this.#isBroken, this.#isBulk]
+    return flags.reduce((bits, flag, i) => (flag ? bits | (1 << i) : bits), 0)
+  }
+
+  restore(state: number): void {
+    const flag = (i: number) => (state & (1 << i)) !== 0
+    this.#isUnusual = flag(0)
+    this.#endIsNear = flag(1)
+    this.#isAtEnd = flag(2)
+    this.#endIsPassedOn = flag(3)
+    this.#isBroken = flag(4)
+    this.#isBulk = flag(5)
   }
 
   onEvents(events: number): void {
@@ -218,6 +292,7 @@ export class RelayEnd implements Watched, Resumable {
 
   #readIntoPipe(): boolean {
     const { splice, pipes } = this.#relay.relays
+    if (!this.peer.#isWaiting() && this.#relay.moveIfBetter()) return false
     this.#pipe ??= pipes.take()
     if (this.#pipe === undefined) {
       this.#isBulk = false

@@ -16,7 +16,6 @@ const SOL_SOCKET = 1
 const SO_REUSEADDR = 2
 const SO_KEEPALIVE = 9
 const SO_LINGER = 13
-const SO_REUSEPORT = 15
 const SOL_IP = 0
 const IP_FREEBIND = 15
 const SOL_TCP = 6
@@ -74,60 +73,35 @@ export interface ListenerOptions {
   readonly address: string
   /** 0: any that is free. */
   readonly port: number
-  /** How many sockets share the port, one per thread. */
-  readonly sockets: number
 }
 
 export interface OpenListener {
   readonly port: number
-  readonly fds: readonly number[]
+  readonly fd: number
 }
 
 /** Listens on a port; undefined when somebody else has it. */
-export function openListener(options: ListenerOptions): OpenListener | undefined {
-  // Alone at first: sharing would also let in others who share, and connections would be lost to them.
-  const probe = openBound(options, 'alone')
-  if (probe === undefined) return undefined
-  const { port } = localAddress(probe)
-  if (options.sockets === 1) return { port, fds: [listening(probe, options)] }
-  mustCall('close a socket', 'close', probe)
-  const fds: number[] = []
-  for (let i = 0; i < options.sockets; i++) {
-    const fd = openBound({ ...options, port }, 'shared')
-    if (fd === undefined) {
-      for (const each of fds) tryCall('close', each)
-      return undefined
-    }
-    fds.push(listening(fd, options))
-  }
-  return { port, fds }
-}
-
-function openBound(options: ListenerOptions, how: 'alone' | 'shared'): number | undefined {
-  const { family, protocol, address, port } = options
+export function openListener({ family, protocol, address, port }: ListenerOptions): OpenListener | undefined {
   const fd = openSocket(family, protocol)
   if (fd === -1) throw new KernelError('open a socket', lastErrno())
-  // Connections of an earlier listener must not keep the port. With UDP the option would share the port.
-  if (protocol === 'TCP') setOption(fd, SOL_SOCKET, SO_REUSEADDR, ONE)
-  if (how === 'shared') setOption(fd, SOL_SOCKET, SO_REUSEPORT, ONE)
+  // Connections of an earlier listener must not keep the port. With UDP this would share it.
+  if (protocol === 'TCP') shareAddress(fd)
   if (family === 6) setOption(fd, SOL_IPV6, IPV6_V6ONLY, ONE)
   // The address may come later than we do.
   if (family === 6) setOption(fd, SOL_IPV6, IPV6_FREEBIND, ONE)
   else setOption(fd, SOL_IP, IP_FREEBIND, ONE)
   const bytes = encodeAddress(address, port)
-  if (tryCall('bind', fd, bytes, bytes.length) === 0) return fd
+  const isBound = tryCall('bind', fd, bytes, bytes.length) === 0
+  if (isBound && (protocol === 'UDP' || startListening(fd))) return { fd, port: localAddress(fd).port }
   const errno = lastErrno()
   tryCall('close', fd)
   if (errno === 'EADDRINUSE' || errno === 'EACCES') return undefined
-  throw new KernelError(`bind ${address} port ${port}/${protocol}`, errno)
+  throw new KernelError(`listen on ${address} port ${port}/${protocol}`, errno)
 }
 
-function listening(fd: number, { protocol }: ListenerOptions): number {
-  if (protocol === 'TCP') {
-    keepAlive(fd)
-    mustCall('listen', 'listen', fd, BACKLOG)
-  }
-  return fd
+function startListening(fd: number): boolean {
+  keepAlive(fd)
+  return tryCall('listen', fd, BACKLOG) === 0
 }
 
 function localAddress(fd: number): { readonly ip: string; readonly port: number } {

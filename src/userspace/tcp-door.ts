@@ -1,6 +1,6 @@
 // TCP: accepts, finds a backend that answers, and joins the two.
 
-import { boundCall, lastErrno } from '../kernel/libc.ts'
+import { boundCall, lastErrno, tryCall } from '../kernel/libc.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Balancer, PoolBackend } from './balancer.ts'
 import { CONNECTIONS, FAILURES, RETRIES, UNSERVED } from './pool-board.ts'
@@ -22,6 +22,9 @@ const MOST_AT_ONCE = 16
 
 /** How often a connection begins at another port because the first is still in use. The last time the node is seen. */
 const SOURCE_PORTS_TRIED = 4
+
+/** The kind of record by which a client is handed over: its socket, and the door that it came in by. */
+export const HANDED_CLIENT = 1
 
 const EXHAUSTED: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'])
 
@@ -48,7 +51,12 @@ export class TcpShared {
 }
 
 export interface TcpDoorOptions {
+  /** By which numbers all threads know the door and its pool. */
+  readonly id: number
+  readonly pool: number
   readonly fd: number
+  /** Whether this thread is the one that lets clients in. */
+  readonly isKeeper: boolean
   readonly family: Family
   readonly balancer: Balancer
   readonly counters: Float64Array
@@ -67,7 +75,7 @@ export class TcpDoor implements Watched {
   constructor(shared: TcpShared, options: TcpDoorOptions) {
     this.shared = shared
     this.options = options
-    shared.relays.reactor.watch(options.fd, READABLE, this)
+    if (options.isKeeper) shared.relays.reactor.watch(options.fd, READABLE, this)
   }
 
   /** As many as there were the last time, and more if there are. */
@@ -81,9 +89,18 @@ export class TcpDoor implements Watched {
     if (!this.#isClosed) this.shared.relays.reactor.change(this.options.fd, READABLE)
   }
 
+  /** Serves a client that another thread has let in. */
+  serveHanded(clientFd: number): void {
+    const { address, addressLength } = this.shared
+    addressLength[0] = ADDRESS_LENGTH
+    tryCall('getpeername', clientFd, address, addressLength)
+    this.#serve(clientFd)
+  }
+
   close(): void {
-    while (this.#acceptOne());
     this.#isClosed = true
+    if (!this.options.isKeeper) return
+    while (this.#acceptOne());
     this.shared.relays.reactor.close(this.options.fd)
   }
 
@@ -96,9 +113,22 @@ export class TcpDoor implements Watched {
       if (EXHAUSTED.has(errno)) this.#pause(errno)
       return false
     }
+    if (!this.#handOver(clientFd)) this.#serve(clientFd)
+    return true
+  }
+
+  /** The address is that of the client. */
+  #serve(clientFd: number): void {
+    const { address, addressLength } = this.shared
     this.options.counters[CONNECTIONS]!++
     new Attempt(this, clientFd, address.slice(0, addressLength[0])).next()
-    return true
+  }
+
+  /** Gives a client to another thread, if this one is busy. Who is to get the same backend again is known only here. */
+  #handOver(clientFd: number): boolean {
+    const { team } = this.shared.relays
+    const helper = this.options.balancer.isSticky ? undefined : team.helper()
+    return helper !== undefined && team.send(helper, [HANDED_CLIENT, clientFd, this.options.id])
   }
 
   /** Clients wait in the kernel's queue meanwhile. */
@@ -195,10 +225,13 @@ class Attempt implements Watched {
     const { reactor } = shared.relays
     options.balancer.worked(this.#backend!)
     options.balancer.remember(this.#backend!, this.#client, reactor.nowMs)
-    const relay = shared.relays.join(this.#clientFd, this.#backendFd, options.counters)
-    relay.sourcePort = this.#sourcePort
-    reactor.handOver(this.#backendFd, relay.backend)
-    reactor.watch(this.#clientFd, STREAM_EVENTS, relay.client)
+    const relay = shared.relays.join({
+      clientFd: this.#clientFd,
+      backendFd: this.#backendFd,
+      pool: options.pool,
+      counters: options.counters,
+      sourcePort: this.#sourcePort,
+    })
     relay.backend.onEvents(events)
   }
 

@@ -3,19 +3,20 @@
 import { Balancer, type PoolContent } from './balancer.ts'
 import { ClientSources } from './client-sources.ts'
 import type { Command, DoorSpec, PoolSpec, PoolState } from './pool.ts'
-import { countersOf, HealthBoard } from './pool-board.ts'
+import { COUNTERS, countersOf, HealthBoard } from './pool-board.ts'
 import { Reactor } from './reactor.ts'
 import { Relays } from './relay.ts'
 import { encodeAddress } from '../wire/socket-address.ts'
 import type { SourcePorts } from './source-ports.ts'
-import { TcpDoor, TcpShared } from './tcp-door.ts'
+import { HANDED_CLIENT, TcpDoor, TcpShared } from './tcp-door.ts'
+import type { Team } from './team.ts'
+import type { TimerQueue } from './timer-queue.ts'
 import { UdpDoor, UdpShared } from './udp-door.ts'
 
 export interface ThreadOptions {
-  /** Which of the threads this is, from 0. */
-  readonly index: number
   readonly udpIdleMs: number
   readonly sourcePorts: SourcePorts
+  readonly team: Team
   readonly warn: (message: string) => void
 }
 
@@ -25,21 +26,32 @@ interface OpenPool {
   readonly counters: Float64Array
 }
 
+/** The thread that lets TCP clients in. */
+const KEEPER = 0
+const FORGET_AFTER_MS = 1000
+
 export class DataPathThread {
   readonly reactor: Reactor = new Reactor()
-  readonly #index: number
+  readonly #team: Team
+  readonly #relays: Relays
   readonly #tcp: TcpShared
   readonly #udp: UdpShared
   readonly #pools = new Map<number, OpenPool>()
   readonly #doors = new Map<number, TcpDoor | UdpDoor>()
+  /** Those through which somebody may still be handed over. */
+  readonly #shutDoors: TimerQueue<number>
 
-  constructor({ index, udpIdleMs, sourcePorts, warn }: ThreadOptions) {
-    this.#index = index
+  constructor({ udpIdleMs, sourcePorts, team, warn }: ThreadOptions) {
+    this.#team = team
     const sources = new ClientSources(sourcePorts, warn)
-    this.#tcp = new TcpShared(new Relays(this.reactor, sources), sources, warn)
+    this.#relays = new Relays(this.reactor, sources, team)
+    this.#tcp = new TcpShared(this.#relays, sources, warn)
     this.#udp = new UdpShared(this.reactor, { idleMs: udpIdleMs, sources, warn })
+    this.#shutDoors = this.reactor.timers(FORGET_AFTER_MS, (door) => this.#doors.delete(door))
+    if (team.size > 1) this.reactor.onTurn = (nowMs) => team.lookAtSelf(nowMs)
   }
 
+  /** Does what the control side says. */
   carryOut(command: Command): void {
     switch (command.kind) {
       case 'open':
@@ -53,7 +65,7 @@ export class DataPathThread {
         break
       case 'shut':
         this.#doors.get(command.door)?.close()
-        this.#doors.delete(command.door)
+        this.#shutDoors.start(command.door, this.reactor.nowMs)
         break
       case 'close':
         this.#pools.delete(command.id)
@@ -61,18 +73,45 @@ export class DataPathThread {
     }
   }
 
+  /** Takes what other threads have handed over. All commands that were given before must have been carried out. */
+  takeHanded(): void {
+    for (let record; (record = this.#team.receive()) !== undefined;) this.#take(record)
+  }
+
+  #take([kind, ...words]: Int32Array): void {
+    if (kind === HANDED_CLIENT) {
+      const [clientFd = -1, id = -1] = words
+      const door = this.#doors.get(id)
+      if (door instanceof TcpDoor) door.serveHanded(clientFd)
+      else this.reactor.close(clientFd)
+      return
+    }
+    const [clientFd = -1, backendFd = -1, pool = -1, sourcePort = 0, state = 0] = words
+    const counters = this.#pools.get(pool)?.counters ?? NOBODYS_COUNTERS
+    this.#relays.takeOver({ clientFd, backendFd, pool, sourcePort, counters }, state)
+  }
+
   #open(spec: PoolSpec): void {
     const balancer = new Balancer(contentOf(spec))
-    this.#pools.set(spec.id, { spec, balancer, counters: countersOf(spec.counters, this.#index) })
+    this.#pools.set(spec.id, { spec, balancer, counters: countersOf(spec.counters, this.#team.index) })
   }
 
   #listen({ id, pool, fd, seenAs, address }: DoorSpec): void {
     const { spec, balancer, counters } = this.#pools.get(pool)!
-    const options = { fd, family: spec.family, balancer, counters, seenAs, node: encodeAddress(address, 0) }
-    const isTcp = spec.protocol === 'TCP'
-    this.#doors.set(id, isTcp ? new TcpDoor(this.#tcp, options) : new UdpDoor(this.#udp, options))
+    const node = encodeAddress(address, 0)
+    const { index, size } = this.#team
+    const common = { fd, family: spec.family, balancer, counters, seenAs, node }
+    const door =
+      spec.protocol === 'TCP'
+        ? new TcpDoor(this.#tcp, { ...common, id, pool, isKeeper: index === KEEPER })
+        : // Clients of a door are known to one thread only, so doors are spread and not clients.
+          new UdpDoor(this.#udp, { ...common, isKeeper: index === id % size })
+    this.#doors.set(id, door)
   }
 }
+
+/** A pool that was closed while one of its connections was on its way from thread to thread. */
+const NOBODYS_COUNTERS = new Float64Array(COUNTERS.length)
 
 function contentOf({ backends, health, affinitySeconds }: PoolState): PoolContent {
   return {

@@ -50,6 +50,8 @@ export class UdpShared {
 
 export interface UdpDoorOptions {
   readonly fd: number
+  /** Whether this thread is the one that serves the door. */
+  readonly isKeeper: boolean
   readonly family: Family
   readonly balancer: Balancer
   readonly counters: Float64Array
@@ -67,7 +69,7 @@ export class UdpDoor implements Watched {
   constructor(shared: UdpShared, options: UdpDoorOptions) {
     this.shared = shared
     this.options = options
-    shared.reactor.watch(options.fd, READABLE, this)
+    if (options.isKeeper) shared.reactor.watch(options.fd, READABLE, this)
   }
 
   onEvents(): void {
@@ -82,6 +84,7 @@ export class UdpDoor implements Watched {
 
   /** Clients of this listener can no longer be answered. */
   close(): void {
+    if (!this.options.isKeeper) return
     this.onEvents()
     for (const session of this.#sessions.values()) session.end()
     this.shared.reactor.close(this.options.fd)

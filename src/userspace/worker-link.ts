@@ -1,9 +1,10 @@
 // The control side's end of a data-path thread.
 
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
-import { mustCall, tryCall } from '../kernel/libc.ts'
+import { tryCall } from '../kernel/libc.ts'
 import type { PortRange } from '../lib/port-range.ts'
 import type { Command, Report } from './pool.ts'
+import type { TeamMemory } from './team.ts'
 
 /** What all threads are started with. */
 export interface CommonSettings {
@@ -12,12 +13,12 @@ export interface CommonSettings {
   readonly sourcePorts: SharedArrayBuffer
   /** The ports at which connections begin. */
   readonly ephemeral: PortRange
+  readonly team: TeamMemory
 }
 
 export interface WorkerSettings extends CommonSettings {
   readonly index: number
   readonly port: MessagePort
-  readonly wakeFd: number
   /** One word: not 0 when the thread is to end. */
   readonly stopped: SharedArrayBuffer
 }
@@ -30,8 +31,6 @@ export interface WorkerLinkOptions {
   readonly onFailed: (error: Error) => void
 }
 
-const EFD_CLOEXEC = 0o2000000
-const EFD_NONBLOCK = 0o4000
 const ONE = new BigUint64Array([1n])
 
 // Threads run compiled code only; from the sources, as in tests, they take it from the build.
@@ -50,10 +49,10 @@ export class WorkerLink {
   #isAwake = false
 
   constructor({ index, settings: common, onReport, onFailed }: WorkerLinkOptions) {
-    this.#wakeFd = mustCall('create an eventfd', 'eventfd', 0, EFD_CLOEXEC | EFD_NONBLOCK)
+    this.#wakeFd = common.team.wakeFds[index]!
     const { port1, port2 } = new MessageChannel()
     this.#port = port1
-    const settings: WorkerSettings = { ...common, index, port: port2, wakeFd: this.#wakeFd, stopped: this.#stopped }
+    const settings: WorkerSettings = { ...common, index, port: port2, stopped: this.#stopped }
     this.#worker = new Worker(PROGRAM, {
       workerData: settings,
       transferList: [port2],

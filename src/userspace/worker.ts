@@ -6,6 +6,7 @@ import { boundCall } from '../kernel/libc.ts'
 import type { Command } from './pool.ts'
 import { READABLE } from './reactor.ts'
 import { SourcePorts } from './source-ports.ts'
+import { Team } from './team.ts'
 import { DataPathThread } from './thread.ts'
 import type { WorkerSettings } from './worker-link.ts'
 
@@ -16,14 +17,14 @@ const COMPLAIN_EVERY_MS = 10_000
 
 run(workerData as WorkerSettings)
 
-function run({ index, udpIdleMs, sourcePorts, ephemeral, port, wakeFd, stopped }: WorkerSettings): void {
+function run({ index, udpIdleMs, sourcePorts, ephemeral, team, port, stopped }: WorkerSettings): void {
   const read = boundCall('read')
   const drained = new BigUint64Array(1)
   const stop = new Int32Array(stopped)
   const lastComplaint = new Map<string, number>()
   const thread = new DataPathThread({
-    index,
     udpIdleMs,
+    team: new Team(index, team),
     sourcePorts: new SourcePorts(sourcePorts, ephemeral),
     warn: (message) => {
       const { nowMs } = thread.reactor
@@ -33,11 +34,13 @@ function run({ index, udpIdleMs, sourcePorts, ephemeral, port, wakeFd, stopped }
     },
   })
   const { reactor } = thread
+  const wakeFd = team.wakeFds[index]!
   reactor.watch(wakeFd, READABLE, {
     onEvents() {
       read(wakeFd, drained, 8)
       let received
       while ((received = receiveMessageOnPort(port)) !== undefined) thread.carryOut(received.message as Command)
+      thread.takeHanded()
     },
   })
   while (Atomics.load(stop, 0) === 0) reactor.turn(LONGEST_WAIT_MS)

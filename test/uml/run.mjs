@@ -25,7 +25,7 @@ try {
 function parseArguments(args) {
   const end = args.indexOf('--')
   if (end < 0 || end === args.length - 1) fail('Cannot run: no command; give it behind --')
-  const options = { '--memory': '2G', '--timeout': '900' }
+  const options = { '--memory': '2G', '--timeout': '1800' }
   const shares = []
   for (let i = 0; i < end; i += 2) {
     const [name, value] = [args[i], args[i + 1]]

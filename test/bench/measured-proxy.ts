@@ -63,7 +63,7 @@ export class MeasuredProxy implements AsyncDisposable {
     for (;;) {
       const [count, sum] = await read()
       if (count! > countBefore!) return ((sum! - sumBefore!) / (count! - countBefore!)) * 1000
-      await sleep(2)
+      await sleep(10)
     }
   }
 

@@ -102,10 +102,9 @@ describe.for(['nft', 'legacy'] as const)('iptables-%s', (backend) => {
     await sleep(1500)
     const before = rules()
     for (const name of programs) {
-      for (const table of ['mangle', 'nat', 'filter']) {
-        rig.network.node.run(name, ['-t', table, '-F'])
-        rig.network.node.run(name, ['-t', table, '-X'])
-      }
+      // At once: between -F and -X the program might mend what was flushed, and -X would find chains in use.
+      const nothing = ['mangle', 'nat', 'filter'].map((table) => String.raw`*${table}\nCOMMIT\n`).join('')
+      rig.network.node.run('sh', ['-c', `printf '${nothing}' | ${name}-restore`])
     }
     await served((backend === 'nft' ? 1000 : 6000) * patience)
     const hints = programs.map((name) => `${name} mangle :KUBE-IPTABLES-HINT -`)

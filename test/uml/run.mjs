@@ -137,7 +137,7 @@ main() {
   for n in 0:stdin 1:stdout 2:stderr; do ln -sfn "/proc/self/fd/\${n%:*}" "/dev/\${n#*:}"; done
   for place in /run /tmp; do mount -t tmpfs -o size=90% tmpfs "$place"; done
   mkdir -p /run/netns
-  for shared in ${[results, ...shares].map(quote).join(' ')}; do
+  for shared in ${[results, ...shares, ...hiddenCheckout()].map(quote).join(' ')}; do
     mkdir -p "$shared"
     mount -t hostfs none "$shared" -o "$shared"
   done
@@ -154,6 +154,11 @@ main() {
 }
 main
 `
+}
+
+/** The guest has a /run and a /tmp of its own, which would hide a checkout there. */
+function hiddenCheckout() {
+  return /^\/(run|tmp)\//.test(process.cwd()) ? [process.cwd()] : []
 }
 
 function quote(text) {

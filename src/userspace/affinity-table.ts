@@ -2,53 +2,47 @@
 
 import type { HostKey } from '../wire/socket-address.ts'
 
-/** What one service port remembers at most, as in the other modes. */
-const LARGEST = 65_535
+/** How many clients a service port remembers at least, as in the other modes. */
+const REMEMBERED = 65_535
 
 interface Entry {
-  backend: string
-  usedMs: number
+  readonly backend: string
+  readonly usedMs: number
 }
 
+/** Two halves, of which the older is dropped as a whole: forgetting costs nothing for each client. */
 export class AffinityTable {
   timeoutMs: number
-  /** The one that was used longest ago first. */
-  readonly #entries = new Map<HostKey, Entry>()
+  #recent = new Map<HostKey, Entry>()
+  #older = new Map<HostKey, Entry>()
+  #startedMs = 0
 
   constructor(timeoutMs: number) {
     this.timeoutMs = timeoutMs
   }
 
   get size(): number {
-    return this.#entries.size
+    return this.#recent.size + this.#older.size
   }
 
   /** The backend of a client that came within the timeout. */
   find(client: HostKey, nowMs: number): string | undefined {
-    const entry = this.#entries.get(client)
-    if (entry === undefined) return undefined
-    if (nowMs - entry.usedMs < this.timeoutMs) return entry.backend
-    this.#entries.delete(client)
-    return undefined
+    const entry = this.#recent.get(client) ?? this.#older.get(client)
+    return entry !== undefined && nowMs - entry.usedMs < this.timeoutMs ? entry.backend : undefined
   }
 
   remember(client: HostKey, backend: string, nowMs: number): void {
-    this.#entries.delete(client)
-    this.#entries.set(client, { backend, usedMs: nowMs })
-    this.#forgetOldest(nowMs)
+    if (nowMs - this.#startedMs >= this.timeoutMs || this.#recent.size >= REMEMBERED) {
+      this.#older = this.#recent
+      this.#recent = new Map()
+      this.#startedMs = nowMs
+    }
+    this.#older.delete(client)
+    this.#recent.set(client, { backend, usedMs: nowMs })
   }
 
   forget(client: HostKey): void {
-    this.#entries.delete(client)
-  }
-
-  /** Two at a time: faster than they can come. */
-  #forgetOldest(nowMs: number): void {
-    let budget = 2
-    for (const [client, { usedMs }] of this.#entries) {
-      const isOld = nowMs - usedMs >= this.timeoutMs
-      if (budget-- === 0 || (!isOld && this.#entries.size <= LARGEST)) return
-      this.#entries.delete(client)
-    }
+    this.#recent.delete(client)
+    this.#older.delete(client)
   }
 }

@@ -75,13 +75,12 @@ export class Balancer {
 
   #next(nowMs: number): PoolBackend | undefined {
     const { backends, health } = this.#content
-    let candidate: PoolBackend | undefined
     for (let tries = backends.length; tries > 0; tries--) {
-      candidate = backends[health.nextTurn() % backends.length]!
+      const candidate = backends[health.nextTurn() % backends.length]!
       if (health.mayTry(candidate.slot, nowMs)) return candidate
     }
     // All of them have failed lately: better one of these than none.
-    return candidate
+    return backends[health.nextTurn() % backends.length]
   }
 }
 

@@ -1,0 +1,74 @@
+import { describe, expect, test } from 'vitest'
+import { Team } from './team.ts'
+
+/** Nobody is woken: the file descriptors do not exist. */
+const nobody = -1
+
+function aTeam(size: number): { readonly members: readonly Team[]; setBusy: (thread: number, busy: number) => void } {
+  const memory = Team.createMemory(Array.from({ length: size }, () => nobody))
+  const board = new Int32Array(memory.board)
+  return {
+    members: Array.from({ length: size }, (_, index) => new Team(index, memory)),
+    setBusy: (thread, busy) => (board[thread * 2] = busy),
+  }
+}
+
+describe('Team', () => {
+  test('helper() is nobody while this thread has time', () => {
+    const { members, setBusy } = aTeam(3)
+    expect(members[0]!.helper()).toBeUndefined()
+    setBusy(0, 500)
+    expect(members[0]!.helper()).toBeUndefined()
+  })
+
+  test('helper() takes those in turn that have more time, and this thread too', () => {
+    const { members, setBusy } = aTeam(3)
+    setBusy(0, 900)
+    expect(Array.from({ length: 6 }, () => members[0]!.helper())).toEqual([undefined, 1, 2, undefined, 1, 2])
+    setBusy(1, 950)
+    expect(Array.from({ length: 4 }, () => members[0]!.helper())).toEqual([undefined, 2, undefined, 2])
+  })
+
+  test('helper() of a team of one is nobody', () => {
+    const { members, setBusy } = aTeam(1)
+    setBusy(0, 1000)
+    expect(members[0]!.helper()).toBeUndefined()
+  })
+
+  test('carrier() spreads large streams evenly', () => {
+    const { members } = aTeam(3)
+    const keeper = members[0]!
+    const carriers: number[] = []
+    for (let i = 0; i < 6; i++) {
+      keeper.countBulk(0, 1)
+      const carrier = keeper.carrier()
+      carriers.push(carrier ?? 0)
+      if (carrier === undefined) continue
+      keeper.countBulk(0, -1)
+      keeper.countBulk(carrier, 1)
+    }
+    expect([0, 1, 2].map((thread) => carriers.filter((each) => each === thread).length)).toEqual([2, 2, 2])
+  })
+
+  test('what is sent to a thread is received by that one', () => {
+    const { members } = aTeam(2)
+    members[0]!.send(1, [1, 42])
+    expect(members[0]!.receive()).toBeUndefined()
+    expect([...members[1]!.receive()!].slice(0, 2)).toEqual([1, 42])
+  })
+
+  test('lookAtSelf() notes how much of the time this thread has worked', () => {
+    const memory = Team.createMemory([nobody])
+    const self = new Team(0, memory)
+    const busy = () => new Int32Array(memory.board)[0]!
+    self.lookAtSelf(performance.now())
+    const startMs = performance.now()
+    while (performance.now() - startMs < 100);
+    self.lookAtSelf(performance.now())
+    // Other programs may have run meanwhile.
+    expect(busy()).toBeGreaterThan(50)
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)
+    self.lookAtSelf(performance.now())
+    expect(busy()).toBeLessThan(50)
+  })
+})

@@ -127,13 +127,13 @@ describe.skipIf(!isRoot)('sets in the kernel (needs root)', () => {
   it('with fields or verdicts that we never write are read as such', () => {
     loadWithNft(`table ip t {
       chain c { }
-      set marks { type mark; elements = { 0x4000 }; }
-      map to-mark { type ipv4_addr : mark; elements = { 10.0.0.1 : 0x4000 }; }
+      set hosts { type ether_addr; elements = { 02:00:00:00:00:01 }; }
+      map to-host { type ipv4_addr : ether_addr; elements = { 10.0.0.1 : 02:00:00:00:00:01 }; }
       map verdicts { type ipv4_addr : verdict; elements = { 10.0.0.1 : drop, 10.0.0.2 : goto c }; }
     }`)
     const table = drivers.ip.read()!
-    expect(table.sets.get('marks')!.key).toEqual([])
-    expect(table.sets.get('to-mark')!.data).toEqual([])
+    expect(table.sets.get('hosts')!.key).toEqual([])
+    expect(table.sets.get('to-host')!.data).toEqual([])
     expect([...table.elements.keys()]).toEqual(['verdicts'])
     expect(table.elements.get('verdicts')!.get(ip('10.0.0.1'))).toEqual({ key: ip('10.0.0.1') })
   })

@@ -41,6 +41,7 @@ describe.skipIf(!isRoot)('NftablesProgrammer.syncAll() after somebody else was a
     `add chain ${table} filter-forward { policy drop; }`,
     `add table ${table} { flags dormant; }`,
     `add chain ${table} evil { type filter hook forward priority -5; policy drop; }`,
+    `add set ${table} hosts { type ether_addr; elements = { 02:00:00:00:00:01 }; }; insert rule ${table} services ether saddr @hosts drop`,
     `add set ${table} marks { type mark; elements = { 1 }; }; insert rule ${table} services meta mark @marks drop`,
     `add chain ${table} x; add chain ${table} y; add map ${table} m { type ipv4_addr : verdict; elements = { 10.0.0.1 : goto y, 10.0.0.2 : drop }; }; ` +
       `add rule ${table} x ip daddr vmap @m; insert rule ${table} services jump x`,

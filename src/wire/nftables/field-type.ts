@@ -14,7 +14,9 @@ interface FieldTypeInfo {
 }
 
 export const FIELD_TYPES: Readonly<Record<FieldType, FieldTypeInfo>> = {
-  integer: { id: 4, length: 4, byteOrder: 'host' },
+  // The number of `mark`, a host integer of 32 bits. nft's own `integer` has no size: nft prints it only where it understands
+  // the `typeof` of the set as well, and versions before 1.0.6, which do not, abort instead, for every table of the machine.
+  integer: { id: 19, length: 4, byteOrder: 'host' },
   ipv4_addr: { id: 7, length: 4, byteOrder: 'big' },
   ipv6_addr: { id: 8, length: 16, byteOrder: 'big' },
   inet_proto: { id: 12, length: 1, byteOrder: 'big' },
@@ -23,7 +25,12 @@ export const FIELD_TYPES: Readonly<Record<FieldType, FieldTypeInfo>> = {
 
 /** In a concatenation, each type takes this many bits of the type number. */
 const BITS_PER_TYPE = 6
-const NAME_BY_ID = new Map(Object.entries(FIELD_TYPES).map(([name, { id }]) => [id, name as FieldType]))
+const INTEGER_OF_NFT = 4
+const NAME_BY_ID = new Map<number, FieldType>([
+  ...Object.entries(FIELD_TYPES).map(([name, { id }]) => [id, name as FieldType] as const),
+  // What nft writes when it loads our table from its own listing.
+  [INTEGER_OF_NFT, 'integer'],
+])
 
 /** The number of a type, or of a concatenation of types: NFTA_SET_KEY_TYPE. */
 export function typeId(fields: readonly FieldType[]): number {

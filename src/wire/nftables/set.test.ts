@@ -159,9 +159,18 @@ describe('sets', () => {
   })
 
   it('with fields that we never write have no fields', () => {
-    const mark = 19
-    const read = setFromAttributes({ table: 't', name: 's', flags: 8, keyType: (7 << 6) | mark, dataType: mark })
+    const ether = 9
+    const read = setFromAttributes({ table: 't', name: 's', flags: 8, keyType: (7 << 6) | ether, dataType: ether })
     expect(read).toMatchObject({ key: [], data: [] })
+  })
+
+  it('with integers say that these are marks, which every nft can print, and are read back from nft as well', () => {
+    const [mark, integer] = [19, 4]
+    expect(setToAttributes('t', { ...base, key: ['ipv4_addr', 'integer'] }, 1).keyType).toBe((7 << 6) | mark)
+    for (const type of [mark, integer]) {
+      const read = setFromAttributes({ table: 't', name: 's', flags: 0, keyType: (7 << 6) | type })
+      expect(read?.key).toEqual(['ipv4_addr', 'integer'])
+    }
   })
 
   it('with a comment that does not fit cannot be written', () => {

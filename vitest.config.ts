@@ -1,5 +1,8 @@
 import { defineConfig } from 'vitest/config'
 
+/** Packets are lost and processes wait when a machine is busy: what fails for that alone passes when it is tried again. */
+const realPackets = { retry: 2 }
+
 export default defineConfig({
   test: {
     projects: [
@@ -21,6 +24,7 @@ export default defineConfig({
         // Tests that program a real kernel, each file in a network namespace of its own.
         test: {
           name: 'kernel',
+          ...realPackets,
           include: ['test/kernel/**/*.test.ts'],
           pool: 'forks',
           fileParallelism: false,
@@ -32,6 +36,7 @@ export default defineConfig({
         // The same, on the kernel with IPVS: node test/uml/run.mjs -- npx vitest run --project uml
         test: {
           name: 'uml',
+          ...realPackets,
           include: ['test/uml/**/*.test.ts'],
           pool: 'forks',
           fileParallelism: false,
@@ -45,6 +50,7 @@ export default defineConfig({
         // The built program against an API server, with real packets.
         test: {
           name: 'e2e',
+          ...realPackets,
           include: ['test/e2e/**/*.test.ts'],
           exclude: ['test/e2e/packet-flow-*.test.ts'],
           pool: 'forks',
@@ -57,6 +63,7 @@ export default defineConfig({
         // The packet-flow table in every mode, two modes at a time: most of it is waiting for packets that do not come.
         test: {
           name: 'packet-flow',
+          ...realPackets,
           include: ['test/e2e/packet-flow-*.test.ts'],
           pool: 'forks',
           maxWorkers: 2,
@@ -69,6 +76,7 @@ export default defineConfig({
         // The sandbox as a user starts it, in a network namespace that stands for the machine.
         test: {
           name: 'sandbox',
+          ...realPackets,
           include: ['test/sandbox/**/*.test.ts'],
           pool: 'forks',
           fileParallelism: false,

@@ -1,0 +1,102 @@
+// Backends for the userspace mode that behave, and that misbehave.
+
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { mustCall, tryCall } from '../../src/kernel/libc.ts'
+import { encodeAddress } from '../../src/wire/socket-address.ts'
+import { openSocket } from '../../src/userspace/sockets.ts'
+
+export interface TestBackend extends AsyncDisposable {
+  readonly ip: string
+  readonly port: number
+  /** Connections, or datagrams, that came. */
+  readonly seen: number
+}
+
+/** Does to each connection what it is told. */
+export async function aTcpBackend(onConnection: (socket: Socket) => void, host = '127.0.0.1'): Promise<TestBackend> {
+  let seen = 0
+  const open = new Set<Socket>()
+  const server = createServer({ noDelay: true, allowHalfOpen: true }, (socket) => {
+    seen++
+    open.add(socket)
+    socket.on('error', () => socket.destroy())
+    socket.on('close', () => open.delete(socket))
+    onConnection(socket)
+  })
+  server.listen(0, host, 2048)
+  await once(server, 'listening')
+  return {
+    ip: host,
+    port: (server.address() as AddressInfo).port,
+    get seen() {
+      return seen
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of open) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+/** Says its name to each client, sends back what it gets, and ends when the client does. */
+export function anEchoBackend(name: string, host = '127.0.0.1'): Promise<TestBackend> {
+  return aTcpBackend((socket) => {
+    socket.write(`${name}\n`)
+    socket.pipe(socket)
+  }, host)
+}
+
+/** A port at which nobody listens. */
+export async function aClosedPort(host = '127.0.0.1'): Promise<{ readonly ip: string; readonly port: number }> {
+  const backend = await aTcpBackend(() => {}, host)
+  await backend[Symbol.asyncDispose]()
+  return { ip: backend.ip, port: backend.port }
+}
+
+/** Takes part in no handshake: its queue is full. */
+export async function aHangingBackend(): Promise<TestBackend> {
+  const ip = '127.0.0.1'
+  const fd = openSocket(4, 'TCP')
+  const address = encodeAddress(ip, 0)
+  mustCall('bind', 'bind', fd, address, address.length)
+  mustCall('listen', 'listen', fd, 0)
+  mustCall('getsockname', 'getsockname', fd, address, new Uint32Array([address.length]))
+  const port = (address[2]! << 8) | address[3]!
+  const filler = connect(port, ip)
+  await once(filler, 'connect')
+  return {
+    ip,
+    port,
+    seen: 0,
+    async [Symbol.asyncDispose]() {
+      filler.destroy()
+      tryCall('close', fd)
+    },
+  }
+}
+
+/** Answers each datagram with its name and what it got. */
+export async function aUdpBackend(name: string): Promise<TestBackend> {
+  let seen = 0
+  const socket = createSocket('udp4')
+  socket.on('message', (message, { port, address }) => {
+    seen++
+    socket.send(Buffer.concat([Buffer.from(`${name} `), message]), port, address)
+  })
+  socket.bind(0, '127.0.0.1')
+  await once(socket, 'listening')
+  return {
+    ip: '127.0.0.1',
+    port: socket.address().port,
+    get seen() {
+      return seen
+    },
+    async [Symbol.asyncDispose]() {
+      socket.close()
+      await once(socket, 'close')
+    },
+  }
+}

@@ -20,7 +20,7 @@ export interface InlineOptions {
 export interface OpenDoor {
   readonly pool: Pool
   readonly port: number
-  shut(): void
+  readonly shut: () => void
 }
 
 export class InlineDataPath implements Disposable {

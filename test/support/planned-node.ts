@@ -13,7 +13,7 @@ import { planNodeView } from '../../src/model/node-view.ts'
 import { ProblemLog } from '../../src/model/problems.ts'
 import { ServiceModel } from '../../src/model/service-model.ts'
 import type { NodeView, ServicePortChange } from '../../src/model/types.ts'
-import type { ModeName } from '../conformance/modes.ts'
+import { isPromisedBy, type ModeName } from '../conformance/modes.ts'
 import { packetFlowCases } from '../conformance/packet-flow.cases.ts'
 import {
   effectiveSettings,
@@ -56,7 +56,7 @@ export interface PlannedMode {
 /** One test per row of the table that the mode promises. */
 export function testPlannedFlows(mode: PlannedMode): void {
   test.for(packetFlowCases)('$name', async (row, { skip }) => {
-    if (row.modes?.includes(mode.name) === false) skip(`${mode.name} does not promise it`)
+    if (!isPromisedBy(mode.name, row)) skip(`${mode.name} does not promise it`)
     const planned = { 4: await FamilyOfNode.open(mode, 4, row), 6: await FamilyOfNode.open(mode, 6, row) }
     const both = [planned[4], planned[6]]
     const expectFlows = (flows: readonly Flow[], when: string) => {

@@ -1,0 +1,155 @@
+// The packet-flow table against the plan of the userspace mode: the rules lead to a door, and behind it the balancer
+// chooses. Only sockets are left out.
+
+import { describe } from 'vitest'
+import { ManualClock } from '../../src/lib/clock.ts'
+import { formatIp, isLoopback, joinHostPort, parseIp } from '../../src/lib/ip.ts'
+import type { NodeView, ServicePortChange, ServicePortView } from '../../src/model/types.ts'
+import { type Entrance, listsOf } from '../../src/modes/userspace/entrance.ts'
+import { USERSPACE_TABLE, userspaceMode } from '../../src/modes/userspace/mode.ts'
+import { NftablesProgrammer, type TableDriver } from '../../src/proxy/nftables-programmer.ts'
+import { applyOps } from '../../src/state/nftables/apply-ops.ts'
+import { PROTOCOL_NUMBERS } from '../../src/state/nftables/fields.ts'
+import { nftFamily } from '../../src/state/nftables/language.ts'
+import type { Op, Table } from '../../src/state/nftables/types.ts'
+import { type Walk, walkTable } from '../../src/state/nftables/walk.ts'
+import { Balancer } from '../../src/userspace/balancer.ts'
+import { isDisguised } from '../../src/userspace/client-sources.ts'
+import { HealthBoard } from '../../src/userspace/pool-board.ts'
+import { decodeAddress, encodeAddress, hostKey } from '../../src/wire/socket-address.ts'
+import { nodeAddresses } from '../support/addresses.ts'
+import { type PlannedNode, type PlannedWay, testPlannedFlows } from '../support/planned-node.ts'
+import { type Flow, sources } from './packet-flow.ts'
+
+const SLOTS = 300
+
+/** What is behind a port of the proxy. */
+interface Behind {
+  readonly list: string
+  readonly entrance: Entrance
+}
+
+class UserspaceNode implements PlannedNode, TableDriver {
+  readonly clock = new ManualClock()
+  readonly #node: NodeView
+  readonly #programmer: NftablesProgrammer
+  readonly #ports = new Map<string, number>()
+  readonly #behind = new Map<number, Behind>()
+  readonly #balancers = new Map<string, Balancer>()
+  #table: Table | undefined
+
+  constructor(node: NodeView) {
+    this.#node = node
+    const planner = userspaceMode((view, entrance) => ({ address: node.nodeIp, port: this.#portFor(view, entrance) }))
+    this.#programmer = new NftablesProgrammer({ planner, driver: this, clock: this.clock })
+    this.#programmer.syncAll(node, [])
+  }
+
+  sync(changes: readonly ServicePortChange[]): void {
+    for (const { after } of changes) {
+      for (const [list, { backends }] of after === undefined ? [] : listsOf(after)) {
+        const content = {
+          backends: backends.map(({ ip, port }, slot) => ({
+            id: joinHostPort(ip, port),
+            address: encodeAddress(ip, port),
+            slot,
+          })),
+          health: HealthBoard.create(SLOTS),
+          affinityMs: secondsToMs(after!.frontends[0]?.affinitySeconds),
+        }
+        const name = `${after!.name} ${list}`
+        const balancer = this.#balancers.get(name)
+        if (balancer === undefined) this.#balancers.set(name, new Balancer(content))
+        else balancer.update(content)
+      }
+    }
+    this.#programmer.sync(this.#node, changes)
+  }
+
+  walk(flow: Flow, client: string): PlannedWay {
+    const walk = walkTable(
+      this.#table!,
+      {
+        inputInterface: sources[flow.from].iif,
+        source: parseIp(client)!,
+        destination: parseIp(flow.to.address)!,
+        protocol: PROTOCOL_NUMBERS[flow.to.protocol],
+        sourcePort: 40000,
+        destinationPort: flow.to.port,
+      },
+      {
+        isLocalAddress: (address) => isLoopback(address) || nodeAddresses.includes(formatIp(address)),
+        random: () => 0,
+        now: () => this.clock.monotonicNow(),
+        learned: new Map(),
+      },
+    )
+    const met = walk.steps.map(({ chain, rule }) => `${chain}: ${rule.text}`)
+    return walk.verdict === 'accept' && walk.translated ? this.#carry(walk, client, met) : { ...walk, met }
+  }
+
+  /** What the data path does with who comes in by a door. */
+  #carry(walk: Walk, client: string, met: readonly string[]): PlannedWay {
+    const { list, entrance } = this.#behind.get(walk.destinationPort)!
+    const balancer = this.#balancers.get(list)!
+    const from = encodeAddress(client, 40000)
+    const nowMs = this.clock.monotonicNow()
+    const backend = balancer.pick(hostKey(from), nowMs)!
+    balancer.remember(backend, hostKey(from), nowMs)
+    const disguise = {
+      family: this.#node.family,
+      protocol: 'TCP',
+      node: encodeAddress(this.#node.nodeIp, 0),
+      backend: backend.address,
+      client: from,
+    } as const
+    const { ip, port } = decodeAddress(backend.address)
+    return {
+      verdict: 'accept',
+      destination: parseIp(ip)!,
+      destinationPort: port,
+      translated: true,
+      masqueraded: !isDisguised(entrance.seenAs, disguise),
+      met: [...met, `door ${list}, seen as the ${entrance.seenAs}`],
+    }
+  }
+
+  #portFor(view: ServicePortView, entrance: Entrance): number {
+    const list = `${view.name} ${entrance.list}`
+    const name = `${list} ${entrance.seenAs}`
+    let port = this.#ports.get(name)
+    if (port === undefined) {
+      port = 50_000 + this.#ports.size
+      this.#ports.set(name, port)
+      this.#behind.set(port, { list, entrance })
+    }
+    return port
+  }
+
+  apply(ops: readonly Op[]): { bytes: number } {
+    this.#table = applyOps(nftFamily(this.#node.family), USERSPACE_TABLE, this.#table, ops)
+    return { bytes: 0 }
+  }
+
+  read(): Table | undefined {
+    return this.#table
+  }
+
+  readElements(): [] {
+    return []
+  }
+
+  close(): void {}
+}
+
+function secondsToMs(seconds: number | undefined): number | undefined {
+  return seconds === undefined ? undefined : seconds * 1000
+}
+
+describe('the plan of the userspace mode', () => {
+  testPlannedFlows({
+    name: 'userspace',
+    defaultNodePortAddresses: [],
+    open: (node) => new UserspaceNode(node),
+  })
+})

@@ -2,7 +2,7 @@
 //
 // A door comes before its rules and goes after them. Rules do not change when endpoints do; the data path is told.
 
-import type { Clock } from '../lib/clock.ts'
+import type { Clock, Timer } from '../lib/clock.ts'
 import { joinHostPort } from '../lib/ip.ts'
 import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
 import { type Entrance, type List, listsOf, type SeenAs } from '../modes/userspace/entrance.ts'
@@ -40,6 +40,7 @@ export class UserspaceProgrammer implements Programmer {
   #fresh: ReadonlyMap<ServicePortView, Refusal> = new Map()
   #node: NodeView | undefined
   #isWithdrawn = false
+  #retryTimer: Timer | undefined
   /** What was read back, for the rules' programmer to take. */
   #readBack: { readonly table: Table | undefined } | undefined
 
@@ -69,6 +70,7 @@ export class UserspaceProgrammer implements Programmer {
       this.#shutUnused(before, after)
     }
     this.#fresh = new Map()
+    this.#retryLater(node)
     return stats
   }
 
@@ -87,6 +89,7 @@ export class UserspaceProgrammer implements Programmer {
     this.#refused.clear()
     for (const view of all) this.#noteRefusal(view.name, view)
     this.#fresh = new Map()
+    this.#retryLater(node)
     return stats
   }
 
@@ -104,9 +107,11 @@ export class UserspaceProgrammer implements Programmer {
   withdraw(): void {
     if (this.#node !== undefined) this.syncAll(this.#node, [])
     this.#isWithdrawn = true
+    this.#retryTimer?.cancel()
   }
 
   close(): void {
+    this.#retryTimer?.cancel()
     this.#rules.close()
   }
 
@@ -142,6 +147,19 @@ export class UserspaceProgrammer implements Programmer {
     const refusal = view === undefined ? undefined : this.#fresh.get(view)
     if (refusal === undefined || refusal.entrances.size === 0) this.#refused.delete(name)
     else this.#refused.set(name, refusal)
+  }
+
+  /** A port may become free without anybody telling. */
+  #retryLater(node: NodeView): void {
+    this.#retryTimer?.cancel()
+    if (this.#refused.size === 0) return
+    this.#retryTimer = this.#options.clock.setTimeout(() => {
+      try {
+        this.sync(node, [])
+      } catch {
+        // The next sync meets it again, and reports it.
+      }
+    }, RETRY_MS)
   }
 
   /** Service ports for which there was no port, again: perhaps there is one now. */
@@ -184,6 +202,8 @@ export class UserspaceProgrammer implements Programmer {
 }
 
 const NOBODY: ReadonlySet<SeenAs> = new Set()
+/** How often it is tried to open a door for which there was no port. */
+const RETRY_MS = 5000
 const NOTHING_DONE: SyncStats = { transactions: 0, operations: 0, bytes: 0 }
 
 /** What a list is served under. */

@@ -10,7 +10,7 @@ import { openListener, type OpenListener, type PoolProtocol } from './sockets.ts
 
 export interface ListenersOptions {
   readonly family: Family
-  readonly plane: DataPlane
+  readonly plane: Pick<DataPlane, 'open'>
   /** undefined: any port. */
   readonly range: PortRange | undefined
   /** The ports among which the kernel chooses, and we when there is no range. */

@@ -5,6 +5,7 @@ import { mustCall } from '../../src/kernel/libc.ts'
 import { DataPathThread } from '../../src/userspace/thread.ts'
 import type { PoolContents } from '../../src/userspace/control-pool.ts'
 import { Pool } from '../../src/userspace/control-pool.ts'
+import type { DataPlane } from '../../src/userspace/data-plane.ts'
 import { SourcePorts } from '../../src/userspace/source-ports.ts'
 import { openListener, type PoolProtocol } from '../../src/userspace/sockets.ts'
 import { Team } from '../../src/userspace/team.ts'
@@ -25,6 +26,15 @@ export interface OpenDoor {
 
 export class InlineDataPath implements Disposable {
   readonly warnings: string[] = []
+  /** For who opens pools himself. */
+  readonly plane: Pick<DataPlane, 'open'> = {
+    open: (pool) =>
+      new Pool(pool, {
+        threads: this.#threads.length,
+        nextId: () => ++this.#nextId,
+        post: (thread, command) => this.#threads[thread]!.carryOut(structuredClone(command)),
+      }),
+  }
   readonly #threads: readonly DataPathThread[]
   readonly #board: Int32Array
   #nextId = 0
@@ -54,14 +64,7 @@ export class InlineDataPath implements Disposable {
   ): OpenDoor {
     const address = family === 4 ? '127.0.0.1' : '::1'
     const listener = openListener({ family, protocol, address, port: 0 })!
-    const pool = new Pool(
-      { family, protocol, ...contents },
-      {
-        threads: this.#threads.length,
-        nextId: () => ++this.#nextId,
-        post: (thread, command) => this.#threads[thread]!.carryOut(structuredClone(command)),
-      },
-    )
+    const pool = this.plane.open({ family, protocol, ...contents })
     const door = pool.listen({ fd: listener.fd, seenAs: 'node', address })
     return { pool, port: listener.port, shut: () => pool.shut(door) }
   }

@@ -1,0 +1,283 @@
+// The userspace mode in a real kernel: doors, the rules that lead to them, and what becomes of both.
+
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { unshareNetwork } from '../../src/kernel/netns.ts'
+import { NftablesDriver } from '../../src/kernel/nftables.ts'
+import { ManualClock } from '../../src/lib/clock.ts'
+import type { PortRange } from '../../src/lib/port-range.ts'
+import type { Backend, Frontend, Route, ServicePortView } from '../../src/model/types.ts'
+import { USERSPACE_TABLE } from '../../src/modes/userspace/mode.ts'
+import { UserspaceProgrammer } from '../../src/proxy/userspace-programmer.ts'
+import { Listeners } from '../../src/userspace/listeners.ts'
+import { openListener } from '../../src/userspace/sockets.ts'
+import { aNodeView } from '../support/arbitrary-views.ts'
+import { anEchoBackend, type TestBackend } from '../support/backends.ts'
+import { InlineDataPath } from '../support/inline-data-path.ts'
+import { isRoot, nft } from '../support/nft.ts'
+
+const node = aNodeView()
+const otherAddress = '10.200.1.11'
+const ephemeral = { first: 45_000, last: 46_000 }
+
+function ip(...args: string[]): void {
+  execFileSync('ip', args)
+}
+
+/** A service port with a cluster IP and, of the same backends, an external IP. */
+function aView(index: number, backends: readonly Backend[], protocol: 'TCP' | 'UDP' = 'TCP'): ServicePortView {
+  const verdict: Route['verdict'] =
+    backends.length === 0 ? { kind: 'reject', reason: 'has no endpoints' } : { kind: 'to', policy: 'Cluster', backends }
+  const route = (masquerade: boolean): Route => ({ verdict, masquerade: masquerade && backends.length > 0 })
+  const frontend = (kind: Frontend['kind'], address: string): Frontend => ({
+    kind,
+    address,
+    protocol,
+    port: 80,
+    fromPods: route(kind !== 'clusterIP'),
+    fromNode: route(true),
+    fromOthers: route(true),
+    allowedSources: undefined,
+    affinitySeconds: undefined,
+  })
+  return {
+    name: `ns/svc-${index}:p`,
+    namespace: 'ns',
+    service: `svc-${index}`,
+    portName: 'p',
+    protocol,
+    frontends: [frontend('clusterIP', `10.96.0.${index}`), frontend('externalIP', `10.97.0.${index}`)],
+    backends,
+    serving: [],
+  }
+}
+
+/** One run of the proxy: what it opens goes with it, rules stay. */
+class Run implements Disposable {
+  readonly refused: string[] = []
+  readonly clock = new ManualClock()
+  readonly path = new InlineDataPath()
+  readonly driver = new NftablesDriver({ family: 'ip', table: USERSPACE_TABLE })
+  readonly listeners: Listeners
+  readonly programmer: UserspaceProgrammer
+  address: string = node.nodeIp
+
+  constructor(range?: PortRange) {
+    this.listeners = new Listeners({ family: 4, plane: this.path.plane, range, ephemeral })
+    const { driver } = this
+    this.programmer = new UserspaceProgrammer({
+      listeners: this.listeners,
+      driver: {
+        apply: (ops) => driver.apply(ops),
+        read: () => driver.read(),
+        readElements: (set) => driver.readElements(set),
+        close: () => driver.close(),
+      },
+      clock: this.clock,
+      onRefused: (name, reason) => this.refused.push(`${name}: ${reason}`),
+      listenAddress: () => this.address,
+    })
+  }
+
+  /** Where each frontend is led to, by the kernel's own account. */
+  ports(from: 'pods' | 'others' = 'others'): Record<string, number> {
+    const elements = this.driver.read()?.elements.get(`service-doors-${from}`) ?? new Map()
+    return Object.fromEntries(
+      Array.from(elements.values(), ({ key, data }: { key: string; data?: string }) => {
+        const address = [...key.slice(0, 4)].map((c) => c.charCodeAt(0)).join('.')
+        return [address, (data!.charCodeAt(4) << 8) | data!.charCodeAt(5)]
+      }),
+    )
+  }
+
+  [Symbol.dispose](): void {
+    this.path[Symbol.dispose]()
+    this.driver.close()
+  }
+}
+
+async function ask(address: string, port = 80): Promise<string> {
+  // A reject that arrives while the socket is locked counts only when the client sends again.
+  const socket = connect({ host: address, port, timeout: 4000 })
+  socket.on('timeout', () => socket.destroy(new Error('silent')))
+  try {
+    const [data] = (await once(socket, 'data')) as [Buffer]
+    return data.toString().trim()
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? String(error)
+  } finally {
+    socket.destroy()
+  }
+}
+
+describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => {
+  let a: TestBackend
+  let b: TestBackend
+
+  beforeAll(() => {
+    unshareNetwork()
+    ip('link', 'set', 'lo', 'up')
+    for (const address of [node.nodeIp, otherAddress]) ip('address', 'add', `${address}/32`, 'dev', 'lo')
+    // Service addresses need a way, which the rules then change.
+    ip('link', 'add', 'out', 'type', 'veth', 'peer', 'name', 'nowhere')
+    for (const link of ['out', 'nowhere']) ip('link', 'set', link, 'up')
+    ip('route', 'add', 'default', 'dev', 'out', 'src', node.nodeIp)
+  })
+
+  beforeEach(async () => {
+    a = await anEchoBackend('a')
+    b = await anEchoBackend('b')
+  })
+
+  afterEach(async () => {
+    nft('flush', 'ruleset')
+    await a[Symbol.asyncDispose]()
+    await b[Symbol.asyncDispose]()
+  })
+
+  const to = (...backends: readonly TestBackend[]): Backend[] =>
+    backends.map(({ ip: address, port }) => ({ ip: address, port, isLocal: true }))
+
+  it('serves all frontends of a service port, and refuses those without endpoints', async () => {
+    using run = new Run()
+    run.programmer.syncAll(node, [aView(1, to(a)), aView(2, [])])
+    expect(await ask('10.96.0.1')).toBe('a')
+    expect(await ask('10.97.0.1')).toBe('a')
+    expect(await ask('10.96.0.2')).toBe('ECONNREFUSED')
+    expect(await ask('10.96.0.1', 81)).toBe('ECONNREFUSED')
+  })
+
+  it('refuses who dials a door directly', async () => {
+    using run = new Run()
+    run.programmer.syncAll(node, [aView(1, to(a))])
+    expect(await ask(node.nodeIp, run.ports()['10.96.0.1']!)).toBe('ECONNREFUSED')
+  })
+
+  it('follows endpoints without touching the kernel', async () => {
+    using run = new Run()
+    const [before, after] = [aView(1, to(a)), aView(1, to(b))]
+    run.programmer.syncAll(node, [before])
+    expect(await ask('10.96.0.1')).toBe('a')
+    const stats = run.programmer.sync(node, [{ name: before.name, before, after }])
+    expect(stats.transactions).toBe(0)
+    expect(await ask('10.96.0.1')).toBe('b')
+  })
+
+  it('takes the doors away with the last endpoint and with the service', async () => {
+    using run = new Run()
+    const [served, empty] = [aView(1, to(a)), aView(1, [])]
+    run.programmer.syncAll(node, [])
+    const change = (before?: ServicePortView, after?: ServicePortView) =>
+      run.programmer.sync(node, [{ name: served.name, before, after }])
+    change(undefined, served)
+    const port = run.ports()['10.96.0.1']!
+    change(served, empty)
+    expect(await ask('10.96.0.1')).toBe('ECONNREFUSED')
+    expect(openListener({ family: 4, protocol: 'TCP', address: node.nodeIp, port })).toBeDefined()
+    change(empty, served)
+    expect(await ask('10.96.0.1')).toBe('a')
+    change(served, undefined)
+    expect(run.ports()).toEqual({})
+    expect([...run.listeners.entries()]).toEqual([])
+  })
+
+  it('is read back as it was planned, and healed when somebody removes it', async () => {
+    using run = new Run()
+    const views = [aView(1, to(a)), aView(2, to(b)), aView(3, [])]
+    run.programmer.syncAll(node, views)
+    expect(run.programmer.syncAll(node, views).transactions).toBe(0)
+    nft('flush', 'ruleset')
+    expect(await ask('10.96.0.1')).not.toBe('a')
+    run.programmer.syncAll(node, views)
+    expect(await ask('10.96.0.1')).toBe('a')
+    expect(nft('list', 'ruleset')).toContain('table ip kube-proxy-userspace')
+  })
+
+  it('opens the same doors again after a restart, wherever they were', () => {
+    const views = [aView(1, to(a)), aView(2, to(b))]
+    // A range that is full but for two ports at a time puts doors where they would not be by themselves.
+    const first = new Run({ first: 47_000, last: 47_003 })
+    first.programmer.syncAll(node, views)
+    const ports = [first.ports('pods'), first.ports('others')]
+    first[Symbol.dispose]()
+    using second = new Run()
+    expect(second.programmer.syncAll(node, views).transactions).toBe(0)
+    expect([second.ports('pods'), second.ports('others')]).toEqual(ports)
+  })
+
+  it('passes over ports that others have', async () => {
+    const range = { first: 48_000, last: 48_003 }
+    const taken = [48_000, 48_001].map((port) =>
+      openListener({ family: 4, protocol: 'TCP', address: node.nodeIp, port }),
+    )
+    expect(taken.every((listener) => listener !== undefined)).toBe(true)
+    using run = new Run(range)
+    run.programmer.syncAll(node, [aView(1, to(a))])
+    expect(run.refused).toEqual([])
+    expect(run.ports()['10.96.0.1']).toBeGreaterThanOrEqual(48_002)
+    expect(await ask('10.96.0.1')).toBe('a')
+  })
+
+  it('says when no port is left, refuses that service, serves the others, and serves it when there is one', async () => {
+    // Each service has two doors: for those whose address backends see, and for the others.
+    using run = new Run({ first: 49_000, last: 49_001 })
+    const [one, two] = [aView(1, to(a)), aView(2, to(b))]
+    run.programmer.syncAll(node, [one, two])
+    expect(run.refused).toEqual([
+      'ns/svc-2:p: no port of the range 49000-49001 is free',
+      'ns/svc-2:p: no port of the range 49000-49001 is free',
+    ])
+    expect(await ask('10.96.0.1')).toBe('a')
+    expect(await ask('10.96.0.2')).toBe('ECONNREFUSED')
+    // Nothing new to say.
+    run.programmer.sync(node, [])
+    expect(run.refused).toHaveLength(2)
+    run.programmer.sync(node, [{ name: one.name, before: one, after: undefined }])
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    await run.clock.advance(5000)
+    expect(await ask('10.96.0.2')).toBe('b')
+    expect(run.programmer.syncAll(node, [two]).transactions).toBe(0)
+  })
+
+  it('moves with the address of the node, and open connections live on', async () => {
+    using run = new Run()
+    const views = [aView(1, to(a))]
+    run.programmer.syncAll(node, views)
+    const open = connect({ host: '10.96.0.1', port: 80 })
+    await once(open, 'data')
+    run.address = otherAddress
+    run.programmer.syncAll({ ...node, nodeIp: otherAddress }, views)
+    expect(await ask('10.96.0.1')).toBe('a')
+    expect(nft('list', 'map', 'ip', 'kube-proxy-userspace', 'service-doors-others')).toContain(otherAddress)
+    open.write('ping')
+    const [pong] = (await once(open, 'data')) as [Buffer]
+    expect(pong.toString()).toBe('ping')
+    open.destroy()
+  })
+
+  it('withdraw() leads nobody to the proxy any more, and open connections live on', async () => {
+    using run = new Run()
+    run.programmer.syncAll(node, [aView(1, to(a))])
+    const open = connect({ host: '10.96.0.1', port: 80 })
+    await once(open, 'data')
+    run.programmer.withdraw()
+    expect(run.ports()).toEqual({})
+    open.write('ping')
+    const [pong] = (await once(open, 'data')) as [Buffer]
+    expect(pong.toString()).toBe('ping')
+    open.destroy()
+    expect(run.programmer.sync(node, []).transactions).toBe(0)
+  })
+
+  it('says where flows of UDP go, for those who look for stale ones', () => {
+    using run = new Run()
+    const view = aView(1, to(a), 'UDP')
+    run.programmer.syncAll(node, [view])
+    const ports = new Set([run.ports('pods')['10.96.0.1'], run.ports('others')['10.96.0.1']])
+    expect(new Set(run.programmer.flowTargets(view))).toEqual(
+      new Set(Array.from(ports, (port) => `${node.nodeIp}:${port}`)),
+    )
+  })
+})

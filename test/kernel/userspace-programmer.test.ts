@@ -7,6 +7,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { unshareNetwork } from '../../src/kernel/netns.ts'
 import { NftablesDriver } from '../../src/kernel/nftables.ts'
 import { ManualClock } from '../../src/lib/clock.ts'
+import { formatIp } from '../../src/lib/ip.ts'
 import type { PortRange } from '../../src/lib/port-range.ts'
 import type { Backend, Frontend, Route, ServicePortView } from '../../src/model/types.ts'
 import { USERSPACE_TABLE } from '../../src/modes/userspace/mode.ts'
@@ -86,8 +87,7 @@ class Run implements Disposable {
     const elements = this.driver.read()?.elements.get(`service-doors-${from}`) ?? new Map()
     return Object.fromEntries(
       Array.from(elements.values(), ({ key, data }: { key: string; data?: string }) => {
-        const address = [...key.slice(0, 4)].map((c) => c.charCodeAt(0)).join('.')
-        return [address, (data!.charCodeAt(4) << 8) | data!.charCodeAt(5)]
+        return [formatIp(key.slice(0, 4)), (data!.charCodeAt(4) << 8) | data!.charCodeAt(5)]
       }),
     )
   }
@@ -152,7 +152,7 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
   it('refuses who dials a door directly', async () => {
     using run = new Run()
     run.programmer.syncAll(node, [aView(1, to(a))])
-    expect(await ask(node.nodeIp, run.ports()['10.96.0.1']!)).toBe('ECONNREFUSED')
+    expect(await ask(node.nodeIp, run.ports()['10.96.0.1'])).toBe('ECONNREFUSED')
   })
 
   it('follows endpoints without touching the kernel', async () => {

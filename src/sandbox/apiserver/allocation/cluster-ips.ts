@@ -1,7 +1,7 @@
 // Cluster IPs: which ranges there are, which addresses are taken. An address is taken when an IPAddress object of its name
 // exists; the ranges are the ServiceCIDR objects.
 
-import { ipFamily } from '../../../lib/ip.ts'
+import { canonicalIp, ipFamily } from '../../../lib/ip.ts'
 import { isDeleting } from '../objects/meta.ts'
 import { ipBand, pickFree } from './pick.ts'
 import { IpRange } from './ip-range.ts'
@@ -46,7 +46,7 @@ export class ClusterIps {
       const list = this.#texts(family).join(', ')
       return `provided IP is not in the valid range. The range of valid IPs is ${list === '' ? 'empty' : list}`
     }
-    const owner = this.#addresses.get(address)?.object.spec.parentRef
+    const owner = this.#addresses.get(canonicalIp(address) ?? address)?.object.spec.parentRef
     if (owner === undefined || (owner.namespace === parent.namespace && owner.name === parent.name)) return undefined
     return 'provided IP is already allocated'
   }

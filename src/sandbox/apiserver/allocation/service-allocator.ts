@@ -1,6 +1,7 @@
 // What a Service is given when it is written: addresses and ports. The decision is made before the service is stored;
 // the addresses are booked once it is.
 
+import { canonicalIp } from '../../../lib/ip.ts'
 import { invalid, ApiError } from '../api-error.ts'
 import { invalidValue } from '../fields/problem.ts'
 import { ipAddresses } from '../resources/ip-address.ts'
@@ -146,8 +147,11 @@ function rangeIsFull(message: string): ApiError {
   return new ApiError(500, 'InternalError', `Internal error occurred: ${message}`)
 }
 
+/** In the canonical form, in which an address has one name. A service may write it in another. */
 function bookedIps(service: Service | undefined): readonly string[] {
-  return service === undefined || isHeadless(service) ? [] : (service.spec.clusterIPs ?? [])
+  return service === undefined || isHeadless(service)
+    ? []
+    : (service.spec.clusterIPs ?? []).map((ip) => canonicalIp(ip) ?? ip)
 }
 
 function settleBook(next: Service, current: Service | undefined, book: AddressBook): void {

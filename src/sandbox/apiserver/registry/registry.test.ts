@@ -231,6 +231,16 @@ describe('cluster IPs', () => {
     )
   })
 
+  it('are one address, however they are written', () => {
+    const { registry } = openRegistry(['fd00:96::/112'])
+    create(registry, 'a', { clusterIP: 'fd00:96:0:0::A' })
+    const booked = () => registry.find(ipAddresses, { namespace: '', name: 'fd00:96::a' })
+    expect(booked()).toBeDefined()
+    expect(failure(() => create(registry, 'b', { clusterIP: 'fd00:96::a' })).message).toContain('already allocated')
+    registry.delete(services, at('a'))
+    expect(booked()).toBeUndefined()
+  })
+
   it('run out', () => {
     const { registry } = openRegistry(['10.96.0.0/30'])
     create(registry, 'a', {})

@@ -1,10 +1,12 @@
 // The cloud's part of a load balancer: its address leads to nodes that have something to answer with. Any node will do,
-// unless the service asks for nodes that have endpoints of their own (externalTrafficPolicy: Local).
+// unless the service asks for nodes that have endpoints of their own (externalTrafficPolicy: Local). Load balancers of other
+// classes are somebody else's, and so are the ways to them.
 
 import type { EndpointSlice } from './apiserver/objects/endpoints.ts'
 import type { Service } from './apiserver/objects/service.ts'
 import type { Registry } from './apiserver/registry/registry.ts'
 import { endpointSlices, services } from './apiserver/resources/table.ts'
+import { hasOurLoadBalancer } from './controllers/load-balancers.ts'
 import { serviceNameLabel } from './controllers/slices-plan.ts'
 import type { ClusterNetwork } from './netns/cluster-network.ts'
 
@@ -35,14 +37,14 @@ export function startLoadBalancerRoutes(registry: Registry, network: ClusterNetw
   }
 
   registry.collection(services).listen(({ key, after }) => {
-    if (after?.object.spec.type === 'LoadBalancer') follow(key)
+    if (after !== undefined && hasOurLoadBalancer(after.object)) follow(key)
   })
   registry.collection(endpointSlices).listen(({ last }) => {
     const key = ownerOf(last.object)
-    if (registry.collection(services).get(key)?.object.spec.type === 'LoadBalancer') follow(key)
+    const service = registry.collection(services).get(key)?.object
+    if (service !== undefined && hasOurLoadBalancer(service)) follow(key)
   })
-  for (const { key, object } of registry.collection(services).list())
-    if (object.spec.type === 'LoadBalancer') follow(key)
+  for (const { key, object } of registry.collection(services).list()) if (hasOurLoadBalancer(object)) follow(key)
 }
 
 /** The names of the nodes that a load balancer sends to. Pure. */

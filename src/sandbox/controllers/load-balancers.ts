@@ -18,7 +18,7 @@ export function startLoadBalancers(context: ControllerContext, pool: readonly st
   const all = registry.collection(services)
   const queue = loop.queue('loadbalancers', (key) => {
     const service = all.get(key)?.object
-    if (service === undefined || isDeleting(service) || !isOurs(service)) return
+    if (service === undefined || isDeleting(service) || !hasOurLoadBalancer(service)) return
     const others = [...all.values()].filter((stored) => stored.key !== key)
     const taken = new Set(
       others.flatMap(({ object }) => (object.status.loadBalancer.ingress ?? []).map(({ ip }) => ip ?? '')),
@@ -29,8 +29,12 @@ export function startLoadBalancers(context: ControllerContext, pool: readonly st
   all.listen(({ key, before, after }) => {
     queue.add(key)
     // What is freed may be what another one waits for.
-    if (before !== undefined && isOurs(before.object) && (after === undefined || !isOurs(after.object))) {
-      for (const stored of all.values()) if (isOurs(stored.object)) queue.add(stored.key)
+    if (
+      before !== undefined &&
+      hasOurLoadBalancer(before.object) &&
+      (after === undefined || !hasOurLoadBalancer(after.object))
+    ) {
+      for (const stored of all.values()) if (hasOurLoadBalancer(stored.object)) queue.add(stored.key)
     }
   })
 
@@ -52,7 +56,8 @@ export function startLoadBalancers(context: ControllerContext, pool: readonly st
   }
 }
 
-function isOurs({ spec }: Service): boolean {
+/** Whether the sandbox plays the load balancer of a service. */
+export function hasOurLoadBalancer({ spec }: Service): boolean {
   return spec.type === 'LoadBalancer' && (spec.loadBalancerClass ?? loadBalancerClass) === loadBalancerClass
 }
 

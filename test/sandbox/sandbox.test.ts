@@ -81,7 +81,9 @@ describe('a sandbox', () => {
     await eventually('the service answers', async () => {
       const reply = await askUdp(machine, '10.96.50.50', 53)
       if (typeof reply === 'string') return reply
-      expect(reply.body).toMatch(/^viola from whoami-\w{5}\nclient (172\.30\.0\.11|10\.244\.1\.1) port \d+\nhello$/)
+      expect(reply.body).toMatch(
+        /^viola from whoami-\w{5}\nclient (172\.30\.0\.11|10\.244\.1\.1) port \d+ to port 3000\nhello$/,
+      )
       return undefined
     })
     machine.close()

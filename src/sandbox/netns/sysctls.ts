@@ -20,6 +20,8 @@ function settings(forwarding: 0 | 1): Readonly<Record<string, number>> {
     ...values,
     // Who asks a service without endpoints again and again is told so each time, at once.
     'ipv4/icmp_ratelimit': 0,
+    'ipv4/icmp_msgs_per_sec': 1_000_000,
+    'ipv4/icmp_msgs_burst': 1_000_000,
     'ipv6/icmp/ratelimit': 0,
     // Frames that a bridge forwards are not to be seen by the rules a second time.
     'bridge/bridge-nf-call-iptables': 0,

@@ -31,7 +31,7 @@ test('answerTo("/json") tells all of it', () => {
 test('echoOf() sends back what came, byte by byte, behind two lines', () => {
   const payload = Uint8Array.of(0, 255, 10, 128)
   const echo = echoOf(payload, identity, peer)
-  expect(echo.subarray(0, -4).toString()).toBe('viola from whoami-8fpqp\nclient 10.244.2.7 port 4711\n')
+  expect(echo.subarray(0, -4).toString()).toBe('viola from whoami-8fpqp\nclient 10.244.2.7 port 4711 to port 3000\n')
   expect([...echo.subarray(-4)]).toEqual([...payload])
 })
 

@@ -49,9 +49,9 @@ export function answerTo(path: string, identity: Identity, peer: Peer): HttpAnsw
   }
 }
 
-/** The answer to a datagram: who answers, whom it sees, and what was sent. */
-export function echoOf(payload: Uint8Array, identity: Identity, peer: Pick<Peer, 'clientIP' | 'clientPort'>): Buffer {
-  const head = `${greeting(identity)}client ${peer.clientIP} port ${peer.clientPort}\n`
+/** The answer to a datagram: who answers, whom it sees and where, and what was sent. */
+export function echoOf(payload: Uint8Array, identity: Identity, peer: Omit<Peer, 'serverIP'>): Buffer {
+  const head = `${greeting(identity)}client ${peer.clientIP} port ${peer.clientPort} to port ${peer.serverPort}\n`
   return Buffer.concat([Buffer.from(head), payload])
 }
 

@@ -106,7 +106,8 @@ export class WhoamiServer {
       if (this.#behaviour !== 'serve') return
       const clientIP = plainAddress(address)
       this.#options.log?.append(`${payload.length} bytes from ${clientIP} port ${clientPort}`)
-      socket.send(echoOf(payload, this.#options.identity, { clientIP, clientPort }), clientPort, address, () => {})
+      const echo = echoOf(payload, this.#options.identity, { clientIP, clientPort, serverPort: port })
+      socket.send(echo, clientPort, address, () => {})
     })
     // A client that is gone is no concern of the server.
     socket.on('error', () => {})

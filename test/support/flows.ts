@@ -1,34 +1,44 @@
 // Sends the packets of a flow of the packet-flow table and compares what becomes of them.
 
-import { crowdIp, echoPorts, hostAt, nodeAddresses } from './addresses.ts'
+import { crowdIp } from './addresses.ts'
 import { sctpProbe } from './netns/sctp.ts'
 import { patience } from './patience.ts'
 import { tcpProbe, udpProbe } from './netns/probe.ts'
-import type { Answer } from './netns/probe.ts'
-import type { Answerer, Flow, Outcome } from '../conformance/packet-flow.ts'
-import type { TestNetwork } from './netns/test-network.ts'
+import type { Answer, Dialect } from './netns/probe.ts'
+import type { Answerer, Flow, Outcome, Source } from '../conformance/packet-flow.ts'
+import type { Netns } from './netns/netns.ts'
+
+/** Where flows are tried. */
+export interface FlowStage {
+  /** The namespace of each source. */
+  readonly sources: Readonly<Record<Source, Netns>>
+  /** How its servers talk; absent: as those of the test network. */
+  readonly dialect?: Dialect
+  /** Whether an address belongs to the node that the flow passes first: whom a backend sees when that node masquerades. */
+  isNode(address: string, flow: Flow): boolean
+  /** What a packet that nobody touches meets at its destination: the kind of the answer, or the code of a failure. */
+  withoutProxy(flow: Flow): string
+}
 
 /** A reject that arrives while the client holds the lock of its socket counts only when it sends again, a second later. */
 const refusedWithinMs = 2500 * patience
 const silentForMs = 1300
 
-const portsByProtocol = { TCP: echoPorts.tcp, UDP: echoPorts.udp, SCTP: echoPorts.sctp } as const
-
 /** Tries a flow; empty when the outcome is as promised, else what happened instead. */
-export async function tryFlow(network: TestNetwork, flow: Flow): Promise<string[]> {
+export async function tryFlow(stage: FlowStage, flow: Flow): Promise<string[]> {
   const { outcome } = flow
   const complaint =
-    outcome.kind === 'to' ? await tryBackends(network, flow, outcome) : await tryOnce(network, flow, outcome.kind)
+    outcome.kind === 'to' ? await tryBackends(stage, flow, outcome) : await tryOnce(stage, flow, outcome.kind)
   const { address, port, protocol } = flow.to
   return complaint === undefined ? [] : [`${flow.from} to ${address} port ${port}/${protocol}: ${complaint}`]
 }
 
-async function tryOnce(network: TestNetwork, flow: Flow, kind: 'reject' | 'drop' | 'untouched') {
-  const expected = kind === 'untouched' ? withoutProxy(flow) : kind === 'reject' ? 'refused' : 'silent'
-  const answer = await probe(network, flow, {
+async function tryOnce(stage: FlowStage, flow: Flow, kind: 'reject' | 'drop' | 'untouched') {
+  const expected = kind === 'untouched' ? stage.withoutProxy(flow) : kind === 'reject' ? 'refused' : 'silent'
+  const answer = await probe(stage, flow, {
     timeoutMs: expected === 'silent' ? silentForMs : refusedWithinMs,
   })
-  if (answer.kind !== expected) return `expected ${kind} (${expected}), got ${show(answer)}`
+  if (codeOf(answer) !== expected) return `expected ${kind} (${expected}), got ${show(answer)}`
   if (answer.kind !== 'answered') return undefined
   // Only a TCP server is told which of its addresses was asked.
   const cameStraight = flow.to.protocol !== 'TCP' || answer.greeting.at === flow.to.address
@@ -37,24 +47,15 @@ async function tryOnce(network: TestNetwork, flow: Flow, kind: 'reject' | 'drop'
     : `expected to be left alone, got ${show(answer)}`
 }
 
-/** What a packet that nobody touches meets at its destination. */
-function withoutProxy({ to }: Flow): Answer['kind'] {
-  const isHost = hostAt(to.address) !== undefined
-  const listening = portsByProtocol[to.protocol].some((port) => port === to.port)
-  if (isHost && listening) return 'answered'
-  const isAnybody = isHost || nodeAddresses.includes(to.address) || ['127.0.0.1', '::1'].includes(to.address)
-  return isAnybody ? 'refused' : 'silent'
-}
-
-async function tryBackends(network: TestNetwork, flow: Flow, outcome: Outcome & { kind: 'to' }) {
+async function tryBackends(stage: FlowStage, flow: Flow, outcome: Outcome & { kind: 'to' }) {
   const family = flow.to.address.includes(':') ? 6 : 4
   const clients = flow.clients === undefined ? [undefined] : range(flow.clients).map((n) => crowdIp(family, n + 1))
   const missing = new Set(outcome.backends.map(name))
   for (const from of clients) {
     const seenByClient = new Set<string>()
     for (const _ of range(attemptsFor(outcome))) {
-      const answer = await probe(network, flow, from === undefined ? {} : { from })
-      const complaint = judge(flow, outcome, answer)
+      const answer = await probe(stage, flow, from === undefined ? {} : { from })
+      const complaint = judge(stage, { flow, outcome, answer })
       if (complaint !== undefined) return complaint
       if (answer.kind !== 'answered') continue
       missing.delete(name(answer.greeting))
@@ -73,12 +74,15 @@ function attemptsFor(outcome: Outcome & { kind: 'to' }): number {
   return outcome.backends.length === 1 ? 4 : 20 * outcome.backends.length
 }
 
-function judge(flow: Flow, outcome: Outcome & { kind: 'to' }, answer: Answer): string | undefined {
+function judge(
+  stage: FlowStage,
+  { flow, outcome, answer }: { flow: Flow; outcome: Outcome & { kind: 'to' }; answer: Answer },
+): string | undefined {
   const expected = `expected ${outcome.backends.map(name).join(' or ')} seeing the ${outcome.seenAs}`
   if (answer.kind !== 'answered') return `${expected}, got ${show(answer)}`
   const { greeting, client } = answer
   const isBackend = outcome.backends.some((backend) => name(backend) === name(greeting))
-  const isMasqueraded = nodeAddresses.includes(greeting.seenAs) && (flow.from === 'node' || greeting.seenAs !== client)
+  const isMasqueraded = stage.isNode(greeting.seenAs, flow) && (flow.from === 'node' || greeting.seenAs !== client)
   const isSeenRight = outcome.seenAs === 'client' ? greeting.seenAs === client : isMasqueraded
   return isBackend && isSeenRight ? undefined : `${expected}, got ${show(answer)}`
 }
@@ -91,10 +95,10 @@ function judge(flow: Flow, outcome: Outcome & { kind: 'to' }, answer: Answer): s
 const probePorts = { first: 10_300, last: 29_900 }
 let lastPort = probePorts.last
 
-function probe(network: TestNetwork, flow: Flow, wish: { from?: string; timeoutMs?: number }): Promise<Answer> {
-  const netns = network.sources[flow.from]
+function probe(stage: FlowStage, flow: Flow, wish: { from?: string; timeoutMs?: number }): Promise<Answer> {
+  const netns = stage.sources[flow.from]
   lastPort = lastPort === probePorts.last ? probePorts.first : lastPort + 1
-  const options = { ...wish, fromPort: lastPort }
+  const options = { ...wish, fromPort: lastPort, ...(stage.dialect && { dialect: stage.dialect }) }
   switch (flow.to.protocol) {
     case 'TCP':
       return tcpProbe(netns, flow.to, options)
@@ -109,9 +113,12 @@ function name(backend: Answerer | { host: string; port: number }): string {
   return `${backend.host}:${backend.port}`
 }
 
+function codeOf(answer: Answer): string {
+  return answer.kind === 'failed' ? answer.code : answer.kind
+}
+
 function show(answer: Answer): string {
-  if (answer.kind === 'failed') return answer.code
-  if (answer.kind !== 'answered') return answer.kind
+  if (answer.kind !== 'answered') return codeOf(answer)
   const { greeting, client } = answer
   return `an answer of ${name(greeting)}, which sees ${client} as ${greeting.seenAs}`
 }

@@ -2,4 +2,5 @@
 
 process.env['SANDBOX_MODES'] = 'ipvs'
 await import('../sandbox/packet-flow.test.ts')
+await import('../sandbox/services.test.ts')
 await import('../sandbox/lifecycle.test.ts')

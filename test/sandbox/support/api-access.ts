@@ -1,6 +1,6 @@
 // The sandbox's API, with the rights of its kubeconfig.
 
-import { request } from 'node:https'
+import { Agent, request } from 'node:https'
 
 interface Kubeconfig {
   readonly clusters: readonly { cluster: { server: string; 'certificate-authority-data': string } }[]
@@ -14,6 +14,7 @@ export class ApiAccess {
   readonly #server: URL
   readonly #ca: Buffer
   readonly #token: string
+  readonly #agent = new Agent({ keepAlive: true })
 
   constructor({ clusters, users }: Kubeconfig) {
     const { cluster } = clusters[0]!
@@ -34,6 +35,11 @@ export class ApiAccess {
     return JSON.parse(await this.#send('POST', path, object))
   }
 
+  /** Replaces an object, or creates it. */
+  async put(path: string, object: object): Promise<ApiJson> {
+    return JSON.parse(await this.#send('PUT', path, object))
+  }
+
   async delete(path: string): Promise<ApiJson> {
     return JSON.parse(await this.#send('DELETE', path))
   }
@@ -46,14 +52,18 @@ export class ApiAccess {
     return new Promise((resolve, reject) => {
       const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
       const headers = { authorization: `Bearer ${this.#token}`, 'content-type': type }
-      const sent = request(new URL(path, this.#server), { method, headers, ca: this.#ca, agent: false }, (response) => {
-        let text = ''
-        response.setEncoding('utf8').on('data', (part: string) => (text += part))
-        response.on('end', () => {
-          if ((response.statusCode ?? 500) < 300) resolve(text)
-          else reject(new Error(`${method} ${path}: ${text}`))
-        })
-      })
+      const sent = request(
+        new URL(path, this.#server),
+        { method, headers, ca: this.#ca, agent: this.#agent },
+        (response) => {
+          let text = ''
+          response.setEncoding('utf8').on('data', (part: string) => (text += part))
+          response.on('end', () => {
+            if ((response.statusCode ?? 500) < 300) resolve(text)
+            else reject(new Error(`${method} ${path}: ${text}`))
+          })
+        },
+      )
       sent.on('error', reject)
       sent.end(body === undefined ? undefined : JSON.stringify(body))
     })

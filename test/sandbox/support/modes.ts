@@ -17,7 +17,7 @@ export interface ModeTests {
 export type ModeTest = (name: string, body: (sandbox: SandboxProcess) => Promise<void>) => void
 
 /** SANDBOX_MODES=ipvs picks some of them. */
-const modes = process.env['SANDBOX_MODES']?.split(',') ?? availableModes
+export const modes = process.env['SANDBOX_MODES']?.split(',') ?? availableModes
 
 export function describeModes({ flags, prepare, define }: ModeTests): void {
   enterMachine()

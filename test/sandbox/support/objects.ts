@@ -1,4 +1,4 @@
-// The pods and services of the sandbox's packet-flow tests.
+// The pods and services of services.test.ts.
 
 /** A pod on a node, which answers on port 3000 when it is to. */
 export function aPod(name: string, nodeName: string, app: string): object {
@@ -32,16 +32,6 @@ export const webServices = [
   aService('plain', all),
   aService('front', all, { type: 'LoadBalancer' }),
   aService('front-local', onNode2, { type: 'LoadBalancer', externalTrafficPolicy: 'Local' }),
-  aService('inner-local', onNode2, { internalTrafficPolicy: 'Local' }),
-  aService('nobody', { app: 'nobody' }, { type: 'LoadBalancer' }),
-  aService('sticky', all, { sessionAffinity: 'ClientIP' }),
-  aService('chosen-few', all, {
-    type: 'LoadBalancer',
-    loadBalancerSourceRanges: ['203.0.113.0/24', '2001:db8::/32'],
-  }),
-  aService('self', { name: 'a1' }),
-  aService('datagrams', all, { ports: [{ protocol: 'UDP', port: 80, targetPort: 3000 }] }),
-  aService('borrowed', all, { externalIPs: ['172.30.0.250', 'fd00:30:0:1::fa'] }),
   // The last: when it answers, so do the others.
   aService('sentinel', all),
 ]

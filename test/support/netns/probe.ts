@@ -17,12 +17,28 @@ export interface Target {
   readonly port: number
 }
 
+/** How to talk to a server, and what its words mean. */
+export interface Dialect {
+  /** What a TCP client says first; the datagram of a UDP client. */
+  readonly hello: { readonly tcp: string; readonly udp: string }
+  /** The greeting in a line of TCP or in a datagram; undefined when it is none. */
+  readonly read: (text: string) => Greeting | undefined
+}
+
+/** That of serveEcho(). */
+const echoDialect: Dialect = {
+  hello: { tcp: '', udp: 'hello' },
+  read: (text) => JSON.parse(text) as Greeting,
+}
+
 export interface ProbeOptions {
   /** The client's own address; the kernel chooses when it is absent. */
   readonly from?: string
   readonly fromPort?: number
   /** How long to wait for an answer before the target counts as silent. */
   readonly timeoutMs?: number
+  /** Absent: that of serveEcho(). */
+  readonly dialect?: Dialect
 }
 
 /** What became of an attempt. */
@@ -56,7 +72,8 @@ export async function tcpProbe(netns: Netns, to: Target, options: ProbeOptions =
 /** Sends one datagram from a socket of its own and waits for the answer. */
 export async function udpProbe(netns: Netns, to: Target, options: ProbeOptions = {}): Promise<Answer> {
   const conversation = await openUdp(netns, to, options)
-  const answer = await conversation.say('hello', options.timeoutMs)
+  const { hello } = options.dialect ?? echoDialect
+  const answer = await conversation.say(hello.udp, options.timeoutMs)
   conversation.close()
   return answer
 }
@@ -69,11 +86,14 @@ export async function openTcp(
 ): Promise<{ answer: Answer; conversation: Conversation }> {
   const socket = new Socket({ fd: openClient(netns, 'tcp', to, options), readable: true, writable: true })
   socket.setNoDelay(true)
-  const inbox = openInbox(() => ({ client: socket.localAddress ?? '', clientPort: socket.localPort ?? 0 }))
+  const { hello, read } = options.dialect ?? echoDialect
+  const inbox = openInbox(() => ({ client: socket.localAddress ?? '', clientPort: socket.localPort ?? 0 }), read)
   onLines(socket, (line) => inbox.take(line))
   socket.on('error', (error: NodeJS.ErrnoException) => inbox.fail(error.code ?? error.message))
   socket.on('close', () => inbox.fail('closed'))
-  socket.connect({ host: to.address, port: to.port })
+  socket.connect({ host: to.address, port: to.port }, () => {
+    if (hello.tcp !== '') socket.write(hello.tcp)
+  })
   const answer = await inbox.next(options.timeoutMs ?? 1500 * patience)
   return {
     answer,
@@ -92,10 +112,11 @@ export async function openTcp(
 export async function openUdp(netns: Netns, to: Target, options: ProbeOptions = {}): Promise<Conversation> {
   const fd = openClient(netns, 'udp', to, options)
   const socket: UdpSocket = createSocket(to.address.includes(':') ? 'udp6' : 'udp4')
+  const { read } = options.dialect ?? echoDialect
   const inbox = openInbox(() => {
     const { address, port } = socket.address()
     return { client: address, clientPort: port }
-  })
+  }, read)
   socket.on('message', (message) => inbox.take(message.toString()))
   socket.on('error', (error: NodeJS.ErrnoException) => inbox.fail(error.code ?? error.message))
   await new Promise<void>((resolve) => socket.bind({ fd }, resolve))
@@ -159,7 +180,10 @@ function openClient(netns: Netns, type: 'tcp' | 'udp', to: Target, options: Prob
 }
 
 /** Answers in the order in which they arrive, for callers that wait for one at a time. */
-function openInbox(describeClient: () => { client: string; clientPort: number }) {
+function openInbox(
+  describeClient: () => { client: string; clientPort: number },
+  read: (text: string) => Greeting | undefined,
+) {
   const waiting: ((answer: Answer) => void)[] = []
   const arrived: Answer[] = []
   let failure: Answer | undefined
@@ -170,7 +194,8 @@ function openInbox(describeClient: () => { client: string; clientPort: number })
   }
   return {
     take(text: string) {
-      deliver({ kind: 'answered', greeting: JSON.parse(text) as Greeting, ...describeClient() })
+      const greeting = read(text)
+      if (greeting !== undefined) deliver({ kind: 'answered', greeting, ...describeClient() })
     },
     fail(code: string) {
       failure ??= code === 'ECONNREFUSED' ? { kind: 'refused' } : { kind: 'failed', code }

@@ -1,5 +1,6 @@
 // What may happen to a proxy, and what its services do meanwhile: in every mode, with the sandbox's own nodes and pods.
 
+import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { eventually } from '../support/eventually.ts'
@@ -11,6 +12,12 @@ import type { SandboxProcess } from './support/sandbox-process.ts'
 /** Some machines are slow. */
 const patience = { withinMs: 15_000 }
 const controller = '/api/v1/namespaces/default/replicationcontrollers/whoami'
+
+const flushAll = ['nft', 'flush ruleset']
+const flushes: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  iptables: [flushAll, ['iptables', '-t', 'nat', '-F']],
+  ipvs: [flushAll, ['ipvsadm', '--clear']],
+}
 
 let machine: NetworkNamespace
 let node1: NetworkNamespace
@@ -51,6 +58,7 @@ describeModes({
         await eventually('it answers for new pods', () => answersFor(5), patience)
         await scale(sandbox, 3)
         await eventually('it forgets old pods', () => answersFor(3), patience)
+        await expectNoTraces(sandbox)
       })
     }
 
@@ -69,6 +77,8 @@ describeModes({
       inNamespace(sandbox, 'control-plane', ['nft', 'delete table inet away'])
       await eventually('it answers for the new pod', () => answersFor(4), { withinMs: 20_000 })
       await scale(sandbox, 3)
+      await eventually('three pods answer', () => answersFor(3), patience)
+      await expectNoTraces(sandbox)
     })
 
     if (!carriesTraffic) {
@@ -99,11 +109,15 @@ describeModes({
       })
     }
 
-    test('rules that somebody flushes come back', async (sandbox) => {
-      await eventually('the service answers', complaint)
-      inNamespace(sandbox, 'node-1', ['nft', 'flush ruleset'])
-      await eventually('the service answers again', complaint, { withinMs: 10_000 })
-    })
+    for (const command of flushes[mode] ?? [flushAll]) {
+      test(`what somebody flushes comes back: ${command.join(' ')}`, async (sandbox) => {
+        await eventually('the service answers', complaint)
+        inNamespace(sandbox, 'node-1', command)
+        await eventually('the service answers again', complaint, { withinMs: 10_000 })
+        await eventually('for all pods', () => answersFor(3), patience)
+        await expectNoTraces(sandbox)
+      })
+    }
 
     test('pods that come and go all the time cost no request', async (sandbox) => {
       const clients = [new Client(machine), new Client(node1)]
@@ -117,6 +131,20 @@ describeModes({
         const { pods } = await sandbox.status()
         return pods.length === 3 ? undefined : `${pods.length} are left`
       })
+      await expectNoTraces(sandbox)
+    })
+
+    // The last: afterwards there is no sandbox.
+    test('kill -9 of the sandbox ends its proxies, and down clears the rest', async (sandbox) => {
+      const { nodes } = await sandbox.status()
+      const down = () => sandbox.run('down')
+      sandbox.signal('SIGKILL')
+      await sandbox.exited
+      await eventually('the proxies are gone', () => {
+        const left = nodes.filter(({ proxyPid }) => existsSync(`/proc/${proxyPid}`))
+        return left.length === 0 ? undefined : left.map(({ name }) => name).join()
+      })
+      expect(down()).toMatchObject({ status: 0, stderr: '' })
     })
   },
 })
@@ -132,6 +160,21 @@ function scale(sandbox: SandboxProcess, replicas: number): Promise<unknown> {
 
 function inNamespace(sandbox: SandboxProcess, place: string, command: readonly string[]): void {
   expect(sandbox.run('exec', place, '--', ...command)).toMatchObject({ status: 0, stderr: '' })
+}
+
+/** Whether the kernel of any node still knows of pods that are gone. */
+async function expectNoTraces(sandbox: SandboxProcess): Promise<void> {
+  await eventually('no trace of old pods is left', async () => {
+    const { nodes, pods } = await sandbox.status()
+    const expected = new Set(pods.flatMap(({ addresses }) => addresses))
+    const traces = nodes.flatMap(({ name }) => {
+      const dump = 'nft list ruleset; [ ! -e /proc/net/ip_vs ] || ipvsadm -Ln'
+      const { stdout } = sandbox.run('exec', name, '--', 'sh', '-c', dump)
+      const found = stdout.match(/\b10\.244\.\d+\.\d+\b(?!\/\d)/g) ?? []
+      return found.filter((ip) => !expected.has(ip)).map((ip) => `${ip} on ${name}`)
+    })
+    return traces.length === 0 ? undefined : traces.join(', ')
+  })
 }
 
 async function complaint(): Promise<string | undefined> {

@@ -2,11 +2,11 @@
 
 import type { Family } from '../lib/ip.ts'
 import { KeptText } from '../state/iptables/kept-text.ts'
-import { parseTable, parseTables } from '../state/iptables/parse.ts'
+import { parseTables } from '../state/iptables/parse.ts'
 import { canWait, type IptablesPrograms, programName } from '../state/iptables/programs.ts'
 import { parseRestoreError } from '../state/iptables/restore-error.ts'
 import type { Backend } from '../state/iptables/script.ts'
-import type { Chains, TableName, Tables } from '../state/iptables/types.ts'
+import type { TableName, Tables } from '../state/iptables/types.ts'
 import { describeProcess, lockHolder } from './iptables-lock.ts'
 import { type ProgramResult, runProgram } from './run-program.ts'
 
@@ -44,17 +44,8 @@ export class Iptables {
     this.backend = options.programs.backend
   }
 
-  /** Undefined when there is no such table yet. */
-  async read(table: TableName): Promise<Chains | undefined> {
-    const { programs, family } = this.#options
-    const name = programName(programs, family, '-save')
-    const result = await runProgram(name, ['-t', table])
-    if (result.code === 0) return parseTable(result.stdout)
-    throw new Error(`Cannot read table ${table}: ${name} ${explain(result)}`)
-  }
-
   /** Every table that there is, and none that there would be if we asked for it. */
-  async readAll(): Promise<Tables> {
+  async read(): Promise<Tables> {
     const { programs, family } = this.#options
     const name = programName(programs, family, '-save')
     const result = await runProgram(name, [])

@@ -125,7 +125,7 @@ export async function cleanupIptables(log: Logger): Promise<void> {
   for (const programs of findPrograms()) {
     for (const family of [4, 6] as const) {
       const iptables = new Iptables({ programs, family, onContention: () => {} })
-      const { ops, kept } = planCleanup(await iptables.readAll())
+      const { ops, kept } = planCleanup(await iptables.read())
       for (const chain of kept) log.warn('Left a chain that rules of another program use', { chain })
       if (ops.length === 0) continue
       await iptables.restore(new Script(ops, programs.backend).text())
@@ -157,7 +157,7 @@ function logFound({ programs, reason, warnings, families }: FoundIptables, log: 
 function quietly(driver: Iptables, watch: IptablesWatch): IptablesDriver {
   return {
     backend: driver.backend,
-    read: (table) => driver.read(table),
+    read: () => driver.read(),
     restore(text) {
       const kept = new KeptText(text)
       const [first = ''] = kept

@@ -9,14 +9,14 @@ import type { Base, Fragment } from '../state/iptables/fragment.ts'
 import { Ledger } from '../state/iptables/ledger.ts'
 import { RestoreError } from '../state/iptables/restore-error.ts'
 import { type Backend, Script } from '../state/iptables/script.ts'
-import type { Chains, TableName, Tables } from '../state/iptables/types.ts'
+import type { TableName, Tables } from '../state/iptables/types.ts'
 import type { Programmer, SyncStats } from './programmer.ts'
 
 /** The kernel's side: the iptables programs, or tables in memory. */
 export interface IptablesDriver {
   readonly backend: Backend
-  /** Undefined when there is no such table yet. */
-  read(table: TableName): Promise<Chains | undefined>
+  /** The tables that there are, without those that nobody has used yet. */
+  read(): Promise<Tables>
   /** The text comes in pieces, made while they are taken; without any, nothing is done. Rejects with a RestoreError. */
   restore(text: Iterable<string>): Promise<void>
   close(): void
@@ -118,7 +118,10 @@ export class IptablesProgrammer implements Programmer {
   /** Makes the kernel agree with these fragments, whatever is there. */
   async #attempt(base: Base, fragments: Iterable<Fragment>, stats: Stats): Promise<Ledger> {
     const ledger = new Ledger(base)
-    const script = new Script(diffTables(await this.#read(), fragments, ledger), this.#options.driver.backend)
+    const script = new Script(
+      diffTables(await this.#options.driver.read(), fragments, ledger),
+      this.#options.driver.backend,
+    )
     try {
       await this.#restore(script, stats)
       return ledger
@@ -131,7 +134,7 @@ export class IptablesProgrammer implements Programmer {
 
   /** Programs what is in the kernel already, then the others in groups, down to those that are refused. */
   async #attemptGroups(base: Base, fragments: readonly Fragment[], stats: Stats): Promise<Ledger> {
-    const accepted = presentFragments(await this.#read(), fragments)
+    const accepted = presentFragments(await this.#options.driver.read(), fragments)
     const present = new Set(accepted)
     const missing = fragments.filter((fragment) => !present.has(fragment))
     // When even this is refused, no service is to blame.
@@ -174,13 +177,6 @@ export class IptablesProgrammer implements Programmer {
 
   *#planEach(node: NodeView, views: readonly ServicePortView[]): Generator<Fragment> {
     for (const view of views) yield this.#plan(node, view)
-  }
-
-  async #read(): Promise<Tables> {
-    const { driver } = this.#options
-    const names: TableName[] = ['mangle', ...TABLES]
-    const tables = await Promise.all(names.map(async (name) => [name, await driver.read(name)] as const))
-    return new Map(tables.filter((entry): entry is [TableName, Chains] => entry[1] !== undefined))
   }
 
   async #restore(script: Script, stats: Stats): Promise<void> {

@@ -6,7 +6,7 @@
 
 import { spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { node, pods } from '../support/addresses.ts'
@@ -51,9 +51,8 @@ try {
     ['large transfers to a pod', 'MB', ...(await compare(candidates, rig.network.pods.localA, 'large'))],
   ]
   console.log(table(['what', 'per CPU-second', 'kube-proxy-ts', 'HAProxy', 'ratio'], rows))
-  console.log(
-    `\ncores used by large transfers: ${(await coresUsed(ours.candidate, rig.network.pods.localA)).toFixed(2)}`,
-  )
+  const cores = await coresUsed(ours.candidate, rig.network.pods.localA)
+  console.log(`\ncores used by large transfers, thread by thread: ${cores.map((each) => each.toFixed(2)).join(' + ')}`)
   console.log(`memory per idle connection: ${(await memoryPerConnection(ours.candidate, rig)).toFixed(1)} kB`)
 } finally {
   haproxy.process.kill('SIGKILL')
@@ -85,11 +84,15 @@ async function run(client: Netns, { host, port }: Candidate, load: 'short' | 'la
   if (code !== 0) throw new Error(`Cannot measure: ${args.join(' ')} ended with ${String(code)}`)
 }
 
-async function coresUsed(candidate: Candidate, client: Netns): Promise<number> {
-  const beforeMs = cpuMs(candidate.pid)
+/** How much of a core each thread uses that does anything worth mentioning. The load needs the same cores. */
+async function coresUsed(candidate: Candidate, client: Netns): Promise<number[]> {
+  const tasks = `${candidate.pid}/task`
+  const threads = readdirSync(`/proc/${tasks}`).map((thread) => `${tasks}/${thread}`)
+  const beforeMs = threads.map(cpuMs)
   const startMs = performance.now()
   await run(client, candidate, 'large')
-  return (cpuMs(candidate.pid) - beforeMs) / (performance.now() - startMs)
+  const elapsedMs = performance.now() - startMs
+  return threads.map((thread, i) => (cpuMs(thread) - beforeMs[i]!) / elapsedMs).filter((cores) => cores > 0.02)
 }
 
 async function memoryPerConnection({ pid, host, port }: Candidate, { network }: Rig): Promise<number> {
@@ -142,7 +145,8 @@ backend b
   return { process: child, candidate: { name: 'HAProxy', pid: child.pid!, host: node.ip[4], port: HAPROXY_PORT } }
 }
 
-function cpuMs(pid: number): number {
+/** Of a process, or of one of its threads. */
+function cpuMs(pid: number | string): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
   return ((Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS) * 1000
 }

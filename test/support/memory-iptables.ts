@@ -4,7 +4,7 @@ import type { IptablesDriver } from '../../src/proxy/iptables-programmer.ts'
 import { applyScript, ScriptError } from '../../src/state/iptables/apply-script.ts'
 import { RestoreError } from '../../src/state/iptables/restore-error.ts'
 import type { Backend } from '../../src/state/iptables/script.ts'
-import type { Chains, TableName, Tables } from '../../src/state/iptables/types.ts'
+import type { Tables } from '../../src/state/iptables/types.ts'
 
 export class MemoryIptables implements IptablesDriver {
   tables: Tables
@@ -19,8 +19,8 @@ export class MemoryIptables implements IptablesDriver {
     this.tables = tables
   }
 
-  read(table: TableName): Promise<Chains | undefined> {
-    return Promise.resolve(this.tables.get(table))
+  read(): Promise<Tables> {
+    return Promise.resolve(this.tables)
   }
 
   async restore(pieces: Iterable<string>): Promise<void> {

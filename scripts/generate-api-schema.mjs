@@ -18,6 +18,8 @@ const packages = {
   autoscaling: 'api/autoscaling/v1',
   policy: 'api/policy/v1',
   coordination: 'api/coordination/v1',
+  authentication: 'api/authentication/v1',
+  authorization: 'api/authorization/v1',
   meta: 'apimachinery/pkg/apis/meta/v1',
 }
 /** What a package is called inside another one. */
@@ -54,6 +56,8 @@ const roots = [
     'meta.DeleteOptions',
   ])
   .concat(['meta.ListMeta'])
+  .concat(['authentication.SelfSubjectReview'])
+  .concat(['authorization.SelfSubjectAccessReview', 'authorization.SelfSubjectRulesReview'])
 
 const scalars = {
   string: 'string',

@@ -135,6 +135,26 @@ describe('authentication', () => {
     expect((await call('/api/v1/secrets', { token })).code).toBe(403)
     expect((await call('/api/v1/nodes/x', { token, method: 'DELETE' })).code).toBe(403)
   })
+
+  it('tells users what they may do', async () => {
+    const token = /token: (.+)/.exec(server.kubeconfig({ user: 'kube-proxy' }))![1]!
+    const path = '/apis/authorization.k8s.io/v1'
+    const ask = async (verb: string, resource: string, as: { token?: string | undefined } = { token }) => {
+      const spec = { resourceAttributes: { verb, group: 'discovery.k8s.io', resource } }
+      return call(`${path}/selfsubjectaccessreviews`, { ...as, method: 'POST', body: { spec } })
+    }
+    expect(await ask('watch', 'endpointslices')).toMatchObject({ code: 201, json: { status: { allowed: true } } })
+    expect(await ask('delete', 'endpointslices')).toMatchObject({ code: 201, json: { status: { allowed: false } } })
+    expect(await ask('delete', 'endpointslices', {})).toMatchObject({ json: { status: { allowed: true } } })
+    expect((await ask('watch', 'endpointslices', { token: undefined })).code).toBe(403)
+    const rules = await call(`${path}/selfsubjectrulesreviews`, { token, method: 'POST', body: { spec: {} } })
+    expect(rules.json['status']).toMatchObject({
+      resourceRules: expect.arrayContaining([
+        { verbs: ['get', 'list', 'watch'], apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'] },
+      ]) as unknown[],
+    })
+    expect((await call(`${path}/selfsubjectrulesreviews`)).code).toBe(405)
+  })
 })
 
 describe('lists', () => {

@@ -81,8 +81,20 @@ export interface ApiServerAddress {
   readonly port: number
 }
 
-/** The service `kubernetes` in the namespace `default`, at the first address of the service range. */
-export function publishApiServer(registry: Registry, serviceCidr: string, { ips, port }: ApiServerAddress): void {
+/**
+ * The service `kubernetes` in the namespace `default`, at the first address of the service range. Who deletes it, as
+ * `kubectl delete all --all` does, gets a new one.
+ */
+export function publishApiServer(registry: Registry, serviceCidr: string, address: ApiServerAddress): void {
+  publish(registry, serviceCidr, address)
+  registry.collection(services).listen(({ key, after }) => {
+    // Not in the middle of somebody's deletion.
+    if (key !== 'default/kubernetes' || after !== undefined) return
+    setImmediate(() => publish(registry, serviceCidr, address))
+  })
+}
+
+function publish(registry: Registry, serviceCidr: string, { ips, port }: ApiServerAddress): void {
   const place = { namespace: 'default', name: 'kubernetes' }
   if (registry.find(services, place) === undefined) {
     registry.create(services, {

@@ -54,6 +54,10 @@ export const session: readonly Step[] = [
   { command: 'api-resources' },
   { command: 'get nodes -o wide' },
   { command: 'get namespaces' },
+  { command: 'auth can-i create pods' },
+  { command: 'auth can-i --list', lines: /^(Resources|\*)/ },
+  { command: 'auth whoami' },
+  { command: 'get --raw /readyz' },
 
   { command: 'create -f -', stdin: controller },
   { command: 'create -f -', stdin: controller },
@@ -148,4 +152,5 @@ export const session: readonly Step[] = [
   { command: 'delete pods -l app=whoami --grace-period=0 --force', lines: silent },
   { command: 'delete svc,deployment --all' },
   { command: 'get pods', until: /No resources/ },
+  { command: 'get svc -o name', until: /kubernetes/ },
 ]

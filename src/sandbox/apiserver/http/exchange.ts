@@ -30,6 +30,8 @@ export interface Api {
 export interface Exchange {
   readonly api: Api
   readonly request: ApiRequest
+  /** Who asks. */
+  readonly user: User
   readonly incoming: IncomingMessage
   readonly response: ServerResponse
   readonly form: Form

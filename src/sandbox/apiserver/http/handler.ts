@@ -12,6 +12,7 @@ import { sendBytes, sendError, viewOf } from './exchange.ts'
 import { serveCreate, serveDelete, serveDeleteCollection, serveUpdate } from './write-verbs.ts'
 import { serveGet, serveList } from './read-verbs.ts'
 import { servePatch } from './patch-verb.ts'
+import { isReview, serveReview } from './review-verb.ts'
 import { serveSubresource } from './subresources.ts'
 import { serveWatch } from './watch.ts'
 import { statusOf } from '../api-error.ts'
@@ -52,7 +53,7 @@ async function handle(api: Api, incoming: IncomingMessage, response: ServerRespo
   authorize(user, request)
   // Streams negotiate by themselves, and plain text is fine for logs.
   const form = isStream(request.subresource) ? jsonForm : negotiate(incoming.headers.accept)
-  await serve({ api, request, incoming, response, form })
+  await serve({ api, request, user, incoming, response, form })
 }
 
 async function serve(exchange: Exchange): Promise<void> {
@@ -70,7 +71,7 @@ async function serve(exchange: Exchange): Promise<void> {
         bookmarkIntervalMs: api.bookmarkIntervalMs,
       })
     case 'create':
-      return serveCreate(exchange)
+      return isReview(request.resource) ? serveReview(exchange) : serveCreate(exchange)
     case 'update':
       return serveUpdate(exchange)
     case 'patch':

@@ -27,6 +27,8 @@ const packages: Readonly<Record<string, string>> = {
   autoscaling: 'io.k8s.api.autoscaling.v1',
   policy: 'io.k8s.api.policy.v1',
   coordination: 'io.k8s.api.coordination.v1',
+  authentication: 'io.k8s.api.authentication.v1',
+  authorization: 'io.k8s.api.authorization.v1',
   meta: 'io.k8s.apimachinery.pkg.apis.meta.v1',
 }
 

@@ -1,6 +1,7 @@
 // Who may do what.
 
 import { ApiError, forbidden } from '../api-error.ts'
+import { reviews } from '../resources/reviews.ts'
 import { subjectOf } from '../registry/registry.ts'
 import type { ApiRequest } from './api-request.ts'
 import type { Verb } from '../resources/resource.ts'
@@ -39,13 +40,27 @@ export function authenticate(users: readonly User[], authorization: string | und
   return user
 }
 
+/** Something that a user may or may not do with a resource. */
+export interface Wish {
+  readonly verb: string
+  readonly group: string
+  readonly plural: string
+  readonly subresource: string
+}
+
+export function isAllowed(user: User, { verb, group, plural, subresource }: Wish): boolean {
+  if (user.rules === undefined) return true
+  const full = group === '' ? plural : `${plural}.${group}`
+  const wanted = subresource === '' ? full : `${full}/${subresource}`
+  return user.rules.some(({ verbs, resources }) => verbs.some((one) => one === verb) && resources.includes(wanted))
+}
+
 /** Throws a 403 that says what was tried, in the words that kubectl shows. */
 export function authorize(user: User, request: ApiRequest): void {
-  if (user.rules === undefined) return
   const { resource, verb, subresource, namespace, name } = request
-  const full = resource.group === '' ? resource.plural : `${resource.plural}.${resource.group}`
-  const wanted = subresource === '' ? full : `${full}/${subresource}`
-  if (user.rules.some((rule) => rule.verbs.includes(verb) && rule.resources.includes(wanted))) return
+  // Everybody may ask about themselves.
+  if (user !== anonymous && reviews.some(({ message }) => message === resource.message)) return
+  if (isAllowed(user, { verb, group: resource.group, plural: resource.plural, subresource })) return
   const what = subresource === '' ? resource.plural : `${resource.plural}/${subresource}`
   const where = namespace === '' ? 'at the cluster scope' : `in the namespace "${namespace}"`
   const reason = `User "${user.name}" cannot ${verb} resource "${what}" in API group "${resource.group}" ${where}`
@@ -54,10 +69,14 @@ export function authorize(user: User, request: ApiRequest): void {
 
 /** For paths that are no resources. */
 export function authorizePath(user: User, method: string, path: string): void {
-  if (user.rules === undefined || user !== anonymous || publicPaths.has(path)) return
+  if (isAllowedPath(user, path)) return
   const verb = method.toLowerCase()
   const message = `forbidden: User "${user.name}" cannot ${verb} path "${path}"`
   throw new ApiError(403, 'Forbidden', message, {})
 }
 
-const publicPaths: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz', '/version', '/version/'])
+export function isAllowedPath(user: User, path: string): boolean {
+  return user !== anonymous || publicPaths.has(path)
+}
+
+export const publicPaths: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz', '/version', '/version/'])

@@ -9,6 +9,7 @@ import { leases } from './lease.ts'
 import { namespaces } from './namespace.ts'
 import { nodes } from './node.ts'
 import { pods } from './pod.ts'
+import { reviews } from './reviews.ts'
 import { secrets } from './secret.ts'
 import { serviceAccounts } from './service-account.ts'
 import { serviceCidrs } from './service-cidr.ts'
@@ -36,6 +37,7 @@ export const resources: readonly Resource[] = [
   serviceCidrs,
   endpointSlices,
   leases,
+  ...reviews,
 ]
 
 const byPath = new Map(

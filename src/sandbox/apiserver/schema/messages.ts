@@ -1401,4 +1401,84 @@ meta.StatusCause
 1 reason string
 2 message string
 3 field string
+
+authentication.SelfSubjectReview
+1 metadata meta.ObjectMeta
+2 status authentication.SelfSubjectReviewStatus
+
+authentication.SelfSubjectReviewStatus
+1 userInfo authentication.UserInfo
+
+authentication.UserInfo
+1 username string
+2 uid string
+3 groups []string atomic
+4 extra {}[]string
+
+authorization.SelfSubjectAccessReview
+1 metadata meta.ObjectMeta
+2 spec authorization.SelfSubjectAccessReviewSpec always
+3 status authorization.SubjectAccessReviewStatus
+
+authorization.SelfSubjectAccessReviewSpec
+1 resourceAttributes *authorization.ResourceAttributes
+2 nonResourceAttributes *authorization.NonResourceAttributes
+
+authorization.ResourceAttributes
+1 namespace string
+2 verb string
+3 group string
+4 version string
+5 resource string
+6 subresource string
+7 name string
+8 fieldSelector *authorization.FieldSelectorAttributes
+9 labelSelector *authorization.LabelSelectorAttributes
+
+authorization.FieldSelectorAttributes
+1 rawSelector string
+2 requirements []meta.FieldSelectorRequirement atomic
+
+meta.FieldSelectorRequirement
+1 key string always
+2 operator string always
+3 values []string atomic
+
+authorization.LabelSelectorAttributes
+1 rawSelector string
+2 requirements []meta.LabelSelectorRequirement atomic
+
+authorization.NonResourceAttributes
+1 path string
+2 verb string
+
+authorization.SubjectAccessReviewStatus
+1 allowed bool always
+4 denied bool
+2 reason string
+3 evaluationError string
+
+authorization.SelfSubjectRulesReview
+1 metadata meta.ObjectMeta
+2 spec authorization.SelfSubjectRulesReviewSpec always
+3 status authorization.SubjectRulesReviewStatus
+
+authorization.SelfSubjectRulesReviewSpec
+1 namespace string
+
+authorization.SubjectRulesReviewStatus
+1 resourceRules []authorization.ResourceRule always atomic
+2 nonResourceRules []authorization.NonResourceRule always atomic
+3 incomplete bool always
+4 evaluationError string
+
+authorization.ResourceRule
+1 verbs []string always atomic
+2 apiGroups []string atomic
+3 resources []string atomic
+4 resourceNames []string atomic
+
+authorization.NonResourceRule
+1 verbs []string always atomic
+2 nonResourceURLs []string atomic
 `

@@ -43,7 +43,7 @@ export const sandboxFlags: Readonly<Record<string, FlagSpec>> = {
   detach: { help: 'Return when it is ready, and leave it running until `sandbox down`.', verbs: ['start'] },
   name: {
     value: 'NAME',
-    help: 'Which sandbox, where there are several. Default: the one there is; for a new one, sandbox.',
+    help: 'Which sandbox, where there are several. Default: the one there is, or the one named sandbox.',
     verbs: ['start', 'exec', 'kubeconfig', 'status', 'down'],
   },
   output: { value: 'json', help: 'Print JSON.', verbs: ['status'] },

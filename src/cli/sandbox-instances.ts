@@ -2,19 +2,25 @@
 
 import { instancesFolder, listInstances, type InstanceFolder } from '../sandbox/instance/instance-folder.ts'
 
-/** The running sandbox of that name, or the only one there is. Throws an Error that says what to do. */
+/** The name of a sandbox that was given none, when it is the first: what it tells to type does not say it. */
+const DEFAULT_NAME = 'sandbox'
+
+/**
+ * The running sandbox of that name; without a name, the only one there is or the one of the default name. This user's come
+ * before root's. Throws an Error that says what to do.
+ */
 export function findInstance(name: string | undefined): InstanceFolder {
   const running = runningInstances()
-  const named = name === undefined ? running : running.filter((folder) => folder.name === name)
-  const [only, ...others] = named
-  if (only !== undefined && others.length === 0) return only
-  if (only !== undefined) {
-    const names = running.map((folder) => folder.name).join(', ')
+  const only = name === undefined && running.length === 1 ? running[0] : undefined
+  const found = only ?? running.find((folder) => folder.name === (name ?? DEFAULT_NAME))
+  if (found !== undefined) return found
+  const names = running.map((folder) => folder.name).join(', ')
+  if (name === undefined && running.length > 1) {
     throw new Error(`Cannot tell which sandbox is meant: ${names} are running; say --name NAME`)
   }
   const which = name === undefined ? 'a sandbox' : `sandbox ${name}`
-  const others2 = running.length === 0 ? 'none is running' : `only ${running.map((folder) => folder.name).join(', ')}`
-  throw new Error(`Cannot find ${which}: ${others2}; start one with kube-proxy sandbox`)
+  const others = running.length === 0 ? 'none is running' : `only ${names}`
+  throw new Error(`Cannot find ${which}: ${others}; start one with kube-proxy sandbox`)
 }
 
 export function runningInstances(): InstanceFolder[] {

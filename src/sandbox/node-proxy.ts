@@ -66,7 +66,7 @@ export class NodeProxy {
     while ((await this.health()) !== 'healthy') {
       const { node, logFile } = this.#options
       if (this.#restarts > 0) {
-        const reason = lastError(logFile) ?? 'it ended'
+        const reason = lastError(readFileSync(logFile, 'utf8')) ?? 'it ended'
         const remedy = /kernel modules?/.test(reason) ? MODULES_REMEDY : ''
         throw new Error(`Cannot start the proxy of ${node.plan.name}: ${reason}${remedy}`)
       }
@@ -148,9 +148,11 @@ export function proxyFlags(options: {
   ]
 }
 
-/** The last error in a log of klog's format, or its last line. */
-function lastError(logFile: string): string | undefined {
-  const lines = readFileSync(logFile, 'utf8').trimEnd().split('\n')
+/** The last error in a log of klog's format, what the command line complained about, or the last line. */
+export function lastError(log: string): string | undefined {
+  const lines = log.trimEnd().split('\n')
   const [, quoted] = / err=("(?:[^"\\]|\\.)*")/.exec(lines.findLast((line) => /^E\d{4} /.test(line)) ?? '') ?? []
-  return quoted === undefined ? lines.at(-1) : (JSON.parse(quoted) as string)
+  if (quoted !== undefined) return JSON.parse(quoted) as string
+  const [, complaint] = /^kube-proxy: (.+)$/m.exec(log) ?? []
+  return complaint ?? lines.at(-1)
 }

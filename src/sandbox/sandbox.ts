@@ -62,6 +62,7 @@ export class Sandbox {
   #control: Server | undefined
   #proxies: readonly NodeProxy[] = []
   #apiUrl = ''
+  #isUp = false
 
   /** Claims names and addresses and builds the network; nothing runs before start(). */
   constructor(options: SandboxOptions) {
@@ -126,6 +127,7 @@ export class Sandbox {
     this.#control = await serveControls(this.folder.controlSocket, this.#controls())
     giveToUser(this.folder.controlSocket)
     await Promise.all(this.#proxies.map((proxy) => proxy.ready(READY_WITHIN_MS)))
+    this.#isUp = true
     if (this.#options.content === 'empty') return []
     return waitForExample(api.registry, this.#network.nodes, READY_WITHIN_MS)
   }
@@ -170,8 +172,10 @@ export class Sandbox {
         podRanges: this.#claim.plan.podRanges,
         extra: this.#options.proxyFlags,
       }),
-      onEnded: (how) =>
-        this.#options.onNotice(`The proxy of ${name} ended (${how}), starting it again; see ${logFile}`),
+      // While the sandbox starts, it ends with the first of them and says why.
+      onEnded: (how) => {
+        if (this.#isUp) this.#options.onNotice(`The proxy of ${name} ended (${how}), starting it again; see ${logFile}`)
+      },
     })
   }
 

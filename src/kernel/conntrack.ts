@@ -1,8 +1,9 @@
 // The kernel's connection tracker: which flows there are, and removing some of them.
 
 import { KernelError } from '../lib/errors.ts'
-import { type Family, formatIp, parseIp } from '../lib/ip.ts'
+import { type Family, formatIp, parseIp, splitHostPort } from '../lib/ip.ts'
 import {
+  answererFilter,
   flowAttributes,
   NFGENMSG_LENGTH,
   protocolFilter,
@@ -46,17 +47,32 @@ export interface Flow {
   readonly id: number
 }
 
+export interface FlowQuery {
+  readonly family: Family
+  readonly protocol: number
+  /** The address is a canonical text. */
+  readonly answerer?: { readonly ip: string; readonly port: number } | undefined
+}
+
 export class Conntrack {
   readonly #socket = new NetlinkSocket(NETLINK_NETFILTER, { receiveBuffer: 4 << 20 })
   readonly #client = new NetlinkClient(this.#socket.exchange)
   readonly #writer = new Writer()
 
-  /** The flows of a family and protocol. */
-  list({ family, protocol }: { readonly family: Family; readonly protocol: number }): Flow[] {
+  /** The flows of a family and protocol: all, or those that one endpoint answers. */
+  list({ family, protocol, answerer }: FlowQuery): Flow[] {
     this.#writer.reset()
-    writeFlowMessage(this.#writer, { message: 'get', family, flags: NLM_F_DUMP }, protocolFilter(protocol))
+    const filter =
+      answerer === undefined
+        ? protocolFilter(protocol)
+        : answererFilter({ src: parseIp(answerer.ip) ?? '', sport: answerer.port, protocol })
+    writeFlowMessage(this.#writer, { message: 'get', family, flags: NLM_F_DUMP }, filter)
     const flows = this.#client.dump('list connections', this.#writer.written(), (message) => readFlow(family, message))
-    return flows.filter((flow) => flow.protocol === protocol)
+    return flows.filter(
+      (flow) =>
+        flow.protocol === protocol &&
+        (answerer === undefined || (flow.reply.src === answerer.ip && flow.reply.sport === answerer.port)),
+    )
   }
 
   /** Deletes flows, and returns how many there were: one that ended meanwhile is no error. */
@@ -99,8 +115,10 @@ export class Conntrack {
 
 /** The flows of UDP, for a caller that looks at them now and then: the socket is opened for each call. */
 export const conntrackFlows = {
-  listUdp(family: Family): Flow[] {
-    return withConntrack((conntrack) => conntrack.list({ family, protocol: UDP }))
+  /** Only those that are answered by one endpoint (`ip:port`), if it is given. */
+  listUdp(family: Family, answerer?: string): Flow[] {
+    const query = { family, protocol: UDP, answerer: answerer === undefined ? undefined : splitHostPort(answerer) }
+    return withConntrack((conntrack) => conntrack.list(query))
   },
   delete(flows: readonly Flow[]): number {
     return withConntrack((conntrack) => conntrack.delete(flows))

@@ -203,3 +203,9 @@ function maskBytes(bytes: Bytes, prefix: number): Bytes {
   const partial = bytes.charCodeAt(whole) & (0xff << (8 - (prefix & 7))) & 0xff
   return bytes.slice(0, whole) + String.fromCharCode(partial) + '\0'.repeat(bytes.length - whole - 1)
 }
+
+/** Takes apart what joinHostPort() joined. */
+export function splitHostPort(text: string): { readonly ip: string; readonly port: number } {
+  const colon = text.lastIndexOf(':')
+  return { ip: text.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(text.slice(colon + 1)) }
+}

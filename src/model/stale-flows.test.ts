@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import * as fc from 'fast-check'
-import { goneUdpFrontends, staleFlows, touchesUdpFlows } from './stale-flows.ts'
+import { goneUdpFrontends, staleAnswerers, staleFlows } from './stale-flows.ts'
 import type { UdpFlow } from './stale-flows.ts'
 import type { Frontend, ServicePortView } from './types.ts'
 
@@ -151,9 +151,47 @@ describe('goneUdpFrontends()', () => {
   })
 })
 
-test('touchesUdpFlows() says whether a UDP port is among the changes', () => {
-  const tcp = view([], [], { protocol: 'TCP' })
-  expect(touchesUdpFlows([{ name: 'a', before: tcp, after: undefined }])).toBe(false)
-  expect(touchesUdpFlows([{ name: 'a', before: dns([]), after: tcp }])).toBe(true)
-  expect(touchesUdpFlows([{ name: 'a', before: undefined, after: dns([]) }])).toBe(true)
+describe('staleAnswerers()', () => {
+  const one = '10.1.0.1:5353'
+  const two = '10.1.0.2:5353'
+  const answerers = (before: ServicePortView | undefined, after: ServicePortView | undefined) =>
+    staleAnswerers([{ name: 'a', before, after }])
+
+  test('are the endpoints that went', () => {
+    expect(answerers(dns([one, two]), dns([one]))).toEqual(new Set([two]))
+    expect(answerers(dns([one]), dns([]))).toEqual(new Set([one]))
+  })
+
+  test('are nobody when endpoints come, and when no UDP port is among the changes', () => {
+    expect(answerers(dns([one]), dns([one, two]))).toEqual(new Set())
+    const tcp = (serving: readonly string[]) => view([], serving, { protocol: 'TCP' })
+    expect(answerers(tcp([one]), tcp([]))).toEqual(new Set())
+  })
+
+  test('may be anybody when more than endpoints changed, and when there were none', () => {
+    const moved = view([frontend('10.0.0.11', 53), frontend(undefined, 30053)], [one])
+    expect(answerers(undefined, dns([one]))).toBe('anybody')
+    expect(answerers(dns([one]), undefined)).toBe('anybody')
+    expect(answerers(dns([one]), moved)).toBe('anybody')
+    expect(answerers(dns([]), dns([one]))).toBe('anybody')
+  })
+
+  test('answer all flows that become stale, if none was before', () => {
+    const endpoint = fc.constantFrom('10.1.0.1', '10.1.0.2', '10.1.0.3', '10.1.0.4')
+    const endpoints = fc.uniqueArray(endpoint, { maxLength: 4 })
+    fc.assert(
+      fc.property(endpoints, endpoints, fc.boolean(), (before, after, toNodePort) => {
+        const [was, is] = [before, after].map((ips) => dns(ips.map((ip) => `${ip}:5353`))) as [
+          ServicePortView,
+          ServicePortView,
+        ]
+        const [dst, dport] = toNodePort ? [nodeIp, 30053] : [clusterIp, 53]
+        const flows = before.map((ip) => flow(dst, dport, ip, 5353))
+        const found = answerers(was, is)
+        const looked =
+          found === 'anybody' ? flows : flows.filter(({ reply }) => found.has(`${reply.src}:${reply.sport}`))
+        expect(stale(looked, [is])).toEqual(stale(flows, [is]))
+      }),
+    )
+  })
 })

@@ -58,9 +58,31 @@ export function goneUdpFrontends(changes: readonly ServicePortChange[]): Fronten
   return before.filter((frontend) => !now.has(idOf(frontend)))
 }
 
-/** Whether the changes can have made any flow stale: whether it pays to list the tracker's entries. */
-export function touchesUdpFlows(changes: readonly ServicePortChange[]): boolean {
-  return changes.some(({ before, after }) => before?.protocol === 'UDP' || after?.protocol === 'UDP')
+/**
+ * Whose flows the changes can have made stale: the endpoints that went, each as `ip:port`. 'anybody': more than endpoints
+ * changed, so any flow may be. Where DNS is busy the tracker has very many entries, and few of them are worth reading.
+ */
+export function staleAnswerers(changes: readonly ServicePortChange[]): ReadonlySet<string> | 'anybody' {
+  const gone = new Set<string>()
+  for (const { before, after } of changes) {
+    if (before?.protocol !== 'UDP' && after?.protocol !== 'UDP') continue
+    if (before === undefined || after === undefined || !sameAddresses(before, after)) return 'anybody'
+    // Who was not served has flows that nobody translated.
+    if (before.serving.length === 0 && after.serving.length > 0) return 'anybody'
+    for (const endpoint of before.serving) if (!after.serving.includes(endpoint)) gone.add(endpoint)
+  }
+  return gone
+}
+
+function sameAddresses(before: ServicePortView, after: ServicePortView): boolean {
+  return (
+    before.protocol === after.protocol &&
+    before.frontends.length === after.frontends.length &&
+    before.frontends.every(({ address, port }, i) => {
+      const now = after.frontends[i]!
+      return address === now.address && port === now.port
+    })
+  )
 }
 
 function isStale({ original, reply }: UdpFlow, serving: ReadonlySet<string> | 'gone'): boolean {

@@ -3,13 +3,14 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
-import { goneUdpFrontends, staleFlows, touchesUdpFlows, type UdpFlow } from '../model/stale-flows.ts'
+import { goneUdpFrontends, staleAnswerers, staleFlows, type UdpFlow } from '../model/stale-flows.ts'
 import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
 import type { Metrics } from './metrics.ts'
 
 /** The kernel's connection tracker. */
 export interface FlowTable<F extends UdpFlow = UdpFlow> {
-  listUdp(family: Family): readonly F[]
+  /** Only those that are answered by one endpoint (`ip:port`), if it is given. */
+  listUdp(family: Family, answerer?: string): readonly F[]
   /** How many there were to delete; flows that ended meanwhile do not count. */
   delete(flows: readonly F[]): number
 }
@@ -34,6 +35,9 @@ export interface Synced {
   readonly gone?: readonly FrontendAddress[] | undefined
 }
 
+/** Each is asked for one by one, and the kernel looks at all flows each time, so many are not. */
+const FEW_ANSWERERS = 8
+
 export class FlowCleaner {
   readonly #options: FlowCleanerOptions
 
@@ -43,14 +47,14 @@ export class FlowCleaner {
 
   /** Looks at the flows of what changed, or of `all` when given. A failure is logged: the rules are right all the same. */
   clean(node: NodeView, { changes, all, gone = [] }: Synced): void {
-    const { table, metrics, clock, log, targets } = this.#options
-    if (all === undefined && !touchesUdpFlows(changes)) return
+    const { table, metrics, clock, log } = this.#options
+    const servicePorts = Array.from(all ?? changes.flatMap(({ after }) => after ?? []), (view) => this.#served(view))
+    const answerers = all === undefined ? this.#staleAnswerers(changes) : 'anybody'
+    if (answerers !== 'anybody' && answerers.size === 0) return
     const ipFamily = node.family === 4 ? 'IPv4' : 'IPv6'
     const startMs = clock.monotonicNow()
     try {
-      const given = [...(all ?? changes.flatMap(({ after }) => after ?? []))]
-      const servicePorts = targets === undefined ? given : given.map((view) => ({ ...view, serving: targets(view) }))
-      const stale = staleFlows(table.listUdp(node.family), {
+      const stale = staleFlows(this.#list(node.family, answerers), {
         servicePorts,
         gone: [...goneUdpFrontends(changes), ...gone],
         nodePortAddresses: this.#nodePortAddresses(node),
@@ -62,6 +66,28 @@ export class FlowCleaner {
       log.error(error, 'Cannot remove stale UDP flows', { ipFamily })
     }
     metrics.conntrackDuration.with(ipFamily).observe((clock.monotonicNow() - startMs) / 1000)
+  }
+
+  #list(family: Family, answerers: ReadonlySet<string> | 'anybody'): UdpFlow[] {
+    const { table } = this.#options
+    if (answerers === 'anybody' || answerers.size > FEW_ANSWERERS) return [...table.listUdp(family)]
+    return [...answerers].flatMap((answerer) => table.listUdp(family, answerer))
+  }
+
+  #staleAnswerers(changes: readonly ServicePortChange[]): ReadonlySet<string> | 'anybody' {
+    return staleAnswerers(
+      changes.map(({ name, before, after }) => ({
+        name,
+        before: before && this.#served(before),
+        after: after && this.#served(after),
+      })),
+    )
+  }
+
+  /** With those who answer its flows, which in some modes are not the endpoints. */
+  #served(view: ServicePortView): ServicePortView {
+    const { targets } = this.#options
+    return targets === undefined ? view : { ...view, serving: targets(view) }
   }
 
   #nodePortAddresses({ nodePortAddresses }: NodeView): ReadonlySet<string> {

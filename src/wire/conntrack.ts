@@ -36,8 +36,10 @@ const AF: Readonly<Record<Family, number>> = { 4: 2, 6: 10 }
 
 const MESSAGES = { new: IPCTNL_MSG_CT_NEW, get: IPCTNL_MSG_CT_GET, delete: IPCTNL_MSG_CT_DELETE } as const
 
-/** CTA_FILTER_F_CTA_PROTO_NUM in net/netfilter/nf_internals.h: compare the protocol of the tuple. */
+// CTA_FILTER_F_* of net/netfilter/nf_internals.h: which parts of the tuple are compared.
+const FILTER_BY_SOURCE = 1 << 0
 const FILTER_BY_PROTOCOL = 1 << 3
+const FILTER_BY_SOURCE_PORT = 1 << 4
 
 const tupleAttributes = nest({
   ip: opt(
@@ -101,6 +103,23 @@ export function writeFlowMessage(
 /** Lets the kernel leave out flows of other protocols. Kernels before 5.8 send them all. */
 export function protocolFilter(protocol: number): FlowAttributes {
   return { original: { protocol: { number: protocol } }, filter: { original: FILTER_BY_PROTOCOL, reply: 0 } }
+}
+
+/**
+ * The same, and those that somebody else answers. With IPv6 only the port is compared: the kernel leaves out those whose
+ * address is equal instead of the others (ctnetlink_filter_match_tuple(), Linux 5.8 to 6.18 at least).
+ */
+export function answererFilter({
+  src,
+  sport,
+  protocol,
+}: Pick<TupleBytes, 'src' | 'sport' | 'protocol'>): FlowAttributes {
+  const byPort = FILTER_BY_PROTOCOL | FILTER_BY_SOURCE_PORT
+  const isIpv4 = src.length === 4
+  return {
+    reply: { protocol: { number: protocol, sport }, ...(isIpv4 && { ip: { src4: src } }) },
+    filter: { original: 0, reply: isIpv4 ? byPort | FILTER_BY_SOURCE : byPort },
+  }
 }
 
 export function tupleToAttributes({ src, dst, protocol, sport, dport }: TupleBytes): TupleAttributes {

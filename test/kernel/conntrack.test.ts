@@ -66,6 +66,21 @@ describe.skipIf(!isRoot)('Conntrack (needs root)', () => {
     expect(tracker.list({ family: 6, protocol: TCP })).toEqual([])
   })
 
+  it('list() gives the flows that one endpoint answers', () => {
+    insert({ src: '10.0.0.1', dst: '10.96.0.10', sport: 1000, dport: 53, backend: '10.1.0.1:5353' })
+    insert({ src: '10.0.0.2', dst: '10.96.0.10', sport: 1001, dport: 53, backend: '10.1.0.2:5353' })
+    insert({ src: '10.0.0.3', dst: '10.96.0.10', sport: 1002, dport: 53, backend: '10.1.0.1:53' })
+    insert({ src: '10.0.0.4', dst: '10.96.0.10', sport: 1003, dport: 53, backend: '10.1.0.1:5353', protocol: 'tcp' })
+    insert({ src: 'fd00::1', dst: 'fd00:96::10', sport: 1003, dport: 53, backend: 'fd00:1::1' })
+    insert({ src: 'fd00::1', dst: 'fd00:96::10', sport: 1004, dport: 53, backend: 'fd00:1::2' })
+    expect(conntrackFlows.listUdp(4, '10.1.0.1:5353').map(summary)).toEqual([
+      '10.0.0.1:1000 > 10.96.0.10:53 < 10.1.0.1:5353',
+    ])
+    expect(conntrackFlows.listUdp(6, '[fd00:1::2]:53').map(summary)).toEqual([
+      'fd00::1:1004 > fd00:96::10:53 < fd00:1::2:53',
+    ])
+  })
+
   it('list() tells whether the destination was translated, and the zone', () => {
     const DESTINATION_TRANSLATED = 0x20
     insert({ src: '10.0.0.1', dst: '10.96.0.10', sport: 1, dport: 53, backend: '10.1.0.1' })

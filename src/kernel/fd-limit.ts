@@ -5,11 +5,14 @@ import { mustCall, tryCall } from './libc.ts'
 const RLIMIT_NOFILE = 7
 const THIS_PROCESS = 0
 
+/** How many it may have open now. */
+export function readFdLimit(): number {
+  return Number(readLimits()[0])
+}
+
 /** Raises the limit towards `wanted`, as far as this process may; returns what it is now. */
 export function raiseFdLimit(wanted: number): number {
-  const current = new BigUint64Array(2)
-  mustCall('read the limit of open files', 'prlimit', THIS_PROCESS, RLIMIT_NOFILE, null, current)
-  const [soft, hard] = [Number(current[0]), Number(current[1])]
+  const [soft = 0, hard = 0] = Array.from(readLimits(), Number)
   if (soft >= wanted) return soft
   // Only some may raise the hard limit. Everybody may go up to it.
   for (const limit of [wanted, Math.min(wanted, hard)]) {
@@ -17,4 +20,10 @@ export function raiseFdLimit(wanted: number): number {
     if (limit > soft && tryCall('prlimit', THIS_PROCESS, RLIMIT_NOFILE, limits, null) === 0) return limit
   }
   return soft
+}
+
+function readLimits(): BigUint64Array {
+  const limits = new BigUint64Array(2)
+  mustCall('read the limit of open files', 'prlimit', THIS_PROCESS, RLIMIT_NOFILE, null, limits)
+  return limits
 }

@@ -53,16 +53,18 @@ export function acquireCarrier(settings: CarrierSettings, warn: (message: string
 function createCarrier(settings: CarrierSettings, key: string, warn: (message: string) => void): Shared {
   const range = parsePortRange(settings.portRange)
   const ephemeral = readEphemeralPorts()
+  const reserved = readReservedPorts()
   const plane = new DataPlane({
     threads: Math.min(MOST_THREADS, availableParallelism()),
     udpIdleMs: settings.udpIdleTimeoutMs,
     ephemeral,
-    onReport: ({ message }) => warn(message),
+    reserved,
+    onWarning: warn,
     onFailed: (error) => {
       throw new Error(`Cannot go on: a thread of the userspace proxy failed: ${error.message}`, { cause: error })
     },
   })
-  const listenersOf = (family: Family) => new Listeners({ family, plane, range, ephemeral })
+  const listenersOf = (family: Family) => new Listeners({ family, plane, range, ephemeral, reserved })
   return { key, carrier: { plane, listeners: { 4: listenersOf(4), 6: listenersOf(6) } }, users: 0 }
 }
 
@@ -70,7 +72,7 @@ function retire({ plane, listeners }: Shared['carrier']): void {
   listeners[4].releaseAll()
   listeners[6].releaseAll()
   const timer = setInterval(() => {
-    if (plane.active > 0) return
+    if (!plane.isIdle) return
     clearInterval(timer)
     void plane.stop()
   }, IDLE_CHECK_MS)
@@ -84,4 +86,16 @@ function readEphemeralPorts(): PortRange {
     .split(/\s+/)
     .map(Number)
   return { first, last }
+}
+
+/** The ports that the kernel gives to nobody who asks for any: `8080,9148-9150`. */
+function readReservedPorts(): ReadonlySet<number> {
+  const text = readFileSync('/proc/sys/net/ipv4/ip_local_reserved_ports', 'utf8').trim()
+  const ranges = text === '' ? [] : text.split(',')
+  return new Set(
+    ranges.flatMap((range) => {
+      const [first = 0, last = first] = range.split('-').map(Number)
+      return Array.from({ length: last - first + 1 }, (_, i) => first + i)
+    }),
+  )
 }

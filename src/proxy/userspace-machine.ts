@@ -68,6 +68,7 @@ function openUserspace(options: OpenModeOptions): OpenMode {
     end: async (signal) => {
       tables.close()
       for (const programmer of programmers.values()) programmer.withdraw()
+      await plane.settle()
       await drain(plane, { log, signal })
       await plane.stop()
       deleteTables(USERSPACE_TABLE, log)
@@ -105,9 +106,9 @@ function listenAddress({ family, nodeIp }: NodeView): string {
 /** Waits until all connections have ended, or the time is over, or somebody is in a hurry. */
 async function drain(plane: DataPlane, { log, signal }: { log: Logger; signal: AbortSignal }): Promise<void> {
   const startMs = performance.now()
-  if (plane.active > 0) log.info('Waiting for connections to end', { active: plane.active, limitMs: DRAIN_LIMIT_MS })
-  while (plane.active > 0 && !signal.aborted && performance.now() - startMs < DRAIN_LIMIT_MS) {
+  if (!plane.isIdle) log.info('Waiting for connections to end', { active: plane.active, limitMs: DRAIN_LIMIT_MS })
+  while (!plane.isIdle && !signal.aborted && performance.now() - startMs < DRAIN_LIMIT_MS) {
     await sleep(DRAIN_CHECK_MS, undefined, { signal }).catch(() => {})
   }
-  if (plane.active > 0) log.warn('Ending with open connections', { active: plane.active })
+  if (!plane.isIdle) log.warn('Ending with open connections', { active: plane.active })
 }

@@ -9,6 +9,7 @@ import { type Entrance, type List, listsOf, type SeenAs } from '../modes/userspa
 import { userspaceMode } from '../modes/userspace/mode.ts'
 import { type DoorAddress, knownPorts } from '../modes/userspace/service.ts'
 import type { Table } from '../state/nftables/types.ts'
+import type { Pool } from '../userspace/control-pool.ts'
 import type { Listeners } from '../userspace/listeners.ts'
 import { NftablesProgrammer, type TableDriver } from './nftables-programmer.ts'
 import type { Programmer, SyncStats } from './programmer.ts'
@@ -40,6 +41,8 @@ export class UserspaceProgrammer implements Programmer {
   #fresh: ReadonlyMap<ServicePortView, Refusal> = new Map()
   #node: NodeView | undefined
   #isWithdrawn = false
+  /** What is served on an address that the node had before, until the rules lead there no more. */
+  readonly #left: Pool[] = []
   #retryTimer: Timer | undefined
   /** What was read back, for the rules' programmer to take. */
   #readBack: { readonly table: Table | undefined } | undefined
@@ -80,12 +83,12 @@ export class UserspaceProgrammer implements Programmer {
     this.#node = node
     const table = driver.read()
     this.#readBack = { table }
-    const left = listeners.moveTo(listenAddress(node))
+    this.#left.push(...listeners.moveTo(listenAddress(node)))
     const all = [...views]
     this.#fresh = this.#serve(all, knownPorts(node.family, table))
     const stats = this.#rules.syncAll(node, all)
     this.#shutAllBut(all)
-    for (const pool of left) pool.close()
+    for (const pool of this.#left.splice(0)) pool.close()
     this.#refused.clear()
     for (const view of all) this.#noteRefusal(view.name, view)
     this.#fresh = new Map()

@@ -59,17 +59,17 @@ export class Balancer {
 
   /** It answered. */
   worked(backend: PoolBackend): void {
-    if (this.#isCurrent(backend)) this.#content.health.forgive(backend.slot)
+    if (this.has(backend)) this.#content.health.forgive(backend.slot)
   }
 
   /** It did not: it rests for a while, and the client is free to go elsewhere. */
   failed(backend: PoolBackend, client: HostKey, nowMs: number): void {
-    if (this.#isCurrent(backend)) this.#content.health.failed(backend.slot, nowMs)
+    if (this.has(backend)) this.#content.health.failed(backend.slot, nowMs)
     this.#affinity?.forget(client)
   }
 
-  /** The slot of a backend that was removed may belong to another by now. */
-  #isCurrent({ id, slot }: PoolBackend): boolean {
+  /** Whether it has not been removed. The slot of one that was may belong to another by now. */
+  has({ id, slot }: PoolBackend): boolean {
     return this.#byId.get(id)?.slot === slot
   }
 

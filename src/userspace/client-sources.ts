@@ -4,9 +4,9 @@
 // replace that source by the client's address, and to put it back in the answers: as it does for translations that rules
 // ask for. So answers find their way wherever they do in the other modes, and nothing else has to be set up.
 
-import { boundCall, lastErrno } from '../kernel/libc.ts'
+import { boundCall, errnoName, lastErrno } from '../kernel/libc.ts'
 import { NetlinkSocket } from '../kernel/netlink-socket.ts'
-import { KernelError } from '../lib/errors.ts'
+import { messageOf } from '../lib/errors.ts'
 import type { Family } from '../lib/ip.ts'
 import type { SeenAs } from '../modes/userspace/entrance.ts'
 import { ConntrackTemplate } from '../wire/conntrack-template.ts'
@@ -20,9 +20,9 @@ const PROTOCOL_NUMBERS = { TCP: 6, UDP: 17 } as const
 const MSG_DONTWAIT = 0x40
 /** Where struct nlmsgerr says what went wrong. */
 const ERROR_AT = 16
-const EEXIST = 17
 /** Ports that are tried for one connection. */
 const TRIES = 8
+const PORT_IS_USED = 'port is used'
 
 export interface Disguise {
   readonly family: Family
@@ -55,11 +55,21 @@ export class ClientSources {
   readonly #answer = new Uint8Array(256)
   readonly #answerView = new DataView(this.#answer.buffer)
   readonly #templates: Partial<Record<PoolProtocol, Partial<Record<Family, Templates>>>> = {}
-  #socket: NetlinkSocket | undefined
+  readonly #socket: NetlinkSocket | undefined
 
   constructor(ports: SourcePorts, warn: (message: string) => void) {
     this.#ports = ports
     this.#warn = warn
+    try {
+      // Now, and not when it is needed: there may be no file descriptors left by then.
+      this.#socket = new NetlinkSocket(NETLINK_NETFILTER)
+    } catch (error) {
+      warn(`Cannot show clients to backends: ${messageOf(error)}`)
+    }
+  }
+
+  dispose(): void {
+    this.#socket?.close()
   }
 
   /**
@@ -67,15 +77,17 @@ export class ClientSources {
    * released when the connection is over; 0 when the backend will see this node.
    */
   disguise(fd: number, disguise: Disguise): number {
+    if (this.#socket === undefined) return 0
     shareAddress(fd)
     for (let tries = 0; tries < TRIES; tries++) {
       const { port, isExclusive } = this.#ports.take()
       setPort(disguise.node, port)
-      if (this.#bind(fd, disguise.node, disguise.node.length) === 0) {
-        if (this.#translate(disguise, isExclusive)) return port
-        tries = TRIES
-      }
+      const error = isExclusive ? this.#claim(fd, disguise) : this.#share(fd, disguise)
+      if (error === '') return port
       this.#ports.giveBack(port)
+      if (error === PORT_IS_USED) continue
+      this.#warn(`Cannot show clients to backends, they see this node: the connection tracker says ${error}`)
+      break
     }
     return 0
   }
@@ -84,28 +96,39 @@ export class ClientSources {
     if (port !== 0) this.#ports.giveBack(port)
   }
 
-  #translate({ family, protocol, node, backend, client }: Disguise, isExclusive: boolean): boolean {
-    const { create, remove } = this.#templatesFor(family, protocol)
-    create.setFlow(node, backend, client)
-    let error = this.#tell(create)
-    if (error === EEXIST && isExclusive) {
-      // What is left of an earlier connection from this port.
-      remove.setFlow(node, backend, client)
-      this.#tell(remove)
-      error = this.#tell(create)
-    }
-    if (error !== 0) this.#warn(`Cannot show clients to backends: the connection tracker says error ${error}`)
-    return error === 0
+  /** Begins at a port that nobody else uses. Returns the name of the error, or ''. */
+  #claim(fd: number, disguise: Disguise): string {
+    if (!this.#beginAt(fd, disguise)) return PORT_IS_USED
+    const error = this.#tell('create', disguise)
+    if (error !== 'EEXIST') return error
+    // What is left of an earlier connection from this port.
+    this.#tell('remove', disguise)
+    return this.#tell('create', disguise)
   }
 
-  /** Sends a message; the number of the error, or 0. The kernel has carried it out when this returns. */
-  #tell({ bytes }: ConntrackTemplate): number {
-    this.#socket ??= new NetlinkSocket(NETLINK_NETFILTER)
-    const { fd } = this.#socket
-    if (this.#send(fd, bytes, bytes.length, 0) === -1) throw new KernelError('ask the connection tracker', lastErrno())
+  /** Begins at a port that serves connections to other backends already, and perhaps one to this. */
+  #share(fd: number, disguise: Disguise): string {
+    const error = this.#tell('create', disguise)
+    if (error !== '') return error === 'EEXIST' ? PORT_IS_USED : error
+    if (this.#beginAt(fd, disguise)) return ''
+    this.#tell('remove', disguise)
+    return PORT_IS_USED
+  }
+
+  #beginAt(fd: number, { node }: Disguise): boolean {
+    return this.#bind(fd, node, node.length) === 0
+  }
+
+  /** Tells the connection tracker; the name of the error, or ''. The kernel has carried it out when this returns. */
+  #tell(what: keyof Templates, { family, protocol, node, backend, client }: Disguise): string {
+    const template = this.#templatesFor(family, protocol)[what]
+    template.setFlow(node, backend, client)
+    const { bytes } = template
+    const { fd } = this.#socket!
+    if (this.#send(fd, bytes, bytes.length, 0) === -1) return lastErrno()
     // Only failures are answered.
     const length = this.#recv(fd, this.#answer, this.#answer.length, MSG_DONTWAIT)
-    return length < ERROR_AT + 4 ? 0 : -this.#answerView.getInt32(ERROR_AT, LITTLE_ENDIAN)
+    return length < ERROR_AT + 4 ? '' : errnoName(-this.#answerView.getInt32(ERROR_AT, LITTLE_ENDIAN))
   }
 
   #templatesFor(family: Family, protocol: PoolProtocol): Templates {

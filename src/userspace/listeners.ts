@@ -15,6 +15,8 @@ export interface ListenersOptions {
   readonly range: PortRange | undefined
   /** The ports among which the kernel chooses, and we when there is no range. */
   readonly ephemeral: PortRange
+  /** Ports that are kept for others; a range that was given is ours all the same. */
+  readonly reserved?: ReadonlySet<number>
 }
 
 /** A list of backends to serve. */
@@ -132,7 +134,7 @@ export class Listeners {
   }
 
   *#candidates(name: string, preferred: number | undefined): Generator<number> {
-    const { range, ephemeral } = this.#options
+    const { range, ephemeral, reserved } = this.#options
     const { first, last } = range ?? { first: 1, last: 65_535 }
     if (preferred !== undefined && preferred >= first && preferred <= last) yield preferred
     if (range !== undefined) {
@@ -141,6 +143,7 @@ export class Listeners {
     }
     let tries = TRIES_WITHOUT_RANGE
     for (const port of portsFor(name, ephemeral)) {
+      if (reserved?.has(port) === true) continue
       if (tries-- === 0) break
       yield port
     }

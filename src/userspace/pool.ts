@@ -47,9 +47,8 @@ export type Command =
   | { readonly kind: 'shut'; readonly door: number }
   /** All its doors are shut. */
   | { readonly kind: 'close'; readonly id: number }
+  /** Reports when all that came before is done, and all that was handed over before is taken. */
+  | { readonly kind: 'tell when done' }
 
 /** What a thread has to say. */
-export interface Report {
-  readonly kind: 'warning'
-  readonly message: string
-}
+export type Report = { readonly kind: 'warning'; readonly message: string } | { readonly kind: 'done' }

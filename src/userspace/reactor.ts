@@ -53,8 +53,11 @@ export class Reactor {
   readonly #event = new Int32Array(EVENT_WORDS)
   readonly #events = new Int32Array(EVENT_WORDS * MAX_EVENTS)
   readonly #watched: (Watched | undefined)[] = []
+  /** In which turn each file descriptor came to be watched. */
+  readonly #since: number[] = []
+  #turns = 0
   /** Closed after the turn: a number that is free can be given out again while events of the old one are still to come. */
-  #closing: number[] = []
+  readonly #closing: number[] = []
   #resumable: Resumable[] = []
   readonly #timers: Pick<TimerQueue<unknown>, 'earliestMs' | 'expire'>[] = []
 
@@ -64,6 +67,7 @@ export class Reactor {
 
   watch(fd: number, events: number, watched: Watched): void {
     this.#watched[fd] = watched
+    this.#since[fd] = this.#turns
     this.#control(EPOLL_CTL_ADD, fd, events)
   }
 
@@ -106,20 +110,29 @@ export class Reactor {
     this.nowMs = monotonicMs()
     this.onTurn(this.nowMs)
     if (count === -1 && lastErrno() !== 'EINTR') throw new KernelError('wait for events', lastErrno())
+    this.#turns++
     for (let at = 0; at < count * EVENT_WORDS; at += EVENT_WORDS) {
-      this.#watched[this.#events[at + FD_WORD]!]?.onEvents(this.#events[at]!)
+      const fd = this.#events[at + FD_WORD]!
+      // An event of somebody whom another thread got and closed; the number is in use again. Nothing is lost: what is to
+      // be told of the new one is told in the next turn.
+      if (this.#since[fd] !== this.#turns) this.#watched[fd]?.onEvents(this.#events[at]!)
     }
     this.#resume()
     for (const queue of this.#timers) queue.expire(this.nowMs)
-    for (const fd of this.#closing) this.#close(fd)
-    this.#closing.length = 0
+    this.#closeAll()
   }
 
   /** Closes everything that is watched, and itself. */
   dispose(): void {
     for (const fd of this.#watched.keys()) if (this.#watched[fd] !== undefined) this.#close(fd)
     this.#watched.length = 0
+    this.#closeAll()
     this.#close(this.#epoll)
+  }
+
+  #closeAll(): void {
+    for (const fd of this.#closing) this.#close(fd)
+    this.#closing.length = 0
   }
 
   #resume(): void {

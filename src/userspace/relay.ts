@@ -71,7 +71,7 @@ export class Relays {
     this.young = reactor.timers(YOUNG_MS, (relay) => keepAlive(relay.backend.fd))
   }
 
-  /** Joins two connections, of which that of the backend is watched already. */
+  /** Joins two connections, of which that of the backend is watched already, and the client is counted as active. */
   join(sockets: RelaySockets): Relay {
     const relay = new Relay(this, sockets)
     this.reactor.handOver(sockets.backendFd, relay.backend)
@@ -82,6 +82,7 @@ export class Relays {
   /** Goes on with what another thread has handed over. */
   takeOver(sockets: RelaySockets, state: number): void {
     const relay = new Relay(this, sockets)
+    sockets.counters[ACTIVE]!++
     relay.restore(state)
     this.reactor.watch(sockets.backendFd, STREAM_EVENTS, relay.backend)
     this.reactor.watch(sockets.clientFd, STREAM_EVENTS, relay.client)
@@ -117,7 +118,6 @@ export class Relay {
     this.backend = new RelayEnd(this, backendFd, TO_CLIENTS)
     this.client.peer = this.backend
     this.backend.peer = this.client
-    counters[ACTIVE]!++
     relays.young.start(this, relays.reactor.nowMs)
   }
 
@@ -138,6 +138,7 @@ export class Relay {
       reactor.watch(backendFd, STREAM_EVENTS, this.backend)
       return false
     }
+    // In this order: whoever asks whether anything is going on looks at the active ones first.
     team.countBulk(team.index, -1)
     team.countBulk(carrier, 1)
     this.isOver = true
@@ -162,11 +163,13 @@ export class Relay {
     reactor.close(this.backend.fd)
   }
 
-  /** One end broke: the other is broken as well. */
-  break(): void {
+  /** One end broke: the other is broken as well, once it has got what was sent to it. */
+  break(broken: RelayEnd): void {
     if (this.isOver) return
     this.#end()
-    for (const { fd } of [this.client, this.backend]) new Flushing(this.relays, fd).check()
+    resetOnClose(broken.fd)
+    this.relays.reactor.close(broken.fd)
+    new Flushing(this.relays, broken.peer.fd).check()
   }
 
   #end(): void {
@@ -198,6 +201,8 @@ export class RelayEnd implements Watched, Resumable {
   /** Can no longer be written to: what it sent before is still passed on. */
   #isBroken = false
   #isBulk = false
+  /** Has sent something urgent, at which splice() would stop for good. */
+  #isUrgent = false
   #isQueued = false
   /** What has been read and could not be written yet: in a pipe, or, if little, here. */
   #pipe: Pipe | undefined
@@ -212,7 +217,15 @@ export class RelayEnd implements Watched, Resumable {
 
   /** In bits, for another thread. Only while nothing waits to be written. */
   state(): number {
-    const flags = [this.#isUnusual, this.#endIsNear, this.#isAtEnd, this.#endIsPassedOn, this.#isBroken, this.#isBulk]
+    const flags = [
+      this.#isUnusual,
+      this.#endIsNear,
+      this.#isAtEnd,
+      this.#endIsPassedOn,
+      this.#isBroken,
+      this.#isBulk,
+      this.#isUrgent,
+    ]
     return flags.reduce((bits, flag, i) => (flag ? bits | (1 << i) : bits), 0)
   }
 
@@ -224,12 +237,14 @@ export class RelayEnd implements Watched, Resumable {
     this.#endIsPassedOn = flag(3)
     this.#isBroken = flag(4)
     this.#isBulk = flag(5)
+    this.#isUrgent = flag(6)
   }
 
   onEvents(events: number): void {
     if ((events & SOMETHING_TO_READ) !== 0) {
       if ((events & MORE_THAN_DATA) !== 0) this.#isUnusual = true
       if ((events & MORE_THAN_DATA) === PEER_CLOSED) this.#endIsNear = true
+      if ((events & URGENT) !== 0) this.#isUrgent = true
       this.#isReadable = true
       this.resume()
     }
@@ -267,7 +282,7 @@ export class RelayEnd implements Watched, Resumable {
     if (this.#rest !== undefined) return this.#writeRest(this.#rest)
     if (this.#isAtEnd) return this.#passEnd()
     if (!this.#isReadable || this.peer.#isBroken) return false
-    return this.#isBulk ? this.#readIntoPipe() : this.#copy()
+    return this.#isBulk && !this.#isUrgent ? this.#readIntoPipe() : this.#copy()
   }
 
   #copy(): boolean {
@@ -303,7 +318,9 @@ export class RelayEnd implements Watched, Resumable {
       this.#inPipe = length
       return true
     }
-    const more = this.#readNothing(length)
+    // 0 is the end, or something urgent before it: reading tells which.
+    if (length === 0) this.#isBulk = false
+    const more = length === 0 || this.#readNothing(length)
     this.release()
     return more
   }
@@ -337,7 +354,7 @@ export class RelayEnd implements Watched, Resumable {
       return false
     }
     if (length === -1 || this.#isBroken) {
-      this.#relay.break()
+      this.#relay.break(this)
       return false
     }
     this.#isAtEnd = true
@@ -358,7 +375,7 @@ export class RelayEnd implements Watched, Resumable {
     const { peer } = this
     peer.#isBroken = true
     if (peer.#isAtEnd) {
-      this.#relay.break()
+      this.#relay.break(peer)
       return false
     }
     peer.#isUnusual = true

@@ -24,8 +24,12 @@ export class SourcePorts {
     this.#next = range.first + Math.floor(Math.random() * (range.last - range.first + 1))
   }
 
-  static createMemory(): SharedArrayBuffer {
-    return new SharedArrayBuffer(PORTS * Int32Array.BYTES_PER_ELEMENT)
+  /** Ports that are reserved for others are in use for ever. */
+  static createMemory(reserved: Iterable<number> = []): SharedArrayBuffer {
+    const memory = new SharedArrayBuffer(PORTS * Int32Array.BYTES_PER_ELEMENT)
+    const users = new Int32Array(memory)
+    for (const port of reserved) users[port] = 1
+    return memory
   }
 
   /** A port, used as long ago as possible. */

@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { mustCall } from '../kernel/libc.ts'
 import { aClosedPort, aHangingBackend, anEchoBackend, aTcpBackend } from '../../test/support/backends.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { InlineDataPath } from '../../test/support/inline-data-path.ts'
@@ -37,6 +38,13 @@ async function ending(socket: Socket): Promise<string> {
   socket.resume()
   if (!socket.closed) await once(socket, 'close').catch(() => {})
   return code
+}
+
+/** A byte that overtakes others, and that is no part of what they are. */
+function sendUrgent(socket: Socket): void {
+  const MSG_OOB = 1
+  const { fd } = (socket as unknown as { _handle: { fd: number } })._handle
+  mustCall('send urgent data', 'send', fd, Buffer.from('!'), 1, MSG_OOB)
 }
 
 const never = undefined
@@ -117,10 +125,16 @@ describe('a TCP connection through the data path', () => {
     const { port, pool } = path.open({ backends: [backend], affinitySeconds: never })
     const socket = dial(port)
     socket.pause()
-    await sleep(300)
-    const before = written
-    await sleep(200)
-    expect(written).toBe(before)
+    let before = -1
+    await eventually(
+      'the sender waits',
+      async () => {
+        before = written
+        await sleep(200)
+        return written === before ? undefined : `${written}`
+      },
+      { withinMs: 20_000 },
+    )
     expect(written).toBeLessThan(64 << 20)
     let received = 0
     socket.on('data', (data) => (received += data.length))
@@ -129,6 +143,30 @@ describe('a TCP connection through the data path', () => {
     expect(received).toBe(200 << 20)
     expect(pool.totals().bytesToClients).toBe(200 << 20)
     socket.destroy()
+  })
+
+  test('carries what surrounds urgent data, also when there is much of it', async () => {
+    using path = new InlineDataPath({ threads: 2 })
+    const hash = createHash('sha256')
+    let length = 0
+    await using backend = await aTcpBackend((socket) => {
+      socket.on('data', (chunk) => {
+        hash.update(chunk)
+        length += chunk.length
+      })
+      socket.on('end', () => socket.end('got it'))
+    })
+    const socket = dial(path.open({ backends: [backend], affinitySeconds: never }).port)
+    await once(socket, 'connect')
+    const part = randomBytes(3 << 20)
+    if (!socket.write(part)) await once(socket, 'drain')
+    // One at a time: of two, the first would become a part of the others.
+    sendUrgent(socket)
+    socket.end(part)
+    expect(await text(socket)).toBe('got it')
+    expect(length).toBe(2 * part.length)
+    const expected = createHash('sha256').update(part).update(part).digest('hex')
+    expect(hash.digest('hex')).toBe(expected)
   })
 
   test('breaks for the client when the backend breaks it, after all that was said', async () => {
@@ -268,6 +306,19 @@ describe('a door', () => {
     open.end('ping')
     expect(await text(open)).toBe('ping')
     await eventually('it is over', () => (pool.totals().active === 0 ? undefined : 'active'))
+  })
+
+  test('keeps clients waiting while there are no file descriptors left, and turns nobody away', async () => {
+    using path = new InlineDataPath({ endFd: 0 })
+    await using backend = await anEchoBackend('a')
+    const { port, pool } = path.open({ backends: [backend], affinitySeconds: never })
+    const socket = dial(port)
+    await once(socket, 'connect')
+    await eventually('it is said', () => (path.warnings.length > 1 ? undefined : 'nothing'))
+    expect(new Set(path.warnings)).toEqual(new Set(['Cannot accept connections for the moment: EMFILE']))
+    expect(pool.totals()).toMatchObject({ connections: 0, unserved: 0, failures: 0 })
+    expect(socket.closed).toBe(false)
+    socket.destroy()
   })
 
   test('serves a thousand at once', async () => {

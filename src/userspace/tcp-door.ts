@@ -3,13 +3,14 @@
 import { boundCall, lastErrno, tryCall } from '../kernel/libc.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Balancer, PoolBackend } from './balancer.ts'
-import { CONNECTIONS, FAILURES, RETRIES, UNSERVED } from './pool-board.ts'
+import { ACTIVE, CONNECTIONS, FAILURES, RETRIES, UNSERVED } from './pool-board.ts'
 import { FAILED, READABLE, STREAM_EVENTS, type Watched, WRITABLE } from './reactor.ts'
 import type { Relays } from './relay.ts'
 import type { SeenAs } from '../modes/userspace/entrance.ts'
 import { type ClientSources, isDisguised } from './client-sources.ts'
 import { ADDRESS_LENGTH, hostKey, type HostKey } from '../wire/socket-address.ts'
-import { openSocket, resetOnClose, SOCK_CLOEXEC, SOCK_NONBLOCK } from './sockets.ts'
+import { resetOnClose, SOCK_CLOEXEC, SOCK_NONBLOCK } from './sockets.ts'
+import type { SpareSockets } from './spare-sockets.ts'
 import type { TimerQueue } from './timer-queue.ts'
 
 /** How long the first, second ... backend has to answer. There are as many tries as there are times. */
@@ -27,11 +28,20 @@ const SOURCE_PORTS_TRIED = 4
 export const HANDED_CLIENT = 1
 
 const EXHAUSTED: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'])
+/** Of connect(): no port is free for this backend, or no memory. It has not been asked at all. */
+const OWN_FAULT: ReadonlySet<string> = new Set([...EXHAUSTED, 'EADDRNOTAVAIL', 'EADDRINUSE', 'EAGAIN'])
+
+export interface TcpSharedOptions {
+  readonly sources: ClientSources
+  readonly spares: SpareSockets
+  readonly warn: (message: string) => void
+}
 
 /** What all TCP doors of a thread use together. */
 export class TcpShared {
   readonly relays: Relays
   readonly sources: ClientSources
+  readonly spares: SpareSockets
   readonly warn: (message: string) => void
   readonly accept: ReturnType<typeof boundCall<'accept4'>> = boundCall('accept4')
   readonly connect: ReturnType<typeof boundCall<'connect'>> = boundCall('connect')
@@ -40,10 +50,11 @@ export class TcpShared {
   readonly tries: readonly TimerQueue<Attempt>[]
   readonly paused: TimerQueue<TcpDoor>
 
-  constructor(relays: Relays, sources: ClientSources, warn: (message: string) => void) {
+  constructor(relays: Relays, { sources, spares, warn }: TcpSharedOptions) {
     const { reactor } = relays
     this.relays = relays
     this.sources = sources
+    this.spares = spares
     this.warn = warn
     this.tries = TRY_TIMEOUTS_MS.map((ms) => reactor.timers(ms, (attempt: Attempt) => attempt.timeOut()))
     this.paused = reactor.timers(PAUSE_MS, (door) => door.goOn())
@@ -104,8 +115,13 @@ export class TcpDoor implements Watched {
     this.shared.relays.reactor.close(this.options.fd)
   }
 
+  /** Who comes while there is no socket for a backend stays outside. */
   #acceptOne(): boolean {
-    const { accept, address, addressLength } = this.shared
+    const { accept, address, addressLength, spares } = this.shared
+    if (!spares.prepare(this.options.family)) {
+      this.#pause(spares.errno)
+      return false
+    }
     addressLength[0] = ADDRESS_LENGTH
     const clientFd = accept(this.options.fd, address, addressLength, SOCK_NONBLOCK | SOCK_CLOEXEC)
     if (clientFd === -1) {
@@ -121,6 +137,7 @@ export class TcpDoor implements Watched {
   #serve(clientFd: number): void {
     const { address, addressLength } = this.shared
     this.options.counters[CONNECTIONS]!++
+    this.options.counters[ACTIVE]!++
     new Attempt(this, clientFd, address.slice(0, addressLength[0])).next()
   }
 
@@ -135,6 +152,7 @@ export class TcpDoor implements Watched {
   #pause(errno: string): void {
     const { relays, paused, warn } = this.shared
     warn(`Cannot accept connections for the moment: ${errno}`)
+    if (this.#isClosed) return
     relays.reactor.change(this.options.fd, 0)
     paused.start(this, relays.reactor.nowMs)
   }
@@ -173,8 +191,9 @@ class Attempt implements Watched {
         reactor.watch(this.#backendFd, STREAM_EVENTS, this)
         return
       }
-      if (outcome === 'our fault') break
-      this.#failed()
+      if (outcome === 'no socket') break
+      if (outcome === 'failed') this.#failed()
+      else this.#leaveBackend()
     }
     this.#giveUp()
   }
@@ -195,21 +214,25 @@ class Attempt implements Watched {
     this.next()
   }
 
-  #connect({ address }: PoolBackend): 'under way' | 'failed' | 'our fault' {
+  #connect({ address }: PoolBackend): 'under way' | 'failed' | 'our fault' | 'no socket' {
     const { shared, options } = this.#door
     for (let ports = SOURCE_PORTS_TRIED; ; ports--) {
-      this.#backendFd = openSocket(options.family, 'TCP')
+      this.#backendFd = shared.spares.take(options.family, 'TCP')
       if (this.#backendFd === -1) {
-        shared.warn(`Cannot connect to a backend: ${lastErrno()}`)
-        return 'our fault'
+        shared.warn(`Cannot connect to a backend: ${shared.spares.errno}`)
+        return 'no socket'
       }
       if (ports > 0) this.#disguise(address)
       if (shared.connect(this.#backendFd, address, address.length) === 0) return 'under way'
       const errno = lastErrno()
       if (errno === 'EINPROGRESS') return 'under way'
       // The port is still used by a connection to this backend that is about to end.
-      if (errno !== 'EADDRNOTAVAIL' || this.#sourcePort === 0) return 'failed'
-      this.#leaveBackend()
+      if (errno === 'EADDRNOTAVAIL' && this.#sourcePort !== 0) this.#leaveBackend()
+      else if (!OWN_FAULT.has(errno)) return 'failed'
+      else {
+        shared.warn(`Cannot connect to a backend: ${errno}`)
+        return 'our fault'
+      }
     }
   }
 
@@ -252,6 +275,7 @@ class Attempt implements Watched {
   /** As near to a refused connection as one gets after accepting it. */
   #giveUp(): void {
     this.#door.options.counters[UNSERVED]!++
+    this.#door.options.counters[ACTIVE]!--
     resetOnClose(this.#clientFd)
     this.#door.shared.relays.reactor.close(this.#clientFd)
   }

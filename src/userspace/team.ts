@@ -113,6 +113,12 @@ export class Team {
   }
 }
 
+/** How many bulk streams all threads have, those on the way to one included. */
+export function bulkStreams({ board, wakeFds }: TeamMemory): number {
+  const words = new Int32Array(board)
+  return wakeFds.reduce((sum, _, thread) => sum + Atomics.load(words, bulkAt(thread)), 0)
+}
+
 function busyAt(thread: number): number {
   return thread * WORDS_PER_THREAD
 }

@@ -8,6 +8,7 @@ import { Reactor } from './reactor.ts'
 import { Relays } from './relay.ts'
 import { encodeAddress } from '../wire/socket-address.ts'
 import type { SourcePorts } from './source-ports.ts'
+import { SpareSockets } from './spare-sockets.ts'
 import { HANDED_CLIENT, TcpDoor, TcpShared } from './tcp-door.ts'
 import type { Team } from './team.ts'
 import type { TimerQueue } from './timer-queue.ts'
@@ -17,6 +18,8 @@ export interface ThreadOptions {
   readonly udpIdleMs: number
   readonly sourcePorts: SourcePorts
   readonly team: Team
+  /** Where file descriptors end that connections may take. */
+  readonly endFd: number
   readonly warn: (message: string) => void
 }
 
@@ -24,6 +27,7 @@ interface OpenPool {
   readonly spec: PoolSpec
   readonly balancer: Balancer
   readonly counters: Float64Array
+  readonly udpDoors: UdpDoor[]
 }
 
 /** The thread that lets TCP clients in. */
@@ -33,6 +37,8 @@ const FORGET_AFTER_MS = 1000
 export class DataPathThread {
   readonly reactor: Reactor = new Reactor()
   readonly #team: Team
+  readonly #sources: ClientSources
+  readonly #spares: SpareSockets
   readonly #relays: Relays
   readonly #tcp: TcpShared
   readonly #udp: UdpShared
@@ -41,12 +47,13 @@ export class DataPathThread {
   /** Those through which somebody may still be handed over. */
   readonly #shutDoors: TimerQueue<number>
 
-  constructor({ udpIdleMs, sourcePorts, team, warn }: ThreadOptions) {
+  constructor({ udpIdleMs, sourcePorts, team, endFd, warn }: ThreadOptions) {
     this.#team = team
-    const sources = new ClientSources(sourcePorts, warn)
+    const sources = (this.#sources = new ClientSources(sourcePorts, warn))
+    const spares = (this.#spares = new SpareSockets(endFd))
     this.#relays = new Relays(this.reactor, sources, team)
-    this.#tcp = new TcpShared(this.#relays, sources, warn)
-    this.#udp = new UdpShared(this.reactor, { idleMs: udpIdleMs, sources, warn })
+    this.#tcp = new TcpShared(this.#relays, { sources, spares, warn })
+    this.#udp = new UdpShared(this.reactor, { idleMs: udpIdleMs, sources, spares, warn })
     this.#shutDoors = this.reactor.timers(FORGET_AFTER_MS, (door) => this.#doors.delete(door))
     if (team.size > 1) this.reactor.onTurn = (nowMs) => team.lookAtSelf(nowMs)
   }
@@ -58,7 +65,7 @@ export class DataPathThread {
         this.#open(command.pool)
         break
       case 'update':
-        this.#pools.get(command.id)?.balancer.update(contentOf(command.state))
+        this.#update(command.id, command.state)
         break
       case 'listen':
         this.#listen(command.door)
@@ -70,7 +77,19 @@ export class DataPathThread {
       case 'close':
         this.#pools.delete(command.id)
         break
+      case 'tell when done':
+        // Answered by who reads commands.
+        break
     }
+  }
+
+  /** Ends all connections and closes what it has opened. */
+  dispose(): void {
+    this.takeHanded()
+    this.reactor.dispose()
+    this.#relays.pipes.dispose()
+    this.#spares.dispose()
+    this.#sources.dispose()
   }
 
   /** Takes what other threads have handed over. All commands that were given before must have been carried out. */
@@ -93,11 +112,18 @@ export class DataPathThread {
 
   #open(spec: PoolSpec): void {
     const balancer = new Balancer(contentOf(spec))
-    this.#pools.set(spec.id, { spec, balancer, counters: countersOf(spec.counters, this.#team.index) })
+    this.#pools.set(spec.id, { spec, balancer, counters: countersOf(spec.counters, this.#team.index), udpDoors: [] })
+  }
+
+  #update(id: number, state: PoolState): void {
+    const pool = this.#pools.get(id)
+    if (pool === undefined) return
+    pool.balancer.update(contentOf(state))
+    for (const door of pool.udpDoors) door.leaveRemoved()
   }
 
   #listen({ id, pool, fd, seenAs, address }: DoorSpec): void {
-    const { spec, balancer, counters } = this.#pools.get(pool)!
+    const { spec, balancer, counters, udpDoors } = this.#pools.get(pool)!
     const node = encodeAddress(address, 0)
     const { index, size } = this.#team
     const common = { fd, family: spec.family, balancer, counters, seenAs, node }
@@ -106,6 +132,7 @@ export class DataPathThread {
         ? new TcpDoor(this.#tcp, { ...common, id, pool, isKeeper: index === KEEPER })
         : // Clients of a door are known to one thread only, so doors are spread and not clients.
           new UdpDoor(this.#udp, { ...common, isKeeper: index === id % size })
+    if (door instanceof UdpDoor) udpDoors.push(door)
     this.#doors.set(id, door)
   }
 }

@@ -95,17 +95,28 @@ describe('UDP through the data path', () => {
     }
   })
 
-  test('new clients follow changes, known ones stay', async () => {
-    using path = new InlineDataPath({ udpIdleMs: 5000 })
+  test('known clients stay with their backend when others come, and leave it when it goes', async () => {
+    using path = new InlineDataPath({ udpIdleMs: 5000, threads: 2 })
     await using a = await aUdpBackend('a')
     await using b = await aUdpBackend('b')
-    using one = await aClient()
-    using other = await aClient()
+    using client = await aClient()
     const { port, pool } = path.open({ backends: [a], affinitySeconds: never }, { protocol: 'UDP' })
-    await ask(one, port, 'x')
+    await ask(client, port, 'x')
+    pool.update({ backends: [a, b], affinitySeconds: never })
+    for (let i = 0; i < 3; i++) expect(await ask(client, port, 'x')).toBe('a x')
     pool.update({ backends: [b], affinitySeconds: never })
-    expect(await ask(one, port, 'x')).toBe('a x')
-    expect(await ask(other, port, 'x')).toBe('b x')
+    expect(await ask(client, port, 'x')).toBe('b x')
+    expect(pool.totals()).toMatchObject({ connections: 2, active: 1 })
+  })
+
+  test('clients are not heard while there are no file descriptors left, which is said', async () => {
+    using path = new InlineDataPath({ endFd: 0 })
+    await using backend = await aUdpBackend('a')
+    using client = await aClient()
+    const { port, pool } = path.open({ backends: [backend], affinitySeconds: never }, { protocol: 'UDP' })
+    expect(await ask(client, port, 'x')).toBe('')
+    expect(path.warnings).toEqual(['Cannot open a socket for a client: EMFILE'])
+    expect(pool.totals()).toMatchObject({ unserved: 1, active: 0 })
   })
 
   test('ends with its door', async () => {

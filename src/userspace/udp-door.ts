@@ -8,7 +8,7 @@ import { READABLE, type Reactor, type Watched } from './reactor.ts'
 import type { SeenAs } from '../modes/userspace/entrance.ts'
 import { type ClientSources, isDisguised } from './client-sources.ts'
 import { ADDRESS_LENGTH, clientKey, hostKey } from '../wire/socket-address.ts'
-import { openSocket } from './sockets.ts'
+import type { SpareSockets } from './spare-sockets.ts'
 import type { TimerQueue } from './timer-queue.ts'
 
 const LARGEST_DATAGRAM = 65_535
@@ -22,6 +22,7 @@ export interface UdpSharedOptions {
   /** How long a client is remembered that is silent. */
   readonly idleMs: number
   readonly sources: ClientSources
+  readonly spares: SpareSockets
   readonly warn: (message: string) => void
 }
 
@@ -29,6 +30,7 @@ export interface UdpSharedOptions {
 export class UdpShared {
   readonly reactor: Reactor
   readonly sources: ClientSources
+  readonly spares: SpareSockets
   readonly warn: (message: string) => void
   readonly idle: TimerQueue<UdpSession>
   readonly buffer: Uint8Array = new Uint8Array(LARGEST_DATAGRAM)
@@ -40,9 +42,10 @@ export class UdpShared {
   readonly sendto: ReturnType<typeof boundCall<'sendto'>> = boundCall('sendto')
   readonly connect: ReturnType<typeof boundCall<'connect'>> = boundCall('connect')
 
-  constructor(reactor: Reactor, { idleMs, sources, warn }: UdpSharedOptions) {
+  constructor(reactor: Reactor, { idleMs, sources, spares, warn }: UdpSharedOptions) {
     this.reactor = reactor
     this.sources = sources
+    this.spares = spares
     this.warn = warn
     this.idle = reactor.timers(idleMs, (session) => session.mayEnd())
   }
@@ -82,6 +85,11 @@ export class UdpDoor implements Watched {
     }
   }
 
+  /** Backends were removed: datagrams of those who came to them go elsewhere from now on, as in the other modes. */
+  leaveRemoved(): void {
+    for (const session of this.#sessions.values()) if (!this.options.balancer.has(session.backend)) session.end()
+  }
+
   /** Clients of this listener can no longer be answered. */
   close(): void {
     if (!this.options.isKeeper) return
@@ -114,9 +122,9 @@ export class UdpDoor implements Watched {
     const client = hostKey(shared.address)
     const backend = options.balancer.pick(client, shared.reactor.nowMs)
     if (backend === undefined) return undefined
-    const fd = openSocket(options.family, 'UDP')
+    const fd = shared.spares.take(options.family, 'UDP')
     if (fd === -1) {
-      shared.warn(`Cannot open a socket for a client: ${lastErrno()}`)
+      shared.warn(`Cannot open a socket for a client: ${shared.spares.errno}`)
       return undefined
     }
     const session = new UdpSession(this, {
@@ -142,9 +150,9 @@ interface SessionOptions {
 /** One client and its backend. */
 class UdpSession implements Watched {
   readonly key: number | string
+  readonly backend: PoolBackend
   readonly #door: UdpDoor
   readonly #fd: number
-  readonly #backend: PoolBackend
   readonly #address: Uint8Array
   #usedMs: number
   #sourcePort = 0
@@ -156,7 +164,7 @@ class UdpSession implements Watched {
     this.key = key
     this.#door = door
     this.#fd = fd
-    this.#backend = backend
+    this.backend = backend
     this.#address = address
     this.#usedMs = shared.reactor.nowMs
     options.counters[CONNECTIONS]!++
@@ -190,7 +198,7 @@ class UdpSession implements Watched {
         return
       }
       this.#usedMs = shared.reactor.nowMs
-      if (!this.#hasAnswered) options.balancer.worked(this.#backend)
+      if (!this.#hasAnswered) options.balancer.worked(this.backend)
       this.#hasAnswered = true
       const sent = shared.sendto(options.fd, buffer, length, MSG_NOSIGNAL, this.#address, this.#address.length)
       if (sent !== -1) options.counters[TO_CLIENTS]! += length
@@ -220,7 +228,7 @@ class UdpSession implements Watched {
   #fail(): void {
     const { shared, options } = this.#door
     options.counters[FAILURES]!++
-    options.balancer.failed(this.#backend, hostKey(this.#address), shared.reactor.nowMs)
+    options.balancer.failed(this.backend, hostKey(this.#address), shared.reactor.nowMs)
     this.end()
   }
 }

@@ -26,7 +26,7 @@ export interface WorkerSettings extends CommonSettings {
 export interface WorkerLinkOptions {
   readonly index: number
   readonly settings: CommonSettings
-  readonly onReport: (report: Report) => void
+  readonly onWarning: (message: string) => void
   /** The thread died. Its connections are lost. */
   readonly onFailed: (error: Error) => void
 }
@@ -45,10 +45,12 @@ export class WorkerLink {
   readonly #port: MessagePort
   readonly #wakeFd: number
   readonly #stopped = new SharedArrayBuffer(4)
-  readonly #onExit = (): void => this.#askToStop()
-  #isAwake = false
+  readonly #waiting: (() => void)[] = []
+  /** How many commands of this turn. */
+  #posted = 0
+  #isStopping = false
 
-  constructor({ index, settings: common, onReport, onFailed }: WorkerLinkOptions) {
+  constructor({ index, settings: common, onWarning, onFailed }: WorkerLinkOptions) {
     this.#wakeFd = common.team.wakeFds[index]!
     const { port1, port2 } = new MessageChannel()
     this.#port = port1
@@ -61,36 +63,42 @@ export class WorkerLink {
       resourceLimits: { maxYoungGenerationSizeMb: 4 },
     })
     this.#worker.on('error', onFailed)
+    this.#worker.on('exit', (code) => {
+      if (!this.#isStopping) onFailed(new Error(`it ended with status ${code}`))
+    })
     this.#worker.unref()
-    port1.on('message', onReport)
+    port1.on('message', (report: Report) => {
+      if (report.kind === 'warning') onWarning(report.message)
+      else this.#waiting.shift()?.()
+    })
     port1.unref()
-    // A process ends only when its threads have, and this one may wait for a long time.
-    process.on('exit', this.#onExit)
   }
 
-  /** The thread reads all commands of this turn at once. */
+  /** The thread is woken at once, and, if more commands follow in this turn, once again for all of them. */
   post(command: Command): void {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- That is for windows.
     this.#port.postMessage(command)
-    if (this.#isAwake) return
-    this.#isAwake = true
+    this.#posted++
+    if (this.#posted > 1) return
+    this.#wake()
     queueMicrotask(() => {
-      this.#isAwake = false
-      this.#wake()
+      if (this.#posted > 1) this.#wake()
+      this.#posted = 0
     })
   }
 
   /** Ends the thread; its connections end with it. */
   async stop(): Promise<void> {
-    process.off('exit', this.#onExit)
     const ended = new Promise((resolve) => this.#worker.once('exit', resolve))
     this.#worker.ref()
-    this.#askToStop()
+    this.askToStop()
     await ended
     this.#port.close()
   }
 
-  #askToStop(): void {
+  /** Does not wait for it. */
+  askToStop(): void {
+    this.#isStopping = true
     Atomics.store(new Int32Array(this.#stopped), 0, 1)
     this.#wake()
   }

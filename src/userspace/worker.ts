@@ -5,7 +5,10 @@ import { receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { boundCall } from '../kernel/libc.ts'
 import type { Command } from './pool.ts'
 import { READABLE } from './reactor.ts'
+import { readFdLimit } from '../kernel/fd-limit.ts'
 import { SourcePorts } from './source-ports.ts'
+import { endOfFds } from './spare-sockets.ts'
+import { monotonicMs } from './monotonic.ts'
 import { Team } from './team.ts'
 import { DataPathThread } from './thread.ts'
 import type { WorkerSettings } from './worker-link.ts'
@@ -26,8 +29,9 @@ function run({ index, udpIdleMs, sourcePorts, ephemeral, team, port, stopped }: 
     udpIdleMs,
     team: new Team(index, team),
     sourcePorts: new SourcePorts(sourcePorts, ephemeral),
+    endFd: endOfFds(readFdLimit()),
     warn: (message) => {
-      const { nowMs } = thread.reactor
+      const nowMs = monotonicMs()
       if (nowMs - (lastComplaint.get(message) ?? -Infinity) < COMPLAIN_EVERY_MS) return
       lastComplaint.set(message, nowMs)
       port.postMessage({ kind: 'warning', message })
@@ -38,11 +42,18 @@ function run({ index, udpIdleMs, sourcePorts, ephemeral, team, port, stopped }: 
   reactor.watch(wakeFd, READABLE, {
     onEvents() {
       read(wakeFd, drained, 8)
-      let received
-      while ((received = receiveMessageOnPort(port)) !== undefined) thread.carryOut(received.message as Command)
+      let questions = 0
+      for (let received; (received = receiveMessageOnPort(port)) !== undefined;) {
+        const command = received.message as Command
+        if (command.kind === 'tell when done') questions++
+        else thread.carryOut(command)
+      }
       thread.takeHanded()
+      for (; questions > 0; questions--) port.postMessage({ kind: 'done' })
     },
   })
   while (Atomics.load(stop, 0) === 0) reactor.turn(LONGEST_WAIT_MS)
-  reactor.dispose()
+  // Others may still want to wake this thread, and must not write to whoever gets the number next.
+  reactor.forget(wakeFd)
+  thread.dispose()
 }

@@ -1,7 +1,7 @@
 // The data path of the userspace mode without threads of its own: its event loops take turns with Node's, so that a test
 // can hold both ends of every connection.
 
-import { mustCall } from '../../src/kernel/libc.ts'
+import { mustCall, tryCall } from '../../src/kernel/libc.ts'
 import { DataPathThread } from '../../src/userspace/thread.ts'
 import type { PoolContents } from '../../src/userspace/control-pool.ts'
 import { Pool } from '../../src/userspace/control-pool.ts'
@@ -16,6 +16,7 @@ const EFD_NONBLOCK = 0o4000
 export interface InlineOptions {
   readonly threads?: number
   readonly udpIdleMs?: number
+  readonly endFd?: number
 }
 
 export interface OpenDoor {
@@ -37,11 +38,13 @@ export class InlineDataPath implements Disposable {
   }
   readonly #threads: readonly DataPathThread[]
   readonly #board: Int32Array
+  readonly #wakeFds: readonly number[]
   #nextId = 0
   #isOpen = true
 
-  constructor({ threads = 1, udpIdleMs = 250 }: InlineOptions = {}) {
+  constructor({ threads = 1, udpIdleMs = 250, endFd = 1 << 20 }: InlineOptions = {}) {
     const wakeFds = Array.from({ length: threads }, () => mustCall('eventfd', 'eventfd', 0, EFD_NONBLOCK))
+    this.#wakeFds = wakeFds
     const memory = Team.createMemory(wakeFds)
     this.#board = new Int32Array(memory.board)
     const sourcePorts = new SourcePorts(SourcePorts.createMemory(), { first: 40_000, last: 50_000 })
@@ -51,6 +54,7 @@ export class InlineDataPath implements Disposable {
           udpIdleMs,
           sourcePorts,
           team: new Team(index, memory),
+          endFd,
           warn: (message) => this.warnings.push(message),
         }),
     )
@@ -81,7 +85,8 @@ export class InlineDataPath implements Disposable {
 
   [Symbol.dispose](): void {
     this.#isOpen = false
-    for (const { reactor } of this.#threads) reactor.dispose()
+    for (const thread of this.#threads) thread.dispose()
+    for (const fd of this.#wakeFds) tryCall('close', fd)
   }
 
   #turn(): void {

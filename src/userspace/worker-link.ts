@@ -87,6 +87,16 @@ export class WorkerLink {
     })
   }
 
+  /** Resolves when the thread has done all that it was told, and taken all that other threads handed over to it before. */
+  async done(): Promise<void> {
+    this.#port.ref()
+    await new Promise<void>((resolve) => {
+      this.#waiting.push(resolve)
+      this.post({ kind: 'tell when done' })
+    })
+    if (this.#waiting.length === 0) this.#port.unref()
+  }
+
   /** Ends the thread; its connections end with it. */
   async stop(): Promise<void> {
     const ended = new Promise((resolve) => this.#worker.once('exit', resolve))

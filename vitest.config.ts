@@ -1,7 +1,10 @@
 import { defineConfig } from 'vitest/config'
 
-/** Packets are lost and processes wait when a machine is busy: what fails for that alone passes when it is tried again. */
-const realPackets = { retry: 2 }
+/**
+ * Packets are lost and processes wait when a machine is busy: what fails for that alone passes when it is tried again.
+ * scripts/test names what needed it.
+ */
+const realPackets = { retry: 1 }
 
 export default defineConfig({
   test: {

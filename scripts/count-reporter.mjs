@@ -1,16 +1,17 @@
-// A vitest reporter that writes counts to COUNTS_FILE: { passed, failed, skipped: [{ name, reason }] }. Tests that could
-// not run because their suite failed count as failed. (vitest's own JSON calls them skipped, and gives no reasons.)
+// A vitest reporter that writes counts to COUNTS_FILE: { passed, failed, skipped: [{ name, reason }], retried: [name] }. Tests
+// that could not run because their suite failed count as failed. (vitest's own JSON calls them skipped, and gives no reasons.)
 
 import { writeFileSync } from 'node:fs'
 
 export default class CountReporter {
   onTestRunEnd(modules, unhandledErrors) {
-    const counts = { passed: 0, failed: unhandledErrors.length, skipped: [] }
+    const counts = { passed: 0, failed: unhandledErrors.length, skipped: [], retried: [] }
     for (const module of modules) {
       if (module.errors().length > 0) counts.failed++
       for (const suite of module.children.allSuites()) if (suite.errors().length > 0) counts.failed++
       for (const test of module.children.allTests()) {
         const { state, note } = test.result()
+        if (test.diagnostic()?.flaky === true) counts.retried.push(test.fullName)
         if (state === 'passed') counts.passed++
         else if (state === 'failed' || hasFailedSuite(test)) counts.failed++
         else counts.skipped.push({ name: test.fullName, reason: note ?? needs(test) })

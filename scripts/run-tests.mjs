@@ -24,6 +24,8 @@ const projects = [
 const total = { passed: 0, failed: 0, skipped: 0 }
 /** Names by reason. */
 const skips = new Map()
+/** What passed only when it was tried again. */
+const retried = []
 
 // Building takes minutes the first time, so it goes on next to the other tests; the project uml waits for it.
 const build =
@@ -50,6 +52,7 @@ for (const project of projects) {
 }
 
 for (const [reason, names] of skips) console.log(`skipped, ${reason}:\n${names.map((name) => `  ${name}`).join('\n')}`)
+if (retried.length > 0) console.log(`passed when tried again:\n${retried.map((name) => `  ${name}`).join('\n')}`)
 console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`)
 process.exitCode = total.failed === 0 ? 0 : 1
 build?.unref()
@@ -69,6 +72,7 @@ function runProject({ name, inside }) {
     // vitest may also fail for what is no test: an error outside of all of them.
     total.failed += counts.failed === 0 && status !== 0 ? 1 : counts.failed
     total.skipped += counts.skipped.length
+    retried.push(...counts.retried)
     for (const skip of counts.skipped) tellSkip(skip.reason, skip.name)
   } catch (error) {
     console.error(`Cannot count the tests of ${name}: ${error.message}`)

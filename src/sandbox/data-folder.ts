@@ -1,8 +1,9 @@
 // What a sandbox with --data keeps beside its API objects: what they were made for.
 
-import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { tryLockFile } from '../kernel/process.ts'
+import { messageOf } from '../lib/errors.ts'
 import type { Family } from '../lib/ip.ts'
 
 export interface DataFolder {
@@ -21,9 +22,8 @@ interface Memory {
 
 /** Opens the folder for this process alone. Throws when another sandbox uses it, or when it holds another kind of cluster. */
 export function openDataFolder(path: string, families: readonly Family[]): DataFolder {
-  mkdirSync(path, { recursive: true })
   const file = join(path, 'sandbox.json')
-  const lock = openSync(join(path, 'lock'), 'a')
+  const lock = openLock(path)
   try {
     if (!tryLockFile(lock)) throw new Error(`Cannot use the data in ${path}: another sandbox is using it`)
     const memory = readMemory(file)
@@ -41,6 +41,24 @@ export function openDataFolder(path: string, families: readonly Family[]): DataF
     closeSync(lock)
     throw error
   }
+}
+
+/** Makes the folder where there is none. */
+function openLock(path: string): number {
+  try {
+    makeFolder(path)
+    return openSync(join(path, 'lock'), 'a')
+  } catch (error) {
+    const reason = existsSync(path) && !statSync(path).isDirectory() ? 'it is not a folder' : messageOf(error)
+    throw new Error(`Cannot keep data in ${path}: ${reason}`, { cause: error })
+  }
+}
+
+/** With its parents. Node's own way never ends where a folder is there and takes no others, as in /proc. */
+function makeFolder(path: string): void {
+  if (existsSync(path)) return
+  makeFolder(dirname(path))
+  mkdirSync(path)
 }
 
 function readMemory(file: string): Memory | undefined {

@@ -63,8 +63,8 @@ export class Balancer {
   }
 
   /** It did not: it rests for a while, and the client is free to go elsewhere. */
-  failed(backend: PoolBackend, client: HostKey, nowMs: number): void {
-    if (this.has(backend)) this.#content.health.failed(backend.slot, nowMs)
+  failed(backend: PoolBackend, client: HostKey, nowMs: number, triedMs: number = nowMs): void {
+    if (this.has(backend)) this.#content.health.failed(backend.slot, nowMs, triedMs)
     this.#affinity?.forget(client)
   }
 

@@ -30,11 +30,24 @@ describe('HealthBoard', () => {
   test('one that failed rests for a second, and twice as long after each further failure, up to a minute', () => {
     const board = HealthBoard.create(1)
     const rests: number[] = []
+    let nowMs = 5000
     for (let i = 0; i < 9; i++) {
-      board.failed(0, 5000)
-      rests.push(rest(board.health(0, 5000)))
+      expect(board.mayTry(0, nowMs)).toBe(true)
+      board.failed(0, nowMs + 250, nowMs)
+      rests.push(rest(board.health(0, nowMs + 250)))
+      nowMs += 250 + rests.at(-1)!
     }
     expect(rests).toEqual([1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000])
+  })
+
+  test('many who tried it before it was known to fail count once', () => {
+    const board = HealthBoard.create(1)
+    for (let i = 0; i < 20; i++) board.failed(0, 250 + i, i)
+    expect(board.health(0, 270)).toMatchObject({ failures: 1 })
+    // Refused, all within the same moment.
+    expect(board.mayTry(0, 1300)).toBe(true)
+    for (let i = 0; i < 20; i++) board.failed(0, 1300, 1300)
+    expect(board.health(0, 1300)).toMatchObject({ failures: 2, restsForMs: 2000 })
   })
 
   test('afterwards one client may try it, and the others when that went well', () => {

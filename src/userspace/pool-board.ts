@@ -95,11 +95,16 @@ export class HealthBoard {
     if (failures === 0) return true
     const until = Atomics.load(this.#words, untilAt(slot))
     if (((until - ticks(nowMs)) | 0) > 0) return false
-    const next = ticks(nowMs + restMs(failures))
+    // A little less than a whole rest: this try comes after the last failure, and counts if it fails.
+    const next = (ticks(nowMs + restMs(failures)) - 1) | 0
     return Atomics.compareExchange(this.#words, untilAt(slot), until, next) === until
   }
 
-  failed(slot: number, nowMs: number): void {
+  /** Did not answer somebody who tried it then. Of many who tried it before the first of them failed, only that one counts. */
+  failed(slot: number, nowMs: number, triedMs: number = nowMs): void {
+    const before = Atomics.load(this.#words, failuresAt(slot))
+    const lastFailure = Atomics.load(this.#words, untilAt(slot)) - restMs(before) / TICK_MS
+    if (before > 0 && ((ticks(triedMs) - lastFailure) | 0) <= 0) return
     const failures = Atomics.add(this.#words, failuresAt(slot), 1) + 1
     Atomics.store(this.#words, untilAt(slot), ticks(nowMs + restMs(failures)))
   }

@@ -168,6 +168,7 @@ class Attempt implements Watched {
   #backendFd = -1
   #sourcePort = 0
   #tries = 0
+  #triedMs = 0
 
   constructor(door: TcpDoor, clientFd: number, address: Uint8Array) {
     this.#door = door
@@ -185,6 +186,7 @@ class Attempt implements Watched {
       if (backend === undefined) break
       if (this.#tries++ > 0) options.counters[RETRIES]!++
       this.#backend = backend
+      this.#triedMs = reactor.nowMs
       const outcome = this.#connect(backend)
       if (outcome === 'under way') {
         shared.tries[this.#tries - 1]!.start(this, reactor.nowMs)
@@ -261,7 +263,7 @@ class Attempt implements Watched {
   #failed(): void {
     const { shared, options } = this.#door
     options.counters[FAILURES]!++
-    options.balancer.failed(this.#backend!, this.#client, shared.relays.reactor.nowMs)
+    options.balancer.failed(this.#backend!, this.#client, shared.relays.reactor.nowMs, this.#triedMs)
     this.#leaveBackend()
   }
 

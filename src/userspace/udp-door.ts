@@ -154,6 +154,7 @@ class UdpSession implements Watched {
   readonly #door: UdpDoor
   readonly #fd: number
   readonly #address: Uint8Array
+  readonly #openedMs: number
   #usedMs: number
   #sourcePort = 0
   #hasAnswered = false
@@ -166,7 +167,7 @@ class UdpSession implements Watched {
     this.#fd = fd
     this.backend = backend
     this.#address = address
-    this.#usedMs = shared.reactor.nowMs
+    this.#openedMs = this.#usedMs = shared.reactor.nowMs
     options.counters[CONNECTIONS]!++
     options.counters[ACTIVE]!++
     const { family, node, seenAs } = options
@@ -228,7 +229,7 @@ class UdpSession implements Watched {
   #fail(): void {
     const { shared, options } = this.#door
     options.counters[FAILURES]!++
-    options.balancer.failed(this.backend, hostKey(this.#address), shared.reactor.nowMs)
+    options.balancer.failed(this.backend, hostKey(this.#address), shared.reactor.nowMs, this.#openedMs)
     this.end()
   }
 }

@@ -1,12 +1,10 @@
 // The status of a pod, from what is known of it. Pure.
 
+import { failAnnotation, readyAnnotation } from '../apiserver/objects/pod-wishes.ts'
 import { formatTime } from '../apiserver/time.ts'
 import { setCondition } from './conditions.ts'
 import type { ContainerState, ContainerStatus, Pod, PodStatus } from '../apiserver/objects/pod.ts'
 import type { FailureMode } from './pod-runtime.ts'
-
-export const readyAnnotation = 'sandbox/ready'
-export const failAnnotation = 'sandbox/fail'
 
 export interface PodFacts {
   readonly ips: readonly string[]

@@ -106,5 +106,5 @@ export function sendError(response: ServerResponse, error: ApiError): void {
 export function addWarnings(response: ServerResponse, warnings: readonly string[]): void {
   if (warnings.length === 0) return
   const quoted = warnings.map((text) => `299 - "${text.replace(/[\\"]/g, '\\$&').replace(/[^\x20-\x7e]/g, '?')}"`)
-  response.setHeader('warning', quoted)
+  response.appendHeader('warning', quoted)
 }

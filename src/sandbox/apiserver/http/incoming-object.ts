@@ -42,6 +42,7 @@ export function acceptObject(
     }
     meta.namespace = namespace
   }
+  if (kind.kind === resource.kind) addWarnings(exchange.response, resource.warnings(object))
   if (name !== '') {
     if ((meta.name ?? '') === '') meta.name = name
     if (meta.name !== name) {

@@ -1,6 +1,6 @@
 // create, update, delete and deletecollection.
 
-import { addWarnings, sendKind, sendPieces, sendStored, viewOf } from './exchange.ts'
+import { sendKind, sendPieces, sendStored, viewOf } from './exchange.ts'
 import { badRequest } from '../api-error.ts'
 import { contentTypes, encodeItems } from './encode.ts'
 import { keptAs, selectPage } from './read-verbs.ts'
@@ -27,10 +27,9 @@ export function toStored(exchange: Exchange, object: ApiObject): ApiObject {
 }
 
 export async function serveCreate(exchange: Exchange): Promise<void> {
-  const { api, request, response } = exchange
+  const { api, request } = exchange
   const object = await readObject(exchange)
   const resource = keptAs(request.resource)
-  addWarnings(response, request.resource.warnings(object))
   const stored = api.registry.create(resource, toStored(exchange, object), { dryRun: isDryRun(request.query) })
   await api.registry.store.durable()
   sendStored(exchange, 201, stored)

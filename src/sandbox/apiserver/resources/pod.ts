@@ -1,5 +1,6 @@
 import { nameRules } from '../fields/object-meta.ts'
 import { forbiddenField } from '../fields/problem.ts'
+import { misspeltWishes } from '../objects/pod-wishes.ts'
 import { sameJson } from '../json.ts'
 import { ageColumn, nameColumn, none } from './columns.ts'
 import { formatReady, formatReason, formatRestarts } from './pod-columns.ts'
@@ -69,6 +70,7 @@ export const pods = defineResource<Pod>({
     addTolerations(pod.spec)
     pod.status = { phase: 'Pending', qosClass: qosClass(pod.spec) }
   },
+  warnings: misspeltWishes,
   validate: ({ spec }) => validatePodSpec(spec, 'spec'),
   validateUpdate: (next, current) => [
     ...(sameJson(withoutMutable(next.spec), withoutMutable(current.spec))

@@ -116,7 +116,7 @@ describe('openFileJournal()', () => {
     await first.journal.close()
     await (await open()).journal.close()
     writeFileSync(snapshot(), readFileSync(snapshot(), 'utf8').replace('"a"', '"x"'))
-    await expect(open()).rejects.toThrow('Cannot read snapshot.jsonl: line 1 is damaged')
+    await expect(open()).rejects.toThrow(`Cannot read ${snapshot()}: line 1 is damaged`)
   })
 
   it('is for its owner only', async () => {

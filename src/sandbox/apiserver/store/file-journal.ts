@@ -3,7 +3,7 @@
 
 import { crc32 } from 'node:zlib'
 import { mkdir, open, readFile, rename } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { messageOf } from '../../../lib/errors.ts'
 import type { FileHandle } from 'node:fs/promises'
 import type { Journal, JournalRecord, Store } from './store.ts'
@@ -33,7 +33,7 @@ async function readFolder(folder: string): Promise<Snapshot> {
   const records = new Map<string, JournalRecord>()
   let revision = 0
   for (const name of [snapshotName, logName]) {
-    for (const record of parseLines(await readIfThere(join(folder, name)), name)) {
+    for (const record of parseLines(await readIfThere(join(folder, name)), join(folder, name))) {
       // The log may still hold what the snapshot has already: the crash came between the two.
       if (record.revision > revision || name === snapshotName) records.set(`${record.collection} ${record.key}`, record)
       revision = Math.max(revision, record.revision)
@@ -52,15 +52,15 @@ async function readIfThere(path: string): Promise<string> {
 }
 
 /** The records of a file, up to the first line that is not whole. In a snapshot there is no such line. */
-export function parseLines(text: string, name: string): JournalRecord[] {
+export function parseLines(text: string, path: string): JournalRecord[] {
   const records: JournalRecord[] = []
   const lines = text.split('\n')
   for (const line of lines.slice(0, -1)) {
     const record = parseLine(line)
     if (record === undefined) {
-      if (name === snapshotName) {
+      if (basename(path) === snapshotName) {
         throw new Error(
-          `Cannot read ${name}: line ${records.length + 1} is damaged. Remove the data folder to start anew`,
+          `Cannot read ${path}: line ${records.length + 1} is damaged. Remove the data folder to start anew`,
         )
       }
       break

@@ -1,0 +1,215 @@
+// How the userspace mode starts, ends, starts again, and what it does with few rights.
+
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { aService, aSlice } from '../support/builders.ts'
+import { eventually } from '../support/eventually.ts'
+import { listTables } from '../support/nft-tables.ts'
+import { tcpProbe } from '../support/netns/probe.ts'
+import { dialFrom, mirror, readAll, serveStreams, sha256, type StreamServer } from '../support/netns/streams.ts'
+import { patience } from '../support/patience.ts'
+import { proxyCommand, proxyFlags, ProxyProcess, startProxy } from '../support/proxy-process.ts'
+import { openRig, type Rig } from '../support/rig.ts'
+
+const MIRROR_PORT = 9100
+const TABLE = 'kube-proxy-userspace'
+
+let rig: Rig
+let server: StreamServer
+let proxy: ProxyProcess
+const web = aService({ type: 'NodePort', families: [4, 6], ports: [{ targetPort: MIRROR_PORT }] })
+const others = Array.from({ length: 10 }, () => aService({ families: [4, 6] }))
+const target = { address: web.spec.clusterIP, port: 80 }
+
+beforeAll(async () => {
+  rig = await openRig()
+  server = await serveStreams(rig.network.pods.localB, MIRROR_PORT, mirror)
+  for (const service of [web, ...others]) {
+    rig.cluster.put(service, ...([4, 6] as const).map((family) => aSlice(service, ['localB'], { family })))
+  }
+})
+afterEach(() => proxy[Symbol.asyncDispose]())
+afterAll(async () => {
+  await server[Symbol.asyncDispose]()
+  await rig[Symbol.asyncDispose]()
+})
+
+test.for(['SIGKILL', 'SIGTERM'] as const)('after %s a start opens the same doors', async (signal) => {
+  proxy = await start()
+  const before = doors()
+  expect(before.length).toBeGreaterThanOrEqual(2 * (1 + others.length))
+  const heard = await talk('hello')
+  expect(heard).toBe('hello')
+  await proxy.stop(signal)
+  // The doors of one that was killed are still in the rules; who ended well has taken the rules away.
+  expect(listTables(rig.network.node).some((table) => table.endsWith(TABLE))).toBe(signal === 'SIGKILL')
+  await proxy[Symbol.asyncDispose]()
+  proxy = await start()
+  expect(doors()).toEqual(before)
+  expect(await talk('hello again')).toBe('hello again')
+})
+
+test('SIGTERM lets nobody in, lets a transfer come to its end, and then ends with the rules', async () => {
+  proxy = await start()
+  const words = randomBytes(200_000)
+  const socket = dialFrom(rig.network.sources.localPod, target)
+  const heard = readAll(socket)
+  socket.write(words)
+  await once(socket, 'data')
+  proxy.signal('SIGTERM')
+  await eventually('new clients are not let in', async () => {
+    const { kind } = await tcpProbe(rig.network.sources.localPod, target, { timeoutMs: 200 })
+    return kind === 'answered' ? kind : undefined
+  })
+  for (let i = 0; i < 10; i++) {
+    socket.write(words)
+    await sleep(50)
+  }
+  expect(proxy.ended).toBeUndefined()
+  expect(proxy.log()).toContain('Waiting for connections to end')
+  socket.end()
+  expect(await heard).toMatchObject({ sha256: sha256(...Array.from({ length: 11 }, () => words)), code: '' })
+  const asked = performance.now()
+  expect(await proxy.exited).toBe('0')
+  expect(performance.now() - asked).toBeLessThan(1000 * patience)
+  expect(listTables(rig.network.node).filter((table) => table.endsWith(TABLE))).toEqual([])
+})
+
+test('SIGTERM waits for those who have come and have no backend yet', async () => {
+  proxy = await start()
+  const node = rig.network.pods.localB
+  node.run(
+    'nft',
+    ['-f', '-'],
+    `table inet hang { chain in { type filter hook input priority 0; tcp dport ${MIRROR_PORT} drop; }; }`,
+  )
+  try {
+    const socket = dialFrom(rig.network.sources.localPod, target)
+    const heard = readAll(socket)
+    socket.end('hello')
+    await eventually('it has come', async () => {
+      const metrics = await proxy.ask('/metrics')
+      return /connections_total\{[^}]*\} 1$/m.test(metrics?.body ?? '') ? undefined : 'not yet'
+    })
+    proxy.signal('SIGTERM')
+    await sleep(300)
+    node.run('nft', ['delete', 'table', 'inet', 'hang'])
+    expect(await heard).toMatchObject({ sha256: sha256(Buffer.from('hello')), code: '' })
+    expect(await proxy.exited).toBe('0')
+  } finally {
+    node.run('nft', ['-f', '-'], 'table inet hang; delete table inet hang')
+  }
+})
+
+test('a second SIGTERM does not wait', async () => {
+  proxy = await start()
+  const socket = dialFrom(rig.network.sources.localPod, target)
+  socket.write('x')
+  await once(socket, 'data')
+  proxy.signal('SIGTERM')
+  await sleep(500)
+  expect(proxy.ended).toBeUndefined()
+  const asked = performance.now()
+  proxy.signal('SIGTERM')
+  expect(await proxy.exited).toBe('0')
+  expect(performance.now() - asked).toBeLessThan(1000 * patience)
+  expect(proxy.log()).toContain('Ending with open connections')
+  expect(listTables(rig.network.node).filter((table) => table.endsWith(TABLE))).toEqual([])
+  socket.destroy()
+})
+
+test('the limit of open files is raised where that is allowed', async () => {
+  proxy = await start('prlimit', '--nofile=256:4096')
+  expect(openFiles(proxy)).toBeGreaterThanOrEqual(4096)
+})
+
+test('where it is not, that is said; clients beyond it wait until others are done, and the process stays well', async () => {
+  proxy = await start('prlimit', '--nofile=256:256', 'setpriv', '--bounding-set', '-sys_resource')
+  expect(openFiles(proxy)).toBe(256)
+  expect(proxy.log()).toContain('Few connections can be proxied')
+  const clients = Array.from({ length: 250 }, (_, i) => {
+    const socket = dialFrom(rig.network.sources.localPod, target)
+    const heard = readAll(socket)
+    socket.write(`client ${i}`)
+    let isServed = false
+    socket.once('data', () => (isServed = true))
+    return { socket, heard, isServed: () => isServed, words: `client ${i}` }
+  })
+  const served = () => clients.filter(({ isServed }) => isServed()).length
+  await eventually('it is full', () => (/Cannot accept connections/.test(proxy.log()) ? undefined : `${served()}`))
+  await sleep(300)
+  const first = served()
+  expect(first).toBeGreaterThan(40)
+  expect(first).toBeLessThan(128)
+  expect((await proxy.health())?.status).toBe(200)
+  expect((await proxy.ask('/metrics'))?.body).not.toMatch(/unserved_total\{[^}]*\} [1-9]/)
+  // Changes are followed all the same: a service without endpoints is refused, which takes no file descriptor.
+  const empty = aService()
+  rig.cluster.put(empty)
+  await eventually('a new service is known', async () => {
+    const { kind } = await tcpProbe(rig.network.sources.localPod, { address: empty.spec.clusterIP, port: 80 })
+    return kind === 'refused' ? undefined : kind
+  })
+  for (const { socket, heard, words } of clients) {
+    socket.end()
+    expect(await heard).toMatchObject({ sha256: sha256(Buffer.from(words)), code: '' })
+  }
+  expect(served()).toBe(clients.length)
+  expect(await talk('afterwards')).toBe('afterwards')
+})
+
+test('without CAP_NET_ADMIN it does not start, and says what is missing', async () => {
+  const restore = setCommand('setpriv', '--bounding-set', '-net_admin')
+  const options = { netns: rig.network.node, mode: 'userspace', kubeconfig: rig.cluster.kubeconfig } as const
+  proxy = new ProxyProcess(rig.network.node, proxyFlags(options))
+  restore()
+  expect(await proxy.exited).toBe('1')
+  expect(proxy.log()).toMatch(/userspace.*CAP_NET_ADMIN/)
+})
+
+/** With a command that starts another: `prlimit ...`. */
+async function start(...prefix: readonly string[]): Promise<ProxyProcess> {
+  const restore = setCommand(...prefix)
+  try {
+    const options = { netns: rig.network.node, mode: 'userspace', kubeconfig: rig.cluster.kubeconfig } as const
+    const started = await startProxy(options)
+    await rig.settled()
+    return started
+  } finally {
+    restore()
+  }
+}
+
+function setCommand(...prefix: readonly string[]): () => void {
+  const before = process.env['PROXY_COMMAND']
+  process.env['PROXY_COMMAND'] = [...prefix, ...proxyCommand()].join(' ')
+  return () => {
+    if (before === undefined) delete process.env['PROXY_COMMAND']
+    else process.env['PROXY_COMMAND'] = before
+  }
+}
+
+async function talk(words: string): Promise<string> {
+  const socket: Socket = dialFrom(rig.network.sources.localPod, target)
+  let heard = ''
+  socket.on('data', (data: Buffer) => (heard += data.toString()))
+  socket.end(words)
+  await readAll(socket)
+  return heard
+}
+
+/** Every port that rules lead to, with what leads there. */
+function doors(): string[] {
+  return ['ip', 'ip6'].flatMap((family) => {
+    const text = rig.network.node.run('nft', ['list', 'table', family, TABLE])
+    return (text.match(/[0-9a-f.:]+ \. (?:tcp|udp) \. \d+ : [0-9a-f.:]+ \. \d+/g) ?? []).toSorted()
+  })
+}
+
+function openFiles({ pid }: ProxyProcess): number {
+  return Number(/Max open files\s+(\d+)/.exec(readFileSync(`/proc/${pid}/limits`, 'utf8'))?.[1])
+}

@@ -56,7 +56,7 @@ async function measure(backend: Backend, services: number): Promise<Figures> {
   let round = 0
   const change = () => server.store.apply(changed(slices[(round * 7919) % slices.length], round++) as never)
   const changes: number[] = []
-  for (let i = 0; i < CHANGES; i++) changes.push(await proxy.oneChange(change))
+  for (let i = 0; i < CHANGES; i++) changes.push(await proxy.oneChange(change, 200))
   // Asking for the time costs CPU, too, so the two are measured one after the other.
   const before = proxy.cpuMs()
   for (let i = 0; i < CHANGES; i++) {

@@ -83,7 +83,8 @@ function takeChange(set: ManifestSet, change: FileChange, log: Logger): void {
   }
   if (errors.length === 0) return set.set(file, objects)
   for (const { line, text } of errors) log.error(undefined, `${file}:${line}: ${text}`)
-  log.error(undefined, `Cannot use ${file}: ${errors.length} errors; what it said before stays`)
+  const count = errors.length === 1 ? 'one error' : `${errors.length} errors`
+  log.error(undefined, `Cannot use ${file}: ${count}; what it said before stays`)
 }
 
 type Events = ReturnType<ManifestSet['take']>['events']

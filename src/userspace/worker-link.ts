@@ -48,7 +48,8 @@ export class WorkerLink {
   readonly #waiting: (() => void)[] = []
   /** How many commands of this turn. */
   #posted = 0
-  #isStopping = false
+  /** It was asked to, or it has failed. */
+  #isEnding = false
 
   constructor({ index, settings: common, onWarning, onFailed }: WorkerLinkOptions) {
     this.#wakeFd = common.team.wakeFds[index]!
@@ -62,10 +63,12 @@ export class WorkerLink {
       // It allocates little and keeps little.
       resourceLimits: { maxYoungGenerationSizeMb: 4 },
     })
-    this.#worker.on('error', onFailed)
-    this.#worker.on('exit', (code) => {
-      if (!this.#isStopping) onFailed(new Error(`it ended with status ${code}`))
-    })
+    const fail = (error: Error) => {
+      if (!this.#isEnding) onFailed(error)
+      this.#isEnding = true
+    }
+    this.#worker.on('error', fail)
+    this.#worker.on('exit', (code) => fail(new Error(`it ended with status ${code}`)))
     this.#worker.unref()
     port1.on('message', (report: Report) => {
       if (report.kind === 'warning') onWarning(report.message)
@@ -108,7 +111,7 @@ export class WorkerLink {
 
   /** Does not wait for it. */
   askToStop(): void {
-    this.#isStopping = true
+    this.#isEnding = true
     Atomics.store(new Int32Array(this.#stopped), 0, 1)
     this.#wake()
   }

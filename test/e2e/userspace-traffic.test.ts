@@ -381,7 +381,10 @@ async function comeAndGo(signal: AbortSignal): Promise<number> {
 }
 
 /** A service of its own for one test. */
-async function serve(names: readonly PodName[], targetPort: number): Promise<{ service: ApiService; done: () => void }> {
+async function serve(
+  names: readonly PodName[],
+  targetPort: number,
+): Promise<{ service: ApiService; done: () => void }> {
   const service = aService({ ports: [{ targetPort }] })
   const slice = aSlice(service, names)
   rig.cluster.put(service, slice)

@@ -1,0 +1,120 @@
+// Backends see the client: what the connection tracker is told, and what becomes of a connection when it refuses.
+
+import { execFileSync, spawnSync } from 'node:child_process'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { tryCall } from '../../src/kernel/libc.ts'
+import { unshareNetwork } from '../../src/kernel/netns.ts'
+import { ClientSources } from '../../src/userspace/client-sources.ts'
+import { openListener, openSocket, type PoolProtocol } from '../../src/userspace/sockets.ts'
+import { SourcePorts } from '../../src/userspace/source-ports.ts'
+import { encodeAddress } from '../../src/wire/socket-address.ts'
+import { isRoot } from '../support/nft.ts'
+
+const node = '10.9.0.1'
+const built = new URL('../../dist', import.meta.url).pathname
+
+/** Two ports, for as many connections to one backend. */
+function open(reserved: readonly number[] = []): { sources: ClientSources; warnings: string[] } {
+  const warnings: string[] = []
+  const ports = new SourcePorts(SourcePorts.createMemory(reserved), { first: 41_000, last: 41_001 })
+  return { warnings, sources: new ClientSources(ports, (message) => warnings.push(message)) }
+}
+
+/** Opens a socket that is to be seen as the client by the backend. Returns where it begins; 0: it is seen as the node. */
+function connectAs(client: string, backend: string, sources: ClientSources, protocol: PoolProtocol = 'TCP') {
+  const fd = openSocket(4, protocol)
+  const addresses = {
+    node: encodeAddress(node, 0),
+    backend: encodeAddress(backend, 80),
+    client: encodeAddress(client, 1),
+  }
+  return { fd, port: sources.disguise(fd, { family: 4, protocol, ...addresses }) }
+}
+
+/** Flows from this port: `to backend, answers to client`. */
+function flows(port: number): string[] {
+  const text = execFileSync('conntrack', ['-L', '-p', 'tcp', '--orig-port-src', `${port}`], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  return text
+    .toString()
+    .split('\n')
+    .flatMap((line) => {
+      const [, to, seenAs] = /dst=(\S+).* dst=(\S+)/.exec(line) ?? []
+      return to === undefined ? [] : [`${to} sees ${seenAs}`]
+    })
+    .toSorted()
+}
+
+describe.skipIf(!isRoot)('ClientSources (needs root)', () => {
+  beforeAll(() => {
+    unshareNetwork()
+    execFileSync('ip', ['link', 'set', 'lo', 'up'])
+    for (const address of [node, '10.9.1.1', '10.9.1.2']) execFileSync('ip', ['address', 'add', address, 'dev', 'lo'])
+  })
+
+  it('gives each connection a port of its own, and shares ports when there are none left', () => {
+    const { sources, warnings } = open()
+    const first = [connectAs('10.9.9.1', '10.9.1.1', sources), connectAs('10.9.9.2', '10.9.1.1', sources)]
+    expect(new Set(first.map(({ port }) => port))).toEqual(new Set([41_000, 41_001]))
+    // The same ports can serve another backend, but not the same one.
+    const second = [connectAs('10.9.9.3', '10.9.1.2', sources), connectAs('10.9.9.4', '10.9.1.2', sources)]
+    expect(new Set(second.map(({ port }) => port))).toEqual(new Set([41_000, 41_001]))
+    expect([...flows(41_000), ...flows(41_001)].toSorted()).toEqual([
+      '10.9.1.1 sees 10.9.9.1',
+      '10.9.1.1 sees 10.9.9.2',
+      '10.9.1.2 sees 10.9.9.3',
+      '10.9.1.2 sees 10.9.9.4',
+    ])
+    const third = connectAs('10.9.9.5', '10.9.1.1', sources)
+    expect(third.port).toBe(0)
+    // Nobody else's flow was touched for it.
+    expect([...flows(41_000), ...flows(41_001)]).toHaveLength(4)
+    // Who is done makes room; what the tracker remembers of it goes.
+    for (const { fd, port } of [first[0]!, ...second]) {
+      tryCall('close', fd)
+      sources.release(port)
+    }
+    const fourth = connectAs('10.9.9.6', '10.9.1.1', sources)
+    expect(fourth.port).toBe(first[0]!.port)
+    expect(flows(fourth.port)).toContain('10.9.1.1 sees 10.9.9.6')
+    expect(flows(fourth.port)).not.toContain('10.9.1.1 sees 10.9.9.1')
+    expect(warnings).toEqual([])
+    for (const { fd } of [first[1]!, third, fourth]) tryCall('close', fd)
+    sources.dispose()
+    execFileSync('conntrack', ['-F'], { stdio: 'ignore' })
+  })
+
+  it('passes over ports that are reserved, or that somebody listens on', () => {
+    const listener = openListener({ family: 4, protocol: 'TCP', address: node, port: 41_001 })!
+    const { sources } = open()
+    const one = connectAs('10.9.9.1', '10.9.1.1', sources)
+    expect(one.port).toBe(41_000)
+    const reserving = open([41_000])
+    const other = connectAs('10.9.9.2', '10.9.1.1', reserving.sources, 'UDP')
+    expect(other.port).toBe(41_001)
+    for (const fd of [listener.fd, one.fd, other.fd]) tryCall('close', fd)
+    for (const each of [sources, reserving.sources]) each.dispose()
+    execFileSync('conntrack', ['-F'], { stdio: 'ignore' })
+  })
+
+  it('lets the backend see this node, and says so, when the connection tracker refuses', () => {
+    const script = `
+      const { ClientSources } = await import('${built}/userspace/client-sources.js')
+      const { SourcePorts } = await import('${built}/userspace/source-ports.js')
+      const { openSocket } = await import('${built}/userspace/sockets.js')
+      const { encodeAddress } = await import('${built}/wire/socket-address.js')
+      const ports = new SourcePorts(SourcePorts.createMemory(), { first: 41_000, last: 41_001 })
+      const sources = new ClientSources(ports, (message) => console.log(message))
+      const [node, backend, client] = ['${node}', '10.9.1.1', '10.9.9.1'].map((ip) => encodeAddress(ip, 80))
+      console.log(sources.disguise(openSocket(4, 'TCP'), { family: 4, protocol: 'TCP', node, backend, client }))`
+    const command = ['--bounding-set', '-net_admin', process.execPath, '--input-type=module', '-e', script]
+    const { stdout, stderr } = spawnSync('setpriv', command, { encoding: 'utf8' })
+    expect(stderr).toBe('')
+    expect(stdout.split('\n')).toEqual([
+      'Cannot show clients to backends, they see this node: the connection tracker says EPERM',
+      '0',
+      '',
+    ])
+  })
+})

@@ -1,0 +1,78 @@
+// The threads of the data path, as the built program runs them.
+
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { readdirSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { DataPlane, type DataPlaneOptions } from '../../src/userspace/data-plane.ts'
+import { WorkerLink } from '../../src/userspace/worker-link.ts'
+import { openListener } from '../../src/userspace/sockets.ts'
+import { SourcePorts } from '../../src/userspace/source-ports.ts'
+import { Team } from '../../src/userspace/team.ts'
+import { mustCall, tryCall } from '../../src/kernel/libc.ts'
+import { anEchoBackend } from '../support/backends.ts'
+import { eventually } from '../support/eventually.ts'
+
+const ephemeral = { first: 40_000, last: 50_000 }
+
+function aPlane(options: Partial<DataPlaneOptions> = {}): DataPlane {
+  const fail = (error: Error) => expect.fail(error.message)
+  return new DataPlane({
+    threads: 2,
+    udpIdleMs: 250,
+    ephemeral,
+    reserved: new Set(),
+    onWarning: (message) => expect.fail(message),
+    onFailed: fail,
+    ...options,
+  })
+}
+
+function countFds(): number {
+  return readdirSync('/proc/self/fd').length
+}
+
+test('a thread that dies is reported, once', async () => {
+  const failures: string[] = []
+  const wakeFd = mustCall('create an eventfd', 'eventfd', 0, 0o4000)
+  const team = Team.createMemory([wakeFd])
+  const settings = { udpIdleMs: 250, ephemeral, sourcePorts: SourcePorts.createMemory(), team }
+  const link = new WorkerLink({
+    index: 0,
+    settings,
+    onWarning: () => {},
+    onFailed: (error) => failures.push(error.message),
+  })
+  await link.done()
+  // A pool that it has never heard of.
+  link.post({ kind: 'listen', door: { id: 1, pool: 99, fd: 0, seenAs: 'node', address: '127.0.0.1' } })
+  await eventually('it is reported', () => (failures.length > 0 ? undefined : 'nothing'))
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  expect(failures).toHaveLength(1)
+  expect(failures[0]).toMatch(/undefined/)
+  tryCall('close', wakeFd)
+})
+
+test('settle() has whoever came before counted, and stop() closes all that was opened', async () => {
+  const before = countFds()
+  const plane = aPlane()
+  {
+    await using backend = await anEchoBackend('a')
+    const listener = openListener({ family: 4, protocol: 'TCP', address: '127.0.0.1', port: 0 })!
+    const pool = plane.open({ family: 4, protocol: 'TCP', backends: [backend], affinitySeconds: undefined })
+    const door = pool.listen({ fd: listener.fd, seenAs: 'node', address: '127.0.0.1' })
+    const sockets = Array.from({ length: 50 }, () => connect(listener.port, '127.0.0.1'))
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+    // They may still be in the kernel's queue.
+    pool.shut(door)
+    await plane.settle()
+    expect(plane.active).toBe(50)
+    expect(plane.isIdle).toBe(false)
+    for (const socket of sockets) socket.end()
+    await Promise.all(sockets.map((socket) => once(socket.resume(), 'close')))
+    await eventually('all are over', () => (plane.isIdle ? undefined : `${plane.active}`))
+    pool.close()
+  }
+  await plane.stop()
+  await eventually('nothing is left open', () => (countFds() <= before ? undefined : `${countFds()} of ${before}`))
+})

@@ -26,6 +26,16 @@ test('KnownVersions.finishList() counts only the last list, when one before was 
   expect(known.finishList()).toEqual(['a'])
 })
 
+test('KnownVersions.doubt() makes every version new, and forgets no object', () => {
+  const known = new KnownVersions()
+  known.set('a', '1')
+  known.set('b', '1')
+  known.doubt()
+  known.startList()
+  expect(known.list('a', '1')).toBe(true)
+  expect(known.finishList()).toEqual(['b'])
+})
+
 test('isOlderVersion() compares numbers of any length, and nothing else', () => {
   expect(isOlderVersion('9', '10')).toBe(true)
   expect(isOlderVersion('10', '9')).toBe(false)

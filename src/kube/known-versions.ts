@@ -18,6 +18,11 @@ export class KnownVersions {
     return this.#versions.delete(key)
   }
 
+  /** The server counts anew: equal versions no longer mean equal objects. */
+  doubt(): void {
+    for (const key of this.#versions.keys()) this.#versions.set(key, '')
+  }
+
   startList(): void {
     this.#listed = new Set()
   }

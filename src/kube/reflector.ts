@@ -11,7 +11,7 @@ import { ApiError, isExpired, isVersionTooLarge } from './api-error.ts'
 import { Backoff } from './backoff.ts'
 import { EventBatch, HandlerError } from './event-batch.ts'
 import { isOlderVersion, KnownVersions } from './known-versions.ts'
-import { readBody } from './read-body.ts'
+import { IdleTimeoutError, readBody } from './read-body.ts'
 import { DEFAULT_TIMING, type ReflectorTiming } from './reflector-timing.ts'
 import type { ResourceHandler } from './resource-handler.ts'
 import type { Decoded, Resource } from './resource.ts'
@@ -20,6 +20,7 @@ import { listParserFor, watchParserFor } from './wire/codec.ts'
 import type { ListMeta } from './wire/list-parser.ts'
 import { StringPool } from './wire/string-pool.ts'
 import type { WatchFrame } from './wire/watch-parser.ts'
+import { WatchLostError } from './watch-lost-error.ts'
 
 export interface ReflectorOptions<T> {
   readonly client: ApiClient
@@ -59,6 +60,8 @@ class Reflector<T> {
   #version: string | undefined
   /** The version that the next list must at least have: "0" is any, "" the newest. */
   #listVersion = '0'
+  /** Whether the API server may have lost history: a watch from a version that it never had is silent for ever. */
+  #history: 'trusted' | 'doubted' = 'trusted'
   #paging: 'allowed' | 'too slow' = 'allowed'
   #availability: 'unknown' | 'available' | 'unavailable' = 'unknown'
   #synced = false
@@ -78,6 +81,7 @@ class Reflector<T> {
     while (!signal.aborted) {
       try {
         if (this.#version === undefined) await this.#list()
+        else if (this.#history === 'doubted') await this.#checkHistory(this.#version)
         else await this.#watch(this.#version)
       } catch (error) {
         if (signal.aborted) return
@@ -97,6 +101,7 @@ class Reflector<T> {
     this.#batch.flush()
     this.#version = page.resourceVersion
     this.#listVersion = page.resourceVersion
+    this.#history = 'trusted'
     this.#paging = 'allowed'
     this.#backoff.reset()
     this.#becomeAvailable()
@@ -131,6 +136,18 @@ class Reflector<T> {
     return parser.finish()
   }
 
+  /** Asks for one object, because the answer tells the server's newest version. */
+  async #checkHistory(version: string): Promise<void> {
+    const response = await this.#request({ limit: '1' })
+    const parser = listParserFor(contentTypeOf(response), this.#options.resource, this.#pool)
+    const { clock, listIdleMs } = this.#timing
+    const onChunk = (chunk: Buffer): void => parser.push(chunk, [])
+    await readBody(response, { clock, idleTimeoutMs: listIdleMs, onChunk })
+    const { resourceVersion } = parser.finish()
+    this.#history = 'trusted'
+    if (isOlderVersion(resourceVersion, version)) throw this.#historyLost(resourceVersion)
+  }
+
   // --- watch ---
 
   async #watch(resourceVersion: string): Promise<void> {
@@ -160,6 +177,7 @@ class Reflector<T> {
     } catch (error) {
       if (error instanceof HandlerError || error instanceof WatchLostError || this.#options.signal.aborted) throw error
       broken = error
+      if (error instanceof IdleTimeoutError) this.#history = 'doubted'
     } finally {
       this.#finishBatch()
     }
@@ -208,14 +226,17 @@ class Reflector<T> {
   /** A version that goes backwards means that the server lost history, as after a restore from a backup. */
   #advance(resourceVersion: string): WatchLostError | undefined {
     if (resourceVersion === '') return undefined
-    if (isOlderVersion(resourceVersion, this.#version ?? '')) {
-      this.#listVersion = ''
-      const went = `${this.#version} to ${resourceVersion}`
-      return new WatchLostError(new Error(`Cannot keep watching: resource version went back from ${went}`))
-    }
+    if (isOlderVersion(resourceVersion, this.#version ?? '')) return this.#historyLost(resourceVersion)
     this.#version = resourceVersion
     this.#listVersion = resourceVersion
     return undefined
+  }
+
+  #historyLost(resourceVersion: string): WatchLostError {
+    const went = `${this.#version} to ${resourceVersion}`
+    this.#listVersion = ''
+    this.#known.doubt()
+    return new WatchLostError(new Error(`Cannot keep watching: resource version went back from ${went}`))
   }
 
   // --- failures ---
@@ -229,6 +250,7 @@ class Reflector<T> {
     if (isExpired(cause) || isVersionTooLarge(cause)) {
       // A list of at least the version that we have seen is enough, unless that is what the server cannot give.
       if (wasListing || isVersionTooLarge(cause)) this.#listVersion = ''
+      if (isVersionTooLarge(cause)) this.#known.doubt()
       // The pages were read more slowly than the server forgets.
       if (wasListing && isExpired(cause)) this.#paging = 'too slow'
       this.#version = undefined
@@ -238,6 +260,8 @@ class Reflector<T> {
     }
     const lost = error instanceof WatchLostError
     if (lost && error.remedy === 'list again') this.#version = undefined
+    // The server is away, and perhaps it is another one that comes back.
+    if (!lost && !(cause instanceof ApiError)) this.#history = 'doubted'
     this.#becomeUnavailable(cause)
     const retryAfterMs = cause instanceof ApiError ? cause.retryAfterMs : undefined
     const delayMs = (lost ? this.#lossBackoff : this.#backoff).next(retryAfterMs)
@@ -275,19 +299,6 @@ class Reflector<T> {
       if (value !== '') parameters.set(name, value)
     }
     return client.request({ path: `${resource.path}?${parameters.toString()}`, signal })
-  }
-}
-
-/** The watch began well and cannot go on. */
-class WatchLostError extends Error {
-  override readonly cause: Error
-  /** Usually only a list can tell what is true now. */
-  readonly remedy: 'list again' | 'watch again'
-
-  constructor(cause: Error, remedy: 'list again' | 'watch again' = 'list again') {
-    super(cause.message)
-    this.cause = cause
-    this.remedy = remedy
   }
 }
 

@@ -1,5 +1,6 @@
 // Who else changes iptables? With iptables-nft the kernel tells; and with both backends we look now and then whether the
-// canaries are still there: empty chains that go when somebody flushes everything.
+// canaries are still there: empty chains that go when somebody flushes everything. With iptables-legacy, where the kernel
+// does not tell, that is also the time to compare everything.
 
 import { statSync } from 'node:fs'
 import type { Clock, Timer } from '../lib/clock.ts'
@@ -15,6 +16,8 @@ export interface IptablesWatchOptions {
   readonly clock: Clock
   /** Another program changed tables in which we have rules, perhaps not those. */
   readonly onChange: (family: Family) => void
+  /** Time to look, where nobody tells us about changes. */
+  readonly onPoll: (family: Family) => void
 }
 
 /** Somebody who flushes does so table by table: what we restored too early would be flushed again. */
@@ -27,11 +30,15 @@ export interface IptablesWatch {
    * listen meanwhile. A foreign change in this time is found by the canaries, or by the next comparison.
    */
   quietly<T>(work: () => Promise<T>): Promise<T>
+  /** The canaries are there now: when they are missing, somebody took them. */
+  canariesSet(family: Family): void
   close(): void
 }
 
 export function watchIptables(options: IptablesWatchOptions): IptablesWatch {
-  const watches = Array.from(options.iptables, ([family, iptables]) => new CanaryWatch(family, iptables, options))
+  const watches = new Map(
+    Array.from(options.iptables, ([family, iptables]) => [family, new CanaryWatch(family, iptables, options)]),
+  )
   let kernel = watchKernel(options)
   let quiet = 0
   let closed = false
@@ -44,9 +51,10 @@ export function watchIptables(options: IptablesWatchOptions): IptablesWatch {
         if (--quiet === 0 && !closed) kernel = watchKernel(options)
       }
     },
+    canariesSet: (family) => watches.get(family)?.arm(),
     close() {
       closed = true
-      for (const watch of watches) watch.close()
+      for (const watch of watches.values()) watch.close()
       if (quiet === 0) kernel?.close()
     },
   }
@@ -80,13 +88,17 @@ class CanaryWatch {
   #timer: Timer | undefined
   #closed = false
   /** Before the first sync there is no canary. */
-  #seen = false
+  #armed = false
 
   constructor(family: Family, iptables: Iptables, options: IptablesWatchOptions) {
     this.#family = family
     this.#iptables = iptables
     this.#options = options
     this.#wait()
+  }
+
+  arm(): void {
+    this.#armed = true
   }
 
   close(): void {
@@ -100,13 +112,20 @@ class CanaryWatch {
   }
 
   async #poll(): Promise<void> {
-    const { canary, onChange } = this.#options
-    if ((await this.#alive()) === canary.tables.length) this.#seen = true
-    else if (this.#seen && !this.#closed) {
-      await this.#flushed()
-      onChange(this.#family)
-    }
+    if (this.#armed) await this.#look()
     this.#wait()
+  }
+
+  async #look(): Promise<void> {
+    const { canary, onChange, onPoll } = this.#options
+    const isWhole = (await this.#alive()) === canary.tables.length
+    if (this.#closed) return
+    if (isWhole) {
+      if (this.#iptables.backend === 'legacy') onPoll(this.#family)
+      return
+    }
+    await this.#flushed()
+    onChange(this.#family)
   }
 
   /** Waits until all canaries are gone, but not for long. */

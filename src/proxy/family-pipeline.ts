@@ -8,6 +8,7 @@ import type { ChangeCounts, NodeView, ServicePortChange } from '../model/types.t
 import type { IpFamilyName, ProxyHealth } from '../serve/proxy-health.ts'
 import { BoundedRunner, type RunnerPeriods, type RunReason } from './bounded-runner.ts'
 import type { FlowCleaner, Synced } from './flow-cleaner.ts'
+import { HealBudget } from './heal-budget.ts'
 import type { Metrics } from './metrics.ts'
 import type { Programmer, SyncStats } from './programmer.ts'
 
@@ -27,8 +28,6 @@ export interface FamilyPipelineOptions {
 
 /** All rules are compared with the kernel's at least this often. */
 const FULL_SYNC_MS = 60 * 60 * 1000
-/** When somebody keeps changing our rules, we do not restore them more often than this. */
-const HEAL_PAUSE_MS = 50
 
 /** A sync under way. */
 interface BegunSync {
@@ -47,7 +46,7 @@ export class FamilyPipeline {
   #started = false
   #needFullSync = true
   #lastFullSyncMs = 0
-  #lastHealMs = -HEAL_PAUSE_MS
+  readonly #healBudget = new HealBudget()
   #healTimer: Timer | undefined
   #healing = false
   /** Somebody changed our rules while we restored them. */
@@ -119,7 +118,7 @@ export class FamilyPipeline {
       this.#healAgain = true
       return
     }
-    const waitMs = this.#lastHealMs + HEAL_PAUSE_MS - clock.monotonicNow()
+    const waitMs = this.#healBudget.waitMs(clock.monotonicNow())
     if (waitMs > 0) {
       this.#healTimer = clock.setTimeout(() => {
         this.#healTimer = undefined
@@ -127,7 +126,7 @@ export class FamilyPipeline {
       }, waitMs)
       return
     }
-    this.#lastHealMs = clock.monotonicNow()
+    this.#healBudget.begin(clock.monotonicNow())
     void this.#healNow()
   }
 
@@ -139,7 +138,7 @@ export class FamilyPipeline {
   }
 
   async #healNow(): Promise<void> {
-    const { log, metrics } = this.#options
+    const { log, metrics, clock } = this.#options
     this.#healing = true
     this.#healAgain = false
     try {
@@ -147,6 +146,10 @@ export class FamilyPipeline {
       if (transactions === 0) return
       metrics.heals.with(this.#family).inc()
       log.warn('Restored rules that another program had changed', { ipFamily: this.#family, operations })
+      if (!this.#healBudget.spend(clock.monotonicNow())) return
+      log.error(undefined, 'Another program keeps changing our rules; does another proxy run on this node?', {
+        ipFamily: this.#family,
+      })
     } catch (error) {
       log.error(error, 'Cannot restore rules that another program changed', { ipFamily: this.#family })
       this.#runner.request()

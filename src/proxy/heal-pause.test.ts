@@ -28,6 +28,17 @@ it('HealPause waits ten times as long as the last comparison took', async () => 
   expect(heals).toEqual([4000])
 })
 
+it('HealPause.check() heals at once, but spends only a fiftieth of the time on it', async () => {
+  const { clock, heals, pause } = aPause()
+  pause.check()
+  pause.compared(400)
+  await clock.advance(19_999)
+  pause.check()
+  await clock.advance(1)
+  pause.check()
+  expect(heals).toEqual([0, 20_000])
+})
+
 it('HealPause does nothing after it was closed', async () => {
   const { clock, heals, pause } = aPause()
   pause.request()

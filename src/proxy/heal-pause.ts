@@ -6,6 +6,8 @@ import type { Clock, Timer } from '../lib/clock.ts'
 const GROUP_MS = 50
 /** A comparison may take this share of the time at most. */
 const SHARE = 0.1
+/** And this one when nothing says that anybody changed anything. */
+const IDLE_SHARE = 0.02
 
 /**
  * Other programs may change the tables that we share with them all day long. Comparing takes the longer the more rules there
@@ -16,6 +18,7 @@ export class HealPause {
   readonly #heal: () => void
   #timer: Timer | undefined
   #earliestMs = 0
+  #earliestCheckMs = 0
 
   constructor(clock: Clock, heal: () => void) {
     this.#clock = clock
@@ -31,9 +34,16 @@ export class HealPause {
     }, waitMs)
   }
 
+  /** Somebody may have changed something: heals now, unless that was done not long ago. */
+  check(): void {
+    if (this.#timer === undefined && this.#clock.monotonicNow() >= this.#earliestCheckMs) this.#heal()
+  }
+
   /** A comparison has ended that took so long. */
   compared(tookMs: number): void {
-    this.#earliestMs = this.#clock.monotonicNow() + tookMs / SHARE
+    const nowMs = this.#clock.monotonicNow()
+    this.#earliestMs = nowMs + tookMs / SHARE
+    this.#earliestCheckMs = nowMs + tookMs / IDLE_SHARE
   }
 
   close(): void {

@@ -70,6 +70,7 @@ export function openIptables(options: OpenModeOptions): OpenMode {
     pollMs: config.syncPeriodMs,
     clock,
     onChange: (family) => pauses.get(family)!.request(),
+    onPoll: (family) => pauses.get(family)!.check(),
   })
   return {
     programmer(family, reports) {
@@ -82,7 +83,8 @@ export function openIptables(options: OpenModeOptions): OpenMode {
       const before = (node: NodeView) => {
         if (opensLocalhost(node, settings)) applyHostSetup([ROUTE_LOCALNET], files, log)
       }
-      return new AttendedProgrammer({ programmer, pause: pauses.get(family)!, clock, before })
+      const after = () => watch.canariesSet(family)
+      return new AttendedProgrammer({ programmer, pause: pauses.get(family)!, clock, before, after })
     },
     close() {
       watch.close()
@@ -173,6 +175,8 @@ interface Attendance {
   readonly clock: Clock
   /** Called before each comparison. */
   readonly before: (node: NodeView) => void
+  /** Called after each comparison. */
+  readonly after: () => void
 }
 
 /** Sees to kernel settings before all rules are compared, and tells how long that takes. */
@@ -188,11 +192,12 @@ class AttendedProgrammer implements Programmer {
   }
 
   async syncAll(node: NodeView, views: Iterable<ServicePortView>): Promise<SyncStats> {
-    const { programmer, pause, clock, before } = this.#attendance
+    const { programmer, pause, clock, before, after } = this.#attendance
     before(node)
     const startMs = clock.monotonicNow()
     const stats = await programmer.syncAll(node, views)
     pause.compared(clock.monotonicNow() - startMs)
+    after()
     return stats
   }
 

@@ -111,6 +111,25 @@ describe.for(['nft', 'legacy'] as const)('iptables-%s', (backend) => {
     await rulesAre(before.filter((line) => !hints.includes(line)))
   })
 
+  test('what another program flushes right after the start is there again', async () => {
+    await start('iptables', '--iptables-sync-period=2s')
+    for (const name of programs) {
+      const nothing = ['mangle', 'nat', 'filter'].map((table) => String.raw`*${table}\nCOMMIT\n`).join('')
+      rig.network.node.run('sh', ['-c', `printf '${nothing}' | ${name}-restore`])
+    }
+    await served((backend === 'nft' ? 1000 : 6000) * patience)
+  })
+
+  test('a single chain that another program flushes is there again', async () => {
+    // With iptables-legacy, where nobody tells, everything is compared every sync period.
+    await start('iptables', '--iptables-sync-period=1s')
+    await sleep(1500)
+    const before = rules()
+    for (const name of programs) rig.network.node.run(name, ['-t', 'nat', '-F', 'KUBE-SERVICES'])
+    await served((backend === 'nft' ? 1000 : 6000) * patience)
+    await rulesAre(before)
+  })
+
   test('rules of users survive start, changes, restart and cleanup', async () => {
     addUserRules()
     const users = rules()

@@ -46,6 +46,7 @@ for (const mode of modes) {
     afterAll(async () => {
       await run.ended
       crowdRoute('del')
+      expect(run.endedProxies).toEqual([])
       expect(leftovers(root)).toEqual([])
       removeRoot(root)
     }, 2 * minutes)

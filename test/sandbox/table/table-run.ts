@@ -20,6 +20,8 @@ export class TableRun {
   readonly #rows = new Map<string, Pending>()
   readonly #usedIndexes = new Set<number>()
   #exclusive: Promise<unknown> = Promise.resolve()
+  /** The nodes whose proxy did not run until the end. */
+  readonly endedProxies: string[] = []
   /** Ends when all sandboxes are closed. */
   readonly ended: Promise<void>
 
@@ -52,6 +54,7 @@ export class TableRun {
           else this.#rows.get(row.name)!.end([])
         })
         for (const row of failed) this.#rows.get(row.name)!.end(await tryAgain(sandbox, row))
+        this.endedProxies.push(...(await sandbox.endedProxies()))
       } finally {
         await this.#close(sandbox)
       }

@@ -39,17 +39,20 @@ export class TableSandbox implements FlowStage, AsyncDisposable {
   readonly sources: FlowStage['sources']
   readonly cluster: TableCluster
   readonly index: number
+  readonly #sandbox: SandboxProcess
   readonly #addresses: AddressMap
   readonly #podAddresses: readonly string[]
   readonly #cleanup: Cleanup
 
   private constructor(parts: {
+    sandbox: SandboxProcess
     sources: FlowStage['sources']
     cluster: TableCluster
     addresses: AddressMap
     podAddresses: PodAddresses
     cleanup: Cleanup
   }) {
+    this.#sandbox = parts.sandbox
     this.sources = parts.sources
     this.cluster = parts.cluster
     this.#addresses = parts.addresses
@@ -78,18 +81,13 @@ export class TableSandbox implements FlowStage, AsyncDisposable {
     const place = async (name: string) => cleanup.use(await openPlace(sandbox, name))
     const opened = Object.entries(sourceNames).map(async ([source, name]) => [source, await place(name)] as const)
     const sources = Object.fromEntries(await Promise.all(opened)) as Record<Source, Netns>
-    const answering = {
-      ...sources,
-      localC: await place(podNames.localC),
-      remoteB: await place(podNames.remoteB),
-      node2: await place('node-2'),
-    }
-    addRoutes(addresses, podAddresses.localC, answering)
+    const others = { localC: await place(podNames.localC), node2: await place('node-2') }
+    addRoutes(addresses, podAddresses.localC, { ...sources, ...others })
     // A process of ours in the pods' networks: whoami does not speak SCTP.
-    const sctp = { localB: answering.otherLocalPod, remoteA: answering.remotePod }
+    const sctp = { localB: sources.otherLocalPod, remoteA: sources.remotePod }
     for (const [host, netns] of Object.entries(sctp)) cleanup.use(serveSctp(netns, host, sctpPort))
     const cluster = new TableCluster(sandbox.api, addresses)
-    return new TableSandbox({ sources, cluster, addresses, podAddresses, cleanup })
+    return new TableSandbox({ sandbox, sources, cluster, addresses, podAddresses, cleanup })
   }
 
   /** A flow as it is in this sandbox. */
@@ -126,6 +124,12 @@ export class TableSandbox implements FlowStage, AsyncDisposable {
       return (await Promise.all(probes)).every(({ kind }) => kind === 'answered')
     }
     return this.cluster.settled(answers, 10_000 * patience)
+  }
+
+  /** The nodes whose proxy has ended meanwhile. */
+  async endedProxies(): Promise<string[]> {
+    const { nodes } = await this.#sandbox.status()
+    return nodes.filter(({ restarts }) => restarts > 0).map(({ name }) => name)
   }
 
   [Symbol.asyncDispose](): Promise<void> {

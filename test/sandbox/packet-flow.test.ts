@@ -10,7 +10,7 @@ import { whyNotRun } from '../support/proxy-process.ts'
 import { enterMachine, leftovers, makeRoot, removeRoot } from './support/machine.ts'
 import { modes } from './support/modes.ts'
 import { isRefused, whyLeftOut, withoutImpossibleFlows } from './table/left-out.ts'
-import { TableRun } from './table/table-run.ts'
+import { furtherAttempts, TableRun } from './table/table-run.ts'
 import type { PacketFlowCase } from '../conformance/packet-flow.ts'
 
 /** The whole table: nobody waits for a single row. */
@@ -52,11 +52,11 @@ for (const mode of modes) {
     }, 2 * minutes)
 
     for (const row of rows) {
-      // It has been tried again where that could help.
-      test(row.name, { timeout: 10 * minutes, retry: 0 }, async ({ skip }) => {
+      let attempt = 0
+      test(row.name, { timeout: 10 * minutes, retry: furtherAttempts }, async ({ skip }) => {
         const reason = whyLeftOut(row)
         if (reason !== undefined) return skip(reason)
-        expect(await run.complaints(row)).toEqual([])
+        expect(await run.complaints(row, attempt++)).toEqual([])
       })
     }
   })

@@ -12,12 +12,13 @@ const isSlow = process.env['UML'] !== undefined
 const sandboxesAtOnce = isSlow ? 1 : 3
 const rowsAtOnce = isSlow ? 6 : 24
 /** A packet may be lost on a busy machine: what fails is tried again, alone. */
-const furtherAttempts = 2
+export const furtherAttempts = 2
 
 export class TableRun {
   readonly #root: string
   readonly #mode: string
-  readonly #rows = new Map<string, Pending>()
+  /** By the names of rows, the results of their attempts. */
+  readonly #rows = new Map<string, readonly Pending[]>()
   readonly #usedIndexes = new Set<number>()
   #exclusive: Promise<unknown> = Promise.resolve()
   /** The nodes whose proxy did not run until the end. */
@@ -28,13 +29,21 @@ export class TableRun {
   constructor(root: string, mode: string, rows: readonly PacketFlowCase[]) {
     this.#root = root
     this.#mode = mode
-    for (const row of rows) this.#rows.set(row.name, new Pending())
+    for (const row of rows) {
+      this.#rows.set(
+        row.name,
+        Array.from({ length: 1 + furtherAttempts }, () => new Pending()),
+      )
+    }
     this.ended = inParallel(groupBySettings(rows), sandboxesAtOnce, (group) => this.#runGroup(group))
   }
 
-  /** What was not as the row says; empty when all was. Fails when the row could not be tried. */
-  complaints(row: PacketFlowCase): Promise<readonly string[]> {
-    return this.#rows.get(row.name)!.complaints
+  /**
+   * What was not as the row says, at the first attempt (0) or a further one, of which there are only as many as it takes;
+   * empty when all was. Fails when the row could not be tried.
+   */
+  complaints(row: PacketFlowCase, attempt: number): Promise<readonly string[]> {
+    return this.#rows.get(row.name)![attempt]!.complaints
   }
 
   async #runGroup(rows: readonly PacketFlowCase[]): Promise<void> {
@@ -51,15 +60,15 @@ export class TableRun {
         await inParallel(rows, rowsAtOnce, async (row) => {
           const complaints = await tryRow(sandbox, row)
           if (complaints.length > 0) failed.push(row)
-          else this.#rows.get(row.name)!.end([])
+          this.#rows.get(row.name)![0]!.end(complaints)
         })
-        for (const row of failed) this.#rows.get(row.name)!.end(await tryAgain(sandbox, row))
+        for (const row of failed) await tryAgain(sandbox, row, this.#rows.get(row.name)!.slice(1))
         this.endedProxies.push(...(await sandbox.endedProxies()))
       } finally {
         await this.#close(sandbox)
       }
     } catch (error) {
-      for (const row of rows) this.#rows.get(row.name)!.fail(error)
+      for (const attempt of rows.flatMap((row) => this.#rows.get(row.name)!)) attempt.fail(error)
     }
   }
 
@@ -88,7 +97,7 @@ export class TableRun {
   }
 }
 
-/** The result of a row, to wait for. */
+/** The result of an attempt, to wait for. */
 class Pending {
   readonly complaints: Promise<readonly string[]>
   end!: (complaints: readonly string[]) => void
@@ -104,16 +113,15 @@ class Pending {
   }
 }
 
-async function tryAgain(sandbox: TableSandbox, row: PacketFlowCase): Promise<readonly string[]> {
-  let complaints: readonly string[] = []
-  for (let i = 0; i < furtherAttempts; i++) {
+async function tryAgain(sandbox: TableSandbox, row: PacketFlowCase, attempts: readonly Pending[]): Promise<void> {
+  for (const attempt of attempts) {
     await sandbox.cluster.remove(...objectsOf(row))
     if (!isRefused(row)) await sandbox.cluster.put(...row.objects)
     await sandbox.settled()
-    complaints = await tryRow(sandbox, row)
-    if (complaints.length === 0) break
+    const complaints = await tryRow(sandbox, row)
+    attempt.end(complaints)
+    if (complaints.length === 0) return
   }
-  return complaints
 }
 
 /** Expects the row's objects in the cluster, unless they are of the kind that cannot be there. */

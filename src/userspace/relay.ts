@@ -28,6 +28,7 @@ import type { TimerQueue } from './timer-queue.ts'
 
 const BUFFER_SIZE = 64 * 1024
 const MSG_NOSIGNAL = 0x4000
+const MSG_MORE = 0x8000
 const SHUT_WR = 1
 const SPLICE_F_MOVE = 1
 const SPLICE_F_NONBLOCK = 2
@@ -293,7 +294,8 @@ export class RelayEnd implements Watched, Resumable {
     // Less than asked for: nothing is left, and there will be an event when more comes.
     else if (!this.#isUnusual) this.#isReadable = false
     else if (this.#endIsNear && !this.#isBroken) this.#isAtEnd = true
-    const written = send(this.peer.fd, buffer, length, MSG_NOSIGNAL)
+    // The end follows in a moment: it can go in the same packet.
+    const written = send(this.peer.fd, buffer, length, this.#isAtEnd ? MSG_NOSIGNAL | MSG_MORE : MSG_NOSIGNAL)
     if (written === length) {
       this.#relay.counters[this.#counter]! += length
       return this.#isReadable

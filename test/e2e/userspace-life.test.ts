@@ -162,6 +162,37 @@ test('where it is not, that is said; clients beyond it wait until others are don
   expect(await talk('afterwards')).toBe('afterwards')
 })
 
+test('when no port is left from which to reach a backend, that is not held against it, and it passes', async () => {
+  const ports = 'net.ipv4.ip_local_port_range'
+  const before = rig.network.node.run('sysctl', ['-n', ports]).trim()
+  rig.network.node.run('sysctl', ['-w', `${ports}=41000 41099`])
+  try {
+    proxy = await start()
+    const clients = Array.from({ length: 150 }, () => {
+      const socket = dialFrom(rig.network.sources.localPod, target)
+      const heard = readAll(socket)
+      const served = new Promise<string>((resolve) => socket.once('data', () => resolve('served')))
+      socket.write('x')
+      return { socket, heard, first: Promise.race([served, heard.then(({ code }) => code)]) }
+    })
+    const firsts = await Promise.all(clients.map(({ first }) => first))
+    const served = firsts.filter((first) => first === 'served').length
+    // Some ports are doors.
+    expect(served).toBeGreaterThan(40)
+    expect(served).toBeLessThan(100)
+    expect(new Set(firsts)).toEqual(new Set(['served', 'ECONNRESET']))
+    const metrics = (await proxy.ask('/metrics'))?.body
+    expect(metrics).not.toMatch(/backend_failures_total\{[^}]*\} [1-9]/)
+    expect(metrics).toMatch(new RegExp(`unserved_total\\{[^}]*${web.metadata.name}[^}]*\\} ${150 - served}$`, 'm'))
+    expect(proxy.log()).toContain('EADDRNOTAVAIL')
+    for (const { socket } of clients) socket.end()
+    await Promise.all(clients.map(({ heard }) => heard))
+    for (let i = 0; i < 100; i++) expect(await talk(`again ${i}`)).toBe(`again ${i}`)
+  } finally {
+    rig.network.node.run('sysctl', ['-w', `${ports}=${before}`])
+  }
+})
+
 test('without CAP_NET_ADMIN it does not start, and says what is missing', async () => {
   const restore = setCommand('setpriv', '--bounding-set', '-net_admin')
   const options = { netns: rig.network.node, mode: 'userspace', kubeconfig: rig.cluster.kubeconfig } as const

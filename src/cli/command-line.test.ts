@@ -45,28 +45,28 @@ test('runCommandLine() prints the version or the help, and exits 0', async () =>
   expect(stderr).toBe('')
 })
 
-test('runCommandLine() refuses a wrong command line in one line per mistake, with status 2', async () => {
-  expect(await runCommandLine(['--proxy-moed=x'])).toBe(2)
+test("runCommandLine() refuses a wrong command line in one line per mistake, with kube-proxy's status 1", async () => {
+  expect(await runCommandLine(['--proxy-moed=x'])).toBe(1)
   expect(stderr).toBe('kube-proxy: unknown flag: --proxy-moed (is --proxy-mode meant?)\nSee kube-proxy --help\n')
   stderr = ''
-  expect(await runCommandLine(['a', 'b'])).toBe(2)
+  expect(await runCommandLine(['a', 'b'])).toBe(1)
   expect(stderr.split('\n')[0]).toBe('kube-proxy: 2 errors:')
 })
 
 test('runCommandLine() refuses a wrong configuration file by name, without a stack', async () => {
   const path = file('mode: teleport\n')
-  expect(await runCommandLine([`--config=${path}`])).toBe(2)
+  expect(await runCommandLine([`--config=${path}`])).toBe(1)
   expect(stderr).toBe(
     `kube-proxy: Cannot use the configuration file ${path}: mode: Invalid value: "teleport": must be one of iptables, ipvs, nftables, userspace (line 3)\nSee kube-proxy --help\n`,
   )
   stderr = ''
-  expect(await runCommandLine([`--config=${dir}/missing`])).toBe(2)
+  expect(await runCommandLine([`--config=${dir}/missing`])).toBe(1)
   expect(stderr).toMatch(/Cannot read the configuration file .*ENOENT/)
   expect(stderr).not.toMatch(/\n +at /)
 })
 
 test('runCommandLine() shows the stack of an error at -v=4', async () => {
-  expect(await runCommandLine([`--config=${dir}/missing`, '-v=4'])).toBe(2)
+  expect(await runCommandLine([`--config=${dir}/missing`, '-v=4'])).toBe(1)
   expect(stderr).toMatch(/\n\s+at /)
 })
 

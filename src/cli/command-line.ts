@@ -1,4 +1,4 @@
-// The command line, as a function. Exit status: 0 when all went well, 1 on failure, 2 when the flags or the configuration are wrong.
+// The command line, as a function. Exit status, as kube-proxy's: 0 when all went well, 1 otherwise.
 
 import { writeFile } from 'node:fs/promises'
 import { ConfigError, messageOf } from '../lib/errors.ts'
@@ -7,7 +7,7 @@ import { availableModes } from './available-modes.ts'
 import { parseFlags } from './parse-flags.ts'
 import { formatVersion } from './version.ts'
 
-const exitStatus = { ok: 0, failure: 1, usage: 2 } as const
+const exitStatus = { ok: 0, failure: 1 } as const
 
 /** Runs the program and answers its exit status. */
 export async function runCommandLine(argv: readonly string[]): Promise<number> {
@@ -91,5 +91,5 @@ function refuse(errors: readonly string[], file: string = ''): number {
       ? `${prefix}${errors[0]}\n`
       : `${prefix}${errors.length} errors:\n${errors.map((error) => `  ${error}\n`).join('')}`
   process.stderr.write(`${text}See kube-proxy --help\n`)
-  return exitStatus.usage
+  return exitStatus.failure
 }

@@ -17,7 +17,7 @@ export function formatHelp(modes: AvailableModes, width: number = 100): string {
     `Proxy modes in this version: ${modes.join(', ')}.`,
   ].flatMap((line) => wrap(line, width))
   const groups = flagGroups.map((group) => formatGroup(group, width))
-  const exit = 'Exit status: 0 when all went well, 1 on failure, 2 when the flags or the configuration are wrong.'
+  const exit = 'Exit status: 0 when all went well, 1 otherwise.'
   return `${[[...intro, '', 'Usage:', '  kube-proxy [flags]', ...commands].join('\n'), ...groups, wrap(exit, width).join('\n')].join('\n\n')}\n`
 }
 

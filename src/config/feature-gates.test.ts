@@ -31,6 +31,11 @@ test("checkFeatureGate() accepts other components' gates and those of old kube-p
   expect(checkFeatureGate('AllowParsingUserUIDFromCertAuth', true)).toBeUndefined()
   expect(checkFeatureGate('SupportIPVSProxyMode', true)).toBeUndefined()
   expect(checkFeatureGate('AllAlpha', true)).toBeUndefined()
+  // Of the API client, which kube-proxy takes with its own.
+  expect(checkFeatureGate('WatchListClient', false)).toBeUndefined()
+  expect(checkFeatureGate('InOrderInformers', false)).toMatch(/locked/)
+  // Of 1.36, no longer in 1.37.
+  expect(checkFeatureGate('GangScheduling', true)).toBeUndefined()
 })
 
 test('warnOfFeatureGate() speaks of deprecated and former gates only', () => {

@@ -155,6 +155,13 @@ describe('authentication', () => {
     })
     expect((await call(`${path}/selfsubjectrulesreviews`)).code).toBe(405)
   })
+
+  it('tells users who they are', async () => {
+    const review = await call('/apis/authentication.k8s.io/v1/selfsubjectreviews', { method: 'POST', body: {} })
+    expect(review.json['status']).toEqual({
+      userInfo: { username: 'admin', groups: ['system:masters', 'system:authenticated'] },
+    })
+  })
 })
 
 describe('lists', () => {

@@ -56,7 +56,6 @@ export const session: readonly Step[] = [
   { command: 'get namespaces' },
   { command: 'auth can-i create pods' },
   { command: 'auth can-i --list', lines: /^(Resources|\*)/ },
-  { command: 'auth whoami' },
   { command: 'get --raw /readyz' },
 
   { command: 'create -f -', stdin: controller },

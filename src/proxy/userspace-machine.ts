@@ -43,9 +43,10 @@ function openUserspace(options: OpenModeOptions): OpenMode {
   }
   raiseLimits(log)
   const programmers = new Map<Family, UserspaceProgrammer>()
+  const served = families.map((family) => [family, listeners[family]] as const)
   return {
     programmer(family, { metrics, onRefused }) {
-      if (programmers.size === 0) registerUserspaceMetrics(metrics, families, listeners)
+      if (programmers.size === 0) registerUserspaceMetrics(metrics, served)
       const programmer = new UserspaceProgrammer({
         listeners: listeners[family],
         driver: tables.driver(family),
@@ -60,7 +61,7 @@ function openUserspace(options: OpenModeOptions): OpenMode {
       return programmer
     },
     flowTargets: (family, view) => programmers.get(family)?.flowTargets(view) ?? [],
-    status: () => formatUserspaceStatus(families, listeners),
+    status: () => formatUserspaceStatus(served),
     close() {
       tables.close()
       carrier.release()

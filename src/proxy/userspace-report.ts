@@ -7,7 +7,8 @@ import type { CounterName, PoolTotals } from '../userspace/pool-board.ts'
 import type { Metrics } from './metrics.ts'
 import { lookedUp } from './metrics-registry.ts'
 
-type AllListeners = Readonly<Record<Family, Listeners>>
+/** Those of each family that is served. */
+export type ServedFamilies = readonly (readonly [Family, Listeners])[]
 
 const METRICS: readonly { name: string; kind: 'counter' | 'gauge'; counter: CounterName; help: string }[] = [
   {
@@ -55,11 +56,11 @@ const METRICS: readonly { name: string; kind: 'counter' | 'gauge'; counter: Coun
 ]
 
 /** Registers the metrics of the mode, by service port. */
-export function registerUserspaceMetrics(metrics: Metrics, families: readonly Family[], all: AllListeners): void {
+export function registerUserspaceMetrics(metrics: Metrics, served: ServedFamilies): void {
   const labels = ['ip_family', 'service_port'] as const
   const perList = (read: (served: Served) => number) =>
-    families.flatMap((family) =>
-      Array.from(all[family].entries(), ([name, served]) => [[`IPv${family}`, name] as const, read(served)] as const),
+    served.flatMap(([family, listeners]) =>
+      Array.from(listeners.entries(), ([name, list]) => [[`IPv${family}`, name] as const, read(list)] as const),
     )
   metrics.register(
     ...METRICS.map(({ name, kind, counter, help }) =>
@@ -78,10 +79,10 @@ export function registerUserspaceMetrics(metrics: Metrics, families: readonly Fa
 }
 
 /** For people: every service port, where it is served, and which backends have failed. */
-export function formatUserspaceStatus(families: readonly Family[], all: AllListeners): string {
-  const lines = families.flatMap((family) => {
-    const lists = [...all[family].entries()].sort(([a], [b]) => (a < b ? -1 : 1))
-    return lists.flatMap(([name, served]) => formatList(name, served))
+export function formatUserspaceStatus(served: ServedFamilies): string {
+  const lines = served.flatMap(([, listeners]) => {
+    const lists = [...listeners.entries()].sort(([a], [b]) => (a < b ? -1 : 1))
+    return lists.flatMap(([name, list]) => formatList(name, list))
   })
   return ['Userspace proxy:', ...lines].join('\n')
 }

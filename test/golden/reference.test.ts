@@ -5,6 +5,7 @@ import { availableModes } from '../../src/cli/available-modes.ts'
 import { formatHelp } from '../../src/cli/help.ts'
 import { modeNames } from '../../src/proxy/modes.ts'
 import { createMetrics } from '../../src/proxy/metrics.ts'
+import { registerUserspaceMetrics } from '../../src/proxy/userspace-report.ts'
 
 const reference = new URL('../../docs/reference/', import.meta.url).pathname
 
@@ -25,8 +26,9 @@ it('docs/reference/metrics.md lists the metrics of every mode', async () => {
   const rows = new Map<string, string>()
   for (const mode of modeNames) {
     const build = { major: '', minor: '', version: '', commit: '', buildDate: '' }
-    const { definitions } = createMetrics({ mode, build, localhostNodePorts: false })
-    for (const { name, kind, labels, help } of definitions()) {
+    const metrics = createMetrics({ mode, build, localhostNodePorts: false })
+    if (mode === 'userspace') registerUserspaceMetrics(metrics, [])
+    for (const { name, kind, labels, help } of metrics.definitions()) {
       modesOf.set(name, [...(modesOf.get(name) ?? []), mode])
       rows.set(name, `${kind} | ${labels.map((label) => `\`${label}\``).join(', ')} | ${help}`)
     }

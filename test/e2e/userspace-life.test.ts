@@ -177,9 +177,9 @@ test('when no port is left from which to reach a backend, that is not held again
     })
     const firsts = await Promise.all(clients.map(({ first }) => first))
     const served = firsts.filter((first) => first === 'served').length
-    // Some ports are doors.
+    // Some may be doors.
     expect(served).toBeGreaterThan(40)
-    expect(served).toBeLessThan(100)
+    expect(served).toBeLessThanOrEqual(100)
     expect(new Set(firsts)).toEqual(new Set(['served', 'ECONNRESET']))
     const metrics = (await proxy.ask('/metrics'))?.body
     expect(metrics).not.toMatch(/backend_failures_total\{[^}]*\} [1-9]/)

@@ -104,7 +104,7 @@ describe('load', () => {
 describe('backends that misbehave', () => {
   test('refusing and hanging ones are passed over for everybody, and left alone', async () => {
     const service = aService({ ports: [{ targetPort: MIRROR_PORT }] })
-    const hang = drop(rig.network.pods.localC, MIRROR_PORT)
+    const hang = block(rig.network.pods.localC, MIRROR_PORT)
     // Nobody listens in this pod.
     const slice = aSlice(service, ['localA', 'localC', 'remoteA'])
     rig.cluster.put(service, slice)
@@ -221,7 +221,7 @@ describe('backends that misbehave', () => {
   })
 
   test('one that flaps loses nobody, and open connections live on', async () => {
-    const [flapping] = mirrors
+    const flapping = rig.network.pods[backends[0]]
     const address = mirrored.spec.clusterIPs[0]!
     const open = await Promise.all(
       Array.from({ length: 6 }, async () => {
@@ -246,9 +246,10 @@ describe('backends that misbehave', () => {
       }
     })
     for (let i = 0; i < 10; i++) {
-      await flapping!.stopListening()
+      // Whoever has been let in stays; a server that closes its port would cut off those in its queue, directly as well.
+      const away = block(flapping, MIRROR_PORT, i % 2 === 0 ? 'reject with tcp reset' : 'drop')
       await sleep(100)
-      await flapping!.listen()
+      away[Symbol.dispose]()
       await sleep(100)
     }
     ending.abort()
@@ -279,7 +280,7 @@ test('affinity moves with a retry, and stays where it moved', async () => {
   }
   const first = await host()
   for (let i = 0; i < 3; i++) expect(await host()).toBe(first)
-  const hang = drop(rig.network.pods[first], 8080)
+  const hang = block(rig.network.pods[first], 8080)
   const second = await host()
   expect(second).not.toBe(first)
   hang[Symbol.dispose]()
@@ -392,14 +393,11 @@ async function serve(
   return { service, done: () => rig.cluster.remove(service, slice) }
 }
 
-/** Packets for this port are not answered in the namespace. */
-function drop(netns: Netns, port: number): Disposable {
-  netns.run(
-    'nft',
-    ['-f', '-'],
-    `table inet hang { chain in { type filter hook input priority 0; tcp dport ${port} drop; }; }`,
-  )
-  return { [Symbol.dispose]: () => void netns.run('nft', ['delete', 'table', 'inet', 'hang']) }
+/** New connections to this port are dropped, or rejected, in the namespace. */
+function block(netns: Netns, port: number, verdict: 'drop' | 'reject with tcp reset' = 'drop'): Disposable {
+  const rule = `tcp dport ${port} tcp flags & (syn | ack) == syn ${verdict}`
+  netns.run('nft', ['-f', '-'], `table inet block { chain in { type filter hook input priority 0; ${rule}; }; }`)
+  return { [Symbol.dispose]: () => void netns.run('nft', ['delete', 'table', 'inet', 'block']) }
 }
 
 const METRICS = [

@@ -8,11 +8,9 @@ import { bindSocket, openSocket } from './native.ts'
 import type { Netns } from './netns.ts'
 import type { Target } from './probe.ts'
 
-/** A server that can leave its port and come back. Connections that it has stay. */
 export interface StreamServer extends AsyncDisposable {
+  /** Connections that came. */
   readonly seen: number
-  listen(): Promise<void>
-  stopListening(): Promise<void>
 }
 
 /** Listens on a port in the namespace, over IPv4 and IPv6. What is done to each connection is up to the caller. */
@@ -23,36 +21,25 @@ export async function serveStreams(
 ): Promise<StreamServer> {
   const open = new Set<Socket>()
   let seen = 0
-  let server = createServer()
-  const stopListening = async () => {
-    const { listening } = server
-    server.close()
-    // Its close event waits for connections, the port does not.
-    if (listening) await new Promise((resolve) => setImmediate(resolve))
-  }
-  const listen = async () => {
-    server = createServer({ noDelay: true, allowHalfOpen: true }, (socket) => {
-      seen++
-      open.add(socket)
-      socket.on('close', () => open.delete(socket))
-      socket.on('error', () => socket.destroy())
-      onConnection(socket)
-    })
-    const fd = netns.enter(() => openSocket('tcp', 6))
-    bindSocket(fd, { address: new Uint8Array(16), port })
-    server.listen({ fd, backlog: 4096 })
-    await once(server, 'listening')
-  }
-  await listen()
+  const server = createServer({ noDelay: true, allowHalfOpen: true }, (socket) => {
+    seen++
+    open.add(socket)
+    socket.on('close', () => open.delete(socket))
+    socket.on('error', () => socket.destroy())
+    onConnection(socket)
+  })
+  const fd = netns.enter(() => openSocket('tcp', 6))
+  bindSocket(fd, { address: new Uint8Array(16), port })
+  server.listen({ fd, backlog: 4096 })
+  await once(server, 'listening')
   return {
     get seen() {
       return seen
     },
-    listen,
-    stopListening,
     async [Symbol.asyncDispose]() {
-      await stopListening()
       for (const socket of open) socket.destroy()
+      server.close()
+      await once(server, 'close')
     },
   }
 }

@@ -193,6 +193,12 @@ test('when no port is left from which to reach a backend, that is not held again
   }
 })
 
+test('CAP_NET_ADMIN is all that it needs', async () => {
+  proxy = await start('setpriv', '--inh-caps', '-all', '--bounding-set', '-all,+net_admin')
+  expect(/CapEff:\s+(\w+)/.exec(readFileSync(`/proc/${proxy.pid}/status`, 'utf8'))?.[1]).toBe('0000000000001000')
+  expect(await talk('hello')).toBe('hello')
+})
+
 test('without CAP_NET_ADMIN it does not start, and says what is missing', async () => {
   const restore = setCommand('setpriv', '--bounding-set', '-net_admin')
   const options = { netns: rig.network.node, mode: 'userspace', kubeconfig: rig.cluster.kubeconfig } as const

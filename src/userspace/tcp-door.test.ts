@@ -198,7 +198,7 @@ describe('a TCP connection through the data path', () => {
   })
 })
 
-describe('the choice of a backend', () => {
+describe.concurrent('the choice of a backend', () => {
   test('goes round, exactly', async () => {
     using path = new InlineDataPath()
     await using a = await anEchoBackend('a')

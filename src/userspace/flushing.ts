@@ -1,0 +1,36 @@
+// A connection that is to be reset once it has got all that was sent to it.
+
+import type { Watched } from './reactor.ts'
+import type { Relays } from './relay.ts'
+import { resetOnClose } from './sockets.ts'
+
+const TIOCOUTQ = 0x5411
+/** A broken connection is given this long to get what was sent to it. */
+export const FLUSH_CHECK_MS = 20
+const FLUSH_CHECKS = 250
+
+export class Flushing {
+  readonly #relays: Relays
+  readonly #fd: number
+  readonly #queued = new Int32Array(1)
+  #checks = 0
+
+  constructor(relays: Relays, fd: number) {
+    this.#relays = relays
+    this.#fd = fd
+    relays.reactor.handOver(fd, IGNORED)
+  }
+
+  check(): void {
+    const { reactor, flushing, ioctl } = this.#relays
+    const isKnown = ioctl(this.#fd, TIOCOUTQ, this.#queued) === 0
+    if (isKnown && this.#queued[0]! > 0 && this.#checks++ < FLUSH_CHECKS) {
+      flushing.start(this, reactor.nowMs)
+      return
+    }
+    resetOnClose(this.#fd)
+    reactor.close(this.#fd)
+  }
+}
+
+const IGNORED: Watched = { onEvents: () => {} }

@@ -1,7 +1,8 @@
 // The second half of scripts/test: static checks, build, and the vitest projects, counted together.
 
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { once } from 'node:events'
+import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -12,14 +13,17 @@ const needsRoot = process.getuid?.() === 0 ? undefined : 'needs root'
 /** What test/uml/run.mjs says where it cannot start a kernel. */
 const NO_KERNEL = 77
 
-/** Each with a reason not to run it here, if there is one, and what runs it. */
+/**
+ * Each with a reason not to run it here, if there is one, and what runs it. Most of the time tests with packets wait for
+ * some that do not come: time for a project beside them, whose output is shown in the end.
+ */
 const projects = [
   { name: 'unit' },
   { name: 'kernel', reason: needsRoot },
   { name: 'e2e', reason: needsRoot },
+  { name: 'uml', reason: needsRoot, inside: ['node', join(root, 'test', 'uml', 'run.mjs')], isBeside: true },
   { name: 'packet-flow', reason: needsRoot },
   { name: 'sandbox', reason: needsRoot },
-  { name: 'uml', reason: needsRoot, inside: ['node', join(root, 'test', 'uml', 'run.mjs')] },
 ]
 const total = { passed: 0, failed: 0, skipped: 0 }
 /** Names by reason. */
@@ -39,17 +43,18 @@ for (const [name, command, args] of [
   ['build', join(root, 'bin', 'kube-proxy'), ['--version']],
 ]) {
   const started = performance.now()
-  const ok = run([command, ...args]) === 0
+  const ok = (await run([command, ...args])) === 0
   total[ok ? 'passed' : 'failed']++
   console.log(`${ok ? 'ok  ' : 'FAIL'} ${name} (${seconds(started)} s)`)
 }
 
+const beside = []
 for (const project of projects) {
-  const started = performance.now()
-  if (project.reason === undefined) runProject(project)
-  else skipProject(project)
-  console.log(`     ${project.name} (${seconds(started)} s)`)
+  const done = project.reason === undefined ? runProject(project) : skipProject(project)
+  if (project.isBeside) beside.push(done)
+  else await done
 }
+await Promise.all(beside)
 
 for (const [reason, names] of skips) console.log(`skipped, ${reason}:\n${names.map((name) => `  ${name}`).join('\n')}`)
 if (retried.length > 0) console.log(`passed when tried again:\n${retried.map((name) => `  ${name}`).join('\n')}`)
@@ -57,14 +62,17 @@ console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} sk
 process.exitCode = total.failed === 0 ? 0 : 1
 build?.unref()
 
-function runProject({ name, inside }) {
+async function runProject({ name, inside, isBeside }) {
+  const started = performance.now()
   const folder = mkdtempSync(join(tmpdir(), 'kube-proxy-ts-test-'))
   const file = join(folder, 'counts.json')
   const reporters = ['--reporter=default', `--reporter=${join(root, 'scripts', 'count-reporter.mjs')}`]
   const machine = inside === undefined ? [] : [...inside, '--share', folder, '--']
   const command = [...machine, bin('vitest'), 'run', '--project', name, '--passWithNoTests', ...reporters]
-  const status = run(command, { ...process.env, COUNTS_FILE: file })
+  const output = isBeside ? join(folder, 'output') : undefined
+  const status = await run(command, { env: { ...process.env, COUNTS_FILE: file }, output })
   try {
+    if (output !== undefined) process.stdout.write(readFileSync(output))
     if (inside !== undefined && status === NO_KERNEL)
       return skipProject({ name, reason: 'no kernel of its own, see above' })
     const counts = JSON.parse(readFileSync(file, 'utf8'))
@@ -79,10 +87,11 @@ function runProject({ name, inside }) {
     total.failed++
   } finally {
     rmSync(folder, { recursive: true, force: true })
+    console.log(`     ${name} (${seconds(started)} s)`)
   }
 }
 
-function skipProject({ name, reason }) {
+async function skipProject({ name, reason }) {
   const listed = spawnSync(bin('vitest'), ['list', '--project', name, '--json'], { cwd: root, encoding: 'utf8' })
   const { length } = JSON.parse(listed.stdout || '[]')
   total.skipped += length
@@ -94,8 +103,12 @@ function tellSkip(reason, name) {
   skips.set(reason, [...(skips.get(reason) ?? []), name])
 }
 
-function run([command, ...args], env = process.env) {
-  return spawnSync(command, args, { cwd: root, stdio: 'inherit', env }).status
+/** Resolves to the exit code. What it prints goes to a file, if one is named. */
+async function run([command, ...args], { env = process.env, output } = {}) {
+  const to = output === undefined ? 'inherit' : openSync(output, 'w')
+  const child = spawn(command, args, { cwd: root, stdio: ['inherit', to, to], env })
+  const [code] = await once(child, 'exit')
+  return code
 }
 
 function seconds(started) {

@@ -154,18 +154,23 @@ export function httpGet(
         path,
         host: to.address,
         port: to.port,
-        timeout: timeoutMs,
         createConnection: () => new Socket({ fd: openClient(netns, 'tcp', to, options) }).connect(to.port, to.address),
       },
       (response) => {
         let body = ''
         response.setEncoding('utf8')
         response.on('data', (text: string) => (body += text))
-        response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }))
+        response.on('end', () => finish({ status: response.statusCode ?? 0, headers: response.headers, body }))
+        response.on('close', () => finish(undefined))
       },
     )
-    request.on('timeout', () => request.destroy())
-    request.on('error', () => resolve(undefined))
+    const timer = setTimeout(() => finish(undefined), timeoutMs)
+    const finish = (answer: HttpAnswer | undefined) => {
+      clearTimeout(timer)
+      resolve(answer)
+      request.destroy()
+    }
+    request.on('error', () => finish(undefined))
   })
 }
 

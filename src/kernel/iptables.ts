@@ -1,7 +1,7 @@
 // iptables by its own programs: iptables-save and iptables-restore.
 
 import type { Family } from '../lib/ip.ts'
-import { KeptText } from '../state/iptables/kept-text.ts'
+import type { KeptText } from '../state/iptables/kept-text.ts'
 import { parseTables } from '../state/iptables/parse.ts'
 import { canWait, type IptablesPrograms, programName } from '../state/iptables/programs.ts'
 import { parseRestoreError } from '../state/iptables/restore-error.ts'
@@ -74,10 +74,9 @@ export class Iptables {
   }
 
   /** The text may be made while it is taken; without any, nothing is done. Rejects with a RestoreError when it is refused. */
-  async restore(text: Iterable<string>): Promise<void> {
+  async restore(text: KeptText): Promise<void> {
     const { programs, family, onContention } = this.#options
-    const kept = new KeptText(text)
-    const [first] = kept
+    const [first] = text
     if (first === undefined) return
     const name = programName(programs, family, '-restore')
     const args = [...waitArgs(programs), '--noflush', '--counters']
@@ -85,11 +84,11 @@ export class Iptables {
     // For the other IP family, we may hold it ourselves.
     if (holder !== undefined && !ours.has(holder)) onContention({ holder: describeProcess(holder), waitedMs: 0 })
     for (let waits = 1; ; waits++) {
-      const result = await this.#run(name, args, kept)
+      const result = await this.#run(name, args, text)
       if (result.code === 0) return
       if (!isLockTimeout(result)) {
         if (result.code === 'missing') throw new Error(`Cannot change rules: ${name} ${explain(result)}`)
-        throw parseRestoreError(result.stderr, kept.soFar)
+        throw parseRestoreError(result.stderr, text.soFar)
       }
       const waitedMs = waits * WAIT_SECONDS * 1000
       const keeper = lockHolder()

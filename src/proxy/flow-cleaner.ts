@@ -48,14 +48,17 @@ export class FlowCleaner {
   /** Looks at the flows of what changed, or of `all` when given. A failure is logged: the rules are right all the same. */
   clean(node: NodeView, { changes, all, gone = [] }: Synced): void {
     const { table, metrics, clock, log } = this.#options
-    const servicePorts = Array.from(all ?? changes.flatMap(({ after }) => after ?? []), (view) => this.#served(view))
-    const answerers = all === undefined ? this.#staleAnswerers(changes) : 'anybody'
+    const served = all === undefined ? this.#servedChanges(changes) : []
+    const answerers = all === undefined ? staleAnswerers(served) : 'anybody'
     if (answerers !== 'anybody' && answerers.size === 0) return
     const ipFamily = node.family === 4 ? 'IPv4' : 'IPv6'
     const startMs = clock.monotonicNow()
     try {
       const stale = staleFlows(this.#list(node.family, answerers), {
-        servicePorts,
+        servicePorts:
+          all === undefined
+            ? served.flatMap(({ after }) => after ?? [])
+            : Array.from(all, (view) => this.#served(view)),
         gone: [...goneUdpFrontends(changes), ...gone],
         nodePortAddresses: this.#nodePortAddresses(node),
       })
@@ -74,14 +77,13 @@ export class FlowCleaner {
     return [...answerers].flatMap((answerer) => table.listUdp(family, answerer))
   }
 
-  #staleAnswerers(changes: readonly ServicePortChange[]): ReadonlySet<string> | 'anybody' {
-    return staleAnswerers(
-      changes.map(({ name, before, after }) => ({
-        name,
-        before: before && this.#served(before),
-        after: after && this.#served(after),
-      })),
-    )
+  #servedChanges(changes: readonly ServicePortChange[]): readonly ServicePortChange[] {
+    if (this.#options.targets === undefined) return changes
+    return changes.map(({ name, before, after }) => ({
+      name,
+      before: before && this.#served(before),
+      after: after && this.#served(after),
+    }))
   }
 
   /** With those who answer its flows, which in some modes are not the endpoints. */

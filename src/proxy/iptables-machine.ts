@@ -130,7 +130,7 @@ export async function cleanupIptables(log: Logger): Promise<void> {
       const { ops, kept } = planCleanup(await iptables.read())
       for (const chain of kept) log.warn('Left a chain that rules of another program use', { chain })
       if (ops.length === 0) continue
-      await iptables.restore(new Script(ops, programs.backend).text())
+      await iptables.restore(new KeptText(new Script(ops, programs.backend).text()))
       log.info('Removed rules of iptables', { programs: describePrograms(programs), ipFamily: `IPv${family}` })
     }
   }
@@ -161,9 +161,8 @@ function quietly(driver: Iptables, watch: IptablesWatch): IptablesDriver {
     backend: driver.backend,
     read: () => driver.read(),
     restore(text) {
-      const kept = new KeptText(text)
-      const [first = ''] = kept
-      return first.length < LARGE_PIECE ? driver.restore(kept) : watch.quietly(() => driver.restore(kept))
+      const [first = ''] = text
+      return first.length < LARGE_PIECE ? driver.restore(text) : watch.quietly(() => driver.restore(text))
     },
     close: () => driver.close(),
   }

@@ -6,6 +6,7 @@ import { type IptablesPlanner, LARGE_CLUSTER_ENDPOINTS } from '../modes/iptables
 import { diffFragments, type FragmentChange } from '../state/iptables/diff-fragments.ts'
 import { diffTables, presentFragments } from '../state/iptables/diff-tables.ts'
 import type { Base, Fragment } from '../state/iptables/fragment.ts'
+import { KeptText } from '../state/iptables/kept-text.ts'
 import { Ledger } from '../state/iptables/ledger.ts'
 import { RestoreError } from '../state/iptables/restore-error.ts'
 import { type Backend, Script } from '../state/iptables/script.ts'
@@ -18,7 +19,7 @@ export interface IptablesDriver {
   /** The tables that there are, without those that nobody has used yet. */
   read(): Promise<Tables>
   /** The text comes in pieces, made while they are taken; without any, nothing is done. Rejects with a RestoreError. */
-  restore(text: Iterable<string>): Promise<void>
+  restore(text: KeptText): Promise<void>
   close(): void
 }
 
@@ -180,7 +181,7 @@ export class IptablesProgrammer implements Programmer {
   }
 
   async #restore(script: Script, stats: Stats): Promise<void> {
-    await this.#options.driver.restore(script.text())
+    await this.#options.driver.restore(new KeptText(script.text()))
     stats.count(script)
   }
 

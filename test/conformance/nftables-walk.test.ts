@@ -2,18 +2,16 @@
 
 import { describe } from 'vitest'
 import { ManualClock } from '../../src/lib/clock.ts'
-import { formatIp, isLoopback, parseIp } from '../../src/lib/ip.ts'
 import type { NodeView, ServicePortChange } from '../../src/model/types.ts'
 import { nftablesMode } from '../../src/modes/nftables/mode.ts'
 import { NftablesProgrammer, type TableDriver } from '../../src/proxy/nftables-programmer.ts'
 import { applyOps } from '../../src/state/nftables/apply-ops.ts'
-import { PROTOCOL_NUMBERS } from '../../src/state/nftables/fields.ts'
 import { nftFamily } from '../../src/state/nftables/language.ts'
-import { type LearnedElement, walkTable } from '../../src/state/nftables/walk.ts'
+import type { LearnedElement } from '../../src/state/nftables/walk.ts'
 import type { NftSet, Op, Table } from '../../src/state/nftables/types.ts'
-import { nodeAddresses } from '../support/addresses.ts'
 import { type PlannedNode, type PlannedWay, testPlannedFlows } from '../support/planned-node.ts'
-import { type Flow, sources } from './packet-flow.ts'
+import { walkFlow } from '../support/walk-flow.ts'
+import type { Flow } from './packet-flow.ts'
 
 class NftablesNode implements PlannedNode, TableDriver {
   readonly learned = new Map<string, Map<string, LearnedElement>>()
@@ -33,24 +31,11 @@ class NftablesNode implements PlannedNode, TableDriver {
   }
 
   walk(flow: Flow, client: string, choice: number): PlannedWay {
-    const walk = walkTable(
-      this.#table!,
-      {
-        inputInterface: sources[flow.from].iif,
-        source: parseIp(client)!,
-        destination: parseIp(flow.to.address)!,
-        protocol: PROTOCOL_NUMBERS[flow.to.protocol],
-        sourcePort: 40000,
-        destinationPort: flow.to.port,
-      },
-      {
-        isLocalAddress: (address) => isLoopback(address) || nodeAddresses.includes(formatIp(address)),
-        random: (modulus) => choice % modulus,
-        now: () => this.clock.monotonicNow(),
-        learned: this.learned,
-      },
-    )
-    return { ...walk, met: walk.steps.map(({ chain, rule }) => `${chain}: ${rule.text}`) }
+    return walkFlow(this.#table!, flow, client, {
+      random: (modulus) => choice % modulus,
+      now: () => this.clock.monotonicNow(),
+      learned: this.learned,
+    })
   }
 
   apply(ops: readonly Op[]): { bytes: number } {

@@ -3,23 +3,22 @@
 
 import { describe } from 'vitest'
 import { ManualClock } from '../../src/lib/clock.ts'
-import { formatIp, isLoopback, joinHostPort, parseIp } from '../../src/lib/ip.ts'
+import { joinHostPort, parseIp } from '../../src/lib/ip.ts'
 import type { NodeView, ServicePortChange, ServicePortView } from '../../src/model/types.ts'
 import { type Entrance, listsOf } from '../../src/modes/userspace/entrance.ts'
 import { USERSPACE_TABLE, userspaceMode } from '../../src/modes/userspace/mode.ts'
 import { NftablesProgrammer, type TableDriver } from '../../src/proxy/nftables-programmer.ts'
 import { applyOps } from '../../src/state/nftables/apply-ops.ts'
-import { PROTOCOL_NUMBERS } from '../../src/state/nftables/fields.ts'
 import { nftFamily } from '../../src/state/nftables/language.ts'
 import type { Op, Table } from '../../src/state/nftables/types.ts'
-import { type Walk, walkTable } from '../../src/state/nftables/walk.ts'
+import type { Walk } from '../../src/state/nftables/walk.ts'
 import { Balancer } from '../../src/userspace/balancer.ts'
 import { isDisguised } from '../../src/userspace/client-sources.ts'
 import { HealthBoard } from '../../src/userspace/pool-board.ts'
 import { decodeAddress, encodeAddress, hostKey } from '../../src/wire/socket-address.ts'
-import { nodeAddresses } from '../support/addresses.ts'
 import { type PlannedNode, type PlannedWay, testPlannedFlows } from '../support/planned-node.ts'
-import { type Flow, sources } from './packet-flow.ts'
+import { CLIENT_PORT, walkFlow } from '../support/walk-flow.ts'
+import type { Flow } from './packet-flow.ts'
 
 const SLOTS = 300
 
@@ -67,32 +66,19 @@ class UserspaceNode implements PlannedNode, TableDriver {
   }
 
   walk(flow: Flow, client: string): PlannedWay {
-    const walk = walkTable(
-      this.#table!,
-      {
-        inputInterface: sources[flow.from].iif,
-        source: parseIp(client)!,
-        destination: parseIp(flow.to.address)!,
-        protocol: PROTOCOL_NUMBERS[flow.to.protocol],
-        sourcePort: 40000,
-        destinationPort: flow.to.port,
-      },
-      {
-        isLocalAddress: (address) => isLoopback(address) || nodeAddresses.includes(formatIp(address)),
-        random: () => 0,
-        now: () => this.clock.monotonicNow(),
-        learned: new Map(),
-      },
-    )
-    const met = walk.steps.map(({ chain, rule }) => `${chain}: ${rule.text}`)
-    return walk.verdict === 'accept' && walk.translated ? this.#carry(walk, client, met) : { ...walk, met }
+    const walk = walkFlow(this.#table!, flow, client, {
+      random: () => 0,
+      now: () => this.clock.monotonicNow(),
+      learned: new Map(),
+    })
+    return walk.verdict === 'accept' && walk.translated ? this.#carry(walk, client, walk.met) : walk
   }
 
   /** What the data path does with who comes in by a door. */
   #carry(walk: Walk, client: string, met: readonly string[]): PlannedWay {
     const { list, entrance } = this.#behind.get(walk.destinationPort)!
     const balancer = this.#balancers.get(list)!
-    const from = encodeAddress(client, 40000)
+    const from = encodeAddress(client, CLIENT_PORT)
     const nowMs = this.clock.monotonicNow()
     const backend = balancer.pick(hostKey(from), nowMs)!
     balancer.remember(backend, hostKey(from), nowMs)

@@ -2,8 +2,9 @@
 
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { connect, type AddressInfo, type Socket } from 'node:net'
 import { mustCall, tryCall } from '../../src/kernel/libc.ts'
+import { countConnections } from './count-connections.ts'
 import { encodeAddress } from '../../src/wire/socket-address.ts'
 import { openSocket } from '../../src/userspace/sockets.ts'
 
@@ -16,28 +17,17 @@ export interface TestBackend extends AsyncDisposable {
 
 /** Does to each connection what it is told. */
 export async function aTcpBackend(onConnection: (socket: Socket) => void, host = '127.0.0.1'): Promise<TestBackend> {
-  let seen = 0
-  const open = new Set<Socket>()
-  const server = createServer({ noDelay: true, allowHalfOpen: true }, (socket) => {
-    seen++
-    open.add(socket)
-    socket.on('error', () => socket.destroy())
-    socket.on('close', () => open.delete(socket))
-    onConnection(socket)
-  })
+  const connections = countConnections(onConnection)
+  const { server } = connections
   server.listen(0, host, 2048)
   await once(server, 'listening')
   return {
     ip: host,
     port: (server.address() as AddressInfo).port,
     get seen() {
-      return seen
+      return connections.seen
     },
-    async [Symbol.asyncDispose]() {
-      for (const socket of open) socket.destroy()
-      server.close()
-      await once(server, 'close')
-    },
+    [Symbol.asyncDispose]: () => connections[Symbol.asyncDispose](),
   }
 }
 

@@ -4,13 +4,12 @@ import { systemClock } from '../../src/lib/clock.ts'
 import type { Family } from '../../src/lib/ip.ts'
 import { ipvsMode } from '../../src/modes/ipvs/mode.ts'
 import { IpvsProgrammer } from '../../src/proxy/ipvs-programmer.ts'
-import { applyOps } from '../../src/state/nftables/apply-ops.ts'
-import { nftFamily } from '../../src/state/nftables/language.ts'
-import type { Op, Table } from '../../src/state/nftables/types.ts'
+import type { Table } from '../../src/state/nftables/types.ts'
 import { formatServers } from '../../src/state/ipvs/format.ts'
 import { nodeAddresses } from './addresses.ts'
 import { goldenNode } from './golden-tables.ts'
 import { MemoryIpvs, MemoryLink } from './memory-ipvs.ts'
+import { MemoryTable } from './memory-table.ts'
 import { viewsFromYaml } from './planned-views.ts'
 
 export interface GoldenIpvs {
@@ -22,16 +21,7 @@ export interface GoldenIpvs {
 }
 
 export function planGoldenIpvs(name: string, family: Family): GoldenIpvs {
-  let table: Table | undefined
-  const rules = {
-    apply(ops: readonly Op[]) {
-      table = applyOps(nftFamily(family), ipvsMode.table, table, ops)
-      return { bytes: 0 }
-    },
-    read: () => table,
-    readElements: () => [],
-    close() {},
-  }
+  const rules = new MemoryTable(family, ipvsMode.table)
   const node = goldenNode(family)
   const servers = new MemoryIpvs()
   const link = new MemoryLink(['127.0.0.1', '::1', ...nodeAddresses])
@@ -51,5 +41,5 @@ export function planGoldenIpvs(name: string, family: Family): GoldenIpvs {
   const input = new URL(`../golden/${name}/input.yaml`, import.meta.url).pathname
   programmer.syncAll(node, viewsFromYaml(input, node))
   programmer.close()
-  return { table: table!, servers: formatServers(servers.read(family)), addresses: [...link.own].sort() }
+  return { table: rules.table!, servers: formatServers(servers.read(family)), addresses: [...link.own].sort() }
 }

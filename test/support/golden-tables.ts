@@ -4,13 +4,12 @@ import { readdirSync } from 'node:fs'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { Family } from '../../src/lib/ip.ts'
 import type { NodeView } from '../../src/model/types.ts'
-import { nftablesMode } from '../../src/modes/nftables/mode.ts'
+import { nftablesMode, type NftablesPlanner } from '../../src/modes/nftables/mode.ts'
 import { NftablesProgrammer } from '../../src/proxy/nftables-programmer.ts'
-import { applyOps } from '../../src/state/nftables/apply-ops.ts'
-import { nftFamily } from '../../src/state/nftables/language.ts'
-import type { Op, Table } from '../../src/state/nftables/types.ts'
+import type { Table } from '../../src/state/nftables/types.ts'
 import { node as addresses } from './addresses.ts'
 import { aNodeView, cidr } from './arbitrary-views.ts'
+import { MemoryTable } from './memory-table.ts'
 import { viewsFromYaml } from './planned-views.ts'
 
 const folder = new URL('../golden/', import.meta.url).pathname
@@ -32,19 +31,11 @@ export function goldenNode(family: Family): NodeView {
   })
 }
 
-export function planGoldenTable(name: string, family: Family): Table {
-  let table: Table | undefined
-  const driver = {
-    apply(ops: readonly Op[]) {
-      table = applyOps(nftFamily(family), nftablesMode.table, table, ops)
-      return { bytes: 0 }
-    },
-    read: () => table,
-    readElements: () => [],
-    close() {},
-  }
+/** Of the nftables mode, or of another one that has a table. */
+export function planGoldenTable(name: string, family: Family, planner: NftablesPlanner = nftablesMode): Table {
+  const driver = new MemoryTable(family, planner.table)
   const node = goldenNode(family)
   const views = viewsFromYaml(`${folder}${name}/input.yaml`, node)
-  new NftablesProgrammer({ planner: nftablesMode, driver, clock: systemClock }).syncAll(node, views)
-  return table!
+  new NftablesProgrammer({ planner, driver, clock: systemClock }).syncAll(node, views)
+  return driver.table!
 }

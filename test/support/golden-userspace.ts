@@ -1,19 +1,12 @@
 // The golden inputs as planned tables of the userspace mode. Its doors have ports in the order in which they are asked for.
 
-import { systemClock } from '../../src/lib/clock.ts'
 import type { Family } from '../../src/lib/ip.ts'
 import type { ServicePortView } from '../../src/model/types.ts'
 import type { Entrance } from '../../src/modes/userspace/entrance.ts'
-import { USERSPACE_TABLE, userspaceMode } from '../../src/modes/userspace/mode.ts'
+import { userspaceMode } from '../../src/modes/userspace/mode.ts'
 import type { FindDoor } from '../../src/modes/userspace/service.ts'
-import { NftablesProgrammer } from '../../src/proxy/nftables-programmer.ts'
-import { applyOps } from '../../src/state/nftables/apply-ops.ts'
-import { nftFamily } from '../../src/state/nftables/language.ts'
-import type { Op, Table } from '../../src/state/nftables/types.ts'
-import { goldenNode } from './golden-tables.ts'
-import { viewsFromYaml } from './planned-views.ts'
-
-const folder = new URL('../golden/', import.meta.url).pathname
+import type { Table } from '../../src/state/nftables/types.ts'
+import { goldenNode, planGoldenTable } from './golden-tables.ts'
 
 /** Gives each entrance a port, and the same one again. */
 export function numberedDoors(address: string, first = 40_000): FindDoor {
@@ -26,19 +19,5 @@ export function numberedDoors(address: string, first = 40_000): FindDoor {
 }
 
 export function planGoldenUserspace(name: string, family: Family): Table {
-  let table: Table | undefined
-  const driver = {
-    apply(ops: readonly Op[]) {
-      table = applyOps(nftFamily(family), USERSPACE_TABLE, table, ops)
-      return { bytes: 0 }
-    },
-    read: () => table,
-    readElements: () => [],
-    close() {},
-  }
-  const node = goldenNode(family)
-  const views = viewsFromYaml(`${folder}${name}/input.yaml`, node)
-  const planner = userspaceMode(numberedDoors(node.nodeIp))
-  new NftablesProgrammer({ planner, driver, clock: systemClock }).syncAll(node, views)
-  return table!
+  return planGoldenTable(name, family, userspaceMode(numberedDoors(goldenNode(family).nodeIp)))
 }

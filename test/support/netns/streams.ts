@@ -2,7 +2,8 @@
 
 import { createHash, type Hash } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, Socket } from 'node:net'
+import { Socket } from 'node:net'
+import { countConnections } from '../count-connections.ts'
 import { ipBytes } from './ip-bytes.ts'
 import { bindSocket, openSocket } from './native.ts'
 import type { Netns } from './netns.ts'
@@ -19,29 +20,12 @@ export async function serveStreams(
   port: number,
   onConnection: (socket: Socket) => void,
 ): Promise<StreamServer> {
-  const open = new Set<Socket>()
-  let seen = 0
-  const server = createServer({ noDelay: true, allowHalfOpen: true }, (socket) => {
-    seen++
-    open.add(socket)
-    socket.on('close', () => open.delete(socket))
-    socket.on('error', () => socket.destroy())
-    onConnection(socket)
-  })
+  const connections = countConnections(onConnection)
   const fd = netns.enter(() => openSocket('tcp', 6))
   bindSocket(fd, { address: new Uint8Array(16), port })
-  server.listen({ fd, backlog: 4096 })
-  await once(server, 'listening')
-  return {
-    get seen() {
-      return seen
-    },
-    async [Symbol.asyncDispose]() {
-      for (const socket of open) socket.destroy()
-      server.close()
-      await once(server, 'close')
-    },
-  }
+  connections.server.listen({ fd, backlog: 4096 })
+  await once(connections.server, 'listening')
+  return connections
 }
 
 /** Sends back what it gets, and ends when its client does. */

@@ -1,0 +1,34 @@
+// A table of nftables, in memory: what the kernel would hold after what it was told.
+
+import type { Family } from '../../src/lib/ip.ts'
+import type { TableDriver } from '../../src/proxy/nftables-programmer.ts'
+import { applyOps } from '../../src/state/nftables/apply-ops.ts'
+import { nftFamily } from '../../src/state/nftables/language.ts'
+import type { Op, Table } from '../../src/state/nftables/types.ts'
+
+export class MemoryTable implements TableDriver {
+  readonly #family: Family
+  readonly #name: string
+  /** Undefined until something is applied. */
+  table: Table | undefined
+
+  constructor(family: Family, name: string) {
+    this.#family = family
+    this.#name = name
+  }
+
+  apply(ops: readonly Op[]): { bytes: number } {
+    this.table = applyOps(nftFamily(this.#family), this.#name, this.table, ops)
+    return { bytes: 0 }
+  }
+
+  read(): Table | undefined {
+    return this.table
+  }
+
+  readElements(): [] {
+    return []
+  }
+
+  close(): void {}
+}

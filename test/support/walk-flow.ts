@@ -1,0 +1,35 @@
+// A packet of a flow on its way through a planned table of nftables.
+
+import { formatIp, isLoopback, parseIp } from '../../src/lib/ip.ts'
+import { PROTOCOL_NUMBERS } from '../../src/state/nftables/fields.ts'
+import type { Table } from '../../src/state/nftables/types.ts'
+import { type Walk, walkTable } from '../../src/state/nftables/walk.ts'
+import { type Flow, sources } from '../conformance/packet-flow.ts'
+import { nodeAddresses } from './addresses.ts'
+
+/** What the way depends on besides the packet. */
+type Circumstances = Omit<Parameters<typeof walkTable>[2], 'isLocalAddress'>
+
+/** The client's port of all flows. */
+export const CLIENT_PORT = 40_000
+
+export function walkFlow(
+  table: Table,
+  { from, to }: Flow,
+  client: string,
+  circumstances: Circumstances,
+): Walk & { readonly met: readonly string[] } {
+  const packet = {
+    inputInterface: sources[from].iif,
+    source: parseIp(client)!,
+    destination: parseIp(to.address)!,
+    protocol: PROTOCOL_NUMBERS[to.protocol],
+    sourcePort: CLIENT_PORT,
+    destinationPort: to.port,
+  }
+  const walk = walkTable(table, packet, {
+    isLocalAddress: (address) => isLoopback(address) || nodeAddresses.includes(formatIp(address)),
+    ...circumstances,
+  })
+  return { ...walk, met: walk.steps.map(({ chain, rule }) => `${chain}: ${rule.text}`) }
+}

@@ -1,5 +1,5 @@
 import type { AvailableModes } from '../config/modes.ts'
-import { modeNames } from '../proxy/modes.ts'
+import { modeNames } from '../modes/all.ts'
 
 /** The modes that may be chosen. */
 export const availableModes: AvailableModes = modeNames

@@ -30,13 +30,13 @@ function wrong(message: string): never {
 const trueWords: readonly string[] = ['1', 't', 'T', 'TRUE', 'true', 'True']
 const falseWords: readonly string[] = ['0', 'f', 'F', 'FALSE', 'false', 'False']
 
-function readBool(text: string): boolean {
+function parseBool(text: string): boolean {
   if (trueWords.includes(text)) return true
   return falseWords.includes(text) ? false : wrong('must be true or false')
 }
 
 /** Go's ParseInt with base 0: 0x, 0o and 0b, and a leading 0 for octal. */
-function readInteger(text: string, low: number, high: number): number {
+function parseInteger(text: string, low: number, high: number): number {
   const match = /^([+-]?)(0[xX][\da-fA-F]+|0[oO]?[0-7]*|0[bB][01]+|[1-9]\d*)$/.exec(text.replace(/(?<=\w)_(?=\w)/g, ''))
   const digits = match?.[2]?.replace(/^0[oO]?(?=[0-7])/, '0o')
   const value = digits === undefined ? NaN : Number(digits) * (match?.[1] === '-' ? -1 : 1)
@@ -51,10 +51,10 @@ export const flagKinds = {
     (text) => text,
     (value) => value,
   ),
-  bool: { ...kindOf<boolean>('bool', readBool), bare: 'true' },
-  int32: kindOf<number>('int', (text) => readInteger(text, -maxInt32 - 1, maxInt32)),
-  level: kindOf<number>('level', (text) => readInteger(text, 0, maxInt32)),
-  uint64: kindOf<number>('int', (text) => readInteger(text, 0, Number.MAX_SAFE_INTEGER)),
+  bool: { ...kindOf<boolean>('bool', parseBool), bare: 'true' },
+  int32: kindOf<number>('int', (text) => parseInteger(text, -maxInt32 - 1, maxInt32)),
+  level: kindOf<number>('level', (text) => parseInteger(text, 0, maxInt32)),
+  uint64: kindOf<number>('int', (text) => parseInteger(text, 0, Number.MAX_SAFE_INTEGER)),
   float: kindOf<number>('number', (text) => {
     const value = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(text) ? Number(text) : NaN
     return Number.isFinite(value) ? value : wrong('must be a number')
@@ -84,7 +84,7 @@ export const flagKinds = {
   ),
   vmodule: kindOf<readonly VmodulePattern[]>(
     'pattern=N,...',
-    (text, before = []) => [...before, ...text.split(',').filter(Boolean).map(readPattern)],
+    (text, before = []) => [...before, ...text.split(',').filter(Boolean).map(parsePattern)],
     (value) => value.map(({ filePattern, verbosity }) => `${filePattern}=${verbosity}`).join(','),
   ),
   quantity: kindOf<number>('quantity', (text) => {
@@ -103,7 +103,7 @@ export const flagKinds = {
   version: {
     ...kindOf<string>('true|raw', (text) => {
       if (text === 'raw' || /^v\d/.test(text)) return text
-      return String(readBool(text))
+      return String(parseBool(text))
     }),
     bare: 'true',
   },
@@ -120,17 +120,17 @@ function pairsOf(text: string): [string, boolean][] {
       if (name === undefined || value === undefined || rest.length > 0)
         return wrong('must be pairs such as "name=true"')
       try {
-        return [name, readBool(value)]
+        return [name, parseBool(value)]
       } catch {
         return wrong(`the value of ${name} must be true or false, not ${JSON.stringify(value)}`)
       }
     })
 }
 
-function readPattern(text: string): VmodulePattern {
+function parsePattern(text: string): VmodulePattern {
   const match = /^([^=]+)=(\d+)$/.exec(text)
   if (match === null) return wrong(`${JSON.stringify(text)} does not have the pattern=N format`)
-  return { filePattern: match[1]!, verbosity: readInteger(match[2]!, 0, maxInt32) }
+  return { filePattern: match[1]!, verbosity: parseInteger(match[2]!, 0, maxInt32) }
 }
 
 /** `a-b`, `a+n` or a single port; 0-0 and empty mean any. Undefined when the text is none of these. */

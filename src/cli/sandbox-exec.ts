@@ -1,5 +1,5 @@
-import { enterNetwork } from '../kernel/netns.ts'
-import { setOwnHostname } from '../kernel/process.ts'
+import { enterNetwork } from '../system/netns.ts'
+import { setOwnHostname } from '../system/process.ts'
 import { KernelError, messageOf } from '../lib/errors.ts'
 import { askPlace, type Place } from '../sandbox/instance/control.ts'
 import { findInstance } from './sandbox-instances.ts'

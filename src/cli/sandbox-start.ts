@@ -3,7 +3,7 @@
 import { accessSync, constants, existsSync } from 'node:fs'
 import { delimiter, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { dieWithParent } from '../kernel/process.ts'
+import { dieWithParent } from '../system/process.ts'
 import { KernelError, messageOf } from '../lib/errors.ts'
 import type { ExampleService } from '../sandbox/example.ts'
 import { instancesFolder } from '../sandbox/instance/instance-folder.ts'

@@ -8,7 +8,7 @@ import type { Logger } from '../lib/log.ts'
 import type { ApiClient } from './api-client.ts'
 import { ApiError, isNotServed } from './api-error.ts'
 import { sleep } from './sleep.ts'
-import { JSON_TYPE } from './wire/codec.ts'
+import { JSON_TYPE } from './encoding/codec.ts'
 
 export interface RecordedEvent {
   readonly type: 'Normal' | 'Warning'

@@ -6,7 +6,7 @@ import { readInClusterAccess } from './access/in-cluster.ts'
 import { readKubeconfig } from './access/kubeconfig.ts'
 import type { ApiClient } from './api-client.ts'
 import { Transport } from './transport.ts'
-import { JSON_TYPE, PROTOBUF } from './wire/codec.ts'
+import { JSON_TYPE, PROTOBUF } from './encoding/codec.ts'
 
 /** clientConnection of KubeProxyConfiguration, and --master. */
 export interface ClientSettings {

@@ -9,7 +9,7 @@ import type { ReflectorTiming } from './reflector-timing.ts'
 import { runReflector, type ReflectorOptions } from './reflector.ts'
 import { Transport } from './transport.ts'
 import type { Service } from './types.ts'
-import { JSON_TYPE, PROTOBUF } from './wire/codec.ts'
+import { JSON_TYPE, PROTOBUF } from './encoding/codec.ts'
 
 const SERVICES = RESOURCES[0]
 

@@ -1,7 +1,7 @@
 // A kind of API object that we list and watch: where it is served, and how it is read from either encoding.
 
-import type { JsonObject, JsonReader } from './wire/json-reader.ts'
-import type { ProtoReader } from './wire/proto-reader.ts'
+import type { JsonObject, JsonReader } from './encoding/json-reader.ts'
+import type { ProtoReader } from './encoding/proto-reader.ts'
 
 /** An object and what identifies this version of it. */
 export interface Decoded<T> {

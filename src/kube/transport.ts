@@ -15,8 +15,8 @@ import type { ApiClient, ApiRequest } from './api-client.ts'
 import { ApiError } from './api-error.ts'
 import { RateLimiter, type RateLimits } from './rate-limiter.ts'
 import { readStart } from './read-body.ts'
-import { JSON_TYPE } from './wire/codec.ts'
-import { parseStatus } from './wire/status.ts'
+import { JSON_TYPE } from './encoding/codec.ts'
+import { parseStatus } from './encoding/status.ts'
 
 /** A connection that is silent this long is probed by the kernel, and given up about 10 s later (libuv's probes). */
 const TCP_KEEPALIVE_MS = 30_000

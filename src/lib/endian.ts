@@ -12,7 +12,7 @@ export function host32(value: number): Bytes {
 }
 
 /** The inverse of host32. */
-export function readHost32(bytes: Bytes, offset = 0): number {
+export function decodeHost32(bytes: Bytes, offset = 0): number {
   const at = (i: number) => bytes.charCodeAt(offset + (LITTLE ? i : 3 - i))
   return (at(0) | (at(1) << 8) | (at(2) << 16) | (at(3) << 24)) >>> 0
 }

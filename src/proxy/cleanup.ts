@@ -2,7 +2,7 @@
 
 import type { RunOptions } from '../config/run-options.ts'
 import type { Logger } from '../lib/log.ts'
-import { loadMode, modeNames } from './modes.ts'
+import { loadMode, modeNames } from '../modes/all.ts'
 
 /** `--cleanup`: of every mode. */
 export async function runCleanup({ log }: RunOptions): Promise<void> {

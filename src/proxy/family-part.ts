@@ -1,6 +1,6 @@
 // What one IP family of a proxy has of its own: a pipeline, and the health check ports of its services.
 
-import { conntrackFlows } from '../kernel/conntrack.ts'
+import { conntrackFlows } from '../conntrack/driver.ts'
 import type { EventRecorder } from '../kube/events.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { Logger } from '../lib/log.ts'
@@ -12,12 +12,12 @@ import { type HealthAddresses, ServiceHealth } from '../serve/service-health.ts'
 import type { RunnerPeriods } from './bounded-runner.ts'
 import { FamilyPipeline } from './family-pipeline.ts'
 import { FlowCleaner } from './flow-cleaner.ts'
-import type { Metrics } from './metrics.ts'
-import type { OpenMode } from './mode.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { RunningMode } from '../modes/contract.ts'
 
 export interface FamilyPartOptions {
   readonly node: NodeView
-  readonly mode: OpenMode
+  readonly mode: RunningMode
   readonly periods: RunnerPeriods
   readonly allowExternalIPs: boolean
   readonly machineAddresses: () => readonly string[]
@@ -88,7 +88,7 @@ function openServiceHealth({ node, health, events, log }: FamilyPartOptions): Se
   })
 }
 
-function openProgrammer({ node, mode, metrics, events }: FamilyPartOptions): ReturnType<OpenMode['programmer']> {
+function openProgrammer({ node, mode, metrics, events }: FamilyPartOptions): ReturnType<RunningMode['programmer']> {
   return mode.programmer(node.family, {
     metrics,
     onRefused: (service, reason) => {

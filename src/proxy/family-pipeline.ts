@@ -9,8 +9,8 @@ import type { IpFamilyName, ProxyHealth } from '../serve/proxy-health.ts'
 import { BoundedRunner, type RunnerPeriods, type RunReason } from './bounded-runner.ts'
 import type { FlowCleaner, Synced } from './flow-cleaner.ts'
 import { HealBudget } from './heal-budget.ts'
-import type { Metrics } from './metrics.ts'
-import type { Programmer, SyncStats } from './programmer.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { Programmer, SyncStats } from '../modes/programmer.ts'
 
 export interface FamilyPipelineOptions {
   readonly node: NodeView

@@ -5,7 +5,7 @@ import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { goneUdpFrontends, staleAnswerers, staleFlows, type UdpFlow } from '../model/stale-flows.ts'
 import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
-import type { Metrics } from './metrics.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 
 /** The kernel's connection tracker. */
 export interface FlowTable<F extends UdpFlow = UdpFlow> {

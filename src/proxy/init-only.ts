@@ -1,7 +1,7 @@
 // What needs more rights than the proxy does later: kernel settings.
 
 import type { RunOptions } from '../config/run-options.ts'
-import { loadMode } from './modes.ts'
+import { loadMode } from '../modes/all.ts'
 import { applySettings } from './settings.ts'
 
 export async function runInitOnly({ config, log }: RunOptions): Promise<void> {

@@ -1,24 +1,24 @@
 import { describe, expect, it } from 'vitest'
 import { UnsupportedError } from '../lib/errors.ts'
-import type { Mode, OpenMode, OpenModeOptions } from './mode.ts'
-import { openMode } from './open-mode.ts'
+import type { Mode, RunningMode, ModeOptions } from '../modes/contract.ts'
+import { openModeOrStandIn } from './open-mode.ts'
 
-const open: OpenMode = { programmer: () => expect.unreachable(), close() {} }
+const open: RunningMode = { programmer: () => expect.unreachable(), close() {} }
 
-function aMode(name: string, behaviour: () => OpenMode): Mode {
+function aMode(name: string, behaviour: () => RunningMode): Mode {
   return { name, defaultNodePortAddresses: [], changesAreCheap: true, open: behaviour, cleanup() {} }
 }
 
-const behaviours = new Map<string, () => OpenMode>()
+const behaviours = new Map<string, () => RunningMode>()
 const load = async (name: string) => aMode(name, () => behaviours.get(name)!())
-const options = {} as OpenModeOptions
-const openAs = (name: string, standIns: 'allowed' | 'refused') => openMode({ name, standIns, load }, options)
+const options = {} as ModeOptions
+const openAs = (name: string, standIns: 'allowed' | 'refused') => openModeOrStandIn({ name, standIns, load }, options)
 
 const lacks = (feature: string) => () => {
   throw new UnsupportedError(feature, 'the kernel lacks it')
 }
 
-describe('openMode()', () => {
+describe('openModeOrStandIn()', () => {
   it('opens the mode that was asked for', async () => {
     behaviours.set('ipvs', () => open)
     expect(await openAs('ipvs', 'allowed')).toMatchObject({ mode: { name: 'ipvs' }, reasons: [] })

@@ -1,15 +1,15 @@
 // Opens the mode that was asked for, or, where this machine cannot run it, the one that stands in for it.
 
 import { UnsupportedError } from '../lib/errors.ts'
-import type { Mode, OpenMode, OpenModeOptions } from './mode.ts'
-import { loadMode } from './modes.ts'
+import type { Mode, RunningMode, ModeOptions } from '../modes/contract.ts'
+import { loadMode } from '../modes/all.ts'
 
 /** As kube-proxy's documentation describes it. What is not here has no stand-in. */
 const STAND_INS: Readonly<Record<string, string>> = { ipvs: 'iptables', iptables: 'userspace' }
 
 export interface ModeInForce {
   readonly mode: Mode
-  readonly open: OpenMode
+  readonly open: RunningMode
   /** Why it is not the mode that was asked for, one reason per mode that was given up; empty when it is. */
   readonly reasons: readonly string[]
 }
@@ -22,9 +22,9 @@ export interface ModeChoice {
 }
 
 /** Rejects with UnsupportedError when neither the mode nor a stand-in works, or when stand-ins are not wanted. */
-export async function openMode(
+export async function openModeOrStandIn(
   { name, standIns, load = loadMode }: ModeChoice,
-  options: OpenModeOptions,
+  options: ModeOptions,
 ): Promise<ModeInForce> {
   const reasons: string[] = []
   for (let mode = await load(name); ;) {

@@ -3,7 +3,7 @@
 import { featureEnabled } from '../config/feature-gates.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import type { LoadedConfiguration } from '../config/types.ts'
-import { listAddresses, watchAddresses } from '../kernel/addresses.ts'
+import { listAddresses, watchAddresses } from '../links/addresses.ts'
 import { openClusterSource, type ClusterSource } from '../kube/cluster-source.ts'
 import { EventRecorder } from '../kube/events.ts'
 import type { Node } from '../kube/types.ts'
@@ -12,17 +12,17 @@ import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { nodeNameProblem } from '../model/node-name-problem.ts'
 import { ProblemLog } from '../model/problems.ts'
-import { LINK as SERVICE_LINK } from '../modes/ipvs/names.ts'
+import { LINK as SERVICE_LINK } from '../modes/ipvs/plan/names.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
 import { cleanUpModes } from './cleanup.ts'
 import { clusterHandlers } from './cluster-handlers.ts'
 import { hasIpv6 } from './families.ts'
 import { FamilyPart } from './family-part.ts'
 import type { FamilyPipeline } from './family-pipeline.ts'
-import { createMetrics, type Metrics } from './metrics.ts'
-import type { Mode } from './mode.ts'
-import { modeNames } from './modes.ts'
-import { openMode, type ModeInForce } from './open-mode.ts'
+import { createMetrics, type Metrics } from '../metrics/metrics.ts'
+import type { Mode } from '../modes/contract.ts'
+import { modeNames } from '../modes/all.ts'
+import { openModeOrStandIn, type ModeInForce } from './open-mode.ts'
 import { NodeState } from './node-state.ts'
 import { Servers } from './servers.ts'
 import { applySettings, nodeNameOf, nodeSettings, periodsOf, restartsFor } from './settings.ts'
@@ -65,7 +65,7 @@ export class Proxy {
     const onForeignChange = (family: Family) => {
       if (proxy !== undefined) proxy.#pipeline(family)?.heal()
     }
-    const inForce = await openMode(
+    const inForce = await openModeOrStandIn(
       { name: config.mode, standIns: options.standIns },
       { config, log, families, clock: systemClock, onForeignChange },
     )

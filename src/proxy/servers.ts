@@ -9,7 +9,7 @@ import { serveHealth } from '../serve/health-server.ts'
 import type { Listener } from '../serve/listen.ts'
 import { serveMetrics } from '../serve/metrics-server.ts'
 import type { ProxyHealth } from '../serve/proxy-health.ts'
-import type { Metrics } from './metrics.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 
 export interface ServersOptions {
   readonly run: RunOptions

@@ -6,8 +6,14 @@ import type { KubeProxyConfiguration, LoadedConfiguration } from '../config/type
 import type { Logger } from '../lib/log.ts'
 import type { NodeSettings } from '../model/node-view.ts'
 import type { RunnerPeriods } from './bounded-runner.ts'
-import { applyHostSetup, planConntrack, planOomScoreAdj, readNodeCpus, type SettingFiles } from './host-setup.ts'
-import type { Mode } from './mode.ts'
+import {
+  applyHostSetup,
+  planConntrack,
+  planOomScoreAdj,
+  readNodeCpus,
+  type SettingFiles,
+} from '../system/host-setup.ts'
+import type { Mode } from '../modes/contract.ts'
 
 /** Fields that cannot change under a running proxy: a new one takes over from it, and the rules stay meanwhile. */
 const restartFields = [

@@ -2,7 +2,7 @@
 
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { tryLockFile } from '../kernel/process.ts'
+import { tryLockFile } from '../system/process.ts'
 import { messageOf } from '../lib/errors.ts'
 import type { Family } from '../lib/ip.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ManualClock, systemClock } from '../lib/clock.ts'
 import { silentLogger } from '../lib/log.ts'
-import { coreMetrics } from '../proxy/metrics-kubeproxy.ts'
+import { coreMetrics } from '../metrics/kube-proxy.ts'
 import { healthPage, serveHealth } from './health-server.ts'
 import { ProxyHealth } from './proxy-health.ts'
 import { type Reply } from './reply.ts'

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { systemClock } from '../lib/clock.ts'
 import { silentLogger } from '../lib/log.ts'
-import { createMetrics } from '../proxy/metrics.ts'
+import { createMetrics } from '../metrics/metrics.ts'
 import { metricsPage, serveMetrics, type MetricsPageOptions } from './metrics-server.ts'
 import type { Reply } from './reply.ts'
 

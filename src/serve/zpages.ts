@@ -33,9 +33,9 @@ export function flagzPage(readFlags: () => Readonly<Record<string, string>>): Pa
 }
 
 /** Start, age, versions and other pages. */
-export function statuszPage(readStatus: () => ProcessStatus): Page {
+export function statuszPage(decodeStatus: () => ProcessStatus): Page {
   return ({ accept }) => {
-    const { startMs, nowMs, version, emulationVersion, paths, details } = readStatus()
+    const { startMs, nowMs, version, emulationVersion, paths, details } = decodeStatus()
     const upSeconds = Math.max(0, Math.floor((nowMs - startMs) / 1000))
     const text = `
 ${component} statusz

@@ -6,7 +6,7 @@
 
 import { execFileSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { unshareNetwork } from '../../src/kernel/netns.ts'
+import { unshareNetwork } from '../../src/system/netns.ts'
 import { TestApiServer } from '../support/api-server/api-server.ts'
 import { clusterOf } from '../support/api-server/sample-cluster.ts'
 import { median, table } from './figures.ts'

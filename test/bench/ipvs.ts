@@ -6,16 +6,16 @@
 // endpoint a tenth of one call of ipvsadm.
 
 import { execFileSync } from 'node:child_process'
-import { IpvsDriver } from '../../src/kernel/ipvs.ts'
-import { LinkDriver } from '../../src/kernel/links.ts'
-import { NftablesDriver } from '../../src/kernel/nftables.ts'
-import { unshareNetwork } from '../../src/kernel/netns.ts'
+import { IpvsDriver } from '../../src/ipvs/driver.ts'
+import { LinkDriver } from '../../src/links/driver.ts'
+import { NftablesDriver } from '../../src/nftables/driver.ts'
+import { unshareNetwork } from '../../src/system/netns.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { Backend, ServicePortView } from '../../src/model/types.ts'
-import { ipvsMode } from '../../src/modes/ipvs/mode.ts'
-import { IpvsProgrammer } from '../../src/proxy/ipvs-programmer.ts'
-import { formatServers } from '../../src/state/ipvs/format.ts'
-import type { IpvsOp, PlannedServer } from '../../src/state/ipvs/types.ts'
+import { ipvsPlanner } from '../../src/modes/ipvs/plan/planner.ts'
+import { IpvsProgrammer } from '../../src/modes/ipvs/programmer.ts'
+import { formatServers } from '../../src/ipvs/format.ts'
+import type { IpvsOp, PlannedServer } from '../../src/ipvs/types.ts'
 import { aNodeView } from '../support/arbitrary-views.ts'
 import { median, table } from './figures.ts'
 import { setLoopbackUp } from './netns.ts'
@@ -63,7 +63,7 @@ function view(service: number, endpoints = ENDPOINTS): ServicePortView {
 
 function plan(views: readonly ServicePortView[]): PlannedServer[] {
   const settings = { scheduler: 'rr', nodePortAddresses: [] }
-  return views.flatMap((each) => ipvsMode.servers(node, each, settings))
+  return views.flatMap((each) => ipvsPlanner.servers(node, each, settings))
 }
 
 function timed(work: () => void): number {
@@ -82,8 +82,8 @@ function openProgrammer(): IpvsProgrammer {
   return new IpvsProgrammer({
     family: 4,
     servers: new IpvsDriver(),
-    link: new LinkDriver(ipvsMode.link),
-    rules: new NftablesDriver({ family: 'ip', table: ipvsMode.table }),
+    link: new LinkDriver(ipvsPlanner.link),
+    rules: new NftablesDriver({ family: 'ip', table: ipvsPlanner.table }),
     clock: systemClock,
     scheduler: 'rr',
     excludeCidrs: [],

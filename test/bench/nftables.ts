@@ -4,7 +4,7 @@
 // Runs the built program against an API server on loopback, in a network namespace of its own. All figures of one line
 // come from one run; compare columns rather than runs.
 
-import { unshareNetwork } from '../../src/kernel/netns.ts'
+import { unshareNetwork } from '../../src/system/netns.ts'
 import { TestApiServer } from '../support/api-server/api-server.ts'
 import { clusterOf } from '../support/api-server/sample-cluster.ts'
 import { measurePeer, type PeerFigures } from './chain-per-service.ts'

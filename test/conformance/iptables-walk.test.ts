@@ -5,10 +5,10 @@ import { ManualClock } from '../../src/lib/clock.ts'
 import { formatIp, isLoopback, parseIp } from '../../src/lib/ip.ts'
 import { silentLogger } from '../../src/lib/log.ts'
 import type { NodeView, ServicePortChange } from '../../src/model/types.ts'
-import { iptablesMode } from '../../src/modes/iptables/mode.ts'
-import { IptablesProgrammer } from '../../src/proxy/iptables-programmer.ts'
-import type { Backend } from '../../src/state/iptables/script.ts'
-import { walkTables } from '../../src/state/iptables/walk.ts'
+import { iptablesPlanner } from '../../src/modes/iptables/plan/planner.ts'
+import { IptablesProgrammer } from '../../src/modes/iptables/programmer.ts'
+import type { Backend } from '../../src/iptables/script.ts'
+import { walkTables } from '../../src/iptables/walk.ts'
 import { nodeAddresses } from '../support/addresses.ts'
 import { MemoryIptables } from '../support/memory-iptables.ts'
 import { type PlannedNode, type PlannedWay, testPlannedFlows } from '../support/planned-node.ts'
@@ -25,7 +25,7 @@ class IptablesNode implements PlannedNode {
     this.#node = node
     this.#driver = new MemoryIptables(backend)
     this.#programmer = new IptablesProgrammer({
-      planner: iptablesMode({
+      planner: iptablesPlanner({
         localhostNodePorts: 'allowed',
         invalidPackets: 'drop',
         masqueradePorts: 'fully',

@@ -3,12 +3,12 @@
 import { describe } from 'vitest'
 import { ManualClock } from '../../src/lib/clock.ts'
 import type { NodeView, ServicePortChange } from '../../src/model/types.ts'
-import { nftablesMode } from '../../src/modes/nftables/mode.ts'
-import { NftablesProgrammer, type TableDriver } from '../../src/proxy/nftables-programmer.ts'
-import { applyOps } from '../../src/state/nftables/apply-ops.ts'
-import { nftFamily } from '../../src/state/nftables/language.ts'
-import type { LearnedElement } from '../../src/state/nftables/walk.ts'
-import type { NftSet, Op, Table } from '../../src/state/nftables/types.ts'
+import { nftablesPlanner } from '../../src/modes/nftables/plan/planner.ts'
+import { TableProgrammer, type TableDriver } from '../../src/modes/shared/table-programmer.ts'
+import { applyOps } from '../../src/nftables/apply-ops.ts'
+import { nftFamily } from '../../src/nftables/language.ts'
+import type { LearnedElement } from '../../src/nftables/walk.ts'
+import type { NftSet, Op, Table } from '../../src/nftables/types.ts'
 import { type PlannedNode, type PlannedWay, testPlannedFlows } from '../support/planned-node.ts'
 import { walkFlow } from '../support/walk-flow.ts'
 import type { Flow } from './packet-flow.ts'
@@ -17,12 +17,12 @@ class NftablesNode implements PlannedNode, TableDriver {
   readonly learned = new Map<string, Map<string, LearnedElement>>()
   readonly clock = new ManualClock()
   readonly #node: NodeView
-  readonly #programmer: NftablesProgrammer
+  readonly #programmer: TableProgrammer
   #table: Table | undefined
 
   constructor(node: NodeView) {
     this.#node = node
-    this.#programmer = new NftablesProgrammer({ planner: nftablesMode, driver: this, clock: this.clock })
+    this.#programmer = new TableProgrammer({ planner: nftablesPlanner, driver: this, clock: this.clock })
     this.#programmer.syncAll(this.#node, [])
   }
 
@@ -45,7 +45,7 @@ class NftablesNode implements PlannedNode, TableDriver {
       for (const { key } of op.elements) this.learned.get(op.set.name)?.delete(key)
     }
     const planned = ops.filter((op) => op.op !== 'deleteElements' || !op.set.dynamic)
-    this.#table = applyOps(nftFamily(this.#node.family), nftablesMode.table, this.#table, planned)
+    this.#table = applyOps(nftFamily(this.#node.family), nftablesPlanner.table, this.#table, planned)
     return { bytes: 0 }
   }
 

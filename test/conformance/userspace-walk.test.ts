@@ -5,17 +5,17 @@ import { describe } from 'vitest'
 import { ManualClock } from '../../src/lib/clock.ts'
 import { joinHostPort, parseIp } from '../../src/lib/ip.ts'
 import type { NodeView, ServicePortChange, ServicePortView } from '../../src/model/types.ts'
-import { type Entrance, listsOf } from '../../src/modes/userspace/entrance.ts'
-import { USERSPACE_TABLE, userspaceMode } from '../../src/modes/userspace/mode.ts'
-import { NftablesProgrammer, type TableDriver } from '../../src/proxy/nftables-programmer.ts'
-import { applyOps } from '../../src/state/nftables/apply-ops.ts'
-import { nftFamily } from '../../src/state/nftables/language.ts'
-import type { Op, Table } from '../../src/state/nftables/types.ts'
-import type { Walk } from '../../src/state/nftables/walk.ts'
-import { Balancer } from '../../src/userspace/balancer.ts'
-import { isDisguised } from '../../src/userspace/client-sources.ts'
-import { HealthBoard } from '../../src/userspace/pool-board.ts'
-import { decodeAddress, encodeAddress, hostKey } from '../../src/wire/socket-address.ts'
+import { type Entrance, listsOf } from '../../src/modes/userspace/plan/entrance.ts'
+import { USERSPACE_TABLE, userspacePlanner } from '../../src/modes/userspace/plan/planner.ts'
+import { TableProgrammer, type TableDriver } from '../../src/modes/shared/table-programmer.ts'
+import { applyOps } from '../../src/nftables/apply-ops.ts'
+import { nftFamily } from '../../src/nftables/language.ts'
+import type { Op, Table } from '../../src/nftables/types.ts'
+import type { Walk } from '../../src/nftables/walk.ts'
+import { Balancer } from '../../src/modes/userspace/data-path/balancer.ts'
+import { isDisguised } from '../../src/modes/userspace/data-path/client-sources.ts'
+import { HealthBoard } from '../../src/modes/userspace/data-path/pool-board.ts'
+import { decodeAddress, encodeAddress, hostKey } from '../../src/system/socket-address.ts'
 import { type PlannedNode, type PlannedWay, testPlannedFlows } from '../support/planned-node.ts'
 import { CLIENT_PORT, walkFlow } from '../support/walk-flow.ts'
 import type { Flow } from './packet-flow.ts'
@@ -31,7 +31,7 @@ interface Behind {
 class UserspaceNode implements PlannedNode, TableDriver {
   readonly clock = new ManualClock()
   readonly #node: NodeView
-  readonly #programmer: NftablesProgrammer
+  readonly #programmer: TableProgrammer
   readonly #ports = new Map<string, number>()
   readonly #behind = new Map<number, Behind>()
   readonly #balancers = new Map<string, Balancer>()
@@ -39,8 +39,11 @@ class UserspaceNode implements PlannedNode, TableDriver {
 
   constructor(node: NodeView) {
     this.#node = node
-    const planner = userspaceMode((view, entrance) => ({ address: node.nodeIp, port: this.#portFor(view, entrance) }))
-    this.#programmer = new NftablesProgrammer({ planner, driver: this, clock: this.clock })
+    const planner = userspacePlanner((view, entrance) => ({
+      address: node.nodeIp,
+      port: this.#portFor(view, entrance),
+    }))
+    this.#programmer = new TableProgrammer({ planner, driver: this, clock: this.clock })
     this.#programmer.syncAll(node, [])
   }
 

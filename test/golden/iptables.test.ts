@@ -3,8 +3,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import type { Family } from '../../src/lib/ip.ts'
-import { formatTables } from '../../src/state/iptables/format.ts'
-import type { Tables } from '../../src/state/iptables/types.ts'
+import { formatTables } from '../../src/iptables/format.ts'
+import type { Tables } from '../../src/iptables/types.ts'
 import { planGoldenIptables } from '../support/golden-iptables.ts'
 import { goldenCases } from '../support/golden-tables.ts'
 

@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest'
 import type { Family } from '../../src/lib/ip.ts'
-import { formatTable } from '../../src/state/nftables/format.ts'
+import { formatTable } from '../../src/nftables/format.ts'
 import { planGoldenIpvs } from '../support/golden-ipvs.ts'
 import { goldenCases } from '../support/golden-tables.ts'
 

@@ -3,9 +3,9 @@
 import { expect, it } from 'vitest'
 import { availableModes } from '../../src/cli/available-modes.ts'
 import { formatHelp } from '../../src/cli/help.ts'
-import { modeNames } from '../../src/proxy/modes.ts'
-import { createMetrics } from '../../src/proxy/metrics.ts'
-import { registerUserspaceMetrics } from '../../src/proxy/userspace-report.ts'
+import { modeNames } from '../../src/modes/all.ts'
+import { createMetrics } from '../../src/metrics/metrics.ts'
+import { registerUserspaceMetrics } from '../../src/modes/userspace/report.ts'
 
 const reference = new URL('../../docs/reference/', import.meta.url).pathname
 

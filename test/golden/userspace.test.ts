@@ -1,7 +1,7 @@
 // One input, the canonical text of the tables. After a wanted change: npm run golden, and review the difference.
 
 import { expect, it } from 'vitest'
-import { formatTable } from '../../src/state/nftables/format.ts'
+import { formatTable } from '../../src/nftables/format.ts'
 import { goldenCases } from '../support/golden-tables.ts'
 import { planGoldenUserspace } from '../support/golden-userspace.ts'
 

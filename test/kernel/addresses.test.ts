@@ -3,8 +3,8 @@
 import { execFileSync } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { listAddresses, watchAddresses } from '../../src/kernel/addresses.ts'
-import { unshareNetwork } from '../../src/kernel/netns.ts'
+import { listAddresses, watchAddresses } from '../../src/links/addresses.ts'
+import { unshareNetwork } from '../../src/system/netns.ts'
 import { isRoot } from '../support/nft.ts'
 
 function ip(...args: string[]): string {

@@ -2,8 +2,8 @@
 
 import { execFileSync } from 'node:child_process'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { Conntrack, conntrackFlows, type Flow } from '../../src/kernel/conntrack.ts'
-import { unshareNetwork } from '../../src/kernel/netns.ts'
+import { Conntrack, conntrackFlows, type Flow } from '../../src/conntrack/driver.ts'
+import { unshareNetwork } from '../../src/system/netns.ts'
 import { isRoot } from '../support/nft.ts'
 
 const UDP = 17

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { deleteCounter, ensureCounter, readCounter } from '../../src/kernel/iptables-counters.ts'
-import { unshareNetwork } from '../../src/kernel/netns.ts'
+import { deleteCounter, ensureCounter, readCounter } from '../../src/iptables/counters.ts'
+import { unshareNetwork } from '../../src/system/netns.ts'
 
 const isRoot = process.getuid?.() === 0
 

@@ -6,19 +6,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { Iptables, type Contention } from '../../src/kernel/iptables.ts'
-import { ensureCounter } from '../../src/kernel/iptables-counters.ts'
-import { findPrograms } from '../../src/kernel/iptables-probe.ts'
-import { unshareNetwork } from '../../src/kernel/netns.ts'
+import { Iptables, type Contention } from '../../src/iptables/driver.ts'
+import { ensureCounter } from '../../src/iptables/counters.ts'
+import { findPrograms } from '../../src/iptables/probe.ts'
+import { unshareNetwork } from '../../src/system/netns.ts'
 import type { Family } from '../../src/lib/ip.ts'
 import { silentLogger } from '../../src/lib/log.ts'
 import type { ServicePortView } from '../../src/model/types.ts'
-import { iptablesMode } from '../../src/modes/iptables/mode.ts'
-import { COUNTERS } from '../../src/modes/iptables/names.ts'
-import { IptablesProgrammer } from '../../src/proxy/iptables-programmer.ts'
-import { parseTables } from '../../src/state/iptables/parse.ts'
-import type { IptablesPrograms } from '../../src/state/iptables/programs.ts'
-import type { Backend } from '../../src/state/iptables/script.ts'
+import { iptablesPlanner } from '../../src/modes/iptables/plan/planner.ts'
+import { COUNTERS } from '../../src/modes/iptables/plan/names.ts'
+import { IptablesProgrammer } from '../../src/modes/iptables/programmer.ts'
+import { parseTables } from '../../src/iptables/parse.ts'
+import type { IptablesPrograms } from '../../src/iptables/programs.ts'
+import type { Backend } from '../../src/iptables/script.ts'
 import { aNodeView, arbitraryView } from '../support/arbitrary-views.ts'
 
 const isRoot = process.getuid?.() === 0
@@ -136,7 +136,7 @@ function open(family: Family, backend: Backend) {
   const contentions: Contention[] = []
   const driver = new Iptables({ programs, family, onContention: (contention) => contentions.push(contention) })
   const programmer = new IptablesProgrammer({
-    planner: iptablesMode({
+    planner: iptablesPlanner({
       localhostNodePorts: 'allowed',
       invalidPackets: 'drop',
       masqueradePorts: 'fully',

@@ -3,8 +3,8 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { probeIptables } from '../../src/kernel/iptables-probe.ts'
-import { unshareNetwork } from '../../src/kernel/netns.ts'
+import { probeIptables } from '../../src/iptables/probe.ts'
+import { unshareNetwork } from '../../src/system/netns.ts'
 import { UnsupportedError } from '../../src/lib/errors.ts'
 
 const isRoot = process.getuid?.() === 0

@@ -1,7 +1,7 @@
 // Every rule around IPVS, compiled by nft from its text, is what we send. This takes nftables, and no IPVS.
 
 import { describe, expect, it } from 'vitest'
-import { formatTable } from '../../src/state/nftables/format.ts'
+import { formatTable } from '../../src/nftables/format.ts'
 import { planGoldenIpvs } from '../support/golden-ipvs.ts'
 import { goldenCases } from '../support/golden-tables.ts'
 import { compileTableWithNft } from '../support/nft-debug.ts'

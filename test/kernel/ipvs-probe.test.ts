@@ -2,11 +2,11 @@
 
 import { existsSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { unshareNetwork } from '../../src/kernel/netns.ts'
+import { unshareNetwork } from '../../src/system/netns.ts'
 import { UnsupportedError } from '../../src/lib/errors.ts'
 import { silentLogger } from '../../src/lib/log.ts'
-import { cleanupIpvs, openIpvs } from '../../src/proxy/ipvs-machine.ts'
-import { probeIpvs } from '../../src/proxy/ipvs-probe.ts'
+import { cleanupIpvs, openIpvs } from '../../src/modes/ipvs/machine.ts'
+import { probeIpvs } from '../../src/modes/ipvs/probe.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 
 const isRoot = process.getuid?.() === 0

@@ -1,9 +1,9 @@
 // Every shape of rule: what nft makes of the text is what we write, and what we write is what nft lists.
 
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { unshareNetwork } from '../../src/kernel/netns.ts'
-import { NftablesDriver } from '../../src/kernel/nftables.ts'
-import type { Chain, Expression, NftSet } from '../../src/state/nftables/types.ts'
+import { unshareNetwork } from '../../src/system/netns.ts'
+import { NftablesDriver } from '../../src/nftables/driver.ts'
+import type { Chain, Expression, NftSet } from '../../src/nftables/types.ts'
 import { compileTableWithNft, compileWithNft, formatLikeNft } from '../support/nft-debug.ts'
 import { isRoot, listJsonWithNft, listWithNft, loadWithNft, nft, opsToCreate, withoutHandles } from '../support/nft.ts'
 

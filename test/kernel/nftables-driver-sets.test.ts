@@ -2,10 +2,10 @@
 
 import * as fc from 'fast-check'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { unshareNetwork } from '../../src/kernel/netns.ts'
-import { NftablesDriver } from '../../src/kernel/nftables.ts'
+import { unshareNetwork } from '../../src/system/netns.ts'
+import { NftablesDriver } from '../../src/nftables/driver.ts'
 import { parseIp } from '../../src/lib/ip.ts'
-import { elementKey, type Element, type NftSet, type Op } from '../../src/state/nftables/types.ts'
+import { elementKey, type Element, type NftSet, type Op } from '../../src/nftables/types.ts'
 import { arbitraryElement, arbitrarySet } from '../support/arbitrary-nftables.ts'
 import { isRoot, listJsonWithNft, listWithNft, loadWithNft, nft, opsToCreate, withoutHandles } from '../support/nft.ts'
 

@@ -1,10 +1,10 @@
 // The driver against a real kernel: transactions, their errors, and reading back.
 
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { unshareNetwork } from '../../src/kernel/netns.ts'
-import { NftablesDriver } from '../../src/kernel/nftables.ts'
+import { unshareNetwork } from '../../src/system/netns.ts'
+import { NftablesDriver } from '../../src/nftables/driver.ts'
 import { KernelError } from '../../src/lib/errors.ts'
-import type { Chain, Element, NftSet, Op, Rule } from '../../src/state/nftables/types.ts'
+import type { Chain, Element, NftSet, Op, Rule } from '../../src/nftables/types.ts'
 import { isRoot, listWithNft, loadWithNft, nft } from '../support/nft.ts'
 
 const services: NftSet = {

@@ -2,11 +2,11 @@
 
 import { sample } from 'fast-check'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { NftablesDriver } from '../../src/kernel/nftables.ts'
-import { unshareNetwork } from '../../src/kernel/netns.ts'
+import { NftablesDriver } from '../../src/nftables/driver.ts'
+import { unshareNetwork } from '../../src/system/netns.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { nftablesMode } from '../../src/modes/nftables/mode.ts'
-import { NftablesProgrammer } from '../../src/proxy/nftables-programmer.ts'
+import { nftablesPlanner } from '../../src/modes/nftables/plan/planner.ts'
+import { TableProgrammer } from '../../src/modes/shared/table-programmer.ts'
 import { aNodeView, arbitraryView } from '../support/arbitrary-views.ts'
 import { isRoot, listWithNft, nft } from '../support/nft.ts'
 
@@ -19,13 +19,13 @@ beforeAll(() => {
   if (isRoot) unshareNetwork()
 })
 
-describe.skipIf(!isRoot)('NftablesProgrammer.syncAll() after somebody else was at our table (needs root)', () => {
+describe.skipIf(!isRoot)('TableProgrammer.syncAll() after somebody else was at our table (needs root)', () => {
   let driver: NftablesDriver
-  let programmer: NftablesProgrammer
+  let programmer: TableProgrammer
 
   beforeEach(() => {
-    driver = new NftablesDriver({ family: 'ip', table: nftablesMode.table })
-    programmer = new NftablesProgrammer({ planner: nftablesMode, driver, clock: systemClock })
+    driver = new NftablesDriver({ family: 'ip', table: nftablesPlanner.table })
+    programmer = new TableProgrammer({ planner: nftablesPlanner, driver, clock: systemClock })
     programmer.syncAll(aNodeView(), views)
   })
   afterEach(() => {

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { goldenCases, planGoldenTable } from '../support/golden-tables.ts'
-import { formatTable } from '../../src/state/nftables/format.ts'
+import { formatTable } from '../../src/nftables/format.ts'
 import { compileTableWithNft } from '../support/nft-debug.ts'
 
 // nft 1.0.6 cannot compile `update @map { ip6 saddr timeout 1s : ip6 daddr . th dport }`: it miscounts registers and aborts.

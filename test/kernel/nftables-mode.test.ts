@@ -3,13 +3,13 @@
 import { execFileSync } from 'node:child_process'
 import fc from 'fast-check'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { NftablesDriver } from '../../src/kernel/nftables.ts'
-import { unshareNetwork } from '../../src/kernel/netns.ts'
+import { NftablesDriver } from '../../src/nftables/driver.ts'
+import { unshareNetwork } from '../../src/system/netns.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { ServicePortView } from '../../src/model/types.ts'
-import { nftablesMode } from '../../src/modes/nftables/mode.ts'
-import { NftablesProgrammer } from '../../src/proxy/nftables-programmer.ts'
-import { nftFamily } from '../../src/state/nftables/language.ts'
+import { nftablesPlanner } from '../../src/modes/nftables/plan/planner.ts'
+import { TableProgrammer } from '../../src/modes/shared/table-programmer.ts'
+import { nftFamily } from '../../src/nftables/language.ts'
 import { aNodeView, arbitraryView } from '../support/arbitrary-views.ts'
 
 const isRoot = process.getuid?.() === 0
@@ -25,8 +25,8 @@ function nft(...args: string[]): string {
 describe.skipIf(!isRoot).each([4, 6] as const)('the nftables mode for IPv%d in the kernel (needs root)', (family) => {
   const node = aNodeView({ family })
   const openProgrammer = () => {
-    const driver = new NftablesDriver({ family: nftFamily(family), table: nftablesMode.table })
-    return { driver, programmer: new NftablesProgrammer({ planner: nftablesMode, driver, clock: systemClock }) }
+    const driver = new NftablesDriver({ family: nftFamily(family), table: nftablesPlanner.table })
+    return { driver, programmer: new TableProgrammer({ planner: nftablesPlanner, driver, clock: systemClock }) }
   }
   const views = (seed: number): ServicePortView[] =>
     [0, 1, 2, 3, 4, 5, 6, 7].map(

@@ -5,12 +5,12 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sample } from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { NftablesDriver } from '../../src/kernel/nftables.ts'
-import { unshareNetwork } from '../../src/kernel/netns.ts'
+import { NftablesDriver } from '../../src/nftables/driver.ts'
+import { unshareNetwork } from '../../src/system/netns.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { nftablesMode } from '../../src/modes/nftables/mode.ts'
-import { NftablesProgrammer } from '../../src/proxy/nftables-programmer.ts'
-import { nftFamily } from '../../src/state/nftables/language.ts'
+import { nftablesPlanner } from '../../src/modes/nftables/plan/planner.ts'
+import { TableProgrammer } from '../../src/modes/shared/table-programmer.ts'
+import { nftFamily } from '../../src/nftables/language.ts'
 import { aNodeView, arbitraryView } from '../support/arbitrary-views.ts'
 import { isRoot, listWithNft, loadWithNft } from '../support/nft.ts'
 
@@ -23,8 +23,8 @@ beforeAll(() => {
 describe.skipIf(!isRoot)('the names in our tables (needs root)', () => {
   it('do not stand in the way of the Go kube-proxy, nor its names in ours afterwards', () => {
     const sides = ([4, 6] as const).map((family) => {
-      const driver = new NftablesDriver({ family: nftFamily(family), table: nftablesMode.table })
-      const programmer = new NftablesProgrammer({ planner: nftablesMode, driver, clock: systemClock })
+      const driver = new NftablesDriver({ family: nftFamily(family), table: nftablesPlanner.table })
+      const programmer = new TableProgrammer({ planner: nftablesPlanner, driver, clock: systemClock })
       const views = [0, 1, 2, 3, 4, 5, 6, 7].map(
         (index) => sample(arbitraryView(family, index), { numRuns: 1, seed: index })[0]!,
       )

@@ -2,8 +2,8 @@
 
 import { execFileSync } from 'node:child_process'
 import { beforeAll, expect, test } from 'vitest'
-import { unshareNetwork } from '../../src/kernel/netns.ts'
-import { Rtnetlink } from '../../src/kernel/rtnetlink.ts'
+import { unshareNetwork } from '../../src/system/netns.ts'
+import { Rtnetlink } from '../../src/links/rtnetlink.ts'
 import { formatCidr, parseCidr, parseIp } from '../../src/lib/ip.ts'
 import { openNetworkNamespace } from '../../src/sandbox/netns/network-namespace.ts'
 

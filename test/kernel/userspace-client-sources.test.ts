@@ -2,12 +2,12 @@
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { tryCall } from '../../src/kernel/libc.ts'
-import { unshareNetwork } from '../../src/kernel/netns.ts'
-import { ClientSources } from '../../src/userspace/client-sources.ts'
-import { openListener, openSocket, type PoolProtocol } from '../../src/userspace/sockets.ts'
-import { SourcePorts } from '../../src/userspace/source-ports.ts'
-import { encodeAddress } from '../../src/wire/socket-address.ts'
+import { tryCall } from '../../src/system/libc.ts'
+import { unshareNetwork } from '../../src/system/netns.ts'
+import { ClientSources } from '../../src/modes/userspace/data-path/client-sources.ts'
+import { openListener, openSocket, type PoolProtocol } from '../../src/modes/userspace/data-path/sockets.ts'
+import { SourcePorts } from '../../src/modes/userspace/data-path/source-ports.ts'
+import { encodeAddress } from '../../src/system/socket-address.ts'
 import { isRoot } from '../support/nft.ts'
 
 const node = '10.9.0.1'

@@ -1,7 +1,7 @@
 // Every rule of the userspace mode, compiled by nft from its text, is what we send. So nft can print all that we write.
 
 import { describe, expect, it } from 'vitest'
-import { formatTable } from '../../src/state/nftables/format.ts'
+import { formatTable } from '../../src/nftables/format.ts'
 import { goldenCases } from '../support/golden-tables.ts'
 import { planGoldenUserspace } from '../support/golden-userspace.ts'
 import { compileTableWithNft } from '../support/nft-debug.ts'

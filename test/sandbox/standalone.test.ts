@@ -6,7 +6,7 @@ import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Rtnetlink } from '../../src/kernel/rtnetlink.ts'
+import { Rtnetlink } from '../../src/links/rtnetlink.ts'
 import { parseCidr, parseIp } from '../../src/lib/ip.ts'
 import { openNetworkNamespace, type NetworkNamespace } from '../../src/sandbox/netns/network-namespace.ts'
 import { WhoamiServer } from '../../src/sandbox/whoami/whoami-server.ts'

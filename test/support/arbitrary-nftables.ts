@@ -2,7 +2,7 @@
 
 import * as fc from 'fast-check'
 import type { Bytes } from '../../src/lib/ip.ts'
-import type { Element, Expression, FieldType, NftFamily, NftSet } from '../../src/state/nftables/types.ts'
+import type { Element, Expression, FieldType, NftFamily, NftSet } from '../../src/nftables/types.ts'
 
 const FIELD_LENGTHS = { ipv4_addr: 4, ipv6_addr: 16, inet_proto: 1, inet_service: 2, integer: 4 } as const
 

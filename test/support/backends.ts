@@ -3,10 +3,10 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { connect, type AddressInfo, type Socket } from 'node:net'
-import { mustCall, tryCall } from '../../src/kernel/libc.ts'
+import { mustCall, tryCall } from '../../src/system/libc.ts'
 import { countConnections } from './count-connections.ts'
-import { encodeAddress } from '../../src/wire/socket-address.ts'
-import { openSocket } from '../../src/userspace/sockets.ts'
+import { encodeAddress } from '../../src/system/socket-address.ts'
+import { openSocket } from '../../src/modes/userspace/data-path/sockets.ts'
 
 export interface TestBackend extends AsyncDisposable {
   readonly ip: string

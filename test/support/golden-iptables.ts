@@ -3,9 +3,9 @@
 import type { Family } from '../../src/lib/ip.ts'
 import { silentLogger } from '../../src/lib/log.ts'
 import type { ServicePortView } from '../../src/model/types.ts'
-import { iptablesMode } from '../../src/modes/iptables/mode.ts'
-import { IptablesProgrammer } from '../../src/proxy/iptables-programmer.ts'
-import type { Tables } from '../../src/state/iptables/types.ts'
+import { iptablesPlanner } from '../../src/modes/iptables/plan/planner.ts'
+import { IptablesProgrammer } from '../../src/modes/iptables/programmer.ts'
+import type { Tables } from '../../src/iptables/types.ts'
 import { goldenNode } from './golden-tables.ts'
 import { MemoryIptables } from './memory-iptables.ts'
 import { viewsFromYaml } from './planned-views.ts'
@@ -20,7 +20,7 @@ export async function planGoldenIptables(name: string, family: Family): Promise<
 export async function planIptables(family: Family, views: readonly ServicePortView[]): Promise<Tables> {
   const driver = new MemoryIptables()
   const programmer = new IptablesProgrammer({
-    planner: iptablesMode({
+    planner: iptablesPlanner({
       localhostNodePorts: 'allowed',
       invalidPackets: 'drop',
       masqueradePorts: 'fully',

@@ -2,10 +2,10 @@
 
 import { systemClock } from '../../src/lib/clock.ts'
 import type { Family } from '../../src/lib/ip.ts'
-import { ipvsMode } from '../../src/modes/ipvs/mode.ts'
-import { IpvsProgrammer } from '../../src/proxy/ipvs-programmer.ts'
-import type { Table } from '../../src/state/nftables/types.ts'
-import { formatServers } from '../../src/state/ipvs/format.ts'
+import { ipvsPlanner } from '../../src/modes/ipvs/plan/planner.ts'
+import { IpvsProgrammer } from '../../src/modes/ipvs/programmer.ts'
+import type { Table } from '../../src/nftables/types.ts'
+import { formatServers } from '../../src/ipvs/format.ts'
 import { nodeAddresses } from './addresses.ts'
 import { goldenNode } from './golden-tables.ts'
 import { MemoryIpvs, MemoryLink } from './memory-ipvs.ts'
@@ -21,7 +21,7 @@ export interface GoldenIpvs {
 }
 
 export function planGoldenIpvs(name: string, family: Family): GoldenIpvs {
-  const rules = new MemoryTable(family, ipvsMode.table)
+  const rules = new MemoryTable(family, ipvsPlanner.table)
   const node = goldenNode(family)
   const servers = new MemoryIpvs()
   const link = new MemoryLink(['127.0.0.1', '::1', ...nodeAddresses])

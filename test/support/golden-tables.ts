@@ -4,9 +4,9 @@ import { readdirSync } from 'node:fs'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { Family } from '../../src/lib/ip.ts'
 import type { NodeView } from '../../src/model/types.ts'
-import { nftablesMode, type NftablesPlanner } from '../../src/modes/nftables/mode.ts'
-import { NftablesProgrammer } from '../../src/proxy/nftables-programmer.ts'
-import type { Table } from '../../src/state/nftables/types.ts'
+import { nftablesPlanner, type TablePlanner } from '../../src/modes/nftables/plan/planner.ts'
+import { TableProgrammer } from '../../src/modes/shared/table-programmer.ts'
+import type { Table } from '../../src/nftables/types.ts'
 import { node as addresses } from './addresses.ts'
 import { aNodeView, cidr } from './arbitrary-views.ts'
 import { MemoryTable } from './memory-table.ts'
@@ -32,10 +32,10 @@ export function goldenNode(family: Family): NodeView {
 }
 
 /** Of the nftables mode, or of another one that has a table. */
-export function planGoldenTable(name: string, family: Family, planner: NftablesPlanner = nftablesMode): Table {
+export function planGoldenTable(name: string, family: Family, planner: TablePlanner = nftablesPlanner): Table {
   const driver = new MemoryTable(family, planner.table)
   const node = goldenNode(family)
   const views = viewsFromYaml(`${folder}${name}/input.yaml`, node)
-  new NftablesProgrammer({ planner, driver, clock: systemClock }).syncAll(node, views)
+  new TableProgrammer({ planner, driver, clock: systemClock }).syncAll(node, views)
   return driver.table!
 }

@@ -2,10 +2,10 @@
 
 import type { Family } from '../../src/lib/ip.ts'
 import type { ServicePortView } from '../../src/model/types.ts'
-import type { Entrance } from '../../src/modes/userspace/entrance.ts'
-import { userspaceMode } from '../../src/modes/userspace/mode.ts'
-import type { FindDoor } from '../../src/modes/userspace/service.ts'
-import type { Table } from '../../src/state/nftables/types.ts'
+import type { Entrance } from '../../src/modes/userspace/plan/entrance.ts'
+import { userspacePlanner } from '../../src/modes/userspace/plan/planner.ts'
+import type { FindDoor } from '../../src/modes/userspace/plan/service.ts'
+import type { Table } from '../../src/nftables/types.ts'
 import { goldenNode, planGoldenTable } from './golden-tables.ts'
 
 /** Gives each entrance a port, and the same one again. */
@@ -19,5 +19,5 @@ export function numberedDoors(address: string, first = 40_000): FindDoor {
 }
 
 export function planGoldenUserspace(name: string, family: Family): Table {
-  return planGoldenTable(name, family, userspaceMode(numberedDoors(goldenNode(family).nodeIp)))
+  return planGoldenTable(name, family, userspacePlanner(numberedDoors(goldenNode(family).nodeIp)))
 }

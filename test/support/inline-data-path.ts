@@ -1,14 +1,14 @@
 // The data path of the userspace mode without threads of its own: its event loops take turns with Node's, so that a test
 // can hold both ends of every connection.
 
-import { mustCall, tryCall } from '../../src/kernel/libc.ts'
-import { DataPathThread } from '../../src/userspace/thread.ts'
-import type { PoolContents } from '../../src/userspace/control-pool.ts'
-import { Pool } from '../../src/userspace/control-pool.ts'
-import type { DataPlane } from '../../src/userspace/data-plane.ts'
-import { SourcePorts } from '../../src/userspace/source-ports.ts'
-import { openListener, type PoolProtocol } from '../../src/userspace/sockets.ts'
-import { Team } from '../../src/userspace/team.ts'
+import { mustCall, tryCall } from '../../src/system/libc.ts'
+import { DataPathThread } from '../../src/modes/userspace/data-path/thread.ts'
+import type { PoolContents } from '../../src/modes/userspace/data-path/control-pool.ts'
+import { Pool } from '../../src/modes/userspace/data-path/control-pool.ts'
+import type { DataPlane } from '../../src/modes/userspace/data-path/data-plane.ts'
+import { SourcePorts } from '../../src/modes/userspace/data-path/source-ports.ts'
+import { openListener, type PoolProtocol } from '../../src/modes/userspace/data-path/sockets.ts'
+import { Team } from '../../src/modes/userspace/data-path/team.ts'
 import type { Family } from '../../src/lib/ip.ts'
 
 const EFD_NONBLOCK = 0o4000

@@ -1,10 +1,10 @@
 // The iptables of a machine, in memory: what iptables-save would print, and what iptables-restore would do.
 
-import type { IptablesDriver } from '../../src/proxy/iptables-programmer.ts'
-import { applyScript, ScriptError } from '../../src/state/iptables/apply-script.ts'
-import { RestoreError } from '../../src/state/iptables/restore-error.ts'
-import type { Backend } from '../../src/state/iptables/script.ts'
-import type { Tables } from '../../src/state/iptables/types.ts'
+import type { IptablesDriver } from '../../src/modes/iptables/programmer.ts'
+import { applyScript, ScriptError } from '../../src/iptables/apply-script.ts'
+import { RestoreError } from '../../src/iptables/restore-error.ts'
+import type { Backend } from '../../src/iptables/script.ts'
+import type { Tables } from '../../src/iptables/types.ts'
 
 export class MemoryIptables implements IptablesDriver {
   tables: Tables

@@ -13,8 +13,8 @@ import {
   type ServerId,
   type ServerState,
   type VirtualServer,
-} from '../../src/state/ipvs/types.ts'
-import type { LinkOp } from '../../src/state/links/types.ts'
+} from '../../src/ipvs/types.ts'
+import type { LinkOp } from '../../src/links/types.ts'
 
 interface Entry {
   server: VirtualServer

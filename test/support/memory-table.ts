@@ -1,10 +1,10 @@
 // A table of nftables, in memory: what the kernel would hold after what it was told.
 
 import type { Family } from '../../src/lib/ip.ts'
-import type { TableDriver } from '../../src/proxy/nftables-programmer.ts'
-import { applyOps } from '../../src/state/nftables/apply-ops.ts'
-import { nftFamily } from '../../src/state/nftables/language.ts'
-import type { Op, Table } from '../../src/state/nftables/types.ts'
+import type { TableDriver } from '../../src/modes/shared/table-programmer.ts'
+import { applyOps } from '../../src/nftables/apply-ops.ts'
+import { nftFamily } from '../../src/nftables/language.ts'
+import type { Op, Table } from '../../src/nftables/types.ts'
 
 export class MemoryTable implements TableDriver {
   readonly #family: Family

@@ -5,12 +5,12 @@
 // codec is wrong and this throws.
 
 import { spawnSync } from 'node:child_process'
-import type { Expression } from '../../src/state/nftables/types.ts'
-import { messagesOf } from '../../src/wire/message.ts'
-import { messageType, NFGENMSG_LENGTH } from '../../src/wire/nftables/messages.ts'
-import { toWireRegister } from '../../src/wire/nftables/registers.ts'
-import { ruleAttributes } from '../../src/wire/nftables/rule.ts'
-import { LITTLE_ENDIAN } from '../../src/wire/writer.ts'
+import type { Expression } from '../../src/nftables/types.ts'
+import { messagesOf } from '../../src/netlink/message.ts'
+import { messageType, NFGENMSG_LENGTH } from '../../src/nftables/bytes/messages.ts'
+import { toWireRegister } from '../../src/nftables/bytes/registers.ts'
+import { ruleAttributes } from '../../src/nftables/bytes/rule.ts'
+import { LITTLE_ENDIAN } from '../../src/netlink/writer.ts'
 
 /** The rules of each chain, as expressions, in order. */
 export type CompiledChains = ReadonlyMap<string, readonly (readonly Expression[])[]>

@@ -1,7 +1,7 @@
 // The nft program as an oracle, in the network namespace of the test.
 
 import { execFileSync } from 'node:child_process'
-import type { Chain, Op, Table } from '../../src/state/nftables/types.ts'
+import type { Chain, Op, Table } from '../../src/nftables/types.ts'
 
 /** Whether this process may create network namespaces and change nftables in them. */
 export const isRoot: boolean = process.getuid?.() === 0

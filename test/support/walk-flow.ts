@@ -1,9 +1,9 @@
 // A packet of a flow on its way through a planned table of nftables.
 
 import { formatIp, isLoopback, parseIp } from '../../src/lib/ip.ts'
-import { PROTOCOL_NUMBERS } from '../../src/state/nftables/fields.ts'
-import type { Table } from '../../src/state/nftables/types.ts'
-import { type Walk, walkTable } from '../../src/state/nftables/walk.ts'
+import { PROTOCOL_NUMBERS } from '../../src/nftables/fields.ts'
+import type { Table } from '../../src/nftables/types.ts'
+import { type Walk, walkTable } from '../../src/nftables/walk.ts'
 import { type Flow, sources } from '../conformance/packet-flow.ts'
 import { nodeAddresses } from './addresses.ts'
 

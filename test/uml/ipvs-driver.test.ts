@@ -1,11 +1,11 @@
 // The IPVS driver on a real kernel. What we write is read by ipvsadm, and the other way round.
 
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { IpvsDriver } from '../../src/kernel/ipvs.ts'
+import { IpvsDriver } from '../../src/ipvs/driver.ts'
 import { KernelError } from '../../src/lib/errors.ts'
-import { formatServers } from '../../src/state/ipvs/format.ts'
-import { SCHEDULER_FLAGS } from '../../src/state/ipvs/types.ts'
-import type { IpvsOp, VirtualServer } from '../../src/state/ipvs/types.ts'
+import { formatServers } from '../../src/ipvs/format.ts'
+import { SCHEDULER_FLAGS } from '../../src/ipvs/types.ts'
+import type { IpvsOp, VirtualServer } from '../../src/ipvs/types.ts'
 import { openNetns, restIn } from '../support/netns/netns.ts'
 import type { Netns } from '../support/netns/netns.ts'
 

@@ -5,8 +5,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { ConfigError } from '../../src/lib/errors.ts'
 import { silentLogger } from '../../src/lib/log.ts'
 import type { KubeProxyConfiguration } from '../../src/config/types.ts'
-import { cleanupIpvs, ipvsOnThisMachine } from '../../src/proxy/ipvs-machine.ts'
-import { checkScheduler, probeIpvs, SCHEDULERS } from '../../src/proxy/ipvs-probe.ts'
+import { cleanupIpvs, ipvsMode } from '../../src/modes/ipvs/machine.ts'
+import { checkScheduler, probeIpvs, SCHEDULERS } from '../../src/modes/ipvs/probe.ts'
 import { node as hostNode, pods } from '../support/addresses.ts'
 import { eventually } from '../support/eventually.ts'
 import { service, slice } from '../support/kube-objects.ts'
@@ -185,7 +185,7 @@ describe('a machine', () => {
     node = new IpvsNode(network.node)
     using other = openNetns('other')
     const config = { ipvs: { ...defaultIpvs, tcpTimeoutMs: 700_000 } } as KubeProxyConfiguration
-    other.enter(() => ipvsOnThisMachine.init?.(config, silentLogger))
+    other.enter(() => ipvsMode.init?.(config, silentLogger))
     expect(other.run('sysctl', ['-n', 'net.ipv4.vs.conntrack']).trim()).toBe('1')
     expect(other.run('ipvsadm', ['-Ln', '--timeout'])).toContain(': 700 ')
     expect(other.run('ip', ['-o', 'link'])).not.toContain('kube-ipvs')

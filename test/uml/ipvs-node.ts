@@ -6,9 +6,9 @@ import { ProblemLog } from '../../src/model/problems.ts'
 import { ServiceModel } from '../../src/model/service-model.ts'
 import type { EndpointSlice, Service } from '../../src/kube/types.ts'
 import type { NodeView } from '../../src/model/types.ts'
-import { openIpvs, type IpvsSettings } from '../../src/proxy/ipvs-machine.ts'
-import type { OpenMode } from '../../src/proxy/mode.ts'
-import type { Programmer, SyncStats } from '../../src/proxy/programmer.ts'
+import { openIpvs, type IpvsSettings } from '../../src/modes/ipvs/machine.ts'
+import type { RunningMode } from '../../src/modes/contract.ts'
+import type { Programmer, SyncStats } from '../../src/modes/programmer.ts'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { node as hostNode } from '../support/addresses.ts'
 import { nodeView } from '../support/kube-objects.ts'
@@ -30,7 +30,7 @@ export class IpvsNode implements Disposable {
   foreignChanges = 0
   readonly #settings: IpvsSettings
   readonly #model: ServiceModel
-  #mode!: OpenMode
+  #mode!: RunningMode
   #programmer!: Programmer
 
   constructor(netns: Netns, settings: Partial<IpvsSettings> = {}, node: Partial<NodeView> = {}) {

@@ -1,7 +1,7 @@
 // The dummy link and its addresses on a real kernel, as `ip addr` sees them.
 
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { LinkDriver } from '../../src/kernel/links.ts'
+import { LinkDriver } from '../../src/links/driver.ts'
 import { openNetns, restIn } from '../support/netns/netns.ts'
 import type { Netns } from '../support/netns/netns.ts'
 

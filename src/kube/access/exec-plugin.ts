@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process'
 import { messageOf } from '../../lib/errors.ts'
-import { isJsonObject } from '../wire/json-reader.ts'
+import { isJsonObject } from '../encoding/json-reader.ts'
 import { AccessError, type ExecPluginConfig } from './cluster-access.ts'
 
 /** A plugin that takes longer hangs. */

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, isAbsolute, resolve } from 'node:path'
 import { parse } from 'yaml'
 import { messageOf } from '../../lib/errors.ts'
-import { isJsonObject, type JsonObject } from '../wire/json-reader.ts'
+import { isJsonObject, type JsonObject } from '../encoding/json-reader.ts'
 import { AccessError, type Authentication, type ClusterAccess, type Material } from './cluster-access.ts'
 import { execPluginFrom } from './exec-config.ts'
 

@@ -8,8 +8,8 @@ import { services } from '../objects/service.ts'
 import type { ObjectEvent } from '../resource-handler.ts'
 import type { Resource } from '../resource.ts'
 import type { EndpointSlice, Node, Service, ServiceCIDR } from '../types.ts'
-import { JsonReader, type JsonObject } from '../wire/json-reader.ts'
-import { StringPool } from '../wire/string-pool.ts'
+import { JsonReader, type JsonObject } from '../encoding/json-reader.ts'
+import { StringPool } from '../encoding/string-pool.ts'
 import type { ManifestKind, ManifestObject } from './parse-manifest.ts'
 
 /** The changes of each kind. */

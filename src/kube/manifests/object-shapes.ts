@@ -3,7 +3,7 @@
 
 import { ipFamily, parseCidr } from '../../lib/ip.ts'
 import { SERVICE_NAME_LABEL } from '../objects/endpoint-slice.ts'
-import { isJsonObject, type JsonObject } from '../wire/json-reader.ts'
+import { isJsonObject, type JsonObject } from '../encoding/json-reader.ts'
 import { all, anything, boolean, fields, integer, listOf, oneOf, text, textThat, wrong } from './shape.ts'
 import type { Complaint, Shape } from './shape.ts'
 

@@ -1,7 +1,7 @@
 // The objects in a file of YAML or JSON, and what is wrong with them, line by line.
 
 import { LineCounter, isNode, parseAllDocuments, type Document } from 'yaml'
-import { isJsonObject, type JsonObject } from '../wire/json-reader.ts'
+import { isJsonObject, type JsonObject } from '../encoding/json-reader.ts'
 import { endpointsShape, endpointSliceShape, nodeShape, serviceCidrShape, serviceShape } from './object-shapes.ts'
 import { formatPath, wrong, type Complaint, type Path, type Shape } from './shape.ts'
 
@@ -50,7 +50,7 @@ export function parseManifest(text: string): Manifest {
     for (const { pos, message, code } of document.errors.slice(0, 1)) {
       remarks.push({ severity: 'error', line: lines.linePos(pos[0]).line, text: `${sentence(message)} (${code})` })
     }
-    if (document.errors.length === 0) readDocument(document, lines, { objects, remarks })
+    if (document.errors.length === 0) parseDocument(document, lines, { objects, remarks })
   }
   const isBad = remarks.some(({ severity }) => severity === 'error')
   return { objects: isBad ? [] : objects, remarks }
@@ -61,7 +61,7 @@ interface Found {
   readonly remarks: Remark[]
 }
 
-function readDocument(document: Document.Parsed, lines: LineCounter, found: Found): void {
+function parseDocument(document: Document.Parsed, lines: LineCounter, found: Found): void {
   const lineOf = (path: Path) => lineAt(document, path, lines)
   let value: unknown
   try {

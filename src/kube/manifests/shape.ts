@@ -2,7 +2,7 @@
 // errors; a field that nobody knows is only worth a warning, because the API's next version may know it.
 
 import { nearest } from '../../lib/nearest.ts'
-import { isJsonObject } from '../wire/json-reader.ts'
+import { isJsonObject } from '../encoding/json-reader.ts'
 
 export type Path = readonly (string | number)[]
 

@@ -2,8 +2,8 @@
 
 import type { Decoded, Resource } from '../resource.ts'
 import type { EndpointPort, EndpointSlice, SliceEndpoint } from '../types.ts'
-import type { JsonObject, JsonReader } from '../wire/json-reader.ts'
-import type { ProtoReader } from '../wire/proto-reader.ts'
+import type { JsonObject, JsonReader } from '../encoding/json-reader.ts'
+import type { ProtoReader } from '../encoding/proto-reader.ts'
 import { EMPTY_META, keyOf, metaFromJson, metaFromProtobuf, parseTime, type ObjectMeta } from './object-meta.ts'
 import { parseProtocol } from './protocol.ts'
 
@@ -53,10 +53,10 @@ function sliceFromProtobuf(reader: ProtoReader, end: number): Decoded<EndpointSl
         meta = metaFromProtobuf(reader, keepKey)
         break
       case 2:
-        readEndpoint(reader, endpoints)
+        decodeEndpoint(reader, endpoints)
         break
       case 3:
-        readPort(reader, ports)
+        decodePort(reader, ports)
         break
       case 4:
         addressType = reader.pooled()
@@ -68,7 +68,7 @@ function sliceFromProtobuf(reader: ProtoReader, end: number): Decoded<EndpointSl
   return finish(meta, { addressType, ports, endpoints })
 }
 
-function readEndpoint(reader: ProtoReader, endpoints: SliceEndpoint[]): void {
+function decodeEndpoint(reader: ProtoReader, endpoints: SliceEndpoint[]): void {
   let address = ''
   // Absent conditions count as ready, serving, not terminating (KEP-752).
   let ready = true
@@ -99,7 +99,7 @@ function readEndpoint(reader: ProtoReader, endpoints: SliceEndpoint[]): void {
         zone = reader.pooled()
         break
       case 8:
-        hints = readHints(reader)
+        hints = decodeHints(reader)
         break
       default:
         reader.skip(end)
@@ -117,7 +117,7 @@ interface Hints {
 
 const NO_HINTS: Hints = { zoneHints: undefined, nodeHints: undefined }
 
-function readHints(reader: ProtoReader): Hints {
+function decodeHints(reader: ProtoReader): Hints {
   let zoneHints: readonly string[] | undefined
   let nodeHints: readonly string[] | undefined
   for (const end = reader.enter(); reader.pos < end;) {
@@ -145,7 +145,7 @@ function addHint(reader: ProtoReader, hints: readonly string[] | undefined): rea
   return hints === undefined ? reader.pool.listOf(name) : [...hints, name]
 }
 
-function readPort(reader: ProtoReader, ports: EndpointPort[]): void {
+function decodePort(reader: ProtoReader, ports: EndpointPort[]): void {
   let name = ''
   let protocolName = ''
   let port: number | undefined

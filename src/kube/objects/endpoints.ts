@@ -4,8 +4,8 @@
 import { ipFamily } from '../../lib/ip.ts'
 import type { Decoded, Resource } from '../resource.ts'
 import type { EndpointPort, EndpointSlice, SliceEndpoint } from '../types.ts'
-import type { JsonObject, JsonReader } from '../wire/json-reader.ts'
-import type { ProtoReader } from '../wire/proto-reader.ts'
+import type { JsonObject, JsonReader } from '../encoding/json-reader.ts'
+import type { ProtoReader } from '../encoding/proto-reader.ts'
 import { TRIGGER_TIME_ANNOTATION } from './endpoint-slice.ts'
 import { EMPTY_META, keyOf, metaFromJson, metaFromProtobuf, parseTime, type ObjectMeta } from './object-meta.ts'
 import { parseProtocol } from './protocol.ts'
@@ -77,7 +77,7 @@ function endpointsFromProtobuf(reader: ProtoReader, end: number): Decoded<readon
         meta = metaFromProtobuf(reader, keepKey)
         break
       case 2:
-        subsets.push(readSubset(reader))
+        subsets.push(decodeSubset(reader))
         break
       default:
         reader.skip(end)
@@ -86,18 +86,18 @@ function endpointsFromProtobuf(reader: ProtoReader, end: number): Decoded<readon
   return finish(meta, subsets)
 }
 
-function readSubset(reader: ProtoReader): Subset {
+function decodeSubset(reader: ProtoReader): Subset {
   const subset: Subset = { endpoints: [], ports: [] }
   for (const end = reader.enter(); reader.pos < end;) {
     const field = reader.field(end)
-    if (field === 1 || field === 2) readAddress(reader, subset, field === 1)
-    else if (field === 3) readPort(reader, subset)
+    if (field === 1 || field === 2) decodeAddress(reader, subset, field === 1)
+    else if (field === 3) decodePort(reader, subset)
     else reader.skip(end)
   }
   return subset
 }
 
-function readAddress(reader: ProtoReader, subset: Subset, ready: boolean): void {
+function decodeAddress(reader: ProtoReader, subset: Subset, ready: boolean): void {
   let ip = ''
   let nodeName: string | undefined
   for (const end = reader.enter(); reader.pos < end;) {
@@ -109,7 +109,7 @@ function readAddress(reader: ProtoReader, subset: Subset, ready: boolean): void 
   subset.endpoints.push(endpointOf(ip, nodeName, ready))
 }
 
-function readPort(reader: ProtoReader, subset: Subset): void {
+function decodePort(reader: ProtoReader, subset: Subset): void {
   let name = ''
   let port = 0
   let protocolName = ''

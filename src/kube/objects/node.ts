@@ -2,8 +2,8 @@
 
 import type { Decoded, Resource } from '../resource.ts'
 import type { Node } from '../types.ts'
-import type { JsonObject, JsonReader } from '../wire/json-reader.ts'
-import type { ProtoReader } from '../wire/proto-reader.ts'
+import type { JsonObject, JsonReader } from '../encoding/json-reader.ts'
+import type { ProtoReader } from '../encoding/proto-reader.ts'
 import { EMPTY_META, keyOf, metaFromJson, metaFromProtobuf, type ObjectMeta } from './object-meta.ts'
 
 const ZONE_LABEL = 'topology.kubernetes.io/zone'
@@ -51,10 +51,10 @@ function nodeFromProtobuf(reader: ProtoReader, end: number): Decoded<Node> {
         meta = metaFromProtobuf(reader, keepKey)
         break
       case 2:
-        readSpec(reader, fields)
+        decodeSpec(reader, fields)
         break
       case 3:
-        readStatus(reader, fields)
+        decodeStatus(reader, fields)
         break
       default:
         reader.skip(end)
@@ -63,7 +63,7 @@ function nodeFromProtobuf(reader: ProtoReader, end: number): Decoded<Node> {
   return finish(meta, fields)
 }
 
-function readSpec(reader: ProtoReader, fields: NodeFields): void {
+function decodeSpec(reader: ProtoReader, fields: NodeFields): void {
   const podCIDRs: string[] = []
   const taints: string[] = []
   for (const end = reader.enter(); reader.pos < end;) {
@@ -88,7 +88,7 @@ function readSpec(reader: ProtoReader, fields: NodeFields): void {
   fields.taints = taints
 }
 
-function readStatus(reader: ProtoReader, fields: NodeFields): void {
+function decodeStatus(reader: ProtoReader, fields: NodeFields): void {
   const addresses: { type: string; address: string }[] = []
   for (const end = reader.enter(); reader.pos < end;) {
     if (reader.field(end) !== 5) {

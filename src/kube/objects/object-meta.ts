@@ -1,8 +1,8 @@
 // metadata of any object.
 
 import type { Buffer } from 'node:buffer'
-import type { JsonObject, JsonReader } from '../wire/json-reader.ts'
-import type { ProtoReader } from '../wire/proto-reader.ts'
+import type { JsonObject, JsonReader } from '../encoding/json-reader.ts'
+import type { ProtoReader } from '../encoding/proto-reader.ts'
 
 export type StringMap = Readonly<Record<string, string>>
 
@@ -64,17 +64,17 @@ export function metaFromProtobuf(reader: ProtoReader, keep: KeepKey): ObjectMeta
         resourceVersion = reader.string()
         break
       case 8:
-        createdMs = readTime(reader)
+        createdMs = decodeTime(reader)
         break
       case 9:
         deleting = true
         reader.skip(end)
         break
       case 11:
-        labels = readEntry(reader, keep, labels)
+        labels = decodeEntry(reader, keep, labels)
         break
       case 12:
-        annotations = readEntry(reader, keep, annotations)
+        annotations = decodeEntry(reader, keep, annotations)
         break
       default:
         reader.skip(end)
@@ -84,7 +84,7 @@ export function metaFromProtobuf(reader: ProtoReader, keep: KeepKey): ObjectMeta
 }
 
 /** One entry of a map<string, string>, added to the map if it is wanted. */
-function readEntry(
+function decodeEntry(
   reader: ProtoReader,
   keep: KeepKey,
   map: Record<string, string> | undefined,
@@ -119,7 +119,7 @@ function readEntry(
 }
 
 /** meta/v1.Time in milliseconds. */
-function readTime(reader: ProtoReader): number {
+function decodeTime(reader: ProtoReader): number {
   let seconds = 0
   for (const end = reader.enter(); reader.pos < end;) {
     if (reader.field(end) === 1) seconds = reader.int()

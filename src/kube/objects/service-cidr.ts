@@ -2,8 +2,8 @@
 
 import type { Decoded, Resource } from '../resource.ts'
 import type { ServiceCIDR } from '../types.ts'
-import type { JsonObject, JsonReader } from '../wire/json-reader.ts'
-import type { ProtoReader } from '../wire/proto-reader.ts'
+import type { JsonObject, JsonReader } from '../encoding/json-reader.ts'
+import type { ProtoReader } from '../encoding/proto-reader.ts'
 import { EMPTY_META, keyOf, metaFromJson, metaFromProtobuf, type ObjectMeta } from './object-meta.ts'
 
 export const serviceCidrs: Resource<ServiceCIDR> = {

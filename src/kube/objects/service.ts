@@ -2,8 +2,8 @@
 
 import type { Decoded, Resource } from '../resource.ts'
 import type { LoadBalancerIngress, Service, ServicePort } from '../types.ts'
-import type { JsonObject, JsonReader } from '../wire/json-reader.ts'
-import type { ProtoReader } from '../wire/proto-reader.ts'
+import type { JsonObject, JsonReader } from '../encoding/json-reader.ts'
+import type { ProtoReader } from '../encoding/proto-reader.ts'
 import { EMPTY_META, keyOf, metaFromJson, metaFromProtobuf, type ObjectMeta } from './object-meta.ts'
 import { parseProtocol } from './protocol.ts'
 
@@ -93,10 +93,10 @@ function serviceFromProtobuf(reader: ProtoReader, end: number): Decoded<Service>
         meta = metaFromProtobuf(reader, keepKey)
         break
       case 2:
-        readSpec(reader, fields)
+        decodeSpec(reader, fields)
         break
       case 3:
-        readStatus(reader, fields)
+        decodeStatus(reader, fields)
         break
       default:
         reader.skip(end)
@@ -105,11 +105,11 @@ function serviceFromProtobuf(reader: ProtoReader, end: number): Decoded<Service>
   return finish(meta, fields)
 }
 
-function readSpec(reader: ProtoReader, fields: ServiceFields): void {
+function decodeSpec(reader: ProtoReader, fields: ServiceFields): void {
   for (const end = reader.enter(); reader.pos < end;) {
     switch (reader.field(end)) {
       case 1:
-        fields.ports = readPort(reader, fields.ports)
+        fields.ports = decodePort(reader, fields.ports)
         break
       case 3:
         fields.clusterIP = reader.string()
@@ -133,7 +133,7 @@ function readSpec(reader: ProtoReader, fields: ServiceFields): void {
         fields.healthCheckNodePort = reader.int()
         break
       case 14:
-        fields.affinityTimeoutSeconds = readAffinityTimeout(reader)
+        fields.affinityTimeoutSeconds = decodeAffinityTimeout(reader)
         break
       case 18:
         fields.clusterIPs = appended(fields.clusterIPs, reader.string())
@@ -147,7 +147,7 @@ function readSpec(reader: ProtoReader, fields: ServiceFields): void {
   }
 }
 
-function readPort(reader: ProtoReader, ports: readonly ServicePort[]): readonly ServicePort[] {
+function decodePort(reader: ProtoReader, ports: readonly ServicePort[]): readonly ServicePort[] {
   let name = ''
   let protocolName = ''
   let port = 0
@@ -175,7 +175,7 @@ function readPort(reader: ProtoReader, ports: readonly ServicePort[]): readonly 
 }
 
 /** SessionAffinityConfig.clientIP.timeoutSeconds */
-function readAffinityTimeout(reader: ProtoReader): number | undefined {
+function decodeAffinityTimeout(reader: ProtoReader): number | undefined {
   let seconds: number | undefined
   for (const end = reader.enter(); reader.pos < end;) {
     if (reader.field(end) !== 1) {
@@ -191,7 +191,7 @@ function readAffinityTimeout(reader: ProtoReader): number | undefined {
 }
 
 /** ServiceStatus.loadBalancer.ingress */
-function readStatus(reader: ProtoReader, fields: ServiceFields): void {
+function decodeStatus(reader: ProtoReader, fields: ServiceFields): void {
   const ingress: LoadBalancerIngress[] = []
   for (const end = reader.enter(); reader.pos < end;) {
     if (reader.field(end) !== 1) {
@@ -199,14 +199,14 @@ function readStatus(reader: ProtoReader, fields: ServiceFields): void {
       continue
     }
     for (const balancerEnd = reader.enter(); reader.pos < balancerEnd;) {
-      if (reader.field(balancerEnd) === 1) readIngress(reader, ingress)
+      if (reader.field(balancerEnd) === 1) decodeIngress(reader, ingress)
       else reader.skip(balancerEnd)
     }
   }
   if (ingress.length > 0) fields.ingress = ingress
 }
 
-function readIngress(reader: ProtoReader, ingress: LoadBalancerIngress[]): void {
+function decodeIngress(reader: ProtoReader, ingress: LoadBalancerIngress[]): void {
   let ip = ''
   let ipMode = ''
   for (const end = reader.enter(); reader.pos < end;) {

@@ -1,8 +1,8 @@
 // Finding a name, a number and address ranges that nobody else uses.
 
 import { MAX_SANDBOXES, fitOf, planAddresses, type AddressPlan } from '../address-plan.ts'
-import { Rtnetlink } from '../../kernel/rtnetlink.ts'
-import { processStart } from '../../kernel/process.ts'
+import { Rtnetlink } from '../../links/rtnetlink.ts'
+import { processStart } from '../../system/process.ts'
 import type { Cidr, Family } from '../../lib/ip.ts'
 import { InstanceFolder, listInstances, withInstancesLock, type InstanceRecord } from './instance-folder.ts'
 

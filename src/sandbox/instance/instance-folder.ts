@@ -18,7 +18,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { lockFile, processStart } from '../../kernel/process.ts'
+import { lockFile, processStart } from '../../system/process.ts'
 import { removeNetnsNames } from './netns-names.ts'
 
 /** What a sandbox tells about itself, for other commands and for those that clean up after it. */

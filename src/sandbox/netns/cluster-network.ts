@@ -8,7 +8,7 @@
 
 import { parseCidr, parseIp, type Bytes, type Cidr } from '../../lib/ip.ts'
 import { UnsupportedError } from '../../lib/errors.ts'
-import { Rtnetlink } from '../../kernel/rtnetlink.ts'
+import { Rtnetlink } from '../../links/rtnetlink.ts'
 import type { AddressPlan, NodeAddresses } from '../address-plan.ts'
 import { openNetworkNamespace, ownNetworkNamespace, type NetworkNamespace } from './network-namespace.ts'
 import { hostSysctls, routerSysctls } from './sysctls.ts'

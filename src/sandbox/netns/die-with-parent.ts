@@ -2,7 +2,7 @@
 // it is killed.
 
 import { isMainThread } from 'node:worker_threads'
-import { dieWithParent } from '../../kernel/process.ts'
+import { dieWithParent } from '../../system/process.ts'
 
 // Node loads it into every thread of the process.
 if (isMainThread) {

@@ -4,7 +4,7 @@
 // was opened stays there. Only for the main thread, and only for what happens before the function returns.
 
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
-import { enterNetworkFd, unshareNetwork } from '../../kernel/netns.ts'
+import { enterNetworkFd, unshareNetwork } from '../../system/netns.ts'
 
 const OWN_NETWORK = '/proc/thread-self/ns/net'
 

@@ -2,7 +2,7 @@
 
 import { Socket } from 'node:net'
 import { parseIp } from '../../lib/ip.ts'
-import { lastErrno, mustCall, tryCall } from '../../kernel/libc.ts'
+import { lastErrno, mustCall, tryCall } from '../../system/libc.ts'
 import { KernelError } from '../../lib/errors.ts'
 import type { NetworkNamespace } from './network-namespace.ts'
 

@@ -3,8 +3,8 @@
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { unshareNetwork } from '../../../src/kernel/netns.ts'
-import { Rtnetlink } from '../../../src/kernel/rtnetlink.ts'
+import { unshareNetwork } from '../../../src/system/netns.ts'
+import { Rtnetlink } from '../../../src/links/rtnetlink.ts'
 import { formatCidr } from '../../../src/lib/ip.ts'
 
 let isEntered = false

@@ -3,7 +3,7 @@
 import { Buffer } from 'node:buffer'
 import { parse as parseYaml } from 'yaml'
 import { ApiError, badRequest } from '../api-error.ts'
-import { DecodeError } from '../../../kube/wire/decode-error.ts'
+import { DecodeError } from '../../../kube/encoding/decode-error.ts'
 import { decodeEnvelope, decodeMessage } from '../schema/protobuf-decode.ts'
 import { isJsonObject } from '../json.ts'
 import { messageOf } from '../../../lib/errors.ts'

@@ -1,9 +1,9 @@
 // Objects from the API's protobuf encoding, by their schema. Newer kubectl sends what it creates in it.
 
 import { Buffer } from 'node:buffer'
-import { DecodeError } from '../../../kube/wire/decode-error.ts'
-import { ProtoReader } from '../../../kube/wire/proto-reader.ts'
-import { StringPool } from '../../../kube/wire/string-pool.ts'
+import { DecodeError } from '../../../kube/encoding/decode-error.ts'
+import { ProtoReader } from '../../../kube/encoding/proto-reader.ts'
+import { StringPool } from '../../../kube/encoding/string-pool.ts'
 import { formatMicroTime, formatTime } from '../time.ts'
 import type { Json, JsonObject } from '../json.ts'
 import type { FieldType, Message, Scalar } from './schema.ts'

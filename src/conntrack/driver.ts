@@ -1,0 +1,168 @@
+// The kernel's connection tracker: which flows there are, and removing some of them.
+
+import { KernelError } from '../lib/errors.ts'
+import { type Family, formatIp, parseIp, splitHostPort } from '../lib/ip.ts'
+import {
+  answererFilter,
+  flowAttributes,
+  NFGENMSG_LENGTH,
+  protocolFilter,
+  type TupleBytes,
+  tupleFromAttributes,
+  tupleToAttributes,
+  writeFlowMessage,
+} from './messages.ts'
+import type { Message } from '../netlink/message.ts'
+import { NETLINK_NETFILTER, NLM_F_ACK, NLM_F_DUMP } from '../netlink/uapi/netlink.ts'
+import { Writer } from '../netlink/writer.ts'
+import { errnoName } from '../system/libc.ts'
+import { NetlinkClient } from '../netlink/client.ts'
+import { NetlinkSocket } from '../netlink/socket.ts'
+
+const UDP = 17
+
+/** So many at once that the kernel's answers fit in the socket's buffer, should all of them fail. */
+const DELETE_AT_ONCE = 500
+
+/** One direction of a flow. Addresses are canonical texts. */
+export interface FlowTuple {
+  readonly src: string
+  readonly dst: string
+  readonly sport: number
+  readonly dport: number
+}
+
+/** An entry of the connection tracker. Who is talked to is `original.dst`; who answers is `reply.src`. */
+export interface Flow {
+  readonly family: Family
+  /** The number of the transport protocol: 17 for UDP. */
+  readonly protocol: number
+  readonly original: FlowTuple
+  readonly reply: FlowTuple
+  /** The bits of enum ip_conntrack_status: 0x20 when the destination was translated. */
+  readonly status: number
+  /** 0 unless somebody divides connections into zones. */
+  readonly zone: number
+  /** Tells this entry from most later ones of the same addresses and ports: it is made from where the entry is stored. */
+  readonly id: number
+}
+
+export interface FlowQuery {
+  readonly family: Family
+  readonly protocol: number
+  /** The address is a canonical text. */
+  readonly answerer?: { readonly ip: string; readonly port: number } | undefined
+}
+
+export class Conntrack {
+  readonly #socket = new NetlinkSocket(NETLINK_NETFILTER, { receiveBuffer: 4 << 20 })
+  readonly #client = new NetlinkClient(this.#socket.exchange)
+  readonly #writer = new Writer()
+
+  /** The flows of a family and protocol: all, or those that one endpoint answers. */
+  list({ family, protocol, answerer }: FlowQuery): Flow[] {
+    this.#writer.reset()
+    const filter =
+      answerer === undefined
+        ? protocolFilter(protocol)
+        : answererFilter({ src: parseIp(answerer.ip) ?? '', sport: answerer.port, protocol })
+    writeFlowMessage(this.#writer, { message: 'get', family, flags: NLM_F_DUMP }, filter)
+    const flows = this.#client.dump('list connections', this.#writer.written(), (message) =>
+      decodeFlow(family, message),
+    )
+    return flows.filter(
+      (flow) =>
+        flow.protocol === protocol &&
+        (answerer === undefined || (flow.reply.src === answerer.ip && flow.reply.sport === answerer.port)),
+    )
+  }
+
+  /** Deletes flows, and returns how many there were: one that ended meanwhile is no error. */
+  delete(flows: readonly Flow[]): number {
+    let deleted = 0
+    for (let first = 0; first < flows.length; first += DELETE_AT_ONCE) {
+      deleted += this.#deleteSome(flows.slice(first, first + DELETE_AT_ONCE))
+    }
+    return deleted
+  }
+
+  close(): void {
+    this.#socket.close()
+  }
+
+  #deleteSome(flows: readonly Flow[]): number {
+    this.#writer.reset()
+    for (const [i, flow] of flows.entries()) {
+      const isLast = i === flows.length - 1
+      const original = tupleToAttributes(tupleToBytes(flow))
+      writeFlowMessage(
+        this.#writer,
+        { message: 'delete', family: flow.family, flags: isLast ? NLM_F_ACK : 0 },
+        { original, id: flow.id, zone: flow.zone },
+      )
+    }
+    let missing = 0
+    const answers = this.#client.batch(this.#writer.written())
+    for (const { sequence, errno, extack } of answers) {
+      if (errno === 0) continue
+      if (errnoName(errno) !== 'ENOENT')
+        throw new KernelError(`delete ${describe(flows[sequence])}`, errnoName(errno), extack)
+      missing++
+    }
+    // The last one is answered in any case.
+    if (answers.at(-1)?.sequence !== flows.length - 1) throw new KernelError('delete connections', 'ENOMSG')
+    return flows.length - missing
+  }
+}
+
+/** The flows of UDP, for a caller that looks at them now and then: the socket is opened for each call. */
+export const conntrackFlows = {
+  /** Only those that are answered by one endpoint (`ip:port`), if it is given. */
+  listUdp(family: Family, answerer?: string): Flow[] {
+    const query = { family, protocol: UDP, answerer: answerer === undefined ? undefined : splitHostPort(answerer) }
+    return withConntrack((conntrack) => conntrack.list(query))
+  },
+  delete(flows: readonly Flow[]): number {
+    return withConntrack((conntrack) => conntrack.delete(flows))
+  },
+} as const
+
+function withConntrack<T>(work: (conntrack: Conntrack) => T): T {
+  const conntrack = new Conntrack()
+  try {
+    return work(conntrack)
+  } finally {
+    conntrack.close()
+  }
+}
+
+function decodeFlow(family: Family, { view, start, end }: Message): Flow | undefined {
+  const attributes = flowAttributes.read(view, start + NFGENMSG_LENGTH, end)
+  if (attributes?.original === undefined || attributes.reply === undefined) return undefined
+  const original = tupleFromAttributes(attributes.original)
+  const reply = tupleFromAttributes(attributes.reply)
+  if (original === undefined || reply === undefined) return undefined
+  return {
+    family,
+    protocol: original.protocol,
+    original: tupleFromBytes(original),
+    reply: tupleFromBytes(reply),
+    status: attributes.status ?? 0,
+    zone: attributes.zone ?? 0,
+    id: attributes.id ?? 0,
+  }
+}
+
+function tupleFromBytes({ src, dst, sport, dport }: TupleBytes): FlowTuple {
+  return { src: formatIp(src), dst: formatIp(dst), sport, dport }
+}
+
+function tupleToBytes({ original: { src, dst, sport, dport }, protocol }: Flow): TupleBytes {
+  return { src: parseIp(src) ?? '', dst: parseIp(dst) ?? '', sport, dport, protocol }
+}
+
+function describe(flow: Flow | undefined): string {
+  if (flow === undefined) return 'a connection'
+  const { src, dst, sport, dport } = flow.original
+  return `connection ${src} port ${sport} to ${dst} port ${dport}`
+}

@@ -1,0 +1,136 @@
+// Messages of the connection tracker (ctnetlink). net/netfilter/nf_conntrack_netlink.c
+
+import type { Bytes, Family } from '../lib/ip.ts'
+import { attr, be16, be32, bytes, type Infer, ne32, nest, opt, u8 } from '../netlink/attributes.ts'
+import { NLM_F_REQUEST } from '../netlink/uapi/netlink.ts'
+import { NFNETLINK_V0, NFNL_SUBSYS_CTNETLINK } from '../netlink/uapi/nfnetlink.ts'
+import {
+  CTA_FILTER,
+  CTA_FILTER_ORIG_FLAGS,
+  CTA_FILTER_REPLY_FLAGS,
+  CTA_ID,
+  CTA_IP_V4_DST,
+  CTA_IP_V4_SRC,
+  CTA_IP_V6_DST,
+  CTA_IP_V6_SRC,
+  CTA_PROTO_DST_PORT,
+  CTA_PROTO_NUM,
+  CTA_PROTO_SRC_PORT,
+  CTA_STATUS,
+  CTA_TIMEOUT,
+  CTA_TUPLE_IP,
+  CTA_TUPLE_ORIG,
+  CTA_TUPLE_PROTO,
+  CTA_TUPLE_REPLY,
+  CTA_ZONE,
+  IPCTNL_MSG_CT_DELETE,
+  IPCTNL_MSG_CT_GET,
+  IPCTNL_MSG_CT_NEW,
+} from './uapi.ts'
+import type { Writer } from '../netlink/writer.ts'
+
+/** struct nfgenmsg, between the message's header and its attributes. */
+export const NFGENMSG_LENGTH = 4
+
+const AF: Readonly<Record<Family, number>> = { 4: 2, 6: 10 }
+
+const MESSAGES = { new: IPCTNL_MSG_CT_NEW, get: IPCTNL_MSG_CT_GET, delete: IPCTNL_MSG_CT_DELETE } as const
+
+// CTA_FILTER_F_* of net/netfilter/nf_internals.h: which parts of the tuple are compared.
+const FILTER_BY_SOURCE = 1 << 0
+const FILTER_BY_PROTOCOL = 1 << 3
+const FILTER_BY_SOURCE_PORT = 1 << 4
+
+const tupleAttributes = nest({
+  ip: opt(
+    CTA_TUPLE_IP,
+    nest({
+      src4: opt(CTA_IP_V4_SRC, bytes),
+      dst4: opt(CTA_IP_V4_DST, bytes),
+      src6: opt(CTA_IP_V6_SRC, bytes),
+      dst6: opt(CTA_IP_V6_DST, bytes),
+    }),
+  ),
+  protocol: attr(
+    CTA_TUPLE_PROTO,
+    nest({
+      number: attr(CTA_PROTO_NUM, u8),
+      sport: opt(CTA_PROTO_SRC_PORT, be16),
+      dport: opt(CTA_PROTO_DST_PORT, be16),
+    }),
+  ),
+})
+
+export const flowAttributes = nest({
+  original: opt(CTA_TUPLE_ORIG, tupleAttributes),
+  reply: opt(CTA_TUPLE_REPLY, tupleAttributes),
+  status: opt(CTA_STATUS, be32),
+  timeoutS: opt(CTA_TIMEOUT, be32),
+  id: opt(CTA_ID, be32),
+  zone: opt(CTA_ZONE, be16),
+  filter: opt(
+    CTA_FILTER,
+    nest({ original: opt(CTA_FILTER_ORIG_FLAGS, ne32), reply: opt(CTA_FILTER_REPLY_FLAGS, ne32) }),
+  ),
+})
+
+export type FlowAttributes = Infer<typeof flowAttributes>
+export type TupleAttributes = Infer<typeof tupleAttributes>
+
+/** One direction of a flow, addresses in kernel layout. */
+export interface TupleBytes {
+  readonly src: Bytes
+  readonly dst: Bytes
+  readonly protocol: number
+  readonly sport: number
+  readonly dport: number
+}
+
+/** Writes a message about flows of a family. */
+export function writeFlowMessage(
+  writer: Writer,
+  { message, family, flags }: { message: keyof typeof MESSAGES; family: Family; flags: number },
+  attributes: FlowAttributes,
+): void {
+  writer.beginMessage((NFNL_SUBSYS_CTNETLINK << 8) | MESSAGES[message], NLM_F_REQUEST | flags)
+  writer.u8(AF[family])
+  writer.u8(NFNETLINK_V0)
+  writer.be16(0)
+  flowAttributes.write(writer, attributes)
+  writer.endMessage()
+}
+
+/** Lets the kernel leave out flows of other protocols. Kernels before 5.8 send them all. */
+export function protocolFilter(protocol: number): FlowAttributes {
+  return { original: { protocol: { number: protocol } }, filter: { original: FILTER_BY_PROTOCOL, reply: 0 } }
+}
+
+/**
+ * The same, and those that somebody else answers. With IPv6 only the port is compared: the kernel leaves out those whose
+ * address is equal instead of the others (ctnetlink_filter_match_tuple(), Linux 5.8 to 6.18 at least).
+ */
+export function answererFilter({
+  src,
+  sport,
+  protocol,
+}: Pick<TupleBytes, 'src' | 'sport' | 'protocol'>): FlowAttributes {
+  const byPort = FILTER_BY_PROTOCOL | FILTER_BY_SOURCE_PORT
+  const isIpv4 = src.length === 4
+  return {
+    reply: { protocol: { number: protocol, sport }, ...(isIpv4 && { ip: { src4: src } }) },
+    filter: { original: 0, reply: isIpv4 ? byPort | FILTER_BY_SOURCE : byPort },
+  }
+}
+
+export function tupleToAttributes({ src, dst, protocol, sport, dport }: TupleBytes): TupleAttributes {
+  const ip = src.length === 4 ? { src4: src, dst4: dst } : { src6: src, dst6: dst }
+  return { ip, protocol: { number: protocol, sport, dport } }
+}
+
+/** Ports are 0 where the protocol has none. Undefined when there is no address. */
+export function tupleFromAttributes({ ip, protocol }: TupleAttributes): TupleBytes | undefined {
+  const src = ip?.src4 ?? ip?.src6
+  const dst = ip?.dst4 ?? ip?.dst6
+  if (src === undefined || dst === undefined) return undefined
+  return { src, dst, protocol: protocol.number, sport: protocol.sport ?? 0, dport: protocol.dport ?? 0 }
+}

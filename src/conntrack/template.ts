@@ -1,0 +1,135 @@
+// Messages to the connection tracker that are sent for each connection: written once, then only filled in.
+//
+// An entry that is made before its first packet decides what is done to that: here, that its source is replaced, and put
+// back in the answers. net/netfilter/nf_conntrack_netlink.c
+
+import type { Family } from '../lib/ip.ts'
+import { NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST } from '../netlink/uapi/netlink.ts'
+import { NFNETLINK_V0, NFNL_SUBSYS_CTNETLINK } from '../netlink/uapi/nfnetlink.ts'
+import {
+  CTA_IP_V4_DST,
+  CTA_IP_V4_SRC,
+  CTA_IP_V6_DST,
+  CTA_IP_V6_SRC,
+  CTA_NAT_SRC,
+  CTA_NAT_V4_MAXIP,
+  CTA_NAT_V4_MINIP,
+  CTA_NAT_V6_MAXIP,
+  CTA_NAT_V6_MINIP,
+  CTA_PROTO_DST_PORT,
+  CTA_PROTO_NUM,
+  CTA_PROTO_SRC_PORT,
+  CTA_TIMEOUT,
+  CTA_TUPLE_IP,
+  CTA_TUPLE_ORIG,
+  CTA_TUPLE_PROTO,
+  CTA_TUPLE_REPLY,
+  IPCTNL_MSG_CT_DELETE,
+  IPCTNL_MSG_CT_NEW,
+} from './uapi.ts'
+import { hostPlace, PORT_AT, PORT_LENGTH } from '../system/socket-address.ts'
+import { Writer } from '../netlink/writer.ts'
+
+const AF: Readonly<Record<Family, number>> = { 4: 2, 6: 10 }
+
+/** How long an entry waits for its first packet. */
+const TIMEOUT_S = 10
+
+export interface TemplateOptions {
+  readonly message: 'new' | 'delete'
+  readonly family: Family
+  /** The number of the transport protocol. */
+  readonly protocol: number
+}
+
+/** A message about one flow. `setFlow` changes which. */
+export class ConntrackTemplate {
+  readonly bytes: Uint8Array
+  readonly #host: { readonly at: number; readonly length: number }
+  readonly #fromAddress: number[] = []
+  readonly #fromPort: number[] = []
+  readonly #toAddress: number[] = []
+  readonly #toPort: number[] = []
+  readonly #seenAs: number[] = []
+
+  constructor({ message, family, protocol }: TemplateOptions) {
+    const writer = new Writer(256)
+    this.#host = hostPlace(family)
+    const isNew = message === 'new'
+    const type = isNew ? IPCTNL_MSG_CT_NEW : IPCTNL_MSG_CT_DELETE
+    writer.beginMessage((NFNL_SUBSYS_CTNETLINK << 8) | type, NLM_F_REQUEST | (isNew ? NLM_F_CREATE | NLM_F_EXCL : 0))
+    writer.u8(AF[family])
+    writer.u8(NFNETLINK_V0)
+    writer.be16(0)
+    const original = { src: this.#fromAddress, dst: this.#toAddress, sport: this.#fromPort, dport: this.#toPort }
+    writeTuple(writer, CTA_TUPLE_ORIG, { family, protocol, ...original })
+    if (isNew) {
+      const reply = { src: this.#toAddress, dst: this.#fromAddress, sport: this.#toPort, dport: this.#fromPort }
+      writeTuple(writer, CTA_TUPLE_REPLY, { family, protocol, ...reply })
+      writer.begin(CTA_TIMEOUT)
+      writer.be32(TIMEOUT_S)
+      writer.end()
+      this.#writeTranslation(writer, family)
+    }
+    writer.endMessage()
+    this.bytes = writer.written().slice()
+  }
+
+  /** Socket addresses: who really sends, to whom, and who is seen to send. */
+  setFlow(from: Uint8Array, to: Uint8Array, seenAs: Uint8Array): void {
+    const { at, length } = this.#host
+    this.#put(this.#fromAddress, from, at, length)
+    this.#put(this.#fromPort, from, PORT_AT, PORT_LENGTH)
+    this.#put(this.#toAddress, to, at, length)
+    this.#put(this.#toPort, to, PORT_AT, PORT_LENGTH)
+    this.#put(this.#seenAs, seenAs, at, length)
+  }
+
+  /** Copies a part of a socket address to all its places. */
+  #put(places: readonly number[], value: Uint8Array, from: number, length: number): void {
+    for (const at of places) for (let i = 0; i < length; i++) this.bytes[at + i] = value[from + i]!
+  }
+
+  #writeTranslation(writer: Writer, family: Family): void {
+    writer.beginNested(CTA_NAT_SRC)
+    const ends = family === 4 ? [CTA_NAT_V4_MINIP, CTA_NAT_V4_MAXIP] : [CTA_NAT_V6_MINIP, CTA_NAT_V6_MAXIP]
+    for (const type of ends) writeField(writer, type, { length: this.#host.length, places: this.#seenAs })
+    writer.end()
+  }
+}
+
+interface TupleFields {
+  readonly family: Family
+  readonly protocol: number
+  /** Where the positions of these fields are noted. */
+  readonly src: number[]
+  readonly dst: number[]
+  readonly sport: number[]
+  readonly dport: number[]
+}
+
+function writeTuple(writer: Writer, type: number, { family, protocol, src, dst, sport, dport }: TupleFields): void {
+  const { length } = hostPlace(family)
+  writer.beginNested(type)
+  writer.beginNested(CTA_TUPLE_IP)
+  writeField(writer, family === 4 ? CTA_IP_V4_SRC : CTA_IP_V6_SRC, { length, places: src })
+  writeField(writer, family === 4 ? CTA_IP_V4_DST : CTA_IP_V6_DST, { length, places: dst })
+  writer.end()
+  writer.beginNested(CTA_TUPLE_PROTO)
+  writer.begin(CTA_PROTO_NUM)
+  writer.u8(protocol)
+  writer.end()
+  writeField(writer, CTA_PROTO_SRC_PORT, { length: 2, places: sport })
+  writeField(writer, CTA_PROTO_DST_PORT, { length: 2, places: dport })
+  writer.end()
+  writer.end()
+}
+
+/** An attribute that is filled in later; notes where. */
+function writeField(writer: Writer, type: number, { length, places }: { length: number; places: number[] }): void {
+  writer.begin(type)
+  places.push(writer.length)
+  const at = writer.reserve(length)
+  writer.bytes.fill(0, at, at + length)
+  writer.end()
+}

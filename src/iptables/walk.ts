@@ -1,0 +1,215 @@
+// A packet through the tables: what the kernel would do, rule by rule.
+//
+// `explain` shows it, and tests hold it against what the model decided and against real packets.
+
+import { type Bytes, cidrContains, parseCidr, parseIp } from '../lib/ip.ts'
+import { parseRule } from './parse.ts'
+import type { Match, Rule, RuleText, TableName, Tables, Target } from './types.ts'
+
+/** The first packet of a connection. */
+export interface Packet {
+  /** Where it enters the machine, or undefined when this machine sends it. */
+  readonly inputInterface: string | undefined
+  readonly source: Bytes
+  readonly destination: Bytes
+  /** `tcp`, `udp`, `sctp`. */
+  readonly protocol: string
+  readonly destinationPort: number
+}
+
+/** The rest of the machine, as far as rules can see it. */
+export interface Surroundings {
+  isLocalAddress(address: Bytes): boolean
+  /** A number in 0..modulus-1. */
+  random(modulus: number): number
+  /** Milliseconds; only differences matter. */
+  now(): number
+  /** Lists of the `recent` match: when a source was noted last, by list. Written to by packets. */
+  readonly recent: Map<string, Map<Bytes, number>>
+}
+
+export interface Walk {
+  readonly verdict: Verdict
+  /** Where the packet goes in the end. */
+  readonly destination: Bytes
+  readonly destinationPort: number
+  readonly translated: boolean
+  readonly masqueraded: boolean
+  readonly steps: readonly Step[]
+}
+
+/** A rule that matched. */
+export interface Step {
+  readonly table: TableName
+  readonly chain: string
+  readonly rule: RuleText
+}
+
+type Verdict = 'accept' | 'drop' | 'reject'
+
+/** Sends the packet through all chains of the kernel that it meets. */
+export function walkTables(tables: Tables, packet: Packet, surroundings: Surroundings): Walk {
+  const machine = new Machine(tables, packet, surroundings)
+  for (const { table, chain } of machine.path()) {
+    const verdict = machine.run(table, chain) ?? 'accept'
+    if (verdict !== 'accept') return machine.result(verdict)
+  }
+  return machine.result('accept')
+}
+
+class Machine {
+  readonly #tables: Tables
+  readonly #packet: Packet
+  readonly #surroundings: Surroundings
+  readonly #steps: Step[] = []
+  #destination: Bytes
+  #destinationPort: number
+  #translated = false
+  #masqueraded = false
+  #mark = 0
+
+  constructor(tables: Tables, packet: Packet, surroundings: Surroundings) {
+    this.#tables = tables
+    this.#packet = packet
+    this.#surroundings = surroundings
+    this.#destination = packet.destination
+    this.#destinationPort = packet.destinationPort
+  }
+
+  /** Where the packet is routed depends on the destination that it has by then. */
+  *path(): Generator<{ table: TableName; chain: string }> {
+    const sentHere = this.#packet.inputInterface === undefined
+    if (sentHere) {
+      yield { table: 'nat', chain: 'OUTPUT' }
+      yield { table: 'filter', chain: 'OUTPUT' }
+    } else {
+      yield { table: 'nat', chain: 'PREROUTING' }
+    }
+    const staysHere = this.#surroundings.isLocalAddress(this.#destination)
+    if (!sentHere) yield { table: 'filter', chain: staysHere ? 'INPUT' : 'FORWARD' }
+    if (sentHere || !staysHere) yield { table: 'nat', chain: 'POSTROUTING' }
+    if (sentHere && staysHere) yield { table: 'filter', chain: 'INPUT' }
+  }
+
+  /** Undefined: the packet came to the end of the chain. */
+  run(table: TableName, chain: string): Verdict | undefined {
+    const rules = this.#tables.get(table)?.get(chain)
+    if (rules === undefined) throw new Error(`Cannot jump to ${chain}: table ${table} has no such chain`)
+    for (const text of rules) {
+      const rule = parsed(this.#tables, text)
+      if (rule === undefined || !this.#matches(rule)) continue
+      this.#steps.push({ table, chain, rule: text })
+      const { target } = rule
+      if (target === undefined) continue
+      if (target.kind === 'return') return undefined
+      const verdict = target.kind === 'jump' ? this.run(table, target.chain) : this.#act(target)
+      if (verdict !== undefined) return verdict
+    }
+    return undefined
+  }
+
+  result(verdict: Verdict): Walk {
+    return {
+      verdict,
+      destination: this.#destination,
+      destinationPort: this.#destinationPort,
+      translated: this.#translated,
+      masqueraded: this.#masqueraded,
+      steps: this.#steps,
+    }
+  }
+
+  #act(target: Exclude<Target, { kind: 'jump' | 'return' }>): Verdict | undefined {
+    switch (target.kind) {
+      case 'accept':
+      case 'drop':
+      case 'reject':
+        return target.kind
+      case 'setMark':
+        this.#mark = ((this.#mark & ~target.mask) ^ target.value) >>> 0
+        return undefined
+      case 'masquerade':
+        this.#masqueraded = true
+        return 'accept'
+      case 'dnat': {
+        const [, address = '', port = ''] = /^\[?(.*?)\]?:(\d+)$/.exec(target.to) ?? []
+        this.#destination = parseIp(address)!
+        this.#destinationPort = Number(port)
+        this.#translated = true
+        return 'accept'
+      }
+    }
+  }
+
+  #matches(rule: Rule): boolean {
+    const { source, destination, inputInterface, protocol, matches } = rule
+    return (
+      (source === undefined || within(this.#packet.source, source.network) !== (source.not === true)) &&
+      (destination === undefined || within(this.#destination, destination.network) !== (destination.not === true)) &&
+      (inputInterface === undefined || this.#entersBy(inputInterface.name) !== (inputInterface.not === true)) &&
+      (protocol === undefined || protocol === this.#packet.protocol) &&
+      matches.every((match) => this.#holds(match))
+    )
+  }
+
+  #entersBy(name: string): boolean {
+    const entered = this.#packet.inputInterface ?? ''
+    return name.endsWith('+') ? entered.startsWith(name.slice(0, -1)) : entered === name
+  }
+
+  #holds(match: Match): boolean {
+    switch (match.kind) {
+      case 'comment':
+      case 'count':
+        return true
+      case 'ports':
+        return match.destination === undefined || match.destination === this.#destinationPort
+      case 'mark':
+        return ((this.#mark & match.mask) >>> 0 === match.value) !== (match.not === true)
+      case 'random':
+        return this.#surroundings.random(match.outOf) === 0
+      case 'remember':
+        this.#list(match.list).set(this.#packet.source, this.#surroundings.now())
+        return true
+      case 'remembered': {
+        const notedMs = this.#list(match.list).get(this.#packet.source)
+        return notedMs !== undefined && this.#surroundings.now() - notedMs < match.seconds * 1000
+      }
+      case 'conntrack': {
+        const holds = match.states.includes('NEW') || (match.states.includes('DNAT') && this.#translated)
+        return holds !== (match.not === true)
+      }
+      case 'isLocal':
+        return this.#surroundings.isLocalAddress(match.side === 'src' ? this.#packet.source : this.#destination)
+    }
+  }
+
+  #list(name: string): Map<Bytes, number> {
+    let list = this.#surroundings.recent.get(name)
+    if (list === undefined) this.#surroundings.recent.set(name, (list = new Map()))
+    return list
+  }
+}
+
+function within(address: Bytes, network: string): boolean {
+  const cidr = parseCidr(network)
+  return cidr !== undefined && cidrContains(cidr, address)
+}
+
+const parsedRules = new WeakMap<Tables, Map<RuleText, Rule | undefined>>()
+
+/** Rules of other programs are passed by: we do not know what they say. */
+function parsed(tables: Tables, text: RuleText): Rule | undefined {
+  let rules = parsedRules.get(tables)
+  if (rules === undefined) parsedRules.set(tables, (rules = new Map()))
+  if (!rules.has(text)) rules.set(text, tryParse(text))
+  return rules.get(text)
+}
+
+function tryParse(text: RuleText): Rule | undefined {
+  try {
+    return parseRule(text)
+  } catch {
+    return undefined
+  }
+}

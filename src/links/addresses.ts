@@ -1,0 +1,96 @@
+// The addresses of this machine, of links that are down too.
+
+import { KernelError } from '../lib/errors.ts'
+import { type Family, familyOf, formatIp } from '../lib/ip.ts'
+import { decodeAddress, decodeLink, writeAddressesRequest, writeLinksRequest } from './bytes/addresses.ts'
+import { NETLINK_ROUTE } from '../netlink/uapi/netlink.ts'
+import {
+  RT_SCOPE_HOST,
+  RT_SCOPE_LINK,
+  RT_SCOPE_NOWHERE,
+  RT_SCOPE_SITE,
+  RT_SCOPE_UNIVERSE,
+  RTNLGRP_IPV4_IFADDR,
+  RTNLGRP_IPV6_IFADDR,
+} from './bytes/uapi/if_addr.ts'
+import { Writer } from '../netlink/writer.ts'
+import { NetlinkClient } from '../netlink/client.ts'
+import { NetlinkSocket } from '../netlink/socket.ts'
+import { watchReadable } from '../system/readable.ts'
+
+/** How far an address reaches, as `ip address` names it. */
+export type AddressScope = 'global' | 'site' | 'link' | 'host' | 'nowhere' | 'other'
+
+const SCOPES: Readonly<Record<number, AddressScope>> = {
+  [RT_SCOPE_UNIVERSE]: 'global',
+  [RT_SCOPE_SITE]: 'site',
+  [RT_SCOPE_LINK]: 'link',
+  [RT_SCOPE_HOST]: 'host',
+  [RT_SCOPE_NOWHERE]: 'nowhere',
+}
+
+export interface MachineAddress {
+  /** Canonical text. */
+  readonly address: string
+  readonly family: Family
+  readonly interfaceName: string
+  readonly index: number
+  readonly scope: AddressScope
+  /** IFA_F_* of linux/if_addr.h: 0x40 while an IPv6 address is checked for duplicates. */
+  readonly flags: number
+}
+
+/** Every address of every link in this network namespace. */
+export function listAddresses(): MachineAddress[] {
+  const socket = new NetlinkSocket(NETLINK_ROUTE)
+  try {
+    const client = new NetlinkClient(socket.exchange)
+    const names = new Map(
+      client.dump('list links', request(writeLinksRequest), decodeLink).map((link) => [link.index, link.name]),
+    )
+    return client.dump('list addresses', request(writeAddressesRequest), decodeAddress).map((message) => ({
+      address: formatIp(message.address),
+      family: familyOf(message.address),
+      // A link that came between the two lists has no name yet; its addresses are reported to who watches.
+      interfaceName: names.get(message.index) ?? '',
+      index: message.index,
+      scope: SCOPES[message.scope] ?? 'other',
+      flags: message.flags,
+    }))
+  } finally {
+    socket.close()
+  }
+}
+
+/** Calls back when addresses have come or gone, once for all that happened since the last time. */
+export function watchAddresses(onChange: () => void): { close(): void } {
+  const socket = new NetlinkSocket(NETLINK_ROUTE, { groups: [RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR] })
+  const readable = watchReadable(socket.fd, () => {
+    if (drain(socket)) onChange()
+  })
+  return {
+    close() {
+      readable.close()
+      socket.close()
+    },
+  }
+}
+
+/** Whether there was anything. What it says does not matter, so it does not matter either if some of it was lost. */
+function drain(socket: NetlinkSocket): boolean {
+  let any = false
+  for (;;) {
+    try {
+      if (socket.receive('poll') === undefined) return any
+    } catch (error) {
+      if (!(error instanceof KernelError) || error.errno !== 'ENOBUFS') throw error
+    }
+    any = true
+  }
+}
+
+function request(write: (writer: Writer) => void): Uint8Array {
+  const writer = new Writer(64)
+  write(writer)
+  return writer.written()
+}

@@ -1,0 +1,119 @@
+// Links: struct ifinfomsg and its attributes, as requests that create, change and delete them.
+
+import type { Bytes } from '../../lib/ip.ts'
+import { LITTLE_ENDIAN, type Writer } from '../../netlink/writer.ts'
+import type { Message } from '../../netlink/message.ts'
+import { attr, cstring, nest } from '../../netlink/attributes.ts'
+import { IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK } from './uapi/if_link.ts'
+import { IFF_UP, IFLA_ADDRESS, IFLA_INFO_DATA, IFLA_MASTER, IFLA_NET_NS_FD, VETH_INFO_PEER } from './uapi/rtnetlink.ts'
+import { NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST } from '../../netlink/uapi/netlink.ts'
+
+/** family (1 byte), padding (1), type (2), index (4), flags (4), change (4) */
+const IFINFOMSG_LENGTH = 16
+
+/** A link, up as soon as it exists; the peer of a cable is not. */
+export interface NewLink {
+  readonly name: string
+  /** The index of the bridge that it is a port of. */
+  readonly master?: number
+  readonly kind: Bridge | VethPeer
+}
+
+export interface Bridge {
+  readonly type: 'bridge'
+  /** Six bytes. Without an address of its own a bridge takes that of one of its ports, which come and go. */
+  readonly hardwareAddress: Bytes
+}
+
+/** A cable, by its other end. */
+export interface VethPeer {
+  readonly type: 'veth'
+  readonly peer: string
+  /** A file descriptor of the network namespace that it is in; absent: that of the link. */
+  readonly netns?: number
+}
+
+export function writeNewLink(writer: Writer, link: NewLink): void {
+  beginLink(writer, { type: RTM_NEWLINK, flags: NLM_F_CREATE | NLM_F_EXCL, index: 0, up: true })
+  writeName(writer, link.name)
+  if (link.master !== undefined) writeNumber(writer, IFLA_MASTER, link.master)
+  if (link.kind.type === 'bridge') writeHardwareAddress(writer, link.kind.hardwareAddress)
+  writer.beginNested(IFLA_LINKINFO)
+  writeKind(writer, link.kind.type)
+  if (link.kind.type === 'veth') writePeer(writer, link.kind)
+  writer.end()
+  writer.endMessage()
+}
+
+/** Sets a link up. */
+export function writeLinkUp(writer: Writer, index: number): void {
+  beginLink(writer, { type: RTM_NEWLINK, flags: 0, index, up: true })
+  writer.endMessage()
+}
+
+export function writeDeleteLink(writer: Writer, name: string): void {
+  beginLink(writer, { type: RTM_DELLINK, flags: 0, index: 0, up: false })
+  writeName(writer, name)
+  writer.endMessage()
+}
+
+export function writeGetLink(writer: Writer, name: string): void {
+  writer.beginMessage(RTM_GETLINK, NLM_F_REQUEST)
+  writeHeader(writer, 0, false)
+  writeName(writer, name)
+  writer.endMessage()
+}
+
+const linkAttributes = nest({ name: attr(IFLA_IFNAME, cstring) })
+
+/** The index and the name of a link. */
+export function decodeLink({ view, start, end }: Message): { index: number; name: string } | undefined {
+  const attributes = linkAttributes.read(view, start + IFINFOMSG_LENGTH, end)
+  if (attributes === undefined) return undefined
+  return { index: view.getInt32(start + 4, LITTLE_ENDIAN), name: attributes.name }
+}
+
+function writePeer(writer: Writer, { peer, netns }: VethPeer): void {
+  writer.beginNested(IFLA_INFO_DATA)
+  writer.beginNested(VETH_INFO_PEER)
+  // The kernel sets up no end of a cable whose other end is not there yet.
+  writeHeader(writer, 0, false)
+  writeName(writer, peer)
+  if (netns !== undefined) writeNumber(writer, IFLA_NET_NS_FD, netns)
+  writer.end()
+  writer.end()
+}
+
+function beginLink(writer: Writer, head: { type: number; flags: number; index: number; up: boolean }): void {
+  writer.beginMessage(head.type, NLM_F_REQUEST | NLM_F_ACK | head.flags)
+  writeHeader(writer, head.index, head.up)
+}
+
+function writeHeader(writer: Writer, index: number, up: boolean): void {
+  const flags = up ? IFF_UP : 0
+  for (const word of [0, index, flags, flags]) writer.ne32(word)
+}
+
+function writeKind(writer: Writer, kind: string): void {
+  writer.begin(IFLA_INFO_KIND)
+  cstring.write(writer, kind)
+  writer.end()
+}
+
+function writeName(writer: Writer, name: string): void {
+  writer.begin(IFLA_IFNAME)
+  cstring.write(writer, name)
+  writer.end()
+}
+
+function writeHardwareAddress(writer: Writer, address: Bytes): void {
+  writer.begin(IFLA_ADDRESS)
+  writer.raw(address)
+  writer.end()
+}
+
+function writeNumber(writer: Writer, type: number, value: number): void {
+  writer.begin(type)
+  writer.ne32(value)
+  writer.end()
+}

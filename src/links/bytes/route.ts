@@ -1,0 +1,96 @@
+// Routes: struct rtmsg and its attributes.
+
+import type { Bytes, Cidr, Family } from '../../lib/ip.ts'
+import { bytes, nest, opt } from '../../netlink/attributes.ts'
+import type { Message } from '../../netlink/message.ts'
+import {
+  RT_SCOPE_LINK,
+  RT_SCOPE_UNIVERSE,
+  RT_TABLE_MAIN,
+  RTA_DST,
+  RTA_GATEWAY,
+  RTA_MULTIPATH,
+  RTA_OIF,
+  RTM_GETROUTE,
+  RTM_NEWROUTE,
+  RTN_UNICAST,
+  RTN_UNREACHABLE,
+  RTPROT_STATIC,
+} from './uapi/rtnetlink.ts'
+import { NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NLM_F_REQUEST } from '../../netlink/uapi/netlink.ts'
+import { ADDRESS_FAMILY } from './address-family.ts'
+import type { Writer } from '../../netlink/writer.ts'
+
+/** family, length of destination, of source, TOS, table, protocol, scope, type (1 byte each), flags (4) */
+const RTMSG_LENGTH = 12
+/** struct rtnexthop: length (2), flags (1), weight less 1 (1), link (4) */
+const RTNEXTHOP_LENGTH = 8
+
+/** A route. It replaces one to the same destination. */
+export interface NewRoute {
+  readonly to: Cidr
+  /** The index of the link; `unreachable` refuses what is sent there. */
+  readonly link: number | 'unreachable'
+  /** Routers on that link that share the traffic; none: the destination itself is on the link. */
+  readonly via: readonly Bytes[]
+}
+
+export function writeNewRoute(writer: Writer, { to, link, via }: NewRoute): void {
+  writer.beginMessage(RTM_NEWROUTE, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE)
+  const scope = via.length === 0 && to.family === 4 && link !== 'unreachable' ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE
+  const type = link === 'unreachable' ? RTN_UNREACHABLE : RTN_UNICAST
+  writeHeader(writer, [ADDRESS_FAMILY[to.family], to.prefix, 0, 0, RT_TABLE_MAIN, RTPROT_STATIC, scope, type])
+  writer.begin(RTA_DST)
+  writer.raw(to.network)
+  writer.end()
+  if (link !== 'unreachable') writeHops(writer, link, via)
+  writer.endMessage()
+}
+
+function writeHops(writer: Writer, link: number, via: readonly Bytes[]): void {
+  const [only] = via
+  if (via.length > 1) return writeMultipath(writer, link, via)
+  writer.begin(RTA_OIF)
+  writer.ne32(link)
+  writer.end()
+  if (only !== undefined) writeGateway(writer, only)
+}
+
+function writeMultipath(writer: Writer, link: number, via: readonly Bytes[]): void {
+  writer.begin(RTA_MULTIPATH)
+  for (const gateway of via) {
+    writer.ne16(RTNEXTHOP_LENGTH + 4 + gateway.length)
+    writer.u8(0)
+    writer.u8(0)
+    writer.ne32(link)
+    writeGateway(writer, gateway)
+  }
+  writer.end()
+}
+
+function writeGateway(writer: Writer, gateway: Bytes): void {
+  writer.begin(RTA_GATEWAY)
+  writer.raw(gateway)
+  writer.end()
+}
+
+/** Asks for all routes of a family. */
+export function writeRoutesRequest(writer: Writer, family: Family): void {
+  writer.beginMessage(RTM_GETROUTE, NLM_F_REQUEST | NLM_F_DUMP)
+  writeHeader(writer, [ADDRESS_FAMILY[family], 0, 0, 0, 0, 0, 0, 0])
+  writer.endMessage()
+}
+
+const routeAttributes = nest({ to: opt(RTA_DST, bytes) })
+
+/** Where a route leads to; undefined for the default route. */
+export function decodeRouteDestination({ view, start, end }: Message): Cidr | undefined {
+  const network = routeAttributes.read(view, start + RTMSG_LENGTH, end)?.to
+  if (network === undefined) return undefined
+  return { family: network.length === 4 ? 4 : 6, network, prefix: view.getUint8(start + 1) }
+}
+
+function writeHeader(writer: Writer, fields: readonly number[]): void {
+  for (const field of fields) writer.u8(field)
+  writer.ne32(0)
+}

@@ -1,0 +1,139 @@
+// A link of ours and its addresses, over rtnetlink.
+
+import { KernelError, UnsupportedError } from '../lib/errors.ts'
+import { type Family, ipFamily } from '../lib/ip.ts'
+import type { LinkOp } from './types.ts'
+import {
+  type Link,
+  type LinkAddress,
+  decodeAddress,
+  decodeLink,
+  writeAddressesRequest,
+  writeDeleteLink,
+  writeLinkOp,
+  writeLinkRequest,
+  writeNewLink,
+} from './bytes/messages.ts'
+import { NETLINK_ROUTE } from '../netlink/uapi/netlink.ts'
+import { Writer } from '../netlink/writer.ts'
+import { errnoName } from '../system/libc.ts'
+import { NetlinkClient } from '../netlink/client.ts'
+import { NetlinkSocket } from '../netlink/socket.ts'
+
+/** Messages that are sent at once. */
+const CHUNK = 500
+
+/** What an operation may be refused with when it is done already. */
+const DONE: Readonly<Record<LinkOp['op'], string>> = { addAddress: 'EEXIST', deleteAddress: 'EADDRNOTAVAIL' }
+
+export class LinkDriver {
+  readonly name: string
+  readonly #socket = new NetlinkSocket(NETLINK_ROUTE)
+  readonly #client = new NetlinkClient((request, mode) => this.#socket.exchange(request, mode))
+  readonly #writer = new Writer()
+  #index: number | undefined
+  /** The addresses that the link has, as far as this driver knows. */
+  readonly #known = new Set<string>()
+
+  constructor(name: string) {
+    this.name = name
+  }
+
+  /** Creates the link, a dummy that is never up, unless it is there. */
+  ensure(): void {
+    const link = this.#find() ?? this.#create()
+    this.#index = link.index
+  }
+
+  exists(): boolean {
+    return this.#find() !== undefined
+  }
+
+  /** Whether the link should have an address, by what was read and done last. */
+  expects(address: string): boolean {
+    return this.#known.has(address)
+  }
+
+  /** The number of the link; undefined before ensure(). */
+  get index(): number | undefined {
+    return this.#index
+  }
+
+  /** Deletes the link with its addresses; harmless when there is none. */
+  delete(): void {
+    if (this.#find() === undefined) return
+    this.#writer.reset()
+    writeDeleteLink(this.#writer, this.name)
+    this.#client.request(`delete link ${this.name}`, this.#writer.written())
+    this.#index = undefined
+  }
+
+  /** The addresses of a family: those of this link, and those of all others. */
+  read(family: Family): { readonly own: string[]; readonly others: string[] } {
+    this.#writer.reset()
+    writeAddressesRequest(this.#writer, family)
+    const addresses = this.#client.dump('list addresses', this.#writer.written(), decodeAddress)
+    const ofOwn = ({ link }: LinkAddress) => link === this.#index
+    const own = addresses.filter(ofOwn).map(({ address }) => address)
+    for (const address of this.#known) if (ipFamily(address) === family) this.#known.delete(address)
+    for (const address of own) this.#known.add(address)
+    return { own, others: addresses.filter((address) => !ofOwn(address)).map(({ address }) => address) }
+  }
+
+  /** Returns how many bytes were sent. What is done already is done. */
+  apply(ops: readonly LinkOp[]): { readonly bytes: number } {
+    let bytes = 0
+    for (let start = 0; start < ops.length; start += CHUNK) bytes += this.#applyChunk(ops.slice(start, start + CHUNK))
+    return { bytes }
+  }
+
+  close(): void {
+    this.#socket.close()
+  }
+
+  #applyChunk(ops: readonly LinkOp[]): number {
+    if (this.#index === undefined) this.ensure()
+    this.#writer.reset()
+    for (const op of ops) {
+      if (op.op === 'addAddress') this.#known.add(op.address)
+      else this.#known.delete(op.address)
+    }
+    for (const [i, op] of ops.entries()) writeLinkOp(this.#writer, this.#index!, op, i === ops.length - 1)
+    const messages = this.#writer.written()
+    const answers = this.#client.batch(messages)
+    for (const { sequence, errno, extack } of answers) {
+      const op = ops[sequence]!
+      if (errno === 0 || errnoName(errno) === DONE[op.op]) continue
+      const what = op.op === 'addAddress' ? 'add address' : 'delete address'
+      throw new KernelError(`${what} ${op.address} (link ${this.name})`, errnoName(errno), extack)
+    }
+    return messages.length
+  }
+
+  #find(): Link | undefined {
+    this.#writer.reset()
+    writeLinkRequest(this.#writer, this.name)
+    try {
+      return this.#client.get(`find link ${this.name}`, this.#writer.written(), decodeLink)
+    } catch (error) {
+      if (error instanceof KernelError && error.errno === 'ENODEV') return undefined
+      throw error
+    }
+  }
+
+  #create(): Link {
+    this.#writer.reset()
+    writeNewLink(this.#writer, this.name, 'dummy')
+    try {
+      this.#client.request(`create link ${this.name}`, this.#writer.written())
+    } catch (error) {
+      if (!(error instanceof KernelError) || error.errno === 'EEXIST') throw error
+      const isMissing = error.errno === 'EOPNOTSUPP'
+      if (isMissing) throw new UnsupportedError('dummy links', 'the kernel module dummy is missing', { cause: error })
+      throw error
+    }
+    const link = this.#find()
+    if (link === undefined) throw new KernelError(`create link ${this.name}`, 'ENODEV')
+    return link
+  }
+}

@@ -1,0 +1,70 @@
+// Hears when somebody else changes addresses: those of our link, or those that the machine has besides.
+
+import { KernelError } from '../lib/errors.ts'
+import type { Family } from '../lib/ip.ts'
+import { decodeAddress } from './bytes/messages.ts'
+import { type Message, messagesOf } from '../netlink/message.ts'
+import { RTM_NEWADDR, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR } from './bytes/uapi/if_link.ts'
+import { NETLINK_ROUTE } from '../netlink/uapi/netlink.ts'
+import type { LinkDriver } from './driver.ts'
+import { NetlinkSocket } from '../netlink/socket.ts'
+import { watchReadable } from '../system/readable.ts'
+
+/** Calls back with the family whose addresses are not what they were; what the drivers themselves did does not count. */
+export function watchLink(
+  drivers: ReadonlyMap<Family, LinkDriver>,
+  onChange: (family: Family) => void,
+): { close(): void } {
+  const socket = new NetlinkSocket(NETLINK_ROUTE, { groups: [RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR] })
+  const others = new Map(Array.from(drivers, ([family, driver]) => [family, readOthers(driver, family)]))
+  const readable = watchReadable(socket.fd, () => {
+    const { own, foreign } = drain(socket, drivers)
+    for (const [family, driver] of drivers) {
+      // Routers keep announcing addresses that the machine has already.
+      const now = foreign.has(family) ? readOthers(driver, family) : others.get(family)
+      const isChanged = own.has(family) || now !== others.get(family)
+      others.set(family, now ?? '')
+      if (isChanged) onChange(family)
+    }
+  })
+  return {
+    close() {
+      readable.close()
+      socket.close()
+    },
+  }
+}
+
+/** The families of which there were messages about our link, and about others. */
+interface Heard {
+  readonly own: Set<Family>
+  readonly foreign: Set<Family>
+}
+
+function drain(socket: NetlinkSocket, drivers: ReadonlyMap<Family, LinkDriver>): Heard {
+  const heard: Heard = { own: new Set(), foreign: new Set() }
+  for (;;) {
+    try {
+      const datagram = socket.receive('poll')
+      if (datagram === undefined) return heard
+      for (const message of messagesOf(datagram)) hear(message, drivers, heard)
+    } catch (error) {
+      if (!(error instanceof KernelError) || error.errno !== 'ENOBUFS') throw error
+      // Something was lost: it may have been anything.
+      for (const family of drivers.keys()) heard.own.add(family)
+    }
+  }
+}
+
+/** Who did it cannot be told: the kernel tells of a new IPv6 address later, and in its own name. What was done can. */
+function hear(message: Message, drivers: ReadonlyMap<Family, LinkDriver>, { own, foreign }: Heard): void {
+  const address = decodeAddress(message)
+  const driver = address === undefined ? undefined : drivers.get(address.family)
+  if (address === undefined || driver === undefined) return
+  if (driver.index !== address.link) foreign.add(address.family)
+  else if (driver.expects(address.address) !== (message.type === RTM_NEWADDR)) own.add(address.family)
+}
+
+function readOthers(driver: LinkDriver, family: Family): string {
+  return driver.read(family).others.sort().join(' ')
+}

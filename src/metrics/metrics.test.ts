@@ -1,0 +1,140 @@
+import { describe, expect, test } from 'vitest'
+import { createMetrics, type Metrics, type MetricsOptions } from './metrics.ts'
+import { localhostRejectedMetric, nfacctMetrics } from './kube-proxy.ts'
+import { Metric } from './registry.ts'
+
+const build = { major: '1', minor: '37', version: 'v1.37.0', commit: 'abc', buildDate: '' }
+
+function aProxy(options: Partial<MetricsOptions> = {}): Metrics {
+  return createMetrics({ mode: 'nftables', build, ...options })
+}
+
+/** The metrics on the page once every one of them has been written to. */
+function namesIn(mode: string, options: Partial<MetricsOptions> = {}): string[] {
+  const metrics = aProxy({ mode, ...options })
+  for (const metric of Object.values(metrics)) {
+    if (metric instanceof Metric) (metric.with as (...values: string[]) => unknown).call(metric, 'a', 'b', 'c')
+  }
+  return [...metrics.text().matchAll(/^# TYPE kubeproxy_(\S+)/gm)].map(([, name]) => name!)
+}
+
+const inEveryMode = [
+  'conntrack_reconciler_deleted_entries_total',
+  'conntrack_reconciler_sync_duration_seconds',
+  'network_programming_duration_seconds',
+  'proxy_healthz_total',
+  'proxy_livez_total',
+  'sync_proxy_rules_duration_seconds',
+  'sync_proxy_rules_endpoint_changes_pending',
+  'sync_proxy_rules_endpoint_changes_total',
+  'sync_proxy_rules_last_queued_timestamp_seconds',
+  'sync_proxy_rules_last_timestamp_seconds',
+  'sync_proxy_rules_no_local_endpoints_total',
+  'sync_proxy_rules_service_changes_pending',
+  'sync_proxy_rules_service_changes_total',
+]
+const partial = ['sync_full_proxy_rules_duration_seconds', 'sync_partial_proxy_rules_duration_seconds']
+const nftables = [
+  ...partial,
+  'sync_proxy_rules_nftables_sync_failures_total',
+  'sync_proxy_rules_nftables_cleanup_failures_total',
+]
+
+describe('createMetrics()', () => {
+  test.each([
+    ['nftables', nftables],
+    [
+      'iptables',
+      [
+        ...partial,
+        'sync_proxy_rules_iptables_restore_failures_total',
+        'sync_proxy_rules_iptables_partial_restore_failures_total',
+        'sync_proxy_rules_iptables_total',
+        'sync_proxy_rules_iptables_last',
+      ],
+    ],
+    ['ipvs', ['sync_proxy_rules_iptables_restore_failures_total']],
+    ['userspace', []],
+  ])('in mode %s shows the metrics that kube-proxy shows', (mode, more) => {
+    expect(namesIn(mode)).toEqual([...inEveryMode, ...more].sort())
+  })
+
+  test('shows the metrics of localhost node ports only with the gate', () => {
+    expect(namesIn('nftables', { localhostNodePorts: true })).toEqual(
+      [
+        ...inEveryMode,
+        ...nftables,
+        'nftables_localhost_nodeport_listeners',
+        'nftables_localhost_nodeport_listener_creation_failures_total',
+      ].sort(),
+    )
+  })
+
+  test('metrics of another mode can be written to and are not shown', () => {
+    const metrics = aProxy()
+    metrics.iptablesRestoreFailures.with('IPv4').inc()
+    expect(metrics.text()).not.toContain('iptables')
+  })
+
+  test('histograms have kube-proxy’s buckets', () => {
+    const metrics = aProxy()
+    metrics.syncDuration.with('IPv4').observe(0)
+    metrics.networkProgrammingDuration.with('IPv4').observe(0)
+    const bounds = (name: string): string[] =>
+      [...metrics.text().matchAll(new RegExp(`^kubeproxy_${name}_bucket\\{ip_family="IPv4",le="(.*)"\\}`, 'gm'))].map(
+        ([, bound]) => bound!,
+      )
+    expect(bounds('sync_proxy_rules_duration_seconds').join(' ')).toBe(
+      '0.001 0.002 0.004 0.008 0.016 0.032 0.064 0.128 0.256 0.512 1.024 2.048 4.096 8.192 16.384 +Inf',
+    )
+    const programming = bounds('network_programming_duration_seconds')
+    expect(programming).toHaveLength(81)
+    expect(programming.slice(0, 4)).toEqual(['0.25', '0.5', '1', '2'])
+    expect(programming.slice(59, 63)).toEqual(['58', '59', '60', '65'])
+    expect(programming.slice(-9)).toEqual(['115', '120', '150', '180', '210', '240', '270', '300', '+Inf'])
+  })
+
+  test('tells about the process, the build and the feature gates', () => {
+    const features = { NFTablesNetlink: { stage: 'BETA', enabled: true }, Other: { stage: '', enabled: false } }
+    const text = aProxy({ features }).text()
+    const value = (name: string): number => Number(new RegExp(`^${name} (.*)$`, 'm').exec(text)?.[1])
+    expect(value('process_resident_memory_bytes')).toBeGreaterThan(1e7)
+    expect(value('process_virtual_memory_bytes')).toBeGreaterThan(value('process_resident_memory_bytes'))
+    expect(value('process_cpu_seconds_total')).toBeGreaterThan(0.01)
+    expect(Math.abs(value('process_start_time_seconds') - Date.now() / 1000)).toBeLessThan(3600)
+    expect(value('process_open_fds')).toBeGreaterThan(2)
+    expect(value('process_max_fds')).toBeGreaterThanOrEqual(value('process_open_fds'))
+    expect(text).toMatch(/^kubernetes_build_info\{.*git_commit="abc".*git_version="v1.37.0".*\} 1$/m)
+    expect(text).toContain('kubernetes_feature_enabled{name="NFTablesNetlink",stage="BETA"} 1\n')
+    expect(text).toContain('kubernetes_feature_enabled{name="Other",stage=""} 0\n')
+  })
+
+  test('sliText() has the process start time and the health checks until they are reset', () => {
+    const metrics = aProxy()
+    metrics.healthcheck.with('ping', 'healthz').set(1)
+    metrics.healthchecks.with('ping', 'healthz', 'success').inc()
+    expect(metrics.sliText()).toContain('kubernetes_healthcheck{name="ping",type="healthz"} 1\n')
+    expect(metrics.sliText()).toContain(
+      'kubernetes_healthchecks_total{name="ping",status="success",type="healthz"} 1\n',
+    )
+    expect(metrics.text()).not.toContain('healthcheck{')
+    metrics.resetSlis()
+    expect(metrics.sliText()).toMatch(
+      /^# HELP process_start_time_seconds \[ALPHA\] .*\n# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds [\d.]+e\+09\n$/,
+    )
+  })
+
+  test('register() adds counters that live in the kernel', () => {
+    const metrics = aProxy({ mode: 'iptables' })
+    metrics.register(
+      ...nfacctMetrics((object) => object.length),
+      localhostRejectedMetric(() => [[['IPv4', 'UDP'], 5]]),
+    )
+    const text = metrics.text()
+    expect(text).toContain('\nkubeproxy_iptables_ct_state_invalid_dropped_packets_total 29\n')
+    expect(text).toContain('\nkubeproxy_iptables_localhost_nodeports_accepted_packets_total 27\n')
+    expect(text).toContain(
+      '\nkubeproxy_nftables_localhost_nodeport_rejected_packets_total{ip_family="IPv4",protocol="UDP"} 5\n',
+    )
+  })
+})

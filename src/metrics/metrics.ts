@@ -1,0 +1,220 @@
+// The metrics of the proxy: kube-proxy's, under its names, labels and buckets, and our own, which begin with kubeproxyts_.
+//
+// All metrics exist in every mode, so that code need not ask before it writes; a mode's page shows those that kube-proxy
+// shows in that mode. As there, a metric with labels is absent until something has been written to it.
+
+import { conntrackMetrics, coreMetrics, iptablesMetrics, nftablesMetrics, partialSyncMetrics } from './kube-proxy.ts'
+import { processMetrics, processStartSeconds, processStartTime } from './process.ts'
+import { counter, gauge, histogram, Registry, type Printable } from './registry.ts'
+
+/** What kubernetes_build_info says. */
+export interface BuildInfo {
+  readonly major: string
+  readonly minor: string
+  /** With the leading v. */
+  readonly version: string
+  readonly commit: string
+  readonly buildDate: string
+}
+
+export interface MetricsOptions {
+  readonly mode: string
+  readonly build: BuildInfo
+  /** Feature gates: `{ NFTablesNetlink: { stage: 'BETA', enabled: true } }`. The stage of a GA feature is ''. */
+  readonly features?: Readonly<Record<string, { readonly stage: string; readonly enabled: boolean }>>
+  /** Whether the gate KubeProxyNFTablesLocalhostNodePorts is on, whose metrics are hidden otherwise. */
+  readonly localhostNodePorts?: boolean
+}
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+/** The metrics of one proxy. */
+export function createMetrics(options: MetricsOptions) {
+  const core = coreMetrics()
+  const byMode = { ...conntrackMetrics(), ...partialSyncMetrics(), ...iptablesMetrics(), ...nftablesMetrics() }
+  const rest = restClientMetrics()
+  const own = ownMetrics()
+  const sli = sliMetrics()
+
+  const page = new Registry()
+  page.register(...processMetrics(), buildInfo(options.build), ...featureGates(options.features ?? {}))
+  page.register(...Object.values(core), ...Object.values(rest), ...Object.values(own))
+  page.register(...shownIn(options).map((key) => byMode[key]))
+  const sliPage = new Registry()
+  sliPage.register(processStartTime('ALPHA'), ...Object.values(sli))
+
+  return {
+    ...core,
+    ...byMode,
+    ...rest,
+    ...own,
+    ...sli,
+    /** When this process started, in seconds since 1970. */
+    startSeconds: processStartSeconds,
+    /** Adds a metric that only the caller can read, such as a counter that lives in the kernel. */
+    register: (...metrics: Printable[]) => page.register(...metrics),
+    definitions: () => page.definitions(),
+    /** The body of /metrics. */
+    text: () => page.text(),
+    /** The body of /metrics/slis. */
+    sliText: () => sliPage.text(),
+    resetSlis: () => sliPage.reset(),
+  }
+}
+
+const conntrack = ['conntrackDuration', 'conntrackDeleted'] as const
+const partialSync = ['syncFullDuration', 'syncPartialDuration'] as const
+
+/** Which of the metrics that only some modes have are shown in this one. */
+function shownIn({ mode, localhostNodePorts }: MetricsOptions) {
+  switch (mode) {
+    case 'iptables':
+      return [
+        ...conntrack,
+        ...partialSync,
+        'iptablesRestoreFailures',
+        'iptablesPartialRestoreFailures',
+        'iptablesRules',
+        'iptablesRulesWritten',
+      ] as const
+    case 'ipvs':
+      return [...conntrack, 'iptablesRestoreFailures'] as const
+    case 'nftables': {
+      const localhost = ['localhostListeners', 'localhostListenerFailures'] as const
+      const always = [...conntrack, ...partialSync, 'nftablesSyncFailures', 'nftablesCleanupFailures'] as const
+      return localhostNodePorts === true ? ([...always, ...localhost] as const) : always
+    }
+    default:
+      return conntrack
+  }
+}
+
+/** About requests to the API server, under client-go's names. */
+function restClientMetrics() {
+  return {
+    restRequests: counter({
+      name: 'rest_client_requests_total',
+      help: 'Number of HTTP requests, partitioned by status code, method, and host.',
+      labels: ['code', 'method', 'host'],
+      stability: 'ALPHA',
+    }),
+    restRequestDuration: histogram({
+      name: 'rest_client_request_duration_seconds',
+      help: 'Request latency in seconds. Broken down by verb, and host.',
+      labels: ['verb', 'host'],
+      stability: 'ALPHA',
+      buckets: [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60],
+    }),
+  }
+}
+
+/** The results of the checks behind /healthz on the metrics port, for /metrics/slis. */
+function sliMetrics() {
+  return {
+    healthcheck: gauge({
+      name: 'kubernetes_healthcheck',
+      help: 'This metric records the result of a single healthcheck.',
+      labels: ['name', 'type'],
+      stability: 'STABLE',
+    }),
+    healthchecks: counter({
+      name: 'kubernetes_healthchecks_total',
+      help: 'This metric records the results of all healthcheck.',
+      labels: ['name', 'type', 'status'],
+      stability: 'STABLE',
+    }),
+  }
+}
+
+/** What kube-proxy does not measure. */
+function ownMetrics() {
+  return {
+    /** From the first event of a change to the kernel's acknowledgement: what this node adds to a change's way. */
+    changeDuration: histogram({
+      name: 'kubeproxyts_change_duration_seconds',
+      help: 'Time from receiving the first event of a sync to the kernel acknowledging it',
+      labels: ['ip_family'],
+      buckets: Array.from({ length: 16 }, (_, index) => 0.0001 * 2 ** index),
+    }),
+    mode: gauge({
+      name: 'kubeproxyts_mode',
+      help: 'The mode in force, which may stand in for the configured one',
+      labels: ['mode', 'configured'],
+    }),
+    iptablesLockWaits: counter({
+      name: 'kubeproxyts_iptables_lock_waits_total',
+      help: 'How often another program held the xtables lock when rules were to be changed, and each 5 s that it kept it',
+      labels: ['ip_family'],
+    }),
+    refusals: counter({
+      name: 'kubeproxyts_refused_services_total',
+      help: 'How often the kernel refused the rules of one service port, which then had none',
+      labels: ['ip_family'],
+    }),
+    heals: counter({
+      name: 'kubeproxyts_heals_total',
+      help: 'How often rules were restored that somebody else had changed or removed',
+      labels: ['ip_family'],
+    }),
+    netlinkBytes: counter({
+      name: 'kubeproxyts_netlink_sent_bytes_total',
+      help: 'Bytes sent to the kernel to program rules',
+      labels: ['ip_family'],
+    }),
+    transactions: counter({
+      name: 'kubeproxyts_transactions_total',
+      help: 'Transactions that programmed rules, by outcome: committed or refused',
+      labels: ['ip_family', 'outcome'],
+    }),
+    operations: counter({
+      name: 'kubeproxyts_operations_total',
+      help: 'Objects written to the kernel, by verb: add or delete',
+      labels: ['ip_family', 'verb'],
+    }),
+    watchRestarts: counter({
+      name: 'kubeproxyts_watch_restarts_total',
+      help: 'How often the watch of a resource ended and was started anew',
+      labels: ['resource'],
+    }),
+    configReloads: counter({
+      name: 'kubeproxyts_config_reloads_total',
+      help: 'Changes of the configuration file, by outcome: applied or rejected',
+      labels: ['outcome'],
+    }),
+  }
+}
+
+function buildInfo(build: BuildInfo): Printable {
+  const metric = gauge({
+    name: 'kubernetes_build_info',
+    help: "A metric with a constant '1' value labeled by version, commit, build date, compiler and platform.",
+    // Go's labels, since queries join on them.
+    labels: [
+      'major',
+      'minor',
+      'git_version',
+      'git_commit',
+      'git_tree_state',
+      'build_date',
+      'go_version',
+      'compiler',
+      'platform',
+    ],
+    stability: 'BETA',
+  })
+  const { major, minor, version, commit, buildDate } = build
+  const platform = `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`
+  metric.with(major, minor, version, commit, '', buildDate, `node ${process.version}`, 'v8', platform).set(1)
+  return metric
+}
+
+function featureGates(features: NonNullable<MetricsOptions['features']>): Printable[] {
+  const metric = gauge({
+    name: 'kubernetes_feature_enabled',
+    help: 'This metric records the data about the stage and enablement of a k8s feature.',
+    labels: ['name', 'stage'],
+    stability: 'BETA',
+  })
+  for (const [name, { stage, enabled }] of Object.entries(features)) metric.with(name, stage).set(enabled ? 1 : 0)
+  return [metric]
+}

@@ -1,0 +1,236 @@
+// The iptables mode on this machine: which iptables, its programs for each family, and an eye on who else uses them.
+
+import { readFileSync, writeFileSync } from 'node:fs'
+import type { KubeProxyConfiguration } from '../../config/types.ts'
+import { type Contention, Iptables } from '../../iptables/driver.ts'
+import { deleteCounter, ensureCounter, readCounter } from '../../iptables/counters.ts'
+import { describePrograms, findPrograms, type FoundIptables, probeIptables } from '../../iptables/probe.ts'
+import { type IptablesWatch, watchIptables } from '../../iptables/watch.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Family } from '../../lib/ip.ts'
+import type { Logger } from '../../lib/log.ts'
+import type { NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
+import { planCleanup } from './plan/cleanup.ts'
+import { iptablesPlanner, type IptablesPlanner } from './plan/planner.ts'
+import { CHAINS, COUNTERS } from './plan/names.ts'
+import { type IptablesSettings, opensLocalhost } from './plan/settings.ts'
+import { KeptText } from '../../iptables/kept-text.ts'
+import { hasRandomFully } from '../../iptables/programs.ts'
+import { Script } from '../../iptables/script.ts'
+import { HealPause } from './heal-pause.ts'
+import { applyHostSetup, type SettingFiles } from '../../system/host-setup.ts'
+import { bridgeWarning, invalidPackets, planIptablesHostSetup, ROUTE_LOCALNET } from './host-setup.ts'
+import { type IptablesDriver, IptablesProgrammer } from './programmer.ts'
+import type { Metrics } from '../../metrics/metrics.ts'
+import { nfacctMetrics } from '../../metrics/kube-proxy.ts'
+import type { Mode, RunningMode, ModeOptions } from '../contract.ts'
+import type { Programmer, ProgrammerReports, SyncStats } from '../programmer.ts'
+
+const files: SettingFiles = {
+  read: (path) => readFileSync(path, 'utf8'),
+  write: (path, value) => writeFileSync(path, value),
+}
+
+export const iptablesMode: Mode = {
+  name: 'iptables',
+  defaultNodePortAddresses: [],
+  changesAreCheap: false,
+  init: initIptables,
+  open: openIptables,
+  cleanup: cleanupIptables,
+}
+
+/** A text whose first piece is longer than this is restored faster when nobody listens to what the kernel tells about it. */
+const LARGE_PIECE = 30_000
+
+function initIptables(config: KubeProxyConfiguration, log: Logger): void {
+  applyHostSetup(planIptablesHostSetup({ ...config, ...config.iptables }), files, log)
+}
+
+/** Throws an UnsupportedError when iptables is missing, too old, or not supported by the kernel. */
+export function openIptables(options: ModeOptions): RunningMode {
+  const { config, families, log, clock, onForeignChange } = options
+  const found = probeIptables(families)
+  logFound(found, log)
+  initIptables(config, log)
+  const settings = readSettings(found, config)
+  const planner = iptablesPlanner(settings)
+  const locks = new LockLog(log)
+  let counted = false
+  const iptables = new Map(
+    found.families.map((family) => {
+      const onContention = (contention: Contention) => locks.note(family, contention)
+      return [family, new Iptables({ programs: found.programs, family, onContention })]
+    }),
+  )
+  const pauses = new Map(found.families.map((family) => [family, new HealPause(clock, () => onForeignChange(family))]))
+  const watch = watchIptables({
+    iptables,
+    canary: { chain: CHAINS.canary, tables: ['mangle', 'nat', 'filter'] },
+    pollMs: config.syncPeriodMs,
+    clock,
+    onChange: (family) => pauses.get(family)!.request(),
+    onPoll: (family) => pauses.get(family)!.check(),
+  })
+  return {
+    programmer(family, reports) {
+      const driver = iptables.get(family)
+      if (driver === undefined) return new NoProgrammer()
+      locks.metrics = reports.metrics
+      if (!counted) reports.metrics.register(...nfacctMetrics(readCounter))
+      counted = true
+      const programmer = createIptablesProgrammer({ planner, driver: quietly(driver, watch), family, log, reports })
+      const before = (node: NodeView) => {
+        if (opensLocalhost(node, settings)) applyHostSetup([ROUTE_LOCALNET], files, log)
+      }
+      const after = () => watch.canariesSet(family)
+      return new AttendedProgrammer({ programmer, pause: pauses.get(family)!, clock, before, after })
+    },
+    close() {
+      watch.close()
+      for (const pause of pauses.values()) pause.close()
+    },
+  }
+}
+
+export interface CreateIptablesOptions {
+  readonly planner: IptablesPlanner
+  readonly driver: IptablesDriver
+  readonly family: Family
+  readonly log: Logger
+  readonly reports: ProgrammerReports
+}
+
+export function createIptablesProgrammer({ planner, driver, family, log, reports }: CreateIptablesOptions): Programmer {
+  const { metrics, onRefused } = reports
+  const ipFamily = `IPv${family}` as const
+  return new IptablesProgrammer({
+    planner,
+    driver,
+    log: log.withValues({ ipFamily }),
+    counts: {
+      rules(table, total, written) {
+        metrics.iptablesRules.with(table, ipFamily).set(total)
+        metrics.iptablesRulesWritten.with(table, ipFamily).set(written)
+      },
+      restoreFailed(sync) {
+        metrics.iptablesRestoreFailures.with(ipFamily).inc()
+        if (sync === 'partial') metrics.iptablesPartialRestoreFailures.with(ipFamily).inc()
+      },
+    },
+    onRefused,
+  })
+}
+
+/** Removes the rules of every iptables of this machine, for they may be left from another time. */
+export async function cleanupIptables(log: Logger): Promise<void> {
+  for (const programs of findPrograms()) {
+    for (const family of [4, 6] as const) {
+      const iptables = new Iptables({ programs, family, onContention: () => {} })
+      const { ops, kept } = planCleanup(await iptables.read())
+      for (const chain of kept) log.warn('Left a chain that rules of another program use', { chain })
+      if (ops.length === 0) continue
+      await iptables.restore(new KeptText(new Script(ops, programs.backend).text()))
+      log.info('Removed rules of iptables', { programs: describePrograms(programs), ipFamily: `IPv${family}` })
+    }
+  }
+  for (const name of Object.values(COUNTERS)) deleteCounter(name)
+}
+
+function readSettings({ programs }: FoundIptables, { iptables, conntrack }: KubeProxyConfiguration): IptablesSettings {
+  return {
+    localhostNodePorts: iptables.localhostNodePorts ? 'allowed' : 'closed',
+    invalidPackets: invalidPackets(files, conntrack.tcpBeLiberal),
+    masqueradePorts: hasRandomFully(programs) ? 'fully' : 'no',
+    counters: new Set(Object.values(COUNTERS).filter(ensureCounter)),
+  }
+}
+
+function logFound({ programs, reason, warnings, families }: FoundIptables, log: Logger): void {
+  log.info('Using iptables', { programs: describePrograms(programs), because: reason })
+  for (const warning of warnings) log.warn(warning)
+  for (const family of families) {
+    const warning = bridgeWarning(files, family)
+    if (warning !== undefined) log.warn(warning)
+  }
+}
+
+/** Large changes while nobody listens. */
+function quietly(driver: Iptables, watch: IptablesWatch): IptablesDriver {
+  return {
+    backend: driver.backend,
+    read: () => driver.read(),
+    restore(text) {
+      const [first = ''] = text
+      return first.length < LARGE_PIECE ? driver.restore(text) : watch.quietly(() => driver.restore(text))
+    },
+    close: () => driver.close(),
+  }
+}
+
+interface Attendance {
+  readonly programmer: Programmer
+  readonly pause: HealPause
+  readonly clock: Clock
+  /** Called before each comparison. */
+  readonly before: (node: NodeView) => void
+  /** Called after each comparison. */
+  readonly after: () => void
+}
+
+/** Sees to kernel settings before all rules are compared, and tells how long that takes. */
+class AttendedProgrammer implements Programmer {
+  readonly #attendance: Attendance
+
+  constructor(attendance: Attendance) {
+    this.#attendance = attendance
+  }
+
+  sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats | Promise<SyncStats> {
+    return this.#attendance.programmer.sync(node, changes)
+  }
+
+  async syncAll(node: NodeView, views: Iterable<ServicePortView>): Promise<SyncStats> {
+    const { programmer, pause, clock, before, after } = this.#attendance
+    before(node)
+    const startMs = clock.monotonicNow()
+    const stats = await programmer.syncAll(node, views)
+    pause.compared(clock.monotonicNow() - startMs)
+    after()
+    return stats
+  }
+
+  close(): void {
+    this.#attendance.programmer.close()
+  }
+}
+
+/** For a family that iptables cannot serve on this machine, which was warned about. */
+class NoProgrammer implements Programmer {
+  sync(): SyncStats {
+    return { transactions: 0, operations: 0, bytes: 0 }
+  }
+
+  syncAll(): SyncStats {
+    return this.sync()
+  }
+
+  close(): void {}
+}
+
+/** Who keeps us waiting. */
+class LockLog {
+  metrics: Metrics | undefined
+  readonly #log: Logger
+
+  constructor(log: Logger) {
+    this.#log = log
+  }
+
+  note(family: Family, { holder, waitedMs }: Contention): void {
+    const ipFamily = `IPv${family}`
+    this.metrics?.iptablesLockWaits.with(ipFamily).inc()
+    if (waitedMs === 0) this.#log.v(2)?.info('Waiting for the xtables lock', { ipFamily, holder })
+    else this.#log.warn('Still waiting for the xtables lock', { ipFamily, holder, waitedMs })
+  }
+}

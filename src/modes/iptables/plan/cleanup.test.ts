@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest'
+import { planIptables } from '../../../../test/support/golden-iptables.ts'
+import { applyScript } from '../../../iptables/apply-script.ts'
+import { formatTables } from '../../../iptables/format.ts'
+import { Script } from '../../../iptables/script.ts'
+import type { Tables } from '../../../iptables/types.ts'
+import { planCleanup } from './cleanup.ts'
+
+/** The tables after the cleanup. */
+function cleaned(tables: Tables): Tables {
+  return applyScript(tables, [...new Script(planCleanup(tables).ops, 'nft').text()].join(''))
+}
+
+const empty = applyScript(new Map(), '*mangle\nCOMMIT\n*filter\nCOMMIT\n*nat\nCOMMIT\n')
+
+describe('planCleanup()', () => {
+  it('leaves nothing of ours but the chain that is kubelet’s', async () => {
+    const kubelets = `*filter\n:KUBE-FIREWALL - [0:0]\n-A KUBE-FIREWALL ! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment --comment "block incoming localnet connections" -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP\n-A INPUT -j KUBE-FIREWALL\n-A OUTPUT -j KUBE-FIREWALL\nCOMMIT\n`
+    expect(formatTables(cleaned(await planIptables(4, [])))).toBe(formatTables(applyScript(empty, kubelets)))
+  })
+
+  it('removes what old versions and other modes left', () => {
+    const old = `*nat
+:KUBE-MARK-DROP - [0:0]
+:KUBE-XLB-ABC - [0:0]
+:KUBE-SVC-ABC - [0:0]
+:KUBE-PORTALS-CONTAINER - [0:0]
+:KUBE-PORTALS-HOST - [0:0]
+:KUBE-NODEPORT-CONTAINER - [0:0]
+:KUBE-NODEPORT-HOST - [0:0]
+-A KUBE-MARK-DROP -j MARK --set-xmark 0x8000/0x8000
+-A KUBE-XLB-ABC -j KUBE-SVC-ABC
+-A KUBE-XLB-ABC -j KUBE-MARK-DROP
+-A PREROUTING -m comment --comment "handle ClusterIPs; NOTE: this must be before the NodePort rules" -j KUBE-PORTALS-CONTAINER
+-A PREROUTING -m addrtype --dst-type LOCAL -j KUBE-NODEPORT-CONTAINER
+-A OUTPUT -j KUBE-PORTALS-HOST
+-A OUTPUT -m addrtype --dst-type LOCAL -j KUBE-NODEPORT-HOST
+COMMIT
+*filter
+:KUBE-NODEPORT-NON-LOCAL - [0:0]
+:KUBE-IPVS-FILTER - [0:0]
+-A INPUT -j KUBE-NODEPORT-NON-LOCAL
+-A INPUT -m comment --comment "kubernetes ipvs access filter" -j KUBE-IPVS-FILTER
+COMMIT
+`
+    expect(cleaned(applyScript(empty, old))).toEqual(empty)
+  })
+
+  it('leaves the rules of users, and keeps a chain that they use', () => {
+    const used = `*nat
+:CNI-DN - [0:0]
+:KUBE-MARK-MASQ - [0:0]
+:KUBE-SERVICES - [0:0]
+-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000
+-A CNI-DN -j KUBE-MARK-MASQ
+-A PREROUTING -j CNI-DN
+-A PREROUTING -j KUBE-SERVICES
+COMMIT
+`
+    const tables = applyScript(empty, used)
+    expect(planCleanup(tables).kept).toEqual(['nat KUBE-MARK-MASQ'])
+    const nat = cleaned(tables).get('nat')!
+    expect(nat.get('CNI-DN')).toEqual(['-j KUBE-MARK-MASQ'])
+    expect(nat.get('PREROUTING')).toEqual(['-j CNI-DN'])
+    expect(nat.has('KUBE-SERVICES')).toBe(false)
+  })
+
+  it('has nothing to do on a machine that never had a proxy', () => {
+    expect(planCleanup(empty)).toEqual({ ops: [], kept: [] })
+  })
+})

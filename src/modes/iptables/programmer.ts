@@ -1,0 +1,216 @@
+// Programs iptables: plans fragments, sends differences, and keeps account of what is in the kernel.
+
+import type { Logger } from '../../lib/log.ts'
+import type { NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../../model/types.ts'
+import { type IptablesPlanner, LARGE_CLUSTER_ENDPOINTS } from './plan/planner.ts'
+import { diffFragments, type FragmentChange } from '../../iptables/diff-fragments.ts'
+import { diffTables, presentFragments } from '../../iptables/diff-tables.ts'
+import type { Base, Fragment } from '../../iptables/fragment.ts'
+import { KeptText } from '../../iptables/kept-text.ts'
+import { Ledger } from '../../iptables/ledger.ts'
+import { RestoreError } from '../../iptables/restore-error.ts'
+import { type Backend, Script } from '../../iptables/script.ts'
+import type { TableName, Tables } from '../../iptables/types.ts'
+import type { Programmer, SyncStats } from '../programmer.ts'
+
+/** The kernel's side: the iptables programs, or tables in memory. */
+export interface IptablesDriver {
+  readonly backend: Backend
+  /** The tables that there are, without those that nobody has used yet. */
+  read(): Promise<Tables>
+  /** The text comes in pieces, made while they are taken; without any, nothing is done. Rejects with a RestoreError. */
+  restore(text: KeptText): Promise<void>
+  close(): void
+}
+
+export interface IptablesProgrammerOptions {
+  readonly planner: IptablesPlanner
+  readonly driver: IptablesDriver
+  readonly log: Logger
+  readonly counts: RuleCounts
+  /** Told when the kernel refuses the rules of a service port, which then has none. All others are programmed. */
+  readonly onRefused: (service: ServicePortName, reason: string) => void
+}
+
+/** What the metrics show. */
+export interface RuleCounts {
+  /** Rules in the table, and rules written by the last sync. */
+  rules(table: TableName, total: number, written: number): void
+  restoreFailed(sync: 'full' | 'partial'): void
+}
+
+const TABLES: readonly TableName[] = ['filter', 'nat']
+
+export class IptablesProgrammer implements Programmer {
+  readonly #options: IptablesProgrammerOptions
+  /** Undefined when it is not known what is in the kernel. */
+  #ledger: Ledger | undefined
+  /** How many endpoints all services have. */
+  #endpoints = 0
+  /** Service ports whose rules were refused. */
+  readonly #refused = new Set<ServicePortName>()
+  /** The last call: one at a time. */
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(options: IptablesProgrammerOptions) {
+    this.#options = options
+  }
+
+  sync(node: NodeView, changes: readonly ServicePortChange[]): Promise<SyncStats> {
+    return this.#queue(() => this.#sync(node, changes))
+  }
+
+  syncAll(node: NodeView, views: Iterable<ServicePortView>): Promise<SyncStats> {
+    const now = [...views]
+    return this.#queue(() => this.#syncAll(node, now))
+  }
+
+  close(): void {
+    this.#options.driver.close()
+  }
+
+  #queue(work: () => Promise<SyncStats>): Promise<SyncStats> {
+    const result = this.#last.then(work)
+    this.#last = result.catch(() => {})
+    return result
+  }
+
+  async #sync(node: NodeView, changes: readonly ServicePortChange[]): Promise<SyncStats> {
+    const ledger = this.#ledger
+    if (ledger === undefined) throw new Error('Cannot program changes: the tables have not been programmed as a whole')
+    const stats = new Stats()
+    for (const { before, after } of changes) {
+      this.#endpoints += (after?.backends.length ?? 0) - (before?.backends.length ?? 0)
+    }
+    const fragmentChanges = changes.map(({ name, before, after }): FragmentChange => ({
+      // Refused rules are not there.
+      before: before === undefined || this.#refused.delete(name) ? undefined : this.#plan(node, before),
+      after: after && this.#plan(node, after),
+    }))
+    // Worthless until the kernel has accepted.
+    this.#ledger = undefined
+    try {
+      await this.#restore(new Script(diffFragments(fragmentChanges, ledger), this.#options.driver.backend), stats)
+    } catch (error) {
+      if (error instanceof RestoreError) this.#options.counts.restoreFailed('partial')
+      throw error
+    }
+    this.#finish(ledger, stats)
+    return stats
+  }
+
+  async #syncAll(node: NodeView, views: readonly ServicePortView[]): Promise<SyncStats> {
+    const stats = new Stats()
+    this.#ledger = undefined
+    this.#refused.clear()
+    this.#endpoints = views.reduce((sum, { backends }) => sum + backends.length, 0)
+    const base = this.#options.planner.base(node)
+    try {
+      this.#finish(await this.#attempt(base, this.#planEach(node, views), stats), stats)
+    } catch (error) {
+      if (!(error instanceof RestoreError)) throw error
+      this.#options.log.error(error, 'Cannot program all rules at once, looking for the service that is in the way')
+      const fragments = [...this.#planEach(node, views)]
+      this.#finish(await this.#attemptGroups(base, fragments, stats), stats)
+    }
+    return stats
+  }
+
+  /** Makes the kernel agree with these fragments, whatever is there. */
+  async #attempt(base: Base, fragments: Iterable<Fragment>, stats: Stats): Promise<Ledger> {
+    const ledger = new Ledger(base)
+    const script = new Script(
+      diffTables(await this.#options.driver.read(), fragments, ledger),
+      this.#options.driver.backend,
+    )
+    try {
+      await this.#restore(script, stats)
+      return ledger
+    } catch (error) {
+      if (!(error instanceof RestoreError)) throw error
+      this.#options.counts.restoreFailed('full')
+      throw error.line === undefined ? error : error.blame(script.ownerOf(error.line))
+    }
+  }
+
+  /** Programs what is in the kernel already, then the others in groups, down to those that are refused. */
+  async #attemptGroups(base: Base, fragments: readonly Fragment[], stats: Stats): Promise<Ledger> {
+    const accepted = presentFragments(await this.#options.driver.read(), fragments)
+    const present = new Set(accepted)
+    const missing = fragments.filter((fragment) => !present.has(fragment))
+    // When even this is refused, no service is to blame.
+    await this.#attempt(base, accepted, stats)
+    let groups = [missing]
+    while (groups.length > 0) {
+      const [group = [], ...others] = groups
+      groups = others
+      try {
+        await this.#attempt(base, [...accepted, ...group], stats)
+        accepted.push(...group)
+      } catch (error) {
+        if (!(error instanceof RestoreError)) throw error
+        groups = [...this.#withoutCulprit(group, error), ...others]
+      }
+    }
+    return this.#attempt(base, accepted, stats)
+  }
+
+  #withoutCulprit(group: readonly Fragment[], error: RestoreError): Fragment[][] {
+    const culprit = group.length === 1 ? group[0] : group.find(({ owner }) => owner === error.owner)
+    if (culprit === undefined) return halves(group)
+    this.#refuse(culprit.owner, error)
+    return group.length === 1 ? [] : [group.filter((fragment) => fragment !== culprit)]
+  }
+
+  #refuse(service: ServicePortName, error: RestoreError): void {
+    const { log, onRefused } = this.#options
+    log.error(error, 'Cannot program a service: iptables refuses its rules. All other services are programmed', {
+      service,
+    })
+    this.#refused.add(service)
+    onRefused(service, error.message)
+  }
+
+  #plan(node: NodeView, view: ServicePortView): Fragment {
+    const cluster = this.#endpoints > LARGE_CLUSTER_ENDPOINTS ? 'large' : 'small'
+    return this.#options.planner.service(node, view, cluster)
+  }
+
+  *#planEach(node: NodeView, views: readonly ServicePortView[]): Generator<Fragment> {
+    for (const view of views) yield this.#plan(node, view)
+  }
+
+  async #restore(script: Script, stats: Stats): Promise<void> {
+    await this.#options.driver.restore(new KeptText(script.text()))
+    stats.count(script)
+  }
+
+  #finish(ledger: Ledger, stats: Stats): void {
+    this.#ledger = ledger
+    for (const table of TABLES) this.#options.counts.rules(table, ledger.ruleCount(table), stats.written(table))
+  }
+}
+
+function halves(group: readonly Fragment[]): Fragment[][] {
+  const middle = group.length >> 1
+  return [group.slice(0, middle), group.slice(middle)]
+}
+
+class Stats implements SyncStats {
+  transactions = 0
+  operations = 0
+  bytes = 0
+  readonly #written = new Map<TableName, number>()
+
+  count({ lines, bytes, rules }: Script): void {
+    if (lines === 0) return
+    this.transactions++
+    this.operations += lines
+    this.bytes += bytes
+    for (const [table, count] of rules) this.#written.set(table, this.written(table) + count)
+  }
+
+  written(table: TableName): number {
+    return this.#written.get(table) ?? 0
+  }
+}

@@ -1,0 +1,198 @@
+// The ipvs mode on this machine: drivers for each family, and an eye on who else touches what is ours.
+
+import { readFileSync, writeFileSync } from 'node:fs'
+import { release } from 'node:os'
+import { IpvsDriver } from '../../ipvs/driver.ts'
+import { LinkDriver } from '../../links/driver.ts'
+import { watchLink } from '../../links/watch.ts'
+import { NftablesDriver } from '../../nftables/driver.ts'
+import { watchNftables } from '../../nftables/watch.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { UnsupportedError } from '../../lib/errors.ts'
+import { type Cidr, cidrContains, type Family, joinHostPort, parseCidr, parseIp } from '../../lib/ip.ts'
+import type { Logger } from '../../lib/log.ts'
+import { LINK, TABLE } from './plan/names.ts'
+import { DEFAULT_SCHEDULER } from './plan/servers.ts'
+import { formatServerId } from '../../ipvs/format.ts'
+import type { Drained } from '../../ipvs/drain.ts'
+import { nftFamily } from '../../nftables/language.ts'
+import { applyHostSetup, type SettingFiles } from '../../system/host-setup.ts'
+import { planIpvsHostSetup } from './host-setup.ts'
+import { checkScheduler, probeIpvs } from './probe.ts'
+import { IpvsProgrammer } from './programmer.ts'
+import type { Mode, RunningMode } from '../contract.ts'
+import type { Programmer } from '../programmer.ts'
+
+/** The section `ipvs` of the configuration, as far as it is not about periods. */
+export interface IpvsSettings {
+  /** Empty: rr. */
+  readonly scheduler: string
+  readonly excludeCIDRs: readonly string[]
+  readonly strictARP: boolean
+  /** 0 leaves a timeout as it is. */
+  readonly tcpTimeoutMs: number
+  readonly tcpFinTimeoutMs: number
+  readonly udpTimeoutMs: number
+  /** Connections to a backend that was removed are cut off after this long; absent: an hour. */
+  readonly drainLimitMs?: number
+}
+
+export interface OpenIpvsOptions {
+  readonly settings: IpvsSettings
+  readonly families: readonly Family[]
+  readonly clock: Clock
+  readonly log: Logger
+  readonly files: SettingFiles
+  /** Called when another program changes what this mode has programmed, or the addresses of this machine change. */
+  readonly onForeignChange: (family: Family) => void
+}
+
+const DEFAULT_DRAIN_LIMIT_MS = 60 * 60 * 1000
+
+const files: SettingFiles = {
+  read: (path) => readFileSync(path, 'utf8'),
+  write: (path, value) => writeFileSync(path, value),
+}
+
+export const ipvsMode: Mode = {
+  name: 'ipvs',
+  defaultNodePortAddresses: [],
+  changesAreCheap: true,
+  init(config, log) {
+    const driver = tryOpenDriver()
+    if (driver === undefined) log.warn('Cannot prepare proxy mode ipvs: this kernel has no IPVS (module ip_vs)')
+    else prepareMachine(config.ipvs, { driver, files, log })
+    driver?.close()
+  },
+  open: ({ config, ...options }) => openIpvs({ ...options, settings: config.ipvs, files }),
+  cleanup: (log) => cleanupIpvs({ excludeCIDRs: [] }, log),
+}
+
+/** Throws an UnsupportedError when the kernel lacks modules, a ConfigError when it does not have the scheduler. */
+export function openIpvs(options: OpenIpvsOptions): RunningMode {
+  const { settings, families, log, files, onForeignChange } = options
+  probeIpvs(families)
+  checkScheduler(settings.scheduler || DEFAULT_SCHEDULER)
+  const driver = new IpvsDriver()
+  prepareMachine(settings, { driver, files, log })
+  driver.close()
+  const rules = new Map(families.map((family) => [family, openRules(family)]))
+  const links = new Map(families.map((family) => [family, new LinkDriver(LINK)]))
+  for (const link of links.values()) link.ensure()
+  const rulesWatch = watchNftables(
+    (change) => {
+      for (const [family, driver] of rules) {
+        const ours = change.kind === 'lost' || (change.family === driver.family && change.table === driver.table)
+        if (ours) onForeignChange(family)
+      }
+    },
+    { ignore: [...rules.values()] },
+  )
+  const linkWatch = watchLink(links, onForeignChange)
+  return {
+    programmer: (family) =>
+      createIpvsProgrammer({ ...options, family, rules: rules.get(family)!, link: links.get(family)! }),
+    close() {
+      rulesWatch.close()
+      linkWatch.close()
+    },
+  }
+}
+
+/** Removes all that the mode put into this machine; harmless when it never ran. */
+export function cleanupIpvs({ excludeCIDRs }: Pick<IpvsSettings, 'excludeCIDRs'>, log: Logger): void {
+  // Only with the link are there virtual servers of ours. Without it, those that are there are somebody else's.
+  const link = new LinkDriver(LINK)
+  try {
+    if (link.exists()) removeServers(excludeCIDRs, log)
+    link.delete()
+  } finally {
+    link.close()
+  }
+  for (const family of [4, 6] as const) {
+    const driver = openRules(family)
+    try {
+      driver.apply([{ op: 'deleteTable' }])
+    } finally {
+      driver.close()
+    }
+  }
+}
+
+export interface CreateIpvsOptions extends Omit<OpenIpvsOptions, 'families' | 'files'> {
+  readonly family: Family
+  readonly rules: NftablesDriver
+  readonly link: LinkDriver
+}
+
+export function createIpvsProgrammer(options: CreateIpvsOptions): Programmer {
+  const { settings, clock, log, rules, link, family, onForeignChange } = options
+  return new IpvsProgrammer({
+    family,
+    servers: new IpvsDriver(),
+    link,
+    rules,
+    clock,
+    scheduler: settings.scheduler || DEFAULT_SCHEDULER,
+    excludeCidrs: parseCidrs(settings.excludeCIDRs),
+    drainLimitMs: settings.drainLimitMs ?? DEFAULT_DRAIN_LIMIT_MS,
+    onForeignChange: () => onForeignChange(family),
+    onDrained: (drained) => logDrained(drained, log),
+    onError: (error) => log.error(error, 'Cannot look after backends that are to go', { ipFamily: `IPv${family}` }),
+  })
+}
+
+function removeServers(excludeCIDRs: readonly string[], log: Logger): void {
+  const driver = tryOpenDriver()
+  if (driver === undefined) return
+  const excluded = parseCidrs(excludeCIDRs)
+  const isExcluded = (address: string) => excluded.some((cidr) => cidrContains(cidr, parseIp(address) ?? ''))
+  try {
+    const ours = driver.readServers().filter((server) => !isExcluded(server.address))
+    driver.apply(ours.map((server) => ({ op: 'deleteServer', server })))
+    log.info('Removed virtual servers', { count: ours.length })
+  } finally {
+    driver.close()
+  }
+}
+
+/** Kernel settings, which are there once IPVS is loaded, and timeouts. What cannot be set is logged. */
+function prepareMachine(
+  { strictARP, tcpTimeoutMs, tcpFinTimeoutMs, udpTimeoutMs }: IpvsSettings,
+  { driver, files, log }: { driver: IpvsDriver; files: SettingFiles; log: Logger },
+): void {
+  applyHostSetup(planIpvsHostSetup({ strictARP, kernelRelease: release() }), files, log)
+  const seconds = (ms: number) => (ms <= 0 ? 0 : Math.max(1, Math.floor(ms / 1000)))
+  const timeouts = {
+    tcpSeconds: seconds(tcpTimeoutMs),
+    tcpFinSeconds: seconds(tcpFinTimeoutMs),
+    udpSeconds: seconds(udpTimeoutMs),
+  }
+  if (Object.values(timeouts).some((value) => value > 0)) driver.setTimeouts(timeouts)
+}
+
+/** Undefined when the kernel has no IPVS. */
+function tryOpenDriver(): IpvsDriver | undefined {
+  try {
+    return new IpvsDriver()
+  } catch (error) {
+    if (error instanceof UnsupportedError) return undefined
+    throw error
+  }
+}
+
+function openRules(family: Family): NftablesDriver {
+  return new NftablesDriver({ family: nftFamily(family), table: TABLE })
+}
+
+function logDrained(drained: readonly Drained[], log: Logger): void {
+  for (const { server, destination, end } of drained) {
+    const values = { server: formatServerId(server), backend: joinHostPort(destination.address, destination.port) }
+    if (end === 'limit') log.warn('Cut off the connections of a removed backend', values)
+    else log.v(2)?.info('A removed backend is gone', { ...values, because: end })
+  }
+}
+
+function parseCidrs(texts: readonly string[]): Cidr[] {
+  return texts.flatMap((text) => parseCidr(text) ?? [])
+}

@@ -1,0 +1,225 @@
+// Programs the ipvs mode: virtual servers, the link with their addresses, and the rules around them.
+
+import type { Clock, Timer } from '../../lib/clock.ts'
+import { type Cidr, cidrContains, type Family, isLoopback, parseIp } from '../../lib/ip.ts'
+import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
+import { ipvsPlanner } from './plan/planner.ts'
+import type { NodeAddresses } from './plan/rules.ts'
+import type { ServerSettings } from './plan/servers.ts'
+import { IpvsAudit } from '../../ipvs/audit.ts'
+import { diffPlans, diffState, type IpvsDiff } from '../../ipvs/diff.ts'
+import type { Drained } from '../../ipvs/drain.ts'
+import { serverKey, type IpvsOp, type PlannedServer, type ServerId, type ServerState } from '../../ipvs/types.ts'
+import { diffAddresses, type LinkOp } from '../../links/types.ts'
+import { AddressUsers } from './addresses.ts'
+import { Drains, type DrainDriver } from './drains.ts'
+import { TableProgrammer, type TableDriver } from '../shared/table-programmer.ts'
+import type { Programmer, SyncStats } from '../programmer.ts'
+
+/** The kernel's virtual servers: IpvsDriver, or some in memory. */
+export interface ServerDriver extends DrainDriver {
+  read(family: 4 | 6): readonly ServerState[]
+  /** The content of /proc/net/ip_vs; undefined when it cannot be read. */
+  readTable(): string | undefined
+  close(): void
+}
+
+/** The link of ours: LinkDriver, or one in memory. */
+export interface AddressDriver {
+  /** Creates the link where it is missing. */
+  ensure(): void
+  /** The addresses of the link, and all others of the machine. */
+  read(family: 4 | 6): { readonly own: readonly string[]; readonly others: readonly string[] }
+  apply(ops: readonly LinkOp[]): { readonly bytes: number }
+  close(): void
+}
+
+export interface IpvsProgrammerOptions {
+  readonly family: Family
+  readonly servers: ServerDriver
+  readonly link: AddressDriver
+  readonly rules: TableDriver
+  readonly clock: Clock
+  /** The kernel's name of the scheduler. */
+  readonly scheduler: string
+  /** Virtual servers in these ranges that are not ours are left alone. */
+  readonly excludeCidrs: readonly Cidr[]
+  readonly drainLimitMs: number
+  /** Called when another program changes virtual servers. */
+  readonly onForeignChange: () => void
+  readonly onDrained: (drained: readonly Drained[]) => void
+  readonly onError: (error: unknown) => void
+}
+
+/** The kernel does not tell when somebody changes IPVS, so the table is looked at this often. */
+const AUDIT_EVERY_MS = 5000
+
+/** What holds between two full syncs. */
+interface Context {
+  readonly settings: ServerSettings
+  readonly users: AddressUsers
+}
+
+export class IpvsProgrammer implements Programmer {
+  readonly #options: IpvsProgrammerOptions
+  readonly #rules: TableProgrammer
+  readonly #drains: Drains
+  readonly #audit: IpvsAudit
+  #context: Context | undefined
+  #auditTimer: Timer | undefined
+  #nodeAddresses: NodeAddresses = { own: [], nodePort: [] }
+
+  constructor(options: IpvsProgrammerOptions) {
+    const { servers, clock, drainLimitMs, onDrained, onError } = options
+    this.#options = options
+    this.#audit = new IpvsAudit(options.family)
+    this.#rules = new TableProgrammer({
+      planner: {
+        table: ipvsPlanner.table,
+        base: (node) => ipvsPlanner.base(node, this.#nodeAddresses),
+        service: (node, port) => ipvsPlanner.service(node, port),
+      },
+      driver: options.rules,
+      clock,
+    })
+    this.#drains = new Drains({
+      driver: servers,
+      clock,
+      limitMs: drainLimitMs,
+      onApplied: (ops) => this.#audit.note(ops),
+      onDrained,
+      onError,
+    })
+  }
+
+  /**
+   * The rules come first: what a new virtual server needs is there before its first connection, and what leaves is refused
+   * before it is gone.
+   */
+  sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
+    const context = this.#context
+    if (context === undefined) throw new Error('Cannot program changes: IPVS has not been programmed as a whole')
+    // Worthless until the kernel has accepted.
+    this.#context = undefined
+    const stats = new Stats()
+    stats.add(this.#rules.sync(node, changes))
+    const plan = (side: 'before' | 'after') =>
+      changes.flatMap((change) => plannedServers(node, change[side], context.settings))
+    this.#program(diffPlans(plan('before'), plan('after'), this.#drains.list), stats)
+    this.#bind(context.users.change(changes), stats)
+    this.#context = context
+    return stats
+  }
+
+  syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
+    const { servers, link, scheduler } = this.#options
+    this.#context = undefined
+    const stats = new Stats()
+    const all = [...views]
+    link.ensure()
+    const { own, others } = link.read(node.family)
+    this.#nodeAddresses = { own: others, nodePort: nodePortAddresses(node, others) }
+    stats.add(this.#rules.syncAll(node, all))
+
+    const settings = { scheduler, nodePortAddresses: this.#nodeAddresses.nodePort }
+    const wanted = uniqueServers(all.flatMap((view) => plannedServers(node, view, settings)))
+    const before = this.#drains.restart()
+    const diff = diffState(servers.read(node.family), wanted, (server) => this.#isExcluded(server))
+    stats.gone = goneUdp(diff.ops)
+    this.#program(diff, stats)
+    this.#drains.list.inherit(before)
+
+    const users = new AddressUsers(others, all)
+    this.#bind(diffAddresses(own, users.bound()), stats)
+    this.#audit.reset(servers.readTable())
+    this.#context = { settings, users }
+    this.#scheduleAudit()
+    return stats
+  }
+
+  close(): void {
+    this.#auditTimer?.cancel()
+    this.#drains.close()
+    this.#rules.close()
+    this.#options.link.close()
+    this.#options.servers.close()
+  }
+
+  #program(diff: IpvsDiff, stats: Stats): void {
+    this.#apply([...diff.ops, ...this.#drains.plan(diff)], stats)
+    stats.count(this.#drains.begin(diff))
+  }
+
+  #apply(ops: readonly IpvsOp[], stats: Stats): void {
+    if (ops.length === 0) return
+    stats.count(ops, this.#options.servers.apply(ops).bytes)
+    this.#audit.note(ops)
+  }
+
+  #scheduleAudit(): void {
+    this.#auditTimer ??= this.#options.clock.setTimeout(() => {
+      this.#auditTimer = undefined
+      this.#scheduleAudit()
+      // After a failure, a full sync is to come anyway.
+      const table = this.#context === undefined ? undefined : this.#options.servers.readTable()
+      if (table !== undefined && !this.#audit.check(table)) this.#options.onForeignChange()
+    }, AUDIT_EVERY_MS)
+  }
+
+  #bind(ops: readonly LinkOp[], stats: Stats): void {
+    if (ops.length === 0) return
+    stats.count(ops, this.#options.link.apply(ops).bytes)
+  }
+
+  #isExcluded({ address }: ServerId): boolean {
+    const bytes = parseIp(address) ?? ''
+    return this.#options.excludeCidrs.some((cidr) => cidrContains(cidr, bytes))
+  }
+}
+
+function plannedServers(node: NodeView, view: ServicePortView | undefined, settings: ServerSettings): PlannedServer[] {
+  return view === undefined ? [] : ipvsPlanner.servers(node, view, settings)
+}
+
+/**
+ * A node port and an external address may ask for the same address and port of this machine. The first gets it: the kernel
+ * would refuse the second, and go on refusing it.
+ */
+function uniqueServers(servers: readonly PlannedServer[]): PlannedServer[] {
+  const unique = new Map<string, PlannedServer>()
+  for (const planned of servers) {
+    const key = serverKey(planned.server)
+    if (!unique.has(key)) unique.set(key, planned)
+  }
+  return [...unique.values()]
+}
+
+function nodePortAddresses({ nodePortAddresses: open }: NodeView, machine: readonly string[]): string[] {
+  if (open.kind === 'only') return open.addresses.filter((address) => machine.includes(address))
+  return machine.filter((address) => !isLoopback(parseIp(address) ?? ''))
+}
+
+/** UDP servers that nobody wants any more: flows to them may go on. */
+function goneUdp(ops: readonly IpvsOp[]): FrontendAddress[] {
+  return ops.flatMap((op) => (op.op === 'deleteServer' && op.server.protocol === 'UDP' ? [op.server] : []))
+}
+
+class Stats implements SyncStats {
+  gone: readonly FrontendAddress[] = []
+  transactions = 0
+  operations = 0
+  bytes = 0
+
+  add({ transactions, operations, bytes }: SyncStats): void {
+    this.transactions += transactions
+    this.operations += operations
+    this.bytes += bytes
+  }
+
+  count(ops: readonly unknown[], bytes = 0): void {
+    if (ops.length === 0) return
+    this.transactions++
+    this.operations += ops.length
+    this.bytes += bytes
+  }
+}

@@ -1,0 +1,34 @@
+// What the pipeline asks of a mode: make the kernel agree with what the model decided.
+
+import type { FrontendAddress, NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+
+/**
+ * Programs one IP family. When a call returns, or the promise that it returns is kept, the kernel has acknowledged. It
+ * throws, or breaks the promise, otherwise.
+ */
+export interface Programmer {
+  /** Programs what changed since the last call. */
+  sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats | Promise<SyncStats>
+  /** Reads back what the kernel has and programs the difference to all that there should be. Needed first, and after a failure. */
+  syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats | Promise<SyncStats>
+  close(): void
+}
+
+export interface SyncStats {
+  readonly transactions: number
+  readonly operations: number
+  readonly bytes: number
+  /**
+   * UDP frontends that the kernel still served and no longer does, where a comparison found any: their services went while
+   * nobody watched, and their flows may go on.
+   */
+  readonly gone?: readonly FrontendAddress[]
+}
+
+/** Where a programmer tells what its answers do not say. */
+export interface ProgrammerReports {
+  readonly metrics: Metrics
+  /** The kernel refuses the rules of a service port, which then has none. All others are programmed. */
+  readonly onRefused: (service: ServicePortName, reason: string) => void
+}

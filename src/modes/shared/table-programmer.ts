@@ -1,0 +1,189 @@
+// Programs a table: plans fragments, sends differences, and keeps account of what is in the kernel.
+
+import type { Clock } from '../../lib/clock.ts'
+import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
+import type { TablePlanner } from '../nftables/plan/planner.ts'
+import { diffFragments, type FragmentChange } from '../../nftables/diff-fragments.ts'
+import { diffTable, replaceTable } from '../../nftables/diff-table.ts'
+import type { Fragment, Learned } from '../../nftables/fragment.ts'
+import { Ledger } from '../../nftables/ledger.ts'
+import { Transaction } from '../../nftables/transaction.ts'
+import type { Element, NftSet, Op, Table } from '../../nftables/types.ts'
+import type { Programmer, SyncStats } from '../programmer.ts'
+
+/** The kernel's side: NftablesDriver, or a table in memory. */
+export interface TableDriver {
+  apply(ops: readonly Op[]): { readonly bytes: number }
+  read(): Table | undefined
+  readElements(set: NftSet): readonly Element[]
+  close(): void
+}
+
+export interface TableProgrammerOptions {
+  readonly planner: TablePlanner
+  readonly driver: TableDriver
+  readonly clock: Clock
+}
+
+/** How long after its last use a chain may still count as used (kernels before 6.2). */
+const STALE_CHAIN_MS = 1000
+/** Shared rules that nobody uses any more are swept when there are this many. */
+const UNUSED_RULES = 16
+/** Whoever else uses our table may have left it in a state that no difference leads out of: then it is made anew. */
+const REFUSALS_TO_REPLACE = 2
+
+export class TableProgrammer implements Programmer {
+  readonly #options: TableProgrammerOptions
+  #ledger: Ledger | undefined
+  /** Chains that are empty and wait to be deleted, with the time since which they are. */
+  readonly #staleChains = new Map<string, number>()
+  /** How often in a row the kernel refused to make the table what it should be. */
+  #refusals = 0
+
+  constructor(options: TableProgrammerOptions) {
+    this.#options = options
+  }
+
+  sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
+    const ledger = this.#ledger
+    if (ledger === undefined) throw new Error('Cannot program changes: the table has not been programmed as a whole')
+    const { planner, clock } = this.#options
+    const stats = new Stats()
+    const fragmentChanges = changes.map(({ before, after }): FragmentChange => ({
+      before: before && planner.service(node, before),
+      after: after && planner.service(node, after),
+    }))
+    // Worthless until the kernel has accepted.
+    this.#ledger = undefined
+    const { ops, staleChains } = diffFragments(fragmentChanges, ledger)
+    for (const { after } of fragmentChanges)
+      for (const chain of after?.chains ?? []) this.#staleChains.delete(chain.name)
+    this.#apply(ops, stats)
+    this.#apply(sweepRules(ledger), stats)
+    this.#deleteStaleChains(stats)
+    for (const { before, after } of fragmentChanges) this.#forget(shrunk(before, after), stats)
+    for (const chain of staleChains) this.#staleChains.set(chain, clock.monotonicNow())
+    this.#ledger = ledger
+    return stats
+  }
+
+  syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
+    const { planner, driver } = this.#options
+    const base = planner.base(node)
+    const ledger = new Ledger(base)
+    const stats = new Stats()
+    const learned: Learned[] = []
+    this.#ledger = undefined
+    this.#staleChains.clear()
+    const actual = driver.read()
+    const served = new ServedBefore(actual === undefined ? [] : (planner.servedUdp?.(actual) ?? []))
+    const fragments = (function* (): Generator<Fragment> {
+      for (const view of views) {
+        served.stays(view)
+        const fragment = planner.service(node, view)
+        learned.push(...fragment.learned)
+        yield fragment
+      }
+    })()
+    const wanted = { base, fragments }
+    const replaces = actual !== undefined && this.#refusals >= REFUSALS_TO_REPLACE
+    this.#refusals++
+    for (const ops of replaces ? [replaceTable(wanted, ledger)] : diffTable(actual, wanted, ledger)) {
+      this.#apply(ops, stats)
+    }
+    this.#refusals = 0
+    if (actual !== undefined) this.#forget(learned, stats)
+    this.#ledger = ledger
+    stats.gone = served.rest()
+    return stats
+  }
+
+  close(): void {
+    this.#options.driver.close()
+  }
+
+  #apply(ops: readonly Op[], stats: Stats): void {
+    if (ops.length === 0) return
+    stats.count(ops, this.#options.driver.apply(ops).bytes)
+  }
+
+  #deleteStaleChains(stats: Stats): void {
+    const before = this.#options.clock.monotonicNow() - STALE_CHAIN_MS
+    const transaction = new Transaction()
+    for (const [chain, sinceMs] of this.#staleChains) {
+      if (sinceMs > before) continue
+      transaction.deleteChain(chain)
+      this.#staleChains.delete(chain)
+    }
+    this.#apply(transaction.ops(), stats)
+  }
+
+  /** Deletes what packets have noted and what is no longer true. */
+  #forget(learned: readonly Learned[], stats: Stats): void {
+    for (const { set, allowedData } of learned) {
+      const allowed = new Set(allowedData)
+      const elements = this.#options.driver.readElements(set).filter(({ data }) => !allowed.has(data ?? ''))
+      if (elements.length > 0) this.#apply([{ op: 'deleteElements', set, elements }], stats)
+    }
+  }
+}
+
+/** The dynamic maps of a fragment from whose values something was taken away. */
+function shrunk(before: Fragment | undefined, after: Fragment | undefined): Learned[] {
+  if (before === undefined || after === undefined || before.learned.length === 0) return []
+  return after.learned.filter(({ set, allowedData }) => {
+    const previous = before.learned.find((learned) => learned.set.name === set.name)
+    const allowed = new Set(allowedData)
+    return previous?.allowedData.some((data) => !allowed.has(data)) === true
+  })
+}
+
+/** Rewrites the chains of shared rules without those that nobody uses, when they have become many. */
+function sweepRules(ledger: Ledger): readonly Op[] {
+  if (ledger.unusedRules < UNUSED_RULES) return []
+  const unused = ledger.dropUnusedRules()
+  const transaction = new Transaction()
+  for (const chain of new Set(unused.map((shared) => shared.chain))) {
+    const used = [...ledger.rulesInUse()].filter((shared) => shared.chain === chain)
+    transaction.replaceRules(
+      chain,
+      used.map((shared) => shared.rule),
+    )
+  }
+  for (const { set } of unused) transaction.deleteSet(set.name)
+  return transaction.ops()
+}
+
+/** The UDP frontends of a table that was read back, without those that are still wanted. */
+class ServedBefore {
+  readonly #rest: Map<string, FrontendAddress>
+
+  constructor(frontends: Iterable<FrontendAddress>) {
+    this.#rest = new Map(Array.from(frontends, (frontend) => [idOf(frontend), frontend]))
+  }
+
+  stays({ protocol, frontends }: ServicePortView): void {
+    if (protocol === 'UDP' && this.#rest.size > 0) for (const frontend of frontends) this.#rest.delete(idOf(frontend))
+  }
+
+  rest(): FrontendAddress[] {
+    return [...this.#rest.values()]
+  }
+}
+
+function idOf({ address, port }: FrontendAddress): string {
+  return `${address} ${port}`
+}
+
+class Stats implements SyncStats {
+  transactions = 0
+  operations = 0
+  bytes = 0
+  gone: readonly FrontendAddress[] = []
+
+  count(ops: readonly Op[], bytes: number): void {
+    this.transactions++
+    this.bytes += bytes
+    for (const op of ops) this.operations += 'elements' in op ? op.elements.length : 1
+  }
+}

@@ -1,0 +1,146 @@
+// Lets backends see who the client is, though it is this process that connects to them.
+//
+// The connection begins at an address of this node. Before its first packet is sent, the connection tracker is told to
+// replace that source by the client's address, and to put it back in the answers: as it does for translations that rules
+// ask for. So answers find their way wherever they do in the other modes, and nothing else has to be set up.
+
+import { boundCall, errnoName, lastErrno } from '../../../system/libc.ts'
+import { NetlinkSocket } from '../../../netlink/socket.ts'
+import { messageOf } from '../../../lib/errors.ts'
+import type { Family } from '../../../lib/ip.ts'
+import type { SeenAs } from '../plan/entrance.ts'
+import { ConntrackTemplate } from '../../../conntrack/template.ts'
+import { NETLINK_NETFILTER } from '../../../netlink/uapi/netlink.ts'
+import { LITTLE_ENDIAN } from '../../../netlink/writer.ts'
+import { isSameHost, setPort } from '../../../system/socket-address.ts'
+import { type PoolProtocol, shareAddress } from './sockets.ts'
+import type { SourcePorts } from './source-ports.ts'
+
+const PROTOCOL_NUMBERS = { TCP: 6, UDP: 17 } as const
+const MSG_DONTWAIT = 0x40
+/** Where struct nlmsgerr says what went wrong. */
+const ERROR_AT = 16
+/** Ports that are tried for one connection. */
+const TRIES = 8
+const PORT_IS_USED = 'port is used'
+
+export interface Disguise {
+  readonly family: Family
+  readonly protocol: PoolProtocol
+  /** Socket addresses. That of this node, at which the connection is to begin, has its port filled in. */
+  readonly node: Uint8Array
+  readonly backend: Uint8Array
+  readonly client: Uint8Array
+}
+
+/**
+ * Whether a backend is to see the client. A program on this node always does, as in the other modes: what stays on the
+ * node is not masqueraded. A pod that comes to itself never does: it would not answer somebody with its own address.
+ */
+export function isDisguised(seenAs: SeenAs, { node, backend, client }: Disguise): boolean {
+  return (seenAs === 'client' || isSameHost(backend, node)) && !isSameHost(backend, client)
+}
+
+interface Templates {
+  readonly create: ConntrackTemplate
+  readonly remove: ConntrackTemplate
+}
+
+export class ClientSources {
+  readonly #warn: (message: string) => void
+  readonly #ports: SourcePorts
+  readonly #bind = boundCall('bind')
+  readonly #send = boundCall('send')
+  readonly #recv = boundCall('recv')
+  readonly #answer = new Uint8Array(256)
+  readonly #answerView = new DataView(this.#answer.buffer)
+  readonly #templates: Partial<Record<PoolProtocol, Partial<Record<Family, Templates>>>> = {}
+  readonly #socket: NetlinkSocket | undefined
+
+  constructor(ports: SourcePorts, warn: (message: string) => void) {
+    this.#ports = ports
+    this.#warn = warn
+    try {
+      // Now, and not when it is needed: there may be no file descriptors left by then.
+      this.#socket = new NetlinkSocket(NETLINK_NETFILTER)
+    } catch (error) {
+      warn(`Cannot show clients to backends: ${messageOf(error)}`)
+    }
+  }
+
+  dispose(): void {
+    this.#socket?.close()
+  }
+
+  /**
+   * Makes the backend see the client when this socket connects to it. Returns the port that it then begins at, to be
+   * released when the connection is over; 0 when the backend will see this node.
+   */
+  disguise(fd: number, disguise: Disguise): number {
+    if (this.#socket === undefined) return 0
+    shareAddress(fd)
+    for (let tries = 0; tries < TRIES; tries++) {
+      const { port, isExclusive } = this.#ports.take()
+      setPort(disguise.node, port)
+      const error = isExclusive ? this.#claim(fd, disguise) : this.#share(fd, disguise)
+      if (error === '') return port
+      this.#ports.giveBack(port)
+      if (error === PORT_IS_USED) continue
+      this.#warn(`Cannot show clients to backends, they see this node: the connection tracker says ${error}`)
+      break
+    }
+    return 0
+  }
+
+  release(port: number): void {
+    if (port !== 0) this.#ports.giveBack(port)
+  }
+
+  /** Begins at a port that nobody else uses. Returns the name of the error, or ''. */
+  #claim(fd: number, disguise: Disguise): string {
+    if (!this.#beginAt(fd, disguise)) return PORT_IS_USED
+    const error = this.#tell('create', disguise)
+    if (error !== 'EEXIST') return error
+    // What is left of an earlier connection from this port.
+    this.#tell('remove', disguise)
+    return this.#tell('create', disguise)
+  }
+
+  /** Begins at a port that serves connections to other backends already, and perhaps one to this. */
+  #share(fd: number, disguise: Disguise): string {
+    const error = this.#tell('create', disguise)
+    if (error !== '') return error === 'EEXIST' ? PORT_IS_USED : error
+    if (this.#beginAt(fd, disguise)) return ''
+    this.#tell('remove', disguise)
+    return PORT_IS_USED
+  }
+
+  #beginAt(fd: number, { node }: Disguise): boolean {
+    return this.#bind(fd, node, node.length) === 0
+  }
+
+  /** Tells the connection tracker; the name of the error, or ''. The kernel has carried it out when this returns. */
+  #tell(what: keyof Templates, { family, protocol, node, backend, client }: Disguise): string {
+    const template = this.#templatesFor(family, protocol)[what]
+    template.setFlow(node, backend, client)
+    const { bytes } = template
+    const { fd } = this.#socket!
+    if (this.#send(fd, bytes, bytes.length, 0) === -1) return lastErrno()
+    // Only failures are answered.
+    const length = this.#recv(fd, this.#answer, this.#answer.length, MSG_DONTWAIT)
+    return length < ERROR_AT + 4 ? '' : errnoName(-this.#answerView.getInt32(ERROR_AT, LITTLE_ENDIAN))
+  }
+
+  #templatesFor(family: Family, protocol: PoolProtocol): Templates {
+    const byFamily = (this.#templates[protocol] ??= {})
+    return (byFamily[family] ??= createTemplates(family, protocol))
+  }
+}
+
+function createTemplates(family: Family, protocol: PoolProtocol): Templates {
+  const options = { family, protocol: PROTOCOL_NUMBERS[protocol] }
+  return {
+    create: new ConntrackTemplate({ ...options, message: 'new' }),
+    remove: new ConntrackTemplate({ ...options, message: 'delete' }),
+  }
+}

@@ -1,0 +1,109 @@
+// The control side of the data path: pools and their doors are opened, changed and shut here, and carried by all threads.
+
+import { mustCall, tryCall } from '../../../system/libc.ts'
+import type { PortRange } from '../../../lib/port-range.ts'
+import { type NewPool, Pool } from './control-pool.ts'
+import { SourcePorts } from './source-ports.ts'
+import { bulkStreams, Team, type TeamMemory } from './team.ts'
+import { WorkerLink } from './worker-link.ts'
+
+export interface DataPlaneOptions {
+  readonly threads: number
+  /** How long a UDP client is remembered that is silent. */
+  readonly udpIdleMs: number
+  /** The ports at which connections begin. */
+  readonly ephemeral: PortRange
+  /** Among these, ports that are kept for others. */
+  readonly reserved: ReadonlySet<number>
+  readonly onWarning: (message: string) => void
+  /** A thread died, and its connections with it. */
+  readonly onFailed: (error: Error) => void
+}
+
+interface Crew {
+  readonly links: readonly WorkerLink[]
+  readonly team: TeamMemory
+  /** A process ends only when its threads have, and these may wait for a long time. */
+  readonly onExit: () => void
+}
+
+export class DataPlane {
+  readonly threads: number
+  readonly #options: DataPlaneOptions
+  readonly #pools = new Set<Pool>()
+  #crew: Crew | undefined
+  #lastId = 0
+
+  constructor(options: DataPlaneOptions) {
+    this.threads = options.threads
+    this.#options = options
+  }
+
+  open(pool: NewPool): Pool {
+    const opened = new Pool(pool, {
+      threads: this.threads,
+      nextId: () => ++this.#lastId,
+      post: (thread, command) => this.#start().links[thread]!.post(command),
+    })
+    this.#pools.add(opened)
+    return opened
+  }
+
+  /** Open connections and UDP clients, those of closed pools too. Who is on the way from thread to thread is missing. */
+  get active(): number {
+    let active = 0
+    for (const pool of this.#pools) {
+      const { active: ofPool } = pool.totals()
+      if (pool.isClosed && ofPool === 0) this.#pools.delete(pool)
+      active += ofPool
+    }
+    return active
+  }
+
+  /** Whether nobody is served. */
+  get isIdle(): boolean {
+    // In this order: a stream that changes threads is always one of these.
+    return this.active === 0 && (this.#crew === undefined || bulkStreams(this.#crew.team) === 0)
+  }
+
+  /** Resolves when all that was opened, changed and shut is so, and whoever came before is counted. */
+  async settle(): Promise<void> {
+    // First everybody is let in and perhaps handed over, then taken.
+    for (let round = 0; round < 2; round++) await Promise.all(this.#crew?.links.map((link) => link.done()) ?? [])
+  }
+
+  /** Ends all connections. */
+  async stop(): Promise<void> {
+    if (this.#crew === undefined) return
+    const { links, team, onExit } = this.#crew
+    this.#crew = undefined
+    this.#pools.clear()
+    await Promise.all(links.map((link) => link.stop()))
+    process.off('exit', onExit)
+    for (const fd of team.wakeFds) tryCall('close', fd)
+  }
+
+  /** Threads cost memory, so they begin when there is something to carry. */
+  #start(): Crew {
+    if (this.#crew !== undefined) return this.#crew
+    const { udpIdleMs, ephemeral, reserved, onWarning, onFailed } = this.#options
+    const team = Team.createMemory(Array.from({ length: this.threads }, openEventfd))
+    const settings = { udpIdleMs, ephemeral, sourcePorts: SourcePorts.createMemory(reserved), team }
+    const create = (_: unknown, index: number) => new WorkerLink({ index, settings, onWarning, onFailed })
+    const links = Array.from({ length: this.threads }, create)
+    const onExit = () => {
+      for (const link of links) link.askToStop()
+    }
+    process.on('exit', onExit)
+    this.#crew = { links, team, onExit }
+    return this.#crew
+  }
+}
+
+const EFD_CLOEXEC = 0o2000000
+const EFD_NONBLOCK = 0o4000
+
+/** Through which a thread is woken. */
+function openEventfd(): number {
+  return mustCall('create an eventfd', 'eventfd', 0, EFD_CLOEXEC | EFD_NONBLOCK)
+}

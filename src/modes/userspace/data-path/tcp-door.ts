@@ -1,0 +1,288 @@
+// TCP: accepts, finds a backend that answers, and joins the two.
+
+import { boundCall, lastErrno, tryCall } from '../../../system/libc.ts'
+import type { Family } from '../../../lib/ip.ts'
+import type { Balancer, PoolBackend } from './balancer.ts'
+import { ACTIVE, CONNECTIONS, FAILURES, RETRIES, UNSERVED } from './pool-board.ts'
+import { FAILED, READABLE, STREAM_EVENTS, type Watched, WRITABLE } from './reactor.ts'
+import type { Relays } from './relay.ts'
+import type { SeenAs } from '../plan/entrance.ts'
+import { type ClientSources, isDisguised } from './client-sources.ts'
+import { ADDRESS_LENGTH, hostKey, type HostKey } from '../../../system/socket-address.ts'
+import { resetOnClose, SOCK_CLOEXEC, SOCK_NONBLOCK } from './sockets.ts'
+import type { SpareSockets } from './spare-sockets.ts'
+import type { TimerQueue } from './timer-queue.ts'
+
+/** How long the first, second ... backend has to answer. There are as many tries as there are times. */
+export const TRY_TIMEOUTS_MS = [250, 500, 1000, 2000] as const
+
+/** How long nobody is accepted when this process has run out of file descriptors or memory. */
+const PAUSE_MS = 100
+/** How many are accepted before others get their turn. */
+const MOST_AT_ONCE = 16
+
+/** How often a connection begins at another port because the first is still in use. The last time the node is seen. */
+const SOURCE_PORTS_TRIED = 4
+
+/** The kind of record by which a client is handed over: its socket, and the door that it came in by. */
+export const HANDED_CLIENT = 1
+
+const EXHAUSTED: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'])
+/** Of connect(): no port is free for this backend, or no memory. It has not been asked at all. */
+const OWN_FAULT: ReadonlySet<string> = new Set([...EXHAUSTED, 'EADDRNOTAVAIL', 'EADDRINUSE', 'EAGAIN'])
+
+export interface TcpSharedOptions {
+  readonly sources: ClientSources
+  readonly spares: SpareSockets
+  readonly warn: (message: string) => void
+}
+
+/** What all TCP doors of a thread use together. */
+export class TcpShared {
+  readonly relays: Relays
+  readonly sources: ClientSources
+  readonly spares: SpareSockets
+  readonly warn: (message: string) => void
+  readonly accept: ReturnType<typeof boundCall<'accept4'>> = boundCall('accept4')
+  readonly connect: ReturnType<typeof boundCall<'connect'>> = boundCall('connect')
+  readonly address: Uint8Array = new Uint8Array(ADDRESS_LENGTH)
+  readonly addressLength: Uint32Array = new Uint32Array(1)
+  readonly tries: readonly TimerQueue<Attempt>[]
+  readonly paused: TimerQueue<TcpDoor>
+
+  constructor(relays: Relays, { sources, spares, warn }: TcpSharedOptions) {
+    const { reactor } = relays
+    this.relays = relays
+    this.sources = sources
+    this.spares = spares
+    this.warn = warn
+    this.tries = TRY_TIMEOUTS_MS.map((ms) => reactor.timers(ms, (attempt: Attempt) => attempt.timeOut()))
+    this.paused = reactor.timers(PAUSE_MS, (door) => door.goOn())
+  }
+}
+
+export interface TcpDoorOptions {
+  /** By which numbers all threads know the door and its pool. */
+  readonly id: number
+  readonly pool: number
+  readonly fd: number
+  /** Whether this thread is the one that lets clients in. */
+  readonly isKeeper: boolean
+  readonly family: Family
+  readonly balancer: Balancer
+  readonly counters: Float64Array
+  /** Whose address backends see. */
+  readonly seenAs: SeenAs
+  /** Where connections begin whose source is then replaced. */
+  readonly node: Uint8Array
+}
+
+export class TcpDoor implements Watched {
+  readonly options: TcpDoorOptions
+  readonly shared: TcpShared
+  #isClosed = false
+  #expected = 1
+
+  constructor(shared: TcpShared, options: TcpDoorOptions) {
+    this.shared = shared
+    this.options = options
+    if (options.isKeeper) shared.relays.reactor.watch(options.fd, READABLE, this)
+  }
+
+  /** As many as there were the last time, and more if there are. */
+  onEvents(): void {
+    let accepted = 0
+    while (accepted < this.#expected && this.#acceptOne()) accepted++
+    this.#expected = accepted < this.#expected ? 1 : Math.min(accepted * 2, MOST_AT_ONCE)
+  }
+
+  goOn(): void {
+    if (!this.#isClosed) this.shared.relays.reactor.change(this.options.fd, READABLE)
+  }
+
+  /** Serves a client that another thread has let in. */
+  serveHanded(clientFd: number): void {
+    const { address, addressLength } = this.shared
+    addressLength[0] = ADDRESS_LENGTH
+    tryCall('getpeername', clientFd, address, addressLength)
+    this.#serve(clientFd)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    if (!this.options.isKeeper) return
+    while (this.#acceptOne());
+    this.shared.relays.reactor.close(this.options.fd)
+  }
+
+  /** Who comes while there is no socket for a backend stays outside. */
+  #acceptOne(): boolean {
+    const { accept, address, addressLength, spares } = this.shared
+    if (!spares.prepare(this.options.family)) {
+      this.#pause(spares.errno)
+      return false
+    }
+    addressLength[0] = ADDRESS_LENGTH
+    const clientFd = accept(this.options.fd, address, addressLength, SOCK_NONBLOCK | SOCK_CLOEXEC)
+    if (clientFd === -1) {
+      const errno = lastErrno()
+      if (EXHAUSTED.has(errno)) this.#pause(errno)
+      return false
+    }
+    if (!this.#handOver(clientFd)) this.#serve(clientFd)
+    return true
+  }
+
+  /** The address is that of the client. */
+  #serve(clientFd: number): void {
+    const { address, addressLength } = this.shared
+    this.options.counters[CONNECTIONS]!++
+    this.options.counters[ACTIVE]!++
+    new Attempt(this, clientFd, address.slice(0, addressLength[0])).next()
+  }
+
+  /** Gives a client to another thread, if this one is busy. Who is to get the same backend again is known only here. */
+  #handOver(clientFd: number): boolean {
+    const { team } = this.shared.relays
+    const helper = this.options.balancer.isSticky ? undefined : team.helper()
+    return helper !== undefined && team.send(helper, [HANDED_CLIENT, clientFd, this.options.id])
+  }
+
+  /** Clients wait in the kernel's queue meanwhile. */
+  #pause(errno: string): void {
+    const { relays, paused, warn } = this.shared
+    warn(`Cannot accept connections for the moment: ${errno}`)
+    if (this.#isClosed) return
+    relays.reactor.change(this.options.fd, 0)
+    paused.start(this, relays.reactor.nowMs)
+  }
+}
+
+/** A client for whom a backend is being sought. */
+class Attempt implements Watched {
+  readonly #door: TcpDoor
+  readonly #clientFd: number
+  readonly #address: Uint8Array
+  readonly #client: HostKey
+  #backend: PoolBackend | undefined
+  #backendFd = -1
+  #sourcePort = 0
+  #tries = 0
+  #triedMs = 0
+
+  constructor(door: TcpDoor, clientFd: number, address: Uint8Array) {
+    this.#door = door
+    this.#clientFd = clientFd
+    this.#address = address
+    this.#client = hostKey(address)
+  }
+
+  /** Tries the next backend, and another at once if that fails at once. */
+  next(): void {
+    const { shared, options } = this.#door
+    const { reactor } = shared.relays
+    while (this.#tries < TRY_TIMEOUTS_MS.length) {
+      const backend = options.balancer.pick(this.#client, reactor.nowMs)
+      if (backend === undefined) break
+      if (this.#tries++ > 0) options.counters[RETRIES]!++
+      this.#backend = backend
+      this.#triedMs = reactor.nowMs
+      const outcome = this.#connect(backend)
+      if (outcome === 'under way') {
+        shared.tries[this.#tries - 1]!.start(this, reactor.nowMs)
+        reactor.watch(this.#backendFd, STREAM_EVENTS, this)
+        return
+      }
+      if (outcome === 'no socket') break
+      if (outcome === 'failed') this.#failed()
+      else this.#leaveBackend()
+    }
+    this.#giveUp()
+  }
+
+  onEvents(events: number): void {
+    if ((events & FAILED) !== 0) {
+      this.#stopTimer()
+      this.#failed()
+      this.next()
+    } else if ((events & WRITABLE) !== 0) {
+      this.#stopTimer()
+      this.#succeed(events)
+    }
+  }
+
+  timeOut(): void {
+    this.#failed()
+    this.next()
+  }
+
+  #connect({ address }: PoolBackend): 'under way' | 'failed' | 'our fault' | 'no socket' {
+    const { shared, options } = this.#door
+    for (let ports = SOURCE_PORTS_TRIED; ; ports--) {
+      this.#backendFd = shared.spares.take(options.family, 'TCP')
+      if (this.#backendFd === -1) {
+        shared.warn(`Cannot connect to a backend: ${shared.spares.errno}`)
+        return 'no socket'
+      }
+      if (ports > 0) this.#disguise(address)
+      if (shared.connect(this.#backendFd, address, address.length) === 0) return 'under way'
+      const errno = lastErrno()
+      if (errno === 'EINPROGRESS') return 'under way'
+      // The port is still used by a connection to this backend that is about to end.
+      if (errno === 'EADDRNOTAVAIL' && this.#sourcePort !== 0) this.#leaveBackend()
+      else if (!OWN_FAULT.has(errno)) return 'failed'
+      else {
+        shared.warn(`Cannot connect to a backend: ${errno}`)
+        return 'our fault'
+      }
+    }
+  }
+
+  #disguise(backend: Uint8Array): void {
+    const { shared, options } = this.#door
+    const { family, node, seenAs } = options
+    const disguise = { family, protocol: 'TCP', node, backend, client: this.#address } as const
+    if (isDisguised(seenAs, disguise)) this.#sourcePort = shared.sources.disguise(this.#backendFd, disguise)
+  }
+
+  #succeed(events: number): void {
+    const { shared, options } = this.#door
+    const { reactor } = shared.relays
+    options.balancer.worked(this.#backend!)
+    options.balancer.remember(this.#backend!, this.#client, reactor.nowMs)
+    const relay = shared.relays.join({
+      clientFd: this.#clientFd,
+      backendFd: this.#backendFd,
+      pool: options.pool,
+      counters: options.counters,
+      sourcePort: this.#sourcePort,
+    })
+    relay.backend.onEvents(events)
+  }
+
+  #failed(): void {
+    const { shared, options } = this.#door
+    options.counters[FAILURES]!++
+    options.balancer.failed(this.#backend!, this.#client, shared.relays.reactor.nowMs, this.#triedMs)
+    this.#leaveBackend()
+  }
+
+  #leaveBackend(): void {
+    const { relays, sources } = this.#door.shared
+    relays.reactor.close(this.#backendFd)
+    sources.release(this.#sourcePort)
+    this.#sourcePort = 0
+  }
+
+  /** As near to a refused connection as one gets after accepting it. */
+  #giveUp(): void {
+    this.#door.options.counters[UNSERVED]!++
+    this.#door.options.counters[ACTIVE]!--
+    resetOnClose(this.#clientFd)
+    this.#door.shared.relays.reactor.close(this.#clientFd)
+  }
+
+  #stopTimer(): void {
+    this.#door.shared.tries[this.#tries - 1]!.stop(this)
+  }
+}

@@ -1,0 +1,130 @@
+// Requests and their answers: sequence numbers, acknowledgements, dumps that were interrupted, errors.
+
+import { KernelError } from '../lib/errors.ts'
+import {
+  type Acknowledgement,
+  type Message,
+  messagesOf,
+  numberMessages,
+  decodeAcknowledgement,
+  decodeDoneErrno,
+} from './message.ts'
+import { NLM_F_DUMP_INTR, NLM_F_MULTI, NLMSG_DONE, NLMSG_ERROR } from './uapi/netlink.ts'
+import { errnoName } from '../system/libc.ts'
+
+/**
+ * Sends a request and gives the datagrams that come back, each valid until the next is asked for. `poll` ends when no
+ * datagram is waiting. The seam for tests.
+ */
+export type Exchange = (request: Uint8Array, mode: 'wait' | 'poll') => Iterable<Uint8Array>
+
+/** A dump is repeated this many times when what it lists changes in the meantime. */
+const DUMP_ATTEMPTS = 20
+
+export class NetlinkClient {
+  readonly #exchange: Exchange
+  #sequence = 0
+
+  constructor(exchange: Exchange) {
+    this.#exchange = exchange
+  }
+
+  /** Sends one message that asks to be acknowledged. `op` names it in the error. */
+  request(op: string, message: Uint8Array): void {
+    const sequence = this.#number(message)
+    for (const answer of this.#answers(message, sequence)) {
+      if (answer.type !== NLMSG_ERROR) continue
+      throwIfFailed(op, decodeAcknowledgement(answer))
+      return
+    }
+  }
+
+  /** Sends one message that is answered with a single one. */
+  get<T>(op: string, message: Uint8Array, decode: (answer: Message) => T | undefined): T {
+    const sequence = this.#number(message)
+    for (const answer of this.#answers(message, sequence)) {
+      if (answer.type === NLMSG_ERROR) throwIfFailed(op, decodeAcknowledgement(answer))
+      const value = decode(answer)
+      if (value !== undefined) return value
+      break
+    }
+    throw new KernelError(op, 'EBADMSG')
+  }
+
+  /** Sends a message that is answered with a list. What `decode` gives as undefined is left out. */
+  dump<T>(op: string, message: Uint8Array, decode: (answer: Message) => T | undefined): T[] {
+    let list: T[] = []
+    this.dumpEach(op, message, () => {
+      list = []
+      return (answer) => {
+        const value = decode(answer)
+        if (value !== undefined) list.push(value)
+      }
+    })
+    return list
+  }
+
+  /** As dump(). `begin` is called for each attempt and gives what the answers of that attempt are passed to. */
+  dumpEach(op: string, message: Uint8Array, begin: () => (answer: Message) => void): void {
+    for (let attempt = 0; attempt < DUMP_ATTEMPTS; attempt++) {
+      if (this.#dumpOnce(op, message, begin()) === 'whole') return
+    }
+    throw new KernelError(`${op} while it changes`, 'EINTR')
+  }
+
+  /**
+   * Sends many messages at once and returns what the kernel answers to them: the number of the message, counted from 0,
+   * in place of the sequence number.
+   */
+  batch(messages: Uint8Array): Acknowledgement[] {
+    const first = this.#sequence + 1
+    const count = numberMessages(messages, first)
+    this.#sequence += count
+    const acknowledgements: Acknowledgement[] = []
+    for (const datagram of this.#exchange(messages, 'poll')) {
+      for (const answer of messagesOf(datagram)) {
+        const index = answer.sequence - first
+        if (answer.type !== NLMSG_ERROR || index < 0 || index >= count) continue
+        acknowledgements.push({ ...decodeAcknowledgement(answer), sequence: index })
+      }
+    }
+    return acknowledgements
+  }
+
+  #dumpOnce(op: string, message: Uint8Array, each: (answer: Message) => void): 'whole' | 'interrupted' {
+    let result: 'whole' | 'interrupted' = 'whole'
+    const sequence = this.#number(message)
+    for (const answer of this.#answers(message, sequence)) {
+      // The rest has to be received all the same: it would be in the way of the next answer.
+      if ((answer.flags & NLM_F_DUMP_INTR) !== 0) result = 'interrupted'
+      if (answer.type === NLMSG_ERROR) {
+        throwIfFailed(op, decodeAcknowledgement(answer))
+        break
+      }
+      if (answer.type === NLMSG_DONE) {
+        throwIfFailed(op, { errno: decodeDoneErrno(answer), extack: undefined })
+        break
+      }
+      if (result === 'whole') each(answer)
+      if ((answer.flags & NLM_F_MULTI) === 0) break
+    }
+    return result
+  }
+
+  #number(message: Uint8Array): number {
+    this.#sequence++
+    numberMessages(message, this.#sequence)
+    return this.#sequence
+  }
+
+  /** Answers to earlier requests, given up half-way, may still be waiting: they are passed over. */
+  *#answers(request: Uint8Array, sequence: number): Generator<Message> {
+    for (const datagram of this.#exchange(request, 'wait')) {
+      for (const message of messagesOf(datagram)) if (message.sequence === sequence) yield message
+    }
+  }
+}
+
+function throwIfFailed(op: string, { errno, extack }: Pick<Acknowledgement, 'errno' | 'extack'>): void {
+  if (errno !== 0) throw new KernelError(op, errnoName(errno), extack)
+}

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest'
+import type { NftSet } from '../nftables/types.ts'
+import { protocolFilter, writeFlowMessage } from '../conntrack/messages.ts'
+import { describeDatagram } from './debug.ts'
+import { writeBatch } from '../nftables/bytes/batch.ts'
+import { NETLINK_NETFILTER, NETLINK_ROUTE, NLM_F_DUMP } from './uapi/netlink.ts'
+import { Writer } from './writer.ts'
+
+const set: NftSet = {
+  name: 'cluster-ips',
+  key: ['ipv4_addr'],
+  data: undefined,
+  interval: false,
+  dynamic: false,
+  timeoutMs: undefined,
+  size: undefined,
+  comment: undefined,
+}
+
+describe('describeDatagram()', () => {
+  it('says what is in a transaction', () => {
+    const writer = new Writer()
+    writeBatch(writer, { family: 'ip', table: 'kube-proxy' }, [
+      { op: 'addElements', set, elements: [{ key: '\n\0\0\x01' }] },
+      {
+        op: 'addRule',
+        chain: 'c',
+        rule: { text: '', comment: undefined, expressions: [{ kind: 'verdict', code: 'drop' }] },
+      },
+    ])
+    expect(describeDatagram(NETLINK_NETFILTER, writer.written())).toEqual([
+      'batchBegin seq=0',
+      'newElements seq=0 create {"table":"kube-proxy","set":"cluster-ips","elements":[{"key":"0x0a000001"}]}',
+      'newRule seq=0 ack,create,append {"table":"kube-proxy","chain":"c","expressions":[{"kind":"verdict","code":"drop"}]}',
+      'batchEnd seq=0',
+    ])
+  })
+
+  it('says what is asked of the connection tracker', () => {
+    const writer = new Writer()
+    writeFlowMessage(writer, { message: 'get', family: 4, flags: NLM_F_DUMP }, protocolFilter(17))
+    expect(describeDatagram(NETLINK_NETFILTER, writer.written())[0]).toMatch(
+      /^getFlow seq=0 dump \{"original":\{"protocol":\{"number":17/,
+    )
+  })
+
+  it('gives the length of what it does not know', () => {
+    const writer = new Writer()
+    writer.beginMessage(24, 0)
+    writer.raw('abcd')
+    writer.endMessage()
+    expect(describeDatagram(NETLINK_ROUTE, writer.written())).toEqual(['message 24 seq=0 {"bytes":4}'])
+    expect(describeDatagram(NETLINK_NETFILTER, writer.written())).toEqual(['netfilter message 24 seq=0 {"bytes":4}'])
+  })
+})

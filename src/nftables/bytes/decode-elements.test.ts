@@ -1,0 +1,71 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { arbitraryElement, arbitrarySet } from '../../../test/support/arbitrary-nftables.ts'
+import type { Element, NftSet } from '../types.ts'
+import { messagesOf } from '../../netlink/message.ts'
+import { Writer } from '../../netlink/writer.ts'
+import { elementListAttributes, elementsFromAttributes, storesPoints } from './element.ts'
+import { beginNftablesMessage, NFGENMSG_LENGTH } from './messages.ts'
+import { ElementReader } from './decode-elements.ts'
+import { writeElements } from './encode-elements.ts'
+
+function messageWith(set: NftSet, elements: readonly Element[]): Uint8Array {
+  const writer = new Writer()
+  beginNftablesMessage(writer, 'newElements', 'ip')
+  writeElements(writer, { table: 't', set, elements, action: 'add' }, 0)
+  writer.endMessage()
+  return writer.written()
+}
+
+describe('ElementReader', () => {
+  it('reads by hand what the table reads', () => {
+    const sets = arbitrarySet
+      .filter((set) => !storesPoints(set))
+      .chain((set) => fc.tuple(fc.constant(set), fc.array(arbitraryElement(set), { maxLength: 20 })))
+    fc.assert(
+      fc.property(sets, ([set, elements]) => {
+        const reader = new ElementReader(set)
+        for (const message of messagesOf(messageWith(set, elements))) {
+          reader.add(message)
+          const table = elementListAttributes.read(message.view, message.start + NFGENMSG_LENGTH, message.end)!
+          expect(reader.elements()).toEqual(elementsFromAttributes(set, table.elements ?? []))
+        }
+        expect(reader.elements()).toEqual(elements)
+      }),
+    )
+  })
+
+  it('puts the points of ranges together from several messages', () => {
+    const ports: NftSet = {
+      name: 'ports',
+      key: ['inet_service'],
+      data: undefined,
+      interval: true,
+      dynamic: false,
+      timeoutMs: undefined,
+      size: undefined,
+      comment: undefined,
+    }
+    const ranges = [
+      { key: '\0\x10\0\0', keyEnd: '\0\x20\0\0' },
+      { key: '\0\x30\0\0', keyEnd: '\xff\xff\0\0' },
+    ]
+    const reader = new ElementReader(ports)
+    for (const range of ranges.toReversed())
+      for (const message of messagesOf(messageWith(ports, [range]))) reader.add(message)
+    expect(reader.elements()).toEqual(ranges)
+  })
+
+  it('never throws on bytes that are no elements', () => {
+    fc.assert(
+      fc.property(arbitrarySet, fc.uint8Array({ maxLength: 80 }), (set, noise) => {
+        const view = new DataView(noise.slice().buffer)
+        const reader = new ElementReader(set)
+        const message = { type: 0, flags: 0, sequence: 0, port: 0, view, start: 0, end: view.byteLength }
+        reader.add(message)
+        expect(reader.elements().length).toBeLessThan(20)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+})

@@ -1,0 +1,33 @@
+// Rules. net/netfilter/nf_tables_api.c, nft_rule_policy
+
+import type { Rule } from '../types.ts'
+import { attr, be64, bytes, cstring, type Infer, list, nest, opt } from '../../netlink/attributes.ts'
+import {
+  NFTA_LIST_ELEM,
+  NFTA_RULE_CHAIN,
+  NFTA_RULE_EXPRESSIONS,
+  NFTA_RULE_HANDLE,
+  NFTA_RULE_TABLE,
+  NFTA_RULE_USERDATA,
+} from './uapi.ts'
+import { expression } from './expr/index.ts'
+import { commentUserdata, decodeComment, UDATA_COMMENT } from './userdata.ts'
+
+export const ruleAttributes = nest({
+  table: attr(NFTA_RULE_TABLE, cstring),
+  chain: attr(NFTA_RULE_CHAIN, cstring),
+  handle: opt(NFTA_RULE_HANDLE, be64),
+  expressions: opt(NFTA_RULE_EXPRESSIONS, list(NFTA_LIST_ELEM, expression)),
+  userdata: opt(NFTA_RULE_USERDATA, bytes),
+})
+
+export type RuleAttributes = Infer<typeof ruleAttributes>
+
+export function ruleToAttributes(at: { table: string; chain: string }, rule: Rule): RuleAttributes {
+  return { ...at, expressions: rule.expressions, ...commentUserdata(rule.comment) }
+}
+
+export function ruleFromAttributes({ handle, expressions = [], userdata }: RuleAttributes): Rule {
+  const rule = { text: '', comment: decodeComment(UDATA_COMMENT, userdata), expressions }
+  return handle === undefined ? rule : { ...rule, handle }
+}

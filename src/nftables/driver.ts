@@ -1,0 +1,261 @@
+// One nftables table of the kernel: transactions on it, and its content read back.
+
+import { KernelError } from '../lib/errors.ts'
+import {
+  elementKey,
+  type Chain,
+  type Element,
+  type NftFamily,
+  type NftSet,
+  type Op,
+  type Rule,
+  type Table,
+} from './types.ts'
+import type { Codec } from '../netlink/attributes.ts'
+import type { Message } from '../netlink/message.ts'
+import { writeBatch } from './bytes/batch.ts'
+import { chainAttributes, chainFromAttributes } from './bytes/chain.ts'
+import { describeOp } from './bytes/describe.ts'
+import { elementListAttributes } from './bytes/element.ts'
+import { beginNftablesMessage, generationAttributes, type MessageName, NFGENMSG_LENGTH } from './bytes/messages.ts'
+import { ElementReader } from './bytes/decode-elements.ts'
+import { ruleAttributes, ruleFromAttributes } from './bytes/rule.ts'
+import { setAttributes, setFromAttributes } from './bytes/set.ts'
+import { isDormant, type TableAttributes, tableAttributes } from './bytes/table.ts'
+import { decodeComment, UDATA_COMMENT } from './bytes/userdata.ts'
+import { NETLINK_NETFILTER, NLM_F_DUMP } from '../netlink/uapi/netlink.ts'
+import { Writer } from '../netlink/writer.ts'
+import { errnoName } from '../system/libc.ts'
+import { NetlinkClient } from '../netlink/client.ts'
+import { NetlinkSocket } from '../netlink/socket.ts'
+
+export interface NftablesDriverOptions {
+  readonly family: NftFamily
+  readonly table: string
+}
+
+/** How often a table is read again because somebody changed it meanwhile. */
+const READ_ATTEMPTS = 20
+
+/** How often a set is read again because the kernel rearranges it. The waits in between double: a second in all. */
+const SETTLE_ATTEMPTS = 10
+
+export class NftablesDriver {
+  readonly family: NftFamily
+  readonly table: string
+  readonly #socket: NetlinkSocket
+  readonly #client: NetlinkClient
+  readonly #writer = new Writer()
+  #commits = 0
+
+  constructor({ family, table }: NftablesDriverOptions) {
+    this.family = family
+    this.table = table
+    this.#socket = new NetlinkSocket(NETLINK_NETFILTER)
+    this.#client = new NetlinkClient(this.#socket.exchange)
+  }
+
+  /** How many transactions have taken effect. */
+  get commits(): number {
+    return this.#commits
+  }
+
+  /** The port of the socket: notifications of our own transactions carry it. */
+  get port(): number {
+    return this.#socket.port
+  }
+
+  /**
+   * Carries out the operations as one transaction: all of them, or, with a KernelError that names the first that the kernel
+   * refused, none. Returns how many bytes were sent.
+   */
+  apply(ops: readonly Op[]): { readonly bytes: number } {
+    if (ops.length === 0) return { bytes: 0 }
+    this.#writer.reset()
+    const messages = writeBatch(this.#writer, this, ops)
+    const bytes = this.#writer.written()
+    const acknowledgements = this.#client.batch(bytes)
+    const failed = acknowledgements.find(({ errno }) => errno !== 0)
+    if (failed !== undefined) {
+      const message = messages[failed.sequence]
+      const op = message?.op
+      const what = op === undefined ? 'commit' : describeOp(op, bytes.subarray(message!.start), failed.offset)
+      throw this.#error(what, errnoName(failed.errno), failed.extack)
+    }
+    // Success is said, not assumed: the message before the one that ends the batch has asked for it.
+    if (!acknowledgements.some(({ sequence }) => sequence === messages.length - 2)) {
+      throw this.#error('commit', 'ENOMSG', 'the kernel did not answer')
+    }
+    this.#commits++
+    // The buffer of a large transaction is not kept.
+    this.#writer.reset()
+    return { bytes: bytes.length }
+  }
+
+  /**
+   * The whole table as it is in the kernel; undefined when there is none. The elements of dynamic sets, which packets add,
+   * are read on request only.
+   */
+  read(options: { readonly dynamicElements?: boolean } = {}): Table | undefined {
+    for (let attempt = 0; attempt < READ_ATTEMPTS; attempt++) {
+      const before = this.generation()
+      const result = this.#tryRead(options.dynamicElements === true)
+      // A transaction in between, on any table, changes the generation: what was read may be half of each.
+      if (this.generation() !== before) continue
+      if (result instanceof KernelError) throw result
+      return result
+    }
+    throw this.#error('read', 'EINTR', 'it keeps changing')
+  }
+
+  /** Whether there is such a table. */
+  exists(): boolean {
+    return this.#getTable() !== undefined
+  }
+
+  /** The elements of one set. */
+  readElements(set: NftSet): Element[] {
+    return [...this.#readElements(set).values()]
+  }
+
+  /** The number of the last transaction, of whichever process, in this network namespace. */
+  generation(): number {
+    this.#begin('getGeneration')
+    return this.#client.get('read the nftables generation', this.#end(), (message) => {
+      return decode(generationAttributes, message)?.id
+    })
+  }
+
+  close(): void {
+    this.#socket.close()
+  }
+
+  /** An error is returned and not thrown: if the table was changed meanwhile, it means nothing. */
+  #tryRead(dynamicElements: boolean): Table | KernelError | undefined {
+    try {
+      const attributes = this.#getTable()
+      if (attributes === undefined) return undefined
+      const sets = this.#readSets()
+      return {
+        family: this.family,
+        name: this.table,
+        comment: decodeComment(UDATA_COMMENT, attributes.userdata),
+        ...(isDormant(attributes) ? { isDormant: true } : {}),
+        sets,
+        chains: this.#readChains(),
+        elements: this.#readAllElements(sets, dynamicElements),
+      }
+    } catch (error) {
+      if (error instanceof KernelError) return error
+      throw error
+    }
+  }
+
+  #getTable(): TableAttributes | undefined {
+    this.#begin('getTable')
+    tableAttributes.write(this.#writer, { name: this.table })
+    try {
+      return this.#client.get(this.#place('read'), this.#end(), (message) => decode(tableAttributes, message))
+    } catch (error) {
+      if (error instanceof KernelError && error.errno === 'ENOENT') return undefined
+      throw error
+    }
+  }
+
+  #readSets(): Map<string, NftSet> {
+    const sets = new Map<string, NftSet>()
+    for (const attributes of this.#dump('read sets', 'getSet', setAttributes, { table: this.table })) {
+      const set = attributes.table === this.table ? setFromAttributes(attributes) : undefined
+      if (set !== undefined) sets.set(set.name, set)
+    }
+    return sets
+  }
+
+  #readChains(): Map<string, Chain> {
+    const rules = new Map<string, Rule[]>()
+    for (const attributes of this.#dump('read rules', 'getRule', ruleAttributes, { table: this.table })) {
+      if (attributes.table !== this.table) continue
+      const list = rules.get(attributes.chain)
+      if (list === undefined) rules.set(attributes.chain, [ruleFromAttributes(attributes)])
+      else list.push(ruleFromAttributes(attributes))
+    }
+    const chains = new Map<string, Chain>()
+    for (const attributes of this.#dump('read chains', 'getChain', chainAttributes, { table: this.table })) {
+      if (attributes.table !== this.table) continue
+      const chain = chainFromAttributes(attributes)
+      chains.set(chain.name, { ...chain, rules: rules.get(chain.name) ?? [] })
+    }
+    return chains
+  }
+
+  #readAllElements(sets: ReadonlyMap<string, NftSet>, dynamicToo: boolean): Table['elements'] {
+    const all = new Map<string, ReadonlyMap<string, Element>>()
+    for (const set of sets.values()) {
+      if (set.dynamic && !dynamicToo) continue
+      const elements = this.#readElements(set)
+      if (elements.size > 0) all.set(set.name, elements)
+    }
+    return all
+  }
+
+  /**
+   * After many elements were added, the kernel enlarges the hash table behind a set in the background. A dump that goes on
+   * meanwhile continues by position, in another order: for each element that it misses it lists another twice.
+   */
+  #readElements(set: NftSet): Map<string, Element> {
+    for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
+      const list = this.#dumpElements(set)
+      const elements = new Map<string, Element>()
+      for (const element of list) elements.set(elementKey(element), element)
+      // Packets change a dynamic set at any moment: what is read is never more than nearly true.
+      if (elements.size === list.length || set.dynamic) return elements
+      sleep(2 ** attempt)
+    }
+    throw this.#error(`read elements of set ${set.name}`, 'EINTR', 'it keeps changing')
+  }
+
+  #dumpElements(set: NftSet): Element[] {
+    if (set.key.length === 0 || set.data?.length === 0) return []
+    this.#begin('getElements', NLM_F_DUMP)
+    elementListAttributes.write(this.#writer, { table: this.table, set: set.name })
+    let reader = new ElementReader(set)
+    this.#client.dumpEach(this.#place(`read elements of set ${set.name}`), this.#end(), () => {
+      reader = new ElementReader(set)
+      return (message) => reader.add(message)
+    })
+    return reader.elements()
+  }
+
+  #dump<T>(op: string, name: MessageName, codec: Codec<T>, filter: Partial<T>): T[] {
+    this.#begin(name, NLM_F_DUMP)
+    codec.write(this.#writer, filter as T)
+    return this.#client.dump(this.#place(op), this.#end(), (message) => decode(codec, message))
+  }
+
+  #begin(name: MessageName, flags = 0): void {
+    this.#writer.reset()
+    beginNftablesMessage(this.#writer, name, this.family, flags)
+  }
+
+  #end(): Uint8Array {
+    this.#writer.endMessage()
+    return this.#writer.written()
+  }
+
+  #place(op: string): string {
+    return `${op} of table ${this.family} ${this.table}`
+  }
+
+  #error(op: string, errno: string, extack?: string): KernelError {
+    return new KernelError(`${op} (table ${this.family} ${this.table})`, errno, extack)
+  }
+}
+
+function decode<T>(codec: Codec<T>, { view, start, end }: Message): T | undefined {
+  return codec.read(view, start + NFGENMSG_LENGTH, end)
+}
+
+/** Blocks: everything here is synchronous. */
+function sleep(milliseconds: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
+}

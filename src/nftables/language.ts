@@ -1,0 +1,285 @@
+// Rules in nft's language: each piece knows its text and the kernel expressions that nft makes of it.
+//
+// Other tools on the node run `nft list ruleset`, and nft aborts on bytecode that its own language cannot produce. So
+// every piece here is one that nft has, and tests compile each rule's text with nft and compare the expressions.
+
+import { host32 } from '../lib/endian.ts'
+import type { Bytes, Family } from '../lib/ip.ts'
+import { PROTOCOL_NUMBERS, type TransportProtocol } from './fields.ts'
+import type { CtKey, Expression, NftFamily, Rule } from './types.ts'
+
+// Constants of the kernel's headers (rtnetlink.h, icmp.h, nf_tables.h, nf_conntrack_common.h, nf_nat.h).
+const RTN_LOCAL = 2
+const ICMP_PORT_UNREACH = 3
+const ICMPV6_PORT_UNREACH = 4
+const NFT_REJECT_ICMP_UNREACH = 0
+const CT_STATE_NEW = 1 << 3
+const IPS_DST_NAT = 1 << 5
+const NF_NAT_RANGE_PROTO_RANDOM_FULLY = 1 << 4
+
+const ZERO: Bytes = '\0\0\0\0'
+
+/** A part of a rule: a match or a statement. */
+export interface Piece {
+  readonly text: string
+  readonly expressions: readonly Expression[]
+}
+
+/** Something that can be loaded into registers and matched. */
+export interface Operand {
+  readonly text: string
+  /** 32-bit registers that it takes. */
+  readonly words: number
+  readonly load: (dreg: number) => Expression
+}
+
+/** A rule out of its parts, in order. */
+export function rule(pieces: readonly Piece[], comment?: string): Rule {
+  return {
+    text: pieces.map((piece) => piece.text).join(' '),
+    comment,
+    expressions: pieces.flatMap((piece) => piece.expressions),
+  }
+}
+
+export function nftFamily(family: Family): NftFamily {
+  return family === 4 ? 'ip' : 'ip6'
+}
+
+// ---- operands
+
+export function sourceAddress(family: Family): Operand {
+  return networkField(`${nftFamily(family)} saddr`, family, family === 4 ? 12 : 8)
+}
+
+export function destinationAddress(family: Family): Operand {
+  return networkField(`${nftFamily(family)} daddr`, family, family === 4 ? 16 : 24)
+}
+
+export const protocol: Operand = {
+  text: 'meta l4proto',
+  words: 1,
+  load: (dreg) => ({ kind: 'meta', key: 'l4proto', dreg }),
+}
+
+export const destinationPort: Operand = {
+  text: 'th dport',
+  words: 1,
+  load: (dreg) => ({ kind: 'payload', base: 'transport', offset: 2, length: 2, dreg }),
+}
+
+/** The destination that the client dialled, before any translation. */
+export function originalDestinationAddress(family: Family): Operand {
+  return {
+    text: `ct original ${nftFamily(family)} daddr`,
+    words: addressWords(family),
+    load: (dreg) => ct(family === 4 ? 'dstIp' : 'dstIp6', dreg, 'original'),
+  }
+}
+
+/** nft understands this one only behind a match on the protocol. */
+export const originalDestinationPort: Operand = {
+  text: 'ct original proto-dst',
+  words: 1,
+  load: (dreg) => ct('protoDst', dreg, 'original'),
+}
+
+/** A random number in 0..modulus-1, drawn for each packet. */
+export function random(modulus: number): Operand {
+  return {
+    text: `numgen random mod ${modulus}`,
+    words: 1,
+    load: (dreg) => ({ kind: 'numgen', type: 'random', modulus, offset: 0, dreg }),
+  }
+}
+
+// ---- matches
+
+export function isIn(operands: readonly Operand[], set: string): Piece {
+  return { text: `${concat(operands)} @${set}`, expressions: [...loadAll(operands), { kind: 'lookup', set, sreg: 0 }] }
+}
+
+export function isNotIn(operands: readonly Operand[], set: string): Piece {
+  return {
+    text: `${concat(operands)} != @${set}`,
+    expressions: [...loadAll(operands), { kind: 'lookup', set, sreg: 0, invert: true }],
+  }
+}
+
+export function isProtocol(name: TransportProtocol): Piece {
+  const value = String.fromCharCode(PROTOCOL_NUMBERS[name])
+  return {
+    text: `meta l4proto ${name.toLowerCase()}`,
+    expressions: [protocol.load(0), { kind: 'cmp', op: 'eq', sreg: 0, value }],
+  }
+}
+
+/** Interface names of 16 bytes, or shorter ones that end in `*`. */
+export function inputInterface(op: 'eq' | 'neq', name: string): Piece {
+  const value = name.endsWith('*') ? name.slice(0, -1) : name.padEnd(16, '\0')
+  return {
+    text: `iifname ${op === 'eq' ? '' : '!= '}"${name}"`,
+    expressions: [
+      { kind: 'meta', key: 'iifname', dreg: 0 },
+      { kind: 'cmp', op, sreg: 0, value },
+    ],
+  }
+}
+
+/** Whether an address belongs to this machine. */
+export function isLocalAddress(source: 'saddr' | 'daddr'): Piece {
+  return {
+    text: `fib ${source} type local`,
+    expressions: [
+      { kind: 'fib', source, result: 'type', dreg: 0 },
+      { kind: 'cmp', op: 'eq', sreg: 0, value: host32(RTN_LOCAL) },
+    ],
+  }
+}
+
+/** nft compares 127.0.0.0/8 by its first byte. */
+export function isNotLoopback(family: Family): Piece {
+  const length = family === 4 ? 1 : 16
+  const value = family === 4 ? '\x7f' : '\0'.repeat(15) + '\x01'
+  return {
+    text: family === 4 ? 'ip daddr != 127.0.0.0/8' : 'ip6 daddr != ::1',
+    expressions: [
+      { kind: 'payload', base: 'network', offset: family === 4 ? 16 : 24, length, dreg: 0 },
+      { kind: 'cmp', op: 'neq', sreg: 0, value },
+    ],
+  }
+}
+
+export const isNewConnection: Piece = flagMatch('ct state new', ct('state', 0), CT_STATE_NEW)
+export const wasDnated: Piece = flagMatch('ct status dnat', ct('status', 0), IPS_DST_NAT)
+
+export function isMarked(mark: number): Piece {
+  return flagMatch(`meta mark and ${hex(mark)} != 0`, { kind: 'meta', key: 'mark', dreg: 0 }, mark)
+}
+
+// ---- statements
+
+export function addMark(mark: number): Piece {
+  return changeMark(`meta mark set meta mark or ${hex(mark)}`, ~mark >>> 0, mark)
+}
+
+/** Flips the bits; behind isMarked it clears them. */
+export function flipMark(mark: number): Piece {
+  return changeMark(`meta mark set meta mark xor ${hex(mark)}`, 0xffffffff, mark)
+}
+
+export function jump(chain: string): Piece {
+  return { text: `jump ${chain}`, expressions: [{ kind: 'verdict', code: 'jump', chain }] }
+}
+
+export function goto(chain: string): Piece {
+  return { text: `goto ${chain}`, expressions: [{ kind: 'verdict', code: 'goto', chain }] }
+}
+
+export const drop: Piece = { text: 'drop', expressions: [{ kind: 'verdict', code: 'drop' }] }
+export const goBack: Piece = { text: 'return', expressions: [{ kind: 'verdict', code: 'return' }] }
+
+/** Refuses with ICMP port unreachable. */
+export function reject(family: Family): Piece {
+  const code = family === 4 ? ICMP_PORT_UNREACH : ICMPV6_PORT_UNREACH
+  return { text: 'reject', expressions: [{ kind: 'reject', type: NFT_REJECT_ICMP_UNREACH, code }] }
+}
+
+export const masquerade: Piece = {
+  text: 'masquerade fully-random',
+  expressions: [{ kind: 'masq', flags: NF_NAT_RANGE_PROTO_RANDOM_FULLY }],
+}
+
+/** Goes where the verdict map says; goes on when it says nothing. */
+export function verdictFrom(operands: readonly Operand[], map: string): Piece {
+  return {
+    text: `${concat(operands)} vmap @${map}`,
+    expressions: [...loadAll(operands), { kind: 'lookup', set: map, sreg: 0, dreg: 'verdict' }],
+  }
+}
+
+/** Sends the connection to the `address . port` that the map has for the key; goes on when it has none. */
+export function dnatTo(family: Family, operands: readonly Operand[], map: string): Piece {
+  const ip = nftFamily(family)
+  return {
+    text: `dnat ${ip} to ${concat(operands)} map @${map}`,
+    expressions: [
+      ...loadAll(operands),
+      { kind: 'lookup', set: map, sreg: 0, dreg: 0 },
+      { kind: 'nat', type: 'dnat', family: ip, addrMin: 0, protoMin: addressWords(family), flags: 0 },
+    ],
+  }
+}
+
+/** Puts `key : value` into a dynamic map for a while; an entry that is there only lives longer. */
+export function remember(map: string, entry: { key: Operand; value: readonly Operand[]; seconds: number }): Piece {
+  // nft gives the value the next 128-bit register.
+  const dataReg = Math.ceil(entry.key.words / 4) * 4
+  return {
+    text: `update @${map} { ${entry.key.text} timeout ${formatSeconds(entry.seconds)} : ${concat(entry.value)} }`,
+    expressions: [
+      entry.key.load(0),
+      ...loadAll(entry.value, dataReg),
+      { kind: 'dynset', op: 'update', set: map, keyReg: 0, dataReg, timeoutMs: entry.seconds * 1000 },
+    ],
+  }
+}
+
+// ---- helpers
+
+function concat(operands: readonly Operand[]): string {
+  return operands.map((operand) => operand.text).join(' . ')
+}
+
+function loadAll(operands: readonly Operand[], first = 0): Expression[] {
+  let dreg = first
+  return operands.map((operand) => {
+    const expression = operand.load(dreg)
+    dreg += operand.words
+    return expression
+  })
+}
+
+function networkField(text: string, family: Family, offset: number): Operand {
+  const length = family === 4 ? 4 : 16
+  return { text, words: length / 4, load: (dreg) => ({ kind: 'payload', base: 'network', offset, length, dreg }) }
+}
+
+function addressWords(family: Family): number {
+  return family === 4 ? 1 : 4
+}
+
+function ct(key: CtKey, dreg: number, direction?: 'original'): Expression {
+  return direction === undefined ? { kind: 'ct', key, dreg } : { kind: 'ct', key, direction, dreg }
+}
+
+/** `value & flags != 0`. */
+function flagMatch(text: string, load: Expression, flags: number): Piece {
+  return {
+    text,
+    expressions: [
+      load,
+      { kind: 'bitwise', sreg: 0, dreg: 0, length: 4, mask: host32(flags), xor: ZERO },
+      { kind: 'cmp', op: 'neq', sreg: 0, value: ZERO },
+    ],
+  }
+}
+
+function changeMark(text: string, mask: number, xor: number): Piece {
+  return {
+    text,
+    expressions: [
+      { kind: 'meta', key: 'mark', dreg: 0 },
+      { kind: 'bitwise', sreg: 0, dreg: 0, length: 4, mask: host32(mask), xor: host32(xor) },
+      { kind: 'metaSet', key: 'mark', sreg: 0 },
+    ],
+  }
+}
+
+function hex(value: number): string {
+  return `0x${value.toString(16).padStart(8, '0')}`
+}
+
+function formatSeconds(seconds: number): string {
+  return `${seconds}s`
+}

@@ -1,0 +1,325 @@
+// A packet through a table: what the kernel's virtual machine would do, rule by rule, and why.
+//
+// `explain` shows it, and tests hold it against what the model decided and against real packets.
+
+import { decodeHost32, host32 } from '../lib/endian.ts'
+import type { Bytes } from '../lib/ip.ts'
+import { FIELD_BYTES, splitFields } from './fields.ts'
+import type { Chain, Element, Expression, Hook, Jump, NftSet, Rule, Table } from './types.ts'
+
+/** The first packet of a connection. */
+export interface Packet {
+  /** Where it enters the machine, or undefined when this machine sends it. */
+  readonly inputInterface: string | undefined
+  readonly source: Bytes
+  readonly destination: Bytes
+  /** IANA number. */
+  readonly protocol: number
+  readonly sourcePort: number
+  readonly destinationPort: number
+}
+
+/** The rest of the machine, as far as rules can see it. */
+export interface Surroundings {
+  isLocalAddress(address: Bytes): boolean
+  /** A number in 0..modulus-1. */
+  random(modulus: number): number
+  /** Milliseconds; only differences matter. */
+  now(): number
+  /** Dynamic elements, by set name and key; written to by packets. */
+  readonly learned: Map<string, Map<Bytes, LearnedElement>>
+}
+
+export interface LearnedElement {
+  readonly data: Bytes
+  readonly expiresMs: number
+}
+
+export interface Walk {
+  readonly verdict: 'accept' | 'drop' | 'reject'
+  /** Where the packet goes in the end. */
+  readonly destination: Bytes
+  readonly destinationPort: number
+  readonly translated: boolean
+  readonly masqueraded: boolean
+  readonly steps: readonly Step[]
+}
+
+/** A rule that matched. */
+export interface Step {
+  readonly chain: string
+  readonly rule: Rule
+}
+
+/** Sends the packet through all hooks that it meets. */
+export function walkTable(table: Table, packet: Packet, surroundings: Surroundings): Walk {
+  const machine = new Machine(table, packet, surroundings)
+  for (const hook of machine.path()) {
+    for (const chain of hookedChains(table, hook)) {
+      const verdict = machine.runBaseChain(chain)
+      if (verdict !== 'accept') return machine.result(verdict)
+    }
+  }
+  return machine.result('accept')
+}
+
+function hookedChains(table: Table, hook: Hook['hook']): Chain[] {
+  return [...table.chains.values()]
+    .filter((chain) => chain.hook?.hook === hook)
+    .sort((a, b) => a.hook!.priority - b.hook!.priority)
+}
+
+type Verdict = 'accept' | 'drop' | 'reject'
+/** What the evaluation of a rule leads to; undefined: the next rule. */
+type Outcome = Verdict | 'return' | Jump | undefined
+
+class Machine {
+  readonly #table: Table
+  readonly #packet: Packet
+  readonly #surroundings: Surroundings
+  readonly #registers = Array.from({ length: 16 }, (): Bytes => '\0\0\0\0')
+  readonly #steps: Step[] = []
+  #destination: Bytes
+  #destinationPort: number
+  #translated = false
+  #masqueraded = false
+  #mark = 0
+
+  constructor(table: Table, packet: Packet, surroundings: Surroundings) {
+    this.#table = table
+    this.#packet = packet
+    this.#surroundings = surroundings
+    this.#destination = packet.destination
+    this.#destinationPort = packet.destinationPort
+  }
+
+  /** The hooks in order. Where the packet is routed depends on the destination that it has by then. */
+  *path(): Generator<Hook['hook']> {
+    const sentHere = this.#packet.inputInterface === undefined
+    if (sentHere) yield 'output'
+    else yield 'prerouting'
+    const staysHere = this.#surroundings.isLocalAddress(this.#destination)
+    if (!sentHere) yield staysHere ? 'input' : 'forward'
+    if (sentHere || !staysHere) yield 'postrouting'
+    if (sentHere && staysHere) yield 'input'
+  }
+
+  runBaseChain(chain: Chain): Verdict {
+    // A connection is translated once: its nat chains are done when a rule has said how.
+    const outcome = this.#run(chain)
+    return outcome === undefined || outcome === 'return' || typeof outcome === 'object' ? 'accept' : outcome
+  }
+
+  result(verdict: Verdict): Walk {
+    return {
+      verdict,
+      destination: this.#destination,
+      destinationPort: this.#destinationPort,
+      translated: this.#translated,
+      masqueraded: this.#masqueraded,
+      steps: this.#steps,
+    }
+  }
+
+  #run(chain: Chain): Outcome {
+    for (const rule of chain.rules) {
+      const outcome = this.#evaluate(chain, rule)
+      if (outcome === undefined) continue
+      if (typeof outcome === 'string') return outcome === 'return' ? undefined : outcome
+      const target = this.#table.chains.get(outcome.chain)
+      if (target === undefined) throw new Error(`Cannot ${outcome.code} to ${outcome.chain}: no such chain`)
+      const inner = this.#run(target)
+      if (inner !== undefined || outcome.code === 'goto') return inner
+    }
+    return undefined
+  }
+
+  #evaluate(chain: Chain, rule: Rule): Outcome {
+    for (const expression of rule.expressions) {
+      const outcome = this.#execute(expression)
+      if (outcome === 'next') continue
+      if (outcome === 'break') return undefined
+      this.#steps.push({ chain: chain.name, rule })
+      return outcome
+    }
+    this.#steps.push({ chain: chain.name, rule })
+    return undefined
+  }
+
+  /** 'next': the next expression; 'break': the rule does not match. */
+  #execute(e: Expression): 'next' | 'break' | Exclude<Outcome, undefined> {
+    switch (e.kind) {
+      case 'payload':
+      case 'meta':
+      case 'ct':
+      case 'fib':
+      case 'numgen':
+      case 'immediate':
+        this.#store(e.dreg, this.#load(e))
+        return 'next'
+      case 'cmp': {
+        const equal = this.#fetch(e.sreg, e.value.length) === e.value
+        return equal === (e.op === 'eq') ? 'next' : 'break'
+      }
+      case 'bitwise':
+        this.#store(e.dreg, bitwise(this.#fetch(e.sreg, e.length), e.mask, e.xor))
+        return 'next'
+      case 'lookup':
+        return this.#lookup(e)
+      case 'metaSet':
+        this.#mark = decodeHost32(this.#fetch(e.sreg, 4))
+        return 'next'
+      case 'dynset':
+        return this.#learn(e)
+      case 'verdict':
+        return 'chain' in e ? e : e.code
+      case 'nat':
+        this.#destination = this.#fetch(e.addrMin, e.family === 'ip' ? 4 : 16)
+        if (e.protoMin !== undefined) this.#destinationPort = decodePort(this.#fetch(e.protoMin, 2))
+        this.#translated = true
+        return 'accept'
+      case 'masq':
+        this.#masqueraded = true
+        return 'accept'
+      case 'reject':
+        return 'reject'
+      case 'counter':
+        return 'next'
+      case 'byteorder':
+      case 'redir':
+      case 'unknown':
+        if (e.kind === 'byteorder' && e.length < e.size) return 'next'
+        throw new Error(`Cannot walk through an expression of kind ${e.kind}`)
+    }
+  }
+
+  #load(e: Expression): Bytes {
+    const packet = this.#packet
+    switch (e.kind) {
+      case 'payload':
+        return e.base === 'network' ? this.#networkHeader(e.offset, e.length) : port(this.#destinationPort)
+      case 'meta':
+        if (e.key === 'mark') return host32(this.#mark)
+        if (e.key === 'l4proto') return String.fromCharCode(packet.protocol)
+        return (packet.inputInterface ?? '').padEnd(16, '\0')
+      case 'ct':
+        return this.#conntrack(e.key)
+      case 'fib': {
+        const address = e.source === 'saddr' ? packet.source : this.#destination
+        return host32(this.#surroundings.isLocalAddress(address) ? RTN_LOCAL : RTN_UNICAST)
+      }
+      case 'numgen':
+        return host32(e.offset + this.#surroundings.random(e.modulus))
+      case 'immediate':
+        return e.value
+      default:
+        throw new Error(`Cannot load ${e.kind}`)
+    }
+  }
+
+  #networkHeader(offset: number, length: number): Bytes {
+    const ipv4 = this.#packet.source.length === 4
+    const sourceAt = ipv4 ? 12 : 8
+    const header = '\0'.repeat(sourceAt) + this.#packet.source + this.#destination
+    return header.slice(offset, offset + length)
+  }
+
+  #conntrack(key: string): Bytes {
+    switch (key) {
+      case 'state':
+        return host32(CT_STATE_NEW)
+      case 'status':
+        return host32(this.#translated ? IPS_DST_NAT : 0)
+      case 'dstIp':
+      case 'dstIp6':
+        return this.#packet.destination
+      case 'protoDst':
+        return port(this.#packet.destinationPort)
+      default:
+        throw new Error(`Cannot load ct ${key}`)
+    }
+  }
+
+  #lookup(e: Extract<Expression, { kind: 'lookup' }>): 'next' | 'break' | Jump {
+    const set = this.#table.sets.get(e.set)
+    if (set === undefined) throw new Error(`Cannot look up in ${e.set}: no such set`)
+    const found = this.#find(set, this.#fetch(e.sreg, keyLength(set)))
+    if ((found !== undefined) === (e.invert === true)) return 'break'
+    if (e.dreg === undefined || found === undefined) return 'next'
+    if (e.dreg === 'verdict') return found.verdict!
+    this.#store(e.dreg, found.data!)
+    return 'next'
+  }
+
+  #find(set: NftSet, key: Bytes): Element | undefined {
+    if (set.dynamic) {
+      const learned = this.#surroundings.learned.get(set.name)?.get(key)
+      const alive = learned !== undefined && learned.expiresMs > this.#surroundings.now()
+      return alive ? { key, data: learned.data } : undefined
+    }
+    const elements = this.#table.elements.get(set.name)
+    if (!set.interval) return elements?.get(key)
+    return [...(elements?.values() ?? [])].find((element) => inRange(set, element, key))
+  }
+
+  #learn(e: Extract<Expression, { kind: 'dynset' }>): 'next' {
+    const set = this.#table.sets.get(e.set)!
+    let learned = this.#surroundings.learned.get(e.set)
+    if (learned === undefined) this.#surroundings.learned.set(e.set, (learned = new Map()))
+    const key = this.#fetch(e.keyReg, keyLength(set))
+    const length = Array.isArray(set.data) ? fieldsLength(set.data) : 0
+    const nowMs = this.#surroundings.now()
+    const present = learned.get(key)
+    // An entry that is there keeps its value: the kernel only lets it live longer.
+    const data = present !== undefined && present.expiresMs > nowMs ? present.data : this.#fetch(e.dataReg!, length)
+    learned.set(key, { data, expiresMs: nowMs + (e.timeoutMs ?? Infinity) })
+    return 'next'
+  }
+
+  /** Registers are words of 4 bytes; a value fills as many as it needs, the last one padded. */
+  #store(register: number, value: Bytes): void {
+    for (let i = 0; i < value.length; i += 4) this.#registers[register + i / 4] = value.slice(i, i + 4).padEnd(4, '\0')
+  }
+
+  #fetch(register: number, length: number): Bytes {
+    return this.#registers
+      .slice(register, register + Math.ceil(length / 4))
+      .join('')
+      .slice(0, length)
+  }
+}
+
+const RTN_UNICAST = 1
+const RTN_LOCAL = 2
+const CT_STATE_NEW = 1 << 3
+const IPS_DST_NAT = 1 << 5
+
+function bitwise(value: Bytes, mask: Bytes, xor: Bytes): Bytes {
+  let out = ''
+  for (let i = 0; i < value.length; i++) {
+    out += String.fromCharCode((value.charCodeAt(i) & mask.charCodeAt(i)) ^ xor.charCodeAt(i))
+  }
+  return out
+}
+
+function inRange(set: NftSet, element: Element, key: Bytes): boolean {
+  const from = splitFields(set.key, element.key)
+  const to = splitFields(set.key, element.keyEnd ?? element.key)
+  return splitFields(set.key, key).every((field, i) => field >= from[i]! && field <= to[i]!)
+}
+
+function keyLength(set: NftSet): number {
+  return fieldsLength(set.key)
+}
+
+function fieldsLength(types: NftSet['key']): number {
+  return types.reduce((sum, type) => sum + FIELD_BYTES[type], 0)
+}
+
+function port(number: number): Bytes {
+  return String.fromCharCode(number >> 8, number & 0xff)
+}
+
+function decodePort(bytes: Bytes): number {
+  return (bytes.charCodeAt(0) << 8) | bytes.charCodeAt(1)
+}

@@ -1,0 +1,169 @@
+// Who changes nftables? The kernel tells, transaction by transaction.
+
+import { KernelError } from '../lib/errors.ts'
+import type { NftFamily } from './types.ts'
+import { cstring, nest, opt } from '../netlink/attributes.ts'
+import { type Message, messagesOf } from '../netlink/message.ts'
+import { familyOfNumber } from './bytes/family.ts'
+import { generationAttributes, messageType, NFGENMSG_LENGTH } from './bytes/messages.ts'
+import { NETLINK_NETFILTER } from '../netlink/uapi/netlink.ts'
+import { NFTA_TABLE_NAME } from './bytes/uapi.ts'
+import { NFNLGRP_NFTABLES, NFNL_SUBSYS_NFTABLES } from '../netlink/uapi/nfnetlink.ts'
+import { LITTLE_ENDIAN } from '../netlink/writer.ts'
+import { attachFilter, type BpfInstruction } from '../system/libc.ts'
+import { NetlinkSocket } from '../netlink/socket.ts'
+import { watchReadable } from '../system/readable.ts'
+
+export type NftablesChange =
+  /** A transaction touched this table. `pid` is that of the process, as seen from the machine's first pid namespace. */
+  | { readonly kind: 'changed'; readonly family: NftFamily; readonly table: string; readonly pid: number }
+  /** Notifications were lost: anything may have changed. */
+  | { readonly kind: 'lost' }
+
+/** What we need to know of a driver to leave its transactions out. */
+export interface Committer {
+  readonly port: number
+  readonly commits: number
+  generation(): number
+}
+
+export interface NftablesWatchOptions {
+  /** Transactions of these are not reported. */
+  readonly ignore?: readonly Committer[]
+}
+
+export interface NftablesWatch {
+  /**
+   * Runs large transactions of ignored drivers. While anybody listens, the kernel writes a notification for each element, even
+   * if nobody wants it, and a transaction of 100,000 takes several times as long. So we do not listen while `work` runs,
+   * and find out by the generation whether somebody else made a change meanwhile: then that is reported as lost.
+   */
+  quietly<T>(work: () => T): T
+  close(): void
+}
+
+/** A foreign transaction may be large; what does not fit is reported as lost. */
+const RECEIVE_BUFFER = 4 << 20
+
+/** All messages of nftables name their table in the first attribute. */
+const tableOf = nest({ table: opt(NFTA_TABLE_NAME, cstring) })
+
+/** Reports, after each transaction, the tables of the families ip and ip6 that it touched. */
+export function watchNftables(
+  onChange: (change: NftablesChange) => void,
+  { ignore = [] }: NftablesWatchOptions = {},
+): NftablesWatch {
+  const socket = new NetlinkSocket(NETLINK_NETFILTER, { receiveBuffer: RECEIVE_BUFFER })
+  attachFilter(socket.fd, dropPorts(ignore.map(({ port }) => port)))
+  socket.setMembership(NFNLGRP_NFTABLES, 'join')
+  const transaction = new TransactionReader(onChange)
+  const readable = watchReadable(socket.fd, () => drain(socket, transaction))
+  return {
+    quietly: (work) => {
+      const unseen = new UnseenChanges(ignore)
+      socket.setMembership(NFNLGRP_NFTABLES, 'leave')
+      try {
+        return work()
+      } finally {
+        socket.setMembership(NFNLGRP_NFTABLES, 'join')
+        if (unseen.any()) setImmediate(() => onChange({ kind: 'lost' }))
+      }
+    },
+    close() {
+      readable.close()
+      socket.close()
+    },
+  }
+}
+
+function drain(socket: NetlinkSocket, transaction: TransactionReader): void {
+  for (;;) {
+    try {
+      const datagram = socket.receive('poll')
+      if (datagram === undefined) return
+      for (const message of messagesOf(datagram)) transaction.add(message)
+    } catch (error) {
+      if (!(error instanceof KernelError) || error.errno !== 'ENOBUFS') throw error
+      transaction.lost()
+    }
+  }
+}
+
+/** Collects the tables that a transaction touches, until the message that ends it. */
+class TransactionReader {
+  readonly #onChange: (change: NftablesChange) => void
+  readonly #touched = new Map<string, { readonly family: NftFamily; readonly table: string }>()
+
+  constructor(onChange: (change: NftablesChange) => void) {
+    this.#onChange = onChange
+  }
+
+  add({ type, view, start, end }: Message): void {
+    if (type >> 8 !== NFNL_SUBSYS_NFTABLES) return
+    if (type === messageType('newGeneration')) {
+      this.#finish(generationAttributes.read(view, start + NFGENMSG_LENGTH, end)?.pid ?? 0)
+      return
+    }
+    const family = familyOfNumber(view.getUint8(start))
+    const table = family === undefined ? undefined : tableOf.read(view, start + NFGENMSG_LENGTH, end)?.table
+    if (family !== undefined && table !== undefined) this.#touched.set(`${family} ${table}`, { family, table })
+  }
+
+  lost(): void {
+    this.#touched.clear()
+    this.#onChange({ kind: 'lost' })
+  }
+
+  #finish(pid: number): void {
+    const touched = [...this.#touched.values()]
+    this.#touched.clear()
+    for (const { family, table } of touched) this.#onChange({ kind: 'changed', family, table, pid })
+  }
+}
+
+/** Whether there were transactions that are not ours. */
+class UnseenChanges {
+  readonly #committers: readonly Committer[]
+  readonly #before: number
+
+  constructor(committers: readonly Committer[]) {
+    this.#committers = committers
+    this.#before = this.#foreign()
+  }
+
+  /** Without a driver there is nobody to ask: perhaps. */
+  any(): boolean {
+    return this.#committers.length === 0 || this.#foreign() !== this.#before
+  }
+
+  /** The number of all transactions ever less that of ours. Our own that changed nothing count too: a false alarm. */
+  #foreign(): number {
+    const generation = this.#committers[0]?.generation() ?? 0
+    return this.#committers.reduce((rest, { commits }) => rest - commits, generation)
+  }
+}
+
+/**
+ * A classic BPF program that drops notifications of requests from these ports. They carry the port of the socket that made
+ * the request (nlmsg_pid), and a datagram never tells of more than one transaction.
+ */
+function dropPorts(ports: readonly number[]): BpfInstruction[] {
+  const BPF_LD_W_ABS = 0x20
+  const BPF_JEQ_K = 0x15
+  const BPF_RET_K = 0x06
+  const PORT_OFFSET = 12
+  const tests = ports.map((port, i) => ({ code: BPF_JEQ_K, jt: ports.length - i, jf: 0, k: loaded(port) }))
+  return [
+    { code: BPF_LD_W_ABS, jt: 0, jf: 0, k: PORT_OFFSET },
+    ...tests,
+    { code: BPF_RET_K, jt: 0, jf: 0, k: 0xffffffff },
+    { code: BPF_RET_K, jt: 0, jf: 0, k: 0 },
+  ]
+}
+
+/** BPF loads words in network byte order; the port is written in the order of the machine. */
+function loaded(port: number): number {
+  const view = new DataView(new ArrayBuffer(4))
+  view.setUint32(0, port, LITTLE_ENDIAN)
+  return view.getUint32(0)
+}

@@ -1,0 +1,72 @@
+// The nftables tables of a mode, one per family, with an eye on who else touches them.
+
+import { NftablesDriver } from './driver.ts'
+import { type NftablesChange, watchNftables } from './watch.ts'
+import type { Family } from '../lib/ip.ts'
+import type { Logger } from '../lib/log.ts'
+import { nftFamily } from './language.ts'
+import type { Op } from './types.ts'
+import type { TableDriver } from '../modes/shared/table-programmer.ts'
+
+export interface WatchedTablesOptions {
+  readonly table: string
+  readonly families: readonly Family[]
+  /** Called when another program changes the table of a family. */
+  readonly onForeignChange: (family: Family) => void
+}
+
+export interface WatchedTables {
+  driver(family: Family): TableDriver
+  /** Ends the watch. The drivers are closed by those who use them. */
+  close(): void
+}
+
+/** From this many elements on, a transaction is faster when nobody listens to it. */
+const LARGE = 1000
+
+export function openWatchedTables({ table, families, onForeignChange }: WatchedTablesOptions): WatchedTables {
+  const drivers = new Map(families.map((family) => [family, openDriver(family, table)]))
+  const onChange = (change: NftablesChange) => {
+    for (const [family, driver] of drivers) {
+      const ours = change.kind === 'lost' || (change.family === driver.family && change.table === driver.table)
+      if (ours) onForeignChange(family)
+    }
+  }
+  const watch = watchNftables(onChange, { ignore: [...drivers.values()] })
+  return {
+    driver(family) {
+      const driver = drivers.get(family)!
+      return {
+        apply: (ops) => (isLarge(ops) ? watch.quietly(() => driver.apply(ops)) : driver.apply(ops)),
+        read: () => driver.read(),
+        readElements: (set) => driver.readElements(set),
+        close: () => driver.close(),
+      }
+    },
+    close: () => watch.close(),
+  }
+}
+
+/** Deletes the tables of this name, of both families; harmless when there are none. */
+export function deleteTables(table: string, log: Logger): void {
+  for (const family of [4, 6] as const) {
+    const driver = openDriver(family, table)
+    try {
+      if (!driver.exists()) continue
+      driver.apply([{ op: 'deleteTable' }])
+      log.info('Removed nftables table', { table: `${driver.family} ${driver.table}` })
+    } finally {
+      driver.close()
+    }
+  }
+}
+
+function openDriver(family: Family, table: string): NftablesDriver {
+  return new NftablesDriver({ family: nftFamily(family), table })
+}
+
+function isLarge(ops: readonly Op[]): boolean {
+  let elements = 0
+  for (const op of ops) if ('elements' in op) elements += op.elements.length
+  return elements >= LARGE
+}

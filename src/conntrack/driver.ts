@@ -1,5 +1,6 @@
 // The kernel's connection tracker: which flows there are, and removing some of them.
 
+import { conntrackVocabulary } from './vocabulary.ts'
 import { KernelError } from '../lib/errors.ts'
 import { type Family, formatIp, parseIp, splitHostPort } from '../lib/ip.ts'
 import {
@@ -55,7 +56,10 @@ export interface FlowQuery {
 }
 
 export class Conntrack {
-  readonly #socket = new NetlinkSocket(NETLINK_NETFILTER, { receiveBuffer: 4 << 20 })
+  readonly #socket = new NetlinkSocket(NETLINK_NETFILTER, {
+    receiveBuffer: 4 << 20,
+    vocabulary: conntrackVocabulary,
+  })
   readonly #client = new NetlinkClient(this.#socket.exchange)
   readonly #writer = new Writer()
 

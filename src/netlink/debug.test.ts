@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { NftSet } from '../nftables/types.ts'
 import { protocolFilter, writeFlowMessage } from '../conntrack/messages.ts'
+import { conntrackVocabulary } from '../conntrack/vocabulary.ts'
+import { nftablesVocabulary } from '../nftables/bytes/vocabulary.ts'
 import { describeDatagram } from './debug.ts'
 import { writeBatch } from '../nftables/bytes/batch.ts'
-import { NETLINK_NETFILTER, NETLINK_ROUTE, NLM_F_DUMP } from './uapi/netlink.ts'
+import { NLM_F_DUMP } from './uapi/netlink.ts'
 import { Writer } from './writer.ts'
 
 const set: NftSet = {
@@ -28,7 +30,7 @@ describe('describeDatagram()', () => {
         rule: { text: '', comment: undefined, expressions: [{ kind: 'verdict', code: 'drop' }] },
       },
     ])
-    expect(describeDatagram(NETLINK_NETFILTER, writer.written())).toEqual([
+    expect(describeDatagram(writer.written(), nftablesVocabulary)).toEqual([
       'batchBegin seq=0',
       'newElements seq=0 create {"table":"kube-proxy","set":"cluster-ips","elements":[{"key":"0x0a000001"}]}',
       'newRule seq=0 ack,create,append {"table":"kube-proxy","chain":"c","expressions":[{"kind":"verdict","code":"drop"}]}',
@@ -39,7 +41,7 @@ describe('describeDatagram()', () => {
   it('says what is asked of the connection tracker', () => {
     const writer = new Writer()
     writeFlowMessage(writer, { message: 'get', family: 4, flags: NLM_F_DUMP }, protocolFilter(17))
-    expect(describeDatagram(NETLINK_NETFILTER, writer.written())[0]).toMatch(
+    expect(describeDatagram(writer.written(), conntrackVocabulary)[0]).toMatch(
       /^getFlow seq=0 dump \{"original":\{"protocol":\{"number":17/,
     )
   })
@@ -49,7 +51,7 @@ describe('describeDatagram()', () => {
     writer.beginMessage(24, 0)
     writer.raw('abcd')
     writer.endMessage()
-    expect(describeDatagram(NETLINK_ROUTE, writer.written())).toEqual(['message 24 seq=0 {"bytes":4}'])
-    expect(describeDatagram(NETLINK_NETFILTER, writer.written())).toEqual(['netfilter message 24 seq=0 {"bytes":4}'])
+    expect(describeDatagram(writer.written())).toEqual(['message 24 seq=0 {"bytes":4}'])
+    expect(describeDatagram(writer.written(), nftablesVocabulary)).toEqual(['message 24 seq=0 {"bytes":4}'])
   })
 })

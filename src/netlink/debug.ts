@@ -1,16 +1,9 @@
-// Datagrams in words, for KUBE_PROXY_NLDEBUG=1. The same tables that write and read messages name what is in them.
+// Datagrams in words, for KUBE_PROXY_NLDEBUG=1. The same tables that write and read messages name what is in them: each
+// subsystem brings its own, as a vocabulary.
 
 import type { Codec } from './attributes.ts'
-import { flowAttributes } from '../conntrack/messages.ts'
 import { type Message, messagesOf, decodeAcknowledgement, decodeDoneErrno } from './message.ts'
-import { chainAttributes } from '../nftables/bytes/chain.ts'
-import { elementListAttributes } from '../nftables/bytes/element.ts'
-import { generationAttributes, MESSAGE, type MessageName, NFGENMSG_LENGTH } from '../nftables/bytes/messages.ts'
-import { ruleAttributes } from '../nftables/bytes/rule.ts'
-import { setAttributes } from '../nftables/bytes/set.ts'
-import { tableAttributes } from '../nftables/bytes/table.ts'
 import {
-  NETLINK_NETFILTER,
   NLM_F_ACK,
   NLM_F_APPEND,
   NLM_F_CREATE,
@@ -20,72 +13,39 @@ import {
   NLMSG_DONE,
   NLMSG_ERROR,
 } from './uapi/netlink.ts'
-import {
-  NFNL_MSG_BATCH_BEGIN,
-  NFNL_MSG_BATCH_END,
-  NFNL_SUBSYS_CTNETLINK,
-  NFNL_SUBSYS_NFTABLES,
-} from './uapi/nfnetlink.ts'
 
-type Attributes = Codec<unknown>
+/** What a subsystem calls a type of message, and how to read what is in it; undefined for types that are not its own. */
+export type Vocabulary = (type: number) => MessageWord | undefined
 
-const NFTABLES: Readonly<Record<MessageName, Attributes>> = {
-  newTable: tableAttributes,
-  getTable: tableAttributes,
-  deleteTable: tableAttributes,
-  newChain: chainAttributes,
-  getChain: chainAttributes,
-  deleteChain: chainAttributes,
-  newRule: ruleAttributes,
-  getRule: ruleAttributes,
-  deleteRule: ruleAttributes,
-  newSet: setAttributes,
-  getSet: setAttributes,
-  deleteSet: setAttributes,
-  newElements: elementListAttributes,
-  getElements: elementListAttributes,
-  deleteElements: elementListAttributes,
-  newGeneration: generationAttributes,
-  getGeneration: generationAttributes,
+export interface MessageWord {
+  readonly name: string
+  /** What follows the header; absent for messages that have nothing in them. */
+  readonly attributes?: Codec<unknown>
+  /** The length of the header between netlink's own and the attributes. */
+  readonly headerLength?: number
 }
-
-const CONNTRACK: Readonly<Record<number, string>> = { 0: 'newFlow', 1: 'getFlow', 2: 'deleteFlow' }
 
 const REQUEST_FLAGS = { ack: NLM_F_ACK, create: NLM_F_CREATE, append: NLM_F_APPEND } as const
 const ANSWER_FLAGS = { multi: NLM_F_MULTI, interrupted: NLM_F_DUMP_INTR } as const
 
 /** One line for each message of a datagram. */
-export function describeDatagram(protocol: number, datagram: Uint8Array): string[] {
+export function describeDatagram(datagram: Uint8Array, vocabulary: Vocabulary = () => undefined): string[] {
   return Array.from(messagesOf(datagram), (message) => {
-    const { name, content } = describeMessage(protocol, message)
+    const { name, content } = describeMessage(message, vocabulary)
     return `${name} seq=${message.sequence}${describeFlags(message)}${content === undefined ? '' : ` ${toText(content)}`}`
   })
 }
 
-function describeMessage(protocol: number, message: Message): { name: string; content: unknown } {
-  const { type } = message
+function describeMessage(message: Message, vocabulary: Vocabulary): { name: string; content: unknown } {
+  const { type, view, start, end } = message
   if (type === NLMSG_ERROR) return { name: 'acknowledgement', content: decodeAcknowledgement(message) }
   if (type === NLMSG_DONE) return { name: 'done', content: { errno: decodeDoneErrno(message) } }
-  if (protocol === NETLINK_NETFILTER) return describeNetfilter(message)
-  return { name: `message ${type}`, content: { bytes: message.end - message.start } }
-}
-
-function describeNetfilter(message: Message): { name: string; content: unknown } {
-  const { type } = message
-  if (type === NFNL_MSG_BATCH_BEGIN) return { name: 'batchBegin', content: undefined }
-  if (type === NFNL_MSG_BATCH_END) return { name: 'batchEnd', content: undefined }
-  const [subsystem, number] = [type >> 8, type & 0xff]
-  if (subsystem === NFNL_SUBSYS_CTNETLINK) {
-    return { name: CONNTRACK[number] ?? `flow message ${number}`, content: read(flowAttributes, message) }
-  }
-  const names = Object.keys(MESSAGE) as MessageName[]
-  const name = subsystem === NFNL_SUBSYS_NFTABLES ? names.find((key) => MESSAGE[key] === number) : undefined
-  if (name === undefined) return { name: `netfilter message ${type}`, content: { bytes: message.end - message.start } }
-  return { name, content: read(NFTABLES[name], message) }
-}
-
-function read(codec: Attributes, { view, start, end }: Message): unknown {
-  return codec.read(view, start + NFGENMSG_LENGTH, end) ?? { bytes: end - start - NFGENMSG_LENGTH }
+  const word = vocabulary(type)
+  if (word === undefined) return { name: `message ${type}`, content: { bytes: end - start } }
+  const { name, attributes, headerLength = 0 } = word
+  if (attributes === undefined) return { name, content: undefined }
+  const content = attributes.read(view, start + headerLength, end)
+  return { name, content: content ?? { bytes: end - start - headerLength } }
 }
 
 /** Requests and answers give the same bits other meanings; a dump is two bits at once. */

@@ -1,7 +1,7 @@
-// A netlink socket: datagrams to and from the kernel. What they mean is in netlink-client.ts.
+// A netlink socket: datagrams to and from the kernel. What they mean is in client.ts.
 
 import { KernelError } from '../lib/errors.ts'
-import { describeDatagram } from './debug.ts'
+import { describeDatagram, type Vocabulary } from './debug.ts'
 import {
   NETLINK_ADD_MEMBERSHIP,
   NETLINK_CAP_ACK,
@@ -40,13 +40,15 @@ export interface NetlinkSocketOptions {
   readonly receiveBuffer?: number
   /** Multicast groups to listen to. */
   readonly groups?: readonly number[]
+  /** Names what goes over it, for KUBE_PROXY_NLDEBUG=1. */
+  readonly vocabulary?: Vocabulary
 }
 
 export class NetlinkSocket {
   readonly fd: number
   /** The number by which the kernel knows this socket. */
   readonly port: number
-  readonly #protocol: number
+  readonly #vocabulary: Vocabulary | undefined
   readonly #received = new Uint8Array(RECEIVE_SIZE)
   readonly #from = new Uint32Array(ADDRESS_LENGTH / 4)
   readonly #fromLength = new Uint32Array(1)
@@ -56,7 +58,7 @@ export class NetlinkSocket {
   readonly exchange: Exchange = (request, mode) => this.#exchange(request, mode)
 
   constructor(protocol: number, options: NetlinkSocketOptions = {}) {
-    this.#protocol = protocol
+    this.#vocabulary = options.vocabulary
     this.fd = mustCall('open a netlink socket', 'socket', AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol)
     try {
       // Errors in words, and without the request quoted in them. Without these the kernel still answers.
@@ -137,7 +139,7 @@ export class NetlinkSocket {
   }
 
   #print(direction: '>' | '<', datagram: Uint8Array): void {
-    const lines = describeDatagram(this.#protocol, datagram).map((line) => `netlink ${direction} ${line}\n`)
+    const lines = describeDatagram(datagram, this.#vocabulary).map((line) => `netlink ${direction} ${line}\n`)
     process.stderr.write(lines.join(''))
   }
 

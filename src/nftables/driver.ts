@@ -1,5 +1,6 @@
 // One nftables table of the kernel: transactions on it, and its content read back.
 
+import { nftablesVocabulary } from './bytes/vocabulary.ts'
 import { KernelError } from '../lib/errors.ts'
 import {
   elementKey,
@@ -51,7 +52,7 @@ export class NftablesDriver {
   constructor({ family, table }: NftablesDriverOptions) {
     this.family = family
     this.table = table
-    this.#socket = new NetlinkSocket(NETLINK_NETFILTER)
+    this.#socket = new NetlinkSocket(NETLINK_NETFILTER, { vocabulary: nftablesVocabulary })
     this.#client = new NetlinkClient(this.#socket.exchange)
   }
 

@@ -1,5 +1,6 @@
 // Who changes nftables? The kernel tells, transaction by transaction.
 
+import { nftablesVocabulary } from './bytes/vocabulary.ts'
 import { KernelError } from '../lib/errors.ts'
 import type { NftFamily } from './types.ts'
 import { cstring, nest, opt } from '../netlink/attributes.ts'
@@ -53,7 +54,10 @@ export function watchNftables(
   onChange: (change: NftablesChange) => void,
   { ignore = [] }: NftablesWatchOptions = {},
 ): NftablesWatch {
-  const socket = new NetlinkSocket(NETLINK_NETFILTER, { receiveBuffer: RECEIVE_BUFFER })
+  const socket = new NetlinkSocket(NETLINK_NETFILTER, {
+    receiveBuffer: RECEIVE_BUFFER,
+    vocabulary: nftablesVocabulary,
+  })
   attachFilter(socket.fd, dropPorts(ignore.map(({ port }) => port)))
   socket.setMembership(NFNLGRP_NFTABLES, 'join')
   const transaction = new TransactionReader(onChange)

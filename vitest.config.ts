@@ -13,7 +13,7 @@ export default defineConfig({
         // Pure tests: no root, no kernel, no network but loopback.
         test: {
           name: 'unit',
-          include: ['src/**/*.test.ts', 'test/golden/*.test.ts', 'test/conformance/*.test.ts'],
+          include: ['src/**/*.test.ts', 'test/golden/*.test.ts', 'test/conformance/*.test.ts', 'test/house/*.test.ts'],
           pool: 'threads',
           isolate: false,
           // All processors: by default one is left to a watcher, and of two that is half of them.

@@ -1,0 +1,150 @@
+// The rooms of the house: what each folder of src is for, and what it may import. rooms.test.ts enforces it and writes the
+// table of docs/architecture.md from it.
+
+export interface Room {
+  readonly folder: string
+  readonly what: string
+  /** The other rooms that it may import from; those in `types` for their types alone. */
+  readonly imports: readonly string[]
+  readonly types?: readonly string[]
+  /**
+   * `all`: every file may touch the world. Otherwise the files that may, by name; the others are pure: the same input, the
+   * same output, and no effect.
+   */
+  readonly effects: 'all' | readonly string[]
+}
+
+const subsystems = ['nftables', 'iptables', 'ipvs', 'conntrack', 'links'] as const
+const tools = ['lib', 'system', 'netlink'] as const
+
+/** In the order in which they are best read: what comes later may build on what comes before. */
+export const rooms: readonly Room[] = [
+  {
+    folder: 'lib',
+    what: 'words without a domain: addresses, clock, log, hashes, durations',
+    imports: [],
+    effects: ['log-sinks.ts'],
+  },
+  {
+    folder: 'system',
+    what: 'this process and its kernel, without a subject: system calls, programs, settings, network namespaces',
+    imports: ['lib'],
+    effects: 'all',
+  },
+  {
+    folder: 'netlink',
+    what: 'the tools of a codec: sockets, messages, attributes',
+    imports: ['lib', 'system'],
+    effects: ['socket.ts', 'client.ts', 'generic-netlink.ts'],
+  },
+  {
+    folder: 'nftables',
+    what: "tables as data, their text, differences, a packet's walk; `bytes/`; the driver and the watch",
+    imports: tools,
+    effects: ['driver.ts', 'watch.ts', 'watched-tables.ts'],
+  },
+  {
+    folder: 'iptables',
+    what: "chains as data, their text, differences, a packet's walk; the programs, their lock, the watch",
+    imports: tools,
+    effects: ['driver.ts', 'watch.ts', 'probe.ts', 'lock.ts', 'counters.ts'],
+  },
+  {
+    folder: 'ipvs',
+    what: 'virtual servers as data, differences, draining; `bytes/`; the driver',
+    imports: tools,
+    effects: ['driver.ts'],
+  },
+  {
+    folder: 'conntrack',
+    what: 'the connection tracker: flows as data, their bytes, the driver',
+    imports: tools,
+    effects: ['driver.ts'],
+  },
+  {
+    folder: 'links',
+    what: 'links, addresses and routes; `bytes/`; the drivers and the watch',
+    imports: tools,
+    effects: ['driver.ts', 'watch.ts', 'addresses.ts', 'rtnetlink.ts'],
+  },
+  {
+    folder: 'kube',
+    what: 'the API server: access, list and watch, objects, Events; files in its place',
+    imports: ['lib'],
+    effects: 'all',
+  },
+  {
+    folder: 'config',
+    what: 'KubeProxyConfiguration as one table: defaults, decoding, validation, watching the file',
+    imports: ['lib'],
+    effects: ['watch-file.ts'],
+  },
+  {
+    folder: 'model',
+    what: 'API objects become service ports with frontends: what happens to whose traffic, and why',
+    imports: ['lib'],
+    types: ['kube'],
+    effects: [],
+  },
+  {
+    folder: 'metrics',
+    what: "kube-proxy's metrics and our own, and the page that shows them",
+    imports: ['lib'],
+    effects: ['process.ts'],
+  },
+  {
+    folder: 'modes',
+    what: 'one folder per mode, whole: `plan/` (pure), programmer, machine, and `mode.ts`, its descriptor; `contract.ts`, `all.ts`',
+    imports: [...tools, ...subsystems, 'model', 'metrics'],
+    types: ['config'],
+    effects: 'all',
+  },
+  {
+    folder: 'serve',
+    what: 'the ports that answer: healthz, metrics, health checks of services',
+    imports: ['lib'],
+    effects: 'all',
+  },
+  {
+    folder: 'proxy',
+    what: 'the pipeline, and the composition of all of the above; nothing of one mode',
+    imports: [...tools, 'conntrack', 'links', 'kube', 'config', 'model', 'metrics', 'modes', 'serve'],
+    effects: 'all',
+  },
+  {
+    folder: 'sandbox',
+    what: 'a miniature cluster: network namespaces, an API server, controllers, pods; loaded on demand',
+    imports: ['lib', 'system', 'links', 'kube'],
+    effects: 'all',
+  },
+  {
+    folder: 'cli',
+    what: 'flags, help, commands',
+    imports: ['lib', 'system', 'config', 'modes', 'proxy', 'sandbox'],
+    effects: 'all',
+  },
+]
+
+/** Folders that keep to more than their room does. */
+export const walls: readonly { readonly inside: RegExp; readonly never: RegExp; readonly why: string }[] = [
+  {
+    inside: /^src\/modes\/(\w+)\//,
+    never: /^src\/modes\/(?!$1\/|shared\/|contract\.ts|programmer\.ts)/,
+    why: 'a mode is whole in its folder: modes do not import each other',
+  },
+  {
+    inside: /^src\/modes\/\w+\/plan\//,
+    never: /^src\/(system|metrics|config)\/|\/(driver|watch|probe|programmer|machine|mode)\.ts$/,
+    why: 'a plan is pure',
+  },
+  {
+    inside: /^src\/(?!modes\/|cli\/)/,
+    never: /^src\/modes\/(?!contract\.ts|all\.ts|programmer\.ts)/,
+    why: 'what others need of a mode is in its descriptor',
+  },
+  {
+    inside: /^src\/cli\/(?!sandbox)/,
+    never: /^src\/(sandbox|cli\/sandbox)/,
+    why: 'the program does not contain the sandbox',
+  },
+]

@@ -6,7 +6,7 @@ import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { nftFamily } from './language.ts'
 import type { Op } from './types.ts'
-import type { TableDriver } from '../modes/shared/table-programmer.ts'
+import type { TableDriver } from './table-driver.ts'
 
 export interface WatchedTablesOptions {
   readonly table: string

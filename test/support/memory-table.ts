@@ -1,7 +1,7 @@
 // A table of nftables, in memory: what the kernel would hold after what it was told.
 
 import type { Family } from '../../src/lib/ip.ts'
-import type { TableDriver } from '../../src/modes/shared/table-programmer.ts'
+import type { TableDriver } from '../../src/nftables/table-driver.ts'
 import { applyOps } from '../../src/nftables/apply-ops.ts'
 import { nftFamily } from '../../src/nftables/language.ts'
 import type { Op, Table } from '../../src/nftables/types.ts'

@@ -13,7 +13,8 @@ import { serverKey, type IpvsOp, type PlannedServer, type ServerId, type ServerS
 import { diffAddresses, type LinkOp } from '../../links/types.ts'
 import { AddressUsers } from './addresses.ts'
 import { Drains, type DrainDriver } from './drains.ts'
-import { TableProgrammer, type TableDriver } from '../shared/table-programmer.ts'
+import type { TableDriver } from '../../nftables/table-driver.ts'
+import { TableProgrammer } from '../shared/table-programmer.ts'
 import type { Programmer, SyncStats } from '../programmer.ts'
 
 /** The kernel's virtual servers: IpvsDriver, or some in memory. */

@@ -2,22 +2,15 @@
 
 import type { Clock } from '../../lib/clock.ts'
 import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
-import type { TablePlanner } from '../nftables/plan/planner.ts'
+import type { TableDriver } from '../../nftables/table-driver.ts'
+import type { TablePlanner } from './plan/table-planner.ts'
 import { diffFragments, type FragmentChange } from '../../nftables/diff-fragments.ts'
 import { diffTable, replaceTable } from '../../nftables/diff-table.ts'
 import type { Fragment, Learned } from '../../nftables/fragment.ts'
 import { Ledger } from '../../nftables/ledger.ts'
 import { Transaction } from '../../nftables/transaction.ts'
-import type { Element, NftSet, Op, Table } from '../../nftables/types.ts'
+import type { Op } from '../../nftables/types.ts'
 import type { Programmer, SyncStats } from '../programmer.ts'
-
-/** The kernel's side: NftablesDriver, or a table in memory. */
-export interface TableDriver {
-  apply(ops: readonly Op[]): { readonly bytes: number }
-  read(): Table | undefined
-  readElements(set: NftSet): readonly Element[]
-  close(): void
-}
 
 export interface TableProgrammerOptions {
   readonly planner: TablePlanner

@@ -11,7 +11,8 @@ import { type DoorAddress, knownPorts } from './plan/service.ts'
 import type { Table } from '../../nftables/types.ts'
 import type { Pool } from './data-path/control-pool.ts'
 import type { Listeners } from './data-path/listeners.ts'
-import { TableProgrammer, type TableDriver } from '../shared/table-programmer.ts'
+import type { TableDriver } from '../../nftables/table-driver.ts'
+import { TableProgrammer } from '../shared/table-programmer.ts'
 import type { Programmer, SyncStats } from '../programmer.ts'
 
 export interface UserspaceProgrammerOptions {

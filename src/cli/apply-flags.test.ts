@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { modes } from '../modes/all.ts'
 import { ConfigError } from '../lib/errors.ts'
 import { applyDefaults } from '../config/defaults.ts'
 import { settle } from '../config/settle.ts'
@@ -6,8 +7,6 @@ import { configurationFromFlags, flagValues, overrideByFlags, warnOfFlags } from
 import { formatHelp } from './help.ts'
 import { allFlags } from './flags.ts'
 import { parseFlags } from './parse-flags.ts'
-
-const modes = ['nftables', 'iptables', 'ipvs']
 
 function given(...argv: string[]) {
   const { given, errors } = parseFlags(argv)
@@ -118,7 +117,7 @@ test('configurationFromFlags() names the flag, its value and what is allowed', (
     ),
   ).toEqual([
     '--oom-score-adj: Invalid value: 2000: must be within the range [-1000, 1000]',
-    '--proxy-mode: Invalid value: "teleport": must be one of nftables, iptables, ipvs',
+    '--proxy-mode: Invalid value: "teleport": must be one of iptables, ipvs, nftables, userspace',
     '--feature-gates: Invalid value: true: unrecognized feature gate: NoSuchGate',
     '--iptables-sync-period: Invalid value: "0s": must be greater than 0',
     "--nodeport-addresses: Invalid value: \"x\": must be a CIDR or one of the keywords 'primary', 'localhost', 'all'",
@@ -185,7 +184,7 @@ test('flagValues() gives every flag with its value, given or default', () => {
 })
 
 test('formatHelp() names every flag, in groups, within the width', () => {
-  const help = formatHelp(['nftables'], 80)
+  const help = formatHelp(modes, 80)
   for (const { name } of allFlags) expect(help).toContain(`--${name}`)
   expect(help).toContain('\nConnection tracking:\n')
   expect(help).toContain('(default 32768)')

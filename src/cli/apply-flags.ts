@@ -10,7 +10,7 @@ import { settle } from '../config/settle.ts'
 import type { KubeProxyConfiguration } from '../config/types.ts'
 import { validateConfiguration } from '../config/validate.ts'
 import { readPath, writePath, type Draft, type FlagSpec } from './flag-spec.ts'
-import { allFlags } from './flags.ts'
+import { allFlags, hasPeriodsOfIpvs } from './flags.ts'
 import { flagNamed, invalidArgument, kindOfFlag } from './parse-flags.ts'
 import type { FlagValue } from '../config/run-options.ts'
 
@@ -18,23 +18,17 @@ type Given = ReadonlyMap<string, unknown>
 
 /** The configuration that results from flags alone. Throws a ConfigError that names the flags. */
 export function configurationFromFlags(given: Given, modes: AvailableModes): LoadResult {
-  const completed = completeConfiguration(withPorts(applyTo(settle(applyDefaults({})), given, () => true)), {
-    modes,
-    nftablesMasqueradeBit: 'defaulted',
-  })
+  const completed = completeConfiguration(withPorts(applyTo(settle(applyDefaults({})), given, () => true)), modes)
   const errors = validateConfiguration(completed.config, modes)
   if (errors.length > 0) throw new ConfigError(errors.map((error) => namingFlag(error, given)))
-  const minSyncFlag = completed.config.mode === 'ipvs' ? 'ipvs-min-sync-period' : 'iptables-min-sync-period'
+  const minSyncFlag = hasPeriodsOfIpvs(completed.config) ? 'ipvs-min-sync-period' : 'iptables-min-sync-period'
   return {
     loaded: {
       config: completed.config,
       mode: completed.mode,
       minSyncPeriod: given.has(minSyncFlag) ? 'given' : 'defaulted',
     },
-    warnings: [
-      ...Object.entries(completed.config.featureGates).flatMap(([name, on]) => warnOfFeatureGate(name, on) ?? []),
-      ...completed.warnings,
-    ],
+    warnings: Object.entries(completed.config.featureGates).flatMap(([name, on]) => warnOfFeatureGate(name, on) ?? []),
   }
 }
 

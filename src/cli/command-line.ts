@@ -3,7 +3,7 @@
 import { writeFile } from 'node:fs/promises'
 import { ConfigError, messageOf } from '../lib/errors.ts'
 import type { RunOptions } from '../config/run-options.ts'
-import { availableModes } from './available-modes.ts'
+import { modes } from '../modes/all.ts'
 import { parseFlags } from './parse-flags.ts'
 import { formatVersion } from './version.ts'
 
@@ -15,7 +15,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<number> {
   const { given, errors } = parseFlags(argv)
   if (given.get('help') === true) {
     const { formatHelp } = await import('./help.ts')
-    process.stdout.write(formatHelp(availableModes))
+    process.stdout.write(formatHelp(modes))
     return exitStatus.ok
   }
   if (errors.length > 0) return refuse(errors)

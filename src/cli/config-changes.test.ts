@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { modes } from '../modes/all.ts'
 import { loadConfiguration } from '../config/load.ts'
 import { configurationChanges } from './config-changes.ts'
 
@@ -23,7 +24,7 @@ const text = (body: string) =>
 
 test('configurationChanges() yields valid changes, reports wrong ones, and passes over comments', async () => {
   const path = join(dir, 'config')
-  const options = { modes: ['nftables'] }
+  const options = { modes }
   writeFileSync(path, text('oomScoreAdj: 1'))
   const { loaded } = loadConfiguration(text('oomScoreAdj: 1'), options)
   const accepted: number[] = []
@@ -61,8 +62,8 @@ test('configurationChanges() yields valid changes, reports wrong ones, and passe
 
 test('configurationChanges() reports a file that cannot be read', async () => {
   const path = join(dir, 'missing')
-  const { loaded } = loadConfiguration(text(''), { modes: ['nftables'] })
-  const file = { path, text: text(''), loaded, options: { modes: ['nftables'] }, onAccepted: () => {} }
+  const { loaded } = loadConfiguration(text(''), { modes })
+  const file = { path, text: text(''), loaded, options: { modes }, onAccepted: () => {} }
   const { value } = await configurationChanges(file, abort.signal).next()
   expect(value).toMatchObject({
     kind: 'invalid',

@@ -1,6 +1,7 @@
 // Every flag of today's kube-proxy. The ones of older versions are in old-flags.ts.
 
 import { describeFeatureGates } from '../config/feature-gates.ts'
+import { blockOf } from '../config/modes.ts'
 import { flag, type FlagSpec } from './flag-spec.ts'
 import { oldFlags } from './old-flags.ts'
 
@@ -299,7 +300,7 @@ const iptables: readonly FlagSpec[] = [
     errorPaths: ['iptables.syncPeriod', 'nftables.syncPeriod'],
     help: `${sync} For every mode but ipvs.`,
     apply: (draft, value) => {
-      if (draft.mode !== 'ipvs') draft.syncPeriodMs = value
+      if (!hasPeriodsOfIpvs(draft)) draft.syncPeriodMs = value
     },
   }),
   flag({
@@ -310,7 +311,7 @@ const iptables: readonly FlagSpec[] = [
     errorPaths: ['iptables.minSyncPeriod', 'nftables.minSyncPeriod'],
     help: `${minSync} For every mode but ipvs.`,
     apply: (draft, value) => {
-      if (draft.mode !== 'ipvs') draft.minSyncPeriodMs = value
+      if (!hasPeriodsOfIpvs(draft)) draft.minSyncPeriodMs = value
     },
   }),
 ]
@@ -324,7 +325,7 @@ const ipvs: readonly FlagSpec[] = [
     errorPaths: ['ipvs.syncPeriod'],
     help: sync,
     apply: (draft, value) => {
-      if (draft.mode === 'ipvs') draft.syncPeriodMs = value
+      if (hasPeriodsOfIpvs(draft)) draft.syncPeriodMs = value
     },
   }),
   flag({
@@ -335,7 +336,7 @@ const ipvs: readonly FlagSpec[] = [
     errorPaths: ['ipvs.minSyncPeriod'],
     help: minSync,
     apply: (draft, value) => {
-      if (draft.mode === 'ipvs') draft.minSyncPeriodMs = value
+      if (hasPeriodsOfIpvs(draft)) draft.minSyncPeriodMs = value
     },
   }),
   flag({
@@ -453,3 +454,8 @@ export const allFlags: readonly FlagSpec[] = [
   ...logging,
   ...oldFlags,
 ]
+
+/** Whether --ipvs-sync-period and --ipvs-min-sync-period are meant, and not those of iptables. */
+export function hasPeriodsOfIpvs({ mode }: { readonly mode: string }): boolean {
+  return blockOf(mode).periods === 'ipvs'
+}

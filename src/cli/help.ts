@@ -14,7 +14,7 @@ const commands = ['  kube-proxy sandbox   a miniature cluster to try it on']
 export function formatHelp(modes: AvailableModes, width: number = 100): string {
   const intro = [
     'kube-proxy-ts: the Kubernetes node service proxy. It makes the Services of the cluster reachable from this node.',
-    `Proxy modes in this version: ${modes.join(', ')}.`,
+    `Proxy modes in this version: ${modes.map(({ name }) => name).join(', ')}.`,
   ].flatMap((line) => wrap(line, width))
   const groups = flagGroups.map((group) => formatGroup(group, width))
   const exit = 'Exit status: 0 when all went well, 1 otherwise.'

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import type { LoadResult } from '../config/load.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import { configurationFromFlags, flagValues, overrideByFlags, warnOfFlags } from './apply-flags.ts'
-import { availableModes } from './available-modes.ts'
+import { modes } from '../modes/all.ts'
 import type { Logging } from './logging.ts'
 import { gitVersion } from './version.ts'
 
@@ -15,7 +15,7 @@ export async function loadRunOptions(given: Given, logging: Logging): Promise<Ru
   for (const warning of warnOfFlags(given)) logging.log.warn(warning)
   const configFile = textOf(given, 'config')
   const fromFile = configFile === '' ? undefined : await loadFile(configFile, given, logging)
-  const result = fromFile?.result ?? configurationFromFlags(given, availableModes)
+  const result = fromFile?.result ?? configurationFromFlags(given, modes)
   putIntoForce(result, logging)
   const flags = flagValues(given)
   for (const { name, value } of flags) logging.log.v(1)?.info(`FLAG: --${name}=${JSON.stringify(value)}`)
@@ -47,7 +47,7 @@ async function loadFile(
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     throw unreadable(path, error)
   })
-  const options = { modes: availableModes, override: (config) => overrideByFlags(config, given) } satisfies Parameters<
+  const options = { modes, override: (config) => overrideByFlags(config, given) } satisfies Parameters<
     typeof loadConfiguration
   >[1]
   const result = loadConfiguration(text, options)

@@ -2,7 +2,7 @@
 
 import { MAX_NODES } from '../sandbox/address-plan.ts'
 import { nearest } from '../lib/nearest.ts'
-import { availableModes } from './available-modes.ts'
+import { modeNames } from '../modes/all.ts'
 
 /** What is asked for. */
 export type SandboxCommand =
@@ -36,7 +36,7 @@ interface FlagSpec {
 
 export const sandboxFlags: Readonly<Record<string, FlagSpec>> = {
   nodes: { value: 'N', help: 'How many nodes. Default: 2.', verbs: ['start'] },
-  'proxy-mode': { value: 'MODE', help: `One of ${availableModes.join(', ')}. Default: nftables.`, verbs: ['start'] },
+  'proxy-mode': { value: 'MODE', help: `One of ${modeNames.join(', ')}. Default: nftables.`, verbs: ['start'] },
   'dual-stack': { help: 'IPv6 beside IPv4 for nodes, pods and services.', verbs: ['start'] },
   empty: { help: 'Start without the example.', verbs: ['start'] },
   data: { value: 'DIR', help: 'Keep the API objects in this folder, and start from what is in it.', verbs: ['start'] },
@@ -109,8 +109,8 @@ function startCommand(flags: ReadonlyMap<string, string>, proxyFlags: readonly s
     throw new Error(`--nodes must be from 1 to ${MAX_NODES}, not ${JSON.stringify(flags.get('nodes'))}`)
   }
   const mode = flags.get('proxy-mode') ?? 'nftables'
-  if (!availableModes.includes(mode)) {
-    throw new Error(`--proxy-mode must be one of ${availableModes.join(', ')}, not ${JSON.stringify(mode)}`)
+  if (!modeNames.includes(mode)) {
+    throw new Error(`--proxy-mode must be one of ${modeNames.join(', ')}, not ${JSON.stringify(mode)}`)
   }
   return {
     verb: 'start',

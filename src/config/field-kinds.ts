@@ -32,7 +32,10 @@ export type DurationField = FieldOf<'duration', number>
 export type DurationOrNanosField = FieldOf<'duration|nanos', number>
 /** A number of bytes in memory, a Kubernetes quantity ("4Ki") in a file. */
 export type QuantityField = FieldOf<'quantity', number>
-export type StringListField = FieldOf<'strings', readonly string[]>
+export interface StringListField extends FieldOf<'strings', readonly string[]> {
+  /** What is wrong with one of them, or undefined. */
+  readonly each?: (value: string) => string | undefined
+}
 export type BoolMapField = FieldOf<'bools', Readonly<Record<string, boolean>>>
 
 export interface VmoduleItem {
@@ -99,7 +102,10 @@ export const float = leaf<'float', number>('float', 0)
 export const duration = leaf<'duration', number>('duration', 0)
 export const durationOrNanos = leaf<'duration|nanos', number>('duration|nanos', 0)
 export const quantity = leaf<'quantity', number>('quantity', 0)
-export const strings = leaf<'strings', readonly string[]>('strings', [])
+export const strings = (help: string, options: Pick<StringListField, 'each'> = {}): StringListField => ({
+  ...leaf<'strings', readonly string[]>('strings', [])(help),
+  ...options,
+})
 export const bools = leaf<'bools', Readonly<Record<string, boolean>>>('bools', {})
 export const vmodule = leaf<'vmodule', readonly VmoduleItem[]>('vmodule', [])
 

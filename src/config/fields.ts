@@ -1,7 +1,7 @@
 // KubeProxyConfiguration v1alpha1 as one table: every field that a file may have, with its default and its rules.
 // The facts are those of kube-proxy 1.37; fields marked `legacy` are older and still understood.
 
-import { isHostPort, isIp, notNegative, oneOf, positive, previousMinor, within } from './checks.ts'
+import { isCidr, isHostPort, isIp, notNegative, oneOf, positive, previousMinor, within } from './checks.ts'
 import {
   bool,
   bools,
@@ -108,7 +108,7 @@ export const configurationFields = {
       syncPeriod: duration(periodHelp, orDefault(30 * second)),
       minSyncPeriod: duration(minPeriodHelp),
       scheduler: string('The IPVS scheduler. Empty: rr.'),
-      excludeCIDRs: strings('Virtual servers in these ranges are left alone.'),
+      excludeCIDRs: strings('Virtual servers in these ranges are left alone.', { each: isCidr }),
       strictARP: bool('Set arp_ignore to 1 and arp_announce to 2.'),
       tcpTimeout: duration('Timeout of idle TCP connections. 0: leave as it is.', { check: notNegative }),
       tcpFinTimeout: duration('Timeout of TCP connections after a FIN. 0: leave as it is.', { check: notNegative }),

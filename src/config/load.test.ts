@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
+import { modes } from '../modes/all.ts'
 import { ConfigError } from '../lib/errors.ts'
 import { loadConfiguration } from './load.ts'
 
 const head = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n'
-const modes = ['nftables', 'iptables', 'ipvs']
 
-function load(body: string, available: readonly string[] = modes) {
+function load(body: string, available = modes) {
   const { loaded, warnings } = loadConfiguration(head + body, { modes: available })
   return { ...loaded, warnings }
 }
@@ -95,12 +95,6 @@ test('loadConfiguration() serves node ports on the primary addresses only, in nf
   expect(load('mode: nftables').config.nodePortAddresses).toEqual(['primary'])
   expect(load('mode: nftables\nnodePortAddresses: [all]').config.nodePortAddresses).toEqual(['all'])
   expect(load('mode: iptables').config.nodePortAddresses).toEqual([])
-})
-
-test('loadConfiguration() chooses nftables and says so while there is no iptables mode', () => {
-  const { config, warnings } = load('iptables: {masqueradeBit: 15, masqueradeAll: true}', ['nftables'])
-  expect(config).toMatchObject({ mode: 'nftables', masqueradeAll: true, nftables: { masqueradeBit: 15 } })
-  expect(warnings).toEqual([expect.stringContaining('using nftables')])
 })
 
 test('loadConfiguration() uses a file with unknown and repeated fields, and warns with lines', () => {

@@ -1,11 +1,39 @@
-// Which proxy modes may be chosen, and what is said about the others.
+// Which proxy modes may be chosen, and what the configuration has to know of them.
 
 import { featureEnabled } from './feature-gates.ts'
+import { configurationFields } from './fields.ts'
+import type { FieldTable } from './field-kinds.ts'
 
-/** The names of the modes that exist in this program, in the order in which they are listed. */
-export type AvailableModes = readonly string[]
+export interface ModeFacts {
+  readonly name: string
+  /** The gate that turns it off. */
+  readonly featureGate?: Parameters<typeof featureEnabled>[1]
+  /** nodePortAddresses where the configuration has none. */
+  readonly defaultNodePortAddresses: readonly string[]
+}
 
-const modesToCome: readonly string[] = ['iptables', 'ipvs', 'nftables', 'userspace']
+/** The modes that exist in this program, in the order in which they are listed. The first is the default. */
+export type AvailableModes = readonly ModeFacts[]
+
+type PeriodBlock = 'iptables' | 'ipvs' | 'nftables'
+type MasqueradeBlock = 'iptables' | 'nftables'
+
+/**
+ * The blocks of a file that hold a mode's periods and its masquerade settings: the one with its name, or that of iptables
+ * where there is none or where it does not say. Thus ipvs borrows the masquerade settings of iptables, as in kube-proxy.
+ */
+export function blockOf(mode: string): { periods: PeriodBlock; masquerade: MasqueradeBlock } {
+  const own: FieldTable = fieldsOfBlock(mode)
+  return {
+    periods: 'syncPeriod' in own ? (mode as PeriodBlock) : 'iptables',
+    masquerade: 'masqueradeAll' in own ? (mode as MasqueradeBlock) : 'iptables',
+  }
+}
+
+function fieldsOfBlock(name: string): FieldTable {
+  const field = (configurationFields as FieldTable)[name]
+  return field?.kind === 'object' ? field.fields : {}
+}
 
 /** Why a mode cannot be used and which can, or undefined. */
 export function checkMode(
@@ -13,25 +41,18 @@ export function checkMode(
   available: AvailableModes,
   featureGates: Readonly<Record<string, boolean>>,
 ): string | undefined {
-  const allowed = available.filter((each) => each !== 'ipvs' || featureEnabled(featureGates, 'KubeProxyIPVS'))
-  if (allowed.includes(mode)) return undefined
-  return `${reasonAgainst(mode, available)}must be ${listOf(allowed)}`
+  const allowed = available.filter(
+    ({ featureGate }) => featureGate === undefined || featureEnabled(featureGates, featureGate),
+  )
+  if (allowed.some(({ name }) => name === mode)) return undefined
+  return `${reasonAgainst(mode, available)}must be ${listOf(allowed.map(({ name }) => name))}`
 }
 
 function reasonAgainst(mode: string, available: AvailableModes): string {
   if (mode === 'kernelspace') return 'the mode kernelspace is for Windows; '
-  if (available.includes(mode)) return `the mode ${mode} is turned off by a feature gate; `
-  return modesToCome.includes(mode) ? `the mode ${mode} does not exist in this version; ` : ''
+  return available.some(({ name }) => name === mode) ? `the mode ${mode} is turned off by a feature gate; ` : ''
 }
 
 function listOf(modes: readonly string[]): string {
   return modes.length === 1 ? `${modes[0]}` : `one of ${modes.join(', ')}`
-}
-
-/**
- * The mode of a configuration that names none: iptables as in kube-proxy, or nftables (to which kube-proxy will move
- * its default) as long as there is no iptables mode.
- */
-export function defaultMode(available: AvailableModes): 'iptables' | 'nftables' {
-  return available.includes('iptables') ? 'iptables' : 'nftables'
 }

@@ -1,18 +1,8 @@
 // Between the file's shape, which has some settings once per mode, and the one that the program runs with.
 
 import type { FileConfiguration } from './fields.ts'
+import { blockOf } from './modes.ts'
 import type { DetectLocalMode, KubeProxyConfiguration } from './types.ts'
-
-/** The block that holds a mode's periods and masqueradeAll; ipvs has no masqueradeAll and borrows that of iptables. */
-export function blockOf(mode: string): {
-  periods: 'iptables' | 'ipvs' | 'nftables'
-  masquerade: 'iptables' | 'nftables'
-} {
-  return {
-    periods: mode === 'ipvs' || mode === 'nftables' ? mode : 'iptables',
-    masquerade: mode === 'nftables' ? 'nftables' : 'iptables',
-  }
-}
 
 /** Takes from the file what concerns the mode that it names; no mode counts as iptables, as in kube-proxy. */
 export function settle(file: FileConfiguration): KubeProxyConfiguration {

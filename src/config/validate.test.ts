@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
+import { modes } from '../modes/all.ts'
 import { applyDefaults } from './defaults.ts'
 import { settle } from './settle.ts'
 import type { KubeProxyConfiguration } from './types.ts'
 import { validateConfiguration } from './validate.ts'
 
-const modes = ['nftables', 'iptables', 'ipvs']
 const defaults: KubeProxyConfiguration = { ...settle(applyDefaults({})), mode: 'nftables' }
 
 function pathsOf(change: Partial<KubeProxyConfiguration>): string[] {
@@ -44,7 +44,7 @@ test('validateConfiguration() judges the ipvs and nftables blocks only when thei
     nftables: { masqueradeBit: 99 },
   }
   expect(pathsOf({ mode: 'iptables', ...wrong })).toEqual([])
-  expect(pathsOf({ mode: 'ipvs', ...wrong })).toEqual(['ipvs.tcpTimeout', 'ipvs.excludeCIDRs[0]'])
+  expect(pathsOf({ mode: 'ipvs', ...wrong })).toEqual(['ipvs.excludeCIDRs[0]', 'ipvs.tcpTimeout'])
   expect(pathsOf({ mode: 'nftables', ...wrong })).toEqual(['nftables.masqueradeBit'])
 })
 
@@ -77,14 +77,14 @@ test('validateConfiguration() wants a gate for split streams and buffers, and te
 })
 
 test('validateConfiguration() refuses modes that do not exist, with the list of those that do', () => {
-  const messageFor = (mode: string, available: readonly string[], gates: Record<string, boolean> = {}) =>
+  const messageFor = (mode: string, available: typeof modes, gates: Record<string, boolean> = {}) =>
     validateConfiguration({ ...defaults, mode, featureGates: gates }, available).find(({ path }) => path === 'mode')
       ?.message
-  expect(messageFor('teleport', modes)).toBe('must be one of nftables, iptables, ipvs')
-  expect(messageFor('ipvs', ['nftables'])).toBe('the mode ipvs does not exist in this version; must be nftables')
+  expect(messageFor('teleport', modes)).toBe('must be one of iptables, ipvs, nftables, userspace')
+  expect(messageFor('ipvs', modes.slice(0, 1))).toBe('must be iptables')
   expect(messageFor('kernelspace', modes)).toMatch(/is for Windows; must be one of/)
   expect(messageFor('ipvs', modes, { KubeProxyIPVS: false })).toBe(
-    'the mode ipvs is turned off by a feature gate; must be one of nftables, iptables',
+    'the mode ipvs is turned off by a feature gate; must be one of iptables, nftables, userspace',
   )
   expect(messageFor('ipvs', modes)).toBeUndefined()
 })

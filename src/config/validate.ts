@@ -8,8 +8,7 @@ import { checkFeatureGate, featureEnabled } from './feature-gates.ts'
 import type { FieldTable, LeafField } from './field-kinds.ts'
 import { nameInMemory } from './field-kinds.ts'
 import { configurationFields } from './fields.ts'
-import { checkMode, type AvailableModes } from './modes.ts'
-import { blockOf } from './settle.ts'
+import { type AvailableModes, blockOf, checkMode } from './modes.ts'
 import type { KubeProxyConfiguration } from './types.ts'
 
 /** Everything that is wrong with a completed configuration; empty when it can be run. */
@@ -20,7 +19,6 @@ export function validateConfiguration(config: KubeProxyConfiguration, modes: Ava
     ...(modeProblem === undefined ? [] : [{ path: 'mode', value: config.mode, message: modeProblem }]),
     ...checkFeatureGates(config),
     ...checkPeriods(config),
-    ...checkExcludeCidrs(config),
     ...checkNodePortAddresses(config),
     ...checkDetectLocal(config),
     ...checkLogging(config),
@@ -41,6 +39,9 @@ function checkFields(table: FieldTable, values: Record<string, unknown>, path: s
 }
 
 function checkField(field: LeafField, value: unknown, path: string): FieldError[] {
+  if (field.kind === 'strings' && field.each !== undefined) {
+    return checkEach(value as readonly string[], field.each, path)
+  }
   const message = (field.check as ((value: unknown) => string | undefined) | undefined)?.(value)
   return message === undefined ? [] : [{ path, value: printable(field, value), message }]
 }
@@ -67,10 +68,6 @@ function checkPeriods({ mode, syncPeriodMs, minSyncPeriodMs }: KubeProxyConfigur
   if (minSyncPeriodMs <= syncPeriodMs) return []
   const message = `must be greater than or equal to ${minPath}, which is ${formatDuration(minSyncPeriodMs)}`
   return [{ path, value: formatDuration(syncPeriodMs), message }]
-}
-
-function checkExcludeCidrs({ mode, ipvs }: KubeProxyConfiguration): FieldError[] {
-  return mode === 'ipvs' ? checkCidrs(ipvs.excludeCIDRs, 'ipvs.excludeCIDRs') : []
 }
 
 const nodePortKeywords: readonly string[] = ['primary', 'localhost', 'all']
@@ -114,15 +111,19 @@ function checkClusterCidrs(cidrs: readonly string[]): FieldError[] {
   const path = 'clusterCIDR'
   const pair = 'must be either a single CIDR or a dual-stack pair of CIDRs (e.g. 10.100.0.0/16,fde4:8dba:82e1::/48)'
   if (cidrs.length > 2) return [{ path, value: cidrs.join(','), message: pair }]
-  const errors = checkCidrs(cidrs, path)
+  const errors = checkEach(cidrs, isCidr, path)
   if (errors.length > 0 || cidrs.length < 2) return errors
   const families = new Set(cidrs.map((cidr) => parseCidr(cidr)?.family))
   return families.size === 2 ? [] : [{ path, value: cidrs.join(','), message: pair }]
 }
 
-function checkCidrs(cidrs: readonly string[], path: string): FieldError[] {
-  return cidrs.flatMap((value, i) => {
-    const message = isCidr(value)
+function checkEach(
+  values: readonly string[],
+  check: (value: string) => string | undefined,
+  path: string,
+): FieldError[] {
+  return values.flatMap((value, i) => {
+    const message = check(value)
     return message === undefined ? [] : [{ path: `${path}[${i}]`, value, message }]
   })
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { modeNamed } from '../modes/all.ts'
 import { createMetrics, type Metrics, type MetricsOptions } from './metrics.ts'
 import { localhostRejectedMetric, nfacctMetrics } from './kube-proxy.ts'
 import { Metric } from './registry.ts'
@@ -6,12 +7,12 @@ import { Metric } from './registry.ts'
 const build = { major: '1', minor: '37', version: 'v1.37.0', commit: 'abc', buildDate: '' }
 
 function aProxy(options: Partial<MetricsOptions> = {}): Metrics {
-  return createMetrics({ mode: 'nftables', build, ...options })
+  return createMetrics({ shown: modeNamed('nftables').metrics, build, ...options })
 }
 
 /** The metrics on the page once every one of them has been written to. */
-function namesIn(mode: string, options: Partial<MetricsOptions> = {}): string[] {
-  const metrics = aProxy({ mode, ...options })
+function namesIn(mode: string): string[] {
+  const metrics = aProxy({ shown: modeNamed(mode).metrics })
   for (const metric of Object.values(metrics)) {
     if (metric instanceof Metric) (metric.with as (...values: string[]) => unknown).call(metric, 'a', 'b', 'c')
   }
@@ -57,17 +58,6 @@ describe('createMetrics()', () => {
     ['userspace', []],
   ])('in mode %s shows the metrics that kube-proxy shows', (mode, more) => {
     expect(namesIn(mode)).toEqual([...inEveryMode, ...more].sort())
-  })
-
-  test('shows the metrics of localhost node ports only with the gate', () => {
-    expect(namesIn('nftables', { localhostNodePorts: true })).toEqual(
-      [
-        ...inEveryMode,
-        ...nftables,
-        'nftables_localhost_nodeport_listeners',
-        'nftables_localhost_nodeport_listener_creation_failures_total',
-      ].sort(),
-    )
   })
 
   test('metrics of another mode can be written to and are not shown', () => {
@@ -125,7 +115,7 @@ describe('createMetrics()', () => {
   })
 
   test('register() adds counters that live in the kernel', () => {
-    const metrics = aProxy({ mode: 'iptables' })
+    const metrics = aProxy({ shown: modeNamed('iptables').metrics })
     metrics.register(
       ...nfacctMetrics((object) => object.length),
       localhostRejectedMetric(() => [[['IPv4', 'UDP'], 5]]),

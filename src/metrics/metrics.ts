@@ -18,20 +18,22 @@ export interface BuildInfo {
 }
 
 export interface MetricsOptions {
-  readonly mode: string
+  /** Which of the metrics that only some modes have are shown. */
+  readonly shown: readonly ModeMetric[]
   readonly build: BuildInfo
   /** Feature gates: `{ NFTablesNetlink: { stage: 'BETA', enabled: true } }`. The stage of a GA feature is ''. */
   readonly features?: Readonly<Record<string, { readonly stage: string; readonly enabled: boolean }>>
-  /** Whether the gate KubeProxyNFTablesLocalhostNodePorts is on, whose metrics are hidden otherwise. */
-  readonly localhostNodePorts?: boolean
 }
 
 export type Metrics = ReturnType<typeof createMetrics>
 
+/** A metric that only some modes show. */
+export type ModeMetric = keyof ReturnType<typeof metricsOfModes>
+
 /** The metrics of one proxy. */
 export function createMetrics(options: MetricsOptions) {
   const core = coreMetrics()
-  const byMode = { ...conntrackMetrics(), ...partialSyncMetrics(), ...iptablesMetrics(), ...nftablesMetrics() }
+  const byMode = metricsOfModes()
   const rest = restClientMetrics()
   const own = ownMetrics()
   const sli = sliMetrics()
@@ -39,7 +41,7 @@ export function createMetrics(options: MetricsOptions) {
   const page = new Registry()
   page.register(...processMetrics(), buildInfo(options.build), ...featureGates(options.features ?? {}))
   page.register(...Object.values(core), ...Object.values(rest), ...Object.values(own))
-  page.register(...shownIn(options).map((key) => byMode[key]))
+  page.register(...options.shown.map((key) => byMode[key]))
   const sliPage = new Registry()
   sliPage.register(processStartTime('ALPHA'), ...Object.values(sli))
 
@@ -62,31 +64,8 @@ export function createMetrics(options: MetricsOptions) {
   }
 }
 
-const conntrack = ['conntrackDuration', 'conntrackDeleted'] as const
-const partialSync = ['syncFullDuration', 'syncPartialDuration'] as const
-
-/** Which of the metrics that only some modes have are shown in this one. */
-function shownIn({ mode, localhostNodePorts }: MetricsOptions) {
-  switch (mode) {
-    case 'iptables':
-      return [
-        ...conntrack,
-        ...partialSync,
-        'iptablesRestoreFailures',
-        'iptablesPartialRestoreFailures',
-        'iptablesRules',
-        'iptablesRulesWritten',
-      ] as const
-    case 'ipvs':
-      return [...conntrack, 'iptablesRestoreFailures'] as const
-    case 'nftables': {
-      const localhost = ['localhostListeners', 'localhostListenerFailures'] as const
-      const always = [...conntrack, ...partialSync, 'nftablesSyncFailures', 'nftablesCleanupFailures'] as const
-      return localhostNodePorts === true ? ([...always, ...localhost] as const) : always
-    }
-    default:
-      return conntrack
-  }
+function metricsOfModes() {
+  return { ...conntrackMetrics(), ...partialSyncMetrics(), ...iptablesMetrics(), ...nftablesMetrics() }
 }
 
 /** About requests to the API server, under client-go's names. */

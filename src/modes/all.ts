@@ -1,19 +1,18 @@
-// The modes that exist. Each is loaded when it is needed: a node runs one of them.
+// The modes that exist: a new one is a folder and a line here. The first is the default.
 
 import type { Mode } from './contract.ts'
+import { iptablesMode } from './iptables/mode.ts'
+import { ipvsMode } from './ipvs/mode.ts'
+import { nftablesMode } from './nftables/mode.ts'
+import { userspaceMode } from './userspace/mode.ts'
 
-const loaders: Readonly<Record<string, () => Promise<Mode>>> = {
-  iptables: async () => (await import('./iptables/machine.ts')).iptablesMode,
-  ipvs: async () => (await import('./ipvs/machine.ts')).ipvsMode,
-  nftables: async () => (await import('./nftables/machine.ts')).nftablesMode,
-  userspace: async () => (await import('./userspace/machine.ts')).userspaceMode,
-}
+export const modes: readonly Mode[] = [iptablesMode, ipvsMode, nftablesMode, userspaceMode]
 
 /** In the order in which they are listed. */
-export const modeNames: readonly string[] = Object.keys(loaders)
+export const modeNames: readonly string[] = modes.map(({ name }) => name)
 
-export function loadMode(name: string): Promise<Mode> {
-  const load = loaders[name]
-  if (load !== undefined) return load()
+export function modeNamed(name: string): Mode {
+  const mode = modes.find((each) => each.name === name)
+  if (mode !== undefined) return mode
   throw new Error(`Cannot run in mode ${name}: must be one of ${modeNames.join(', ')}`)
 }

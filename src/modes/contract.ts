@@ -1,20 +1,35 @@
-// What a mode is to the proxy: something that programs this machine, one IP family at a time.
+// What a mode is to the rest of the program. Everything that others need to know of one is in its descriptor,
+// modes/NAME/mode.ts; the code behind it touches this machine and is loaded when the mode is used.
 
+import type { ModeFacts } from '../config/modes.ts'
 import type { KubeProxyConfiguration } from '../config/types.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
+import type { ModeMetric } from '../metrics/metrics.ts'
 import type { ServicePortView } from '../model/types.ts'
 import type { Programmer, ProgrammerReports } from './programmer.ts'
 
-export interface Mode {
-  readonly name: string
-  /** nodePortAddresses where the configuration has none. */
-  readonly defaultNodePortAddresses: readonly string[]
+/** A mode's descriptor. */
+export interface Mode extends ModeFacts {
+  /** The mode that stands in for it where this machine cannot run it. */
+  readonly standIn?: string
   /** Whether a change costs so little that it need not wait for others. */
   readonly changesAreCheap: boolean
+  /** Settings of its own that cannot change while it runs. */
+  readonly restartFields: readonly (keyof KubeProxyConfiguration)[]
+  /** Which of the metrics that only some modes have are shown in this one, as kube-proxy does. */
+  readonly metrics: readonly ModeMetric[]
+  /** Links that it gives the addresses of services: those are not the node's own. */
+  readonly serviceLinks: readonly string[]
+  load(): Promise<ModeOnMachine>
+}
+
+/** A mode's hands on this machine. */
+export interface ModeOnMachine {
   /** The part of open() that needs more rights than the rest: kernel settings and modules. For --init-only. */
   init?(config: KubeProxyConfiguration, log: Logger): void
+  /** Throws an UnsupportedError when this machine cannot run the mode. */
   open(options: ModeOptions): RunningMode
   /** Removes all that the mode put into this machine; harmless when it never ran. */
   cleanup(log: Logger): void | Promise<void>
@@ -32,7 +47,7 @@ export interface ModeOptions {
 /** A mode at work. */
 export interface RunningMode {
   programmer(family: Family, reports: ProgrammerReports): Programmer
-  /** `ip:port` of who answers UDP flows of a service port, in a mode in which that is not the endpoints. */
+  /** `ip:port` of the programs that answer UDP flows of a service port, in a mode in which those are not the endpoints. */
   readonly flowTargets?: (family: Family, view: ServicePortView) => readonly string[]
   /** Lines for people, shown by /statusz. */
   readonly status?: () => string

@@ -1,23 +1,24 @@
 // Removes all that the proxy ever put into this machine.
 
 import type { RunOptions } from '../config/run-options.ts'
+import type { Mode } from '../modes/contract.ts'
 import type { Logger } from '../lib/log.ts'
-import { loadMode, modeNames } from '../modes/all.ts'
+import { modes } from '../modes/all.ts'
 
 /** `--cleanup`: of every mode. */
 export async function runCleanup({ log }: RunOptions): Promise<void> {
-  const failures = await cleanUpModes(modeNames, log)
+  const failures = await cleanUpModes(modes, log)
   if (failures.length > 0) throw new AggregateError(failures, 'Cannot clean up everything, see above')
 }
 
 /** Goes on past a mode that cannot be cleaned up. Logs and returns what went wrong. */
-export async function cleanUpModes(modes: readonly string[], log: Logger): Promise<readonly unknown[]> {
+export async function cleanUpModes(leaving: readonly Mode[], log: Logger): Promise<readonly unknown[]> {
   const failures: unknown[] = []
-  for (const mode of modes) {
+  for (const mode of leaving) {
     try {
-      await (await loadMode(mode)).cleanup(log)
+      await (await mode.load()).cleanup(log)
     } catch (error) {
-      log.error(error, 'Cannot remove everything that the mode left behind', { mode })
+      log.error(error, 'Cannot remove everything that the mode left behind', { mode: mode.name })
       failures.push(error)
     }
   }

@@ -1,12 +1,12 @@
 // What needs more rights than the proxy does later: kernel settings.
 
 import type { RunOptions } from '../config/run-options.ts'
-import { loadMode } from '../modes/all.ts'
+import { modeNamed } from '../modes/all.ts'
 import { applySettings } from './settings.ts'
 
 export async function runInitOnly({ config, log }: RunOptions): Promise<void> {
   applySettings(config, log)
-  const mode = await loadMode(config.mode)
+  const mode = await modeNamed(config.mode).load()
   mode.init?.(config, log)
   log.info('Initialised, ending because of --init-only')
 }

@@ -1,18 +1,19 @@
 import { describe, expect, it } from 'vitest'
 import { UnsupportedError } from '../lib/errors.ts'
-import type { Mode, RunningMode, ModeOptions } from '../modes/contract.ts'
+import { modeNamed } from '../modes/all.ts'
+import type { Mode, ModeOptions, RunningMode } from '../modes/contract.ts'
 import { openModeOrStandIn } from './open-mode.ts'
 
 const open: RunningMode = { programmer: () => expect.unreachable(), close() {} }
 
 function aMode(name: string, behaviour: () => RunningMode): Mode {
-  return { name, defaultNodePortAddresses: [], changesAreCheap: true, open: behaviour, cleanup() {} }
+  return { ...modeNamed(name), load: async () => ({ open: behaviour, cleanup() {} }) }
 }
 
 const behaviours = new Map<string, () => RunningMode>()
-const load = async (name: string) => aMode(name, () => behaviours.get(name)!())
+const find = (name: string) => aMode(name, () => behaviours.get(name)!())
 const options = {} as ModeOptions
-const openAs = (name: string, standIns: 'allowed' | 'refused') => openModeOrStandIn({ name, standIns, load }, options)
+const openAs = (name: string, standIns: 'allowed' | 'refused') => openModeOrStandIn({ name, standIns, find }, options)
 
 const lacks = (feature: string) => () => {
   throw new UnsupportedError(feature, 'the kernel lacks it')

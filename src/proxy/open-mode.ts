@@ -1,15 +1,12 @@
 // Opens the mode that was asked for, or, where this machine cannot run it, the one that stands in for it.
 
 import { UnsupportedError } from '../lib/errors.ts'
-import type { Mode, RunningMode, ModeOptions } from '../modes/contract.ts'
-import { loadMode } from '../modes/all.ts'
-
-/** As kube-proxy's documentation describes it. What is not here has no stand-in. */
-const STAND_INS: Readonly<Record<string, string>> = { ipvs: 'iptables', iptables: 'userspace' }
+import { modeNamed } from '../modes/all.ts'
+import type { Mode, ModeOptions, RunningMode } from '../modes/contract.ts'
 
 export interface ModeInForce {
   readonly mode: Mode
-  readonly open: RunningMode
+  readonly running: RunningMode
   /** Why it is not the mode that was asked for, one reason per mode that was given up; empty when it is. */
   readonly reasons: readonly string[]
 }
@@ -18,23 +15,23 @@ export interface ModeChoice {
   readonly name: string
   readonly standIns: 'allowed' | 'refused'
   /** How a mode is found by its name; tests have modes of their own. */
-  readonly load?: (name: string) => Promise<Mode>
+  readonly find?: (name: string) => Mode
 }
 
 /** Rejects with UnsupportedError when neither the mode nor a stand-in works, or when stand-ins are not wanted. */
 export async function openModeOrStandIn(
-  { name, standIns, load = loadMode }: ModeChoice,
+  { name, standIns, find = modeNamed }: ModeChoice,
   options: ModeOptions,
 ): Promise<ModeInForce> {
   const reasons: string[] = []
-  for (let mode = await load(name); ;) {
+  for (let mode = find(name); ;) {
     try {
-      return { mode, open: mode.open(options), reasons }
+      return { mode, running: (await mode.load()).open(options), reasons }
     } catch (error) {
-      const next = STAND_INS[mode.name]
+      const next = mode.standIn
       if (!(error instanceof UnsupportedError) || standIns === 'refused' || next === undefined) throw error
       reasons.push(`${error.message}; falling back from ${mode.name} to ${next}`)
-      mode = await load(next)
+      mode = find(next)
     }
   }
 }

@@ -12,7 +12,6 @@ import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { nodeNameProblem } from '../model/node-name-problem.ts'
 import { ProblemLog } from '../model/problems.ts'
-import { LINK as SERVICE_LINK } from '../modes/ipvs/plan/names.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
 import { cleanUpModes } from './cleanup.ts'
 import { clusterHandlers } from './cluster-handlers.ts'
@@ -21,7 +20,7 @@ import { FamilyPart } from './family-part.ts'
 import type { FamilyPipeline } from './family-pipeline.ts'
 import { createMetrics, type Metrics } from '../metrics/metrics.ts'
 import type { Mode } from '../modes/contract.ts'
-import { modeNames } from '../modes/all.ts'
+import { modes } from '../modes/all.ts'
 import { openModeOrStandIn, type ModeInForce } from './open-mode.ts'
 import { NodeState } from './node-state.ts'
 import { Servers } from './servers.ts'
@@ -83,7 +82,7 @@ export class Proxy {
     this.#inForce = inForce
     this.#mode = inForce.mode
     this.#firstSyncs = new Set(families)
-    this.#metrics = createMetrics({ mode: this.#mode.name, build: buildInfo(options.version) })
+    this.#metrics = createMetrics({ shown: this.#mode.metrics, build: buildInfo(options.version) })
     this.#metrics.mode.with(this.#mode.name, config.mode).set(1)
     this.#health = new ProxyHealth({ clock: systemClock, timeoutMs: 2 * config.syncPeriodMs })
     const { signal } = this.#abort
@@ -98,7 +97,7 @@ export class Proxy {
       metrics: this.#metrics,
       health: this.#health,
       mode: this.#mode.name,
-      status: this.#inForce.open.status,
+      status: this.#inForce.running.status,
       onRefused: (reason, note) => this.#events.record({ type: 'Warning', reason, action: 'StartKubeProxy', note }),
     })
   }
@@ -129,7 +128,7 @@ export class Proxy {
 
   /** Applies another configuration; false when that takes a new Proxy. */
   apply(loaded: LoadedConfiguration): boolean {
-    if (restartsFor(this.#loaded.config, loaded.config)) return false
+    if (restartsFor(this.#mode, this.#loaded.config, loaded.config)) return false
     this.#loaded = loaded
     const { config } = loaded
     applySettings(config, this.#log)
@@ -142,7 +141,7 @@ export class Proxy {
 
   /** Before the process ends: a mode that carries connections lets them end, sooner when the signal is aborted. */
   async end(signal: AbortSignal): Promise<void> {
-    const { end } = this.#inForce.open
+    const { end } = this.#inForce.running
     if (end === undefined) {
       this.#log.info('Ending, the rules stay')
       return
@@ -156,7 +155,7 @@ export class Proxy {
   async stop(): Promise<void> {
     this.#abort.abort()
     this.#addressWatch?.close()
-    this.#inForce.open.close()
+    this.#inForce.running.close()
     await this.#servers.close()
     for (const part of this.#parts) await part.stop()
     this.#source.close()
@@ -177,7 +176,7 @@ export class Proxy {
   #createPart(family: Family, problems: ProblemLog): FamilyPart {
     return new FamilyPart({
       node: this.#state.view(family),
-      mode: this.#inForce.open,
+      mode: this.#inForce.running,
       periods: periodsOf(this.#loaded, this.#mode),
       allowExternalIPs: featureEnabled(this.#loaded.config.featureGates, 'AllowServiceExternalIPs'),
       machineAddresses: () => this.#state.machineAddresses,
@@ -194,7 +193,7 @@ export class Proxy {
   #removeOtherModes(synced: Family): void {
     if (!this.#firstSyncs.delete(synced) || this.#firstSyncs.size > 0) return
     void cleanUpModes(
-      modeNames.filter((name) => name !== this.#mode.name),
+      modes.filter((mode) => mode !== this.#mode),
       this.#log,
     )
   }
@@ -226,10 +225,12 @@ export class Proxy {
   }
 }
 
-/** The addresses of this machine, without those of services that the ipvs mode gives it. */
+/** The addresses of this machine, without those of services that a mode gives it, or has left behind. */
 function machineAddresses(): string[] {
-  return listAddresses().flatMap(({ address, interfaceName }) => (interfaceName === SERVICE_LINK ? [] : [address]))
+  return listAddresses().flatMap(({ address, interfaceName }) => (serviceLinks.has(interfaceName) ? [] : [address]))
 }
+
+const serviceLinks = new Set(modes.flatMap((mode) => mode.serviceLinks))
 
 function buildInfo(version: string): Parameters<typeof createMetrics>[0]['build'] {
   const [, major = '', minor = ''] = /^v(\d+)\.(\d+)/.exec(version) ?? []

@@ -13,22 +13,16 @@ import {
   readNodeCpus,
   type SettingFiles,
 } from '../system/host-setup.ts'
+import { blockOf } from '../config/modes.ts'
 import type { Mode } from '../modes/contract.ts'
 
 /** Fields that cannot change under a running proxy: a new one takes over from it, and the rules stay meanwhile. */
-const restartFields = [
-  'mode',
-  'clientConnection',
-  'hostnameOverride',
-  'featureGates',
-  'enableProfiling',
-  'iptables',
-  'ipvs',
-  'userspace',
-] as const
+const restartFields = ['mode', 'clientConnection', 'hostnameOverride', 'featureGates', 'enableProfiling'] as const
 
-export function restartsFor(before: KubeProxyConfiguration, after: KubeProxyConfiguration): boolean {
-  return restartFields.some((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]))
+export function restartsFor(mode: Mode, before: KubeProxyConfiguration, after: KubeProxyConfiguration): boolean {
+  return [...restartFields, ...mode.restartFields].some(
+    (field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]),
+  )
 }
 
 /** As kube-proxy: lower case, and the host's name where none is given. */
@@ -38,7 +32,7 @@ export function nodeNameOf({ hostnameOverride }: KubeProxyConfiguration): string
 
 export function nodeSettings(config: KubeProxyConfiguration, mode: Mode): NodeSettings {
   const { detectLocalMode, detectLocal, nodePortAddresses } = config
-  const bit = mode.name === 'nftables' ? config.nftables.masqueradeBit : config.iptables.masqueradeBit
+  const bit = config[blockOf(mode.name).masquerade].masqueradeBit
   return {
     nodeName: nodeNameOf(config),
     bindAddress: config.bindAddress,

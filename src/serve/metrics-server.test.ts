@@ -10,7 +10,7 @@ const startSeconds = Date.UTC(2026, 10, 15, 4, 41, 18, 620) / 1000
 
 function aProxy(options: Partial<MetricsPageOptions> = {}) {
   const build = { major: '1', minor: '37', version: 'v1.37.0', commit: '', buildDate: '' }
-  const metrics = { ...createMetrics({ mode: 'nftables', build }), startSeconds }
+  const metrics = { ...createMetrics({ shown: [], build }), startSeconds }
   const verbosities: number[] = []
   const pages: MetricsPageOptions = {
     metrics,

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { availableModes } from '../../src/cli/available-modes.ts'
+import { modeNames, modes } from '../../src/modes/all.ts'
 import { loadConfiguration } from '../../src/config/load.ts'
 import { endpointSlices } from '../../src/kube/objects/endpoint-slice.ts'
 import { nodes } from '../../src/kube/objects/node.ts'
@@ -55,8 +55,8 @@ describe('deploy/', () => {
     const [configMap] = objects('config-map.yaml') as [{ data: Record<string, string> }]
     expect(unknownFields('core.ConfigMap', configMap)).toEqual([])
     const override = (config: Parameters<NonNullable<Parameters<typeof loadConfiguration>[1]['override']>>[0]) => config
-    const { loaded } = loadConfiguration(configMap.data['config.conf']!, { modes: availableModes, override })
-    expect(availableModes).toContain(loaded.config.mode)
+    const { loaded } = loadConfiguration(configMap.data['config.conf']!, { modes, override })
+    expect(modeNames).toContain(loaded.config.mode)
     expect(configMap.data).toHaveProperty([basename(loaded.config.clientConnection.kubeconfig)])
   })
 

@@ -1,9 +1,8 @@
 // docs/reference is made of the program's own tables. After a wanted change: npm run golden.
 
 import { expect, it } from 'vitest'
-import { availableModes } from '../../src/cli/available-modes.ts'
 import { formatHelp } from '../../src/cli/help.ts'
-import { modeNames } from '../../src/modes/all.ts'
+import { modeNames, modes } from '../../src/modes/all.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { registerUserspaceMetrics } from '../../src/modes/userspace/report.ts'
 
@@ -15,7 +14,7 @@ it('docs/reference/flags.md is what --help prints', async () => {
 What \`kube-proxy --help\` prints. This page is made by a test.
 
 \`\`\`
-${formatHelp(availableModes).trimEnd()}
+${formatHelp(modes).trimEnd()}
 \`\`\`
 `
   await expect(text).toMatchFileSnapshot(`${reference}flags.md`)
@@ -24,9 +23,9 @@ ${formatHelp(availableModes).trimEnd()}
 it('docs/reference/metrics.md lists the metrics of every mode', async () => {
   const modesOf = new Map<string, string[]>()
   const rows = new Map<string, string>()
-  for (const mode of modeNames) {
+  for (const { name: mode, metrics: shown } of modes) {
     const build = { major: '', minor: '', version: '', commit: '', buildDate: '' }
-    const metrics = createMetrics({ mode, build, localhostNodePorts: false })
+    const metrics = createMetrics({ shown, build })
     if (mode === 'userspace') registerUserspaceMetrics(metrics, [])
     for (const { name, kind, labels, help } of metrics.definitions()) {
       modesOf.set(name, [...(modesOf.get(name) ?? []), mode])
@@ -36,8 +35,8 @@ it('docs/reference/metrics.md lists the metrics of every mode', async () => {
   const lines = [...rows]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, rest]) => {
-      const modes = modesOf.get(name)!
-      return `| \`${name}\` | ${rest} | ${modes.length === modeNames.length ? 'all' : modes.join(', ')} |`
+      const shownIn = modesOf.get(name)!
+      return `| \`${name}\` | ${rest} | ${shownIn.length === modeNames.length ? 'all' : shownIn.join(', ')} |`
     })
   const text = `# Metrics
 

@@ -3,7 +3,7 @@
 import { closeSync, existsSync, fstatSync, mkdtempSync, openSync, readSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { availableModes } from '../../src/cli/available-modes.ts'
+import { modeNames } from '../../src/modes/all.ts'
 import { effectiveSettings } from '../conformance/packet-flow.ts'
 import { node } from './addresses.ts'
 import { eventually } from './eventually.ts'
@@ -34,7 +34,7 @@ export function proxyCommand(): readonly string[] {
 
 /** Why a mode cannot be tried here; undefined when it can. */
 export function whyNotRun(mode: ModeName): string | undefined {
-  const hasMode = process.env['PROXY_COMMAND'] !== undefined || availableModes.includes(mode)
+  const hasMode = process.env['PROXY_COMMAND'] !== undefined || modeNames.includes(mode)
   if (!hasMode) return `the program has no ${mode} mode yet`
   return mode === 'ipvs' && !existsSync('/proc/net/ip_vs') ? 'this kernel has no IPVS' : undefined
 }

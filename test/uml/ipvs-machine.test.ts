@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { ConfigError } from '../../src/lib/errors.ts'
 import { silentLogger } from '../../src/lib/log.ts'
 import type { KubeProxyConfiguration } from '../../src/config/types.ts'
-import { cleanupIpvs, ipvsMode } from '../../src/modes/ipvs/machine.ts'
+import { cleanupIpvs, ipvsMachine } from '../../src/modes/ipvs/machine.ts'
 import { checkScheduler, probeIpvs, SCHEDULERS } from '../../src/modes/ipvs/probe.ts'
 import { node as hostNode, pods } from '../support/addresses.ts'
 import { eventually } from '../support/eventually.ts'
@@ -185,7 +185,7 @@ describe('a machine', () => {
     node = new IpvsNode(network.node)
     using other = openNetns('other')
     const config = { ipvs: { ...defaultIpvs, tcpTimeoutMs: 700_000 } } as KubeProxyConfiguration
-    other.enter(() => ipvsMode.init?.(config, silentLogger))
+    other.enter(() => ipvsMachine.init?.(config, silentLogger))
     expect(other.run('sysctl', ['-n', 'net.ipv4.vs.conntrack']).trim()).toBe('1')
     expect(other.run('ipvsadm', ['-Ln', '--timeout'])).toContain(': 700 ')
     expect(other.run('ip', ['-o', 'link'])).not.toContain('kube-ipvs')

@@ -23,7 +23,7 @@ import { bridgeWarning, invalidPackets, planIptablesHostSetup, ROUTE_LOCALNET } 
 import { type IptablesDriver, IptablesProgrammer } from './programmer.ts'
 import type { Metrics } from '../../metrics/metrics.ts'
 import { nfacctMetrics } from '../../metrics/kube-proxy.ts'
-import type { Mode, RunningMode, ModeOptions } from '../contract.ts'
+import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import type { Programmer, ProgrammerReports, SyncStats } from '../programmer.ts'
 
 const files: SettingFiles = {
@@ -31,10 +31,7 @@ const files: SettingFiles = {
   write: (path, value) => writeFileSync(path, value),
 }
 
-export const iptablesMode: Mode = {
-  name: 'iptables',
-  defaultNodePortAddresses: [],
-  changesAreCheap: false,
+export const iptablesMachine: ModeOnMachine = {
   init: initIptables,
   open: openIptables,
   cleanup: cleanupIptables,

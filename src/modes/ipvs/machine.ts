@@ -20,7 +20,7 @@ import { applyHostSetup, type SettingFiles } from '../../system/host-setup.ts'
 import { planIpvsHostSetup } from './host-setup.ts'
 import { checkScheduler, probeIpvs } from './probe.ts'
 import { IpvsProgrammer } from './programmer.ts'
-import type { Mode, RunningMode } from '../contract.ts'
+import type { ModeOnMachine, RunningMode } from '../contract.ts'
 import type { Programmer } from '../programmer.ts'
 
 /** The section `ipvs` of the configuration, as far as it is not about periods. */
@@ -54,10 +54,7 @@ const files: SettingFiles = {
   write: (path, value) => writeFileSync(path, value),
 }
 
-export const ipvsMode: Mode = {
-  name: 'ipvs',
-  defaultNodePortAddresses: [],
-  changesAreCheap: true,
+export const ipvsMachine: ModeOnMachine = {
   init(config, log) {
     const driver = tryOpenDriver()
     if (driver === undefined) log.warn('Cannot prepare proxy mode ipvs: this kernel has no IPVS (module ip_vs)')

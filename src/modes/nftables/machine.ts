@@ -1,14 +1,11 @@
 // The nftables mode on this machine.
 
 import { nftablesPlanner } from './plan/planner.ts'
-import type { Mode, RunningMode, ModeOptions } from '../contract.ts'
+import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import { TableProgrammer } from '../shared/table-programmer.ts'
 import { deleteTables, openWatchedTables } from '../../nftables/watched-tables.ts'
 
-export const nftablesMode: Mode = {
-  name: 'nftables',
-  defaultNodePortAddresses: ['primary'],
-  changesAreCheap: true,
+export const nftablesMachine: ModeOnMachine = {
   open: openNftables,
   cleanup: (log) => deleteTables(nftablesPlanner.table, log),
 }

@@ -9,16 +9,13 @@ import type { Logger } from '../../lib/log.ts'
 import type { NodeView } from '../../model/types.ts'
 import { USERSPACE_TABLE } from './plan/planner.ts'
 import type { DataPlane } from './data-path/data-plane.ts'
-import type { Mode, RunningMode, ModeOptions } from '../contract.ts'
+import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import { acquireCarrier } from './carrier.ts'
 import { UserspaceProgrammer } from './programmer.ts'
 import { formatUserspaceStatus, registerUserspaceMetrics } from './report.ts'
 import { deleteTables, openWatchedTables, type WatchedTables } from '../../nftables/watched-tables.ts'
 
-export const userspaceMode: Mode = {
-  name: 'userspace',
-  defaultNodePortAddresses: [],
-  changesAreCheap: true,
+export const userspaceMachine: ModeOnMachine = {
   open: openUserspace,
   cleanup: (log) => deleteTables(USERSPACE_TABLE, log),
 }

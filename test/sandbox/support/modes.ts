@@ -1,7 +1,7 @@
 // Every mode that exists, in a sandbox each. A mode that this kernel cannot run is skipped with the reason it gives.
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { availableModes } from '../../../src/cli/available-modes.ts'
+import { modeNames } from '../../../src/modes/all.ts'
 import { enterMachine, leftovers, makeRoot, removeRoot } from './machine.ts'
 import { SandboxProcess } from './sandbox-process.ts'
 
@@ -17,7 +17,7 @@ export interface ModeTests {
 export type ModeTest = (name: string, body: (sandbox: SandboxProcess) => Promise<void>) => void
 
 /** SANDBOX_MODES=ipvs picks some of them. */
-export const modes = process.env['SANDBOX_MODES']?.split(',') ?? availableModes
+export const modes = process.env['SANDBOX_MODES']?.split(',') ?? modeNames
 
 export function describeModes({ flags, prepare, define }: ModeTests): void {
   enterMachine()

@@ -1,0 +1,13 @@
+// The descriptor of the userspace mode.
+
+import type { Mode } from '../contract.ts'
+
+export const userspaceMode: Mode = {
+  name: 'userspace',
+  defaultNodePortAddresses: [],
+  changesAreCheap: true,
+  restartFields: ['userspace'],
+  metrics: ['conntrackDuration', 'conntrackDeleted'],
+  serviceLinks: [],
+  load: async () => (await import('./machine.ts')).userspaceMachine,
+}

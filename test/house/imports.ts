@@ -24,7 +24,7 @@ export function importsOfProgram(): Import[] {
     const text = readFileSync(join(root, file), 'utf8')
     const found: Import[] = []
     for (const [, type, names = '', to = ''] of text.matchAll(STATIC)) {
-      const typesOnly = type !== undefined || (/^\{/.test(names) && !/[{,]\s*(?!type\b)\w/.test(names))
+      const typesOnly = type !== undefined || (names.startsWith('{') && !/[{,]\s*(?!type\b)\w/.test(names))
       found.push({ from: file, to: resolve(file, to), typesOnly, onDemand: false })
     }
     for (const [, to = ''] of text.matchAll(DYNAMIC)) {

@@ -98,7 +98,8 @@ export class Conntrack {
       writeFlowMessage(
         this.#writer,
         { message: 'delete', family: flow.family, flags: isLast ? NLM_F_ACK : 0 },
-        { original, id: flow.id, zone: flow.zone },
+        // A kernel without zones (CONFIG_NF_CONNTRACK_ZONES) refuses to hear of one, of zone 0 too.
+        { original, id: flow.id, ...(flow.zone === 0 ? {} : { zone: flow.zone }) },
       )
     }
     let missing = 0

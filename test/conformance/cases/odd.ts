@@ -210,17 +210,22 @@ function meetings(family: Family, externalTrafficPolicy: 'Cluster' | 'Local'): P
   const port = open.spec.ports[0]!.nodePort!
   const address = node.ip[family]
   const external = aService({ families, ports: [{ port }], spec: { externalIPs: [address] } })
-  const [openSlice, externalSlice] = [aSlice(open, ['localB']), aSlice(external, ['localC'])]
+  const [openSlice, externalSlice] = [aSlice(open, ['localB', 'remoteA']), aSlice(external, ['localC'])]
   const none = aSlice(open, [], { name: openSlice.metadata.name })
-  const sees = externalTrafficPolicy === 'Local' ? reaches : reachesMasqueraded
   const toExternalIp = [
     flow('external', serviceIp(external, address), reachesMasqueraded('localC')),
     flow('localPod', serviceIp(external, address), reachesMasqueraded('localC')),
   ]
-  const toNodePort = [
-    flow('external', nodePort(open, address), sees('localB')),
-    flow('localPod', nodePort(open, address), sees('localB')),
-  ]
+  const toNodePort =
+    externalTrafficPolicy === 'Local'
+      ? [
+          flow('external', nodePort(open, address), reaches('localB')),
+          flow('localPod', nodePort(open, address), reaches('localB', 'remoteA')),
+        ]
+      : [
+          flow('external', nodePort(open, address), reachesMasqueraded('localB', 'remoteA')),
+          flow('localPod', nodePort(open, address), reachesMasqueraded('localB', 'remoteA')),
+        ]
   return [
     row(
       `an external IP and port that is a node port with policy ${externalTrafficPolicy}, IPv${family}: it goes first`,

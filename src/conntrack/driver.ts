@@ -63,22 +63,27 @@ export class Conntrack {
   readonly #client = new NetlinkClient(this.#socket.exchange)
   readonly #writer = new Writer()
 
-  /** The flows of a family and protocol: all, or those that one endpoint answers. */
-  list({ family, protocol, answerer }: FlowQuery): Flow[] {
+  /**
+   * The flows of a family and protocol that are wanted, of all or of those that one endpoint answers. A busy machine has
+   * hundreds of thousands of flows: only those that are wanted are kept, and other work gets its turns meanwhile.
+   */
+  async find({ family, protocol, answerer }: FlowQuery, isWanted: (flow: Flow) => boolean): Promise<Flow[]> {
     this.#writer.reset()
     const filter =
       answerer === undefined
         ? protocolFilter(protocol)
         : answererFilter({ src: parseIp(answerer.ip) ?? '', sport: answerer.port, protocol })
     writeFlowMessage(this.#writer, { message: 'get', family, flags: NLM_F_DUMP }, filter)
-    const flows = this.#client.dump('list connections', this.#writer.written(), (message) =>
-      decodeFlow(family, message),
-    )
-    return flows.filter(
-      (flow) =>
-        flow.protocol === protocol &&
-        (answerer === undefined || (flow.reply.src === answerer.ip && flow.reply.sport === answerer.port)),
-    )
+    const found: Flow[] = []
+    // Kernels before 5.8 know no filter.
+    const isAsked = (flow: Flow) =>
+      flow.protocol === protocol &&
+      (answerer === undefined || (flow.reply.src === answerer.ip && flow.reply.sport === answerer.port))
+    await this.#client.dumpInPieces('list connections', this.#writer.written(), (message) => {
+      const flow = decodeFlow(family, message)
+      if (flow !== undefined && isAsked(flow) && isWanted(flow)) found.push(flow)
+    })
+    return found
   }
 
   /** Deletes flows, and returns how many there were: one that ended meanwhile is no error. */
@@ -102,7 +107,8 @@ export class Conntrack {
       writeFlowMessage(
         this.#writer,
         { message: 'delete', family: flow.family, flags: isLast ? NLM_F_ACK : 0 },
-        { original, id: flow.id, zone: flow.zone },
+        // A kernel without zones (CONFIG_NF_CONNTRACK_ZONES) refuses to hear of one, of zone 0 too.
+        { original, id: flow.id, ...(flow.zone === 0 ? {} : { zone: flow.zone }) },
       )
     }
     let missing = 0
@@ -121,24 +127,25 @@ export class Conntrack {
 
 /** The flows of UDP, for a caller that looks at them now and then: the socket is opened for each call. */
 export const conntrackFlows = {
-  /** Only those that are answered by one endpoint (`ip:port`), if it is given. */
-  listUdp(family: Family, answerer?: string): Flow[] {
+  /** Those that are wanted; only of those that are answered by one endpoint (`ip:port`), if it is given. */
+  async findUdp(family: Family, isWanted: (flow: Flow) => boolean, answerer?: string): Promise<Flow[]> {
     const query = { family, protocol: UDP, answerer: answerer === undefined ? undefined : splitHostPort(answerer) }
-    return withConntrack((conntrack) => conntrack.list(query))
+    const conntrack = new Conntrack()
+    try {
+      return await conntrack.find(query, isWanted)
+    } finally {
+      conntrack.close()
+    }
   },
   delete(flows: readonly Flow[]): number {
-    return withConntrack((conntrack) => conntrack.delete(flows))
+    const conntrack = new Conntrack()
+    try {
+      return conntrack.delete(flows)
+    } finally {
+      conntrack.close()
+    }
   },
 } as const
-
-function withConntrack<T>(work: (conntrack: Conntrack) => T): T {
-  const conntrack = new Conntrack()
-  try {
-    return work(conntrack)
-  } finally {
-    conntrack.close()
-  }
-}
 
 function decodeFlow(family: Family, { view, start, end }: Message): Flow | undefined {
   const attributes = flowAttributes.read(view, start + NFGENMSG_LENGTH, end)

@@ -71,11 +71,23 @@ function listOf(view: ServicePortView, policy: 'Cluster' | 'Local'): readonly Ba
 }
 
 function sameBackend(a: Backend, b: Backend): boolean {
-  return a.ip === b.ip && a.port === b.port && a.isLocal === b.isLocal && a.weight === b.weight
+  return (
+    a.ip === b.ip &&
+    a.port === b.port &&
+    a.isLocal === b.isLocal &&
+    a.mayBeLocal === b.mayBeLocal &&
+    a.weight === b.weight
+  )
 }
 
 function toBackend(endpoint: Endpoint, weights: Weights | undefined): Backend {
-  const { ip, port, isLocal } = endpoint
+  const { ip, port, isLocal, nodeName } = endpoint
   const weight = weights === undefined ? DEFAULT_WEIGHT : weightOf(weights, endpoint)
-  return weight === DEFAULT_WEIGHT ? { ip, port, isLocal } : { ip, port, isLocal, weight }
+  return {
+    ip,
+    port,
+    isLocal,
+    ...(nodeName === '' ? { mayBeLocal: true } : {}),
+    ...(weight === DEFAULT_WEIGHT ? {} : { weight }),
+  }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import * as fc from 'fast-check'
-import { goneUdpFrontends, staleAnswerers, staleFlows } from './stale-flows.ts'
+import { goneUdpFrontends, staleAnswerers, StaleFlowIndex } from './stale-flows.ts'
 import type { UdpFlow } from './stale-flows.ts'
 import type { Frontend, ServicePortView } from './types.ts'
 
@@ -39,10 +39,13 @@ function stale(
   servicePorts: readonly ServicePortView[],
   gone: readonly Frontend[] = [],
 ): UdpFlow[] {
-  return staleFlows(flows, { servicePorts, gone, nodePortAddresses: new Set([nodeIp]) })
+  const index = new StaleFlowIndex(new Set([nodeIp]))
+  index.addGone(gone)
+  for (const view of servicePorts) index.add(view)
+  return flows.filter((each) => index.isStale(each))
 }
 
-describe('staleFlows()', () => {
+describe('StaleFlowIndex', () => {
   test('keeps what a serving endpoint answers', () => {
     const flows = [flow(clusterIp, 53, '10.1.0.1', 5353), flow(nodeIp, 30053, '10.1.0.1', 5353)]
     expect(stale(flows, [dns(['10.1.0.1:5353'])])).toEqual([])
@@ -101,6 +104,16 @@ describe('staleFlows()', () => {
   test('goes by the new owner when a frontend was handed on', () => {
     const flows = [flow(clusterIp, 53, '10.1.0.1', 5353), flow(clusterIp, 53, '10.1.0.2', 5353)]
     expect(stale(flows, [dns(['10.1.0.1:5353'])], [frontend(clusterIp, 53)])).toEqual(flows.slice(1))
+  })
+
+  test('says nothing about the flows of a service port that it was told to forget', () => {
+    const index = new StaleFlowIndex(new Set([nodeIp]))
+    const moved = flow(clusterIp, 53, '10.1.0.2', 5353)
+    index.add(dns(['10.1.0.1:5353']))
+    expect(index.isStale(moved)).toBe(true)
+    index.forget(dns([]))
+    expect(index.isStale(moved)).toBe(false)
+    expect(index.isStale(flow(nodeIp, 30053, '10.1.0.2', 5353))).toBe(false)
   })
 
   test('speaks IPv6', () => {

@@ -20,33 +20,39 @@ export interface UdpFlow {
   readonly reply: FlowTuple
 }
 
-export interface StaleFlowsInput {
-  /** All service ports, or only those that changed since the last time. Others than UDP are passed over. */
-  readonly servicePorts: Iterable<ServicePortView>
-  /** UDP frontends that went away since the last time: see {@link goneUdpFrontends}. */
-  readonly gone: readonly FrontendAddress[]
-  /** The addresses of this machine on which node ports are open: other machines' ports are not our business. */
-  readonly nodePortAddresses: ReadonlySet<string>
-}
-
 /**
- * The flows to delete. A flow to a frontend stays when one of the service port's serving endpoints answers it: policies
- * choose for new connections and do not disturb old ones. Flows that go to no frontend are never touched.
+ * Says of flows whether they are stale. A flow to a frontend stays when one of the service port's serving endpoints answers
+ * it: policies choose for new connections and do not disturb old ones. Flows that go to no known frontend are never stale.
  */
-export function staleFlows<F extends UdpFlow>(flows: Iterable<F>, input: StaleFlowsInput): F[] {
-  const frontends = new FrontendIndex<ReadonlySet<string> | 'gone'>(input.nodePortAddresses)
-  for (const frontend of input.gone) frontends.set(frontend, 'gone')
-  for (const view of input.servicePorts) {
-    if (view.protocol !== 'UDP') continue
+export class StaleFlowIndex {
+  readonly #frontends: FrontendIndex<ReadonlySet<string> | 'gone'>
+
+  /** The addresses of this machine on which node ports are open: other machines' ports are not our business. */
+  constructor(nodePortAddresses: ReadonlySet<string>) {
+    this.#frontends = new FrontendIndex(nodePortAddresses)
+  }
+
+  /** UDP frontends that went away: see {@link goneUdpFrontends}. */
+  addGone(frontends: readonly FrontendAddress[]): void {
+    for (const frontend of frontends) this.#frontends.set(frontend, 'gone')
+  }
+
+  /** A service port as it is now. Others than UDP are passed over. */
+  add(view: ServicePortView): void {
+    if (view.protocol !== 'UDP') return
     const serving = new Set(view.serving)
-    for (const frontend of view.frontends) frontends.set(frontend, serving)
+    for (const frontend of view.frontends) this.#frontends.set(frontend, serving)
   }
-  const stale: F[] = []
-  for (const flow of flows) {
-    const serving = frontends.get(flow.original.dst, flow.original.dport)
-    if (serving !== undefined && isStale(flow, serving)) stale.push(flow)
+
+  /** Says nothing about the flows of a service port any more. */
+  forget(view: ServicePortView): void {
+    if (view.protocol === 'UDP') for (const frontend of view.frontends) this.#frontends.delete(frontend)
   }
-  return stale
+
+  isStale(flow: UdpFlow): boolean {
+    const serving = this.#frontends.get(flow.original.dst, flow.original.dport)
+    return serving !== undefined && isStale(flow, serving)
+  }
 }
 
 /** The UDP frontends that the changes took away. */
@@ -106,6 +112,11 @@ class FrontendIndex<T> {
   set({ address, port }: Pick<Frontend, 'address' | 'port'>, value: T): void {
     if (address === undefined) this.#byNodePort.set(port, value)
     else this.#byAddress.set(joinHostPort(address, port), value)
+  }
+
+  delete({ address, port }: Pick<Frontend, 'address' | 'port'>): void {
+    if (address === undefined) this.#byNodePort.delete(port)
+    else this.#byAddress.delete(joinHostPort(address, port))
   }
 
   get(address: string, port: number): T | undefined {

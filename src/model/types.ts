@@ -16,6 +16,8 @@ export interface Backend {
   readonly port: number
   /** Whether it runs on this node. */
   readonly isLocal: boolean
+  /** Its endpoint names no node, so it may run on this one: it can meet itself here. Absent: isLocal is all there is to say. */
+  readonly mayBeLocal?: boolean | undefined
   /** Its share of new connections, for modes that can weigh; absent: 1, as everybody's. */
   readonly weight?: number | undefined
 }

@@ -142,3 +142,36 @@ describe('NetlinkClient', () => {
     ])
   })
 })
+
+describe('NetlinkClient.dumpInPieces()', () => {
+  const item = (content: number): Answer => ({ type: 1, flags: NLM_F_MULTI, content })
+  const numberIn = ({ view, start }: { view: DataView; start: number }) => view.getUint32(start, LITTLE_ENDIAN)
+
+  it('passes on every part of the list, and fails as the kernel says', async () => {
+    const { client } = answering(
+      [item(1), item(2), { type: NLMSG_DONE, errno: 0 }, item(3)],
+      [item(1), { type: NLMSG_ERROR, errno: 2 }],
+    )
+    const seen: number[] = []
+    await client.dumpInPieces('list', message(), (answer) => seen.push(numberIn(answer)))
+    expect(seen).toEqual([1, 2])
+    await expect(client.dumpInPieces('list', message(), () => {})).rejects.toThrow(KernelError)
+  })
+
+  it('lets other work in', async () => {
+    const { client } = answering([...Array.from({ length: 20 }, (_, i) => item(i)), { type: NLMSG_DONE, errno: 0 }])
+    let turns = 0
+    let done = false
+    const count = () => {
+      turns++
+      if (!done) setImmediate(count)
+    }
+    setImmediate(count)
+    await client.dumpInPieces('list', message(), () => {
+      const endMs = performance.now() + 2
+      while (performance.now() < endMs);
+    })
+    done = true
+    expect(turns).toBeGreaterThan(3)
+  })
+})

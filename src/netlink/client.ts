@@ -21,6 +21,9 @@ export type Exchange = (request: Uint8Array, mode: 'wait' | 'poll') => Iterable<
 /** A dump is repeated this many times when what it lists changes in the meantime. */
 const DUMP_ATTEMPTS = 20
 
+/** How long a list is worked on before other work gets a turn. */
+const SLICE_MS = 4
+
 export class NetlinkClient {
   readonly #exchange: Exchange
   #sequence = 0
@@ -73,6 +76,23 @@ export class NetlinkClient {
   }
 
   /**
+   * Sends a message that is answered with a list that may be very long, and passes on its parts. Lets other work in now
+   * and then: nothing else may use the socket meanwhile. For lists that are never quite consistent anyway.
+   */
+  async dumpInPieces(op: string, message: Uint8Array, each: (answer: Message) => void): Promise<void> {
+    const sequence = this.#number(message)
+    let sliceEndMs = performance.now() + SLICE_MS
+    for (const datagram of this.#exchange(message, 'wait')) {
+      for (const answer of messagesOf(datagram)) {
+        if (answer.sequence === sequence && !this.#passOn(op, answer, each)) return
+      }
+      if (performance.now() < sliceEndMs) continue
+      await nextTurn()
+      sliceEndMs = performance.now() + SLICE_MS
+    }
+  }
+
+  /**
    * Sends many messages at once and returns what the kernel answers to them: the number of the message, counted from 0,
    * in place of the sequence number.
    */
@@ -97,18 +117,23 @@ export class NetlinkClient {
     for (const answer of this.#answers(message, sequence)) {
       // The rest has to be received all the same: it would be in the way of the next answer.
       if ((answer.flags & NLM_F_DUMP_INTR) !== 0) result = 'interrupted'
-      if (answer.type === NLMSG_ERROR) {
-        throwIfFailed(op, decodeAcknowledgement(answer))
-        break
-      }
-      if (answer.type === NLMSG_DONE) {
-        throwIfFailed(op, { errno: decodeDoneErrno(answer), extack: undefined })
-        break
-      }
-      if (result === 'whole') each(answer)
-      if ((answer.flags & NLM_F_MULTI) === 0) break
+      if (!this.#passOn(op, answer, result === 'whole' ? each : () => {})) break
     }
     return result
+  }
+
+  /** Passes a part of a list on. False: there will be no more. */
+  #passOn(op: string, answer: Message, each: (answer: Message) => void): boolean {
+    if (answer.type === NLMSG_ERROR) {
+      throwIfFailed(op, decodeAcknowledgement(answer))
+      return false
+    }
+    if (answer.type === NLMSG_DONE) {
+      throwIfFailed(op, { errno: decodeDoneErrno(answer), extack: undefined })
+      return false
+    }
+    each(answer)
+    return (answer.flags & NLM_F_MULTI) !== 0
   }
 
   #number(message: Uint8Array): number {
@@ -127,4 +152,8 @@ export class NetlinkClient {
 
 function throwIfFailed(op: string, { errno, extack }: Pick<Acknowledgement, 'errno' | 'extack'>): void {
   if (errno !== 0) throw new KernelError(op, errnoName(errno), extack)
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve))
 }

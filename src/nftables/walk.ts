@@ -3,7 +3,7 @@
 // `explain` shows it, and tests hold it against what the model decided and against real packets.
 
 import { decodeHost32, host32 } from '../lib/endian.ts'
-import type { Bytes } from '../lib/ip.ts'
+import { type Bytes, formatIp } from '../lib/ip.ts'
 import { FIELD_BYTES, splitFields } from './fields.ts'
 import type { Chain, Element, Expression, Hook, Jump, NftSet, Rule, Table } from './types.ts'
 
@@ -51,12 +51,34 @@ export interface Step {
   readonly rule: Rule
 }
 
-/** Sends the packet through all hooks that it meets. */
-export function walkTable(table: Table, packet: Packet, surroundings: Surroundings): Walk {
+/** Another part of the kernel that sits between the chains of a hook and may take the packet: IPVS. */
+export interface Station {
+  readonly name: string
+  readonly hook: Hook['hook']
+  readonly priority: number
+  /** Undefined: the packet passes. */
+  meet(packet: Pick<Packet, 'source' | 'destination' | 'protocol' | 'destinationPort'>): Taken | undefined
+}
+
+/** What a station does with a packet. */
+export type Taken =
+  | { readonly kind: 'reject' }
+  /** Sends it there: what is not for this machine leaves it by the hooks output and postrouting. */
+  | { readonly kind: 'send'; readonly destination: Bytes; readonly destinationPort: number }
+
+/** Sends the packet through all hooks that it meets. No more than one station takes it. */
+export function walkTable(
+  table: Table,
+  packet: Packet,
+  surroundings: Surroundings,
+  stations: readonly Station[] = [],
+): Walk {
   const machine = new Machine(table, packet, surroundings)
   for (const hook of machine.path()) {
-    for (const chain of hookedChains(table, hook)) {
-      const verdict = machine.runBaseChain(chain)
+    const stops = [...hookedChains(table, hook), ...stations.filter((station) => station.hook === hook)]
+    for (const stop of stops.sort((a, b) => priorityOf(a) - priorityOf(b))) {
+      const verdict = 'meet' in stop ? machine.stopAt(stop) : machine.runBaseChain(stop)
+      if (verdict === 'sent') break
       if (verdict !== 'accept') return machine.result(verdict)
     }
   }
@@ -64,9 +86,11 @@ export function walkTable(table: Table, packet: Packet, surroundings: Surroundin
 }
 
 function hookedChains(table: Table, hook: Hook['hook']): Chain[] {
-  return [...table.chains.values()]
-    .filter((chain) => chain.hook?.hook === hook)
-    .sort((a, b) => a.hook!.priority - b.hook!.priority)
+  return [...table.chains.values()].filter((chain) => chain.hook?.hook === hook)
+}
+
+function priorityOf(stop: Chain | Station): number {
+  return 'meet' in stop ? stop.priority : stop.hook!.priority
 }
 
 type Verdict = 'accept' | 'drop' | 'reject'
@@ -82,6 +106,10 @@ class Machine {
   #destination: Bytes
   #destinationPort: number
   #translated = false
+  /** By a station. The connection tracker does not call that a translation. */
+  #taken = false
+  /** Whether the station's packet is on its way out of the machine, anew. */
+  #sentAnew = false
   #masqueraded = false
   #mark = 0
 
@@ -96,16 +124,33 @@ class Machine {
   /** The hooks in order. Where the packet is routed depends on the destination that it has by then. */
   *path(): Generator<Hook['hook']> {
     const sentHere = this.#packet.inputInterface === undefined
-    if (sentHere) yield 'output'
-    else yield 'prerouting'
+    yield sentHere ? 'output' : 'prerouting'
     const staysHere = this.#surroundings.isLocalAddress(this.#destination)
     if (!sentHere) yield staysHere ? 'input' : 'forward'
-    if (sentHere || !staysHere) yield 'postrouting'
+    if (this.#sentAnew) yield 'output'
+    if (sentHere || !staysHere || this.#sentAnew) yield 'postrouting'
     if (sentHere && staysHere) yield 'input'
   }
 
+  stopAt({ name, meet }: Station): Verdict | 'sent' {
+    if (this.#taken) return 'accept'
+    const { source, protocol } = this.#packet
+    const taken = meet({ source, protocol, destination: this.#destination, destinationPort: this.#destinationPort })
+    if (taken === undefined) return 'accept'
+    const text = taken.kind === 'send' ? `to ${formatIp(taken.destination)} port ${taken.destinationPort}` : taken.kind
+    this.#steps.push({ chain: name, rule: { text, comment: undefined, expressions: [] } })
+    if (taken.kind === 'reject') return 'reject'
+    this.#taken = true
+    this.#destination = taken.destination
+    this.#destinationPort = taken.destinationPort
+    if (this.#surroundings.isLocalAddress(taken.destination)) return 'accept'
+    this.#sentAnew = true
+    return 'sent'
+  }
+
   runBaseChain(chain: Chain): Verdict {
-    // A connection is translated once: its nat chains are done when a rule has said how.
+    // Whether and where to a connection is translated is decided once, where it enters the machine or begins.
+    if (this.#sentAnew && chain.hook?.type === 'nat' && chain.hook.hook === 'output') return 'accept'
     const outcome = this.#run(chain)
     return outcome === undefined || outcome === 'return' || typeof outcome === 'object' ? 'accept' : outcome
   }
@@ -115,7 +160,7 @@ class Machine {
       verdict,
       destination: this.#destination,
       destinationPort: this.#destinationPort,
-      translated: this.#translated,
+      translated: this.#translated || this.#taken,
       masqueraded: this.#masqueraded,
       steps: this.#steps,
     }

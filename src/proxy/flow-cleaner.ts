@@ -3,14 +3,14 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
-import { goneUdpFrontends, staleAnswerers, staleFlows, type UdpFlow } from '../model/stale-flows.ts'
-import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
+import { goneUdpFrontends, staleAnswerers, StaleFlowIndex, type UdpFlow } from '../model/stale-flows.ts'
+import type { FrontendAddress, NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 
 /** The kernel's connection tracker. */
 export interface FlowTable<F extends UdpFlow = UdpFlow> {
-  /** Only those that are answered by one endpoint (`ip:port`), if it is given. */
-  listUdp(family: Family, answerer?: string): readonly F[]
+  /** Those that are wanted; only of those that are answered by one endpoint (`ip:port`), if it is given. */
+  findUdp(family: Family, isWanted: (flow: UdpFlow) => boolean, answerer?: string): Promise<readonly F[]>
   /** How many there were to delete; flows that ended meanwhile do not count. */
   delete(flows: readonly F[]): number
 }
@@ -38,43 +38,96 @@ export interface Synced {
 /** Each is asked for one by one, and the kernel looks at all flows each time, so many are not. */
 const FEW_ANSWERERS = 8
 
+/** What has to be looked at. */
+interface Task {
+  readonly views: Map<ServicePortName, ServicePortView>
+  readonly gone: FrontendAddress[]
+  answerers: ReadonlySet<string> | 'anybody'
+}
+
+/**
+ * Looks at flows in the background, one look at a time: what changes meanwhile is for the next one, however often it does,
+ * and the look that goes on hears of it.
+ */
 export class FlowCleaner {
   readonly #options: FlowCleanerOptions
+  #node: NodeView | undefined
+  #next: Task | undefined
+  /** What the look that goes on goes by. */
+  #index: StaleFlowIndex | undefined
+  #looking: Promise<void> | undefined
 
   constructor(options: FlowCleanerOptions) {
     this.#options = options
   }
 
-  /** Looks at the flows of what changed, or of `all` when given. A failure is logged: the rules are right all the same. */
+  /** Sees to the flows of what changed, or of `all` when given. A failure is logged: the rules are right all the same. */
   clean(node: NodeView, { changes, all, gone = [] }: Synced): void {
-    const { table, metrics, clock, log } = this.#options
-    const served = all === undefined ? this.#servedChanges(changes) : []
+    this.#node = node
+    const served = this.#servedChanges(changes)
+    this.#follow(served)
     const answerers = all === undefined ? staleAnswerers(served) : 'anybody'
-    if (answerers !== 'anybody' && answerers.size === 0) return
-    const ipFamily = node.family === 4 ? 'IPv4' : 'IPv6'
-    const startMs = clock.monotonicNow()
-    try {
-      const stale = staleFlows(this.#list(node.family, answerers), {
-        servicePorts:
-          all === undefined
-            ? served.flatMap(({ after }) => after ?? [])
-            : Array.from(all, (view) => this.#served(view)),
-        gone: [...goneUdpFrontends(changes), ...gone],
-        nodePortAddresses: this.#nodePortAddresses(node),
-      })
-      const deleted = stale.length === 0 ? 0 : table.delete(stale)
-      metrics.conntrackDeleted.with(ipFamily).inc(deleted)
-      if (deleted > 0) log.v(2)?.info('Removed stale UDP flows', { ipFamily, deleted })
-    } catch (error) {
-      log.error(error, 'Cannot remove stale UDP flows', { ipFamily })
+    if (answerers !== 'anybody' && answerers.size === 0 && this.#next === undefined) return
+    const task = (this.#next ??= newTask())
+    task.answerers = union(task.answerers, answerers)
+    task.gone.push(...goneUdpFrontends(changes), ...gone)
+    for (const { name, after } of served) {
+      if (after === undefined) task.views.delete(name)
+      else task.views.set(name, after)
     }
-    metrics.conntrackDuration.with(ipFamily).observe((clock.monotonicNow() - startMs) / 1000)
+    if (all !== undefined) {
+      task.views.clear()
+      for (const view of all) if (view.protocol === 'UDP') task.views.set(view.name, this.#served(view))
+    }
+    this.#looking ??= this.#look()
   }
 
-  #list(family: Family, answerers: ReadonlySet<string> | 'anybody'): UdpFlow[] {
+  /** When all that was asked for is done. */
+  async idle(): Promise<void> {
+    await this.#looking
+  }
+
+  async #look(): Promise<void> {
+    const { metrics, clock, log } = this.#options
+    for (let task = this.#next; task !== undefined; task = this.#next) {
+      this.#next = undefined
+      const { family } = this.#node!
+      const ipFamily = family === 4 ? 'IPv4' : 'IPv6'
+      const startMs = clock.monotonicNow()
+      try {
+        const deleted = await this.#carryOut(task, family)
+        metrics.conntrackDeleted.with(ipFamily).inc(deleted)
+        if (deleted > 0) log.v(2)?.info('Removed stale UDP flows', { ipFamily, deleted })
+      } catch (error) {
+        log.error(error, 'Cannot remove stale UDP flows', { ipFamily })
+      }
+      this.#index = undefined
+      metrics.conntrackDuration.with(ipFamily).observe((clock.monotonicNow() - startMs) / 1000)
+    }
+    this.#looking = undefined
+  }
+
+  async #carryOut({ views, gone, answerers }: Task, family: Family): Promise<number> {
     const { table } = this.#options
-    if (answerers === 'anybody' || answerers.size > FEW_ANSWERERS) return [...table.listUdp(family)]
-    return [...answerers].flatMap((answerer) => table.listUdp(family, answerer))
+    const index = new StaleFlowIndex(this.#nodePortAddresses(this.#node!))
+    index.addGone(gone)
+    for (const view of views.values()) index.add(view)
+    this.#index = index
+    const isStale = (flow: UdpFlow) => index.isStale(flow)
+    const found: UdpFlow[] = []
+    if (answerers === 'anybody' || answerers.size > FEW_ANSWERERS) found.push(...(await table.findUdp(family, isStale)))
+    else for (const answerer of answerers) found.push(...(await table.findUdp(family, isStale, answerer)))
+    // What was stale when it was found may be right by now.
+    const stale = found.filter(isStale)
+    return stale.length === 0 ? 0 : table.delete(stale)
+  }
+
+  /** A flow that began after a change is not judged by what was before it. */
+  #follow(changes: readonly ServicePortChange[]): void {
+    const index = this.#index
+    if (index === undefined) return
+    for (const { before } of changes) if (before !== undefined) index.forget(before)
+    for (const { after } of changes) if (after !== undefined) index.add(after)
   }
 
   #servedChanges(changes: readonly ServicePortChange[]): readonly ServicePortChange[] {
@@ -96,4 +149,12 @@ export class FlowCleaner {
     const addresses = nodePortAddresses.kind === 'only' ? nodePortAddresses.addresses : this.#options.machineAddresses()
     return new Set(addresses)
   }
+}
+
+function newTask(): Task {
+  return { views: new Map(), gone: [], answerers: new Set() }
+}
+
+function union(a: Task['answerers'], b: Task['answerers']): Task['answerers'] {
+  return a === 'anybody' || b === 'anybody' ? 'anybody' : new Set([...a, ...b])
 }

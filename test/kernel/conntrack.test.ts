@@ -32,6 +32,8 @@ function insert({ src, dst, sport, dport, backend, protocol = 'udp', zone }: Sam
   conntrack('-I', '-p', protocol, ...tuple, '--timeout', '100', ...state, ...nat, ...inZone)
 }
 
+const all = () => true
+
 const summary = ({ original, reply }: Flow) =>
   `${original.src}:${original.sport} > ${original.dst}:${original.dport} < ${reply.src}:${reply.sport}`
 
@@ -48,89 +50,94 @@ describe.skipIf(!isRoot)('Conntrack (needs root)', () => {
     conntrack('-F')
   })
 
-  it('list() gives the flows of one family and protocol', () => {
+  it('find() gives the flows of one family and protocol', async () => {
     insert({ src: '10.0.0.1', dst: '10.96.0.10', sport: 1000, dport: 53, backend: '10.1.0.1:5353' })
     insert({ src: '10.0.0.2', dst: '10.1.0.7', sport: 1001, dport: 53 })
     insert({ src: '10.0.0.3', dst: '10.96.0.10', sport: 1002, dport: 53, protocol: 'tcp' })
     insert({ src: 'fd00::1', dst: 'fd00:96::10', sport: 1003, dport: 53, backend: 'fd00:1::1' })
-    expect(tracker.list({ family: 4, protocol: UDP }).map(summary).sort()).toEqual([
+    expect((await tracker.find({ family: 4, protocol: UDP }, all)).map(summary).sort()).toEqual([
       '10.0.0.1:1000 > 10.96.0.10:53 < 10.1.0.1:5353',
       '10.0.0.2:1001 > 10.1.0.7:53 < 10.1.0.7:53',
     ])
-    expect(tracker.list({ family: 4, protocol: TCP }).map(summary)).toEqual([
+    expect((await tracker.find({ family: 4, protocol: TCP }, all)).map(summary)).toEqual([
       '10.0.0.3:1002 > 10.96.0.10:53 < 10.96.0.10:53',
     ])
-    expect(tracker.list({ family: 6, protocol: UDP }).map(summary)).toEqual([
+    expect((await tracker.find({ family: 6, protocol: UDP }, all)).map(summary)).toEqual([
       'fd00::1:1003 > fd00:96::10:53 < fd00:1::1:53',
     ])
-    expect(tracker.list({ family: 6, protocol: TCP })).toEqual([])
+    expect(await tracker.find({ family: 6, protocol: TCP }, all)).toEqual([])
   })
 
-  it('list() gives the flows that one endpoint answers', () => {
+  it('find() gives the flows that one endpoint answers', async () => {
     insert({ src: '10.0.0.1', dst: '10.96.0.10', sport: 1000, dport: 53, backend: '10.1.0.1:5353' })
     insert({ src: '10.0.0.2', dst: '10.96.0.10', sport: 1001, dport: 53, backend: '10.1.0.2:5353' })
     insert({ src: '10.0.0.3', dst: '10.96.0.10', sport: 1002, dport: 53, backend: '10.1.0.1:53' })
     insert({ src: '10.0.0.4', dst: '10.96.0.10', sport: 1003, dport: 53, backend: '10.1.0.1:5353', protocol: 'tcp' })
     insert({ src: 'fd00::1', dst: 'fd00:96::10', sport: 1003, dport: 53, backend: 'fd00:1::1' })
     insert({ src: 'fd00::1', dst: 'fd00:96::10', sport: 1004, dport: 53, backend: 'fd00:1::2' })
-    expect(conntrackFlows.listUdp(4, '10.1.0.1:5353').map(summary)).toEqual([
+    expect((await conntrackFlows.findUdp(4, all, '10.1.0.1:5353')).map(summary)).toEqual([
       '10.0.0.1:1000 > 10.96.0.10:53 < 10.1.0.1:5353',
     ])
-    expect(conntrackFlows.listUdp(6, '[fd00:1::2]:53').map(summary)).toEqual([
+    expect((await conntrackFlows.findUdp(6, all, '[fd00:1::2]:53')).map(summary)).toEqual([
       'fd00::1:1004 > fd00:96::10:53 < fd00:1::2:53',
     ])
   })
 
-  it('list() tells whether the destination was translated, and the zone', () => {
+  it('find() tells whether the destination was translated, and the zone', async () => {
     const DESTINATION_TRANSLATED = 0x20
     insert({ src: '10.0.0.1', dst: '10.96.0.10', sport: 1, dport: 53, backend: '10.1.0.1' })
     insert({ src: '10.0.0.2', dst: '10.96.0.10', sport: 1, dport: 53, zone: 7 })
-    const flows = tracker.list({ family: 4, protocol: UDP }).toSorted((a, b) => a.zone - b.zone)
+    const flows = (await tracker.find({ family: 4, protocol: UDP }, all)).toSorted((a, b) => a.zone - b.zone)
     expect(flows.map(({ zone }) => zone)).toEqual([0, 7])
     expect(flows.map(({ status }) => (status & DESTINATION_TRANSLATED) !== 0)).toEqual([true, false])
   })
 
-  it('delete() removes these flows and no other', () => {
+  it('delete() removes these flows and no other', async () => {
     for (let i = 1; i <= 4; i++) insert({ src: `10.0.0.${i}`, dst: '10.96.0.10', sport: 1, dport: 53 })
     insert({ src: '10.0.0.1', dst: '10.96.0.10', sport: 1, dport: 53, zone: 3 })
-    const doomed = tracker
-      .list({ family: 4, protocol: UDP })
-      .filter(({ original: { src }, zone }) => src < '10.0.0.3' && zone === 0)
+    const doomed = (await tracker.find({ family: 4, protocol: UDP }, all)).filter(
+      ({ original: { src }, zone }) => src < '10.0.0.3' && zone === 0,
+    )
     expect(tracker.delete(doomed)).toBe(2)
-    const left = tracker.list({ family: 4, protocol: UDP }).map(({ original: { src }, zone }) => `${src} ${zone}`)
+    const left = (await tracker.find({ family: 4, protocol: UDP }, all)).map(
+      ({ original: { src }, zone }) => `${src} ${zone}`,
+    )
     expect(left.sort()).toEqual(['10.0.0.1 3', '10.0.0.3 0', '10.0.0.4 0'])
   })
 
-  it('delete() does not count flows that are gone', () => {
+  it('delete() does not count flows that are gone', async () => {
     insert({ src: '10.0.0.1', dst: '10.96.0.10', sport: 1, dport: 53 })
-    const old = tracker.list({ family: 4, protocol: UDP })
+    const old = await tracker.find({ family: 4, protocol: UDP }, all)
     conntrack('-F')
     expect(tracker.delete(old)).toBe(0)
   })
 
-  it('delete() spares a flow with another id', () => {
+  it('delete() spares a flow with another id', async () => {
     insert({ src: '10.0.0.1', dst: '10.96.0.10', sport: 1, dport: 53 })
-    const flows = tracker.list({ family: 4, protocol: UDP })
+    const flows = await tracker.find({ family: 4, protocol: UDP }, all)
     expect(tracker.delete(flows.map((flow) => ({ ...flow, id: flow.id ^ 1 })))).toBe(0)
-    expect(tracker.list({ family: 4, protocol: UDP })).toEqual(flows)
+    expect(await tracker.find({ family: 4, protocol: UDP }, all)).toEqual(flows)
   })
 
-  it('delete() removes more flows than fit in one datagram, of both families', () => {
+  it('delete() removes more flows than fit in one datagram, of both families', async () => {
     for (let i = 0; i < 40; i++) {
       insert({ src: `10.0.0.${i}`, dst: '10.96.0.10', sport: 1, dport: 53 })
       insert({ src: `fd00::${i + 1}`, dst: 'fd00:96::10', sport: 1, dport: 53 })
     }
-    const flows = [...tracker.list({ family: 4, protocol: UDP }), ...tracker.list({ family: 6, protocol: UDP })]
+    const flows = [
+      ...(await tracker.find({ family: 4, protocol: UDP }, all)),
+      ...(await tracker.find({ family: 6, protocol: UDP }, all)),
+    ]
     const many = Array.from({ length: 20 }, () => flows).flat()
     expect(many.length).toBe(1600)
     expect(tracker.delete(many)).toBe(80)
     expect(conntrack('-L')).toBe('')
   })
 
-  it('conntrackFlows lists and deletes flows of UDP', () => {
+  it('conntrackFlows finds and deletes flows of UDP', async () => {
     insert({ src: '10.0.0.1', dst: '10.96.0.10', sport: 1, dport: 53 })
     insert({ src: '10.0.0.1', dst: '10.96.0.10', sport: 1, dport: 53, protocol: 'tcp' })
-    const flows = conntrackFlows.listUdp(4)
+    const flows = await conntrackFlows.findUdp(4, all)
     expect(conntrackFlows.delete(flows)).toBe(1)
     expect(conntrackFlows.delete([])).toBe(0)
     expect(conntrack('-L')).toMatch(/^tcp/)

@@ -105,37 +105,59 @@ function scratch(family: Family, views: readonly ServicePortView[]) {
 }
 
 describe.each([4, 6] as const)('IpvsProgrammer for IPv%d', (family) => {
-  const histories = fc.tuple(
-    ...[0, 1, 2, 3].map((index) =>
-      fc.array(fc.option(arbitraryView(family, index), { nil: undefined, freq: 4 }), { minLength: 4, maxLength: 4 }),
-    ),
-  )
+  const historiesOf = (port: (index: number) => fc.Arbitrary<ServicePortView>) =>
+    fc.tuple(
+      ...[0, 1, 2, 3].map((index) =>
+        fc.array(fc.option(port(index), { nil: undefined, freq: 4 }), { minLength: 4, maxLength: 4 }),
+      ),
+    )
+
+  const expectSameByChangesAsFromScratch = (ports: readonly (readonly (ServicePortView | undefined)[])[]) => {
+    const machine = new Machine(family)
+    const programmer = machine.start()
+    const at = (moment: number) => ports.map((history) => history[moment])
+    const present = (moment: number) => at(moment).flatMap((each) => each ?? [])
+    programmer.syncAll(machine.node, present(0))
+    for (let moment = 1; moment < 4; moment++) {
+      const changes = at(moment).flatMap((after, i) => {
+        const before = at(moment - 1)[i]
+        return after === undefined && before === undefined ? [] : [{ name: `ns/svc-${i}:p`, before, after }]
+      })
+      programmer.sync(machine.node, changes)
+      expect(machine.summary).toEqual(scratch(family, present(moment)).summary)
+      // The order of services is that of their history, and tells nothing.
+      expect(machine.summary).toEqual(scratch(family, present(moment).toReversed()).summary)
+    }
+    programmer.syncAll(machine.node, present(3))
+    expect(programmer.syncAll(machine.node, present(3))).toMatchObject({ transactions: 0, operations: 0 })
+    machine.start().syncAll(machine.node, present(3))
+    expect(machine.summary).toEqual(scratch(family, present(3)).summary)
+  }
 
   test('gets to the same state by changes as from scratch, and a full sync then changes nothing', () => {
-    fc.assert(
-      fc.property(histories, (ports) => {
-        const machine = new Machine(family)
-        const programmer = machine.start()
-        const at = (moment: number) => ports.map((history) => history[moment])
-        const present = (moment: number) => at(moment).flatMap((each) => each ?? [])
-        programmer.syncAll(machine.node, present(0))
-        for (let moment = 1; moment < 4; moment++) {
-          const changes = at(moment).flatMap((after, i) => {
-            const before = at(moment - 1)[i]
-            return after === undefined && before === undefined ? [] : [{ name: `ns/svc-${i}:p`, before, after }]
-          })
-          programmer.sync(machine.node, changes)
-          expect(machine.summary).toEqual(scratch(family, present(moment)).summary)
-        }
-        programmer.syncAll(machine.node, present(3))
-        expect(programmer.syncAll(machine.node, present(3))).toMatchObject({ transactions: 0, operations: 0 })
-        machine.start().syncAll(machine.node, present(3))
-        expect(machine.summary).toEqual(scratch(family, present(3)).summary)
-      }),
-      { numRuns: 60 },
+    const histories = historiesOf((index) => arbitraryView(family, index))
+    fc.assert(fc.property(histories, expectSameByChangesAsFromScratch), { numRuns: 60 })
+  })
+
+  test('does so when an external address and port of a service is the node port of another', () => {
+    const nodeIp = family === 4 ? '10.200.1.10' : 'fd00:200:1::10'
+    const histories = historiesOf((index) =>
+      arbitraryView(family, index).map((port) =>
+        onNodePort(port, { address: nodeIp, port: 30000 + ((index + 1) % 4) }),
+      ),
     )
+    fc.assert(fc.property(histories, expectSameByChangesAsFromScratch), { numRuns: 60 })
   })
 })
+
+/** The same over TCP, with its external address at an address and port of the machine. */
+function onNodePort(view: ServicePortView, { address, port }: { address: string; port: number }): ServicePortView {
+  const protocol = 'TCP'
+  const frontends = view.frontends.map((frontend) =>
+    frontend.kind === 'externalIP' ? { ...frontend, protocol, address, port } : { ...frontend, protocol },
+  )
+  return { ...view, protocol, frontends } as ServicePortView
+}
 
 describe('IpvsProgrammer', () => {
   let machine: Machine

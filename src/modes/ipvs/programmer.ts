@@ -9,7 +9,8 @@ import type { ServerSettings } from './plan/servers.ts'
 import { IpvsAudit } from '../../ipvs/audit.ts'
 import { diffPlans, diffState, type IpvsDiff } from '../../ipvs/diff.ts'
 import type { Drained } from '../../ipvs/drain.ts'
-import { serverKey, type IpvsOp, type PlannedServer, type ServerId, type ServerState } from '../../ipvs/types.ts'
+import { ServerOwners, type WantedServer } from '../../ipvs/owners.ts'
+import type { IpvsOp, ServerId, ServerState } from '../../ipvs/types.ts'
 import { diffAddresses, type LinkOp } from '../../links/types.ts'
 import { AddressUsers } from './addresses.ts'
 import { Drains, type DrainDriver } from './drains.ts'
@@ -58,6 +59,7 @@ const AUDIT_EVERY_MS = 5000
 /** What holds between two full syncs. */
 interface Context {
   readonly settings: ServerSettings
+  readonly owners: ServerOwners
   readonly users: AddressUsers
 }
 
@@ -104,9 +106,10 @@ export class IpvsProgrammer implements Programmer {
     this.#context = undefined
     const stats = new Stats()
     stats.add(this.#rules.sync(node, changes))
-    const plan = (side: 'before' | 'after') =>
-      changes.flatMap((change) => plannedServers(node, change[side], context.settings))
-    this.#program(diffPlans(plan('before'), plan('after'), this.#drains.list), stats)
+    const wanted = (side: 'before' | 'after') =>
+      changes.flatMap((change) => wantedServers(node, change[side], context.settings))
+    const { before, after } = context.owners.change(wanted('before'), wanted('after'))
+    this.#program(diffPlans(before, after, this.#drains.list), stats)
     this.#bind(context.users.change(changes), stats)
     this.#context = context
     return stats
@@ -123,9 +126,11 @@ export class IpvsProgrammer implements Programmer {
     stats.add(this.#rules.syncAll(node, all))
 
     const settings = { scheduler, nodePortAddresses: this.#nodeAddresses.nodePort }
-    const wanted = uniqueServers(all.flatMap((view) => plannedServers(node, view, settings)))
+    const owners = new ServerOwners(settings.nodePortAddresses)
+    const wanted = all.flatMap((view) => wantedServers(node, view, settings))
+    const planned = owners.change([], wanted).after
     const before = this.#drains.restart()
-    const diff = diffState(servers.read(node.family), wanted, (server) => this.#isExcluded(server))
+    const diff = diffState(servers.read(node.family), planned, (server) => this.#isExcluded(server))
     stats.gone = goneUdp(diff.ops)
     this.#program(diff, stats)
     this.#drains.list.inherit(before)
@@ -133,7 +138,7 @@ export class IpvsProgrammer implements Programmer {
     const users = new AddressUsers(others, all)
     this.#bind(diffAddresses(own, users.bound()), stats)
     this.#audit.reset(servers.readTable())
-    this.#context = { settings, users }
+    this.#context = { settings, owners, users }
     this.#scheduleAudit()
     return stats
   }
@@ -178,21 +183,8 @@ export class IpvsProgrammer implements Programmer {
   }
 }
 
-function plannedServers(node: NodeView, view: ServicePortView | undefined, settings: ServerSettings): PlannedServer[] {
+function wantedServers(node: NodeView, view: ServicePortView | undefined, settings: ServerSettings): WantedServer[] {
   return view === undefined ? [] : ipvsPlanner.servers(node, view, settings)
-}
-
-/**
- * A node port and an external address may ask for the same address and port of this machine. The first gets it: the kernel
- * would refuse the second, and go on refusing it.
- */
-function uniqueServers(servers: readonly PlannedServer[]): PlannedServer[] {
-  const unique = new Map<string, PlannedServer>()
-  for (const planned of servers) {
-    const key = serverKey(planned.server)
-    if (!unique.has(key)) unique.set(key, planned)
-  }
-  return [...unique.values()]
 }
 
 function nodePortAddresses({ nodePortAddresses: open }: NodeView, machine: readonly string[]): string[] {

@@ -1,5 +1,5 @@
 import type { Family } from '../../../src/lib/ip.ts'
-import { node } from '../../support/addresses.ts'
+import { node, pods } from '../../support/addresses.ts'
 import { aName, anExternalIp, aService, aSlice } from '../../support/builders.ts'
 import {
   clusterIp,
@@ -173,6 +173,62 @@ function slices(): PacketFlowCase[] {
   ]
 }
 
+/** Written by hand or by a controller that knows no nodes: such an endpoint may run here all the same. */
+function placeless(family: Family): PacketFlowCase[] {
+  const families = [family]
+  const self = { address: pods.localA.ip[family] }
+  const inside = aService({ families })
+  const overUdp = aService({ families, ports: [{ protocol: 'UDP' }] })
+  const open = aService({ families, type: 'NodePort' })
+  const ip = anExternalIp(family)
+  const local = aService({
+    families,
+    type: 'LoadBalancer',
+    ingress: [{ ip }],
+    spec: { externalTrafficPolicy: 'Local' },
+  })
+  const placed = aService({ families })
+  const slice = aName('placed')
+  const about = `an endpoint that names no node, IPv${family}`
+  return [
+    row(`${about}: it reaches itself through the cluster IP and is masqueraded`, {
+      objects: [inside, aSlice(inside, [self]), overUdp, aSlice(overUdp, [self])],
+      flows: [
+        flow('localPod', clusterIp(inside), reachesMasqueraded('localA')),
+        flow('localPod', clusterIp(overUdp), reachesMasqueraded('localA')),
+        flow('otherLocalPod', clusterIp(inside), reaches('localA')),
+      ],
+    }),
+    row(`${about}: it reaches itself through the node port`, {
+      objects: [open, aSlice(open, [self])],
+      flows: [flow('localPod', nodePort(open, node.ip[family]), reachesMasqueraded('localA'))],
+    }),
+    row(`${about}: it reaches itself through an external address with policy Local`, {
+      objects: [local, aSlice(local, [self])],
+      flows: [
+        flow('localPod', serviceIp(local, ip), reachesMasqueraded('localA')),
+        flow('external', serviceIp(local, ip), isDropped),
+      ],
+    }),
+    row(`${about}: it goes on reaching itself when it comes to name one`, {
+      objects: [placed, aSlice(placed, [self], { name: slice })],
+      flows: [flow('localPod', clusterIp(placed), reachesMasqueraded('localA'))],
+      steps: [
+        {
+          when: 'it names this node',
+          put: [aSlice(placed, ['localA'], { name: slice })],
+          flows: [flow('localPod', clusterIp(placed), reachesMasqueraded('localA'))],
+        },
+        {
+          when: 'another that names none takes its place',
+          put: [aSlice(placed, [{ address: pods.localB.ip[family] }], { name: slice })],
+          flows: [flow('localPod', clusterIp(placed), reaches('localB'))],
+        },
+      ],
+    }),
+  ]
+}
+
 function hints(): PacketFlowCase[] {
   const inZone = (pod: PodName, zone: string, ready = true): EndpointWish => ({ pod, ready, forZones: [zone] })
   const onNode = (pod: PodName, nodeName: string, zone: string): EndpointWish => ({
@@ -239,7 +295,7 @@ function hints(): PacketFlowCase[] {
 }
 
 export const endpointCases: readonly PacketFlowCase[] = [
-  ...([4, 6] as const).flatMap((family) => [...internalPolicy(family), ...readiness(family)]),
+  ...([4, 6] as const).flatMap((family) => [...internalPolicy(family), ...readiness(family), ...placeless(family)]),
   ...slices(),
   ...hints(),
 ]

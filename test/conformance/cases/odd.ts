@@ -1,4 +1,5 @@
-import { pods } from '../../support/addresses.ts'
+import type { Family } from '../../../src/lib/ip.ts'
+import { node, pods } from '../../support/addresses.ts'
 import { anExternalIp, aService, aSlice } from '../../support/builders.ts'
 import {
   atPort,
@@ -6,6 +7,7 @@ import {
   flow,
   isDropped,
   isRejected,
+  nodePort,
   on,
   reaches,
   reachesMasqueraded,
@@ -201,6 +203,46 @@ function changes(): PacketFlowCase[] {
   ]
 }
 
+/** An external IP may be the node's own, and its port the node port of another service. */
+function meetings(family: Family, externalTrafficPolicy: 'Cluster' | 'Local'): PacketFlowCase[] {
+  const families = [family]
+  const open = aService({ families, type: 'NodePort', spec: { externalTrafficPolicy } })
+  const port = open.spec.ports[0]!.nodePort!
+  const address = node.ip[family]
+  const external = aService({ families, ports: [{ port }], spec: { externalIPs: [address] } })
+  const [openSlice, externalSlice] = [aSlice(open, ['localB', 'remoteA']), aSlice(external, ['localC'])]
+  const none = aSlice(open, [], { name: openSlice.metadata.name })
+  const toExternalIp = [
+    flow('external', serviceIp(external, address), reachesMasqueraded('localC')),
+    flow('localPod', serviceIp(external, address), reachesMasqueraded('localC')),
+  ]
+  const toNodePort =
+    externalTrafficPolicy === 'Local'
+      ? [
+          flow('external', nodePort(open, address), reaches('localB')),
+          flow('localPod', nodePort(open, address), reaches('localB', 'remoteA')),
+        ]
+      : [
+          flow('external', nodePort(open, address), reachesMasqueraded('localB', 'remoteA')),
+          flow('localPod', nodePort(open, address), reachesMasqueraded('localB', 'remoteA')),
+        ]
+  return [
+    row(
+      `an external IP and port that is a node port with policy ${externalTrafficPolicy}, IPv${family}: it goes first`,
+      {
+        objects: [open, openSlice],
+        flows: toNodePort,
+        steps: [
+          { when: 'the external IP comes', put: [external, externalSlice], flows: toExternalIp },
+          { when: 'the node port loses its endpoints', put: [none], flows: toExternalIp },
+          { when: 'the node port gets them back', put: [openSlice], flows: toExternalIp },
+          { when: 'the external IP goes', remove: [external, externalSlice], flows: toNodePort },
+        ],
+      },
+    ),
+  ]
+}
+
 function size(): PacketFlowCase[] {
   const many = aService()
   const addresses = Array.from({ length: 250 }, (_, i) => ({ address: `10.1.2.${i + 1}`, nodeName: 'node-a' }))
@@ -217,4 +259,11 @@ function size(): PacketFlowCase[] {
   ]
 }
 
-export const oddCases: readonly PacketFlowCase[] = [...labels(), ...mismatches(), ...names(), ...changes(), ...size()]
+export const oddCases: readonly PacketFlowCase[] = [
+  ...labels(),
+  ...mismatches(),
+  ...names(),
+  ...changes(),
+  ...([4, 6] as const).flatMap((family) => [...meetings(family, 'Cluster'), ...meetings(family, 'Local')]),
+  ...size(),
+]

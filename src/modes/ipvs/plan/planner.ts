@@ -2,7 +2,7 @@
 
 import type { NodeView, ServicePortView } from '../../../model/types.ts'
 import type { Fragment, TableBase } from '../../../nftables/fragment.ts'
-import type { PlannedServer } from '../../../ipvs/types.ts'
+import type { WantedServer } from '../../../ipvs/owners.ts'
 import { LINK, TABLE } from './names.ts'
 import { type NodeAddresses, planRules } from './rules.ts'
 import { planServers, type ServerSettings } from './servers.ts'
@@ -13,7 +13,7 @@ export interface IpvsPlanner {
   readonly link: string
   base(node: NodeView, addresses: NodeAddresses): TableBase
   service(node: NodeView, port: ServicePortView): Fragment
-  servers(node: NodeView, port: ServicePortView, settings: ServerSettings): PlannedServer[]
+  servers(node: NodeView, port: ServicePortView, settings: ServerSettings): WantedServer[]
   /** The addresses that a service port needs on the link, where the node does not have them otherwise. */
   addresses(port: ServicePortView): string[]
 }

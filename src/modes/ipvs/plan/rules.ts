@@ -50,7 +50,7 @@ function serviceChains(node: NodeView): Chain[] {
       ...clusterIpMasquerade(node),
       nft.rule([nft.isIn(service, SETS.masqueradeServices), mark], 'masquerade externalTrafficPolicy Cluster'),
       nft.rule([nft.isIn(service, SETS.localServices), nft.goto(CHAINS.localServices)]),
-      nft.rule([isNodePortIp, nft.jump(CHAINS.nodePorts)]),
+      nft.rule([isNodePortIp, nft.isNotIn(service, SETS.services), nft.jump(CHAINS.nodePorts)]),
     ]),
   ]
 }
@@ -120,6 +120,8 @@ function checkChains(family: Family): Chain[] {
       nft.rule([isFrontendIp, nft.isNotIn(address, SETS.nodeIps), nft.goto(CHAINS.hostPortGuard)]),
     ]),
     chain(CHAINS.nodePortEndpointsCheck, [
+      // An external address may be the node's own, and its port a node port: then IPVS serves the address.
+      nft.rule([nft.isIn(service, SETS.services), nft.goBack]),
       nft.rule([isNodePortIp, nft.isIn(nodePort, SETS.rejectNodePorts), nft.reject(family)]),
       nft.rule([isNodePortIp, nft.isIn(nodePort, SETS.dropNodePorts), nft.drop]),
     ]),

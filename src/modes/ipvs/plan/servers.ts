@@ -1,7 +1,8 @@
 // The virtual servers of a service port.
 
 import type { Backend, Frontend, NodeView, ServicePortView } from '../../../model/types.ts'
-import { SCHEDULER_FLAGS, type Destination, type PlannedServer } from '../../../ipvs/types.ts'
+import type { WantedServer } from '../../../ipvs/owners.ts'
+import { SCHEDULER_FLAGS, type Destination } from '../../../ipvs/types.ts'
 import { servedVerdict } from './frontend.ts'
 
 export interface ServerSettings {
@@ -15,10 +16,12 @@ export const DEFAULT_SCHEDULER = 'rr'
 const DEFAULT_WEIGHT = 1
 
 /** One for each frontend, and one for each address of a node port. Those of frontends without backends have no destinations. */
-export function planServers(node: NodeView, port: ServicePortView, settings: ServerSettings): PlannedServer[] {
+export function planServers(node: NodeView, port: ServicePortView, settings: ServerSettings): WantedServer[] {
   return port.frontends.flatMap((frontend) => {
     const destinations = destinationsOf(frontend)
+    const by = frontend.address === undefined ? 'nodePort' : 'address'
     return addressesOf(frontend, settings).map((address) => ({
+      by,
       server: {
         family: node.family,
         protocol: frontend.protocol,

@@ -1,11 +1,18 @@
 // How one service port looks in the table around IPVS: as elements of the fixed sets and maps.
 
 import type { Bytes, Family } from '../../../lib/ip.ts'
-import type { Backend, Frontend, NodeView, ServicePortView } from '../../../model/types.ts'
+import type { Frontend, NodeView, ServicePortView } from '../../../model/types.ts'
 import { addressField, integerField, portField, protocolField } from '../../../nftables/fields.ts'
 import type { Fragment, SharedRule } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
-import { Elements, frontendKey, planClusterIp, planRefusals, planSources } from '../../shared/plan/frontend.ts'
+import {
+  Elements,
+  frontendKey,
+  planClusterIp,
+  planHairpins,
+  planRefusals,
+  planSources,
+} from '../../shared/plan/frontend.ts'
 import { matchKeys } from '../../shared/plan/match.ts'
 import { makeSet, NODE_PORT_KEY, serviceKey } from '../../shared/plan/schema.ts'
 import { isLocal, servedVerdict, shortCircuitVerdict } from './frontend.ts'
@@ -26,7 +33,7 @@ export function planFragment(node: NodeView, port: ServicePortView): Fragment {
     const shared = planShortCircuit(node, frontend, { key, elements })
     if (shared !== undefined) sharedRules.set(shared.set.name, shared)
   }
-  for (const backend of port.backends) planHairpin(schema, port, { backend, elements })
+  planHairpins(schema.hairpin, port, elements)
   if (port.healthCheckNodePort !== undefined) {
     elements.add(schema.healthCheckPorts, { key: protocolField('TCP') + portField(port.healthCheckNodePort) })
   }
@@ -85,14 +92,4 @@ function shortCircuitRule(family: Family, kind: 'nodePort' | 'service', count: n
     rules.set(id, (shared = { set, chain, rule }))
   }
   return shared
-}
-
-function planHairpin(
-  schema: Schema,
-  port: ServicePortView,
-  { backend, elements }: { backend: Backend; elements: Elements },
-): void {
-  if (!backend.isLocal) return
-  const ip = addressField(backend.ip)
-  elements.add(schema.hairpin, { key: ip + ip + protocolField(port.protocol) + portField(backend.port) })
 }

@@ -1,8 +1,8 @@
 // How one service port looks in the table: almost entirely as elements of the fixed sets and maps.
 
 import type { Bytes } from '../../../lib/ip.ts'
-import type { Backend, Frontend, NodeView, ServicePortView, Verdict } from '../../../model/types.ts'
-import { addressField, integerField, portField, protocolField } from '../../../nftables/fields.ts'
+import type { Frontend, NodeView, ServicePortView, Verdict } from '../../../model/types.ts'
+import { integerField } from '../../../nftables/fields.ts'
 import type { Fragment, SharedRule } from '../../../nftables/fragment.ts'
 import type { NftSet } from '../../../nftables/types.ts'
 import {
@@ -11,6 +11,7 @@ import {
   isSplit,
   mainVerdict,
   planClusterIp,
+  planHairpins,
   planRefusals,
   planSources,
 } from '../../shared/plan/frontend.ts'
@@ -29,7 +30,7 @@ export function planService(node: NodeView, port: ServicePortView): Fragment {
     planSources(schema, frontend, elements)
     for (const shared of planLists(node, frontend, { key, elements })) sharedRules.set(shared.set.name, shared)
   }
-  for (const backend of port.backends) planHairpin(schema, port, { backend, elements })
+  planHairpins(schema.hairpin, port, elements)
   const affinity = planAffinity(node, port, elements)
   return { ...affinity, sharedRules: [...sharedRules.values()], elements: elements.list() }
 }
@@ -67,14 +68,4 @@ function planLists(node: NodeView, frontend: Frontend, target: Target): SharedRu
   plan(mainVerdict(frontend), schema[sets.endpoints], 'main')
   if (isSplit(frontend)) plan(frontend.fromOthers.verdict, schema[sets.localEndpoints], 'local')
   return shared
-}
-
-function planHairpin(
-  schema: Schema,
-  port: ServicePortView,
-  { backend, elements }: { backend: Backend; elements: Elements },
-): void {
-  if (!backend.isLocal) return
-  const ip = addressField(backend.ip)
-  elements.add(schema.hairpin, { key: ip + ip + protocolField(port.protocol) + portField(backend.port) })
 }

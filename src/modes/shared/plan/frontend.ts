@@ -1,7 +1,7 @@
 // What the planners of all modes with an nftables table do with a frontend.
 
 import { type Bytes, cidrEnd, mergeCidrs } from '../../../lib/ip.ts'
-import type { Frontend, Verdict } from '../../../model/types.ts'
+import type { Frontend, ServicePortView, Verdict } from '../../../model/types.ts'
 import { addressField, portField, protocolField } from '../../../nftables/fields.ts'
 import type { Fragment } from '../../../nftables/fragment.ts'
 import type { Element, NftSet } from '../../../nftables/types.ts'
@@ -61,5 +61,17 @@ export function planSources(schema: GuardSchema, frontend: Frontend, elements: E
   const key = addressField(frontend.address!) + portField(frontend.port)
   for (const cidr of mergeCidrs(frontend.allowedSources)) {
     elements.add(allowed, { key: key + cidr.network, keyEnd: key + cidrEnd(cidr) })
+  }
+}
+
+/**
+ * Connections of endpoints to themselves, which are masqueraded: the endpoint would otherwise answer itself, around the
+ * translation. Those that are known to run elsewhere cannot begin one here.
+ */
+export function planHairpins(hairpin: NftSet, { backends, protocol }: ServicePortView, elements: Elements): void {
+  for (const { ip, port, isLocal, mayBeLocal } of backends) {
+    if (!isLocal && mayBeLocal !== true) continue
+    const address = addressField(ip)
+    elements.add(hairpin, { key: address + address + protocolField(protocol) + portField(port) })
   }
 }

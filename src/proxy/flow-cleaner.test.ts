@@ -1,0 +1,141 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { aNodeView } from '../../test/support/arbitrary-views.ts'
+import { ManualClock } from '../lib/clock.ts'
+import { silentLogger } from '../lib/log.ts'
+import type { UdpFlow } from '../model/stale-flows.ts'
+import type { Frontend, ServicePortView } from '../model/types.ts'
+import { FlowCleaner } from './flow-cleaner.ts'
+import { createMetrics } from '../metrics/metrics.ts'
+
+const node = aNodeView()
+const clusterIp = '10.96.0.10'
+
+/** A tracker that answers when it is told to, with the flows that it has by then. */
+class Tracker {
+  flows: UdpFlow[] = []
+  readonly asked: (string | undefined)[] = []
+  readonly deleted: UdpFlow[] = []
+  readonly #waiting: (() => void)[] = []
+  fails = false
+
+  async findUdp(_family: 4 | 6, isWanted: (flow: UdpFlow) => boolean, answerer?: string): Promise<UdpFlow[]> {
+    this.asked.push(answerer)
+    await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    if (this.fails) throw new Error('ENOBUFS')
+    return this.flows.filter(isWanted)
+  }
+
+  delete(flows: readonly UdpFlow[]): number {
+    this.deleted.push(...flows)
+    return flows.length
+  }
+
+  answer(): void {
+    this.#waiting.shift()?.()
+  }
+}
+
+function flow(backend: number): UdpFlow {
+  return {
+    original: { src: '10.0.0.1', dst: clusterIp, sport: 4000 + backend, dport: 53 },
+    reply: { src: `10.64.0.${backend}`, dst: '10.0.0.1', sport: 5353, dport: 4000 + backend },
+  }
+}
+
+function dns(...backends: readonly number[]): ServicePortView {
+  const route = { verdict: { kind: 'reject', reason: 'has no endpoints' }, masquerade: false } as const
+  const frontend: Frontend = {
+    kind: 'clusterIP',
+    address: clusterIp,
+    protocol: 'UDP',
+    port: 53,
+    fromPods: route,
+    fromNode: route,
+    fromOthers: route,
+    allowedSources: undefined,
+    affinitySeconds: undefined,
+  }
+  return {
+    name: 'ns/dns',
+    namespace: 'ns',
+    service: 'dns',
+    portName: '',
+    protocol: 'UDP',
+    frontends: [frontend],
+    backends: [],
+    serving: backends.map((backend) => `10.64.0.${backend}:5353`),
+  }
+}
+
+describe('FlowCleaner', () => {
+  let tracker: Tracker
+  let cleaner: FlowCleaner
+  const change = (before: ServicePortView | undefined, after: ServicePortView | undefined) =>
+    cleaner.clean(node, { changes: [{ name: 'ns/dns', before, after }], all: undefined })
+  const finish = async () => {
+    let isIdle = false
+    void cleaner.idle().then(() => (isIdle = true))
+    while (!isIdle) {
+      tracker.answer()
+      await new Promise((resolve) => void setImmediate(resolve))
+    }
+  }
+
+  beforeEach(() => {
+    tracker = new Tracker()
+    cleaner = new FlowCleaner({
+      table: tracker,
+      metrics: createMetrics({
+        mode: 'nftables',
+        build: { major: '', minor: '', version: '', commit: '', buildDate: '' },
+      }),
+      clock: new ManualClock(),
+      log: silentLogger,
+      machineAddresses: () => [],
+    })
+  })
+
+  test('deletes the flows of an endpoint that went, and asks for no others', async () => {
+    tracker.flows = [flow(1), flow(2)]
+    change(dns(1, 2), dns(2))
+    await finish()
+    expect(tracker.asked).toEqual(['10.64.0.1:5353'])
+    expect(tracker.deleted).toEqual([flow(1)])
+  })
+
+  test('does not look when endpoints only come', async () => {
+    change(dns(1), dns(1, 2))
+    await finish()
+    expect(tracker.asked).toEqual([])
+  })
+
+  test('spares a flow to an endpoint that came while it looked', async () => {
+    tracker.flows = [flow(1), flow(2)]
+    change(undefined, dns(1))
+    change(dns(1), dns(1, 2))
+    await finish()
+    expect(tracker.deleted).toEqual([])
+  })
+
+  test('looks once more for all that changed while it looked', async () => {
+    tracker.flows = [flow(1), flow(2), flow(3)]
+    change(undefined, dns(1, 2, 3))
+    change(dns(1, 2, 3), dns(2, 3))
+    change(dns(2, 3), dns(3))
+    change(dns(3), undefined)
+    await finish()
+    expect(tracker.asked).toEqual([undefined, undefined])
+    expect(tracker.deleted).toEqual([flow(1), flow(2), flow(3)])
+  })
+
+  test('goes on after a failure', async () => {
+    tracker.flows = [flow(1)]
+    tracker.fails = true
+    change(dns(1), dns())
+    await finish()
+    tracker.fails = false
+    change(undefined, dns(2))
+    await finish()
+    expect(tracker.deleted).toEqual([flow(1)])
+  })
+})

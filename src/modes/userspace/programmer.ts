@@ -106,11 +106,19 @@ export class UserspaceProgrammer implements Programmer {
     )
   }
 
-  /** New connections are no longer led to the proxy; what translates those that are open stays. */
+  /**
+   * New connections are no longer led to the proxy; what translates those that are open stays. Where the rules cannot be
+   * changed the doors close all the same: whoever is led there is refused instead of being cut off later.
+   */
   withdraw(): void {
-    if (this.#node !== undefined) this.syncAll(this.#node, [])
-    this.#isWithdrawn = true
-    this.#retryTimer?.cancel()
+    try {
+      if (this.#node !== undefined) this.syncAll(this.#node, [])
+    } finally {
+      this.#isWithdrawn = true
+      this.#retryTimer?.cancel()
+      this.#options.listeners.releaseAll()
+      for (const pool of this.#left.splice(0)) pool.close()
+    }
   }
 
   close(): void {

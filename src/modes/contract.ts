@@ -56,5 +56,6 @@ export interface RunningMode {
    * away. When the signal is aborted it is to hurry. Without this, rules stay.
    */
   readonly end?: (signal: AbortSignal) => Promise<void>
-  close(): void
+  /** Called when its programmers are closed. */
+  close(): void | Promise<void>
 }

@@ -3,6 +3,7 @@
 import { conntrackFlows } from '../conntrack/driver.ts'
 import type { EventRecorder } from '../kube/events.ts'
 import { systemClock } from '../lib/clock.ts'
+import { closeAll } from '../lib/close-all.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ProblemLog } from '../model/problems.ts'
 import { ServiceModel } from '../model/service-model.ts'
@@ -60,9 +61,11 @@ export class FamilyPart {
     this.#serviceHealth.setAddresses(healthAddresses(node))
   }
 
-  async stop(): Promise<void> {
-    await this.pipeline.stop()
-    await this.#serviceHealth.close()
+  stop(): Promise<void> {
+    return closeAll(
+      () => this.pipeline.stop(),
+      () => this.#serviceHealth.close(),
+    )
   }
 
   #syncServiceHealth(): void {

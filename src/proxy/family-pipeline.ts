@@ -2,6 +2,7 @@
 // everything that has to know about it.
 
 import type { Clock, Timer } from '../lib/clock.ts'
+import { closeAll } from '../lib/close-all.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ServiceModel } from '../model/service-model.ts'
 import type { ChangeCounts, NodeView, ServicePortChange } from '../model/types.ts'
@@ -49,6 +50,8 @@ export class FamilyPipeline {
   readonly #healBudget = new HealBudget()
   #healTimer: Timer | undefined
   #healing = false
+  /** The last one; never rejects. */
+  #healRun: Promise<void> = Promise.resolve()
   /** Somebody changed our rules while we restored them. */
   #healAgain = false
   /** When the first event came that is not in the kernel yet. */
@@ -127,14 +130,18 @@ export class FamilyPipeline {
       return
     }
     this.#healBudget.begin(clock.monotonicNow())
-    void this.#healNow()
+    this.#healRun = this.#healNow()
   }
 
-  async stop(): Promise<void> {
+  /** Resolves when no sync is under way any more. */
+  stop(): Promise<void> {
     this.#started = false
     this.#healTimer?.cancel()
-    await this.#runner.stop()
-    this.#options.programmer.close()
+    return closeAll(
+      () => this.#runner.stop(),
+      () => this.#healRun,
+      () => this.#options.programmer.close(),
+    )
   }
 
   async #healNow(): Promise<void> {

@@ -86,7 +86,7 @@ describe('FlowCleaner', () => {
     cleaner = new FlowCleaner({
       table: tracker,
       metrics: createMetrics({
-        mode: 'nftables',
+        shown: [],
         build: { major: '', minor: '', version: '', commit: '', buildDate: '' },
       }),
       clock: new ManualClock(),

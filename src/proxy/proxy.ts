@@ -8,6 +8,7 @@ import { openClusterSource, type ClusterSource } from '../kube/cluster-source.ts
 import { EventRecorder } from '../kube/events.ts'
 import type { Node } from '../kube/types.ts'
 import { systemClock } from '../lib/clock.ts'
+import { closeAll } from '../lib/close-all.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { nodeNameProblem } from '../model/node-name-problem.ts'
@@ -151,14 +152,17 @@ export class Proxy {
     await end(signal)
   }
 
-  /** Ends everything but the rules. */
-  async stop(): Promise<void> {
+  /** Ends everything but the rules. Whatever fails, the rest is closed; rejects with the first error. */
+  stop(): Promise<void> {
     this.#abort.abort()
-    this.#addressWatch?.close()
-    this.#inForce.running.close()
-    await this.#servers.close()
-    for (const part of this.#parts) await part.stop()
-    this.#source.close()
+    return closeAll(
+      () => this.#addressWatch?.close(),
+      // A sync that is under way comes to its end, and needs the mode for that.
+      ...this.#parts.map((part) => () => part.stop()),
+      () => this.#inForce.running.close(),
+      () => this.#servers.close(),
+      () => this.#source.close(),
+    )
   }
 
   #recordStart(): void {

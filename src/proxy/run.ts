@@ -76,7 +76,12 @@ class ProxyRunner {
       return
     }
     log.info('Starting anew with the changed configuration file, the rules stay meanwhile')
-    await this.#proxy.stop()
+    try {
+      await this.#proxy.stop()
+    } catch (error) {
+      // The rest of it is closed, and its successor is ready.
+      log.error(error, 'Cannot close all that the previous configuration had opened')
+    }
     this.#proxy = next
     this.#start()
   }

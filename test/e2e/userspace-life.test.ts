@@ -105,6 +105,35 @@ test('SIGTERM waits for those who have come and have no backend yet', async () =
   }
 })
 
+test('SIGTERM with many services drains and takes the rules away, too', async () => {
+  const many = Array.from({ length: 400 }, () => aService({ families: [4, 6] }))
+  const objects = many.flatMap((service) => [
+    service,
+    ...([4, 6] as const).map((family) => aSlice(service, ['localB'], { family })),
+  ])
+  rig.cluster.put(...objects)
+  try {
+    proxy = await start()
+    expect(doors().length).toBeGreaterThan(2 * many.length)
+    const socket = dialFrom(rig.network.sources.localPod, target)
+    const heard = readAll(socket)
+    socket.write('before')
+    await once(socket, 'data')
+    proxy.signal('SIGTERM')
+    await eventually('it drains', () => (proxy.log().includes('Waiting for connections') ? undefined : proxy.log()))
+    await eventually('new clients are not let in', async () => {
+      const { kind } = await tcpProbe(rig.network.sources.localPod, target, { timeoutMs: 200 })
+      return kind === 'answered' ? kind : undefined
+    })
+    socket.end(' and after')
+    expect(await heard).toMatchObject({ sha256: sha256(Buffer.from('before and after')), code: '' })
+    expect(await proxy.exited).toBe('0')
+    expect(listTables(rig.network.node).filter((table) => table.endsWith(TABLE))).toEqual([])
+  } finally {
+    rig.cluster.remove(...objects)
+  }
+})
+
 test('a second SIGTERM does not wait', async () => {
   proxy = await start()
   const socket = dialFrom(rig.network.sources.localPod, target)

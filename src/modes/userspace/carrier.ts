@@ -1,12 +1,14 @@
-// Who carries the connections: the threads and listeners. One proxy that takes over from another in this process, because
-// its configuration changed, takes over these as well: nobody is cut off.
+// The threads and listeners that carry the connections. One proxy that takes over from another in this process, because
+// its configuration changed, takes over these as well: no client is cut off.
 
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import { readFdLimit } from '../../system/fd-limit.ts'
 import type { Family } from '../../lib/ip.ts'
 import { parsePortRange, type PortRange } from '../../lib/port-range.ts'
 import { DataPlane } from './data-path/data-plane.ts'
 import { Listeners } from './data-path/listeners.ts'
+import { endOfFds } from './data-path/spare-sockets.ts'
 
 export interface CarrierSettings {
   /** `first-last`; empty: any port. */
@@ -64,7 +66,8 @@ function createCarrier(settings: CarrierSettings, key: string, warn: (message: s
       throw new Error(`Cannot go on: a thread of the userspace proxy failed: ${error.message}`, { cause: error })
     },
   })
-  const listenersOf = (family: Family) => new Listeners({ family, plane, range, ephemeral, reserved })
+  const endFd = () => endOfFds(readFdLimit())
+  const listenersOf = (family: Family) => new Listeners({ family, plane, range, ephemeral, reserved, endFd })
   return { key, carrier: { plane, listeners: { 4: listenersOf(4), 6: listenersOf(6) } }, users: 0 }
 }
 
@@ -79,7 +82,7 @@ function retire({ plane, listeners }: Shared['carrier']): void {
   timer.unref()
 }
 
-/** The ports that the kernel gives to who asks for any. */
+/** The ports from which the kernel chooses for a program that asks for any. */
 function readEphemeralPorts(): PortRange {
   const [first = 32_768, last = 60_999] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8')
     .trim()
@@ -88,7 +91,7 @@ function readEphemeralPorts(): PortRange {
   return { first, last }
 }
 
-/** The ports that the kernel gives to nobody who asks for any: `8080,9148-9150`. */
+/** The ports that it never chooses: `8080,9148-9150`. */
 function readReservedPorts(): ReadonlySet<number> {
   const text = readFileSync('/proc/sys/net/ipv4/ip_local_reserved_ports', 'utf8').trim()
   const ranges = text === '' ? [] : text.split(',')

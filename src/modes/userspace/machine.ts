@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { listAddresses } from '../../links/addresses.ts'
 import { raiseFdLimit } from '../../system/fd-limit.ts'
+import { closeAll } from '../../lib/close-all.ts'
 import { KernelError, UnsupportedError } from '../../lib/errors.ts'
 import { type Family, isLinkLocal, isLoopback, parseIp } from '../../lib/ip.ts'
 import type { Logger } from '../../lib/log.ts'
@@ -59,18 +60,21 @@ function openUserspace(options: ModeOptions): RunningMode {
     },
     flowTargets: (family, view) => programmers.get(family)?.flowTargets(view) ?? [],
     status: () => formatUserspaceStatus(served),
-    close() {
-      tables.close()
-      carrier.release()
-    },
-    end: async (signal) => {
-      tables.close()
-      for (const programmer of programmers.values()) programmer.withdraw()
-      await plane.settle()
-      await drain(plane, { log, signal })
-      await plane.stop()
-      deleteTables(USERSPACE_TABLE, log)
-    },
+    close: () =>
+      closeAll(
+        () => tables.close(),
+        () => carrier.release(),
+      ),
+    end: (signal) =>
+      closeAll(
+        // Withdrawing needs the watch, which has to look away from a large transaction.
+        ...Array.from(programmers.values(), (programmer) => () => programmer.withdraw()),
+        () => tables.close(),
+        () => plane.settle(),
+        () => drain(plane, { log, signal }),
+        () => plane.stop(),
+        () => deleteTables(USERSPACE_TABLE, log),
+      ),
   }
 }
 

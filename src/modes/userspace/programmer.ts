@@ -85,6 +85,7 @@ export class UserspaceProgrammer implements Programmer {
     const table = driver.read()
     this.#readBack = { table }
     this.#left.push(...listeners.moveTo(listenAddress(node)))
+    listeners.lookForPorts()
     const all = [...views]
     this.#fresh = this.#serve(all, knownPorts(node.family, table))
     const stats = this.#rules.syncAll(node, all)
@@ -107,11 +108,19 @@ export class UserspaceProgrammer implements Programmer {
     )
   }
 
-  /** New connections are no longer led to the proxy; what translates those that are open stays. */
+  /**
+   * New connections are no longer led to the proxy; what translates those that are open stays. Where the rules cannot be
+   * changed the doors close all the same: whoever is led there is refused instead of being cut off later.
+   */
   withdraw(): void {
-    if (this.#node !== undefined) this.syncAll(this.#node, [])
-    this.#isWithdrawn = true
-    this.#retryTimer?.cancel()
+    try {
+      if (this.#node !== undefined) this.syncAll(this.#node, [])
+    } finally {
+      this.#isWithdrawn = true
+      this.#retryTimer?.cancel()
+      this.#options.listeners.releaseAll()
+      for (const pool of this.#left.splice(0)) pool.close()
+    }
   }
 
   close(): void {
@@ -159,6 +168,7 @@ export class UserspaceProgrammer implements Programmer {
     if (this.#refused.size === 0) return
     this.#retryTimer = this.#options.clock.setTimeout(() => {
       try {
+        this.#options.listeners.lookForPorts()
         this.sync(node, [])
       } catch {
         // The next sync meets it again, and reports it.
@@ -181,7 +191,7 @@ export class UserspaceProgrammer implements Programmer {
     if (after !== undefined) for (const [list, { seenAs }] of listsOf(after)) wanted.set(nameOf(after, list), seenAs)
     for (const list of listsOf(before).keys()) {
       const name = nameOf(before, list)
-      this.#options.listeners.keep(name, wanted.get(name) ?? NOBODY)
+      this.#options.listeners.keep(name, wanted.get(name) ?? NO_DOOR)
     }
   }
 
@@ -189,7 +199,7 @@ export class UserspaceProgrammer implements Programmer {
     const { listeners } = this.#options
     const wanted = new Map<string, ReadonlySet<SeenAs>>()
     for (const view of views) for (const [list, { seenAs }] of listsOf(view)) wanted.set(nameOf(view, list), seenAs)
-    for (const [name] of listeners.entries()) listeners.keep(name, wanted.get(name) ?? NOBODY)
+    for (const [name] of listeners.entries()) listeners.keep(name, wanted.get(name) ?? NO_DOOR)
   }
 
   #find(view: ServicePortView, entrance: Entrance): DoorAddress | undefined {
@@ -205,7 +215,7 @@ export class UserspaceProgrammer implements Programmer {
   }
 }
 
-const NOBODY: ReadonlySet<SeenAs> = new Set()
+const NO_DOOR: ReadonlySet<SeenAs> = new Set()
 /** How often it is tried to open a door for which there was no port. */
 const RETRY_MS = 5000
 const NOTHING_DONE: SyncStats = { transactions: 0, operations: 0, bytes: 0 }

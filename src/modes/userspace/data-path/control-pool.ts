@@ -37,6 +37,8 @@ export interface Threads {
   readonly threads: number
   readonly nextId: () => number
   readonly post: (thread: number, command: Command) => void
+  /** The pool lets no more clients in. */
+  readonly onClosed?: () => void
 }
 
 export class Pool {
@@ -80,7 +82,7 @@ export class Pool {
     return id
   }
 
-  /** Who has already come is served; open connections go on. */
+  /** Clients that have already come are served; open connections go on. */
   shut(id: number): void {
     if (this.#doors.delete(id)) this.#tellAll({ kind: 'shut', door: id })
   }
@@ -90,6 +92,7 @@ export class Pool {
     this.#isClosed = true
     for (const id of this.#doors) this.shut(id)
     this.#tellAll({ kind: 'close', id: this.#id })
+    this.#threads.onClosed?.()
   }
 
   totals(): PoolTotals {

@@ -20,6 +20,9 @@ export interface DataPlaneOptions {
   readonly onFailed: (error: Error) => void
 }
 
+/** So many closed pools are kept without looking whether they have connections. */
+const FEW_CLOSED = 64
+
 interface Crew {
   readonly links: readonly WorkerLink[]
   readonly team: TeamMemory
@@ -31,6 +34,9 @@ export class DataPlane {
   readonly threads: number
   readonly #options: DataPlaneOptions
   readonly #pools = new Set<Pool>()
+  /** Those of them that are closed. They are kept only for the sake of connections that are still open. */
+  readonly #closed = new Set<Pool>()
+  #sweepFrom = FEW_CLOSED
   #crew: Crew | undefined
   #lastId = 0
 
@@ -44,31 +50,33 @@ export class DataPlane {
       threads: this.threads,
       nextId: () => ++this.#lastId,
       post: (thread, command) => this.#start().links[thread]!.post(command),
+      onClosed: () => this.#noteClosed(opened),
     })
     this.#pools.add(opened)
     return opened
   }
 
-  /** Open connections and UDP clients, those of closed pools too. Who is on the way from thread to thread is missing. */
+  /** How many pools are kept in memory, with those that are closed and may have open connections. */
+  get pools(): number {
+    return this.#pools.size
+  }
+
+  /** Open connections and UDP clients, those of closed pools too. Clients on their way from thread to thread are missing. */
   get active(): number {
     let active = 0
-    for (const pool of this.#pools) {
-      const { active: ofPool } = pool.totals()
-      if (pool.isClosed && ofPool === 0) this.#pools.delete(pool)
-      active += ofPool
-    }
+    for (const pool of this.#pools) active += pool.totals().active
     return active
   }
 
-  /** Whether nobody is served. */
+  /** Whether no client is served. */
   get isIdle(): boolean {
     // In this order: a stream that changes threads is always one of these.
     return this.active === 0 && (this.#crew === undefined || bulkStreams(this.#crew.team) === 0)
   }
 
-  /** Resolves when all that was opened, changed and shut is so, and whoever came before is counted. */
+  /** Resolves when all that was opened, changed and shut is so, and clients that came before are counted. */
   async settle(): Promise<void> {
-    // First everybody is let in and perhaps handed over, then taken.
+    // First all clients are let in and perhaps handed over, then taken.
     for (let round = 0; round < 2; round++) await Promise.all(this.#crew?.links.map((link) => link.done()) ?? [])
   }
 
@@ -78,9 +86,26 @@ export class DataPlane {
     const { links, team, onExit } = this.#crew
     this.#crew = undefined
     this.#pools.clear()
+    this.#closed.clear()
     await Promise.all(links.map((link) => link.stop()))
     process.off('exit', onExit)
     for (const fd of team.wakeFds) tryCall('close', fd)
+  }
+
+  /**
+   * Forgets closed pools without connections, whenever there are twice as many as were left the last time: so that costs
+   * little for each pool. One whose last client is on its way from thread to thread may be forgotten too early; it is
+   * still carried, and counted among the bulk streams.
+   */
+  #noteClosed(pool: Pool): void {
+    this.#closed.add(pool)
+    if (this.#closed.size < this.#sweepFrom) return
+    for (const closed of this.#closed) {
+      if (closed.totals().active > 0) continue
+      this.#closed.delete(closed)
+      this.#pools.delete(closed)
+    }
+    this.#sweepFrom = Math.max(FEW_CLOSED, 2 * this.#closed.size)
   }
 
   /** Threads cost memory, so they begin when there is something to carry. */

@@ -17,6 +17,8 @@ export interface ListenersOptions {
   readonly ephemeral: PortRange
   /** Ports that are kept for others; a range that was given is ours all the same. */
   readonly reserved?: ReadonlySet<number>
+  /** Where file descriptors end that doors may take; unless given there is no such end. */
+  readonly endFd?: () => number
 }
 
 /** A list of backends to serve. */
@@ -49,6 +51,11 @@ export class Listeners {
   #byName = new Map<string, Served>()
   /** Where doors are opened. */
   #address = ''
+  /**
+   * Those for which no port was left. To find that out takes system calls for each port of the range; to do so for each of
+   * many services would keep this process from all else.
+   */
+  readonly #usedUp = new Set<PoolProtocol>()
 
   constructor(options: ListenersOptions) {
     this.#options = options
@@ -84,6 +91,11 @@ export class Listeners {
     return this.#openDoors(served, wanted)
   }
 
+  /** Another program may have let go of a port. */
+  lookForPorts(): void {
+    this.#usedUp.clear()
+  }
+
   /** Shuts the doors that are not wanted any more; without any, the list is no longer served. */
   keep(name: string, seenAs: ReadonlySet<SeenAs>): void {
     const served = this.#byName.get(name)
@@ -92,6 +104,7 @@ export class Listeners {
       if (seenAs.has(each)) continue
       served.pool.shut(id)
       served.doors.delete(each)
+      this.#usedUp.clear()
     }
     if (seenAs.size > 0) return
     served.pool.close()
@@ -99,7 +112,7 @@ export class Listeners {
   }
 
   releaseAll(): void {
-    for (const name of this.#byName.keys()) this.keep(name, NOBODY)
+    for (const name of this.#byName.keys()) this.keep(name, NO_DOOR)
   }
 
   #openDoors(served: Served, wanted: Wanted): ReadonlyMap<SeenAs, string> {
@@ -120,14 +133,19 @@ export class Listeners {
 
   /** The listener, or why there is none. */
   #open(wanted: Wanted, seenAs: SeenAs): OpenListener | string {
-    const { family, range } = this.#options
-    const options = { family, protocol: wanted.protocol, address: this.#address }
+    const { family, range, endFd } = this.#options
+    const { protocol } = wanted
+    const options = { family, protocol, address: this.#address, endFd: endFd?.() }
+    const noneIsFree =
+      range === undefined ? 'no port is free' : `no port of the range ${range.first}-${range.last} is free`
+    if (this.#usedUp.has(protocol)) return noneIsFree
     try {
       for (const port of this.#candidates(`${wanted.name} ${seenAs}`, wanted.preferredPort(seenAs))) {
         const opened = openListener({ ...options, port })
         if (opened !== undefined) return opened
       }
-      return range === undefined ? 'no port is free' : `no port of the range ${range.first}-${range.last} is free`
+      this.#usedUp.add(protocol)
+      return noneIsFree
     } catch (error) {
       return messageOf(error)
     }
@@ -151,4 +169,4 @@ export class Listeners {
   }
 }
 
-const NOBODY: ReadonlySet<SeenAs> = new Set()
+const NO_DOOR: ReadonlySet<SeenAs> = new Set()

@@ -27,7 +27,8 @@ const IPV6_FREEBIND = 78
 
 /** How long a silent peer is trusted to be there. */
 const KEEPALIVE_SECONDS = 60
-const BACKLOG = 4096
+/** How many clients may wait to be accepted. */
+export const BACKLOG = 4096
 
 const ONE = new Int32Array([1])
 const KEEPIDLE = new Int32Array([KEEPALIVE_SECONDS])
@@ -62,7 +63,7 @@ export function resetOnClose(fd: number): void {
   setOption(fd, SOL_SOCKET, SO_LINGER, LINGER_RESET)
 }
 
-/** Lets this socket begin where connections to others begin. */
+/** Lets this socket be bound to an address and port that other sockets are bound to. */
 export function shareAddress(fd: number): void {
   setOption(fd, SOL_SOCKET, SO_REUSEADDR, ONE)
 }
@@ -73,6 +74,8 @@ export interface ListenerOptions {
   readonly address: string
   /** 0: any that is free. */
   readonly port: number
+  /** Where file descriptors end that it may take; undefined: nowhere. */
+  readonly endFd?: number | undefined
 }
 
 export interface OpenListener {
@@ -80,10 +83,15 @@ export interface OpenListener {
   readonly fd: number
 }
 
-/** Listens on a port; undefined when somebody else has it. */
-export function openListener({ family, protocol, address, port }: ListenerOptions): OpenListener | undefined {
+/** Listens on a port; undefined when another socket has it. */
+export function openListener(options: ListenerOptions): OpenListener | undefined {
+  const { family, protocol, address, port, endFd = Infinity } = options
   const fd = openSocket(family, protocol)
   if (fd === -1) throw new KernelError('open a socket', lastErrno())
+  if (fd >= endFd) {
+    tryCall('close', fd)
+    throw new KernelError('open a socket', 'EMFILE')
+  }
   // Connections of an earlier listener must not keep the port. With UDP this would share it.
   if (protocol === 'TCP') shareAddress(fd)
   if (family === 6) setOption(fd, SOL_IPV6, IPV6_V6ONLY, ONE)
@@ -102,6 +110,13 @@ export function openListener({ family, protocol, address, port }: ListenerOption
 function startListening(fd: number): boolean {
   keepAlive(fd)
   return tryCall('listen', fd, BACKLOG) === 0
+}
+
+/** The address of a socket's own end or of the other one; undefined when it has none, as after a reset. */
+export function decodeAddress(which: 'getsockname' | 'getpeername', fd: number): Uint8Array | undefined {
+  const address = new Uint8Array(ADDRESS_LENGTH)
+  const length = new Uint32Array([ADDRESS_LENGTH])
+  return tryCall(which, fd, address, length) === -1 ? undefined : address.subarray(0, length[0])
 }
 
 function localAddress(fd: number): { readonly ip: string; readonly port: number } {

@@ -11,12 +11,13 @@ export class NodeState {
   readonly #serviceCidrs = new Map<string, readonly string[]>()
   readonly #onChange: () => void
 
-  constructor(settings: NodeSettings, machineAddresses: readonly string[], onChange: () => void) {
+  constructor(settings: NodeSettings, facts: Pick<NodeFacts, 'node' | 'machineAddresses'>, onChange: () => void) {
     this.#settings = settings
-    this.#facts = { node: undefined, machineAddresses, serviceCidrs: [] }
+    this.#facts = { ...facts, serviceCidrs: [] }
     this.#onChange = onChange
   }
 
+  /** The Node as it was known last, also when it has been deleted since. */
   get node(): Node | undefined {
     return this.#facts.node
   }
@@ -38,7 +39,8 @@ export class NodeState {
     this.#onChange()
   }
 
-  setNode(node: Node | undefined): void {
+  /** A Node that is deleted is not forgotten: the machine is still there, with its pods, its addresses and its zone. */
+  setNode(node: Node): void {
     this.#change({ node })
   }
 

@@ -30,8 +30,15 @@ import { applySettings, nodeNameOf, nodeSettings, periodsOf, restartsFor } from 
 /** Where there is no API server, the log has to do. */
 const noEvents: Pick<EventRecorder, 'record'> = { record() {} }
 
+/** What a Proxy leaves to the one that takes over from it, in the same process. */
+export interface Legacy {
+  /** The Node as it was known last. The API may not have it at the moment. */
+  readonly node: Node | undefined
+}
+
 /** What has to be there before a Proxy can be. */
 interface Opened {
+  readonly legacy: Legacy | undefined
   readonly source: ClusterSource
   readonly families: readonly Family[]
   readonly inForce: ModeInForce
@@ -57,7 +64,7 @@ export class Proxy {
   #loaded: LoadedConfiguration
 
   /** Rejects when the settings cannot be used, or the mode on this machine. Nothing else happens before start(). */
-  static async open(options: RunOptions): Promise<Proxy> {
+  static async open(options: RunOptions, legacy?: Legacy): Promise<Proxy> {
     const { config, log, master, manifests } = options
     const source = openClusterSource({ ...config.clientConnection, master, manifests }, log)
     const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)
@@ -69,11 +76,11 @@ export class Proxy {
       { name: config.mode, standIns: options.standIns },
       { config, log, families, clock: systemClock, onForeignChange },
     )
-    proxy = new Proxy(options, { source, families, inForce })
+    proxy = new Proxy(options, { legacy, source, families, inForce })
     return proxy
   }
 
-  private constructor(options: RunOptions, { source, families, inForce }: Opened) {
+  private constructor(options: RunOptions, { legacy, source, families, inForce }: Opened) {
     const { config, log } = options
     this.#options = options
     this.#loaded = options
@@ -90,7 +97,10 @@ export class Proxy {
     const { client } = this.#source
     this.#events =
       client === undefined ? noEvents : new EventRecorder({ client, nodeName: this.#nodeName, log, signal })
-    this.#state = new NodeState(nodeSettings(config, this.#mode), machineAddresses(), () => this.#nodeChanged())
+    const node = legacy?.node?.name === this.#nodeName ? legacy.node : undefined
+    const facts = { node, machineAddresses: machineAddresses() }
+    this.#state = new NodeState(nodeSettings(config, this.#mode), facts, () => this.#nodeChanged())
+    this.#health.setNode(node)
     const problems = new ProblemLog(({ object, message }) => log.warn(message, { object }))
     this.#parts = families.map((family) => this.#createPart(family, problems))
     this.#servers = new Servers({
@@ -125,6 +135,10 @@ export class Proxy {
       signal: this.#abort.signal,
     })
     await Promise.race([watching, failed])
+  }
+
+  get legacy(): Legacy {
+    return { node: this.#state.node }
   }
 
   /** Applies another configuration; false when that takes a new Proxy. */
@@ -217,8 +231,10 @@ export class Proxy {
   }
 
   #setNode(node: Node | undefined): void {
-    if (node === undefined && this.#state.node !== undefined) {
-      this.#log.error(undefined, 'The Node object was deleted; the rules stay', { node: this.#nodeName })
+    if (node === undefined) {
+      const note = 'The Node object was deleted; what is known of it stays in force until it is back'
+      this.#log.error(undefined, note, { node: this.#nodeName })
+      return
     }
     this.#health.setNode(node)
     this.#state.setNode(node)

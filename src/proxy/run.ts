@@ -70,7 +70,7 @@ class ProxyRunner {
     }
     let next: Proxy
     try {
-      next = await Proxy.open({ ...this.#options, ...loaded })
+      next = await Proxy.open({ ...this.#options, ...loaded }, this.#proxy.legacy)
     } catch (error) {
       log.error(error, 'Cannot use the changed configuration file; the running configuration stays')
       return

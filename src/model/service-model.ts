@@ -2,6 +2,7 @@
 
 import { namespacedName } from '../kube/types.ts'
 import type { EndpointSlice, NamespacedName, Service } from '../kube/types.ts'
+import { withElement, withoutElement } from '../lib/sorted-list.ts'
 import { Claims } from './claims.ts'
 import { endpointPlaces } from './node-name-problem.ts'
 import type { EndpointPlaces } from './node-name-problem.ts'
@@ -28,6 +29,8 @@ export interface ServiceModelOptions {
   readonly problems: ProblemLog
   /** Feature gate AllowServiceExternalIPs. */
   readonly allowExternalIPs: boolean
+  /** Whether the mode can weigh endpoints. */
+  readonly weighs?: boolean | undefined
   /** When the program started. Changes of endpoints that were triggered before are not timed. */
   readonly startedMs: number
 }
@@ -87,8 +90,8 @@ export class ServiceModel {
 
   setService(service: Service, key: NamespacedName = namespacedName(service)): void {
     const problems: string[] = []
-    const { allowExternalIPs } = this.#options
-    const info = parseService(service, key, { family: this.#node.family, allowExternalIPs, problems })
+    const { allowExternalIPs, weighs } = this.#options
+    const info = parseService(service, key, { family: this.#node.family, allowExternalIPs, weighs, problems })
     this.#options.problems.set(`Service ${key}`, this.#node.family, problems)
     this.#servicesTotal++
     this.#changeService(key, info)
@@ -202,8 +205,8 @@ export class ServiceModel {
   #replaceSlice(service: NamespacedName, before: SliceRecord | undefined, after: SliceRecord | undefined): void {
     const entry = this.#entries.get(service) ?? this.#newEntry(service)
     if (after === undefined) this.#triggerTimes.forget(service)
-    const others = entry.slices.filter((record) => record !== before)
-    entry.slices = after === undefined ? others : [...others, after].sort((a, b) => (a.key < b.key ? -1 : 1))
+    if (after !== undefined) entry.slices = withElement(entry.slices, after, byKey)
+    else if (before !== undefined) entry.slices = withoutElement(entry.slices, before, byKey)
     this.#dirty.add(entry)
   }
 
@@ -252,6 +255,10 @@ export class ServiceModel {
     entry.noLocalInternal = now.internal
     entry.noLocalExternal = now.external
   }
+}
+
+function byKey(a: SliceRecord, b: SliceRecord): number {
+  return a.key < b.key ? -1 : a.key > b.key ? 1 : 0
 }
 
 /** Whether views depend on what changed. The rest of NodeView is the modes' business. */

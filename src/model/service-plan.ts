@@ -5,6 +5,7 @@ import type { ClaimedFrontend, Claims } from './claims.ts'
 import { countLocalReady, mergeEndpoints, portKey, portSources } from './endpoints.ts'
 import { planServicePort, sameView } from './frontends.ts'
 import type { ServiceInfo } from './service-ports.ts'
+import { Summary } from './summary.ts'
 import type { SliceRecord } from './slice-record.ts'
 import type { HealthCheck, NodeView, NoLocalEndpoints, ServicePortName, ServicePortView } from './types.ts'
 
@@ -32,16 +33,19 @@ export function planService({ info, slices, node, claims, former }: ServicePlanI
   const noLocalEndpoints = { internal: 0, external: 0 }
   const losses: { name: ServicePortName; messages: string[] }[] = []
   const views = info.ports.map((port) => {
-    const messages: string[] = []
+    const lost = new Summary()
     const owns = (frontend: ClaimedFrontend) => {
-      const owner = claims.owner(frontend)
-      if (owner === port) return true
-      messages.push(`${describeFrontend(frontend)} belongs to ${owner?.name}; this port does not get it`)
+      if (claims.owner(frontend) === port) return true
+      lost.add(
+        () => `${describeFrontend(frontend)} belongs to ${claims.describeOwner(frontend)}; this port does not get it`,
+      )
       return false
     }
     const previous = former.get(port.name)
     const endpoints = mergeEndpoints(sources.get(portKey(port.portName, port.protocol)) ?? [], node.nodeName)
     const { view, lacksLocal } = planServicePort({ port, endpoints, node, owns, previous })
+    const messages: string[] = []
+    lost.tell(messages)
     losses.push({ name: port.name, messages })
     if (lacksLocal.internal) noLocalEndpoints.internal++
     if (lacksLocal.external) noLocalEndpoints.external++

@@ -23,8 +23,8 @@ export interface Growth {
 /** Anything below is noise of the clock, and too fast to be anybody's trouble. */
 const LEAST_MS = 2
 
-/** The best of several tries of each size, alternating. Ends early when one round is good enough. */
-export function measureGrowth<I>(options: GrowthOptions<I>, enough = Number.NEGATIVE_INFINITY): Growth {
+/** The best of several tries of each size, alternating. Ends early when the second round is good enough. */
+export async function measureGrowth<I>(options: GrowthOptions<I>): Promise<Growth> {
   const { make, run, size, factor = 8, tries = 5 } = options
   const small = make(size)
   const large = make(size * factor)
@@ -32,16 +32,10 @@ export function measureGrowth<I>(options: GrowthOptions<I>, enough = Number.NEGA
   let largeMs = Number.POSITIVE_INFINITY
   let exponent = Number.POSITIVE_INFINITY
   for (let i = 0; i < tries; i++) {
-    smallMs = Math.min(
-      smallMs,
-      cpuMs(() => run(small)),
-    )
-    largeMs = Math.min(
-      largeMs,
-      cpuMs(() => run(large)),
-    )
+    smallMs = Math.min(smallMs, await cpuMs(() => run(small)))
+    largeMs = Math.min(largeMs, await cpuMs(() => run(large)))
     exponent = Math.log(Math.max(largeMs, LEAST_MS) / Math.max(smallMs, LEAST_MS)) / Math.log(factor)
-    if (i > 0 && exponent <= enough) break
+    if (i > 0 && exponent < NEARLY_LINEAR) break
   }
   return { smallMs, largeMs, exponent }
 }
@@ -49,10 +43,10 @@ export function measureGrowth<I>(options: GrowthOptions<I>, enough = Number.NEGA
 /** Linear, with a logarithm and much noise on top. What is quadratic has 2. */
 export const NEARLY_LINEAR = 1.5
 
-function cpuMs(work: () => unknown): number {
+async function cpuMs(work: () => unknown): Promise<number> {
   const before = process.cpuUsage()
   const startMs = performance.now()
-  work()
+  await work()
   const wallMs = performance.now() - startMs
   const { user, system } = process.cpuUsage(before)
   // Other threads of this process count into its CPU time: garbage collectors and compilers.

@@ -116,10 +116,11 @@ describe.each([
   ['protobuf', protobuf],
   ['JSON', json],
 ] as const)('%s', (_, encoding) => {
-  test.each(rows)('a list whose one $resource.kind has many $field is decoded in time that grows with them', (each) => {
-    const served = RESOURCES.find(({ kind }) => kind === each.resource.kind)!
-    const growth = measureGrowth(
-      {
+  test.each(rows)(
+    'a list whose one $resource.kind has many $field is decoded in time that grows with them',
+    async (each) => {
+      const served = RESOURCES.find(({ kind }) => kind === each.resource.kind)!
+      const growth = await measureGrowth({
         size: SIZE,
         make: (n) => Buffer.concat(encoding.list(served, { resourceVersion: '1' }, [objectOf(each, n)])),
         run: (bytes) => {
@@ -129,50 +130,43 @@ describe.each([
           parser.finish()
           if (objects.length !== 1) throw new Error('it must be there')
         },
-      },
-      NEARLY_LINEAR,
-    )
-    expect(growth.exponent, JSON.stringify(growth)).toBeLessThan(NEARLY_LINEAR)
-  })
+      })
+      expect(growth.exponent, JSON.stringify(growth)).toBeLessThan(NEARLY_LINEAR)
+    },
+  )
 
   test.each(rows.filter(({ field }) => !field.startsWith('metadata')))(
     'the same of a watch of $resource.kind, $field',
-    (each) => {
-      const growth = measureGrowth(
-        {
-          size: SIZE,
-          make: (n) => encoding.frame('ADDED', objectOf(each, n)),
-          run: (bytes) => {
-            const parser = watchParserFor(encoding.watchContentType, each.resource, new StringPool())
-            const frames: WatchFrame<unknown>[] = []
-            for (const chunk of chunksOf(bytes)) parser.push(chunk, frames)
-            if (frames[0]?.type !== 'set') throw new Error(`it must be there: ${JSON.stringify(frames[0])}`)
-          },
+    async (each) => {
+      const growth = await measureGrowth({
+        size: SIZE,
+        make: (n) => encoding.frame('ADDED', objectOf(each, n)),
+        run: (bytes) => {
+          const parser = watchParserFor(encoding.watchContentType, each.resource, new StringPool())
+          const frames: WatchFrame<unknown>[] = []
+          for (const chunk of chunksOf(bytes)) parser.push(chunk, frames)
+          if (frames[0]?.type !== 'set') throw new Error(`it must be there: ${JSON.stringify(frames[0])}`)
         },
-        NEARLY_LINEAR,
-      )
+      })
       expect(growth.exponent, JSON.stringify(growth)).toBeLessThan(NEARLY_LINEAR)
     },
   )
 })
 
-test('flattenSlices() of Endpoints with many subsets costs what their number does', () => {
+test('flattenSlices() of Endpoints with many subsets costs what their number does', async () => {
   const made = (n: number) =>
     times(n, (i) => ({ namespace: 'default', name: `x-${i}`, serviceName: 'x', addressType: 'IPv4' }) as EndpointSlice)
-  const growth = measureGrowth(
-    {
-      size: SIZE,
-      make: made,
-      run: (object) => {
-        const flat = flattenSlices({ onEvents: () => {} })
-        flat.onEvents([{ type: 'set', key: 'default/x', object }])
-        flat.onEvents([{ type: 'set', key: 'default/x', object: [] }])
-        flat.onEvents([{ type: 'set', key: 'default/x', object }])
-        flat.onEvents([{ type: 'set', key: 'default/x', object: object.slice(1) }])
-      },
+  const growth = await measureGrowth({
+    size: SIZE,
+    make: made,
+    run: (object) => {
+      const flat = flattenSlices({ onEvents: () => {} })
+      flat.onEvents([{ type: 'set', key: 'default/x', object }])
+      flat.onEvents([{ type: 'set', key: 'default/x', object: [] }])
+      flat.onEvents([{ type: 'set', key: 'default/x', object }])
+      flat.onEvents([{ type: 'set', key: 'default/x', object: object.slice(1) }])
     },
-    NEARLY_LINEAR,
-  )
+  })
   expect(growth.exponent, JSON.stringify(growth)).toBeLessThan(NEARLY_LINEAR)
 })
 

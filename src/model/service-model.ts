@@ -8,6 +8,7 @@ import { endpointPlaces } from './node-name-problem.ts'
 import type { EndpointPlaces } from './node-name-problem.ts'
 import type { ProblemLog } from './problems.ts'
 import { planService } from './service-plan.ts'
+import type { ServicePlan } from './service-plan.ts'
 import { parseService, sameService } from './service-ports.ts'
 import type { ServiceInfo } from './service-ports.ts'
 import { concernsFamily, parseSlice, sameRecord } from './slice-record.ts'
@@ -43,6 +44,8 @@ interface Entry {
   slices: readonly SliceRecord[]
   /** What takeChanges() left behind, in order of the service's ports. */
   views: readonly ServicePortView[]
+  /** Its ports that do not get all that they ask for. */
+  losers: readonly ServicePortName[]
   noLocalInternal: number
   noLocalExternal: number
 }
@@ -64,8 +67,6 @@ export class ServiceModel {
   /** Services that changed since the last takeChanges(), with what they were then. */
   readonly #changedServices = new Map<Entry, ServiceInfo | undefined>()
   readonly #healthChecks = new Map<NamespacedName, HealthCheck>()
-  /** Service ports that do not get all that they ask for. */
-  readonly #losers = new Set<ServicePortName>()
   #node: NodeView
   #servicesTotal = 0
   #endpointsPending = 0
@@ -211,7 +212,15 @@ export class ServiceModel {
   }
 
   #newEntry(key: NamespacedName): Entry {
-    const entry = { key, info: undefined, slices: NONE, views: NONE, noLocalInternal: 0, noLocalExternal: 0 }
+    const entry = {
+      key,
+      info: undefined,
+      slices: NONE,
+      views: NONE,
+      losers: NONE,
+      noLocalInternal: 0,
+      noLocalExternal: 0,
+    }
     this.#entries.set(key, entry)
     return entry
   }
@@ -232,21 +241,25 @@ export class ServiceModel {
       former.delete(view.name)
       if (before !== view) changes.push({ name: view.name, before, after: view })
     }
-    for (const [name, before] of former) {
-      changes.push({ name, before, after: undefined })
-      this.#setLosses(name, NONE)
-    }
-    for (const { name, messages } of plan?.losses ?? NONE) this.#setLosses(name, messages)
+    for (const [name, before] of former) changes.push({ name, before, after: undefined })
+    this.#setLosses(entry, plan?.losses ?? NONE)
     this.#countNoLocal(entry, plan?.noLocalEndpoints ?? { internal: 0, external: 0 })
     if (plan?.healthCheck === undefined) this.#healthChecks.delete(entry.key)
     else this.#healthChecks.set(entry.key, plan.healthCheck)
     if (info === undefined && slices.length === 0) this.#entries.delete(entry.key)
   }
 
-  #setLosses(name: ServicePortName, losses: readonly string[]): void {
-    if (losses.length > 0) this.#losers.add(name)
-    else if (!this.#losers.delete(name)) return
-    this.#options.problems.set(`Service port ${name}`, this.#node.family, losses)
+  #setLosses(entry: Entry, losses: ServicePlan['losses']): void {
+    const { problems } = this.#options
+    const { family } = this.#node
+    const former = new Set(entry.losers)
+    const now = losses.filter(({ messages }) => messages.length > 0)
+    for (const { name, messages } of now) {
+      former.delete(name)
+      problems.set(`Service port ${name}`, family, messages)
+    }
+    for (const name of former) problems.set(`Service port ${name}`, family, NONE)
+    entry.losers = now.length === 0 ? NONE : now.map(({ name }) => name)
   }
 
   #countNoLocal(entry: Entry, now: NoLocalEndpoints): void {

@@ -21,7 +21,8 @@ export function diffFragments(changes: readonly FragmentChange[], ledger: Ledger
   const ops: Op[] = []
   const placed = new PlacedChanges(ledger)
   for (const { before, after } of changes) {
-    ops.push(...diffChains(before, after))
+    // One by one: a call with a hundred thousand arguments is more than the stack holds.
+    for (const op of diffChains(before, after)) ops.push(op)
     placed.add(before, after)
     if (before !== undefined) ledger.removeChains(before)
     if (after !== undefined) ledger.addChains(after)

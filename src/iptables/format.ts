@@ -32,7 +32,7 @@ function formatTable(name: TableName, chains: ReadonlyMap<string, readonly RuleT
 
 const BUILT_IN: readonly string[] = ['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING']
 
-/** Whether every table may have the chain without anybody making it. */
+/** Whether the kernel makes the chain together with the table. */
 export function isBuiltIn(chain: string): boolean {
   return BUILT_IN.includes(chain)
 }
@@ -108,6 +108,11 @@ function negated(not: boolean | undefined, text: string): string {
 
 /** As iptables-save quotes: whatever has a character that is no letter, digit, dash or underscore. */
 function quote(text: string): string {
+  // A line break would end the rule, and what follows would be a command to iptables-restore.
+  // oxlint-disable-next-line no-control-regex
+  if (/[\u0000-\u001f\u007f]/.test(text)) {
+    throw new RangeError(`Cannot write ${JSON.stringify(text)} into a rule: it has control characters`)
+  }
   return /^[\w-]+$/.test(text) ? text : `"${text.replace(/["'\\]/g, '\\$&')}"`
 }
 

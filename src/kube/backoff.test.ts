@@ -26,3 +26,9 @@ test('Backoff.reset() starts over', () => {
   backoff.reset()
   expect(backoff.next()).toBe(100)
 })
+
+test('Backoff.next() waits minutes for a server that asks for a year', () => {
+  const backoff = new Backoff({ initialMs: 100, maxMs: 1000, random: () => 0.999 })
+  expect(backoff.next(365 * 24 * 3600 * 1000)).toBeLessThan(10 * 60_000)
+  expect(backoff.next(60_000)).toBeGreaterThanOrEqual(60_000)
+})

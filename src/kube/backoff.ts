@@ -8,6 +8,9 @@ export interface BackoffOptions {
   readonly random: () => number
 }
 
+/** A server that asks for more is broken, or hostile: rules that nobody updates for a day are worse than one request too many. */
+const MOST_ASKED_MS = 5 * 60_000
+
 export class Backoff {
   readonly #options: BackoffOptions
   #nextMs: number
@@ -23,7 +26,7 @@ export class Backoff {
     const stepMs = this.#nextMs
     this.#nextMs = Math.min(stepMs * 2, maxMs)
     const spread = 0.5 + random()
-    return Math.max(stepMs * spread, atLeastMs * (1 + spread / 4))
+    return Math.max(stepMs * spread, Math.min(atLeastMs, MOST_ASKED_MS) * (1 + spread / 4))
   }
 
   reset(): void {

@@ -11,8 +11,9 @@ export function flattenSlices(handler: ResourceHandler<EndpointSlice>): Resource
     const before = keysOf.get(event.key) ?? []
     const slices = event.type === 'set' ? event.object : []
     const now = slices.map(namespacedName)
+    const kept = new Set(now)
     for (const key of before) {
-      if (!now.includes(key)) flat.push({ type: 'delete', key })
+      if (!kept.has(key)) flat.push({ type: 'delete', key })
     }
     for (const [index, object] of slices.entries()) flat.push({ type: 'set', key: now[index]!, object })
     if (now.length === 0) keysOf.delete(event.key)

@@ -85,10 +85,19 @@ export function cidrEnd(cidr: Cidr): Bytes {
 /** The ranges without those that another of them contains, in order. (Two CIDRs overlap only when one contains the other.) */
 export function mergeCidrs(cidrs: readonly Cidr[]): Cidr[] {
   const kept: Cidr[] = []
-  for (const cidr of [...cidrs].sort((a, b) => a.prefix - b.prefix)) {
-    if (!kept.some((other) => other.family === cidr.family && cidrContains(other, cidr.network))) kept.push(cidr)
+  // A range that contains others comes right before them: only the last that was kept can contain the next.
+  for (const cidr of [...cidrs].sort(compareCidrs)) {
+    const last = kept.at(-1)
+    if (last === undefined || !cidrContains(last, cidr.network)) kept.push(cidr)
   }
-  return kept.sort((a, b) => (a.network < b.network ? -1 : 1))
+  return kept
+}
+
+/** By family, by network, then the wider first. */
+export function compareCidrs(a: Cidr, b: Cidr): number {
+  if (a.family !== b.family) return a.family - b.family
+  if (a.network !== b.network) return a.network < b.network ? -1 : 1
+  return a.prefix - b.prefix
 }
 
 /** The netmask of a prefix, as bytes. */
@@ -111,6 +120,18 @@ export function isLinkLocal(bytes: Bytes): boolean {
   return bytes.length === 4
     ? bytes.charCodeAt(0) === 169 && bytes.charCodeAt(1) === 254
     : bytes.charCodeAt(0) === 0xfe && (bytes.charCodeAt(1) & 0xc0) === 0x80
+}
+
+/** Whether the address is multicast within one link (224.0.0.0/24, ff?2::/16). */
+export function isLinkLocalMulticast(bytes: Bytes): boolean {
+  return bytes.length === 4
+    ? bytes.charCodeAt(0) === 224 && bytes.charCodeAt(1) === 0 && bytes.charCodeAt(2) === 0
+    : bytes.charCodeAt(0) === 0xff && (bytes.charCodeAt(1) & 0x0f) === 2
+}
+
+/** Whether the address is 0.0.0.0 or ::. */
+export function isUnspecified(bytes: Bytes): boolean {
+  return bytes === '\0'.repeat(bytes.length)
 }
 
 /** `10.0.0.1:80` or `[fd00::1]:80`. */
@@ -197,7 +218,8 @@ function longestZeroRun(groups: readonly number[]): { start: number; length: num
   return best
 }
 
-function maskBytes(bytes: Bytes, prefix: number): Bytes {
+/** The address with the bits behind the prefix cleared. */
+export function maskBytes(bytes: Bytes, prefix: number): Bytes {
   const whole = prefix >> 3
   if (whole >= bytes.length) return bytes
   const partial = bytes.charCodeAt(whole) & (0xff << (8 - (prefix & 7))) & 0xff

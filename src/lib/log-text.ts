@@ -1,7 +1,7 @@
 // klog's text: `I1115 04:25:32.123456   12345 file.js:123] "Message" key="value"`. Tools that read kube-proxy's log know it.
 
 import type { LogFormat, LogRecord, Severity } from './log.ts'
-import { formatLogValue, messageOfValue } from './log-values.ts'
+import { escapeControls, formatLogValue, messageOfValue } from './log-values.ts'
 
 export interface TextOptions {
   readonly pid: number
@@ -28,7 +28,7 @@ function header({ severity, time, caller }: LogRecord, options: TextOptions): st
 }
 
 function body({ message, error, names, values }: LogRecord): string {
-  let text = JSON.stringify(message)
+  let text = escapeControls(JSON.stringify(message))
   if (error !== undefined) text += pair('err', messageOfValue(error))
   if (names.length > 0) text += pair('logger', names.join('.'))
   for (const [key, value] of Object.entries(values)) text += pair(key, value)
@@ -39,7 +39,7 @@ function pair(key: string, value: unknown): string {
   const several = typeof value === 'string' || value instanceof Error ? messageOfValue(value) : ''
   if (!several.includes('\n')) return ` ${key}=${formatLogValue(value)}`
   // Several lines stand as they are, indented, so that a list of errors stays readable.
-  const lines = several.replace(/\n$/, '').replaceAll('\n', '\n\t')
+  const lines = several.replace(/\n$/, '').split('\n').map(escapeControls).join('\n\t')
   return ` ${key}=<\n\t${lines}\n >`
 }
 

@@ -2,9 +2,20 @@
 
 /** A value in klog's text: strings quoted, numbers plain, the rest as JSON. */
 export function formatLogValue(value: unknown): string {
-  if (typeof value === 'string' || value instanceof Error) return JSON.stringify(messageOfValue(value))
+  if (typeof value === 'string' || value instanceof Error) return escapeControls(JSON.stringify(messageOfValue(value)))
   if (value === undefined || value === null) return '<nil>'
   return jsonOf(value)
+}
+
+/**
+ * Characters that a terminal or a log reader acts upon, as JSON writes them: escape sequences, carriage returns, and what
+ * Unicode calls line ends. Tabs stay.
+ */
+export function escapeControls(text: string): string {
+  // oxlint-disable-next-line no-control-regex
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  })
 }
 
 /** The message of an error with the messages of its causes; other values as text. */
@@ -23,9 +34,9 @@ export function messageOfValue(value: unknown): string {
 /** JSON of anything: maps, sets, errors and bigints included. */
 export function jsonOf(value: unknown): string {
   try {
-    return JSON.stringify(value, replaceUnprintable) ?? String(value)
+    return escapeControls(JSON.stringify(value, replaceUnprintable) ?? String(value))
   } catch {
-    return JSON.stringify(String(value))
+    return escapeControls(JSON.stringify(String(value)))
   }
 }
 

@@ -53,6 +53,18 @@ test('textFormat() keeps values of several lines readable and cannot be made to 
   expect(lines).toEqual(['"a\\nE1115 forged" text=<\n\tone\n\ttwo\n > key="x\\u001b\\""\n'])
 })
 
+test('textFormat() and jsonFormat() escape what a terminal would act upon, also in values of several lines', () => {
+  const nasty = 'one\u001b[2J\rE1115 forged\u0085x\u2028y\u009b31m\ntwo\u0007\ttab'
+  for (const format of [textFormat({ pid: 1, skipHeaders: true }), jsonFormat]) {
+    const { log, lines } = recorder({ format })
+    log.info(nasty, { nasty, list: [nasty], one: nasty.replaceAll('\n', '') })
+    log.error(new Error(nasty), nasty)
+    // oxlint-disable-next-line no-control-regex
+    for (const line of lines) expect(line).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029]/)
+    expect(lines.join('')).toContain('\\u001b[2J')
+  }
+})
+
 test('Logger.v() prints at a verbosity high enough and nothing below it', () => {
   const { log, lines, settings } = recorder({ verbosity: 2, format: jsonFormat })
   log.v(2)?.info('seen')

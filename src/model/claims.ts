@@ -6,6 +6,7 @@
 
 import { joinHostPort, parseIp } from '../lib/ip.ts'
 import type { Bytes } from '../lib/ip.ts'
+import { withElement, withoutElement } from '../lib/sorted-list.ts'
 import type { Protocol } from '../kube/types.ts'
 import type { ServiceInfo, ServicePortInfo } from './service-ports.ts'
 
@@ -18,11 +19,11 @@ export interface ClaimedFrontend {
 
 export class Claims {
   /** The only claimant or, where there are several, all of them, the owner first. */
-  readonly #claimants = new Map<Bytes, ServicePortInfo | ServicePortInfo[]>()
+  readonly #claimants = new Map<Bytes, ServicePortInfo | readonly ServicePortInfo[]>()
 
   /**
-   * Replaces what a service claims. Returns the other services that claim a frontend whose owner changed, for a while at
-   * least: their views and problems may have changed.
+   * Replaces what a service claims. Returns the other services whose views and problems may have changed: those that get
+   * or lose a frontend, and those that have to tell of another owner.
    */
   replace(before: ServiceInfo | undefined, after: ServiceInfo | undefined): ReadonlySet<ServiceInfo> {
     const rivals = new Set<ServiceInfo>()
@@ -37,10 +38,17 @@ export class Claims {
     return rivals
   }
 
-  /** The service port that owns the frontend; undefined when nobody claims it. */
+  /** The service port that owns the frontend; undefined when no service claims it. */
   owner(frontend: ClaimedFrontend): ServicePortInfo | undefined {
     const claimants = this.#claimants.get(claimKey(frontend))
-    return Array.isArray(claimants) ? claimants[0] : claimants
+    return isList(claimants) ? claimants[0] : claimants
+  }
+
+  /** Who the owner is, in words for the others. A crowd is not told: each change of owner would be news for all of it. */
+  describeOwner(frontend: ClaimedFrontend): string {
+    const claimants = this.#claimants.get(claimKey(frontend))
+    const owner = isList(claimants) ? claimants[0] : claimants
+    return isList(claimants) && claimants.length > MOST_TOLD ? 'one of the many others that claim it' : `${owner?.name}`
   }
 
   #claim(port: ServicePortInfo, frontend: ClaimedFrontend, rivals: Set<ServiceInfo>): void {
@@ -50,26 +58,47 @@ export class Claims {
       this.#claimants.set(key, port)
       return
     }
-    const claimants = Array.isArray(known) ? known : [known]
-    const place = claimants.findIndex((other) => goesBefore(port, other, frontend))
-    if (place === 0) for (const { service } of claimants) rivals.add(service)
-    claimants.splice(place < 0 ? claimants.length : place, 0, port)
+    const before = isList(known) ? known : [known]
+    const [owner] = before
+    const claimants = withElement(before, port, orderOf(frontend))
+    noteRivals(rivals, { claimants, changes: claimants[0] === owner ? [] : [owner] })
     this.#claimants.set(key, claimants)
   }
 
   #release(port: ServicePortInfo, frontend: ClaimedFrontend, rivals: Set<ServiceInfo>): void {
     const key = claimKey(frontend)
     const known = this.#claimants.get(key)
-    if (!Array.isArray(known)) {
+    if (!isList(known)) {
       if (known === port) this.#claimants.delete(key)
       return
     }
-    const others = known.filter((claimant) => claimant !== port)
-    if (known[0] === port) for (const { service } of others) rivals.add(service)
+    const [owner] = known
+    const others = withoutElement(known, port, orderOf(frontend))
+    noteRivals(rivals, { claimants: others, changes: owner === port ? [others[0]] : [] })
     const [only] = others
     if (only !== undefined && others.length === 1) this.#claimants.set(key, only)
     else this.#claimants.set(key, others)
   }
+}
+
+/** Up to so many claimants are told who owns the frontend, and hear of each change. */
+const MOST_TOLD = 16
+
+/** `changes`: the claimants that got or lost the frontend. Among few, everybody has to tell of the new owner. */
+function noteRivals(
+  rivals: Set<ServiceInfo>,
+  { claimants, changes }: { claimants: readonly ServicePortInfo[]; changes: readonly (ServicePortInfo | undefined)[] },
+): void {
+  // At the limit, what is told about the owner changes for all, whoever it is.
+  const toldOtherwise = claimants.length === MOST_TOLD || claimants.length === MOST_TOLD + 1
+  const few = changes.length > 0 && claimants.length <= MOST_TOLD
+  for (const port of toldOtherwise || few ? claimants : changes) if (port !== undefined) rivals.add(port.service)
+}
+
+function isList(
+  claimants: ServicePortInfo | readonly ServicePortInfo[] | undefined,
+): claimants is readonly ServicePortInfo[] {
+  return Array.isArray(claimants)
 }
 
 /** Everything that a service port asks for, each once. An address that it has in several roles counts in the first. */
@@ -88,12 +117,14 @@ export function claimedFrontends({ service, protocol, port, nodePort }: ServiceP
  * A cluster IP goes before everything else: it was allocated by the API server, and whoever may write externalIPs must
  * not take another service's traffic with it. Then the older service, then the name.
  */
-function goesBefore(a: ServicePortInfo, b: ServicePortInfo, { address }: ClaimedFrontend): boolean {
-  const aIsClusterIp = a.service.clusterIP === address
-  const bIsClusterIp = b.service.clusterIP === address
-  if (aIsClusterIp !== bIsClusterIp) return aIsClusterIp
-  if (a.service.createdMs !== b.service.createdMs) return a.service.createdMs < b.service.createdMs
-  return a.name < b.name
+function orderOf({ address }: ClaimedFrontend): (a: ServicePortInfo, b: ServicePortInfo) => number {
+  return (a, b) => {
+    const aIsClusterIp = a.service.clusterIP === address
+    const bIsClusterIp = b.service.clusterIP === address
+    if (aIsClusterIp !== bIsClusterIp) return aIsClusterIp ? -1 : 1
+    if (a.service.createdMs !== b.service.createdMs) return a.service.createdMs - b.service.createdMs
+    return a.name < b.name ? -1 : a.name > b.name ? 1 : 0
+  }
 }
 
 const PROTOCOL_CHARACTER = { TCP: '\x06', UDP: '\x11', SCTP: '\x84' } as const satisfies Record<Protocol, Bytes>

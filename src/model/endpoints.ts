@@ -75,15 +75,26 @@ export function mergeEndpoints(sources: readonly PortSource[], nodeName: string)
     .map(({ source, index }) => endpointAt(source, index, nodeName))
 }
 
+/** Slices have up to 20,000 ports, mostly for the same endpoints. After so many looks, the ports that are left are not asked. */
+const MOST_LOOKS = 1_000_000
+
 /** How many different addresses of ready endpoints the sources have on the node, whatever port. */
 export function countLocalReady(sources: Iterable<readonly PortSource[]>, nodeName: string): number {
   const addresses = new Set<string>()
+  let looks = 0
   for (const ofPort of sources) {
+    looks += countEndpoints(ofPort)
+    if (looks > MOST_LOOKS) break
     for (const { ip, isLocal, ready } of mergeEndpoints(ofPort, nodeName)) {
       if (isLocal && ready) addresses.add(ip)
     }
   }
   return addresses.size
+}
+
+/** How many endpoints the sources have together, before those that are there twice are left out. */
+export function countEndpoints(sources: readonly PortSource[]): number {
+  return sources.reduce((sum, { record }) => sum + record.addresses.length, 0)
 }
 
 function endpointAt({ record, port }: PortSource, index: number, nodeName: string): Endpoint {

@@ -8,13 +8,12 @@
 //   circuits: they would reach the load balancer and be sent to some node that has endpoints, so they get the Cluster
 //   list at once. The node's own source may be the load balancer's address, and must be masqueraded.
 
-import { cidrContains, parseIp } from '../lib/ip.ts'
+import { cidrContains, compareCidrs, formatCidr, parseIp } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
 import { backendLists, servingList } from './backends.ts'
 import { claimedFrontends } from './claims.ts'
 import type { ClaimedFrontend } from './claims.ts'
 import type { Endpoint } from './endpoints.ts'
-import { compareCidrs } from './service-ports.ts'
 import type { ServiceInfo, ServicePortInfo } from './service-ports.ts'
 import { reachableEndpoints } from './topology.ts'
 import type { Backend, Frontend, FrontendKind, NodeView, Route, ServicePortView, Verdict } from './types.ts'
@@ -52,6 +51,7 @@ export function planServicePort({ port, endpoints, node, owns, previous }: PlanI
   const internal = internalRoutes(internalLocal ? verdicts.local : verdicts.cluster, node)
   const external = externalLocal ? externalLocalRoutes(verdicts, node) : sameForAll(routeTo(verdicts.cluster, true))
   const allowedSources = outside ? allowedSourcesOf(service, node) : undefined
+  const balancers = new Set(service.loadBalancerIPs)
   const hasNoLocal = verdicts.local.kind === 'drop'
   return {
     view: {
@@ -61,7 +61,7 @@ export function planServicePort({ port, endpoints, node, owns, previous }: PlanI
       portName: port.portName,
       protocol: port.protocol,
       frontends: owned.map((frontend): Frontend => {
-        const kind = kindOf(frontend, service)
+        const kind = kindOf(frontend, service.clusterIP, balancers)
         const { fromPods, fromNode, fromOthers } = kind === 'clusterIP' ? internal : external
         return {
           kind,
@@ -146,10 +146,10 @@ function sameForAll(route: Route): Routes {
   return { fromPods: route, fromNode: route, fromOthers: route }
 }
 
-function kindOf({ address }: ClaimedFrontend, service: ServiceInfo): FrontendKind {
+function kindOf({ address }: ClaimedFrontend, clusterIP: string, balancers: ReadonlySet<string>): FrontendKind {
   if (address === undefined) return 'nodePort'
-  if (address === service.clusterIP) return 'clusterIP'
-  return service.loadBalancerIPs.includes(address) ? 'loadBalancerIP' : 'externalIP'
+  if (address === clusterIP) return 'clusterIP'
+  return balancers.has(address) ? 'loadBalancerIP' : 'externalIP'
 }
 
 /**
@@ -162,7 +162,8 @@ function allowedSourcesOf(service: ServiceInfo, node: NodeView): readonly Cidr[]
   const nodeIp = parseIp(node.nodeIp)
   if (nodeIp === undefined || !sourceRanges.some((range) => cidrContains(range, nodeIp))) return sourceRanges
   const own = loadBalancerIPs.map((address) => singleAddress(address, node.family))
-  const added = own.filter((cidr) => !sourceRanges.some((range) => compareCidrs(range, cidr) === 0))
+  const known = new Set(sourceRanges.map(formatCidr))
+  const added = own.filter((cidr) => !known.has(formatCidr(cidr)))
   return [...sourceRanges, ...added].sort(compareCidrs)
 }
 

@@ -1,8 +1,8 @@
 // The addresses that this node is known by.
 
 import type { Node } from '../kube/types.ts'
-import { familyOf, isLoopback, parseIp } from '../lib/ip.ts'
-import type { Bytes, Family } from '../lib/ip.ts'
+import { familyOf, isLoopback, isUnspecified, parseIp } from '../lib/ip.ts'
+import type { Family } from '../lib/ip.ts'
 import { parseAddress } from './address.ts'
 import type { Address } from './address.ts'
 
@@ -39,8 +39,4 @@ export function planNodeIps(node: Pick<Node, 'addresses'> | undefined, bindAddre
 export function isUnknown(nodeIp: string): boolean {
   const bytes = parseIp(nodeIp)
   return bytes === undefined || isLoopback(bytes)
-}
-
-function isUnspecified(bytes: Bytes): boolean {
-  return bytes === '\0'.repeat(bytes.length)
 }

@@ -1,13 +1,12 @@
 // All that is not about one service: what this node is, and how the proxy treats it.
 
 import type { Node } from '../kube/types.ts'
-import { formatCidr, parseCidr } from '../lib/ip.ts'
+import { compareCidrs, formatCidr, parseCidr } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
 import { planLocalDetector } from './local-detector.ts'
 import type { DetectLocalSettings } from './local-detector.ts'
 import { isUnknown, planNodeIps } from './node-ips.ts'
 import { planNodePortAddresses } from './node-port-addresses.ts'
-import { compareCidrs } from './service-ports.ts'
 import type { NodeView } from './types.ts'
 
 /** What the configuration says, for the active mode. */

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { ManualClock } from '../lib/clock.ts'
 import { ProblemLog } from './problems.ts'
 import type { Problem } from './problems.ts'
 
@@ -12,6 +13,20 @@ test('ProblemLog tells a problem once, however often the object is looked at', (
   log.set('Service a/b', 4, ['is odd'])
   log.set('Service a/b', 4, ['is odd'])
   expect(told).toEqual([{ object: 'Service a/b', message: 'is odd' }])
+})
+
+test('ProblemLog tells a hundred problems at once, then one per second, and how many it kept to itself', async () => {
+  const clock = new ManualClock()
+  const told: Problem[] = []
+  const log = new ProblemLog((problem) => told.push(problem), clock)
+  for (let i = 0; i < 100_000; i++) log.set(`Service a/${i}`, 4, ['is odd'])
+  expect(told).toHaveLength(101)
+  expect(told.at(-1)?.message).toBe('too many problems; not all are logged')
+  await clock.advance(1000)
+  log.set('Service a/b', 4, ['is odd'])
+  log.set('Service a/c', 4, ['is odd'])
+  expect(told.at(-2)?.message).toBe('is odd (99900 others were not logged)')
+  expect(told).toHaveLength(103)
 })
 
 test('ProblemLog tells a problem that both families see once', () => {

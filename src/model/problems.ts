@@ -3,6 +3,7 @@
 // An object is looked at again whenever it changes and both IP families look at it, but a person should read one line
 // per problem.
 
+import { systemClock, type Clock } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
 
 /** Something about an API object that the proxy cannot honour and ignores. */
@@ -15,14 +16,28 @@ export interface Problem {
 
 const FAMILY_BIT = { 4: 1, 6: 2 } as const
 
+/**
+ * Whoever may write objects may write bad ones, as fast as the API server takes them. So many problems are told at once,
+ * then one per second; the others are counted.
+ */
+const BURST = 100
+const PER_SECOND = 1
+
 /** Reports each problem when it appears and stays silent until it has gone away and comes back. Shared by both families. */
 export class ProblemLog {
   readonly #report: (problem: Problem) => void
   /** By object, then by message: the families that see it. Objects without problems have no entry. */
   readonly #current = new Map<string, Map<string, number>>()
+  readonly #clock: Pick<Clock, 'monotonicNow'>
+  /** How many may be told now, as of #countedMs. */
+  #allowance = BURST
+  #countedMs: number
+  #untold = 0
 
-  constructor(report: (problem: Problem) => void) {
+  constructor(report: (problem: Problem) => void, clock: Pick<Clock, 'monotonicNow'> = systemClock) {
     this.#report = report
+    this.#clock = clock
+    this.#countedMs = clock.monotonicNow()
   }
 
   /** All problems of the object, as one family sees it now. What was said before and is not repeated here is over. */
@@ -36,10 +51,27 @@ export class ProblemLog {
     }
     for (const message of messages) {
       next.set(message, (next.get(message) ?? 0) | bit)
-      if (current?.has(message) !== true) this.#report({ object, message })
+      if (current?.has(message) !== true) this.#tell({ object, message })
     }
     if (next.size === 0) this.#current.delete(object)
     else this.#current.set(object, next)
+  }
+
+  #tell(problem: Problem): void {
+    const nowMs = this.#clock.monotonicNow()
+    this.#allowance = Math.min(BURST, this.#allowance + ((nowMs - this.#countedMs) / 1000) * PER_SECOND)
+    this.#countedMs = nowMs
+    if (this.#allowance < 1) {
+      if (this.#untold++ === 0)
+        this.#report({ object: problem.object, message: 'too many problems; not all are logged' })
+      return
+    }
+    this.#allowance--
+    const untold = this.#untold
+    this.#untold = 0
+    this.#report(
+      untold === 0 ? problem : { ...problem, message: `${problem.message} (${untold} others were not logged)` },
+    )
   }
 
   /** Every problem that holds now. */

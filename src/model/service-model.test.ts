@@ -8,7 +8,7 @@ function aModel(node: Partial<NodeView> = {}) {
   const told: string[] = []
   const problems = new ProblemLog(({ object, message }) => told.push(`${object}: ${message}`))
   const options = { node: nodeView(node), problems, allowExternalIPs: true, startedMs: 1000 }
-  return { told, model: new ServiceModel(options) }
+  return { told, problems, model: new ServiceModel(options) }
 }
 
 /** One word per change: `+name`, `-name`, `~name`. */
@@ -111,6 +111,50 @@ describe('ServiceModel changes', () => {
 
   test('cannot be of another family', () => {
     expect(() => aModel().model.setNode(nodeView({ family: 6 }))).toThrow('Cannot plan for IPv6: the model is IPv4')
+  })
+})
+
+describe('ServiceModel leaves out ports that ask too much of the kernel, and says so', () => {
+  const many = <T>(n: number, make: (i: number) => T): T[] => Array.from({ length: n }, (_, i) => make(i))
+  const names = many(2000, (i) => `p${i}`)
+  const slices = many(5, (s) =>
+    slice(
+      many(1000, (i) => `10.${s + 1}.${i >> 8}.${i & 255}`),
+      { name: `web-${s}`, ports: names.map((name, i) => ({ name, port: i + 1 })) },
+    ),
+  )
+
+  test('where ports and endpoints multiply', () => {
+    const { model, told } = aModel()
+    model.setService(service({ ports: names.map((name, i) => ({ name, port: i + 1 })) }))
+    for (const each of slices) model.setSlice(each)
+    model.takeChanges()
+    // 5,000 endpoints for a cluster IP and, perhaps, a node port.
+    expect([...model.views()]).toHaveLength(99)
+    expect(told[0]).toContain('Service port default/web:p99: the port is left out: with 10002 entries')
+  })
+
+  test('where ports, addresses and allowed sources multiply', () => {
+    const { model, told } = aModel()
+    const ingress = many(10, (i) => ({ ip: `203.0.113.${i + 1}`, ipMode: 'VIP' }))
+    const loadBalancerSourceRanges = many(20_000, (i) => `100.64.${i >> 8}.${i & 255}/32`)
+    const ports = names.map((name, i) => ({ name, port: i + 1 }))
+    model.setService(service({ type: 'LoadBalancer', ingress, loadBalancerSourceRanges, ports }))
+    model.takeChanges()
+    expect([...model.views()]).toHaveLength(4)
+    expect(told[0]).toContain('the port is left out')
+  })
+
+  test('and serves them when they ask for less', () => {
+    const { model, problems } = aModel()
+    model.setService(service({ ports: names.map((name, i) => ({ name, port: i + 1 })) }))
+    for (const each of slices) model.setSlice(each)
+    model.takeChanges()
+    for (const { namespace, name } of slices.slice(1)) model.deleteSlice(`${namespace}/${name}`)
+    model.setService(service({ ports: names.slice(0, 400).map((name, i) => ({ name, port: i + 1 })) }))
+    model.takeChanges()
+    expect([...model.views()]).toHaveLength(400)
+    expect([...problems.problems()]).toEqual([])
   })
 })
 

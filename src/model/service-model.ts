@@ -2,11 +2,13 @@
 
 import { namespacedName } from '../kube/types.ts'
 import type { EndpointSlice, NamespacedName, Service } from '../kube/types.ts'
+import { withElement, withoutElement } from '../lib/sorted-list.ts'
 import { Claims } from './claims.ts'
 import { endpointPlaces } from './node-name-problem.ts'
 import type { EndpointPlaces } from './node-name-problem.ts'
 import type { ProblemLog } from './problems.ts'
 import { planService } from './service-plan.ts'
+import type { ServicePlan } from './service-plan.ts'
 import { parseService, sameService } from './service-ports.ts'
 import type { ServiceInfo } from './service-ports.ts'
 import { concernsFamily, parseSlice, sameRecord } from './slice-record.ts'
@@ -28,6 +30,8 @@ export interface ServiceModelOptions {
   readonly problems: ProblemLog
   /** Feature gate AllowServiceExternalIPs. */
   readonly allowExternalIPs: boolean
+  /** Whether the mode can weigh endpoints. */
+  readonly weighs?: boolean | undefined
   /** When the program started. Changes of endpoints that were triggered before are not timed. */
   readonly startedMs: number
 }
@@ -40,6 +44,8 @@ interface Entry {
   slices: readonly SliceRecord[]
   /** What takeChanges() left behind, in order of the service's ports. */
   views: readonly ServicePortView[]
+  /** Its ports that do not get all that they ask for. */
+  losers: readonly ServicePortName[]
   noLocalInternal: number
   noLocalExternal: number
 }
@@ -61,8 +67,6 @@ export class ServiceModel {
   /** Services that changed since the last takeChanges(), with what they were then. */
   readonly #changedServices = new Map<Entry, ServiceInfo | undefined>()
   readonly #healthChecks = new Map<NamespacedName, HealthCheck>()
-  /** Service ports that do not get all that they ask for. */
-  readonly #losers = new Set<ServicePortName>()
   #node: NodeView
   #servicesTotal = 0
   #endpointsPending = 0
@@ -87,8 +91,8 @@ export class ServiceModel {
 
   setService(service: Service, key: NamespacedName = namespacedName(service)): void {
     const problems: string[] = []
-    const { allowExternalIPs } = this.#options
-    const info = parseService(service, key, { family: this.#node.family, allowExternalIPs, problems })
+    const { allowExternalIPs, weighs } = this.#options
+    const info = parseService(service, key, { family: this.#node.family, allowExternalIPs, weighs, problems })
     this.#options.problems.set(`Service ${key}`, this.#node.family, problems)
     this.#servicesTotal++
     this.#changeService(key, info)
@@ -202,13 +206,21 @@ export class ServiceModel {
   #replaceSlice(service: NamespacedName, before: SliceRecord | undefined, after: SliceRecord | undefined): void {
     const entry = this.#entries.get(service) ?? this.#newEntry(service)
     if (after === undefined) this.#triggerTimes.forget(service)
-    const others = entry.slices.filter((record) => record !== before)
-    entry.slices = after === undefined ? others : [...others, after].sort((a, b) => (a.key < b.key ? -1 : 1))
+    if (after !== undefined) entry.slices = withElement(entry.slices, after, byKey)
+    else if (before !== undefined) entry.slices = withoutElement(entry.slices, before, byKey)
     this.#dirty.add(entry)
   }
 
   #newEntry(key: NamespacedName): Entry {
-    const entry = { key, info: undefined, slices: NONE, views: NONE, noLocalInternal: 0, noLocalExternal: 0 }
+    const entry = {
+      key,
+      info: undefined,
+      slices: NONE,
+      views: NONE,
+      losers: NONE,
+      noLocalInternal: 0,
+      noLocalExternal: 0,
+    }
     this.#entries.set(key, entry)
     return entry
   }
@@ -229,21 +241,25 @@ export class ServiceModel {
       former.delete(view.name)
       if (before !== view) changes.push({ name: view.name, before, after: view })
     }
-    for (const [name, before] of former) {
-      changes.push({ name, before, after: undefined })
-      this.#setLosses(name, NONE)
-    }
-    for (const { name, messages } of plan?.losses ?? NONE) this.#setLosses(name, messages)
+    for (const [name, before] of former) changes.push({ name, before, after: undefined })
+    this.#setLosses(entry, plan?.losses ?? NONE)
     this.#countNoLocal(entry, plan?.noLocalEndpoints ?? { internal: 0, external: 0 })
     if (plan?.healthCheck === undefined) this.#healthChecks.delete(entry.key)
     else this.#healthChecks.set(entry.key, plan.healthCheck)
     if (info === undefined && slices.length === 0) this.#entries.delete(entry.key)
   }
 
-  #setLosses(name: ServicePortName, losses: readonly string[]): void {
-    if (losses.length > 0) this.#losers.add(name)
-    else if (!this.#losers.delete(name)) return
-    this.#options.problems.set(`Service port ${name}`, this.#node.family, losses)
+  #setLosses(entry: Entry, losses: ServicePlan['losses']): void {
+    const { problems } = this.#options
+    const { family } = this.#node
+    const former = new Set(entry.losers)
+    const now = losses.filter(({ messages }) => messages.length > 0)
+    for (const { name, messages } of now) {
+      former.delete(name)
+      problems.set(`Service port ${name}`, family, messages)
+    }
+    for (const name of former) problems.set(`Service port ${name}`, family, NONE)
+    entry.losers = now.length === 0 ? NONE : now.map(({ name }) => name)
   }
 
   #countNoLocal(entry: Entry, now: NoLocalEndpoints): void {
@@ -252,6 +268,10 @@ export class ServiceModel {
     entry.noLocalInternal = now.internal
     entry.noLocalExternal = now.external
   }
+}
+
+function byKey(a: SliceRecord, b: SliceRecord): number {
+  return a.key < b.key ? -1 : a.key > b.key ? 1 : 0
 }
 
 /** Whether views depend on what changed. The rest of NodeView is the modes' business. */

@@ -2,9 +2,10 @@
 
 import { describeFrontend } from './claims.ts'
 import type { ClaimedFrontend, Claims } from './claims.ts'
-import { countLocalReady, mergeEndpoints, portKey, portSources } from './endpoints.ts'
+import { countEndpoints, countLocalReady, mergeEndpoints, portKey, portSources, type PortSource } from './endpoints.ts'
 import { planServicePort, sameView } from './frontends.ts'
-import type { ServiceInfo } from './service-ports.ts'
+import type { ServiceInfo, ServicePortInfo } from './service-ports.ts'
+import { Summary } from './summary.ts'
 import type { SliceRecord } from './slice-record.ts'
 import type { HealthCheck, NodeView, NoLocalEndpoints, ServicePortName, ServicePortView } from './types.ts'
 
@@ -19,7 +20,7 @@ export interface ServicePlanInput {
 }
 
 export interface ServicePlan {
-  /** In order of the service's ports. A view that says the same as before is the same object. */
+  /** In order of the service's ports, without those that ask too much. A view that says the same as before is the same object. */
   readonly views: readonly ServicePortView[]
   /** What a port asks for and does not get, in words. */
   readonly losses: readonly { readonly name: ServicePortName; readonly messages: readonly string[] }[]
@@ -27,25 +28,44 @@ export interface ServicePlan {
   readonly healthCheck: HealthCheck | undefined
 }
 
+/**
+ * What one service may ask of the kernel. Addresses, ports, endpoints and allowed sources multiply, and each stands in objects
+ * that a tenant may write: 10,000 ports for 10,000 endpoints fit into a few megabytes and would need a hundred million entries
+ * on every node. The largest service that a cluster of 5,000 nodes is known to have needs a quarter of this.
+ */
+export const MOST_ENTRIES = 1_000_000
+
 export function planService({ info, slices, node, claims, former }: ServicePlanInput): ServicePlan {
   const sources = portSources(slices)
   const noLocalEndpoints = { internal: 0, external: 0 }
   const losses: { name: ServicePortName; messages: string[] }[] = []
-  const views = info.ports.map((port) => {
-    const messages: string[] = []
+  let entries = 0
+  const views = info.ports.flatMap((port) => {
+    const lost = new Summary()
     const owns = (frontend: ClaimedFrontend) => {
-      const owner = claims.owner(frontend)
-      if (owner === port) return true
-      messages.push(`${describeFrontend(frontend)} belongs to ${owner?.name}; this port does not get it`)
+      if (claims.owner(frontend) === port) return true
+      lost.add(
+        () => `${describeFrontend(frontend)} belongs to ${claims.describeOwner(frontend)}; this port does not get it`,
+      )
       return false
     }
     const previous = former.get(port.name)
-    const endpoints = mergeEndpoints(sources.get(portKey(port.portName, port.protocol)) ?? [], node.nodeName)
+    const ofPort = sources.get(portKey(port.portName, port.protocol)) ?? []
+    const needed = entriesOf(port, ofPort)
+    if (entries + needed > MOST_ENTRIES) {
+      const message = `the port is left out: with ${needed} entries in the kernel, the service would have more than ${MOST_ENTRIES}`
+      losses.push({ name: port.name, messages: [message] })
+      return []
+    }
+    entries += needed
+    const endpoints = mergeEndpoints(ofPort, node.nodeName)
     const { view, lacksLocal } = planServicePort({ port, endpoints, node, owns, previous })
+    const messages: string[] = []
+    lost.tell(messages)
     losses.push({ name: port.name, messages })
     if (lacksLocal.internal) noLocalEndpoints.internal++
     if (lacksLocal.external) noLocalEndpoints.external++
-    return previous !== undefined && sameView(previous, view) ? previous : view
+    return [previous !== undefined && sameView(previous, view) ? previous : view]
   })
   return {
     views,
@@ -53,6 +73,15 @@ export function planService({ info, slices, node, claims, former }: ServicePlanI
     noLocalEndpoints,
     healthCheck: healthCheckOf(info, () => countLocalReady(sources.values(), node.nodeName)),
   }
+}
+
+/** How many entries the port needs where each frontend has a list of its own, as in nftables mode. Counted before any is made. */
+function entriesOf(port: ServicePortInfo, sources: readonly PortSource[]): number {
+  const { loadBalancerIPs, externalIPs, sourceRanges } = port.service
+  const frontends = 2 + loadBalancerIPs.length + externalIPs.length
+  // The node's own connections to a load balancer's address have that address as their source.
+  const allowed = sourceRanges.length === 0 ? 0 : sourceRanges.length + loadBalancerIPs.length
+  return frontends * (1 + countEndpoints(sources)) + loadBalancerIPs.length * allowed
 }
 
 function healthCheckOf(info: ServiceInfo, countLocal: () => number): HealthCheck | undefined {

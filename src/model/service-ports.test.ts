@@ -131,11 +131,54 @@ describe('parseService()', () => {
       }),
     )
     expect(info?.ports.map(({ name }) => name)).toEqual(['default/web:c'])
-    expect(problems).toEqual([
-      'port "a" has the invalid number 0 and is ignored',
-      'port "b" has the invalid number 70000 and is ignored',
-      'port name "c" is there twice; the second is ignored',
-    ])
+    expect(problems).toEqual(['port "a" has the invalid number 0 and is ignored (and 2 more)'])
+    const twice = read(service({ ports: [{ name: 'c' }, { name: 'c', protocol: 'UDP' }] }))
+    expect(twice.problems).toEqual(['port name "c" is there twice; the second is ignored'])
+  })
+
+  test.each(['', 'a', '8', 'http', 'p-1', '8080-tcp', 'a'.repeat(63)])(
+    'takes the port name %j, as the API does',
+    (name) => {
+      const { info, problems } = read(service({ ports: [{ name }] }))
+      expect(info?.ports.map(({ portName }) => portName)).toEqual([name])
+      expect(problems).toEqual([])
+    },
+  )
+
+  test.each(['a\nCOMMIT', 'a b', 'A', 'a_b', '-a', 'a-', 'a"', 'é', 'a.b', '\0', 'a'.repeat(64)])(
+    'ignores a port with the name %j, which the API never lets through',
+    (name) => {
+      const { info, problems } = read(service({ ports: [{ name }, { name: 'ok' }] }))
+      expect(info?.ports.map(({ portName }) => portName)).toEqual(['ok'])
+      expect(problems).toHaveLength(1)
+    },
+  )
+
+  test('reads weights only for modes that can weigh', () => {
+    const weighed = service({ annotations: { 'service.kube-proxy-ts.io/endpoint-weights': 'x,y,z' } })
+    const context = { family: 4, allowExternalIPs: true } as const
+    for (const [weighs, lines] of [
+      [true, 1],
+      [false, 0],
+    ] as const) {
+      const problems: string[] = []
+      parseService(weighed, 'default/web', { ...context, weighs, problems })
+      expect(problems).toHaveLength(lines)
+    }
+  })
+
+  test('tells of a thousand bad values of a field in one line', () => {
+    const bad = Array.from({ length: 1000 }, (_, i) => `bad ${i}`)
+    const { problems } = read(
+      service({
+        externalIPs: bad,
+        loadBalancerSourceRanges: bad,
+        ingress: bad.map((ip) => ({ ip, ipMode: 'VIP' })),
+        ports: bad.map((name) => ({ name })),
+      }),
+    )
+    expect(problems).toHaveLength(4)
+    for (const problem of problems) expect(problem).toContain('(and 999 more)')
   })
 
   test('refuses names that would be another service port', () => {

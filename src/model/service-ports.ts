@@ -1,11 +1,12 @@
 // A Service as one IP family sees it: addresses parsed and filtered, policies and defaults resolved.
 
 import type { NamespacedName, Protocol, Service, ServicePort } from '../kube/types.ts'
-import { formatCidr, parseCidr } from '../lib/ip.ts'
+import { compareCidrs, formatCidr, parseCidr } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
 import { compareBytes, isOfFamily, parseAddress } from './address.ts'
 import type { Address } from './address.ts'
-import { isObjectName, isPortNumber, isProtocol, quote } from './valid.ts'
+import { Summary } from './summary.ts'
+import { isObjectName, isPortName, isPortNumber, isProtocol, quote } from './valid.ts'
 import { parseWeights, WEIGHTS_ANNOTATION, type Weights } from './weights.ts'
 import type { ServicePortName } from './types.ts'
 
@@ -45,6 +46,8 @@ export interface ParseServiceContext {
   readonly family: Family
   /** Feature gate AllowServiceExternalIPs. */
   readonly allowExternalIPs: boolean
+  /** Whether the mode can weigh endpoints; otherwise the annotation is not read. */
+  readonly weighs?: boolean | undefined
   /** Gets what is left out, and why. */
   readonly problems: string[]
 }
@@ -91,7 +94,7 @@ export function parseService(
     externalPolicyLocal,
     internalPolicyLocal: service.internalTrafficPolicy === 'Local',
     affinitySeconds: service.sessionAffinity === 'ClientIP' ? affinitySeconds(service, problems) : undefined,
-    weights: parseWeights(service.annotations?.[WEIGHTS_ANNOTATION], problems),
+    weights: context.weighs === true ? parseWeights(service.annotations?.[WEIGHTS_ANNOTATION], problems) : undefined,
     ports: infos,
   }
   for (const [i, port] of ports.entries()) infos[i] = portInfo(info, port)
@@ -156,14 +159,16 @@ function sortedIps(texts: readonly string[], field: string, context: ParseServic
 
 function parseIps(texts: readonly string[], field: string, { family, problems }: ParseServiceContext): Address[] {
   const addresses: Address[] = []
+  const bad = new Summary()
   for (const text of texts) {
     const address = parseAddress(text)
     if (address !== undefined) {
       if (isOfFamily(address.bytes, family)) addresses.push(address)
     } else if (text.trim() !== '') {
-      problems.push(`${field}: ${quote(text)} is not an IP address and is ignored`)
+      bad.add(() => `${field}: ${quote(text)} is not an IP address and is ignored`)
     }
   }
+  bad.tell(problems)
   return addresses
 }
 
@@ -171,25 +176,19 @@ function parseIps(texts: readonly string[], field: string, { family, problems }:
 function parseSourceRanges(texts: readonly string[], family: Family, problems: string[]): readonly Cidr[] {
   if (texts.length === 0) return NONE
   const ranges = new Map<string, Cidr>()
+  const bad = new Summary()
   for (const text of texts) {
     const trimmed = text.trim()
     const cidr = parseCidr(trimmed)
     if (cidr === undefined) {
-      if (trimmed !== '') {
-        problems.push(`spec.loadBalancerSourceRanges: ${quote(text)} is not a CIDR and is ignored`)
-      }
+      if (trimmed !== '') bad.add(() => `spec.loadBalancerSourceRanges: ${quote(text)} is not a CIDR and is ignored`)
     } else if (cidr.family === family) {
       if (cidr.prefix === 0) return NONE
       ranges.set(`${cidr.network}${cidr.prefix}`, cidr)
     }
   }
+  bad.tell(problems)
   return [...ranges.values()].sort(compareCidrs)
-}
-
-/** By network, then the wider first. */
-export function compareCidrs(a: Cidr, b: Cidr): number {
-  if (a.network !== b.network) return a.network < b.network ? -1 : 1
-  return a.prefix - b.prefix
 }
 
 function healthCheckNodePort(service: Service, externalPolicyLocal: boolean, problems: string[]): number {
@@ -211,16 +210,20 @@ function affinitySeconds({ affinityTimeoutSeconds: seconds }: Service, problems:
 
 function usablePorts(ports: readonly ServicePort[], problems: string[]): ServicePort[] {
   const names = new Set<string>()
-  return ports.filter(({ name, port, protocol }) => {
-    if (!isPortNumber(port)) problems.push(`port ${quote(name)} has the invalid number ${port} and is ignored`)
-    else if (!isProtocol(protocol)) problems.push(`port ${quote(name)} has an unknown protocol and is ignored`)
-    else if (names.has(name)) problems.push(`port name ${quote(name)} is there twice; the second is ignored`)
+  const bad = new Summary()
+  const usable = ports.filter(({ name, port, protocol }) => {
+    if (!isPortName(name)) bad.add(() => `port name ${quote(name)} is not valid; the port is ignored`)
+    else if (!isPortNumber(port)) bad.add(() => `port ${quote(name)} has the invalid number ${port} and is ignored`)
+    else if (!isProtocol(protocol)) bad.add(() => `port ${quote(name)} has an unknown protocol and is ignored`)
+    else if (names.has(name)) bad.add(() => `port name ${quote(name)} is there twice; the second is ignored`)
     else {
       names.add(name)
       return true
     }
     return false
   })
+  bad.tell(problems)
+  return usable
 }
 
 function sameList<T>(a: readonly T[], b: readonly T[], textOf: (value: T) => string): boolean {

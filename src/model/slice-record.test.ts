@@ -36,7 +36,7 @@ test('parseSlice() prefers the endpoint that is not terminating when an address 
 test('parseSlice() ignores addresses of the other family and garbage, and says so once', () => {
   const { record, problems } = read(slice(['fd00::1', 'garbage', '10.1.0.1', '']))
   expect(record?.addresses).toEqual(['10.1.0.1'])
-  expect(problems).toEqual(['endpoint address "fd00::1" (and 2 more) is not an IPv4 address and is ignored'])
+  expect(problems).toEqual(['endpoint address "fd00::1" is not an IPv4 address and is ignored (and 2 more)'])
 })
 
 test('parseSlice() reads IPv6', () => {
@@ -54,12 +54,33 @@ test('parseSlice() ignores ports without a number or with one that does not exis
   ]
   const { record, problems } = read(slice([], { ports }))
   expect(record?.ports).toEqual([{ name: 'ok', protocol: 'TCP', port: 8080 }])
-  expect(problems).toEqual([
-    'port "none" has no number and is ignored',
-    'port "zero" has the invalid number 0 and is ignored',
-    'port "big" has the invalid number 65536 and is ignored',
-  ])
+  expect(problems).toEqual(['port "none" has no number and is ignored (and 2 more)'])
 })
+
+test('parseSlice() ignores ports whose names the API never lets through', () => {
+  const { record, problems } = read(slice([], { ports: [{ name: 'a\nb' }, { name: 'ok' }] }))
+  expect(record?.ports.map(({ name }) => name)).toEqual(['ok'])
+  expect(problems).toEqual(['port "a\\nb" has an invalid name and is ignored'])
+})
+
+test.each(['127.0.0.1', '127.8.9.10', '169.254.169.254', '224.0.0.1', '0.0.0.0'])(
+  'parseSlice() ignores the endpoint %s, which the API forbids',
+  (address) => {
+    const { record, problems } = read(slice([address, '10.1.0.1']))
+    expect(record?.addresses).toEqual(['10.1.0.1'])
+    expect(problems).toEqual([`endpoint address "${address}" is loopback, link-local or unspecified and is ignored`])
+  },
+)
+
+test.each(['::1', '::', 'fe80::1', 'ff02::1', 'ff12::1'])('parseSlice() ignores the IPv6 endpoint %s', (address) => {
+  const { record } = read(slice([address, 'fd00::1'], { addressType: 'IPv6' }), 6)
+  expect(record?.addresses).toEqual(['fd00::1'])
+})
+
+test.each(['224.0.1.1', '239.1.2.3', '100.64.0.1', '192.168.1.1', '8.8.8.8', '255.255.255.255'])(
+  'parseSlice() keeps the endpoint %s, which the API allows',
+  (address) => expect(read(slice([address])).record?.addresses).toEqual([address]),
+)
 
 test('parseSlice() refuses a slice of names or of no service', () => {
   expect(read(slice(['a.example'], { addressType: 'FQDN' }))).toEqual({

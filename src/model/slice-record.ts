@@ -4,9 +4,10 @@
 // the address.
 
 import type { EndpointPort, EndpointSlice, NamespacedName, SliceEndpoint } from '../kube/types.ts'
-import type { Bytes, Family } from '../lib/ip.ts'
+import { type Bytes, type Family, isLinkLocal, isLinkLocalMulticast, isLoopback, isUnspecified } from '../lib/ip.ts'
 import { compareBytes, isOfFamily, parseAddress } from './address.ts'
-import { isPortNumber, isProtocol, quote } from './valid.ts'
+import { Summary } from './summary.ts'
+import { isPortName, isPortNumber, isProtocol, quote } from './valid.ts'
 
 export const READY = 1
 export const SERVING = 2
@@ -61,8 +62,7 @@ export function parseSlice(
   return {
     key: keys.key,
     service: keys.service,
-    // Filtered lists have room for more than they hold; copies have not.
-    ports: slice.ports.filter((port): port is SlicePort => isUsablePort(port, problems)).slice(),
+    ports: usablePorts(slice.ports, problems),
     addresses: endpoints.map(({ address }) => address),
     conditions: endpoints.map(({ endpoint }) => String.fromCharCode(conditionsOf(endpoint))).join(''),
     nodeNames: endpoints.map(({ endpoint }) => endpoint.nodeName ?? ''),
@@ -105,16 +105,19 @@ interface ReadEndpoint {
 
 function uniqueEndpoints(endpoints: readonly SliceEndpoint[], family: Family, problems: string[]): ReadEndpoint[] {
   const read: ReadEndpoint[] = []
-  const refused: string[] = []
+  const refused = new Summary()
   for (const endpoint of endpoints) {
     const address = parseAddress(endpoint.address)
-    if (address === undefined || !isOfFamily(address.bytes, family)) refused.push(endpoint.address)
-    else read.push({ bytes: address.bytes, address: address.text, endpoint })
+    const about = () => `endpoint address ${quote(endpoint.address)}`
+    if (address === undefined || !isOfFamily(address.bytes, family)) {
+      refused.add(() => `${about()} is not an IPv${family} address and is ignored`)
+    } else if (isForbidden(address.bytes)) {
+      refused.add(() => `${about()} is loopback, link-local or unspecified and is ignored`)
+    } else {
+      read.push({ bytes: address.bytes, address: address.text, endpoint })
+    }
   }
-  if (refused.length > 0) {
-    const more = refused.length > 1 ? ` (and ${refused.length - 1} more)` : ''
-    problems.push(`endpoint address ${quote(refused[0] ?? '')}${more} is not an IPv${family} address and is ignored`)
-  }
+  refused.tell(problems)
   read.sort(
     (a, b) =>
       compareBytes(a.bytes, b.bytes) || credibility(conditionsOf(b.endpoint)) - credibility(conditionsOf(a.endpoint)),
@@ -126,13 +129,31 @@ function conditionsOf(endpoint: SliceEndpoint): number {
   return (endpoint.ready ? READY : 0) | (endpoint.serving ? SERVING : 0) | (endpoint.terminating ? TERMINATING : 0)
 }
 
-function isUsablePort(port: EndpointPort, problems: string[]): boolean {
-  const name = quote(port.name)
-  if (port.port === undefined) problems.push(`port ${name} has no number and is ignored`)
-  else if (!isPortNumber(port.port)) problems.push(`port ${name} has the invalid number ${port.port} and is ignored`)
-  else if (!isProtocol(port.protocol)) problems.push(`port ${name} has an unknown protocol and is ignored`)
-  else return true
-  return false
+/**
+ * No pod has such an address, and the API server accepts none of them for an endpoint. From one that does, they would lead
+ * clients to what this node keeps for itself: its own loopback, the metadata service of its cloud.
+ */
+function isForbidden(bytes: Bytes): boolean {
+  return isUnspecified(bytes) || isLoopback(bytes) || isLinkLocal(bytes) || isLinkLocalMulticast(bytes)
+}
+
+function usablePorts(ports: readonly EndpointPort[], problems: string[]): SlicePort[] {
+  const refused = new Summary()
+  const usable = ports.filter((port): port is SlicePort => {
+    const why = refusalOf(port)
+    if (why !== undefined) refused.add(() => `port ${quote(port.name)} ${why} and is ignored`)
+    return why === undefined
+  })
+  refused.tell(problems)
+  // Filtered lists have room for more than they hold; copies have not.
+  return usable.slice()
+}
+
+function refusalOf({ name, port, protocol }: EndpointPort): string | undefined {
+  if (!isPortName(name)) return 'has an invalid name'
+  if (port === undefined) return 'has no number'
+  if (!isPortNumber(port)) return `has the invalid number ${port}`
+  return isProtocol(protocol) ? undefined : 'has an unknown protocol'
 }
 
 function hintsColumn(

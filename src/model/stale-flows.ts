@@ -75,7 +75,9 @@ export function staleAnswerers(changes: readonly ServicePortChange[]): ReadonlyS
     if (before === undefined || after === undefined || !sameAddresses(before, after)) return 'anybody'
     // Who was not served has flows that nobody translated.
     if (before.serving.length === 0 && after.serving.length > 0) return 'anybody'
-    for (const endpoint of before.serving) if (!after.serving.includes(endpoint)) gone.add(endpoint)
+    if (before.serving === after.serving) continue
+    const serving = new Set(after.serving)
+    for (const endpoint of before.serving) if (!serving.has(endpoint)) gone.add(endpoint)
   }
   return gone
 }

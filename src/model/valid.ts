@@ -12,10 +12,25 @@ export function isProtocol(protocol: string): protocol is Protocol {
   return PROTOCOLS.has(protocol)
 }
 
-/** Whether a namespace or name can stand in `namespace/name:port` and be told apart again. */
-export function isObjectName(name: string): boolean {
-  return name !== '' && !/[/:\s]/.test(name)
+/**
+ * Whether a port can have this name. The API allows DNS labels (RFC 1123) for Services, Endpoints and slices alike; names
+ * of ports end up in rules and in the names of chains, so nothing else may. '' is no name.
+ */
+export function isPortName(name: string): boolean {
+  return name.length <= LONGEST_LABEL && (name === '' || /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name))
 }
+
+const LONGEST_LABEL = 63
+
+/**
+ * Whether an object can have this namespace or name: what DNS allows. The API is stricter for some kinds; all that matters
+ * here is that the name can stand in rules and in `namespace/name:port`.
+ */
+export function isObjectName(name: string): boolean {
+  return name.length <= LONGEST_NAME && /^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$/.test(name)
+}
+
+const LONGEST_NAME = 253
 
 const LONGEST_QUOTE = 80
 

@@ -48,13 +48,20 @@ describe('parseWeights()', () => {
   )
 })
 
+test('parseWeights() tells of a hundred thousand bad parts in one line', () => {
+  const problems: string[] = []
+  parseWeights(Array.from({ length: 100_000 }, (_, i) => `x${i}`).join(','), problems)
+  expect(problems).toHaveLength(1)
+  expect(problems[0]).toMatch(/\(and 99999 more\)$/)
+})
+
 describe('ServiceModel', () => {
   const weighed = (text: string) => service({ annotations: { [WEIGHTS_ANNOTATION]: text } })
   const weights = (model: ServiceModel) => model.view('default/web')?.backends.map(({ weight }) => weight)
 
   test('gives backends the weights of the annotation, and tells when they change', () => {
     const problems = new ProblemLog(() => {})
-    const model = new ServiceModel({ node: nodeView(), problems, allowExternalIPs: true, startedMs: 0 })
+    const model = new ServiceModel({ node: nodeView(), problems, allowExternalIPs: true, weighs: true, startedMs: 0 })
     model.setService(weighed('10.1.0.1=3'))
     model.setSlice(slice(['10.1.0.1', '10.1.0.2']))
     model.takeChanges()

@@ -5,12 +5,13 @@
 // An endpoint is named by its address, by a range, or by its node; the most precise name counts. 0 takes it out of
 // service: it keeps its connections and gets no new ones. Only modes that can weigh (ipvs) heed this.
 
-import { cidrContains, parseCidr, parseIp, type Bytes, type Cidr } from '../lib/ip.ts'
+import { maskBytes, parseCidr, parseIp, type Bytes, type Cidr } from '../lib/ip.ts'
+import { Summary } from './summary.ts'
 import { isObjectName, quote } from './valid.ts'
 
 export const WEIGHTS_ANNOTATION = 'service.kube-proxy-ts.io/endpoint-weights'
 
-/** What endpoints weigh that nobody says otherwise about. */
+/** What endpoints weigh that the annotation does not name. */
 export const DEFAULT_WEIGHT = 1
 
 /** The largest that kube-proxy's peers accept; the kernel would take more. */
@@ -20,8 +21,8 @@ export interface Weights {
   /** The annotation: two tables of the same text are the same. */
   readonly text: string
   readonly byAddress: ReadonlyMap<Bytes, number>
-  /** The narrowest first. */
-  readonly byRange: readonly { readonly cidr: Cidr; readonly weight: number }[]
+  /** By length of the prefix, the narrowest ranges first; then by network. An address costs one lookup per length. */
+  readonly byRange: ReadonlyMap<number, ReadonlyMap<Bytes, number>>
   readonly byNode: ReadonlyMap<string, number>
   readonly others: number
 }
@@ -30,42 +31,57 @@ export interface Weights {
 export function parseWeights(text: string | undefined, problems: string[]): Weights | undefined {
   if (text === undefined || text.trim() === '') return undefined
   const byAddress = new Map<Bytes, number>()
-  const byRange: { cidr: Cidr; weight: number }[] = []
+  const byRange = new Map<number, Map<Bytes, number>>()
   const byNode = new Map<string, number>()
   let others = DEFAULT_WEIGHT
+  const bad = new Summary()
   for (const part of text.split(',')) {
     const [name = '', value = ''] = part.split('=').map((side) => side.trim())
     const weight = parseWeight(value)
     if (weight === undefined) {
-      problems.push(
-        `annotation ${WEIGHTS_ANNOTATION}: ${quote(part.trim())} is ignored: must be NAME=WEIGHT, with a weight of 0 to ${LARGEST_WEIGHT}`,
-      )
+      bad.add(() => `${about(part)}: must be NAME=WEIGHT, with a weight of 0 to ${LARGEST_WEIGHT}`)
       continue
     }
     const address = parseIp(name)
     const cidr = parseCidr(name)
     if (name === '*') others = weight
     else if (address !== undefined) byAddress.set(address, weight)
-    else if (cidr !== undefined) byRange.push({ cidr, weight })
+    else if (cidr !== undefined) addRange(byRange, cidr, weight)
     else if (isObjectName(name)) byNode.set(name, weight)
-    else {
-      problems.push(
-        `annotation ${WEIGHTS_ANNOTATION}: ${quote(part.trim())} is ignored: its name must be an IP address, a CIDR, a node or *`,
-      )
-    }
+    else bad.add(() => `${about(part)}: its name must be an IP address, a CIDR, a node or *`)
   }
-  byRange.sort((a, b) => b.cidr.prefix - a.cidr.prefix)
-  return { text, byAddress, byRange, byNode, others }
+  bad.tell(problems)
+  const narrowestFirst = new Map([...byRange].sort(([a], [b]) => b - a))
+  return { text, byAddress, byRange: narrowestFirst, byNode, others }
+}
+
+function about(part: string): string {
+  return `annotation ${WEIGHTS_ANNOTATION}: ${quote(part.trim())} is ignored`
+}
+
+/** Of two weights for the same range the first counts. The families share prefixes, not networks: these differ in length. */
+function addRange(byRange: Map<number, Map<Bytes, number>>, { prefix, network }: Cidr, weight: number): void {
+  let networks = byRange.get(prefix)
+  if (networks === undefined) byRange.set(prefix, (networks = new Map()))
+  if (!networks.has(network)) networks.set(network, weight)
 }
 
 export function weightOf(weights: Weights, endpoint: { readonly ip: string; readonly nodeName: string }): number {
   const address = parseIp(endpoint.ip) ?? ''
   return (
     weights.byAddress.get(address) ??
-    weights.byRange.find(({ cidr }) => cidrContains(cidr, address))?.weight ??
+    weightOfRange(weights, address) ??
     weights.byNode.get(endpoint.nodeName) ??
     weights.others
   )
+}
+
+function weightOfRange({ byRange }: Weights, address: Bytes): number | undefined {
+  for (const [prefix, networks] of byRange) {
+    const weight = networks.get(maskBytes(address, prefix))
+    if (weight !== undefined) return weight
+  }
+  return undefined
 }
 
 function parseWeight(text: string): number | undefined {

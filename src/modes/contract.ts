@@ -47,6 +47,8 @@ export interface ModeOptions {
 /** A mode at work. */
 export interface RunningMode {
   programmer(family: Family, reports: ProgrammerReports): Programmer
+  /** Whether it can send more connections to one endpoint than to another. */
+  readonly weighs?: boolean
   /** `ip:port` of the programs that answer UDP flows of a service port, in a mode in which those are not the endpoints. */
   readonly flowTargets?: (family: Family, view: ServicePortView) => readonly string[]
   /** Lines for people, shown by /statusz. */

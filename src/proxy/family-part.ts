@@ -41,7 +41,13 @@ export class FamilyPart {
     this.#serviceHealth = openServiceHealth(options)
     this.pipeline = new FamilyPipeline({
       node,
-      model: new ServiceModel({ node, problems, allowExternalIPs, startedMs: clock.now() }),
+      model: new ServiceModel({
+        node,
+        problems,
+        allowExternalIPs,
+        weighs: options.mode.weighs,
+        startedMs: clock.now(),
+      }),
       programmer: openProgrammer(options),
       flows: openFlowCleaner(options),
       metrics,

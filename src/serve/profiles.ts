@@ -17,12 +17,11 @@ interface Profile {
 const profiles: Readonly<Record<string, Profile>> = {
   profile: { what: 'where CPU time goes, for ?seconds=30; a .cpuprofile', read: readCpuProfile },
   allocs: { what: 'where memory is allocated, for ?seconds=30; a .heapprofile', read: readAllocationProfile },
-  heap: {
-    what: 'every object in memory; a .heapsnapshot. The proxy stands still while it is taken',
-    read: readHeapSnapshot,
-  },
   cmdline: { what: 'the command line', read: () => Promise.resolve(textReply(200, process.argv.join('\0'))) },
 }
+
+/** Its strings are in it: the token of this node's account, and private keys. What leaves over HTTP anybody may read. */
+const notOverHttp = ['heap']
 
 const onlyInGo = ['block', 'goroutine', 'mutex', 'symbol', 'threadcreate', 'trace']
 
@@ -32,7 +31,11 @@ export const profilesPage: Page = async ({ path, query }) => {
   if (name === '') return textReply(200, index())
   const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined
   if (profile !== undefined) return profile.read(query)
-  const why = onlyInGo.includes(name) ? 'is about the Go runtime, and this program runs on Node.js' : 'is unknown'
+  const why = onlyInGo.includes(name)
+    ? 'is about the Go runtime, and this program runs on Node.js'
+    : notOverHttp.includes(name)
+      ? 'would show credentials; allocs shows where memory goes without them'
+      : 'is unknown'
   return textReply(404, `Cannot show the profile ${JSON.stringify(name)}: it ${why}\n\n${index()}`)
 }
 
@@ -88,15 +91,6 @@ function readAllocationProfile(query: URLSearchParams): Promise<Reply> {
       return JSON.stringify(profile)
     }),
   )
-}
-
-function readHeapSnapshot(): Promise<Reply> {
-  return withSession('heapsnapshot', async (session) => {
-    const chunks: string[] = []
-    session.on('HeapProfiler.addHeapSnapshotChunk', ({ params }) => chunks.push(params.chunk))
-    await session.post('HeapProfiler.takeHeapSnapshot')
-    return chunks.join('')
-  })
 }
 
 function sleep(ms: number): Promise<void> {

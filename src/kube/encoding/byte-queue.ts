@@ -30,6 +30,13 @@ export class ByteQueue {
     this.end += chunk.length
   }
 
+  /** Where the byte is, at least `from` behind the start; -1 when it has not come. Old bytes behind the end are not looked at. */
+  indexOf(byte: number, from: number): number {
+    const first = this.start + from
+    const found = this.bytes.subarray(first, this.end).indexOf(byte)
+    return found < 0 ? -1 : first + found
+  }
+
   /** Everything before `position` has been used. */
   consumeTo(position: number): void {
     this.start = position

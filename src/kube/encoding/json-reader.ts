@@ -26,7 +26,7 @@ export class JsonReader {
     return typeof value === 'string' ? value : ''
   }
 
-  strings(value: unknown): readonly string[] {
+  strings(value: unknown): string[] {
     return Array.isArray(value) ? value.filter((element) => typeof element === 'string') : []
   }
 

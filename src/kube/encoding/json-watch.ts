@@ -32,8 +32,8 @@ export class JsonWatchParser<T> implements WatchParser<T> {
     let searchFrom = queue.length
     queue.append(chunk)
     for (;;) {
-      const newline = queue.bytes.indexOf(NEWLINE, queue.start + searchFrom)
-      if (newline < 0 || newline >= queue.end) return
+      const newline = queue.indexOf(NEWLINE, searchFrom)
+      if (newline < 0) return
       const line = queue.bytes.toString('utf8', queue.start, newline)
       queue.consumeTo(newline + 1)
       searchFrom = 0

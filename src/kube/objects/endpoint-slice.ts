@@ -118,31 +118,37 @@ interface Hints {
 const NO_HINTS: Hints = { zoneHints: undefined, nodeHints: undefined }
 
 function decodeHints(reader: ProtoReader): Hints {
-  let zoneHints: readonly string[] | undefined
-  let nodeHints: readonly string[] | undefined
+  const zones: string[] = []
+  const nodes: string[] = []
   for (const end = reader.enter(); reader.pos < end;) {
     switch (reader.field(end)) {
       case 1:
-        zoneHints = addHint(reader, zoneHints)
+        zones.push(readName(reader))
         break
       case 2:
-        nodeHints = addHint(reader, nodeHints)
+        nodes.push(readName(reader))
         break
       default:
         reader.skip(end)
     }
   }
-  return { zoneHints, nodeHints }
+  return { zoneHints: hintList(zones, reader.pool), nodeHints: hintList(nodes, reader.pool) }
 }
 
 /** ForZone and ForNode have the same shape: a name. */
-function addHint(reader: ProtoReader, hints: readonly string[] | undefined): readonly string[] {
+function readName(reader: ProtoReader): string {
   let name = ''
   for (const end = reader.enter(); reader.pos < end;) {
     if (reader.field(end) === 1) name = reader.pooled()
     else reader.skip(end)
   }
-  return hints === undefined ? reader.pool.listOf(name) : [...hints, name]
+  return name
+}
+
+/** Almost all endpoints have one hint, which they share, or none. */
+function hintList(names: readonly string[], lists: { listOf(name: string): readonly string[] }): Hints['zoneHints'] {
+  if (names.length === 0) return undefined
+  return names.length === 1 ? lists.listOf(names[0]!) : names.slice()
 }
 
 function decodePort(reader: ProtoReader, ports: EndpointPort[]): void {
@@ -202,6 +208,5 @@ function endpointFromJson(address: string, endpoint: JsonObject, reader: JsonRea
 
 function hintsFromJson(value: unknown, reader: JsonReader): readonly string[] | undefined {
   const names = reader.objects(value).map((hint) => reader.pooled(hint['name']))
-  if (names.length === 0) return undefined
-  return names.length === 1 ? reader.listOf(names[0]!) : names
+  return hintList(names, reader)
 }

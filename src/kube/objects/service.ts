@@ -19,16 +19,16 @@ export const services: Resource<Service> = {
 interface ServiceFields {
   type: string
   clusterIP: string
-  clusterIPs: readonly string[]
-  externalIPs: readonly string[]
-  ports: readonly ServicePort[]
+  clusterIPs: string[]
+  externalIPs: string[]
+  ports: ServicePort[]
   sessionAffinity: string
   affinityTimeoutSeconds: number | undefined
   externalTrafficPolicy: string
   internalTrafficPolicy: string
-  loadBalancerSourceRanges: readonly string[]
+  loadBalancerSourceRanges: string[]
   healthCheckNodePort: number
-  ingress: readonly LoadBalancerIngress[]
+  ingress: LoadBalancerIngress[]
 }
 
 const NONE: readonly never[] = []
@@ -37,16 +37,16 @@ function emptyFields(): ServiceFields {
   return {
     type: '',
     clusterIP: '',
-    clusterIPs: NONE,
-    externalIPs: NONE,
-    ports: NONE,
+    clusterIPs: [],
+    externalIPs: [],
+    ports: [],
     sessionAffinity: '',
     affinityTimeoutSeconds: undefined,
     externalTrafficPolicy: '',
     internalTrafficPolicy: '',
-    loadBalancerSourceRanges: NONE,
+    loadBalancerSourceRanges: [],
     healthCheckNodePort: 0,
-    ingress: NONE,
+    ingress: [],
   }
 }
 
@@ -58,16 +58,16 @@ function finish(meta: ObjectMeta, fields: ServiceFields): Decoded<Service> {
     name: meta.name,
     uid: meta.uid,
     type: fields.type || 'ClusterIP',
-    clusterIPs,
-    externalIPs: fields.externalIPs,
-    ports: fields.ports,
+    clusterIPs: fitted(clusterIPs),
+    externalIPs: fitted(fields.externalIPs),
+    ports: fitted(fields.ports),
     sessionAffinity: fields.sessionAffinity || 'None',
     affinityTimeoutSeconds: fields.affinityTimeoutSeconds,
     externalTrafficPolicy: fields.externalTrafficPolicy || 'Cluster',
     internalTrafficPolicy: fields.internalTrafficPolicy || 'Cluster',
-    loadBalancerSourceRanges: fields.loadBalancerSourceRanges,
+    loadBalancerSourceRanges: fitted(fields.loadBalancerSourceRanges),
     healthCheckNodePort: fields.healthCheckNodePort,
-    ingress: fields.ingress,
+    ingress: fitted(fields.ingress),
     labels: meta.labels,
     annotations: meta.annotations,
     createdMs: meta.createdMs,
@@ -75,9 +75,9 @@ function finish(meta: ObjectMeta, fields: ServiceFields): Decoded<Service> {
   return { key: keyOf(meta), resourceVersion: meta.resourceVersion, object }
 }
 
-/** A new list, which takes as much memory as it has elements: push() reserves room for 17. Most lists here have one. */
-function appended<T>(list: readonly T[], element: T): readonly T[] {
-  return list.length === 0 ? [element] : [...list, element]
+/** A list that takes as much memory as it has elements: push() reserves room for 17. Most lists here have one, or none. */
+function fitted<T>(list: readonly T[]): readonly T[] {
+  return list.length === 0 ? NONE : list.slice()
 }
 
 function keepKey(key: string): boolean {
@@ -109,7 +109,7 @@ function decodeSpec(reader: ProtoReader, fields: ServiceFields): void {
   for (const end = reader.enter(); reader.pos < end;) {
     switch (reader.field(end)) {
       case 1:
-        fields.ports = decodePort(reader, fields.ports)
+        decodePort(reader, fields.ports)
         break
       case 3:
         fields.clusterIP = reader.string()
@@ -118,13 +118,13 @@ function decodeSpec(reader: ProtoReader, fields: ServiceFields): void {
         fields.type = reader.pooled()
         break
       case 5:
-        fields.externalIPs = appended(fields.externalIPs, reader.string())
+        fields.externalIPs.push(reader.string())
         break
       case 7:
         fields.sessionAffinity = reader.pooled()
         break
       case 9:
-        fields.loadBalancerSourceRanges = appended(fields.loadBalancerSourceRanges, reader.pooled())
+        fields.loadBalancerSourceRanges.push(reader.pooled())
         break
       case 11:
         fields.externalTrafficPolicy = reader.pooled()
@@ -136,7 +136,7 @@ function decodeSpec(reader: ProtoReader, fields: ServiceFields): void {
         fields.affinityTimeoutSeconds = decodeAffinityTimeout(reader)
         break
       case 18:
-        fields.clusterIPs = appended(fields.clusterIPs, reader.string())
+        fields.clusterIPs.push(reader.string())
         break
       case 22:
         fields.internalTrafficPolicy = reader.pooled()
@@ -147,7 +147,7 @@ function decodeSpec(reader: ProtoReader, fields: ServiceFields): void {
   }
 }
 
-function decodePort(reader: ProtoReader, ports: readonly ServicePort[]): readonly ServicePort[] {
+function decodePort(reader: ProtoReader, ports: ServicePort[]): void {
   let name = ''
   let protocolName = ''
   let port = 0
@@ -171,7 +171,7 @@ function decodePort(reader: ProtoReader, ports: readonly ServicePort[]): readonl
     }
   }
   const protocol = parseProtocol(protocolName)
-  return protocol === undefined ? ports : appended(ports, { name, protocol, port, nodePort })
+  if (protocol !== undefined) ports.push({ name, protocol, port, nodePort })
 }
 
 /** SessionAffinityConfig.clientIP.timeoutSeconds */
@@ -192,18 +192,16 @@ function decodeAffinityTimeout(reader: ProtoReader): number | undefined {
 
 /** ServiceStatus.loadBalancer.ingress */
 function decodeStatus(reader: ProtoReader, fields: ServiceFields): void {
-  const ingress: LoadBalancerIngress[] = []
   for (const end = reader.enter(); reader.pos < end;) {
     if (reader.field(end) !== 1) {
       reader.skip(end)
       continue
     }
     for (const balancerEnd = reader.enter(); reader.pos < balancerEnd;) {
-      if (reader.field(balancerEnd) === 1) decodeIngress(reader, ingress)
+      if (reader.field(balancerEnd) === 1) decodeIngress(reader, fields.ingress)
       else reader.skip(balancerEnd)
     }
   }
-  if (ingress.length > 0) fields.ingress = ingress
 }
 
 function decodeIngress(reader: ProtoReader, ingress: LoadBalancerIngress[]): void {
@@ -251,7 +249,7 @@ function serviceFromJson(json: JsonObject, reader: JsonReader): Decoded<Service>
   return finish(metaFromJson(json, reader, keepKey), fields)
 }
 
-function portsFromJson(value: unknown, reader: JsonReader): readonly ServicePort[] {
+function portsFromJson(value: unknown, reader: JsonReader): ServicePort[] {
   const ports: ServicePort[] = []
   for (const json of reader.objects(value)) {
     const protocol = parseProtocol(reader.pooled(json['protocol']))
@@ -262,7 +260,7 @@ function portsFromJson(value: unknown, reader: JsonReader): readonly ServicePort
   return ports
 }
 
-function ingressFromJson(value: unknown, reader: JsonReader): readonly LoadBalancerIngress[] {
+function ingressFromJson(value: unknown, reader: JsonReader): LoadBalancerIngress[] {
   const ingress: LoadBalancerIngress[] = []
   for (const json of reader.objects(value)) {
     addIngress(ingress, reader.string(json['ip']), reader.pooled(json['ipMode']))

@@ -146,7 +146,7 @@ export class IptablesProgrammer implements Programmer {
       groups = others
       try {
         await this.#attempt(base, [...accepted, ...group], stats)
-        accepted.push(...group)
+        for (const fragment of group) accepted.push(fragment)
       } catch (error) {
         if (!(error instanceof RestoreError)) throw error
         groups = [...this.#withoutCulprit(group, error), ...others]

@@ -87,6 +87,7 @@ export function openIpvs(options: OpenIpvsOptions): RunningMode {
   )
   const linkWatch = watchLink(links, onForeignChange)
   return {
+    weighs: true,
     programmer: (family) =>
       createIpvsProgrammer({ ...options, family, rules: rules.get(family)!, link: links.get(family)! }),
     close() {

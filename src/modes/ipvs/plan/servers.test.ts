@@ -12,7 +12,7 @@ const nodePortAddresses = ['192.168.0.1', '192.168.1.1']
 
 function plan(wish: Partial<Service>, { scheduler = 'rr', endpoints = ['10.1.0.1', '10.1.1.1'] } = {}): string[] {
   const problems = new ProblemLog(() => {})
-  const model = new ServiceModel({ node, problems, allowExternalIPs: true, startedMs: 0 })
+  const model = new ServiceModel({ node, problems, allowExternalIPs: true, weighs: true, startedMs: 0 })
   model.setService(service(wish))
   model.setSlice(slice(endpoints))
   model.takeChanges()

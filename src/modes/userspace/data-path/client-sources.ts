@@ -13,7 +13,7 @@ import { ConntrackTemplate } from '../../../conntrack/template.ts'
 import { NETLINK_NETFILTER } from '../../../netlink/uapi/netlink.ts'
 import { LITTLE_ENDIAN } from '../../../netlink/writer.ts'
 import { familyOf, isSameHost, setPort } from '../../../system/socket-address.ts'
-import { type PoolProtocol, decodeAddress, shareAddress } from './sockets.ts'
+import { type PoolProtocol, readSocketAddress, shareAddress } from './sockets.ts'
 import type { SourcePorts } from './source-ports.ts'
 
 const PROTOCOL_NUMBERS = { TCP: 6, UDP: 17 } as const
@@ -118,9 +118,9 @@ export class ClientSources {
   /** What a socket is shown as that another thread has opened; `port` is 0 when its backend sees this node. */
   shownBy(fd: number, port: number): ShownClient | undefined {
     if (port === 0) return undefined
-    const node = decodeAddress('getsockname', fd)
+    const node = readSocketAddress('getsockname', fd)
     if (node === undefined) return { port, family: 4, protocol: 'TCP', node: new Uint8Array(), backend: undefined }
-    return { port, family: familyOf(node), protocol: 'TCP', node, backend: decodeAddress('getpeername', fd) }
+    return { port, family: familyOf(node), protocol: 'TCP', node, backend: readSocketAddress('getpeername', fd) }
   }
 
   /**

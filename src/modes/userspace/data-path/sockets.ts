@@ -113,7 +113,7 @@ function startListening(fd: number): boolean {
 }
 
 /** The address of a socket's own end or of the other one; undefined when it has none, as after a reset. */
-export function decodeAddress(which: 'getsockname' | 'getpeername', fd: number): Uint8Array | undefined {
+export function readSocketAddress(which: 'getsockname' | 'getpeername', fd: number): Uint8Array | undefined {
   const address = new Uint8Array(ADDRESS_LENGTH)
   const length = new Uint32Array([ADDRESS_LENGTH])
   return tryCall(which, fd, address, length) === -1 ? undefined : address.subarray(0, length[0])

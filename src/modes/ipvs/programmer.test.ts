@@ -13,6 +13,7 @@ import type { Drained } from '../../ipvs/drain.ts'
 import { formatServers } from '../../ipvs/format.ts'
 import type { PlannedServer } from '../../ipvs/types.ts'
 import { IpvsProgrammer } from './programmer.ts'
+import { runs } from '../../../test/support/runs.ts'
 
 class Machine {
   readonly servers = new MemoryIpvs()
@@ -132,7 +133,7 @@ describe.each([4, 6] as const)('IpvsProgrammer for IPv%d', (family) => {
         machine.start().syncAll(machine.node, present(3))
         expect(machine.summary).toEqual(scratch(family, present(3)).summary)
       }),
-      { numRuns: 60 },
+      runs(60),
     )
   })
 })

@@ -1,10 +1,5 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
-
-/**
- * Packets are lost and processes wait when a machine is busy: what fails for that alone passes when it is tried again.
- * scripts/test names what needed it.
- */
-const realPackets = { retry: 1 }
 
 export default defineConfig({
   test: {
@@ -13,11 +8,11 @@ export default defineConfig({
         // Pure tests: no root, no kernel, no network but loopback.
         test: {
           name: 'unit',
-          include: ['src/**/*.test.ts', 'test/golden/*.test.ts', 'test/conformance/*.test.ts', 'test/house/*.test.ts'],
+          include: ['src/**/*.test.ts', 'test/{conformance,golden,house,support}/*.test.ts', 'scripts/*.test.mjs'],
           pool: 'threads',
           isolate: false,
-          // All processors: by default one is left to a watcher, and of two that is half of them.
-          maxWorkers: '100%',
+          // One more than there are processors: some tests wait for timers and for processes that they start.
+          maxWorkers: availableParallelism() + 1,
           // Against hanging alone: how long a test takes depends on who else uses the machine.
           testTimeout: 60_000,
           hookTimeout: 60_000,
@@ -27,7 +22,6 @@ export default defineConfig({
         // Tests that program a real kernel, each file in a network namespace of its own.
         test: {
           name: 'kernel',
-          ...realPackets,
           include: ['test/kernel/**/*.test.ts'],
           pool: 'forks',
           fileParallelism: false,
@@ -39,7 +33,6 @@ export default defineConfig({
         // The same, on the kernel with IPVS: node test/uml/run.mjs -- npx vitest run --project uml
         test: {
           name: 'uml',
-          ...realPackets,
           include: ['test/uml/**/*.test.ts'],
           pool: 'forks',
           fileParallelism: false,
@@ -53,7 +46,6 @@ export default defineConfig({
         // The built program against an API server, with real packets.
         test: {
           name: 'e2e',
-          ...realPackets,
           include: ['test/e2e/**/*.test.ts'],
           exclude: ['test/e2e/packet-flow-*.test.ts'],
           pool: 'forks',
@@ -66,7 +58,6 @@ export default defineConfig({
         // The packet-flow table in every mode, two modes at a time: most of it is waiting for packets that do not come.
         test: {
           name: 'packet-flow',
-          ...realPackets,
           include: ['test/e2e/packet-flow-*.test.ts'],
           pool: 'forks',
           maxWorkers: 2,
@@ -79,7 +70,6 @@ export default defineConfig({
         // The sandbox as a user starts it, in a network namespace that stands for the machine.
         test: {
           name: 'sandbox',
-          ...realPackets,
           include: ['test/sandbox/**/*.test.ts'],
           pool: 'forks',
           fileParallelism: false,

@@ -4,14 +4,16 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
+import { expectedSkips } from '../test/expected-skips.mjs'
+import { quarantine } from '../test/quarantine.mjs'
+import { Tally } from './tally.mjs'
+import { findTestFiles } from './test-files.mjs'
 
 const root = join(import.meta.dirname, '..')
 const bin = (name) => join(root, 'node_modules', '.bin', name)
 const needsRoot = process.getuid?.() === 0 ? undefined : 'needs root'
-
-/** What test/uml/run.mjs says where it cannot start a kernel. */
-const NO_KERNEL = 77
+const needsX64 = process.arch === 'x64' ? undefined : 'User Mode Linux needs Linux on x86_64'
 
 /**
  * Each with a reason not to run it here, if there is one, and what runs it. Most of the time tests with packets wait for
@@ -21,30 +23,33 @@ const projects = [
   { name: 'unit' },
   { name: 'kernel', reason: needsRoot },
   { name: 'e2e', reason: needsRoot },
-  { name: 'uml', reason: needsRoot, inside: ['node', join(root, 'test', 'uml', 'run.mjs')], isBeside: true },
+  {
+    name: 'uml',
+    reason: needsRoot ?? needsX64,
+    inside: ['node', join(root, 'test', 'uml', 'run.mjs')],
+    isBeside: true,
+  },
   { name: 'packet-flow', reason: needsRoot },
   { name: 'sandbox', reason: needsRoot },
 ]
-const total = { passed: 0, failed: 0, skipped: 0 }
-/** Names by reason. */
-const skips = new Map()
-/** What passed only when it was tried again. */
-const retried = []
+const tally = new Tally({ expectedSkips, quarantine })
 
 // Building takes minutes the first time, so it goes on next to the other tests; the project uml waits for it.
 const build =
   needsRoot === undefined ? spawn(join(root, 'scripts', 'uml-kernel'), { stdio: ['ignore', 'ignore', 2] }) : undefined
 
-for (const [name, command, args] of [
-  ['format', bin('prettier'), ['--check', '--log-level=warn', '.']],
-  ['types', bin('tsc'), ['-p', 'tsconfig.json', '--noEmit']],
-  ['lint', bin('oxlint'), ['--type-aware']],
+for (const [name, check] of [
+  ['format', () => succeeds(bin('prettier'), '--check', '--log-level=warn', '.')],
+  ['types', () => succeeds(bin('tsc'), '-p', 'tsconfig.json', '--noEmit')],
+  ['lint', () => succeeds(bin('oxlint'), '--type-aware')],
   // As a user does it: the program builds itself when its sources are newer.
-  ['build', join(root, 'bin', 'kube-proxy'), ['--version']],
+  ['build', () => succeeds(join(root, 'bin', 'kube-proxy'), '--version')],
+  ['every test file belongs to a project', hasProjects],
 ]) {
   const started = performance.now()
-  const ok = (await run([command, ...args])) === 0
-  total[ok ? 'passed' : 'failed']++
+  const ok = await check()
+  if (ok) tally.pass()
+  else tally.fail(name)
   console.log(`${ok ? 'ok  ' : 'FAIL'} ${name} (${seconds(started)} s)`)
 }
 
@@ -56,10 +61,15 @@ for (const project of projects) {
 }
 await Promise.all(beside)
 
-for (const [reason, names] of skips) console.log(`skipped, ${reason}:\n${names.map((name) => `  ${name}`).join('\n')}`)
-if (retried.length > 0) console.log(`passed when tried again:\n${retried.map((name) => `  ${name}`).join('\n')}`)
-console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`)
-process.exitCode = total.failed === 0 ? 0 : 1
+for (const [reason, names] of tally.skips) tell(`skipped, ${reason}:`, names)
+tell(
+  'told in test/expected-skips.mjs to be skipped here, and not skipped:',
+  tally.unusedSkips().map(({ test }) => String(test)),
+)
+tell('in quarantine (test/quarantine.mjs):', tally.quarantined)
+tell('failed:', tally.failures)
+console.log(`${tally.passed} passed, ${tally.failures.length} failed, ${tally.skipped} skipped`)
+process.exitCode = tally.failures.length === 0 ? 0 : 1
 build?.unref()
 
 async function runProject({ name, inside, isBeside }) {
@@ -68,23 +78,14 @@ async function runProject({ name, inside, isBeside }) {
   const file = join(folder, 'counts.json')
   const reporters = ['--reporter=default', `--reporter=${join(root, 'scripts', 'count-reporter.mjs')}`]
   const machine = inside === undefined ? [] : [...inside, '--share', folder, '--']
-  const command = [...machine, bin('vitest'), 'run', '--project', name, '--passWithNoTests', ...reporters]
+  const command = [...machine, bin('vitest'), 'run', '--project', name, ...reporters]
   const output = isBeside ? join(folder, 'output') : undefined
   const status = await run(command, { env: { ...process.env, COUNTS_FILE: file }, output })
   try {
     if (output !== undefined) process.stdout.write(readFileSync(output))
-    if (inside !== undefined && status === NO_KERNEL)
-      return skipProject({ name, reason: 'no kernel of its own, see above' })
-    const counts = JSON.parse(readFileSync(file, 'utf8'))
-    total.passed += counts.passed
-    // vitest may also fail for what is no test: an error outside of all of them.
-    total.failed += counts.failed === 0 && status !== 0 ? 1 : counts.failed
-    total.skipped += counts.skipped.length
-    retried.push(...counts.retried)
-    for (const skip of counts.skipped) tellSkip(skip.reason, skip.name)
+    tally.addProject(name, JSON.parse(readFileSync(file, 'utf8')), status)
   } catch (error) {
-    console.error(`Cannot count the tests of ${name}: ${error.message}`)
-    total.failed++
+    tally.fail(`${name}: its tests cannot be counted, it ended with ${status}: ${error.message}`)
   } finally {
     rmSync(folder, { recursive: true, force: true })
     console.log(`     ${name} (${seconds(started)} s)`)
@@ -92,23 +93,38 @@ async function runProject({ name, inside, isBeside }) {
 }
 
 async function skipProject({ name, reason }) {
-  const listed = spawnSync(bin('vitest'), ['list', '--project', name, '--json'], { cwd: root, encoding: 'utf8' })
-  const { length } = JSON.parse(listed.stdout || '[]')
-  total.skipped += length
+  const { status, stdout } = vitestList('--project', name)
   // Files that touch the kernel as soon as they are loaded cannot even be listed without it.
-  tellSkip(reason, `${listed.status === 0 ? '' : 'more than '}${length} tests of the project ${name}`)
+  tally.skipProject(name, { count: JSON.parse(stdout || '[]').length, isAll: status === 0, reason })
 }
 
-function tellSkip(reason, name) {
-  skips.set(reason, [...(skips.get(reason) ?? []), name])
+/** Whether vitest finds every file of tests, each for a project that is run here. Says which it does not. */
+function hasProjects() {
+  const listed = JSON.parse(vitestList('--filesOnly').stdout || '[]')
+  const found = new Map(listed.map(({ file, projectName }) => [relative(root, file), projectName]))
+  const lost = findTestFiles(root).filter((file) => !projects.some(({ name }) => name === found.get(file)))
+  for (const file of lost) console.error(`${file} belongs to no project that is run`)
+  return lost.length === 0
 }
 
-/** Resolves to the exit code. What it prints goes to a file, if one is named. */
+function vitestList(...args) {
+  return spawnSync(bin('vitest'), ['list', ...args, '--json'], { cwd: root, encoding: 'utf8', maxBuffer: 1 << 27 })
+}
+
+function tell(headline, lines) {
+  if (lines.length > 0) console.log(`${headline}\n${lines.map((line) => `  ${line}`).join('\n')}`)
+}
+
+async function succeeds(...command) {
+  return (await run(command)) === 0
+}
+
+/** Resolves to the exit code, or the signal. What it prints goes to a file, if one is named. */
 async function run([command, ...args], { env = process.env, output } = {}) {
   const to = output === undefined ? 'inherit' : openSync(output, 'w')
   const child = spawn(command, args, { cwd: root, stdio: ['inherit', to, to], env })
-  const [code] = await once(child, 'exit')
-  return code
+  const [code, signal] = await once(child, 'exit')
+  return code ?? signal
 }
 
 function seconds(started) {

@@ -9,6 +9,7 @@ import { nameInMemory } from './field-kinds.ts'
 import { configurationFields } from './fields.ts'
 import { settle } from './settle.ts'
 import type { KubeProxyConfiguration } from './types.ts'
+import { runs } from '../../test/support/runs.ts'
 
 const roundTrip = (config: KubeProxyConfiguration) =>
   settle(applyDefaults(decodeConfiguration(encodeConfiguration(config)).values))
@@ -99,7 +100,7 @@ test('decodeConfiguration() reads back whatever encodeConfiguration() wrote', ()
         expect(roundTrip(config)).toEqual(config)
       },
     ),
-    { numRuns: 60 },
+    runs(60),
   )
 })
 
@@ -117,6 +118,6 @@ test('decodeConfiguration() never throws anything but a ConfigError, whatever th
         expect((error as Error).name).toBe('ConfigError')
       }
     }),
-    { numRuns: 300 },
+    runs(300),
   )
 })

@@ -6,6 +6,7 @@ import { nodeView, service, slice } from '../../test/support/kube-objects.ts'
 import type { EndpointSlice, Protocol, Service } from '../kube/types.ts'
 import { ProblemLog } from './problems.ts'
 import { ServiceModel } from './service-model.ts'
+import { runs } from '../../test/support/runs.ts'
 
 const text = fc.oneof(
   fc.string({ unit: 'binary' }),
@@ -95,6 +96,6 @@ test('ServiceModel survives hostile objects, and they leave another service alon
         for (const { message } of problems.problems()) expect(message.length).toBeLessThan(1000)
       },
     ),
-    { numRuns: 500 },
+    runs(500),
   )
 })

@@ -9,6 +9,7 @@ import type { EndpointSlice, Service } from '../kube/types.ts'
 import { ProblemLog } from './problems.ts'
 import { ServiceModel } from './service-model.ts'
 import type { NodeView, ServicePortView } from './types.ts'
+import { runs } from '../../test/support/runs.ts'
 
 type Event =
   | { readonly kind: 'setService'; readonly object: Service }
@@ -166,7 +167,7 @@ test('ServiceModel knows after any events what a new model knows from the final 
       const fresh = fromScratch(events, nodeView())
       expect(knowledge(model, problems)).toEqual(knowledge(fresh.model, fresh.problems))
     }),
-    { numRuns: 1000 },
+    runs(1000),
   )
 })
 
@@ -190,7 +191,7 @@ test('ServiceModel changes, applied one after the other, lead to its views, and 
         expect([...model.views()]).toHaveLength(views.size)
       }
     }),
-    { numRuns: 500 },
+    runs(500),
   )
 })
 
@@ -226,6 +227,6 @@ test('ServiceModel views keep the promises of their type', () => {
         expect(view.backends).toHaveLength(chosen.size)
       }
     }),
-    { numRuns: 500 },
+    runs(500),
   )
 })

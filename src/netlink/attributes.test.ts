@@ -22,6 +22,7 @@ import {
   u8,
 } from './attributes.ts'
 import { Writer } from './writer.ts'
+import { runs } from '../../test/support/runs.ts'
 
 function encode<T>(codec: Codec<T>, value: T): DataView {
   const writer = new Writer()
@@ -142,7 +143,7 @@ describe('nest()', () => {
         const read = decode(nest({ a: attr(1, list(1, lookup)), b: opt(2, be64) }), view)
         expect(read === undefined || Array.isArray(read.a)).toBe(true)
       }),
-      { numRuns: 2000 },
+      runs(2000),
     )
   })
 })

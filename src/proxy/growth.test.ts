@@ -10,18 +10,20 @@ import { ManualClock } from '../lib/clock.ts'
 import { silentLogger } from '../lib/log.ts'
 import { ProblemLog } from '../model/problems.ts'
 import { ServiceModel } from '../model/service-model.ts'
-import { staleAnswerers, staleFlows } from '../model/stale-flows.ts'
+import { staleAnswerers, StaleFlowIndex } from '../model/stale-flows.ts'
 import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
 import { WEIGHTS_ANNOTATION } from '../model/weights.ts'
 import { iptablesPlanner } from '../modes/iptables/plan/planner.ts'
 import { ipvsPlanner } from '../modes/ipvs/plan/planner.ts'
-import { nftablesPlanner, type TablePlanner } from '../modes/nftables/plan/planner.ts'
+import { nftablesPlanner } from '../modes/nftables/plan/planner.ts'
+import type { TablePlanner } from '../modes/shared/plan/table-planner.ts'
 import { userspacePlanner } from '../modes/userspace/plan/planner.ts'
 import { Writer } from '../netlink/writer.ts'
 import { writeBatch } from '../nftables/bytes/batch.ts'
 import { IptablesProgrammer } from '../modes/iptables/programmer.ts'
 import { IpvsProgrammer } from '../modes/ipvs/programmer.ts'
-import { TableProgrammer, type TableDriver } from '../modes/shared/table-programmer.ts'
+import { TableProgrammer } from '../modes/shared/table-programmer.ts'
+import type { TableDriver } from '../nftables/table-driver.ts'
 import type { Programmer } from '../modes/programmer.ts'
 
 const SIZE = 1000
@@ -286,7 +288,7 @@ describe('ServiceModel', () => {
   })
 })
 
-test('staleAnswerers() and staleFlows() cost what the endpoints and flows do', async () => {
+test('staleAnswerers() and StaleFlowIndex cost what the endpoints and flows do', async () => {
   const growth = await measureGrowth({
     size: SIZE,
     factor: FACTOR,
@@ -310,7 +312,9 @@ test('staleAnswerers() and staleFlows() cost what the endpoints and flows do', a
     },
     run: ({ change, flows }) => {
       if (staleAnswerers([change]) === 'anybody') throw new Error('only endpoints changed')
-      staleFlows(flows, { servicePorts: [change.after], gone: [], nodePortAddresses: new Set() })
+      const index = new StaleFlowIndex(new Set())
+      index.add(change.after)
+      for (const flow of flows) index.isStale(flow)
     },
   })
   expect(growth.exponent, JSON.stringify(growth)).toBeLessThan(NEARLY_LINEAR)

@@ -1,16 +1,14 @@
 // The API server may go away, come back, and misbehave: service goes on.
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { STATUS } from '../support/api-server/faults.ts'
 import { aService, aSlice } from '../support/builders.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually, staysQuiet } from '../support/eventually.ts'
 import { printProxyTables, watchTables } from '../support/nft-tables.ts'
-import { startProxy } from '../support/proxy-process.ts'
+import { ProxyProcess, proxyFlags, startProxy } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
 import { startTraffic } from '../support/steady-traffic.ts'
 import { tcpProbe } from '../support/netns/probe.ts'
-import type { ProxyProcess } from '../support/proxy-process.ts'
 import type { Rig } from '../support/rig.ts'
 
 let rig: Rig
@@ -35,9 +33,13 @@ test('while the API server is away the rules stay; when it is back only the diff
   const { cluster, network } = rig
   const { server } = cluster
   const before = printProxyTables(network.node)
+  const logged = proxy.log().length
   const traffic = await startTraffic([network.sources.localPod, network.sources.external], targets)
   await server.stop()
-  await sleep(1500)
+  await eventually('the program has noticed', () =>
+    /ECONNREFUSED/.test(proxy.log().slice(logged)) ? undefined : proxy.log().slice(logged),
+  )
+  await traffic.more()
   expect(printProxyTables(network.node)).toBe(before)
   expect((await proxy.health('/livez'))?.status).toBe(200)
   const gone = others[0]!
@@ -72,8 +74,9 @@ test.for([
 ] as const)('when the API server %s, the rules stay and the next change arrives', async ([, misbehave]) => {
   const before = printProxyTables(rig.network.node)
   misbehave()
-  await sleep(200)
-  expect(printProxyTables(rig.network.node)).toBe(before)
+  await staysQuiet('the rules are as they were', () =>
+    printProxyTables(rig.network.node) === before ? undefined : 'they changed',
+  )
   await rig.settled(40_000)
   expect(proxy.ended).toBeUndefined()
 })
@@ -82,10 +85,11 @@ test('the program waits for an API server that is not there yet', async () => {
   await proxy[Symbol.asyncDispose]()
   const { server } = rig.cluster
   await server.stop()
-  const late = startProxy({ netns: rig.network.node, mode: 'nftables', kubeconfig: rig.cluster.kubeconfig })
-  await sleep(700)
+  const options = { netns: rig.network.node, mode: 'nftables', kubeconfig: rig.cluster.kubeconfig } as const
+  proxy = new ProxyProcess(rig.network.node, proxyFlags(options))
+  await eventually('it has tried', () => (/ECONNREFUSED/.test(proxy.log()) ? undefined : proxy.log()))
   await server.restart()
-  proxy = await late
+  await proxy.ready()
   await rig.settled(40_000)
   await eventually('the service is reached', async () => {
     const answer = await tcpProbe(rig.network.sources.localPod, targets.tcp)

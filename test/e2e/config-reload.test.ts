@@ -3,7 +3,6 @@
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { node, ranges } from '../support/addresses.ts'
 import { aService, aSlice } from '../support/builders.ts'
@@ -82,7 +81,7 @@ test.for([
   await eventually('the log tells', () =>
     inLog.test(proxy.log().slice(logged)) ? undefined : proxy.log().slice(logged),
   )
-  await sleep(100)
+  await traffic.more()
   expect(proxy.ended).toBeUndefined()
   expect((await traffic.stop()).losses).toEqual([])
   await rig.settled()

@@ -1,14 +1,12 @@
 // The iptables mode among other programs and from start to end, with both backends.
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { aService, aSlice } from '../support/builders.ts'
-import { eventually } from '../support/eventually.ts'
-import { patience } from '../support/patience.ts'
+import { eventually, staysQuiet } from '../support/eventually.ts'
 import { ProxyProcess, proxyFlags, startProxy } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
 import { startTraffic } from '../support/steady-traffic.ts'
-import { tcpProbe } from '../support/netns/probe.ts'
+import { aShortWhile, tcpProbe } from '../support/netns/probe.ts'
 import type { ModeName } from '../conformance/modes.ts'
 import type { Rig } from '../support/rig.ts'
 
@@ -70,8 +68,14 @@ describe.for(['nft', 'legacy'] as const)('iptables-%s', (backend) => {
 
   /** Waits for what is still under way. */
   async function rulesAre(expected: readonly string[]): Promise<void> {
-    for (let tries = 0; tries < 40 && rules().join() !== expected.join(); tries++) await sleep(100)
-    expect(rules()).toEqual(expected)
+    await eventually('the rules are as expected', () => differences(rules(), expected), { everyMs: 100 })
+  }
+
+  /** The rules, once they have been the same for longer than a sync period. */
+  async function quietRules(): Promise<string[]> {
+    const before = rules()
+    await staysQuiet('the rules are as they were', () => differences(rules(), before), { forMs: 1200, everyMs: 200 })
+    return before
   }
 
   function addUserRules(): void {
@@ -89,7 +93,7 @@ describe.for(['nft', 'legacy'] as const)('iptables-%s', (backend) => {
     return eventually(
       'the service answers',
       async () => {
-        const { kind } = await tcpProbe(rig.network.sources.localPod, target, { timeoutMs: 50 * patience })
+        const { kind } = await tcpProbe(rig.network.sources.localPod, target, aShortWhile())
         return kind === 'answered' ? undefined : kind
       },
       { withinMs, everyMs: 5 },
@@ -99,14 +103,13 @@ describe.for(['nft', 'legacy'] as const)('iptables-%s', (backend) => {
   test('what another program flushes is there again', async () => {
     // Only iptables-nft tells; with iptables-legacy the canaries are looked at every sync period.
     await start('iptables', ...(backend === 'legacy' ? ['--iptables-sync-period=1s'] : []))
-    await sleep(1500)
-    const before = rules()
+    const before = await quietRules()
     for (const name of programs) {
       // At once: between -F and -X the program might mend what was flushed, and -X would find chains in use.
       const nothing = ['mangle', 'nat', 'filter'].map((table) => String.raw`*${table}\nCOMMIT\n`).join('')
       rig.network.node.run('sh', ['-c', `printf '${nothing}' | ${name}-restore`])
     }
-    await served((backend === 'nft' ? 1000 : 6000) * patience)
+    await served(backend === 'nft' ? 1000 : 6000)
     const hints = programs.map((name) => `${name} mangle :KUBE-IPTABLES-HINT -`)
     await rulesAre(before.filter((line) => !hints.includes(line)))
   })
@@ -117,16 +120,15 @@ describe.for(['nft', 'legacy'] as const)('iptables-%s', (backend) => {
       const nothing = ['mangle', 'nat', 'filter'].map((table) => String.raw`*${table}\nCOMMIT\n`).join('')
       rig.network.node.run('sh', ['-c', `printf '${nothing}' | ${name}-restore`])
     }
-    await served((backend === 'nft' ? 1000 : 6000) * patience)
+    await served(backend === 'nft' ? 1000 : 6000)
   })
 
   test('a single chain that another program flushes is there again', async () => {
     // With iptables-legacy, where nobody tells, everything is compared every sync period.
     await start('iptables', '--iptables-sync-period=1s')
-    await sleep(1500)
-    const before = rules()
+    const before = await quietRules()
     for (const name of programs) rig.network.node.run(name, ['-t', 'nat', '-F', 'KUBE-SERVICES'])
-    await served((backend === 'nft' ? 1000 : 6000) * patience)
+    await served(backend === 'nft' ? 1000 : 6000)
     await rulesAre(before)
   })
 
@@ -164,13 +166,18 @@ describe.for(['nft', 'legacy'] as const)('iptables-%s', (backend) => {
     const traffic = await startTraffic([rig.network.sources.localPod, rig.network.sources.external], targets())
     await first.stop('SIGTERM')
     const second = await start('nftables')
-    await sleep(500)
-    expect(rules().filter((line) => /KUBE-(SERVICES|SVC|SEP)/.test(line))).toEqual([])
+    await eventually('the iptables rules are gone', () => {
+      const left = rules().filter((line) => /KUBE-(SERVICES|SVC|SEP)/.test(line))
+      return left.length === 0 ? undefined : left.join('\n')
+    })
+    await traffic.more()
     await second.stop('SIGTERM')
     await start()
-    await sleep(500)
+    await eventually('the nftables rules are gone', () =>
+      rig.network.node.run('nft', ['list', 'tables']).includes('kube-proxy') ? 'they are not' : undefined,
+    )
+    await traffic.more()
     expect((await traffic.stop()).losses).toEqual([])
-    expect(rig.network.node.run('nft', ['list', 'tables'])).not.toContain('kube-proxy')
     await rulesAre(before)
   })
 
@@ -186,3 +193,10 @@ describe.for(['nft', 'legacy'] as const)('iptables-%s', (backend) => {
     expect(await cleanup.exited, cleanup.log()).toBe('0')
   }
 })
+
+/** The lines that only one of them has; undefined when there are none. */
+function differences(actual: readonly string[], expected: readonly string[]): string | undefined {
+  const missing = expected.filter((line) => !actual.includes(line)).map((line) => `missing: ${line}`)
+  const extra = actual.filter((line) => !expected.includes(line)).map((line) => `too many: ${line}`)
+  return missing.length + extra.length === 0 ? undefined : [...missing, ...extra].join('\n')
+}

@@ -2,7 +2,6 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { aService, aSlice } from '../support/builders.ts'
 import { printProxyTables } from '../support/nft-tables.ts'
@@ -58,7 +57,7 @@ test('a table left by the Go kube-proxy is taken over without a lost packet', as
   ]
   const proxy = await startProxy({ netns: node, mode: 'nftables', kubeconfig: rig.cluster.kubeconfig })
   await rig.settled()
-  await sleep(200)
+  for (const running of traffic) await running.more()
   for (const running of traffic) expect((await running.stop()).losses).toEqual([])
   const taken = printProxyTables(node)
   await proxy[Symbol.asyncDispose]()

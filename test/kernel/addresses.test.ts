@@ -1,11 +1,14 @@
 // The addresses of the machine, with iproute2 as oracle.
 
 import { execFileSync } from 'node:child_process'
-import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { listAddresses, watchAddresses } from '../../src/links/addresses.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
+import { eventually, staysQuiet } from '../support/eventually.ts'
 import { isRoot } from '../support/nft.ts'
+
+/** An address that the kernel still looks for on the link, and tells of when it has not found it there. */
+const TENTATIVE = 0x40
 
 function ip(...args: string[]): string {
   return execFileSync('ip', args, { encoding: 'utf8' })
@@ -53,7 +56,6 @@ describe.skipIf(!isRoot)('addresses (need root)', () => {
   })
 
   it('listAddresses() tells addresses that are not settled yet', () => {
-    const TENTATIVE = 0x40
     ip('link', 'set', 'veth-a', 'up')
     ip('link', 'set', 'veth-b', 'up')
     ip('address', 'add', 'fd00::b1/64', 'dev', 'veth-a')
@@ -62,10 +64,9 @@ describe.skipIf(!isRoot)('addresses (need root)', () => {
   })
 
   it('watchAddresses() calls back when an address comes or goes, of either family', async () => {
+    await settled()
     let calls = 0
     const watch = watchAddresses(() => calls++)
-    await delay(20)
-    calls = 0
     for (const change of [
       ['add', '10.0.0.5/24'],
       ['del', '10.0.0.5/24'],
@@ -74,24 +75,34 @@ describe.skipIf(!isRoot)('addresses (need root)', () => {
     ]) {
       const before = calls
       ip('address', ...change, 'dev', 'veth-b')
-      await delay(20)
-      expect(calls, change.join(' ')).toBeGreaterThan(before)
+      await eventually(`${change.join(' ')} is told`, () => (calls > before ? undefined : 'it is not'))
     }
     watch.close()
     const before = calls
+    let laterCalls = 0
+    const later = watchAddresses(() => laterCalls++)
     ip('address', 'add', '10.0.0.6/24', 'dev', 'veth-b')
-    await delay(20)
+    await eventually('another watch is told', () => (laterCalls > 0 ? undefined : 'it is not'))
+    later.close()
     expect(calls).toBe(before)
   })
 
   it('watchAddresses() calls back once for many changes that came together', async () => {
+    await settled()
     let calls = 0
     const watch = watchAddresses(() => calls++)
-    await delay(20)
-    calls = 0
+    // It ends before this process looks at what the kernel tells.
     ip('address', 'flush', 'dev', 'veth-a')
-    await delay(20)
-    expect(calls).toBe(1)
+    await eventually('it is told', () => (calls > 0 ? undefined : 'it is not'))
+    await staysQuiet('it is told once', () => (calls === 1 ? undefined : `${calls} times`), { forMs: 50 })
     watch.close()
   })
 })
+
+/** Waits until the kernel has nothing more to tell of addresses that it was given before. */
+async function settled(): Promise<void> {
+  await eventually(
+    'no address is tentative',
+    () => listAddresses().find(({ flags }) => (flags & TENTATIVE) !== 0)?.address,
+  )
+}

@@ -1,6 +1,6 @@
 // The rules of the iptables mode in a real kernel, with both backends: what we plan is what iptables-save prints.
 
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,6 +19,7 @@ import { IptablesProgrammer } from '../../src/modes/iptables/programmer.ts'
 import { parseTables } from '../../src/iptables/parse.ts'
 import type { IptablesPrograms } from '../../src/iptables/programs.ts'
 import type { Backend } from '../../src/iptables/script.ts'
+import { eventually } from '../support/eventually.ts'
 import { aNodeView, arbitraryView } from '../support/arbitrary-views.ts'
 
 const isRoot = process.getuid?.() === 0
@@ -119,10 +120,16 @@ describe.skipIf(!isRoot).each(kinds)('iptables-$backend for IPv$family (needs ro
   if (backend === 'legacy') {
     it('waits for the lock and says who holds it', async () => {
       const { programmer, contentions } = open(family, backend)
-      const holder = spawn('flock', [process.env['XTABLES_LOCKFILE']!, 'sleep', '1'])
-      await new Promise((resolve) => setTimeout(resolve, 200))
-      await programmer.syncAll(node, views(4))
+      const lock = process.env['XTABLES_LOCKFILE']!
+      // Without a fork the lock ends with this process.
+      const holder = spawn('flock', ['--no-fork', lock, 'sleep', '60'])
+      await eventually('the lock is held', () =>
+        spawnSync('flock', ['--nonblock', lock, 'true']).status === 1 ? undefined : 'it is free',
+      )
+      const syncing = programmer.syncAll(node, views(4))
+      await eventually('that is noticed', () => (contentions.length > 0 ? undefined : 'it is not'))
       holder.kill()
+      await syncing
       expect(contentions[0]?.holder).toMatch(/^(flock|sleep) \(pid \d+\)$/)
       expect(save()).toContain('KUBE-SERVICES')
     })

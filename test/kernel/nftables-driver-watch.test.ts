@@ -1,6 +1,5 @@
 // Being told of foreign changes, and not of our own.
 
-import { setTimeout as delay } from 'node:timers/promises'
 import { spawn } from 'node:child_process'
 import { readlinkSync } from 'node:fs'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -8,6 +7,7 @@ import { unshareNetwork } from '../../src/system/netns.ts'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
 import { type NftablesChange, type NftablesWatch, watchNftables } from '../../src/nftables/watch.ts'
 import type { NftSet, Op } from '../../src/nftables/types.ts'
+import { eventually } from '../support/eventually.ts'
 import { isRoot, loadWithNft, nft } from '../support/nft.ts'
 
 const set: NftSet = {
@@ -59,19 +59,27 @@ describe.skipIf(!isRoot)('watchNftables() (needs root)', () => {
     nft('flush', 'ruleset')
   })
 
+  /** All that was reported until now: notifications come in order, so a last one of ours shows that they are all there. */
+  async function reported(): Promise<readonly NftablesChange[]> {
+    nft('add', 'table', 'ip', 'last-one')
+    const isLast = (change: NftablesChange) => change.kind === 'changed' && change.table === 'last-one'
+    await eventually('the last change is reported', () => (changes.some(isLast) ? undefined : JSON.stringify(changes)))
+    return changes.filter((change) => !isLast(change))
+  }
+
   it('reports a table that another process touched, with its process id, within a fraction of a second', async () => {
     const child = spawn('nft', ['add', 'chain', 'ip', 'kube-proxy', 'c'])
     await new Promise((resolve) => child.once('exit', resolve))
-    await delay(20)
-    expect(changes).toEqual([{ kind: 'changed', family: 'ip', table: 'kube-proxy', pid: pidForKernel(child.pid) }])
+    expect(await reported()).toEqual([
+      { kind: 'changed', family: 'ip', table: 'kube-proxy', pid: pidForKernel(child.pid) },
+    ])
   })
 
   it('reports each table of a transaction once, and none of other families', async () => {
     const chains = ['ip kube-proxy a', 'ip kube-proxy b', 'ip6 x a', 'inet y a']
     const tables = ['ip6 x', 'inet y'].map((name) => `add table ${name}`)
     loadWithNft([...tables, ...chains.map((name) => `add chain ${name}`)].join('\n'))
-    await delay(20)
-    const touched = changes.map((change) =>
+    const touched = (await reported()).map((change) =>
       change.kind === 'changed' ? `${change.family} ${change.table}` : change.kind,
     )
     expect(touched.sort()).toEqual(['ip kube-proxy', 'ip6 x'])
@@ -79,44 +87,37 @@ describe.skipIf(!isRoot)('watchNftables() (needs root)', () => {
 
   it('reports the flush of the whole ruleset', async () => {
     nft('flush', 'ruleset')
-    await delay(20)
-    expect(changes).toMatchObject([{ kind: 'changed', family: 'ip', table: 'kube-proxy' }])
+    expect(await reported()).toMatchObject([{ kind: 'changed', family: 'ip', table: 'kube-proxy' }])
   })
 
   it('does not report transactions of ignored drivers, of any size', async () => {
     driver.apply([many(1)])
     driver.apply([many(20_000)])
-    await delay(20)
-    expect(changes).toEqual([])
+    expect(await reported()).toEqual([])
   })
 
   it('reports those of a driver that is not ignored', async () => {
     const other = new NftablesDriver({ family: 'ip', table: 'kube-proxy' })
     other.apply([many(1)])
-    await delay(20)
-    expect(changes).toMatchObject([{ kind: 'changed', family: 'ip', table: 'kube-proxy' }])
+    expect(await reported()).toMatchObject([{ kind: 'changed', family: 'ip', table: 'kube-proxy' }])
     other.close()
   })
 
   it('says that notifications were lost when there were too many', async () => {
     const other = new NftablesDriver({ family: 'ip', table: 'kube-proxy' })
     other.apply([many(100_000)])
-    await delay(50)
+    await eventually('it says so', () => (changes.length > 0 ? undefined : 'it says nothing'))
     expect(changes[0]).toEqual({ kind: 'lost' })
-    const afterwards = changes.length
-    nft('flush', 'ruleset')
-    await delay(50)
-    expect(changes.length).toBeGreaterThan(afterwards)
+    await reported()
     other.close()
   })
 
   it('quietly() reports nothing when nobody else was there', async () => {
     watch.quietly(() => driver.apply([many(50_000)]))
-    await delay(20)
-    expect(changes).toEqual([])
+    expect(await reported()).toEqual([])
+    changes = []
     nft('flush', 'ruleset')
-    await delay(20)
-    expect(changes).toMatchObject([{ kind: 'changed' }])
+    expect(await reported()).toMatchObject([{ kind: 'changed' }])
   })
 
   it('quietly() reports that something was lost when somebody else was there', async () => {
@@ -124,15 +125,17 @@ describe.skipIf(!isRoot)('watchNftables() (needs root)', () => {
       driver.apply([many(3)])
       nft('add', 'table', 'ip', 'other')
     })
-    await delay(20)
-    expect(changes).toEqual([{ kind: 'lost' }])
+    expect(await reported()).toEqual([{ kind: 'lost' }])
   })
 
   it('reports nothing after close()', async () => {
     watch.close()
+    const others: NftablesChange[] = []
+    const second = watchNftables((change) => others.push(change))
     nft('flush', 'ruleset')
-    await delay(20)
+    await eventually('another watch is told', () => (others.length > 0 ? undefined : 'it is not'))
     expect(changes).toEqual([])
+    second.close()
   })
 
   it('tells two watches at the same time', async () => {
@@ -140,9 +143,8 @@ describe.skipIf(!isRoot)('watchNftables() (needs root)', () => {
     const second = watchNftables((change) => others.push(change))
     driver.apply([many(1)])
     nft('add', 'chain', 'ip', 'kube-proxy', 'c')
-    await delay(20)
-    expect(changes).toHaveLength(1)
-    expect(others).toHaveLength(2)
+    expect(await reported()).toHaveLength(1)
+    await eventually('both are told', () => (others.length === 3 ? undefined : JSON.stringify(others)))
     second.close()
   })
 })

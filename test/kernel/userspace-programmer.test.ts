@@ -16,6 +16,7 @@ import { Listeners } from '../../src/modes/userspace/data-path/listeners.ts'
 import { openListener } from '../../src/modes/userspace/data-path/sockets.ts'
 import { aNodeView } from '../support/arbitrary-views.ts'
 import { anEchoBackend, type TestBackend } from '../support/backends.ts'
+import { eventually } from '../support/eventually.ts'
 import { InlineDataPath } from '../support/inline-data-path.ts'
 import { isRoot, nft } from '../support/nft.ts'
 
@@ -235,9 +236,11 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     run.programmer.sync(node, [])
     expect(run.refused).toHaveLength(2)
     run.programmer.sync(node, [{ name: one.name, before: one, after: undefined }])
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    await run.clock.advance(5000)
-    expect(await ask('10.96.0.2')).toBe('b')
+    await eventually('the other has its port', async () => {
+      await run.clock.advance(5000)
+      const answer = await ask('10.96.0.2')
+      return answer === 'b' ? undefined : answer
+    })
     expect(run.programmer.syncAll(node, [two]).transactions).toBe(0)
   })
 

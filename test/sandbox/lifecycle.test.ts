@@ -3,14 +3,14 @@
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { eventually } from '../support/eventually.ts'
+import { eventually, staysQuiet } from '../support/eventually.ts'
 import { ask } from './support/ask.ts'
 import { describeModes } from './support/modes.ts'
 import type { NetworkNamespace } from '../../src/sandbox/netns/network-namespace.ts'
 import type { SandboxProcess } from './support/sandbox-process.ts'
 
-/** Some machines are slow. */
-const patience = { withinMs: 15_000 }
+/** Much happens until then. */
+const inTime = { withinMs: 15_000 }
 const controller = '/api/v1/namespaces/default/replicationcontrollers/whoami'
 
 const flushAll = ['nft', 'flush ruleset']
@@ -48,42 +48,45 @@ describeModes({
             const now = await node1Status(sandbox)
             return now.restarts > before.restarts && now.health === 'healthy' ? undefined : JSON.stringify(now)
           },
-          patience,
+          inTime,
         )
         const failures = await client.stop()
-        if (carriesTraffic) await eventually('the service answers again', complaint, patience)
+        if (carriesTraffic) await eventually('the service answers again', complaint, inTime)
         else expect(failures).toEqual([])
         // And it follows what happens from then on.
         await scale(sandbox, 5)
-        await eventually('it answers for new pods', () => answersFor(5), patience)
+        await eventually('it answers for new pods', () => answersFor(5), inTime)
         await scale(sandbox, 3)
-        await eventually('it forgets old pods', () => answersFor(3), patience)
+        await eventually('it forgets old pods', () => answersFor(3), inTime)
         await expectNoTraces(sandbox)
       })
     }
 
     test('the service answers while the API server is away, and what changed meanwhile is made up for', async (sandbox) => {
       await scale(sandbox, 3)
-      await eventually('three pods answer', () => answersFor(3), patience)
+      await eventually('three pods answer', () => answersFor(3), inTime)
       inNamespace(sandbox, 'control-plane', [
         'nft',
         'add table inet away; add chain inet away in { type filter hook input priority 0; }; add chain inet away out { type filter hook output priority 0; }; add rule inet away in tcp dport 6443 drop; add rule inet away out tcp sport 6443 drop',
       ])
       const client = new Client(machine)
       await scale(sandbox, 4)
-      await sleep(1000)
+      await eventually('the new pod runs', async () => {
+        const { pods } = await sandbox.status()
+        return pods.length === 4 ? undefined : `there are ${pods.length}`
+      })
       expect(await answersFor(4), 'nobody has told the proxy').toContain('3 of 4')
       expect(await client.stop()).toEqual([])
       inNamespace(sandbox, 'control-plane', ['nft', 'delete table inet away'])
       await eventually('it answers for the new pod', () => answersFor(4), { withinMs: 20_000 })
       await scale(sandbox, 3)
-      await eventually('three pods answer', () => answersFor(3), patience)
+      await eventually('three pods answer', () => answersFor(3), inTime)
       await expectNoTraces(sandbox)
     })
 
     if (!carriesTraffic) {
       test('a proxy that starts while the API server is away leaves the rules as they are', async (sandbox) => {
-        await eventually('three pods answer', () => answersFor(3), patience)
+        await eventually('three pods answer', () => answersFor(3), inTime)
         inNamespace(sandbox, 'control-plane', [
           'nft',
           'add table inet away; add chain inet away in { type filter hook input priority 0; }; add rule inet away in tcp dport 6443 reject with tcp reset',
@@ -95,7 +98,7 @@ describeModes({
           const { restarts } = await node1Status(sandbox)
           return restarts > before.restarts ? undefined : 'not yet'
         })
-        await sleep(1000)
+        await staysQuiet('requests are answered', () => client.failures[0], { forMs: 1000 })
         expect(await client.stop()).toEqual([])
         inNamespace(sandbox, 'control-plane', ['nft', 'delete table inet away'])
         await eventually(
@@ -114,7 +117,7 @@ describeModes({
         await eventually('the service answers', complaint)
         inNamespace(sandbox, 'node-1', command)
         await eventually('the service answers again', complaint, { withinMs: 10_000 })
-        await eventually('for all pods', () => answersFor(3), patience)
+        await eventually('for all pods', () => answersFor(3), inTime)
         await expectNoTraces(sandbox)
       })
     }
@@ -196,7 +199,7 @@ async function answersFor(count: number): Promise<string | undefined> {
 
 /** Somebody who asks the service all the time. */
 class Client {
-  readonly #failures: string[] = []
+  readonly failures: string[] = []
   readonly #running: Promise<void>
   #stopped = false
 
@@ -207,7 +210,7 @@ class Client {
   async #run(from: NetworkNamespace): Promise<void> {
     while (!this.#stopped) {
       const outcome = await ask(from, clusterIP, 3000)
-      if (typeof outcome === 'string') this.#failures.push(outcome)
+      if (typeof outcome === 'string') this.failures.push(outcome)
       await sleep(5)
     }
   }
@@ -216,6 +219,6 @@ class Client {
   async stop(): Promise<readonly string[]> {
     this.#stopped = true
     await this.#running
-    return this.#failures
+    return this.failures
   }
 }

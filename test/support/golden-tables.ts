@@ -32,6 +32,13 @@ export function goldenNode(family: Family): NodeView {
   })
 }
 
+/** Of the nftables mode, where there are no services. */
+export function planEmptyTable(family: Family): Table {
+  const driver = new MemoryTable(family, nftablesPlanner.table)
+  new TableProgrammer({ planner: nftablesPlanner, driver, clock: systemClock }).syncAll(goldenNode(family), [])
+  return driver.table!
+}
+
 /** Of the nftables mode, or of another one that has a table. */
 export function planGoldenTable(name: string, family: Family, planner: TablePlanner = nftablesPlanner): Table {
   const driver = new MemoryTable(family, planner.table)

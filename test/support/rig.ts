@@ -2,8 +2,8 @@
 
 import { Cleanup } from './cleanup.ts'
 import { aService, aSlice } from './builders.ts'
+import { control, unservedIp, unservedPort } from './addresses.ts'
 import { eventually } from './eventually.ts'
-import { patience } from './patience.ts'
 import { openTestCluster } from './test-cluster.ts'
 import { openTestNetwork } from './netns/test-network.ts'
 import { tcpProbe } from './netns/probe.ts'
@@ -32,31 +32,31 @@ export async function openRig(api: ApiServerOptions = {}): Promise<Rig> {
 
 /**
  * Events of one kind arrive in order, so a service and a slice that come last and are seen to work say that all the
- * others have arrived. The proxy owes us that it programs in that order, too. Returns when no trace of them is left.
+ * others have arrived. The proxy owes us that it programs in that order, too. Returns when no trace of them is left: then
+ * their address is answered by the control namespace, as before.
  */
-async function settled(network: TestNetwork, cluster: TestCluster, withinMs = 10_000 * patience): Promise<void> {
-  const sentinel = aService({ families: [4, 6] })
-  const slices = [4, 6].map((family) => aSlice(sentinel, ['localB'], { family: family as 4 | 6 }))
-  const until = (expected: 'answered' | 'silent') =>
+async function settled(network: TestNetwork, cluster: TestCluster, withinMs = 10_000): Promise<void> {
+  const n = ++sentinels
+  const sentinel = aService({ families: [4, 6], clusterIPs: [unservedIp(4, n), unservedIp(6, n)] })
+  const slices = ([4, 6] as const).map((family) => aSlice(sentinel, ['localB'], { family }))
+  const until = (host: string) =>
     Promise.all(
       sentinel.spec.clusterIPs.map((address) =>
         eventually(
-          `the proxy has ${expected === 'answered' ? 'caught up' : 'forgotten the sentinel'}`,
+          `the proxy has ${host === control.name ? 'forgotten the sentinel' : 'caught up'}`,
           async () => {
-            const { kind } = await tcpProbe(
-              network.sources.localPod,
-              { address, port: 80 },
-              { timeoutMs: 40 * patience },
-            )
-            return kind === expected ? undefined : `the sentinel ${address} is ${kind}`
+            const answer = await tcpProbe(network.sources.localPod, { address, port: unservedPort })
+            const got = answer.kind === 'answered' ? answer.greeting.host : answer.kind
+            return got === host ? undefined : `the sentinel ${address} should be answered by ${host}, and is: ${got}`
           },
           { withinMs, everyMs: 2 },
         ),
       ),
     )
   cluster.put(sentinel, ...slices)
-  await until('answered')
-  // Refused would mean that only the slices are gone; what is sent to no service at all ends in the hole.
+  await until('localB')
   cluster.remove(sentinel, ...slices)
-  await until('silent')
+  await until(control.name)
 }
+
+let sentinels = 0

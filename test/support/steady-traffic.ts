@@ -1,8 +1,9 @@
 // Clients that never stop, to see whether something else disturbs them.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openTcp, openUdp, tcpProbe } from './netns/probe.ts'
-import type { Answer, Target } from './netns/probe.ts'
+import { eventually } from './eventually.ts'
+import { answersWithinMs, openTcp, openUdp } from './netns/probe.ts'
+import type { Answer, Conversation, Target } from './netns/probe.ts'
 import type { Netns } from './netns/netns.ts'
 
 export interface TrafficReport {
@@ -10,7 +11,7 @@ export interface TrafficReport {
   readonly connections: number
   /** How many lines went to and fro on the connections that stay open. */
   readonly exchanges: number
-  /** Whatever was not answered, with the time since the start. */
+  /** Whatever was not answered, or only when it was sent again, with the time since the start. */
   readonly losses: readonly string[]
 }
 
@@ -20,55 +21,91 @@ export interface TrafficTargets {
   readonly udp: Target
 }
 
+export interface Traffic {
+  /** Waits until every client has got through a few times more, or has not. */
+  more(): Promise<void>
+  stop(): Promise<TrafficReport>
+}
+
+const fewTimes = 5
+
 /**
  * Opens a new TCP connection from each namespace every few milliseconds, and keeps one TCP connection and one UDP flow
- * busy. A lost packet shows: connections wait less than the kernel waits before it sends a second time.
+ * busy. A lost packet shows, however busy the machine is: of TCP the kernels of both sides tell that they sent something
+ * again, and a datagram that is lost is never answered.
  */
-export async function startTraffic(
-  clients: readonly Netns[],
-  to: TrafficTargets,
-): Promise<{ stop(): Promise<TrafficReport> }> {
+export async function startTraffic(clients: readonly Netns[], to: TrafficTargets): Promise<Traffic> {
   const started = performance.now()
-  const report = { connections: 0, exchanges: 0, losses: [] as string[] }
+  const losses: string[] = []
+  const counts = { connections: 0, exchanges: 0 }
   const stopping = new AbortController()
-  const note = (what: string, answer: Answer) => {
-    if (answer.kind === 'answered') return
-    const why = answer.kind === 'failed' ? answer.code : answer.kind
-    report.losses.push(`${what}: ${why} after ${Math.round(performance.now() - started)} ms`)
+  /** How often each of the loops has come round. */
+  const rounds: number[] = []
+  const lose = (what: string, why: string) => {
+    losses.push(`${what}: ${why} after ${Math.round(performance.now() - started)} ms`)
   }
   const untilStopped = async (work: () => Promise<void>) => {
+    const loop = rounds.push(0) - 1
     while (!stopping.signal.aborted) {
       await work()
+      rounds[loop]!++
       await sleep(4)
     }
   }
-  const loops = clients.flatMap((netns) => [
-    untilStopped(async () => {
-      report.connections++
-      note(`a new connection from ${netns.name}`, await tcpProbe(netns, to.tcp, { timeoutMs: 900 }))
-    }),
-    keepTalking(netns, to.tcp, 'tcp'),
-    keepTalking(netns, to.udp, 'udp'),
-  ])
-  async function keepTalking(netns: Netns, target: Target, kind: 'tcp' | 'udp'): Promise<void> {
-    const conversation = kind === 'tcp' ? (await openTcp(netns, target)).conversation : await openUdp(netns, target)
-    const partners = new Set<string>()
+  const judge = (what: string, answer: Answer, conversation: Conversation, seen: { resent: number }) => {
+    if (answer.kind !== 'answered') return lose(what, answer.kind === 'failed' ? answer.code : answer.kind)
+    const resent = conversation.resent() + (answer.greeting.resent ?? 0)
+    if (resent > seen.resent) lose(what, `sent again ${resent - seen.resent} times`)
+    seen.resent = resent
+  }
+  async function keepConnecting(netns: Netns): Promise<void> {
+    const what = `a new connection from ${netns.name}`
     await untilStopped(async () => {
-      report.exchanges++
-      const answer = await conversation.say('still there?', kind === 'tcp' ? 190 : 900)
-      note(`a ${kind} flow of ${netns.name}`, answer)
+      counts.connections++
+      const seen = { resent: 0 }
+      const { answer, conversation } = await openTcp(netns, to.tcp)
+      judge(what, answer, conversation, seen)
+      // With the second answer the server tells whether it had to send the first again.
+      if (answer.kind === 'answered') judge(what, await conversation.say('well?'), conversation, seen)
+      conversation.close()
+    })
+  }
+  async function keepTalking(netns: Netns, kind: 'tcp' | 'udp'): Promise<void> {
+    const what = `a ${kind} flow of ${netns.name}`
+    const conversation = kind === 'tcp' ? (await openTcp(netns, to.tcp)).conversation : await openUdp(netns, to.udp)
+    const partners = new Set<string>()
+    const seen = { resent: 0 }
+    await untilStopped(async () => {
+      counts.exchanges++
+      const answer = await conversation.say('still there?', answersWithinMs())
+      judge(what, answer, conversation, seen)
       if (answer.kind === 'answered') partners.add(answer.greeting.host)
     })
     conversation.close()
-    if (partners.size > 1) report.losses.push(`a ${kind} flow of ${netns.name} moved: ${[...partners].join(', ')}`)
+    if (partners.size > 1) losses.push(`${what} moved: ${[...partners].join(', ')}`)
+  }
+  const loops = clients.flatMap((netns) => [
+    keepConnecting(netns),
+    keepTalking(netns, 'tcp'),
+    keepTalking(netns, 'udp'),
+  ])
+  const more = () => {
+    const before = [...rounds]
+    const isDone = () => rounds.length === loops.length && rounds.every((n, i) => n >= (before[i] ?? 0) + fewTimes)
+    return eventually(
+      'all clients get through',
+      () => (isDone() || losses.length > 0 ? undefined : `after ${before.join()} rounds: ${rounds.join()}`),
+      { withinMs: 20_000, everyMs: 5 },
+    )
   }
   // Everything is under way before the caller disturbs it.
-  await sleep(50)
+  await more()
   return {
+    more,
     async stop() {
       stopping.abort()
       await Promise.all(loops)
-      return report
+      return { ...counts, losses }
     },
   }
 }

@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
 import { aName, aService, aSlice } from '../support/builders.ts'
 import { openTcp, tcpProbe } from '../support/netns/probe.ts'
 import { startProxy, type ProxyProcess } from '../support/proxy-process.ts'
@@ -26,8 +27,14 @@ afterAll(async () => {
   await rig[Symbol.asyncDispose]()
 })
 
+interface Connecting {
+  /** Waits until ten more connections were made. */
+  more(): Promise<void>
+  stop(): Promise<{ connections: number; losses: string[] }>
+}
+
 /** Connects without end, from a pod and from outside; tells what did not work. */
-function connectAllTheTime(): { stop(): Promise<{ connections: number; losses: string[] }> } {
+function connectAllTheTime(): Connecting {
   const stopping = new AbortController()
   const report = { connections: 0, losses: [] as string[] }
   const loops = [rig.network.sources.localPod, rig.network.sources.external].map(async (netns) => {
@@ -39,6 +46,11 @@ function connectAllTheTime(): { stop(): Promise<{ connections: number; losses: s
     }
   })
   return {
+    more() {
+      const until = report.connections + 10
+      const told = () => (report.connections >= until ? undefined : `${report.connections}`)
+      return eventually('clients connect', told, { withinMs: 10_000 })
+    },
     async stop() {
       stopping.abort()
       await Promise.all(loops)
@@ -55,10 +67,10 @@ test.for(['SIGTERM', 'SIGKILL'] as const)('%s: the program may end and start aga
   const { conversation } = await openTcp(rig.network.sources.localPod, to)
   const traffic = connectAllTheTime()
   await proxy.stop(signal)
-  await sleep(300)
+  await traffic.more()
   expect(saved()).toBe(before)
   proxy = await start()
-  await sleep(300)
+  await traffic.more()
   const { connections, losses } = await traffic.stop()
   expect(losses).toEqual([])
   expect(connections).toBeGreaterThan(10)
@@ -80,7 +92,8 @@ test('a rollout takes one endpoint after the other away', async () => {
   ]
   for (const step of steps) {
     rig.cluster.put(step)
-    await sleep(300)
+    await rig.settled()
+    await traffic.more()
     expect((await conversation.say('still there?')).kind).toBe('answered')
   }
   const { connections, losses } = await traffic.stop()

@@ -1,6 +1,5 @@
 // The ipvs mode as a whole on a real kernel: what it puts there, what it leaves alone, and what it does about others.
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { ConfigError } from '../../src/lib/errors.ts'
 import { silentLogger } from '../../src/lib/log.ts'
@@ -8,10 +7,10 @@ import type { KubeProxyConfiguration } from '../../src/config/types.ts'
 import { cleanupIpvs, ipvsMachine } from '../../src/modes/ipvs/machine.ts'
 import { checkScheduler, probeIpvs, SCHEDULERS } from '../../src/modes/ipvs/probe.ts'
 import { node as hostNode, pods } from '../support/addresses.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually, staysQuiet } from '../support/eventually.ts'
 import { service, slice } from '../support/kube-objects.ts'
 import { openNetns } from '../support/netns/netns.ts'
-import { tcpProbe } from '../support/netns/probe.ts'
+import { aShortWhile, tcpProbe } from '../support/netns/probe.ts'
 import { openTestNetwork, type TestNetwork } from '../support/netns/test-network.ts'
 import { defaultIpvs, IpvsNode } from './ipvs-node.ts'
 
@@ -39,9 +38,14 @@ const bound = () =>
     .sort()
 const reach = async () => (await tcpProbe(network.pods.localA, web)).kind
 const served = () =>
-  eventually('the service is served again', async () => ((await reach()) === 'answered' ? undefined : 'no'), {
-    withinMs: 10_000,
-  })
+  eventually(
+    'the service is served again',
+    async () => {
+      const { kind } = await tcpProbe(network.pods.localA, web, aShortWhile())
+      return kind === 'answered' ? undefined : kind
+    },
+    { withinMs: 10_000 },
+  )
 
 describe('the ipvs mode', () => {
   test('puts virtual servers, addresses and one table into the kernel, and a restart changes nothing', () => {
@@ -175,8 +179,7 @@ describe('what others do', () => {
     node = new IpvsNode(network.node)
     node.put(webService, webSlice)
     for (let i = 2; i < 12; i++) node.put(service({ name: `s${i}`, clusterIPs: [`10.2.0.${i}`] }))
-    await sleep(1000)
-    expect(node.foreignChanges).toBe(0)
+    await staysQuiet('no change is foreign', () => (node.foreignChanges === 0 ? undefined : 'one is'), { forMs: 1000 })
   })
 })
 

@@ -12,7 +12,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
-const SKIPPED = 77
+const NO_KERNEL = 77
 const { options, shares, command } = parseArguments(process.argv.slice(2))
 const kernel = findKernel()
 const folder = mkdtempSync(join(tmpdir(), 'uml-'))
@@ -37,10 +37,10 @@ function parseArguments(args) {
 }
 
 function findKernel() {
-  if (process.platform !== 'linux' || process.arch !== 'x64') skip('User Mode Linux needs Linux on x86_64')
+  if (process.platform !== 'linux' || process.arch !== 'x64') giveUp('User Mode Linux needs Linux on x86_64')
   const script = join(import.meta.dirname, '..', '..', 'scripts', 'uml-kernel')
   const { status, stdout } = spawnSync(script, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
-  if (status !== 0) skip('no kernel for User Mode Linux could be built, see above')
+  if (status !== 0) giveUp('no kernel for User Mode Linux could be built, see above')
   return stdout.trim()
 }
 
@@ -108,7 +108,7 @@ function exitCode(results, output) {
     return Number(readFileSync(join(results, 'exit-code'), 'utf8'))
   } catch {
     const booted = readBooted(results)
-    if (!booted) skip(`the kernel does not start here (it takes ptrace):\n${output}`)
+    if (!booted) giveUp(`the kernel does not start here (it takes ptrace):\n${output}`)
     console.error(`uml: the kernel ended before the command did:\n${output}`)
     return 1
   }
@@ -165,9 +165,9 @@ function quote(text) {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`
 }
 
-function skip(reason) {
-  console.error(`uml: skipped: ${reason}`)
-  process.exit(SKIPPED)
+function giveUp(reason) {
+  console.error(`uml: ${reason}`)
+  process.exit(NO_KERNEL)
 }
 
 function fail(message) {

@@ -12,6 +12,7 @@ import { endpoints } from './endpoints.ts'
 import { nodes } from './node.ts'
 import { serviceCidrs } from './service-cidr.ts'
 import { services } from './service.ts'
+import { runs } from '../../../test/support/runs.ts'
 
 const pool = new StringPool()
 
@@ -290,7 +291,7 @@ describe('any object', () => {
       fc.property(objects, (object) => {
         expect(roundTrip(resource, protobuf, object)).toEqual(roundTrip(resource, json, object))
       }),
-      { numRuns: 60 },
+      runs(60),
     )
   })
 

@@ -12,6 +12,7 @@ import { formatTables } from '../../iptables/format.ts'
 import type { Backend } from '../../iptables/script.ts'
 import type { TableName, Tables } from '../../iptables/types.ts'
 import { IptablesProgrammer } from './programmer.ts'
+import { runs } from '../../../test/support/runs.ts'
 
 const settings: IptablesSettings = {
   localhostNodePorts: 'allowed',
@@ -101,7 +102,7 @@ describe.each(kinds)('IptablesProgrammer for IPv$family with iptables-$backend',
         }
         expect(essence(driver.tables)).toBe(essence(await fromScratch(node, present(before))))
       }),
-      { numRuns: 100 },
+      runs(100),
     )
   })
 
@@ -114,7 +115,7 @@ describe.each(kinds)('IptablesProgrammer for IPv$family with iptables-$backend',
         expect(essence(driver.tables)).toBe(essence(await fromScratch(node, to)))
         expect(driver.texts.length).toBeLessThanOrEqual(1)
       }),
-      { numRuns: 100 },
+      runs(100),
     )
   })
 
@@ -128,7 +129,7 @@ describe.each(kinds)('IptablesProgrammer for IPv$family with iptables-$backend',
         await programmer.sync(node, changesBetween(views, views))
         expect(driver.texts).toEqual([])
       }),
-      { numRuns: 50 },
+      runs(50),
     )
   })
 
@@ -148,7 +149,7 @@ describe.each(kinds)('IptablesProgrammer for IPv$family with iptables-$backend',
           expect(bench.rules.get(table)?.total).toBe(there)
         }
       }),
-      { numRuns: 30 },
+      runs(30),
     )
   })
 })

@@ -13,6 +13,7 @@ import type { Drained } from '../../ipvs/drain.ts'
 import { formatServers } from '../../ipvs/format.ts'
 import type { PlannedServer } from '../../ipvs/types.ts'
 import { IpvsProgrammer } from './programmer.ts'
+import { runs } from '../../../test/support/runs.ts'
 
 class Machine {
   readonly servers = new MemoryIpvs()
@@ -136,7 +137,7 @@ describe.each([4, 6] as const)('IpvsProgrammer for IPv%d', (family) => {
 
   test('gets to the same state by changes as from scratch, and a full sync then changes nothing', () => {
     const histories = historiesOf((index) => arbitraryView(family, index))
-    fc.assert(fc.property(histories, expectSameByChangesAsFromScratch), { numRuns: 60 })
+    fc.assert(fc.property(histories, expectSameByChangesAsFromScratch), runs(60))
   })
 
   test('does so when an external address and port of a service is the node port of another', () => {
@@ -146,7 +147,7 @@ describe.each([4, 6] as const)('IpvsProgrammer for IPv%d', (family) => {
         onNodePort(port, { address: nodeIp, port: 30000 + ((index + 1) % 4) }),
       ),
     )
-    fc.assert(fc.property(histories, expectSameByChangesAsFromScratch), { numRuns: 60 })
+    fc.assert(fc.property(histories, expectSameByChangesAsFromScratch), runs(60))
   })
 })
 

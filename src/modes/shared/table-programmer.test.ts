@@ -11,6 +11,7 @@ import { formatTable } from '../../nftables/format.ts'
 import { nftFamily } from '../../nftables/language.ts'
 import type { NftSet, Op, Table } from '../../nftables/types.ts'
 import { TableProgrammer } from './table-programmer.ts'
+import { runs } from '../../../test/support/runs.ts'
 
 /** The kernel's table, in memory. */
 class MemoryTable {
@@ -111,7 +112,7 @@ describe.each(families)('TableProgrammer for IPv%d', (family) => {
         const present = before.filter((view) => view !== undefined)
         expect(essence(driver.table)).toBe(essence(fromScratch(family, present)))
       }),
-      { numRuns: 150 },
+      runs(150),
     )
   })
 
@@ -124,7 +125,7 @@ describe.each(families)('TableProgrammer for IPv%d', (family) => {
         expect(essence(driver.table)).toBe(essence(fromScratch(family, to!)))
         expect(driver.transactions).toBeLessThanOrEqual(1)
       }),
-      { numRuns: 100 },
+      runs(100),
     )
   })
 
@@ -141,7 +142,7 @@ describe.each(families)('TableProgrammer for IPv%d', (family) => {
         )
         expect(driver.transactions).toBe(0)
       }),
-      { numRuns: 50 },
+      runs(50),
     )
   })
 
@@ -159,7 +160,7 @@ describe.each(families)('TableProgrammer for IPv%d', (family) => {
         const expected = served.filter(({ protocol }) => protocol === 'UDP').map(idOf)
         expect(gone?.map(idOf).toSorted()).toEqual(expected.filter((id) => !wanted.has(id)).toSorted())
       }),
-      { numRuns: 100 },
+      runs(100),
     )
   })
 

@@ -8,6 +8,7 @@ import { elementListAttributes, elementsFromAttributes, storesPoints } from './e
 import { beginNftablesMessage, NFGENMSG_LENGTH } from './messages.ts'
 import { ElementReader } from './decode-elements.ts'
 import { writeElements } from './encode-elements.ts'
+import { runs } from '../../../test/support/runs.ts'
 
 function messageWith(set: NftSet, elements: readonly Element[]): Uint8Array {
   const writer = new Writer()
@@ -65,7 +66,7 @@ describe('ElementReader', () => {
         reader.add(message)
         expect(reader.elements().length).toBeLessThan(20)
       }),
-      { numRuns: 2000 },
+      runs(2000),
     )
   })
 })

@@ -83,7 +83,6 @@ export const session: readonly Step[] = [
   { command: `annotate ${aPod} sandbox/fail-` },
   { command: `get ${aPod}`, until: /1\/1/ },
   { command: `describe ${aPod}`, lines: /^(Namespace|Labels|Status|Controlled By|QoS Class):/ },
-  { command: `logs ${aPod}` },
   { command: `delete ${aPod} --grace-period=1` },
 
   { command: 'apply -f -', stdin: deployment },

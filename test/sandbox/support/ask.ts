@@ -3,6 +3,7 @@
 import { createSocket } from 'node:dgram'
 import { get } from 'node:http'
 import { Socket } from 'node:net'
+import { patience } from '../../support/patience.ts'
 import { openClientSocket } from '../../../src/sandbox/netns/sockets.ts'
 import type { NetworkNamespace } from '../../../src/sandbox/netns/network-namespace.ts'
 
@@ -17,11 +18,16 @@ export interface Reply {
 /** What became of a question: a reply, or the errno; `silent` when nobody said anything in time. */
 export type Outcome = Reply | string
 
+/** A lost packet is no silence yet: the kernel sends the first one of a connection again after 1 and 3 seconds. */
+function limitMs(): number {
+  return 4000 * patience()
+}
+
 /** Asks over HTTP, on a connection of its own. */
 export function ask(from: NetworkNamespace, host: string, port: number, path = '/'): Promise<Outcome> {
   return new Promise((resolve) => {
     const socket = new Socket({ fd: openClientSocket(from, 'tcp', host.includes(':') ? 6 : 4) })
-    const timer = setTimeout(() => finish('silent'), 1500)
+    const timer = setTimeout(() => finish('silent'), limitMs())
     const finish = (outcome: Outcome) => {
       clearTimeout(timer)
       resolve(outcome)
@@ -44,7 +50,7 @@ export function askUdp(from: NetworkNamespace, host: string, port: number): Prom
   const family = host.includes(':') ? 6 : 4
   return new Promise((resolve) => {
     const socket = createSocket(`udp${family}`)
-    const timer = setTimeout(() => finish('silent'), 1500)
+    const timer = setTimeout(() => finish('silent'), limitMs())
     const finish = (outcome: Outcome) => {
       clearTimeout(timer)
       resolve(outcome)

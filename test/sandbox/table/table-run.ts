@@ -11,14 +11,12 @@ import type { Flow, PacketFlowCase } from '../../conformance/packet-flow.ts'
 const isSlow = process.env['UML'] !== undefined
 const sandboxesAtOnce = isSlow ? 1 : 3
 const rowsAtOnce = isSlow ? 6 : 24
-/** A packet may be lost on a busy machine: what fails is tried again, alone. */
-export const furtherAttempts = 2
 
 export class TableRun {
   readonly #root: string
   readonly #mode: string
-  /** By the names of rows, the results of their attempts. */
-  readonly #rows = new Map<string, readonly Pending[]>()
+  /** By the names of rows, what became of them. */
+  readonly #rows = new Map<string, Pending>()
   readonly #usedIndexes = new Set<number>()
   #exclusive: Promise<unknown> = Promise.resolve()
   /** The nodes whose proxy did not run until the end. */
@@ -29,25 +27,16 @@ export class TableRun {
   constructor(root: string, mode: string, rows: readonly PacketFlowCase[]) {
     this.#root = root
     this.#mode = mode
-    for (const row of rows) {
-      this.#rows.set(
-        row.name,
-        Array.from({ length: 1 + furtherAttempts }, () => new Pending()),
-      )
-    }
+    for (const row of rows) this.#rows.set(row.name, new Pending())
     this.ended = inParallel(groupBySettings(rows), sandboxesAtOnce, (group) => this.#runGroup(group))
   }
 
-  /**
-   * What was not as the row says, at the first attempt (0) or a further one, of which there are only as many as it takes;
-   * empty when all was. Fails when the row could not be tried.
-   */
-  complaints(row: PacketFlowCase, attempt: number): Promise<readonly string[]> {
-    return this.#rows.get(row.name)![attempt]!.complaints
+  /** What was not as the row says; empty when all was. Fails when the row could not be tried. */
+  complaints(row: PacketFlowCase): Promise<readonly string[]> {
+    return this.#rows.get(row.name)!.complaints
   }
 
   async #runGroup(rows: readonly PacketFlowCase[]): Promise<void> {
-    const failed: PacketFlowCase[] = []
     try {
       const sandbox = await this.#open(rows)
       try {
@@ -58,17 +47,14 @@ export class TableRun {
         )
         await sandbox.settled()
         await inParallel(rows, rowsAtOnce, async (row) => {
-          const complaints = await tryRow(sandbox, row)
-          if (complaints.length > 0) failed.push(row)
-          this.#rows.get(row.name)![0]!.end(complaints)
+          this.#rows.get(row.name)!.end(await tryRow(sandbox, row))
         })
-        for (const row of failed) await tryAgain(sandbox, row, this.#rows.get(row.name)!.slice(1))
         this.endedProxies.push(...(await sandbox.endedProxies()))
       } finally {
         await this.#close(sandbox)
       }
     } catch (error) {
-      for (const attempt of rows.flatMap((row) => this.#rows.get(row.name)!)) attempt.fail(error)
+      for (const row of rows) this.#rows.get(row.name)!.fail(error)
     }
   }
 
@@ -97,7 +83,7 @@ export class TableRun {
   }
 }
 
-/** The result of an attempt, to wait for. */
+/** What became of a row, to wait for. */
 class Pending {
   readonly complaints: Promise<readonly string[]>
   end!: (complaints: readonly string[]) => void
@@ -108,19 +94,8 @@ class Pending {
       this.end = resolve
       this.fail = reject
     })
-    // Whoever asks is told; nobody may ask.
+    // A failure is told to the test of the row. There may be none.
     this.complaints.catch(() => {})
-  }
-}
-
-async function tryAgain(sandbox: TableSandbox, row: PacketFlowCase, attempts: readonly Pending[]): Promise<void> {
-  for (const attempt of attempts) {
-    await sandbox.cluster.remove(...objectsOf(row))
-    if (!isRefused(row)) await sandbox.cluster.put(...row.objects)
-    await sandbox.settled()
-    const complaints = await tryRow(sandbox, row)
-    attempt.end(complaints)
-    if (complaints.length === 0) return
   }
 }
 

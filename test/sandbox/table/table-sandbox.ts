@@ -7,8 +7,7 @@ import { Cleanup } from '../../support/cleanup.ts'
 import { ranges, type DualStack } from '../../support/addresses.ts'
 import { Netns } from '../../support/netns/netns.ts'
 import { serveSctp } from '../../support/netns/sctp.ts'
-import { tcpProbe } from '../../support/netns/probe.ts'
-import { patience } from '../../support/patience.ts'
+import { aShortWhile, tcpProbe } from '../../support/netns/probe.ts'
 import { SandboxProcess } from '../support/sandbox-process.ts'
 import { AddressMap, type PodAddresses } from './address-map.ts'
 import { podNames, whoamiDialect } from './dialect.ts'
@@ -117,13 +116,13 @@ export class TableSandbox implements FlowStage, AsyncDisposable {
 
   /** Waits until the proxies of both nodes have programmed everything that was put into the cluster before. */
   settled(): Promise<void> {
-    const options = { dialect: whoamiDialect, timeoutMs: 60 * patience }
+    const options = { dialect: whoamiDialect, ...aShortWhile() }
     const answers = async (address: string) => {
       const clients = [this.sources.localPod, this.sources.remotePod]
       const probes = clients.map((client) => tcpProbe(client, { address, port: 80 }, options))
       return (await Promise.all(probes)).every(({ kind }) => kind === 'answered')
     }
-    return this.cluster.settled(answers, 10_000 * patience)
+    return this.cluster.settled(answers, 10_000)
   }
 
   /** The nodes whose proxy has ended meanwhile. */

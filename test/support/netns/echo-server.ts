@@ -2,7 +2,7 @@
 
 import { createServer } from 'node:net'
 import { createSocket } from 'node:dgram'
-import { bindSocket, openSocket } from './native.ts'
+import { bindSocket, countResent, openSocket } from './native.ts'
 import type { Netns } from './netns.ts'
 import type { Socket } from 'node:net'
 
@@ -18,6 +18,8 @@ export interface Greeting {
   readonly seenPort: number
   /** What the client sent, on answers to something sent. */
   readonly echo?: string
+  /** How often the server's kernel had to send something of this connection again; absent for UDP. */
+  readonly resent?: number
 }
 
 const anyAddress = new Uint8Array(16)
@@ -55,7 +57,9 @@ async function serveTcp(netns: Netns, host: string, port: number): Promise<() =>
     open.add(socket)
     socket.on('close', () => open.delete(socket))
     socket.on('error', () => socket.destroy())
-    onLines(socket, (line) => socket.write(`${JSON.stringify({ ...greeting, echo: line })}\n`))
+    onLines(socket, (line) =>
+      socket.write(`${JSON.stringify({ ...greeting, echo: line, resent: countResent(fdOf(socket)) })}\n`),
+    )
     socket.write(`${JSON.stringify(greeting)}\n`)
   })
   const fd = netns.enter(() => openSocket('tcp', 6))
@@ -101,6 +105,11 @@ export function onLines(socket: Socket, take: (line: string) => void): void {
     rest = lines.pop() ?? ''
     for (const line of lines) take(line)
   })
+}
+
+/** Node does not tell, but has it. */
+function fdOf(socket: Socket): number {
+  return (socket as unknown as { _handle: { fd: number } })._handle.fd
 }
 
 function plain(address: string | undefined): string {

@@ -10,6 +10,7 @@ const calls = {
   socket: libc.func('int socket(int domain, int type, int protocol)'),
   bind: libc.func('int bind(int fd, const uint8_t *address, uint32_t length)'),
   setsockopt: libc.func('int setsockopt(int fd, int level, int option, const int32_t *value, uint32_t length)'),
+  getsockopt: libc.func('int getsockopt(int fd, int level, int option, uint8_t *value, uint32_t *length)'),
   connect: libc.func('int connect(int fd, const uint8_t *address, uint32_t length)'),
   getsockname: libc.func('int getsockname(int fd, uint8_t *address, uint32_t *length)'),
   sendto: libc.func(
@@ -27,6 +28,10 @@ const SOCK_NONBLOCK_CLOEXEC = 0o4000 | 0o2000000
 /** Level and option that allow binding to any address of a local route. */
 const FREEBIND = { 4: [0, 15], 6: [41, 78] } as const
 const REUSEADDR = [1, 2] as const
+
+const TCP_INFO = [6, 11] as const
+/** Where struct tcp_info has tcpi_total_retrans. */
+const totalRetransAt = 100
 
 const EAGAIN = 11
 const IPPROTO_SCTP = 132
@@ -77,6 +82,13 @@ export function connectSocket(fd: number, to: SocketAddress): SocketAddress {
   const own = new Uint8Array(28)
   check('getsockname', calls.getsockname(fd, own, new Uint32Array([own.length])) as number)
   return decodeAddress(own)
+}
+
+/** How many segments of a TCP connection the kernel had to send again. */
+export function countResent(fd: number): number {
+  const info = new Uint8Array(totalRetransAt + 4)
+  check('getsockopt', calls.getsockopt(fd, ...TCP_INFO, info, new Uint32Array([info.length])) as number)
+  return new DataView(info.buffer).getUint32(totalRetransAt, true)
 }
 
 /** Sends a packet, to where the socket is connected when `to` is absent. */

@@ -5,7 +5,7 @@ import { get } from 'node:http'
 import { Socket } from 'node:net'
 import { onLines } from './echo-server.ts'
 import { patience } from '../patience.ts'
-import { bindSocket, openSocket } from './native.ts'
+import { bindSocket, countResent, openSocket } from './native.ts'
 import { ipBytes } from './ip-bytes.ts'
 import type { Greeting } from './echo-server.ts'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -35,7 +35,7 @@ export interface ProbeOptions {
   /** The client's own address; the kernel chooses when it is absent. */
   readonly from?: string
   readonly fromPort?: number
-  /** How long to wait for an answer before the target counts as silent. */
+  /** How long to wait for an answer before the target counts as silent; absent: as long as answers may take. */
   readonly timeoutMs?: number
   /** Absent: that of serveEcho(). */
   readonly dialect?: Dialect
@@ -59,8 +59,26 @@ export type Answer =
 export interface Conversation {
   /** Sends a line and waits for its answer. */
   say(line: string, timeoutMs?: number): Promise<Answer>
+  /** How often the client's kernel had to send something again: always 0 for UDP. */
+  resent(): number
   close(): void
 }
+
+/**
+ * How long an answer may take. A lost packet is no silence yet: the kernel sends the first one of a connection again after
+ * 1, 3 and 7 seconds.
+ */
+export function answersWithinMs(): number {
+  return 8000 * patience()
+}
+
+/** For probes that are repeated until one is answered: each of them may be lost. */
+export function aShortWhile(): { readonly timeoutMs: number } {
+  return { timeoutMs: 200 * patience() }
+}
+
+/** When a datagram is sent again: the kernel does that for TCP alone. */
+export const resendMs = 1000
 
 /** Connects over TCP, waits for the greeting and closes. */
 export async function tcpProbe(netns: Netns, to: Target, options: ProbeOptions = {}): Promise<Answer> {
@@ -69,13 +87,20 @@ export async function tcpProbe(netns: Netns, to: Target, options: ProbeOptions =
   return answer
 }
 
-/** Sends one datagram from a socket of its own and waits for the answer. */
+/** Sends a datagram from a socket of its own, again after a while, and waits for an answer. */
 export async function udpProbe(netns: Netns, to: Target, options: ProbeOptions = {}): Promise<Answer> {
   const conversation = await openUdp(netns, to, options)
   const { hello } = options.dialect ?? echoDialect
-  const answer = await conversation.say(hello.udp, options.timeoutMs)
-  conversation.close()
-  return answer
+  const end = performance.now() + (options.timeoutMs ?? answersWithinMs())
+  try {
+    for (;;) {
+      const leftMs = end - performance.now()
+      const answer = await conversation.say(hello.udp, Math.min(resendMs, Math.max(leftMs, 1)))
+      if (answer.kind !== 'silent' || leftMs <= resendMs) return answer
+    }
+  } finally {
+    conversation.close()
+  }
 }
 
 /** Connects over TCP and keeps the connection. `answer` is the greeting. */
@@ -84,7 +109,8 @@ export async function openTcp(
   to: Target,
   options: ProbeOptions = {},
 ): Promise<{ answer: Answer; conversation: Conversation }> {
-  const socket = new Socket({ fd: openClient(netns, 'tcp', to, options), readable: true, writable: true })
+  const fd = openClient(netns, 'tcp', to, options)
+  const socket = new Socket({ fd, readable: true, writable: true })
   socket.setNoDelay(true)
   const { hello, read } = options.dialect ?? echoDialect
   const inbox = openInbox(() => ({ client: socket.localAddress ?? '', clientPort: socket.localPort ?? 0 }), read)
@@ -94,14 +120,15 @@ export async function openTcp(
   socket.connect({ host: to.address, port: to.port }, () => {
     if (hello.tcp !== '') socket.write(hello.tcp)
   })
-  const answer = await inbox.next(options.timeoutMs ?? 1500 * patience)
+  const answer = await inbox.next(options.timeoutMs ?? answersWithinMs())
   return {
     answer,
     conversation: {
-      say(line, timeoutMs = 1500 * patience) {
+      say(line, timeoutMs = answersWithinMs()) {
         if (!socket.destroyed) socket.write(`${line}\n`)
         return inbox.next(timeoutMs)
       },
+      resent: () => (socket.destroyed ? 0 : countResent(fd)),
       // A reset leaves nothing in TIME_WAIT, on neither side.
       close: () => void (socket.connecting ? socket.destroy() : socket.resetAndDestroy()),
     },
@@ -124,13 +151,14 @@ export async function openUdp(netns: Netns, to: Target, options: ProbeOptions = 
     socket.connect(to.port, to.address, ((error?: Error) => (error ? reject(error) : resolve())) as () => void)
   })
   return {
-    say(line, timeoutMs = 1000 * patience) {
+    say(line, timeoutMs = 1000 * patience()) {
       socket.send(line, (error: NodeJS.ErrnoException | null) => {
         // EPERM: a rule of the sender's own host has eaten it. Whether it says so (a reject) or not, time will tell.
         if (error && error.code !== 'EPERM') inbox.fail(error.code ?? error.message)
       })
       return inbox.next(timeoutMs)
     },
+    resent: () => 0,
     close: () => void socket.close(),
   }
 }
@@ -147,7 +175,7 @@ export function httpGet(
   to: Target,
   options: ProbeOptions & { readonly path?: string } = {},
 ): Promise<HttpAnswer | undefined> {
-  const { path = '/', timeoutMs = 2000 } = options
+  const { path = '/', timeoutMs = 2000 * patience() } = options
   return new Promise((resolve) => {
     const request = get(
       {

@@ -5,12 +5,11 @@
 // INIT and INIT ACK are chunks of type 1 and 2: type (8), flags (8), length (16), the sender's tag (32), window (32),
 // streams out and in (2 x 16), first sequence number (32), and parameters.
 
-import { patience } from '../patience.ts'
 import { closeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { answersWithinMs, resendMs, type Answer, type ProbeOptions, type Target } from './probe.ts'
 import { connectSocket, openSocket, receivePacket, sendPacket } from './native.ts'
 import { ipBytes, ipText } from './ip-bytes.ts'
-import type { Answer, ProbeOptions, Target } from './probe.ts'
 import type { Greeting } from './echo-server.ts'
 import type { Netns } from './netns.ts'
 
@@ -66,15 +65,19 @@ function answerAll(fd: number, host: string, port: number): void {
   }
 }
 
-/** Sends an INIT and waits for the INIT ACK. */
+/** Sends an INIT, again after a while, and waits for the INIT ACK. */
 export async function sctpProbe(netns: Netns, to: Target, options: ProbeOptions = {}): Promise<Answer> {
   const fd = netns.enter(() => openSocket('rawSctp', to.address.includes(':') ? 6 : 4))
   const sourcePort = nextPort++
   try {
     const own = connectSocket(fd, { address: ipBytes(to.address), port: 0 })
-    sendPacket(fd, encode({ sourcePort, port: to.port, tag: 0, type: INIT, ownTag: sourcePort, text: '' }))
-    const end = performance.now() + (options.timeoutMs ?? 1500 * patience)
-    while (performance.now() < end) {
+    const init = encode({ sourcePort, port: to.port, tag: 0, type: INIT, ownTag: sourcePort, text: '' })
+    const end = performance.now() + (options.timeoutMs ?? answersWithinMs())
+    for (let sendAt = 0; performance.now() < end;) {
+      if (performance.now() >= sendAt) {
+        sendPacket(fd, init)
+        sendAt = performance.now() + resendMs
+      }
       const got = receivePacket(fd)
       const message = got && decode(got.packet)
       if (message?.type === INIT_ACK && message.port === sourcePort && message.sourcePort === to.port) {

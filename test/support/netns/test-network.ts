@@ -1,6 +1,6 @@
 // The test network of test/support/addresses.ts, made of network namespaces.
 
-import { control, echoPorts, external, hole, node, peer, pods, ranges } from '../addresses.ts'
+import { control, echoPorts, external, hole, node, peer, pods, ranges, unservedPort } from '../addresses.ts'
 import { Cleanup } from '../cleanup.ts'
 import { serveEcho } from './echo-server.ts'
 import { serveSctp } from './sctp.ts'
@@ -39,6 +39,7 @@ export async function openTestNetwork(): Promise<TestNetwork> {
     setUpKernel(netns, netns === namespaces.node || netns === namespaces.peer)
   }
   buildLan(lan, namespaces)
+  answerUnserved(lan)
   for (const pod of Object.values(pods)) {
     attachPod(pod, podNamespaces[pod.name as PodName], pod.nodeName === node.name ? namespaces.node : namespaces.peer)
   }
@@ -48,6 +49,7 @@ export async function openTestNetwork(): Promise<TestNetwork> {
     cleanup.use(await serveEcho(netns, name, echoPorts))
     for (const port of echoPorts.sctp) cleanup.use(serveSctp(netns, name, port))
   }
+  cleanup.use(await serveEcho(lan, control.name, { tcp: [unservedPort], udp: [] }))
   cleanup.use(restIn(lan))
   return {
     ...namespaces,
@@ -122,6 +124,16 @@ function buildLan(lan: Netns, hosts: { node: Netns; peer: Netns; external: Netns
     'link set eth0 up',
     ...addresses('eth0', [external.ip, external.secondIp], onLan),
   ])
+}
+
+/** What no proxy takes comes here through the hole; the answer goes back by the node. */
+function answerUnserved(lan: Netns): void {
+  lan.ip(
+    families.flatMap((family) => [
+      `route add local ${ranges.unserved[family]} dev lo`,
+      `route add ${ranges.localPods[family]} via ${node.ip[family]}`,
+    ]),
+  )
 }
 
 function podBridge(ip: DualStack): string[] {

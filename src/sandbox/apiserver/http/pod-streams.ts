@@ -29,7 +29,7 @@ export function isStream(subresource: string): subresource is StreamName {
 }
 
 const insteadOf: Readonly<Record<StreamName, string>> = {
-  log: 'the built-in server of a pod writes none',
+  log: 'nothing runs the pods of this API server',
   exec: 'run `kube-proxy sandbox exec POD -- COMMAND` instead',
   attach: 'run `kube-proxy sandbox exec POD -- COMMAND` instead',
   portforward: "the pod's address can be reached from this machine",

@@ -7,6 +7,7 @@ import { messageNamed } from './schema.ts'
 import { ProtoWriter } from './proto-writer.ts'
 import type { Json, JsonObject } from '../json.ts'
 import type { FieldType, Message } from './schema.ts'
+import { runs } from '../../../../test/support/runs.ts'
 
 describe('encodeMessage() and decodeMessage()', () => {
   it.each(['core.Service', 'core.Pod', 'core.Node', 'discovery.EndpointSlice', 'apps.Deployment', 'core.Event'])(
@@ -19,7 +20,7 @@ describe('encodeMessage() and decodeMessage()', () => {
           const back = decodeMessage(message, encodeMessage(message, object))
           expect(decodeObject(message, back).value).toEqual({ ...object, kind: '', apiVersion: '' })
         }),
-        { numRuns: 60 },
+        runs(60),
       )
     },
   )

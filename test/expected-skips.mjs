@@ -1,0 +1,63 @@
+// Tests that may be skipped, and where. A skip that no entry allows fails the run of scripts/test.
+
+import { existsSync } from 'node:fs'
+
+const isRoot = process.getuid?.() === 0
+const hasIpvs = existsSync('/proc/net/ip_vs')
+
+/**
+ * `project` and `test` are patterns of what is skipped, `reason` one of what it says itself. `isExpected` tells whether the
+ * entry applies to this machine: elsewhere it allows nothing, and here it is told when it matched nothing. `why` is for the
+ * reader: what would have to change for the test to run, or where it does run.
+ */
+export const expectedSkips = [
+  {
+    project: /./,
+    test: /^(more than )?\d+ tests of the project /,
+    reason: /^needs root$/,
+    isExpected: !isRoot,
+    why: 'network namespaces, nftables and User Mode Linux take root',
+  },
+  {
+    project: /^uml$/,
+    test: /^(more than )?\d+ tests of the project /,
+    reason: /^User Mode Linux needs Linux on x86_64$/,
+    isExpected: isRoot && process.arch !== 'x64',
+    why: 'there is no such kernel for other processors',
+  },
+  {
+    project: /^e2e$/,
+    test: /^the rules of the Go kube-proxy /,
+    reason: /^needs GO_KUBE_PROXY$/,
+    isExpected: isRoot && process.env.GO_KUBE_PROXY === undefined,
+    why: 'the Go program is no part of this repository, and CI cannot build it; its rules are golden files',
+  },
+  {
+    project: /^unit$/,
+    test: /^the plan of the \w+ mode/,
+    reason: /^\w+ does not promise it$/,
+    isExpected: true,
+    why: 'test/conformance/modes.ts tells which mode promises what',
+  },
+  {
+    project: /^(packet-flow|sandbox)$/,
+    test: /ipvs/,
+    reason: /^this kernel has no IPVS$|^Cannot use proxy mode ipvs: /,
+    isExpected: isRoot && !hasIpvs,
+    why: 'the project uml runs the same on a kernel with IPVS',
+  },
+  {
+    project: /^kernel$/,
+    test: /^on a kernel without IPVS /,
+    reason: /^needs root$/,
+    isExpected: isRoot && hasIpvs,
+    why: 'this kernel has IPVS',
+  },
+  {
+    project: /^(sandbox|uml)$/,
+    test: /of two services that claim an external IP the older has it/,
+    reason: /^the row says when services were created/,
+    isExpected: isRoot,
+    why: 'the projects packet-flow and uml run the row against an API server that believes the test',
+  },
+]

@@ -1,0 +1,7 @@
+/**
+ * How many random cases a property is tried with: so many in scripts/test, and a part of them, FEWER_RUNS, in `npm run ok`,
+ * which is asked often. The cases differ from run to run, so what is rare is found all the same, later.
+ */
+export function runs(count: number): { numRuns: number } {
+  return { numRuns: Math.ceil(count / Number(process.env['FEWER_RUNS'] ?? 1)) }
+}

@@ -51,8 +51,8 @@ export const rooms: readonly Room[] = [
   },
   {
     folder: 'ipvs',
-    what: 'virtual servers as data, differences, draining; `bytes/`; the driver',
-    imports: tools,
+    what: "virtual servers as data, differences, draining, a packet's walk; `bytes/`; the driver",
+    imports: [...tools, 'nftables'],
     effects: ['driver.ts'],
   },
   {

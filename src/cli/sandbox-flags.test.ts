@@ -9,7 +9,6 @@ const start = {
   mode: 'nftables',
   stack: 'IPv4',
   content: 'example',
-  dataFolder: undefined,
   life: 'foreground',
   proxyFlags: [],
 }
@@ -20,10 +19,7 @@ describe('parseSandboxArguments()', () => {
     [['up'], start],
     [['--nodes', '3', '--dual-stack'], { ...start, nodes: 3, stack: 'dual' }],
     [['--nodes=3', '--dual-stack=true', '--empty=false'], { ...start, nodes: 3, stack: 'dual' }],
-    [
-      ['-d', '--empty', '--name', 'x', '--data=/d'],
-      { ...start, life: 'detached', content: 'empty', name: 'x', dataFolder: '/d' },
-    ],
+    [['-d', '--empty', '--name', 'x'], { ...start, life: 'detached', content: 'empty', name: 'x' }],
     [['--', '--masquerade-all', '-v=4'], { ...start, proxyFlags: ['--masquerade-all', '-v=4'] }],
     [
       ['exec', 'node-1', '--', 'ls', '-l', '--', 'x'],

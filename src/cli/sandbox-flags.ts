@@ -19,7 +19,6 @@ export interface StartCommand {
   readonly mode: string
   readonly stack: 'IPv4' | 'dual'
   readonly content: 'example' | 'empty'
-  readonly dataFolder: string | undefined
   readonly life: 'foreground' | 'detached'
   /** Further flags for each node's proxy. */
   readonly proxyFlags: readonly string[]
@@ -39,7 +38,6 @@ export const sandboxFlags: Readonly<Record<string, FlagSpec>> = {
   'proxy-mode': { value: 'MODE', help: `One of ${modeNames.join(', ')}. Default: nftables.`, verbs: ['start'] },
   'dual-stack': { help: 'IPv6 beside IPv4 for nodes, pods and services.', verbs: ['start'] },
   empty: { help: 'Start without the example.', verbs: ['start'] },
-  data: { value: 'DIR', help: 'Keep the API objects in this folder, and start from what is in it.', verbs: ['start'] },
   detach: { help: 'Return when it is ready, and leave it running until `sandbox down`.', verbs: ['start'] },
   name: {
     value: 'NAME',
@@ -119,7 +117,6 @@ function startCommand(flags: ReadonlyMap<string, string>, proxyFlags: readonly s
     mode,
     stack: flags.has('dual-stack') ? 'dual' : 'IPv4',
     content: flags.has('empty') ? 'empty' : 'example',
-    dataFolder: flags.get('data'),
     life: flags.has('detach') ? 'detached' : 'foreground',
     proxyFlags,
   }

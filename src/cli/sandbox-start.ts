@@ -61,7 +61,6 @@ async function openSandbox(command: StartCommand): Promise<Sandbox> {
     mode: command.mode,
     families: command.stack === 'dual' ? [4, 6] : [4],
     content: command.content,
-    dataFolder: command.dataFolder,
     proxyFlags: command.proxyFlags,
     privilege: isInsideUserNamespace() ? 'user namespace' : 'root',
     outerSocket: outerSocket(),

@@ -50,7 +50,7 @@ export interface ExampleService {
   readonly nodePort: number | undefined
 }
 
-/** Creates the example; what is there already stays as it is. */
+/** Creates the example. */
 export function loadExample(registry: Registry, families: readonly Family[]): void {
   const { name, namespace } = whoamiController.metadata
   if (registry.find(replicationControllers, { namespace, name }) === undefined) {

@@ -4,7 +4,6 @@
 import { appendFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { release } from 'node:os'
-import { resolve } from 'node:path'
 import type { Family } from '../lib/ip.ts'
 import { createLogger, type Logger } from '../lib/log.ts'
 import { textFormat } from '../lib/log-text.ts'
@@ -13,9 +12,7 @@ import { startApiServer, type ApiServer } from './apiserver/start-api-server.ts'
 import { serverVersion } from './apiserver/http/server-version.ts'
 import { publishApiServer, registerNode } from './controllers/cluster-objects.ts'
 import { startControllers, type Controllers } from './controllers/start-controllers.ts'
-import { openDataFolder, type DataFolder } from './data-folder.ts'
 import { loadExample, waitForExample, type ExampleService } from './example.ts'
-import { forgetOtherNodes } from './forget-nodes.ts'
 import { claimInstance, type Claim } from './instance/claim.ts'
 import { serveControls, type Controls, type Place, type SandboxStatus } from './instance/control.ts'
 import type { InstanceFolder, InstanceRecord } from './instance/instance-folder.ts'
@@ -39,7 +36,6 @@ export interface SandboxOptions {
   readonly mode: string
   readonly families: readonly Family[]
   readonly content: 'example' | 'empty'
-  readonly dataFolder: string | undefined
   /** Further flags for each node's proxy. */
   readonly proxyFlags: readonly string[]
   readonly privilege: InstanceRecord['privilege']
@@ -52,7 +48,6 @@ export interface SandboxOptions {
 export class Sandbox {
   readonly #options: SandboxOptions
   readonly #startedMs = performance.now()
-  readonly #data: DataFolder | undefined
   readonly #claim: Claim
   readonly #network: ClusterNetwork
   readonly #pods: PodHost
@@ -68,8 +63,7 @@ export class Sandbox {
   constructor(options: SandboxOptions) {
     this.#options = options
     const { root, name, families, privilege } = options
-    this.#data = options.dataFolder === undefined ? undefined : openDataFolder(resolve(options.dataFolder), families)
-    this.#claim = claimInstance({ root, name, families, privilege, index: this.#data?.index })
+    this.#claim = claimInstance({ root, name, families, privilege })
     const { folder, plan } = this.#claim
     this.#log = openLog(folder.path('sandbox.log'))
     try {
@@ -103,15 +97,12 @@ export class Sandbox {
   /** Resolves when every node serves, and every pod of the example answers through its service. */
   async start(): Promise<readonly ExampleService[]> {
     const { plan } = this.#claim
-    const isNew = this.#data?.index === undefined
     const api = await startApiServer({
       serviceCidrs: plan.serviceRanges,
       log: this.#log,
       podStreams: { log: (request) => this.#pods.serveLog(request) },
-      ...(this.#data === undefined ? {} : { dataFolder: this.#data.path }),
     })
     this.#api = api
-    this.#data?.remember(plan.index)
     await this.#listen(api)
     // The proxies take the longest to start: everything else happens meanwhile.
     this.#proxies = this.#network.nodes.map((_, i) => this.#startProxy(i))
@@ -123,7 +114,7 @@ export class Sandbox {
       log: this.#log,
     })
     startLoadBalancerRoutes(api.registry, this.#network)
-    if (this.#options.content === 'example' && isNew) loadExample(api.registry, plan.families)
+    if (this.#options.content === 'example') loadExample(api.registry, plan.families)
     this.#control = await serveControls(this.folder.controlSocket, this.#controls())
     giveToUser(this.folder.controlSocket)
     await Promise.all(this.#proxies.map((proxy) => proxy.ready(READY_WITHIN_MS)))
@@ -138,7 +129,6 @@ export class Sandbox {
     await Promise.allSettled([this.#controllers?.close(), ...this.#proxies.map((proxy) => proxy.stop())])
     await this.#api?.close()
     this.#network[Symbol.dispose]()
-    this.#data?.close()
     this.folder.remove()
   }
 
@@ -190,7 +180,6 @@ export class Sandbox {
         serverVersion.gitVersion,
       )
     }
-    forgetOtherNodes(registry, new Set(this.#network.nodes.map((node) => node.plan.name)))
     publishApiServer(registry, plan.serviceRanges[0]!, { ips: plan.controlPlane, port: API_PORT })
   }
 

@@ -1,7 +1,7 @@
 // The figures of the sandbox's API server: lists of a large cluster, and writes with watchers. The server is a process of
 // its own; the client and the watchers share this one.
 //
-//   npx tsc -p tsconfig.bench.json --noCheck && node .cache/bench/test/bench/sandbox-api.js [data folder]
+//   npx tsc -p tsconfig.bench.json --noCheck && node .cache/bench/test/bench/sandbox-api.js
 
 import { fork } from 'node:child_process'
 import { Agent, request } from 'node:https'
@@ -24,8 +24,8 @@ interface Access {
   readonly certificateAuthority: string
 }
 
-async function serve(dataFolder: string | undefined): Promise<void> {
-  const server = await startApiServer(dataFolder === undefined ? {} : { dataFolder })
+async function serve(): Promise<void> {
+  const server = await startApiServer()
   const { url, token, certificateAuthority } = server
   process.send?.({ url, token, certificateAuthority })
   process.on('disconnect', () => void server.close().then(() => process.exit()))
@@ -74,7 +74,7 @@ async function measure(): Promise<void> {
 }
 
 async function startServer(): Promise<{ child: ChildProcess; access: Access }> {
-  const child = fork(new URL(import.meta.url), ['serve', ...process.argv.slice(2)])
+  const child = fork(new URL(import.meta.url), ['serve'])
   const access = await new Promise<Access>((resolve) => child.once('message', (message) => resolve(message as Access)))
   return { child, access }
 }
@@ -214,5 +214,5 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return text
 }
 
-if (process.argv[2] === 'serve') await serve(process.argv[3])
+if (process.argv[2] === 'serve') await serve()
 else await measure()

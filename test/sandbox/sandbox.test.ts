@@ -280,26 +280,6 @@ describe('kube-proxy sandbox', () => {
     }
   })
 
-  test('--data keeps the cluster from one start to the next', async () => {
-    const data = join(root, '.data')
-    const first = await SandboxProcess.start(root, '--data', data)
-    await first.api.create('/api/v1/namespaces/default/configmaps', { metadata: { name: 'kept' }, data: { a: '1' } })
-    const before = await first.api.get('/api/v1/namespaces/default/services/whoami')
-    expect(runSandbox(root, '--data', data).stderr).toBe(
-      `kube-proxy: Cannot use the data in ${data}: another sandbox is using it\n`,
-    )
-    await first[Symbol.asyncDispose]()
-    await using second = await SandboxProcess.start(root, '--data', data)
-    expect(await second.api.get('/api/v1/namespaces/default/configmaps/kept')).toMatchObject({ data: { a: '1' } })
-    const after = await second.api.get('/api/v1/namespaces/default/services/whoami')
-    expect(after.spec).toEqual(before.spec)
-    const machine = await second.place('machine')
-    expect(await ask(machine, after.spec.clusterIP, 3000)).toMatchObject({
-      body: expect.stringMatching(/^viola/) as string,
-    })
-    machine.close()
-  })
-
   test.each([
     [['--node=3'], 'unknown flag --node, perhaps --nodes is meant'],
     [['--nodes', '0'], '--nodes must be from 1 to 100, not "0"'],
@@ -333,7 +313,6 @@ describe('kube-proxy sandbox', () => {
       '--proxy-mode',
       '--dual-stack',
       '--empty',
-      '--data',
       '--detach',
       '--name',
       'exec',

@@ -389,18 +389,11 @@ describe('writes', () => {
     expect((await patch('foo', {})).code).toBe(415)
   })
 
-  it('apply on the server: create, merge, and take out what is no longer applied', async () => {
-    const apply = (body: string) =>
-      call(`${maps}/a?fieldManager=me`, {
-        method: 'PATCH',
-        body,
-        headers: { 'content-type': 'application/apply-patch+yaml' },
-      })
-    expect((await apply('{apiVersion: v1, kind: ConfigMap, data: {a: b, c: d}}')).code).toBe(201)
-    server.registry.modify(configMaps, { namespace: 'default', name: 'a' }, ({ data }) => (data!['theirs'] = '1'))
-    const again = await apply('{apiVersion: v1, kind: ConfigMap, data: {a: x}}')
-    expect(again).toMatchObject({ code: 200 })
-    expect(again.json['data']).toEqual({ a: 'x', theirs: '1' })
+  it('say that there is no apply on the server', async () => {
+    const headers = { 'content-type': 'application/apply-patch+yaml' }
+    await post(configMap('a'))
+    const answer = await call(`${maps}/a?fieldManager=me`, { method: 'PATCH', body: '{data: {a: b}}', headers })
+    expect(answer).toMatchObject({ code: 415, json: { message: /leave out --server-side/ } })
   })
 
   it('delete with a Status, and a whole collection by selector', async () => {
@@ -517,30 +510,6 @@ describe('the proxy', () => {
     stop.abort()
     await done
     client.close()
-    rmSync(folder, { recursive: true })
-  })
-})
-
-describe('a data folder', () => {
-  it('makes a server the same one after a restart', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'api-server-'))
-    const first = await startApiServer({ dataFolder: folder })
-    first.registry.create(services, {
-      metadata: { namespace: 'default', name: 'web' },
-      spec: { ports: [{ port: 80 }] },
-    })
-    const before = first.registry.get(services, { namespace: 'default', name: 'web' }).object
-    await first.close()
-    const second = await startApiServer({ dataFolder: folder })
-    expect(second.token).toBe(first.token)
-    expect(second.certificateAuthority).toBe(first.certificateAuthority)
-    expect(second.registry.get(services, { namespace: 'default', name: 'web' }).object).toEqual(before)
-    const taken = {
-      metadata: { namespace: 'default', name: 'b' },
-      spec: { clusterIP: before.spec.clusterIP, ports: [{ port: 1 }] },
-    }
-    expect(() => second.registry.create(services, taken)).toThrow('provided IP is already allocated')
-    await second.close()
     rmSync(folder, { recursive: true })
   })
 })

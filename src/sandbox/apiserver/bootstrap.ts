@@ -11,16 +11,12 @@ export interface BootstrapOptions {
   readonly serviceCidrs: readonly string[]
 }
 
-/** Makes what is missing. After a restart that is nothing. */
 export function bootstrap(registry: Registry, options: BootstrapOptions): void {
   for (const name of systemNamespaces) {
-    if (registry.find(namespaces, { namespace: '', name }) === undefined)
-      registry.create(namespaces, { metadata: { name } })
-    const place = { namespace: name, name: 'default' }
-    if (registry.find(serviceAccounts, place) === undefined) registry.create(serviceAccounts, { metadata: place })
+    registry.create(namespaces, { metadata: { name } })
+    registry.create(serviceAccounts, { metadata: { namespace: name, name: 'default' } })
   }
   const place = { namespace: '', name: defaultCidrName }
-  if (registry.find(serviceCidrs, place) !== undefined) return
   registry.create(serviceCidrs, { metadata: { name: defaultCidrName }, spec: { cidrs: [...options.serviceCidrs] } })
   const ready = {
     type: 'Ready',

@@ -2,7 +2,6 @@
 
 import { createServer } from 'node:https'
 import { randomBytes } from 'node:crypto'
-import { AppliedConfigurations } from './http/applied-configurations.ts'
 import { bootstrap } from './bootstrap.ts'
 import { ClusterIps } from './allocation/cluster-ips.ts'
 import { createHandler, createUpgradeHandler } from './http/handler.ts'
@@ -10,9 +9,7 @@ import { formatKubeconfig } from './kubeconfig.ts'
 import { issueAuthority, issueServing } from './certificate.ts'
 import { joinHostPort } from '../../lib/ip.ts'
 import { NodePorts } from './allocation/node-ports.ts'
-import { openFileJournal } from './store/file-journal.ts'
 import { proxyRules } from './http/users.ts'
-import { readIdentity } from './identity.ts'
 import { Registry } from './registry/registry.ts'
 import { serviceAllocator } from './allocation/service-allocator.ts'
 import { ipAddresses, serviceCidrs, services } from './resources/table.ts'
@@ -22,7 +19,7 @@ import { systemClock } from '../../lib/clock.ts'
 import type { AddressInfo } from 'node:net'
 import type { Api } from './http/exchange.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { Identity } from './identity.ts'
+import type { KeyAndCertificate } from './certificate.ts'
 import type { Logger } from '../../lib/log.ts'
 import type { PodStreams } from './http/pod-streams.ts'
 import type { PortRange } from './allocation/node-ports.ts'
@@ -36,8 +33,6 @@ export interface ApiServerOptions {
   /** The ranges of cluster IPs, one per family; the first is the default family. */
   readonly serviceCidrs?: readonly string[]
   readonly nodePortRange?: PortRange
-  /** Keeps the state in this folder, and starts from what is in it. In memory only without it. */
-  readonly dataFolder?: string
   /** Changes of a resource that a watch can go back to, at least. */
   readonly historyLimit?: number
   readonly bookmarkIntervalMs?: number
@@ -80,8 +75,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const clock = options.clock ?? systemClock
   const log = options.log ?? silentLogger
   const store = new Store(options.historyLimit === undefined ? {} : { historyLimit: options.historyLimit })
-  const journal = options.dataFolder === undefined ? undefined : await openFileJournal(options.dataFolder, store)
-  const identity = await readIdentity(options.dataFolder, () => newIdentity(clock.now()))
+  const identity = newIdentity(clock.now())
   const registry = createRegistry(store, clock, options.nodePortRange ?? defaults.nodePortRange)
   bootstrap(registry, { serviceCidrs: options.serviceCidrs ?? defaults.serviceCidrs })
 
@@ -90,7 +84,6 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
     clock,
     users: usersOf(identity),
     bookmarkIntervalMs: options.bookmarkIntervalMs ?? defaults.bookmarkIntervalMs,
-    applied: new AppliedConfigurations(),
     podStreams: options.podStreams ?? {},
   }
   const listeners: Server[] = []
@@ -102,7 +95,6 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const url = await listen(options.host ?? defaults.host, options.port ?? defaults.port)
   const close = async (): Promise<void> => {
     await Promise.all(listeners.splice(0).map(closeListener))
-    await journal?.close()
   }
   return {
     url,
@@ -140,6 +132,12 @@ export function createRegistry(store: Store, clock: Clock, nodePortRange: PortRa
     }),
   )
   return registry
+}
+
+/** What clients know the server by, and the server its clients. */
+interface Identity {
+  readonly authority: KeyAndCertificate
+  readonly tokens: { readonly admin: string; readonly 'kube-proxy': string }
 }
 
 function newIdentity(nowMs: number): Identity {

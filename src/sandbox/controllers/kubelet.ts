@@ -111,10 +111,8 @@ export class Kubelet {
     void this.#launch(key, running, failure)
   }
 
-  /** After a restart of the sandbox a pod keeps the addresses that it had. */
   #ipsFor(pod: Pod, node: Node): readonly string[] | undefined {
     if (pod.spec.hostNetwork === true) return hostAddresses(node)
-    if (pod.status.podIPs !== undefined) return pod.status.podIPs.map(({ ip }) => ip)
     const all = [...this.#context.registry.collection(pods).values()].map(({ object }) => object)
     return this.#addresses.pick(node, all)
   }

@@ -11,8 +11,6 @@ export interface ClaimOptions {
   /** The name asked for; undefined: any that is free. */
   readonly name: string | undefined
   readonly families: readonly Family[]
-  /** The number that it must have, because objects of an earlier run have its addresses. */
-  readonly index: number | undefined
   readonly privilege: InstanceRecord['privilege']
 }
 
@@ -42,7 +40,7 @@ export function claimInstance(options: ClaimOptions): Claim {
       throw new Error(`Cannot start sandbox ${name}: it is running already, as process ${pid}`)
     }
     const taken = new Set(alive.map((folder) => folder.read()?.index ?? -1))
-    const plan = options.index === undefined ? freePlan(families, taken) : givenPlan(options.index, families, taken)
+    const plan = freePlan(families, taken)
     const folder = new InstanceFolder(root, name)
     const start = processStart(process.pid) ?? 0
     folder.create({ name, pid: process.pid, processStart: start, index: plan.index, privilege })
@@ -77,14 +75,6 @@ function freePlan(families: readonly Family[], taken: ReadonlySet<number>): Addr
   }
   if (second !== undefined) return second
   throw new Error('Cannot find free addresses: this machine has routes into 10.0.0.0/8 or 172.30.0.0/16 everywhere')
-}
-
-function givenPlan(index: number, families: readonly Family[], taken: ReadonlySet<number>): AddressPlan {
-  const plan = planAddresses(index, families)
-  if (!taken.has(index) && fitOf(plan, usedRanges(families)) !== 'taken') return plan
-  throw new Error(
-    `Cannot use the addresses that the cluster had before (${plan.podRanges.join(', ')}): they are in use`,
-  )
 }
 
 function usedRanges(families: readonly Family[]): Cidr[] {

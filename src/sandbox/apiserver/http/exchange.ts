@@ -5,7 +5,6 @@ import { contentTypes, encodeKind, encodeStored } from './encode.ts'
 import { parseInclude } from './list-options.ts'
 import type { ApiError } from '../api-error.ts'
 import type { ApiRequest } from './api-request.ts'
-import type { AppliedConfigurations } from './applied-configurations.ts'
 import { Buffer } from 'node:buffer'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Form } from './negotiate.ts'
@@ -23,7 +22,6 @@ export interface Api {
   readonly clock: Clock
   readonly users: readonly User[]
   readonly bookmarkIntervalMs: number
-  readonly applied: AppliedConfigurations
   readonly podStreams: PodStreams
 }
 

@@ -73,7 +73,6 @@ async function serveScale(exchange: Exchange): Promise<void> {
   next.spec.replicas = spec.replicas ?? 0
   if (metadata.resourceVersion !== undefined) next.metadata.resourceVersion = metadata.resourceVersion
   const stored = api.registry.update(request.resource, next, { dryRun: isDryRun(request.query) })
-  await api.registry.store.durable()
   sendKind(exchange, 200, scaleOf(stored.object as Scalable), scaleKind.message)
 }
 
@@ -108,7 +107,6 @@ async function serveBinding(exchange: Exchange): Promise<void> {
       spec.nodeName = target.name ?? ''
     })
   }
-  await api.registry.store.durable()
   sendKind(exchange, 201, { ...created }, 'meta.Status')
 }
 
@@ -118,7 +116,6 @@ async function serveEviction(exchange: Exchange): Promise<void> {
   const eviction = await readObject(exchange, { kind: 'Eviction', apiVersion: 'policy/v1', message: 'policy.Eviction' })
   const { deleteOptions } = eviction as ApiObject & { deleteOptions?: JsonObject }
   api.registry.delete(pods, request, parseDeleteOptions(deleteOptions ?? {}, request.query))
-  await api.registry.store.durable()
   sendKind(exchange, 201, { ...created }, 'meta.Status')
 }
 

@@ -31,7 +31,6 @@ export async function serveCreate(exchange: Exchange): Promise<void> {
   const object = await readObject(exchange)
   const resource = keptAs(request.resource)
   const stored = api.registry.create(resource, toStored(exchange, object), { dryRun: isDryRun(request.query) })
-  await api.registry.store.durable()
   sendStored(exchange, 201, stored)
 }
 
@@ -43,12 +42,10 @@ export async function serveUpdate(exchange: Exchange, part: Part = 'all'): Promi
   const exists = api.registry.find(resource, request) !== undefined
   if (!exists && resource.createOnUpdate && part === 'all' && object.metadata.resourceVersion === undefined) {
     const created = api.registry.create(resource, object, { dryRun })
-    await api.registry.store.durable()
     sendStored(exchange, 201, created)
     return
   }
   const stored = api.registry.update(resource, object, { dryRun, part })
-  await api.registry.store.durable()
   sendStored(exchange, 200, stored)
 }
 
@@ -58,13 +55,11 @@ export async function serveDelete(exchange: Exchange): Promise<void> {
   const options = await readDeleteOptions(exchange)
   const before = api.registry.get(resource, request)
   const left = api.registry.delete(resource, request, options)
-  await api.registry.store.durable()
   if (left !== undefined) {
     sendStored(exchange, 200, new Stored(before.key, left, 0))
     return
   }
   const { name, uid = '' } = before.object.metadata
-  if (options.dryRun !== true) api.applied.forget(uid)
   const group: JsonObject = resource.group === '' ? {} : { group: resource.group }
   const details = { name, ...group, kind: resource.plural, uid }
   sendKind(exchange, 200, { ...successStatus, details }, 'meta.Status')
@@ -81,7 +76,6 @@ export async function serveDeleteCollection(exchange: Exchange): Promise<void> {
     const { namespace = '', name } = object.metadata
     api.registry.delete(resource, { namespace, name }, options)
   }
-  await api.registry.store.durable()
   await sendPieces(response, contentTypes[form.encoding], encodeItems(items, metadata, viewOf(exchange)))
 }
 

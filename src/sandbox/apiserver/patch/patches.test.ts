@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { applyJsonPatch, JsonPatchError } from './json-patch.ts'
 import { applyMergePatch } from './merge-patch.ts'
-import { applyServerSide } from './server-side-apply.ts'
 import { applyStrategicMerge } from './strategic-merge.ts'
 import { messageNamed } from '../schema/schema.ts'
 import type { JsonObject } from '../json.ts'
@@ -111,37 +110,5 @@ describe('applyStrategicMerge()', () => {
     expect(() => applyStrategicMerge(deployment([]), patch, message)).toThrow(
       'does not contain declared merge key: name',
     )
-  })
-})
-
-describe('applyServerSide()', () => {
-  const message = messageNamed('core.Service')
-  const ports = (...list: JsonObject[]): JsonObject => ({ spec: { ports: list } })
-
-  it('merges by the keys of the schema, the default protocol understood', () => {
-    const current = ports({ port: 80, protocol: 'TCP', nodePort: 30000 })
-    const applied = ports({ port: 80, targetPort: 8080 }, { port: 81 })
-    expect(applyServerSide(current, { previous: undefined, applied }, message)).toEqual(
-      ports({ port: 80, protocol: 'TCP', nodePort: 30000, targetPort: 8080 }, { port: 81 }),
-    )
-  })
-
-  it('takes out what was applied before and is not now, and nothing else', () => {
-    const current = {
-      metadata: { labels: { mine: '1', theirs: '2' } },
-      spec: {
-        ports: [
-          { port: 80, protocol: 'TCP' },
-          { port: 81, protocol: 'TCP' },
-        ],
-        type: 'NodePort',
-      },
-    }
-    const previous = { metadata: { labels: { mine: '1' } }, spec: { ports: [{ port: 80 }, { port: 81 }] } }
-    const applied = { spec: { ports: [{ port: 81 }] } }
-    expect(applyServerSide(current, { previous, applied }, message)).toEqual({
-      metadata: { labels: { theirs: '2' } },
-      spec: { ports: [{ port: 81, protocol: 'TCP' }], type: 'NodePort' },
-    })
   })
 })

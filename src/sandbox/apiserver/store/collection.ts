@@ -94,12 +94,6 @@ export class Collection<T extends ApiObject = ApiObject> {
     this.#record({ revision, key: before.key, before, after: undefined, last })
   }
 
-  /** Forgets what happened up to a revision, as a server does after a while. */
-  forget(revision: number): void {
-    this.#history = this.#history.filter((change) => change.revision > revision)
-    this.#forgottenTo = Math.max(this.#forgottenTo, revision)
-  }
-
   #record(change: Change<T>): void {
     this.#history.push(change)
     // In large steps: cutting one off each time would copy the rest each time.

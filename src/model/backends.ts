@@ -5,7 +5,7 @@
 
 import { joinHostPort } from '../lib/ip.ts'
 import type { Endpoint } from './endpoints.ts'
-import type { Backend, ServicePortView } from './types.ts'
+import type { Backend, Policy, ServicePortView } from './types.ts'
 import { DEFAULT_WEIGHT, weightOf, type Weights } from './weights.ts'
 
 export interface BackendLists {
@@ -40,8 +40,8 @@ export function backendLists(
     union.push(backend)
   }
   const keptUnion = keep(union, previous?.backends)
-  const narrow = (list: readonly Backend[], policy: 'Cluster' | 'Local') =>
-    list.length === union.length ? keptUnion : keep(list, previous && listOf(previous, policy))
+  const narrow = (list: readonly Backend[], policy: Policy) =>
+    list.length === union.length ? keptUnion : keep(list, previous?.lists[policy])
   return { cluster: narrow(cluster, 'Cluster'), local: narrow(local, 'Local'), union: keptUnion }
 }
 
@@ -58,16 +58,6 @@ function keep(list: readonly Backend[], previous: readonly Backend[] | undefined
   if (previous?.length === list.length && previous.every((backend, i) => backend === list[i])) return previous
   // A list that grew by push() has room for many more; a copy has not.
   return list.slice()
-}
-
-/** The list that the view's frontends use under the policy. */
-function listOf(view: ServicePortView, policy: 'Cluster' | 'Local'): readonly Backend[] | undefined {
-  for (const { fromPods, fromNode, fromOthers } of view.frontends) {
-    for (const { verdict } of [fromPods, fromNode, fromOthers]) {
-      if (verdict.kind === 'to' && verdict.policy === policy) return verdict.backends
-    }
-  }
-  return undefined
 }
 
 function sameBackend(a: Backend, b: Backend): boolean {

@@ -71,10 +71,15 @@ export function planServicePort({ port, endpoints, node, owns, previous }: PlanI
           fromPods,
           fromNode,
           fromOthers,
+          isSplit: kind !== 'clusterIP' && externalLocal && verdicts.cluster.kind === 'to',
           allowedSources: kind === 'loadBalancerIP' ? allowedSources : undefined,
           affinitySeconds: service.affinitySeconds,
         }
       }),
+      lists: {
+        ...(uses.cluster && verdicts.cluster.kind === 'to' ? { Cluster: lists.cluster } : {}),
+        ...(uses.local && verdicts.local.kind === 'to' ? { Local: lists.local } : {}),
+      },
       backends: lists.union,
       serving: port.protocol === 'UDP' ? servingList(endpoints, previous) : NONE,
       healthCheckNodePort: service.healthCheckNodePort === 0 ? undefined : service.healthCheckNodePort,

@@ -20,7 +20,16 @@ function frontend(address: string | undefined, port: number, protocol: Frontend[
   const route = { verdict: { kind: 'reject', reason: 'has no endpoints' }, masquerade: false } as const
   const routes = { fromPods: route, fromNode: route, fromOthers: route }
   const kind = address === undefined ? 'nodePort' : 'clusterIP'
-  return { kind, address, protocol, port, ...routes, allowedSources: undefined, affinitySeconds: undefined }
+  return {
+    kind,
+    address,
+    protocol,
+    port,
+    ...routes,
+    isSplit: false,
+    allowedSources: undefined,
+    affinitySeconds: undefined,
+  }
 }
 
 function view(
@@ -29,7 +38,7 @@ function view(
   wish: Partial<ServicePortView> = {},
 ): ServicePortView {
   const names = { name: 'kube-system/dns', namespace: 'kube-system', service: 'dns', portName: '' }
-  return { ...names, protocol: 'UDP', frontends, backends: [], serving, ...wish }
+  return { ...names, protocol: 'UDP', frontends, lists: {}, backends: [], serving, ...wish }
 }
 
 const dns = (serving: readonly string[]) => view([frontend(clusterIp, 53), frontend(undefined, 30053)], serving)

@@ -22,12 +22,15 @@ export interface Backend {
   readonly weight?: number | undefined
 }
 
+/** A traffic policy, and the list of backends that it allows. */
+export type Policy = 'Cluster' | 'Local'
+
 export type Verdict =
   /**
    * To one of these, never empty. A service port has at most two lists: the one that Cluster policy uses and the one that
    * Local policy uses. Verdicts with the same policy share one array.
    */
-  | { readonly kind: 'to'; readonly policy: 'Cluster' | 'Local'; readonly backends: readonly Backend[] }
+  | { readonly kind: 'to'; readonly policy: Policy; readonly backends: readonly Backend[] }
   /** Refuse at once: the service has no usable endpoint anywhere. */
   | { readonly kind: 'reject'; readonly reason: 'has no endpoints' }
   /** Say nothing: the policy is Local and no endpoint is on this node, so a load balancer should try another node. */
@@ -57,6 +60,8 @@ export interface Frontend {
   readonly fromNode: Route
   /** For everybody else. */
   readonly fromOthers: Route
+  /** Whether clients from outside get another list than pods and the node do: externalTrafficPolicy Local. */
+  readonly isSplit: boolean
   /** Only these sources may connect; undefined: any. Checked before everything else. */
   readonly allowedSources: readonly Cidr[] | undefined
   /** ClientIP affinity, in seconds; undefined: none. */
@@ -76,8 +81,10 @@ export interface ServicePortView {
   readonly protocol: Protocol
   /** The cluster IP first, then load-balancer IPs, external IPs, the node port. Without those that another service owns. */
   readonly frontends: readonly Frontend[]
+  /** The lists of backends that frontends use, by policy; absent: no frontend does. The verdicts have the same arrays. */
+  readonly lists: Readonly<Partial<Record<Policy, readonly Backend[]>>>
   /**
-   * Every backend that some frontend may choose: the union of the verdicts' lists, without duplicates. Like those, in
+   * Every backend that some frontend may choose: the union of the lists, without duplicates. Like those, in
    * order of address and port. An array that did not change is the same array in the next view.
    */
   readonly backends: readonly Backend[]

@@ -52,6 +52,7 @@ function dns(...backends: readonly number[]): ServicePortView {
     fromPods: route,
     fromNode: route,
     fromOthers: route,
+    isSplit: false,
     allowedSources: undefined,
     affinitySeconds: undefined,
   }
@@ -62,6 +63,7 @@ function dns(...backends: readonly number[]): ServicePortView {
     portName: '',
     protocol: 'UDP',
     frontends: [frontend],
+    lists: {},
     backends: [],
     serving: backends.map((backend) => `10.64.0.${backend}:5353`),
   }

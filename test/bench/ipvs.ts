@@ -52,10 +52,12 @@ function view(service: number, endpoints = ENDPOINTS): ServicePortView {
         fromPods: route,
         fromNode: route,
         fromOthers: route,
+        isSplit: false,
         allowedSources: undefined,
         affinitySeconds: undefined,
       },
     ],
+    lists: { Cluster: list },
     backends: list,
     serving: [],
   }

@@ -41,6 +41,7 @@ function aView(index: number, backends: readonly Backend[], protocol: 'TCP' | 'U
     fromPods: route(kind !== 'clusterIP'),
     fromNode: route(true),
     fromOthers: route(true),
+    isSplit: false,
     allowedSources: undefined,
     affinitySeconds: undefined,
   })
@@ -51,6 +52,7 @@ function aView(index: number, backends: readonly Backend[], protocol: 'TCP' | 'U
     portName: 'p',
     protocol,
     frontends: [frontend('clusterIP', `10.96.0.${index}`), frontend('externalIP', `10.97.0.${index}`)],
+    lists: backends.length === 0 ? {} : { Cluster: backends },
     backends,
     serving: [],
   }

@@ -1,5 +1,6 @@
 // Random service ports and nodes, for properties of every mode's planner.
 
+import { listsIn } from './lists.ts'
 import fc from 'fast-check'
 import { type Cidr, type Family, parseCidr } from '../../src/lib/ip.ts'
 import type { Protocol } from '../../src/kube/types.ts'
@@ -78,6 +79,7 @@ function buildView(family: Family, index: number, choice: Choice): ServicePortVi
     portName: 'p',
     protocol: choice.protocol,
     frontends,
+    lists: listsIn(frontends),
     backends: choice.cluster,
     serving: choice.cluster.map((backend) => `${backend.ip}:${backend.port}`),
   }
@@ -98,6 +100,7 @@ function clusterIp(family: Family, index: number, { choice, to }: { choice: Choi
     fromPods: { verdict: to, masquerade: false },
     fromNode: { verdict: to, masquerade: true },
     fromOthers: { verdict: to, masquerade: true },
+    isSplit: false,
     allowedSources: undefined,
     affinitySeconds: choice.affinitySeconds,
   }
@@ -124,6 +127,7 @@ function external(
     fromPods: route(verdicts.Cluster, !isLocal),
     fromNode: route(verdicts.Cluster, true),
     fromOthers: route(verdicts[choice.external], !isLocal),
+    isSplit: isLocal && verdicts.Cluster.kind === 'to',
     allowedSources: kind === 'loadBalancerIP' && family === 4 ? choice.sources?.map(cidr) : undefined,
     affinitySeconds: choice.affinitySeconds,
   }

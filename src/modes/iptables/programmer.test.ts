@@ -170,7 +170,12 @@ function withEndpoints(count: number): ServicePortView {
   })
   const route = { verdict: { kind: 'to', policy: 'Cluster', backends }, masquerade: false } as const
   const [clusterIp] = view!.frontends
-  return { ...view!, backends, frontends: [{ ...clusterIp!, fromPods: route, fromNode: route, fromOthers: route }] }
+  return {
+    ...view!,
+    backends,
+    lists: { Cluster: backends },
+    frontends: [{ ...clusterIp!, fromPods: route, fromNode: route, fromOthers: route }],
+  }
 }
 
 describe.each(backends)('IptablesProgrammer with iptables-%s', (backend) => {

@@ -90,10 +90,12 @@ function view(hosts: readonly number[], wish: { protocol?: 'TCP' | 'UDP'; addres
         fromPods: route,
         fromNode: route,
         fromOthers: route,
+        isSplit: false,
         allowedSources: undefined,
         affinitySeconds: undefined,
       },
     ],
+    lists: verdict.kind === 'to' ? { Cluster: backends } : {},
     backends,
     serving: [],
   }

@@ -4,8 +4,8 @@
 
 import type { Clock, Timer } from '../../lib/clock.ts'
 import { joinHostPort } from '../../lib/ip.ts'
-import type { NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
-import { type Entrance, type List, listsOf, type SeenAs } from './plan/entrance.ts'
+import type { NodeView, Policy, ServicePortChange, ServicePortView } from '../../model/types.ts'
+import { type Entrance, listsOf, type SeenAs } from './plan/entrance.ts'
 import { userspacePlanner } from './plan/planner.ts'
 import { type DoorAddress, knownPorts } from './plan/service.ts'
 import type { Table } from '../../nftables/types.ts'
@@ -221,7 +221,7 @@ const RETRY_MS = 5000
 const NOTHING_DONE: SyncStats = { transactions: 0, operations: 0, bytes: 0 }
 
 /** What a list is served under. */
-function nameOf({ name, protocol }: ServicePortView, list: List): string {
+function nameOf({ name, protocol }: ServicePortView, list: Policy): string {
   return list === 'Cluster' ? `${name}/${protocol}` : `${name}/${protocol} (Local)`
 }
 

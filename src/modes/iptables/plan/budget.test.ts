@@ -1,5 +1,6 @@
 // How many rules a service costs. More of them cost every packet and every sync, so a change here is to be wanted.
 
+import { listsIn } from '../../../../test/support/lists.ts'
 import { expect, it } from 'vitest'
 import { aNodeView } from '../../../../test/support/arbitrary-views.ts'
 import type { Backend, Frontend, Route, ServicePortView } from '../../../model/types.ts'
@@ -38,6 +39,7 @@ function aServicePort({ kinds, endpoints, affinity }: Shape): ServicePortView {
     fromPods: kind === 'clusterIP' ? { verdict, masquerade: false } : route,
     fromNode: route,
     fromOthers: route,
+    isSplit: false,
     allowedSources: undefined,
     affinitySeconds: affinity,
   }))
@@ -48,6 +50,7 @@ function aServicePort({ kinds, endpoints, affinity }: Shape): ServicePortView {
     portName: 'p',
     protocol: 'TCP',
     frontends,
+    lists: listsIn(frontends),
     backends,
     serving: [],
   }

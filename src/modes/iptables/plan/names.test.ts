@@ -10,6 +10,7 @@ function aPort(name: string): ServicePortView {
     portName: '',
     protocol: 'TCP',
     frontends: [],
+    lists: {},
     backends: [],
     serving: [],
   }

@@ -2,7 +2,7 @@
 // common chains that lead there or say no. Chains, order and comments are kube-proxy's.
 
 import { formatCidr, joinHostPort } from '../../../lib/ip.ts'
-import type { Backend, Frontend, NodeView, ServicePortView, Verdict } from '../../../model/types.ts'
+import type { Frontend, NodeView, Policy, ServicePortView, Verdict } from '../../../model/types.ts'
 import { formatRule } from '../../../iptables/format.ts'
 import type { Fragment, OwnChain, PlacedRule } from '../../../iptables/fragment.ts'
 import type { Match, Rule, RuleText, TableName, Target } from '../../../iptables/types.ts'
@@ -122,13 +122,13 @@ class ServicePlan {
   }
 
   /** KUBE-EXT: who is masqueraded and who takes which list, whatever the external address. */
-  #planExternal({ fromNode, fromOthers }: Frontend): void {
+  #planExternal({ fromNode, fromOthers, isSplit }: Frontend): void {
     const { label, external } = this.#names
     const rules: RuleText[] = []
     const add = (says: string, target: Target, more: Partial<Rule> = {}) =>
       rules.push(formatRule({ ...more, matches: [comment(says), ...(more.matches ?? [])], target }))
     const masquerade = jumpTo(CHAINS.markMasquerade)
-    if (fromOthers.masquerade) {
+    if (!isSplit) {
       add(`masquerade traffic for ${label} external destinations`, masquerade)
     } else {
       const local = matchLocal(this.#node.localDetector)
@@ -158,8 +158,8 @@ class ServicePlan {
   }
 
   /** KUBE-SVC, KUBE-SVL: one of the endpoints, the one that the client had before if there is affinity. */
-  #planList(policy: 'Cluster' | 'Local', name: string): void {
-    const backends = this.#backendsOf(policy)
+  #planList(policy: Policy, name: string): void {
+    const backends = this.#port.lists[policy]
     if (backends === undefined) return
     const rules: RuleText[] = [...this.#masqueradeClusterIp(name)]
     // In the order of their texts, which is kube-proxy's: the probabilities follow from it.
@@ -215,16 +215,6 @@ class ServicePlan {
         ],
       })
     }
-  }
-
-  /** The list that some frontend uses under the policy; undefined when none does. */
-  #backendsOf(policy: 'Cluster' | 'Local'): readonly Backend[] | undefined {
-    for (const { fromPods, fromNode, fromOthers } of this.#port.frontends) {
-      for (const { verdict } of [fromPods, fromNode, fromOthers]) {
-        if (verdict.kind === 'to' && verdict.policy === policy) return verdict.backends
-      }
-    }
-    return undefined
   }
 
   #affinitySeconds(): number | undefined {

@@ -7,17 +7,12 @@ export function servedVerdict(frontend: Frontend): Verdict {
   return frontend.fromOthers.verdict
 }
 
-/** Whether sources are told apart: externalTrafficPolicy Local. */
-export function isLocal({ fromNode, fromOthers }: Frontend): boolean {
-  return fromNode.masquerade && !fromOthers.masquerade
-}
-
 /**
  * The list that pods and the node are sent to around IPVS; undefined when it is that of the virtual server, too.
  */
 export function shortCircuitVerdict(frontend: Frontend): (Verdict & { kind: 'to' }) | undefined {
   const inside = frontend.fromNode.verdict
   const outside = servedVerdict(frontend)
-  if (inside.kind !== 'to') return undefined
+  if (!frontend.isSplit || inside.kind !== 'to') return undefined
   return outside.kind === 'to' && outside.backends === inside.backends ? undefined : inside
 }

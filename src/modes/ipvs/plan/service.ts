@@ -15,7 +15,7 @@ import {
 } from '../../shared/plan/frontend.ts'
 import { matchKeys } from '../../shared/plan/match.ts'
 import { makeSet, NODE_PORT_KEY, serviceKey } from '../../shared/plan/schema.ts'
-import { isLocal, servedVerdict, shortCircuitVerdict } from './frontend.ts'
+import { servedVerdict, shortCircuitVerdict } from './frontend.ts'
 import { CHAINS, countSetName, SETS } from './names.ts'
 import { type Schema, schemaFor } from './schema.ts'
 
@@ -56,7 +56,7 @@ function planAddress(schema: Schema, frontend: Frontend, { key, elements }: Targ
 function planMasquerade(schema: Schema, frontend: Frontend, { key, elements }: Target): void {
   if (frontend.kind === 'clusterIP') return
   const byNodePort = frontend.kind === 'nodePort'
-  if (isLocal(frontend)) elements.add(byNodePort ? schema.localNodePorts : schema.localServices, { key })
+  if (frontend.isSplit) elements.add(byNodePort ? schema.localNodePorts : schema.localServices, { key })
   else if (frontend.fromOthers.masquerade) {
     elements.add(byNodePort ? schema.masqueradeNodePorts : schema.masqueradeServices, { key })
   }

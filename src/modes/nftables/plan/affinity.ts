@@ -4,51 +4,35 @@
 // port, as in kube-proxy, but the lists of Cluster and Local policy have one each: a client must not be sent to a remote
 // endpoint just because it got it through a frontend that may use it.
 
-import type { Bytes, Family } from '../../../lib/ip.ts'
-import type { Frontend, NodeView, ServicePortView, Verdict } from '../../../model/types.ts'
+import type { Family } from '../../../lib/ip.ts'
+import type { Backend, Frontend, NodeView, Policy, ServicePortView } from '../../../model/types.ts'
 import type { Fragment, Learned } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
 import type { Chain, Jump, NftSet } from '../../../nftables/types.ts'
-import { type Elements, frontendKey, isSplit, mainVerdict } from '../../shared/plan/frontend.ts'
+import { type Elements, frontendKey, mainVerdict } from '../../shared/plan/frontend.ts'
 import { chain, fromPods } from '../../shared/plan/match.ts'
 import { type AffinityNames, affinityNames } from './names.ts'
 import { affinityMap, schemaFor } from './schema.ts'
 import { endpointData, setsOf } from './frontend.ts'
 
-type Policy = 'Cluster' | 'Local'
 type AffinityPart = Pick<Fragment, 'sets' | 'chains' | 'learned'>
 
 export function planAffinity(node: NodeView, port: ServicePortView, elements: Elements): AffinityPart {
   const seconds = port.frontends[0]?.affinitySeconds
-  const lists = seconds === undefined ? undefined : listsOf(port)
-  if (seconds === undefined || lists === undefined || lists.size === 0) return { sets: [], chains: [], learned: [] }
+  const lists = Object.entries(port.lists) as [Policy, readonly Backend[]][]
+  if (seconds === undefined || lists.length === 0) return { sets: [], chains: [], learned: [] }
 
   const names = affinityNames(port)
   for (const frontend of port.frontends) planElements(node, frontend, { names, elements })
   const learned: Learned[] = []
   const chains: Chain[] = []
-  for (const [policy, allowedData] of lists) {
+  for (const [policy, backends] of lists) {
     const set = affinityMap(node.family, mapName(names, policy))
-    learned.push({ set, allowedData })
+    learned.push({ set, allowedData: backends.map(endpointData) })
     chains.push(...listChains(node.family, port, { names, policy, set, seconds }))
   }
-  if (lists.size === 2) chains.push(externalChain(node, names))
+  if (lists.length === 2) chains.push(externalChain(node, names))
   return { sets: learned.map(({ set }) => set), chains, learned }
-}
-
-/** The endpoints of each list that a frontend uses. */
-function listsOf(port: ServicePortView): Map<Policy, readonly Bytes[]> {
-  const lists = new Map<Policy, readonly Bytes[]>()
-  const note = (verdict: Verdict) => {
-    if (verdict.kind === 'to' && !lists.has(verdict.policy)) {
-      lists.set(verdict.policy, verdict.backends.map(endpointData))
-    }
-  }
-  for (const frontend of port.frontends) {
-    note(mainVerdict(frontend))
-    note(frontend.fromOthers.verdict)
-  }
-  return lists
 }
 
 function planElements(
@@ -62,7 +46,7 @@ function planElements(
   const sets = setsOf(frontend)
   const key = frontendKey(frontend)
   const put = (set: NftSet, verdict: Jump) => elements.add(set, { key, verdict })
-  const localToo = isSplit(frontend) && frontend.fromOthers.verdict.kind === 'to'
+  const localToo = frontend.isSplit && frontend.fromOthers.verdict.kind === 'to'
   put(schema[sets.stick], { code: 'jump', chain: stickChain(names, main.policy) })
   if (localToo) put(schema[sets.stickLocal], { code: 'jump', chain: names.stickLocal })
   put(schema[sets.remember], {

@@ -8,7 +8,6 @@ import type { NftSet } from '../../../nftables/types.ts'
 import {
   Elements,
   frontendKey,
-  isSplit,
   mainVerdict,
   planClusterIp,
   planHairpins,
@@ -44,7 +43,7 @@ function planVerdicts(schema: Schema, frontend: Frontend, { key, elements }: Tar
   const sets = setsOf(frontend)
   planClusterIp(schema, frontend, elements)
   if (mainVerdict(frontend).kind === 'to') {
-    elements.add(schema[isSplit(frontend) ? sets.servedLocally : sets.served], { key })
+    elements.add(schema[frontend.isSplit ? sets.servedLocally : sets.served], { key })
   }
   planRefusals(schema, frontend, elements)
   // Cluster IPs are masqueraded by a rule of their own, which looks at where the packet comes from.
@@ -66,6 +65,6 @@ function planLists(node: NodeView, frontend: Frontend, target: Target): SharedRu
     }
   }
   plan(mainVerdict(frontend), schema[sets.endpoints], 'main')
-  if (isSplit(frontend)) plan(frontend.fromOthers.verdict, schema[sets.localEndpoints], 'local')
+  if (frontend.isSplit) plan(frontend.fromOthers.verdict, schema[sets.localEndpoints], 'local')
   return shared
 }

@@ -32,13 +32,6 @@ export function mainVerdict(frontend: Frontend): Verdict {
   return frontend.fromNode.verdict
 }
 
-/** Whether outside clients are treated otherwise: externalTrafficPolicy Local. */
-export function isSplit(frontend: Frontend): boolean {
-  const main = mainVerdict(frontend)
-  const others = frontend.fromOthers.verdict
-  return main.kind === 'to' && !(others.kind === 'to' && others.policy === main.policy)
-}
-
 /** The cluster IP itself. */
 export function planClusterIp(schema: GuardSchema, frontend: Frontend, elements: Elements): void {
   if (frontend.kind === 'clusterIP') elements.add(schema.clusterIps, { key: addressField(frontend.address!) })

@@ -1,15 +1,12 @@
 // Where a client enters the proxy decides what becomes of it: which backends it may get, and whom they see.
 
-import type { Backend, Frontend, Route, ServicePortView } from '../../../model/types.ts'
-
-/** Which of a service port's two lists of backends. */
-export type List = 'Cluster' | 'Local'
+import type { Backend, Frontend, Policy, Route, ServicePortView } from '../../../model/types.ts'
 
 /** Whose address backends see. */
 export type SeenAs = 'client' | 'node'
 
 export interface Entrance {
-  readonly list: List
+  readonly list: Policy
   readonly seenAs: SeenAs
 }
 
@@ -35,21 +32,20 @@ export interface ServedList {
   readonly seenAs: ReadonlySet<SeenAs>
 }
 
-/** The lists of a service port that its frontends use, and the entrances that each needs. */
-export function listsOf({ frontends, protocol }: ServicePortView): ReadonlyMap<List, ServedList> {
-  const lists = new Map<List, { backends: readonly Backend[]; seenAs: Set<SeenAs> }>()
+/** The lists of a service port, and the entrances that each needs. */
+export function listsOf({ frontends, protocol, lists }: ServicePortView): ReadonlyMap<Policy, ServedList> {
+  const served = new Map<Policy, { backends: readonly Backend[]; seenAs: Set<SeenAs> }>()
   // Its streams and message boundaries would not survive.
-  if (protocol === 'SCTP') return lists
+  if (protocol === 'SCTP') return served
   for (const frontend of frontends) {
     for (const source of SOURCES) {
-      const { verdict }: Route = frontend[ROUTES[source]]
       const entrance = entranceFor(frontend, source)
-      if (entrance === undefined || verdict.kind !== 'to') continue
-      const list = lists.get(entrance.list)
-      if (list === undefined)
-        lists.set(entrance.list, { backends: verdict.backends, seenAs: new Set([entrance.seenAs]) })
-      else list.seenAs.add(entrance.seenAs)
+      if (entrance === undefined) continue
+      const { list, seenAs } = entrance
+      const known = served.get(list)
+      if (known === undefined) served.set(list, { backends: lists[list]!, seenAs: new Set([seenAs]) })
+      else known.seenAs.add(seenAs)
     }
   }
-  return lists
+  return served
 }

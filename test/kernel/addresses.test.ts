@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { eventually } from '../support/eventually.ts'
 import { listAddresses, watchAddresses } from '../../src/links/addresses.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { isRoot } from '../support/nft.ts'
@@ -92,6 +93,30 @@ describe.skipIf(!isRoot)('addresses (need root)', () => {
     ip('address', 'flush', 'dev', 'veth-a')
     await delay(20)
     expect(calls).toBe(1)
+    watch.close()
+  })
+
+  it('watchAddresses() does not mind the addresses of the link that is excepted, whenever it comes', async () => {
+    let calls = 0
+    const watch = watchAddresses(() => calls++, { except: 'service0' })
+    ip('link', 'add', 'service0', 'type', 'dummy')
+    await delay(20)
+    calls = 0
+    ip('address', 'add', '10.0.0.7/32', 'dev', 'service0')
+    ip('address', 'add', 'fd00::7/128', 'dev', 'service0')
+    ip('address', 'del', '10.0.0.7/32', 'dev', 'service0')
+    await delay(20)
+    expect(calls).toBe(0)
+    ip('address', 'add', '10.0.0.8/32', 'dev', 'veth-b')
+    await eventually('the other link is heard', () => (calls > 0 ? undefined : 'nothing'))
+    ip('link', 'del', 'service0')
+    ip('link', 'add', 'service0', 'type', 'dummy')
+    await delay(20)
+    calls = 0
+    ip('address', 'add', '10.0.0.7/32', 'dev', 'service0')
+    await delay(20)
+    expect(calls).toBe(0)
+    ip('link', 'del', 'service0')
     watch.close()
   })
 })

@@ -1,54 +1,98 @@
-// Whether somebody else added or removed virtual servers or destinations. IPVS tells nobody of changes, but its table is
-// one file, /proc/net/ip_vs, and counting its lines is cheap.
+// Whether another program added or removed virtual servers or destinations. IPVS tells of no changes, but its table is one
+// file, /proc/net/ip_vs, and counting its lines is cheap.
 
 import type { Family } from '../lib/ip.ts'
-import type { IpvsOp } from './types.ts'
+import { serverKey, type IpvsOp, type ServerKey, type ServerState } from './types.ts'
 
-interface Counts {
+export interface Counts {
   readonly servers: number
   readonly destinations: number
 }
 
+/** What should be in the table, of one family. */
 export class IpvsAudit {
-  readonly #family: Family
-  /** What there should be; undefined when only a look can tell. */
-  #expected: Counts | undefined
+  /** How many destinations each server has: they go with it. */
+  readonly #servers = new Map<ServerKey, number>()
+  #destinations = 0
+  /** What the table had more or less than it should when it was looked at last: that was told, and is not told again. */
+  #told: Counts = { servers: 0, destinations: 0 }
 
-  constructor(family: Family) {
-    this.#family = family
-  }
-
-  /** Everything was programmed anew: the table is right as it is now. Without one, as it is at the next look. */
-  reset(table: string | undefined): void {
-    this.#expected = table === undefined ? undefined : countLines(table, this.#family)
+  /** Everything was read from the kernel. What is done about it comes by note(). */
+  reset(actual: Iterable<ServerState>): void {
+    this.#servers.clear()
+    this.#destinations = 0
+    for (const { server, destinations } of actual) {
+      this.#servers.set(serverKey(server), destinations.length)
+      this.#destinations += destinations.length
+    }
   }
 
   /** Follows what we do ourselves. */
   note(ops: readonly IpvsOp[]): void {
-    for (const { op } of ops) {
-      if (this.#expected === undefined) return
-      const { servers, destinations } = this.#expected
-      if (op === 'addServer') this.#expected = { servers: servers + 1, destinations }
-      if (op === 'addDestination') this.#expected = { servers, destinations: destinations + 1 }
-      if (op === 'deleteDestination') this.#expected = { servers, destinations: destinations - 1 }
-      // How many destinations go with it, nobody counts.
-      if (op === 'deleteServer') this.#expected = undefined
+    for (const { op, server } of ops) {
+      const key = serverKey(server)
+      const destinations = this.#servers.get(key) ?? 0
+      if (op === 'addServer') this.#servers.set(key, 0)
+      if (op === 'addDestination') this.#count(key, destinations, 1)
+      if (op === 'deleteDestination') this.#count(key, destinations, -1)
+      if (op === 'deleteServer') {
+        this.#servers.delete(key)
+        this.#destinations -= destinations
+      }
     }
   }
 
-  /** Looks at the table. False: it is not as we left it. */
-  check(table: string): boolean {
-    const actual = countLines(table, this.#family)
-    const expected = this.#expected ?? actual
-    this.#expected = actual
-    return actual.servers === expected.servers && actual.destinations === expected.destinations
+  /** Looks at what is in the table. False: it is not as we left it, and that is news. */
+  check(actual: Counts): boolean {
+    const servers = actual.servers - this.#servers.size
+    const destinations = actual.destinations - this.#destinations
+    const isRight = servers === 0 && destinations === 0
+    const isKnown = servers === this.#told.servers && destinations === this.#told.destinations
+    this.#told = { servers, destinations }
+    return isRight || isKnown
+  }
+
+  #count(server: ServerKey, destinations: number, delta: 1 | -1): void {
+    this.#servers.set(server, destinations + delta)
+    this.#destinations += delta
   }
 }
 
-/** IPv6 addresses are in brackets. Virtual servers by firewall mark are not counted; their destinations are, which does no harm. */
-function countLines(table: string, family: Family): Counts {
-  const address = family === 4 ? String.raw`[0-9A-F]` : String.raw`\[`
-  const servers = table.match(new RegExp(`^(TCP|UDP|SCTP) +${address}`, 'gm'))?.length ?? 0
-  const destinations = table.match(new RegExp(`^ +-> ${address}[^ ]+ `, 'gm'))?.length ?? 0
-  return { servers, destinations }
+/** Counts the lines of /proc/net/ip_vs, which come in pieces. Virtual servers by firewall mark are nobody's of ours and do not count. */
+export class TableCounter {
+  readonly #counts = { 4: { servers: 0, destinations: 0 }, 6: { servers: 0, destinations: 0 } }
+  /** The family of the server whose destinations come. */
+  #family: Family | undefined
+  /** The begin of a line whose end is in the next piece. */
+  #begun = ''
+
+  add(piece: string): void {
+    const text = this.#begun + piece
+    let start = 0
+    for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
+      this.#addLine(text, start)
+      start = end + 1
+    }
+    this.#begun = text.slice(start)
+  }
+
+  counts(family: Family): Counts {
+    return { ...this.#counts[family] }
+  }
+
+  /** `TCP  0A600001:0050 rr`, `SCTP  [fd02:...]:0050 rr`, and below it `  -> 0A400001:1F90      Masq    1      0          0`. */
+  #addLine(text: string, start: number): void {
+    if (text.startsWith('  -> ', start)) {
+      if (this.#family !== undefined) this.#counts[this.#family].destinations++
+      return
+    }
+    this.#family = undefined
+    const protocol = PROTOCOLS.find((name) => text.startsWith(name, start))
+    if (protocol === undefined) return
+    this.#family = text.charAt(start + protocol.length) === '[' ? 6 : 4
+    this.#counts[this.#family].servers++
+  }
 }
+
+/** The begin of a line, up to the address. */
+const PROTOCOLS = ['TCP  ', 'UDP  ', 'SCTP  ']

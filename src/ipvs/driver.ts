@@ -1,6 +1,5 @@
 // IPVS over generic netlink: virtual servers and destinations, written and read back.
 
-import { closeSync, openSync, readSync } from 'node:fs'
 import { KernelError, UnsupportedError } from '../lib/errors.ts'
 import type { Family } from '../lib/ip.ts'
 import { describeOp } from './format.ts'
@@ -26,6 +25,12 @@ import { findGenericFamily } from '../netlink/generic-netlink.ts'
 import { errnoName } from '../system/libc.ts'
 import { NetlinkClient } from '../netlink/client.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
+import { ProcFile } from '../system/proc-file.ts'
+
+/** All virtual servers and destinations of both families, as the kernel prints them. */
+export function openIpvsTable(): ProcFile {
+  return new ProcFile('/proc/net/ip_vs')
+}
 
 /** Messages that are sent at once. The kernel answers none but the last and those that it refuses. */
 const CHUNK = 1000
@@ -35,7 +40,7 @@ export class IpvsDriver {
   readonly #client: NetlinkClient
   readonly #writer = new Writer()
   readonly #family: number
-  readonly #files: Readonly<Record<'connections' | 'table', ProcFile>>
+  readonly #connections: ProcFile
 
   /** Throws an UnsupportedError when the kernel has no IPVS. */
   constructor() {
@@ -47,7 +52,7 @@ export class IpvsDriver {
       throw new UnsupportedError('IPVS', 'the kernel module ip_vs is missing')
     }
     this.#family = family
-    this.#files = { connections: new ProcFile('/proc/net/ip_vs_conn'), table: new ProcFile('/proc/net/ip_vs') }
+    this.#connections = new ProcFile('/proc/net/ip_vs_conn')
   }
 
   /**
@@ -81,14 +86,9 @@ export class IpvsDriver {
     )
   }
 
-  /** All connections, as the kernel prints them; undefined when it does not. */
-  readConnections(): string | undefined {
-    return this.#files.connections.read()
-  }
-
-  /** All virtual servers and destinations of both families, as the kernel prints them; undefined when it does not. */
-  readTable(): string | undefined {
-    return this.#files.table.read()
+  /** All connections, as the kernel prints them, piece by piece while other work goes on. False: it does not print them. */
+  readConnections(each: (piece: string) => void): Promise<boolean> {
+    return this.#connections.read(each)
   }
 
   info(): IpvsInfo {
@@ -111,7 +111,7 @@ export class IpvsDriver {
 
   close(): void {
     this.#socket.close()
-    for (const file of Object.values(this.#files)) file.close()
+    this.#connections.close()
   }
 
   #applyChunk(ops: readonly IpvsOp[]): number {
@@ -128,35 +128,5 @@ export class IpvsDriver {
       throw new KernelError('program IPVS', 'ENOMSG', 'the kernel did not answer')
     }
     return messages.length
-  }
-}
-
-/** A file under /proc/net, of the network namespace in which it was opened, read again and again. */
-class ProcFile {
-  readonly #fd: number | undefined
-  #buffer = Buffer.alloc(1 << 16)
-
-  constructor(path: string) {
-    try {
-      this.#fd = openSync(path, 'r')
-    } catch {
-      this.#fd = undefined
-    }
-  }
-
-  /** All of it; undefined when there is no such file. The kernel gives a page at a time. */
-  read(): string | undefined {
-    if (this.#fd === undefined) return undefined
-    let end = 0
-    for (;;) {
-      const length = readSync(this.#fd, this.#buffer, end, this.#buffer.length - end, end)
-      if (length === 0) return this.#buffer.toString('latin1', 0, end)
-      end += length
-      if (end === this.#buffer.length) this.#buffer = Buffer.concat([this.#buffer, Buffer.alloc(end)])
-    }
-  }
-
-  close(): void {
-    if (this.#fd !== undefined) closeSync(this.#fd)
   }
 }

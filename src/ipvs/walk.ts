@@ -8,7 +8,7 @@ import { type Bytes, formatIp, parseIp } from '../lib/ip.ts'
 import { PROTOCOL_NUMBERS } from '../nftables/fields.ts'
 import type { Table } from '../nftables/types.ts'
 import { type Packet, type Station, type Surroundings, type Taken, type Walk, walkTable } from '../nftables/walk.ts'
-import { destinationKey, serverKey, type Destination, type PlannedServer, type Transport } from './types.ts'
+import { destinationKey, serverKey, type Destination, type PlannedServer } from './types.ts'
 
 /** NF_IP_PRI_NAT_SRC - 1 and NF_IP_PRI_NAT_DST + 2: ip_vs_ops4, ip_vs_ops6. */
 const HOOKS = [
@@ -52,28 +52,27 @@ export function walkIpvs(state: IpvsState, packet: Packet, surroundings: Surroun
 function schedule(
   { servers, templates }: IpvsState,
   { source, destination, protocol, destinationPort }: Parameters<Station['meet']>[0],
-  { random, now }: Surroundings,
+  surroundings: Surroundings,
 ): Taken | undefined {
   const address = formatIp(destination)
   const found = servers.find(
     ({ server }) =>
-      server.address === address &&
-      server.port === destinationPort &&
-      PROTOCOL_NUMBERS[server.protocol as Transport] === protocol,
+      server.address === address && server.port === destinationPort && PROTOCOL_NUMBERS[server.protocol] === protocol,
   )
   if (found === undefined) return undefined
   const { server } = found
   const open = found.destinations.filter(({ weight }) => weight > 0)
   // ip_vs_leave(): a port that is unreachable.
   if (open.length === 0) return { kind: 'reject' }
-  if (server.persistenceSeconds === undefined) return sendTo(open[random(open.length)]!)
+  if (server.persistenceSeconds === undefined) return sendTo(open[surroundings.random(open.length)]!)
   const key = `${serverKey(server)} ${formatIp(source)}`
   const known = templates.get(key)
-  const isAlive = known !== undefined && known.expiresMs > now()
+  const nowMs = surroundings.now()
+  const isAlive = known !== undefined && known.expiresMs > nowMs
   // expire_quiescent_template: a destination that takes no new connections keeps no clients.
   const kept = isAlive ? open.find((each) => destinationKey(each) === destinationKey(known.destination)) : undefined
-  const chosen = kept ?? open[random(open.length)]!
-  templates.set(key, { destination: chosen, expiresMs: now() + server.persistenceSeconds * 1000 })
+  const chosen = kept ?? open[surroundings.random(open.length)]!
+  templates.set(key, { destination: chosen, expiresMs: nowMs + server.persistenceSeconds * 1000 })
   return sendTo(chosen)
 }
 

@@ -2,7 +2,14 @@
 
 import { KernelError } from '../lib/errors.ts'
 import { type Family, familyOf, formatIp } from '../lib/ip.ts'
-import { decodeAddress, decodeLink, writeAddressesRequest, writeLinksRequest } from './bytes/addresses.ts'
+import {
+  decodeAddress,
+  decodeLink,
+  readLinkOfAddress,
+  writeAddressesRequest,
+  writeLinksRequest,
+} from './bytes/addresses.ts'
+import { messagesOf } from '../netlink/message.ts'
 import { NETLINK_ROUTE } from '../netlink/uapi/netlink.ts'
 import {
   RT_SCOPE_HOST,
@@ -45,9 +52,7 @@ export function listAddresses(): MachineAddress[] {
   const socket = new NetlinkSocket(NETLINK_ROUTE)
   try {
     const client = new NetlinkClient(socket.exchange)
-    const names = new Map(
-      client.dump('list links', request(writeLinksRequest), decodeLink).map((link) => [link.index, link.name]),
-    )
+    const names = linkNames(client)
     return client.dump('list addresses', request(writeAddressesRequest), decodeAddress).map((message) => ({
       address: formatIp(message.address),
       family: familyOf(message.address),
@@ -62,11 +67,19 @@ export function listAddresses(): MachineAddress[] {
   }
 }
 
+export interface AddressWatchOptions {
+  /** The name of a link whose addresses do not matter. Thousands of them may come and go, one by one. */
+  readonly except?: ReadonlySet<string>
+}
+
 /** Calls back when addresses have come or gone, once for all that happened since the last time. */
-export function watchAddresses(onChange: () => void): { close(): void } {
+export function watchAddresses(onChange: () => void, { except }: AddressWatchOptions = {}): { close(): void } {
   const socket = new NetlinkSocket(NETLINK_ROUTE, { groups: [RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR] })
+  const links = new LinkNames()
   const readable = watchReadable(socket.fd, () => {
-    if (drain(socket)) onChange()
+    const touched = drain(socket)
+    const matters = touched === 'any' || [...touched].some((link) => except?.has(links.name(link) ?? '') !== true)
+    if (matters) onChange()
   })
   return {
     close() {
@@ -76,17 +89,48 @@ export function watchAddresses(onChange: () => void): { close(): void } {
   }
 }
 
-/** Whether there was anything. What it says does not matter, so it does not matter either if some of it was lost. */
-function drain(socket: NetlinkSocket): boolean {
-  let any = false
+/** The numbers of the links whose addresses changed; 'any' when some of it was lost. */
+function drain(socket: NetlinkSocket): ReadonlySet<number> | 'any' {
+  const touched = new Set<number>()
+  let isLost = false
   for (;;) {
     try {
-      if (socket.receive('poll') === undefined) return any
+      const datagram = socket.receive('poll')
+      if (datagram === undefined) return isLost ? 'any' : touched
+      for (const message of messagesOf(datagram)) {
+        const link = readLinkOfAddress(message)
+        if (link !== undefined) touched.add(link)
+      }
     } catch (error) {
       if (!(error instanceof KernelError) || error.errno !== 'ENOBUFS') throw error
+      isLost = true
     }
-    any = true
   }
+}
+
+/** The names of links by their numbers, which the kernel does not give away again. Asked for when a number is new. */
+class LinkNames {
+  #names: ReadonlyMap<number, string> = new Map()
+
+  name(index: number): string | undefined {
+    if (!this.#names.has(index)) this.#names = listLinks()
+    return this.#names.get(index)
+  }
+}
+
+function listLinks(): ReadonlyMap<number, string> {
+  const socket = new NetlinkSocket(NETLINK_ROUTE)
+  try {
+    return linkNames(new NetlinkClient(socket.exchange))
+  } finally {
+    socket.close()
+  }
+}
+
+function linkNames(client: NetlinkClient): ReadonlyMap<number, string> {
+  return new Map(
+    client.dump('list links', request(writeLinksRequest), decodeLink).map(({ index, name }) => [index, name]),
+  )
 }
 
 function request(write: (writer: Writer) => void): Uint8Array {

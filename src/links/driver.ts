@@ -70,14 +70,15 @@ export class LinkDriver {
 
   /** The addresses of a family: those of this link, and those of all others. */
   read(family: Family): { readonly own: string[]; readonly others: string[] } {
-    this.#writer.reset()
-    writeAddressesRequest(this.#writer, family)
-    const addresses = this.#client.dump('list addresses', this.#writer.written(), decodeAddress)
-    const ofOwn = ({ link }: LinkAddress) => link === this.#index
-    const own = addresses.filter(ofOwn).map(({ address }) => address)
+    const { own, others } = this.#list(family)
     for (const address of this.#known) if (ipFamily(address) === family) this.#known.delete(address)
     for (const address of own) this.#known.add(address)
-    return { own, others: addresses.filter((address) => !ofOwn(address)).map(({ address }) => address) }
+    return { own, others }
+  }
+
+  /** The addresses of all other links. What this link should have stays as it is known: a watcher asks, and compares. */
+  readOthers(family: Family): string[] {
+    return this.#list(family).others
   }
 
   /** Returns how many bytes were sent. What is done already is done. */
@@ -108,6 +109,17 @@ export class LinkDriver {
       throw new KernelError(`${what} ${op.address} (link ${this.name})`, errnoName(errno), extack)
     }
     return messages.length
+  }
+
+  #list(family: Family): { readonly own: string[]; readonly others: string[] } {
+    this.#writer.reset()
+    writeAddressesRequest(this.#writer, family)
+    const addresses = this.#client.dump('list addresses', this.#writer.written(), decodeAddress)
+    const ofOwn = ({ link }: LinkAddress) => link === this.#index
+    return {
+      own: addresses.filter(ofOwn).map(({ address }) => address),
+      others: addresses.filter((address) => !ofOwn(address)).map(({ address }) => address),
+    }
   }
 
   #find(): Link | undefined {

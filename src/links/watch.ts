@@ -66,5 +66,5 @@ function hear(message: Message, drivers: ReadonlyMap<Family, LinkDriver>, { own,
 }
 
 function readOthers(driver: LinkDriver, family: Family): string {
-  return driver.read(family).others.sort().join(' ')
+  return driver.readOthers(family).sort().join(' ')
 }

@@ -18,6 +18,9 @@ import { errnoName } from '../system/libc.ts'
  */
 export type Exchange = (request: Uint8Array, mode: 'wait' | 'poll') => Iterable<Uint8Array>
 
+/** What to do about a list when the kernel says that it changed in the meantime. */
+export type WhenInterrupted = 'again' | 'accept'
+
 /** A dump is repeated this many times when what it lists changes in the meantime. */
 const DUMP_ATTEMPTS = 20
 
@@ -55,22 +58,33 @@ export class NetlinkClient {
   }
 
   /** Sends a message that is answered with a list. What `decode` gives as undefined is left out. */
-  dump<T>(op: string, message: Uint8Array, decode: (answer: Message) => T | undefined): T[] {
+  dump<T>(
+    op: string,
+    message: Uint8Array,
+    decode: (answer: Message) => T | undefined,
+    whenInterrupted: WhenInterrupted = 'again',
+  ): T[] {
     let list: T[] = []
-    this.dumpEach(op, message, () => {
+    const begin = () => {
       list = []
-      return (answer) => {
+      return (answer: Message) => {
         const value = decode(answer)
         if (value !== undefined) list.push(value)
       }
-    })
+    }
+    this.dumpEach(op, message, begin, whenInterrupted)
     return list
   }
 
   /** As dump(). `begin` is called for each attempt and gives what the answers of that attempt are passed to. */
-  dumpEach(op: string, message: Uint8Array, begin: () => (answer: Message) => void): void {
+  dumpEach(
+    op: string,
+    message: Uint8Array,
+    begin: () => (answer: Message) => void,
+    whenInterrupted: WhenInterrupted = 'again',
+  ): void {
     for (let attempt = 0; attempt < DUMP_ATTEMPTS; attempt++) {
-      if (this.#dumpOnce(op, message, begin()) === 'whole') return
+      if (this.#dumpOnce(op, message, { each: begin(), whenInterrupted }) === 'whole') return
     }
     throw new KernelError(`${op} while it changes`, 'EINTR')
   }
@@ -111,12 +125,16 @@ export class NetlinkClient {
     return acknowledgements
   }
 
-  #dumpOnce(op: string, message: Uint8Array, each: (answer: Message) => void): 'whole' | 'interrupted' {
+  #dumpOnce(
+    op: string,
+    message: Uint8Array,
+    { each, whenInterrupted }: { each: (answer: Message) => void; whenInterrupted: WhenInterrupted },
+  ): 'whole' | 'interrupted' {
     let result: 'whole' | 'interrupted' = 'whole'
     const sequence = this.#number(message)
     for (const answer of this.#answers(message, sequence)) {
       // The rest has to be received all the same: it would be in the way of the next answer.
-      if ((answer.flags & NLM_F_DUMP_INTR) !== 0) result = 'interrupted'
+      if (whenInterrupted === 'again' && (answer.flags & NLM_F_DUMP_INTR) !== 0) result = 'interrupted'
       if (!this.#passOn(op, answer, result === 'whole' ? each : () => {})) break
     }
     return result

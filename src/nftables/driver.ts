@@ -27,16 +27,17 @@ import { decodeComment, UDATA_COMMENT } from './bytes/userdata.ts'
 import { NETLINK_NETFILTER, NLM_F_DUMP } from '../netlink/uapi/netlink.ts'
 import { Writer } from '../netlink/writer.ts'
 import { errnoName } from '../system/libc.ts'
-import { NetlinkClient } from '../netlink/client.ts'
+import { NetlinkClient, type WhenInterrupted } from '../netlink/client.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
+import { NftablesListener } from './listener.ts'
 
 export interface NftablesDriverOptions {
   readonly family: NftFamily
   readonly table: string
 }
 
-/** How often a table is read again because somebody changed it meanwhile. */
-const READ_ATTEMPTS = 20
+/** How often a table is read again because another program changed it meanwhile. Nothing else happens until then. */
+const READ_ATTEMPTS = 5
 
 /** How often a set is read again because the kernel rearranges it. The waits in between double: a second in all. */
 const SETTLE_ATTEMPTS = 10
@@ -69,6 +70,10 @@ export class NftablesDriver {
   /**
    * Carries out the operations as one transaction: all of them, or, with a KernelError that names the first that the kernel
    * refused, none. Returns how many bytes were sent.
+   *
+   * The batch does not say which generation it goes by (NFNL_BATCH_GENID): the kernel would then refuse it after any
+   * transaction on any table, and where other programs are busy nothing of ours would ever get through. Another program's
+   * change of our own table is seen by the watch and undone.
    */
   apply(ops: readonly Op[]): { readonly bytes: number } {
     if (ops.length === 0) return { bytes: 0 }
@@ -98,13 +103,20 @@ export class NftablesDriver {
    * are read on request only.
    */
   read(options: { readonly dynamicElements?: boolean } = {}): Table | undefined {
-    for (let attempt = 0; attempt < READ_ATTEMPTS; attempt++) {
-      const before = this.generation()
-      const result = this.#tryRead(options.dynamicElements === true)
-      // A transaction in between, on any table, changes the generation: what was read may be half of each.
-      if (this.generation() !== before) continue
-      if (result instanceof KernelError) throw result
-      return result
+    const listener = new NftablesListener(this)
+    try {
+      for (let attempt = 0; attempt < READ_ATTEMPTS; attempt++) {
+        listener.restart()
+        const before = this.generation()
+        const result = this.#tryRead(options.dynamicElements === true)
+        const after = this.generation()
+        // A transaction in between changes the generation. If it was on this table, what was read may be half of each.
+        if (after !== before && !listener.sparesUs(after)) continue
+        if (result instanceof KernelError) throw result
+        return result
+      }
+    } finally {
+      listener.close()
     }
     throw this.#error('read', 'EINTR', 'it keeps changing')
   }
@@ -116,7 +128,7 @@ export class NftablesDriver {
 
   /** The elements of one set. */
   readElements(set: NftSet): Element[] {
-    return [...this.#readElements(set).values()]
+    return [...this.#readElements(set, 'again').values()]
   }
 
   /** The number of the last transaction, of whichever process, in this network namespace. */
@@ -165,7 +177,7 @@ export class NftablesDriver {
 
   #readSets(): Map<string, NftSet> {
     const sets = new Map<string, NftSet>()
-    for (const attributes of this.#dump('read sets', 'getSet', setAttributes, { table: this.table })) {
+    for (const attributes of this.#dump('read sets', 'getSet', setAttributes)) {
       const set = attributes.table === this.table ? setFromAttributes(attributes) : undefined
       if (set !== undefined) sets.set(set.name, set)
     }
@@ -174,14 +186,14 @@ export class NftablesDriver {
 
   #readChains(): Map<string, Chain> {
     const rules = new Map<string, Rule[]>()
-    for (const attributes of this.#dump('read rules', 'getRule', ruleAttributes, { table: this.table })) {
+    for (const attributes of this.#dump('read rules', 'getRule', ruleAttributes)) {
       if (attributes.table !== this.table) continue
       const list = rules.get(attributes.chain)
       if (list === undefined) rules.set(attributes.chain, [ruleFromAttributes(attributes)])
       else list.push(ruleFromAttributes(attributes))
     }
     const chains = new Map<string, Chain>()
-    for (const attributes of this.#dump('read chains', 'getChain', chainAttributes, { table: this.table })) {
+    for (const attributes of this.#dump('read chains', 'getChain', chainAttributes)) {
       if (attributes.table !== this.table) continue
       const chain = chainFromAttributes(attributes)
       chains.set(chain.name, { ...chain, rules: rules.get(chain.name) ?? [] })
@@ -193,7 +205,7 @@ export class NftablesDriver {
     const all = new Map<string, ReadonlyMap<string, Element>>()
     for (const set of sets.values()) {
       if (set.dynamic && !dynamicToo) continue
-      const elements = this.#readElements(set)
+      const elements = this.#readElements(set, 'accept')
       if (elements.size > 0) all.set(set.name, elements)
     }
     return all
@@ -203,34 +215,41 @@ export class NftablesDriver {
    * After many elements were added, the kernel enlarges the hash table behind a set in the background. A dump that goes on
    * meanwhile continues by position, in another order: for each element that it misses it lists another twice.
    */
-  #readElements(set: NftSet): Map<string, Element> {
+  #readElements(set: NftSet, whenInterrupted: WhenInterrupted): Map<string, Element> {
     for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
-      const list = this.#dumpElements(set)
+      const list = this.#dumpElements(set, whenInterrupted)
       const elements = new Map<string, Element>()
       for (const element of list) elements.set(elementKey(element), element)
-      // Packets change a dynamic set at any moment: what is read is never more than nearly true.
+      // Packets change a dynamic set at any moment: by the time that it is read, some of it may have changed.
       if (elements.size === list.length || set.dynamic) return elements
       sleep(2 ** attempt)
     }
     throw this.#error(`read elements of set ${set.name}`, 'EINTR', 'it keeps changing')
   }
 
-  #dumpElements(set: NftSet): Element[] {
+  #dumpElements(set: NftSet, whenInterrupted: WhenInterrupted): Element[] {
     if (set.key.length === 0 || set.data?.length === 0) return []
     this.#begin('getElements', NLM_F_DUMP)
     elementListAttributes.write(this.#writer, { table: this.table, set: set.name })
     let reader = new ElementReader(set)
-    this.#client.dumpEach(this.#place(`read elements of set ${set.name}`), this.#end(), () => {
+    const begin = () => {
       reader = new ElementReader(set)
-      return (message) => reader.add(message)
-    })
+      return (message: Message) => reader.add(message)
+    }
+    this.#client.dumpEach(this.#place(`read elements of set ${set.name}`), this.#end(), begin, whenInterrupted)
     return reader.elements()
   }
 
-  #dump<T>(op: string, name: MessageName, codec: Codec<T>, filter: Partial<T>): T[] {
+  /**
+   * The kernel lists sets, rules and elements of one table when it is asked to, and transactions on others do not disturb
+   * that: read() finds out whether there was one on ours. Chains it lists of all tables, by their number, so a chain
+   * of another table that comes or goes may hide one of ours.
+   */
+  #dump<T extends { readonly table?: string | undefined }>(op: string, name: MessageName, codec: Codec<T>): T[] {
     this.#begin(name, NLM_F_DUMP)
-    codec.write(this.#writer, filter as T)
-    return this.#client.dump(this.#place(op), this.#end(), (message) => decode(codec, message))
+    codec.write(this.#writer, { table: this.table } as T)
+    const whenInterrupted = name === 'getChain' ? 'again' : 'accept'
+    return this.#client.dump(this.#place(op), this.#end(), (message) => decode(codec, message), whenInterrupted)
   }
 
   #begin(name: MessageName, flags = 0): void {

@@ -132,13 +132,18 @@ class Machine {
     if (sentHere && staysHere) yield 'input'
   }
 
-  stopAt({ name, meet }: Station): Verdict | 'sent' {
+  stopAt(station: Station): Verdict | 'sent' {
     if (this.#taken) return 'accept'
     const { source, protocol } = this.#packet
-    const taken = meet({ source, protocol, destination: this.#destination, destinationPort: this.#destinationPort })
+    const taken = station.meet({
+      source,
+      protocol,
+      destination: this.#destination,
+      destinationPort: this.#destinationPort,
+    })
     if (taken === undefined) return 'accept'
     const text = taken.kind === 'send' ? `to ${formatIp(taken.destination)} port ${taken.destinationPort}` : taken.kind
-    this.#steps.push({ chain: name, rule: { text, comment: undefined, expressions: [] } })
+    this.#steps.push({ chain: station.name, rule: { text, comment: undefined, expressions: [] } })
     if (taken.kind === 'reject') return 'reject'
     this.#taken = true
     this.#destination = taken.destination

@@ -49,6 +49,19 @@ const RECEIVE_BUFFER = 4 << 20
 /** All messages of nftables name their table in the first attribute. */
 const tableOf = nest({ table: opt(NFTA_TABLE_NAME, cstring) })
 
+/** The table that a notification is about, if it is of the families ip and ip6. */
+export function readTouchedTable({
+  type,
+  view,
+  start,
+  end,
+}: Message): { family: NftFamily; table: string } | undefined {
+  if (type >> 8 !== NFNL_SUBSYS_NFTABLES) return undefined
+  const family = familyOfNumber(view.getUint8(start))
+  const table = family === undefined ? undefined : tableOf.read(view, start + NFGENMSG_LENGTH, end)?.table
+  return family === undefined || table === undefined ? undefined : { family, table }
+}
+
 /** Reports, after each transaction, the tables of the families ip and ip6 that it touched. */
 export function watchNftables(
   onChange: (change: NftablesChange) => void,
@@ -102,15 +115,14 @@ class TransactionReader {
     this.#onChange = onChange
   }
 
-  add({ type, view, start, end }: Message): void {
-    if (type >> 8 !== NFNL_SUBSYS_NFTABLES) return
-    if (type === messageType('newGeneration')) {
+  add(message: Message): void {
+    if (message.type === messageType('newGeneration')) {
+      const { view, start, end } = message
       this.#finish(generationAttributes.read(view, start + NFGENMSG_LENGTH, end)?.pid ?? 0)
       return
     }
-    const family = familyOfNumber(view.getUint8(start))
-    const table = family === undefined ? undefined : tableOf.read(view, start + NFGENMSG_LENGTH, end)?.table
-    if (family !== undefined && table !== undefined) this.#touched.set(`${family} ${table}`, { family, table })
+    const touched = readTouchedTable(message)
+    if (touched !== undefined) this.#touched.set(`${touched.family} ${touched.table}`, touched)
   }
 
   lost(): void {

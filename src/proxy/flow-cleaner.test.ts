@@ -75,12 +75,10 @@ describe('FlowCleaner', () => {
   const change = (before: ServicePortView | undefined, after: ServicePortView | undefined) =>
     cleaner.clean(node, { changes: [{ name: 'ns/dns', before, after }], all: undefined })
   const finish = async () => {
-    let isIdle = false
-    void cleaner.idle().then(() => (isIdle = true))
-    while (!isIdle) {
-      tracker.answer()
-      await new Promise((resolve) => void setImmediate(resolve))
-    }
+    const end = cleaner.idle().then(() => 'idle')
+    const turn = () => new Promise<string>((resolve) => void setImmediate(() => resolve('busy')))
+    do tracker.answer()
+    while ((await Promise.race([end, turn()])) === 'busy')
   }
 
   beforeEach(() => {

@@ -236,8 +236,7 @@ const programmers: Record<string, () => Programmer> = {
       family: 4,
       servers: {
         read: () => [],
-        readTable: () => undefined,
-        readConnections: () => undefined,
+        readConnections: () => Promise.resolve(false),
         readDestinations: () => [],
         apply: (ops) => ({ bytes: ops.length }),
         close: () => {},

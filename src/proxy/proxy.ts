@@ -120,8 +120,8 @@ export class Proxy {
     log.info('Starting', { mode: this.#mode.name, node: this.#nodeName, source: this.#source.name })
     this.#recordStart()
     const failed = this.#servers.open(this.#loaded.config)
-    this.#addressWatch = watchAddresses(() => {
-      this.#state.setMachineAddresses(machineAddresses())
+    this.#addressWatch = watchAddresses(() => this.#state.setMachineAddresses(machineAddresses()), {
+      except: serviceLinks,
     })
     const watching = this.#source.watch({
       nodeName: this.#nodeName,

@@ -14,6 +14,7 @@ import { systemClock } from '../../src/lib/clock.ts'
 import type { Backend, ServicePortView } from '../../src/model/types.ts'
 import { ipvsPlanner } from '../../src/modes/ipvs/plan/planner.ts'
 import { IpvsProgrammer } from '../../src/modes/ipvs/programmer.ts'
+import { FamilyAudit } from '../../src/modes/ipvs/table-watch.ts'
 import { formatServers } from '../../src/ipvs/format.ts'
 import type { IpvsOp, PlannedServer } from '../../src/ipvs/types.ts'
 import { aNodeView } from '../support/arbitrary-views.ts'
@@ -90,7 +91,7 @@ function openProgrammer(): IpvsProgrammer {
     scheduler: 'rr',
     excludeCidrs: [],
     drainLimitMs: 1000,
-    onForeignChange: () => {},
+    audit: new FamilyAudit(),
     onDrained: () => {},
     onError: (error) => {
       throw error

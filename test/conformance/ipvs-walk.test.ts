@@ -6,6 +6,7 @@ import { formatIp, isLoopback, parseIp } from '../../src/lib/ip.ts'
 import type { NodeView, ServicePortChange } from '../../src/model/types.ts'
 import { ipvsPlanner } from '../../src/modes/ipvs/plan/planner.ts'
 import { IpvsProgrammer } from '../../src/modes/ipvs/programmer.ts'
+import { FamilyAudit } from '../../src/modes/ipvs/table-watch.ts'
 import { type Template, walkIpvs } from '../../src/ipvs/walk.ts'
 import { applyOps } from '../../src/nftables/apply-ops.ts'
 import { PROTOCOL_NUMBERS } from '../../src/nftables/fields.ts'
@@ -48,7 +49,7 @@ class IpvsNode implements PlannedNode {
       scheduler: 'rr',
       excludeCidrs: [],
       drainLimitMs: 3_600_000,
-      onForeignChange: () => fail(new Error('The mode takes its own changes for those of another program')),
+      audit: new FamilyAudit(),
       onDrained: () => {},
       onError: fail,
     })

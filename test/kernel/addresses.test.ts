@@ -1,6 +1,7 @@
 // The addresses of the machine, with iproute2 as oracle.
 
 import { execFileSync } from 'node:child_process'
+import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { listAddresses, watchAddresses } from '../../src/links/addresses.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
@@ -95,6 +96,30 @@ describe.skipIf(!isRoot)('addresses (need root)', () => {
     ip('address', 'flush', 'dev', 'veth-a')
     await eventually('it is told', () => (calls > 0 ? undefined : 'it is not'))
     await staysQuiet('it is told once', () => (calls === 1 ? undefined : `${calls} times`), { forMs: 50 })
+    watch.close()
+  })
+
+  it('watchAddresses() does not mind the addresses of the link that is excepted, whenever it comes', async () => {
+    let calls = 0
+    const watch = watchAddresses(() => calls++, { except: new Set(['service0']) })
+    ip('link', 'add', 'service0', 'type', 'bridge')
+    await delay(20)
+    calls = 0
+    ip('address', 'add', '10.0.0.7/32', 'dev', 'service0')
+    ip('address', 'add', 'fd00::7/128', 'dev', 'service0')
+    ip('address', 'del', '10.0.0.7/32', 'dev', 'service0')
+    await delay(20)
+    expect(calls).toBe(0)
+    ip('address', 'add', '10.0.0.8/32', 'dev', 'veth-b')
+    await eventually('the other link is heard', () => (calls > 0 ? undefined : 'nothing'))
+    ip('link', 'del', 'service0')
+    ip('link', 'add', 'service0', 'type', 'bridge')
+    await delay(20)
+    calls = 0
+    ip('address', 'add', '10.0.0.7/32', 'dev', 'service0')
+    await delay(20)
+    expect(calls).toBe(0)
+    ip('link', 'del', 'service0')
     watch.close()
   })
 })

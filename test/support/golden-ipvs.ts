@@ -4,6 +4,7 @@ import { systemClock } from '../../src/lib/clock.ts'
 import type { Family } from '../../src/lib/ip.ts'
 import { ipvsPlanner } from '../../src/modes/ipvs/plan/planner.ts'
 import { IpvsProgrammer } from '../../src/modes/ipvs/programmer.ts'
+import { FamilyAudit } from '../../src/modes/ipvs/table-watch.ts'
 import type { Table } from '../../src/nftables/types.ts'
 import { formatServers } from '../../src/ipvs/format.ts'
 import { nodeAddresses } from './addresses.ts'
@@ -34,7 +35,7 @@ export function planGoldenIpvs(name: string, family: Family): GoldenIpvs {
     scheduler: 'rr',
     excludeCidrs: [],
     drainLimitMs: 0,
-    onForeignChange() {},
+    audit: new FamilyAudit(),
     onDrained() {},
     onError() {},
   })

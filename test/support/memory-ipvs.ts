@@ -27,6 +27,11 @@ export class MemoryIpvs {
   connections: string | undefined
   applied: IpvsOp[] = []
   failNext = false
+  /** How often connections were listed. */
+  connectionLooks = 0
+  duringConnectionRead: (() => void | Promise<void>) | undefined
+  /** What else happens while the table is read. */
+  duringTableRead: (() => void | Promise<void>) | undefined
 
   apply(ops: readonly IpvsOp[]): { bytes: number } {
     if (this.failNext) {
@@ -60,12 +65,28 @@ export class MemoryIpvs {
     return [...this.#find(server).destinations.values()]
   }
 
-  readConnections(): string | undefined {
-    return this.connections
+  async readConnections(each: (piece: string) => void): Promise<boolean> {
+    this.connectionLooks++
+    await this.duringConnectionRead?.()
+    if (this.connections !== undefined) each(this.connections)
+    return this.connections !== undefined
+  }
+
+  /** /proc/net/ip_vs. */
+  readonly tableFile = {
+    read: async (each: (piece: string) => void): Promise<boolean> => {
+      each(this.#table())
+      await this.duringTableRead?.()
+      return true
+    },
+    readNow: (each: (piece: string) => void): boolean => {
+      each(this.#table())
+      return true
+    },
   }
 
   /** As /proc/net/ip_vs has it, as far as it is counted. */
-  readTable(): string {
+  #table(): string {
     return Array.from(
       this.#servers.values(),
       ({ server, destinations }) =>

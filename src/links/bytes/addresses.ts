@@ -10,6 +10,7 @@ import {
   IFA_ADDRESS,
   IFA_LOCAL,
   IFLA_IFNAME,
+  RTM_DELADDR,
   RTM_GETADDR,
   RTM_GETLINK,
   RTM_NEWADDR,
@@ -71,6 +72,12 @@ export function decodeAddress({ type, view, start, end }: Message): AddressMessa
     scope: view.getUint8(start + 3),
     flags: attributes?.flags ?? view.getUint8(start + 2),
   }
+}
+
+/** The link that a message about an address is about, which came or went. */
+export function readLinkOfAddress({ type, view, start, end }: Message): number | undefined {
+  if ((type !== RTM_NEWADDR && type !== RTM_DELADDR) || end - start < IFADDRMSG_LENGTH) return undefined
+  return view.getUint32(start + 4, LITTLE_ENDIAN)
 }
 
 export function decodeLink({ type, view, start, end }: Message): { index: number; name: string } | undefined {

@@ -4,15 +4,15 @@ import type { Clock, Timer } from '../../lib/clock.ts'
 import { KernelError } from '../../lib/errors.ts'
 import { OpenConnections } from '../../ipvs/connections.ts'
 import type { IpvsDiff } from '../../ipvs/diff.ts'
-import { DrainList, type Drained } from '../../ipvs/drain.ts'
-import type { DestinationId, DestinationState, IpvsOp, ServerId } from '../../ipvs/types.ts'
+import { DrainList, type DrainCheck, type Drained } from '../../ipvs/drain.ts'
+import type { Destination, DestinationState, IpvsOp, ServerId } from '../../ipvs/types.ts'
 
 /** The kernel's side. */
 export interface DrainDriver {
   apply(ops: readonly IpvsOp[]): { readonly bytes: number }
   readDestinations(server: ServerId): readonly DestinationState[]
-  /** The content of /proc/net/ip_vs_conn; undefined when it cannot be read. */
-  readConnections(): string | undefined
+  /** Passes on the content of /proc/net/ip_vs_conn, piece by piece. False: it cannot be read. */
+  readConnections(each: (piece: string) => void): Promise<boolean>
 }
 
 export interface DrainsOptions {
@@ -30,10 +30,21 @@ export interface DrainsOptions {
 /** Often enough that a destination leaves within a second of its last connection. */
 const LOOK_EVERY_MS = 500
 
+/** Where there are very many connections, listing them takes long: it may take this part of the time, and no more. */
+const SHARE_OF_TIME = 1 / 20
+
+/** A destination about whose connections a look has to know more. */
+interface Doubt {
+  readonly server: ServerId
+  readonly destination: Destination
+}
+
 export class Drains {
   readonly #options: DrainsOptions
   #list: DrainList
   #timer: Timer | undefined
+  #isLooking = false
+  #isClosed = false
 
   constructor(options: DrainsOptions) {
     this.#options = options
@@ -45,7 +56,10 @@ export class Drains {
     return this.#list
   }
 
-  /** Forgets all, but for since when: what the kernel has is about to be told. */
+  /**
+   * Begins a new list, because everything is about to be read from the kernel. Returns the old one, which knows since when
+   * each destination waits.
+   */
   restart(): DrainList {
     const before = this.#list
     this.#list = new DrainList({ limitMs: this.#options.limitMs })
@@ -62,37 +76,63 @@ export class Drains {
   /** Deletes at once what has no connections, and looks again later at the others. */
   begin({ retired }: IpvsDiff): IpvsOp[] {
     const servers = new Set(retired.map(({ server }) => server))
-    const ops = this.#look([...servers])
-    this.#schedule()
+    const ops = this.#look([...servers], () => undefined)
+    this.#schedule(LOOK_EVERY_MS)
     return ops
   }
 
   close(): void {
+    this.#isClosed = true
     this.#timer?.cancel()
     this.#timer = undefined
   }
 
-  #schedule(): void {
-    if (this.#timer !== undefined || this.#list.isEmpty) return
+  #schedule(delayMs: number): void {
+    if (this.#timer !== undefined || this.#isLooking || this.#isClosed || this.#list.isEmpty) return
     this.#timer = this.#options.clock.setTimeout(() => {
       this.#timer = undefined
-      try {
-        this.#look(this.#list.servers())
-      } catch (error) {
-        this.#options.onError(error)
+      void this.#lookLater()
+    }, delayMs)
+  }
+
+  /** Most can be judged by what the kernel counts. Only for the rest are connections listed, while other work goes on. */
+  async #lookLater(): Promise<void> {
+    const { clock, onError } = this.#options
+    let listedMs = 0
+    this.#isLooking = true
+    try {
+      const doubts: Doubt[] = []
+      this.#look(this.#list.servers(), (server, destination) => void doubts.push({ server, destination }))
+      if (doubts.length > 0) {
+        const startMs = clock.monotonicNow()
+        await this.#settle(doubts)
+        listedMs = clock.monotonicNow() - startMs
       }
-      this.#schedule()
-    }, LOOK_EVERY_MS)
+    } catch (error) {
+      onError(error)
+    }
+    this.#isLooking = false
+    this.#schedule(Math.max(LOOK_EVERY_MS, listedMs / SHARE_OF_TIME))
+  }
+
+  async #settle(doubts: readonly Doubt[]): Promise<void> {
+    const connections = new OpenConnections(doubts)
+    const isWhole = await this.#options.driver.readConnections((piece) => connections.add(piece))
+    if (!isWhole || this.#isClosed) return
+    const servers = new Set(doubts.map(({ server }) => server))
+    this.#look([...servers], (server, destination) => connections.count(server, destination))
   }
 
   /** One that fails does not keep the others from being looked at. */
-  #look(servers: readonly ServerId[]): IpvsOp[] {
-    const connections = new LazyConnections(this.#options.driver)
+  #look(
+    servers: readonly ServerId[],
+    openConnections: (server: ServerId, destination: Destination) => number | undefined,
+  ): IpvsOp[] {
     const done: IpvsOp[] = []
     const failures: unknown[] = []
     for (const server of servers) {
       try {
-        done.push(...this.#lookAt(server, connections))
+        done.push(...this.#lookAt(server, (destination) => openConnections(server, destination)))
       } catch (error) {
         failures.push(error)
       }
@@ -101,13 +141,9 @@ export class Drains {
     return done
   }
 
-  #lookAt(server: ServerId, connections: LazyConnections): IpvsOp[] {
+  #lookAt(server: ServerId, openConnections: DrainCheck['openConnections']): IpvsOp[] {
     const { driver, clock, onApplied, onDrained } = this.#options
-    const check = {
-      server,
-      destinations: this.#readDestinations(server),
-      openConnections: (destination: DestinationId) => connections.count(server, destination),
-    }
+    const check = { server, destinations: this.#readDestinations(server), openConnections }
     const { ops, drained } = this.#list.check(check, clock.monotonicNow())
     if (drained.length === 0) return ops
     if (ops.length > 0) driver.apply(ops)
@@ -117,7 +153,7 @@ export class Drains {
     return ops
   }
 
-  /** A server that somebody has deleted has none. */
+  /** A server that another program has deleted has none. */
   #readDestinations(server: ServerId): readonly DestinationState[] {
     try {
       return this.#options.driver.readDestinations(server)
@@ -125,23 +161,5 @@ export class Drains {
       if (!(error instanceof KernelError) || (error.errno !== 'ESRCH' && error.errno !== 'ENOENT')) throw error
       return []
     }
-  }
-}
-
-/** Read once for all servers of a look, and only if somebody asks: the file has a line for each connection. */
-class LazyConnections {
-  readonly #driver: DrainDriver
-  #read: { readonly open: OpenConnections | undefined } | undefined
-
-  constructor(driver: DrainDriver) {
-    this.#driver = driver
-  }
-
-  count(server: ServerId, destination: DestinationId): number | undefined {
-    if (this.#read === undefined) {
-      const text = this.#driver.readConnections()
-      this.#read = { open: text === undefined ? undefined : new OpenConnections(text) }
-    }
-    return this.#read.open?.count(server, destination)
   }
 }

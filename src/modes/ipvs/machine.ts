@@ -2,7 +2,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { release } from 'node:os'
-import { IpvsDriver } from '../../ipvs/driver.ts'
+import { IpvsDriver, openIpvsTable } from '../../ipvs/driver.ts'
 import { LinkDriver } from '../../links/driver.ts'
 import { watchLink } from '../../links/watch.ts'
 import { NftablesDriver } from '../../nftables/driver.ts'
@@ -21,6 +21,7 @@ import { planIpvsHostSetup } from './host-setup.ts'
 import { checkScheduler, probeIpvs } from './probe.ts'
 import { IpvsProgrammer } from './programmer.ts'
 import type { ModeOnMachine, RunningMode } from '../contract.ts'
+import { type FamilyAudit, IpvsTableWatch } from './table-watch.ts'
 import type { Programmer } from '../programmer.ts'
 
 /** The section `ipvs` of the configuration, as far as it is not about periods. */
@@ -86,13 +87,28 @@ export function openIpvs(options: OpenIpvsOptions): RunningMode {
     { ignore: [...rules.values()] },
   )
   const linkWatch = watchLink(links, onForeignChange)
+  const table = openIpvsTable()
+  const tableWatch = new IpvsTableWatch({
+    table,
+    clock: options.clock,
+    onForeignChange,
+    onError: (error) => log.error(error, 'Cannot look whether another program changed virtual servers'),
+  })
   return {
     weighs: true,
     programmer: (family) =>
-      createIpvsProgrammer({ ...options, family, rules: rules.get(family)!, link: links.get(family)! }),
+      createIpvsProgrammer({
+        ...options,
+        family,
+        rules: rules.get(family)!,
+        link: links.get(family)!,
+        audit: tableWatch.of(family),
+      }),
     close() {
       rulesWatch.close()
       linkWatch.close()
+      tableWatch.close()
+      table.close()
     },
   }
 }
@@ -117,14 +133,15 @@ export function cleanupIpvs({ excludeCIDRs }: Pick<IpvsSettings, 'excludeCIDRs'>
   }
 }
 
-export interface CreateIpvsOptions extends Omit<OpenIpvsOptions, 'families' | 'files'> {
+export interface CreateIpvsOptions extends Omit<OpenIpvsOptions, 'families' | 'files' | 'onForeignChange'> {
   readonly family: Family
+  readonly audit: FamilyAudit
   readonly rules: NftablesDriver
   readonly link: LinkDriver
 }
 
 export function createIpvsProgrammer(options: CreateIpvsOptions): Programmer {
-  const { settings, clock, log, rules, link, family, onForeignChange } = options
+  const { settings, clock, log, rules, link, family, audit } = options
   return new IpvsProgrammer({
     family,
     servers: new IpvsDriver(),
@@ -134,7 +151,7 @@ export function createIpvsProgrammer(options: CreateIpvsOptions): Programmer {
     scheduler: settings.scheduler || DEFAULT_SCHEDULER,
     excludeCidrs: parseCidrs(settings.excludeCIDRs),
     drainLimitMs: settings.drainLimitMs ?? DEFAULT_DRAIN_LIMIT_MS,
-    onForeignChange: () => onForeignChange(family),
+    audit,
     onDrained: (drained) => logDrained(drained, log),
     onError: (error) => log.error(error, 'Cannot look after backends that are to go', { ipFamily: `IPv${family}` }),
   })

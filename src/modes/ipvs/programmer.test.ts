@@ -14,6 +14,7 @@ import { formatServers } from '../../ipvs/format.ts'
 import type { PlannedServer } from '../../ipvs/types.ts'
 import { IpvsProgrammer } from './programmer.ts'
 import { runs } from '../../../test/support/runs.ts'
+import { IpvsTableWatch } from './table-watch.ts'
 
 class Machine {
   readonly servers = new MemoryIpvs()
@@ -22,6 +23,12 @@ class Machine {
   readonly drained: Drained[] = []
   readonly errors: unknown[] = []
   foreignChanges = 0
+  readonly watch = new IpvsTableWatch({
+    table: this.servers.tableFile,
+    clock: this.clock,
+    onForeignChange: () => this.foreignChanges++,
+    onError: (error) => this.errors.push(error),
+  })
   readonly node: NodeView
   table: Table | undefined
   transactions = 0
@@ -51,7 +58,7 @@ class Machine {
       scheduler: 'rr',
       excludeCidrs: (options.excludeCidrs ?? []).map((text) => parseCidr(text)!),
       drainLimitMs: options.drainLimitMs ?? 3_600_000,
-      onForeignChange: () => this.foreignChanges++,
+      audit: this.watch.of(this.node.family),
       onDrained: (drained) => this.drained.push(...drained),
       onError: (error) => this.errors.push(error),
     })
@@ -267,6 +274,34 @@ describe('IpvsProgrammer', () => {
     expect(machine.foreignChanges).toBe(2)
   })
 
+  test('notices a change of another program right after a server of ours went', async () => {
+    const other = { ...view([3], { address: '10.96.0.2' }), name: 'ns/other' }
+    programmer.syncAll(machine.node, [view([1, 2]), other])
+    change(view([1, 2]), undefined)
+    const [server] = machine.servers.read(4)
+    machine.servers.apply([{ op: 'deleteServer', server: server!.server }])
+    await machine.clock.advance(5000)
+    expect(machine.foreignChanges).toBe(1)
+  })
+
+  test('does not mistake its own changes for those of another program, made while the table is read', async () => {
+    programmer.syncAll(machine.node, [view([1])])
+    let endpoints = [1]
+    machine.servers.duringTableRead = () => {
+      const more = [...endpoints, endpoints.length + 1]
+      change(view(endpoints), view(more))
+      endpoints = more
+    }
+    await machine.clock.advance(60_000)
+    expect(machine.foreignChanges).toBe(0)
+    expect(endpoints.length).toBeGreaterThan(5)
+    // However busy we are, it is found.
+    const [server] = machine.servers.read(4)
+    machine.servers.apply([{ op: 'deleteDestination', server: server!.server, destination: server!.destinations[0]! }])
+    await machine.clock.advance(15_000)
+    expect(machine.foreignChanges).toBe(1)
+  })
+
   describe('drains a removed backend', () => {
     const remove = () => {
       programmer.syncAll(machine.node, [view([1, 2])])
@@ -290,6 +325,26 @@ describe('IpvsProgrammer', () => {
       await machine.clock.advance(1000)
       expect(weights()).toEqual(['10.64.0.2=1'])
       expect(machine.drained).toMatchObject([{ end: 'drained' }])
+    })
+
+    test('whose connections are listed only when the kernel counts none that are established', async () => {
+      remove()
+      await machine.clock.advance(10_000)
+      expect(machine.servers.connectionLooks).toBe(0)
+      machine.servers.count('10.64.0.1', { activeConnections: 0, inactiveConnections: 1 })
+      machine.servers.connections = 'TCP 0A01000B 2CD6 0A600001 0050 0A400001 1F90 FIN_WAIT 118\n'
+      await machine.clock.advance(1000)
+      expect(machine.servers.connectionLooks).toBe(2)
+      expect(weights()).toEqual(['10.64.0.1=0', '10.64.0.2=1'])
+    })
+
+    test('whose connections are listed less often where that takes long', async () => {
+      remove()
+      machine.servers.count('10.64.0.1', { activeConnections: 0, inactiveConnections: 1 })
+      machine.servers.connections = 'TCP 0A01000B 2CD6 0A600001 0050 0A400001 1F90 FIN_WAIT 118\n'
+      machine.servers.duringConnectionRead = () => new Promise((resolve) => void machine.clock.setTimeout(resolve, 500))
+      await machine.clock.advance(105_000)
+      expect(machine.servers.connectionLooks).toBe(10)
     })
 
     test('which leaves after the limit at the latest', async () => {

@@ -1,12 +1,11 @@
 // Programs the ipvs mode: virtual servers, the link with their addresses, and the rules around them.
 
-import type { Clock, Timer } from '../../lib/clock.ts'
+import type { Clock } from '../../lib/clock.ts'
 import { type Cidr, cidrContains, type Family, isLoopback, parseIp } from '../../lib/ip.ts'
 import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
 import { ipvsPlanner } from './plan/planner.ts'
 import type { NodeAddresses } from './plan/rules.ts'
 import type { ServerSettings } from './plan/servers.ts'
-import { IpvsAudit } from '../../ipvs/audit.ts'
 import { diffPlans, diffState, type IpvsDiff } from '../../ipvs/diff.ts'
 import type { Drained } from '../../ipvs/drain.ts'
 import { ServerOwners, type WantedServer } from '../../ipvs/owners.ts'
@@ -16,13 +15,12 @@ import { AddressUsers } from './addresses.ts'
 import { Drains, type DrainDriver } from './drains.ts'
 import type { TableDriver } from '../../nftables/table-driver.ts'
 import { TableProgrammer } from '../shared/table-programmer.ts'
+import type { FamilyAudit } from './table-watch.ts'
 import type { Programmer, SyncStats } from '../programmer.ts'
 
 /** The kernel's virtual servers: IpvsDriver, or some in memory. */
 export interface ServerDriver extends DrainDriver {
   read(family: 4 | 6): readonly ServerState[]
-  /** The content of /proc/net/ip_vs; undefined when it cannot be read. */
-  readTable(): string | undefined
   close(): void
 }
 
@@ -47,14 +45,11 @@ export interface IpvsProgrammerOptions {
   /** Virtual servers in these ranges that are not ours are left alone. */
   readonly excludeCidrs: readonly Cidr[]
   readonly drainLimitMs: number
-  /** Called when another program changes virtual servers. */
-  readonly onForeignChange: () => void
+  /** Is told of all changes that are made here, and so finds those that are made elsewhere. */
+  readonly audit: FamilyAudit
   readonly onDrained: (drained: readonly Drained[]) => void
   readonly onError: (error: unknown) => void
 }
-
-/** The kernel does not tell when somebody changes IPVS, so the table is looked at this often. */
-const AUDIT_EVERY_MS = 5000
 
 /** What holds between two full syncs. */
 interface Context {
@@ -67,15 +62,12 @@ export class IpvsProgrammer implements Programmer {
   readonly #options: IpvsProgrammerOptions
   readonly #rules: TableProgrammer
   readonly #drains: Drains
-  readonly #audit: IpvsAudit
-  #context: Context | undefined
-  #auditTimer: Timer | undefined
+  #inForce: Context | undefined
   #nodeAddresses: NodeAddresses = { own: [], nodePort: [] }
 
   constructor(options: IpvsProgrammerOptions) {
-    const { servers, clock, drainLimitMs, onDrained, onError } = options
+    const { servers, clock, drainLimitMs, audit, onDrained, onError } = options
     this.#options = options
-    this.#audit = new IpvsAudit(options.family)
     this.#rules = new TableProgrammer({
       planner: {
         table: ipvsPlanner.table,
@@ -89,10 +81,20 @@ export class IpvsProgrammer implements Programmer {
       driver: servers,
       clock,
       limitMs: drainLimitMs,
-      onApplied: (ops) => this.#audit.note(ops),
+      onApplied: (ops) => audit.note(ops),
       onDrained,
       onError,
     })
+  }
+
+  get #context(): Context | undefined {
+    return this.#inForce
+  }
+
+  /** Without one, only a full sync knows what the kernel has. */
+  set #context(context: Context | undefined) {
+    this.#inForce = context
+    this.#options.audit.isInForce = context !== undefined
   }
 
   /**
@@ -116,7 +118,7 @@ export class IpvsProgrammer implements Programmer {
   }
 
   syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
-    const { servers, link, scheduler } = this.#options
+    const { servers, link, scheduler, audit } = this.#options
     this.#context = undefined
     const stats = new Stats()
     const all = [...views]
@@ -130,21 +132,21 @@ export class IpvsProgrammer implements Programmer {
     const wanted = all.flatMap((view) => wantedServers(node, view, settings))
     const planned = owners.change([], wanted).after
     const before = this.#drains.restart()
-    const diff = diffState(servers.read(node.family), planned, (server) => this.#isExcluded(server))
+    const actual = servers.read(node.family)
+    audit.reset(actual)
+    const diff = diffState(actual, planned, (server) => this.#isExcluded(server))
     stats.gone = goneUdp(diff.ops)
     this.#program(diff, stats)
     this.#drains.list.inherit(before)
 
     const users = new AddressUsers(others, all)
     this.#bind(diffAddresses(own, users.bound()), stats)
-    this.#audit.reset(servers.readTable())
     this.#context = { settings, owners, users }
-    this.#scheduleAudit()
     return stats
   }
 
   close(): void {
-    this.#auditTimer?.cancel()
+    this.#context = undefined
     this.#drains.close()
     this.#rules.close()
     this.#options.link.close()
@@ -159,17 +161,7 @@ export class IpvsProgrammer implements Programmer {
   #apply(ops: readonly IpvsOp[], stats: Stats): void {
     if (ops.length === 0) return
     stats.count(ops, this.#options.servers.apply(ops).bytes)
-    this.#audit.note(ops)
-  }
-
-  #scheduleAudit(): void {
-    this.#auditTimer ??= this.#options.clock.setTimeout(() => {
-      this.#auditTimer = undefined
-      this.#scheduleAudit()
-      // After a failure, a full sync is to come anyway.
-      const table = this.#context === undefined ? undefined : this.#options.servers.readTable()
-      if (table !== undefined && !this.#audit.check(table)) this.#options.onForeignChange()
-    }, AUDIT_EVERY_MS)
+    this.#options.audit.note(ops)
   }
 
   #bind(ops: readonly LinkOp[], stats: Stats): void {

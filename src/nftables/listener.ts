@@ -1,0 +1,69 @@
+// Hears which tables are changed while one of them is read.
+//
+// A transaction on any table changes the generation, and the kernel marks every list that goes on meanwhile as interrupted.
+// Where other programs are busy with tables of their own, a long read would never come to its end. The notifications say
+// whether it was our table.
+
+import { KernelError } from '../lib/errors.ts'
+import type { NftFamily } from './types.ts'
+import { messagesOf } from '../netlink/message.ts'
+import { generationAttributes, messageType, NFGENMSG_LENGTH } from './bytes/messages.ts'
+import { NETLINK_NETFILTER } from '../netlink/uapi/netlink.ts'
+import { NFNLGRP_NFTABLES } from '../netlink/uapi/nfnetlink.ts'
+import { NetlinkSocket } from '../netlink/socket.ts'
+import { readTouchedTable } from './watch.ts'
+
+export class NftablesListener {
+  readonly #table: { readonly family: NftFamily; readonly table: string }
+  readonly #socket = new NetlinkSocket(NETLINK_NETFILTER, { receiveBuffer: 1 << 20, groups: [NFNLGRP_NFTABLES] })
+  #isTouched = false
+  /** The generation that the last transaction made of which we know all. */
+  #generation: number | undefined
+
+  constructor(table: { readonly family: NftFamily; readonly table: string }) {
+    this.#table = table
+  }
+
+  /** Forgets what was heard. */
+  restart(): void {
+    this.#drain()
+    this.#isTouched = false
+    this.#generation = undefined
+  }
+
+  /** Whether all transactions since restart(), up to the one that made this generation, were on other tables. */
+  sparesUs(generation: number): boolean {
+    this.#drain()
+    return !this.#isTouched && this.#generation === generation
+  }
+
+  close(): void {
+    this.#socket.close()
+  }
+
+  #drain(): void {
+    for (;;) {
+      try {
+        const datagram = this.#socket.receive('poll')
+        if (datagram === undefined) return
+        this.#hear(datagram)
+      } catch (error) {
+        if (!(error instanceof KernelError) || error.errno !== 'ENOBUFS') throw error
+        // What was lost may have been about our table.
+        this.#isTouched = true
+      }
+    }
+  }
+
+  #hear(datagram: Uint8Array): void {
+    for (const message of messagesOf(datagram)) {
+      if (message.type === messageType('newGeneration')) {
+        const { view, start, end } = message
+        this.#generation = generationAttributes.read(view, start + NFGENMSG_LENGTH, end)?.id
+        continue
+      }
+      const touched = readTouchedTable(message)
+      if (touched?.family === this.#table.family && touched.table === this.#table.table) this.#isTouched = true
+    }
+  }
+}

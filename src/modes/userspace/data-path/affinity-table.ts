@@ -1,9 +1,9 @@
-// Which backend a client came to last. With session affinity a client is a host; for UDP it is a host and a port.
+// Session affinity: which backend a client's host came to last.
 
-/** How many hosts a service port remembers at least, as in the other modes. */
+import type { HostKey } from '../../../system/socket-address.ts'
+
+/** How many clients a service port remembers at least, as in the other modes. */
 const REMEMBERED = 65_535
-
-type Key = number | string
 
 interface Entry {
   readonly backend: string
@@ -13,15 +13,12 @@ interface Entry {
 /** Two halves, of which the older is dropped as a whole: forgetting costs nothing for each client. */
 export class AffinityTable {
   timeoutMs: number
-  readonly #remembered: number
-  #recent = new Map<Key, Entry>()
-  #older = new Map<Key, Entry>()
+  #recent = new Map<HostKey, Entry>()
+  #older = new Map<HostKey, Entry>()
   #startedMs = 0
 
-  /** Clients beyond twice `remembered` are forgotten, those first that came longest ago. */
-  constructor(timeoutMs: number, remembered: number = REMEMBERED) {
+  constructor(timeoutMs: number) {
     this.timeoutMs = timeoutMs
-    this.#remembered = remembered
   }
 
   get size(): number {
@@ -29,13 +26,13 @@ export class AffinityTable {
   }
 
   /** The backend of a client that came within the timeout. */
-  find(client: Key, nowMs: number): string | undefined {
+  find(client: HostKey, nowMs: number): string | undefined {
     const entry = this.#recent.get(client) ?? this.#older.get(client)
     return entry !== undefined && nowMs - entry.usedMs < this.timeoutMs ? entry.backend : undefined
   }
 
-  remember(client: Key, backend: string, nowMs: number): void {
-    if (nowMs - this.#startedMs >= this.timeoutMs || this.#recent.size >= this.#remembered) {
+  remember(client: HostKey, backend: string, nowMs: number): void {
+    if (nowMs - this.#startedMs >= this.timeoutMs || this.#recent.size >= REMEMBERED) {
       this.#older = this.#recent
       this.#recent = new Map()
       this.#startedMs = nowMs
@@ -44,7 +41,7 @@ export class AffinityTable {
     this.#recent.set(client, { backend, usedMs: nowMs })
   }
 
-  forget(client: Key): void {
+  forget(client: HostKey): void {
     this.#recent.delete(client)
     this.#older.delete(client)
   }

@@ -52,11 +52,6 @@ export class Balancer {
     return own ?? this.#next(nowMs)
   }
 
-  /** The backend of this name, while it is in the list. */
-  find(id: string): PoolBackend | undefined {
-    return this.#byId.get(id)
-  }
-
   /** The client is to get the same again. */
   remember(backend: PoolBackend, client: HostKey, nowMs: number): void {
     this.#affinity?.remember(client, backend.id, nowMs)

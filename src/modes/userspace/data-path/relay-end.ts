@@ -83,21 +83,16 @@ export class RelayEnd implements Watched, Resumable {
       if ((events & MORE_THAN_DATA) === PEER_CLOSED) this.#endIsNear = true
       if ((events & URGENT) !== 0) this.#isUrgent = true
       this.#isReadable = true
-      this.#passOn()
+      this.resume()
     }
-    if ((events & WRITABLE) !== 0 && !this.#relay.isOver && this.peer.#isWaiting()) this.peer.#passOn()
+    if ((events & WRITABLE) !== 0 && !this.#relay.isOver && this.peer.#isWaiting()) this.peer.resume()
   }
 
-  /** Its turn has come. */
+  /** Passes on what there is. */
   resume(): void {
     this.#isQueued = false
-    this.#passOn()
-  }
-
-  /** Passes on what there is, as far as its share of the turn goes. What waits for its next turn keeps waiting. */
-  #passOn(): void {
-    if (this.#isQueued) return
     for (let round = 0; round < ROUNDS; round++) if (!this.#pass()) return
+    if (this.#isQueued) return
     this.#isQueued = true
     this.#relay.relays.reactor.again(this)
   }
@@ -223,7 +218,7 @@ export class RelayEnd implements Watched, Resumable {
     }
     peer.#isUnusual = true
     peer.#isReadable = true
-    peer.#passOn()
+    peer.resume()
     return false
   }
 }

@@ -5,18 +5,18 @@ import type { Family } from '../../../lib/ip.ts'
 import type { Balancer, PoolBackend } from './balancer.ts'
 import { ACTIVE, CONNECTIONS, FAILURES, RETRIES, UNSERVED } from './pool-board.ts'
 import { FAILED, READABLE, STREAM_EVENTS, type Watched, WRITABLE } from './reactor.ts'
-import { noRoomToWatch, type Relays } from './relay.ts'
+import type { Relays } from './relay.ts'
 import type { SeenAs } from '../plan/entrance.ts'
-import { type ClientSources, isDisguised, type ShownClient } from './client-sources.ts'
+import { type ClientSources, isDisguised } from './client-sources.ts'
 import { ADDRESS_LENGTH, hostKey, type HostKey } from '../../../system/socket-address.ts'
-import { BACKLOG, resetOnClose, SOCK_CLOEXEC, SOCK_NONBLOCK } from './sockets.ts'
+import { resetOnClose, SOCK_CLOEXEC, SOCK_NONBLOCK } from './sockets.ts'
 import type { SpareSockets } from './spare-sockets.ts'
 import type { TimerQueue } from './timer-queue.ts'
 
 /** How long the first, second ... backend has to answer. There are as many tries as there are times. */
 export const TRY_TIMEOUTS_MS = [250, 500, 1000, 2000] as const
 
-/** How long no client is accepted when this process has run out of file descriptors or memory. */
+/** How long nobody is accepted when this process has run out of file descriptors or memory. */
 const PAUSE_MS = 100
 /** How many are accepted before others get their turn. */
 const MOST_AT_ONCE = 16
@@ -81,13 +81,12 @@ export class TcpDoor implements Watched {
   readonly options: TcpDoorOptions
   readonly shared: TcpShared
   #isClosed = false
-  #isWatched = false
   #expected = 1
 
   constructor(shared: TcpShared, options: TcpDoorOptions) {
     this.shared = shared
     this.options = options
-    if (options.isKeeper) this.#watch()
+    if (options.isKeeper) shared.relays.reactor.watch(options.fd, READABLE, this)
   }
 
   /** As many as there were the last time, and more if there are. */
@@ -98,37 +97,25 @@ export class TcpDoor implements Watched {
   }
 
   goOn(): void {
-    if (this.#isClosed) return
-    if (this.#isWatched) this.shared.relays.reactor.change(this.options.fd, READABLE)
-    else this.#watch()
+    if (!this.#isClosed) this.shared.relays.reactor.change(this.options.fd, READABLE)
   }
 
-  /** Serves a client that another thread has let in, unless it is gone: then there is no address to be told. */
+  /** Serves a client that another thread has let in. */
   serveHanded(clientFd: number): void {
-    const { relays, address, addressLength } = this.shared
+    const { address, addressLength } = this.shared
     addressLength[0] = ADDRESS_LENGTH
-    if (tryCall('getpeername', clientFd, address, addressLength) === 0) this.#serve(clientFd)
-    else relays.reactor.close(clientFd)
+    tryCall('getpeername', clientFd, address, addressLength)
+    this.#serve(clientFd)
   }
 
-  /** Serves those who wait in the kernel's queue, but not for as long as others keep coming. */
   close(): void {
     this.#isClosed = true
     if (!this.options.isKeeper) return
-    for (let left = BACKLOG; left > 0 && this.#acceptOne(); left--);
+    while (this.#acceptOne());
     this.shared.relays.reactor.close(this.options.fd)
   }
 
-  /** Tries again after a pause when there is no room: clients wait in the kernel's queue meanwhile. */
-  #watch(): void {
-    const { relays, paused, warn } = this.shared
-    this.#isWatched = relays.reactor.watch(this.options.fd, READABLE, this)
-    if (this.#isWatched) return
-    warn(noRoomToWatch())
-    paused.start(this, relays.reactor.nowMs)
-  }
-
-  /** A client is accepted only when there is a socket for its backend; until then it waits in the kernel's queue. */
+  /** Who comes while there is no socket for a backend stays outside. */
   #acceptOne(): boolean {
     const { accept, address, addressLength, spares } = this.shared
     if (!spares.prepare(this.options.family)) {
@@ -154,7 +141,7 @@ export class TcpDoor implements Watched {
     new Attempt(this, clientFd, address.slice(0, addressLength[0])).next()
   }
 
-  /** Gives a client to another thread, if this one is busy. Only this thread knows which client had which backend. */
+  /** Gives a client to another thread, if this one is busy. Who is to get the same backend again is known only here. */
   #handOver(clientFd: number): boolean {
     const { team } = this.shared.relays
     const helper = this.options.balancer.isSticky ? undefined : team.helper()
@@ -179,7 +166,7 @@ class Attempt implements Watched {
   readonly #client: HostKey
   #backend: PoolBackend | undefined
   #backendFd = -1
-  #shown: ShownClient | undefined
+  #sourcePort = 0
   #tries = 0
   #triedMs = 0
 
@@ -201,14 +188,10 @@ class Attempt implements Watched {
       this.#backend = backend
       this.#triedMs = reactor.nowMs
       const outcome = this.#connect(backend)
-      if (outcome === 'under way' && reactor.watch(this.#backendFd, STREAM_EVENTS, this)) {
-        shared.tries[this.#tries - 1]!.start(this, reactor.nowMs)
-        return
-      }
       if (outcome === 'under way') {
-        shared.warn(noRoomToWatch())
-        this.#leaveBackend()
-        break
+        shared.tries[this.#tries - 1]!.start(this, reactor.nowMs)
+        reactor.watch(this.#backendFd, STREAM_EVENTS, this)
+        return
       }
       if (outcome === 'no socket') break
       if (outcome === 'failed') this.#failed()
@@ -241,12 +224,12 @@ class Attempt implements Watched {
         shared.warn(`Cannot connect to a backend: ${shared.spares.errno}`)
         return 'no socket'
       }
-      this.#disguise(address, ports > 0)
+      if (ports > 0) this.#disguise(address)
       if (shared.connect(this.#backendFd, address, address.length) === 0) return 'under way'
       const errno = lastErrno()
       if (errno === 'EINPROGRESS') return 'under way'
       // The port is still used by a connection to this backend that is about to end.
-      if (errno === 'EADDRNOTAVAIL' && this.#shown !== undefined) this.#leaveBackend()
+      if (errno === 'EADDRNOTAVAIL' && this.#sourcePort !== 0) this.#leaveBackend()
       else if (!OWN_FAULT.has(errno)) return 'failed'
       else {
         shared.warn(`Cannot connect to a backend: ${errno}`)
@@ -255,13 +238,11 @@ class Attempt implements Watched {
     }
   }
 
-  #disguise(backend: Uint8Array, hasPortsLeft: boolean): void {
+  #disguise(backend: Uint8Array): void {
     const { shared, options } = this.#door
     const { family, node, seenAs } = options
     const disguise = { family, protocol: 'TCP', node, backend, client: this.#address } as const
-    if (!isDisguised(seenAs, disguise)) return
-    if (hasPortsLeft) this.#shown = shared.sources.disguise(this.#backendFd, disguise)
-    else shared.sources.noPortIsFree()
+    if (isDisguised(seenAs, disguise)) this.#sourcePort = shared.sources.disguise(this.#backendFd, disguise)
   }
 
   #succeed(events: number): void {
@@ -274,9 +255,9 @@ class Attempt implements Watched {
       backendFd: this.#backendFd,
       pool: options.pool,
       counters: options.counters,
-      shown: this.#shown,
+      sourcePort: this.#sourcePort,
     })
-    if (!relay.isOver) relay.backend.onEvents(events)
+    relay.backend.onEvents(events)
   }
 
   #failed(): void {
@@ -288,9 +269,9 @@ class Attempt implements Watched {
 
   #leaveBackend(): void {
     const { relays, sources } = this.#door.shared
-    const shown = this.#shown
-    this.#shown = undefined
-    relays.reactor.close(this.#backendFd, shown && (() => sources.over(shown)))
+    relays.reactor.close(this.#backendFd)
+    sources.release(this.#sourcePort)
+    this.#sourcePort = 0
   }
 
   /** As near to a refused connection as one gets after accepting it. */

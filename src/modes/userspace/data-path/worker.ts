@@ -2,8 +2,7 @@
 // eventfd when there is a command to read.
 
 import { receiveMessageOnPort, workerData } from 'node:worker_threads'
-import { boundCall, lastErrno } from '../../../system/libc.ts'
-import { KernelError } from '../../../lib/errors.ts'
+import { boundCall } from '../../../system/libc.ts'
 import type { Command } from './pool.ts'
 import { READABLE } from './reactor.ts'
 import { readFdLimit } from '../../../system/fd-limit.ts'
@@ -40,7 +39,7 @@ function run({ index, udpIdleMs, sourcePorts, ephemeral, team, port, stopped }: 
   })
   const { reactor } = thread
   const wakeFd = team.wakeFds[index]!
-  const isWatched = reactor.watch(wakeFd, READABLE, {
+  reactor.watch(wakeFd, READABLE, {
     onEvents() {
       read(wakeFd, drained, 8)
       let questions = 0
@@ -53,7 +52,6 @@ function run({ index, udpIdleMs, sourcePorts, ephemeral, team, port, stopped }: 
       for (; questions > 0; questions--) port.postMessage({ kind: 'done' })
     },
   })
-  if (!isWatched) throw new KernelError('watch for commands', lastErrno())
   while (Atomics.load(stop, 0) === 0) reactor.turn(LONGEST_WAIT_MS)
   // Others may still want to wake this thread, and must not write to whoever gets the number next.
   reactor.forget(wakeFd)

@@ -21,6 +21,10 @@ export function addressFamily(family: Family): number {
   return family === 4 ? AF_INET : AF_INET6
 }
 
+export function familyOf(address: Uint8Array): Family {
+  return isIpv6(address) ? 6 : 4
+}
+
 /** Where the address of the host is, and how long it is. */
 export function hostPlace(family: Family): { readonly at: number; readonly length: number } {
   return family === 4 ? { at: IPV4_AT, length: 4 } : { at: IPV6_AT, length: 16 }

@@ -2,8 +2,10 @@
 
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { aService, aSlice } from '../support/builders.ts'
@@ -189,6 +191,75 @@ test('where it is not, that is said; clients beyond it wait until others are don
   }
   expect(served()).toBe(clients.length)
   expect(await talk('afterwards')).toBe('afterwards')
+})
+
+test('streams that stall at the limit leave file descriptors to the rest of the process', async () => {
+  proxy = await start('prlimit', '--nofile=256:256', 'setpriv', '--bounding-set', '-sys_resource')
+  const words = Buffer.alloc(16 << 20)
+  // They send, and do not read what comes back.
+  const clients = Array.from({ length: 60 }, () => {
+    const socket = dialFrom(rig.network.sources.localPod, target)
+    socket.on('error', () => {})
+    socket.pause()
+    socket.write(words)
+    return socket
+  })
+  let bytes = ''
+  await eventually(
+    'all have come to a halt',
+    async () => {
+      const before = bytes
+      await sleep(500)
+      bytes = (await proxy.ask('/metrics'))?.body.match(/userspace_sent_bytes_total\{.*/g)?.join() ?? 'no metrics'
+      return bytes === before && bytes !== 'no metrics' ? undefined : bytes
+    },
+    { withinMs: 20_000 * patience },
+  )
+  // Descriptors from here on are kept for others; pipes leave even more.
+  const open = readdirSync(`/proc/${proxy.pid}/fd`)
+  expect(open.length).toBeLessThanOrEqual(192)
+  for (let i = 0; i < 5; i++) expect((await proxy.health())?.status).toBe(200)
+  expect(await talk('a newcomer')).toBe('a newcomer')
+  for (const socket of clients) socket.destroy()
+})
+
+test('the death of a thread ends the process, says why, and the next start opens the same doors', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'userspace-'))
+  const killed = join(folder, 'killed')
+  const fault = join(folder, 'fault.cjs')
+  writeFileSync(
+    fault,
+    `const threads = require('node:worker_threads')
+     const { receiveMessageOnPort } = threads
+     if (!threads.isMainThread) threads.receiveMessageOnPort = (port) => {
+       if (require('node:fs').existsSync('${killed}')) throw new Error('killed by a test')
+       return receiveMessageOnPort(port)
+     }
+     require('node:module').syncBuiltinESMExports()`,
+  )
+  process.env['KUBE_PROXY_NODE_OPTIONS'] = `--require=${fault}`
+  try {
+    proxy = await start()
+  } finally {
+    delete process.env['KUBE_PROXY_NODE_OPTIONS']
+  }
+  try {
+    const before = doors()
+    expect(await talk('hello')).toBe('hello')
+    writeFileSync(killed, '')
+    // Threads are told of this.
+    const service = aService()
+    rig.cluster.put(service, aSlice(service, ['localB']))
+    expect(await proxy.exited).toBe('1')
+    expect(proxy.log()).toContain('a thread of the userspace proxy failed: killed by a test')
+    rig.cluster.remove(service, aSlice(service, ['localB']))
+    await proxy[Symbol.asyncDispose]()
+    proxy = await start()
+    expect(doors()).toEqual(before)
+    expect(await talk('hello again')).toBe('hello again')
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })
 
 test('when no port is left from which to reach a backend, that is not held against it, and it passes', async () => {

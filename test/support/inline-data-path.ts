@@ -8,26 +8,52 @@ import { Pool } from '../../src/modes/userspace/data-path/control-pool.ts'
 import type { DataPlane } from '../../src/modes/userspace/data-path/data-plane.ts'
 import { SourcePorts } from '../../src/modes/userspace/data-path/source-ports.ts'
 import { openListener, type PoolProtocol } from '../../src/modes/userspace/data-path/sockets.ts'
-import { Team } from '../../src/modes/userspace/data-path/team.ts'
+import type { Reactor } from '../../src/modes/userspace/data-path/reactor.ts'
+import { HANDED_CLIENT } from '../../src/modes/userspace/data-path/tcp-door.ts'
+import { Team, type TeamMemory } from '../../src/modes/userspace/data-path/team.ts'
+import type { UdpLimits } from '../../src/modes/userspace/data-path/udp-door.ts'
+import type { PortRange } from '../../src/lib/port-range.ts'
+import type { SeenAs } from '../../src/modes/userspace/plan/entrance.ts'
 import type { Family } from '../../src/lib/ip.ts'
 
 const EFD_NONBLOCK = 0o4000
+const EPHEMERAL: PortRange = { first: 40_000, last: 50_000 }
 
 export interface InlineOptions {
   readonly threads?: number
   readonly udpIdleMs?: number
   readonly endFd?: number
+  readonly udpLimits?: UdpLimits
+  /** The ports at which connections begin whose clients backends are to see. */
+  readonly ephemeral?: PortRange
 }
 
 export interface OpenDoor {
   readonly pool: Pool
   readonly port: number
+  /** By which number threads know it. */
+  readonly id: number
   readonly shut: () => void
+}
+
+export interface DoorOptions {
+  readonly protocol?: PoolProtocol
+  readonly family?: Family
+  readonly address?: string
+  readonly seenAs?: SeenAs
+}
+
+/** Makes an event loop say that the kernel has no room to watch another socket, after as many as given. */
+export function refuseToWatch(reactor: Reactor, after = 0): () => void {
+  const watch = reactor.watch.bind(reactor)
+  let left = after
+  reactor.watch = (...args) => left-- > 0 && watch(...args)
+  return () => (reactor.watch = watch)
 }
 
 export class InlineDataPath implements Disposable {
   readonly warnings: string[] = []
-  /** For who opens pools himself. */
+  /** For tests that open pools themselves. */
   readonly plane: Pick<DataPlane, 'open'> = {
     open: (pool) =>
       new Pool(pool, {
@@ -37,17 +63,20 @@ export class InlineDataPath implements Disposable {
       }),
   }
   readonly #threads: readonly DataPathThread[]
+  readonly #memory: TeamMemory
   readonly #board: Int32Array
   readonly #wakeFds: readonly number[]
   #nextId = 0
   #isOpen = true
 
-  constructor({ threads = 1, udpIdleMs = 250, endFd = 1 << 20 }: InlineOptions = {}) {
+  constructor(options: InlineOptions = {}) {
+    const { threads = 1, udpIdleMs = 250, endFd = 1 << 20, udpLimits, ephemeral = EPHEMERAL } = options
     const wakeFds = Array.from({ length: threads }, () => mustCall('eventfd', 'eventfd', 0, EFD_NONBLOCK))
     this.#wakeFds = wakeFds
     const memory = Team.createMemory(wakeFds)
+    this.#memory = memory
     this.#board = new Int32Array(memory.board)
-    const sourcePorts = new SourcePorts(SourcePorts.createMemory(), { first: 40_000, last: 50_000 })
+    const sourcePorts = new SourcePorts(SourcePorts.createMemory(), ephemeral)
     this.#threads = wakeFds.map(
       (_, index) =>
         new DataPathThread({
@@ -55,22 +84,31 @@ export class InlineDataPath implements Disposable {
           sourcePorts,
           team: new Team(index, memory),
           endFd,
+          udpLimits,
           warn: (message) => this.warnings.push(message),
         }),
     )
     this.#turn()
   }
 
-  /** Opens a door on loopback to a pool of its own. */
-  open(
-    contents: PoolContents,
-    { protocol = 'TCP', family = 4 }: { protocol?: PoolProtocol; family?: Family } = {},
-  ): OpenDoor {
-    const address = family === 4 ? '127.0.0.1' : '::1'
+  /** Opens a door, on loopback unless told otherwise, to a pool of its own. */
+  open(contents: PoolContents, options: DoorOptions = {}): OpenDoor {
+    const { protocol = 'TCP', family = 4, seenAs = 'node' } = options
+    const { address = family === 4 ? '127.0.0.1' : '::1' } = options
     const listener = openListener({ family, protocol, address, port: 0 })!
     const pool = this.plane.open({ family, protocol, ...contents })
-    const door = pool.listen({ fd: listener.fd, seenAs: 'node', address })
-    return { pool, port: listener.port, shut: () => pool.shut(door) }
+    const door = pool.listen({ fd: listener.fd, seenAs, address })
+    return { pool, port: listener.port, id: door, shut: () => pool.shut(door) }
+  }
+
+  /** The event loop of a thread. */
+  reactor(thread: number): Reactor {
+    return this.#threads[thread]!.reactor
+  }
+
+  /** Hands a client over to a thread, as the thread does that has accepted it. */
+  handClient(thread: number, fd: number, door: OpenDoor): void {
+    new Team(0, this.#memory).send(thread, [HANDED_CLIENT, fd, door.id])
   }
 
   /** Makes a thread say that it is so busy, in thousandths. It says otherwise as soon as it looks at itself. */

@@ -1,9 +1,9 @@
-// Session affinity: which backend a client's host came to last.
+// Which backend a client came to last. With session affinity a client is a host; for UDP it is a host and a port.
 
-import type { HostKey } from '../../../system/socket-address.ts'
-
-/** How many clients a service port remembers at least, as in the other modes. */
+/** How many hosts a service port remembers at least, as in the other modes. */
 const REMEMBERED = 65_535
+
+type Key = number | string
 
 interface Entry {
   readonly backend: string
@@ -13,12 +13,15 @@ interface Entry {
 /** Two halves, of which the older is dropped as a whole: forgetting costs nothing for each client. */
 export class AffinityTable {
   timeoutMs: number
-  #recent = new Map<HostKey, Entry>()
-  #older = new Map<HostKey, Entry>()
+  readonly #remembered: number
+  #recent = new Map<Key, Entry>()
+  #older = new Map<Key, Entry>()
   #startedMs = 0
 
-  constructor(timeoutMs: number) {
+  /** Clients beyond twice `remembered` are forgotten, those first that came longest ago. */
+  constructor(timeoutMs: number, remembered: number = REMEMBERED) {
     this.timeoutMs = timeoutMs
+    this.#remembered = remembered
   }
 
   get size(): number {
@@ -26,13 +29,13 @@ export class AffinityTable {
   }
 
   /** The backend of a client that came within the timeout. */
-  find(client: HostKey, nowMs: number): string | undefined {
+  find(client: Key, nowMs: number): string | undefined {
     const entry = this.#recent.get(client) ?? this.#older.get(client)
     return entry !== undefined && nowMs - entry.usedMs < this.timeoutMs ? entry.backend : undefined
   }
 
-  remember(client: HostKey, backend: string, nowMs: number): void {
-    if (nowMs - this.#startedMs >= this.timeoutMs || this.#recent.size >= REMEMBERED) {
+  remember(client: Key, backend: string, nowMs: number): void {
+    if (nowMs - this.#startedMs >= this.timeoutMs || this.#recent.size >= this.#remembered) {
       this.#older = this.#recent
       this.#recent = new Map()
       this.#startedMs = nowMs
@@ -41,7 +44,7 @@ export class AffinityTable {
     this.#recent.set(client, { backend, usedMs: nowMs })
   }
 
-  forget(client: HostKey): void {
+  forget(client: Key): void {
     this.#recent.delete(client)
     this.#older.delete(client)
   }

@@ -31,7 +31,7 @@ export class Balancer {
     this.#affinity = content.affinityMs === undefined ? undefined : new AffinityTable(content.affinityMs)
   }
 
-  /** Whether it matters who asks. */
+  /** Whether the same client is to get the same backend. */
   get isSticky(): boolean {
     return this.#affinity !== undefined
   }
@@ -50,6 +50,11 @@ export class Balancer {
     const known = this.#affinity?.find(client, nowMs)
     const own = known === undefined ? undefined : this.#byId.get(known)
     return own ?? this.#next(nowMs)
+  }
+
+  /** The backend of this name, while it is in the list. */
+  find(id: string): PoolBackend | undefined {
+    return this.#byId.get(id)
   }
 
   /** The client is to get the same again. */

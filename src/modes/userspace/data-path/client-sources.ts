@@ -1,4 +1,4 @@
-// Lets backends see who the client is, though it is this process that connects to them.
+// Lets backends see the client's address, though it is this process that connects to them.
 //
 // The connection begins at an address of this node. Before its first packet is sent, the connection tracker is told to
 // replace that source by the client's address, and to put it back in the answers: as it does for translations that rules
@@ -12,8 +12,8 @@ import type { SeenAs } from '../plan/entrance.ts'
 import { ConntrackTemplate } from '../../../conntrack/template.ts'
 import { NETLINK_NETFILTER } from '../../../netlink/uapi/netlink.ts'
 import { LITTLE_ENDIAN } from '../../../netlink/writer.ts'
-import { isSameHost, setPort } from '../../../system/socket-address.ts'
-import { type PoolProtocol, shareAddress } from './sockets.ts'
+import { familyOf, isSameHost, setPort } from '../../../system/socket-address.ts'
+import { type PoolProtocol, decodeAddress, shareAddress } from './sockets.ts'
 import type { SourcePorts } from './source-ports.ts'
 
 const PROTOCOL_NUMBERS = { TCP: 6, UDP: 17 } as const
@@ -35,10 +35,21 @@ export interface Disguise {
 
 /**
  * Whether a backend is to see the client. A program on this node always does, as in the other modes: what stays on the
- * node is not masqueraded. A pod that comes to itself never does: it would not answer somebody with its own address.
+ * node is not masqueraded. A pod that comes to itself never does: it would not answer a client with its own address.
  */
 export function isDisguised(seenAs: SeenAs, { node, backend, client }: Disguise): boolean {
   return (seenAs === 'client' || isSameHost(backend, node)) && !isSameHost(backend, client)
+}
+
+/** A port from which a backend sees a client, and the translation that makes it so. */
+export interface ShownClient {
+  readonly port: number
+  readonly family: Family
+  readonly protocol: PoolProtocol
+  /** The node's address; its port may be another one by now. */
+  readonly node: Uint8Array
+  /** undefined: not known any more. */
+  readonly backend: Uint8Array | undefined
 }
 
 interface Templates {
@@ -56,6 +67,8 @@ export class ClientSources {
   readonly #answerView = new DataView(this.#answer.buffer)
   readonly #templates: Partial<Record<PoolProtocol, Partial<Record<Family, Templates>>>> = {}
   readonly #socket: NetlinkSocket | undefined
+  /** Those of UDP. Nothing but this process can end them, so they must not outlive it. */
+  readonly #shown = new Set<ShownClient>()
 
   constructor(ports: SourcePorts, warn: (message: string) => void) {
     this.#ports = ports
@@ -68,35 +81,79 @@ export class ClientSources {
     }
   }
 
+  /** All sockets are closed. */
   dispose(): void {
+    for (const shown of this.#shown) this.over(shown)
     this.#socket?.close()
   }
 
   /**
-   * Makes the backend see the client when this socket connects to it. Returns the port that it then begins at, to be
-   * released when the connection is over; 0 when the backend will see this node.
+   * Makes the backend see the client when this socket connects to it. What it returns is to be given to over() or
+   * lingers() when the socket is closed; undefined when the backend will see this node.
    */
-  disguise(fd: number, disguise: Disguise): number {
-    if (this.#socket === undefined) return 0
+  disguise(fd: number, disguise: Disguise): ShownClient | undefined {
+    if (this.#socket === undefined) return undefined
     shareAddress(fd)
     for (let tries = 0; tries < TRIES; tries++) {
-      const { port, isExclusive } = this.#ports.take()
+      const taken = this.#ports.take()
+      if (taken === undefined) break
+      const { port, isExclusive } = taken
       setPort(disguise.node, port)
       const error = isExclusive ? this.#claim(fd, disguise) : this.#share(fd, disguise)
-      if (error === '') return port
+      if (error === '') return this.#note(port, disguise)
       this.#ports.giveBack(port)
       if (error === PORT_IS_USED) continue
       this.#warn(`Cannot show clients to backends, they see this node: the connection tracker says ${error}`)
-      break
+      return undefined
     }
-    return 0
+    this.noPortIsFree()
+    return undefined
   }
 
-  release(port: number): void {
-    if (port !== 0) this.#ports.giveBack(port)
+  /** Backends see this node because no port could be found. */
+  noPortIsFree(): void {
+    this.#warn('Cannot show clients to backends, they see this node: no source port was found free')
   }
 
-  /** Begins at a port that nobody else uses. Returns the name of the error, or ''. */
+  /** What a socket is shown as that another thread has opened; `port` is 0 when its backend sees this node. */
+  shownBy(fd: number, port: number): ShownClient | undefined {
+    if (port === 0) return undefined
+    const node = decodeAddress('getsockname', fd)
+    if (node === undefined) return { port, family: 4, protocol: 'TCP', node: new Uint8Array(), backend: undefined }
+    return { port, family: familyOf(node), protocol: 'TCP', node, backend: decodeAddress('getpeername', fd) }
+  }
+
+  /**
+   * The socket is closed and the kernel sends nothing more for it. The translation goes with it: the next
+   * socket with this port, of this process or another, is not to be taken for this client.
+   */
+  over(shown: ShownClient | undefined): void {
+    if (shown === undefined) return
+    const { port, node, backend } = shown
+    if (backend !== undefined) {
+      setPort(node, port)
+      this.#tell('remove', { ...shown, backend, client: node })
+    }
+    this.lingers(shown)
+  }
+
+  /**
+   * The socket is closed, and the kernel still has to say goodbye for it, in the client's name. The connection tracker
+   * knows by then that the connection has ended, and takes the next one from this port for a new one.
+   */
+  lingers(shown: ShownClient | undefined): void {
+    if (shown === undefined) return
+    this.#shown.delete(shown)
+    this.#ports.giveBack(shown.port)
+  }
+
+  #note(port: number, { family, protocol, node, backend }: Disguise): ShownClient {
+    const shown = { port, family, protocol, node, backend }
+    if (protocol === 'UDP') this.#shown.add(shown)
+    return shown
+  }
+
+  /** Begins at a port that no other connection uses. Returns the name of the error, or ''. */
   #claim(fd: number, disguise: Disguise): string {
     if (!this.#beginAt(fd, disguise)) return PORT_IS_USED
     const error = this.#tell('create', disguise)

@@ -5,19 +5,21 @@ import type { Relays } from './relay.ts'
 import { resetOnClose } from './sockets.ts'
 
 const TIOCOUTQ = 0x5411
-/** A broken connection is given this long to get what was sent to it. */
 export const FLUSH_CHECK_MS = 20
+/** So the peer of a broken connection has 5 s to take what was sent to it before. */
 const FLUSH_CHECKS = 250
 
 export class Flushing {
   readonly #relays: Relays
   readonly #fd: number
+  readonly #afterwards: (() => void) | undefined
   readonly #queued = new Int32Array(1)
   #checks = 0
 
-  constructor(relays: Relays, fd: number) {
+  constructor(relays: Relays, fd: number, afterwards: (() => void) | undefined) {
     this.#relays = relays
     this.#fd = fd
+    this.#afterwards = afterwards
     relays.reactor.handOver(fd, IGNORED)
   }
 
@@ -29,7 +31,7 @@ export class Flushing {
       return
     }
     resetOnClose(this.#fd)
-    reactor.close(this.#fd)
+    reactor.close(this.#fd, this.#afterwards)
   }
 }
 

@@ -17,21 +17,39 @@ export const PIPE_SIZE: number = 256 * 1024
 /** A stream holds a pipe only while something is in it, so few are needed. */
 const KEPT = 64
 
+/**
+ * Streams whose receivers stall hold on to their pipes. They can do without, so they leave a quarter of the file
+ * descriptors that connections may take to connections.
+ */
+function endForPipes(endFd: number): number {
+  return endFd - (endFd >> 2)
+}
+
 export class PipePool {
   readonly #pipe2 = boundCall('pipe2')
   readonly #fcntl = boundCall('fcntl')
   readonly #close = boundCall('close')
   readonly #fds = new Int32Array(2)
   readonly #idle: Pipe[] = []
+  readonly #endFd: number
 
-  /** An empty pipe; undefined when there are no file descriptors left. */
+  /** `endFd`: where file descriptors end that connections may take. */
+  constructor(endFd: number) {
+    this.#endFd = endForPipes(endFd)
+  }
+
+  /** An empty pipe; undefined when there are no file descriptors left for it. */
   take(): Pipe | undefined {
     const idle = this.#idle.pop()
     if (idle !== undefined) return idle
     if (this.#pipe2(this.#fds, O_CLOEXEC | O_NONBLOCK) === -1) return undefined
-    const [readFd, writeFd] = [this.#fds[0]!, this.#fds[1]!]
-    this.#fcntl(writeFd, F_SETPIPE_SZ, PIPE_SIZE)
-    return { readFd, writeFd }
+    const pipe = { readFd: this.#fds[0]!, writeFd: this.#fds[1]! }
+    if (Math.max(pipe.readFd, pipe.writeFd) >= this.#endFd) {
+      this.discard(pipe)
+      return undefined
+    }
+    this.#fcntl(pipe.writeFd, F_SETPIPE_SZ, PIPE_SIZE)
+    return pipe
   }
 
   /** Takes back a pipe that is empty. */

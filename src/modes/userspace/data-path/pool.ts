@@ -43,7 +43,7 @@ export type Command =
   | { readonly kind: 'open'; readonly pool: PoolSpec }
   | { readonly kind: 'update'; readonly id: number; readonly state: PoolState }
   | { readonly kind: 'listen'; readonly door: DoorSpec }
-  /** Serves who has already come, and closes the listener. Open connections go on. */
+  /** Serves clients that have already come, and closes the listener. Open connections go on. */
   | { readonly kind: 'shut'; readonly door: number }
   /** All its doors are shut. */
   | { readonly kind: 'close'; readonly id: number }

@@ -1,7 +1,7 @@
 // The event loop of a data-path thread: epoll, asked directly.
 //
 // Node's own sockets cost a handful of objects and callbacks for each event. Here an event is a number, and what it means
-// to a socket is one method call; a connection is a few fields. Everything is synchronous: a turn waits, calls whom it
+// to a socket is one method call; a connection is a few fields. Everything is synchronous: a turn waits, calls what it
 // concerns, and returns.
 
 import { boundCall, lastErrno, mustCall } from '../../../system/libc.ts'
@@ -58,6 +58,8 @@ export class Reactor {
   #turns = 0
   /** Closed after the turn: a number that is free can be given out again while events of the old one are still to come. */
   readonly #closing: number[] = []
+  /** What is to be done when those are closed. */
+  readonly #afterClosing: (() => void)[] = []
   #resumable: Resumable[] = []
   readonly #timers: Pick<TimerQueue<unknown>, 'earliestMs' | 'expire'>[] = []
 
@@ -65,13 +67,18 @@ export class Reactor {
     this.#epoll = mustCall('create an epoll instance', 'epoll_create1', EPOLL_CLOEXEC)
   }
 
-  watch(fd: number, events: number, watched: Watched): void {
+  /**
+   * False when the kernel has no room for another (fs.epoll.max_user_watches, or its memory): that must cost one client
+   * and not this thread. lastErrno() says which.
+   */
+  watch(fd: number, events: number, watched: Watched): boolean {
+    if (!this.#control(EPOLL_CTL_ADD, fd, events)) return false
     this.#watched[fd] = watched
     this.#since[fd] = this.#turns
-    this.#control(EPOLL_CTL_ADD, fd, events)
+    return true
   }
 
-  /** Tells the events of a watched file descriptor to somebody else from now on. */
+  /** Tells the events of a watched file descriptor to another object from now on. */
   handOver(fd: number, watched: Watched): void {
     this.#watched[fd] = watched
   }
@@ -87,10 +94,11 @@ export class Reactor {
     this.#control(EPOLL_CTL_DEL, fd, 0)
   }
 
-  /** Closes a file descriptor, watched or not, at the end of the turn. Nobody hears of it any more. */
-  close(fd: number): void {
+  /** Closes a file descriptor, watched or not, at the end of the turn. Its events are not told any more. */
+  close(fd: number, afterwards?: () => void): void {
     this.#watched[fd] = undefined
     this.#closing.push(fd)
+    if (afterwards !== undefined) this.#afterClosing.push(afterwards)
   }
 
   /** Goes on with something in the next turn, which will not wait. */
@@ -113,8 +121,8 @@ export class Reactor {
     this.#turns++
     for (let at = 0; at < count * EVENT_WORDS; at += EVENT_WORDS) {
       const fd = this.#events[at + FD_WORD]!
-      // An event of somebody whom another thread got and closed; the number is in use again. Nothing is lost: what is to
-      // be told of the new one is told in the next turn.
+      // Not when the number came to be watched in this turn: the event belongs to a socket that another thread has taken
+      // over and closed. Nothing is lost: what happens to the new one is told in the next turn.
       if (this.#since[fd] !== this.#turns) this.#watched[fd]?.onEvents(this.#events[at]!)
     }
     this.#resume()
@@ -133,6 +141,7 @@ export class Reactor {
   #closeAll(): void {
     for (const fd of this.#closing) this.#close(fd)
     this.#closing.length = 0
+    for (const afterwards of this.#afterClosing.splice(0)) afterwards()
   }
 
   #resume(): void {
@@ -150,11 +159,12 @@ export class Reactor {
     return Math.min(maxWaitMs, Math.max(0, Math.ceil(untilMs - this.nowMs)))
   }
 
-  #control(op: number, fd: number, events: number): void {
+  #control(op: number, fd: number, events: number): boolean {
     this.#event[0] = events
     this.#event[FD_WORD] = fd
-    if (this.#epollCtl(this.#epoll, op, fd, this.#event) === -1) {
-      throw new KernelError(`watch file descriptor ${fd}`, lastErrno())
-    }
+    if (this.#epollCtl(this.#epoll, op, fd, this.#event) === 0) return true
+    const errno = lastErrno()
+    if (errno === 'ENOSPC' || errno === 'ENOMEM') return false
+    throw new KernelError(`watch file descriptor ${fd}`, errno)
   }
 }

@@ -83,16 +83,21 @@ export class RelayEnd implements Watched, Resumable {
       if ((events & MORE_THAN_DATA) === PEER_CLOSED) this.#endIsNear = true
       if ((events & URGENT) !== 0) this.#isUrgent = true
       this.#isReadable = true
-      this.resume()
+      this.#passOn()
     }
-    if ((events & WRITABLE) !== 0 && !this.#relay.isOver && this.peer.#isWaiting()) this.peer.resume()
+    if ((events & WRITABLE) !== 0 && !this.#relay.isOver && this.peer.#isWaiting()) this.peer.#passOn()
   }
 
-  /** Passes on what there is. */
+  /** Its turn has come. */
   resume(): void {
     this.#isQueued = false
-    for (let round = 0; round < ROUNDS; round++) if (!this.#pass()) return
+    this.#passOn()
+  }
+
+  /** Passes on what there is, as far as its share of the turn goes. What waits for its next turn keeps waiting. */
+  #passOn(): void {
     if (this.#isQueued) return
+    for (let round = 0; round < ROUNDS; round++) if (!this.#pass()) return
     this.#isQueued = true
     this.#relay.relays.reactor.again(this)
   }
@@ -218,7 +223,7 @@ export class RelayEnd implements Watched, Resumable {
     }
     peer.#isUnusual = true
     peer.#isReadable = true
-    peer.resume()
+    peer.#passOn()
     return false
   }
 }

@@ -4,8 +4,8 @@
 // The end of one direction (FIN) is passed on and the other goes on; a broken connection (RST) breaks the other end, too,
 // but not before it has got what was sent to it.
 
-import { boundCall } from '../../../system/libc.ts'
-import type { ClientSources } from './client-sources.ts'
+import { boundCall, lastErrno } from '../../../system/libc.ts'
+import type { ClientSources, ShownClient } from './client-sources.ts'
 import { FLUSH_CHECK_MS, Flushing } from './flushing.ts'
 import { PipePool } from './pipe-pool.ts'
 import { ACTIVE, TO_BACKENDS, TO_CLIENTS } from './pool-board.ts'
@@ -26,7 +26,8 @@ export class Relays {
   readonly reactor: Reactor
   readonly sources: ClientSources
   readonly team: Team
-  readonly pipes: PipePool = new PipePool()
+  readonly warn: (message: string) => void
+  readonly pipes: PipePool
   readonly buffer: Uint8Array = new Uint8Array(BUFFER_SIZE)
   readonly recv: ReturnType<typeof boundCall<'recv'>> = boundCall('recv')
   readonly send: ReturnType<typeof boundCall<'send'>> = boundCall('send')
@@ -37,19 +38,24 @@ export class Relays {
   /** Those that have not lived long yet. */
   readonly young: TimerQueue<Relay>
 
-  constructor(reactor: Reactor, sources: ClientSources, team: Team) {
+  constructor(reactor: Reactor, { sources, team, endFd, warn }: RelaysOptions) {
     this.reactor = reactor
     this.sources = sources
     this.team = team
+    this.warn = warn
+    this.pipes = new PipePool(endFd)
     this.flushing = reactor.timers(FLUSH_CHECK_MS, (flushing) => flushing.check())
     this.young = reactor.timers(YOUNG_MS, (relay) => keepAlive(relay.backend.fd))
   }
 
-  /** Joins two connections, of which that of the backend is watched already, and the client is counted as active. */
+  /**
+   * Joins two connections, of which that of the backend is watched already, and the client is counted as active. Where the
+   * client's cannot be watched, both are reset.
+   */
   join(sockets: RelaySockets): Relay {
     const relay = new Relay(this, sockets)
     this.reactor.handOver(sockets.backendFd, relay.backend)
-    this.reactor.watch(sockets.clientFd, STREAM_EVENTS, relay.client)
+    if (!this.reactor.watch(sockets.clientFd, STREAM_EVENTS, relay.client)) relay.abandon()
     return relay
   }
 
@@ -58,9 +64,21 @@ export class Relays {
     const relay = new Relay(this, sockets)
     sockets.counters[ACTIVE]!++
     relay.restore(state)
-    this.reactor.watch(sockets.backendFd, STREAM_EVENTS, relay.backend)
-    this.reactor.watch(sockets.clientFd, STREAM_EVENTS, relay.client)
+    relay.watch()
   }
+}
+
+/** Said when a client is turned away because its socket, or that of its backend, cannot be watched. */
+export function noRoomToWatch(): string {
+  return `Cannot watch the sockets of more clients, they are turned away: ${lastErrno()} (see fs.epoll.max_user_watches)`
+}
+
+export interface RelaysOptions {
+  readonly sources: ClientSources
+  readonly team: Team
+  /** Where file descriptors end that connections may take. */
+  readonly endFd: number
+  readonly warn: (message: string) => void
 }
 
 export interface RelaySockets {
@@ -69,8 +87,7 @@ export interface RelaySockets {
   /** By which number all threads know the pool. */
   readonly pool: number
   readonly counters: Float64Array
-  /** To be released in the end, if not 0. */
-  readonly sourcePort: number
+  readonly shown: ShownClient | undefined
 }
 
 export class Relay {
@@ -80,8 +97,8 @@ export class Relay {
   readonly counters: Float64Array
   readonly #sockets: RelaySockets
   isOver = false
-  /** Who carries it is decided when it turns out to carry much. */
-  #carrierIsDecided = false
+  /** Which thread carries it is decided when it turns out to carry much. */
+  #threadIsDecided = false
 
   constructor(relays: Relays, sockets: RelaySockets) {
     const { clientFd, backendFd, counters } = sockets
@@ -97,24 +114,22 @@ export class Relay {
 
   /** It carries much. Gives it to the thread with the least of these; true when that is another one. */
   moveIfBetter(): boolean {
-    if (this.#carrierIsDecided) return false
-    this.#carrierIsDecided = true
+    if (this.#threadIsDecided) return false
+    this.#threadIsDecided = true
     const { team, reactor } = this.relays
     team.countBulk(team.index, 1)
-    const carrier = team.carrier()
-    if (carrier === undefined) return false
-    const { clientFd, backendFd, pool, sourcePort } = this.#sockets
+    const thread = team.threadForBulk()
+    if (thread === undefined) return false
+    const { clientFd, backendFd, pool, shown } = this.#sockets
     const state = this.client.state() | (this.backend.state() << STATE_BITS)
     reactor.forget(clientFd)
     reactor.forget(backendFd)
-    if (!team.send(carrier, [HANDED_RELAY, clientFd, backendFd, pool, sourcePort, state])) {
-      reactor.watch(clientFd, STREAM_EVENTS, this.client)
-      reactor.watch(backendFd, STREAM_EVENTS, this.backend)
-      return false
+    if (!team.send(thread, [HANDED_RELAY, clientFd, backendFd, pool, shown?.port ?? 0, state])) {
+      return !this.watch()
     }
-    // In this order: whoever asks whether anything is going on looks at the active ones first.
+    // In this order: DataPlane.isIdle looks at the active ones first.
     team.countBulk(team.index, -1)
-    team.countBulk(carrier, 1)
+    team.countBulk(thread, 1)
     this.isOver = true
     this.relays.young.stop(this)
     this.counters[ACTIVE]!--
@@ -123,18 +138,42 @@ export class Relay {
 
   /** As it was on another thread, which has counted it as one of ours. */
   restore(state: number): void {
-    this.#carrierIsDecided = true
+    this.#threadIsDecided = true
     this.client.restore(state)
     this.backend.restore(state >> STATE_BITS)
   }
 
-  /** Both directions have ended. */
+  /** Watches both ends; false when that is not possible, and then they are reset. */
+  watch(): boolean {
+    const { reactor } = this.relays
+    if (
+      reactor.watch(this.backend.fd, STREAM_EVENTS, this.backend) &&
+      reactor.watch(this.client.fd, STREAM_EVENTS, this.client)
+    )
+      return true
+    this.abandon()
+    return false
+  }
+
+  /** Both directions have ended. The kernel delivers what is left. */
   finish(): void {
     if (this.isOver) return
     this.#end()
-    const { reactor } = this.relays
+    const { reactor, sources } = this.relays
     reactor.close(this.client.fd)
-    reactor.close(this.backend.fd)
+    reactor.close(this.backend.fd, () => sources.lingers(this.#sockets.shown))
+  }
+
+  /** Resets both ends, because there is no room to watch them. */
+  abandon(): void {
+    const { warn, reactor } = this.relays
+    warn(noRoomToWatch())
+    if (this.isOver) return
+    this.#end()
+    for (const end of [this.client, this.backend]) {
+      resetOnClose(end.fd)
+      reactor.close(end.fd, this.#afterReset(end))
+    }
   }
 
   /** One end broke: the other is broken as well, once it has got what was sent to it. */
@@ -142,16 +181,21 @@ export class Relay {
     if (this.isOver) return
     this.#end()
     resetOnClose(broken.fd)
-    this.relays.reactor.close(broken.fd)
-    new Flushing(this.relays, broken.peer.fd).check()
+    this.relays.reactor.close(broken.fd, this.#afterReset(broken))
+    new Flushing(this.relays, broken.peer.fd, this.#afterReset(broken.peer)).check()
+  }
+
+  /** What is to be done when one end has been reset and closed. */
+  #afterReset(end: RelayEnd): (() => void) | undefined {
+    const { shown } = this.#sockets
+    return end === this.backend && shown !== undefined ? () => this.relays.sources.over(shown) : undefined
   }
 
   #end(): void {
     this.isOver = true
     this.relays.young.stop(this)
     this.counters[ACTIVE]!--
-    if (this.#carrierIsDecided) this.relays.team.countBulk(this.relays.team.index, -1)
-    this.relays.sources.release(this.#sockets.sourcePort)
+    if (this.#threadIsDecided) this.relays.team.countBulk(this.relays.team.index, -1)
     this.client.release()
     this.backend.release()
   }

@@ -3,12 +3,14 @@
 import type { PortRange } from '../../../lib/port-range.ts'
 
 const PORTS = 65_536
-/** How many ports are looked at to find one that nobody uses. */
+/** How many ports are looked at to find one that is free. */
 const LOOKS = 256
+/** In place of a number of users: the operator keeps the port for other programs. */
+const RESERVED = -1
 
 export interface SourcePort {
   readonly port: number
-  /** Nobody else uses it. Otherwise it can serve again for another backend. */
+  /** No other connection uses it. Otherwise it can serve again for another backend. */
   readonly isExclusive: boolean
 }
 
@@ -24,23 +26,29 @@ export class SourcePorts {
     this.#next = range.first + Math.floor(Math.random() * (range.last - range.first + 1))
   }
 
-  /** Ports that are reserved for others are in use for ever. */
+  /** Reserved ports are never taken. */
   static createMemory(reserved: Iterable<number> = []): SharedArrayBuffer {
     const memory = new SharedArrayBuffer(PORTS * Int32Array.BYTES_PER_ELEMENT)
     const users = new Int32Array(memory)
-    for (const port of reserved) users[port] = 1
+    for (const port of reserved) users[port] = RESERVED
     return memory
   }
 
-  /** A port, used as long ago as possible. */
-  take(): SourcePort {
+  /**
+   * The free port whose last use is longest ago; one that is in use when none is found free. undefined: all are reserved.
+   */
+  take(): SourcePort | undefined {
     for (let looks = 0; looks < LOOKS; looks++) {
       const port = this.#step()
       if (Atomics.compareExchange(this.#users, port, 0, 1) === 0) return { port, isExclusive: true }
     }
-    const port = this.#step()
-    Atomics.add(this.#users, port, 1)
-    return { port, isExclusive: false }
+    for (let looks = this.#range.last - this.#range.first + 1; looks > 0; looks--) {
+      const port = this.#step()
+      if (this.#users[port] === RESERVED) continue
+      Atomics.add(this.#users, port, 1)
+      return { port, isExclusive: false }
+    }
+    return undefined
   }
 
   giveBack(port: number): void {

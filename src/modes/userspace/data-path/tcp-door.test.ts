@@ -8,7 +8,9 @@ import { describe, expect, test } from 'vitest'
 import { mustCall } from '../../../system/libc.ts'
 import { aClosedPort, aHangingBackend, anEchoBackend, aTcpBackend } from '../../../../test/support/backends.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { InlineDataPath } from '../../../../test/support/inline-data-path.ts'
+import { InlineDataPath, refuseToWatch } from '../../../../test/support/inline-data-path.ts'
+import type { Resumable } from './reactor.ts'
+import { openSocket } from './sockets.ts'
 
 function dial(port: number): Socket {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
@@ -47,13 +49,13 @@ function sendUrgent(socket: Socket): void {
   mustCall('send urgent data', 'send', fd, Buffer.from('!'), 1, MSG_OOB)
 }
 
-const never = undefined
+const noAffinity = undefined
 
 describe('a TCP connection through the data path', () => {
   test('carries what both say', async () => {
     using path = new InlineDataPath()
     await using backend = await anEchoBackend('a')
-    const { port, pool } = path.open({ backends: [backend], affinitySeconds: never })
+    const { port, pool } = path.open({ backends: [backend], affinitySeconds: noAffinity })
     const socket = dial(port)
     socket.end('hello')
     expect(await text(socket)).toBe('a\nhello')
@@ -64,7 +66,7 @@ describe('a TCP connection through the data path', () => {
   test('carries IPv6', async () => {
     using path = new InlineDataPath()
     await using backend = await anEchoBackend('six', '::1')
-    const { port } = path.open({ backends: [backend], affinitySeconds: never }, { family: 6 })
+    const { port } = path.open({ backends: [backend], affinitySeconds: noAffinity }, { family: 6 })
     const socket = connect({ port, host: '::1' })
     socket.end()
     expect(await text(socket)).toBe('six\n')
@@ -81,10 +83,10 @@ describe('a TCP connection through the data path', () => {
       void text(socket).then((rest) => (heard = rest))
     })
     let heard = ''
-    const one = dial(path.open({ backends: [late], affinitySeconds: never }).port)
+    const one = dial(path.open({ backends: [late], affinitySeconds: noAffinity }).port)
     one.end('all')
     expect(await text(one)).toBe('got all')
-    const other = dial(path.open({ backends: [early], affinitySeconds: never }).port)
+    const other = dial(path.open({ backends: [early], affinitySeconds: noAffinity }).port)
     expect(await text(other)).toBe('done')
     other.end('still here')
     await eventually('the backend hears the rest', () => (heard === 'still here' ? undefined : heard))
@@ -93,7 +95,7 @@ describe('a TCP connection through the data path', () => {
   test('carries much in both directions at once, unchanged', async () => {
     using path = new InlineDataPath()
     await using backend = await aTcpBackend((socket) => void socket.pipe(socket))
-    const { port, pool } = path.open({ backends: [backend], affinitySeconds: never })
+    const { port, pool } = path.open({ backends: [backend], affinitySeconds: noAffinity })
     const data = randomBytes(24 << 20)
     const socket = dial(port)
     const hash = createHash('sha256')
@@ -122,7 +124,7 @@ describe('a TCP connection through the data path', () => {
       socket.on('drain', go)
       go()
     })
-    const { port, pool } = path.open({ backends: [backend], affinitySeconds: never })
+    const { port, pool } = path.open({ backends: [backend], affinitySeconds: noAffinity })
     const socket = dial(port)
     socket.pause()
     let before = -1
@@ -156,7 +158,7 @@ describe('a TCP connection through the data path', () => {
       })
       socket.on('end', () => socket.end('got it'))
     })
-    const socket = dial(path.open({ backends: [backend], affinitySeconds: never }).port)
+    const socket = dial(path.open({ backends: [backend], affinitySeconds: noAffinity }).port)
     await once(socket, 'connect')
     const part = randomBytes(3 << 20)
     if (!socket.write(part)) await once(socket, 'drain')
@@ -174,7 +176,7 @@ describe('a TCP connection through the data path', () => {
     await using backend = await aTcpBackend((socket) => {
       socket.write('last words', () => setTimeout(() => socket.resetAndDestroy(), 20))
     })
-    const socket = dial(path.open({ backends: [backend], affinitySeconds: never }).port)
+    const socket = dial(path.open({ backends: [backend], affinitySeconds: noAffinity }).port)
     let heard = ''
     socket.on('data', (data) => (heard += data.toString()))
     expect(await ending(socket)).toBe('ECONNRESET')
@@ -188,7 +190,7 @@ describe('a TCP connection through the data path', () => {
       socket.on('error', (error: NodeJS.ErrnoException) => (broken = error.code ?? ''))
       socket.resume()
     })
-    const { port, pool } = path.open({ backends: [backend], affinitySeconds: never })
+    const { port, pool } = path.open({ backends: [backend], affinitySeconds: noAffinity })
     const socket = dial(port)
     await once(socket, 'connect')
     await eventually('it is joined', () => (pool.totals().active === 1 ? undefined : 'not yet'))
@@ -204,7 +206,7 @@ describe.concurrent('the choice of a backend', () => {
     await using a = await anEchoBackend('a')
     await using b = await anEchoBackend('b')
     await using c = await anEchoBackend('c')
-    const { port } = path.open({ backends: [a, b, c], affinitySeconds: never })
+    const { port } = path.open({ backends: [a, b, c], affinitySeconds: noAffinity })
     const answers: string[] = []
     for (let i = 0; i < 6; i++) answers.push(await greeting(port))
     expect(answers.join('')).toBe('abcabc')
@@ -214,7 +216,7 @@ describe.concurrent('the choice of a backend', () => {
     using path = new InlineDataPath()
     const refusing = await aClosedPort()
     await using good = await anEchoBackend('good')
-    const { port, pool } = path.open({ backends: [refusing, good], affinitySeconds: never })
+    const { port, pool } = path.open({ backends: [refusing, good], affinitySeconds: noAffinity })
     for (let i = 0; i < 6; i++) expect(await greeting(port)).toBe('good')
     expect(pool.totals()).toMatchObject({ connections: 6, retries: 1, failures: 1, unserved: 0 })
     expect(pool.backends()[0]).toMatchObject({ failures: 1 })
@@ -226,7 +228,7 @@ describe.concurrent('the choice of a backend', () => {
     using path = new InlineDataPath()
     const { ip, port: closed } = await aClosedPort()
     await using good = await anEchoBackend('good')
-    const { port, pool } = path.open({ backends: [{ ip, port: closed }, good], affinitySeconds: never })
+    const { port, pool } = path.open({ backends: [{ ip, port: closed }, good], affinitySeconds: noAffinity })
     await greeting(port)
     await sleep(1050)
     for (let i = 0; i < 4; i++) expect(await greeting(port)).toBe('good')
@@ -237,7 +239,7 @@ describe.concurrent('the choice of a backend', () => {
     using path = new InlineDataPath()
     await using hanging = await aHangingBackend()
     await using good = await anEchoBackend('good')
-    const { port, pool } = path.open({ backends: [hanging, good], affinitySeconds: never })
+    const { port, pool } = path.open({ backends: [hanging, good], affinitySeconds: noAffinity })
     const startMs = performance.now()
     expect(await greeting(port)).toBe('good')
     expect(performance.now() - startMs).toBeGreaterThan(245)
@@ -251,7 +253,7 @@ describe.concurrent('the choice of a backend', () => {
   test('gives up after 250 ms, 500 ms, 1 s and 2 s, and breaks the connection', async () => {
     using path = new InlineDataPath()
     await using hanging = await aHangingBackend()
-    const { port, pool } = path.open({ backends: [hanging], affinitySeconds: never })
+    const { port, pool } = path.open({ backends: [hanging], affinitySeconds: noAffinity })
     const startMs = performance.now()
     expect(await ending(dial(port))).toBe('ECONNRESET')
     expect(Math.abs(performance.now() - startMs - 3750)).toBeLessThan(500)
@@ -260,11 +262,11 @@ describe.concurrent('the choice of a backend', () => {
 
   test('breaks the connection at once when all refuse, and loses nobody when there are no backends', async () => {
     using path = new InlineDataPath()
-    const refusing = path.open({ backends: [await aClosedPort()], affinitySeconds: never })
+    const refusing = path.open({ backends: [await aClosedPort()], affinitySeconds: noAffinity })
     const startMs = performance.now()
     expect(await ending(dial(refusing.port))).toBe('ECONNRESET')
     expect(performance.now() - startMs).toBeLessThan(500)
-    const empty = path.open({ backends: [], affinitySeconds: never })
+    const empty = path.open({ backends: [], affinitySeconds: noAffinity })
     expect(await ending(dial(empty.port))).toBe('ECONNRESET')
     expect(empty.pool.totals()).toMatchObject({ connections: 1, failures: 0, unserved: 1 })
   })
@@ -283,10 +285,10 @@ describe.concurrent('the choice of a backend', () => {
     using path = new InlineDataPath()
     await using a = await anEchoBackend('a')
     await using b = await anEchoBackend('b')
-    const { port, pool } = path.open({ backends: [a], affinitySeconds: never })
+    const { port, pool } = path.open({ backends: [a], affinitySeconds: noAffinity })
     const old = dial(port)
     await once(old, 'data')
-    pool.update({ backends: [b], affinitySeconds: never })
+    pool.update({ backends: [b], affinitySeconds: noAffinity })
     expect(await greeting(port)).toBe('b')
     old.end('ping')
     expect(await text(old)).toBe('ping')
@@ -297,7 +299,7 @@ describe('a door', () => {
   test('that is shut lets nobody in, and open connections live on', async () => {
     using path = new InlineDataPath()
     await using backend = await anEchoBackend('a')
-    const { port, pool, shut } = path.open({ backends: [backend], affinitySeconds: never })
+    const { port, pool, shut } = path.open({ backends: [backend], affinitySeconds: noAffinity })
     const open = dial(port)
     await once(open, 'data')
     shut()
@@ -311,7 +313,7 @@ describe('a door', () => {
   test('keeps clients waiting while there are no file descriptors left, and turns nobody away', async () => {
     using path = new InlineDataPath({ endFd: 0 })
     await using backend = await anEchoBackend('a')
-    const { port, pool } = path.open({ backends: [backend], affinitySeconds: never })
+    const { port, pool } = path.open({ backends: [backend], affinitySeconds: noAffinity })
     const socket = dial(port)
     await once(socket, 'connect')
     await eventually('it is said', () => (path.warnings.length > 1 ? undefined : 'nothing'))
@@ -324,7 +326,7 @@ describe('a door', () => {
   test('serves a thousand at once', async () => {
     using path = new InlineDataPath()
     await using backend = await anEchoBackend('a')
-    const { port, pool } = path.open({ backends: [backend], affinitySeconds: never })
+    const { port, pool } = path.open({ backends: [backend], affinitySeconds: noAffinity })
     const sockets = Array.from({ length: 1000 }, () => dial(port))
     await Promise.all(sockets.map((socket) => once(socket, 'data')))
     expect(pool.totals()).toMatchObject({ connections: 1000, active: 1000 })
@@ -341,7 +343,7 @@ describe('several threads', () => {
   test('share large streams evenly, and these arrive whole', async () => {
     using path = new InlineDataPath({ threads: 2 })
     await using backend = await aTcpBackend((socket) => void socket.pipe(socket))
-    const { port, pool } = path.open({ backends: [backend], affinitySeconds: never })
+    const { port, pool } = path.open({ backends: [backend], affinitySeconds: noAffinity })
     const data = randomBytes(4 << 20)
     const sockets = Array.from({ length: 4 }, () => dial(port))
     const received = sockets.map((socket) => {
@@ -363,7 +365,7 @@ describe('several threads', () => {
   test('help the one that lets clients in when it is busy', async () => {
     using path = new InlineDataPath({ threads: 2 })
     await using backend = await anEchoBackend('a')
-    const { port, pool } = path.open({ backends: [backend], affinitySeconds: never })
+    const { port, pool } = path.open({ backends: [backend], affinitySeconds: noAffinity })
     for (let i = 0; i < 20; i++) {
       path.setBusy(0, 1000)
       expect(await greeting(port)).toBe('a')
@@ -382,4 +384,100 @@ describe('several threads', () => {
       expect(await greeting(port)).toBe('a')
     }
   })
+})
+
+describe('when there is no room to watch another socket', () => {
+  test.each([
+    { what: "the backend's", after: 0 },
+    { what: "the client's", after: 1 },
+  ])('of $what connection, the client is reset, and only that one', async ({ after }) => {
+    using path = new InlineDataPath()
+    await using backend = await anEchoBackend('a')
+    const { port, pool } = path.open({ backends: [backend], affinitySeconds: noAffinity })
+    const before = dial(port)
+    await once(before, 'data')
+    const restore = refuseToWatch(path.reactor(0), after)
+    expect(await ending(dial(port))).toBe('ECONNRESET')
+    restore()
+    expect(path.warnings).toEqual([expect.stringMatching(/max_user_watches/)])
+    expect(pool.totals()).toMatchObject({ active: 1, failures: 0 })
+    before.end('still here')
+    expect(await text(before)).toBe('still here')
+    expect(await greeting(port)).toBe('a')
+  })
+
+  test('a stream that was to change threads is reset', async () => {
+    using path = new InlineDataPath({ threads: 2 })
+    await using backend = await anEchoBackend('a')
+    const { port, pool } = path.open({ backends: [backend], affinitySeconds: noAffinity })
+    const kept = dial(port)
+    kept.write(Buffer.alloc(1 << 20))
+    kept.resume()
+    await eventually('one stream is known to be large', () => (path.bulkStreams[0] === 1 ? undefined : 'not yet'))
+    const restore = refuseToWatch(path.reactor(1))
+    const moved = dial(port)
+    moved.write(Buffer.alloc(1 << 20))
+    expect(await ending(moved)).toBe('ECONNRESET')
+    restore()
+    expect(path.bulkStreams).toEqual([1, 0])
+    expect(pool.totals().active).toBe(1)
+    kept.destroy()
+  })
+
+  test('of a door, it is opened later', async () => {
+    using path = new InlineDataPath()
+    await using backend = await anEchoBackend('a')
+    const restore = refuseToWatch(path.reactor(0))
+    const { port } = path.open({ backends: [backend], affinitySeconds: noAffinity })
+    const served = greeting(port)
+    await eventually('it was tried', () => (path.warnings.length > 0 ? undefined : 'not yet'))
+    restore()
+    expect(await served).toBe('a')
+  })
+})
+
+describe('between threads', () => {
+  test('a client that was reset on its way is not served, least of all as the one before', async () => {
+    using path = new InlineDataPath({ threads: 2 })
+    await using backend = await anEchoBackend('a')
+    const door = path.open({ backends: [backend], affinitySeconds: noAffinity })
+    expect(await greeting(door.port)).toBe('a')
+    await eventually('it is over', () => (door.pool.totals().active === 0 ? undefined : 'active'))
+    // A socket without a peer, as it is after a reset.
+    path.handClient(1, openSocket(4, 'TCP'), door)
+    expect(await greeting(door.port)).toBe('a')
+    expect(backend.seen).toBe(2)
+    expect(door.pool.totals().connections).toBe(2)
+  })
+})
+
+test('a stream waits for its turn once, however much happens meanwhile', async () => {
+  using path = new InlineDataPath()
+  await using backend = await anEchoBackend('a')
+  const reactor = path.reactor(0)
+  const again = reactor.again.bind(reactor)
+  const waiting = new Set<Resumable>()
+  let turns = 0
+  let twice = 0
+  reactor.again = (resumable) => {
+    turns++
+    if (waiting.has(resumable)) twice++
+    waiting.add(resumable)
+    again({
+      resume() {
+        waiting.delete(resumable)
+        resumable.resume()
+      },
+    })
+  }
+  const { port } = path.open({ backends: [backend], affinitySeconds: noAffinity })
+  const socket = dial(port)
+  const size = 64 << 20
+  let received = -2
+  socket.on('data', (data: Buffer) => (received += data.length))
+  socket.end(Buffer.alloc(size))
+  await once(socket, 'end')
+  expect(received).toBe(size)
+  expect(turns).toBeGreaterThan(0)
+  expect(twice).toBe(0)
 })

@@ -5,18 +5,18 @@ import type { Family } from '../../../lib/ip.ts'
 import type { Balancer, PoolBackend } from './balancer.ts'
 import { ACTIVE, CONNECTIONS, FAILURES, RETRIES, UNSERVED } from './pool-board.ts'
 import { FAILED, READABLE, STREAM_EVENTS, type Watched, WRITABLE } from './reactor.ts'
-import type { Relays } from './relay.ts'
+import { noRoomToWatch, type Relays } from './relay.ts'
 import type { SeenAs } from '../plan/entrance.ts'
-import { type ClientSources, isDisguised } from './client-sources.ts'
+import { type ClientSources, isDisguised, type ShownClient } from './client-sources.ts'
 import { ADDRESS_LENGTH, hostKey, type HostKey } from '../../../system/socket-address.ts'
-import { resetOnClose, SOCK_CLOEXEC, SOCK_NONBLOCK } from './sockets.ts'
+import { BACKLOG, resetOnClose, SOCK_CLOEXEC, SOCK_NONBLOCK } from './sockets.ts'
 import type { SpareSockets } from './spare-sockets.ts'
 import type { TimerQueue } from './timer-queue.ts'
 
 /** How long the first, second ... backend has to answer. There are as many tries as there are times. */
 export const TRY_TIMEOUTS_MS = [250, 500, 1000, 2000] as const
 
-/** How long nobody is accepted when this process has run out of file descriptors or memory. */
+/** How long no client is accepted when this process has run out of file descriptors or memory. */
 const PAUSE_MS = 100
 /** How many are accepted before others get their turn. */
 const MOST_AT_ONCE = 16
@@ -81,12 +81,13 @@ export class TcpDoor implements Watched {
   readonly options: TcpDoorOptions
   readonly shared: TcpShared
   #isClosed = false
+  #isWatched = false
   #expected = 1
 
   constructor(shared: TcpShared, options: TcpDoorOptions) {
     this.shared = shared
     this.options = options
-    if (options.isKeeper) shared.relays.reactor.watch(options.fd, READABLE, this)
+    if (options.isKeeper) this.#watch()
   }
 
   /** As many as there were the last time, and more if there are. */
@@ -97,25 +98,37 @@ export class TcpDoor implements Watched {
   }
 
   goOn(): void {
-    if (!this.#isClosed) this.shared.relays.reactor.change(this.options.fd, READABLE)
+    if (this.#isClosed) return
+    if (this.#isWatched) this.shared.relays.reactor.change(this.options.fd, READABLE)
+    else this.#watch()
   }
 
-  /** Serves a client that another thread has let in. */
+  /** Serves a client that another thread has let in, unless it is gone: then there is no address to be told. */
   serveHanded(clientFd: number): void {
-    const { address, addressLength } = this.shared
+    const { relays, address, addressLength } = this.shared
     addressLength[0] = ADDRESS_LENGTH
-    tryCall('getpeername', clientFd, address, addressLength)
-    this.#serve(clientFd)
+    if (tryCall('getpeername', clientFd, address, addressLength) === 0) this.#serve(clientFd)
+    else relays.reactor.close(clientFd)
   }
 
+  /** Serves the clients that wait in the kernel's queue, but not for as long as more keep coming. */
   close(): void {
     this.#isClosed = true
     if (!this.options.isKeeper) return
-    while (this.#acceptOne());
+    for (let left = BACKLOG; left > 0 && this.#acceptOne(); left--);
     this.shared.relays.reactor.close(this.options.fd)
   }
 
-  /** Who comes while there is no socket for a backend stays outside. */
+  /** Tries again after a pause when there is no room: clients wait in the kernel's queue meanwhile. */
+  #watch(): void {
+    const { relays, paused, warn } = this.shared
+    this.#isWatched = relays.reactor.watch(this.options.fd, READABLE, this)
+    if (this.#isWatched) return
+    warn(noRoomToWatch())
+    paused.start(this, relays.reactor.nowMs)
+  }
+
+  /** A client is accepted only when there is a socket for its backend; until then it waits in the kernel's queue. */
   #acceptOne(): boolean {
     const { accept, address, addressLength, spares } = this.shared
     if (!spares.prepare(this.options.family)) {
@@ -141,7 +154,7 @@ export class TcpDoor implements Watched {
     new Attempt(this, clientFd, address.slice(0, addressLength[0])).next()
   }
 
-  /** Gives a client to another thread, if this one is busy. Who is to get the same backend again is known only here. */
+  /** Gives a client to another thread, if this one is busy. Only this thread knows which client had which backend. */
   #handOver(clientFd: number): boolean {
     const { team } = this.shared.relays
     const helper = this.options.balancer.isSticky ? undefined : team.helper()
@@ -158,7 +171,7 @@ export class TcpDoor implements Watched {
   }
 }
 
-/** A client for whom a backend is being sought. */
+/** A client that has no backend yet. */
 class Attempt implements Watched {
   readonly #door: TcpDoor
   readonly #clientFd: number
@@ -166,7 +179,7 @@ class Attempt implements Watched {
   readonly #client: HostKey
   #backend: PoolBackend | undefined
   #backendFd = -1
-  #sourcePort = 0
+  #shown: ShownClient | undefined
   #tries = 0
   #triedMs = 0
 
@@ -188,10 +201,14 @@ class Attempt implements Watched {
       this.#backend = backend
       this.#triedMs = reactor.nowMs
       const outcome = this.#connect(backend)
-      if (outcome === 'under way') {
+      if (outcome === 'under way' && reactor.watch(this.#backendFd, STREAM_EVENTS, this)) {
         shared.tries[this.#tries - 1]!.start(this, reactor.nowMs)
-        reactor.watch(this.#backendFd, STREAM_EVENTS, this)
         return
+      }
+      if (outcome === 'under way') {
+        shared.warn(noRoomToWatch())
+        this.#leaveBackend()
+        break
       }
       if (outcome === 'no socket') break
       if (outcome === 'failed') this.#failed()
@@ -224,12 +241,12 @@ class Attempt implements Watched {
         shared.warn(`Cannot connect to a backend: ${shared.spares.errno}`)
         return 'no socket'
       }
-      if (ports > 0) this.#disguise(address)
+      this.#disguise(address, ports > 0)
       if (shared.connect(this.#backendFd, address, address.length) === 0) return 'under way'
       const errno = lastErrno()
       if (errno === 'EINPROGRESS') return 'under way'
       // The port is still used by a connection to this backend that is about to end.
-      if (errno === 'EADDRNOTAVAIL' && this.#sourcePort !== 0) this.#leaveBackend()
+      if (errno === 'EADDRNOTAVAIL' && this.#shown !== undefined) this.#leaveBackend()
       else if (!OWN_FAULT.has(errno)) return 'failed'
       else {
         shared.warn(`Cannot connect to a backend: ${errno}`)
@@ -238,11 +255,13 @@ class Attempt implements Watched {
     }
   }
 
-  #disguise(backend: Uint8Array): void {
+  #disguise(backend: Uint8Array, hasPortsLeft: boolean): void {
     const { shared, options } = this.#door
     const { family, node, seenAs } = options
     const disguise = { family, protocol: 'TCP', node, backend, client: this.#address } as const
-    if (isDisguised(seenAs, disguise)) this.#sourcePort = shared.sources.disguise(this.#backendFd, disguise)
+    if (!isDisguised(seenAs, disguise)) return
+    if (hasPortsLeft) this.#shown = shared.sources.disguise(this.#backendFd, disguise)
+    else shared.sources.noPortIsFree()
   }
 
   #succeed(events: number): void {
@@ -255,9 +274,9 @@ class Attempt implements Watched {
       backendFd: this.#backendFd,
       pool: options.pool,
       counters: options.counters,
-      sourcePort: this.#sourcePort,
+      shown: this.#shown,
     })
-    relay.backend.onEvents(events)
+    if (!relay.isOver) relay.backend.onEvents(events)
   }
 
   #failed(): void {
@@ -269,9 +288,9 @@ class Attempt implements Watched {
 
   #leaveBackend(): void {
     const { relays, sources } = this.#door.shared
-    relays.reactor.close(this.#backendFd)
-    sources.release(this.#sourcePort)
-    this.#sourcePort = 0
+    const shown = this.#shown
+    this.#shown = undefined
+    relays.reactor.close(this.#backendFd, shown && (() => sources.over(shown)))
   }
 
   /** As near to a refused connection as one gets after accepting it. */

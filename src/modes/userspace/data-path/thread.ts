@@ -12,7 +12,7 @@ import { SpareSockets } from './spare-sockets.ts'
 import { HANDED_CLIENT, TcpDoor, TcpShared } from './tcp-door.ts'
 import type { Team } from './team.ts'
 import type { TimerQueue } from './timer-queue.ts'
-import { UdpDoor, UdpShared } from './udp-door.ts'
+import { UdpDoor, type UdpLimits, udpLimits, UdpShared } from './udp-door.ts'
 
 export interface ThreadOptions {
   readonly udpIdleMs: number
@@ -21,13 +21,15 @@ export interface ThreadOptions {
   /** Where file descriptors end that connections may take. */
   readonly endFd: number
   readonly warn: (message: string) => void
+  /** As many as file descriptors allow, unless given. */
+  readonly udpLimits?: UdpLimits | undefined
 }
 
 interface OpenPool {
   readonly spec: PoolSpec
   readonly balancer: Balancer
   readonly counters: Float64Array
-  readonly udpDoors: UdpDoor[]
+  readonly udpDoors: Set<UdpDoor>
 }
 
 /** The thread that lets TCP clients in. */
@@ -44,16 +46,17 @@ export class DataPathThread {
   readonly #udp: UdpShared
   readonly #pools = new Map<number, OpenPool>()
   readonly #doors = new Map<number, TcpDoor | UdpDoor>()
-  /** Those through which somebody may still be handed over. */
+  /** Those of which clients may still be on their way from another thread. */
   readonly #shutDoors: TimerQueue<number>
 
-  constructor({ udpIdleMs, sourcePorts, team, endFd, warn }: ThreadOptions) {
+  constructor({ udpIdleMs, sourcePorts, team, endFd, warn, ...options }: ThreadOptions) {
     this.#team = team
     const sources = (this.#sources = new ClientSources(sourcePorts, warn))
     const spares = (this.#spares = new SpareSockets(endFd))
-    this.#relays = new Relays(this.reactor, sources, team)
+    this.#relays = new Relays(this.reactor, { sources, team, endFd, warn })
     this.#tcp = new TcpShared(this.#relays, { sources, spares, warn })
-    this.#udp = new UdpShared(this.reactor, { idleMs: udpIdleMs, sources, spares, warn })
+    const limits = options.udpLimits ?? udpLimits(endFd, team.size)
+    this.#udp = new UdpShared(this.reactor, { idleMs: udpIdleMs, sources, spares, warn, limits })
     this.#shutDoors = this.reactor.timers(FORGET_AFTER_MS, (door) => this.#doors.delete(door))
     if (team.size > 1) this.reactor.onTurn = (nowMs) => team.lookAtSelf(nowMs)
   }
@@ -71,14 +74,13 @@ export class DataPathThread {
         this.#listen(command.door)
         break
       case 'shut':
-        this.#doors.get(command.door)?.close()
-        this.#shutDoors.start(command.door, this.reactor.nowMs)
+        this.#shut(command.door)
         break
       case 'close':
         this.#pools.delete(command.id)
         break
       case 'tell when done':
-        // Answered by who reads commands.
+        // Answered by worker.ts.
         break
     }
   }
@@ -106,13 +108,19 @@ export class DataPathThread {
       return
     }
     const [clientFd = -1, backendFd = -1, pool = -1, sourcePort = 0, state = 0] = words
-    const counters = this.#pools.get(pool)?.counters ?? NOBODYS_COUNTERS
-    this.#relays.takeOver({ clientFd, backendFd, pool, sourcePort, counters }, state)
+    const counters = this.#pools.get(pool)?.counters ?? UNREAD_COUNTERS
+    const shown = this.#sources.shownBy(backendFd, sourcePort)
+    this.#relays.takeOver({ clientFd, backendFd, pool, shown, counters }, state)
   }
 
   #open(spec: PoolSpec): void {
     const balancer = new Balancer(contentOf(spec))
-    this.#pools.set(spec.id, { spec, balancer, counters: countersOf(spec.counters, this.#team.index), udpDoors: [] })
+    this.#pools.set(spec.id, {
+      spec,
+      balancer,
+      counters: countersOf(spec.counters, this.#team.index),
+      udpDoors: new Set(),
+    })
   }
 
   #update(id: number, state: PoolState): void {
@@ -122,23 +130,31 @@ export class DataPathThread {
     for (const door of pool.udpDoors) door.leaveRemoved()
   }
 
+  #shut(id: number): void {
+    const door = this.#doors.get(id)
+    if (door === undefined) return
+    door.close()
+    if (door instanceof UdpDoor) this.#pools.get(door.options.pool)?.udpDoors.delete(door)
+    this.#shutDoors.start(id, this.reactor.nowMs)
+  }
+
   #listen({ id, pool, fd, seenAs, address }: DoorSpec): void {
     const { spec, balancer, counters, udpDoors } = this.#pools.get(pool)!
     const node = encodeAddress(address, 0)
     const { index, size } = this.#team
-    const common = { fd, family: spec.family, balancer, counters, seenAs, node }
+    const common = { fd, pool, family: spec.family, balancer, counters, seenAs, node }
     const door =
       spec.protocol === 'TCP'
-        ? new TcpDoor(this.#tcp, { ...common, id, pool, isKeeper: index === KEEPER })
+        ? new TcpDoor(this.#tcp, { ...common, id, isKeeper: index === KEEPER })
         : // Clients of a door are known to one thread only, so doors are spread and not clients.
           new UdpDoor(this.#udp, { ...common, isKeeper: index === id % size })
-    if (door instanceof UdpDoor) udpDoors.push(door)
+    if (door instanceof UdpDoor) udpDoors.add(door)
     this.#doors.set(id, door)
   }
 }
 
 /** A pool that was closed while one of its connections was on its way from thread to thread. */
-const NOBODYS_COUNTERS = new Float64Array(COUNTERS.length)
+const UNREAD_COUNTERS = new Float64Array(COUNTERS.length)
 
 function contentOf({ backends, health, affinitySeconds }: PoolState): PoolContent {
   return {

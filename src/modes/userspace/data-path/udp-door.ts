@@ -1,13 +1,16 @@
-// UDP: each client has a socket of its own to its backend, until both are silent for a while.
+// UDP: each client has a socket of its own to its backend, until both are silent for a while. Which backend that was is
+// remembered for longer: a flow stays where it is while its backend serves, as in the other modes.
 
 import { boundCall, lastErrno } from '../../../system/libc.ts'
 import type { Family } from '../../../lib/ip.ts'
+import { AffinityTable } from './affinity-table.ts'
 import type { Balancer, PoolBackend } from './balancer.ts'
 import { ACTIVE, CONNECTIONS, FAILURES, RETRIES, TO_BACKENDS, TO_CLIENTS, UNSERVED } from './pool-board.ts'
 import { READABLE, type Reactor, type Watched } from './reactor.ts'
 import type { SeenAs } from '../plan/entrance.ts'
-import { type ClientSources, isDisguised } from './client-sources.ts'
+import { type ClientSources, isDisguised, type ShownClient } from './client-sources.ts'
 import { ADDRESS_LENGTH, clientKey, hostKey } from '../../../system/socket-address.ts'
+import { noRoomToWatch } from './relay.ts'
 import type { SpareSockets } from './spare-sockets.ts'
 import type { TimerQueue } from './timer-queue.ts'
 
@@ -15,8 +18,37 @@ const LARGEST_DATAGRAM = 65_535
 /** How many datagrams one socket may pass before others get their turn. */
 const BATCH = 64
 const MSG_NOSIGNAL = 0x4000
+/** How long it takes until a door is tried again that could not be watched. */
+const PAUSE_MS = 100
 /** Backends that are tried for one datagram. */
 const TRIES = 4
+/** As long as the connection tracker keeps a flow that was answered, which decides it in the other modes. */
+const FLOW_MEMORY_MS = 120_000
+/** How many flows of a door are remembered at least. */
+const FLOWS_REMEMBERED = 16_384
+/** More clients at once than this are no use to one door, and cost the kernel much. */
+const MOST_CLIENTS = 8192
+
+/** What happens to datagrams all the time, or is for want of something on this node: not the backend's fault. */
+const LOSSES: ReadonlySet<string> = new Set(['EAGAIN', 'ENOBUFS', 'ENOMEM', 'EMSGSIZE', 'EINTR'])
+/** Of connect(): no port is free, or no memory. The backend has not been asked at all. */
+const OWN_FAULT: ReadonlySet<string> = new Set([...LOSSES, 'EADDRNOTAVAIL', 'EADDRINUSE', 'EMFILE', 'ENFILE'])
+
+/** How many UDP clients there may be at once. */
+export interface UdpLimits {
+  readonly perDoor: number
+  /** Of all doors of a thread. */
+  readonly perThread: number
+}
+
+/**
+ * A UDP client costs its sender one datagram, and any host can send it. So a flood gets at most an eighth of the file descriptors
+ * that connections may take, and many floods together at most half of them.
+ */
+export function udpLimits(endFd: number, threads: number): UdpLimits {
+  const perThread = Math.max(1, Math.floor(endFd / 2 / threads))
+  return { perThread, perDoor: Math.max(1, Math.min(MOST_CLIENTS, endFd >> 3, perThread)) }
+}
 
 export interface UdpSharedOptions {
   /** How long a client is remembered that is silent. */
@@ -24,6 +56,7 @@ export interface UdpSharedOptions {
   readonly sources: ClientSources
   readonly spares: SpareSockets
   readonly warn: (message: string) => void
+  readonly limits: UdpLimits
 }
 
 /** What all UDP doors of a thread use together. */
@@ -32,7 +65,11 @@ export class UdpShared {
   readonly sources: ClientSources
   readonly spares: SpareSockets
   readonly warn: (message: string) => void
+  readonly limits: UdpLimits
   readonly idle: TimerQueue<UdpSession>
+  readonly paused: TimerQueue<UdpDoor>
+  /** Clients of all doors. */
+  clients = 0
   readonly buffer: Uint8Array = new Uint8Array(LARGEST_DATAGRAM)
   readonly address: Uint8Array = new Uint8Array(ADDRESS_LENGTH)
   readonly addressLength: Uint32Array = new Uint32Array(1)
@@ -42,16 +79,20 @@ export class UdpShared {
   readonly sendto: ReturnType<typeof boundCall<'sendto'>> = boundCall('sendto')
   readonly connect: ReturnType<typeof boundCall<'connect'>> = boundCall('connect')
 
-  constructor(reactor: Reactor, { idleMs, sources, spares, warn }: UdpSharedOptions) {
+  constructor(reactor: Reactor, { idleMs, sources, spares, warn, limits }: UdpSharedOptions) {
     this.reactor = reactor
     this.sources = sources
     this.spares = spares
     this.warn = warn
+    this.limits = limits
     this.idle = reactor.timers(idleMs, (session) => session.mayEnd())
+    this.paused = reactor.timers(PAUSE_MS, (door) => door.goOn())
   }
 }
 
 export interface UdpDoorOptions {
+  /** By which number all threads know the pool. */
+  readonly pool: number
   readonly fd: number
   /** Whether this thread is the one that serves the door. */
   readonly isKeeper: boolean
@@ -68,11 +109,21 @@ export class UdpDoor implements Watched {
   readonly options: UdpDoorOptions
   readonly shared: UdpShared
   readonly #sessions = new Map<number | string, UdpSession>()
+  readonly #flows = new AffinityTable(FLOW_MEMORY_MS, FLOWS_REMEMBERED)
+  #isClosed = false
 
   constructor(shared: UdpShared, options: UdpDoorOptions) {
     this.shared = shared
     this.options = options
-    if (options.isKeeper) shared.reactor.watch(options.fd, READABLE, this)
+    if (options.isKeeper) this.goOn()
+  }
+
+  /** Watches the door; after a pause when there is no room for that. Datagrams wait in the kernel's queue meanwhile. */
+  goOn(): void {
+    const { reactor, warn, paused } = this.shared
+    if (this.#isClosed || reactor.watch(this.options.fd, READABLE, this)) return
+    warn(noRoomToWatch())
+    paused.start(this, reactor.nowMs)
   }
 
   onEvents(): void {
@@ -85,7 +136,7 @@ export class UdpDoor implements Watched {
     }
   }
 
-  /** Backends were removed: datagrams of those who came to them go elsewhere from now on, as in the other modes. */
+  /** Backends were removed: datagrams of their clients go elsewhere from now on, as in the other modes. */
   leaveRemoved(): void {
     for (const session of this.#sessions.values()) if (!this.options.balancer.has(session.backend)) session.end()
   }
@@ -93,13 +144,17 @@ export class UdpDoor implements Watched {
   /** Clients of this listener can no longer be answered. */
   close(): void {
     if (!this.options.isKeeper) return
+    this.#isClosed = true
     this.onEvents()
     for (const session of this.#sessions.values()) session.end()
     this.shared.reactor.close(this.options.fd)
   }
 
-  forget(session: UdpSession): void {
+  /** A session is over. Its client comes to the same backend again, unless that has failed. */
+  forget(session: UdpSession, { hasFailed, usedMs }: { hasFailed: boolean; usedMs: number }): void {
     if (this.#sessions.get(session.key) === session) this.#sessions.delete(session.key)
+    if (hasFailed) this.#flows.forget(session.key)
+    else this.#flows.remember(session.key, session.backend.id, usedMs)
   }
 
   #passOn(length: number): void {
@@ -107,9 +162,9 @@ export class UdpDoor implements Watched {
     const key = clientKey(this.shared.address)
     for (let tries = 0; tries < TRIES; tries++) {
       const session = this.#sessions.get(key) ?? this.#open(key)
-      if (session === undefined) break
+      if (session === 'nowhere') break
       if (tries > 0) counters[RETRIES]!++
-      if (session.send(length)) {
+      if (session !== 'failed' && session.send(length)) {
         counters[TO_BACKENDS]! += length
         return
       }
@@ -117,15 +172,17 @@ export class UdpDoor implements Watched {
     counters[UNSERVED]!++
   }
 
-  #open(key: number | string): UdpSession | undefined {
+  /** 'failed': the backend cannot be reached; 'nowhere': there is none, or no room for another client. */
+  #open(key: number | string): UdpSession | 'failed' | 'nowhere' {
     const { shared, options } = this
+    const { nowMs } = shared.reactor
     const client = hostKey(shared.address)
-    const backend = options.balancer.pick(client, shared.reactor.nowMs)
-    if (backend === undefined) return undefined
+    const backend = this.#backendOf(key, nowMs) ?? options.balancer.pick(client, nowMs)
+    if (backend === undefined || !this.#hasRoom()) return 'nowhere'
     const fd = shared.spares.take(options.family, 'UDP')
     if (fd === -1) {
       shared.warn(`Cannot open a socket for a client: ${shared.spares.errno}`)
-      return undefined
+      return 'nowhere'
     }
     const session = new UdpSession(this, {
       key,
@@ -134,8 +191,25 @@ export class UdpDoor implements Watched {
       address: shared.address.slice(0, shared.addressLength[0]),
     })
     this.#sessions.set(key, session)
-    options.balancer.remember(backend, client, shared.reactor.nowMs)
+    const begun = session.begin()
+    if (begun !== 'begun') return begun
+    options.balancer.remember(backend, client, nowMs)
     return session
+  }
+
+  /** The backend that this client came to before, if it still serves. */
+  #backendOf(key: number | string, nowMs: number): PoolBackend | undefined {
+    const id = this.#flows.find(key, nowMs)
+    return id === undefined ? undefined : this.options.balancer.find(id)
+  }
+
+  #hasRoom(): boolean {
+    const { limits, clients, warn } = this.shared
+    if (this.#sessions.size < limits.perDoor && clients < limits.perThread) return true
+    const [what, most] =
+      clients < limits.perThread ? ['one service port', limits.perDoor] : ['a thread', limits.perThread]
+    warn(`Cannot serve more UDP clients of ${what} at once than ${most}: datagrams of others are dropped`)
+    return false
   }
 }
 
@@ -156,8 +230,9 @@ class UdpSession implements Watched {
   readonly #address: Uint8Array
   readonly #openedMs: number
   #usedMs: number
-  #sourcePort = 0
+  #shown: ShownClient | undefined
   #hasAnswered = false
+  #hasFailed = false
   #isOver = false
 
   constructor(door: UdpDoor, { key, fd, backend, address }: SessionOptions) {
@@ -170,12 +245,31 @@ class UdpSession implements Watched {
     this.#openedMs = this.#usedMs = shared.reactor.nowMs
     options.counters[CONNECTIONS]!++
     options.counters[ACTIVE]!++
+    shared.clients++
+  }
+
+  /** Connects to the backend. When that is not possible the session is over. */
+  begin(): 'begun' | 'failed' | 'nowhere' {
+    const { shared, options } = this.#door
     const { family, node, seenAs } = options
-    const disguise = { family, protocol: 'UDP', node, backend: backend.address, client: address } as const
-    if (isDisguised(seenAs, disguise)) this.#sourcePort = shared.sources.disguise(fd, disguise)
-    shared.connect(fd, backend.address, backend.address.length)
-    shared.reactor.watch(fd, READABLE, this)
-    shared.idle.start(this, this.#usedMs)
+    const { address } = this.backend
+    const disguise = { family, protocol: 'UDP', node, backend: address, client: this.#address } as const
+    if (isDisguised(seenAs, disguise)) this.#shown = shared.sources.disguise(this.#fd, disguise)
+    if (shared.connect(this.#fd, address, address.length) === -1) {
+      const errno = lastErrno()
+      if (!OWN_FAULT.has(errno)) {
+        this.#fail()
+        return 'failed'
+      }
+      shared.warn(`Cannot connect to a backend: ${errno}`)
+    } else if (shared.reactor.watch(this.#fd, READABLE, this)) {
+      shared.idle.start(this, this.#usedMs)
+      return 'begun'
+    } else {
+      shared.warn(noRoomToWatch())
+    }
+    this.end()
+    return 'nowhere'
   }
 
   /** Sends what is in the buffer to the backend; false when that is known not to listen. */
@@ -183,7 +277,7 @@ class UdpSession implements Watched {
     const { shared } = this.#door
     this.#usedMs = shared.reactor.nowMs
     if (shared.send(this.#fd, shared.buffer, length, MSG_NOSIGNAL) !== -1) return true
-    if (isLoss(lastErrno())) return true
+    if (LOSSES.has(lastErrno())) return true
     this.#fail()
     return false
   }
@@ -195,7 +289,7 @@ class UdpSession implements Watched {
     for (let i = 0; i < BATCH && !this.#isOver; i++) {
       const length = shared.recv(this.#fd, buffer, LARGEST_DATAGRAM, 0)
       if (length === -1) {
-        if (lastErrno() !== 'EAGAIN') this.#fail()
+        if (!LOSSES.has(lastErrno())) this.#fail()
         return
       }
       this.#usedMs = shared.reactor.nowMs
@@ -219,22 +313,19 @@ class UdpSession implements Watched {
     this.#isOver = true
     const { shared, options } = this.#door
     options.counters[ACTIVE]!--
+    shared.clients--
     shared.idle.stop(this)
-    shared.reactor.close(this.#fd)
-    shared.sources.release(this.#sourcePort)
-    this.#door.forget(this)
+    const shown = this.#shown
+    shared.reactor.close(this.#fd, shown && (() => shared.sources.over(shown)))
+    this.#door.forget(this, { hasFailed: this.#hasFailed, usedMs: this.#usedMs })
   }
 
-  /** The backend's host has said that nobody listens there. */
+  /** The backend's host, or one on the way there, has said that datagrams do not arrive. */
   #fail(): void {
+    this.#hasFailed = true
     const { shared, options } = this.#door
     options.counters[FAILURES]!++
     options.balancer.failed(this.backend, hostKey(this.#address), shared.reactor.nowMs, this.#openedMs)
     this.end()
   }
-}
-
-/** What happens to datagrams all the time, and is nobody's fault. */
-function isLoss(errno: string): boolean {
-  return errno === 'EAGAIN' || errno === 'ENOBUFS' || errno === 'EMSGSIZE'
 }

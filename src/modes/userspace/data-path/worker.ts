@@ -2,7 +2,8 @@
 // eventfd when there is a command to read.
 
 import { receiveMessageOnPort, workerData } from 'node:worker_threads'
-import { boundCall } from '../../../system/libc.ts'
+import { boundCall, lastErrno } from '../../../system/libc.ts'
+import { KernelError } from '../../../lib/errors.ts'
 import type { Command } from './pool.ts'
 import { READABLE } from './reactor.ts'
 import { readFdLimit } from '../../../system/fd-limit.ts'
@@ -39,7 +40,7 @@ function run({ index, udpIdleMs, sourcePorts, ephemeral, team, port, stopped }: 
   })
   const { reactor } = thread
   const wakeFd = team.wakeFds[index]!
-  reactor.watch(wakeFd, READABLE, {
+  const isWatched = reactor.watch(wakeFd, READABLE, {
     onEvents() {
       read(wakeFd, drained, 8)
       let questions = 0
@@ -52,8 +53,9 @@ function run({ index, udpIdleMs, sourcePorts, ephemeral, team, port, stopped }: 
       for (; questions > 0; questions--) port.postMessage({ kind: 'done' })
     },
   })
+  if (!isWatched) throw new KernelError('watch for commands', lastErrno())
   while (Atomics.load(stop, 0) === 0) reactor.turn(LONGEST_WAIT_MS)
-  // Others may still want to wake this thread, and must not write to whoever gets the number next.
+  // Others may still want to wake this thread, and must not write to another file that gets the number next.
   reactor.forget(wakeFd)
   thread.dispose()
 }

@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -197,7 +197,7 @@ test('streams that stall at the limit leave file descriptors to the rest of the 
   proxy = await start('prlimit', '--nofile=256:256', 'setpriv', '--bounding-set', '-sys_resource')
   const words = Buffer.alloc(16 << 20)
   // They send, and do not read what comes back.
-  const clients = Array.from({ length: 60 }, () => {
+  const clients = Array.from({ length: 40 }, () => {
     const socket = dialFrom(rig.network.sources.localPod, target)
     socket.on('error', () => {})
     socket.pause()
@@ -215,9 +215,9 @@ test('streams that stall at the limit leave file descriptors to the rest of the 
     },
     { withinMs: 20_000 * patience },
   )
-  // Descriptors from here on are kept for others; pipes leave even more.
-  const open = readdirSync(`/proc/${proxy.pid}/fd`)
-  expect(open.length).toBeLessThanOrEqual(192)
+  // Of the 192 that connections may take, pipes leave the last quarter to them.
+  const pipes = readdirSync(`/proc/${proxy.pid}/fd`).filter((fd) => isPipe(proxy, fd))
+  expect(pipes.filter((fd) => Number(fd) >= 144)).toEqual([])
   for (let i = 0; i < 5; i++) expect((await proxy.health())?.status).toBe(200)
   expect(await talk('a newcomer')).toBe('a newcomer')
   for (const socket of clients) socket.destroy()
@@ -249,10 +249,11 @@ test('the death of a thread ends the process, says why, and the next start opens
     writeFileSync(killed, '')
     // Threads are told of this.
     const service = aService()
-    rig.cluster.put(service, aSlice(service, ['localB']))
+    const slice = aSlice(service, ['localB'])
+    rig.cluster.put(service, slice)
     expect(await proxy.exited).toBe('1')
     expect(proxy.log()).toContain('a thread of the userspace proxy failed: killed by a test')
-    rig.cluster.remove(service, aSlice(service, ['localB']))
+    rig.cluster.remove(service, slice)
     await proxy[Symbol.asyncDispose]()
     proxy = await start()
     expect(doors()).toEqual(before)
@@ -345,6 +346,15 @@ function doors(): string[] {
     const text = rig.network.node.run('nft', ['list', 'table', family, TABLE])
     return (text.match(/[0-9a-f.:]+ \. (?:tcp|udp) \. \d+ : [0-9a-f.:]+ \. \d+/g) ?? []).toSorted()
   })
+}
+
+function isPipe({ pid }: ProxyProcess, fd: string): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/fd/${fd}`).startsWith('pipe:')
+  } catch {
+    // Closed meanwhile.
+    return false
+  }
 }
 
 function openFiles({ pid }: ProxyProcess): number {

@@ -331,7 +331,8 @@ test(`UDP: a client keeps its socket to the backend until it has been silent for
 
 test('a UDP flow stays with its backend when endpoints are added, also after a pause, and leaves it when it goes', async () => {
   const service = aService({ ports: [{ protocol: 'UDP' }] })
-  const put = (names: readonly PodName[]) => rig.cluster.put(service, aSlice(service, names))
+  const slice = (names: readonly PodName[]) => aSlice(service, names, { name: `${service.metadata.name}-only` })
+  const put = (names: readonly PodName[]) => rig.cluster.put(service, slice(names))
   put(['localB'])
   await rig.settled()
   for (const netns of [rig.network.node, rig.network.sources.localPod]) {
@@ -355,7 +356,7 @@ test('a UDP flow stays with its backend when endpoints are added, also after a p
     expect(['silent', first]).not.toContain(moved)
     flow.close()
   }
-  rig.cluster.remove(service, aSlice(service, []))
+  rig.cluster.remove(service, slice([]))
 })
 
 // The last one: looks at what the others have left.

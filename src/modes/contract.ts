@@ -59,5 +59,5 @@ export interface RunningMode {
    */
   readonly end?: (signal: AbortSignal) => Promise<void>
   /** Called when its programmers are closed. */
-  close(): void | Promise<void>
+  close(): void
 }

@@ -22,6 +22,7 @@ import { Writer } from '../netlink/writer.ts'
 import { writeBatch } from '../nftables/bytes/batch.ts'
 import { IptablesProgrammer } from '../modes/iptables/programmer.ts'
 import { IpvsProgrammer } from '../modes/ipvs/programmer.ts'
+import { FamilyAudit } from '../modes/ipvs/table-watch.ts'
 import { TableProgrammer } from '../modes/shared/table-programmer.ts'
 import type { TableDriver } from '../nftables/table-driver.ts'
 import type { Programmer } from '../modes/programmer.ts'
@@ -252,7 +253,7 @@ const programmers: Record<string, () => Programmer> = {
       scheduler: 'rr',
       excludeCidrs: [],
       drainLimitMs: 0,
-      onForeignChange: () => {},
+      audit: new FamilyAudit(),
       onDrained: () => {},
       onError: (error) => {
         throw error

@@ -2,8 +2,10 @@
 
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { aService, aSlice } from '../support/builders.ts'
@@ -191,6 +193,76 @@ test('where it is not, that is said; clients beyond it wait until others are don
   expect(await talk('afterwards')).toBe('afterwards')
 })
 
+test('streams that stall at the limit leave file descriptors to the rest of the process', async () => {
+  proxy = await start('prlimit', '--nofile=256:256', 'setpriv', '--bounding-set', '-sys_resource')
+  const words = Buffer.alloc(16 << 20)
+  // They send, and do not read what comes back.
+  const clients = Array.from({ length: 40 }, () => {
+    const socket = dialFrom(rig.network.sources.localPod, target)
+    socket.on('error', () => {})
+    socket.pause()
+    socket.write(words)
+    return socket
+  })
+  let bytes = ''
+  await eventually(
+    'all have come to a halt',
+    async () => {
+      const before = bytes
+      await sleep(500)
+      bytes = (await proxy.ask('/metrics'))?.body.match(/userspace_sent_bytes_total\{.*/g)?.join() ?? 'no metrics'
+      return bytes === before && bytes !== 'no metrics' ? undefined : bytes
+    },
+    { withinMs: 20_000 },
+  )
+  // Of the 192 that connections may take, pipes leave the last quarter to them.
+  const pipes = readdirSync(`/proc/${proxy.pid}/fd`).filter((fd) => isPipe(proxy, fd))
+  expect(pipes.filter((fd) => Number(fd) >= 144)).toEqual([])
+  for (let i = 0; i < 5; i++) expect((await proxy.health())?.status).toBe(200)
+  expect(await talk('a newcomer')).toBe('a newcomer')
+  for (const socket of clients) socket.destroy()
+})
+
+test('the death of a thread ends the process, says why, and the next start opens the same doors', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'userspace-'))
+  const killed = join(folder, 'killed')
+  const fault = join(folder, 'fault.cjs')
+  writeFileSync(
+    fault,
+    `const threads = require('node:worker_threads')
+     const { receiveMessageOnPort } = threads
+     if (!threads.isMainThread) threads.receiveMessageOnPort = (port) => {
+       if (require('node:fs').existsSync('${killed}')) throw new Error('killed by a test')
+       return receiveMessageOnPort(port)
+     }
+     require('node:module').syncBuiltinESMExports()`,
+  )
+  process.env['KUBE_PROXY_NODE_OPTIONS'] = `--require=${fault}`
+  try {
+    proxy = await start()
+  } finally {
+    delete process.env['KUBE_PROXY_NODE_OPTIONS']
+  }
+  try {
+    const before = doors()
+    expect(await talk('hello')).toBe('hello')
+    writeFileSync(killed, '')
+    // Threads are told of this.
+    const service = aService()
+    const slice = aSlice(service, ['localB'])
+    rig.cluster.put(service, slice)
+    expect(await proxy.exited).toBe('1')
+    expect(proxy.log()).toContain('a thread of the userspace proxy failed: killed by a test')
+    rig.cluster.remove(service, slice)
+    await proxy[Symbol.asyncDispose]()
+    proxy = await start()
+    expect(doors()).toEqual(before)
+    expect(await talk('hello again')).toBe('hello again')
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
 test('when no port is left from which to reach a backend, that is not held against it, and it passes', async () => {
   const ports = 'net.ipv4.ip_local_port_range'
   const before = rig.network.node.run('sysctl', ['-n', ports]).trim()
@@ -274,6 +346,15 @@ function doors(): string[] {
     const text = rig.network.node.run('nft', ['list', 'table', family, TABLE])
     return (text.match(/[0-9a-f.:]+ \. (?:tcp|udp) \. \d+ : [0-9a-f.:]+ \. \d+/g) ?? []).toSorted()
   })
+}
+
+function isPipe({ pid }: ProxyProcess, fd: string): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/fd/${fd}`).startsWith('pipe:')
+  } catch {
+    // Closed meanwhile.
+    return false
+  }
 }
 
 function openFiles({ pid }: ProxyProcess): number {

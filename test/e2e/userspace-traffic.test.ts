@@ -299,7 +299,7 @@ test('backends on the host network are reached from pods, from outside and from 
   rig.cluster.remove(service, ...slices)
 })
 
-test(`UDP: a client keeps its backend until it has been silent for --udp-timeout`, async () => {
+test(`UDP: a client keeps its socket to the backend until it has been silent for --udp-timeout`, async () => {
   const service = aService({ families: [4, 6], ports: [{ protocol: 'UDP' }] })
   const slices = ([4, 6] as const).map((family) => aSlice(service, ['localB', 'localC'], { family }))
   rig.cluster.put(service, ...slices)
@@ -321,6 +321,36 @@ test(`UDP: a client keeps its backend until it has been silent for --udp-timeout
     flow.close()
   }
   rig.cluster.remove(service, ...slices)
+})
+
+test('a UDP flow stays with its backend when endpoints are added, also after a pause, and leaves it when it goes', async () => {
+  const service = aService({ ports: [{ protocol: 'UDP' }] })
+  const slice = (names: readonly PodName[]) => aSlice(service, names, { name: `${service.metadata.name}-only` })
+  const put = (names: readonly PodName[]) => rig.cluster.put(service, slice(names))
+  put(['localB'])
+  await rig.settled()
+  for (const netns of [rig.network.node, rig.network.sources.localPod]) {
+    put(['localB'])
+    await rig.settled()
+    const flow = await openUdp(netns, { address: service.spec.clusterIP, port: 80 })
+    const ask = async () => {
+      const answer = await flow.say('hello')
+      return answer.kind === 'answered' ? answer.greeting.host : answer.kind
+    }
+    const first = await ask()
+    put(['localC', 'localB', 'remoteA'])
+    await rig.settled()
+    for (let i = 0; i < 3; i++) {
+      expect(await ask()).toBe(first)
+      await sleep(UDP_TIMEOUT_MS * 1.5)
+    }
+    put(['localC', 'remoteA'])
+    await rig.settled()
+    const moved = await ask()
+    expect(['silent', first]).not.toContain(moved)
+    flow.close()
+  }
+  rig.cluster.remove(service, slice([]))
 })
 
 // The last one: looks at what the others have left.

@@ -87,7 +87,7 @@ describe.skipIf(!isRoot)('ClientSources (needs root)', () => {
     execFileSync('conntrack', ['-F'], { stdio: 'ignore' })
   })
 
-  it('passes over ports that are reserved, or that somebody listens on', () => {
+  it('passes over ports that are reserved, or that another socket listens on', () => {
     const listener = openListener({ family: 4, protocol: 'TCP', address: node, port: 41_001 })!
     const { sources } = open()
     const one = connectAs('10.9.9.1', '10.9.1.1', sources)

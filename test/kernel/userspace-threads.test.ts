@@ -75,3 +75,46 @@ test('settle() has whoever came before counted, and stop() closes all that was o
   await plane.stop()
   await eventually('nothing is left open', () => (countFds() <= before ? undefined : `${countFds()} of ${before}`))
 })
+
+test('pools that come and go leave nothing behind, but for their connections', async () => {
+  const plane = aPlane()
+  await using backend = await anEchoBackend('a')
+  const contents = { family: 4, protocol: 'TCP', backends: [backend], affinitySeconds: undefined } as const
+  const listener = openListener({ family: 4, protocol: 'TCP', address: '127.0.0.1', port: 0 })!
+  const used = plane.open(contents)
+  used.listen({ fd: listener.fd, seenAs: 'node', address: '127.0.0.1' })
+  const socket = connect(listener.port, '127.0.0.1')
+  await once(socket, 'data')
+  used.close()
+  for (let i = 0; i < 1000; i++) {
+    plane.open(contents).close()
+    if (i % 100 === 0) await plane.settle()
+  }
+  await eventually('they are forgotten', () => (plane.pools < 300 ? undefined : `${plane.pools}`))
+  // The connection of a closed pool counts until it ends.
+  expect(plane.active).toBe(1)
+  socket.destroy()
+  await eventually('it is over', () => (plane.isIdle ? undefined : `${plane.active}`))
+  await plane.stop()
+  expect(plane.pools).toBe(0)
+})
+
+test('clients that wait while many pools are closed are counted', async () => {
+  const plane = aPlane()
+  await using backend = await anEchoBackend('a')
+  const contents = { family: 4, protocol: 'TCP', backends: [backend], affinitySeconds: undefined } as const
+  const opened = Array.from({ length: 200 }, () => {
+    const listener = openListener({ family: 4, protocol: 'TCP', address: '127.0.0.1', port: 0 })!
+    const pool = plane.open(contents)
+    pool.listen({ fd: listener.fd, seenAs: 'node', address: '127.0.0.1' })
+    return { pool, port: listener.port }
+  })
+  const sockets = opened.map(({ port }) => connect(port, '127.0.0.1'))
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+  for (const { pool } of opened) pool.close()
+  await plane.settle()
+  expect(plane.active).toBe(200)
+  for (const socket of sockets) socket.destroy()
+  await eventually('all are over', () => (plane.isIdle ? undefined : `${plane.active}`))
+  await plane.stop()
+})

@@ -1,4 +1,4 @@
-// The userspace mode on this machine: who carries the connections, the rules that lead there, and how it all ends.
+// The userspace mode on this machine: what carries the connections, the rules that lead there, and how it all ends.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { listAddresses } from '../../links/addresses.ts'
@@ -60,11 +60,13 @@ function openUserspace(options: ModeOptions): RunningMode {
     },
     flowTargets: (family, view) => programmers.get(family)?.flowTargets(view) ?? [],
     status: () => formatUserspaceStatus(served),
-    close: () =>
-      closeAll(
-        () => tables.close(),
-        () => carrier.release(),
-      ),
+    close() {
+      try {
+        tables.close()
+      } finally {
+        carrier.release()
+      }
+    },
     end: (signal) =>
       closeAll(
         // Withdrawing needs the watch, which has to look away from a large transaction.
@@ -105,7 +107,7 @@ function listenAddress({ family, nodeIp }: NodeView): string {
   return usable?.address ?? nodeIp
 }
 
-/** Waits until all connections have ended, or the time is over, or somebody is in a hurry. */
+/** Waits until all connections have ended, or the time is over, or a second signal has come. */
 async function drain(plane: DataPlane, { log, signal }: { log: Logger; signal: AbortSignal }): Promise<void> {
   const startMs = performance.now()
   if (!plane.isIdle) log.info('Waiting for connections to end', { active: plane.active, limitMs: DRAIN_LIMIT_MS })

@@ -110,7 +110,7 @@ export class UserspaceProgrammer implements Programmer {
 
   /**
    * New connections are no longer led to the proxy; what translates those that are open stays. Where the rules cannot be
-   * changed the doors close all the same: whoever is led there is refused instead of being cut off later.
+   * changed the doors close all the same: a client that is led there is refused instead of being cut off later.
    */
   withdraw(): void {
     try {

@@ -31,7 +31,7 @@ export class Balancer {
     this.#affinity = content.affinityMs === undefined ? undefined : new AffinityTable(content.affinityMs)
   }
 
-  /** Whether it matters who asks. */
+  /** Whether the same client is to get the same backend. */
   get isSticky(): boolean {
     return this.#affinity !== undefined
   }

@@ -1,4 +1,4 @@
-// Lets backends see who the client is, though it is this process that connects to them.
+// Lets backends see the client's address, though it is this process that connects to them.
 //
 // The connection begins at an address of this node. Before its first packet is sent, the connection tracker is told to
 // replace that source by the client's address, and to put it back in the answers: as it does for translations that rules
@@ -124,8 +124,8 @@ export class ClientSources {
   }
 
   /**
-   * The socket is closed and the kernel sends nothing more for it. The translation goes with it: whoever gets the port
-   * next, in this process or another, is not to be taken for this client.
+   * The socket is closed and the kernel sends nothing more for it. The translation goes with it: the next
+   * socket with this port, of this process or another, is not to be taken for this client.
    */
   over(shown: ShownClient | undefined): void {
     if (shown === undefined) return

@@ -37,6 +37,7 @@ export class DataPlane {
   /** Those of them that are closed. They are kept only for the sake of connections that are still open. */
   readonly #closed = new Set<Pool>()
   #sweepFrom = FEW_CLOSED
+  #isSweeping = false
   #crew: Crew | undefined
   #lastId = 0
 
@@ -87,25 +88,33 @@ export class DataPlane {
     this.#crew = undefined
     this.#pools.clear()
     this.#closed.clear()
+    this.#isSweeping = false
     await Promise.all(links.map((link) => link.stop()))
     process.off('exit', onExit)
     for (const fd of team.wakeFds) tryCall('close', fd)
   }
 
-  /**
-   * Forgets closed pools without connections, whenever there are twice as many as were left the last time: so that costs
-   * little for each pool. One whose last client is on its way from thread to thread may be forgotten too early; it is
-   * still carried, and counted among the bulk streams.
-   */
   #noteClosed(pool: Pool): void {
     this.#closed.add(pool)
-    if (this.#closed.size < this.#sweepFrom) return
-    for (const closed of this.#closed) {
-      if (closed.totals().active > 0) continue
-      this.#closed.delete(closed)
-      this.#pools.delete(closed)
+    if (this.#closed.size >= this.#sweepFrom && !this.#isSweeping) void this.#forgetUnused()
+  }
+
+  /**
+   * Forgets closed pools without connections, whenever there are twice as many as were left the last time: so that costs
+   * little for each pool.
+   */
+  async #forgetUnused(): Promise<void> {
+    this.#isSweeping = true
+    const closed = [...this.#closed]
+    // Until then, clients may come that were waiting in the kernel's queue when the pool was closed.
+    await this.settle()
+    for (const pool of closed) {
+      if (pool.totals().active > 0) continue
+      this.#closed.delete(pool)
+      this.#pools.delete(pool)
     }
     this.#sweepFrom = Math.max(FEW_CLOSED, 2 * this.#closed.size)
+    this.#isSweeping = false
   }
 
   /** Threads cost memory, so they begin when there is something to carry. */

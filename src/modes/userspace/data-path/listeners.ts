@@ -26,7 +26,7 @@ export interface Wanted extends PoolContents {
   /** What it is served under; unique. */
   readonly name: string
   readonly protocol: PoolProtocol
-  /** Whom its backends are to see. There is a door for each. */
+  /** Whose addresses its backends are to see. There is a door for each. */
   readonly seenAs: ReadonlySet<SeenAs>
   /** Where a door was before, if that is known. */
   readonly preferredPort: (seenAs: SeenAs) => number | undefined

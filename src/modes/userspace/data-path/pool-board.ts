@@ -1,7 +1,7 @@
 // What the threads know together about a pool of backends. Small pieces of shared memory, one set per pool.
 //
 // A turn and the health of backends belong to all threads and are changed atomically. Counters belong to one thread each,
-// which alone writes them; the sum is taken by whoever wants to know.
+// which alone writes them; the sum is taken when it is asked for.
 
 /** What each thread counts for a pool. */
 export const COUNTERS = [
@@ -100,7 +100,7 @@ export class HealthBoard {
     return Atomics.compareExchange(this.#words, untilAt(slot), until, next) === until
   }
 
-  /** Did not answer somebody who tried it then. Of many who tried it before the first of them failed, only that one counts. */
+  /** An attempt of then was not answered. Of many attempts that began before the first of them failed, only that one counts. */
   failed(slot: number, nowMs: number, triedMs: number = nowMs): void {
     const before = Atomics.load(this.#words, failuresAt(slot))
     const lastFailure = Atomics.load(this.#words, untilAt(slot)) - restMs(before) / TICK_MS

@@ -5,7 +5,7 @@ import { READABLE, Reactor } from './reactor.ts'
 const EFD_NONBLOCK = 0o4000
 const F_DUPFD = 0
 const F_GETFD = 1
-/** Numbers that nobody else in this process is given. */
+/** Numbers that nothing else in this process is given. */
 const FAR_AWAY = 5000
 
 /** A file descriptor that can be read from at once: the lowest one that is free far away. */
@@ -20,7 +20,7 @@ function isOpen(fd: number): boolean {
   return tryCall('fcntl', fd, F_GETFD, 0) !== -1
 }
 
-test('an event of a file descriptor that somebody else closed is not told to who has its number now', () => {
+test('an event of a file descriptor that another thread closed is not told to the next one with its number', () => {
   const reactor = new Reactor()
   const told: string[] = []
   const fds = [aReadyFd(), aReadyFd()]

@@ -1,7 +1,7 @@
 // The event loop of a data-path thread: epoll, asked directly.
 //
 // Node's own sockets cost a handful of objects and callbacks for each event. Here an event is a number, and what it means
-// to a socket is one method call; a connection is a few fields. Everything is synchronous: a turn waits, calls whom it
+// to a socket is one method call; a connection is a few fields. Everything is synchronous: a turn waits, calls what it
 // concerns, and returns.
 
 import { boundCall, lastErrno, mustCall } from '../../../system/libc.ts'

@@ -70,7 +70,7 @@ export class Relays {
 
 /** Said when a client is turned away because its socket, or that of its backend, cannot be watched. */
 export function noRoomToWatch(): string {
-  return `Cannot watch the sockets of more clients, who are turned away: ${lastErrno()} (see fs.epoll.max_user_watches)`
+  return `Cannot watch the sockets of more clients, they are turned away: ${lastErrno()} (see fs.epoll.max_user_watches)`
 }
 
 export interface RelaysOptions {
@@ -97,8 +97,8 @@ export class Relay {
   readonly counters: Float64Array
   readonly #sockets: RelaySockets
   isOver = false
-  /** Who carries it is decided when it turns out to carry much. */
-  #carrierIsDecided = false
+  /** Which thread carries it is decided when it turns out to carry much. */
+  #threadIsDecided = false
 
   constructor(relays: Relays, sockets: RelaySockets) {
     const { clientFd, backendFd, counters } = sockets
@@ -114,22 +114,22 @@ export class Relay {
 
   /** It carries much. Gives it to the thread with the least of these; true when that is another one. */
   moveIfBetter(): boolean {
-    if (this.#carrierIsDecided) return false
-    this.#carrierIsDecided = true
+    if (this.#threadIsDecided) return false
+    this.#threadIsDecided = true
     const { team, reactor } = this.relays
     team.countBulk(team.index, 1)
-    const carrier = team.carrier()
-    if (carrier === undefined) return false
+    const thread = team.threadForBulk()
+    if (thread === undefined) return false
     const { clientFd, backendFd, pool, shown } = this.#sockets
     const state = this.client.state() | (this.backend.state() << STATE_BITS)
     reactor.forget(clientFd)
     reactor.forget(backendFd)
-    if (!team.send(carrier, [HANDED_RELAY, clientFd, backendFd, pool, shown?.port ?? 0, state])) {
+    if (!team.send(thread, [HANDED_RELAY, clientFd, backendFd, pool, shown?.port ?? 0, state])) {
       return !this.watch()
     }
-    // In this order: whoever asks whether anything is going on looks at the active ones first.
+    // In this order: DataPlane.isIdle looks at the active ones first.
     team.countBulk(team.index, -1)
-    team.countBulk(carrier, 1)
+    team.countBulk(thread, 1)
     this.isOver = true
     this.relays.young.stop(this)
     this.counters[ACTIVE]!--
@@ -138,7 +138,7 @@ export class Relay {
 
   /** As it was on another thread, which has counted it as one of ours. */
   restore(state: number): void {
-    this.#carrierIsDecided = true
+    this.#threadIsDecided = true
     this.client.restore(state)
     this.backend.restore(state >> STATE_BITS)
   }
@@ -195,7 +195,7 @@ export class Relay {
     this.isOver = true
     this.relays.young.stop(this)
     this.counters[ACTIVE]!--
-    if (this.#carrierIsDecided) this.relays.team.countBulk(this.relays.team.index, -1)
+    if (this.#threadIsDecided) this.relays.team.countBulk(this.relays.team.index, -1)
     this.client.release()
     this.backend.release()
   }

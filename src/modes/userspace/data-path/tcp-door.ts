@@ -111,7 +111,7 @@ export class TcpDoor implements Watched {
     else relays.reactor.close(clientFd)
   }
 
-  /** Serves those who wait in the kernel's queue, but not for as long as others keep coming. */
+  /** Serves the clients that wait in the kernel's queue, but not for as long as more keep coming. */
   close(): void {
     this.#isClosed = true
     if (!this.options.isKeeper) return
@@ -171,7 +171,7 @@ export class TcpDoor implements Watched {
   }
 }
 
-/** A client for whom a backend is being sought. */
+/** A client that has no backend yet. */
 class Attempt implements Watched {
   readonly #door: TcpDoor
   readonly #clientFd: number

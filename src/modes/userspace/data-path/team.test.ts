@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { Team } from './team.ts'
 
-/** Nobody is woken: the file descriptors do not exist. */
-const nobody = -1
+/** No thread is woken: the file descriptors do not exist. */
+const noFd = -1
 
 function aTeam(size: number): { readonly members: readonly Team[]; setBusy: (thread: number, busy: number) => void } {
-  const memory = Team.createMemory(Array.from({ length: size }, () => nobody))
+  const memory = Team.createMemory(Array.from({ length: size }, () => noFd))
   const board = new Int32Array(memory.board)
   return {
     members: Array.from({ length: size }, (_, index) => new Team(index, memory)),
@@ -14,7 +14,7 @@ function aTeam(size: number): { readonly members: readonly Team[]; setBusy: (thr
 }
 
 describe('Team', () => {
-  test('helper() is nobody while this thread has time', () => {
+  test('helper() is undefined while this thread has time', () => {
     const { members, setBusy } = aTeam(3)
     expect(members[0]!.helper()).toBeUndefined()
     setBusy(0, 500)
@@ -29,25 +29,25 @@ describe('Team', () => {
     expect(Array.from({ length: 4 }, () => members[0]!.helper())).toEqual([undefined, 2, undefined, 2])
   })
 
-  test('helper() of a team of one is nobody', () => {
+  test('helper() of a team of one is undefined', () => {
     const { members, setBusy } = aTeam(1)
     setBusy(0, 1000)
     expect(members[0]!.helper()).toBeUndefined()
   })
 
-  test('carrier() spreads large streams evenly', () => {
+  test('threadForBulk() spreads large streams evenly', () => {
     const { members } = aTeam(3)
     const keeper = members[0]!
-    const carriers: number[] = []
+    const threads: number[] = []
     for (let i = 0; i < 6; i++) {
       keeper.countBulk(0, 1)
-      const carrier = keeper.carrier()
-      carriers.push(carrier ?? 0)
-      if (carrier === undefined) continue
+      const chosen = keeper.threadForBulk()
+      threads.push(chosen ?? 0)
+      if (chosen === undefined) continue
       keeper.countBulk(0, -1)
-      keeper.countBulk(carrier, 1)
+      keeper.countBulk(chosen, 1)
     }
-    expect([0, 1, 2].map((thread) => carriers.filter((each) => each === thread).length)).toEqual([2, 2, 2])
+    expect([0, 1, 2].map((thread) => threads.filter((each) => each === thread).length)).toEqual([2, 2, 2])
   })
 
   test('what is sent to a thread is received by that one', () => {
@@ -58,7 +58,7 @@ describe('Team', () => {
   })
 
   test('lookAtSelf() notes how much of the time this thread has worked', () => {
-    const memory = Team.createMemory([nobody])
+    const memory = Team.createMemory([noFd])
     const self = new Team(0, memory)
     const busy = () => new Int32Array(memory.board)[0]!
     self.lookAtSelf(performance.now())

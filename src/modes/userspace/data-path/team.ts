@@ -1,6 +1,6 @@
 // The threads as each of them sees the others: how busy they are, and how work gets to them.
 //
-// One thread keeps the doors of TCP. It serves who comes itself while it has the time, for a thread that handles many
+// One thread keeps the doors of TCP. It serves clients itself while it has the time, for a thread that handles many
 // events at once needs less time for each; when it has not, it sends new clients to the others. Streams that turn out to
 // carry much are spread over all threads in any case.
 
@@ -65,7 +65,7 @@ export class Team {
     this.#windowCpuMs = cpuMs
   }
 
-  /** Who is to serve a new client; undefined: this thread. */
+  /** The thread that is to serve a new client; undefined: this one. */
   helper(): number | undefined {
     if (this.size === 1) return undefined
     const own = Atomics.load(this.#board, busyAt(this.index))
@@ -79,8 +79,8 @@ export class Team {
     return undefined
   }
 
-  /** Who is to carry a stream that this thread has found to be a large one; undefined: this thread. */
-  carrier(): number | undefined {
+  /** The thread that is to carry a stream that this one has found to be a large one; undefined: this one. */
+  threadForBulk(): number | undefined {
     let best = this.index
     let fewest = Atomics.load(this.#board, bulkAt(best)) - 1
     for (let thread = 0; thread < this.size; thread++) {

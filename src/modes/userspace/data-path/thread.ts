@@ -108,7 +108,7 @@ export class DataPathThread {
       return
     }
     const [clientFd = -1, backendFd = -1, pool = -1, sourcePort = 0, state = 0] = words
-    const counters = this.#pools.get(pool)?.counters ?? NOBODYS_COUNTERS
+    const counters = this.#pools.get(pool)?.counters ?? UNREAD_COUNTERS
     const shown = this.#sources.shownBy(backendFd, sourcePort)
     this.#relays.takeOver({ clientFd, backendFd, pool, shown, counters }, state)
   }
@@ -154,7 +154,7 @@ export class DataPathThread {
 }
 
 /** A pool that was closed while one of its connections was on its way from thread to thread. */
-const NOBODYS_COUNTERS = new Float64Array(COUNTERS.length)
+const UNREAD_COUNTERS = new Float64Array(COUNTERS.length)
 
 function contentOf({ backends, health, affinitySeconds }: PoolState): PoolContent {
   return {

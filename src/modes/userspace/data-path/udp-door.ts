@@ -42,7 +42,7 @@ export interface UdpLimits {
 }
 
 /**
- * A UDP client costs its sender one datagram, whoever sends it. So a flood gets at most an eighth of the file descriptors
+ * A UDP client costs its sender one datagram, and any host can send it. So a flood gets at most an eighth of the file descriptors
  * that connections may take, and many floods together at most half of them.
  */
 export function udpLimits(endFd: number, threads: number): UdpLimits {

@@ -55,7 +55,7 @@ function run({ index, udpIdleMs, sourcePorts, ephemeral, team, port, stopped }: 
   })
   if (!isWatched) throw new KernelError('watch for commands', lastErrno())
   while (Atomics.load(stop, 0) === 0) reactor.turn(LONGEST_WAIT_MS)
-  // Others may still want to wake this thread, and must not write to whoever gets the number next.
+  // Others may still want to wake this thread, and must not write to another file that gets the number next.
   reactor.forget(wakeFd)
   thread.dispose()
 }

@@ -50,7 +50,7 @@ function serviceChains(node: NodeView): Chain[] {
   ]
 }
 
-/** Who dials a port of the proxy without having been sent there would get around source ranges and policies. */
+/** A client that dials a door without having been led there would get around source ranges and policies. */
 function doorsCheck(family: Family): Chain {
   const { nodePort } = matchKeys(family)
   return chain(CHAINS.doorsCheck, [

@@ -1,4 +1,4 @@
-// Where a client enters the proxy decides what becomes of it: which backends it may get, and whom they see.
+// Where a client enters the proxy decides what becomes of it: which backends it may get, and whose address they see.
 
 import type { Backend, Frontend, Policy, Route, ServicePortView } from '../../../model/types.ts'
 
@@ -10,7 +10,7 @@ export interface Entrance {
   readonly seenAs: SeenAs
 }
 
-/** Whom the rules tell apart. */
+/** The kinds of clients that the rules tell apart. */
 export const SOURCES = ['pods', 'node', 'others'] as const
 export type Source = (typeof SOURCES)[number]
 

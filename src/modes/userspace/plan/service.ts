@@ -27,7 +27,7 @@ export function planService(node: NodeView, view: ServicePortView, find: FindDoo
     planRefusals(schema.guards, frontend, elements)
     planSources(schema.guards, frontend, elements)
     const isServed = planDoors(schema, frontend, { elements, ports, find: (entrance) => find(view, entrance) })
-    // There are backends, and nobody who serves them: better a clear answer than none.
+    // There are backends, and no door to them: better a clear answer than none.
     if (!isServed) {
       const { rejectNodePorts, rejectServices } = schema.guards
       elements.add(frontend.kind === 'nodePort' ? rejectNodePorts : rejectServices, { key: frontendKey(frontend) })
@@ -44,7 +44,7 @@ interface Target {
   readonly find: (entrance: Entrance) => DoorAddress | undefined
 }
 
-/** False when there is somebody to serve whom nobody serves. */
+/** False when a client that is to be served has no door. */
 function planDoors(schema: Schema, frontend: Frontend, { elements, ports, find }: Target): boolean {
   const key = frontendKey(frontend)
   let isServed = true

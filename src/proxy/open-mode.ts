@@ -29,7 +29,7 @@ export async function openModeOrStandIn(
   const reasons: string[] = []
   for (let mode = await load(name); ;) {
     try {
-      return { mode, open: mode.open(options), reasons }
+      return { mode, open: await mode.open(options), reasons }
     } catch (error) {
       const next = STAND_INS[mode.name]
       if (!(error instanceof UnsupportedError) || standIns === 'refused' || next === undefined) throw error

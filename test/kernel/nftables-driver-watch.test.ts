@@ -63,7 +63,9 @@ describe.skipIf(!isRoot)('watchNftables() (needs root)', () => {
     const child = spawn('nft', ['add', 'chain', 'ip', 'kube-proxy', 'c'])
     await new Promise((resolve) => child.once('exit', resolve))
     await delay(20)
-    expect(changes).toEqual([{ kind: 'changed', family: 'ip', table: 'kube-proxy', pid: pidForKernel(child.pid) }])
+    expect(changes).toEqual([
+      { kind: 'changed', family: 'ip', table: 'kube-proxy', pid: pidForKernel(child.pid), port: child.pid },
+    ])
   })
 
   it('reports each table of a transaction once, and none of other families', async () => {

@@ -18,10 +18,7 @@ type Given = ReadonlyMap<string, unknown>
 
 /** The configuration that results from flags alone. Throws a ConfigError that names the flags. */
 export function configurationFromFlags(given: Given, modes: AvailableModes): LoadResult {
-  const completed = completeConfiguration(withPorts(applyTo(settle(applyDefaults({})), given, () => true)), {
-    modes,
-    nftablesMasqueradeBit: 'defaulted',
-  })
+  const completed = completeConfiguration(withPorts(applyTo(settle(applyDefaults({})), given, () => true)))
   const errors = validateConfiguration(completed.config, modes)
   if (errors.length > 0) throw new ConfigError(errors.map((error) => namingFlag(error, given)))
   const minSyncFlag = completed.config.mode === 'ipvs' ? 'ipvs-min-sync-period' : 'iptables-min-sync-period'
@@ -31,10 +28,7 @@ export function configurationFromFlags(given: Given, modes: AvailableModes): Loa
       mode: completed.mode,
       minSyncPeriod: given.has(minSyncFlag) ? 'given' : 'defaulted',
     },
-    warnings: [
-      ...Object.entries(completed.config.featureGates).flatMap(([name, on]) => warnOfFeatureGate(name, on) ?? []),
-      ...completed.warnings,
-    ],
+    warnings: Object.entries(completed.config.featureGates).flatMap(([name, on]) => warnOfFeatureGate(name, on) ?? []),
   }
 }
 

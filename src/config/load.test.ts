@@ -97,12 +97,6 @@ test('loadConfiguration() serves node ports on the primary addresses only, in nf
   expect(load('mode: iptables').config.nodePortAddresses).toEqual([])
 })
 
-test('loadConfiguration() chooses nftables and says so while there is no iptables mode', () => {
-  const { config, warnings } = load('iptables: {masqueradeBit: 15, masqueradeAll: true}', ['nftables'])
-  expect(config).toMatchObject({ mode: 'nftables', masqueradeAll: true, nftables: { masqueradeBit: 15 } })
-  expect(warnings).toEqual([expect.stringContaining('using nftables')])
-})
-
 test('loadConfiguration() uses a file with unknown and repeated fields, and warns with lines', () => {
   const { config, warnings } = load('mode: ipvs\nmode: nftables\nnftables:\n  syncPeriods: 1m\nnosuch: 1\n')
   expect(config.mode).toBe('nftables')

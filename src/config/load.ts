@@ -26,10 +26,7 @@ export function loadConfiguration(text: string, { modes, override }: LoadOptions
   const { values, lines, warnings } = decodeConfiguration(text)
   const settled = settle(applyDefaults(values))
   const minSyncPeriodPath = `${blockOf(settled.mode).periods}.minSyncPeriod`
-  const completed = completeConfiguration(override?.(settled) ?? settled, {
-    modes,
-    nftablesMasqueradeBit: lines.has('nftables.masqueradeBit') ? 'given' : 'defaulted',
-  })
+  const completed = completeConfiguration(override?.(settled) ?? settled)
   const errors = validateConfiguration(completed.config, modes)
   if (errors.length > 0) throw new ConfigError(errors.map((error) => withLine(error, lines)))
   return {
@@ -42,7 +39,6 @@ export function loadConfiguration(text: string, { modes, override }: LoadOptions
     warnings: [
       ...warnings.map(lenientWarning),
       ...Object.entries(completed.config.featureGates).flatMap(([name, on]) => warnOfFeatureGate(name, on) ?? []),
-      ...completed.warnings,
     ],
   }
 }

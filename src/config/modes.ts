@@ -5,8 +5,6 @@ import { featureEnabled } from './feature-gates.ts'
 /** The names of the modes that exist in this program, in the order in which they are listed. */
 export type AvailableModes = readonly string[]
 
-const modesToCome: readonly string[] = ['iptables', 'ipvs', 'nftables', 'userspace']
-
 /** Why a mode cannot be used and which can, or undefined. */
 export function checkMode(
   mode: string,
@@ -20,18 +18,9 @@ export function checkMode(
 
 function reasonAgainst(mode: string, available: AvailableModes): string {
   if (mode === 'kernelspace') return 'the mode kernelspace is for Windows; '
-  if (available.includes(mode)) return `the mode ${mode} is turned off by a feature gate; `
-  return modesToCome.includes(mode) ? `the mode ${mode} does not exist in this version; ` : ''
+  return available.includes(mode) ? `the mode ${mode} is turned off by a feature gate; ` : ''
 }
 
 function listOf(modes: readonly string[]): string {
   return modes.length === 1 ? `${modes[0]}` : `one of ${modes.join(', ')}`
-}
-
-/**
- * The mode of a configuration that names none: iptables as in kube-proxy, or nftables (to which kube-proxy will move
- * its default) as long as there is no iptables mode.
- */
-export function defaultMode(available: AvailableModes): 'iptables' | 'nftables' {
-  return available.includes('iptables') ? 'iptables' : 'nftables'
 }

@@ -81,7 +81,7 @@ test('validateConfiguration() refuses modes that do not exist, with the list of 
     validateConfiguration({ ...defaults, mode, featureGates: gates }, available).find(({ path }) => path === 'mode')
       ?.message
   expect(messageFor('teleport', modes)).toBe('must be one of nftables, iptables, ipvs')
-  expect(messageFor('ipvs', ['nftables'])).toBe('the mode ipvs does not exist in this version; must be nftables')
+  expect(messageFor('ipvs', ['nftables'])).toBe('must be nftables')
   expect(messageFor('kernelspace', modes)).toMatch(/is for Windows; must be one of/)
   expect(messageFor('ipvs', modes, { KubeProxyIPVS: false })).toBe(
     'the mode ipvs is turned off by a feature gate; must be one of nftables, iptables',

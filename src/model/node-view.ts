@@ -15,7 +15,7 @@ export interface NodeSettings {
   readonly nodeName: string
   readonly bindAddress: string
   readonly detectLocal: DetectLocalSettings
-  /** As configured; where it is empty, the mode's default: `['primary']` for nftables, nothing (all) for the others. */
+  /** As configured; the nftables mode has `['primary']` where nothing is. Empty: all. */
   readonly nodePortAddresses: readonly string[]
   readonly masqueradeAll: boolean
   readonly masqueradeBit: number

@@ -9,15 +9,13 @@ import type { Programmer, ProgrammerReports } from './programmer.ts'
 
 export interface Mode {
   readonly name: string
-  /** nodePortAddresses where the configuration has none. */
-  readonly defaultNodePortAddresses: readonly string[]
   /** Whether a change costs so little that it need not wait for others. */
   readonly changesAreCheap: boolean
   /** The part of open() that needs more rights than the rest: kernel settings and modules. For --init-only. */
   init?(config: KubeProxyConfiguration, log: Logger): void | Promise<void>
   open(options: ModeOptions): RunningMode | Promise<RunningMode>
   /** Removes all that the mode put into this machine; harmless when it never ran. */
-  cleanup(log: Logger): void | Promise<void>
+  cleanup(log: Logger, config: KubeProxyConfiguration): void | Promise<void>
 }
 
 export interface ModeOptions {

@@ -1,21 +1,25 @@
 // Removes all that the proxy ever put into this machine.
 
 import type { RunOptions } from '../config/run-options.ts'
+import type { KubeProxyConfiguration } from '../config/types.ts'
 import type { Logger } from '../lib/log.ts'
 import { loadMode, modeNames } from '../modes/all.ts'
 
 /** `--cleanup`: of every mode. */
-export async function runCleanup({ log }: RunOptions): Promise<void> {
-  const failures = await cleanUpModes(modeNames, log)
+export async function runCleanup({ config, log }: RunOptions): Promise<void> {
+  const failures = await cleanUpModes(modeNames, { config, log })
   if (failures.length > 0) throw new AggregateError(failures, 'Cannot clean up everything, see above')
 }
 
 /** Goes on past a mode that cannot be cleaned up. Logs and returns what went wrong. */
-export async function cleanUpModes(modes: readonly string[], log: Logger): Promise<readonly unknown[]> {
+export async function cleanUpModes(
+  modes: readonly string[],
+  { config, log }: { readonly config: KubeProxyConfiguration; readonly log: Logger },
+): Promise<readonly unknown[]> {
   const failures: unknown[] = []
   for (const mode of modes) {
     try {
-      await (await loadMode(mode)).cleanup(log)
+      await (await loadMode(mode)).cleanup(log, config)
     } catch (error) {
       log.error(error, 'Cannot remove everything that the mode left behind', { mode })
       failures.push(error)

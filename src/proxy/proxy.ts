@@ -99,7 +99,7 @@ export class Proxy {
       client === undefined ? noEvents : new EventRecorder({ client, nodeName: this.#nodeName, log, signal })
     const node = legacy?.node?.name === this.#nodeName ? legacy.node : undefined
     const facts = { node, machineAddresses: machineAddresses() }
-    this.#state = new NodeState(nodeSettings(config, this.#mode), facts, () => this.#nodeChanged())
+    this.#state = new NodeState(nodeSettings(config), facts, () => this.#nodeChanged())
     this.#health.setNode(node)
     const problems = new ProblemLog(({ object, message }) => log.warn(message, { object }))
     this.#parts = families.map((family) => this.#createPart(family, problems))
@@ -148,7 +148,7 @@ export class Proxy {
     const { config } = loaded
     applySettings(config, this.#log)
     this.#health.setTimeoutMs(2 * config.syncPeriodMs)
-    this.#state.setSettings(nodeSettings(config, this.#mode))
+    this.#state.setSettings(nodeSettings(config))
     for (const { pipeline } of this.#parts) pipeline.setPeriods(periodsOf(loaded, this.#mode))
     this.#servers.reopen(config)
     return true
@@ -209,7 +209,7 @@ export class Proxy {
     if (!this.#firstSyncs.delete(synced) || this.#firstSyncs.size > 0) return
     void cleanUpModes(
       modeNames.filter((name) => name !== this.#mode.name),
-      this.#log,
+      { config: this.#loaded.config, log: this.#log },
     )
   }
 

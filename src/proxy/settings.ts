@@ -36,14 +36,15 @@ export function nodeNameOf({ hostnameOverride }: KubeProxyConfiguration): string
   return (hostnameOverride.trim() || hostname()).toLowerCase()
 }
 
-export function nodeSettings(config: KubeProxyConfiguration, mode: Mode): NodeSettings {
+/** All of it by the mode that is configured, also where another one stands in: that is what the operator had in mind. */
+export function nodeSettings(config: KubeProxyConfiguration): NodeSettings {
   const { detectLocalMode, detectLocal, nodePortAddresses } = config
-  const bit = mode.name === 'nftables' ? config.nftables.masqueradeBit : config.iptables.masqueradeBit
+  const bit = config.mode === 'nftables' ? config.nftables.masqueradeBit : config.iptables.masqueradeBit
   return {
     nodeName: nodeNameOf(config),
     bindAddress: config.bindAddress,
     detectLocal: { ...detectLocal, mode: detectLocalMode },
-    nodePortAddresses: nodePortAddresses.length > 0 ? nodePortAddresses : mode.defaultNodePortAddresses,
+    nodePortAddresses,
     masqueradeAll: config.masqueradeAll,
     masqueradeBit: bit ?? DEFAULT_MASQUERADE_BIT,
   }

@@ -38,7 +38,6 @@ const files: SettingFiles = {
 
 export const iptablesMode: Mode = {
   name: 'iptables',
-  defaultNodePortAddresses: [],
   changesAreCheap: false,
   init: initIptables,
   open: openIptables,

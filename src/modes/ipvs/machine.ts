@@ -56,7 +56,6 @@ const files: SettingFiles = {
 
 export const ipvsMode: Mode = {
   name: 'ipvs',
-  defaultNodePortAddresses: [],
   changesAreCheap: true,
   init(config, log) {
     const driver = tryOpenDriver()
@@ -65,7 +64,7 @@ export const ipvsMode: Mode = {
     driver?.close()
   },
   open: ({ config, ...options }) => openIpvs({ ...options, settings: config.ipvs, files }),
-  cleanup: (log) => cleanupIpvs({ excludeCIDRs: [] }, log),
+  cleanup: (log, { ipvs }) => cleanupIpvs(ipvs, log),
 }
 
 /** Throws an UnsupportedError when the kernel lacks modules, a ConfigError when it does not have the scheduler. */

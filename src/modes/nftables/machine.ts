@@ -7,7 +7,6 @@ import { deleteTables, openWatchedTables } from '../../nftables/watched-tables.t
 
 export const nftablesMode: Mode = {
   name: 'nftables',
-  defaultNodePortAddresses: ['primary'],
   changesAreCheap: true,
   open: openNftables,
   cleanup: (log) => deleteTables(nftablesPlanner.table, log),

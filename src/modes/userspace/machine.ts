@@ -17,7 +17,6 @@ import { deleteTables, openWatchedTables, type WatchedTables } from '../../nftab
 
 export const userspaceMode: Mode = {
   name: 'userspace',
-  defaultNodePortAddresses: [],
   changesAreCheap: true,
   open: openUserspace,
   cleanup: (log) => deleteTables(USERSPACE_TABLE, log),

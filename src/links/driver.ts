@@ -68,16 +68,17 @@ export class LinkDriver {
     this.#index = undefined
   }
 
-  /** The addresses of a family: those of this link, and those of all others. */
+  /** The addresses of a family: those of this link, which it is expected to have from now on, and those of all others. */
   read(family: Family): { readonly own: string[]; readonly others: string[] } {
-    this.#writer.reset()
-    writeAddressesRequest(this.#writer, family)
-    const addresses = this.#client.dump('list addresses', this.#writer.written(), decodeAddress)
-    const ofOwn = ({ link }: LinkAddress) => link === this.#index
-    const own = addresses.filter(ofOwn).map(({ address }) => address)
+    const { own, others } = this.#list(family)
     for (const address of this.#known) if (ipFamily(address) === family) this.#known.delete(address)
     for (const address of own) this.#known.add(address)
-    return { own, others: addresses.filter((address) => !ofOwn(address)).map(({ address }) => address) }
+    return { own, others }
+  }
+
+  /** The addresses of all other links. What this one is expected to have stays as it is. */
+  readOthers(family: Family): string[] {
+    return this.#list(family).others
   }
 
   /** Returns how many bytes were sent. What is done already is done. */
@@ -89,6 +90,17 @@ export class LinkDriver {
 
   close(): void {
     this.#socket.close()
+  }
+
+  #list(family: Family): { own: string[]; others: string[] } {
+    this.#writer.reset()
+    writeAddressesRequest(this.#writer, family)
+    const addresses = this.#client.dump('list addresses', this.#writer.written(), decodeAddress)
+    const ofOwn = ({ link }: LinkAddress) => link === this.#index
+    return {
+      own: addresses.filter(ofOwn).map(({ address }) => address),
+      others: addresses.filter((address) => !ofOwn(address)).map(({ address }) => address),
+    }
   }
 
   #applyChunk(ops: readonly LinkOp[]): number {

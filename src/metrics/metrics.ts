@@ -22,8 +22,6 @@ export interface MetricsOptions {
   readonly build: BuildInfo
   /** Feature gates: `{ NFTablesNetlink: { stage: 'BETA', enabled: true } }`. The stage of a GA feature is ''. */
   readonly features?: Readonly<Record<string, { readonly stage: string; readonly enabled: boolean }>>
-  /** Whether the gate KubeProxyNFTablesLocalhostNodePorts is on, whose metrics are hidden otherwise. */
-  readonly localhostNodePorts?: boolean
 }
 
 export type Metrics = ReturnType<typeof createMetrics>
@@ -66,7 +64,7 @@ const conntrack = ['conntrackDuration', 'conntrackDeleted'] as const
 const partialSync = ['syncFullDuration', 'syncPartialDuration'] as const
 
 /** Which of the metrics that only some modes have are shown in this one. */
-function shownIn({ mode, localhostNodePorts }: MetricsOptions) {
+function shownIn({ mode }: MetricsOptions) {
   switch (mode) {
     case 'iptables':
       return [
@@ -77,13 +75,8 @@ function shownIn({ mode, localhostNodePorts }: MetricsOptions) {
         'iptablesRules',
         'iptablesRulesWritten',
       ] as const
-    case 'ipvs':
-      return [...conntrack, 'iptablesRestoreFailures'] as const
-    case 'nftables': {
-      const localhost = ['localhostListeners', 'localhostListenerFailures'] as const
-      const always = [...conntrack, ...partialSync, 'nftablesSyncFailures', 'nftablesCleanupFailures'] as const
-      return localhostNodePorts === true ? ([...always, ...localhost] as const) : always
-    }
+    case 'nftables':
+      return [...conntrack, ...partialSync, 'nftablesSyncFailures', 'nftablesCleanupFailures'] as const
     default:
       return conntrack
   }
@@ -153,7 +146,7 @@ function ownMetrics() {
     }),
     heals: counter({
       name: 'kubeproxyts_heals_total',
-      help: 'How often rules were restored that somebody else had changed or removed',
+      help: 'How often rules were restored that another program had changed or removed',
       labels: ['ip_family'],
     }),
     netlinkBytes: counter({
@@ -168,8 +161,8 @@ function ownMetrics() {
     }),
     operations: counter({
       name: 'kubeproxyts_operations_total',
-      help: 'Objects written to the kernel, by verb: add or delete',
-      labels: ['ip_family', 'verb'],
+      help: 'Objects written to the kernel or deleted in it: rules, chains, elements, virtual servers',
+      labels: ['ip_family'],
     }),
     watchRestarts: counter({
       name: 'kubeproxyts_watch_restarts_total',

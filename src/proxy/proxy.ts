@@ -1,11 +1,12 @@
 // One running proxy: everything that the other folders provide, put together. It owns what it opens and closes it in stop().
 
-import { featureEnabled } from '../config/feature-gates.ts'
+import { featureEnabled, featureStates } from '../config/feature-gates.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import type { LoadedConfiguration } from '../config/types.ts'
 import { listAddresses, watchAddresses } from '../links/addresses.ts'
 import { openClusterSource, type ClusterSource } from '../kube/cluster-source.ts'
 import { EventRecorder } from '../kube/events.ts'
+import type { SentRequest } from '../kube/transport.ts'
 import type { Node } from '../kube/types.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
@@ -66,9 +67,12 @@ export class Proxy {
   /** Rejects when the settings cannot be used, or the mode on this machine. Nothing else happens before start(). */
   static async open(options: RunOptions, legacy?: Legacy): Promise<Proxy> {
     const { config, log, master, manifests } = options
-    const source = openClusterSource({ ...config.clientConnection, master, manifests }, log)
-    const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)
     let proxy: Proxy | undefined
+    const onRequest = (request: SentRequest) => {
+      if (proxy !== undefined) proxy.#countRequest(request)
+    }
+    const source = openClusterSource({ ...config.clientConnection, master, manifests }, log, onRequest)
+    const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)
     const onForeignChange = (family: Family) => {
       if (proxy !== undefined) proxy.#pipeline(family)?.heal()
     }
@@ -90,7 +94,8 @@ export class Proxy {
     this.#inForce = inForce
     this.#mode = inForce.mode
     this.#firstSyncs = new Set(families)
-    this.#metrics = createMetrics({ mode: this.#mode.name, build: buildInfo(options.version) })
+    const features = featureStates(config.featureGates)
+    this.#metrics = createMetrics({ mode: this.#mode.name, build: buildInfo(options.version), features })
     this.#metrics.mode.with(this.#mode.name, config.mode).set(1)
     this.#health = new ProxyHealth({ clock: systemClock, timeoutMs: 2 * config.syncPeriodMs })
     const { signal } = this.#abort
@@ -133,6 +138,7 @@ export class Proxy {
       }),
       log,
       signal: this.#abort.signal,
+      onWatchRestarted: (resource) => this.#metrics.watchRestarts.with(resource).inc(),
     })
     await Promise.race([watching, failed])
   }
@@ -174,6 +180,16 @@ export class Proxy {
     await this.#servers.close()
     for (const part of this.#parts) await part.stop()
     this.#source.close()
+  }
+
+  /** `times` of them: a proxy that takes over goes on counting. */
+  countReloads(outcome: 'applied' | 'rejected', times = 1): void {
+    this.#metrics.configReloads.with(outcome).inc(times)
+  }
+
+  #countRequest({ method, host, code, tookMs }: SentRequest): void {
+    this.#metrics.restRequests.with(code, method, host).inc()
+    if (tookMs !== undefined) this.#metrics.restRequestDuration.with(method, host).observe(tookMs / 1000)
   }
 
   #recordStart(): void {

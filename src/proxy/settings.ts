@@ -28,7 +28,9 @@ const restartFields = [
 ] as const
 
 export function restartsFor(before: KubeProxyConfiguration, after: KubeProxyConfiguration): boolean {
-  return restartFields.some((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]))
+  // A rule of the iptables mode depends on it.
+  const isOtherRule = after.mode === 'iptables' && before.conntrack.tcpBeLiberal !== after.conntrack.tcpBeLiberal
+  return isOtherRule || restartFields.some((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]))
 }
 
 /** As kube-proxy: lower case, and the host's name where none is given. */

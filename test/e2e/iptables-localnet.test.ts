@@ -37,7 +37,7 @@ afterEach(async () => {
 test('without a rule the setting does open the loopback address to neighbours', async () => {
   expect(await neighbour()).toBe('silent')
   rig.network.node.run('sysctl', ['-qw', `${SETTING}=1`])
-  expect(await neighbour()).toBe('answered')
+  expect(await neighbour()).toBe('reached')
 })
 
 test('it is off before the rules are there, on with them, and off after the cleanup', async () => {
@@ -82,13 +82,14 @@ test('--init-only brings the rule with it', async () => {
   expect(await neighbour()).toBe('silent')
 })
 
+/** Whether a neighbour gets anything from what listens on the node's loopback address. */
 async function neighbour(): Promise<string> {
   const { kind } = await tcpProbe(
     rig.network.sources.external,
     { address: '127.0.0.1', port: PORT },
     { timeoutMs: 500 },
   )
-  return kind
+  return kind === 'silent' ? 'silent' : 'reached'
 }
 
 function setting(): string {

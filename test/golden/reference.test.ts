@@ -26,7 +26,7 @@ it('docs/reference/metrics.md lists the metrics of every mode', async () => {
   const rows = new Map<string, string>()
   for (const mode of modeNames) {
     const build = { major: '', minor: '', version: '', commit: '', buildDate: '' }
-    const metrics = createMetrics({ mode, build, localhostNodePorts: false })
+    const metrics = createMetrics({ mode, build })
     if (mode === 'userspace') registerUserspaceMetrics(metrics, [])
     for (const { name, kind, labels, help } of metrics.definitions()) {
       modesOf.set(name, [...(modesOf.get(name) ?? []), mode])

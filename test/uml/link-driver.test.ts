@@ -54,6 +54,16 @@ test('read() tells the addresses of the link from those of others', () => {
   expect(driver.read(6)).toEqual({ own: [], others: ['::1'] })
 })
 
+test('a look at the addresses of others forgets nothing that the link is to have', () => {
+  netns.ip(['link set lo up'])
+  driver.apply([{ op: 'addAddress', address: '10.0.0.1' }])
+  netns.ip(['addr del 10.0.0.1/32 dev kube-ipvs0'])
+  expect(driver.readOthers(4)).toEqual(['127.0.0.1'])
+  expect(driver.expects('10.0.0.1')).toBe(true)
+  driver.read(4)
+  expect(driver.expects('10.0.0.1')).toBe(false)
+})
+
 test('delete() removes the link, and is harmless without one', () => {
   driver.ensure()
   driver.delete()

@@ -23,6 +23,14 @@ export interface TableProgrammerOptions {
   readonly planner: TablePlanner
   readonly driver: TableDriver
   readonly clock: Clock
+  readonly counts?: FailureCounts
+}
+
+/** What the metrics show. */
+export interface FailureCounts {
+  syncFailed(): void
+  /** Chains that no rule uses any more could not be deleted. */
+  cleanupFailed(): void
 }
 
 /** How long after its last use a chain may still count as used (kernels before 6.2). */
@@ -45,6 +53,27 @@ export class TableProgrammer implements Programmer {
   }
 
   sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
+    return this.#counted(() => this.#sync(node, changes))
+  }
+
+  syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
+    return this.#counted(() => this.#syncAll(node, views))
+  }
+
+  close(): void {
+    this.#options.driver.close()
+  }
+
+  #counted(work: () => SyncStats): SyncStats {
+    try {
+      return work()
+    } catch (error) {
+      this.#options.counts?.syncFailed()
+      throw error
+    }
+  }
+
+  #sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
     const ledger = this.#ledger
     if (ledger === undefined) throw new Error('Cannot program changes: the table has not been programmed as a whole')
     const { planner, clock } = this.#options
@@ -67,7 +96,7 @@ export class TableProgrammer implements Programmer {
     return stats
   }
 
-  syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
+  #syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
     const { planner, driver } = this.#options
     const base = planner.base(node)
     const ledger = new Ledger(base)
@@ -98,10 +127,6 @@ export class TableProgrammer implements Programmer {
     return stats
   }
 
-  close(): void {
-    this.#options.driver.close()
-  }
-
   #apply(ops: readonly Op[], stats: Stats): void {
     if (ops.length === 0) return
     stats.count(ops, this.#options.driver.apply(ops).bytes)
@@ -115,7 +140,12 @@ export class TableProgrammer implements Programmer {
       transaction.deleteChain(chain)
       this.#staleChains.delete(chain)
     }
-    this.#apply(transaction.ops(), stats)
+    try {
+      this.#apply(transaction.ops(), stats)
+    } catch (error) {
+      this.#options.counts?.cleanupFailed()
+      throw error
+    }
   }
 
   /** Deletes what packets have noted and what is no longer true. */

@@ -56,9 +56,6 @@ export function nodeViewWarnings(settings: NodeSettings, facts: NodeFacts): stri
   if (isUnknown(ips[primaryFamily])) {
     warnings.push("Cannot determine this node's IP, assuming loopback: set --bind-address if that is wrong")
   }
-  if (settings.nodePortAddresses.length === 0) {
-    warnings.push('nodePortAddresses is unset: node ports are open on all local addresses; consider "primary"')
-  }
   const view = planNodeView(settings, facts, primaryFamily)
   if (view.localDetector.kind === 'none') {
     const given = mode === 'NodeCIDR' ? (facts.node?.podCIDRs ?? []) : clusterCIDRs

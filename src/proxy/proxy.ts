@@ -26,7 +26,7 @@ import { modeNames } from '../modes/all.ts'
 import { openModeOrStandIn, type ModeInForce } from './open-mode.ts'
 import { NodeState } from './node-state.ts'
 import { Servers } from './servers.ts'
-import { applySettings, nodeNameOf, nodeSettings, periodsOf, restartsFor } from './settings.ts'
+import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, restartsFor } from './settings.ts'
 
 /** Where there is no API server, the log has to do. */
 const noEvents: Pick<EventRecorder, 'record'> = { record() {} }
@@ -239,7 +239,10 @@ export class Proxy {
     const exists = this.#state.node !== undefined
     const problem = places === undefined ? undefined : nodeNameProblem(this.#nodeName, exists, places)
     if (problem !== undefined) this.#log.error(undefined, problem)
-    for (const warning of this.#state.warnings) this.#log.warn(warning)
+    const families = this.#parts.map(({ pipeline }) => pipeline.node.family)
+    const { warnings, errors } = this.#state.problems(otherSettings(this.#loaded.config, families))
+    for (const warning of warnings) this.#log.warn(warning)
+    if (errors.length > 0) throw new Error(`Cannot serve with this configuration: ${errors.join('; ')}`)
     for (const { pipeline } of this.#parts) pipeline.start()
   }
 

@@ -3,7 +3,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { KubeProxyConfiguration, LoadedConfiguration } from '../config/types.ts'
+import { splitHostPort } from '../config/checks.ts'
+import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
+import type { OtherSettings } from '../model/config-problems.ts'
 import type { NodeSettings } from '../model/node-view.ts'
 import type { RunnerPeriods } from './bounded-runner.ts'
 import {
@@ -50,6 +53,16 @@ export function nodeSettings(config: KubeProxyConfiguration): NodeSettings {
     masqueradeAll: config.masqueradeAll,
     masqueradeBit: bit ?? DEFAULT_MASQUERADE_BIT,
   }
+}
+
+export function otherSettings(config: KubeProxyConfiguration, families: readonly Family[]): OtherSettings {
+  const { healthzBindAddress, metricsBindAddress, ipvs } = config
+  const hostOf = (address: string) => splitHostPort(address)?.host ?? ''
+  const servers = {
+    healthzBindAddress: hostOf(healthzBindAddress),
+    metricsBindAddress: hostOf(metricsBindAddress),
+  }
+  return { excludeCIDRs: ipvs.excludeCIDRs, servers, families }
 }
 
 export function periodsOf({ config, minSyncPeriod }: LoadedConfiguration, mode: Mode): RunnerPeriods {

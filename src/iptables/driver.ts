@@ -18,7 +18,7 @@ export interface IptablesOptions {
 }
 
 export interface Contention {
-  /** Who holds the lock, as far as this machine tells. */
+  /** Which process holds the lock, as far as this machine tells. */
   readonly holder: string
   readonly waitedMs: number
 }

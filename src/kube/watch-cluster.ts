@@ -59,7 +59,7 @@ export async function watchCluster(options: WatchClusterOptions): Promise<void> 
   try {
     await Promise.all(watches)
   } finally {
-    // One of them failed: the others must not go on behind the back of the caller, who deals with it.
+    // One of them failed: the others must not go on while the caller deals with it.
     stop.abort()
     await Promise.allSettled(watches)
   }

@@ -30,7 +30,7 @@ export interface ModeOptions {
 /** A mode at work. */
 export interface RunningMode {
   programmer(family: Family, reports: ProgrammerReports): Programmer
-  /** `ip:port` of who answers UDP flows of a service port, in a mode in which that is not the endpoints. */
+  /** `ip:port` of what answers UDP flows of a service port, in a mode in which that is not the endpoints. */
   readonly flowTargets?: (family: Family, view: ServicePortView) => readonly string[]
   /** Lines for people, shown by /statusz. */
   readonly status?: () => string

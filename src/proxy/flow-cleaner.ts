@@ -22,7 +22,7 @@ export interface FlowCleanerOptions {
   readonly log: Logger
   /** Every address of this machine, for node ports that are open on all of them. */
   readonly machineAddresses: () => readonly string[]
-  /** `ip:port` of who answers the flows of a service port, where that is not the endpoints. */
+  /** `ip:port` of what answers the flows of a service port, where that is not the endpoints. */
   readonly targets?: ((view: ServicePortView) => readonly string[]) | undefined
 }
 
@@ -49,8 +49,8 @@ export class FlowCleaner {
   clean(node: NodeView, { changes, all, gone = [] }: Synced): void {
     const { table, metrics, clock, log } = this.#options
     const served = all === undefined ? this.#servedChanges(changes) : []
-    const answerers = all === undefined ? staleAnswerers(served) : 'anybody'
-    if (answerers !== 'anybody' && answerers.size === 0) return
+    const answerers = all === undefined ? staleAnswerers(served) : 'any'
+    if (answerers !== 'any' && answerers.size === 0) return
     const ipFamily = node.family === 4 ? 'IPv4' : 'IPv6'
     const startMs = clock.monotonicNow()
     try {
@@ -71,9 +71,9 @@ export class FlowCleaner {
     metrics.conntrackDuration.with(ipFamily).observe((clock.monotonicNow() - startMs) / 1000)
   }
 
-  #list(family: Family, answerers: ReadonlySet<string> | 'anybody'): UdpFlow[] {
+  #list(family: Family, answerers: ReadonlySet<string> | 'any'): UdpFlow[] {
     const { table } = this.#options
-    if (answerers === 'anybody' || answerers.size > FEW_ANSWERERS) return [...table.listUdp(family)]
+    if (answerers === 'any' || answerers.size > FEW_ANSWERERS) return [...table.listUdp(family)]
     return [...answerers].flatMap((answerer) => table.listUdp(family, answerer))
   }
 
@@ -86,7 +86,7 @@ export class FlowCleaner {
     }))
   }
 
-  /** With those who answer its flows, which in some modes are not the endpoints. */
+  /** With what answers its flows, which in some modes are not the endpoints. */
   #served(view: ServicePortView): ServicePortView {
     const { targets } = this.#options
     return targets === undefined ? view : { ...view, serving: targets(view) }

@@ -31,6 +31,9 @@ import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, rest
 /** Where there is no API server, the log has to do. */
 const noEvents: Pick<EventRecorder, 'record'> = { record() {} }
 
+/** How soon the addresses of the machine are read again when that failed. */
+const RETRY_MS = 1000
+
 /** What a Proxy leaves to the one that takes over from it, in the same process. */
 export interface Legacy {
   /** The Node as it was known last. The API may not have it at the moment. */
@@ -125,9 +128,7 @@ export class Proxy {
     log.info('Starting', { mode: this.#mode.name, node: this.#nodeName, source: this.#source.name })
     this.#recordStart()
     const failed = this.#servers.open(this.#loaded.config)
-    this.#addressWatch = watchAddresses(() => {
-      this.#state.setMachineAddresses(machineAddresses())
-    })
+    this.#addressWatch = watchAddresses(() => this.#readAddresses())
     const watching = this.#source.watch({
       nodeName: this.#nodeName,
       handlers: clusterHandlers({
@@ -231,6 +232,17 @@ export class Proxy {
 
   #pipeline(family: 4 | 6): FamilyPipeline | undefined {
     return this.#parts.find(({ pipeline }) => pipeline.node.family === family)?.pipeline
+  }
+
+  /** A process without a file descriptor to spare cannot ask the kernel; it asks again. */
+  #readAddresses(): void {
+    try {
+      this.#state.setMachineAddresses(machineAddresses())
+    } catch (error) {
+      this.#log.error(error, 'Cannot read the addresses of this machine, trying again', { retryInMs: RETRY_MS })
+      const timer = systemClock.setTimeout(() => this.#readAddresses(), RETRY_MS)
+      this.#abort.signal.addEventListener('abort', () => timer.cancel(), { once: true })
+    }
   }
 
   #startPipelines(): void {

@@ -1,4 +1,4 @@
-// The iptables mode on this machine: which iptables, its programs for each family, and an eye on who else uses them.
+// The iptables mode on this machine: which iptables, its programs for each family, and an eye on other programs that use them.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { KubeProxyConfiguration } from '../../config/types.ts'

@@ -35,9 +35,9 @@ export interface FailureCounts {
 
 /** How long after its last use a chain may still count as used (kernels before 6.2). */
 const STALE_CHAIN_MS = 1000
-/** Shared rules that nobody uses any more are swept when there are this many. */
+/** Shared rules that no service uses any more are swept when there are this many. */
 const UNUSED_RULES = 16
-/** Whoever else uses our table may have left it in a state that no difference leads out of: then it is made anew. */
+/** Another program that uses our table may have left it in a state that no difference leads out of: then it is made anew. */
 const REFUSALS_TO_REPLACE = 2
 
 export class TableProgrammer implements Programmer {
@@ -168,7 +168,7 @@ function shrunk(before: Fragment | undefined, after: Fragment | undefined): Lear
   })
 }
 
-/** Rewrites the chains of shared rules without those that nobody uses, when they have become many. */
+/** Rewrites the chains of shared rules without those that no service uses, when they have become many. */
 function sweepRules(ledger: Ledger): readonly Op[] {
   if (ledger.unusedRules < UNUSED_RULES) return []
   const unused = ledger.dropUnusedRules()

@@ -15,7 +15,7 @@ export const CHAINS = {
   forward: 'KUBE-FORWARD',
   /** filter: what a firewall chain of a service did not let through. */
   proxyFirewall: 'KUBE-PROXY-FIREWALL',
-  /** Empty; when it is gone, somebody flushed the table. */
+  /** Empty; when it is gone, another program flushed the table. */
   canary: 'KUBE-PROXY-CANARY',
   /** Of kubelet, where there is one; we put the same rule into it. */
   kubeletFirewall: 'KUBE-FIREWALL',

@@ -36,10 +36,10 @@ test('what another program flushes while services come and go is there again, an
   await rig.settled()
   expect(proxy.log()).not.toContain('Restored rules')
 
-  let isOver = false
+  const over = new AbortController()
   const churn = (async () => {
     const other = aService()
-    while (!isOver) {
+    while (!over.signal.aborted) {
       rig.cluster.put(other, aSlice(other, ['localB']))
       await new Promise((resolve) => setTimeout(resolve, 100))
       rig.cluster.remove(other)
@@ -54,7 +54,7 @@ test('what another program flushes while services come and go is there again, an
       return rules.includes('kubernetes forwarding rules') ? undefined : rules
     })
   } finally {
-    isOver = true
+    over.abort()
     await churn
   }
 })

@@ -29,7 +29,7 @@ function sourceAddress(type: 'udp4' | 'udp6', somewhere: string): Promise<string
     socket.once('error', () => finish(undefined))
     // Without a route, Node tells the callback and no error event comes.
     const onConnected = (error?: Error) => finish(error === undefined ? socket.address().address : undefined)
-    socket.connect(9, somewhere, onConnected as () => void)
+    socket.connect(9, somewhere, onConnected)
   })
 }
 

@@ -166,14 +166,20 @@ const mode: readonly FlagSpec[] = [
     name: 'strict-proxy-mode',
     kind: 'bool',
     group: 'Proxy mode',
-    help: 'End with an error when this machine cannot run the chosen mode, instead of falling back: ipvs to iptables, iptables to userspace. (Not a flag of kube-proxy.)',
+    help: 'End with an error when this machine cannot run the chosen mode, instead of falling back: ipvs to iptables, iptables to nftables. (Not a flag of kube-proxy.)',
+  }),
+  flag({
+    name: 'userspace-fallback',
+    kind: 'bool',
+    group: 'Proxy mode',
+    help: 'Fall back from iptables to userspace instead of nftables, as old versions of kube-proxy did. The userspace mode goes around network policies. --strict-proxy-mode outranks it. (Not a flag of kube-proxy.)',
   }),
   flag({
     name: 'proxy-mode',
     kind: 'string',
     field: 'mode',
     group: 'Proxy mode',
-    help: 'How services are made. Empty: iptables as in kube-proxy, or nftables where there is no iptables mode.',
+    help: 'How services are made. Empty: iptables, as in kube-proxy.',
   }),
   flag({
     name: 'masquerade-all',

@@ -28,7 +28,7 @@ export async function loadRunOptions(given: Given, logging: Logging): Promise<Ru
     manifests: textOf(given, 'manifests'),
     configFile: fromFile === undefined ? undefined : configFile,
     configurationChanges: fromFile?.changes,
-    standIns: given.get('strict-proxy-mode') === true ? 'refused' : 'allowed',
+    standIns: standIns(given),
     flags,
     version: version.startsWith('v') ? version : gitVersion,
   }
@@ -61,6 +61,11 @@ async function loadFile(
 function putIntoForce({ loaded, warnings }: LoadResult, logging: Logging): void {
   logging.apply(loaded.config.logging)
   for (const warning of warnings) logging.log.warn(warning)
+}
+
+function standIns(given: Given): RunOptions['standIns'] {
+  if (given.get('strict-proxy-mode') === true) return 'refused'
+  return given.get('userspace-fallback') === true ? 'with userspace' : 'allowed'
 }
 
 function textOf(given: Given, name: string): string {

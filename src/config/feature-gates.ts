@@ -22,7 +22,23 @@ function parseSpec(spec: GateSpec): Gate {
 
 /** Whether a gate is on, given what the configuration sets. */
 export function featureEnabled(set: Readonly<Record<string, boolean>>, name: ProxyGate): boolean {
-  const gate = parseSpec(proxyGates[name])
+  return isEnabled(set, name, parseSpec(proxyGates[name]))
+}
+
+/** Every gate that is known, for the metric that shows them: the stage of a GA feature is ''. */
+export function featureStates(
+  set: Readonly<Record<string, boolean>>,
+): Record<string, { readonly stage: string; readonly enabled: boolean }> {
+  return Object.fromEntries(
+    Array.from(allGates, ([name, spec]) => {
+      const gate = parseSpec(spec)
+      const stage = gate.stage === 'ga' ? '' : gate.stage.toUpperCase()
+      return [name, { stage, enabled: isEnabled(set, name, gate) }]
+    }),
+  )
+}
+
+function isEnabled(set: Readonly<Record<string, boolean>>, name: string, gate: Gate): boolean {
   const given = Object.hasOwn(set, name) ? set[name] : undefined
   if (given !== undefined || gate.locked) return given ?? gate.default
   const ofStage = Object.keys(stageGates).find((all) => stageGates[all] === gate.stage && Object.hasOwn(set, all))

@@ -25,8 +25,8 @@ export interface RunOptions extends LoadedConfiguration {
    * the flags that outrank the file applied and the logging settings already in force.
    */
   readonly configurationChanges: ((signal: AbortSignal) => AsyncIterable<ConfigurationChange>) | undefined
-  /** `--strict-proxy-mode`: whether another mode may stand in for one that this machine cannot run. */
-  readonly standIns: 'allowed' | 'refused'
+  /** `--strict-proxy-mode`, `--userspace-fallback`: which modes may stand in for one that this machine cannot run. */
+  readonly standIns: 'allowed' | 'with userspace' | 'refused'
   readonly flags: readonly FlagValue[]
   /** The version that is reported: `v1.37.0+ts.0.1.0`, or what `--version=vX.Y.Z` says. */
   readonly version: string

@@ -18,7 +18,7 @@ export interface IptablesOptions {
 }
 
 export interface Contention {
-  /** Who holds the lock, as far as this machine tells. */
+  /** Which process holds the lock, as far as this machine tells. */
   readonly holder: string
   readonly waitedMs: number
 }
@@ -55,7 +55,7 @@ export class Iptables {
     throw new Error(`Cannot read the tables: ${name} ${explain(result)}`)
   }
 
-  /** Undecided counts as yes: somebody may hold the lock. */
+  /** Undecided counts as yes: another program may hold the lock. */
   async hasChain(table: TableName, chain: string): Promise<boolean> {
     const { programs, family } = this.#options
     const { code } = await runProgram(programName(programs, family, ''), [
@@ -102,15 +102,23 @@ export class Iptables {
   close(): void {}
 
   async #run(name: string, args: readonly string[], input: Iterable<string>): Promise<ProgramResult> {
+    let started: number | undefined
     const onStart = (pid: number) => {
+      started = pid
       this.pids.add(pid)
       ours.add(pid)
     }
-    const result = await runProgram(name, args, { input, onStart })
-    ours.delete(result.pid)
+    try {
+      return await runProgram(name, args, { input, onStart })
+    } finally {
+      if (started !== undefined) this.#ended(started)
+    }
+  }
+
+  #ended(pid: number): void {
+    ours.delete(pid)
     // Notifications about what it did may still be on their way.
-    setTimeout(() => this.pids.delete(result.pid), 1000).unref()
-    return result
+    setTimeout(() => this.pids.delete(pid), 1000).unref()
   }
 }
 

@@ -32,7 +32,7 @@ function formatTable(name: TableName, chains: ReadonlyMap<string, readonly RuleT
 
 const BUILT_IN: readonly string[] = ['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING']
 
-/** Whether the kernel makes the chain together with the table. */
+/** Whether every table may have the chain from the start, without a program having made it. */
 export function isBuiltIn(chain: string): boolean {
   return BUILT_IN.includes(chain)
 }

@@ -49,7 +49,7 @@ export class Ledger {
     const { first, last, stage } = this.#chains.get(key)!
     const placed = this.#placed.get(key) ?? NONE
     const rules = [...first, ...placed.keys(), ...last]
-    const owner = [...first.map(nobody), ...placed.values(), ...last.map(nobody)]
+    const owner = [...first.map(noOwner), ...placed.values(), ...last.map(noOwner)]
     return { op: 'writeChain', table, chain, stage, rules, owner }
   }
 
@@ -65,7 +65,7 @@ export class Ledger {
 
 const NONE: ReadonlyMap<RuleText, string> = new Map()
 
-function nobody(): undefined {
+function noOwner(): undefined {
   return undefined
 }
 

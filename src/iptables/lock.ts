@@ -1,12 +1,12 @@
 // The lock that iptables-legacy programs take before they change anything.
 //
-// We never take it ourselves: iptables-restore does. We only look whether somebody else holds it, to say so.
+// We never take it ourselves: iptables-restore does. We only look whether another program holds it, to say so.
 
 import { readFileSync, statSync } from 'node:fs'
 
 const LOCK_FILE = '/run/xtables.lock'
 
-/** The pid of the process that holds the lock; undefined when nobody does, as far as can be seen from here. */
+/** The pid of the process that holds the lock; undefined when none does, as far as can be seen from here. */
 export function lockHolder(file = process.env['XTABLES_LOCKFILE'] ?? LOCK_FILE): number | undefined {
   try {
     return findHolder(readFileSync('/proc/locks', 'utf8'), statSync(file).ino)

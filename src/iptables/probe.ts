@@ -11,7 +11,7 @@ import {
   versionProblem,
   versionWarning,
 } from './programs.ts'
-import { runProgramNow } from '../system/run-program.ts'
+import { runProgram } from '../system/run-program.ts'
 
 export interface FoundIptables {
   readonly programs: IptablesPrograms
@@ -25,12 +25,12 @@ export interface FoundIptables {
 
 const FEATURE = 'the iptables mode'
 
-/** Throws an UnsupportedError when iptables is missing, too old, or not supported by the kernel. */
-export function probeIptables(families: readonly Family[]): FoundIptables {
-  const { programs, reason } = choosePrograms()
+/** Rejects with an UnsupportedError when iptables is missing, too old, or not supported by the kernel. */
+export async function probeIptables(families: readonly Family[]): Promise<FoundIptables> {
+  const { programs, reason } = await choosePrograms()
   const problem = versionProblem(programs)
   if (problem !== undefined) throw new UnsupportedError(FEATURE, problem)
-  const answers = families.map((family) => askKernel(programs, family))
+  const answers = await Promise.all(families.map((family) => askKernel(programs, family)))
   const working = families.filter((_, i) => answers[i] === undefined)
   if (working.length === 0) throw new UnsupportedError(FEATURE, answers[0] ?? 'there is no IP family to use it for')
   const warning = versionWarning(programs)
@@ -44,62 +44,56 @@ export function describePrograms({ name, version }: IptablesPrograms): string {
 }
 
 /** Every iptables of this machine, at most one per backend. */
-export function findPrograms(): IptablesPrograms[] {
-  const named = ['iptables-nft', 'iptables-legacy'].map(findProgram)
+export async function findPrograms(): Promise<IptablesPrograms[]> {
+  const named = await Promise.all(['iptables-nft', 'iptables-legacy'].map(findProgram))
   const found = named.filter((programs) => programs !== undefined)
   if (found.length > 0) return found
-  const only = findProgram('iptables')
+  const only = await findProgram('iptables')
   return only === undefined ? [] : [only]
 }
 
-function findProgram(name: string): IptablesPrograms | undefined {
-  const { code, stdout } = runProgramNow(name, ['--version'])
+async function findProgram(name: string): Promise<IptablesPrograms | undefined> {
+  const { code, stdout } = await runProgram(name, ['--version'])
   const parsed = code === 0 ? parseVersion(stdout) : undefined
   return parsed === undefined ? undefined : { name, ...parsed }
 }
 
 /** Each program that is started costs some milliseconds, so no more are than it takes. */
-function choosePrograms(): { programs: IptablesPrograms; reason: string } {
+async function choosePrograms(): Promise<{ programs: IptablesPrograms; reason: string }> {
   const nft = findProgram('iptables-nft')
-  const legacy = new Lazy(() => findProgram('iptables-legacy'))
-  const choice = chooseBackend({
-    nftMangle: () => save(nft, ['-t', 'mangle']),
-    nft: () => save(nft, []),
+  let found: ReturnType<typeof findProgram> | undefined
+  const legacy = () => (found ??= findProgram('iptables-legacy'))
+  const choice = await chooseBackend({
+    nftMangle: async function* () {
+      yield* save(await nft, ['-t', 'mangle'])
+    },
+    nft: async function* () {
+      yield* save(await nft, [])
+    },
     // Without -t: naming a table would make the kernel create it.
-    legacy: () => save(legacy.value, []),
+    legacy: async function* () {
+      yield* save(await legacy(), [])
+    },
   })
-  const chosen = choice.backend === 'nft' ? (nft ?? legacy.value) : legacy.value
+  const chosen = choice.backend === 'nft' ? ((await nft) ?? (await legacy())) : await legacy()
   if (chosen?.backend === choice.backend) return { programs: chosen, reason: choice.reason }
-  const only = chosen ?? findProgram('iptables')
+  const only = chosen ?? (await findProgram('iptables'))
   if (only !== undefined) return { programs: only, reason: 'it is the only one' }
   throw new UnsupportedError(FEATURE, 'none of the programs iptables-nft, iptables-legacy and iptables is installed')
 }
 
-class Lazy<T> {
-  readonly #make: () => T
-  #made: { readonly value: T } | undefined
-
-  constructor(make: () => T) {
-    this.#make = make
-  }
-
-  get value(): T {
-    return (this.#made ??= { value: this.#make() }).value
-  }
-}
-
 /** What each family has; nothing where the program cannot say. */
-function* save(programs: IptablesPrograms | undefined, args: readonly string[]): Generator<string> {
+async function* save(programs: IptablesPrograms | undefined, args: readonly string[]): AsyncGenerator<string> {
   if (programs === undefined) return
   for (const family of [4, 6] as const) {
-    yield runProgramNow(programName(programs, family, '-save'), args).stdout
+    yield (await runProgram(programName(programs, family, '-save'), args)).stdout
   }
 }
 
 /** What is wrong; undefined when the kernel has what it takes. */
-function askKernel(programs: IptablesPrograms, family: Family): string | undefined {
+async function askKernel(programs: IptablesPrograms, family: Family): Promise<string | undefined> {
   const name = programName(programs, family, '')
-  const { code, stderr } = runProgramNow(name, ['-t', 'nat', '-S', 'POSTROUTING'])
+  const { code, stderr } = await runProgram(name, ['-t', 'nat', '-S', 'POSTROUTING'])
   if (code === 0 || /xtables lock/.test(stderr)) return undefined
   if (code === 'missing') return `${name} is not installed`
   return `${name} cannot use the nat table of the kernel: ${stderr.trim().split('\n').at(-1)}`

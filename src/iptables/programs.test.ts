@@ -66,17 +66,17 @@ describe('chooseBackend()', () => {
   const canary = '*mangle\n:KUBE-KUBELET-CANARY - [0:0]\nCOMMIT\n'
   const rules = (count: number) => '-A INPUT -j ACCEPT\n'.repeat(count)
 
-  it('takes the one in which kubelet left a hint, iptables-nft first', () => {
-    expect(choose({ nftMangle: hint, legacy: canary + rules(9) }).backend).toBe('nft')
-    expect(choose({ legacy: canary, nft: rules(9) }).backend).toBe('legacy')
+  it('takes the one in which kubelet left a hint, iptables-nft first', async () => {
+    expect(await choose({ nftMangle: hint, legacy: canary + rules(9) })).toMatchObject({ backend: 'nft' })
+    expect(await choose({ legacy: canary, nft: rules(9) })).toMatchObject({ backend: 'legacy' })
   })
 
-  it('takes the one that has more rules', () => {
-    expect(choose({ legacy: rules(3), nft: rules(2) })).toMatchObject({ backend: 'legacy' })
-    expect(choose({ legacy: rules(2), nft: rules(2) })).toMatchObject({ backend: 'nft' })
+  it('takes the one that has more rules', async () => {
+    expect(await choose({ legacy: rules(3), nft: rules(2) })).toMatchObject({ backend: 'legacy' })
+    expect(await choose({ legacy: rules(2), nft: rules(2) })).toMatchObject({ backend: 'nft' })
   })
 
-  it('takes iptables-nft where there is nothing', () => {
-    expect(choose({})).toEqual({ backend: 'nft', reason: 'neither has rules' })
+  it('takes iptables-nft where there is nothing', async () => {
+    expect(await choose({})).toEqual({ backend: 'nft', reason: 'neither has rules' })
   })
 })

@@ -80,10 +80,12 @@ export function countRules(saved: string): number {
 
 /** What can be read to see which backend the machine uses: what iptables-save prints for both families, family by family. */
 export interface BackendEvidence {
-  nftMangle(): Iterable<string>
-  nft(): Iterable<string>
-  legacy(): Iterable<string>
+  nftMangle(): Texts
+  nft(): Texts
+  legacy(): Texts
 }
+
+type Texts = Iterable<string> | AsyncIterable<string>
 
 export interface BackendChoice {
   readonly backend: Backend
@@ -94,14 +96,20 @@ export interface BackendChoice {
  * As the images of kube-proxy choose: rules of the two backends see packets one after the other, so ours must be where
  * everybody else's are. What is not needed is not read.
  */
-export function chooseBackend(evidence: BackendEvidence): BackendChoice {
-  for (const saved of evidence.nftMangle()) {
+export async function chooseBackend(evidence: BackendEvidence): Promise<BackendChoice> {
+  for await (const saved of evidence.nftMangle()) {
     if (hasKubeletHint(saved)) return { backend: 'nft', reason: 'kubelet uses it' }
   }
-  const legacy = [...evidence.legacy()].join('')
+  const legacy = await joined(evidence.legacy())
   if (hasKubeletHint(legacy)) return { backend: 'legacy', reason: 'kubelet uses it' }
-  const [ofLegacy, ofNft] = [countRules(legacy), countRules([...evidence.nft()].join(''))]
+  const [ofLegacy, ofNft] = [countRules(legacy), countRules(await joined(evidence.nft()))]
   if (ofLegacy > ofNft) return { backend: 'legacy', reason: `it has more rules: ${ofLegacy}, iptables-nft ${ofNft}` }
   if (ofNft > 0) return { backend: 'nft', reason: `it has rules: ${ofNft}, iptables-legacy ${ofLegacy}` }
   return { backend: 'nft', reason: 'neither has rules' }
+}
+
+async function joined(texts: Texts): Promise<string> {
+  let all = ''
+  for await (const text of texts) all += text
+  return all
 }

@@ -110,7 +110,7 @@ function* planMany(ops: Iterable<Op>, backend: Backend): Generator<Piece> {
     chunk.push(op)
   }
   if (!apart) {
-    // The nat table ends last, so it is alone in being half made meanwhile; nobody sees it before.
+    // The nat table ends last, so it is the only one that is half made meanwhile; packets do not pass it before.
     yield { table: 'nat', ops: [...chunk, ...later.filter((op) => op.table === 'nat')], begins, ends: true }
     yield* wholeSections(later, ['mangle', 'filter'])
     return
@@ -144,7 +144,7 @@ function emptied({ table, chain }: DeleteChain): WriteChain {
   return { op: 'writeChain', table, chain, stage: 'service', rules: [], owner: undefined }
 }
 
-/** Chains of nobody count as those of one owner each. */
+/** Chains without an owner count as those of one owner each. */
 function ownerOf({ owner, chain }: WriteChain): string {
   return typeof owner === 'string' ? owner : chain
 }

@@ -1,6 +1,6 @@
 // Rules of iptables as data.
 //
-// Only what our own rules are made of. A rule of somebody else is text to us, and stays as it is.
+// Only what our own rules are made of. A rule of another program is text to us, and stays as it is.
 
 import type { Family } from '../lib/ip.ts'
 

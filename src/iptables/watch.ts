@@ -1,5 +1,5 @@
-// Who else changes iptables? With iptables-nft the kernel tells; and with both backends we look now and then whether the
-// canaries are still there: empty chains that go when somebody flushes everything. With iptables-legacy, where the kernel
+// Which other programs change iptables? With iptables-nft the kernel tells; and with both backends we look now and then whether
+// the canaries are still there: empty chains that go when a program flushes everything. With iptables-legacy, where the kernel
 // does not tell, that is also the time to compare everything.
 
 import { statSync } from 'node:fs'
@@ -16,21 +16,23 @@ export interface IptablesWatchOptions {
   readonly clock: Clock
   /** Another program changed tables in which we have rules, perhaps not those. */
   readonly onChange: (family: Family) => void
-  /** Time to look, where nobody tells us about changes. */
+  /** Time to look, where the kernel does not tell about changes. */
   readonly onPoll: (family: Family) => void
+  /** Looking failed for now, as on a machine with no room for another process. It is tried again. */
+  readonly onFailure: (error: unknown) => void
 }
 
-/** Somebody who flushes does so table by table: what we restored too early would be flushed again. */
+/** A program that flushes does so table by table: what we restored too early would be flushed again. */
 const FLUSH_POLL_MS = 100
 const FLUSH_POLLS = 20
 
 export interface IptablesWatch {
   /**
-   * Runs a large change of our own. While anybody listens, the kernel writes a notification for each rule, so we do not
+   * Runs a large change of our own. While any program listens, the kernel writes a notification for each rule, so we do not
    * listen meanwhile. A foreign change in this time is found by the canaries, or by the next comparison.
    */
   quietly<T>(work: () => Promise<T>): Promise<T>
-  /** The canaries are there now: when they are missing, somebody took them. */
+  /** The canaries are there now: when they are missing, another program took them. */
   canariesSet(family: Family): void
   close(): void
 }
@@ -39,35 +41,84 @@ export function watchIptables(options: IptablesWatchOptions): IptablesWatch {
   const watches = new Map(
     Array.from(options.iptables, ([family, iptables]) => [family, new CanaryWatch(family, iptables, options)]),
   )
-  let kernel = watchKernel(options)
-  let quiet = 0
-  let closed = false
+  const kernel = new KernelWatch(options)
   return {
     async quietly(work) {
-      if (quiet++ === 0) kernel?.close()
+      kernel.pause()
       try {
         return await work()
       } finally {
-        if (--quiet === 0 && !closed) kernel = watchKernel(options)
+        kernel.resume()
       }
     },
     canariesSet: (family) => watches.get(family)?.arm(),
     close() {
-      closed = true
       for (const watch of watches.values()) watch.close()
-      if (quiet === 0) kernel?.close()
+      kernel.close()
     },
+  }
+}
+
+/** Listens to the kernel, but for the time of large changes. */
+class KernelWatch {
+  readonly #options: IptablesWatchOptions
+  #watch: { close(): void } | undefined
+  #pauses = 0
+  #closed = false
+  #retry: Timer | undefined
+
+  constructor(options: IptablesWatchOptions) {
+    this.#options = options
+    this.#watch = watchKernel(options)
+  }
+
+  pause(): void {
+    this.#pauses++
+    this.#stop()
+  }
+
+  /** Never throws: the change that was made meanwhile is made. */
+  resume(): void {
+    if (--this.#pauses === 0) this.#listen()
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#stop()
+  }
+
+  #listen(): boolean {
+    if (this.#closed || this.#pauses > 0 || this.#watch !== undefined) return true
+    const { clock, pollMs, onFailure, onChange, iptables } = this.#options
+    try {
+      this.#watch = watchKernel(this.#options)
+      return true
+    } catch (error) {
+      onFailure(error)
+      this.#retry?.cancel()
+      this.#retry = clock.setTimeout(() => {
+        // What happened meanwhile was not told.
+        if (this.#listen()) for (const family of iptables.keys()) onChange(family)
+      }, pollMs)
+      return false
+    }
+  }
+
+  #stop(): void {
+    this.#retry?.cancel()
+    this.#watch?.close()
+    this.#watch = undefined
   }
 }
 
 function watchKernel({ iptables, onChange }: IptablesWatchOptions): { close(): void } | undefined {
   if ([...iptables.values()].every(({ backend }) => backend === 'legacy')) return undefined
-  const canTellPids = isFirstPidNamespace()
+  const isFirst = isFirstPidNamespace()
   return watchNftables((change) => {
     for (const [family, each] of iptables) {
       const concerns =
         change.kind === 'lost' || (change.family === (family === 4 ? 'ip' : 'ip6') && TABLES.includes(change.table))
-      const isOurs = change.kind === 'lost' || !canTellPids ? each.isBusy : each.pids.has(change.pid)
+      const isOurs = change.kind === 'lost' ? each.isBusy : each.pids.has(isFirst ? change.pid : change.port)
       if (concerns && !isOurs) onChange(family)
     }
   })
@@ -75,7 +126,11 @@ function watchKernel({ iptables, onChange }: IptablesWatchOptions): { close(): v
 
 const TABLES: readonly string[] = ['nat', 'filter', 'mangle']
 
-/** The kernel names processes as the first pid namespace does. In another one, we do not know our own children by that. */
+/**
+ * The kernel names processes as the first pid namespace does. In another one we do not know our own children by that, but by the
+ * ports of their sockets, which are their pids as we see them. (A process of yet another namespace may have the same number: its
+ * change passes for ours, and is found by the next comparison.)
+ */
 function isFirstPidNamespace(): boolean {
   // PROC_PID_INIT_INO of include/linux/proc_ns.h
   return statSync('/proc/self/ns/pid').ino === 0xeffffffc
@@ -112,7 +167,11 @@ class CanaryWatch {
   }
 
   async #poll(): Promise<void> {
-    if (this.#armed) await this.#look()
+    try {
+      if (this.#armed) await this.#look()
+    } catch (error) {
+      this.#options.onFailure(error)
+    }
     this.#wait()
   }
 

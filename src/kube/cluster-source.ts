@@ -3,6 +3,7 @@
 import type { Logger } from '../lib/log.ts'
 import type { ApiClient } from './api-client.ts'
 import { openApiClient, type ClientSettings } from './open-client.ts'
+import type { SentRequest } from './transport.ts'
 import { watchCluster, type WatchClusterOptions } from './watch-cluster.ts'
 
 export interface ClusterSource {
@@ -21,10 +22,14 @@ export interface SourceSettings extends ClientSettings {
 }
 
 /** Throws AccessError when the settings cannot be used. Connects to nothing yet. */
-export function openClusterSource(settings: SourceSettings, log: Logger): ClusterSource {
+export function openClusterSource(
+  settings: SourceSettings,
+  log: Logger,
+  onRequest: (request: SentRequest) => void,
+): ClusterSource {
   const { manifests } = settings
   if (manifests !== '') return manifestSource(manifests)
-  const client = openApiClient(settings, log)
+  const client = openApiClient(settings, log, onRequest)
   return {
     name: client.server,
     client,

@@ -5,7 +5,7 @@ import type { ClusterAccess } from './access/cluster-access.ts'
 import { readInClusterAccess } from './access/in-cluster.ts'
 import { readKubeconfig } from './access/kubeconfig.ts'
 import type { ApiClient } from './api-client.ts'
-import { Transport } from './transport.ts'
+import { type SentRequest, Transport } from './transport.ts'
 import { JSON_TYPE, PROTOBUF } from './encoding/codec.ts'
 
 /** clientConnection of KubeProxyConfiguration, and --master. */
@@ -20,8 +20,13 @@ export interface ClientSettings {
 }
 
 /** Throws AccessError when the settings cannot be used. Connects to nothing yet. */
-export function openApiClient(settings: ClientSettings, log: Logger): ApiClient {
+export function openApiClient(
+  settings: ClientSettings,
+  log: Logger,
+  onRequest: (request: SentRequest) => void = () => {},
+): ApiClient {
   return new Transport({
+    onRequest,
     access: resolveAccess(settings, log),
     userAgent: settings.userAgent ?? 'kube-proxy',
     accept: acceptHeader(settings),

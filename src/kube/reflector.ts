@@ -33,6 +33,8 @@ export interface ReflectorOptions<T> {
   /** Errors for which there is another way than trying again, as long as no list has succeeded. */
   readonly giveUpOn?: (error: unknown) => boolean
   readonly timing?: Partial<ReflectorTiming>
+  /** Told when a watch begins that is not the first. */
+  readonly onWatchRestarted?: ((resource: string) => void) | undefined
 }
 
 /** Resolves when the signal is aborted. Rejects with what the handler throws, or with an error of `giveUpOn`. */
@@ -65,6 +67,8 @@ class Reflector<T> {
   #paging: 'allowed' | 'too slow' = 'allowed'
   #availability: 'unknown' | 'available' | 'unavailable' = 'unknown'
   #synced = false
+  /** How many watches there have been. */
+  #watches = 0
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options
@@ -160,6 +164,7 @@ class Reflector<T> {
     })
     this.#backoff.reset()
     this.#becomeAvailable()
+    if (this.#watches++ > 0) this.#options.onWatchRestarted?.(this.#options.resource.name)
     const parser = watchParserFor(contentTypeOf(response), this.#options.resource, this.#pool)
     const startMs = clock.monotonicNow()
     let frameCount = 0

@@ -16,7 +16,7 @@ import { ApiError } from './api-error.ts'
 import { acceptHeader, openApiClient } from './open-client.ts'
 import { readStart } from './read-body.ts'
 import { systemClock } from '../lib/clock.ts'
-import { Transport } from './transport.ts'
+import { type SentRequest, Transport } from './transport.ts'
 
 const PATH = '/api/v1/services'
 
@@ -66,6 +66,28 @@ function httpsOptions(): ApiServerOptions {
 }
 
 describe('Transport.request()', () => {
+  test('tells about each request, for the metrics', async () => {
+    await using server = await TestApiServer.start()
+    const sent: SentRequest[] = []
+    const client = openApiClient({ kubeconfig: '', master: server.url, qps: -1 }, quietLog(), (request) =>
+      sent.push(request),
+    )
+    await get(client)
+    await expect(client.request({ path: '/nowhere' })).rejects.toThrow('404')
+    const stop = new AbortController()
+    ;(await client.request({ path: `${PATH}?watch=true`, signal: stop.signal })).on('error', () => {}).destroy()
+    await server.stop()
+    await expect(get(client)).rejects.toThrow('Cannot reach')
+    client.close()
+    const { host } = new URL(server.url)
+    expect(sent.map(({ tookMs, ...rest }) => ({ ...rest, timed: tookMs !== undefined }))).toEqual([
+      { method: 'GET', host, code: '200', timed: true },
+      { method: 'GET', host, code: '404', timed: true },
+      { method: 'GET', host, code: '200', timed: false },
+      { method: 'GET', host, code: '<error>', timed: true },
+    ])
+  })
+
   test('sends user agent, accepted types, impersonation and body', async () => {
     await using server = await TestApiServer.start()
     const client = clientOf(server.url, { impersonation: { 'Impersonate-User': 'jane' } })

@@ -36,6 +36,19 @@ export interface TransportOptions {
   readonly log: Logger
   readonly clock?: Clock
   readonly responseTimeoutMs?: number
+  /** Told about each request that was sent. */
+  readonly onRequest?: (request: SentRequest) => void
+}
+
+/** What became of a request, for the metrics. */
+export interface SentRequest {
+  readonly method: string
+  /** Of the API server, with the port. */
+  readonly host: string
+  /** The status; `<error>` when there was no answer, as client-go writes it. */
+  readonly code: string
+  /** Until the answer began; undefined for a watch, whose answer goes on. */
+  readonly tookMs: number | undefined
 }
 
 export class Transport implements ApiClient {
@@ -73,12 +86,29 @@ export class Transport implements ApiClient {
   async #send(request: ApiRequest): Promise<IncomingMessage> {
     const credentials = await this.#credentials.current()
     const agent = this.#agentFor(credentials.tls)
+    const send = () => this.#reported(request, () => this.#sendOnce(request, credentials, agent))
     try {
-      return await this.#sendOnce(request, credentials, agent)
+      return await send()
     } catch (error) {
       // The server may close an idle connection in the moment in which we reuse it: that says nothing about the server.
       if (!(error instanceof StaleConnectionError) || request.signal?.aborted) throw error
-      return this.#sendOnce(request, credentials, agent)
+      return send()
+    }
+  }
+
+  async #reported(
+    { method = 'GET', path }: ApiRequest,
+    send: () => Promise<IncomingMessage>,
+  ): Promise<IncomingMessage> {
+    const startMs = this.#clock.monotonicNow()
+    let code = '<error>'
+    try {
+      const response = await send()
+      code = String(response.statusCode)
+      return response
+    } finally {
+      const tookMs = /[?&]watch=true/.test(path) ? undefined : this.#clock.monotonicNow() - startMs
+      this.#options.onRequest?.({ method, host: this.#options.access.server.host, code, tookMs })
     }
   }
 

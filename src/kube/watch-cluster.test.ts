@@ -145,6 +145,30 @@ describe('watchCluster()', () => {
     await until('all are gone', () => rig.slices.keys.length === 0)
   })
 
+  test('one 404 is not the last word: EndpointSlices are asked for again, and take over', async () => {
+    const clock = new ManualClock()
+    const rig = await start({
+      clock,
+      before: (server) =>
+        server.fail({
+          on: 'list',
+          resource: 'endpointslices',
+          what: { type: 'status', status: { code: 404, reason: 'NotFound', message: 'not found' } },
+        }),
+    })
+    await until('Endpoints are watched', () => rig.slices.keys.includes('default/web-ipv4-0'))
+    expect(rig.slices.notices).toEqual(['available', 'synced'])
+    await until('EndpointSlices take over', () => {
+      void clock.advance(1000)
+      return rig.slices.keys.join() === 'default/web-1'
+    })
+    expect(rig.slices.notices).toEqual(['available', 'synced', 'available'])
+    rig.server.store.apply({ ...CLUSTER[3]!, metadata: { ...CLUSTER[3]!.metadata, name: 'web-2' } })
+    await until('they are followed', () => rig.slices.keys.length === 2)
+    rig.server.store.apply({ kind: 'Endpoints', metadata: { name: 'more' }, subsets: [] })
+    expect(rig.slices.keys).toEqual(['default/web-1', 'default/web-2'])
+  })
+
   test('lists headless services too where the server cannot leave them out', async () => {
     const rig = await start({ server: { serviceFieldSelectors: [] } })
     await synced(rig)

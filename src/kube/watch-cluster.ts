@@ -4,6 +4,7 @@ import type { Logger } from '../lib/log.ts'
 import type { ApiClient } from './api-client.ts'
 import { ApiError, isNotServed } from './api-error.ts'
 import { flattenSlices } from './flatten-slices.ts'
+import { HandOver } from './hand-over.ts'
 import { endpointSlices } from './objects/endpoint-slice.ts'
 import { endpoints } from './objects/endpoints.ts'
 import { nodes } from './objects/node.ts'
@@ -33,13 +34,17 @@ export interface WatchClusterOptions {
   /** Aborting ends all requests at once. */
   readonly signal: AbortSignal
   readonly timing?: Partial<ReflectorTiming>
+  /** Told when the watch of a resource begins that is not the first. */
+  readonly onWatchRestarted?: (resource: string) => void
 }
 
 const NO_PROXY_NAME = '!service.kubernetes.io/service-proxy-name'
 const NOT_HEADLESS = '!service.kubernetes.io/headless'
 
-/** An API server may learn about ServiceCIDRs when it is upgraded in place. */
+/** An API server may learn about new kinds when it is upgraded in place. */
 const ASK_AGAIN_MS = 10 * 60_000
+/** One that just starts may not have all of its kinds yet. */
+const ASK_SOON_MS = 5_000
 
 /**
  * Lists and watches everything that the handlers ask for, until the signal is aborted. Resolves after that; rejects
@@ -54,7 +59,7 @@ export async function watchCluster(options: WatchClusterOptions): Promise<void> 
   try {
     await Promise.all(watches)
   } finally {
-    // One of them failed: the others must not go on behind the back of whoever deals with it.
+    // One of them failed: the others must not go on while the caller deals with it.
     stop.abort()
     await Promise.allSettled(watches)
   }
@@ -73,15 +78,52 @@ async function watchServices(options: WatchClusterOptions): Promise<void> {
 }
 
 async function watchSlices(options: WatchClusterOptions): Promise<void> {
-  const handler = options.handlers.slices
+  const { log, signal } = options
+  const handOver = new HandOver(syncedOnce(options.handlers.slices))
+  while (!signal.aborted) {
+    try {
+      const settings = { ...options, resource: endpointSlices, labelSelector: NOT_HEADLESS }
+      await runReflector({ ...settings, handler: handOver.next('for good'), giveUpOn: isNotServed })
+    } catch (error) {
+      if (!isNotServed(error)) throw error
+      log.info('API server has no EndpointSlices (discovery.k8s.io/v1), watching Endpoints instead')
+      await watchEndpoints(options, handOver.next('for now'))
+    }
+  }
+}
+
+/** Until the API server has EndpointSlices after all: it may have been upgraded, or not have been ready when we asked. */
+async function watchEndpoints(options: WatchClusterOptions, handler: ResourceHandler<EndpointSlice>): Promise<void> {
+  const enough = new AbortController()
+  const signal = AbortSignal.any([options.signal, enough.signal])
+  const labelSelector = `${NO_PROXY_NAME},${NOT_HEADLESS}`
+  const watching = runReflector({
+    ...options,
+    resource: endpoints,
+    handler: flattenSlices(handler),
+    labelSelector,
+    signal,
+  })
   try {
-    const settings = { ...options, resource: endpointSlices, handler, labelSelector: NOT_HEADLESS }
-    await runReflector({ ...settings, giveUpOn: isNotServed })
-  } catch (error) {
-    if (!isNotServed(error)) throw error
-    options.log.info('API server has no EndpointSlices (discovery.k8s.io/v1), watching Endpoints instead')
-    const labelSelector = `${NO_PROXY_NAME},${NOT_HEADLESS}`
-    await runReflector({ ...options, resource: endpoints, handler: flattenSlices(handler), labelSelector })
+    await Promise.race([watching, untilServed(endpointSlices.path, { ...options, signal })])
+  } finally {
+    enough.abort()
+    await watching
+  }
+}
+
+async function untilServed(path: string, { client, log, signal, timing }: WatchClusterOptions): Promise<void> {
+  const clock = timing?.clock ?? DEFAULT_TIMING.clock
+  for (let waitMs = ASK_SOON_MS; !signal.aborted; waitMs = Math.min(2 * waitMs, ASK_AGAIN_MS)) {
+    await sleep(clock, waitMs, signal).catch(() => {})
+    if (signal.aborted) return
+    try {
+      ;(await client.request({ path: `${path}?limit=1`, signal })).destroy()
+      log.info('API server has EndpointSlices now')
+      return
+    } catch (error) {
+      if (!signal.aborted) log.v(2)?.info('API server still gives us no EndpointSlices', { err: error })
+    }
   }
 }
 

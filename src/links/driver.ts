@@ -68,7 +68,7 @@ export class LinkDriver {
     this.#index = undefined
   }
 
-  /** The addresses of a family: those of this link, and those of all others. */
+  /** The addresses of a family: those of this link, which it is expected to have from now on, and those of all others. */
   read(family: Family): { readonly own: string[]; readonly others: string[] } {
     const { own, others } = this.#list(family)
     for (const address of this.#known) if (ipFamily(address) === family) this.#known.delete(address)

@@ -162,16 +162,6 @@ export function nftablesMetrics() {
       name: 'kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total',
       help: 'Cumulative proxy nftables cleanup failures',
     }),
-    localhostListeners: gauge({
-      ...perFamily,
-      name: 'kubeproxy_nftables_localhost_nodeport_listeners',
-      help: 'Number of active localhost NodePort userspace proxy listeners.',
-    }),
-    localhostListenerFailures: counter({
-      ...perFamily,
-      name: 'kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total',
-      help: 'Number of localhost NodePort userspace proxy listener creation failures.',
-    }),
   }
 }
 
@@ -191,22 +181,6 @@ export function nfacctMetrics(decodePackets: (object: string) => number): Printa
       'localhost_nps_accepted_pkts',
     ),
   ]
-}
-
-/** Packets to node ports on localhost that the nftables mode rejects: [ip_family, protocol] and how many. */
-export function localhostRejectedMetric(
-  read: () => Iterable<readonly [labels: readonly [family: string, protocol: string], packets: number]>,
-): Printable {
-  return lookedUp(
-    'counter',
-    {
-      ...alpha,
-      name: 'kubeproxy_nftables_localhost_nodeport_rejected_packets_total',
-      help: 'Number of packets rejected on localhost NodePorts. UDP and SCTP are always rejected; TCP is rejected when the localhost NodePort proxy is not running',
-      labels: ['ip_family', 'protocol'],
-    },
-    read,
-  )
 }
 
 function linearBuckets(start: number, width: number, count: number): number[] {

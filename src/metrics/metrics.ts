@@ -132,7 +132,7 @@ function ownMetrics() {
     }),
     heals: counter({
       name: 'kubeproxyts_heals_total',
-      help: 'How often rules were restored that somebody else had changed or removed',
+      help: 'How often rules were restored that another program had changed or removed',
       labels: ['ip_family'],
     }),
     netlinkBytes: counter({
@@ -147,8 +147,8 @@ function ownMetrics() {
     }),
     operations: counter({
       name: 'kubeproxyts_operations_total',
-      help: 'Objects written to the kernel, by verb: add or delete',
-      labels: ['ip_family', 'verb'],
+      help: 'Objects written to the kernel or deleted in it: rules, chains, elements, virtual servers',
+      labels: ['ip_family'],
     }),
     watchRestarts: counter({
       name: 'kubeproxyts_watch_restarts_total',

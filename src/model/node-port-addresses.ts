@@ -30,6 +30,11 @@ export function planNodePortAddresses(
   return { kind: 'only', addresses, ...(loopback.length > 0 && { loopback }) }
 }
 
+/** Whether it says anything about the family. */
+export function namesFamily(configured: readonly string[], family: Family, nodeIp: string): boolean {
+  return configured.some((text) => expand(text, family, nodeIp).length > 0)
+}
+
 /** The addresses of this machine on which node ports are open, as a set. */
 export function openNodePortAddresses(
   planned: NodePortAddresses,

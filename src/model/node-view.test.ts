@@ -90,16 +90,13 @@ describe('nodeViewWarnings()', () => {
     ])
   })
 
-  test('tells of node ports that are open everywhere or nowhere', () => {
-    expect(warn({ nodePortAddresses: [] })).toEqual([
-      'nodePortAddresses is unset: node ports are open on all local addresses; consider "primary"',
-    ])
+  test('tells of node ports that are open nowhere', () => {
     expect(warn({ nodePortAddresses: ['172.16.0.0/12'] })).toEqual([
       'nodePortAddresses ["172.16.0.0/12"] matches no IPv4 address: node ports are closed',
     ])
   })
 
-  test('tells when nobody counts as local', () => {
+  test('tells when no traffic counts as local', () => {
     expect(warn({ detectLocal: { ...settings.detectLocal, clusterCIDRs: ['fd01::/48'] } })).toEqual([
       'detectLocalMode is ClusterCIDR, but ["fd01::/48"] has nothing for IPv4: no traffic counts as local',
     ])

@@ -14,7 +14,7 @@ export interface NodeSettings {
   readonly nodeName: string
   readonly bindAddress: string
   readonly detectLocal: DetectLocalSettings
-  /** As configured; where it is empty, the mode's default: `['primary']` for nftables, nothing (all) for the others. */
+  /** As configured; the nftables mode has `['primary']` where nothing is. Empty: all. */
   readonly nodePortAddresses: readonly string[]
   readonly masqueradeAll: boolean
   readonly masqueradeBit: number
@@ -54,9 +54,6 @@ export function nodeViewWarnings(settings: NodeSettings, facts: NodeFacts): stri
   const { mode, clusterCIDRs } = settings.detectLocal
   if (isUnknown(ips[primaryFamily])) {
     warnings.push("Cannot determine this node's IP, assuming loopback: set --bind-address if that is wrong")
-  }
-  if (settings.nodePortAddresses.length === 0) {
-    warnings.push('nodePortAddresses is unset: node ports are open on all local addresses; consider "primary"')
   }
   const view = planNodeView(settings, facts, primaryFamily)
   if (view.localDetector.kind === 'none') {

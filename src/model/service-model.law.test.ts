@@ -130,7 +130,7 @@ function knowledge(model: ServiceModel, problems: ProblemLog) {
   return {
     views: [...model.views()].sort(byName),
     noLocalEndpoints: model.noLocalEndpoints,
-    healthChecks: model.healthChecks().sort((a, b) => (a.service < b.service ? -1 : 1)),
+    healthChecks: model.healthChecks().toSorted((a, b) => (a.service < b.service ? -1 : 1)),
     places: model.endpointPlaces(),
     problems: [...problems.problems()].map(({ object, message }) => `${object}: ${message}`).sort(),
   }

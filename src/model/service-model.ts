@@ -67,6 +67,7 @@ export class ServiceModel {
   /** Services that changed since the last takeChanges(), with what they were then. */
   readonly #changedServices = new Map<Entry, ServiceInfo | undefined>()
   readonly #healthChecks = new Map<NamespacedName, HealthCheck>()
+  #healthCheckList: readonly HealthCheck[] | undefined
   #node: NodeView
   #servicesTotal = 0
   #endpointsPending = 0
@@ -144,11 +145,6 @@ export class ServiceModel {
     return this.#triggerTimes.take()
   }
 
-  /** Whether takeChanges() has something to look at. */
-  get hasPendingChanges(): boolean {
-    return this.#dirty.size > 0
-  }
-
   *views(): Generator<ServicePortView> {
     for (const { views } of this.#entries.values()) yield* views
   }
@@ -177,8 +173,9 @@ export class ServiceModel {
     return { internal: this.#noLocalInternal, external: this.#noLocalExternal }
   }
 
-  healthChecks(): HealthCheck[] {
-    return [...this.#healthChecks.values()]
+  /** The same list as the last time unless a health check has changed. */
+  healthChecks(): readonly HealthCheck[] {
+    return (this.#healthCheckList ??= [...this.#healthChecks.values()])
   }
 
   #changeService(key: NamespacedName, info: ServiceInfo | undefined): void {
@@ -244,9 +241,17 @@ export class ServiceModel {
     for (const [name, before] of former) changes.push({ name, before, after: undefined })
     this.#setLosses(entry, plan?.losses ?? NONE)
     this.#countNoLocal(entry, plan?.noLocalEndpoints ?? { internal: 0, external: 0 })
-    if (plan?.healthCheck === undefined) this.#healthChecks.delete(entry.key)
-    else this.#healthChecks.set(entry.key, plan.healthCheck)
+    this.#setHealthCheck(entry.key, plan?.healthCheck)
     if (info === undefined && slices.length === 0) this.#entries.delete(entry.key)
+  }
+
+  #setHealthCheck(key: NamespacedName, check: HealthCheck | undefined): void {
+    const before = this.#healthChecks.get(key)
+    if (before === check) return
+    if (before?.port === check?.port && before?.localEndpoints === check?.localEndpoints) return
+    if (check === undefined) this.#healthChecks.delete(key)
+    else this.#healthChecks.set(key, check)
+    this.#healthCheckList = undefined
   }
 
   #setLosses(entry: Entry, losses: ServicePlan['losses']): void {

@@ -65,16 +65,16 @@ export function goneUdpFrontends(changes: readonly ServicePortChange[]): Fronten
 }
 
 /**
- * Whose flows the changes can have made stale: the endpoints that went, each as `ip:port`. 'anybody': more than endpoints
+ * Whose flows the changes can have made stale: the endpoints that went, each as `ip:port`. 'any': more than endpoints
  * changed, so any flow may be. Where DNS is busy the tracker has very many entries, and few of them are worth reading.
  */
-export function staleAnswerers(changes: readonly ServicePortChange[]): ReadonlySet<string> | 'anybody' {
+export function staleAnswerers(changes: readonly ServicePortChange[]): ReadonlySet<string> | 'any' {
   const gone = new Set<string>()
   for (const { before, after } of changes) {
     if (before?.protocol !== 'UDP' && after?.protocol !== 'UDP') continue
-    if (before === undefined || after === undefined || !sameAddresses(before, after)) return 'anybody'
+    if (before === undefined || after === undefined || !sameAddresses(before, after)) return 'any'
     // Who was not served has flows that nobody translated.
-    if (before.serving.length === 0 && after.serving.length > 0) return 'anybody'
+    if (before.serving.length === 0 && after.serving.length > 0) return 'any'
     if (before.serving === after.serving) continue
     const serving = new Set(after.serving)
     for (const endpoint of before.serving) if (!serving.has(endpoint)) gone.add(endpoint)

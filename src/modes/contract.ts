@@ -14,10 +14,12 @@ import type { Programmer, ProgrammerReports } from './programmer.ts'
 export interface Mode extends ModeFacts {
   /** The mode that stands in for it where this machine cannot run it. */
   readonly standIn?: string
+  /** The one that does where the operator asks for the chain that kube-proxy's old documentation describes. */
+  readonly oldStandIn?: string
   /** Whether a change costs so little that it need not wait for others. */
   readonly changesAreCheap: boolean
-  /** Settings of its own that cannot change while it runs. */
-  readonly restartFields: readonly (keyof KubeProxyConfiguration)[]
+  /** Settings of its own that cannot change while it runs: `ipvs`, `conntrack.tcpBeLiberal`. */
+  readonly restartFields: readonly string[]
   /** Which of the metrics that only some modes have are shown in this one, as kube-proxy does. */
   readonly metrics: readonly ModeMetric[]
   /** Links that it gives the addresses of services: those are not the node's own. */
@@ -28,11 +30,11 @@ export interface Mode extends ModeFacts {
 /** A mode's hands on this machine. */
 export interface ModeOnMachine {
   /** The part of open() that needs more rights than the rest: kernel settings and modules. For --init-only. */
-  init?(config: KubeProxyConfiguration, log: Logger): void
+  init?(config: KubeProxyConfiguration, log: Logger): void | Promise<void>
   /** Throws an UnsupportedError when this machine cannot run the mode. */
-  open(options: ModeOptions): RunningMode
+  open(options: ModeOptions): RunningMode | Promise<RunningMode>
   /** Removes all that the mode put into this machine; harmless when it never ran. */
-  cleanup(log: Logger): void | Promise<void>
+  cleanup(log: Logger, config: KubeProxyConfiguration): void | Promise<void>
 }
 
 export interface ModeOptions {

@@ -21,7 +21,7 @@ export interface SyncStats {
   readonly bytes: number
   /**
    * UDP frontends that the kernel still served and no longer does, where a comparison found any: their services went while
-   * nobody watched, and their flows may go on.
+   * no proxy watched, and their flows may go on.
    */
   readonly gone?: readonly FrontendAddress[]
 }

@@ -16,8 +16,17 @@ import { NetlinkSocket } from '../netlink/socket.ts'
 import { watchReadable } from '../system/readable.ts'
 
 export type NftablesChange =
-  /** A transaction touched this table. `pid` is that of the process, as seen from the machine's first pid namespace. */
-  | { readonly kind: 'changed'; readonly family: NftFamily; readonly table: string; readonly pid: number }
+  /**
+   * A transaction touched this table. `pid` is that of the process, as seen from the machine's first pid namespace. `port` is
+   * that of its netlink socket: unless a program asks for another one, its pid as seen from its own pid namespace.
+   */
+  | {
+      readonly kind: 'changed'
+      readonly family: NftFamily
+      readonly table: string
+      readonly pid: number
+      readonly port: number
+    }
   /** Notifications were lost: anything may have changed. */
   | { readonly kind: 'lost' }
 
@@ -116,9 +125,9 @@ class TransactionReader {
   }
 
   add(message: Message): void {
-    if (message.type === messageType('newGeneration')) {
-      const { view, start, end } = message
-      this.#finish(generationAttributes.read(view, start + NFGENMSG_LENGTH, end)?.pid ?? 0)
+    const { type, port, view, start, end } = message
+    if (type === messageType('newGeneration')) {
+      this.#finish(generationAttributes.read(view, start + NFGENMSG_LENGTH, end)?.pid ?? 0, port)
       return
     }
     const touched = readTouchedTable(message)
@@ -130,10 +139,10 @@ class TransactionReader {
     this.#onChange({ kind: 'lost' })
   }
 
-  #finish(pid: number): void {
+  #finish(pid: number, port: number): void {
     const touched = [...this.#touched.values()]
     this.#touched.clear()
-    for (const { family, table } of touched) this.#onChange({ kind: 'changed', family, table, pid })
+    for (const { family, table } of touched) this.#onChange({ kind: 'changed', family, table, pid, port })
   }
 }
 

@@ -1,4 +1,4 @@
-// The nftables tables of a mode, one per family, with an eye on who else touches them.
+// The nftables tables of a mode, one per family, with an eye on other programs that touch them.
 
 import { NftablesDriver } from './driver.ts'
 import { type NftablesChange, watchNftables } from './watch.ts'
@@ -17,11 +17,11 @@ export interface WatchedTablesOptions {
 
 export interface WatchedTables {
   driver(family: Family): TableDriver
-  /** Ends the watch. The drivers are closed by those who use them. */
+  /** Ends the watch. The drivers are closed by their users. */
   close(): void
 }
 
-/** From this many elements on, a transaction is faster when nobody listens to it. */
+/** From this many elements on, a transaction is faster when the kernel has no listener to tell about it. */
 const LARGE = 1000
 
 export function openWatchedTables({ table, families, onForeignChange }: WatchedTablesOptions): WatchedTables {

@@ -14,7 +14,7 @@ export interface RunnerPeriods {
   readonly maxRetryMs: number
 }
 
-/** Why a run happens: somebody asked, maxMs has passed, or the last run failed. */
+/** Why a run happens: it was asked for, maxMs has passed, or the last run failed. */
 export type RunReason = 'requested' | 'periodic' | 'retry'
 
 export interface RunnerOptions {

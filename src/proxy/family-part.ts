@@ -7,7 +7,7 @@ import { closeAll } from '../lib/close-all.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ProblemLog } from '../model/problems.ts'
 import { ServiceModel } from '../model/service-model.ts'
-import type { NodeView } from '../model/types.ts'
+import type { HealthCheck, NodeView } from '../model/types.ts'
 import type { ProxyHealth } from '../serve/proxy-health.ts'
 import { type HealthAddresses, ServiceHealth } from '../serve/service-health.ts'
 import type { RunnerPeriods } from './bounded-runner.ts'
@@ -34,6 +34,8 @@ export interface FamilyPartOptions {
 export class FamilyPart {
   readonly pipeline: FamilyPipeline
   readonly #serviceHealth: ServiceHealth
+  /** What the health checks were made of. */
+  #syncedChecks: readonly HealthCheck[] | undefined
 
   constructor(options: FamilyPartOptions) {
     const { node, metrics, health, log, periods, problems, allowExternalIPs, onSynced } = options
@@ -76,6 +78,8 @@ export class FamilyPart {
 
   #syncServiceHealth(): void {
     const checks = this.pipeline.model.healthChecks()
+    if (checks === this.#syncedChecks) return
+    this.#syncedChecks = checks
     const nameOf = (check: (typeof checks)[number]) => `${check.namespace}/${check.service}`
     this.#serviceHealth.syncServices(new Map(checks.map((check) => [nameOf(check), check.port])))
     this.#serviceHealth.syncEndpoints(new Map(checks.map((check) => [nameOf(check), check.localEndpoints])))

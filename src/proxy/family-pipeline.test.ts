@@ -1,17 +1,98 @@
-import { expect, test } from 'vitest'
+import { describe, expect, it, test } from 'vitest'
 import { aNodeView } from '../../test/support/arbitrary-views.ts'
-import { systemClock } from '../lib/clock.ts'
+import { ManualClock, systemClock } from '../lib/clock.ts'
 import { silentLogger } from '../lib/log.ts'
 import { ProblemLog } from '../model/problems.ts'
 import { ServiceModel } from '../model/service-model.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
 import { FamilyPipeline } from './family-pipeline.ts'
 import type { FlowCleaner } from './flow-cleaner.ts'
+import { modeNamed } from '../modes/all.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import type { SyncStats } from '../modes/programmer.ts'
 
-const build = { major: '1', minor: '36', version: 'v1.36.0', commit: '', buildDate: '' }
-const DONE: SyncStats = { transactions: 0, operations: 0, bytes: 0 }
+const build = { major: '', minor: '', version: '', commit: '', buildDate: '' }
+const DONE: SyncStats = { transactions: 1, operations: 3, bytes: 5 }
+
+/** A pipeline whose programmer takes its time. */
+function open() {
+  const clock = new ManualClock()
+  const metrics = createMetrics({ shown: modeNamed('iptables').metrics, build })
+  const node = aNodeView({ family: 4 })
+  const model = new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 })
+  const calls: { keep(): void; break(): void }[] = []
+  const sync = () =>
+    new Promise<SyncStats>((resolve, reject) => {
+      calls.push({ keep: () => resolve(DONE), break: () => reject(new Error('refused')) })
+    })
+  const pipeline = new FamilyPipeline({
+    node,
+    model,
+    programmer: { sync, syncAll: sync, close() {} },
+    flows: { clean() {} } as unknown as FlowCleaner,
+    metrics,
+    health: new ProxyHealth({ clock, timeoutMs: 1000 }),
+    periods: { minMs: 0, maxMs: 60_000, retryMs: 100, maxRetryMs: 1000 },
+    clock,
+    log: silentLogger,
+    onSynced() {},
+  })
+  const endpoint = (name: string) => {
+    model.setSlice({
+      namespace: 'default',
+      name,
+      serviceName: 'web',
+      addressType: 'IPv4',
+      endpoints: [{ address: '10.1.0.1', ready: true, serving: true, terminating: false }],
+      ports: [{ name: '', protocol: 'TCP', port: 80 }],
+      triggerTimeMs: clock.now() - 1000,
+    } as unknown as Parameters<typeof model.setSlice>[0])
+    pipeline.changed()
+  }
+  const counted = () =>
+    Number(/network_programming_duration_seconds_count\{[^}]*\} (\d+)/.exec(metrics.text())?.[1] ?? 0)
+  /** Lets everything come to its end that is not waiting for us. */
+  const turn = async () => {
+    await clock.advance(1)
+    await new Promise((resolve) => setImmediate(resolve))
+    await clock.advance(1)
+  }
+  return { clock, metrics, pipeline, calls, endpoint, counted, turn }
+}
+
+describe('FamilyPipeline', () => {
+  it('counts trigger times with the sync that programs them, not with one that is under way', async () => {
+    const { pipeline, calls, endpoint, counted, turn } = open()
+    endpoint('a')
+    pipeline.start()
+    await turn()
+    endpoint('b')
+    calls[0]!.keep()
+    await turn()
+    expect(counted()).toBe(1)
+    await turn()
+    calls[1]!.keep()
+    await turn()
+    expect(counted()).toBe(2)
+  })
+
+  it('counts them later when a sync fails, and no failure of nftables in another mode', async () => {
+    const { clock, metrics, pipeline, calls, endpoint, counted, turn } = open()
+    endpoint('a')
+    pipeline.start()
+    await turn()
+    calls[0]!.break()
+    await turn()
+    expect(counted()).toBe(0)
+    await clock.advance(200)
+    await turn()
+    calls[1]!.keep()
+    await turn()
+    expect(counted()).toBe(1)
+    expect(metrics.nftablesSyncFailures.with('IPv4').value).toBe(0)
+    expect(metrics.text()).toContain('kubeproxyts_operations_total{ip_family="IPv4"} 3')
+  })
+})
 
 test('stop() closes the programmer when rules that are being restored are in place, and not before', async () => {
   const node = aNodeView()

@@ -37,6 +37,8 @@ interface BegunSync {
   readonly changes: readonly ServicePortChange[]
   /** When the first of the events came that led to it. */
   readonly waitingSinceMs: number | undefined
+  /** When those events were triggered, in the cluster. */
+  readonly triggerTimes: readonly number[]
 }
 
 export class FamilyPipeline {
@@ -52,10 +54,12 @@ export class FamilyPipeline {
   #healing = false
   /** The last one; never rejects. */
   #healRun: Promise<void> = Promise.resolve()
-  /** Somebody changed our rules while we restored them. */
+  /** Another program changed our rules while we restored them. */
   #healAgain = false
   /** When the first event came that is not in the kernel yet. */
   #waitingSinceMs: number | undefined
+  /** Trigger times of syncs that failed. */
+  #triggerTimes: number[] = []
   /** The totals that the metrics already have. */
   #reported: Pick<ChangeCounts, 'endpointsTotal' | 'servicesTotal'> = { endpointsTotal: 0, servicesTotal: 0 }
 
@@ -112,7 +116,7 @@ export class FamilyPipeline {
     this.#runner.setPeriods(periods)
   }
 
-  /** Somebody else changed our rules: restores them at once. */
+  /** Another program changed our rules: restores them at once. */
   heal(): void {
     const { clock } = this.#options
     if (!this.#started || this.#healTimer !== undefined) return
@@ -182,9 +186,11 @@ export class FamilyPipeline {
       full: this.#needFullSync,
       changes: model.takeChanges(),
       waitingSinceMs: this.#waitingSinceMs,
+      triggerTimes: [...this.#triggerTimes, ...[...model.takeTriggerTimes().values()].flat()],
     }
     this.#needFullSync = false
     this.#waitingSinceMs = undefined
+    this.#triggerTimes = []
     try {
       const pending = begun.full
         ? programmer.syncAll(this.#node, model.views())
@@ -199,13 +205,13 @@ export class FamilyPipeline {
     }
   }
 
-  #fail({ waitingSinceMs }: BegunSync, error: unknown): never {
+  #fail({ waitingSinceMs, triggerTimes }: BegunSync, error: unknown): never {
     const { metrics } = this.#options
     // The changes are taken and lost: only a comparison with the kernel knows what is missing.
     this.#needFullSync = true
     this.#waitingSinceMs = waitingSinceMs ?? this.#waitingSinceMs
+    this.#triggerTimes.push(...triggerTimes)
     metrics.transactions.with(this.#family, 'refused').inc()
-    metrics.nftablesSyncFailures.with(this.#family).inc()
     throw error
   }
 
@@ -223,7 +229,10 @@ export class FamilyPipeline {
     return stats
   }
 
-  #account({ full, waitingSinceMs }: BegunSync, { tookMs, stats }: { tookMs: number; stats: SyncStats }): void {
+  #account(
+    { full, waitingSinceMs, triggerTimes }: BegunSync,
+    { tookMs, stats }: { tookMs: number; stats: SyncStats },
+  ): void {
     const { metrics, clock, health } = this.#options
     const family = this.#family
     metrics.syncDuration.with(family).observe(tookMs / 1000)
@@ -231,6 +240,10 @@ export class FamilyPipeline {
     metrics.lastSync.with(family).set(clock.now() / 1000)
     metrics.netlinkBytes.with(family).inc(stats.bytes)
     metrics.transactions.with(family, 'committed').inc(stats.transactions)
+    metrics.operations.with(family).inc(stats.operations)
+    for (const triggerMs of triggerTimes) {
+      metrics.networkProgrammingDuration.with(family).observe((clock.now() - triggerMs) / 1000)
+    }
     if (waitingSinceMs !== undefined) {
       metrics.changeDuration.with(family).observe((clock.monotonicNow() - waitingSinceMs) / 1000)
     }
@@ -238,12 +251,7 @@ export class FamilyPipeline {
   }
 
   #afterSync(synced: Synced): void {
-    const { model, metrics, clock, flows, onSynced } = this.#options
-    for (const triggers of model.takeTriggerTimes().values()) {
-      for (const triggerMs of triggers) {
-        metrics.networkProgrammingDuration.with(this.#family).observe((clock.now() - triggerMs) / 1000)
-      }
-    }
+    const { model, metrics, flows, onSynced } = this.#options
     const { internal, external } = model.noLocalEndpoints
     metrics.noLocalEndpoints.with('internal', this.#family).set(internal)
     metrics.noLocalEndpoints.with('external', this.#family).set(external)

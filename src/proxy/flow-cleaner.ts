@@ -22,7 +22,7 @@ export interface FlowCleanerOptions {
   readonly log: Logger
   /** Every address of this machine, for node ports that are open on all of them. */
   readonly machineAddresses: () => readonly string[]
-  /** `ip:port` of who answers the flows of a service port, where that is not the endpoints. */
+  /** `ip:port` of what answers the flows of a service port, where that is not the endpoints. */
   readonly targets?: ((view: ServicePortView) => readonly string[]) | undefined
 }
 
@@ -42,7 +42,7 @@ const FEW_ANSWERERS = 8
 interface Task {
   readonly views: Map<ServicePortName, ServicePortView>
   readonly gone: FrontendAddress[]
-  answerers: ReadonlySet<string> | 'anybody'
+  answerers: ReadonlySet<string> | 'any'
 }
 
 /**
@@ -66,8 +66,8 @@ export class FlowCleaner {
     this.#node = node
     const served = this.#servedChanges(changes)
     this.#follow(served)
-    const answerers = all === undefined ? staleAnswerers(served) : 'anybody'
-    if (answerers !== 'anybody' && answerers.size === 0 && this.#next === undefined) return
+    const answerers = all === undefined ? staleAnswerers(served) : 'any'
+    if (answerers !== 'any' && answerers.size === 0 && this.#next === undefined) return
     const task = (this.#next ??= newTask())
     task.answerers = union(task.answerers, answerers)
     task.gone.push(...goneUdpFrontends(changes), ...gone)
@@ -115,7 +115,7 @@ export class FlowCleaner {
     this.#index = index
     const isStale = (flow: UdpFlow) => index.isStale(flow)
     const found: UdpFlow[] = []
-    if (answerers === 'anybody' || answerers.size > FEW_ANSWERERS) found.push(...(await table.findUdp(family, isStale)))
+    if (answerers === 'any' || answerers.size > FEW_ANSWERERS) found.push(...(await table.findUdp(family, isStale)))
     else for (const answerer of answerers) found.push(...(await table.findUdp(family, isStale, answerer)))
     // What was stale when it was found may be right by now.
     const stale = found.filter(isStale)
@@ -139,7 +139,7 @@ export class FlowCleaner {
     }))
   }
 
-  /** With those who answer its flows, which in some modes are not the endpoints. */
+  /** With what answers its flows, which in some modes are not the endpoints. */
   #served(view: ServicePortView): ServicePortView {
     const { targets } = this.#options
     return targets === undefined ? view : { ...view, serving: targets(view) }
@@ -156,5 +156,5 @@ function newTask(): Task {
 }
 
 function union(a: Task['answerers'], b: Task['answerers']): Task['answerers'] {
-  return a === 'anybody' || b === 'anybody' ? 'anybody' : new Set([...a, ...b])
+  return a === 'any' || b === 'any' ? 'any' : new Set([...a, ...b])
 }

@@ -7,7 +7,7 @@ const BUDGET = 100
 const RECOVERY_MS = 2000
 
 /**
- * Somebody who flushes rules gets them back at once. Somebody who puts back what we take away, such as a second proxy with
+ * A program that flushes rules gets them back at once. One that puts back what we take away, such as a second proxy with
  * other settings, would keep both of us busy for ever: from then on we restore only now and then.
  */
 export class HealBudget {

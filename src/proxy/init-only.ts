@@ -7,6 +7,6 @@ import { applySettings } from './settings.ts'
 export async function runInitOnly({ config, log }: RunOptions): Promise<void> {
   applySettings(config, log)
   const mode = await modeNamed(config.mode).load()
-  mode.init?.(config, log)
+  await mode.init?.(config, log)
   log.info('Initialised, ending because of --init-only')
 }

@@ -3,6 +3,7 @@
 import type { Node } from '../kube/types.ts'
 import type { Family } from '../lib/ip.ts'
 import { nodeViewWarnings, planNodeView, type NodeFacts, type NodeSettings } from '../model/node-view.ts'
+import { planConfigProblems, type ConfigProblems, type OtherSettings } from '../model/config-problems.ts'
 import type { NodeView } from '../model/types.ts'
 
 export class NodeState {
@@ -26,8 +27,10 @@ export class NodeState {
     return this.#facts.machineAddresses
   }
 
-  get warnings(): readonly string[] {
-    return nodeViewWarnings(this.#settings, this.#facts)
+  /** What a person should know about the settings on this node. */
+  problems(other: OtherSettings): ConfigProblems {
+    const { warnings, errors } = planConfigProblems(this.#settings, this.#facts, other)
+    return { warnings: [...nodeViewWarnings(this.#settings, this.#facts), ...warnings], errors }
   }
 
   view(family: Family): NodeView {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { UnsupportedError } from '../lib/errors.ts'
 import { modeNamed } from '../modes/all.ts'
 import type { Mode, ModeOptions, RunningMode } from '../modes/contract.ts'
-import { openModeOrStandIn } from './open-mode.ts'
+import { type StandIns, openModeOrStandIn } from './open-mode.ts'
 
 const open: RunningMode = { programmer: () => expect.unreachable(), close() {} }
 
@@ -13,7 +13,7 @@ function aMode(name: string, behaviour: () => RunningMode): Mode {
 const behaviours = new Map<string, () => RunningMode>()
 const find = (name: string) => aMode(name, () => behaviours.get(name)!())
 const options = {} as ModeOptions
-const openAs = (name: string, standIns: 'allowed' | 'refused') => openModeOrStandIn({ name, standIns, find }, options)
+const openAs = (name: string, standIns: StandIns) => openModeOrStandIn({ name, standIns, find }, options)
 
 const lacks = (feature: string) => () => {
   throw new UnsupportedError(feature, 'the kernel lacks it')
@@ -28,13 +28,22 @@ describe('openModeOrStandIn()', () => {
   it('falls back step by step and says why', async () => {
     behaviours.set('ipvs', lacks('ipvs'))
     behaviours.set('iptables', lacks('iptables'))
-    behaviours.set('userspace', () => open)
+    behaviours.set('nftables', () => open)
     const { mode, reasons } = await openAs('ipvs', 'allowed')
-    expect(mode.name).toBe('userspace')
+    expect(mode.name).toBe('nftables')
     expect(reasons).toEqual([
       'Cannot use ipvs: the kernel lacks it; falling back from ipvs to iptables',
-      'Cannot use iptables: the kernel lacks it; falling back from iptables to userspace',
+      'Cannot use iptables: the kernel lacks it; falling back from iptables to nftables',
     ])
+  })
+
+  it('falls back to userspace only where that was asked for', async () => {
+    behaviours.set('ipvs', lacks('ipvs'))
+    behaviours.set('iptables', lacks('iptables'))
+    behaviours.set('nftables', lacks('nftables'))
+    behaviours.set('userspace', () => open)
+    await expect(openAs('iptables', 'allowed')).rejects.toThrow('Cannot use nftables')
+    expect(await openAs('ipvs', 'with userspace')).toMatchObject({ mode: { name: 'userspace' } })
   })
 
   it('refuses when stand-ins are not wanted', async () => {

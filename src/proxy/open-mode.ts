@@ -4,6 +4,9 @@ import { UnsupportedError } from '../lib/errors.ts'
 import { modeNamed } from '../modes/all.ts'
 import type { Mode, ModeOptions, RunningMode } from '../modes/contract.ts'
 
+/** Whether another mode may stand in for one that this machine cannot run, and which. */
+export type StandIns = 'allowed' | 'with userspace' | 'refused'
+
 export interface ModeInForce {
   readonly mode: Mode
   readonly running: RunningMode
@@ -13,7 +16,7 @@ export interface ModeInForce {
 
 export interface ModeChoice {
   readonly name: string
-  readonly standIns: 'allowed' | 'refused'
+  readonly standIns: StandIns
   /** How a mode is found by its name; tests have modes of their own. */
   readonly find?: (name: string) => Mode
 }
@@ -26,12 +29,17 @@ export async function openModeOrStandIn(
   const reasons: string[] = []
   for (let mode = find(name); ;) {
     try {
-      return { mode, running: (await mode.load()).open(options), reasons }
+      return { mode, running: await (await mode.load()).open(options), reasons }
     } catch (error) {
-      const next = mode.standIn
-      if (!(error instanceof UnsupportedError) || standIns === 'refused' || next === undefined) throw error
+      const next = standInFor(mode, standIns)
+      if (!(error instanceof UnsupportedError) || next === undefined) throw error
       reasons.push(`${error.message}; falling back from ${mode.name} to ${next}`)
       mode = find(next)
     }
   }
+}
+
+function standInFor({ standIn, oldStandIn }: Mode, standIns: StandIns): string | undefined {
+  if (standIns === 'refused') return undefined
+  return standIns === 'with userspace' ? (oldStandIn ?? standIn) : standIn
 }

@@ -1,11 +1,12 @@
 // One running proxy: everything that the other folders provide, put together. It owns what it opens and closes it in stop().
 
-import { featureEnabled } from '../config/feature-gates.ts'
+import { featureEnabled, featureStates } from '../config/feature-gates.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import type { LoadedConfiguration } from '../config/types.ts'
 import { listAddresses, watchAddresses } from '../links/addresses.ts'
 import { openClusterSource, type ClusterSource } from '../kube/cluster-source.ts'
 import { EventRecorder } from '../kube/events.ts'
+import type { SentRequest } from '../kube/transport.ts'
 import type { Node } from '../kube/types.ts'
 import { systemClock } from '../lib/clock.ts'
 import { closeAll } from '../lib/close-all.ts'
@@ -25,10 +26,13 @@ import { modes } from '../modes/all.ts'
 import { openModeOrStandIn, type ModeInForce } from './open-mode.ts'
 import { NodeState } from './node-state.ts'
 import { Servers } from './servers.ts'
-import { applySettings, nodeNameOf, nodeSettings, periodsOf, restartsFor } from './settings.ts'
+import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, restartsFor } from './settings.ts'
 
 /** Where there is no API server, the log has to do. */
 const noEvents: Pick<EventRecorder, 'record'> = { record() {} }
+
+/** How soon the addresses of the machine are read again when that failed. */
+const RETRY_MS = 1000
 
 /** What a Proxy leaves to the one that takes over from it, in the same process. */
 export interface Legacy {
@@ -66,9 +70,12 @@ export class Proxy {
   /** Rejects when the settings cannot be used, or the mode on this machine. Nothing else happens before start(). */
   static async open(options: RunOptions, legacy?: Legacy): Promise<Proxy> {
     const { config, log, master, manifests } = options
-    const source = openClusterSource({ ...config.clientConnection, master, manifests }, log)
-    const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)
     let proxy: Proxy | undefined
+    const onRequest = (request: SentRequest) => {
+      if (proxy !== undefined) proxy.#countRequest(request)
+    }
+    const source = openClusterSource({ ...config.clientConnection, master, manifests }, log, onRequest)
+    const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)
     const onForeignChange = (family: Family) => {
       if (proxy !== undefined) proxy.#pipeline(family)?.heal()
     }
@@ -90,7 +97,8 @@ export class Proxy {
     this.#inForce = inForce
     this.#mode = inForce.mode
     this.#firstSyncs = new Set(families)
-    this.#metrics = createMetrics({ shown: this.#mode.metrics, build: buildInfo(options.version) })
+    const features = featureStates(config.featureGates)
+    this.#metrics = createMetrics({ shown: this.#mode.metrics, build: buildInfo(options.version), features })
     this.#metrics.mode.with(this.#mode.name, config.mode).set(1)
     this.#health = new ProxyHealth({ clock: systemClock, timeoutMs: 2 * config.syncPeriodMs })
     const { signal } = this.#abort
@@ -99,7 +107,7 @@ export class Proxy {
       client === undefined ? noEvents : new EventRecorder({ client, nodeName: this.#nodeName, log, signal })
     const node = legacy?.node?.name === this.#nodeName ? legacy.node : undefined
     const facts = { node, machineAddresses: machineAddresses() }
-    this.#state = new NodeState(nodeSettings(config, this.#mode), facts, () => this.#nodeChanged())
+    this.#state = new NodeState(nodeSettings(config), facts, () => this.#nodeChanged())
     this.#health.setNode(node)
     const problems = new ProblemLog(({ object, message }) => log.warn(message, { object }))
     this.#parts = families.map((family) => this.#createPart(family, problems))
@@ -120,9 +128,7 @@ export class Proxy {
     log.info('Starting', { mode: this.#mode.name, node: this.#nodeName, source: this.#source.name })
     this.#recordStart()
     const failed = this.#servers.open(this.#loaded.config)
-    this.#addressWatch = watchAddresses(() => this.#state.setMachineAddresses(machineAddresses()), {
-      except: serviceLinks,
-    })
+    this.#addressWatch = watchAddresses(() => this.#readAddresses(), { except: serviceLinks })
     const watching = this.#source.watch({
       nodeName: this.#nodeName,
       handlers: clusterHandlers({
@@ -133,6 +139,7 @@ export class Proxy {
       }),
       log,
       signal: this.#abort.signal,
+      onWatchRestarted: (resource) => this.#metrics.watchRestarts.with(resource).inc(),
     })
     await Promise.race([watching, failed])
   }
@@ -148,7 +155,7 @@ export class Proxy {
     const { config } = loaded
     applySettings(config, this.#log)
     this.#health.setTimeoutMs(2 * config.syncPeriodMs)
-    this.#state.setSettings(nodeSettings(config, this.#mode))
+    this.#state.setSettings(nodeSettings(config))
     for (const { pipeline } of this.#parts) pipeline.setPeriods(periodsOf(loaded, this.#mode))
     this.#servers.reopen(config)
     return true
@@ -177,6 +184,16 @@ export class Proxy {
       () => this.#servers.close(),
       () => this.#source.close(),
     )
+  }
+
+  /** `times` of them: a proxy that takes over goes on counting. */
+  countReloads(outcome: 'applied' | 'rejected', times = 1): void {
+    this.#metrics.configReloads.with(outcome).inc(times)
+  }
+
+  #countRequest({ method, host, code, tookMs }: SentRequest): void {
+    this.#metrics.restRequests.with(code, method, host).inc()
+    if (tookMs !== undefined) this.#metrics.restRequestDuration.with(method, host).observe(tookMs / 1000)
   }
 
   #recordStart(): void {
@@ -212,12 +229,23 @@ export class Proxy {
     if (!this.#firstSyncs.delete(synced) || this.#firstSyncs.size > 0) return
     void cleanUpModes(
       modes.filter((mode) => mode !== this.#mode),
-      this.#log,
+      { config: this.#loaded.config, log: this.#log },
     )
   }
 
   #pipeline(family: 4 | 6): FamilyPipeline | undefined {
     return this.#parts.find(({ pipeline }) => pipeline.node.family === family)?.pipeline
+  }
+
+  /** A process without a file descriptor to spare cannot ask the kernel; it asks again. */
+  #readAddresses(): void {
+    try {
+      this.#state.setMachineAddresses(machineAddresses())
+    } catch (error) {
+      this.#log.error(error, 'Cannot read the addresses of this machine, trying again', { retryInMs: RETRY_MS })
+      const timer = systemClock.setTimeout(() => this.#readAddresses(), RETRY_MS)
+      this.#abort.signal.addEventListener('abort', () => timer.cancel(), { once: true })
+    }
   }
 
   #startPipelines(): void {
@@ -226,7 +254,10 @@ export class Proxy {
     const exists = this.#state.node !== undefined
     const problem = places === undefined ? undefined : nodeNameProblem(this.#nodeName, exists, places)
     if (problem !== undefined) this.#log.error(undefined, problem)
-    for (const warning of this.#state.warnings) this.#log.warn(warning)
+    const families = this.#parts.map(({ pipeline }) => pipeline.node.family)
+    const { warnings, errors } = this.#state.problems(otherSettings(this.#loaded.config, families))
+    for (const warning of warnings) this.#log.warn(warning)
+    if (errors.length > 0) throw new Error(`Cannot serve with this configuration: ${errors.join('; ')}`)
     for (const { pipeline } of this.#parts) pipeline.start()
   }
 

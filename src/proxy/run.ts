@@ -26,6 +26,7 @@ export async function runProxy(options: RunOptions): Promise<void> {
 class ProxyRunner {
   readonly #options: RunOptions
   #proxy: Proxy
+  readonly #reloads = { applied: 0, rejected: 0 }
   #running: Promise<void> = Promise.resolve()
   #fail!: (error: unknown) => void
   readonly #failed = new Promise<never>((_, reject) => (this.#fail = reject))
@@ -51,11 +52,11 @@ class ProxyRunner {
   }
 
   async #followConfiguration(): Promise<void> {
-    const { configurationChanges, log } = this.#options
+    const { configurationChanges } = this.#options
     if (configurationChanges === undefined) return
     for await (const change of configurationChanges(new AbortController().signal)) {
       if (change.kind === 'invalid') {
-        log.error(change.error, 'Cannot use the changed configuration file; the running configuration stays')
+        this.#reject(change.error)
       } else {
         await this.#apply(change.loaded)
       }
@@ -66,13 +67,14 @@ class ProxyRunner {
     const { log } = this.#options
     if (this.#proxy.apply(loaded)) {
       log.info('Applied the changed configuration file')
+      this.#count('applied')
       return
     }
     let next: Proxy
     try {
       next = await Proxy.open({ ...this.#options, ...loaded }, this.#proxy.legacy)
     } catch (error) {
-      log.error(error, 'Cannot use the changed configuration file; the running configuration stays')
+      this.#reject(error)
       return
     }
     log.info('Starting anew with the changed configuration file, the rules stay meanwhile')
@@ -83,6 +85,19 @@ class ProxyRunner {
       log.error(error, 'Cannot close all that the previous configuration had opened')
     }
     this.#proxy = next
+    for (const outcome of ['applied', 'rejected'] as const) next.countReloads(outcome, this.#reloads[outcome])
+    this.#count('applied')
     this.#start()
+  }
+
+  #reject(error: unknown): void {
+    const { log } = this.#options
+    log.error(error, 'Cannot use the changed configuration file; the running configuration stays')
+    this.#count('rejected')
+  }
+
+  #count(outcome: 'applied' | 'rejected'): void {
+    this.#reloads[outcome]++
+    this.#proxy.countReloads(outcome)
   }
 }

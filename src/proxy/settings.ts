@@ -3,7 +3,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { KubeProxyConfiguration, LoadedConfiguration } from '../config/types.ts'
+import { splitHostPort } from '../config/checks.ts'
+import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
+import type { OtherSettings } from '../model/config-problems.ts'
 import type { NodeSettings } from '../model/node-view.ts'
 import type { RunnerPeriods } from './bounded-runner.ts'
 import {
@@ -21,8 +24,13 @@ const restartFields = ['mode', 'clientConnection', 'hostnameOverride', 'featureG
 
 export function restartsFor(mode: Mode, before: KubeProxyConfiguration, after: KubeProxyConfiguration): boolean {
   return [...restartFields, ...mode.restartFields].some(
-    (field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]),
+    (path) => JSON.stringify(valueAt(before, path)) !== JSON.stringify(valueAt(after, path)),
   )
+}
+
+/** The setting at a path: `conntrack.tcpBeLiberal`. */
+function valueAt(config: KubeProxyConfiguration, path: string): unknown {
+  return path.split('.').reduce<unknown>((value, name) => (value as Record<string, unknown>)[name], config)
 }
 
 /** As kube-proxy: lower case, and the host's name where none is given. */
@@ -30,17 +38,28 @@ export function nodeNameOf({ hostnameOverride }: KubeProxyConfiguration): string
   return (hostnameOverride.trim() || hostname()).toLowerCase()
 }
 
-export function nodeSettings(config: KubeProxyConfiguration, mode: Mode): NodeSettings {
+/** All of it by the mode that is configured, also where another one stands in: that is what the operator had in mind. */
+export function nodeSettings(config: KubeProxyConfiguration): NodeSettings {
   const { detectLocalMode, detectLocal, nodePortAddresses } = config
-  const bit = config[blockOf(mode.name).masquerade].masqueradeBit
+  const bit = config[blockOf(config.mode).masquerade].masqueradeBit
   return {
     nodeName: nodeNameOf(config),
     bindAddress: config.bindAddress,
     detectLocal: { ...detectLocal, mode: detectLocalMode },
-    nodePortAddresses: nodePortAddresses.length > 0 ? nodePortAddresses : mode.defaultNodePortAddresses,
+    nodePortAddresses,
     masqueradeAll: config.masqueradeAll,
     masqueradeBit: bit ?? DEFAULT_MASQUERADE_BIT,
   }
+}
+
+export function otherSettings(config: KubeProxyConfiguration, families: readonly Family[]): OtherSettings {
+  const { healthzBindAddress, metricsBindAddress, ipvs } = config
+  const hostOf = (address: string) => splitHostPort(address)?.host ?? ''
+  const servers = {
+    healthzBindAddress: hostOf(healthzBindAddress),
+    metricsBindAddress: hostOf(metricsBindAddress),
+  }
+  return { excludeCIDRs: ipvs.excludeCIDRs, servers, families }
 }
 
 export function periodsOf({ config, minSyncPeriod }: LoadedConfiguration, mode: Mode): RunnerPeriods {

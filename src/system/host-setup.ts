@@ -123,7 +123,7 @@ function conntrackMax({ max, maxPerCore, min }: ConntrackSettings, cpus: number)
   if (max !== undefined && max !== null && max > 0) return max
   if (maxPerCore <= 0) return 0
   const scaled = maxPerCore * cpus
-  // As upstream: the limit is for what was computed, not for a minimum that somebody chose.
+  // As upstream: the limit is for what was computed, not for a minimum that the operator chose.
   return scaled > MOST_CONNECTIONS ? MOST_CONNECTIONS : Math.max(scaled, min)
 }
 

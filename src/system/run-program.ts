@@ -1,6 +1,6 @@
 // Other programs, run to their end.
 
-import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 
 export interface ProgramResult {
   /** The exit code; 'missing' when there is no such program. 128 when a signal ended it. */
@@ -21,19 +21,24 @@ export interface RunOptions {
 /** Where system programs are, whatever the environment says. */
 const SYSTEM_PATHS = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/bin', '/bin']
 
-/** Runs while the event loop goes on. Resolves whatever the program says; rejects only when it cannot be run at all. */
+/**
+ * Runs while the event loop goes on. Resolves whatever the program says; rejects only when it cannot be run at all, as when the
+ * machine has no room for another process, or this process for another open file.
+ */
 export function runProgram(name: string, args: readonly string[], options: RunOptions = {}): Promise<ProgramResult> {
   return new Promise((resolve, reject) => {
     const child = spawn(name, args, { env: programEnvironment(), stdio: ['pipe', 'pipe', 'pipe'] })
     const pid = child.pid ?? 0
     if (pid !== 0) options.onStart?.(pid)
+    child.once('error', (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' ? finish('missing') : reject(error)))
     const stdout: Buffer[] = []
     const stderr: Buffer[] = []
-    child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk))
-    child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
     const finish = (code: number | 'missing') =>
       resolve({ code, pid, stdout: Buffer.concat(stdout).toString(), stderr: Buffer.concat(stderr).toString() })
-    child.once('error', (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' ? finish('missing') : reject(error)))
+    // Without a file descriptor to spare, Node gives the child no streams; the error event is on its way.
+    if ((child.stdin as unknown) === undefined || child.stdin === null) return
+    child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk))
+    child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
     child.once('close', (code) => finish(code ?? 128))
     feed(child, options.input ?? []).catch((error: unknown) => {
       child.kill()
@@ -60,18 +65,6 @@ async function feed({ stdin }: ChildProcessWithoutNullStreams, input: Iterable<s
     await Promise.race([closed, new Promise<void>((resolve) => void stdin.once('drain', resolve))])
   }
   stdin.end()
-}
-
-/** The same, while everything else waits. For starting up. */
-export function runProgramNow(name: string, args: readonly string[]): ProgramResult {
-  const { status, stdout, stderr, error, pid } = spawnSync(name, args, {
-    env: programEnvironment(),
-    encoding: 'utf8',
-    maxBuffer: 1 << 30,
-  })
-  if (error === undefined) return { code: status ?? 128, stdout, stderr, pid }
-  if ('code' in error && error.code === 'ENOENT') return { code: 'missing', stdout: '', stderr: '', pid: 0 }
-  throw error
 }
 
 /** Messages are parsed, so they have to be in English. */

@@ -144,10 +144,17 @@ describe.for(['nft', 'legacy'] as const)('iptables-%s', (backend) => {
     expect(users.filter((line) => !rules().includes(line))).toEqual([])
     await second.stop('SIGTERM')
     await cleanUp()
-    const left = rules().filter((line) => !users.includes(line))
-    // KUBE-FIREWALL is kubelet's.
-    expect(left.filter((line) => !line.includes('KUBE-FIREWALL'))).toEqual([])
+    expect(rules().filter((line) => !users.includes(line))).toEqual([])
     expect(users.filter((line) => !rules().includes(line))).toEqual([])
+  })
+
+  test('cleanup leaves the chain that kubelet uses', async () => {
+    for (const name of programs) rig.network.node.run(name, ['-t', 'mangle', '-N', 'KUBE-KUBELET-CANARY'])
+    const proxy = await start()
+    await proxy.stop('SIGTERM')
+    await cleanUp()
+    expect(rules()).toContain(`iptables-${backend} filter -A INPUT -j KUBE-FIREWALL`)
+    expect(rules().filter((line) => /KUBE-(SERVICES|PROXY|SVC)/.test(line))).toEqual([])
   })
 
   test('a restart changes nothing and loses nothing', async () => {

@@ -26,11 +26,11 @@ const isRoot = process.getuid?.() === 0
 const folder = mkdtempSync(join(tmpdir(), 'iptables-'))
 let installed: readonly IptablesPrograms[] = []
 
-beforeAll(() => {
+beforeAll(async () => {
   if (isRoot) unshareNetwork()
   // The machine's own lock is none of our business.
   process.env['XTABLES_LOCKFILE'] = join(folder, 'xtables.lock')
-  installed = findPrograms()
+  installed = await findPrograms()
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 

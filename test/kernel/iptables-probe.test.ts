@@ -38,52 +38,52 @@ describe.skipIf(!isRoot)('probeIptables() (needs root)', () => {
     process.env['PATH'] = `${folder}:${path}`
   }
 
-  it('finds iptables-nft on a machine without rules', () => {
-    const { programs, families, reason } = probeIptables([4, 6])
+  it('finds iptables-nft on a machine without rules', async () => {
+    const { programs, families, reason } = await probeIptables([4, 6])
     expect(programs).toMatchObject({ name: 'iptables-nft', backend: 'nft' })
     expect(families).toEqual([4, 6])
     expect(reason).toBe('neither has rules')
   })
 
-  it('goes where kubelet left its hint', () => {
+  it('goes where kubelet left its hint', async () => {
     run('iptables-legacy', '-t', 'mangle', '-N', 'KUBE-IPTABLES-HINT')
-    expect(probeIptables([4])).toMatchObject({ programs: { backend: 'legacy' }, reason: 'kubelet uses it' })
+    expect(await probeIptables([4])).toMatchObject({ programs: { backend: 'legacy' }, reason: 'kubelet uses it' })
     run('iptables-nft', '-t', 'mangle', '-N', 'KUBE-KUBELET-CANARY')
-    expect(probeIptables([4])).toMatchObject({ programs: { backend: 'nft' }, reason: 'kubelet uses it' })
+    expect(await probeIptables([4])).toMatchObject({ programs: { backend: 'nft' }, reason: 'kubelet uses it' })
   })
 
-  it('goes where more rules are', () => {
+  it('goes where more rules are', async () => {
     run('iptables-legacy', '-A', 'INPUT', '-p', 'icmp', '-j', 'ACCEPT')
-    expect(probeIptables([4]).programs.name).toBe('iptables-legacy')
+    expect((await probeIptables([4])).programs.name).toBe('iptables-legacy')
     run('iptables-nft', '-A', 'INPUT', '-p', 'icmp', '-j', 'ACCEPT')
-    expect(probeIptables([4]).programs.name).toBe('iptables-nft')
+    expect((await probeIptables([4])).programs.name).toBe('iptables-nft')
   })
 
-  it('refuses an iptables that is too old', () => {
+  it('refuses an iptables that is too old', async () => {
     pretend(['iptables-nft', 'iptables-legacy', 'iptables'], 'echo "iptables v1.4.10"')
-    expect(() => probeIptables([4])).toThrow(UnsupportedError)
-    expect(() => probeIptables([4])).toThrow('Cannot use the iptables mode: iptables-nft is of version 1.4.10')
+    await expect(probeIptables([4])).rejects.toThrow(UnsupportedError)
+    await expect(probeIptables([4])).rejects.toThrow('Cannot use the iptables mode: iptables-nft is of version 1.4.10')
   })
 
-  it('refuses when there is none', () => {
+  it('refuses when there is none', async () => {
     pretend(['iptables-nft', 'iptables-legacy', 'iptables'], 'exit 127')
-    expect(() => probeIptables([4])).toThrow('none of the programs iptables-nft, iptables-legacy and iptables')
+    await expect(probeIptables([4])).rejects.toThrow('none of the programs iptables-nft, iptables-legacy and iptables')
   })
 
-  it('takes an iptables that has but one kind', () => {
+  it('takes an iptables that has but one kind', async () => {
     pretend(['iptables-nft', 'iptables-legacy'], 'exit 127')
-    expect(probeIptables([4])).toMatchObject({ programs: { name: 'iptables' }, reason: 'it is the only one' })
+    expect(await probeIptables([4])).toMatchObject({ programs: { name: 'iptables' }, reason: 'it is the only one' })
   })
 
-  it('goes on with one family when the other does not work', () => {
+  it('goes on with one family when the other does not work', async () => {
     pretend(['ip6tables-nft'], 'echo "no such module" >&2; exit 3')
-    const { families, warnings } = probeIptables([4, 6])
+    const { families, warnings } = await probeIptables([4, 6])
     expect(families).toEqual([4])
     expect(warnings).toEqual(['ip6tables-nft cannot use the nat table of the kernel: no such module'])
   })
 
-  it('refuses when no family works', () => {
+  it('refuses when no family works', async () => {
     pretend(['iptables-nft'], 'case "$*" in *--version*) echo "iptables v1.8.9 (nf_tables)";; *) exit 3;; esac')
-    expect(() => probeIptables([4])).toThrow('cannot use the nat table of the kernel')
+    await expect(probeIptables([4])).rejects.toThrow('cannot use the nat table of the kernel')
   })
 })

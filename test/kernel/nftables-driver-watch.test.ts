@@ -71,7 +71,7 @@ describe.skipIf(!isRoot)('watchNftables() (needs root)', () => {
     const child = spawn('nft', ['add', 'chain', 'ip', 'kube-proxy', 'c'])
     await new Promise((resolve) => child.once('exit', resolve))
     expect(await reported()).toEqual([
-      { kind: 'changed', family: 'ip', table: 'kube-proxy', pid: pidForKernel(child.pid) },
+      { kind: 'changed', family: 'ip', table: 'kube-proxy', pid: pidForKernel(child.pid), port: child.pid },
     ])
   })
 

@@ -4,7 +4,7 @@ import { createSocket } from 'node:dgram'
 import { networkInterfaces } from 'node:os'
 import type { Node } from '../types.ts'
 
-/** Addresses for documentation, which nobody has (RFC 5737, RFC 3849). Nothing is sent to them. */
+/** Addresses for documentation, which no machine has (RFC 5737, RFC 3849). Nothing is sent to them. */
 const SOMEWHERE = [
   ['udp4', '192.0.2.1', 'IPv4'],
   ['udp6', '2001:db8::1', 'IPv6'],
@@ -27,7 +27,9 @@ function sourceAddress(type: 'udp4' | 'udp6', somewhere: string): Promise<string
       resolve(address)
     }
     socket.once('error', () => finish(undefined))
-    socket.connect(9, somewhere, () => finish(socket.address().address))
+    // Without a route, Node tells the callback and no error event comes.
+    const onConnected = (error?: Error) => finish(error === undefined ? socket.address().address : undefined)
+    socket.connect(9, somewhere, onConnected)
   })
 }
 

@@ -1,4 +1,4 @@
-// How soon rules are compared with the kernel after somebody else changed something.
+// How soon rules are compared with the kernel after another program changed something.
 
 import type { Clock, Timer } from '../../lib/clock.ts'
 
@@ -6,7 +6,7 @@ import type { Clock, Timer } from '../../lib/clock.ts'
 const GROUP_MS = 50
 /** A comparison may take this share of the time at most. */
 const SHARE = 0.1
-/** And this one when nothing says that anybody changed anything. */
+/** And this one when there is no sign of a change. */
 const IDLE_SHARE = 0.02
 
 /**
@@ -25,7 +25,7 @@ export class HealPause {
     this.#heal = heal
   }
 
-  /** Somebody changed something: heals soon. */
+  /** Another program changed something: heals soon. */
   request(): void {
     const waitMs = Math.max(GROUP_MS, this.#earliestMs - this.#clock.monotonicNow())
     this.#timer ??= this.#clock.setTimeout(() => {
@@ -34,7 +34,7 @@ export class HealPause {
     }, waitMs)
   }
 
-  /** Somebody may have changed something: heals now, unless that was done not long ago. */
+  /** Another program may have changed something: heals now, unless that was done not long ago. */
   check(): void {
     if (this.#timer === undefined && this.#clock.monotonicNow() >= this.#earliestCheckMs) this.#heal()
   }

@@ -2,7 +2,7 @@
 
 import { planNodePortAddresses } from '../../model/node-port-addresses.ts'
 import type { Family } from '../../lib/ip.ts'
-import type { HostSetting, SettingFiles } from '../../system/host-setup.ts'
+import type { SettingFiles } from '../../system/host-setup.ts'
 
 export interface IptablesHostSettings {
   /** iptables.localhostNodePorts */
@@ -11,21 +11,15 @@ export interface IptablesHostSettings {
   readonly nodePortAddresses: readonly string[]
 }
 
-/** Packets to a node port on 127.0.0.1 leave for an endpoint elsewhere, which the kernel forbids unless told otherwise. */
-export function planIptablesHostSetup(settings: IptablesHostSettings): HostSetting[] {
+/** Whether node ports may be open on 127.0.0.1, as far as the configuration says. */
+export function mayOpenLocalhost(settings: IptablesHostSettings): boolean {
   const open = planNodePortAddresses(settings.nodePortAddresses, {
     family: 4,
     nodeIp: '0.0.0.0',
     machineAddresses: ['127.0.0.1'],
   })
   const onLocalhost = open.kind === 'all' || open.loopback !== undefined
-  return settings.localhostNodePorts && onLocalhost ? [ROUTE_LOCALNET] : []
-}
-
-export const ROUTE_LOCALNET: HostSetting = {
-  path: '/proc/sys/net/ipv4/conf/all/route_localnet',
-  wanted: 1,
-  rule: 'exactly',
+  return settings.localhostNodePorts && onLocalhost
 }
 
 /** Where connection tracking is liberal, it calls few packets invalid, and those are not to be dropped. */

@@ -1,4 +1,4 @@
-// The iptables mode on this machine: which iptables, its programs for each family, and an eye on who else uses them.
+// The iptables mode on this machine: which iptables, its programs for each family, and an eye on other programs that use them.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { KubeProxyConfiguration } from '../../config/types.ts'
@@ -7,24 +7,29 @@ import { deleteCounter, ensureCounter, readCounter } from '../../iptables/counte
 import { describePrograms, findPrograms, type FoundIptables, probeIptables } from '../../iptables/probe.ts'
 import { type IptablesWatch, watchIptables } from '../../iptables/watch.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { UnsupportedError } from '../../lib/errors.ts'
 import type { Family } from '../../lib/ip.ts'
 import type { Logger } from '../../lib/log.ts'
 import type { NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
-import { planCleanup } from './plan/cleanup.ts'
+import { planLocalnetGuard } from './plan/base.ts'
+import { hasLocalnetNote, planCleanup } from './plan/cleanup.ts'
 import { iptablesPlanner, type IptablesPlanner } from './plan/planner.ts'
 import { CHAINS, COUNTERS } from './plan/names.ts'
 import { type IptablesSettings, opensLocalhost } from './plan/settings.ts'
+import { diffTables } from '../../iptables/diff-tables.ts'
 import { KeptText } from '../../iptables/kept-text.ts'
-import { hasRandomFully } from '../../iptables/programs.ts'
+import { Ledger } from '../../iptables/ledger.ts'
+import { hasRandomFully, type IptablesPrograms } from '../../iptables/programs.ts'
 import { Script } from '../../iptables/script.ts'
 import { HealPause } from './heal-pause.ts'
-import { applyHostSetup, type SettingFiles } from '../../system/host-setup.ts'
-import { bridgeWarning, invalidPackets, planIptablesHostSetup, ROUTE_LOCALNET } from './host-setup.ts'
+import type { SettingFiles } from '../../system/host-setup.ts'
+import { bridgeWarning, invalidPackets, mayOpenLocalhost } from './host-setup.ts'
 import { type IptablesDriver, IptablesProgrammer } from './programmer.ts'
 import type { Metrics } from '../../metrics/metrics.ts'
 import { nfacctMetrics } from '../../metrics/kube-proxy.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import type { Programmer, ProgrammerReports, SyncStats } from '../programmer.ts'
+import { RouteLocalnet, takeBackLocalnet } from '../../proxy/route-localnet.ts'
 
 const files: SettingFiles = {
   read: (path) => readFileSync(path, 'utf8'),
@@ -37,19 +42,31 @@ export const iptablesMachine: ModeOnMachine = {
   cleanup: cleanupIptables,
 }
 
-/** A text whose first piece is longer than this is restored faster when nobody listens to what the kernel tells about it. */
+/** A text whose first piece is longer than this is restored faster when the kernel has no listener to tell about it. */
 const LARGE_PIECE = 30_000
 
-function initIptables(config: KubeProxyConfiguration, log: Logger): void {
-  applyHostSetup(planIptablesHostSetup({ ...config, ...config.iptables }), files, log)
+/** For a proxy that may not change kernel settings later. The rule that makes route_localnet safe comes before it. */
+async function initIptables(config: KubeProxyConfiguration, log: Logger): Promise<void> {
+  if (!mayOpenLocalhost({ ...config, ...config.iptables })) return
+  let programs: IptablesPrograms
+  try {
+    programs = (await probeIptables([4])).programs
+  } catch (error) {
+    if (!(error instanceof UnsupportedError)) throw error
+    log.warn('Cannot prepare proxy mode iptables', { err: error.message })
+    return
+  }
+  const driver = new Iptables({ programs, family: 4, onContention: () => {} })
+  const ops = diffTables(await driver.read(), [], new Ledger(planLocalnetGuard()))
+  await driver.restore(new KeptText(new Script(ops, programs.backend).text()))
+  await new RouteLocalnet(driver, files, log).follow(true)
 }
 
-/** Throws an UnsupportedError when iptables is missing, too old, or not supported by the kernel. */
-export function openIptables(options: ModeOptions): RunningMode {
+/** Rejects with an UnsupportedError when iptables is missing, too old, or not supported by the kernel. */
+export async function openIptables(options: ModeOptions): Promise<RunningMode> {
   const { config, families, log, clock, onForeignChange } = options
-  const found = probeIptables(families)
+  const found = await probeIptables(families)
   logFound(found, log)
-  initIptables(config, log)
   const settings = readSettings(found, config)
   const planner = iptablesPlanner(settings)
   const locks = new LockLog(log)
@@ -68,6 +85,7 @@ export function openIptables(options: ModeOptions): RunningMode {
     clock,
     onChange: (family) => pauses.get(family)!.request(),
     onPoll: (family) => pauses.get(family)!.check(),
+    onFailure: (error) => log.error(error, 'Cannot look after the rules of iptables for now, trying again'),
   })
   return {
     programmer(family, reports) {
@@ -77,11 +95,12 @@ export function openIptables(options: ModeOptions): RunningMode {
       if (!counted) reports.metrics.register(...nfacctMetrics(readCounter))
       counted = true
       const programmer = createIptablesProgrammer({ planner, driver: quietly(driver, watch), family, log, reports })
-      const before = (node: NodeView) => {
-        if (opensLocalhost(node, settings)) applyHostSetup([ROUTE_LOCALNET], files, log)
+      const localnet = family === 4 ? new RouteLocalnet(driver, files, log) : undefined
+      const after = async (node: NodeView, { transactions }: SyncStats) => {
+        watch.canariesSet(family)
+        await localnet?.follow(opensLocalhost(node, settings), transactions > 0)
       }
-      const after = () => watch.canariesSet(family)
-      return new AttendedProgrammer({ programmer, pause: pauses.get(family)!, clock, before, after })
+      return new AttendedProgrammer({ programmer, pause: pauses.get(family)!, clock, after })
     },
     close() {
       watch.close()
@@ -121,10 +140,13 @@ export function createIptablesProgrammer({ planner, driver, family, log, reports
 
 /** Removes the rules of every iptables of this machine, for they may be left from another time. */
 export async function cleanupIptables(log: Logger): Promise<void> {
-  for (const programs of findPrograms()) {
+  for (const programs of await findPrograms()) {
     for (const family of [4, 6] as const) {
       const iptables = new Iptables({ programs, family, onContention: () => {} })
-      const { ops, kept } = planCleanup(await iptables.read())
+      const tables = await iptables.read()
+      // Before the rule goes that makes it safe.
+      const isSafe = !hasLocalnetNote(tables) || takeBackLocalnet(files, log)
+      const { ops, kept } = planCleanup(tables, isSafe ? 'remove' : 'keep')
       for (const chain of kept) log.warn('Left a chain that rules of another program use', { chain })
       if (ops.length === 0) continue
       await iptables.restore(new KeptText(new Script(ops, programs.backend).text()))
@@ -152,7 +174,7 @@ function logFound({ programs, reason, warnings, families }: FoundIptables, log: 
   }
 }
 
-/** Large changes while nobody listens. */
+/** Large changes while the kernel need not tell of them. */
 function quietly(driver: Iptables, watch: IptablesWatch): IptablesDriver {
   return {
     backend: driver.backend,
@@ -169,13 +191,11 @@ interface Attendance {
   readonly programmer: Programmer
   readonly pause: HealPause
   readonly clock: Clock
-  /** Called before each comparison. */
-  readonly before: (node: NodeView) => void
   /** Called after each comparison. */
-  readonly after: () => void
+  readonly after: (node: NodeView, stats: SyncStats) => Promise<void>
 }
 
-/** Sees to kernel settings before all rules are compared, and tells how long that takes. */
+/** Sees to kernel settings when all rules have been compared, and tells how long that takes. */
 class AttendedProgrammer implements Programmer {
   readonly #attendance: Attendance
 
@@ -188,12 +208,11 @@ class AttendedProgrammer implements Programmer {
   }
 
   async syncAll(node: NodeView, views: Iterable<ServicePortView>): Promise<SyncStats> {
-    const { programmer, pause, clock, before, after } = this.#attendance
-    before(node)
+    const { programmer, pause, clock, after } = this.#attendance
     const startMs = clock.monotonicNow()
     const stats = await programmer.syncAll(node, views)
     pause.compared(clock.monotonicNow() - startMs)
-    after()
+    await after(node, stats)
     return stats
   }
 
@@ -215,7 +234,7 @@ class NoProgrammer implements Programmer {
   close(): void {}
 }
 
-/** Who keeps us waiting. */
+/** Tells which program keeps us waiting. */
 class LockLog {
   metrics: Metrics | undefined
   readonly #log: Logger

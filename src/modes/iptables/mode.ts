@@ -4,11 +4,14 @@ import type { Mode } from '../contract.ts'
 
 export const iptablesMode: Mode = {
   name: 'iptables',
-  standIn: 'userspace',
+  // It needs no programs, and its packets pass the same hooks. In userspace mode they do not: this process sends them, so
+  // rules of the forward hook, which is where network policies are, never see them. That has to be asked for.
+  standIn: 'nftables',
+  oldStandIn: 'userspace',
   defaultNodePortAddresses: [],
   // Each change runs iptables-restore.
   changesAreCheap: false,
-  restartFields: ['iptables'],
+  restartFields: ['iptables', 'conntrack.tcpBeLiberal'],
   metrics: [
     'conntrackDuration',
     'conntrackDeleted',

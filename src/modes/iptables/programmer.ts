@@ -16,7 +16,7 @@ import type { Programmer, SyncStats } from '../programmer.ts'
 /** The kernel's side: the iptables programs, or tables in memory. */
 export interface IptablesDriver {
   readonly backend: Backend
-  /** The tables that there are, without those that nobody has used yet. */
+  /** The tables that there are, without those that no program has used yet. */
   read(): Promise<Tables>
   /** The text comes in pieces, made while they are taken; without any, nothing is done. Rejects with a RestoreError. */
   restore(text: KeptText): Promise<void>

@@ -63,7 +63,7 @@ export const ipvsMachine: ModeOnMachine = {
     driver?.close()
   },
   open: ({ config, ...options }) => openIpvs({ ...options, settings: config.ipvs, files }),
-  cleanup: (log) => cleanupIpvs({ excludeCIDRs: [] }, log),
+  cleanup: (log, { ipvs }) => cleanupIpvs(ipvs, log),
 }
 
 /** Throws an UnsupportedError when the kernel lacks modules, a ConfigError when it does not have the scheduler. */

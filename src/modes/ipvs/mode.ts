@@ -10,7 +10,7 @@ export const ipvsMode: Mode = {
   defaultNodePortAddresses: [],
   changesAreCheap: true,
   restartFields: ['ipvs'],
-  metrics: ['conntrackDuration', 'conntrackDeleted', 'iptablesRestoreFailures'],
+  metrics: ['conntrackDuration', 'conntrackDeleted'],
   serviceLinks: [LINK],
   load: async () => (await import('./machine.ts')).ipvsMachine,
 }

@@ -13,7 +13,14 @@ export const nftablesMachine: ModeOnMachine = {
 function openNftables({ families, clock, onForeignChange }: ModeOptions): RunningMode {
   const tables = openWatchedTables({ table: nftablesPlanner.table, families, onForeignChange })
   return {
-    programmer: (family) => new TableProgrammer({ planner: nftablesPlanner, driver: tables.driver(family), clock }),
+    programmer(family, { metrics }) {
+      const ipFamily = `IPv${family}`
+      const counts = {
+        syncFailed: () => metrics.nftablesSyncFailures.with(ipFamily).inc(),
+        cleanupFailed: () => metrics.nftablesCleanupFailures.with(ipFamily).inc(),
+      }
+      return new TableProgrammer({ planner: nftablesPlanner, driver: tables.driver(family), clock, counts })
+    },
     close: () => tables.close(),
   }
 }

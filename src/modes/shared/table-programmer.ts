@@ -16,13 +16,21 @@ export interface TableProgrammerOptions {
   readonly planner: TablePlanner
   readonly driver: TableDriver
   readonly clock: Clock
+  readonly counts?: FailureCounts
+}
+
+/** What the metrics show. */
+export interface FailureCounts {
+  syncFailed(): void
+  /** Chains that no rule uses any more could not be deleted. */
+  cleanupFailed(): void
 }
 
 /** How long after its last use a chain may still count as used (kernels before 6.2). */
 const STALE_CHAIN_MS = 1000
-/** Shared rules that nobody uses any more are swept when there are this many. */
+/** Shared rules that no service uses any more are swept when there are this many. */
 const UNUSED_RULES = 16
-/** Whoever else uses our table may have left it in a state that no difference leads out of: then it is made anew. */
+/** Another program that uses our table may have left it in a state that no difference leads out of: then it is made anew. */
 const REFUSALS_TO_REPLACE = 2
 
 export class TableProgrammer implements Programmer {
@@ -38,6 +46,27 @@ export class TableProgrammer implements Programmer {
   }
 
   sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
+    return this.#counted(() => this.#sync(node, changes))
+  }
+
+  syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
+    return this.#counted(() => this.#syncAll(node, views))
+  }
+
+  close(): void {
+    this.#options.driver.close()
+  }
+
+  #counted(work: () => SyncStats): SyncStats {
+    try {
+      return work()
+    } catch (error) {
+      this.#options.counts?.syncFailed()
+      throw error
+    }
+  }
+
+  #sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
     const ledger = this.#ledger
     if (ledger === undefined) throw new Error('Cannot program changes: the table has not been programmed as a whole')
     const { planner, clock } = this.#options
@@ -60,7 +89,7 @@ export class TableProgrammer implements Programmer {
     return stats
   }
 
-  syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
+  #syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
     const { planner, driver } = this.#options
     const base = planner.base(node)
     const ledger = new Ledger(base)
@@ -91,10 +120,6 @@ export class TableProgrammer implements Programmer {
     return stats
   }
 
-  close(): void {
-    this.#options.driver.close()
-  }
-
   #apply(ops: readonly Op[], stats: Stats): void {
     if (ops.length === 0) return
     stats.count(ops, this.#options.driver.apply(ops).bytes)
@@ -108,7 +133,12 @@ export class TableProgrammer implements Programmer {
       transaction.deleteChain(chain)
       this.#staleChains.delete(chain)
     }
-    this.#apply(transaction.ops(), stats)
+    try {
+      this.#apply(transaction.ops(), stats)
+    } catch (error) {
+      this.#options.counts?.cleanupFailed()
+      throw error
+    }
   }
 
   /** Deletes what packets have noted and what is no longer true. */
@@ -131,7 +161,7 @@ function shrunk(before: Fragment | undefined, after: Fragment | undefined): Lear
   })
 }
 
-/** Rewrites the chains of shared rules without those that nobody uses, when they have become many. */
+/** Rewrites the chains of shared rules without those that no service uses, when they have become many. */
 function sweepRules(ledger: Ledger): readonly Op[] {
   if (ledger.unusedRules < UNUSED_RULES) return []
   const unused = ledger.dropUnusedRules()

@@ -18,6 +18,17 @@ export function planBase(node: NodeView, settings: IptablesSettings): Base {
   }
 }
 
+/** Only what makes route_localnet safe. Everything else stays as it is. */
+export function planLocalnetGuard(): Base {
+  return {
+    chains: [],
+    jumps: GUARD_JUMPS,
+    sharedChains: [{ table: 'filter', name: CHAINS.kubeletFirewall }],
+    sharedRules: [BLOCK_MARTIANS],
+    isServiceChain: () => false,
+  }
+}
+
 function filterChains(node: NodeView, settings: IptablesSettings): BaseChain[] {
   const chain = (name: string, rules: readonly RuleText[] = []) => entry('filter', name, { first: rules })
   return [
@@ -87,8 +98,8 @@ function nodePortRules(node: NodeView, settings: IptablesSettings): RuleText[] {
   )
 }
 
-/** route_localnet lets anybody on the same network reach services that listen on 127.0.0.1 only (k8s issue 90259). */
-const BLOCK_MARTIANS: PlacedRule = {
+/** route_localnet lets any neighbour in the network reach services that listen on 127.0.0.1 only (k8s issue 90259). */
+export const BLOCK_MARTIANS: PlacedRule = {
   table: 'filter',
   chain: CHAINS.kubeletFirewall,
   rule: rule(
@@ -100,6 +111,12 @@ const BLOCK_MARTIANS: PlacedRule = {
     { source: { network: '127.0.0.0/8', not: true }, destination: { network: '127.0.0.0/8' } },
   ),
 }
+
+const GUARD_JUMPS: readonly PlacedRule[] = ['INPUT', 'OUTPUT'].map((chain) => ({
+  table: 'filter',
+  chain,
+  rule: rule([], { kind: 'jump', chain: CHAINS.kubeletFirewall }),
+}))
 
 /** Each comes before those above it. */
 const JUMPS: readonly PlacedRule[] = [
@@ -115,8 +132,7 @@ const JUMPS: readonly PlacedRule[] = [
   jump('nat', 'OUTPUT', { to: CHAINS.services, says: 'kubernetes service portals', all: true }),
   jump('nat', 'PREROUTING', { to: CHAINS.services, says: 'kubernetes service portals', all: true }),
   jump('nat', 'POSTROUTING', { to: CHAINS.postrouting, says: 'kubernetes postrouting rules', all: true }),
-  { table: 'filter', chain: 'INPUT', rule: rule([], { kind: 'jump', chain: CHAINS.kubeletFirewall }) },
-  { table: 'filter', chain: 'OUTPUT', rule: rule([], { kind: 'jump', chain: CHAINS.kubeletFirewall }) },
+  ...GUARD_JUMPS,
 ]
 
 /** `all`: for every packet, not only for the first one of a connection. */

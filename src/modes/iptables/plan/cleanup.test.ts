@@ -13,10 +13,33 @@ function cleaned(tables: Tables): Tables {
 
 const empty = applyScript(new Map(), '*mangle\nCOMMIT\n*filter\nCOMMIT\n*nat\nCOMMIT\n')
 
+const FIREWALL = `*filter
+:KUBE-FIREWALL - [0:0]
+-A KUBE-FIREWALL ! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment --comment "block incoming localnet connections" -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP
+-A INPUT -j KUBE-FIREWALL
+-A OUTPUT -j KUBE-FIREWALL
+COMMIT
+`
+
 describe('planCleanup()', () => {
-  it('leaves nothing of ours but the chain that is kubelet’s', async () => {
-    const kubelets = `*filter\n:KUBE-FIREWALL - [0:0]\n-A KUBE-FIREWALL ! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment --comment "block incoming localnet connections" -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP\n-A INPUT -j KUBE-FIREWALL\n-A OUTPUT -j KUBE-FIREWALL\nCOMMIT\n`
-    expect(formatTables(cleaned(await planIptables(4, [])))).toBe(formatTables(applyScript(empty, kubelets)))
+  it('leaves nothing of ours', async () => {
+    expect(formatTables(cleaned(await planIptables(4, [])))).toBe(formatTables(empty))
+  })
+
+  it.each([
+    ['its canary is there', '*mangle\n:KUBE-KUBELET-CANARY - [0:0]\nCOMMIT\n'],
+    ['there is a rule that we never write', '*filter\n-A KUBE-FIREWALL -m mark --mark 0x8000/0x8000 -j DROP\nCOMMIT\n'],
+  ])('leaves the chain that is kubelet’s, with its jumps: %s', async (_, kubelets) => {
+    const tables = applyScript(await planIptables(4, []), kubelets)
+    const expected = applyScript(applyScript(empty, FIREWALL), kubelets)
+    expect(formatTables(cleaned(tables))).toBe(formatTables(expected))
+  })
+
+  it('leaves the rule that makes route_localnet safe where that stays', async () => {
+    const tables = await planIptables(4, [])
+    const { ops } = planCleanup(tables, 'keep')
+    const left = applyScript(tables, [...new Script(ops, 'nft').text()].join(''))
+    expect(formatTables(left)).toBe(formatTables(applyScript(empty, FIREWALL)))
   })
 
   it('removes what old versions and other modes left', () => {

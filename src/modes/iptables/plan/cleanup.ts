@@ -2,13 +2,14 @@
 
 import { isBuiltIn } from '../../../iptables/format.ts'
 import type { Op } from '../../../iptables/ops.ts'
-import { targetOf } from '../../../iptables/same.ts'
+import { sameRule, targetOf } from '../../../iptables/same.ts'
 import type { Chains, TableName, Tables } from '../../../iptables/types.ts'
+import { BLOCK_MARTIANS } from './base.ts'
 import { CHAINS, isServiceChain } from './names.ts'
 
 /**
  * Chains by table: ours, then those of older versions and of kube-proxy's other modes. KUBE-FIREWALL of the filter table is
- * kubelet's and stays.
+ * not among them: where there is a kubelet, it is kubelet's.
  */
 const OURS: Readonly<Record<TableName, ReadonlySet<string>>> = {
   mangle: new Set([CHAINS.canary]),
@@ -19,6 +20,7 @@ const OURS: Readonly<Record<TableName, ReadonlySet<string>>> = {
     CHAINS.nodePorts,
     CHAINS.proxyFirewall,
     CHAINS.canary,
+    CHAINS.localnetNote,
     // userspace
     'KUBE-NODEPORT-NON-LOCAL',
     // ipvs
@@ -53,14 +55,22 @@ export interface Cleanup {
   readonly kept: readonly string[]
 }
 
-/** What removes it from the tables, and leaves everything else. */
-export function planCleanup(tables: Tables): Cleanup {
+/**
+ * What removes it from the tables, and leaves everything else. The guard is the rule that makes route_localnet safe: it has to
+ * stay where that setting could not be taken back.
+ */
+export function planCleanup(tables: Tables, guard: 'remove' | 'keep' = 'remove'): Cleanup {
   const ops: Op[] = []
   const kept: string[] = []
+  const ownsFirewall = guard === 'remove' && !isKubeletsFirewall(tables)
+  const isOurs: IsOurs = (table, chain) =>
+    OURS[table].has(chain) ||
+    (table === 'nat' && isServiceChain(chain)) ||
+    (ownsFirewall && table === 'filter' && chain === CHAINS.kubeletFirewall)
   for (const [table, chains] of tables) {
     if (OURS[table] === undefined) continue
     const found = [...chains.keys()].filter((chain) => isOurs(table, chain))
-    const used = usedByOthers(table, chains)
+    const used = usedByOthers(table, chains, isOurs)
     for (const [chain, rules] of chains) {
       if (!isBuiltIn(chain)) continue
       for (const rule of rules) {
@@ -76,12 +86,22 @@ export function planCleanup(tables: Tables): Cleanup {
   return { ops, kept }
 }
 
-function isOurs(table: TableName, chain: string): boolean {
-  return OURS[table].has(chain) || (table === 'nat' && isServiceChain(chain))
+/** Whether we turned on route_localnet, which was off. */
+export function hasLocalnetNote(tables: Tables): boolean {
+  return tables.get('filter')?.has(CHAINS.localnetNote) === true
 }
 
-/** Chains of ours to which somebody else's chains jump, and the chains that those need in turn. */
-function usedByOthers(table: TableName, chains: Chains): Set<string> {
+type IsOurs = (table: TableName, chain: string) => boolean
+
+/** A running kubelet has its canary; an old one has rules in the chain that we never write. */
+function isKubeletsFirewall(tables: Tables): boolean {
+  for (const chains of tables.values()) if (chains.has(CHAINS.kubeletCanary)) return true
+  const rules = tables.get('filter')?.get(CHAINS.kubeletFirewall) ?? []
+  return rules.some((rule) => !sameRule(rule, BLOCK_MARTIANS.rule))
+}
+
+/** Chains of ours to which chains of other programs jump, and the chains that those need in turn. */
+function usedByOthers(table: TableName, chains: Chains, isOurs: IsOurs): Set<string> {
   const used = new Set<string>()
   const use = (chain: string): void => {
     if (!isOurs(table, chain) || used.has(chain)) return

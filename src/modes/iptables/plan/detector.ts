@@ -4,7 +4,7 @@ import { formatCidr } from '../../../lib/ip.ts'
 import type { LocalDetector } from '../../../model/types.ts'
 import type { Rule } from '../../../iptables/types.ts'
 
-/** What is true for packets of pods; undefined when nobody can tell. */
+/** What is true for packets of pods; undefined when the settings do not tell. */
 export function matchLocal(detector: LocalDetector): Partial<Rule> | undefined {
   return matchDetector(detector, false)
 }

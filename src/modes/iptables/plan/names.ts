@@ -15,10 +15,14 @@ export const CHAINS = {
   forward: 'KUBE-FORWARD',
   /** filter: what a firewall chain of a service did not let through. */
   proxyFirewall: 'KUBE-PROXY-FIREWALL',
-  /** Empty; when it is gone, somebody flushed the table. */
+  /** Empty; when it is gone, another program flushed the table. */
   canary: 'KUBE-PROXY-CANARY',
-  /** Of kubelet; we put the same rule into it. */
+  /** Of kubelet, where there is one; we put the same rule into it. */
   kubeletFirewall: 'KUBE-FIREWALL',
+  /** Of kubelet: empty, and there as long as kubelet is. */
+  kubeletCanary: 'KUBE-KUBELET-CANARY',
+  /** filter, empty: route_localnet was off before we turned it on. */
+  localnetNote: 'KUBE-PROXY-LOCALNET',
 } as const
 
 const PREFIXES = {

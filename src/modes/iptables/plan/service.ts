@@ -146,7 +146,7 @@ class ServicePlan {
     this.#chains.push({ name: external, rules })
   }
 
-  /** KUBE-FW: who may use the load balancer's addresses. */
+  /** KUBE-FW: which sources may use the load balancer's addresses. */
   #planFirewall({ allowedSources }: Frontend): void {
     const { label, external, firewall } = this.#names
     const says = comment(`${label} loadbalancer IP`)
@@ -182,7 +182,7 @@ class ServicePlan {
     this.#chains.push({ name, rules })
   }
 
-  /** Who comes from outside the cluster to a cluster IP is masqueraded, for the endpoint may be on another node. */
+  /** A client from outside the cluster that comes to a cluster IP is masqueraded, for the endpoint may be on another node. */
   #masqueradeClusterIp(list: string): RuleText[] {
     const frontend = this.#port.frontends.find(({ kind }) => kind === 'clusterIP')
     if (frontend === undefined || !isServed(frontend) || this.#entryOf(frontend) !== list) return []
@@ -257,7 +257,7 @@ const SAYS = {
   loadBalancerIP: 'loadbalancer IP',
 } as const
 
-/** Whether somebody is sent to an endpoint. */
+/** Whether any source is sent to an endpoint. */
 function isServed({ fromPods, fromNode, fromOthers }: Frontend): boolean {
   return [fromPods, fromNode, fromOthers].some(({ verdict }) => verdict.kind === 'to')
 }

@@ -139,6 +139,8 @@ describe('a list with a part that has no end', () => {
     // The list, announced to be very long, and its first item: each a tag of 0x12 and a length.
     const raw = Buffer.from([0x12, 0xff, 0xff, 0xff, 0x7f, 0x12, 0xff, 0xff, 0xff, 0x0f])
     const start = Buffer.concat([Buffer.from('k8s\0'), raw])
-    expect(() => parser.push(Buffer.concat([start, chunk]), [])).toThrow(/33554431 bytes were announced/)
+    expect(() => parser.push(Buffer.concat([start, chunk]), [])).toThrow(
+      /\d+ bytes were announced, the most is 16777216/,
+    )
   })
 })

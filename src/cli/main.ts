@@ -1,5 +1,6 @@
 // What node is started with.
 
+// oxlint-disable-next-line import/no-unassigned-import -- It is for its effect, before anything else is loaded.
 import './refuse-inspector.ts'
 import { runCommandLine } from './command-line.ts'
 

@@ -11,7 +11,17 @@ export interface ConnectionLimits {
   readonly perSource: number
 }
 
-export class Connections {
+/** Closes connections of the server beyond these. */
+export function limitConnections(server: Server, limits: ConnectionLimits): void {
+  const connections = new Connections(limits)
+  server.on('connection', (socket: Socket) => connections.add(socket))
+  server.on('request', ({ socket }, response) => {
+    connections.begin(socket)
+    response.once('close', () => connections.rest(socket))
+  })
+}
+
+class Connections {
   readonly #limits: ConnectionLimits
   /** By source, those whose clients have been silent the longest first. */
   readonly #bySource = new Map<string, Set<Socket>>()
@@ -20,16 +30,16 @@ export class Connections {
   /** Those whose questions are being answered. */
   readonly #busy = new Set<Socket>()
 
-  constructor(server: Server, limits: ConnectionLimits) {
+  constructor(limits: ConnectionLimits) {
     this.#limits = limits
-    server.on('connection', (socket: Socket) => this.#add(socket))
-    server.on('request', ({ socket }, response) => {
-      this.#busy.add(socket)
-      response.once('close', () => this.#rest(socket))
-    })
   }
 
-  #add(socket: Socket): void {
+  /** A question has come. */
+  begin(socket: Socket): void {
+    this.#busy.add(socket)
+  }
+
+  add(socket: Socket): void {
     const source = sourceOf(socket.remoteAddress ?? '')
     let ofSource = this.#bySource.get(source)
     if (ofSource === undefined) this.#bySource.set(source, (ofSource = new Set()))
@@ -46,7 +56,7 @@ export class Connections {
   }
 
   /** The answer is out. The connection stays for the next question, as the one that was silent for the shortest time. */
-  #rest(socket: Socket): void {
+  rest(socket: Socket): void {
     this.#busy.delete(socket)
     const ofSource = this.#all.get(socket)
     if (ofSource === undefined) return

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import type { Clock, Timer } from '../lib/clock.ts'
 import { ipFamily } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
-import { Connections } from './connections.ts'
+import { limitConnections } from './connections.ts'
 
 export interface ListenOptions {
   /** What is served there, for messages: "healthz". */
@@ -80,7 +80,7 @@ export class Listener {
       return
     }
     const server = createServer(serverLimits, handler)
-    new Connections(server, connectionLimits)
+    limitConnections(server, connectionLimits)
     this.#server = server
     server.on('error', (error) => {
       // Also how a socket that stops accepting is reported; it is opened anew.

@@ -56,7 +56,7 @@ export function splitSink(bufferBytes: number, flushMs: number): LogSink {
 
 /** klog's files: one file, or one per severity, of which each also holds what is more severe. */
 export function fileSink(options: FileLogging): LogSink {
-  const files = options.file === '' ? openFolder(options) : [openLogFile(options.file, options)]
+  const files = options.file === '' ? openFolder(options) : [lineWriter(fs.openSync(options.file, 'a', 0o644), options)]
   const stderrFrom = options.stderrFrom === undefined ? severities.length : severities.indexOf(options.stderrFrom)
   return (severity, line) => {
     const rank = severities.indexOf(severity)
@@ -74,9 +74,9 @@ function openFolder(options: FileLogging): WriteLine[] {
   const stamp = new Date().toISOString().replaceAll(/[-:]/g, '').replace('T', '-').slice(0, 15)
   return severities.map((severity) => {
     const name = `kube-proxy.${os.hostname()}.${os.userInfo().username}.log.${severity.toUpperCase()}.${stamp}.${process.pid}`
-    const write = openLogFile(path.join(dir, name), options)
-    linkNewest(dir, name, `kube-proxy.${severity.toUpperCase()}`)
-    return write
+    const created = createLogFile(dir, name)
+    linkNewest(dir, created.name, `kube-proxy.${severity.toUpperCase()}`)
+    return lineWriter(created.descriptor, options)
   })
 }
 
@@ -91,8 +91,26 @@ function linkNewest(dir: string, name: string, linkName: string): void {
   }
 }
 
-function openLogFile(file: string, options: FileLogging): WriteLine {
-  const descriptor = fs.openSync(file, 'a', 0o644)
+/**
+ * A file that was not there. Everybody may write to the folder for temporary files, and the names can be guessed: what waits
+ * there under one of them, a link to some file of the system perhaps, is not ours to write to.
+ */
+function createLogFile(dir: string, name: string): { name: string; descriptor: number } {
+  const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = fs.constants
+  for (let attempt = 0; ; attempt++) {
+    const unused = attempt === 0 ? name : `${name}.${attempt}`
+    try {
+      const flags = O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW
+      return { name: unused, descriptor: fs.openSync(path.join(dir, unused), flags, 0o600) }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || attempt === MOST_ATTEMPTS) throw error
+    }
+  }
+}
+
+const MOST_ATTEMPTS = 100
+
+function lineWriter(descriptor: number, options: FileLogging): WriteLine {
   let size = fs.fstatSync(descriptor).size
   const write = (text: string) => {
     size += fs.writeSync(descriptor, text)

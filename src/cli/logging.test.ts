@@ -1,5 +1,5 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { hostname, tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { applyDefaults } from '../config/defaults.ts'
@@ -92,6 +92,22 @@ test('openLogging() writes files by severity to --log-dir, as klog names them', 
   expect(messages('WARNING')).toEqual(['two', 'three'])
   expect(messages('ERROR')).toEqual(['three'])
   expect(stderr).toBe('')
+})
+
+test('openLogging() does not write to what waits under the name of its file', () => {
+  const victim = join(dir, 'victim')
+  writeFileSync(victim, 'untouched')
+  const now = Date.now()
+  // The names can be guessed: those of the next seconds are taken.
+  for (let s = -1; s < 60; s++) {
+    const stamp = new Date(now + s * 1000).toISOString().replaceAll(/[-:]/g, '').replace('T', '-').slice(0, 15)
+    const name = `kube-proxy.${hostname()}.${userInfo().username}.log.INFO.${stamp}.${process.pid}`
+    symlinkSync(victim, join(dir, name))
+  }
+  openWith('--logtostderr=false', `--log-dir=${dir}`).info('one')
+  expect(readFileSync(victim, 'utf8')).toBe('untouched')
+  expect(readFileSync(join(dir, 'kube-proxy.INFO'), 'utf8')).toContain('"one"')
+  expect(statSync(join(dir, 'kube-proxy.INFO')).mode & 0o777).toBe(0o600)
 })
 
 test('openLogging() writes each line once with --one-output, and to stderr too with --alsologtostderr', () => {

@@ -1,5 +1,7 @@
 // What node is started with.
 
+// oxlint-disable-next-line import/no-unassigned-import -- It is for its effect, before anything else is loaded.
+import './refuse-inspector.ts'
 import { runCommandLine } from './command-line.ts'
 
 process.exit(await runCommandLine(process.argv.slice(2)))

@@ -25,3 +25,7 @@ describe('formatRule()', () => {
     expect(says('it says "no"')).toBe('-m comment --comment "it says \\"no\\""')
   })
 })
+
+it.each(['a\nCOMMIT', '\r', '\0', '\u001b[2J', '\u007f'])('formatRule() throws rather than write %j', (text) => {
+  expect(() => formatRule({ matches: [{ kind: 'comment', text }], target: undefined })).toThrow('control characters')
+})

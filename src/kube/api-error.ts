@@ -11,6 +11,9 @@ export interface ApiStatus {
   readonly retryAfterSeconds: number
 }
 
+/** What is worth showing of what a server says; it is logged at each attempt. */
+const LONGEST_MESSAGE = 1000
+
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   /** The HTTP status. */
@@ -21,7 +24,8 @@ export class ApiError extends Error {
   readonly retryAfterMs: number | undefined
 
   constructor(action: string, status: ApiStatus) {
-    super(`Cannot ${action}: ${status.message || status.reason || 'no reason given'} (status ${status.code})`)
+    const said = (status.message || status.reason || 'no reason given').slice(0, LONGEST_MESSAGE)
+    super(`Cannot ${action}: ${said} (status ${status.code})`)
     this.status = status.code
     this.reason = status.reason
     this.causes = status.causes

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
+import https from 'node:https'
 import { connect, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -187,12 +188,16 @@ function kubeconfigFor(server: string): string {
   })
 }
 
+function trusting(): TlsAccess {
+  return plainTls({ ca: { data: Buffer.from(certificates.ca) } })
+}
+
 describe('credentials of a Transport', () => {
   test('a token file is read again when it changes, and its last content kept while it is missing', async () => {
-    await using server = await TestApiServer.start()
+    await using server = await TestApiServer.start(httpsOptions())
     const file = join(folder, 'token')
     writeFileSync(file, 'first\n')
-    const client = clientOf(server.url, { authentication: { type: 'tokenFile', file } })
+    const client = clientOf(server.url, { tls: trusting(), authentication: { type: 'tokenFile', file } })
     await get(client)
     writeFileSync(`${file}.new`, 'second\n')
     renameSync(`${file}.new`, file)
@@ -208,8 +213,9 @@ describe('credentials of a Transport', () => {
   })
 
   test('basic authentication is encoded', async () => {
-    await using server = await TestApiServer.start()
-    const client = clientOf(server.url, { authentication: { type: 'basic', username: 'a', password: 'b' } })
+    await using server = await TestApiServer.start(httpsOptions())
+    const authentication = { type: 'basic', username: 'a', password: 'b' } as const
+    const client = clientOf(server.url, { tls: trusting(), authentication })
     await get(client)
     client.close()
     expect(server.requests[0]?.headers.authorization).toBe('Basic YTpi')
@@ -229,19 +235,36 @@ describe('credentials of a Transport', () => {
       cluster: undefined,
     }
     await using server = await TestApiServer.start({
+      ...httpsOptions(),
       authorize: (request) => request.headers.authorization === 'Bearer t2',
     })
-    const client = clientOf(server.url, { authentication: { type: 'exec', plugin } })
+    const client = clientOf(server.url, { tls: trusting(), authentication: { type: 'exec', plugin } })
     await expect(get(client)).resolves.toContain('ServiceList')
     client.close()
     expect(server.requests.map(({ headers }) => headers.authorization)).toEqual(['Bearer t1', 'Bearer t2'])
   })
 
   test('a static token that is refused is an ApiError with status 401', async () => {
-    await using server = await TestApiServer.start({ authorize: () => false })
-    const client = clientOf(server.url, { authentication: { type: 'token', token: 'x' } })
+    await using server = await TestApiServer.start({ ...httpsOptions(), authorize: () => false })
+    const client = clientOf(server.url, { tls: trusting(), authentication: { type: 'token', token: 'x' } })
     await expect(get(client)).rejects.toMatchObject({ status: 401 })
     client.close()
+  })
+
+  test.each([
+    { type: 'token', token: 'SECRET' },
+    { type: 'tokenFile', file: '/nowhere' },
+    { type: 'basic', username: 'a', password: 'SECRET' },
+    {
+      type: 'exec',
+      plugin: { apiVersion: 'v1', command: '/bin/false', args: [], env: [], installHint: '', cluster: undefined },
+    },
+  ] as const)('nothing secret goes over plain http: $type', async (authentication) => {
+    await using server = await TestApiServer.start()
+    const client = clientOf(server.url, { authentication })
+    await expect(get(client)).resolves.toContain('ServiceList')
+    client.close()
+    expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([undefined])
   })
 })
 
@@ -307,8 +330,8 @@ describe('TLS of a Transport', () => {
 
 describe('proxies of a Transport', () => {
   /** An HTTP proxy that knows CONNECT and nothing else. */
-  async function startProxy(asked: string[]): Promise<http.Server> {
-    const proxy = http.createServer()
+  async function startProxy(asked: string[], scheme: 'http' | 'https' = 'http'): Promise<http.Server> {
+    const proxy = scheme === 'http' ? http.createServer() : https.createServer(httpsOptions().tls ?? {})
     proxy.on('connect', (request, socket) => {
       asked.push(`${request.url} ${request.headers['proxy-authorization'] ?? ''}`)
       const [host = '', port = ''] = (request.url ?? '').split(':')
@@ -324,21 +347,24 @@ describe('proxies of a Transport', () => {
     return proxy
   }
 
-  test('proxy-url tunnels https through CONNECT, with its credentials', async () => {
-    const asked: string[] = []
-    const proxy = await startProxy(asked)
-    const { port } = proxy.address() as AddressInfo
-    for await (const server of started(httpsOptions())) {
-      const client = clientOf(server.url, {
-        tls: plainTls({ ca: { data: Buffer.from(certificates.ca) } }),
-        proxyUrl: new URL(`http://me:secret@127.0.0.1:${port}`),
-      })
-      await expect(get(client)).resolves.toContain('ServiceList')
-      client.close()
-      expect(asked).toEqual([`${new URL(server.url).host} Basic bWU6c2VjcmV0`])
-    }
-    proxy.close()
-  })
+  test.each(['http', 'https'] as const)(
+    'an %s proxy-url tunnels https through CONNECT, with its credentials',
+    async (scheme) => {
+      const asked: string[] = []
+      const proxy = await startProxy(asked, scheme)
+      const { port } = proxy.address() as AddressInfo
+      for await (const server of started(httpsOptions())) {
+        const client = clientOf(server.url, {
+          tls: plainTls({ ca: { data: Buffer.from(certificates.ca) } }),
+          proxyUrl: new URL(`${scheme}://me:secret@127.0.0.1:${port}`),
+        })
+        await expect(get(client)).resolves.toContain('ServiceList')
+        client.close()
+        expect(asked).toEqual([`${new URL(server.url).host} Basic bWU6c2VjcmV0`])
+      }
+      proxy.close()
+    },
+  )
 
   test('a proxy that refuses is named', async () => {
     await using server = await TestApiServer.start()

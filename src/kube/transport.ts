@@ -1,5 +1,6 @@
 // Requests over connections that are kept alive, with credentials that are read again as they change.
 
+import type { Buffer } from 'node:buffer'
 import http, { type IncomingMessage, type RequestOptions } from 'node:http'
 import https from 'node:https'
 import { isIP, type Socket } from 'node:net'
@@ -62,7 +63,8 @@ export class Transport implements ApiClient {
   #agentTls: TlsMaterial | undefined
 
   constructor(options: TransportOptions) {
-    const { access, log } = options
+    const { log } = options
+    const access = withoutSecretsInTheClear(options.access, log)
     this.server = access.server.href.replace(/\/$/, '')
     this.#options = options
     this.#credentials = new Credentials(access, log)
@@ -185,7 +187,9 @@ export class Transport implements ApiClient {
     const keepAlive = { keepAlive: true, keepAliveMsecs: TCP_KEEPALIVE_MS }
     const proxy = this.#proxy
     if (server.protocol === 'http:') {
-      return proxy === undefined ? new http.Agent(keepAlive) : tunnelled(new http.Agent(keepAlive), proxy, server)
+      return proxy === undefined
+        ? new http.Agent(keepAlive)
+        : tunnelled(new http.Agent(keepAlive), { proxy, server, trusted: material.ca })
     }
     const tlsOptions = {
       rejectUnauthorized: tls.verify,
@@ -199,8 +203,23 @@ export class Transport implements ApiClient {
     const host = server.hostname.replace(/^\[|\]$/g, '')
     // An address is no server name (RFC 6066); the certificate is then checked against `host`.
     const servername = isIP(host) === 0 ? host : ''
-    return tunnelled(agent, proxy, server, (socket) => connectTls({ host, servername, ...tlsOptions, socket }))
+    return tunnelled(agent, { proxy, server, trusted: material.ca }, (socket) =>
+      connectTls({ host, servername, ...tlsOptions, socket }),
+    )
   }
+}
+
+/**
+ * Over plain http everybody on the way could read a token or a password, and act as this node's proxy from then on. client-go
+ * sends none either: with an http server, what the kubeconfig says about the user is not even looked at.
+ */
+function withoutSecretsInTheClear(access: ClusterAccess, log: Logger): ClusterAccess {
+  if (access.server.protocol !== 'http:' || access.authentication.type === 'anonymous') return access
+  log.warn('The API server is reached over plain http: credentials are not sent, requests are anonymous', {
+    server: access.server.href,
+    credentials: access.authentication.type,
+  })
+  return { ...access, authentication: { type: 'anonymous' } }
 }
 
 /** Closes what is idle now, and the rest when it becomes idle: a watch may go on with the certificate that it began with. */
@@ -224,13 +243,12 @@ function onceConnected(socket: Socket, callback: () => void): void {
 /** Makes the agent open its connections through the proxy. */
 function tunnelled<A extends http.Agent>(
   agent: A,
-  proxy: URL,
-  server: URL,
+  { proxy, server, trusted }: { proxy: URL; server: URL; trusted: Buffer | undefined },
   wrap: (socket: Duplex) => Duplex = (socket) => socket,
 ): A {
   // Agents call createConnection with a callback that may be called later; the types know only the immediate form.
   const open = (_options: unknown, done: (error: Error | null, socket?: Duplex) => void): void => {
-    openTunnel(proxy, server).then(
+    openTunnel(proxy, server, trusted).then(
       (socket) => done(null, wrap(socket)),
       (error: unknown) => done(error instanceof Error ? error : new Error(String(error))),
     )

@@ -148,3 +148,27 @@ test('splitHostPort() takes apart what joinHostPort() joined', () => {
     }),
   )
 })
+
+test('mergeCidrs() leaves out exactly the ranges that another one contains, of both families', () => {
+  const cidr = fc
+    .tuple(fc.constantFrom('10.0.0.', 'fd00::'), fc.integer({ min: 0, max: 9 }), fc.integer({ min: 24, max: 32 }))
+    .map(([start, last, prefix]) => parseCidr(`${start}${last}/${start === 'fd00::' ? prefix + 96 : prefix}`)!)
+  fc.assert(
+    fc.property(fc.array(cidr, { maxLength: 12 }), (cidrs) => {
+      const texts = new Set(cidrs.map(formatCidr))
+      const isInside = (a: string) =>
+        [...texts].some((b) => {
+          const [inner, outer] = [parseCidr(a)!, parseCidr(b)!]
+          return a !== b && outer.prefix < inner.prefix && cidrContains(outer, inner.network)
+        })
+      expect(mergeCidrs(cidrs).map(formatCidr).sort()).toEqual([...texts].filter((text) => !isInside(text)).sort())
+    }),
+  )
+})
+
+test.each([10_000, 80_000])('mergeCidrs() of %i ranges takes a moment', (n) => {
+  const cidrs = Array.from({ length: n }, (_, i) => parseCidr(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}/32`)!)
+  const before = process.cpuUsage()
+  expect(mergeCidrs(cidrs)).toHaveLength(n)
+  expect(process.cpuUsage(before).user / 1e6).toBeLessThan(2)
+})

@@ -13,7 +13,7 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   return best ?? shortestWith(word.toLowerCase(), candidates)
 }
 
-/** Who writes `sync-period` knows a part of the name: the shortest candidate that has it. */
+/** A user who writes `sync-period` knows a part of the name: the shortest candidate that has it. */
 function shortestWith(part: string, candidates: Iterable<string>): string | undefined {
   if (part.length < 4) return undefined
   const having = [...candidates].filter((candidate) => candidate.toLowerCase().includes(part))

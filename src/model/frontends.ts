@@ -128,7 +128,7 @@ interface PolicyLists {
 function internalRoutes(verdict: Verdict, node: NodeView): Routes {
   if (node.masqueradeAll) return sameForAll(routeTo(verdict, true))
   const kept = routeTo(verdict, false)
-  // Without a detector nobody can be told to be outside the cluster.
+  // Without a detector, clients outside the cluster look like those inside.
   if (node.localDetector.kind === 'none') return sameForAll(kept)
   const masqueraded = routeTo(verdict, true)
   return { fromPods: kept, fromNode: masqueraded, fromOthers: masqueraded }

@@ -12,9 +12,9 @@ export interface DetectLocalSettings {
   readonly interfaceNamePrefix: string
 }
 
-const NOBODY: LocalDetector = { kind: 'none' }
+const NONE: LocalDetector = { kind: 'none' }
 
-/** Nobody is a pod when the mode's setting is empty or has nothing for the family. */
+/** When the mode's setting is empty, or has nothing for the family, no connection counts as a pod's. */
 export function planLocalDetector(
   settings: DetectLocalSettings,
   podCIDRs: readonly string[],
@@ -26,10 +26,10 @@ export function planLocalDetector(
     case 'NodeCIDR':
       return byFirstCidr(podCIDRs, family)
     case 'BridgeInterface':
-      return settings.bridgeInterface === '' ? NOBODY : { kind: 'interface', name: settings.bridgeInterface }
+      return settings.bridgeInterface === '' ? NONE : { kind: 'interface', name: settings.bridgeInterface }
     case 'InterfaceNamePrefix':
       return settings.interfaceNamePrefix === ''
-        ? NOBODY
+        ? NONE
         : { kind: 'interfacePrefix', prefix: settings.interfaceNamePrefix }
   }
 }
@@ -51,5 +51,5 @@ export function describeLocalDetector(detector: LocalDetector): string {
 /** A cluster has one range per family; kube-proxy uses the first of several. */
 function byFirstCidr(texts: readonly string[], family: Family): LocalDetector {
   const cidr = texts.map((text) => parseCidr(text.trim())).find((parsed) => parsed?.family === family)
-  return cidr === undefined ? NOBODY : { kind: 'cidr', cidrs: [cidr] }
+  return cidr === undefined ? NONE : { kind: 'cidr', cidrs: [cidr] }
 }

@@ -61,6 +61,52 @@ describe('BoundedRunner', () => {
     expect(times()).toEqual([0, 4000])
   })
 
+  describe('with a minMs of 0', () => {
+    const eager = { ...periods, minMs: 0, maxMs: 3_600_000 }
+
+    /** Asks for a run every millisecond. */
+    async function flap({ clock, runner }: Pick<ReturnType<typeof aRunner>, 'clock' | 'runner'>, ms: number) {
+      for (let i = 0; i < ms; i++) {
+        runner.request()
+        await clock.advance(1)
+      }
+    }
+
+    test('runs that never end to be asked for get a quarter of the time', async () => {
+      const flapping = aRunner({ takesMs: 50, periods: eager })
+      await flap(flapping, 10_000)
+      const busyMs = flapping.times().length * 50
+      expect(busyMs).toBeGreaterThan(1000)
+      expect(busyMs).toBeLessThan(3000)
+    })
+
+    test('long runs wait for a second at most', async () => {
+      const { clock, runner, times } = aRunner({ takesMs: 4000, periods: eager })
+      for (let i = 0; i < 200; i++) {
+        runner.request()
+        await clock.advance(100)
+      }
+      const starts = times()
+      for (const [i, start] of starts.entries()) if (i > 0) expect(start - starts[i - 1]!).toBeLessThanOrEqual(5000)
+    })
+
+    test('short or rare runs, and the first, make nothing wait', async () => {
+      const first = aRunner({ takesMs: 5000, periods: eager })
+      first.runner.request()
+      await first.clock.advance(5000)
+      first.runner.request()
+      await first.clock.advance(0)
+      expect(first.times()).toEqual([0, 5000])
+
+      const rare = aRunner({ takesMs: 20, periods: eager })
+      for (let i = 0; i < 20; i++) {
+        rare.runner.request()
+        await rare.clock.advance(100)
+      }
+      expect(rare.times()).toEqual(Array.from({ length: 20 }, (_, i) => i * 100))
+    })
+  })
+
   test('a request made during a run causes another run; several cause one', async () => {
     const { clock, runner, times } = aRunner({ takesMs: 100, periods: { ...periods, minMs: 0 } })
     runner.request()

@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../lib/clock.ts'
 
 /** All in milliseconds. */
 export interface RunnerPeriods {
-  /** At least this long between the end of a run and the start of the next; 0: as soon as the current turn has ended. */
+  /** At least this long between the end of a run and the start of the next; 0: as soon as the runs so far leave time for others. */
   readonly minMs: number
   /** At most this long from the end of a run to the start of the next, wanted or not. At least minMs. */
   readonly maxMs: number
@@ -30,12 +30,19 @@ export interface RunnerOptions {
   readonly onError: (error: unknown, retryInMs: number) => void
 }
 
+/** How much time runs may take without a pause, the part of the time that they get beyond, and the longest pause. */
+const FREE_MS = 250
+const SHARE = 0.25
+const LONGEST_REST_MS = 1000
+
 type State = 'idle' | 'waiting' | 'running' | 'stopped'
 
 /**
  * Runs work on request, with kube-proxy's guarantees:
  * - never two runs at a time;
  * - minMs between the end of a run and the start of the next (`burst` runs may share one such pause);
+ * - with a minMs of 0, no pause as long as runs are short or rare. Whoever may change one service may change it without end:
+ *   after a quarter of a second of runs, they get a quarter of the time, and wait for at most a second;
  * - a run at least every maxMs, without any request;
  * - after a failure, a run after retryMs, 2 retryMs, 4 retryMs, ... unless something else starts one earlier. Requests do
  *   that, but not within retryMs of the failure: a stream of changes must not hammer work that cannot succeed;
@@ -52,6 +59,9 @@ export class BoundedRunner {
   #failures = 0
   /** Runs that may start without a pause, a fraction while the next one accrues: one per minMs. As of #endedMs. */
   #credit: number
+  /** How much time runs took, less what was made up for since, as of #endedMs. The first run is not counted: it has to do it all. */
+  #spentMs = 0
+  #isFirst = true
   /** When the last run ended, or when start() was called. */
   #endedMs = 0
   #timer: Timer | undefined
@@ -109,8 +119,10 @@ export class BoundedRunner {
   #startMs(): number {
     const { minMs, maxMs, retryMs } = this.#periods
     const missing = Math.max(0, 1 - this.#credit)
+    const restMs = minMs === 0 ? Math.max(0, this.#spentMs - FREE_MS) / SHARE : 0
     const pauseMs = Math.max(missing * minMs, this.#failures > 0 ? Math.min(retryMs, maxMs) : 0)
-    const wantedMs = this.#requested ? 0 : this.#failures > 0 ? Math.min(this.#backOffMs(), maxMs) : maxMs
+    const unaskedMs = this.#failures > 0 ? Math.min(this.#backOffMs(), maxMs) : maxMs
+    const wantedMs = this.#requested ? Math.min(restMs, unaskedMs) : unaskedMs
     return this.#endedMs + Math.max(pauseMs, wantedMs)
   }
 
@@ -128,12 +140,15 @@ export class BoundedRunner {
     const reason = this.#failures > 0 ? 'retry' : sinceMs >= maxMs ? 'periodic' : 'requested'
     this.#requested = false
     this.#state = 'running'
+    this.#spentMs = Math.max(0, this.#spentMs - sinceMs * SHARE)
     this.#current = this.#run(reason)
   }
 
   async #run(reason: RunReason): Promise<void> {
     let failed = false
     let failure: unknown
+    const { clock } = this.#options
+    const beganMs = clock.monotonicNow()
     try {
       const pending = this.#options.run(reason)
       // Work that is synchronous ends in this turn, so that a request right behind it is not measured from later.
@@ -142,7 +157,10 @@ export class BoundedRunner {
       failed = true
       failure = error
     }
-    this.#endedMs = this.#options.clock.monotonicNow()
+    this.#endedMs = clock.monotonicNow()
+    if (!this.#isFirst) this.#spentMs += this.#endedMs - beganMs
+    this.#spentMs = Math.min(this.#spentMs, FREE_MS + LONGEST_REST_MS * SHARE)
+    this.#isFirst = false
     this.#failures = failed ? this.#failures + 1 : 0
     if (failed) this.#options.onError(failure, Math.min(this.#backOffMs(), this.#periods.maxMs))
     if (this.#state !== 'running') return

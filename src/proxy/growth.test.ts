@@ -8,6 +8,7 @@ import { nodeView, service, slice } from '../../test/support/kube-objects.ts'
 import type { EndpointSlice, Service } from '../kube/types.ts'
 import { ManualClock } from '../lib/clock.ts'
 import { silentLogger } from '../lib/log.ts'
+import { planNodeView } from '../model/node-view.ts'
 import { ProblemLog } from '../model/problems.ts'
 import { ServiceModel } from '../model/service-model.ts'
 import { staleAnswerers, StaleFlowIndex } from '../model/stale-flows.ts'
@@ -315,6 +316,34 @@ test('staleAnswerers() and StaleFlowIndex cost what the endpoints and flows do',
       const index = new StaleFlowIndex(new Set())
       index.add(change.after)
       for (const flow of flows) index.isStale(flow)
+    },
+  })
+  expect(growth.exponent, JSON.stringify(growth)).toBeLessThan(NEARLY_LINEAR)
+})
+
+test('planNodeView() costs what the addresses and ranges of the node do', async () => {
+  const growth = await measureGrowth({
+    size: SIZE * 4,
+    factor: FACTOR,
+    make: (n) => ({
+      node: {
+        name: 'node-a',
+        uid: 'u',
+        zone: undefined,
+        deleting: false,
+        taints: [],
+        addresses: times(n, (i) => ({ type: 'InternalIP', address: ip(i) })),
+        podCIDRs: times(n, (i) => `${ip(i)}/32`),
+      },
+      machineAddresses: times(n, (i) => ip(i)),
+      serviceCidrs: times(n, (i) => `${ip(i)}/32`),
+    }),
+    run: (facts) => {
+      const detectLocal = { mode: 'NodeCIDR', clusterCIDRs: [], bridgeInterface: '', interfaceNamePrefix: '' } as const
+      const settings = { nodeName: 'node-a', bindAddress: '::', detectLocal, nodePortAddresses: ['primary'] }
+      const view = planNodeView({ ...settings, masqueradeAll: false, masqueradeBit: 14 }, facts, 4)
+      nftablesPlanner.base(view)
+      ipvsPlanner.base(view, { own: facts.machineAddresses, nodePort: facts.machineAddresses })
     },
   })
   expect(growth.exponent, JSON.stringify(growth)).toBeLessThan(NEARLY_LINEAR)

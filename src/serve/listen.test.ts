@@ -1,7 +1,8 @@
 import { createServer, get, type IncomingMessage, type Server } from 'node:http'
-import { connect, type AddressInfo } from 'node:net'
+import { connect, type AddressInfo, type Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { afterEach, describe, expect, test } from 'vitest'
+import { eventually } from '../../test/support/eventually.ts'
 import { ManualClock, systemClock } from '../lib/clock.ts'
 import { silentLogger, type Logger } from '../lib/log.ts'
 import { listen, Listener, parseListenAddress, type ListenOptions } from './listen.ts'
@@ -135,6 +136,68 @@ describe('Listener', () => {
     await listener.ready
     const { port } = listener.bound!
     expect([await statusOf('127.0.0.1', port), await statusOf('::1', port)]).toEqual([ipv4, ipv6])
+  })
+})
+
+describe('a Listener whose clients open connections and send nothing', () => {
+  /** So many silent connections from this address. */
+  async function silent(port: number, count: number, localAddress: string): Promise<Socket[]> {
+    const sockets = Array.from({ length: count }, () => {
+      const socket = connect({ port, host: '127.0.0.1', localAddress })
+      socket.on('error', () => {})
+      return socket
+    })
+    open.push({ close: () => sockets.forEach((socket) => socket.destroy()) })
+    await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once('connect', resolve))))
+    return sockets
+  }
+
+  test('still answers probes, whatever the number of connections from one client', async () => {
+    const listener = aListener({})
+    await listener.ready
+    const { port } = listener.bound!
+    const sockets = await silent(port, 700, '127.0.0.2')
+    const answers = await Promise.all(Array.from({ length: 40 }, () => statusOf('127.0.0.1', port)))
+    expect(answers).toEqual(answers.map(() => 200))
+    const left = () => sockets.filter(({ destroyed }) => !destroyed).length
+    await eventually('the others are closed', () => (left() === 128 ? undefined : `${left()} are open`))
+  })
+
+  test('still answers probes when there are many such clients', async () => {
+    const listener = aListener({})
+    await listener.ready
+    const { port } = listener.bound!
+    for (let i = 2; i < 10; i++) await silent(port, 100, `127.0.0.${i}`)
+    for (let i = 0; i < 40; i++) expect(await statusOf('127.0.0.1', port)).toBe(200)
+  })
+
+  test('does not cut off a client whose question is being answered', async () => {
+    let answer: (() => void) | undefined
+    const handler: ListenOptions['handler'] = (request, response) => {
+      if (request.url === '/slow') answer = () => response.end('hello')
+      else response.end('hello')
+    }
+    const listener = aListener({ handler })
+    await listener.ready
+    const { port } = listener.bound!
+    const slow = new Promise((resolve) => {
+      get({ host: '127.0.0.1', port, path: '/slow', agent: false }, ({ statusCode }) => resolve(statusCode)).on(
+        'error',
+        resolve,
+      )
+    })
+    await eventually('the question arrives', () => (answer === undefined ? 'it has not' : undefined))
+    await silent(port, 300, '127.0.0.1')
+    answer!()
+    expect(await slow).toBe(200)
+  })
+
+  test('ends a connection that sends half a question', async () => {
+    const listener = aListener({})
+    await listener.ready
+    const [socket] = await silent(listener.bound!.port, 1, '127.0.0.2')
+    socket!.write('GET / HTTP/1.1\r\nX-A: ')
+    await new Promise((resolve) => socket!.once('close', resolve).resume())
   })
 })
 

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import type { Clock, Timer } from '../lib/clock.ts'
 import { ipFamily } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
+import { limitConnections } from './connections.ts'
 
 export interface ListenOptions {
   /** What is served there, for messages: "healthz". */
@@ -25,8 +26,14 @@ export interface ListenOptions {
 const RETRY_MS = 5000
 
 /** Settings that keep one misbehaving client from exhausting what the proxy needs for its work. */
-const serverLimits = { headersTimeout: 10_000, requestTimeout: 20_000, keepAliveTimeout: 5000 }
-const MOST_CONNECTIONS = 512
+const serverLimits = {
+  headersTimeout: 5000,
+  requestTimeout: 10_000,
+  keepAliveTimeout: 5000,
+  /** How often the first two are looked at. Node's own default is half a minute. */
+  connectionsCheckingInterval: 1000,
+}
+const connectionLimits = { total: 512, perSource: 128 }
 
 /** A port that is bound, or being bound. */
 export class Listener {
@@ -73,7 +80,7 @@ export class Listener {
       return
     }
     const server = createServer(serverLimits, handler)
-    server.maxConnections = MOST_CONNECTIONS
+    limitConnections(server, connectionLimits)
     this.#server = server
     server.on('error', (error) => {
       // Also how a socket that stops accepting is reported; it is opened anew.

@@ -186,6 +186,11 @@ Paths: /configz /flagz /healthz /metrics /proxyMode
     expect(both.map(({ status }) => status)).toEqual([200, 409])
     expect((await ask('/debug/pprof/profile?seconds=x')).status).toBe(400)
     expect((await ask('/debug/pprof/profile?seconds=301')).status).toBe(400)
+    // The token of this node is in it.
+    expect(await ask('/debug/pprof/heap')).toMatchObject({
+      status: 404,
+      body: expect.stringContaining('would show credentials') as string,
+    })
     const goroutine = await ask('/debug/pprof/goroutine')
     expect([goroutine.status, goroutine.body]).toEqual([404, expect.stringContaining('about the Go runtime')])
     expect((await ask('/debug/pprof/constructor')).status).toBe(404)

@@ -2,38 +2,23 @@
 // on, and what is not theirs stays as it is.
 
 import * as fc from 'fast-check'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { aName, aService, aSlice } from '../support/builders.ts'
 import { printProxyTables } from '../support/nft-tables.ts'
-import { startProxy } from '../support/proxy-process.ts'
+import { startProxy, whyNotRun } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
 import { tcpProbe } from '../support/netns/probe.ts'
+import type { ModeName } from '../conformance/modes.ts'
+import type { Netns } from '../support/netns/netns.ts'
 import type { ApiObject } from '../support/builders.ts'
 import type { ProxyProcess } from '../support/proxy-process.ts'
 import type { Rig } from '../support/rig.ts'
 
-let rig: Rig
-let proxy: ProxyProcess
-const honest = aService({ type: 'NodePort', families: [4, 6] })
-
-beforeAll(async () => {
-  rig = await openRig()
-  rig.cluster.put(honest, aSlice(honest, ['localB'], { family: 4 }), aSlice(honest, ['localC'], { family: 6 }))
-  proxy = await startProxy({
-    netns: rig.network.node,
-    mode: 'nftables',
-    kubeconfig: rig.cluster.kubeconfig,
-    args: jsonApi,
-  })
-  await rig.settled()
-})
-afterAll(async () => {
-  await proxy[Symbol.asyncDispose]()
-  await rig[Symbol.asyncDispose]()
-})
-
 /** JSON can carry what protobuf cannot: wrong types, nulls, missing fields. */
 const jsonApi = ['--kube-api-content-type=application/json']
+
+/** Commands to iptables-restore, where a rule should be. */
+const INJECTION = 'a\nCOMMIT\n*filter\n:PWNED - [0:0]\n-A INPUT -j PWNED\nCOMMIT\n*nat\n'
 
 const nasty = words(String.raw`
 " ' } ; drop \ $(reboot) \u2026 ../.. %s%n 10.2.0.1 0 -1 null constructor __proto__ hasOwnProperty`).concat(
@@ -42,6 +27,7 @@ const nasty = words(String.raw`
   '\0',
   '\n',
   '`reboot`',
+  INJECTION,
   '\u{1f4a9}',
   'x'.repeat(300),
 )
@@ -126,72 +112,103 @@ const aHostileSlice = fc.record(
   { requiredKeys: [] },
 )
 
-test('objects of any content neither stop the program nor change what is not theirs', async () => {
-  const before = printProxyTables(rig.network.node)
-  const batches = fc.sample(
-    fc.array(fc.tuple(aHostileService, aHostileSlice, maybe(anyText)), { minLength: 30, maxLength: 30 }),
-    {
-      numRuns: 12,
-      seed: 20_251_115,
-    },
-  )
-  for (const [nth, batch] of batches.entries()) {
-    const objects = batch.flatMap(([spec, slice, ingress]) => hostileObjects(spec, slice, ingress))
+describe.each<ModeName>(['nftables', 'iptables', 'ipvs', 'userspace'])('%s', (mode) => {
+  const reason = whyNotRun(mode)
+  if (reason !== undefined) {
+    test.skip(reason, () => {})
+    return
+  }
+  let rig: Rig
+  let proxy: ProxyProcess
+  const honest = aService({ type: 'NodePort', families: [4, 6] })
+
+  beforeAll(async () => {
+    rig = await openRig()
+    rig.cluster.put(honest, aSlice(honest, ['localB'], { family: 4 }), aSlice(honest, ['localC'], { family: 6 }))
+    const { kubeconfig } = rig.cluster
+    proxy = await startProxy({ netns: rig.network.node, mode, kubeconfig, args: jsonApi })
+    await rig.settled()
+  })
+  afterAll(async () => {
+    await proxy?.[Symbol.asyncDispose]()
+    await rig?.[Symbol.asyncDispose]()
+  })
+
+  test('objects of any content neither stop the program nor change what is not theirs', async () => {
+    const before = printState(mode, rig.network.node)
+    const batches = fc.sample(
+      fc.array(fc.tuple(aHostileService, aHostileSlice, maybe(anyText)), { minLength: 30, maxLength: 30 }),
+      {
+        numRuns: 12,
+        seed: 20_251_115,
+      },
+    )
+    for (const [nth, batch] of batches.entries()) {
+      const objects = batch.flatMap(([spec, slice, ingress]) => hostileObjects(spec, slice, ingress))
+      rig.cluster.put(...objects)
+      await rig.settled()
+      expect(proxy.ended, `batch ${nth}: ${proxy.logTail(5)}`).toBeUndefined()
+      await expectHonestService()
+      rig.cluster.remove(...objects)
+      await rig.settled()
+      expect(printState(mode, rig.network.node), `batch ${nth}`).toBe(before)
+    }
+  })
+
+  test('names that no API server lets through leave no trace', async () => {
+    const before = printState(mode, rig.network.node)
+    const objects = nasty
+      .filter((text) => !text.includes('/') && !/^[a-z0-9-]*$/.test(text))
+      .flatMap((text, i) => {
+        const byName = aService({ name: `${text}-${i}`, namespace: text.trim() === '' ? 'default' : text })
+        const byPort = aService({ ports: [{ name: text }] })
+        return [byName, byPort].flatMap((service, n) => [
+          service,
+          aSlice(service, ['localB'], { name: `${text}-slice-${i}-${n}` }),
+        ])
+      })
     rig.cluster.put(...objects)
     await rig.settled()
-    expect(proxy.ended, `batch ${nth}: ${proxy.logTail(5)}`).toBeUndefined()
+    expect(proxy.ended, proxy.logTail(5)).toBeUndefined()
+    expect(printState(mode, rig.network.node)).toBe(before)
+    expect(rig.network.node.run('nft', ['list', 'ruleset'])).not.toContain('PWNED')
     await expectHonestService()
     rig.cluster.remove(...objects)
     await rig.settled()
-    expect(printProxyTables(rig.network.node), `batch ${nth}`).toBe(before)
-  }
-})
-
-test('names of any letters make no difference', async () => {
-  const before = printProxyTables(rig.network.node)
-  // Names with white space or a slash, which ends a name in every URL, are no names: such services are ignored.
-  const objects = nasty
-    .filter((text) => !/[\s/]/.test(text))
-    .flatMap((text, i) => {
-      const service = aService({
-        name: `${text}-${i}`,
-        namespace: text === '' ? 'default' : text,
-        ports: [{ name: text }],
-      })
-      return [service, aSlice(service, ['localB'], { name: `${text}-slice-${i}` })]
-    })
-  rig.cluster.put(...objects)
-  await rig.settled()
-  for (const object of objects) {
-    if (object.kind !== 'Service') continue
-    const to = { address: object.spec.clusterIP, port: 80 }
-    expect(await tcpProbe(rig.network.sources.localPod, to), JSON.stringify(object.metadata.name)).toMatchObject({
-      greeting: { host: 'localB' },
-    })
-  }
-  rig.network.node.run('nft', ['list', 'ruleset'])
-  rig.cluster.remove(...objects)
-  await rig.settled()
-  expect(printProxyTables(rig.network.node)).toBe(before)
-})
-
-test('a service that claims the cluster IP or node port of another does not take it, and leaves no hole when it goes', async () => {
-  const before = printProxyTables(rig.network.node)
-  const thief = aService({
-    type: 'NodePort',
-    families: [4, 6],
-    clusterIPs: honest.spec.clusterIPs,
-    ports: honest.spec.ports,
   })
-  const slices = [aSlice(thief, ['remoteA'], { family: 4 }), aSlice(thief, ['remoteA'], { family: 6 })]
-  rig.cluster.put(thief, ...slices)
-  await rig.settled()
-  await expectHonestService()
-  rig.cluster.remove(...slices, thief)
-  await rig.settled()
-  await expectHonestService()
-  expect(printProxyTables(rig.network.node)).toBe(before)
+
+  test('a service that claims the cluster IP or node port of another does not take it, and leaves no hole when it goes', async () => {
+    const before = printState(mode, rig.network.node)
+    const thief = aService({
+      type: 'NodePort',
+      families: [4, 6],
+      clusterIPs: honest.spec.clusterIPs,
+      ports: honest.spec.ports,
+    })
+    const slices = [aSlice(thief, ['remoteA'], { family: 4 }), aSlice(thief, ['remoteA'], { family: 6 })]
+    rig.cluster.put(thief, ...slices)
+    await rig.settled()
+    await expectHonestService()
+    rig.cluster.remove(...slices, thief)
+    await rig.settled()
+    await expectHonestService()
+    expect(printState(mode, rig.network.node)).toBe(before)
+  })
+
+  async function expectHonestService(): Promise<void> {
+    for (const [i, address] of honest.spec.clusterIPs.entries()) {
+      const answer = await tcpProbe(rig.network.sources.localPod, { address, port: 80 })
+      expect(answer).toMatchObject({ kind: 'answered', greeting: { host: i === 0 ? 'localB' : 'localC' } })
+    }
+  }
 })
+
+/** What the mode has in the kernel, in an order that does not depend on history. */
+function printState(mode: ModeName, netns: Netns): string {
+  if (mode !== 'iptables') return printProxyTables(netns)
+  const print = (program: string) => netns.run(program, []).replaceAll(/^#.*$|\[\d+:\d+\]/gm, '')
+  return [...print('iptables-save').split('\n'), ...print('ip6tables-save').split('\n')].toSorted().join('\n')
+}
 
 function words(text: string): string[] {
   return text.trim().split(/\s+/)
@@ -214,11 +231,4 @@ function hostileObjects(spec: unknown, slice: object, ingress: unknown): ApiObje
       ...slice,
     },
   ] as unknown as ApiObject[]
-}
-
-async function expectHonestService(): Promise<void> {
-  for (const [i, address] of honest.spec.clusterIPs.entries()) {
-    const answer = await tcpProbe(rig.network.sources.localPod, { address, port: 80 })
-    expect(answer).toMatchObject({ kind: 'answered', greeting: { host: i === 0 ? 'localB' : 'localC' } })
-  }
 }

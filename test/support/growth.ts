@@ -25,7 +25,7 @@ const LEAST_MS = 2
 
 /** The best of several tries of each size, alternating. Ends early when the second round is good enough. */
 export async function measureGrowth<I>(options: GrowthOptions<I>): Promise<Growth> {
-  const { make, run, size, factor = 8, tries = 5 } = options
+  const { make, run, size, factor = 8, tries = 8 } = options
   const small = make(size)
   const large = make(size * factor)
   let smallMs = Number.POSITIVE_INFINITY
@@ -40,8 +40,8 @@ export async function measureGrowth<I>(options: GrowthOptions<I>): Promise<Growt
   return { smallMs, largeMs, exponent }
 }
 
-/** Linear, with a logarithm and much noise on top. What is quadratic has 2. */
-export const NEARLY_LINEAR = 1.5
+/** Linear, with a logarithm, garbage collection and much noise on top. What is quadratic has 2. */
+export const NEARLY_LINEAR = 1.75
 
 async function cpuMs(work: () => unknown): Promise<number> {
   const before = process.cpuUsage()

@@ -23,7 +23,7 @@ export function printTable(netns: Netns, table: string): string {
  */
 export function printProxyTables(netns: Netns): string {
   return listTables(netns)
-    .filter((table) => table.endsWith(' kube-proxy'))
+    .filter((table) => / kube-proxy(-[a-z]+)?$/.test(table))
     .toSorted()
     .flatMap((table) => itemsOf(netns, table))
     .join('\n')

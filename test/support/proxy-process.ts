@@ -17,6 +17,8 @@ import type { ProxySettings } from '../conformance/packet-flow.ts'
 export interface ProxyOptions {
   readonly netns: Netns
   readonly mode: ModeName
+  /** How to start the program, when it is not as usual. */
+  readonly command?: readonly string[]
   readonly kubeconfig: string
   readonly settings?: ProxySettings
   /** Further flags; of two with the same name the later one counts. */
@@ -47,13 +49,13 @@ export class ProxyProcess implements AsyncDisposable {
   #ended: string | undefined
   #isDisposed = false
 
-  constructor(netns: Netns, args: readonly string[]) {
+  constructor(netns: Netns, args: readonly string[], command: readonly string[] = proxyCommand()) {
     this.#netns = netns
     // A file without a name: nothing is left of it, however the test ends.
     const folder = mkdtempSync(join(tmpdir(), 'kube-proxy-test-'))
     this.#log = openSync(join(folder, 'log'), 'a+')
     rmSync(folder, { recursive: true })
-    this.#child = netns.spawn([...proxyCommand(), ...args], { stdio: ['ignore', this.#log, this.#log] })
+    this.#child = netns.spawn([...command, ...args], { stdio: ['ignore', this.#log, this.#log] })
     this.exited = new Promise((resolve) => {
       this.#child.once('error', (error) => resolve((this.#ended = error.message)))
       this.#child.once('exit', (code, signal) => resolve((this.#ended = `${code ?? signal}`)))
@@ -124,7 +126,7 @@ export class ProxyProcess implements AsyncDisposable {
 
 /** Starts the program and waits until it is healthy. */
 export async function startProxy(options: ProxyOptions): Promise<ProxyProcess> {
-  const proxy = new ProxyProcess(options.netns, proxyFlags(options))
+  const proxy = new ProxyProcess(options.netns, proxyFlags(options), options.command)
   try {
     await proxy.ready()
   } catch (error) {

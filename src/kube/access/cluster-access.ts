@@ -1,8 +1,8 @@
-// How to reach an API server and who to be there: what a kubeconfig file or a pod's surroundings say, resolved.
+// How to reach an API server and as which user: what a kubeconfig file or a pod's surroundings say, resolved.
 
 import type { Buffer } from 'node:buffer'
 
-/** Bytes that stand in the configuration, or in a file that somebody may replace at any time. */
+/** Bytes that stand in the configuration, or in a file that an operator may replace at any time. */
 export type Material = { readonly data: Buffer } | { readonly file: string }
 
 export interface TlsAccess {

@@ -80,9 +80,11 @@ describe('ExecPlugin.credential()', () => {
   })
 
   test.each([
-    ['exit 3', 'Command failed'],
+    ['exit 3', 'it failed with status 3'],
+    ['kill -TERM $$', 'it ended by SIGTERM'],
+    ['head -c 3000000 /dev/zero', 'it printed more than 1048576 bytes'],
     ['echo no credentials >&2; exit 1', 'no credentials'],
-    ['echo nonsense', 'it printed no JSON'],
+    ['echo nonsense', 'it printed 9 characters that are no JSON'],
     ['echo {}', 'it printed no ExecCredential'],
     [credential({}), 'it printed neither token nor certificate'],
     [
@@ -92,6 +94,24 @@ describe('ExecPlugin.credential()', () => {
   ])('rejects after %s', async (script, message) => {
     await expect(plugin(script).plugin.credential()).rejects.toThrow(message)
   })
+
+  test.each(['echo SECRET', 'echo {SECRET', 'exit 1'])(
+    'never shows what it prints, nor its arguments, after %s',
+    async (script) => {
+      const config = {
+        apiVersion: API,
+        command: '/bin/sh',
+        args: ['-c', script, 'SECRET'],
+        env: [],
+        cluster: undefined,
+      }
+      const failure: unknown = await new ExecPlugin({ ...config, installHint: '' })
+        .credential()
+        .catch((error: unknown) => error)
+      expect(String(failure)).toContain('Cannot get credentials')
+      expect(String(failure)).not.toContain('SECRET')
+    },
+  )
 
   test('shows the install hint when there is no such program', async () => {
     const config = { apiVersion: API, command: '/nowhere/login', args: [], env: [], cluster: undefined }

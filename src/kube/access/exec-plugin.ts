@@ -1,12 +1,16 @@
 // Runs a credential plugin, and keeps what it printed until that expires or the API server refuses it.
 
-import { execFile } from 'node:child_process'
-import { messageOf } from '../../lib/errors.ts'
+import { execFile, type ExecFileException } from 'node:child_process'
 import { isJsonObject } from '../encoding/json-reader.ts'
 import { AccessError, type ExecPluginConfig } from './cluster-access.ts'
 
 /** A plugin that takes longer hangs. */
 const PLUGIN_TIMEOUT_MS = 60_000
+
+/** Of its output. A credential has some kilobytes. */
+const MOST_PRINTED = 1024 * 1024
+
+const LONGEST_SHOWN = 1000
 
 /** Credentials are replaced this long before they expire, so that a request under way does not outlive them. */
 const EARLY_MS = 10_000
@@ -58,14 +62,12 @@ export class ExecPlugin {
     for (const { name, value } of env) environment[name] = value
     environment['KUBERNETES_EXEC_INFO'] = info
     return new Promise((resolve, reject) => {
-      const options = { env: environment, timeout: PLUGIN_TIMEOUT_MS, maxBuffer: 4 * 1024 * 1024 }
+      const options = { env: environment, timeout: PLUGIN_TIMEOUT_MS, maxBuffer: MOST_PRINTED }
       execFile(command, [...args], options, (error, stdout, stderr) => {
         if (error === null) return resolve(stdout)
         const missing = (error as NodeJS.ErrnoException).code === 'ENOENT'
         const hint = missing && this.#config.installHint !== '' ? `\n${this.#config.installHint}` : ''
-        const reason = missing
-          ? 'no such program'
-          : `${messageOf(error).trim()}${stderr === '' ? '' : ` ${stderr.trim()}`}`
+        const reason = missing ? 'no such program' : `${endingOf(error)}${stderr === '' ? '' : `: ${shown(stderr)}`}`
         reject(this.#error(`${reason}${hint}`))
       }).stdin?.end()
     })
@@ -75,8 +77,9 @@ export class ExecPlugin {
     let value: unknown
     try {
       value = JSON.parse(output)
-    } catch (error) {
-      throw this.#error(`it printed no JSON: ${messageOf(error)}`)
+    } catch {
+      // The parser would quote what was printed, which was meant to be a secret.
+      throw this.#error(`it printed ${output.length} characters that are no JSON`)
     }
     if (!isJsonObject(value) || value['kind'] !== 'ExecCredential') throw this.#error('it printed no ExecCredential')
     if (value['apiVersion'] !== this.#config.apiVersion) {
@@ -100,4 +103,19 @@ export class ExecPlugin {
   #error(reason: string): AccessError {
     return new AccessError(`Cannot get credentials from ${this.#config.command}: ${reason}`)
   }
+}
+
+/** How the program ended. Node's message has all its arguments in it, and they may be secret. */
+function endingOf({ code, signal, killed }: ExecFileException): string {
+  if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return `it printed more than ${MOST_PRINTED} bytes`
+  if (killed === true) return `it was stopped after ${PLUGIN_TIMEOUT_MS / 1000} s`
+  return signal === undefined || signal === null
+    ? `it failed with status ${code ?? 'unknown'}`
+    : `it ended by ${signal}`
+}
+
+/** What it says to people, in its errors. A program that puts a secret there has shown it already; but not pages of it. */
+function shown(stderr: string): string {
+  const text = stderr.trim()
+  return text.length <= LONGEST_SHOWN ? text : `${text.slice(0, LONGEST_SHOWN)}...`
 }

@@ -184,7 +184,7 @@ describe('readKubeconfig()', () => {
     ['clusters: must be a list', {}, {}, { clusters: 'x' }],
     ['the cluster has no server', { server: '' }, {}, {}],
     ['server: Invalid value: "ftp://x": must be an http or https URL', { server: 'ftp://x' }, {}, {}],
-    ['proxy-url: Invalid value: "socks5://x": must be an http:// URL', { 'proxy-url': 'socks5://x' }, {}, {}],
+    ['proxy-url: socks5:// is not supported, must be http:// or https://', { 'proxy-url': 'socks5://x' }, {}, {}],
     ['insecure-skip-tls-verify', { 'insecure-skip-tls-verify': true, 'certificate-authority': 'x' }, {}, {}],
     ['client-certificate and client-key must be given together', {}, { 'client-certificate': 'x' }, {}],
     ['client-key-data: must be base64', {}, { 'client-key-data': '!' }, {}],
@@ -208,5 +208,34 @@ describe('readKubeconfig()', () => {
     expect(() => readKubeconfig({ path })).toThrow(`Cannot use kubeconfig ${path}`)
     writeFileSync(path, '- a\n')
     expect(() => readKubeconfig({ path })).toThrow('it is not a mapping')
+  })
+
+  test('never shows a line of the file', () => {
+    const path = join(folder, 'secret')
+    for (const text of [
+      'a: 1\n token: "SECRET\n',
+      'token: SECRET: x\n',
+      'users:\n- token: [SECRET\n',
+      'a: *SECRET',
+      '%SECRET\n---\n',
+    ]) {
+      writeFileSync(path, text)
+      let message = ''
+      try {
+        readKubeconfig({ path })
+      } catch (error) {
+        message = String(error)
+      }
+      expect(message).toContain(`Cannot use kubeconfig ${path}`)
+      expect(message).not.toContain('SECRET')
+    }
+    writeFileSync(path, 'a: 1\nb: "x\n')
+    expect(() => readKubeconfig({ path })).toThrow('it is not YAML: MISSING_CHAR on line')
+  })
+
+  test('refuses a password in the address of the server', () => {
+    const path = write({ server: 'https://me:SECRET@api:6443' }, {}, {})
+    expect(() => readKubeconfig({ path })).toThrow('must not have a user or a password')
+    expect(() => readKubeconfig({ path })).not.toThrow('SECRET')
   })
 })

@@ -3,11 +3,12 @@
 import { Buffer } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import { dirname, isAbsolute, resolve } from 'node:path'
-import { parse } from 'yaml'
+import { parse, YAMLParseError } from 'yaml'
 import { messageOf } from '../../lib/errors.ts'
 import { isJsonObject, type JsonObject } from '../encoding/json-reader.ts'
 import { AccessError, type Authentication, type ClusterAccess, type Material } from './cluster-access.ts'
 import { execPluginFrom } from './exec-config.ts'
+import { parseProxy } from './proxy.ts'
 
 export interface KubeconfigOptions {
   /** Empty: no file, which with `master` means an anonymous connection to it. */
@@ -75,12 +76,20 @@ function parseKubeconfig(file: KubeconfigFile): JsonObject {
   }
   let config: unknown
   try {
-    config = parse(text)
+    // Its warnings would quote lines, too.
+    config = parse(text, { logLevel: 'error' })
   } catch (error) {
-    throw fileError(file, messageOf(error))
+    throw fileError(file, whereBroken(error))
   }
   if (!isJsonObject(config)) throw fileError(file, 'it is not a mapping')
   return config
+}
+
+/** What is wrong and on which line. The parser's own message quotes the line, and that may be the one with the token. */
+function whereBroken(error: unknown): string {
+  if (!(error instanceof YAMLParseError)) return 'it is not YAML'
+  const line = error.linePos?.[0].line
+  return `it is not YAML: ${error.code}${line === undefined ? '' : ` on line ${line}`}`
 }
 
 function entries(file: KubeconfigFile, config: JsonObject, list: string, field: string): Map<string, Section> {
@@ -122,7 +131,7 @@ function resolveAccess(file: KubeconfigFile, cluster: Section, user: Section, ma
     },
     authentication: authenticationOf(file, user, { cluster, server }),
     impersonation: impersonationOf(user),
-    proxyUrl: proxy === '' ? undefined : parseProxy(file, `${cluster.path}.proxy-url`, proxy),
+    proxyUrl: proxy === '' ? undefined : parseProxy(`${file.path} ${cluster.path}.proxy-url`, proxy),
   }
 }
 
@@ -185,13 +194,9 @@ function parseServer(file: KubeconfigFile, text: string, hasTls: boolean): URL {
   if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
     throw fileError(file, `server: Invalid value: ${JSON.stringify(text)}: must be an http or https URL`)
   }
-  return url
-}
-
-function parseProxy(file: KubeconfigFile, path: string, text: string): URL {
-  const url = parseUrl(text)
-  if (url === undefined || url.protocol !== 'http:') {
-    throw fileError(file, `${path}: Invalid value: ${JSON.stringify(text)}: must be an http:// URL`)
+  // It would be shown wherever the server is named, in the log and in Events.
+  if (url.username !== '' || url.password !== '') {
+    throw fileError(file, 'server: must not have a user or a password in it; users[].user has fields for them')
   }
   return url
 }

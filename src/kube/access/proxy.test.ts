@@ -11,6 +11,14 @@ describe('proxyFromEnvironment()', () => {
     expect(proxied('https://api', {})).toBeUndefined()
   })
 
+  test('takes proxies that speak TLS, and refuses others without showing a password', () => {
+    expect(proxied('https://api', { HTTPS_PROXY: 'https://p:1' })).toBe('p:1')
+    for (const HTTPS_PROXY of ['socks5://me:SECRET@p:1', 'http://me:SECRET@p:x']) {
+      expect(() => proxied('https://api', { HTTPS_PROXY })).toThrow('Cannot use the proxy of HTTPS_PROXY')
+      expect(() => proxied('https://api', { HTTPS_PROXY })).not.toThrow('SECRET')
+    }
+  })
+
   test('never sends loopback to a proxy', () => {
     for (const host of ['localhost', '127.0.0.1', '[::1]']) {
       expect(proxied(`https://${host}:6443`, { HTTPS_PROXY: 'http://p:1' })).toBeUndefined()

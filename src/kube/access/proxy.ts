@@ -1,9 +1,12 @@
 // HTTP proxies between us and the API server: from the kubeconfig's proxy-url, or from the environment as Go reads it.
 
 import { Buffer } from 'node:buffer'
-import { request } from 'node:http'
+import http from 'node:http'
+import https from 'node:https'
 import type { Socket } from 'node:net'
+import { rootCertificates } from 'node:tls'
 import { cidrContains, parseCidr, parseIp } from '../../lib/ip.ts'
+import { AccessError } from './cluster-access.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -12,8 +15,21 @@ export function proxyFromEnvironment(target: URL, env: Env = process.env): URL |
   const name = target.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
   const value = env[name] || env[name.toLowerCase()]
   if (!value || isExcluded(target, env['NO_PROXY'] || env['no_proxy'] || '')) return undefined
-  const url = new URL(value.includes('://') ? value : `http://${value}`)
-  return url.protocol === 'http:' ? url : undefined
+  return parseProxy(name, value.includes('://') ? value : `http://${value}`)
+}
+
+/** Throws when it is not an http:// or https:// URL. What is said about it leaves its password out. */
+export function parseProxy(what: string, text: string): URL {
+  let url: URL
+  try {
+    url = new URL(text)
+  } catch {
+    throw new AccessError(`Cannot use the proxy of ${what}: must be an http:// or https:// URL`)
+  }
+  if (url.protocol === 'http:' || url.protocol === 'https:') return url
+  throw new AccessError(
+    `Cannot use the proxy of ${what}: ${url.protocol}// is not supported, must be http:// or https://`,
+  )
 }
 
 /** Go's rules for NO_PROXY: `*`, host or .suffix, IP address, CIDR, each with an optional port. Never localhost. */
@@ -41,7 +57,7 @@ function isExcluded(target: URL, noProxy: string): boolean {
 }
 
 /** Asks the proxy for a tunnel; the socket that comes back speaks to the target itself. */
-export function openTunnel(proxy: URL, target: URL): Promise<Socket> {
+export function openTunnel(proxy: URL, target: URL, trusted: Buffer | undefined): Promise<Socket> {
   const host = `${target.hostname}:${target.port || (target.protocol === 'https:' ? '443' : '80')}`
   const headers: Record<string, string> = { host }
   if (proxy.username !== '') {
@@ -49,9 +65,12 @@ export function openTunnel(proxy: URL, target: URL): Promise<Socket> {
     headers['proxy-authorization'] = `Basic ${Buffer.from(pair).toString('base64')}`
   }
   return new Promise((resolve, reject) => {
-    const connect = request({
+    const secure = proxy.protocol === 'https:'
+    const connect = (secure ? https : http).request({
+      // The cluster's authority may have signed the proxy, as client-go expects; or one that everybody trusts.
+      ...(secure && trusted !== undefined ? { ca: [trusted, ...rootCertificates] } : {}),
       host: proxy.hostname.replace(/^\[|\]$/g, ''),
-      port: proxy.port || 80,
+      port: proxy.port || (secure ? 443 : 80),
       method: 'CONNECT',
       path: host,
       headers,

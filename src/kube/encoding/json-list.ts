@@ -7,6 +7,7 @@ import type { Buffer } from 'node:buffer'
 import { ByteQueue } from './byte-queue.ts'
 import { DecodeError } from './decode-error.ts'
 import { isJsonObject, JsonReader } from './json-reader.ts'
+import { LARGEST_OBJECT } from './largest-object.ts'
 import type { ListMeta, ListParser } from './list-parser.ts'
 import type { StringPool } from './string-pool.ts'
 
@@ -47,6 +48,7 @@ export class JsonListParser<T> implements ListParser<T> {
       else if (this.#place === 'items') this.#scanBetweenItems()
       else this.#scanItem(objects)
     }
+    if (queue.length > LARGEST_OBJECT) throw this.#error(`a part of it is longer than ${LARGEST_OBJECT} bytes`)
   }
 
   finish(): ListMeta {

@@ -6,6 +6,7 @@ import type { Resource } from '../resource.ts'
 import { ByteQueue } from './byte-queue.ts'
 import { DecodeError } from './decode-error.ts'
 import { isJsonObject, JsonReader } from './json-reader.ts'
+import { LARGEST_OBJECT } from './largest-object.ts'
 import { statusFromJson } from './status.ts'
 import type { StringPool } from './string-pool.ts'
 import type { WatchFrame, WatchParser } from './watch-parser.ts'
@@ -33,7 +34,7 @@ export class JsonWatchParser<T> implements WatchParser<T> {
     queue.append(chunk)
     for (;;) {
       const newline = queue.indexOf(NEWLINE, searchFrom)
-      if (newline < 0) return
+      if (newline < 0) break
       const line = queue.bytes.toString('utf8', queue.start, newline)
       queue.consumeTo(newline + 1)
       searchFrom = 0
@@ -42,6 +43,7 @@ export class JsonWatchParser<T> implements WatchParser<T> {
       frames.push(frame)
       if (frame.type === 'malformed') return
     }
+    if (queue.length > LARGEST_OBJECT) frames.push(this.#malformed(`a line is longer than ${LARGEST_OBJECT} bytes`))
   }
 
   #frame(line: string): WatchFrame<T> {

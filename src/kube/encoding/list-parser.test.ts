@@ -118,3 +118,29 @@ test('a JSON list may have other lists before its items', () => {
   const { objects } = decode('application/json', [Buffer.from(text)])
   expect(objects.map(({ key }) => key)).toEqual(['a'])
 })
+
+describe('a list with a part that has no end', () => {
+  const chunk = Buffer.alloc(64 * 1024, 'x')
+
+  test.each(['{"items":[{"a":"', '{"kind":"', '{"items":[],"metadata":{"continue":"'])(
+    'is refused in JSON after %s',
+    (start) => {
+      const parser = listParserFor(json.contentType, services, pool)
+      parser.push(Buffer.from(start), [])
+      const push17MB = () => {
+        for (let i = 0; i < 17 * 16; i++) parser.push(chunk, [])
+      }
+      expect(push17MB).toThrow('a part of it is longer than 16777216 bytes')
+    },
+  )
+
+  test('is refused in protobuf as soon as its length is there', () => {
+    const parser = listParserFor(protobuf.contentType, services, pool)
+    // The list, announced to be very long, and its first item: each a tag of 0x12 and a length.
+    const raw = Buffer.from([0x12, 0xff, 0xff, 0xff, 0x7f, 0x12, 0xff, 0xff, 0xff, 0x0f])
+    const start = Buffer.concat([Buffer.from('k8s\0'), raw])
+    expect(() => parser.push(Buffer.concat([start, chunk]), [])).toThrow(
+      /\d+ bytes were announced, the most is 16777216/,
+    )
+  })
+})

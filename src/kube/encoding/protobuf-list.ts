@@ -4,6 +4,7 @@ import { Buffer } from 'node:buffer'
 import type { Decoded, Resource } from '../resource.ts'
 import { ByteQueue } from './byte-queue.ts'
 import { DecodeError } from './decode-error.ts'
+import { LARGEST_OBJECT } from './largest-object.ts'
 import type { ListMeta, ListParser } from './list-parser.ts'
 import { hasMagic, MAGIC_LENGTH, decodeKind } from './protobuf-envelope.ts'
 import { ProtoReader } from './proto-reader.ts'
@@ -113,6 +114,10 @@ export class ProtobufListParser<T> implements ListParser<T> {
     const end = reader.pos
     reader.pos = pos
     reader.limit = limit
+    if (end - pos > LARGEST_OBJECT) {
+      const announced = `${end - pos} bytes were announced, the most is ${LARGEST_OBJECT}`
+      throw new DecodeError(`Cannot decode list of ${this.#resource.name}: ${announced}`)
+    }
     return end > limit ? undefined : end
   }
 

@@ -5,14 +5,12 @@ import { Buffer } from 'node:buffer'
 import type { Resource } from '../resource.ts'
 import { ByteQueue } from './byte-queue.ts'
 import { DecodeError } from './decode-error.ts'
+import { LARGEST_OBJECT } from './largest-object.ts'
 import { openEnvelope } from './protobuf-envelope.ts'
 import { ProtoReader } from './proto-reader.ts'
 import { statusFromProtobuf } from './status.ts'
 import type { StringPool } from './string-pool.ts'
 import type { WatchFrame, WatchParser } from './watch-parser.ts'
-
-/** No object of the API is larger: etcd refuses more than 1.5 MB. A longer frame is garbage read as a length. */
-const MAX_FRAME = 16 * 1024 * 1024
 
 export class ProtobufWatchParser<T> implements WatchParser<T> {
   readonly #resource: Resource<T>
@@ -33,7 +31,7 @@ export class ProtobufWatchParser<T> implements WatchParser<T> {
     queue.append(chunk)
     while (queue.length >= 4) {
       const length = queue.bytes.readUInt32BE(queue.start)
-      if (length > MAX_FRAME) {
+      if (length > LARGEST_OBJECT) {
         frames.push({ type: 'malformed', error: this.#error(`a frame of ${length} bytes was announced`) })
         return
       }

@@ -104,3 +104,22 @@ test('a protobuf frame that announces more than any object has is malformed', ()
   const bytes = Buffer.from([0x7f, 0xff, 0xff, 0xff, 1, 2, 3])
   expect(parse(services, protobuf, [bytes]).map(sketch)).toEqual(['malformed'])
 })
+
+describe('a frame without end', () => {
+  const chunk = Buffer.alloc(64 * 1024, 'x')
+
+  test('is malformed in JSON before it takes much memory', () => {
+    const parser = watchParserFor(json.watchContentType, services, pool)
+    const frames: WatchFrame<Service>[] = []
+    let pushed = 0
+    for (; frames.length === 0 && pushed < 1000; pushed++) parser.push(chunk, frames)
+    expect(frames.map(sketch)).toEqual(['malformed'])
+    expect(pushed * chunk.length).toBeLessThan(17 * 1024 * 1024)
+  })
+
+  test('is malformed in protobuf as soon as its length is there', () => {
+    const length = Buffer.alloc(4)
+    length.writeUInt32BE(17 * 1024 * 1024)
+    expect(parse(services, protobuf, [length]).map(sketch)).toEqual(['malformed'])
+  })
+})

@@ -64,7 +64,7 @@ class Folder {
     try {
       files = this.#list()
     } catch (error) {
-      // Whoever replaces the whole folder has it away for a moment. What was loaded stays.
+      // An operator may replace the whole folder, and for a moment there is none. What was loaded stays.
       const isNews = this.#isReadable
       this.#isReadable = false
       return isNews ? [{ file: this.#path, error: error as Error }] : []

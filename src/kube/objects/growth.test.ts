@@ -32,8 +32,7 @@ interface Row {
 }
 
 const rows: Row[] = []
-const row = (resource: Resource<never>, field: string, make: Row['make']) =>
-  rows.push({ resource: resource as unknown as Resource<unknown>, field, make })
+const row = (resource: Resource<never>, field: string, make: Row['make']) => rows.push({ resource, field, make })
 const spec = (field: string, make: (i: number) => unknown) => (n: number) => ({ spec: { [field]: times(n, make) } })
 
 row(services as Resource<never>, 'spec.ports', spec('ports', port))
@@ -109,7 +108,7 @@ function objectOf({ resource, make }: Row, n: number): ApiObject {
   const served = RESOURCES.find(({ kind }) => kind === resource.kind)!
   const { metadata, ...rest } = make(n)
   const meta = { name: 'x', namespace: 'default', uid: 'u', resourceVersion: '1', ...(metadata as object) }
-  return { kind: served.kind, apiVersion: served.apiVersion, metadata: meta, ...rest } as unknown as ApiObject
+  return { kind: served.kind, apiVersion: served.apiVersion, metadata: meta, ...rest }
 }
 
 describe.each([

@@ -41,7 +41,7 @@ export const rooms: readonly Room[] = [
     folder: 'nftables',
     what: "tables as data, their text, differences, a packet's walk; `bytes/`; the driver and the watch",
     imports: tools,
-    effects: ['driver.ts', 'watch.ts', 'watched-tables.ts'],
+    effects: ['driver.ts', 'listener.ts', 'watch.ts', 'watched-tables.ts'],
   },
   {
     folder: 'iptables',

@@ -29,7 +29,7 @@ import type { Metrics } from '../../metrics/metrics.ts'
 import { nfacctMetrics } from '../../metrics/kube-proxy.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import type { Programmer, ProgrammerReports, SyncStats } from '../programmer.ts'
-import { RouteLocalnet, takeBackLocalnet } from '../../proxy/route-localnet.ts'
+import { RouteLocalnet, takeBackLocalnet } from './route-localnet.ts'
 
 const files: SettingFiles = {
   read: (path) => readFileSync(path, 'utf8'),

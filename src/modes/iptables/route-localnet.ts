@@ -5,14 +5,14 @@
 // (CVE-2020-8558). So it is set when that rule is in the kernel and not before, and taken back when we leave. Whether it is ours
 // to take back is noted where it outlives this process: an empty chain beside our rules says that it was off before us.
 
-import type { Logger } from '../lib/log.ts'
-import { CHAINS } from '../modes/iptables/plan/names.ts'
-import { hasLocalnetNote } from '../modes/iptables/plan/cleanup.ts'
-import { KeptText } from '../iptables/kept-text.ts'
-import type { Op } from '../iptables/ops.ts'
-import { Script } from '../iptables/script.ts'
-import { applyHostSetup, type HostSetting, type SettingFiles } from '../system/host-setup.ts'
-import type { IptablesDriver } from '../modes/iptables/programmer.ts'
+import type { Logger } from '../../lib/log.ts'
+import { CHAINS } from './plan/names.ts'
+import { hasLocalnetNote } from './plan/cleanup.ts'
+import { KeptText } from '../../iptables/kept-text.ts'
+import type { Op } from '../../iptables/ops.ts'
+import { Script } from '../../iptables/script.ts'
+import { applyHostSetup, type HostSetting, type SettingFiles } from '../../system/host-setup.ts'
+import type { IptablesDriver } from './programmer.ts'
 
 export const ROUTE_LOCALNET: HostSetting = {
   path: '/proc/sys/net/ipv4/conf/all/route_localnet',

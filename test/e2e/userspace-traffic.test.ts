@@ -241,7 +241,7 @@ describe('backends that misbehave', () => {
     )
     const ending = new AbortController()
     const losses: string[] = []
-    let connections = 0
+    const done = { connections: 0 }
     const load = clients.map(async (netns) => {
       while (!ending.signal.aborted) {
         const words = randomBytes(2000)
@@ -249,11 +249,11 @@ describe('backends that misbehave', () => {
         socket.end(words)
         const heard = await readAll(socket)
         socket.destroy()
-        connections++
+        done.connections++
         if (heard.sha256 !== sha256(words)) losses.push(JSON.stringify(heard))
       }
     })
-    for (let i = 0; i < 10 || connections <= 50; i++) {
+    for (let i = 0; i < 10 || done.connections <= 50; i++) {
       // Whoever has been let in stays; a server that closes its port would cut off those in its queue, directly as well.
       const away = block(flapping, MIRROR_PORT, i % 2 === 0 ? 'reject with tcp reset' : 'drop')
       await sleep(100)

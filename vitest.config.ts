@@ -1,6 +1,9 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
+/** Against hanging alone: what a test waits for has limits of its own, which follow the load of the machine. */
+const hangsAfterMs = 300_000
+
 export default defineConfig({
   test: {
     projects: [
@@ -13,7 +16,6 @@ export default defineConfig({
           isolate: false,
           // One more than there are processors: some tests wait for timers and for processes that they start.
           maxWorkers: availableParallelism() + 1,
-          // Against hanging alone: how long a test takes depends on who else uses the machine.
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
@@ -25,8 +27,8 @@ export default defineConfig({
           include: ['test/kernel/**/*.test.ts'],
           pool: 'forks',
           fileParallelism: false,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: hangsAfterMs,
+          hookTimeout: hangsAfterMs,
         },
       },
       {
@@ -38,8 +40,8 @@ export default defineConfig({
           fileParallelism: false,
           // One slow processor: more at once would only wait for each other.
           maxConcurrency: 5,
-          testTimeout: 300_000,
-          hookTimeout: 300_000,
+          testTimeout: hangsAfterMs,
+          hookTimeout: hangsAfterMs,
         },
       },
       {
@@ -50,8 +52,8 @@ export default defineConfig({
           exclude: ['test/e2e/packet-flow-*.test.ts'],
           pool: 'forks',
           fileParallelism: false,
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
+          testTimeout: hangsAfterMs,
+          hookTimeout: hangsAfterMs,
         },
       },
       {
@@ -62,8 +64,8 @@ export default defineConfig({
           pool: 'forks',
           maxWorkers: 2,
           maxConcurrency: 24,
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
+          testTimeout: hangsAfterMs,
+          hookTimeout: hangsAfterMs,
         },
       },
       {
@@ -73,8 +75,8 @@ export default defineConfig({
           include: ['test/sandbox/**/*.test.ts'],
           pool: 'forks',
           fileParallelism: false,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: hangsAfterMs,
+          hookTimeout: hangsAfterMs,
         },
       },
     ],

@@ -38,14 +38,15 @@ const tally = new Tally({ expectedSkips, quarantine })
 const build =
   needsRoot === undefined ? spawn(join(root, 'scripts', 'uml-kernel'), { stdio: ['ignore', 'ignore', 2] }) : undefined
 
-for (const [name, check] of [
-  ['format', () => succeeds(bin('prettier'), '--check', '--log-level=warn', '.')],
-  ['types', () => succeeds(bin('tsc'), '-p', 'tsconfig.json', '--noEmit')],
-  ['lint', () => succeeds(bin('oxlint'), '--type-aware')],
+const checks = {
+  format: () => succeeds(bin('prettier'), '--check', '--log-level=warn', '.'),
+  types: () => succeeds(bin('tsc'), '-p', 'tsconfig.json', '--noEmit'),
+  lint: () => succeeds(bin('oxlint'), '--type-aware'),
   // As a user does it: the program builds itself when its sources are newer.
-  ['build', () => succeeds(join(root, 'bin', 'kube-proxy'), '--version')],
-  ['every test file belongs to a project', hasProjects],
-]) {
+  build: () => succeeds(join(root, 'bin', 'kube-proxy'), '--version'),
+  'every test file belongs to a project': hasProjects,
+}
+for (const [name, check] of Object.entries(checks)) {
   const started = performance.now()
   const ok = await check()
   if (ok) tally.pass()

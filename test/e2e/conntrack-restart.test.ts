@@ -48,6 +48,6 @@ test.for([4, 6] as const)(
 )
 
 async function partner(conversation: Conversation): Promise<string> {
-  const answer = await conversation.say('who are you?', 300)
+  const answer = await conversation.say('who are you?')
   return answer.kind === 'answered' ? answer.greeting.host : answer.kind
 }

@@ -6,7 +6,7 @@ import { aService, aSlice } from '../support/builders.ts'
 import { eventually } from '../support/eventually.ts'
 import { startProxy } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
-import { openTcp, openUdp } from '../support/netns/probe.ts'
+import { aShortWhile, openTcp, openUdp } from '../support/netns/probe.ts'
 import type { ApiService, EndpointWish } from '../support/builders.ts'
 import type { Conversation } from '../support/netns/probe.ts'
 import type { ProxyProcess } from '../support/proxy-process.ts'
@@ -61,7 +61,7 @@ test.for(families)('a UDP client that was refused is served by the first endpoin
     [rig.network.sources.external, byNodePort],
   ] as const) {
     const probe = await openUdp(netns, to, { fromPort: 5555 })
-    expect((await probe.say('anybody?', 1500)).kind).toBe('refused')
+    expect((await probe.say('anybody?')).kind).toBe('refused')
     probe.close()
   }
   await put(service, 'localB')
@@ -124,6 +124,6 @@ async function put(service: ApiService, ...endpoints: readonly EndpointWish[]) {
 }
 
 async function partner(conversation: Conversation): Promise<string> {
-  const answer = await conversation.say('who are you?', 300)
+  const answer = await conversation.say('who are you?', aShortWhile().timeoutMs)
   return answer.kind === 'answered' ? answer.greeting.host : answer.kind
 }

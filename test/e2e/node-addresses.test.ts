@@ -69,7 +69,7 @@ async function start(settings: ProxySettings): Promise<void> {
 }
 
 async function reach(address: string): Promise<string> {
-  return (await tcpProbe(rig.network.sources.external, { address, port }, { timeoutMs: 300 })).kind
+  return (await tcpProbe(rig.network.sources.external, { address, port })).kind
 }
 
 async function complainUnless(address: string, expected: string): Promise<string | undefined> {

@@ -8,7 +8,7 @@ import { listTables } from '../support/nft-tables.ts'
 import { healthzPort, proxyFlags, ProxyProcess } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
 import { serveEcho } from '../support/netns/echo-server.ts'
-import { tcpProbe } from '../support/netns/probe.ts'
+import { aShortWhile, tcpProbe } from '../support/netns/probe.ts'
 import type { ApiService } from '../support/builders.ts'
 import type { Rig } from '../support/rig.ts'
 
@@ -103,7 +103,7 @@ function put(service: ApiService): ApiService {
 
 async function answererOf(service: ApiService): Promise<string> {
   const to = { address: service.spec.clusterIP, port: 80 }
-  const answer = await tcpProbe(rig.network.sources.localPod, to, { timeoutMs: 200 })
+  const answer = await tcpProbe(rig.network.sources.localPod, to, aShortWhile())
   return answer.kind === 'answered' ? answer.greeting.host : answer.kind
 }
 

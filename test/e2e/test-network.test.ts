@@ -1,7 +1,7 @@
 // The test network without any proxy: what fails here is no fault of the program.
 
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { crowdIp, node, pods } from '../support/addresses.ts'
+import { control, crowdIp, node, pods, unservedIp, unservedPort } from '../support/addresses.ts'
 import { tcpProbe, udpProbe } from '../support/netns/probe.ts'
 import { sctpProbe } from '../support/netns/sctp.ts'
 import { openTestNetwork } from '../support/netns/test-network.ts'
@@ -31,6 +31,16 @@ test.for([4, 6] as const)('a client may take any address of the crowd over IPv%d
   const to = { address: pods.localB.ip[family], port: 9090 }
   expect(await tcpProbe(network.external, to, { from })).toMatchObject({ greeting: { seenAs: from, port: 9090 } })
 })
+
+test.for([4, 6] as const)(
+  'the control namespace answers for addresses that no proxy serves, over IPv%d',
+  async (family) => {
+    const to = { address: unservedIp(family, 1), port: unservedPort }
+    for (const netns of [network.sources.localPod, network.sources.otherLocalPod]) {
+      expect(await tcpProbe(netns, to)).toMatchObject({ kind: 'answered', greeting: { host: control.name } })
+    }
+  },
+)
 
 test.for([4, 6] as const)('a closed port refuses, an address behind the hole is silent, over IPv%d', async (family) => {
   const { localPod } = network.sources

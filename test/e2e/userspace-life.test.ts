@@ -11,7 +11,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { aService, aSlice } from '../support/builders.ts'
 import { eventually, staysQuiet } from '../support/eventually.ts'
 import { listTables } from '../support/nft-tables.ts'
-import { tcpProbe } from '../support/netns/probe.ts'
+import { aShortWhile, tcpProbe } from '../support/netns/probe.ts'
 import { dialFrom, mirror, readAll, serveStreams, sha256, type StreamServer } from '../support/netns/streams.ts'
 import { patience } from '../support/patience.ts'
 import { proxyCommand, proxyFlags, ProxyProcess, startProxy } from '../support/proxy-process.ts'
@@ -64,7 +64,7 @@ test('SIGTERM lets nobody in, lets a transfer come to its end, and then ends wit
   await once(socket, 'data')
   proxy.signal('SIGTERM')
   await eventually('new clients are not let in', async () => {
-    const { kind } = await tcpProbe(rig.network.sources.localPod, target, { timeoutMs: 200 })
+    const { kind } = await tcpProbe(rig.network.sources.localPod, target, aShortWhile())
     return kind === 'answered' ? kind : undefined
   })
   for (let i = 0; i < 10; i++) {

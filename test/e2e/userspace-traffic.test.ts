@@ -175,22 +175,32 @@ describe('backends that misbehave', () => {
   test('a slow one slows its client down, and gets everything', async () => {
     const port = 9201
     let heardByBackend = ''
+    let goOn = () => {}
     await using server = await serveStreams(rig.network.pods.localB, port, (socket) => {
       socket.pause()
-      setTimeout(() => {
+      goOn = () => {
         socket.resume()
         void readAll(socket).then(({ sha256: sum }) => {
           heardByBackend = sum
           socket.end('thanks')
         })
-      }, 600)
+      }
     })
     const { service, done } = await serve(['localB'], port)
     const socket = dialFrom(clients[0]!, { address: service.spec.clusterIP, port: 80 })
     const writing = writeAll(socket, randomBytes(1 << 20), 64_000_000)
-    await sleep(400)
-    const waiting = socket.bytesWritten - socket.writableLength
-    expect(waiting).toBeLessThan(32_000_000)
+    let taken = 0
+    await eventually(
+      'the client waits',
+      () => {
+        const before = taken
+        taken = socket.bytesWritten - socket.writableLength
+        return taken > 0 && taken === before ? undefined : `${taken} bytes are taken`
+      },
+      { everyMs: 200 },
+    )
+    expect(taken).toBeLessThan(32_000_000)
+    goOn()
     const heard = readAll(socket)
     const sum = await writing
     expect((await heard).length).toBe('thanks'.length)
@@ -231,7 +241,7 @@ describe('backends that misbehave', () => {
     )
     const ending = new AbortController()
     const losses: string[] = []
-    let connections = 0
+    const done = { connections: 0 }
     const load = clients.map(async (netns) => {
       while (!ending.signal.aborted) {
         const words = randomBytes(2000)
@@ -239,11 +249,11 @@ describe('backends that misbehave', () => {
         socket.end(words)
         const heard = await readAll(socket)
         socket.destroy()
-        connections++
+        done.connections++
         if (heard.sha256 !== sha256(words)) losses.push(JSON.stringify(heard))
       }
     })
-    for (let i = 0; i < 10; i++) {
+    for (let i = 0; i < 10 || done.connections <= 50; i++) {
       // Whoever has been let in stays; a server that closes its port would cut off those in its queue, directly as well.
       const away = block(flapping, MIRROR_PORT, i % 2 === 0 ? 'reject with tcp reset' : 'drop')
       await sleep(100)
@@ -253,7 +263,6 @@ describe('backends that misbehave', () => {
     ending.abort()
     await Promise.all(load)
     expect(losses).toEqual([])
-    expect(connections).toBeGreaterThan(50)
     for (const socket of open) {
       socket.end('still here')
       expect((await readAll(socket)).length).toBe('still here'.length)
@@ -311,10 +320,18 @@ test(`UDP: a client keeps its socket to the backend until it has been silent for
       const answer = await flow.say('hello')
       return answer.kind === 'answered' ? `${answer.greeting.host} ${answer.greeting.seenPort}` : answer.kind
     }
-    const first = await ask()
-    for (let i = 0; i < 5; i++) {
+    let askedAt = performance.now()
+    let first = await ask()
+    for (let kept = 0; kept < 5;) {
       await sleep(UDP_TIMEOUT_MS / 3)
-      expect(await ask()).toBe(first)
+      const lastAskedAt = askedAt
+      askedAt = performance.now()
+      const answer = await ask()
+      // On a busy machine this process may have been silent for longer than it meant to.
+      const isInTime = performance.now() - lastAskedAt < UDP_TIMEOUT_MS
+      if (isInTime) expect(answer).toBe(first)
+      if (isInTime) kept++
+      first = answer
     }
     await sleep(UDP_TIMEOUT_MS * 1.5)
     expect(await ask()).not.toBe(first)

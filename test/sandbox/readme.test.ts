@@ -31,7 +31,7 @@ afterAll(async () => {
   removeRoot(root)
 })
 
-test('the transcript in README.md is what its commands print', { timeout: 180_000 }, async ({ skip }) => {
+test('the transcript in README.md is what its commands print', async ({ skip }) => {
   if (spawnSync('kubectl', ['version', '--client']).status !== 0)
     return skip('kubectl is missing (package kubernetes-client)')
   const made = await makeTranscript()

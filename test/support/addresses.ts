@@ -34,8 +34,8 @@ export const ranges = {
   /** Every address of this one is answered by the pod localC, so that a service can have many endpoints. */
   manyPods: { 4: '10.1.2.0/24', 6: 'fd01:0:0:c::/64' },
   services: { 4: '10.2.0.0/16', 6: 'fd02::/112' },
-  /** Addresses of services that the control namespace answers for while no proxy does. */
-  unserved: { 4: '10.2.250.0/24', 6: 'fd02::fa00/120' },
+  /** Addresses for services, beyond the range of all others: while no proxy serves them, the control namespace does. */
+  unserved: { 4: '10.5.0.0/24', 6: 'fd05::/64' },
   lan: { 4: '10.3.0.0/24', 6: 'fd03::/64' },
   /** Every address of these belongs to the external client, so that one test can have many clients. */
   crowd: { 4: '10.6.0.0/24', 6: 'fd06::/64' },
@@ -76,7 +76,7 @@ export const unservedPort = 80
 /** The n-th (from 1) of the unserved addresses; there are 250, and then the first comes again. */
 export function unservedIp(family: Family, n: number): string {
   const host = 1 + ((n - 1) % 250)
-  return family === 4 ? `10.2.250.${host}` : `fd02::fa${host.toString(16).padStart(2, '0')}`
+  return family === 4 ? `10.5.0.${host}` : `fd05::${host.toString(16)}`
 }
 
 /** Swallows what the proxy leaves alone. */

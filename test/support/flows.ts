@@ -51,7 +51,7 @@ async function tryBackends(stage: FlowStage, flow: Flow, outcome: Outcome & { ki
   const family = flow.to.address.includes(':') ? 6 : 4
   const clients = flow.clients === undefined ? [undefined] : range(flow.clients).map((n) => crowdIp(family, n + 1))
   const missing = new Set(outcome.backends.map(name))
-  for (const from of clients) {
+  const tryClient = async (from: string | undefined): Promise<string | undefined> => {
     const seenByClient = new Set<string>()
     for (const _ of range(attemptsFor(outcome))) {
       const answer = await probe(stage, flow, from === undefined ? {} : { from })
@@ -63,7 +63,12 @@ async function tryBackends(stage: FlowStage, flow: Flow, outcome: Outcome & { ki
       if (outcome.sticky && seenByClient.size > 1) return `not sticky: came to ${[...seenByClient].join(' and ')}`
       if (!outcome.sticky && missing.size === 0 && seenByClient.size > 1) break
     }
+    return undefined
   }
+  // All at once: what a client finds after a while must not depend on how long the others took.
+  const complaints = await Promise.all(clients.map(tryClient))
+  const [complaint] = complaints.filter((each) => each !== undefined)
+  if (complaint !== undefined) return complaint
   const allExpected = !outcome.sticky || flow.clients !== undefined
   return allExpected && missing.size > 0 ? `never came to ${[...missing].join(', ')}` : undefined
 }

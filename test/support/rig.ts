@@ -6,7 +6,7 @@ import { control, unservedIp, unservedPort } from './addresses.ts'
 import { eventually } from './eventually.ts'
 import { openTestCluster } from './test-cluster.ts'
 import { openTestNetwork } from './netns/test-network.ts'
-import { tcpProbe } from './netns/probe.ts'
+import { aShortWhile, tcpProbe } from './netns/probe.ts'
 import type { ApiServerOptions } from './api-server/api-server.ts'
 import type { TestCluster } from './test-cluster.ts'
 import type { TestNetwork } from './netns/test-network.ts'
@@ -45,7 +45,7 @@ async function settled(network: TestNetwork, cluster: TestCluster, withinMs = 10
         eventually(
           `the proxy has ${host === control.name ? 'forgotten the sentinel' : 'caught up'}`,
           async () => {
-            const answer = await tcpProbe(network.sources.localPod, { address, port: unservedPort })
+            const answer = await tcpProbe(network.sources.localPod, { address, port: unservedPort }, aShortWhile())
             const got = answer.kind === 'answered' ? answer.greeting.host : answer.kind
             return got === host ? undefined : `the sentinel ${address} should be answered by ${host}, and is: ${got}`
           },

@@ -89,7 +89,7 @@ function life(family: Family, protocol: Protocol): PacketFlowCase[] {
 
 function time(): PacketFlowCase[] {
   // Long enough that on a busy machine 24 clients come in a small part of it.
-  const short = sticky({ timeoutSeconds: 20 })
+  const short = sticky({ timeoutSeconds: 30 })
   const to = nodePort(short.service, node.ip[4])
   return [
     row('affinity: it ends when the client is silent for the timeout, and not before', {
@@ -105,17 +105,17 @@ function time(): PacketFlowCase[] {
         },
         {
           when: 'less than the timeout passes',
-          idleSeconds: 10,
+          idleSeconds: 15,
           flows: [{ ...flow('external', to, stickily(reachesMasqueraded('localB'))), clients: 24 }],
         },
         {
           when: 'each connection starts the time anew',
-          idleSeconds: 11,
+          idleSeconds: 16,
           flows: [{ ...flow('external', to, stickily(reachesMasqueraded('localB'))), clients: 24 }],
         },
         {
           when: 'more than the timeout passes',
-          idleSeconds: 22,
+          idleSeconds: 32,
           flows: [{ ...flow('external', to, stickily(reachesMasqueraded('localB', 'localC'))), clients: 24 }],
         },
       ],

@@ -42,7 +42,7 @@ async function openCluster(): Promise<Cluster> {
 }
 
 describe.skipIf(kubectls.length === 0)('kubectl (skipped without a kubectl in PATH or KUBECTLS)', () => {
-  it.each(kubectls)('prints what it prints for any cluster: %s', { timeout: 120_000 }, async (program) => {
+  it.each(kubectls)('prints what it prints for any cluster: %s', async (program) => {
     await using cluster = await openCluster()
     using kubectl = new Kubectl(program, cluster.server.kubeconfig())
     const transcript: string[] = []
@@ -58,7 +58,7 @@ describe.skipIf(kubectls.length === 0)('kubectl (skipped without a kubectl in PA
     expect(kubectl.leftovers).toEqual([])
   })
 
-  it.each(kubectls)('watches: %s', { timeout: 30_000 }, async (program) => {
+  it.each(kubectls)('watches: %s', async (program) => {
     await using cluster = await openCluster()
     using kubectl = new Kubectl(program, cluster.server.kubeconfig())
     await kubectl.run(['create', '-f', '-'], session.find(({ stdin }) => stdin !== undefined)!.stdin)

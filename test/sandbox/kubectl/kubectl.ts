@@ -48,7 +48,7 @@ export class Kubectl implements Disposable {
 
   run(args: readonly string[], stdin: string = ''): Promise<Printed> {
     return new Promise((resolve) => {
-      const options = { env: this.environment, timeout: 30_000 }
+      const options = { env: this.environment, timeout: 120_000 }
       const child = execFile(this.#program, [...args], options, (error, stdout, stderr) => {
         const code = error === null ? 0 : typeof error.code === 'number' ? error.code : 1
         resolve({ code, text: `${stdout}${stdout === '' || stdout.endsWith('\n') ? '' : '\n'}${stderr}` })

@@ -8,6 +8,7 @@ import { Rtnetlink } from '../../../src/links/rtnetlink.ts'
 import { formatCidr } from '../../../src/lib/ip.ts'
 
 let isEntered = false
+const leftByOthers = new Set(listFolder('/run/netns').filter((name) => leadsNowhere(join('/run/netns', name))))
 
 /** Moves this process, and what it starts from now on, to the machine. Once per test file. */
 export function enterMachine(): void {
@@ -37,7 +38,7 @@ export function leftovers(root: string): string[] {
     ...Object.keys(networkInterfaces()).filter((link) => link !== 'lo'),
     ...routes,
     ...listFolder(root).filter((name) => !name.startsWith('.')),
-    ...listFolder('/run/netns').filter((name) => leadsNowhere(join('/run/netns', name))),
+    ...listFolder('/run/netns').filter((name) => isOfTests(name) && leadsNowhere(join('/run/netns', name))),
     ...processesOf(root),
   ]
 }
@@ -63,6 +64,11 @@ function listFolder(path: string): string[] {
   } catch {
     return []
   }
+}
+
+/** Names of networks are seen on the whole machine. Those of tests begin with what a sandbox is called unless told. */
+function isOfTests(name: string): boolean {
+  return name.startsWith('sandbox') && !leftByOthers.has(name)
 }
 
 function leadsNowhere(path: string): boolean {

@@ -74,7 +74,7 @@ export function answersWithinMs(): number {
 
 /** For probes that are repeated until one is answered: each of them may be lost. */
 export function aShortWhile(): { readonly timeoutMs: number } {
-  return { timeoutMs: 200 * patience() }
+  return { timeoutMs: 300 * patience() }
 }
 
 /** When a datagram is sent again: the kernel does that for TCP alone. */

@@ -23,6 +23,7 @@ const projects = [
   { name: 'e2e', reason: needsRoot },
   { name: 'uml', reason: needsRoot, inside: ['node', join(root, 'test', 'uml', 'run.mjs')], isBeside: true },
   { name: 'packet-flow', reason: needsRoot },
+  { name: 'faults', reason: needsRoot },
   { name: 'sandbox', reason: needsRoot },
 ]
 const total = { passed: 0, failed: 0, skipped: 0 }

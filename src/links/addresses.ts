@@ -1,6 +1,5 @@
 // The addresses of this machine, of links that are down too.
 
-import { KernelError } from '../lib/errors.ts'
 import { type Family, familyOf, formatIp } from '../lib/ip.ts'
 import { decodeAddress, decodeLink, writeAddressesRequest, writeLinksRequest } from './bytes/addresses.ts'
 import { NETLINK_ROUTE } from '../netlink/uapi/netlink.ts'
@@ -14,6 +13,7 @@ import {
   RTNLGRP_IPV6_IFADDR,
 } from './bytes/uapi/if_addr.ts'
 import { Writer } from '../netlink/writer.ts'
+import { drainSocket } from '../system/drain.ts'
 import { NetlinkClient } from '../netlink/client.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
 import { watchReadable } from '../system/readable.ts'
@@ -79,14 +79,8 @@ export function watchAddresses(onChange: () => void): { close(): void } {
 /** Whether there was anything. What it says does not matter, so it does not matter either if some of it was lost. */
 function drain(socket: NetlinkSocket): boolean {
   let any = false
-  for (;;) {
-    try {
-      if (socket.receive('poll') === undefined) return any
-    } catch (error) {
-      if (!(error instanceof KernelError) || error.errno !== 'ENOBUFS') throw error
-    }
-    any = true
-  }
+  const result = drainSocket(socket, () => (any = true))
+  return any || result === 'lost'
 }
 
 function request(write: (writer: Writer) => void): Uint8Array {

@@ -3,7 +3,6 @@
 import { featureEnabled } from '../config/feature-gates.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import type { LoadedConfiguration } from '../config/types.ts'
-import { listAddresses, watchAddresses } from '../links/addresses.ts'
 import { openClusterSource, type ClusterSource } from '../kube/cluster-source.ts'
 import { EventRecorder } from '../kube/events.ts'
 import type { Node } from '../kube/types.ts'
@@ -12,13 +11,13 @@ import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { nodeNameProblem } from '../model/node-name-problem.ts'
 import { ProblemLog } from '../model/problems.ts'
-import { LINK as SERVICE_LINK } from '../modes/ipvs/plan/names.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
 import { cleanUpModes } from './cleanup.ts'
 import { clusterHandlers } from './cluster-handlers.ts'
 import { hasIpv6 } from './families.ts'
 import { FamilyPart } from './family-part.ts'
 import type { FamilyPipeline } from './family-pipeline.ts'
+import { followMachineAddresses, readMachineAddresses } from './machine-addresses.ts'
 import { createMetrics, type Metrics } from '../metrics/metrics.ts'
 import type { Mode } from '../modes/contract.ts'
 import { modeNames } from '../modes/all.ts'
@@ -90,7 +89,7 @@ export class Proxy {
     const { client } = this.#source
     this.#events =
       client === undefined ? noEvents : new EventRecorder({ client, nodeName: this.#nodeName, log, signal })
-    this.#state = new NodeState(nodeSettings(config, this.#mode), machineAddresses(), () => this.#nodeChanged())
+    this.#state = new NodeState(nodeSettings(config, this.#mode), readMachineAddresses(), () => this.#nodeChanged())
     const problems = new ProblemLog(({ object, message }) => log.warn(message, { object }))
     this.#parts = families.map((family) => this.#createPart(family, problems))
     this.#servers = new Servers({
@@ -110,8 +109,10 @@ export class Proxy {
     log.info('Starting', { mode: this.#mode.name, node: this.#nodeName, source: this.#source.name })
     this.#recordStart()
     const failed = this.#servers.open(this.#loaded.config)
-    this.#addressWatch = watchAddresses(() => {
-      this.#state.setMachineAddresses(machineAddresses())
+    this.#addressWatch = followMachineAddresses({
+      onAddresses: (addresses) => this.#state.setMachineAddresses(addresses),
+      clock: systemClock,
+      log,
     })
     const watching = this.#source.watch({
       nodeName: this.#nodeName,
@@ -224,11 +225,6 @@ export class Proxy {
   #nodeChanged(): void {
     for (const part of this.#parts) part.setNode(this.#state.view(part.pipeline.node.family))
   }
-}
-
-/** The addresses of this machine, without those of services that the ipvs mode gives it. */
-function machineAddresses(): string[] {
-  return listAddresses().flatMap(({ address, interfaceName }) => (interfaceName === SERVICE_LINK ? [] : [address]))
 }
 
 function buildInfo(version: string): Parameters<typeof createMetrics>[0]['build'] {

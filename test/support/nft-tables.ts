@@ -21,9 +21,9 @@ export function printTable(netns: Netns, table: string): string {
  * Both tables of the proxy, one line per chain, rule, set and element, in an order that does not depend on history, and
  * without what packets add: elements of dynamic sets.
  */
-export function printProxyTables(netns: Netns): string {
+export function printProxyTables(netns: Netns, name = 'kube-proxy'): string {
   return listTables(netns)
-    .filter((table) => table.endsWith(' kube-proxy'))
+    .filter((table) => table.endsWith(` ${name}`))
     .toSorted()
     .flatMap((table) => itemsOf(netns, table))
     .join('\n')

@@ -136,7 +136,7 @@ export class FaultRig implements AsyncDisposable {
   #writeConfig(): void {
     const { network, cluster } = this.rig
     const options = { netns: network.node, mode: this.mode.mode, kubeconfig: cluster.kubeconfig, args: this.mode.args }
-    const [command = '', ...args] = [...proxyCommand(), ...proxyFlags(options), `--write-config-to=${this.#config}`]
+    const [command, ...args] = [...proxyCommand(), ...proxyFlags(options), `--write-config-to=${this.#config}`]
     const { status, stderr } = spawnSync(command, args, { encoding: 'utf8' })
     if (status !== 0) throw new Error(`Cannot write a configuration: ${stderr}`)
     const text = readFileSync(this.#config, 'utf8').replaceAll(/^( +syncPeriod): .*$/gm, '$1: 2s')

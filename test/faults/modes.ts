@@ -113,14 +113,14 @@ export interface Footprint {
   readonly nftObjects: number
 }
 
-export function footprint({ rules }: FaultyMode, node: Netns, pid: number): Footprint {
+export function footprint(mode: FaultyMode, node: Netns, pid: number): Footprint {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const number = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1])
   return {
     rssMb: number('VmRSS') / 1024,
     fds: countFds(pid),
     threads: number('Threads'),
-    kernelObjects: rules(node).split('\n').length,
+    kernelObjects: mode.rules(node).split('\n').length,
     // Everything, also what no rule leads to any more.
     nftObjects: node.run('nft', ['--stateless', 'list', 'ruleset']).split('\n').length,
   }

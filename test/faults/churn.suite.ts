@@ -87,7 +87,7 @@ export function testChurn(mode: FaultyMode, ordinarySeconds: number): void {
 
     test(`${seconds} seconds of it`, { timeout: seconds * 1000 + 120_000 * patience }, async () => {
       // What is there to stay: code that was compiled, pools that were filled.
-      const before = await churnFor(Math.max(8000, seconds * 300))
+      const before = await churnFor(Math.max(6000, seconds * 100))
       const changesBefore = changes
       const after = await churnFor(seconds * 1000)
       const tracked = readFileSync('/proc/sys/net/netfilter/nf_conntrack_count', 'utf8').trim()

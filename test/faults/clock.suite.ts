@@ -27,9 +27,7 @@ export function testClockJumps(mode: FaultyMode): void {
 
     test.for([
       ['6 hours ahead', 6],
-      ['back to where it was', 0],
-      ['30 hours behind', -30],
-      ['and right again', 0],
+      ['36 hours back, and 30 behind', -30],
     ] as const)('%s: changes, affinity and health go on', async ([, hours]) => {
       const first = await host()
       expect(first).toMatch(/local|remote/)

@@ -7,4 +7,4 @@ import { testTwoProxies } from './two-proxies.suite.ts'
 
 testKernelErrors(iptablesLegacy)
 testTwoProxies(iptablesLegacy)
-testKills(iptablesLegacy, 10)
+testKills(iptablesLegacy, 6)

@@ -13,7 +13,7 @@ import { sampleObjects, steadyTargets } from './samples.ts'
 
 /** Of one processor, while nothing changes. */
 const MOST_CPU = 0.25
-const LOOK_MS = 4000
+const LOOK_MS = 3000
 
 export function testTwoProxies(mode: FaultyMode): void {
   describe(`${mode.label}: two proxies on one node`, () => {
@@ -49,7 +49,7 @@ export function testTwoProxies(mode: FaultyMode): void {
       cluster.put(...change)
       await isServed()
       cluster.remove(...change)
-      await sleep(2000)
+      await sleep(1500)
       const cpuBefore = [first.pid, second.pid].map(cpuMs)
       await sleep(LOOK_MS)
       const used = [first.pid, second.pid].map((pid, i) => (cpuMs(pid) - cpuBefore[i]!) / LOOK_MS)

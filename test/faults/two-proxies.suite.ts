@@ -49,6 +49,14 @@ export function testTwoProxies(mode: FaultyMode): void {
       cluster.put(...change)
       await isServed()
       cluster.remove(...change)
+      if (mode.carriedBy === 'process') {
+        // Each has doors of its own, so they cannot agree: they restore their rules by turns, and then seldom.
+        await eventually(
+          'one of them has noticed the other',
+          () => ([first, second].some((each) => /does another proxy run/.test(each.log())) ? undefined : 'not yet'),
+          { withinMs: 20_000 * patience },
+        )
+      }
       await sleep(1500)
       const cpuBefore = [first.pid, second.pid].map(cpuMs)
       await sleep(LOOK_MS)

@@ -1,6 +1,6 @@
 // What carries the connections of the userspace mode falters: epoll takes no more descriptors, threads die.
 
-import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { aService, aSlice } from '../support/builders.ts'
@@ -45,7 +45,7 @@ test.for(['ENOSPC', 'ENOMEM'] as const)(
     const { conversation } = await openTcp(pod(), steadyTargets.tcp)
     faulty.shim.fail('epoll_ctl', errno)
     const refused = Array.from({ length: 10 }, () => dialFrom(pod(), steadyTargets.tcp))
-    await Promise.all(refused.map((socket) => Promise.race([once(socket, 'close'), sleep(500)])))
+    await Promise.all(refused.map((socket) => Promise.race([closed(socket), sleep(500)])))
     await udpProbe(pod(), steadyTargets.udp, { timeoutMs: 200 })
     // A new service has doors of its own, which cannot be watched either.
     const late = aService()
@@ -89,3 +89,7 @@ test('when a thread dies, the program serves on, or ends and says why; it never 
   await served()
   await faulty.rig.settled()
 })
+
+function closed(socket: Socket): Promise<void> {
+  return new Promise((resolve) => void socket.once('close', () => resolve()))
+}

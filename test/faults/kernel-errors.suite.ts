@@ -36,7 +36,8 @@ export function testKernelErrors(mode: FaultyMode): void {
     })
 
     const answers = async () => {
-      const { kind } = await tcpProbe(faulty.rig.network.sources.localPod, { address: web.spec.clusterIP, port: 80 })
+      const to = { address: web.spec.clusterIP, port: 80 }
+      const { kind } = await tcpProbe(faulty.rig.network.sources.localPod, to, { timeoutMs: 100 * patience })
       return kind
     }
 
@@ -57,9 +58,16 @@ export function testKernelErrors(mode: FaultyMode): void {
       } finally {
         heal()
       }
-      await eventually('the change is there', async () => ((await answers()) === 'answered' ? undefined : answers()), {
-        withinMs: 15_000 * patience,
-      }).catch((error: unknown) => {
+      await eventually(
+        'the change is there',
+        async () => {
+          const kind = await answers()
+          return kind === 'answered' ? undefined : kind
+        },
+        {
+          withinMs: 15_000 * patience,
+        },
+      ).catch((error: unknown) => {
         throw new Error(`${String(error)}\n${faulty.proxy.logTail(15)}`, { cause: error })
       })
       cluster.remove(...change)

@@ -29,7 +29,8 @@ export function testTwoProxies(mode: FaultyMode): void {
       const { cluster, network } = faulty.rig
       const web = aService({ families: [4, 6] })
       const change = [web, ...([4, 6] as const).map((family) => aSlice(web, ['localB'], { family }))]
-      const kind = async (address: string) => (await tcpProbe(network.sources.localPod, { address, port: 80 })).kind
+      const kind = async (address: string) =>
+        (await tcpProbe(network.sources.localPod, { address, port: 80 }, { timeoutMs: 100 * patience })).kind
       const isServed = () =>
         eventually(
           'the change is served',

@@ -63,7 +63,11 @@ test.for(['ENOSPC', 'ENOMEM'] as const)(
     await eventually(
       'the service that came meanwhile is served',
       async () => {
-        const { kind } = await tcpProbe(pod(), { address: late.spec.clusterIP, port: 80 })
+        const { kind } = await tcpProbe(
+          pod(),
+          { address: late.spec.clusterIP, port: 80 },
+          { timeoutMs: 100 * patience },
+        )
         return kind === 'answered' ? undefined : kind
       },
       { withinMs: 8000 * patience },

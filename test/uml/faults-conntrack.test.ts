@@ -42,7 +42,7 @@ describe.skipIf(before === '')('a full connection tracker', () => {
     await eventually(
       'the change is served',
       async () => {
-        const { kind } = await tcpProbe(pod, { address: web.spec.clusterIP, port: 80 })
+        const { kind } = await tcpProbe(pod, { address: web.spec.clusterIP, port: 80 }, { timeoutMs: 100 * patience })
         return kind === 'answered' ? undefined : kind
       },
       { withinMs: 10_000 * patience },

@@ -95,7 +95,9 @@ export function testKernelErrors(mode: FaultyMode): void {
       const limit = /Max open files\s+(\d+)\s+(\d+)/.exec(proc(faulty.proxy.pid, 'limits'))
       await disturb(
         () => prlimit(faulty.proxy.pid, `3:${limit?.[2]}`),
-        () => prlimit(faulty.proxy.pid, `${limit?.[1]}:${limit?.[2]}`),
+        () => {
+          if (faulty.proxy.ended === undefined) prlimit(faulty.proxy.pid, `${limit?.[1]}:${limit?.[2]}`)
+        },
       )
     })
 

@@ -111,6 +111,8 @@ export interface Footprint {
   /** Lines of rules(). */
   readonly kernelObjects: number
   readonly nftObjects: number
+  /** Entries of the connection tracker. */
+  readonly flows: number
 }
 
 export function footprint(mode: FaultyMode, node: Netns, pid: number): Footprint {
@@ -123,6 +125,7 @@ export function footprint(mode: FaultyMode, node: Netns, pid: number): Footprint
     kernelObjects: mode.rules(node).split('\n').length,
     // Everything, also what no rule leads to any more.
     nftObjects: node.run('nft', ['--stateless', 'list', 'ruleset']).split('\n').length,
+    flows: Number(node.enter(() => readFileSync('/proc/sys/net/netfilter/nf_conntrack_count', 'utf8'))),
   }
 }
 

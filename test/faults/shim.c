@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NETLINK_SOCKET, NETLINK_SEND, NETLINK_RECEIVE, FORK, EPOLL_CTL, EPOLL_WAIT, XTABLES_REPLACE, CONNECT, COUNT };
+enum { NETLINK_SOCKET, NETLINK_SEND, NETLINK_RECEIVE, FORK, EPOLL_CTL, EPOLL_WAIT, XTABLES_REPLACE, COUNT };
 
 struct rule {
   _Atomic int32_t errnum; // 0: nothing fails.
@@ -134,11 +134,6 @@ int epoll_wait(int epoll, struct epoll_event *events, int count, int timeout) {
   return result;
 }
 
-int connect(int fd, const struct sockaddr *to, socklen_t length) {
-  if (active(CONNECT) && BY_PROXY && to->sa_family != AF_NETLINK && fails(CONNECT)) return -1;
-  return NEXT(connect)(fd, to, length);
-}
-
 // IPT_SO_SET_REPLACE and IP6T_SO_SET_REPLACE: how iptables-legacy puts a table into the kernel.
 int setsockopt(int fd, int level, int name, const void *value, socklen_t length) {
   if ((level == 0 || level == 41) && name == 64 && active(XTABLES_REPLACE) && fails(XTABLES_REPLACE)) return -1;
@@ -164,7 +159,7 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
 
 int gettimeofday(struct timeval *restrict time, void *restrict zone) {
   int result = NEXT(gettimeofday)(time, zone);
-  if (result != 0 || time == NULL) return result;
+  if (result != 0) return result;
   int64_t seconds = time->tv_sec, nanoseconds = time->tv_usec * 1000;
   shift(&seconds, &nanoseconds);
   *time = (struct timeval){seconds, nanoseconds / 1000};

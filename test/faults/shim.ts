@@ -14,7 +14,6 @@ const CALLS = [
   'epoll_ctl',
   'epoll_wait',
   'xtables replace',
-  'connect',
 ] as const
 
 export type FaultyCall = (typeof CALLS)[number]
@@ -22,16 +21,6 @@ export type Errno = keyof typeof constants.errno
 
 const HEADER = 16
 const RULE = 16
-
-/** Why there is no such library here; undefined when there is. */
-export function whyNoShim(): string | undefined {
-  try {
-    execFileSync('gcc', ['--version'], { stdio: 'ignore' })
-    return undefined
-  } catch {
-    return 'gcc is not installed'
-  }
-}
 
 export class FaultShim implements Disposable {
   readonly #folder = mkdtempSync(join(tmpdir(), 'kube-proxy-faults-'))

@@ -57,6 +57,17 @@ export default defineConfig({
         },
       },
       {
+        // What goes wrong around the program, in every mode.
+        test: {
+          name: 'faults',
+          include: ['test/faults/**/*.test.ts'],
+          pool: 'forks',
+          fileParallelism: false,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
         // The packet-flow table in every mode, two modes at a time: most of it is waiting for packets that do not come.
         test: {
           name: 'packet-flow',

@@ -1,6 +1,5 @@
 // The addresses of this machine, of links that are down too.
 
-import { KernelError } from '../lib/errors.ts'
 import { type Family, familyOf, formatIp } from '../lib/ip.ts'
 import {
   decodeAddress,
@@ -21,6 +20,7 @@ import {
   RTNLGRP_IPV6_IFADDR,
 } from './bytes/uapi/if_addr.ts'
 import { Writer } from '../netlink/writer.ts'
+import { drainSocket } from '../system/drain.ts'
 import { NetlinkClient } from '../netlink/client.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
 import { watchReadable } from '../system/readable.ts'
@@ -92,20 +92,13 @@ export function watchAddresses(onChange: () => void, { except }: AddressWatchOpt
 /** The numbers of the links whose addresses changed; 'any' when some of it was lost. */
 function drain(socket: NetlinkSocket): ReadonlySet<number> | 'any' {
   const touched = new Set<number>()
-  let isLost = false
-  for (;;) {
-    try {
-      const datagram = socket.receive('poll')
-      if (datagram === undefined) return isLost ? 'any' : touched
-      for (const message of messagesOf(datagram)) {
-        const link = readLinkOfAddress(message)
-        if (link !== undefined) touched.add(link)
-      }
-    } catch (error) {
-      if (!(error instanceof KernelError) || error.errno !== 'ENOBUFS') throw error
-      isLost = true
+  const result = drainSocket(socket, (datagram) => {
+    for (const message of messagesOf(datagram)) {
+      const link = readLinkOfAddress(message)
+      if (link !== undefined) touched.add(link)
     }
-  }
+  })
+  return result === 'lost' ? 'any' : touched
 }
 
 /** The names of links by their numbers, which the kernel does not give away again. Asked for when a number is new. */

@@ -6,6 +6,7 @@ import { decodeAddress } from './bytes/messages.ts'
 import { type Message, messagesOf } from '../netlink/message.ts'
 import { RTM_NEWADDR, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR } from './bytes/uapi/if_link.ts'
 import { NETLINK_ROUTE } from '../netlink/uapi/netlink.ts'
+import { drainSocket } from '../system/drain.ts'
 import type { LinkDriver } from './driver.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
 import { watchReadable } from '../system/readable.ts'
@@ -22,8 +23,9 @@ export function watchLink(
     for (const [family, driver] of drivers) {
       // Routers keep announcing addresses that the machine has already.
       const now = foreign.has(family) ? readOthers(driver, family) : others.get(family)
-      const isChanged = own.has(family) || now !== others.get(family)
-      others.set(family, now ?? '')
+      const isUnknown = foreign.has(family) && now === undefined
+      const isChanged = own.has(family) || isUnknown || now !== others.get(family)
+      others.set(family, now)
       if (isChanged) onChange(family)
     }
   })
@@ -43,17 +45,12 @@ interface Heard {
 
 function drain(socket: NetlinkSocket, drivers: ReadonlyMap<Family, LinkDriver>): Heard {
   const heard: Heard = { own: new Set(), foreign: new Set() }
-  for (;;) {
-    try {
-      const datagram = socket.receive('poll')
-      if (datagram === undefined) return heard
-      for (const message of messagesOf(datagram)) hear(message, drivers, heard)
-    } catch (error) {
-      if (!(error instanceof KernelError) || error.errno !== 'ENOBUFS') throw error
-      // Something was lost: it may have been anything.
-      for (const family of drivers.keys()) heard.own.add(family)
-    }
-  }
+  const result = drainSocket(socket, (datagram) => {
+    for (const message of messagesOf(datagram)) hear(message, drivers, heard)
+  })
+  // It may have been anything.
+  if (result === 'lost') for (const family of drivers.keys()) heard.own.add(family)
+  return heard
 }
 
 /** Which process did it cannot be told: the kernel tells of a new IPv6 address later, and in its own name. What was done can. */
@@ -65,6 +62,12 @@ function hear(message: Message, drivers: ReadonlyMap<Family, LinkDriver>, { own,
   else if (driver.expects(address.address) !== (message.type === RTM_NEWADDR)) own.add(address.family)
 }
 
-function readOthers(driver: LinkDriver, family: Family): string {
-  return driver.readOthers(family).sort().join(' ')
+/** Undefined when the kernel does not say: then they may be anything, and the comparison that follows finds out. */
+function readOthers(driver: LinkDriver, family: Family): string | undefined {
+  try {
+    return driver.readOthers(family).sort().join(' ')
+  } catch (error) {
+    if (error instanceof KernelError) return undefined
+    throw error
+  }
 }

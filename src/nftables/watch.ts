@@ -1,7 +1,6 @@
 // Who changes nftables? The kernel tells, transaction by transaction.
 
 import { nftablesVocabulary } from './bytes/vocabulary.ts'
-import { KernelError } from '../lib/errors.ts'
 import type { NftFamily } from './types.ts'
 import { cstring, nest, opt } from '../netlink/attributes.ts'
 import { type Message, messagesOf } from '../netlink/message.ts'
@@ -11,6 +10,7 @@ import { NETLINK_NETFILTER } from '../netlink/uapi/netlink.ts'
 import { NFTA_TABLE_NAME } from './bytes/uapi.ts'
 import { NFNLGRP_NFTABLES, NFNL_SUBSYS_NFTABLES } from '../netlink/uapi/nfnetlink.ts'
 import { LITTLE_ENDIAN } from '../netlink/writer.ts'
+import { drainSocket } from '../system/drain.ts'
 import { attachFilter, type BpfInstruction } from '../system/libc.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
 import { watchReadable } from '../system/readable.ts'
@@ -103,16 +103,10 @@ export function watchNftables(
 }
 
 function drain(socket: NetlinkSocket, transaction: TransactionReader): void {
-  for (;;) {
-    try {
-      const datagram = socket.receive('poll')
-      if (datagram === undefined) return
-      for (const message of messagesOf(datagram)) transaction.add(message)
-    } catch (error) {
-      if (!(error instanceof KernelError) || error.errno !== 'ENOBUFS') throw error
-      transaction.lost()
-    }
-  }
+  const result = drainSocket(socket, (datagram) => {
+    for (const message of messagesOf(datagram)) transaction.add(message)
+  })
+  if (result === 'lost') transaction.lost()
 }
 
 /** Collects the tables that a transaction touches, until the message that ends it. */

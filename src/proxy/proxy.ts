@@ -3,7 +3,6 @@
 import { featureEnabled, featureStates } from '../config/feature-gates.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import type { LoadedConfiguration } from '../config/types.ts'
-import { listAddresses, watchAddresses } from '../links/addresses.ts'
 import { openClusterSource, type ClusterSource } from '../kube/cluster-source.ts'
 import { EventRecorder } from '../kube/events.ts'
 import type { SentRequest } from '../kube/transport.ts'
@@ -20,6 +19,7 @@ import { clusterHandlers } from './cluster-handlers.ts'
 import { hasIpv6 } from './families.ts'
 import { FamilyPart } from './family-part.ts'
 import type { FamilyPipeline } from './family-pipeline.ts'
+import { followMachineAddresses, readMachineAddresses } from './machine-addresses.ts'
 import { createMetrics, type Metrics } from '../metrics/metrics.ts'
 import type { Mode } from '../modes/contract.ts'
 import { modes } from '../modes/all.ts'
@@ -30,9 +30,6 @@ import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, rest
 
 /** Where there is no API server, the log has to do. */
 const noEvents: Pick<EventRecorder, 'record'> = { record() {} }
-
-/** How soon the addresses of the machine are read again when that failed. */
-const RETRY_MS = 1000
 
 /** What a Proxy leaves to the one that takes over from it, in the same process. */
 export interface Legacy {
@@ -106,7 +103,7 @@ export class Proxy {
     this.#events =
       client === undefined ? noEvents : new EventRecorder({ client, nodeName: this.#nodeName, log, signal })
     const node = legacy?.node?.name === this.#nodeName ? legacy.node : undefined
-    const facts = { node, machineAddresses: machineAddresses() }
+    const facts = { node, machineAddresses: readMachineAddresses() }
     this.#state = new NodeState(nodeSettings(config), facts, () => this.#nodeChanged())
     this.#health.setNode(node)
     const problems = new ProblemLog(({ object, message }) => log.warn(message, { object }))
@@ -128,7 +125,11 @@ export class Proxy {
     log.info('Starting', { mode: this.#mode.name, node: this.#nodeName, source: this.#source.name })
     this.#recordStart()
     const failed = this.#servers.open(this.#loaded.config)
-    this.#addressWatch = watchAddresses(() => this.#readAddresses(), { except: serviceLinks })
+    this.#addressWatch = followMachineAddresses({
+      onAddresses: (addresses) => this.#state.setMachineAddresses(addresses),
+      clock: systemClock,
+      log,
+    })
     const watching = this.#source.watch({
       nodeName: this.#nodeName,
       handlers: clusterHandlers({
@@ -237,17 +238,6 @@ export class Proxy {
     return this.#parts.find(({ pipeline }) => pipeline.node.family === family)?.pipeline
   }
 
-  /** A process without a file descriptor to spare cannot ask the kernel; it asks again. */
-  #readAddresses(): void {
-    try {
-      this.#state.setMachineAddresses(machineAddresses())
-    } catch (error) {
-      this.#log.error(error, 'Cannot read the addresses of this machine, trying again', { retryInMs: RETRY_MS })
-      const timer = systemClock.setTimeout(() => this.#readAddresses(), RETRY_MS)
-      this.#abort.signal.addEventListener('abort', () => timer.cancel(), { once: true })
-    }
-  }
-
   #startPipelines(): void {
     const [first] = this.#parts
     const places = first?.pipeline.model.endpointPlaces()
@@ -275,13 +265,6 @@ export class Proxy {
     for (const part of this.#parts) part.setNode(this.#state.view(part.pipeline.node.family))
   }
 }
-
-/** The addresses of this machine, without those of services that a mode gives it, or has left behind. */
-function machineAddresses(): string[] {
-  return listAddresses().flatMap(({ address, interfaceName }) => (serviceLinks.has(interfaceName) ? [] : [address]))
-}
-
-const serviceLinks = new Set(modes.flatMap((mode) => mode.serviceLinks))
 
 function buildInfo(version: string): Parameters<typeof createMetrics>[0]['build'] {
   const [, major = '', minor = ''] = /^v(\d+)\.(\d+)/.exec(version) ?? []

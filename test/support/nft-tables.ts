@@ -21,9 +21,9 @@ export function printTable(netns: Netns, table: string): string {
  * Both tables of the proxy, one line per chain, rule, set and element, in an order that does not depend on history, and
  * without what packets add: elements of dynamic sets.
  */
-export function printProxyTables(netns: Netns): string {
+export function printProxyTables(netns: Netns, name?: string): string {
   return listTables(netns)
-    .filter((table) => / kube-proxy(-[a-z]+)?$/.test(table))
+    .filter((table) => (name === undefined ? / kube-proxy(-[a-z]+)?$/.test(table) : table.endsWith(` ${name}`)))
     .toSorted()
     .flatMap((table) => itemsOf(netns, table))
     .join('\n')

@@ -23,6 +23,8 @@ export interface ProxyOptions {
   readonly settings?: ProxySettings
   /** Further flags; of two with the same name the later one counts. */
   readonly args?: readonly string[]
+  /** Instead of the environment of this process. */
+  readonly env?: NodeJS.ProcessEnv
 }
 
 export const healthzPort = 10256
@@ -41,6 +43,9 @@ export function whyNotRun(mode: ModeName): string | undefined {
   return mode === 'ipvs' && !existsSync('/proc/net/ip_vs') ? 'this kernel has no IPVS' : undefined
 }
 
+/** How a proxy is started. */
+export type ProxyRun = Pick<ProxyOptions, 'command' | 'env'>
+
 export class ProxyProcess implements AsyncDisposable {
   readonly #child: ChildProcess
   readonly #netns: Netns
@@ -49,13 +54,16 @@ export class ProxyProcess implements AsyncDisposable {
   #ended: string | undefined
   #isDisposed = false
 
-  constructor(netns: Netns, args: readonly string[], command: readonly string[] = proxyCommand()) {
+  constructor(netns: Netns, args: readonly string[], { command = proxyCommand(), env }: ProxyRun = {}) {
     this.#netns = netns
     // A file without a name: nothing is left of it, however the test ends.
     const folder = mkdtempSync(join(tmpdir(), 'kube-proxy-test-'))
     this.#log = openSync(join(folder, 'log'), 'a+')
     rmSync(folder, { recursive: true })
-    this.#child = netns.spawn([...command, ...args], { stdio: ['ignore', this.#log, this.#log] })
+    this.#child = netns.spawn([...command, ...args], {
+      stdio: ['ignore', this.#log, this.#log],
+      ...(env && { env }),
+    })
     this.exited = new Promise((resolve) => {
       this.#child.once('error', (error) => resolve((this.#ended = error.message)))
       this.#child.once('exit', (code, signal) => resolve((this.#ended = `${code ?? signal}`)))
@@ -126,7 +134,7 @@ export class ProxyProcess implements AsyncDisposable {
 
 /** Starts the program and waits until it is healthy. */
 export async function startProxy(options: ProxyOptions): Promise<ProxyProcess> {
-  const proxy = new ProxyProcess(options.netns, proxyFlags(options), options.command)
+  const proxy = new ProxyProcess(options.netns, proxyFlags(options), options)
   try {
     await proxy.ready()
   } catch (error) {

@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { aNodeView, arbitraryView } from '../../../test/support/arbitrary-views.ts'
 import { ManualClock } from '../../lib/clock.ts'
+import { KernelError } from '../../lib/errors.ts'
 import type { Family } from '../../lib/ip.ts'
 import type { FrontendAddress, ServicePortChange, ServicePortView } from '../../model/types.ts'
 import { nftablesPlanner } from '../nftables/plan/planner.ts'
@@ -18,6 +19,7 @@ class MemoryTable {
   table: Table | undefined
   transactions = 0
   failNext = false
+  failure = new Error('refused')
   lastOps: readonly Op[] = []
   readonly #family: Family
 
@@ -29,7 +31,7 @@ class MemoryTable {
   apply(ops: readonly Op[]): { bytes: number } {
     if (this.failNext) {
       this.failNext = false
-      throw new Error('refused')
+      throw this.failure
     }
     this.table = applyOps(nftFamily(this.#family), nftablesPlanner.table, this.table, ops)
     this.transactions++
@@ -202,6 +204,18 @@ describe('TableProgrammer', () => {
     ])
     programmerFor(driver).syncAll(aNodeView(), [one!])
     expect(essence(driver.table)).toBe(essence(fromScratch(4, [one!])))
+  })
+
+  it('does not make the table anew because the kernel lacks memory', () => {
+    const driver = new MemoryTable(4, fromScratch(4, [one!]))
+    const programmer = programmerFor(driver)
+    driver.failure = new KernelError('send 100000 bytes over netlink', 'ENOBUFS')
+    for (let i = 0; i < 5; i++) {
+      driver.failNext = true
+      expect(() => programmer.syncAll(aNodeView(), [two!])).toThrow('ENOBUFS')
+    }
+    programmer.syncAll(aNodeView(), [two!])
+    expect(driver.lastOps.map(({ op }) => op)).not.toContain('deleteTable')
   })
 
   it('makes the table anew after the kernel has twice refused to change it', () => {

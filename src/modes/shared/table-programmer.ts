@@ -1,6 +1,7 @@
 // Programs a table: plans fragments, sends differences, and keeps account of what is in the kernel.
 
 import type { Clock } from '../../lib/clock.ts'
+import { KernelError } from '../../lib/errors.ts'
 import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
 import type { TableDriver } from '../../nftables/table-driver.ts'
 import type { TablePlanner } from './plan/table-planner.ts'
@@ -109,9 +110,13 @@ export class TableProgrammer implements Programmer {
     })()
     const wanted = { base, fragments }
     const replaces = actual !== undefined && this.#refusals >= REFUSALS_TO_REPLACE
-    this.#refusals++
-    for (const ops of replaces ? [replaceTable(wanted, ledger)] : diffTable(actual, wanted, ledger)) {
-      this.#apply(ops, stats)
+    try {
+      for (const ops of replaces ? [replaceTable(wanted, ledger)] : diffTable(actual, wanted, ledger)) {
+        this.#apply(ops, stats)
+      }
+    } catch (error) {
+      if (!isShortage(error)) this.#refusals++
+      throw error
     }
     this.#refusals = 0
     if (actual !== undefined) this.#forget(learned, stats)
@@ -150,6 +155,13 @@ export class TableProgrammer implements Programmer {
     }
   }
 }
+
+/** The kernel lacks memory for now. A new table would need more of it, and forget what packets have noted. */
+function isShortage(error: unknown): boolean {
+  return error instanceof KernelError && SHORTAGES.includes(error.errno)
+}
+
+const SHORTAGES: readonly string[] = ['ENOMEM', 'ENOBUFS', 'EAGAIN', 'ETIMEDOUT']
 
 /** The dynamic maps of a fragment from whose values something was taken away. */
 function shrunk(before: Fragment | undefined, after: Fragment | undefined): Learned[] {

@@ -110,6 +110,11 @@ export class TestApiServer implements AsyncDisposable {
     for (const watcher of this.#watchers) watcher.bookmark()
   }
 
+  /** Every watch tells its whole story once more. */
+  repeatEvents(): void {
+    for (const watcher of this.#watchers) watcher.repeat()
+  }
+
   sendError(status: StatusBody): void {
     for (const watcher of this.#watchers) watcher.error(status)
   }

@@ -22,6 +22,12 @@ export type Misbehaviour =
   | { readonly type: 'garbage'; readonly bytes: Buffer }
   /** Ends a watch properly as soon as it began. */
   | { readonly type: 'end' }
+  /** Lists nothing, as if there were nothing. */
+  | { readonly type: 'empty' }
+  /** Gives a list another version than it has. */
+  | { readonly type: 'version'; readonly version: string }
+  /** Answers as JSON, whatever was asked for. */
+  | { readonly type: 'json' }
 
 export interface Fault {
   readonly on: 'list' | 'watch' | 'any'

@@ -69,6 +69,7 @@ export class RequestHandler {
       const isRead = method === 'GET' && target.name === undefined
       const kind = !isRead ? 'other' : query['watch'] === 'true' || query['watch'] === '1' ? 'watch' : 'list'
       const fault = this.#context.faults.take(kind, target.resource.plural)
+      if (fault?.type === 'json') encoding = json
       if (fault?.type === 'status') throw new FaultyAnswer(fault)
       if (this.#context.authorize?.(request) === false) throw statusError(401, 'Unauthorized', 'Unauthorized')
       if (fault?.type === 'drop') return void request.socket.resetAndDestroy()
@@ -119,13 +120,14 @@ export class RequestHandler {
     const limit = Math.min(honoured && query['limit'] !== undefined ? Number(query['limit']) : maxPage, maxPage)
     const offset = token?.offset ?? 0
     const matching = [...collection.objects.values()].filter(selector)
-    const items = matching.slice(offset, offset + limit)
+    const items = fault?.type === 'empty' ? [] : matching.slice(offset, offset + limit)
     const version = token?.version ?? store.version
-    const metadata: Record<string, string> = { resourceVersion: String(version) }
+    const shown = fault?.type === 'version' ? fault.version : String(version)
+    const metadata: Record<string, string> = { resourceVersion: shown }
     if (offset + limit < matching.length) metadata['continue'] = formatToken({ version, offset: offset + limit })
     const chunks = encoding.list(target.resource, metadata, items)
     response.setHeader('Content-Type', encoding.contentType)
-    if (fault !== undefined && fault.type !== 'delay') return sendMisbehaving(response, chunks, fault)
+    if (fault !== undefined && !SENT_WELL.has(fault.type)) return sendMisbehaving(response, chunks, fault)
     for (const chunk of batched(chunks)) response.write(chunk)
     response.end()
   }
@@ -193,6 +195,9 @@ export class RequestHandler {
     return { ...object, metadata, kind: resource.kind, apiVersion: resource.apiVersion }
   }
 }
+
+/** Lists that are wrong, or late, but whole. */
+const SENT_WELL: ReadonlySet<Misbehaviour['type']> = new Set(['delay', 'empty', 'version', 'json'])
 
 interface Answer {
   readonly encoding: Encoding

@@ -51,6 +51,12 @@ export class Watcher {
     this.sendBytes(encoding.frame('BOOKMARK', object))
   }
 
+  /** Sends everything again that ever happened. */
+  repeat(): void {
+    const { store, resource } = this.#options
+    for (const change of store.changesSince(resource, 0) ?? []) this.#send(change)
+  }
+
   error(status: StatusBody): void {
     this.sendBytes(this.#options.encoding.errorFrame(status))
     this.end()

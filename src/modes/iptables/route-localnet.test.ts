@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { silentLogger } from '../lib/log.ts'
-import { applyScript } from '../iptables/apply-script.ts'
-import type { KeptText } from '../iptables/kept-text.ts'
-import type { Tables } from '../iptables/types.ts'
+import { silentLogger } from '../../lib/log.ts'
+import { applyScript } from '../../iptables/apply-script.ts'
+import type { KeptText } from '../../iptables/kept-text.ts'
+import type { Tables } from '../../iptables/types.ts'
 import { ROUTE_LOCALNET, RouteLocalnet, takeBackLocalnet } from './route-localnet.ts'
 
 /** A machine: its filter table, the setting, and in which order they were changed. */

@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest'
+import { KernelError } from '../lib/errors.ts'
+import { drainSocket } from './drain.ts'
+
+/** Gives these, and then nothing: errors are thrown. */
+function socketOf(...answers: (number | string)[]) {
+  return {
+    calls: 0,
+    receive() {
+      this.calls++
+      const next = answers.shift()
+      if (typeof next === 'string') throw new KernelError('receive from netlink', next)
+      return next === undefined ? undefined : Uint8Array.of(next)
+    },
+  }
+}
+
+function drained(...answers: (number | string)[]): [string, number[]] {
+  const seen: number[] = []
+  const result = drainSocket(socketOf(...answers), ([first = -1]) => seen.push(first))
+  return [result, seen]
+}
+
+test('everything is passed on until nothing is left', () => {
+  expect(drained(1, 2, 3)).toEqual(['whole', [1, 2, 3]])
+  expect(drained()).toEqual(['whole', []])
+})
+
+test('what the kernel had to drop is told, and the rest is passed on', () => {
+  expect(drained(1, 'ENOBUFS', 2)).toEqual(['lost', [1, 2]])
+})
+
+test.for(['ENOMEM', 'EAGAIN', 'EIO'])('%s is a loss and no reason to end', (errno) => {
+  expect(drained(1, errno, 2)).toEqual(['lost', [1]])
+})
+
+test('a socket that says for ever that something was lost is left alone', () => {
+  const socket = { calls: 0, receive: (): undefined => fail(socket) }
+  expect(drainSocket(socket, () => {})).toBe('lost')
+  expect(socket.calls).toBeLessThan(100)
+})
+
+function fail(socket: { calls: number }): never {
+  socket.calls++
+  throw new KernelError('receive from netlink', 'ENOBUFS')
+}

@@ -1,0 +1,31 @@
+// Reads what waits in a netlink socket that hears of changes.
+
+import { KernelError } from '../lib/errors.ts'
+import type { NetlinkSocket } from '../netlink/socket.ts'
+
+/** The kernel says once that datagrams were lost; something that keeps saying so must not keep us reading. */
+const MOST_LOSSES = 16
+
+/**
+ * Passes on each datagram until none is left. 'lost' when something was missed: the socket's buffer was full, or the kernel
+ * had no memory to hand over what is there. That is no reason to end: the caller compares with the kernel instead.
+ */
+export function drainSocket(
+  socket: Pick<NetlinkSocket, 'receive'>,
+  onDatagram: (datagram: Uint8Array) => void,
+): 'whole' | 'lost' {
+  for (let losses = 0; ;) {
+    let datagram: Uint8Array | undefined
+    try {
+      datagram = socket.receive('poll')
+    } catch (error) {
+      if (!(error instanceof KernelError)) throw error
+      losses++
+      // What is still there is read when the next notification comes.
+      if (error.errno !== 'ENOBUFS' || losses === MOST_LOSSES) return 'lost'
+      continue
+    }
+    if (datagram === undefined) return losses === 0 ? 'whole' : 'lost'
+    onDatagram(datagram)
+  }
+}

@@ -1,0 +1,158 @@
+// An API server that lies, or falters in every way: no crash, no busy loop, no lost rules, and the truth in the end.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { STATUS, type Misbehaviour } from '../support/api-server/faults.ts'
+import type { TestApiServer } from '../support/api-server/api-server.ts'
+import type { ApiObject as ServedObject } from '../support/api-server/objects.ts'
+import { patience } from '../support/patience.ts'
+import { startTraffic } from '../support/steady-traffic.ts'
+import { FaultRig } from './fault-rig.ts'
+import type { FaultyMode } from './modes.ts'
+import { sampleObjects, steady, steadyTargets } from './samples.ts'
+
+interface Lie {
+  readonly name: string
+  /** Begins; what is told to the server goes on until heal(). */
+  readonly tell: (server: TestApiServer) => void
+  /** How long it goes on. */
+  readonly forMs: number
+  /** Whether the rules follow it, as they must: nothing tells it from the truth. */
+  readonly isBelieved?: boolean
+}
+
+const always = { times: Number.POSITIVE_INFINITY }
+
+/** From now on each watch goes wrong, and so do those that run: they end. */
+function watches(what: Misbehaviour): (server: TestApiServer) => void {
+  return (server) => {
+    server.fail({ on: 'watch', ...always, what })
+    server.endWatches()
+  }
+}
+
+/** From now on each list goes wrong, and there has to be one: history is forgotten. */
+function lists(what: Misbehaviour): (server: TestApiServer) => void {
+  return (server) => {
+    server.fail({ on: 'list', ...always, what })
+    server.store.compact()
+    server.sendError(STATUS.expired)
+  }
+}
+
+const lies: readonly Lie[] = [
+  {
+    name: 'answers each watch with 410',
+    tell: watches({ type: 'errorFrame', status: STATUS.expired }),
+    forMs: 2000,
+  },
+  { name: 'ends each watch at once', tell: watches({ type: 'end' }), forMs: 2000 },
+  { name: 'answers everything with 500', tell: watches({ type: 'status', status: STATUS.internal }), forMs: 2000 },
+  { name: 'answers each list with 410', tell: lists({ type: 'status', status: STATUS.expired }), forMs: 2000 },
+  { name: 'cuts each list short', tell: lists({ type: 'cut', afterBytes: 700 }), forMs: 2000 },
+  {
+    name: 'gives lists a version from the future',
+    tell: lists({ type: 'version', version: '999999999' }),
+    forMs: 1500,
+  },
+  { name: 'gives lists a version that is none', tell: lists({ type: 'version', version: 'yesterday' }), forMs: 1500 },
+  { name: 'gives lists no version', tell: lists({ type: 'version', version: '' }), forMs: 1500 },
+  { name: 'answers lists with JSON', tell: lists({ type: 'json' }), forMs: 1000 },
+  { name: 'answers watches with JSON', tell: watches({ type: 'json' }), forMs: 1000 },
+  {
+    name: 'calls JSON protobuf',
+    tell: lists({ type: 'garbage', bytes: Buffer.from('{"kind":"ServiceList","metadata":{},"items":[]}') }),
+    forMs: 1500,
+  },
+  {
+    name: 'sends garbage in each watch',
+    tell: watches({ type: 'garbage', bytes: Buffer.alloc(64, 0xff) }),
+    forMs: 2000,
+  },
+  {
+    name: 'cuts frames of a watch short',
+    tell: (server) => server.sendTruncated(steady as unknown as ServedObject),
+    forMs: 1000,
+  },
+  {
+    name: 'repeats everything in each watch',
+    tell: (server) => {
+      for (let i = 0; i < 3; i++) server.repeatEvents()
+    },
+    forMs: 1000,
+  },
+  { name: 'goes back in history', tell: (server) => server.store.loseHistory(5), forMs: 1000 },
+  { name: 'lists nothing after having listed all', tell: lists({ type: 'empty' }), forMs: 1500, isBelieved: true },
+]
+
+/** Of all kinds together. Without a pause there would be thousands. */
+const MOST_REQUESTS_PER_SECOND = 25
+
+export function testApiLies(mode: FaultyMode, only = /./): void {
+  describe(`${mode.label}: an API server that lies`, () => {
+    let faulty: FaultRig
+    let before: string
+    beforeAll(async () => {
+      faulty = await FaultRig.open(mode, sampleObjects, { bookmarkMs: 500 })
+      await faulty.start()
+      await faulty.rig.settled()
+      before = await faulty.steadyRules()
+    })
+    afterAll(() => faulty[Symbol.asyncDispose]())
+    // A proxy of its own for each: one that was lied to is slow to ask again.
+    beforeEach(async () => {
+      await faulty.stop()
+      await faulty.start()
+    })
+
+    test.for(lies.filter(({ name }) => only.test(name)))('$name', async ({ tell, forMs, isBelieved = false }) => {
+      const { server } = faulty.rig.cluster
+      const traffic =
+        isBelieved || mode.carriedBy === 'process'
+          ? undefined
+          : await startTraffic([faulty.rig.network.sources.localPod], steadyTargets)
+      const requests = server.requests.length
+      const began = performance.now()
+      tell(server)
+      await sleep(forMs)
+      const seconds = (performance.now() - began) / 1000
+      faulty.expectAlive()
+      expect((server.requests.length - requests) / seconds).toBeLessThan(MOST_REQUESTS_PER_SECOND)
+      expect((await faulty.proxy.health('/livez'))?.status).toBe(200)
+      if (!isBelieved) await faulty.rulesBecome(before, 'the rules stay')
+      server.heal()
+      // A proxy that believed it has no reason to ask again.
+      if (isBelieved) {
+        server.store.compact()
+        server.sendError(STATUS.expired)
+      }
+      await faulty.rig.settled(40_000 * patience())
+      await faulty.rulesBecome(before, 'the rules are right in the end')
+      expect((await traffic?.stop())?.losses ?? []).toEqual([])
+      faulty.expectAlive()
+    })
+
+    const patient = 'a Retry-After of a year is not waited for'
+    if (!only.test(patient)) return
+    test(patient, async () => {
+      const { server } = faulty.rig.cluster
+      const from = faulty.proxy.log().length
+      const what = { type: 'status', status: STATUS.tooManyRequests, retryAfterSeconds: 365 * 86_400 } as const
+      server.fail({ on: 'watch', times: 4, what })
+      server.endWatches()
+      await sleep(1500)
+      server.heal()
+      faulty.expectAlive()
+      const waits = Array.from(
+        faulty.proxy
+          .log()
+          .slice(from)
+          .matchAll(/retryInMs=(\d+)/g),
+        ([, ms]) => Number(ms),
+      )
+      expect(waits.length).toBeGreaterThan(0)
+      expect(Math.max(...waits)).toBeLessThanOrEqual(15 * 60_000)
+      await faulty.rulesBecome(before, 'the rules stay')
+    })
+  })
+}

@@ -1,0 +1,10 @@
+// Where iptables-legacy differs: nothing tells of changes, and a table is replaced as a whole.
+
+import { testKernelErrors } from './kernel-errors.suite.ts'
+import { testKills } from './kills.suite.ts'
+import { iptablesLegacy } from './modes.ts'
+import { testTwoProxies } from './two-proxies.suite.ts'
+
+testKernelErrors(iptablesLegacy)
+testTwoProxies(iptablesLegacy)
+testKills(iptablesLegacy, 6)

@@ -1,0 +1,16 @@
+import { testApiLies } from './api-lies.suite.ts'
+import { testChurn } from './churn.suite.ts'
+import { testClockJumps } from './clock.suite.ts'
+import { testKernelErrors } from './kernel-errors.suite.ts'
+import { testKills } from './kills.suite.ts'
+import { nftables } from './modes.ts'
+import { testNodeAway } from './node-away.suite.ts'
+import { testTwoProxies } from './two-proxies.suite.ts'
+
+testKernelErrors(nftables)
+testClockJumps(nftables)
+testNodeAway(nftables)
+testTwoProxies(nftables)
+testApiLies(nftables)
+testKills(nftables, 30)
+testChurn(nftables, 12)

@@ -1,0 +1,16 @@
+import { testApiLies } from './api-lies.suite.ts'
+import { testChurn } from './churn.suite.ts'
+import { testClockJumps } from './clock.suite.ts'
+import { testKernelErrors } from './kernel-errors.suite.ts'
+import { testKills } from './kills.suite.ts'
+import { userspace } from './modes.ts'
+import { testNodeAway } from './node-away.suite.ts'
+import { testTwoProxies } from './two-proxies.suite.ts'
+
+testKernelErrors(userspace)
+testClockJumps(userspace)
+testNodeAway(userspace)
+testTwoProxies(userspace)
+testApiLies(userspace, /repeats|nothing|watch with 410/)
+testKills(userspace, 12)
+testChurn(userspace, 10)

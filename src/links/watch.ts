@@ -1,4 +1,4 @@
-// Hears when somebody else changes addresses: those of our link, or those that the machine has besides.
+// Hears when another program changes addresses: those of our link, or those that the machine has besides.
 
 import { KernelError } from '../lib/errors.ts'
 import type { Family } from '../lib/ip.ts'
@@ -56,7 +56,7 @@ function drain(socket: NetlinkSocket, drivers: ReadonlyMap<Family, LinkDriver>):
   }
 }
 
-/** Who did it cannot be told: the kernel tells of a new IPv6 address later, and in its own name. What was done can. */
+/** A message does not say which program did it: of a new IPv6 address the kernel tells later, in its own name. So what was done decides. */
 function hear(message: Message, drivers: ReadonlyMap<Family, LinkDriver>, { own, foreign }: Heard): void {
   const address = decodeAddress(message)
   const driver = address === undefined ? undefined : drivers.get(address.family)

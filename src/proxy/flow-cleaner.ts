@@ -22,7 +22,7 @@ export interface FlowCleanerOptions {
   readonly log: Logger
   /** Every address of this machine, for node ports that are open on all of them. */
   readonly machineAddresses: () => readonly string[]
-  /** `ip:port` of who answers the flows of a service port, where that is not the endpoints. */
+  /** `ip:port` of what answers the flows of a service port, where that is not the endpoints. */
   readonly targets?: ((view: ServicePortView) => readonly string[]) | undefined
 }
 
@@ -139,7 +139,7 @@ export class FlowCleaner {
     }))
   }
 
-  /** With those who answer its flows, which in some modes are not the endpoints. */
+  /** With what answers its flows, which in some modes is not the endpoints. */
   #served(view: ServicePortView): ServicePortView {
     const { targets } = this.#options
     return targets === undefined ? view : { ...view, serving: targets(view) }

@@ -33,7 +33,7 @@ export interface FlowTuple {
   readonly dport: number
 }
 
-/** An entry of the connection tracker. Who is talked to is `original.dst`; who answers is `reply.src`. */
+/** An entry of the connection tracker. The client talks to `original.dst`; the answer comes from `reply.src`. */
 export interface Flow {
   readonly family: Family
   /** The number of the transport protocol: 17 for UDP. */
@@ -42,7 +42,7 @@ export interface Flow {
   readonly reply: FlowTuple
   /** The bits of enum ip_conntrack_status: 0x20 when the destination was translated. */
   readonly status: number
-  /** 0 unless somebody divides connections into zones. */
+  /** 0 unless rules divide connections into zones. */
   readonly zone: number
   /** Tells this entry from most later ones of the same addresses and ports: it is made from where the entry is stored. */
   readonly id: number

@@ -58,7 +58,7 @@ export class IpvsAudit {
   }
 }
 
-/** Counts the lines of /proc/net/ip_vs, which come in pieces. Virtual servers by firewall mark are nobody's of ours and do not count. */
+/** Counts the lines of /proc/net/ip_vs, which come in pieces. Virtual servers by firewall mark are never ours and do not count. */
 export class TableCounter {
   readonly #counts = { 4: { servers: 0, destinations: 0 }, 6: { servers: 0, destinations: 0 } }
   /** The family of the server whose destinations come. */

@@ -30,7 +30,7 @@ export class OpenConnections {
     this.#begun = text.slice(start)
   }
 
-  /** Undefined: nobody asked for it. */
+  /** Undefined: it was not among those wanted. */
   count(server: ServerId, destination: DestinationId): number | undefined {
     return this.#counts.get(keyOf(server, destination))
   }

@@ -17,7 +17,7 @@ import {
 export interface IpvsDiff {
   readonly ops: readonly IpvsOp[]
   readonly retired: readonly Retired[]
-  /** Servers that have nobody to send new connections to: they go with the last of their retired destinations. */
+  /** Servers without a destination for new connections: they go with the last of their retired destinations. */
   readonly emptied: readonly ServerId[]
 }
 
@@ -130,7 +130,7 @@ function bringIn(server: ServerId, destination: Destination, draining: Draining)
   return { op: isThere ? 'setDestination' : 'addDestination', server, destination }
 }
 
-/** Destinations that somebody made with another way of forwarding cannot be changed, only made anew. */
+/** Destinations that another program made with another way of forwarding cannot be changed, only made anew. */
 function deleteForeignWays({ server, destinations }: ServerState, { ops }: Result): void {
   for (const destination of destinations) {
     if (!destination.isNat) ops.push({ op: 'deleteDestination', server, destination })

@@ -1,4 +1,4 @@
-// Destinations that take no more connections and wait for those that they have to end.
+// Destinations that take no new connections. They leave when the connections that they still have are closed.
 //
 // They are in the kernel with weight 0: that is how a restarted proxy finds them again. Here is what it takes to judge
 // when they may go. Nothing in here knows the time or the kernel; both are told.
@@ -138,7 +138,7 @@ export class DrainList implements Draining {
     }
   }
 
-  /** Keeps, of what was there before, the time since when it is. For a list made anew from what the kernel has. */
+  /** Takes over when each destination was retired, for a list that was made anew from what the kernel has. */
   inherit(before: DrainList): void {
     for (const [key, { entries }] of this.#servers) {
       for (const id of entries.keys()) {

@@ -2,7 +2,7 @@
 //
 // The kernel has one virtual server for an address and port. An external address of one service may be an address of this
 // machine, and its port the node port of another service: both plan that server. The address goes before the node port, as
-// in the rules of every mode, whoever came first; when it goes, the node port gets the server.
+// in the rules of every mode, whichever came first; when it goes, the node port gets the server.
 
 import { serverKey, type PlannedServer, type ServerKey } from './types.ts'
 

@@ -56,7 +56,7 @@ export function listAddresses(): MachineAddress[] {
     return client.dump('list addresses', request(writeAddressesRequest), decodeAddress).map((message) => ({
       address: formatIp(message.address),
       family: familyOf(message.address),
-      // A link that came between the two lists has no name yet; its addresses are reported to who watches.
+      // A link that came between the two lists has no name yet; the watch reports its addresses.
       interfaceName: names.get(message.index) ?? '',
       index: message.index,
       scope: SCOPES[message.scope] ?? 'other',

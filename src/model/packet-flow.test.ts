@@ -120,7 +120,9 @@ interface Packet {
 }
 
 function follow({ model, node, from, to }: Packet): unknown {
-  const frontend = [...model.views()].flatMap(({ frontends }) => frontends).find((one) => isFor(one, to, node))
+  const frontends = [...model.views()].flatMap((view) => view.frontends).filter((one) => isFor(one, to, node))
+  // An address goes before a node port.
+  const frontend = frontends.find(({ address }) => address !== undefined) ?? frontends[0]
   if (frontend === undefined) return 'no frontend'
   const source = sources[from].ip[node.family]
   const bytes = parseIp(source) ?? ''

@@ -14,7 +14,7 @@ export interface FlowTuple {
   readonly dport: number
 }
 
-/** A UDP entry of the connection tracker. Who is talked to is `original.dst`; who answers is `reply.src`. */
+/** A UDP entry of the connection tracker. The client talks to `original.dst`; the answer comes from `reply.src`. */
 export interface UdpFlow {
   readonly original: FlowTuple
   readonly reply: FlowTuple
@@ -73,7 +73,7 @@ export function staleAnswerers(changes: readonly ServicePortChange[]): ReadonlyS
   for (const { before, after } of changes) {
     if (before?.protocol !== 'UDP' && after?.protocol !== 'UDP') continue
     if (before === undefined || after === undefined || !sameAddresses(before, after)) return 'any'
-    // Who was not served has flows that nobody translated.
+    // A client that was not served has a flow that no rule translated.
     if (before.serving.length === 0 && after.serving.length > 0) return 'any'
     if (before.serving === after.serving) continue
     const serving = new Set(after.serving)
@@ -97,7 +97,7 @@ function isStale({ original, reply }: UdpFlow, serving: ReadonlySet<string> | 'g
   const isTranslated = reply.src !== original.dst || reply.sport !== original.dport
   if (serving === 'gone') return isTranslated
   if (serving.has(joinHostPort(reply.src, reply.sport))) return false
-  // Nobody translated it, so it began while there was nothing to translate to. There is something now, or it may stay.
+  // No rule translated it, so it began while there was nothing to translate to. There is something now, or it may stay.
   return isTranslated || serving.size > 0
 }
 

@@ -102,7 +102,7 @@ describe.skipIf(!isRoot)('addresses (need root)', () => {
   it('watchAddresses() does not mind the addresses of the link that is excepted, whenever it comes', async () => {
     let calls = 0
     const watch = watchAddresses(() => calls++, { except: new Set(['service0']) })
-    ip('link', 'add', 'service0', 'type', 'bridge')
+    ip('link', 'add', 'service0', 'type', 'veth', 'peer', 'name', 'service1')
     await delay(20)
     calls = 0
     ip('address', 'add', '10.0.0.7/32', 'dev', 'service0')
@@ -113,7 +113,7 @@ describe.skipIf(!isRoot)('addresses (need root)', () => {
     ip('address', 'add', '10.0.0.8/32', 'dev', 'veth-b')
     await eventually('the other link is heard', () => (calls > 0 ? undefined : 'nothing'))
     ip('link', 'del', 'service0')
-    ip('link', 'add', 'service0', 'type', 'bridge')
+    ip('link', 'add', 'service0', 'type', 'veth', 'peer', 'name', 'service1')
     await delay(20)
     calls = 0
     ip('address', 'add', '10.0.0.7/32', 'dev', 'service0')

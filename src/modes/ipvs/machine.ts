@@ -1,4 +1,4 @@
-// The ipvs mode on this machine: drivers for each family, and an eye on who else touches what is ours.
+// The ipvs mode on this machine: drivers for each family, and an eye on other programs that touch what is ours.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { release } from 'node:os'
@@ -115,7 +115,7 @@ export function openIpvs(options: OpenIpvsOptions): RunningMode {
 
 /** Removes all that the mode put into this machine; harmless when it never ran. */
 export function cleanupIpvs({ excludeCIDRs }: Pick<IpvsSettings, 'excludeCIDRs'>, log: Logger): void {
-  // Only with the link are there virtual servers of ours. Without it, those that are there are somebody else's.
+  // Only with the link are there virtual servers of ours. Without it, those that are there are another program's.
   const link = new LinkDriver(LINK)
   try {
     if (link.exists()) removeServers(excludeCIDRs, log)

@@ -13,7 +13,7 @@ import type { VirtualServer } from '../../ipvs/types.ts'
 /** The schedulers of `--ipvs-scheduler` that Linux has. */
 export const SCHEDULERS = ['rr', 'wrr', 'lc', 'wlc', 'lblc', 'lblcr', 'dh', 'sh', 'mh', 'sed', 'nq'] as const
 
-/** Nobody's address (RFC 5737, RFC 3849), for virtual servers that exist for a moment. */
+/** Addresses for documentation (RFC 5737, RFC 3849), for virtual servers that exist for a moment. */
 const PROBE: Readonly<Record<Family, string>> = { 4: '198.51.100.0', 6: '2001:db8::' }
 const PROBE_PORT = 20000
 const PROBE_LINK = 'kube-ipvs-probe'

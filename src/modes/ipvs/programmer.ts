@@ -184,7 +184,7 @@ function nodePortAddresses({ nodePortAddresses: open }: NodeView, machine: reado
   return machine.filter((address) => !isLoopback(parseIp(address) ?? ''))
 }
 
-/** UDP servers that nobody wants any more: flows to them may go on. */
+/** UDP servers that no service wants any more: flows to them may go on. */
 function goneUdp(ops: readonly IpvsOp[]): FrontendAddress[] {
   return ops.flatMap((op) => (op.op === 'deleteServer' && op.server.protocol === 'UDP' ? [op.server] : []))
 }

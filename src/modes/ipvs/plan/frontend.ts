@@ -2,7 +2,7 @@
 
 import type { Frontend, Verdict } from '../../../model/types.ts'
 
-/** Whom the frontend's virtual server sends connections to: everybody's list, but for short circuits. */
+/** The list that the frontend's virtual server chooses from: that of outside clients. Short circuits go around it. */
 export function servedVerdict(frontend: Frontend): Verdict {
   return frontend.fromOthers.verdict
 }

@@ -38,7 +38,7 @@ export function planRules(node: NodeView, addresses: NodeAddresses): TableBase {
   }
 }
 
-/** Whose source will be masqueraded, and who gets around IPVS. */
+/** Which connections will be masqueraded, and which are sent around IPVS. */
 function serviceChains(node: NodeView): Chain[] {
   const { service } = matchKeys(node.family)
   const mark = nft.addMark(node.masqueradeMark)
@@ -172,7 +172,7 @@ function hookChains({ family, masqueradeMark }: NodeView): Chain[] {
     chain(
       CHAINS.natOutput,
       [
-        // It has these addresses, so it uses them as its source when it connects to them. Nobody could answer that.
+        // It has these addresses, so it uses them as its source when it connects to them. An endpoint's answer would not leave its own host.
         nft.rule([fromServiceIp, nft.addMark(masqueradeMark)], 'masquerade what the node sends from a service IP'),
         toServices,
       ],

@@ -161,7 +161,8 @@ export class Relay {
     this.#end()
     const { reactor, sources } = this.relays
     reactor.close(this.client.fd)
-    reactor.close(this.backend.fd, () => sources.lingers(this.#sockets.shown))
+    const { shown } = this.#sockets
+    reactor.close(this.backend.fd, shown && (() => sources.lingers(shown)))
   }
 
   /** Resets both ends, because there is no room to watch them. */

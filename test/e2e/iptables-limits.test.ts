@@ -42,7 +42,7 @@ test.for([
   const [, before = ''] = new RegExp(`${inProc} +(\\S+)`).exec(readFileSync(`/proc/${pid}/limits`, 'utf8')) ?? []
   // The soft limit alone, which the user of the process may lower and raise.
   const setLimit = (to: string) => {
-    const [program = '', ...args] = [...user.slice(0, 3), 'prlimit', '--pid', `${pid}`, `--${name}=${to}:`]
+    const [program, ...args] = [...user.slice(0, 3), 'prlimit', '--pid', `${pid}`, `--${name}=${to}:`]
     execFileSync(program, args)
   }
   setLimit(`${low(pid)}`)

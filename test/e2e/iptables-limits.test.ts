@@ -2,7 +2,7 @@
 // says so, goes on with what is there, and catches up.
 
 import { execFileSync } from 'node:child_process'
-import { chmodSync, readdirSync } from 'node:fs'
+import { chmodSync, readdirSync, readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { aService, aSlice } from '../support/builders.ts'
 import { eventually } from '../support/eventually.ts'
@@ -34,12 +34,18 @@ const asAnotherUser = [
 ]
 
 test.for([
-  ['EMFILE', [], (pid: number) => `--nofile=${readdirSync(`/proc/${pid}/fd`).length}:65536`, '--nofile=65536:65536'],
-  ['EAGAIN', asAnotherUser, () => '--nproc=1:65536', '--nproc=65536:65536'],
-] as const)('%s from fork is logged, the proxy lives and catches up', async ([code, user, limit, noLimit]) => {
+  ['EMFILE', [], 'nofile', 'Max open files', (pid: number) => readdirSync(`/proc/${pid}/fd`).length],
+  ['EAGAIN', asAnotherUser, 'nproc', 'Max processes', () => 1],
+] as const)('%s from fork is logged, the proxy lives and catches up', async ([code, user, name, inProc, low]) => {
   proxy = await start(user)
   const { pid } = proxy
-  execFileSync('prlimit', ['--pid', `${pid}`, limit(pid)])
+  const [, before = ''] = new RegExp(`${inProc} +(\\S+)`).exec(readFileSync(`/proc/${pid}/limits`, 'utf8')) ?? []
+  // The soft limit alone, which the user of the process may lower and raise.
+  const setLimit = (to: string) => {
+    const [program, ...args] = [...user.slice(0, 3), 'prlimit', '--pid', `${pid}`, `--${name}=${to}:`]
+    execFileSync(program, args)
+  }
+  setLimit(`${low(pid)}`)
   const late = aService({ families: [4, 6] })
   rig.cluster.put(late, aSlice(late, ['localB'], { family: 4 }), aSlice(late, ['localC'], { family: 6 }))
   await eventually('a sync failed', () =>
@@ -50,7 +56,7 @@ test.for([
     new RegExp(`Cannot look after the rules.*${code}`).test(proxy.log()) ? undefined : proxy.logTail(5),
   )
   expect(proxy.ended, proxy.logTail()).toBeUndefined()
-  execFileSync('prlimit', ['--pid', `${pid}`, noLimit])
+  setLimit(before)
   await eventually('it catches up', async () => {
     const target = { address: late.spec.clusterIP, port: 80 }
     const { kind } = await tcpProbe(rig.network.sources.localPod, target)

@@ -64,7 +64,7 @@ describe.skipIf(goProxy === undefined)('the rules of the Go kube-proxy (needs GO
     return ['filter', 'nat'].flatMap((table) => {
       const lines = rig.network.node.run(`${name}-save`, ['-t', table]).split('\n')
       return lines
-        .filter((line) => /^[:-]/.test(line) && !line.includes('KUBE-PROXY-CANARY'))
+        .filter((line) => /^[:-]/.test(line) && !/KUBE-PROXY-(CANARY|LOCALNET)/.test(line))
         .map((line) => `${name} ${table} ${line.replace(/ \[\d+:\d+\]$/, '')}`)
     })
   }

@@ -69,7 +69,7 @@ describe('a user without root', () => {
       expect({ command, status, stdout }).toEqual({
         command,
         status: 0,
-        stdout: expect.stringMatching(/^(viola from whoami-[a-z0-9]{5}|10\.244\.\d\.\d+)\n$/) as string,
+        stdout: expect.stringMatching(/^(viola from whoami-[a-z0-9]{8,10}-[a-z0-9]{5}|10\.244\.\d\.\d+)\n$/) as string,
       })
     }
 
@@ -83,7 +83,7 @@ describe('a user without root', () => {
     ])
     expect(version.stdout).toContain('gitVersion')
 
-    const pod = /whoami-[a-z0-9]{5}/.exec(started.stdout)![0]
+    const pod = /whoami-[a-z0-9]{8,10}-[a-z0-9]{5}/.exec(started.stdout)![0]
     expect(asNobody([program, 'sandbox', 'exec', pod, '--', 'hostname'])).toMatchObject({
       status: 0,
       stdout: `${pod}\n`,

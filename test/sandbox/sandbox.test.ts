@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { whoamiController, whoamiService } from '../../src/sandbox/example.ts'
+import { whoamiDeployment, whoamiService } from '../../src/sandbox/example.ts'
 import { eventually } from '../support/eventually.ts'
 import { patience } from '../support/patience.ts'
 import { ask, askUdp } from './support/ask.ts'
@@ -49,7 +49,7 @@ describe('a sandbox', () => {
       expect({ command, status, stdout }).toEqual({
         command,
         status: 0,
-        stdout: expect.stringMatching(/^(viola from whoami-[a-z0-9]{5}|10\.244\.\d\.\d+)\n$/) as string,
+        stdout: expect.stringMatching(/^(viola from whoami-[a-z0-9]{8,10}-[a-z0-9]{5}|10\.244\.\d\.\d+)\n$/) as string,
       })
     }
   })
@@ -82,7 +82,7 @@ describe('a sandbox', () => {
       const reply = await askUdp(machine, '10.96.50.50', 53)
       if (typeof reply === 'string') return reply
       expect(reply.body).toMatch(
-        /^viola from whoami-\w{5}\nclient (172\.30\.0\.11|10\.244\.1\.1) port \d+ to port 3000\nhello$/,
+        /^viola from whoami-[-\w]{14,16}\nclient (172\.30\.0\.11|10\.244\.1\.1) port \d+ to port 3000\nhello$/,
       )
       return undefined
     })
@@ -90,7 +90,7 @@ describe('a sandbox', () => {
   })
 
   test('exec runs in a pod, with its host name and its environment, and answers with the status', () => {
-    const pod = /whoami-[a-z0-9]{5}/.exec(sandbox.output)![0]
+    const pod = /whoami-[a-z0-9]{8,10}-[a-z0-9]{5}/.exec(sandbox.output)![0]
     const script = 'hostname; echo $HOSTNAME $MESSAGE; exit 7'
     expect(sandbox.run('exec', pod, '--', 'sh', '-c', script)).toMatchObject({
       status: 7,
@@ -101,7 +101,7 @@ describe('a sandbox', () => {
   })
 
   test('a pod logs whom it answered', async () => {
-    const [pod] = (await sandbox.status()).pods
+    const pod = (await sandbox.status()).pods.find(({ namespace }) => namespace === 'default')
     const machine = await sandbox.place('machine')
     await ask(machine, pod!.addresses[0]!, 3000, '/who')
     machine.close()
@@ -117,7 +117,7 @@ describe('a sandbox', () => {
     expect(sandbox.run('exec', 'node-7', '--', 'true')).toMatchObject({
       status: 1,
       stderr: expect.stringMatching(
-        /^kube-proxy: Cannot run in node-7: there is no such pod or node; there are node-1, node-2, whoami-/,
+        /^kube-proxy: Cannot run in node-7: there is no such pod or node; there are node-1, node-2, .*whoami-/,
       ) as string,
     })
     expect(sandbox.run('exec', 'node-1', '--', 'no-such-program').stderr).toBe(
@@ -140,21 +140,21 @@ describe('a sandbox', () => {
     )
     const [status] = JSON.parse(sandbox.run('status', '-o', 'json').stdout) as [{ pods: unknown[]; nodes: unknown[] }]
     expect(status).toMatchObject({ name: 'sandbox', nodes: [{ name: 'node-1' }, { name: 'node-2' }] })
-    expect(status.pods).toHaveLength(3)
+    expect(status.pods).toHaveLength(5)
   })
 
   test('thirty pods are ready within five seconds', async () => {
     const started = performance.now()
-    await sandbox.api.patch('/api/v1/namespaces/default/replicationcontrollers/whoami/scale', {
+    await sandbox.api.patch('/apis/apps/v1/namespaces/default/deployments/whoami/scale', {
       spec: { replicas: 30 },
     })
     await eventually('30 pods are ready', async () => {
-      const { status } = await sandbox.api.get('/api/v1/namespaces/default/replicationcontrollers/whoami')
+      const { status } = await sandbox.api.get('/apis/apps/v1/namespaces/default/deployments/whoami')
       return status.readyReplicas === 30 ? undefined : `${status.readyReplicas}`
     })
     expect(performance.now() - started).toBeLessThan(5000)
     const { pods } = await sandbox.status()
-    expect(pods).toHaveLength(30)
+    expect(pods.filter(({ namespace }) => namespace === 'default')).toHaveLength(30)
   })
 
   test('ip netns knows the namespaces of nodes and pods', () => {
@@ -324,7 +324,7 @@ describe('kube-proxy sandbox', () => {
 test('examples/whoami.yaml is what a sandbox starts with', () => {
   const text = readFileSync(join(import.meta.dirname, '../../examples/whoami.yaml'), 'utf8')
   expect(parseAllDocuments(text).map((document) => document.toJS() as unknown)).toEqual([
-    whoamiController,
+    whoamiDeployment,
     whoamiService,
   ])
 })

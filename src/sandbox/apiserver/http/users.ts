@@ -41,14 +41,14 @@ export function authenticate(users: readonly User[], authorization: string | und
 }
 
 /** Something that a user may or may not do with a resource. */
-export interface Wish {
+export interface Permission {
   readonly verb: string
   readonly group: string
   readonly plural: string
   readonly subresource: string
 }
 
-export function isAllowed(user: User, { verb, group, plural, subresource }: Wish): boolean {
+export function isAllowed(user: User, { verb, group, plural, subresource }: Permission): boolean {
   if (user.rules === undefined) return true
   const full = group === '' ? plural : `${plural}.${group}`
   const wanted = subresource === '' ? full : `${full}/${subresource}`

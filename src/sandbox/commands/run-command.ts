@@ -1,0 +1,131 @@
+// Programs in pods: for `kubectl exec`, and for probes that run a command.
+
+import { spawn } from 'node:child_process'
+import { chownSync, closeSync } from 'node:fs'
+import { Socket } from 'node:net'
+import { ReadStream } from 'node:tty'
+import { fileURLToPath } from 'node:url'
+import type { Readable, Writable } from 'node:stream'
+import { mustCall } from '../../system/libc.ts'
+import type { Place } from '../instance/control.ts'
+import type { TerminalSize } from '../streams/command-channels.ts'
+import type { Entry } from './entry.ts'
+import { exitCodeOf, openTerminal, resizeTerminal } from './terminal.ts'
+
+export interface RunningCommand {
+  readonly stdin: Writable | undefined
+  readonly stdout: Readable
+  /** Undefined with a terminal, which has one output. */
+  readonly stderr: Readable | undefined
+  readonly exited: Promise<number>
+  resize(size: TerminalSize): void
+  /** Ends the program and what it started, unless that left its session. */
+  kill(): void
+}
+
+export interface CommandOptions {
+  readonly command: readonly string[]
+  readonly stdin: boolean
+  readonly tty: boolean
+}
+
+const ENTRY = fileURLToPath(new URL('entry.js', import.meta.url))
+const O_CLOEXEC = 0o2000000
+/** Of the sandbox's own environment: what programs need to be found and to speak the user's language. */
+const inherited = ['PATH', 'LANG', 'LC_ALL', 'TZ']
+
+export function runCommand(place: Place, { command, stdin, tty }: CommandOptions): RunningCommand {
+  const user = sudoUser()
+  const streams = tty ? openTerminalStreams(user) : openPipes(stdin)
+  const { netns, hostname, files } = place
+  const entry: Entry = { place: { netns, hostname, files }, command, tty, user, parent: process.pid }
+  const child = spawn(process.execPath, [...process.execArgv, ENTRY, JSON.stringify(entry)], {
+    stdio: streams.child,
+    env: { ...environment(user !== undefined, tty), ...place.env },
+    // A session of its own: it may have a terminal, and can be ended with all that it started.
+    detached: true,
+  })
+  for (const fd of new Set(streams.child)) if (typeof fd === 'number') closeSync(fd)
+  const exited = new Promise<number>((resolve) => {
+    child.on('error', () => resolve(exitCodeOf(126, null)))
+    child.on('exit', (code, signal) => resolve(exitCodeOf(code, signal)))
+  })
+  const kill = (): void => {
+    try {
+      if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) {
+        process.kill(-child.pid, 'SIGKILL')
+      }
+    } catch {
+      // It has ended in the meantime.
+    }
+  }
+  return { ...streams.own, exited, kill }
+}
+
+/**
+ * Who called sudo may use kubectl without it, so what kubectl runs has that user's rights and no more; `sandbox exec` is for
+ * root. Undefined: we are who we are.
+ */
+function sudoUser(): Entry['user'] {
+  const uid = Number(process.env['SUDO_UID'])
+  const gid = Number(process.env['SUDO_GID'])
+  return process.getuid?.() === 0 && uid > 0 && Number.isInteger(gid) ? { uid, gid } : undefined
+}
+
+function environment(isOther: boolean, tty: boolean): Record<string, string> {
+  const kept = inherited.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]!]]))
+  const home = isOther ? '/' : (process.env['HOME'] ?? '/')
+  return { ...(Object.fromEntries(kept) as Record<string, string>), HOME: home, ...(tty ? { TERM: 'xterm' } : {}) }
+}
+
+interface Streams {
+  readonly child: readonly (number | 'ignore')[] & [number | 'ignore', number, number]
+  readonly own: Pick<RunningCommand, 'stdin' | 'stdout' | 'stderr' | 'resize'>
+}
+
+/** Pipes, as a shell makes them: what Node would make are sockets, and those cannot be opened as /dev/stdout. */
+function openPipes(stdin: boolean): Streams {
+  const pipe = (): readonly [number, number] => {
+    const ends = new Int32Array(2)
+    mustCall('open a pipe', 'pipe2', ends, O_CLOEXEC)
+    return [ends[0]!, ends[1]!]
+  }
+  const [stdoutFrom, stdoutTo] = pipe()
+  const [stderrFrom, stderrTo] = pipe()
+  const input = stdin ? pipe() : undefined
+  const reader = (fd: number): Socket => quiet(new Socket({ fd, readable: true, writable: false }))
+  const writer = (fd: number): Socket => quiet(new Socket({ fd, readable: false, writable: true }))
+  return {
+    child: [input?.[0] ?? 'ignore', stdoutTo, stderrTo],
+    own: {
+      stdin: input === undefined ? undefined : writer(input[1]),
+      stdout: reader(stdoutFrom),
+      stderr: reader(stderrFrom),
+      resize: () => {},
+    },
+  }
+}
+
+function openTerminalStreams(user: Entry['user']): Streams {
+  const { master, slave, path } = openTerminal()
+  if (user !== undefined) chownSync(path, user.uid, user.gid)
+  const stream = new ReadStream(master)
+  // The kernel says EIO when the last program has closed its side.
+  stream.on('error', () => stream.push(null))
+  return {
+    child: [slave, slave, slave],
+    own: {
+      stdin: stream,
+      stdout: stream,
+      stderr: undefined,
+      resize: (size) => {
+        if (!stream.destroyed) resizeTerminal(master, size)
+      },
+    },
+  }
+}
+
+/** A program that reads no more, or is gone, is no error of ours. */
+function quiet(socket: Socket): Socket {
+  return socket.on('error', () => {})
+}

@@ -73,7 +73,7 @@ function sudoUser(): Entry['user'] {
 }
 
 function environment(isOther: boolean, tty: boolean): Record<string, string> {
-  const kept = inherited.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]!]]))
+  const kept = Object.entries(process.env).filter(([name]) => inherited.includes(name))
   const home = isOther ? '/' : (process.env['HOME'] ?? '/')
   return { ...(Object.fromEntries(kept) as Record<string, string>), HOME: home, ...(tty ? { TERM: 'xterm' } : {}) }
 }

@@ -293,7 +293,7 @@ describe('the kubelet', () => {
     await using cluster = await openCluster({ runtime })
     const { registry, clock } = cluster
     const readinessProbe = { tcpSocket: { port: 1 }, periodSeconds: 5, initialDelaySeconds: 2 }
-    const livenessProbe = { tcpSocket: { port: 1 }, periodSeconds: 10, failureThreshold: 2 }
+    const livenessProbe = { tcpSocket: { port: 1 }, periodSeconds: 10, failureThreshold: 2, initialDelaySeconds: 20 }
     registry.create(pods, {
       metadata: at('a'),
       spec: { containers: [{ name: 'c', image: 'i', readinessProbe, livenessProbe }] },
@@ -315,7 +315,7 @@ describe('the kubelet', () => {
     await clock.advance(5000)
     await cluster.settle()
     expect(ready()).toBe(false)
-    await clock.advance(10_000)
+    await clock.advance(15_000)
     await cluster.settle()
     expect(runtime.calls).toContain('restart')
     expect(registry.get(pods, at('a')).object.status.containerStatuses?.[0]?.restartCount).toBe(1)

@@ -5,7 +5,8 @@ import type { Probe } from '../apiserver/objects/pod.ts'
 /** What counts after each of the results. */
 function follow(kind: ProbeKind, probe: Probe, results: string): string {
   let state = initialState(kind)
-  return [...results]
+  return results
+    .split('')
     .map((result) => {
       state = nextState(state, probe, result === '+')
       return isFatal(kind, probe, state) ? '!' : state.isGood ? '+' : '-'

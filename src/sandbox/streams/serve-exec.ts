@@ -66,9 +66,8 @@ async function attach(command: RunningCommand, channels: CommandChannels): Promi
     [command.stderr, channels.stderr],
   ] as const
   const sent = outputs.map(([from, to]) => {
-    if (from === undefined) return Promise.resolve()
-    if (to === undefined) return void from.resume()
-    return pipeline(from, to).catch(() => {})
+    if (to === undefined) from?.resume()
+    return from === undefined || to === undefined ? Promise.resolve() : pipeline(from, to).catch(() => {})
   })
   const code = await command.exited
   await Promise.race([Promise.all(sent), new Promise((resolve) => setTimeout(resolve, drainMs))])

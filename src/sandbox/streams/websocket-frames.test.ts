@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { acceptKey, encodeFrame, FrameReader, opcodes, WebSocketError } from './websocket-frames.ts'
 
 /** A frame as a client sends it. */
-function masked(payload: Buffer, { opcode = opcodes.binary as number, isLast = true } = {}): Buffer {
+function masked(payload: Buffer, options: { opcode?: number; isLast?: boolean } = {}): Buffer {
+  const { opcode = opcodes.binary, isLast = true } = options
   const frame = encodeFrame(opcode, payload)
   const head = frame.subarray(0, frame.length - payload.length)
   const mask = Buffer.from([1, 2, 3, 4])

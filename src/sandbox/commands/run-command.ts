@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import type { Readable, Writable } from 'node:stream'
 import { mustCall } from '../../system/libc.ts'
 import type { Place } from '../instance/control.ts'
+import { sudoUser } from '../instance/private-file.ts'
 import type { TerminalSize } from '../streams/command-channels.ts'
 import type { Entry } from './entry.ts'
 import { exitCodeOf, openTerminal, resizeTerminal } from './terminal.ts'
@@ -35,6 +36,7 @@ const O_CLOEXEC = 0o2000000
 const inherited = ['PATH', 'LANG', 'LC_ALL', 'TZ']
 
 export function runCommand(place: Place, { command, stdin, tty }: CommandOptions): RunningCommand {
+  // The user who called sudo has the kubeconfig: what kubectl runs has that user's rights and no more.
   const user = sudoUser()
   const streams = tty ? openTerminalStreams(user) : openPipes(stdin)
   const { netns, hostname, files } = place
@@ -60,16 +62,6 @@ export function runCommand(place: Place, { command, stdin, tty }: CommandOptions
     }
   }
   return { ...streams.own, exited, kill }
-}
-
-/**
- * Who called sudo may use kubectl without it, so what kubectl runs has that user's rights and no more; `sandbox exec` is for
- * root. Undefined: we are who we are.
- */
-function sudoUser(): Entry['user'] {
-  const uid = Number(process.env['SUDO_UID'])
-  const gid = Number(process.env['SUDO_GID'])
-  return process.getuid?.() === 0 && uid > 0 && Number.isInteger(gid) ? { uid, gid } : undefined
 }
 
 function environment(isOther: boolean, tty: boolean): Record<string, string> {

@@ -261,7 +261,10 @@ describe('kube-proxy sandbox', () => {
     await using sandbox = await SandboxProcess.start(root, '--empty', '--nodes', '1')
     expect(sandbox.output).toMatch(/^A cluster of 1 node in mode nftables, with 0 pods and 0 services, ready in/)
     const { items } = await sandbox.api.get('/api/v1/services')
-    expect(items.map(({ metadata }: { metadata: { name: string } }) => metadata.name)).toEqual(['kubernetes'])
+    expect(items.map(({ metadata }: { metadata: { name: string } }) => metadata.name)).toEqual([
+      'kubernetes',
+      'kube-dns',
+    ])
   })
 
   test('--dual-stack gives nodes, pods and services addresses of both families', async () => {

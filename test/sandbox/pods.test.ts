@@ -139,6 +139,12 @@ describe.skipIf(kubectls.length === 0).each(kubectls)('%s (skipped without a kub
     expect(status).toBe(4)
   })
 
+  test('exec -it: all that a program prints, to its last line', () => {
+    const args = ['-qec', `${program} exec -it ${pod} -- seq 200000`, '/dev/null']
+    const { stdout } = spawnSync('script', args, { env: env(), encoding: 'utf8', timeout: 60_000, maxBuffer: 2 ** 24 })
+    expect(stdout.match(/\d+\r\n/g)?.length).toBe(200_000)
+  })
+
   test('exec -it: Ctrl-C is for the program in the pod', async () => {
     const inner = `${program} exec -it ${pod} -- sh -c 'echo begin; exec sleep 100'`
     const terminal = spawn('script', ['-qec', inner, '/dev/null'], { env: env(), stdio: ['pipe', 'pipe', 'inherit'] })

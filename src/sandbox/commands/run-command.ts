@@ -1,11 +1,11 @@
 // Programs in pods: for `kubectl exec`, and for probes that run a command.
 
 import { spawn } from 'node:child_process'
-import { chownSync, closeSync } from 'node:fs'
+import { chownSync, closeSync, readSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { ReadStream } from 'node:tty'
 import { fileURLToPath } from 'node:url'
-import type { Readable, Writable } from 'node:stream'
+import { PassThrough, Writable, type Readable } from 'node:stream'
 import { mustCall } from '../../system/libc.ts'
 import type { Place } from '../instance/control.ts'
 import { sudoUser } from '../instance/private-file.ts'
@@ -32,6 +32,8 @@ export interface CommandOptions {
 
 const ENTRY = fileURLToPath(new URL('entry.js', import.meta.url))
 const O_CLOEXEC = 0o2000000
+const F_DUPFD_CLOEXEC = 1030
+const TERMINAL_BUFFER = 65_536
 /** Of the sandbox's own environment: what programs need to be found and to speak the user's language. */
 const inherited = ['PATH', 'LANG', 'LC_ALL', 'TZ']
 
@@ -102,18 +104,50 @@ function openTerminalStreams(user: Entry['user']): Streams {
   const { master, slave, path } = openTerminal()
   if (user !== undefined) chownSync(path, user.uid, user.gid)
   const stream = new ReadStream(master)
-  // The kernel says EIO when the last program has closed its side.
-  stream.on('error', () => stream.push(null))
+  const output = new PassThrough()
+  // Node takes the moment in which the last program closes its side for the end, whatever is left to read: we read it.
+  const spare = mustCall('keep a terminal open', 'fcntl', master, F_DUPFD_CLOEXEC, 0)
+  stream.on('error', () => {})
+  stream.on('close', () => {
+    for (const bytes of [...waiting(stream), ...readAll(spare)]) output.write(bytes)
+    closeSync(spare)
+    output.end()
+  })
+  stream.on('data', (bytes) => {
+    if (!output.write(bytes)) stream.pause()
+  })
+  output.on('drain', () => stream.resume())
+  output.on('close', () => stream.destroy())
   return {
     child: [slave, slave, slave],
     own: {
-      stdin: stream,
-      stdout: stream,
+      // A terminal has no end of its input: a program that waits for one gets Ctrl-D.
+      stdin: new Writable({ write: (bytes: Buffer, _, done) => void stream.write(bytes, () => done()) }),
+      stdout: output,
       stderr: undefined,
       resize: (size) => {
         if (!stream.destroyed) resizeTerminal(master, size)
       },
     },
+  }
+}
+
+/** What a stream has read and not yet handed on. */
+function* waiting(stream: Readable): Iterable<Buffer> {
+  for (let bytes = stream.read() as Buffer | null; bytes !== null; bytes = stream.read() as Buffer | null) yield bytes
+}
+
+/** What is left in a terminal: until there is nothing more, or nothing yet. */
+function* readAll(fd: number): Iterable<Buffer> {
+  try {
+    for (;;) {
+      const bytes = Buffer.alloc(TERMINAL_BUFFER)
+      const length = readSync(fd, bytes)
+      if (length === 0) return
+      yield bytes.subarray(0, length)
+    }
+  } catch {
+    // EIO or EAGAIN: that was all.
   }
 }
 

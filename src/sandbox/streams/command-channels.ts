@@ -39,8 +39,9 @@ export function openWebSocketChannels(webSocket: WebSocket, head: Buffer, option
   stdin.on('drain', () => webSocket.resume())
   const onMessage = (message: Buffer): void => {
     const data = message.subarray(1)
-    if (message[0] === numbers.stdin && data.length > 0 && stdin.writable && !stdin.write(data)) webSocket.pause()
-    else if (message[0] === numbers.close && data[0] === numbers.stdin) stdin.end()
+    if (message[0] === numbers.stdin) {
+      if (options.stdin && stdin.writable && data.length > 0 && !stdin.write(data)) webSocket.pause()
+    } else if (message[0] === numbers.close && data[0] === numbers.stdin) stdin.end()
     else if (message[0] === numbers.resize) for (const one of parseSizes(data.toString())) resized(one)
   }
   const onClose = (): void => {

@@ -71,6 +71,7 @@ async function attach(command: RunningCommand, channels: CommandChannels): Promi
   })
   const code = await command.exited
   await Promise.race([Promise.all(sent), new Promise((resolve) => setTimeout(resolve, drainMs))])
+  for (const stream of [command.stdin, command.stdout, command.stderr]) stream?.destroy()
   return code
 }
 

@@ -43,8 +43,9 @@ function forward(data: SpdyStream, problems: SpdyStream, podName: string, open: 
   }
   let isConnected = false
   socket.on('error', (error) => {
-    if (isConnected) data.destroy()
-    else fail(error.message)
+    if (!isConnected) return fail(error.message)
+    problems.end()
+    data.destroy(error)
   })
   // The pod's server listens on all addresses; so do most.
   socket.connect({ host: '127.0.0.1', port }, () => {

@@ -106,6 +106,7 @@ describe.skipIf(kubectls.length === 0).each(kubectls)('%s (skipped without a kub
       input,
       encoding: 'utf8',
       timeout: 30_000,
+      maxBuffer: 2 ** 24,
     })
     return { status, stdout, stderr }
   }

@@ -90,7 +90,7 @@ export interface ApiServerAddress {
 export function publishApiServer(registry: Registry, serviceCidr: string, address: ApiServerAddress): void {
   publish(registry, serviceCidr, address)
   registry.collection(services).listen(({ key, after }) => {
-    // Not in the middle of somebody's deletion.
+    // Not in the middle of the deletion.
     if (key !== 'default/kubernetes' || after !== undefined) return
     setImmediate(() => publish(registry, serviceCidr, address))
   })

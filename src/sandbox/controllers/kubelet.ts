@@ -39,7 +39,7 @@ interface Running {
   restarts: number
   /** By container. */
   probes: ReadonlyMap<string, ContainerProbes>
-  /** When it stops serving; undefined while nobody wants it to. */
+  /** When it stops serving; undefined for a pod that is not deleted. */
   drainUntilMs: number | undefined
 }
 

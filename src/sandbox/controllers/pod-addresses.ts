@@ -8,7 +8,7 @@ const reserved = 1
 
 /**
  * One address of each of the node's ranges. Like a real network plugin it goes round: an address that was just freed is
- * not given out again soon, so that nobody mistakes a new pod for an old one.
+ * not given out again soon, so that no client mistakes a new pod for an old one.
  */
 export class PodAddresses {
   readonly #last = new Map<string, number>()

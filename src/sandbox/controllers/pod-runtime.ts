@@ -1,5 +1,5 @@
-// What runs the pods. The controllers decide which pods run where and with which addresses; whoever implements this makes
-// them real.
+// What runs the pods. The controllers decide which pods run where and with which addresses; the sandbox implements this and
+// makes them real.
 
 import type { Container, Pod, Probe } from '../apiserver/objects/pod.ts'
 

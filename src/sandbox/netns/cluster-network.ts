@@ -26,7 +26,7 @@ export class Host implements Disposable {
     this.links = netns.enter(() => new Rtnetlink())
   }
 
-  /** Closes the namespace: it ends when nobody else holds it. */
+  /** Closes the namespace: it ends when no other process holds it. */
   [Symbol.dispose](): void {
     this.links.close()
     this.netns.close()

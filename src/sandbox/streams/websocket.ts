@@ -55,7 +55,7 @@ export class WebSocket {
     else done()
   }
 
-  /** Stops and begins to read: while nobody has room for messages, the client waits. */
+  /** Stops and begins to read: while there is no room for messages, the client waits. */
   pause(): void {
     this.#socket.pause()
   }

@@ -88,7 +88,7 @@ export class WhoamiServer implements PodServer {
     response.end(request.method === 'HEAD' ? undefined : body)
   }
 
-  /** A line per second until somebody hangs up: a connection to watch while things change. */
+  /** A line per second until the client hangs up: a connection to watch while things change. */
   #stream(response: ServerResponse): void {
     response.setHeader('content-type', 'text/plain; charset=utf-8')
     const say = () => response.write(greeting(this.#options.identity))

@@ -31,7 +31,7 @@ export const proxyRules: readonly Rule[] = [
   { verbs: ['create', 'patch', 'update'], resources: ['events', 'events.events.k8s.io'] },
 ]
 
-/** The user of a token; nobody in particular without one. A token that nobody has is a 401. */
+/** The user of a token; the anonymous one without a token. An unknown token is a 401. */
 export function authenticate(users: readonly User[], authorization: string | undefined): User {
   if (authorization === undefined) return anonymous
   const token = /^bearer (.+)$/i.exec(authorization)?.[1]?.trim()

@@ -73,9 +73,9 @@ describe('names', () => {
   })
 
   test('what is not the cluster does not exist, and it is quick to say so', () => {
-    const startMs = performance.now()
-    expect(inPod('getent hosts example.com').status).toBe(2)
-    expect(performance.now() - startMs).toBeLessThan(4000)
+    // A resolver that gets no answer waits for five seconds.
+    const script = 's=$(date +%s); getent hosts example.com; echo $? $(($(date +%s) - s))'
+    expect(inPod(script).stdout).toMatch(/^2 [0-4]\n$/)
   })
 
   test("a pod on the host's network looks where the machine does", async () => {

@@ -11,7 +11,7 @@ const exitStatus = { ok: 0, failure: 1 } as const
 
 /** Runs the program and answers its exit status. */
 export async function runCommandLine(argv: readonly string[]): Promise<number> {
-  if (argv[0] === 'sandbox') return (await import('./sandbox.ts')).runSandboxCommand(argv.slice(1))
+  if (argv[0] === 'sandbox') return runSandbox(argv.slice(1))
   const { given, errors } = parseFlags(argv)
   if (given.get('help') === true) {
     const { formatHelp } = await import('./help.ts')
@@ -25,6 +25,17 @@ export async function runCommandLine(argv: readonly string[]): Promise<number> {
     return exitStatus.ok
   }
   return run(given)
+}
+
+/** The sandbox is for people who try things; an image for nodes may leave its folder out. */
+async function runSandbox(argv: readonly string[]): Promise<number> {
+  const command = await import('./sandbox.ts').catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND') return undefined
+    throw error
+  })
+  if (command !== undefined) return command.runSandboxCommand(argv)
+  process.stderr.write('kube-proxy: Cannot run a sandbox: this installation was made without it; a checkout has it\n')
+  return exitStatus.failure
 }
 
 async function run(given: ReadonlyMap<string, unknown>): Promise<number> {

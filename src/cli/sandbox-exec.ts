@@ -1,7 +1,6 @@
-import { enterNetwork } from '../system/netns.ts'
-import { setOwnHostname } from '../system/process.ts'
 import { KernelError, messageOf } from '../lib/errors.ts'
-import { askPlace, type Place } from '../sandbox/instance/control.ts'
+import { enterPlace } from '../sandbox/commands/enter-place.ts'
+import { askPlace } from '../sandbox/instance/control.ts'
 import { findInstance } from './sandbox-instances.ts'
 import { enterUserNamespace, isInsideUserNamespace, runAttached } from './sandbox-rerun.ts'
 
@@ -21,18 +20,13 @@ export async function runSandboxExec(command: ExecCommand, argv: readonly string
     throw new Error(`Cannot ask sandbox ${folder.name}: ${messageOf(error)}${needsRoot(error)}`, { cause: error })
   })
   if ('problem' in place) throw new Error(`Cannot run in ${command.place}: ${place.problem}`)
-  enterPlace(place)
-  const program = command.command.length === 0 ? [process.env['SHELL'] ?? '/bin/sh'] : command.command
-  return runAttached(program, 'inherit', place.env)
-}
-
-function enterPlace({ netns, hostname }: Place): void {
   try {
-    enterNetwork(netns)
-    if (hostname !== undefined) setOwnHostname(hostname)
+    enterPlace(place)
   } catch (error) {
     throw new Error(`${messageOf(error)}${needsRoot(error)}`, { cause: error })
   }
+  const program = command.command.length === 0 ? [process.env['SHELL'] ?? '/bin/sh'] : command.command
+  return runAttached(program, 'inherit', place.env)
 }
 
 function needsRoot(error: unknown): string {

@@ -1,8 +1,8 @@
-import { formatTable } from '../sandbox/report.ts'
+import { formatColumns } from '../sandbox/report.ts'
 import { sandboxFlags } from './sandbox-flags.ts'
 
 export function formatSandboxHelp(): string {
-  const flags = formatTable(
+  const flags = formatColumns(
     Object.entries(sandboxFlags).map(([name, { value, help }]) => [
       `  --${name}${value === undefined ? '' : ` ${value}`}`,
       help,

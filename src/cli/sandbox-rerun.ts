@@ -69,7 +69,7 @@ export async function rerun(argv: readonly string[], { where, life }: RerunOptio
     : runAttached(self, ['inherit', 'inherit', 'inherit', outer], env)
 }
 
-/** Inside, everybody is root: where the files are must be said. */
+/** Inside, every user is root: where the files are must be said. */
 function insideEnvironment(): Record<string, string> {
   return { [INSIDE]: '1', KUBE_PROXY_SANDBOX_DIR: instancesFolder() }
 }

@@ -83,7 +83,7 @@ function reportOf(command: StartCommand, sandbox: Sandbox, services: readonly Ex
     tookMs: performance.now(),
     mode: command.mode,
     nodes: network.nodes.map(({ plan }) => plan),
-    pods: pods.list(),
+    pods: pods.list().filter(({ namespace }) => namespace !== 'kube-system'),
     services,
     kubeconfig: folder.kubeconfig,
     command: ownCommand(),

@@ -1,6 +1,6 @@
 import { messageOf } from '../lib/errors.ts'
 import { askStatus, type SandboxStatus } from '../sandbox/instance/control.ts'
-import { formatTable } from '../sandbox/report.ts'
+import { formatColumns } from '../sandbox/report.ts'
 import { findInstance, runningInstances } from './sandbox-instances.ts'
 
 /** Prints what runs in a sandbox, or in all of them. */
@@ -36,9 +36,9 @@ function formatStatus({ name, pid, upSeconds, apiServer, kubeconfig, nodes, pods
     `Sandbox ${name}: process ${pid}, up for ${upSeconds} s, API server ${apiServer}`,
     `KUBECONFIG=${kubeconfig}`,
     '',
-    ...formatTable([['NODE', 'ADDRESS', 'MODE', 'PROXY', 'PID', 'RESTARTS', 'PODS'], ...nodeRows]),
+    ...formatColumns([['NODE', 'ADDRESS', 'MODE', 'PROXY', 'PID', 'RESTARTS', 'PODS'], ...nodeRows]),
     '',
-    ...(pods.length === 0 ? ['No pods.'] : formatTable([['POD', 'NAMESPACE', 'NODE', 'ADDRESS'], ...podRows])),
+    ...(pods.length === 0 ? ['No pods.'] : formatColumns([['POD', 'NAMESPACE', 'NODE', 'ADDRESS'], ...podRows])),
   ]
   return lines.map((line) => `${line}\n`).join('')
 }

@@ -20,7 +20,7 @@ import {
   RTNLGRP_IPV6_IFADDR,
 } from './bytes/uapi/if_addr.ts'
 import { Writer } from '../netlink/writer.ts'
-import { drainSocket } from '../system/drain.ts'
+import { drainSocket } from '../netlink/drain.ts'
 import { NetlinkClient } from '../netlink/client.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
 import { watchReadable } from '../system/readable.ts'

@@ -4,17 +4,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Family } from '../lib/ip.ts'
 import type { Service } from './apiserver/objects/service.ts'
 import type { Registry } from './apiserver/registry/registry.ts'
-import { replicationControllers, services } from './apiserver/resources/table.ts'
+import { deployments, services } from './apiserver/resources/table.ts'
 import type { NodeNetwork } from './netns/cluster-network.ts'
 import { canConnect } from './netns/sockets.ts'
 
-export const whoamiController = {
-  apiVersion: 'v1',
-  kind: 'ReplicationController',
+export const whoamiDeployment = {
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
   metadata: { name: 'whoami', namespace: 'default' },
   spec: {
     replicas: 3,
-    selector: { app: 'whoami' },
+    selector: { matchLabels: { app: 'whoami' } },
     template: {
       metadata: { labels: { app: 'whoami' } },
       spec: {
@@ -52,14 +52,9 @@ export interface ExampleService {
 
 /** Creates the example. */
 export function loadExample(registry: Registry, families: readonly Family[]): void {
-  const { name, namespace } = whoamiController.metadata
-  if (registry.find(replicationControllers, { namespace, name }) === undefined) {
-    registry.create(replicationControllers, whoamiController)
-  }
+  registry.create(deployments, whoamiDeployment)
   const stack = families.length > 1 ? { ipFamilyPolicy: 'PreferDualStack' } : {}
-  if (registry.find(services, whoamiService.metadata) === undefined) {
-    registry.create(services, { ...whoamiService, spec: { ...whoamiService.spec, ...stack } })
-  }
+  registry.create(services, { ...whoamiService, spec: { ...whoamiService.spec, ...stack } })
 }
 
 /** Waits until the service answers from every node, with all pods ready. Nothing to wait for when it has been deleted. */
@@ -71,11 +66,12 @@ export async function waitForExample(
   const deadline = performance.now() + withinMs
   for (;;) {
     const service = registry.find(services, whoamiService.metadata)?.object
-    const controller = registry.find(replicationControllers, whoamiController.metadata)?.object
-    if (service === undefined || controller === undefined) return []
+    const deployment = registry.find(deployments, whoamiDeployment.metadata)?.object
+    if (service === undefined || deployment === undefined) return []
     const example = describe(service)
-    const isUp = (controller.status.readyReplicas ?? 0) >= (controller.spec.replicas ?? 0)
-    if (isUp && example.loadBalancerIPs.length > 0 && (await answersFrom(nodes, example))) return [example]
+    const isUp = (deployment.status.readyReplicas ?? 0) >= (deployment.spec.replicas ?? 0)
+    if (isUp && example.loadBalancerIPs.length > 0 && (await answersFrom(nodes, example.clusterIPs, example.port)))
+      return [example]
     if (performance.now() > deadline) {
       throw new Error(`Cannot see the example answer within ${withinMs / 1000} s: see the logs beside the kubeconfig`)
     }
@@ -93,7 +89,12 @@ function describe({ metadata, spec, status }: Service): ExampleService {
   }
 }
 
-async function answersFrom(nodes: readonly NodeNetwork[], { clusterIPs, port }: ExampleService): Promise<boolean> {
+/** Whether a service takes connections, from every node. */
+export async function answersFrom(
+  nodes: readonly NodeNetwork[],
+  clusterIPs: readonly string[],
+  port: number,
+): Promise<boolean> {
   const attempts = nodes.flatMap(({ netns }) => clusterIPs.map((ip) => canConnect(netns, ip, port)))
   return (await Promise.all(attempts)).every(Boolean)
 }

@@ -1,6 +1,6 @@
 // The cloud's part of a load balancer: its address leads to nodes that have something to answer with. Any node will do,
 // unless the service asks for nodes that have endpoints of their own (externalTrafficPolicy: Local). Load balancers of other
-// classes are somebody else's, and so are the ways to them.
+// classes are left to their own controllers, and so are the routes to them.
 
 import type { EndpointSlice } from './apiserver/objects/endpoints.ts'
 import type { Service } from './apiserver/objects/service.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { formatReport, formatTable, type Report } from './report.ts'
+import { formatReport, formatColumns, type Report } from './report.ts'
 
 const report: Report = {
   tookMs: 849,
@@ -29,12 +29,12 @@ Look at it:
   kubectl get pods,services -o wide
 
 Ask the service:
-  curl http://10.96.1.2:3000                                                                # from this machine; again and again
-  curl http://172.30.0.11:30000                                                             # through the node port
-  curl http://172.30.0.129:3000                                                             # through the load balancer
-  sudo ./bin/kube-proxy sandbox exec node-1 -- curl -s http://10.96.1.2:3000                # from a node
-  sudo ./bin/kube-proxy sandbox exec whoami-8fpqp -- curl -s http://10.96.1.2:3000/client   # from a pod: whom does the server see?
-  kubectl scale rc whoami --replicas=30                                                     # and ask again
+  curl http://10.96.1.2:3000                                                   # from this machine; again and again
+  curl http://172.30.0.11:30000                                                # through the node port
+  curl http://172.30.0.129:3000                                                # through the load balancer
+  sudo ./bin/kube-proxy sandbox exec node-1 -- curl -s http://10.96.1.2:3000   # from a node
+  kubectl exec whoami-8fpqp -- curl -s http://whoami:3000/client               # from a pod, by name: whom does the server see?
+  kubectl scale deployment whoami --replicas=30                                # and ask again
 
 Ctrl-C takes everything down.
 `)
@@ -57,9 +57,9 @@ test('formatReport() names tools that are missing', () => {
   expect(formatReport({ ...report, missingTools: [missing] })).toContain(`\n${missing}\n`)
 })
 
-test('formatTable() makes columns as wide as their widest cell, and leaves no space at the end', () => {
+test('formatColumns() makes columns as wide as their widest cell, and leaves no space at the end', () => {
   expect(
-    formatTable([
+    formatColumns([
       ['a', 'bb', ''],
       ['ccc', 'd', 'e'],
     ]),

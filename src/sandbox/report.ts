@@ -41,7 +41,7 @@ export function formatReport(report: Report): string {
     [
       `A cluster of ${count(nodes, 'node')} in mode ${mode}, with ${count(pods, 'pod')} and ${count(services, 'service')}, ready in ${seconds} s.`,
     ],
-    formatTable([...nodes.map(nodeRow), ...services.map(serviceRow)]),
+    formatColumns([...nodes.map(nodeRow), ...services.map(serviceRow)]),
     ['Look at it:', ...indent([`export KUBECONFIG=${report.kubeconfig}`, 'kubectl get pods,services -o wide'])],
     ...services.slice(0, 1).map((service) => formatQuestions(report, service)),
     report.missingTools,
@@ -69,7 +69,8 @@ function serviceRow({ name, clusterIPs, loadBalancerIPs, port, nodePort }: Repor
 }
 
 /** Commands that ask the service from everywhere. Each tells in a comment what it shows. */
-function formatQuestions(report: Report, { clusterIPs, loadBalancerIPs, port, nodePort }: ReportedService): string[] {
+function formatQuestions(report: Report, asked: ReportedService): string[] {
+  const { name, clusterIPs, loadBalancerIPs, port, nodePort } = asked
   const [ip] = clusterIPs
   const [balancer] = loadBalancerIPs
   const [node] = report.nodes
@@ -91,10 +92,15 @@ function formatQuestions(report: Report, { clusterIPs, loadBalancerIPs, port, no
     ...(last === undefined ? [] : [[`${exec} ${last.name} -- curl -s ${service}`, 'from a node']]),
     ...(pod === undefined
       ? []
-      : [[`${exec} ${pod.name} -- curl -s ${service}/client`, 'from a pod: whom does the server see?']]),
-    ['kubectl scale rc whoami --replicas=30', 'and ask again'],
+      : [
+          [
+            `kubectl exec ${pod.name} -- curl -s http://${name}:${port}/client`,
+            'from a pod, by name: whom does the server see?',
+          ],
+        ]),
+    ['kubectl scale deployment whoami --replicas=30', 'and ask again'],
   ]
-  return ['Ask the service:', ...indent(formatTable(rows.map(([command, comment]) => [command!, `# ${comment}`])))]
+  return ['Ask the service:', ...indent(formatColumns(rows.map(([command, comment]) => [command!, `# ${comment}`])))]
 }
 
 function farewell({ life, command, name }: Report): string {
@@ -103,7 +109,7 @@ function farewell({ life, command, name }: Report): string {
 }
 
 /** Columns as wide as their widest cell. */
-export function formatTable(rows: readonly (readonly string[])[]): string[] {
+export function formatColumns(rows: readonly (readonly string[])[]): string[] {
   const widths: number[] = []
   for (const row of rows) for (const [i, cell] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, cell.length)
   return rows.map((row) =>

@@ -4,6 +4,7 @@
 import { appendFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { release } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Family } from '../lib/ip.ts'
 import { createLogger, type Logger } from '../lib/log.ts'
 import { textFormat } from '../lib/log-text.ts'
@@ -12,7 +13,9 @@ import { startApiServer, type ApiServer } from './apiserver/start-api-server.ts'
 import { serverVersion } from './apiserver/http/server-version.ts'
 import { publishApiServer, registerNode } from './controllers/cluster-objects.ts'
 import { startControllers, type Controllers } from './controllers/start-controllers.ts'
-import { loadExample, waitForExample, type ExampleService } from './example.ts'
+import { DNS_PORT, dnsAddresses, publishDns } from './dns/cluster-dns.ts'
+import { namesOf } from './dns/registry-names.ts'
+import { answersFrom, loadExample, waitForExample, type ExampleService } from './example.ts'
 import { claimInstance, type Claim } from './instance/claim.ts'
 import { serveControls, type Controls, type Place, type SandboxStatus } from './instance/control.ts'
 import type { InstanceFolder, InstanceRecord } from './instance/instance-folder.ts'
@@ -39,7 +42,7 @@ export interface SandboxOptions {
   /** Further flags for each node's proxy. */
   readonly proxyFlags: readonly string[]
   readonly privilege: InstanceRecord['privilege']
-  /** A socket bound to the loopback address of the machine of whoever is outside of our namespaces, and its port. */
+  /** A socket on the loopback address of the machine, for a sandbox in a user namespace, and its port. */
   readonly outerSocket: { readonly fd: number; readonly port: number } | undefined
   /** Called with a line for the person at the terminal. */
   readonly onNotice: (line: string) => void
@@ -77,6 +80,9 @@ export class Sandbox {
     for (const { netns } of this.#network.nodes) addNetnsName(folder.name, netns)
     this.#pods = new PodHost({
       nodes: this.#network.nodes,
+      filesFolder: folder.path('pods'),
+      nameServers: dnsAddresses(plan.serviceRanges),
+      names: () => namesOf(this.#api!.registry),
       onOpened: (netns) => addNetnsName(folder.name, netns),
       onClosing: (netns) => removeNetnsName(folder.name, netns),
     })
@@ -100,7 +106,7 @@ export class Sandbox {
     const api = await startApiServer({
       serviceCidrs: plan.serviceRanges,
       log: this.#log,
-      podStreams: { log: (request) => this.#pods.serveLog(request) },
+      podStreams: this.#pods.streams,
     })
     this.#api = api
     await this.#listen(api)
@@ -118,9 +124,19 @@ export class Sandbox {
     this.#control = await serveControls(this.folder.controlSocket, this.#controls())
     giveToUser(this.folder.controlSocket)
     await Promise.all(this.#proxies.map((proxy) => proxy.ready(READY_WITHIN_MS)))
+    await this.#waitForNames()
     this.#isUp = true
     if (this.#options.content === 'empty') return []
     return waitForExample(api.registry, this.#network.nodes, READY_WITHIN_MS)
+  }
+
+  async #waitForNames(): Promise<void> {
+    const deadline = performance.now() + READY_WITHIN_MS
+    while (!(await answersFrom(this.#network.nodes, dnsAddresses(this.#claim.plan.serviceRanges), DNS_PORT))) {
+      if (performance.now() > deadline)
+        throw new Error(`Cannot see the name server answer: see ${this.folder.path('sandbox.log')}`)
+      await sleep(10)
+    }
   }
 
   /** Takes everything down. */
@@ -181,6 +197,7 @@ export class Sandbox {
       )
     }
     publishApiServer(registry, plan.serviceRanges[0]!, { ips: plan.controlPlane, port: API_PORT })
+    publishDns(registry, plan.serviceRanges)
   }
 
   #controls(): Controls {
@@ -213,10 +230,10 @@ export class Sandbox {
     const { machine, fabric, nodes } = this.#network
     if (name === 'machine' || name === 'control-plane') {
       const { path } = (name === 'machine' ? machine : fabric).netns
-      return { kind: name, name, netns: path, hostname: undefined, env }
+      return { kind: name, name, netns: path, hostname: undefined, files: [], env }
     }
     const node = nodes.find(({ plan }) => plan.name === name)
-    if (node !== undefined) return { kind: 'node', name, netns: node.netns.path, hostname: name, env: {} }
+    if (node !== undefined) return { kind: 'node', name, netns: node.netns.path, hostname: name, files: [], env: {} }
     const [pod, ...others] = this.#pods.find(name.replace(/^pods?\//, ''))
     if (pod === undefined) {
       const known = [...nodes.map(({ plan }) => plan.name), ...this.#pods.list().map((one) => one.name)]
@@ -229,13 +246,13 @@ export class Sandbox {
   }
 }
 
-/** What the API server and the controllers have to say is for those who look for it. */
+/** What the API server and the controllers have to say goes into a file. */
 function openLog(file: string): Logger {
   const sink = (_: string, line: string) => {
     try {
       appendFileSync(file, line)
     } catch {
-      // The folder is gone: so is everybody who could read it.
+      // The folder is gone, and with it every reader.
     }
   }
   return createLogger({ format: textFormat({ pid: process.pid }), sink, verbosity: 0, now: Date.now })

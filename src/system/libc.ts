@@ -44,6 +44,9 @@ interface Calls {
   flock(fd: number, operation: number): number
   prctl(option: number, value: number): number
   sethostname(name: Memory, length: number): number
+  mount(source: string | null, target: string, type: string | null, flags: number, data: null): number
+  signal(signal: number, handler: null): number
+  execvp(program: string, argv: readonly (string | null)[]): number
 }
 
 const PROTOTYPES: Readonly<Record<keyof Calls, string>> = {
@@ -80,6 +83,9 @@ const PROTOTYPES: Readonly<Record<keyof Calls, string>> = {
   flock: 'int flock(int, int)',
   prctl: 'int prctl(int, unsigned long)',
   sethostname: 'int sethostname(const void *, size_t)',
+  mount: 'int mount(const char *, const char *, const char *, unsigned long, const void *)',
+  signal: 'void *signal(int, void *)',
+  execvp: 'int execvp(const char *, const char **)',
 }
 
 let koffi: Koffi | undefined

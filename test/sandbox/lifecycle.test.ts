@@ -11,7 +11,7 @@ import type { SandboxProcess } from './support/sandbox-process.ts'
 
 /** Much happens until then. */
 const inTime = { withinMs: 15_000 }
-const controller = '/api/v1/namespaces/default/replicationcontrollers/whoami'
+const controller = '/apis/apps/v1/namespaces/default/deployments/whoami'
 
 const flushAll = ['nft', 'flush ruleset']
 const flushes: Readonly<Record<string, readonly (readonly string[])[]>> = {
@@ -131,7 +131,7 @@ describeModes({
       await eventually('three pods answer', () => answersFor(3), { withinMs: 10_000 })
       for (const client of clients) expect(await client.stop()).toEqual([])
       await eventually('the others are gone', async () => {
-        const { pods } = await sandbox.status()
+        const pods = (await sandbox.status()).pods.filter(({ namespace }) => namespace === 'default')
         return pods.length === 3 ? undefined : `${pods.length} are left`
       })
       await expectNoTraces(sandbox)

@@ -49,7 +49,7 @@ test('the transcript in README.md is what its commands print', async ({ skip }) 
 async function makeTranscript(): Promise<string> {
   const { spec, status } = await sandbox.api.get('/api/v1/namespaces/default/services/whoami')
   const service = `http://${spec.clusterIP}:3000`
-  const [pod] = (await sandbox.status()).pods
+  const pod = (await sandbox.status()).pods.find(({ namespace }) => namespace === 'default')
   const sessions = [
     ['$ sudo ./bin/kube-proxy sandbox', ...sandbox.output.trimEnd().split('\n')],
     [
@@ -59,7 +59,7 @@ async function makeTranscript(): Promise<string> {
       ...type(`curl ${service}`),
       ...type(`curl http://172.30.0.11:30000`),
       ...type(`curl http://${status.loadBalancer.ingress[0].ip}:3000`),
-      ...type(`sudo ./bin/kube-proxy sandbox exec ${pod!.name} -- curl -s ${service}`),
+      ...type(`kubectl exec ${pod!.name} -- curl -s http://whoami:3000`),
       ...(await scale(30)),
       ...type(`for i in $(seq 500); do curl -s ${service}; done | sort -u | wc -l`),
     ],
@@ -70,11 +70,11 @@ async function makeTranscript(): Promise<string> {
 
 /** A person takes longer to type the next command than the pods to start. */
 async function scale(replicas: number): Promise<string[]> {
-  const lines = type(`kubectl scale rc whoami --replicas=${replicas}`)
+  const lines = type(`kubectl scale deployment whoami --replicas=${replicas}`)
   await eventually(
     'all pods are ready',
     async () => {
-      const { status } = await sandbox.api.get('/api/v1/namespaces/default/replicationcontrollers/whoami')
+      const { status } = await sandbox.api.get('/apis/apps/v1/namespaces/default/deployments/whoami')
       return status.readyReplicas === replicas ? undefined : `${status.readyReplicas} are`
     },
     { withinMs: 30_000 },
@@ -102,7 +102,7 @@ function type(command: string): string[] {
 /** With what differs from run to run taken out. */
 function normalize(text: string): string {
   return text
-    .replace(/whoami-[a-z0-9]{5}/g, 'whoami-POD')
+    .replace(/whoami-[a-z0-9]{8,10}-[a-z0-9]{5}/g, 'whoami-POD')
     .replace(/10\.96\.\d+\.\d+/g, '10.96.x.y')
     .replace(/10\.244\.\d+\.\d+/g, '10.244.x.y')
     .replace(/node-\d/g, 'node-N')

@@ -62,14 +62,14 @@ describe('a user without root', () => {
     const commands = started.stdout
       .split('\n')
       .flatMap((line) => /^ {2}(\S+ sandbox exec [^#]+?) +#/.exec(line)?.[1] ?? [])
-    expect(commands).toHaveLength(5)
+    expect(commands).toHaveLength(4)
     expect(commands[0]).toMatch(/ sandbox exec machine -- curl http:\/\/10\.96\.\d+\.\d+:3000$/)
     for (const command of commands) {
       const { status, stdout } = asNobody(['sh', '-c', command.replaceAll('curl ', 'curl -sS ')])
       expect({ command, status, stdout }).toEqual({
         command,
         status: 0,
-        stdout: expect.stringMatching(/^(viola from whoami-[a-z0-9]{5}|10\.244\.\d\.\d+)\n$/) as string,
+        stdout: expect.stringMatching(/^(viola from whoami-[a-z0-9]{8,10}-[a-z0-9]{5}|10\.244\.\d\.\d+)\n$/) as string,
       })
     }
 
@@ -83,11 +83,13 @@ describe('a user without root', () => {
     ])
     expect(version.stdout).toContain('gitVersion')
 
-    const pod = /whoami-[a-z0-9]{5}/.exec(started.stdout)![0]
+    const pod = /whoami-[a-z0-9]{8,10}-[a-z0-9]{5}/.exec(started.stdout)![0]
     expect(asNobody([program, 'sandbox', 'exec', pod, '--', 'hostname'])).toMatchObject({
       status: 0,
       stdout: `${pod}\n`,
     })
+    const byName = asNobody([program, 'sandbox', 'exec', pod, '--', 'curl', '-sS', 'http://whoami:3000'])
+    expect(byName).toMatchObject({ status: 0, stdout: expect.stringMatching(/^viola from whoami-/) as string })
     expect(asNobody([program, 'sandbox', 'status']).stdout).toMatch(/^node-1 .* healthy /m)
     expect(asNobody([program, 'sandbox', 'down'])).toMatchObject({ status: 0, stdout: 'Sandbox sandbox is down.\n' })
   })

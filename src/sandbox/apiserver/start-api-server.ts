@@ -51,7 +51,7 @@ export interface ApiServer extends AsyncDisposable {
   /** PEM of the authority that signed its certificates. */
   readonly certificateAuthority: string
   readonly store: Store
-  /** The API without HTTP, for whoever lives in the same process. */
+  /** The API without HTTP, for code in the same process. */
   readonly registry: Registry
   /**
    * Listens on a further address, with a certificate for it, and returns the URL. `fd` is a socket that is bound to the

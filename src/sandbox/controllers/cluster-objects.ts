@@ -49,7 +49,9 @@ export function registerNode(registry: Registry, node: NodeSpec, version: string
     lastHeartbeatTime: now,
     lastTransitionTime: now,
   }
-  const amounts = { cpu: '2', memory: '4Gi', pods: '110' }
+  // One address of each range is the node's own; every other one is for a pod.
+  const podLimit = Math.min(...node.podCidrs.map((cidr) => IpRange.parse(cidr).size - 1))
+  const amounts = { cpu: '2', memory: '4Gi', pods: String(podLimit) }
   registry.modify(
     nodes,
     place,
@@ -82,13 +84,13 @@ export interface ApiServerAddress {
 }
 
 /**
- * The service `kubernetes` in the namespace `default`, at the first address of the service range. Who deletes it, as
- * `kubectl delete all --all` does, gets a new one.
+ * The service `kubernetes` in the namespace `default`, at the first address of the service range. It comes back when
+ * it is deleted, as by `kubectl delete all --all`.
  */
 export function publishApiServer(registry: Registry, serviceCidr: string, address: ApiServerAddress): void {
   publish(registry, serviceCidr, address)
   registry.collection(services).listen(({ key, after }) => {
-    // Not in the middle of somebody's deletion.
+    // Not in the middle of the deletion.
     if (key !== 'default/kubernetes' || after !== undefined) return
     setImmediate(() => publish(registry, serviceCidr, address))
   })

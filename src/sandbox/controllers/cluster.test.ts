@@ -17,7 +17,7 @@ import {
   services,
 } from '../apiserver/resources/table.ts'
 import { isReady } from '../apiserver/objects/pod.ts'
-import type { FailureMode, PodRuntime, RuntimePod } from './pod-runtime.ts'
+import type { FailureMode, PodRuntime, ProbeResult, RuntimePod } from './pod-runtime.ts'
 import type { Registry } from '../apiserver/registry/registry.ts'
 
 const at = (name: string) => ({ namespace: 'default', name })
@@ -67,6 +67,16 @@ class RecordingRuntime implements PodRuntime {
 
   async setFailure(_pod: RuntimePod, mode: FailureMode): Promise<void> {
     this.calls.push(`fail ${mode}`)
+  }
+
+  probeResult: ProbeResult = { isGood: true, message: '' }
+
+  async restart(): Promise<void> {
+    this.calls.push('restart')
+  }
+
+  async probe(): Promise<ProbeResult> {
+    return this.probeResult
   }
 }
 
@@ -275,6 +285,46 @@ describe('the kubelet', () => {
     await clock.advance(1100)
     await cluster.settle()
     expect(registry.find(pods, at('a'))).toBeUndefined()
+  })
+
+  it('lets probes decide: ready when they say so, restarted when they say so for long enough', async () => {
+    const runtime = new RecordingRuntime()
+    runtime.probeResult = { isGood: false, message: 'no answer' }
+    await using cluster = await openCluster({ runtime })
+    const { registry, clock } = cluster
+    const readinessProbe = { tcpSocket: { port: 1 }, periodSeconds: 5, initialDelaySeconds: 2 }
+    const livenessProbe = { tcpSocket: { port: 1 }, periodSeconds: 10, failureThreshold: 2, initialDelaySeconds: 20 }
+    registry.create(pods, {
+      metadata: at('a'),
+      spec: { containers: [{ name: 'c', image: 'i', readinessProbe, livenessProbe }] },
+    })
+    await cluster.settle()
+    const ready = () => isReady(registry.get(pods, at('a')).object)
+    expect(ready()).toBe(false)
+    runtime.probeResult = { isGood: true, message: '' }
+    await clock.advance(1900)
+    expect(ready()).toBe(false)
+    await clock.advance(200)
+    await cluster.settle()
+    expect(ready()).toBe(true)
+    runtime.probeResult = { isGood: false, message: 'no answer' }
+    await clock.advance(10_000)
+    await cluster.settle()
+    // Three failures of readiness are not there yet.
+    expect(ready()).toBe(true)
+    await clock.advance(5000)
+    await cluster.settle()
+    expect(ready()).toBe(false)
+    await clock.advance(15_000)
+    await cluster.settle()
+    expect(runtime.calls).toContain('restart')
+    expect(registry.get(pods, at('a')).object.status.containerStatuses?.[0]?.restartCount).toBe(1)
+    const messages = registry
+      .collection(events)
+      .list()
+      .map(({ object }) => object.message)
+    expect(messages).toContain('Readiness probe failed: no answer')
+    expect(messages).toContain('Container c failed liveness probe, will be restarted')
   })
 
   it('stops a pod at once that is deleted by force', async () => {

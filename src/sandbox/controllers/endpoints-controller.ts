@@ -151,7 +151,7 @@ function syncEndpoints({ registry }: ControllerContext, service: Service, all: r
   })
 }
 
-/** A service that is gone takes them along. (The slices would go with their owner, but nobody should wait for that.) */
+/** A service that is gone takes them along. (The slices would go with their owner, but clients should not wait for that.) */
 function removeAll(context: ControllerContext, key: string): void {
   const { registry } = context
   const { namespace, name } = placeOf(key)

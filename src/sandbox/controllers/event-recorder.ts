@@ -28,7 +28,7 @@ export class EventRecorder {
 
   /**
    * Records it. The same thing happening again counts up the event that is there. What cannot be recorded, because the
-   * namespace goes away, is not: nobody's work depends on it.
+   * namespace goes away, is not: no controller depends on it.
    */
   record(object: ApiObject, occurrence: Occurrence): void {
     try {

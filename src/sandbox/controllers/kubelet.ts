@@ -3,6 +3,7 @@
 
 import { hostAddresses, PodAddresses } from './pod-addresses.ts'
 import { isDeleting } from '../apiserver/objects/meta.ts'
+import { ContainerProbes } from './container-probes.ts'
 import { isTerminal } from '../apiserver/objects/pod.ts'
 import { messageOf } from '../../lib/errors.ts'
 import { nodes, pods } from '../apiserver/resources/table.ts'
@@ -11,7 +12,7 @@ import { setPodStatus, wishesOf } from './pod-status.ts'
 import type { ControllerContext } from './controller.ts'
 import type { FailureMode, PodRuntime, RuntimePod } from './pod-runtime.ts'
 import type { Node } from '../apiserver/objects/node.ts'
-import type { Pod } from '../apiserver/objects/pod.ts'
+import type { Container, Pod } from '../apiserver/objects/pod.ts'
 import type { WorkQueue } from './control-loop.ts'
 
 export interface KubeletOptions {
@@ -36,7 +37,9 @@ interface Running {
   problem: string | undefined
   startedMs: number
   restarts: number
-  /** When it stops serving; undefined while nobody wants it to. */
+  /** By container. */
+  probes: ReadonlyMap<string, ContainerProbes>
+  /** When it stops serving; undefined for a pod that is not deleted. */
   drainUntilMs: number | undefined
 }
 
@@ -62,6 +65,7 @@ export class Kubelet {
   /** Stops every pod, whatever its object says. */
   async stopAll(): Promise<void> {
     const all = [...this.#running.values()].filter(({ stage }) => stage !== 'stopped')
+    for (const { probes } of all) for (const one of probes.values()) one.stop()
     await Promise.allSettled(all.map(({ runtimePod }) => this.#options.runtime.stop(runtimePod, 0)))
   }
 
@@ -104,8 +108,12 @@ export class Kubelet {
       problem: undefined,
       startedMs: 0,
       restarts: 0,
+      probes: new Map(),
       drainUntilMs: undefined,
     }
+    running.probes = new Map(
+      pod.spec.containers.map((container) => [container.name, this.#probesOf(key, running, container)]),
+    )
     this.#running.set(key, running)
     this.#writeStatus(key, running)
     void this.#launch(key, running, failure)
@@ -113,8 +121,7 @@ export class Kubelet {
 
   #ipsFor(pod: Pod, node: Node): readonly string[] | undefined {
     if (pod.spec.hostNetwork === true) return hostAddresses(node)
-    const all = [...this.#context.registry.collection(pods).values()].map(({ object }) => object)
-    return this.#addresses.pick(node, all)
+    return this.#addresses.pick(node)
   }
 
   async #launch(key: string, running: Running, failure: FailureMode): Promise<void> {
@@ -127,6 +134,7 @@ export class Kubelet {
       running.stage = 'running'
       running.problem = undefined
       running.startedMs = this.#context.registry.now()
+      for (const probes of running.probes.values()) probes.start()
       for (const { name, image } of running.runtimePod.pod.spec.containers) {
         const fieldPath = `spec.containers{${name}}`
         const pulled = `Container image "${image}" already present on machine`
@@ -147,6 +155,41 @@ export class Kubelet {
     }
     this.#writeStatus(key, running)
     this.#queue.add(key)
+  }
+
+  #probesOf(key: string, running: Running, container: Container): ContainerProbes {
+    const { runtime } = this.#options
+    const fieldPath = `spec.containers{${container.name}}`
+    return new ContainerProbes({
+      container,
+      clock: this.#context.clock,
+      run: (probe) => runtime.probe(running.runtimePod, container, probe),
+      onChange: () => this.#writeStatus(key, running),
+      onFailure: (kind, message) => {
+        const sentence = `${capitalized(kind)} probe failed: ${message}`
+        this.#record(running.runtimePod.pod, { type: 'Warning', reason: 'Unhealthy', message: sentence, fieldPath })
+      },
+      onFatal: (kind) => {
+        const sentence = `Container ${container.name} failed ${kind} probe, will be restarted`
+        this.#record(running.runtimePod.pod, { reason: 'Killing', message: sentence, fieldPath })
+        void this.#restart(key, running)
+      },
+    })
+  }
+
+  /** All containers share what runs in the pod, and so their restarts. */
+  async #restart(key: string, running: Running): Promise<void> {
+    for (const probes of running.probes.values()) probes.stop()
+    try {
+      await this.#options.runtime.restart(running.runtimePod)
+    } catch (error) {
+      this.#context.log.error(error, 'A pod did not start again', { pod: key })
+    }
+    if (running.stage !== 'running') return
+    running.restarts++
+    running.startedMs = this.#context.registry.now()
+    for (const probes of running.probes.values()) probes.start()
+    this.#writeStatus(key, running)
   }
 
   /** A running pod whose object changed: readiness or failure may have been asked for. */
@@ -209,6 +252,7 @@ export class Kubelet {
 
   #stop(key: string, running: Running, graceSeconds: number): void {
     if (running.stage === 'stopping' || running.stage === 'stopped') return
+    for (const probes of running.probes.values()) probes.stop()
     running.stage = 'stopping'
     const done = (): void => {
       running.stage = 'stopped'
@@ -216,7 +260,7 @@ export class Kubelet {
       if (pod?.metadata.uid === running.uid) {
         if (isDeleting(pod)) this.#finish(key, pod)
       } else if (this.#running.get(key) === running) {
-        this.#running.delete(key)
+        this.#forget(key)
       }
       this.#queue.add(key)
     }
@@ -226,9 +270,15 @@ export class Kubelet {
     })
   }
 
+  #forget(key: string): void {
+    const { runtimePod } = this.#running.get(key) ?? {}
+    if (runtimePod?.hostNetwork === false) this.#addresses.release(runtimePod.ips)
+    this.#running.delete(key)
+  }
+
   /** The last word of a kubelet: delete without grace. */
   #finish(key: string, pod: Pod): void {
-    this.#running.delete(key)
+    this.#forget(key)
     const { registry } = this.#context
     if ((pod.metadata.finalizers ?? []).length > 0 && pod.metadata.deletionGracePeriodSeconds === 0) return
     registry.delete(pods, placeOf(key), { gracePeriodSeconds: 0, preconditions: { uid: pod.metadata.uid ?? '' } })
@@ -247,6 +297,7 @@ export class Kubelet {
       stage,
       failure,
       problem,
+      probed: (name: string) => running.probes.get(name) ?? { isStarted: true, isReady: true },
       startedMs,
       restarts,
       nowMs: registry.now(),
@@ -260,6 +311,10 @@ export class Kubelet {
     const host = pod.spec.nodeName
     this.#context.events.record(pod, { ...event, source: 'kubelet', ...(host === undefined ? {} : { host }) })
   }
+}
+
+function capitalized(word: string): string {
+  return `${word.charAt(0).toUpperCase()}${word.slice(1)}`
 }
 
 /** How long the first preStop hook sleeps: the API's own way to serve on after a deletion. */

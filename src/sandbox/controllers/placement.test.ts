@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { aNode, aPod, aSandboxService } from '../../../test/support/sandbox-objects.ts'
 import { IpRange } from '../apiserver/allocation/ip-range.ts'
 import { isNeeded } from './service-cidr-controller.ts'
-import { pickNode } from './scheduler.ts'
+import { NodeLoads, pickNode } from './scheduler.ts'
 import { planLoadBalancer } from './load-balancers.ts'
 import { planMirror } from './mirror-controller.ts'
 import { PodAddresses } from './pod-addresses.ts'
@@ -11,27 +11,40 @@ import type { ServiceCIDR } from '../apiserver/objects/small.ts'
 
 describe('pickNode()', () => {
   const free = aPod({ node: '' })
+  const none = new NodeLoads()
   const name = (choice: ReturnType<typeof pickNode>) =>
     choice.kind === 'node' ? choice.node.metadata.name : choice.reason
 
   it('goes round: the emptiest node first, by name among equals', () => {
     const nodes = [aNode('b'), aNode('a')]
-    expect(name(pickNode(free, nodes, []))).toBe('a')
-    expect(name(pickNode(free, nodes, [aPod({ node: 'a' })]))).toBe('b')
-    expect(name(pickNode(free, nodes, [aPod({ node: 'a', deleting: true })]))).toBe('a')
+    const loads = new NodeLoads()
+    expect(name(pickNode(free, nodes, loads))).toBe('a')
+    const pod = aPod({ node: 'a' })
+    expect(loads.replace(free, pod)).toBe(false)
+    expect(name(pickNode(free, nodes, loads))).toBe('b')
+    expect(loads.replace(pod, aPod({ node: 'a', deleting: true }))).toBe(true)
+    expect(name(pickNode(free, nodes, loads))).toBe('a')
+  })
+
+  it('puts no more pods on a node than it says it takes', () => {
+    const small = { ...aNode('a'), status: { allocatable: { pods: '1' } } }
+    const loads = new NodeLoads()
+    expect(name(pickNode(free, [small], loads))).toBe('a')
+    loads.replace(undefined, aPod({ node: 'a' }))
+    expect(name(pickNode(free, [small], loads))).toBe('0/1 nodes are available: 1 Too many pods.')
   })
 
   it('respects cordons, selectors and taints, and says what is in the way', () => {
     const cordoned = aNode('a', { spec: { unschedulable: true } })
     const tainted = aNode('b', { spec: { taints: [{ key: 'k', value: 'v', effect: 'NoSchedule' }] } })
-    expect(name(pickNode(free, [cordoned, tainted], []))).toBe(
+    expect(name(pickNode(free, [cordoned, tainted], none))).toBe(
       '0/2 nodes are available: 1 node(s) were unschedulable, 1 node(s) had untolerated taint {k: v}.',
     )
     const tolerant = aPod({ node: '', spec: { tolerations: [{ key: 'k', operator: 'Exists' }] } })
-    expect(name(pickNode(tolerant, [cordoned, tainted], []))).toBe('b')
+    expect(name(pickNode(tolerant, [cordoned, tainted], none))).toBe('b')
     const picky = aPod({ node: '', spec: { nodeSelector: { disk: 'ssd' } } })
-    expect(name(pickNode(picky, [aNode('a'), aNode('b', { labels: { disk: 'ssd' } })], []))).toBe('b')
-    expect(name(pickNode(free, [], []))).toBe('0/0 nodes are available.')
+    expect(name(pickNode(picky, [aNode('a'), aNode('b', { labels: { disk: 'ssd' } })], none))).toBe('b')
+    expect(name(pickNode(free, [], none))).toBe('0/0 nodes are available.')
   })
 })
 
@@ -39,21 +52,25 @@ describe('PodAddresses', () => {
   const node = aNode('node-1', { spec: { podCIDRs: ['10.1.0.0/29', 'fd00:1::/64'] } })
 
   it('gives one address of each range, and leaves the first to the node', () => {
-    expect(new PodAddresses().pick(node, [])).toEqual(['10.1.0.2', 'fd00:1::2'])
+    expect(new PodAddresses().pick(node)).toEqual(['10.1.0.2', 'fd00:1::2'])
   })
 
   it('does not give out again at once what was freed', () => {
     const addresses = new PodAddresses()
-    const given = Array.from({ length: 6 }, () => addresses.pick(node, [])?.[0])
+    const given = Array.from({ length: 6 }, () => {
+      const ips = addresses.pick(node) ?? []
+      addresses.release(ips)
+      return ips[0]
+    })
     expect(given).toEqual(['10.1.0.2', '10.1.0.3', '10.1.0.4', '10.1.0.5', '10.1.0.6', '10.1.0.2'])
   })
 
   it('skips what is taken on the node, and says when the range is full', () => {
-    const taken = [2, 3, 4, 5].map((n) => aPod({ name: `p${n}`, ips: [`10.1.0.${n}`] }))
-    expect(new PodAddresses().pick(node, taken)?.[0]).toBe('10.1.0.6')
-    expect(new PodAddresses().pick(node, [...taken, aPod({ ips: ['10.1.0.6'] })])).toBeUndefined()
-    const elsewhere = aPod({ ips: ['10.1.0.2'], node: 'node-2' })
-    expect(new PodAddresses().pick(node, [elsewhere])?.[0]).toBe('10.1.0.2')
+    const addresses = new PodAddresses()
+    const given = Array.from({ length: 6 }, () => addresses.pick(node)?.[0])
+    expect(given).toEqual(['10.1.0.2', '10.1.0.3', '10.1.0.4', '10.1.0.5', '10.1.0.6', undefined])
+    addresses.release(['10.1.0.4'])
+    expect(addresses.pick(node)?.[0]).toBe('10.1.0.4')
   })
 })
 

@@ -1,7 +1,7 @@
-// What runs the pods. The controllers decide which pods run where and with which addresses; whoever implements this makes
-// them real.
+// What runs the pods. The controllers decide which pods run where and with which addresses; the sandbox implements this and
+// makes them real.
 
-import type { Pod } from '../apiserver/objects/pod.ts'
+import type { Container, Pod, Probe } from '../apiserver/objects/pod.ts'
 
 /** What a user asked a pod to do wrong, by the annotation `sandbox/fail`. */
 export const failureModes = ['none', 'refuse', 'hang', 'die'] as const
@@ -19,6 +19,12 @@ export interface RuntimePod {
   readonly pod: Pod
 }
 
+/** What one run of a probe showed; the message says what was wrong. */
+export interface ProbeResult {
+  readonly isGood: boolean
+  readonly message: string
+}
+
 export interface PodRuntime {
   /** Resolves when the pod serves on its ports. A rejection is shown as the pod's status, and tried again. */
   start(pod: RuntimePod): Promise<void>
@@ -32,6 +38,10 @@ export interface PodRuntime {
    * is not serving any more; it comes back with `none`.
    */
   setFailure(pod: RuntimePod, mode: FailureMode): Promise<void>
+  /** Ends what runs in the pod and starts it again; the pod keeps its network. */
+  restart(pod: RuntimePod): Promise<void>
+  /** Looks once whether a container is well. Never rejects. */
+  probe(pod: RuntimePod, container: Container, probe: Probe): Promise<ProbeResult>
 }
 
 /** Runs nothing. Every pod is well at once: for tests, and for a cluster that is only looked at. */
@@ -39,4 +49,6 @@ export const noRuntime: PodRuntime = {
   start: async () => {},
   stop: async () => {},
   setFailure: async () => {},
+  restart: async () => {},
+  probe: async () => ({ isGood: true, message: '' }),
 }

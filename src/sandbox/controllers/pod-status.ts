@@ -13,6 +13,8 @@ export interface PodFacts {
   readonly failure: FailureMode
   /** Why it does not start. */
   readonly problem: string | undefined
+  /** What the probes of a container have shown. */
+  readonly probed: (container: string) => { readonly isStarted: boolean; readonly isReady: boolean }
   /** When its containers were started, in milliseconds since 1970. */
   readonly startedMs: number
   readonly restarts: number
@@ -34,17 +36,22 @@ export function setPodStatus(pod: Pod, facts: PodFacts): void {
   status.startTime ??= now
   setAddresses(status, facts)
   const works = facts.stage === 'running'
-  const ready = works && wishesOf(pod).ready
+  const isReady = (name: string): boolean => works && wishesOf(pod).ready && facts.probed(name).isReady
+  const unready = pod.spec.containers.filter(({ name }) => !isReady(name)).map(({ name }) => name)
+  const ready = unready.length === 0
   status.containerStatuses = pod.spec.containers.map((container) =>
-    containerStatus(status, { name: container.name, image: container.image ?? '', ready }, facts),
+    containerStatus(
+      status,
+      { name: container.name, image: container.image ?? '', ready: isReady(container.name) },
+      facts,
+    ),
   )
   const generation = pod.metadata.generation
   const observed = generation === undefined ? {} : { observedGeneration: generation }
   if (generation !== undefined) status.observedGeneration = generation
   const set = (type: string, holds: boolean, why: { reason: string; message: string } | undefined): void =>
     setCondition(status, { type, status: holds ? 'True' : 'False', ...observed, ...(holds ? {} : why) }, now)
-  const names = pod.spec.containers.map(({ name }) => name).join(' ')
-  const notReady = { reason: 'ContainersNotReady', message: `containers with unready status: [${names}]` }
+  const notReady = { reason: 'ContainersNotReady', message: `containers with unready status: [${unready.join(' ')}]` }
   set('PodReadyToStartContainers', works || facts.stage === 'dead', undefined)
   set('Initialized', true, undefined)
   set(
@@ -84,7 +91,7 @@ function containerStatus(status: PodStatus, container: ContainerFacts, facts: Po
     ...container,
     imageID: '',
     restartCount: facts.restarts,
-    started: facts.stage === 'running',
+    started: facts.stage === 'running' && facts.probed(container.name).isStarted,
     ...(facts.stage === 'creating' ? {} : { containerID: `sandbox://${container.name}` }),
     state: stateOf(facts),
     lastState: lastState(before, facts),

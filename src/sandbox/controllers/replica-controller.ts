@@ -76,7 +76,7 @@ function startKind<T extends ApiObject & { status: ReplicaStatus }>(context: Con
   })
 }
 
-/** The owners of the pod before and after, and, when it has none, whoever might adopt it. */
+/** The owners of the pod before and after, and, when it has none, those that might adopt it. */
 function affected<T extends ApiObject>(
   { before, after }: Change<Pod>,
   kind: Kind<T>,

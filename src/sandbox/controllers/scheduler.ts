@@ -14,28 +14,37 @@ const source = 'default-scheduler'
 
 export function startScheduler(context: ControllerContext): void {
   const { registry, loop } = context
-  const queue = loop.queue('scheduler', (key) => schedule(context, key))
   const all = registry.collection(pods)
-  const addUnscheduled = (): void => {
-    for (const { key, object } of all.values()) if (object.spec.nodeName === undefined) queue.add(key)
+  const loads = new NodeLoads()
+  for (const { object } of all.values()) loads.replace(undefined, object)
+  const queue = loop.queue('scheduler', (key) => schedule(context, key, loads))
+  const waiting = new Set<string>()
+  const addWaiting = (): void => {
+    for (const key of waiting) queue.add(key)
   }
-  addUnscheduled()
-  all.listen(({ key, after }) => {
-    if (after !== undefined && after.object.spec.nodeName === undefined) queue.add(key)
+  for (const { key, object } of all.values()) if (object.spec.nodeName === undefined) waiting.add(key)
+  addWaiting()
+  all.listen(({ key, before, after }) => {
+    const isRoom = loads.replace(before?.object, after?.object)
+    if (after === undefined || after.object.spec.nodeName !== undefined) waiting.delete(key)
+    else {
+      waiting.add(key)
+      queue.add(key)
+    }
+    if (isRoom) addWaiting()
   })
-  registry.collection(nodes).listen(addUnscheduled)
+  registry.collection(nodes).listen(addWaiting)
 }
 
-function schedule({ registry, events }: ControllerContext, key: string): void {
+function schedule({ registry, events }: ControllerContext, key: string, loads: NodeLoads): void {
   const pod = registry.collection(pods).get(key)?.object
   if (pod === undefined || pod.spec.nodeName !== undefined || isDeleting(pod)) return
   const candidates = registry
     .collection(nodes)
     .list()
     .map(({ object }) => object)
-  const running = [...registry.collection(pods).values()].map(({ object }) => object)
   const place = placeOf(key)
-  const choice = pickNode(pod, candidates, running)
+  const choice = pickNode(pod, candidates, loads)
   if (choice.kind === 'none') {
     registry.modify(pods, place, (draft) => setUnschedulable(draft, choice.reason, registry.now()), 'status')
     events.record(pod, { type: 'Warning', reason: 'FailedScheduling', message: choice.reason, source })
@@ -45,6 +54,29 @@ function schedule({ registry, events }: ControllerContext, key: string): void {
   // In one write, as a binding is: watchers see no pod that has a node but was not scheduled.
   registry.modify(pods, place, (draft) => assign(draft, name, registry.now()), 'spec and status')
   events.record(pod, { reason: 'Scheduled', message: `Successfully assigned ${key} to ${name}`, source })
+}
+
+/** How many pods each node has, those that are going or gone not counted. */
+export class NodeLoads {
+  readonly #counts = new Map<string, number>()
+
+  of(node: string): number {
+    return this.#counts.get(node) ?? 0
+  }
+
+  /** Follows a change of a pod. Whether there is more room than before. */
+  replace(before: Pod | undefined, after: Pod | undefined): boolean {
+    const [left, entered] = [before, after].map((pod) => (pod === undefined ? undefined : placeTaken(pod)))
+    if (left === entered) return false
+    if (left !== undefined) this.#counts.set(left, this.of(left) - 1)
+    if (entered !== undefined) this.#counts.set(entered, this.of(entered) + 1)
+    return left !== undefined
+  }
+}
+
+/** The node whose room a pod takes. */
+function placeTaken(pod: Pod): string | undefined {
+  return isDeleting(pod) || isTerminal(pod) ? undefined : pod.spec.nodeName
 }
 
 function assign({ spec, status }: Pod, nodeName: string, nowMs: number): void {
@@ -61,16 +93,15 @@ export type NodeChoice =
   { readonly kind: 'node'; readonly node: Node } | { readonly kind: 'none'; readonly reason: string }
 
 /** The node with the fewest pods of those that take this one; of several, the first by name. Pure. */
-export function pickNode(pod: Pod, nodes: readonly Node[], running: readonly Pod[]): NodeChoice {
-  const reasons = nodes.map((node) => [node, whyNot(pod, node)] as const)
+export function pickNode(pod: Pod, nodes: readonly Node[], loads: Pick<NodeLoads, 'of'>): NodeChoice {
+  const reasons = nodes.map((node) => [node, whyNot(pod, node, loads.of(node.metadata.name))] as const)
   const fitting = reasons.flatMap(([node, reason]) => (reason === undefined ? [node] : []))
   if (fitting.length === 0) return { kind: 'none', reason: explain(reasons.map(([, reason]) => reason ?? '')) }
-  const load = (node: Node): number =>
-    running.filter((one) => one.spec.nodeName === node.metadata.name && !isDeleting(one) && !isTerminal(one)).length
-  const [best] = fitting
-    .map((node) => ({ node, load: load(node) }))
-    .sort((a, b) => a.load - b.load || (a.node.metadata.name < b.node.metadata.name ? -1 : 1))
-  return { kind: 'node', node: best!.node }
+  const best = fitting.reduce((a, b) => {
+    const difference = loads.of(a.metadata.name) - loads.of(b.metadata.name)
+    return difference < 0 || (difference === 0 && a.metadata.name < b.metadata.name) ? a : b
+  })
+  return { kind: 'node', node: best }
 }
 
 function explain(reasons: readonly string[]): string {
@@ -80,7 +111,7 @@ function explain(reasons: readonly string[]): string {
   return `0/${reasons.length} nodes are available${parts.length === 0 ? '' : `: ${parts.join(', ')}`}.`
 }
 
-function whyNot(pod: Pod, node: Node): string | undefined {
+function whyNot(pod: Pod, node: Node, load: number): string | undefined {
   if (node.spec.unschedulable === true && !tolerates(pod.spec.tolerations ?? [], unschedulableTaint)) {
     return 'node(s) were unschedulable'
   }
@@ -91,7 +122,8 @@ function whyNot(pod: Pod, node: Node): string | undefined {
   const taint = (node.spec.taints ?? []).find(
     (one) => one.effect !== 'PreferNoSchedule' && !tolerates(pod.spec.tolerations ?? [], one),
   )
-  return taint === undefined ? undefined : `node(s) had untolerated taint {${taint.key}: ${taint.value ?? ''}}`
+  if (taint !== undefined) return `node(s) had untolerated taint {${taint.key}: ${taint.value ?? ''}}`
+  return load >= Number(node.status.allocatable?.['pods'] ?? Infinity) ? 'Too many pods' : undefined
 }
 
 const unschedulableTaint: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }

@@ -1,4 +1,4 @@
-// Finding a name, a number and address ranges that nobody else uses.
+// Finding a name, a number and address ranges that are free on this machine.
 
 import { MAX_SANDBOXES, fitOf, planAddresses, type AddressPlan } from '../address-plan.ts'
 import { Rtnetlink } from '../../links/rtnetlink.ts'

@@ -11,6 +11,8 @@ export interface Place {
   /** The path of its network namespace. */
   readonly netns: string
   readonly hostname: string | undefined
+  /** Files that take the place of the machine's. */
+  readonly files: readonly { readonly source: string; readonly target: string }[]
   readonly env: Readonly<Record<string, string>>
 }
 

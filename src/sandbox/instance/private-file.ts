@@ -1,6 +1,6 @@
-// Files with secrets: for root and for whoever called sudo, so that kubectl needs none.
+// Files with secrets: for root and for the user who called sudo, so that kubectl needs none.
 
-import { chownSync, writeFileSync } from 'node:fs'
+import { chownSync, readFileSync, writeFileSync } from 'node:fs'
 
 export function writePrivateFile(path: string, text: string): void {
   writeFileSync(path, text, { mode: 0o600 })
@@ -8,8 +8,19 @@ export function writePrivateFile(path: string, text: string): void {
 
 /** Makes the user that called sudo the owner of a file. */
 export function giveToUser(path: string): void {
-  const user = Number(process.env['SUDO_UID'])
-  const group = Number(process.env['SUDO_GID'])
-  if (process.getuid?.() !== 0 || !Number.isInteger(user) || !Number.isInteger(group)) return
-  chownSync(path, user, group)
+  const user = sudoUser()
+  if (user !== undefined) chownSync(path, user.uid, user.gid)
+}
+
+/** The user who called sudo. Undefined: no other user did, or this process cannot act for another one. */
+export function sudoUser(): { readonly uid: number; readonly gid: number } | undefined {
+  const uid = Number(process.env['SUDO_UID'])
+  const gid = Number(process.env['SUDO_GID'])
+  if (process.getuid?.() !== 0 || !Number.isInteger(uid) || !Number.isInteger(gid) || uid === 0) return undefined
+  return isInitialUserNamespace() ? { uid, gid } : undefined
+}
+
+/** In others, root is a user like any other, and knows no others. */
+function isInitialUserNamespace(): boolean {
+  return /^\s*0\s+0\s+4294967295\s*$/.test(readFileSync('/proc/self/uid_map', 'latin1'))
 }

@@ -26,7 +26,7 @@ export class Host implements Disposable {
     this.links = netns.enter(() => new Rtnetlink())
   }
 
-  /** Closes the namespace: it ends when nobody else holds it. */
+  /** Closes the namespace: it ends when no other process holds it. */
   [Symbol.dispose](): void {
     this.links.close()
     this.netns.close()
@@ -54,7 +54,7 @@ export class ClusterNetwork implements Disposable {
     this.plan = plan
     this.machineLink = machineLinkOf(plan.index)
     this.machine = new Host(ownNetworkNamespace('machine'))
-    // It forwards nothing but says so, to whom sends to an address that nobody has: nothing leaves the sandbox.
+    // A packet for an address that is not in the sandbox ends here, and its sender is told: nothing leaves the sandbox.
     this.fabric = openHost('fabric', 'router')
     this.#fabricBridge = addBridge(this.fabric, 'fabric', plan.controlPlane)
     addAddresses(this.fabric, this.#fabricBridge, plan.controlPlane, plan.fabricRanges)

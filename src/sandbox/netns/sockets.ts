@@ -51,7 +51,7 @@ export function openClientSocket(netns: NetworkNamespace, transport: Transport, 
   return netns.enter(() => openSocket(transport, family === 4 ? AF_INET : AF_INET6)).fd
 }
 
-/** Whether somebody in the namespace can connect to an address. */
+/** Whether a client in the namespace can connect to an address. */
 export function canConnect(netns: NetworkNamespace, host: string, port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = new Socket({ fd: openClientSocket(netns, 'tcp', host.includes(':') ? 6 : 4) })

@@ -6,11 +6,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net'
 import type { NetworkNamespace } from '../netns/network-namespace.ts'
 import { openBoundSocket } from '../netns/sockets.ts'
+import type { Behaviour, PodServer } from '../pod-server.ts'
 import type { PodLog } from './pod-log.ts'
 import { answerTo, echoOf, greeting, plainAddress, type Identity, type Peer } from './answer.ts'
-
-/** How a pod treats its clients. `hang` takes connections and never answers; `refuse` takes none. */
-export type Behaviour = 'serve' | 'hang' | 'refuse'
 
 const BACKLOG = 1024
 const STREAM_INTERVAL_MS = 1000
@@ -23,7 +21,7 @@ export interface WhoamiOptions {
   readonly log?: PodLog
 }
 
-export class WhoamiServer {
+export class WhoamiServer implements PodServer {
   readonly #options: WhoamiOptions
   #behaviour: Behaviour = 'refuse'
   #servers: Server[] = []
@@ -90,7 +88,7 @@ export class WhoamiServer {
     response.end(request.method === 'HEAD' ? undefined : body)
   }
 
-  /** A line per second until somebody hangs up: a connection to watch while things change. */
+  /** A line per second until the client hangs up: a connection to watch while things change. */
   #stream(response: ServerResponse): void {
     response.setHeader('content-type', 'text/plain; charset=utf-8')
     const say = () => response.write(greeting(this.#options.identity))

@@ -99,7 +99,7 @@ export const session: readonly Step[] = [
   { command: 'rollout status deployment/web --timeout=60s', lines: /successfully/ },
   { command: 'wait --for=condition=Available deployment/web --timeout=60s' },
   { command: 'diff -f -', stdin: deployment.replace('replicas: 2', 'replicas: 3'), lines: /^[-+] +replicas/ },
-  { command: 'apply --server-side -f -', stdin: deployment, lines: /--server-side$/ },
+  { command: 'apply --server-side -f -', stdin: deployment, lines: /leave out --server-side/ },
 
   { command: 'expose deployment web --port=80 --target-port=http --type=LoadBalancer' },
   { command: 'get svc web', until: /192\.0\.2\./ },

@@ -25,7 +25,7 @@ export function settleFamilies(
     ...inferFamilies(spec, available),
   ]
   if (problems.length > 0) return problems
-  // What nobody picks endpoints for may have families that the cluster lacks.
+  // A service without a selector may have families that the cluster lacks.
   if (nakedHeadless) {
     spec.ipFamilies ??= [available[0] ?? 'IPv4']
     if (spec.ipFamilyPolicy !== 'SingleStack') addSecond(spec.ipFamilies)

@@ -11,7 +11,7 @@ export class IpRange {
   constructor(cidr: Cidr) {
     this.cidr = cidr
     const hostBits = cidr.network.length * 8 - cidr.prefix
-    // Nobody fills 2^40 addresses; beyond it numbers would lose precision.
+    // No cluster fills 2^40 addresses; beyond it numbers would lose precision.
     const all = 2 ** Math.min(hostBits, 40)
     this.size = Math.max(0, all - (cidr.family === 4 ? 2 : 1))
   }

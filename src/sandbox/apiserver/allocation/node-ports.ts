@@ -20,7 +20,7 @@ export class NodePorts {
     services.listen((change) => this.#follow(change))
   }
 
-  /** A free port; undefined when all are taken. `besides` are spoken for although nobody holds them yet. */
+  /** A free port; undefined when all are taken. `besides` are spoken for although no service holds them yet. */
   pick(besides: ReadonlySet<number>): number | undefined {
     const { first, last } = this.#range
     const isFree = (offset: number): boolean => !this.#holders.has(first + offset) && !besides.has(first + offset)

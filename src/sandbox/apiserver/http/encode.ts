@@ -5,7 +5,7 @@ import { stringify as stringifyYaml } from 'yaml'
 import { apiVersionOf } from '../resources/resource.ts'
 import { encodeEnvelope, encodeList, encodeMessage, encodeWatchFrame } from '../schema/protobuf-encode.ts'
 import { formatMetadata } from './shapes.ts'
-import { formatTable } from './table.ts'
+import { tableOf } from './table.ts'
 import { messageNamed } from '../schema/schema.ts'
 import type { ApiObject } from '../objects/meta.ts'
 import type { Form } from './negotiate.ts'
@@ -36,7 +36,7 @@ export function encodeStored(stored: Stored, view: View): Buffer | string {
   const { resource, form } = view
   const metadata = { resourceVersion: stored.object.metadata.resourceVersion }
   if (form.shape === 'table') {
-    return encodeValue(formatTable(resource, [stored.object], { ...tableOptions(view), metadata }), form)
+    return encodeValue(tableOf(resource, [stored.object], { ...tableOptions(view), metadata }), form)
   }
   if (form.shape === 'metadata') return encodeValue(formatMetadata(stored.object, form.tableVersion), form)
   if (form.encoding === 'protobuf') return encodeEnvelope(typeOf(resource), protobufOf(resource, stored))
@@ -75,7 +75,7 @@ export function encodeItems(items: readonly Stored[], metadata: JsonObject, view
   const type = { apiVersion: apiVersionOf(resource), kind: `${resource.kind}List` }
   if (form.shape === 'table') {
     const objects = items.map(({ object }) => object)
-    return [encodeValue(formatTable(resource, objects, { ...tableOptions(view), metadata }), form)]
+    return [encodeValue(tableOf(resource, objects, { ...tableOptions(view), metadata }), form)]
   }
   if (form.shape === 'metadata') {
     const version = form.tableVersion
@@ -142,7 +142,7 @@ function encodeShapedEvent(type: EventType, stored: Stored, view: View, withColu
   const object =
     form.shape === 'metadata'
       ? formatMetadata(stored.object, form.tableVersion)
-      : formatTable(resource, [stored.object], { ...tableOptions(view), withColumns, metadata })
+      : tableOf(resource, [stored.object], { ...tableOptions(view), withColumns, metadata })
   return Buffer.from(`${JSON.stringify({ type, object })}\n`)
 }
 

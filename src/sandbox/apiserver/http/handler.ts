@@ -104,8 +104,9 @@ async function upgrade(api: Api, { incoming, socket, head }: Upgrade): Promise<v
   const { subresource, query } = request
   if (!isStream(subresource) || subresource === 'log') throw noSuchResource()
   const pod = api.registry.get(pods, request).object
-  if (api.podStreams[subresource] === undefined) throw notOffered(subresource)
-  await api.podStreams[subresource]({ pod, query, incoming, socket, head })
+  const serve = subresource === 'attach' ? undefined : api.podStreams[subresource]
+  if (serve === undefined) throw notOffered(subresource)
+  await serve({ pod, query, incoming, socket, head })
 }
 
 function refuseUpgrade(socket: Duplex, error: ApiError): void {

@@ -1,4 +1,4 @@
-// The object in a request: the right kind, in the right place, with no fields that nobody knows (if that matters).
+// The object in a request: the right kind, in the right place, with no unknown fields (if the client asks for that).
 
 import { addWarnings } from './exchange.ts'
 import { apiVersionOf } from '../resources/resource.ts'

@@ -108,7 +108,7 @@ export function wantsInitialEvents(query: URLSearchParams): boolean {
   return true
 }
 
-/** The value that a bad number in a query is reported with. */
+/** A number of seconds in a query; undefined when it is not there. Throws a 422 when it is no number. */
 export function parseSeconds(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name) ?? ''
   if (text === '') return undefined

@@ -47,7 +47,7 @@ function parseForm(part: string): Form | undefined {
   if (as === undefined) return { encoding, shape: 'object', tableVersion: 'v1' }
   const shape = shapes[as]
   const version = parameter('v') ?? 'v1'
-  // Tables in protobuf are not offered: nobody asks for them without offering JSON, too.
+  // Tables in protobuf are not offered: every client that asks for them offers JSON, too.
   if (shape === undefined || encoding === 'protobuf' || parameter('g') !== 'meta.k8s.io') return undefined
   return ['v1', 'v1beta1'].includes(version) ? { encoding, shape, tableVersion: version } : undefined
 }

@@ -22,6 +22,10 @@ export async function servePatch(exchange: Exchange, part: Part = 'all'): Promis
   const { api, request, incoming } = exchange
   const bytes = await readBody(incoming)
   const type = mediaType(incoming)
+  // Before the object is looked for: it may well not exist yet.
+  if (type === 'application/apply-patch+yaml') {
+    throw unsupported('the sandbox does not offer server-side apply: leave out --server-side')
+  }
   const resource = keptAs(request.resource)
   const current = api.registry.get(resource, request)
   const before = inVersion(request.resource, current) as unknown as JsonObject
@@ -53,8 +57,6 @@ function patchValue(before: JsonObject, bytes: Buffer, { type, kind }: { type: s
       if (!isJsonObject(patch)) throw badRequest('a strategic merge patch must be an object')
       return applyStrategicMerge(before, patch, messageNamed(kind.message))
     }
-    case 'application/apply-patch+yaml':
-      throw unsupported('the sandbox does not offer server-side apply: leave out --server-side')
     default:
       throw unsupported(
         'the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json',

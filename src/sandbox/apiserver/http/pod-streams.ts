@@ -1,5 +1,5 @@
-// logs, exec, attach and port-forward: what needs a running pod, which the API server has none of. Whoever runs the pods
-// can offer them.
+// logs, exec, attach and port-forward: what needs a running pod. The API server has none; the sandbox, which runs them, says
+// what it offers.
 
 import { ApiError } from '../api-error.ts'
 import type { Duplex } from 'node:stream'
@@ -12,15 +12,14 @@ export interface PodStreamRequest {
   readonly incoming: IncomingMessage
 }
 
-/** Handlers for what is offered. An exec, attach or portforward comes with a connection to be upgraded. */
+/** Handlers for what is offered. An exec or portforward comes with a connection to be upgraded. */
 export interface PodStreams {
   log?(request: PodStreamRequest & { readonly response: ServerResponse }): void | Promise<void>
   exec?(request: PodStreamRequest & { readonly socket: Duplex; readonly head: Buffer }): void | Promise<void>
-  attach?(request: PodStreamRequest & { readonly socket: Duplex; readonly head: Buffer }): void | Promise<void>
   portforward?(request: PodStreamRequest & { readonly socket: Duplex; readonly head: Buffer }): void | Promise<void>
 }
 
-export type StreamName = keyof PodStreams
+export type StreamName = keyof PodStreams | 'attach'
 
 const streamNames: ReadonlySet<string> = new Set<StreamName>(['log', 'exec', 'attach', 'portforward'])
 
@@ -29,10 +28,10 @@ export function isStream(subresource: string): subresource is StreamName {
 }
 
 const insteadOf: Readonly<Record<StreamName, string>> = {
-  log: 'nothing runs the pods of this API server',
-  exec: 'run `kube-proxy sandbox exec POD -- COMMAND` instead',
-  attach: 'run `kube-proxy sandbox exec POD -- COMMAND` instead',
-  portforward: "the pod's address can be reached from this machine",
+  log: 'its pods do not run',
+  exec: 'its pods do not run',
+  attach: "a pod's server reads no input; `kubectl logs -f` shows what it does",
+  portforward: 'its pods do not run',
 }
 
 export function notOffered(stream: StreamName): ApiError {

@@ -65,7 +65,7 @@ export function selectPage(request: ApiRequest, collection: Collection, revision
     resourceVersion: String(shown),
     continue: encodeContinue({ revision: shown, after: items.at(-1)!.key }),
   }
-  // With a selector nobody counts: the API does not either.
+  // With a selector the rest is not counted, as in the API.
   const hasSelector = ['labelSelector', 'fieldSelector'].some((name) => (request.query.get(name) ?? '') !== '')
   if (!hasSelector) metadata['remainingItemCount'] = matching.length - limit
   return { items, metadata }

@@ -15,7 +15,7 @@ export interface TableOptions {
   readonly metadata: object
 }
 
-export function formatTable(resource: Resource, objects: readonly ApiObject[], options: TableOptions): object {
+export function tableOf(resource: Resource, objects: readonly ApiObject[], options: TableOptions): object {
   const columns = (resource.storedAs?.resource ?? resource).columns
   return {
     kind: 'Table',

@@ -31,7 +31,7 @@ export const proxyRules: readonly Rule[] = [
   { verbs: ['create', 'patch', 'update'], resources: ['events', 'events.events.k8s.io'] },
 ]
 
-/** The user of a token; nobody in particular without one. A token that nobody has is a 401. */
+/** The user of a token; the anonymous one without a token. An unknown token is a 401. */
 export function authenticate(users: readonly User[], authorization: string | undefined): User {
   if (authorization === undefined) return anonymous
   const token = /^bearer (.+)$/i.exec(authorization)?.[1]?.trim()
@@ -41,14 +41,14 @@ export function authenticate(users: readonly User[], authorization: string | und
 }
 
 /** Something that a user may or may not do with a resource. */
-export interface Wish {
+export interface Permission {
   readonly verb: string
   readonly group: string
   readonly plural: string
   readonly subresource: string
 }
 
-export function isAllowed(user: User, { verb, group, plural, subresource }: Wish): boolean {
+export function isAllowed(user: User, { verb, group, plural, subresource }: Permission): boolean {
   if (user.rules === undefined) return true
   const full = group === '' ? plural : `${plural}.${group}`
   const wanted = subresource === '' ? full : `${full}/${subresource}`

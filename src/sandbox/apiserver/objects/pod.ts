@@ -16,6 +16,7 @@ export interface PodSpec {
   restartPolicy?: string
   terminationGracePeriodSeconds?: number
   dnsPolicy?: string
+  dnsConfig?: PodDnsConfig
   serviceAccountName?: string
   serviceAccount?: string
   schedulerName?: string
@@ -24,6 +25,12 @@ export interface PodSpec {
   tolerations?: Toleration[]
   readinessGates?: { conditionType: string }[]
   volumes?: Volume[]
+}
+
+export interface PodDnsConfig {
+  nameservers?: string[]
+  searches?: string[]
+  options?: { name: string; value?: string }[]
 }
 
 export interface Volume {
@@ -50,10 +57,16 @@ export interface Container {
 }
 
 export interface Probe {
-  httpGet?: { path?: string; port: number | string; scheme?: string }
+  httpGet?: {
+    path?: string
+    port: number | string
+    host?: string
+    scheme?: string
+    httpHeaders?: { name: string; value: string }[]
+  }
   grpc?: { port: number; service?: string }
-  exec?: object
-  tcpSocket?: object
+  exec?: { command?: string[] }
+  tcpSocket?: { port: number | string; host?: string }
   initialDelaySeconds?: number
   timeoutSeconds?: number
   periodSeconds?: number

@@ -39,7 +39,7 @@ export interface WriteOptions {
 }
 
 /** Where an object is: the namespace is empty for what lives in none. */
-export interface Place {
+export interface ObjectName {
   readonly namespace: string
   readonly name: string
 }
@@ -69,12 +69,12 @@ export class Registry {
     return this.store.collection(resource)
   }
 
-  find<T extends ApiObject>(resource: Resource<T>, place: Place): Stored<T> | undefined {
+  find<T extends ApiObject>(resource: Resource<T>, place: ObjectName): Stored<T> | undefined {
     return this.collection(resource).get(objectKey(place.namespace, place.name))
   }
 
   /** Throws a 404. */
-  get<T extends ApiObject>(resource: Resource<T>, place: Place): Stored<T> {
+  get<T extends ApiObject>(resource: Resource<T>, place: ObjectName): Stored<T> {
     const stored = this.find(resource, place)
     if (stored === undefined) throw notFound(subjectOf(resource, place.name))
     return stored
@@ -147,7 +147,7 @@ export class Registry {
    */
   modify<T extends ApiObject>(
     resource: Resource<T>,
-    place: Place,
+    place: ObjectName,
     change: (draft: T) => void,
     part: Part = 'all',
   ): T | undefined {
@@ -160,7 +160,7 @@ export class Registry {
   }
 
   /** What is left of the object: undefined when it is gone, its state when it goes later. */
-  delete<T extends ApiObject>(resource: Resource<T>, place: Place, options: DeleteOptions = {}): T | undefined {
+  delete<T extends ApiObject>(resource: Resource<T>, place: ObjectName, options: DeleteOptions = {}): T | undefined {
     const stored = this.get(resource, place)
     const subject = subjectOf(resource, place.name)
     checkDeletePreconditions(subject, options, stored.object.metadata)

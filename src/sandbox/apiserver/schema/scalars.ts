@@ -9,7 +9,7 @@ export function decodeScalar(scalar: Scalar, value: Json): Json | undefined {
   return decoders[scalar](value)
 }
 
-/** The value that a field has when nobody set it. */
+/** The value that a field has when the client left it out. */
 export function zeroOf(scalar: Scalar): Json {
   return zeros[scalar]
 }

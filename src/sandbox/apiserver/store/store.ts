@@ -30,7 +30,7 @@ export class Store {
     return this.#collection(collectionName(resource)) as unknown as Collection<T>
   }
 
-  /** Creates or replaces. The object becomes the store's: nobody changes it after this. */
+  /** Creates or replaces. The object becomes the store's: it is not changed after this. */
   put<T extends ApiObject>(resource: Resource<T>, key: string, object: T): Stored<T> {
     const revision = ++this.#revision
     object.metadata.resourceVersion = String(revision)

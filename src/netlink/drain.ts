@@ -1,7 +1,7 @@
 // Reads what waits in a netlink socket that hears of changes.
 
 import { KernelError } from '../lib/errors.ts'
-import type { NetlinkSocket } from '../netlink/socket.ts'
+import type { NetlinkSocket } from './socket.ts'
 
 /** The kernel says once that datagrams were lost; something that keeps saying so must not keep us reading. */
 const MOST_LOSSES = 16

@@ -1,0 +1,36 @@
+// The program for nodes works without the sandbox's folder, and says so when it is asked for one.
+
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+
+const src = join(import.meta.dirname, '..')
+const root = join(src, '..')
+const copy = mkdtempSync(join(tmpdir(), 'without-sandbox-'))
+afterAll(() => rmSync(copy, { recursive: true }))
+
+test('nothing but the sandbox and its commands imports it', () => {
+  const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
+  const importers = files.filter(
+    (file) =>
+      !/^sandbox\/|^cli\/sandbox|\.test\.ts$/.test(file) &&
+      /(from|import\()\s*'[^']*\/sandbox\/[^']*'/.test(readFileSync(join(src, file), 'utf8')),
+  )
+  expect(importers).toEqual([])
+})
+
+test('without the folder the program runs, and a sandbox is refused with a reason', () => {
+  spawnSync(join(root, 'bin/kube-proxy'), ['--version'])
+  cpSync(join(root, 'dist'), join(copy, 'dist'), { recursive: true })
+  cpSync(join(root, 'package.json'), join(copy, 'package.json'))
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
+  rmSync(join(copy, 'dist/sandbox'), { recursive: true })
+  const run = (...args: string[]) =>
+    spawnSync(process.execPath, [join(copy, 'dist/cli/main.js'), ...args], { encoding: 'utf8' })
+  const reason = 'kube-proxy: Cannot run a sandbox: this installation was made without it; a checkout has it\n'
+  expect(run('sandbox')).toMatchObject({ status: 1, stdout: '', stderr: reason })
+  expect(run('--version')).toMatchObject({ status: 0, stderr: '' })
+  expect(run('--proxy-mode=nope').stderr).toContain('nope')
+})

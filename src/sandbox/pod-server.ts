@@ -1,0 +1,10 @@
+/** How a pod treats its clients. `hang` takes connections and never answers; `refuse` takes none. */
+export type Behaviour = 'serve' | 'hang' | 'refuse'
+
+/** What runs in a pod. */
+export interface PodServer {
+  /** Begins to behave so. Throws when a port cannot be listened on. */
+  setBehaviour(behaviour: Behaviour): void
+  /** Ends all servers and connections, at once. */
+  close(): void
+}

@@ -63,6 +63,9 @@ export class Proxy {
   /** The families that have not been programmed yet. */
   readonly #firstSyncs: Set<Family>
   #loaded: LoadedConfiguration
+  /** Removes what other modes left behind, once. */
+  #cleaning: Promise<unknown> | undefined
+  #handsOver = false
 
   /** Rejects when the settings cannot be used, or the mode on this machine. Nothing else happens before start(). */
   static async open(options: RunOptions, legacy?: Legacy): Promise<Proxy> {
@@ -174,6 +177,18 @@ export class Proxy {
     await end(signal)
   }
 
+  /** Before another proxy is opened on this machine: from now on nothing is removed, for it may be of the other's mode. */
+  async handOver(): Promise<void> {
+    this.#handsOver = true
+    await this.#cleaning
+  }
+
+  /** There is no other proxy after all. */
+  takeBack(): void {
+    this.#handsOver = false
+    this.#removeOtherModes()
+  }
+
   /** Ends everything but the rules. Whatever fails, the rest is closed; rejects with the first error. */
   stop(): Promise<void> {
     this.#abort.abort()
@@ -221,14 +236,16 @@ export class Proxy {
       health: this.#health,
       events: this.#events,
       log: this.#log,
-      onSynced: () => this.#removeOtherModes(family),
+      onSynced: () => {
+        if (this.#firstSyncs.delete(family)) this.#removeOtherModes()
+      },
     })
   }
 
   /** What another mode left behind goes when this one is in place, so that connections are never without rules. */
-  #removeOtherModes(synced: Family): void {
-    if (!this.#firstSyncs.delete(synced) || this.#firstSyncs.size > 0) return
-    void cleanUpModes(
+  #removeOtherModes(): void {
+    if (this.#firstSyncs.size > 0 || this.#handsOver || this.#cleaning !== undefined) return
+    this.#cleaning = cleanUpModes(
       modes.filter((mode) => mode !== this.#mode),
       { config: this.#loaded.config, log: this.#log },
     )

@@ -71,10 +71,13 @@ class ProxyRunner {
       return
     }
     let next: Proxy
+    // Opening a mode makes what its rules need; it must not be taken for a leftover of that mode.
+    await this.#proxy.handOver()
     try {
       next = await Proxy.open({ ...this.#options, ...loaded }, this.#proxy.legacy)
     } catch (error) {
       this.#reject(error)
+      this.#proxy.takeBack()
       return
     }
     log.info('Starting anew with the changed configuration file, the rules stay meanwhile')

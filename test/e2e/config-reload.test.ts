@@ -70,6 +70,25 @@ test('an editor that replaces the file, or writes into it, is noticed as well', 
   await eventually('the replacement is noticed', async () => ((await seenBy()) === 'client' ? undefined : 'not yet'))
 })
 
+test('a mode that is left and comes back at once has all that it needs', async () => {
+  const waitFor = (what: string, logged: number) =>
+    eventually(`the log tells: ${what}`, () => (proxy.log().includes(what, logged) ? undefined : 'not yet'), {
+      withinMs: 10_000,
+      everyMs: 1,
+    })
+  swapConfig(config('mode: iptables'))
+  await waitFor('Removed nftables table', 0)
+  await rig.settled()
+  const logged = proxy.log().length
+  swapConfig(config())
+  // The rules of IPv6 and the counters are still to be removed.
+  await waitFor('Removed rules of iptables', logged)
+  swapConfig(config('mode: iptables'))
+  await waitFor('Starting" mode="iptables"', logged)
+  await rig.settled()
+  expect(proxy.log().slice(logged)).not.toMatch(/Sync failed|Cannot program/)
+})
+
 test.for([
   ['an invalid value', 'clusterCIDR: nonsense', /clusterCIDR/],
   ['a syntax error', 'clusterCIDR: [unclosed', /config/i],

@@ -4,12 +4,13 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
+import { checkout } from '../../support/checkout.ts'
 import { eventually } from '../../support/eventually.ts'
 import { askPlace, askStatus, type SandboxStatus } from '../../../src/sandbox/instance/control.ts'
 import { NetworkNamespace } from '../../../src/sandbox/netns/network-namespace.ts'
 import { ApiAccess } from './api-access.ts'
 
-export const program = join(import.meta.dirname, '../../../bin/kube-proxy')
+export const program = join(checkout, 'bin/kube-proxy')
 
 export interface Finished {
   readonly status: number | null

@@ -188,7 +188,7 @@ describe('a machine', () => {
     node = new IpvsNode(network.node)
     using other = openNetns('other')
     const config = { ipvs: { ...defaultIpvs, tcpTimeoutMs: 700_000 } } as KubeProxyConfiguration
-    other.enter(() => ipvsMachine.init?.(config, silentLogger))
+    void other.enter(() => ipvsMachine.init?.(config, silentLogger))
     expect(other.run('sysctl', ['-n', 'net.ipv4.vs.conntrack']).trim()).toBe('1')
     expect(other.run('ipvsadm', ['-Ln', '--timeout'])).toContain(': 700 ')
     expect(other.run('ip', ['-o', 'link'])).not.toContain('kube-ipvs')

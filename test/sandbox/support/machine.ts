@@ -8,11 +8,14 @@ import { Rtnetlink } from '../../../src/links/rtnetlink.ts'
 import { formatCidr } from '../../../src/lib/ip.ts'
 
 let isEntered = false
+/** Names that other sandboxes of this computer, which crashed before, have left. */
+let foreignNames: ReadonlySet<string> = new Set()
 
 /** Moves this process, and what it starts from now on, to the machine. Once per test file. */
 export function enterMachine(): void {
   if (isEntered) return
   isEntered = true
+  foreignNames = new Set(deadNames())
   unshareNetwork()
   using links = new Rtnetlink()
   links.setUp('lo')
@@ -37,7 +40,7 @@ export function leftovers(root: string): string[] {
     ...Object.keys(networkInterfaces()).filter((link) => link !== 'lo'),
     ...routes,
     ...listFolder(root).filter((name) => !name.startsWith('.')),
-    ...listFolder('/run/netns').filter((name) => leadsNowhere(join('/run/netns', name))),
+    ...deadNames().filter((name) => !foreignNames.has(name)),
     ...processesOf(root),
   ]
 }
@@ -63,6 +66,10 @@ function listFolder(path: string): string[] {
   } catch {
     return []
   }
+}
+
+function deadNames(): string[] {
+  return listFolder('/run/netns').filter((name) => leadsNowhere(join('/run/netns', name)))
 }
 
 function leadsNowhere(path: string): boolean {

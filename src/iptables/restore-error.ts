@@ -19,7 +19,7 @@ export class RestoreError extends Error {
     return new RestoreError(this.message, this.line, owner)
   }
 
-  /** Whether the machine lacked something, so that no line of the text is to blame. iptables-legacy never says so. */
+  /** Whether the machine lacked something, so that the line says little. iptables-legacy never says so. */
   get isShortage(): boolean {
     return SHORTAGE.test(this.message)
   }

@@ -12,7 +12,7 @@ export class MemoryIptables implements IptablesDriver {
   /** Every text that was restored or refused. */
   readonly texts: string[] = []
   /** Sections that contain this are refused, and like iptables-legacy we only say that the end of the section is. */
-  refuses: RegExp | undefined
+  refuses: { test(section: string): boolean } | undefined
   /** What is said then. */
   refusal = 'the kernel refuses'
 

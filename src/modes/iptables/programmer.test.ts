@@ -257,12 +257,31 @@ describe.each(backends)('IptablesProgrammer with iptables-%s', (backend) => {
     expect(essence(bench.driver.tables)).toBe(essence(await fromScratch(node, views)))
   })
 
-  it('blames no service when the machine lacks memory for its rules', async () => {
+  it('blames no service when the machine lacks memory for a moment', async () => {
     const bench = new Bench(new MemoryIptables(backend))
-    bench.driver.refuses = /svc-1:p/
+    const views = served(4)
     bench.driver.refusal = 'line 3: RULE_APPEND failed (Cannot allocate memory)'
-    await expect(bench.programmer.syncAll(node, served(4))).rejects.toThrow('Cannot allocate memory')
+    bench.driver.refuses = /./
+    await expect(bench.programmer.syncAll(node, views)).rejects.toThrow('Cannot allocate memory')
+    // All four, two of them, and one alone are too much; then there is memory again.
+    bench.driver.refuses = {
+      test: (section) => /svc-1:p/.test(section) && bench.failures.length < 4,
+    }
+    bench.failures.length = 0
+    expect((await bench.programmer.syncAll(node, views)).refused).toBeUndefined()
+    expect(bench.failures).toHaveLength(4)
     expect(bench.refused).toEqual([])
+    expect(essence(bench.driver.tables)).toBe(essence(await fromScratch(node, views)))
+  })
+
+  it('serves all others when one service is too much for the memory of the machine', async () => {
+    const bench = new Bench(new MemoryIptables(backend))
+    const views = served(4)
+    bench.driver.refusal = 'line 3: RULE_APPEND failed (Cannot allocate memory)'
+    bench.driver.refuses = /svc-1:p/
+    await bench.programmer.syncAll(node, views)
+    expect(bench.refused).toEqual(['ns/svc-1:p'])
+    expect(essence(bench.driver.tables)).toBe(essence(await fromScratch(node, views.toSpliced(1, 1))))
   })
 
   it('tells of a refused service once, and that it is worth another comparison', async () => {

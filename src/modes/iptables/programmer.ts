@@ -122,7 +122,7 @@ export class IptablesProgrammer implements Programmer {
     try {
       this.#finish(await this.#attempt(base, this.#planEach(node, views), stats), stats)
     } catch (error) {
-      if (!(error instanceof RestoreError) || error.isShortage) throw error
+      if (!(error instanceof RestoreError)) throw error
       // A service that was refused before is tried again and again.
       const { log } = this.#options
       const message = 'Cannot program all rules at once, looking for the service that is in the way'
@@ -159,7 +159,8 @@ export class IptablesProgrammer implements Programmer {
     // When even this is refused, no service is to blame.
     await this.#attempt(base, accepted, stats)
     await this.#expectToBeHeard()
-    let groups = [missing]
+    let groups = missing.length > 0 ? [missing] : []
+    const triedAgain = new Set<Fragment>()
     while (groups.length > 0) {
       const [group = [], ...others] = groups
       groups = others
@@ -167,17 +168,23 @@ export class IptablesProgrammer implements Programmer {
         await this.#attempt(base, [...accepted, ...group], stats)
         for (const fragment of group) accepted.push(fragment)
       } catch (error) {
-        if (!(error instanceof RestoreError) || error.isShortage) throw error
-        groups = [...(await this.#withoutCulprit(group, error)), ...others]
+        if (!(error instanceof RestoreError)) throw error
+        await this.#expectToBeHeard()
+        const [only] = group
+        // Alone twice, it is too much for the memory that there is. The others are served all the same.
+        const isWorthAnotherTry = error.isShortage && group.length === 1 && !triedAgain.has(only!)
+        if (isWorthAnotherTry) triedAgain.add(only!)
+        groups = [...(isWorthAnotherTry ? [group] : this.#withoutCulprit(group, error)), ...others]
       }
     }
     return this.#attempt(base, accepted, stats)
   }
 
-  async #withoutCulprit(group: readonly Fragment[], error: RestoreError): Promise<Fragment[][]> {
-    const culprit = group.length === 1 ? group[0] : group.find(({ owner }) => owner === error.owner)
+  #withoutCulprit(group: readonly Fragment[], error: RestoreError): Fragment[][] {
+    // Memory may have run out at any line.
+    const named = error.isShortage ? undefined : group.find(({ owner }) => owner === error.owner)
+    const culprit = group.length === 1 ? group[0] : named
     if (culprit === undefined) return halves(group)
-    await this.#expectToBeHeard()
     this.#refuse(culprit.owner, error)
     return group.length === 1 ? [] : [group.filter((fragment) => fragment !== culprit)]
   }

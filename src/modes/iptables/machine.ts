@@ -7,6 +7,7 @@ import { deleteCounter, ensureCounter, readCounter } from '../../iptables/counte
 import { describePrograms, findPrograms, type FoundIptables, probeIptables } from '../../iptables/probe.ts'
 import { type IptablesWatch, watchIptables } from '../../iptables/watch.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { closeAllNow } from '../../lib/close-all.ts'
 import { UnsupportedError } from '../../lib/errors.ts'
 import type { Family } from '../../lib/ip.ts'
 import type { Logger } from '../../lib/log.ts'
@@ -102,10 +103,7 @@ export async function openIptables(options: ModeOptions): Promise<RunningMode> {
       }
       return new AttendedProgrammer({ programmer, pause: pauses.get(family)!, clock, after })
     },
-    close() {
-      watch.close()
-      for (const pause of pauses.values()) pause.close()
-    },
+    close: () => closeAllNow(() => watch.close(), ...Array.from(pauses.values(), (pause) => () => pause.close())),
   }
 }
 

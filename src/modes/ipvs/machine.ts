@@ -8,6 +8,7 @@ import { watchLink } from '../../links/watch.ts'
 import { NftablesDriver } from '../../nftables/driver.ts'
 import { watchNftables } from '../../nftables/watch.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { closeAllNow } from '../../lib/close-all.ts'
 import { UnsupportedError } from '../../lib/errors.ts'
 import { type Cidr, cidrContains, type Family, joinHostPort, parseCidr, parseIp } from '../../lib/ip.ts'
 import type { Logger } from '../../lib/log.ts'
@@ -104,12 +105,13 @@ export function openIpvs(options: OpenIpvsOptions): RunningMode {
         link: links.get(family)!,
         audit: tableWatch.of(family),
       }),
-    close() {
-      rulesWatch.close()
-      linkWatch.close()
-      tableWatch.close()
-      table.close()
-    },
+    close: () =>
+      closeAllNow(
+        () => rulesWatch.close(),
+        () => linkWatch.close(),
+        () => tableWatch.close(),
+        () => table.close(),
+      ),
   }
 }
 

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { listAddresses } from '../../links/addresses.ts'
 import { raiseFdLimit } from '../../system/fd-limit.ts'
-import { closeAll } from '../../lib/close-all.ts'
+import { closeAll, closeAllNow } from '../../lib/close-all.ts'
 import { KernelError, UnsupportedError } from '../../lib/errors.ts'
 import { type Family, isLinkLocal, isLoopback, parseIp } from '../../lib/ip.ts'
 import type { Logger } from '../../lib/log.ts'
@@ -60,13 +60,11 @@ function openUserspace(options: ModeOptions): RunningMode {
     },
     flowTargets: (family, view) => programmers.get(family)?.flowTargets(view) ?? [],
     status: () => formatUserspaceStatus(served),
-    close() {
-      try {
-        tables.close()
-      } finally {
-        carrier.release()
-      }
-    },
+    close: () =>
+      closeAllNow(
+        () => tables.close(),
+        () => carrier.release(),
+      ),
     end: (signal) =>
       closeAll(
         // Withdrawing needs the watch, which has to look away from a large transaction.

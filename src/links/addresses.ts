@@ -1,5 +1,6 @@
 // The addresses of this machine, of links that are down too.
 
+import { KernelError } from '../lib/errors.ts'
 import { type Family, familyOf, formatIp } from '../lib/ip.ts'
 import {
   decodeAddress,
@@ -105,8 +106,14 @@ function drain(socket: NetlinkSocket): ReadonlySet<number> | 'any' {
 class LinkNames {
   #names: ReadonlyMap<number, string> = new Map()
 
+  /** Undefined when the kernel does not say, for want of memory or of a file descriptor: then it may be any link. */
   name(index: number): string | undefined {
-    if (!this.#names.has(index)) this.#names = listLinks()
+    if (this.#names.has(index)) return this.#names.get(index)
+    try {
+      this.#names = listLinks()
+    } catch (error) {
+      if (!(error instanceof KernelError)) throw error
+    }
     return this.#names.get(index)
   }
 }

@@ -7,7 +7,7 @@ import { type StandIns, openModeOrStandIn } from './open-mode.ts'
 const open: RunningMode = { programmer: () => expect.unreachable(), close() {} }
 
 function aMode(name: string, behaviour: () => RunningMode): Mode {
-  return { ...modeNamed(name), load: async () => ({ open: behaviour, cleanup() {} }) }
+  return { ...modeNamed(name), load: async () => ({ open: behaviour, cleanup() {}, look: () => expect.unreachable() }) }
 }
 
 const behaviours = new Map<string, () => RunningMode>()

@@ -39,7 +39,8 @@ export async function openModeOrStandIn(
   }
 }
 
-function standInFor({ standIn, oldStandIn }: Mode, standIns: StandIns): string | undefined {
+/** The mode that stands in for one, as far as that is wanted. */
+export function standInFor({ standIn, oldStandIn }: Pick<Mode, 'standIn' | 'oldStandIn'>, standIns: StandIns): string | undefined {
   if (standIns === 'refused') return undefined
   return standIns === 'with userspace' ? (oldStandIn ?? standIn) : standIn
 }

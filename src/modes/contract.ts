@@ -12,10 +12,6 @@ import type { Programmer, ProgrammerReports } from './programmer.ts'
 
 /** A mode's descriptor. */
 export interface Mode extends ModeFacts {
-  /** The mode that stands in for it where this machine cannot run it. */
-  readonly standIn?: string
-  /** The one that does where the operator asks for the chain that kube-proxy's old documentation describes. */
-  readonly oldStandIn?: string
   /** Whether a change costs so little that it need not wait for others. */
   readonly changesAreCheap: boolean
   /** Settings of its own that cannot change while it runs: `ipvs`, `conntrack.tcpBeLiberal`. */

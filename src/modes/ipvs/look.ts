@@ -6,12 +6,14 @@ import { LinkDriver } from '../../links/driver.ts'
 import { KernelError, UnsupportedError } from '../../lib/errors.ts'
 import { readModuleState } from '../../system/kernel-modules.ts'
 import type { Advice, LookOptions, ModeOutlook } from '../contract.ts'
-import { lookAtTables } from '../shared/look-at-tables.ts'
+import { adviseOnTables } from '../shared/advise-on-tables.ts'
+import { probeTables } from '../../nftables/probe.ts'
 import { LINK, TABLE } from './plan/names.ts'
 import { DEFAULT_SCHEDULER } from './plan/servers.ts'
 
 export function lookForIpvs({ config, families }: LookOptions): ModeOutlook {
-  const { lacks, warnings, tables } = lookAtTables(TABLE, families)
+  const seen = probeTables(TABLE, families)
+  const { lacks, warnings } = adviseOnTables(seen)
   const servers = lookAtServers()
   const scheduler = `ip_vs_${config.ipvs.scheduler || DEFAULT_SCHEDULER}`
   const modules = servers.state === 'missing' ? ['dummy'] : ['dummy', scheduler]
@@ -27,7 +29,7 @@ export function lookForIpvs({ config, families }: LookOptions): ModeOutlook {
     present: [
       ...(hasLink() ? [`link ${LINK}`] : []),
       ...(servers.count > 0 ? [`${servers.count} virtual servers`] : []),
-      ...tables.map(({ family, name }) => `table ${family} ${name}`),
+      ...seen.tables.map(({ family, name }) => `table ${family} ${name}`),
     ],
   }
 }

@@ -2,12 +2,14 @@
 
 import type { Table } from '../../nftables/types.ts'
 import type { LookOptions, ModeOutlook } from '../contract.ts'
-import { lookAtTables } from '../shared/look-at-tables.ts'
+import { adviseOnTables } from '../shared/advise-on-tables.ts'
+import { probeTables } from '../../nftables/probe.ts'
 import { SETS, TABLE } from './plan/names.ts'
 
 export function lookForNftables({ families }: LookOptions): ModeOutlook {
-  const { lacks, warnings, tables } = lookAtTables(TABLE, families)
-  return { lacks, warnings, uses: ['netlink, no programs'], present: tables.map(describeTable) }
+  const seen = probeTables(TABLE, families)
+  const { lacks, warnings } = adviseOnTables(seen)
+  return { lacks, warnings, uses: ['netlink, no programs'], present: seen.tables.map(describeTable) }
 }
 
 /** kube-proxy's table has the same name, but none of our sets. */

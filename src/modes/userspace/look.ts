@@ -2,20 +2,22 @@
 
 import { readFdLimit } from '../../system/fd-limit.ts'
 import type { Advice, LookOptions, ModeOutlook } from '../contract.ts'
-import { lookAtTables } from '../shared/look-at-tables.ts'
+import { adviseOnTables } from '../shared/advise-on-tables.ts'
+import { probeTables } from '../../nftables/probe.ts'
 import { TABLE } from './plan/names.ts'
 
 /** Two for each connection; with less than this there is a warning when it starts, too. */
 const FEW_FDS = 4096
 
 export function lookForUserspace({ families }: LookOptions): ModeOutlook {
-  const { lacks, warnings, tables } = lookAtTables(TABLE, families)
+  const seen = probeTables(TABLE, families)
+  const { lacks, warnings } = adviseOnTables(seen)
   const limit = readFdLimit()
   return {
     lacks,
     warnings: [...warnings, ...POLICY, ...(limit < FEW_FDS ? [fewFiles(limit)] : [])],
     uses: ['netlink, no programs'],
-    present: tables.map(({ family, name }) => `table ${family} ${name}`),
+    present: seen.tables.map(({ family, name }) => `table ${family} ${name}`),
   }
 }
 

@@ -28,6 +28,7 @@ import { bridgeWarning, invalidPackets, mayOpenLocalhost } from './host-setup.ts
 import { type IptablesDriver, IptablesProgrammer } from './programmer.ts'
 import type { Metrics } from '../../metrics/metrics.ts'
 import { nfacctMetrics } from '../../metrics/kube-proxy.ts'
+import { lookForIptables } from './look.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import type { Programmer, ProgrammerReports, SyncStats } from '../programmer.ts'
 import { RouteLocalnet, takeBackLocalnet } from './route-localnet.ts'
@@ -39,6 +40,7 @@ const files: SettingFiles = {
 
 export const iptablesMachine: ModeOnMachine = {
   init: initIptables,
+  look: lookForIptables,
   open: openIptables,
   cleanup: cleanupIptables,
 }

@@ -21,6 +21,7 @@ import { applyHostSetup, type SettingFiles } from '../../system/host-setup.ts'
 import { planIpvsHostSetup } from './host-setup.ts'
 import { checkScheduler, probeIpvs } from './probe.ts'
 import { IpvsProgrammer } from './programmer.ts'
+import { lookForIpvs } from './look.ts'
 import type { ModeOnMachine, RunningMode } from '../contract.ts'
 import { type FamilyAudit, IpvsTableWatch } from './table-watch.ts'
 import type { Programmer } from '../programmer.ts'
@@ -63,6 +64,7 @@ export const ipvsMachine: ModeOnMachine = {
     else prepareMachine(config.ipvs, { driver, files, log })
     driver?.close()
   },
+  look: lookForIpvs,
   open: ({ config, ...options }) => openIpvs({ ...options, settings: config.ipvs, files }),
   cleanup: (log, { ipvs }) => cleanupIpvs(ipvs, log),
 }

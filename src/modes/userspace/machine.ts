@@ -10,6 +10,7 @@ import type { Logger } from '../../lib/log.ts'
 import type { NodeView } from '../../model/types.ts'
 import { USERSPACE_TABLE } from './plan/planner.ts'
 import type { DataPlane } from './data-path/data-plane.ts'
+import { lookForUserspace } from './look.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import { acquireCarrier } from './carrier.ts'
 import { UserspaceProgrammer } from './programmer.ts'
@@ -17,6 +18,7 @@ import { formatUserspaceStatus, registerUserspaceMetrics } from './report.ts'
 import { deleteTables, openWatchedTables, type WatchedTables } from '../../nftables/watched-tables.ts'
 
 export const userspaceMachine: ModeOnMachine = {
+  look: lookForUserspace,
   open: openUserspace,
   cleanup: (log) => deleteTables(USERSPACE_TABLE, log),
 }

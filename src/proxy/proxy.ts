@@ -228,6 +228,7 @@ export class Proxy {
     return new FamilyPart({
       node: this.#state.view(family),
       mode: this.#inForce.running,
+      weighs: this.#mode.weighs,
       periods: periodsOf(this.#loaded, this.#mode),
       allowExternalIPs: featureEnabled(this.#loaded.config.featureGates, 'AllowServiceExternalIPs'),
       machineAddresses: () => this.#state.machineAddresses,

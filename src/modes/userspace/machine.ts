@@ -60,13 +60,11 @@ function openUserspace(options: ModeOptions): RunningMode {
     },
     flowTargets: (family, view) => programmers.get(family)?.flowTargets(view) ?? [],
     status: () => formatUserspaceStatus(served),
-    close() {
-      try {
-        tables.close()
-      } finally {
-        carrier.release()
-      }
-    },
+    close: () =>
+      closeAll(
+        () => tables.close(),
+        () => carrier.release(),
+      ),
     end: (signal) =>
       closeAll(
         // Withdrawing needs the watch, which has to look away from a large transaction.

@@ -108,6 +108,8 @@ export class RequestHandler {
     const { target, query, encoding, response, fault } = read
     const { store, maxPage = Number.MAX_SAFE_INTEGER } = this.#context
     const wanted = query['resourceVersion'] ?? ''
+    if (Number.isNaN(Number(wanted)))
+      throw statusError(500, 'InternalError', `resourceVersion: Invalid value: "${wanted}"`)
     if (Number(wanted) > store.version) throw tooLargeVersion(wanted, store.version)
     const selector = this.#selector(target, query)
     const token = query['continue'] === undefined ? undefined : parseToken(query['continue'])
@@ -136,7 +138,9 @@ export class RequestHandler {
     const { target, query, encoding, response, fault } = read
     const { store, watchers, bookmarkMs = 60_000 } = this.#context
     const selector = this.#selector(target, query)
-    const version = Number(query['resourceVersion'] ?? store.version)
+    const wanted = query['resourceVersion'] ?? store.version
+    const version = Number(wanted)
+    if (Number.isNaN(version)) throw statusError(422, 'Invalid', `resourceVersion: Invalid value: "${wanted}"`)
     response.setHeader('Content-Type', encoding.watchContentType)
     response.flushHeaders()
     if (fault?.type === 'garbage') return void response.write(fault.bytes)

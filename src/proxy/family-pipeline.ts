@@ -8,7 +8,7 @@ import type { ServiceModel } from '../model/service-model.ts'
 import type { ChangeCounts, NodeView, ServicePortChange } from '../model/types.ts'
 import type { IpFamilyName, ProxyHealth } from '../serve/proxy-health.ts'
 import { BoundedRunner, type RunnerPeriods, type RunReason } from './bounded-runner.ts'
-import type { FlowCleaner, Synced } from './flow-cleaner.ts'
+import type { Answerers, FlowCleaner, Synced } from './flow-cleaner.ts'
 import { HealBudget } from './heal-budget.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Programmer, SyncStats } from '../modes/programmer.ts'
@@ -35,6 +35,7 @@ interface BegunSync {
   readonly startMs: number
   readonly full: boolean
   readonly changes: readonly ServicePortChange[]
+  readonly answerers: Answerers | undefined
   /** When the first of the events came that led to it. */
   readonly waitingSinceMs: number | undefined
   /** When those events were triggered, in the cluster. */
@@ -179,12 +180,14 @@ export class FamilyPipeline {
 
   /** A programmer that runs other programs takes its time, in which events go on: what they change is for the next sync. */
   #sync(): SyncStats | Promise<SyncStats> {
-    const { model, programmer, clock } = this.#options
+    const { model, programmer, clock, flows } = this.#options
     this.#reportPending()
+    const changes = model.takeChanges()
     const begun: BegunSync = {
       startMs: clock.monotonicNow(),
       full: this.#needFullSync,
-      changes: model.takeChanges(),
+      changes,
+      answerers: flows.answerersOf(changes),
       waitingSinceMs: this.#waitingSinceMs,
       triggerTimes: [...this.#triggerTimes, ...[...model.takeTriggerTimes().values()].flat()],
     }
@@ -217,7 +220,7 @@ export class FamilyPipeline {
 
   #succeed(begun: BegunSync, stats: SyncStats): SyncStats {
     const { clock, log, model } = this.#options
-    const { full, changes, startMs } = begun
+    const { full, changes, answerers, startMs } = begun
     if (full) this.#lastFullSyncMs = clock.monotonicNow()
     const tookMs = clock.monotonicNow() - startMs
     this.#account(begun, { tookMs, stats })
@@ -225,7 +228,7 @@ export class FamilyPipeline {
     log
       .v(2)
       ?.info('SyncProxyRules complete', { ipFamily: this.#family, full, changes: changes.length, tookMs, ...counts })
-    this.#afterSync({ changes, all: full ? model.views() : undefined, gone })
+    this.#afterSync({ changes, all: full ? model.views() : undefined, gone, answerers })
     return stats
   }
 

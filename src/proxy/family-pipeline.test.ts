@@ -1,12 +1,13 @@
 import { describe, expect, it, test } from 'vitest'
 import { aNodeView } from '../../test/support/arbitrary-views.ts'
+import { eventually } from '../../test/support/eventually.ts'
 import { ManualClock, systemClock } from '../lib/clock.ts'
 import { silentLogger } from '../lib/log.ts'
 import { ProblemLog } from '../model/problems.ts'
 import { ServiceModel } from '../model/service-model.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
 import { FamilyPipeline } from './family-pipeline.ts'
-import type { FlowCleaner } from './flow-cleaner.ts'
+import type { Answerers, FlowCleaner, Synced } from './flow-cleaner.ts'
 import { modeNamed } from '../modes/all.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import type { SyncStats } from '../modes/programmer.ts'
@@ -92,6 +93,38 @@ describe('FamilyPipeline', () => {
     expect(metrics.nftablesSyncFailures.with('IPv4').value).toBe(0)
     expect(metrics.text()).toContain('kubeproxyts_operations_total{ip_family="IPv4"} 3')
   })
+})
+
+test('what answers flows is asked before the sync that may take it away', async () => {
+  const node = aNodeView()
+  const happened: string[] = []
+  const answerers: Answerers = new Map([['ns/dns', ['10.0.0.1:53']]])
+  const sync = () => {
+    happened.push('synced')
+    return DONE
+  }
+  const pipeline = new FamilyPipeline({
+    node,
+    model: new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 }),
+    programmer: { sync, syncAll: sync, close() {} },
+    flows: {
+      answerersOf() {
+        happened.push('asked')
+        return answerers
+      },
+      clean: (_: unknown, synced: Synced) => happened.push(synced.answerers === answerers ? 'told' : 'not told'),
+    } as unknown as FlowCleaner,
+    metrics: createMetrics({ shown: [], build }),
+    health: new ProxyHealth({ clock: systemClock, timeoutMs: 60_000 }),
+    periods: { minMs: 0, maxMs: 60_000, retryMs: 1000, maxRetryMs: 1000 },
+    clock: systemClock,
+    log: silentLogger,
+    onSynced: () => {},
+  })
+  pipeline.start()
+  await eventually('it is synced', () => (happened.length >= 3 ? undefined : happened.join()))
+  await pipeline.stop()
+  expect(happened.slice(0, 3)).toEqual(['asked', 'synced', 'told'])
 })
 
 test('stop() closes the programmer when rules that are being restored are in place, and not before', async () => {

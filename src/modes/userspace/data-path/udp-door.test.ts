@@ -44,7 +44,7 @@ async function aPatientUdpBackend() {
       return clients.length
     },
     /** To the client that asked first. */
-    answer: (text: string) => socket.send(text, clients[0]!, '127.0.0.1'),
+    answer: (text: string) => socket.send(text, clients[0], '127.0.0.1'),
     async [Symbol.asyncDispose]() {
       socket.close()
       await once(socket, 'close')

@@ -1,12 +1,13 @@
 import { describe, expect, it, test } from 'vitest'
 import { aNodeView } from '../../test/support/arbitrary-views.ts'
+import { eventually } from '../../test/support/eventually.ts'
 import { ManualClock, systemClock } from '../lib/clock.ts'
 import { silentLogger } from '../lib/log.ts'
 import { ProblemLog } from '../model/problems.ts'
 import { ServiceModel } from '../model/service-model.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
 import { FamilyPipeline } from './family-pipeline.ts'
-import type { FlowCleaner } from './flow-cleaner.ts'
+import type { Answerers, FlowCleaner, Synced } from './flow-cleaner.ts'
 import { modeNamed } from '../modes/all.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import type { SyncStats } from '../modes/programmer.ts'
@@ -29,7 +30,7 @@ function open() {
     node,
     model,
     programmer: { sync, syncAll: sync, close() {} },
-    flows: { clean() {} } as unknown as FlowCleaner,
+    flows: { answerersOf() {}, clean() {} } as unknown as FlowCleaner,
     metrics,
     health: new ProxyHealth({ clock, timeoutMs: 1000 }),
     periods: { minMs: 0, maxMs: 60_000, retryMs: 100, maxRetryMs: 1000 },
@@ -110,7 +111,7 @@ describe('FamilyPipeline compares with the kernel', () => {
       node,
       model: new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 }),
       programmer: { sync: call('changes'), syncAll: call('all'), close() {} },
-      flows: { clean() {} } as unknown as FlowCleaner,
+      flows: { answerersOf: () => new Map(), clean() {} } as unknown as FlowCleaner,
       metrics: createMetrics({ shown: [], build }),
       health: new ProxyHealth({ clock, timeoutMs: 1000 }),
       periods: { minMs: 0, maxMs: MINUTE, retryMs: 100, maxRetryMs: 1000 },
@@ -140,6 +141,38 @@ describe('FamilyPipeline compares with the kernel', () => {
   })
 })
 
+test('what answers flows is asked before the sync that may take it away', async () => {
+  const node = aNodeView()
+  const happened: string[] = []
+  const answerers: Answerers = new Map([['ns/dns', ['10.0.0.1:53']]])
+  const sync = () => {
+    happened.push('synced')
+    return DONE
+  }
+  const pipeline = new FamilyPipeline({
+    node,
+    model: new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 }),
+    programmer: { sync, syncAll: sync, close() {} },
+    flows: {
+      answerersOf() {
+        happened.push('asked')
+        return answerers
+      },
+      clean: (_: unknown, synced: Synced) => happened.push(synced.answerers === answerers ? 'told' : 'not told'),
+    } as unknown as FlowCleaner,
+    metrics: createMetrics({ shown: [], build }),
+    health: new ProxyHealth({ clock: systemClock, timeoutMs: 60_000 }),
+    periods: { minMs: 0, maxMs: 60_000, retryMs: 1000, maxRetryMs: 1000 },
+    clock: systemClock,
+    log: silentLogger,
+    onSynced: () => {},
+  })
+  pipeline.start()
+  await eventually('it is synced', () => (happened.length >= 3 ? undefined : happened.join()))
+  await pipeline.stop()
+  expect(happened.slice(0, 3)).toEqual(['asked', 'synced', 'told'])
+})
+
 test('stop() closes the programmer when rules that are being restored are in place, and not before', async () => {
   const node = aNodeView()
   const happened: string[] = []
@@ -161,7 +194,7 @@ test('stop() closes the programmer when rules that are being restored are in pla
     node,
     model: new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 }),
     programmer,
-    flows: { clean() {} } as unknown as FlowCleaner,
+    flows: { answerersOf() {}, clean() {} } as unknown as FlowCleaner,
     metrics: createMetrics({ shown: [], build }),
     health: new ProxyHealth({ clock: systemClock, timeoutMs: 60_000 }),
     periods: { minMs: 0, maxMs: 60_000, retryMs: 1000, maxRetryMs: 1000 },

@@ -8,7 +8,7 @@ import type { ServiceModel } from '../model/service-model.ts'
 import type { NodeView, ServicePortChange } from '../model/types.ts'
 import type { IpFamilyName, ProxyHealth } from '../serve/proxy-health.ts'
 import { BoundedRunner, type RunnerPeriods, type RunReason } from './bounded-runner.ts'
-import type { FlowCleaner } from './flow-cleaner.ts'
+import type { Answerers, FlowCleaner } from './flow-cleaner.ts'
 import { Healer } from './healer.ts'
 import { SyncAccounts } from './sync-accounts.ts'
 import type { Metrics } from '../metrics/metrics.ts'
@@ -36,6 +36,7 @@ interface BegunSync {
   readonly startMs: number
   readonly full: boolean
   readonly changes: readonly ServicePortChange[]
+  readonly answerers: Answerers | undefined
   /** When the first of the events came that led to it. */
   readonly waitingSinceMs: number | undefined
   /** When those events were triggered, in the cluster. */
@@ -161,12 +162,14 @@ export class FamilyPipeline {
 
   /** A programmer that runs other programs takes its time, in which events go on: what they change is for the next sync. */
   #sync(): SyncStats | Promise<SyncStats> {
-    const { model, programmer, clock } = this.#options
+    const { model, programmer, clock, flows } = this.#options
     this.#accounts.countChanges()
+    const changes = model.takeChanges()
     const begun: BegunSync = {
       startMs: clock.monotonicNow(),
       full: this.#needFullSync,
-      changes: model.takeChanges(),
+      changes,
+      answerers: flows.answerersOf(changes),
       waitingSinceMs: this.#waitingSinceMs,
       triggerTimes: [...this.#triggerTimes, ...[...model.takeTriggerTimes().values()].flat()],
     }
@@ -198,7 +201,7 @@ export class FamilyPipeline {
 
   #succeed(begun: BegunSync, stats: SyncStats): SyncStats {
     const { clock, log, model, health, flows, onSynced } = this.#options
-    const { full, changes, startMs } = begun
+    const { full, changes, answerers, startMs } = begun
     if (full) this.#lastFullSyncMs = clock.monotonicNow()
     this.#isIncomplete = stats.refused !== undefined
     const tookMs = clock.monotonicNow() - startMs
@@ -209,7 +212,7 @@ export class FamilyPipeline {
       .v(2)
       ?.info('SyncProxyRules complete', { ipFamily: this.#family, full, changes: changes.length, tookMs, ...counts })
     this.#accounts.countChanges()
-    flows.clean(this.#node, { changes, all: full ? model.views() : undefined, gone })
+    flows.clean(this.#node, { changes, all: full ? model.views() : undefined, gone, answerers })
     onSynced()
     return stats
   }

@@ -4,7 +4,7 @@ import { ManualClock } from '../lib/clock.ts'
 import { silentLogger } from '../lib/log.ts'
 import type { UdpFlow } from '../model/stale-flows.ts'
 import type { Frontend, ServicePortView } from '../model/types.ts'
-import { FlowCleaner } from './flow-cleaner.ts'
+import { FlowCleaner, type FlowCleanerOptions } from './flow-cleaner.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 
 const node = aNodeView()
@@ -81,9 +81,8 @@ describe('FlowCleaner', () => {
     while ((await Promise.race([end, turn()])) === 'busy')
   }
 
-  beforeEach(() => {
-    tracker = new Tracker()
-    cleaner = new FlowCleaner({
+  const open = (targets?: FlowCleanerOptions['targets']) =>
+    new FlowCleaner({
       table: tracker,
       metrics: createMetrics({
         shown: [],
@@ -92,7 +91,12 @@ describe('FlowCleaner', () => {
       clock: new ManualClock(),
       log: silentLogger,
       machineAddresses: () => [],
+      targets,
     })
+
+  beforeEach(() => {
+    tracker = new Tracker()
+    cleaner = open()
   })
 
   test('deletes the flows of an endpoint that went, and asks for no others', async () => {
@@ -126,6 +130,20 @@ describe('FlowCleaner', () => {
     await finish()
     expect(tracker.asked).toEqual([undefined, undefined])
     expect(tracker.deleted).toEqual([flow(1), flow(2), flow(3)])
+  })
+
+  test('deletes the flows of a door that the sync has shut', async () => {
+    const door = (number: number) => `10.64.0.${number}:5353`
+    let doors = [door(1), door(2)]
+    cleaner = open(() => doors)
+    tracker.flows = [flow(1), flow(2)]
+    const changes = [{ name: 'ns/dns', before: dns(7), after: dns(7) }]
+    const answerers = cleaner.answerersOf(changes)
+    doors = [door(2)]
+    cleaner.clean(node, { changes, all: undefined, answerers })
+    await finish()
+    expect(tracker.asked).toEqual([door(1)])
+    expect(tracker.deleted).toEqual([flow(1)])
   })
 
   test('goes on after a failure', async () => {

@@ -33,7 +33,12 @@ export interface Synced {
   readonly all: Iterable<ServicePortView> | undefined
   /** What that comparison found to be served no longer. */
   readonly gone?: readonly FrontendAddress[] | undefined
+  /** What {@link FlowCleaner.answerersOf} said of the changes before they were made. */
+  readonly answerers?: Answerers | undefined
 }
+
+/** `ip:port` of what answers the flows of service ports. */
+export type Answerers = ReadonlyMap<ServicePortName, readonly string[]>
 
 /** Each is asked for one by one, and the kernel looks at all flows each time, so many are not. */
 const FEW_ANSWERERS = 8
@@ -61,10 +66,22 @@ export class FlowCleaner {
     this.#options = options
   }
 
+  /**
+   * What answers the flows of service ports that are about to change, where that is not the endpoints. To be asked before the
+   * sync: afterwards it may have gone, and what is not known to have gone leaves its flows in the tracker.
+   */
+  answerersOf(changes: readonly ServicePortChange[]): Answerers | undefined {
+    const { targets } = this.#options
+    if (targets === undefined) return undefined
+    return new Map(
+      changes.flatMap(({ name, before }) => (before?.protocol === 'UDP' ? [[name, targets(before)] as const] : [])),
+    )
+  }
+
   /** Sees to the flows of what changed, or of `all` when given. A failure is logged: the rules are right all the same. */
-  clean(node: NodeView, { changes, all, gone = [] }: Synced): void {
+  clean(node: NodeView, { changes, all, gone = [], answerers: answered }: Synced): void {
     this.#node = node
-    const served = this.#servedChanges(changes)
+    const served = this.#servedChanges(changes, answered)
     this.#follow(served)
     const answerers = all === undefined ? staleAnswerers(served) : 'any'
     if (answerers !== 'any' && answerers.size === 0 && this.#next === undefined) return
@@ -130,11 +147,11 @@ export class FlowCleaner {
     for (const { after } of changes) if (after !== undefined) index.add(after)
   }
 
-  #servedChanges(changes: readonly ServicePortChange[]): readonly ServicePortChange[] {
+  #servedChanges(changes: readonly ServicePortChange[], answered: Answerers | undefined): readonly ServicePortChange[] {
     if (this.#options.targets === undefined) return changes
     return changes.map(({ name, before, after }) => ({
       name,
-      before: before && this.#served(before),
+      before: before && { ...before, serving: answered?.get(name) ?? [] },
       after: after && this.#served(after),
     }))
   }

@@ -40,10 +40,10 @@ class UserspaceNode implements PlannedNode, TableDriver {
 
   constructor(node: NodeView) {
     this.#node = node
-    const planner = userspacePlanner((view, entrance) => ({
-      address: node.nodeIp,
-      port: this.#portFor(view, entrance),
-    }))
+    const planner = userspacePlanner({
+      find: (view, entrance) => ({ address: node.nodeIp, port: this.#portFor(view, entrance) }),
+      leaving: () => [],
+    })
     this.#programmer = new TableProgrammer({ planner, driver: this, clock: this.clock })
     this.#programmer.syncAll(node, [])
   }

@@ -370,6 +370,36 @@ test('a UDP flow stays with its backend when endpoints are added, also after a p
   rig.cluster.remove(service, slice([]))
 })
 
+test('a UDP flow stays with its backend when the traffic policy changes, and is led elsewhere when that goes', async () => {
+  const service = aService({ ports: [{ protocol: 'UDP' }] })
+  const slice = (names: readonly PodName[]) => aSlice(service, names, { name: `${service.metadata.name}-only` })
+  const put = async (internalTrafficPolicy: 'Cluster' | 'Local', ...names: readonly PodName[]) => {
+    rig.cluster.put({ ...service, spec: { ...service.spec, internalTrafficPolicy } }, slice(names))
+    await rig.settled()
+  }
+  const open = async () => {
+    const flow = await openUdp(rig.network.sources.localPod, { address: service.spec.clusterIP, port: 80 })
+    const ask = async () => {
+      const answer = await flow.say('hello')
+      return answer.kind === 'answered' ? answer.greeting.host : answer.kind
+    }
+    return { ask, [Symbol.dispose]: () => flow.close() }
+  }
+  await put('Cluster', 'remoteA')
+  using old = await open()
+  const first = await old.ask()
+  await put('Local', 'remoteA', 'localB')
+  for (let i = 0; i < 3; i++) expect(await old.ask()).toBe(first)
+  using fresh = await open()
+  const second = await fresh.ask()
+  expect(['silent', 'refused', first]).not.toContain(second)
+  await put('Local', 'localB')
+  await eventually('the flow has moved', async () => ((await old.ask()) === second ? undefined : 'not yet'))
+  await put('Cluster', 'localB', 'remoteA')
+  for (let i = 0; i < 3; i++) expect([await old.ask(), await fresh.ask()]).toEqual([second, second])
+  rig.cluster.remove(service, slice([]))
+})
+
 // The last one: looks at what the others have left.
 test('nothing is left of it all: no connection, no file descriptor', async () => {
   await eventually(

@@ -1,24 +1,26 @@
 // The userspace mode in a real kernel: doors, the rules that lead to them, and what becomes of both.
 
 import { execFileSync } from 'node:child_process'
+import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
 import { ManualClock } from '../../src/lib/clock.ts'
-import { formatIp } from '../../src/lib/ip.ts'
+import { formatIp, joinHostPort } from '../../src/lib/ip.ts'
 import type { PortRange } from '../../src/lib/port-range.ts'
-import type { Backend, Frontend, Route, ServicePortView } from '../../src/model/types.ts'
+import type { Backend, Frontend, Policy, Route, ServicePortView } from '../../src/model/types.ts'
 import { USERSPACE_TABLE } from '../../src/modes/userspace/plan/planner.ts'
 import { UserspaceProgrammer } from '../../src/modes/userspace/programmer.ts'
 import { Listeners } from '../../src/modes/userspace/data-path/listeners.ts'
 import { openListener } from '../../src/modes/userspace/data-path/sockets.ts'
 import { aNodeView } from '../support/arbitrary-views.ts'
-import { anEchoBackend, type TestBackend } from '../support/backends.ts'
+import { anEchoBackend, aUdpBackend, type TestBackend } from '../support/backends.ts'
 import { eventually } from '../support/eventually.ts'
 import { InlineDataPath } from '../support/inline-data-path.ts'
 import { isRoot, nft } from '../support/nft.ts'
+import { patience } from '../support/patience.ts'
 
 const node = aNodeView()
 const otherAddress = '10.200.1.11'
@@ -55,6 +57,39 @@ function aView(index: number, backends: readonly Backend[], protocol: 'TCP' | 'U
     lists: backends.length === 0 ? {} : { Cluster: backends },
     backends,
     serving: [],
+  }
+}
+
+/** The same by UDP, with all clients led to the list of one policy. */
+function aUdpView(policy: Policy, backends: readonly Backend[], serving = backends): ServicePortView {
+  const view = aView(1, backends, 'UDP')
+  const verdict: Route['verdict'] = { kind: 'to', policy, backends }
+  const route: Route = { verdict, masquerade: true }
+  return {
+    ...view,
+    frontends: view.frontends.map((frontend) => ({ ...frontend, fromPods: route, fromNode: route, fromOthers: route })),
+    lists: { [policy]: backends },
+    serving: serving.map(({ ip: address, port }) => joinHostPort(address, port)),
+  }
+}
+
+/** A client with one port. */
+async function aUdpClient(address: string, port = 80) {
+  const socket = createSocket('udp4')
+  socket.connect(port, address)
+  await once(socket, 'connect')
+  return {
+    async ask(text: string): Promise<string> {
+      const signal = AbortSignal.timeout(Math.ceil(500 * patience()))
+      const answered = once(socket, 'message', { signal }).then(
+        ([data]) => String(data),
+        // What an earlier datagram met.
+        (error: NodeJS.ErrnoException) => (error.name === 'AbortError' ? 'silent' : (error.code ?? error.message)),
+      )
+      socket.send(text)
+      return answered
+    },
+    [Symbol.dispose]: () => void socket.close(),
   }
 }
 
@@ -274,6 +309,74 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     expect(pong.toString()).toBe('ping')
     open.destroy()
     expect(run.programmer.sync(node, []).transactions).toBe(0)
+  })
+
+  describe('when the policy of a UDP service port changes', () => {
+    const doors = () => nft('list', 'set', 'ip', 'kube-proxy-userspace', 'doors').match(/udp \. \d+/g) ?? []
+    const change = (run: Run, before: ServicePortView, after?: ServicePortView) =>
+      run.programmer.sync(node, [{ name: before.name, before, after }])
+
+    it('flows stay with their backend, new ones go by the new policy', async () => {
+      await using one = await aUdpBackend('one')
+      await using two = await aUdpBackend('two')
+      using run = new Run()
+      const both = to(one, two)
+      const [wide, local] = [aUdpView('Cluster', to(one), both), aUdpView('Local', to(two), both)]
+      run.programmer.syncAll(node, [wide])
+      using old = await aUdpClient('10.96.0.1')
+      expect(await old.ask('1')).toBe('one 1')
+      const [door] = run.programmer.flowTargets(wide)
+      change(run, wide, local)
+      expect(await old.ask('2')).toBe('one 2')
+      using fresh = await aUdpClient('10.96.0.1')
+      expect(await fresh.ask('1')).toBe('two 1')
+      // Their door is none of a stranger's, and flows that go there are no stale ones.
+      expect(run.programmer.flowTargets(local)).toContain(door)
+      using stranger = await aUdpClient(node.nodeIp, Number(door!.split(':')[1]))
+      expect(await stranger.ask('1')).toBe('ECONNREFUSED')
+      expect(run.programmer.syncAll(node, [local]).transactions).toBe(0)
+      expect(await old.ask('3')).toBe('one 3')
+      // Back again through the same door.
+      change(run, local, wide)
+      expect(run.programmer.flowTargets(wide)).toContain(door)
+      expect(await fresh.ask('2')).toBe('two 2')
+      using third = await aUdpClient('10.96.0.1')
+      expect(await third.ask('1')).toBe('one 1')
+      change(run, wide, undefined)
+      expect(doors()).toEqual([])
+      expect([...run.listeners.entries()]).toEqual([])
+    })
+
+    it('the door goes when none of its backends serves any more', async () => {
+      await using one = await aUdpBackend('one')
+      await using two = await aUdpBackend('two')
+      using run = new Run()
+      const both = to(one, two)
+      const [wide, local] = [aUdpView('Cluster', to(one), both), aUdpView('Local', to(two), both)]
+      run.programmer.syncAll(node, [wide])
+      const [door] = run.programmer.flowTargets(wide)
+      change(run, wide, local)
+      expect(doors()).toHaveLength(2)
+      const alone = aUdpView('Local', to(two))
+      change(run, local, alone)
+      expect(doors()).toHaveLength(1)
+      expect(run.programmer.flowTargets(alone)).not.toContain(door)
+    })
+
+    it('a door that is needed elsewhere does not stay', async () => {
+      await using one = await aUdpBackend('one')
+      using run = new Run({ first: 49_100, last: 49_100 })
+      const [wide, local] = [aUdpView('Cluster', to(one)), aUdpView('Local', to(one))]
+      run.programmer.syncAll(node, [wide])
+      change(run, wide, local)
+      expect(run.refused).toHaveLength(1)
+      await eventually('it has its port', async () => {
+        await run.clock.advance(5000)
+        using client = await aUdpClient('10.96.0.1')
+        const answer = await client.ask('1')
+        return answer === 'one 1' ? undefined : answer
+      })
+    })
   })
 
   it('says where flows of UDP go, for those who look for stale ones', () => {

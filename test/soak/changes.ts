@@ -17,7 +17,7 @@ import {
 } from './cluster.ts'
 import { converge, CONVERGE_WITHIN_MS, type Probe } from './convergence.ts'
 import { answeredBy, answers, isSilent, seesClient, stays, wanders } from './judges.ts'
-import type { Ledger } from './ledger.ts'
+import type { Ledger, Loss } from './ledger.ts'
 import { aService } from './objects.ts'
 import type { Random } from './random.ts'
 
@@ -25,6 +25,9 @@ const SETTLE_MS = { withinMs: 20_000, everyMs: 20 }
 
 /** Pods drain for two seconds; then the nodes have to hear of it. */
 const DRAINED_MS = 2000 + 2000 * patience()
+
+/** After the rules, the connection tracker forgets the flows to a pod that is gone. */
+const FORGOTTEN_MS = 500 * patience()
 
 /** A change that can be made now; no two of one service at the same time. */
 export interface Change {
@@ -118,14 +121,22 @@ export class Changes {
       make: async () => {
         const victim = this.#random.pick(await this.#cluster.endpoints(service))
         const count = (await this.#cluster.endpoints(service)).length
-        const excuse = this.#ledger.open('its pod died', (loss) => {
-          if (loss.service !== service) return false
-          // One that no pod has answered yet may have been on its way to it.
-          return loss.pod === victim.pod || (loss.pod === undefined && isRefusal(loss.why))
-        })
+        const isOfService = (loss: Loss) => loss.service === service
+        // One that no pod has answered yet may have been on its way to it.
+        const unanswered = this.#ledger.open(
+          'its pod died',
+          (loss) => isOfService(loss) && loss.pod === undefined && isRefusal(loss.why),
+        )
+        // UDP flows leave the tracker a little after the rules have changed.
+        let knownMs = Infinity
+        this.#ledger.open(
+          'its pod died',
+          (loss) => isOfService(loss) && loss.pod === victim.pod && loss.sinceMs <= knownMs + FORGOTTEN_MS,
+        )
         const set = (fail: string | null) => this.#annotate(victim.pod, { 'sandbox/fail': fail })
         const gone = await this.#changeEndpoints(service, count - 1, () => set('die'), { pods: 'stay' })
-        this.#ledger.close(excuse)
+        this.#ledger.close(unanswered)
+        knownMs = performance.now()
         return [...gone, ...(await this.#changeEndpoints(service, count, () => set(null), { pods: 'stay' }))]
       },
     }

@@ -38,14 +38,18 @@ const WINDOW = 3
 
 /**
  * Beyond these the run has failed. Where a garbage collector is at work, less is noise. The nftables mode keeps up to 15
- * rules that nothing uses any more, with their sets, in each table: it sweeps sixteen at a time.
+ * rules that nothing uses any more, with their sets, in each table: it sweeps sixteen at a time. The userspace mode keeps the
+ * doors to the local endpoints of a UDP port whose policy was Local: at most two on each node.
  */
 export const bounds = {
   rssMb: (start: number) => start * 1.25 + 20,
   /** In userspace mode the proxy holds two for each connection, of which there are as many as clients happen to have. */
   descriptors: (mode: SoakMode) => (mode === 'userspace' ? 40 : 12),
   threads: 2,
-  kernelObjects: (kind: string, nodes: number) => (kind === 'rules' || kind === 'sets' ? 15 * nodes : 0),
+  kernelObjects(kind: string, { mode, nodes }: { readonly mode: SoakMode; readonly nodes: number }): number {
+    if (kind === 'rules' || kind === 'sets') return 15 * nodes
+    return kind === 'elements' && mode === 'userspace' ? 2 * nodes : 0
+  },
 } as const
 
 export class Growth {
@@ -154,7 +158,7 @@ export class Growth {
       return exceeding(
         `kernel: ${kind}`,
         { start: this.kernelAtStart[kind] ?? 0, end },
-        bounds.kernelObjects(kind, this.#cluster.nodes.length),
+        bounds.kernelObjects(kind, { mode: this.#mode, nodes: this.#cluster.nodes.length }),
       )
     })
     return [...complaints, ...kernel]

@@ -1,6 +1,9 @@
 // Programs the userspace mode for one IP family: doors to each list of backends, and the rules that lead there.
 //
 // A door comes before its rules and goes after them. Rules do not change when endpoints do; the data path is told.
+//
+// A door of UDP to which rules lead no more stays open for the clients who came through it, as long as their backends serve:
+// policies choose for new clients and do not disturb others, as in the other modes.
 
 import type { Clock, Timer } from '../../lib/clock.ts'
 import { joinHostPort } from '../../lib/ip.ts'
@@ -10,7 +13,7 @@ import { userspacePlanner } from './plan/planner.ts'
 import { type DoorAddress, knownPorts } from './plan/service.ts'
 import type { Table } from '../../nftables/types.ts'
 import type { Pool } from './data-path/control-pool.ts'
-import type { Listeners } from './data-path/listeners.ts'
+import type { Listeners, Served } from './data-path/listeners.ts'
 import type { TableDriver } from '../../nftables/table-driver.ts'
 import { TableProgrammer } from '../shared/table-programmer.ts'
 import type { Programmer, SyncStats } from '../programmer.ts'
@@ -27,19 +30,24 @@ export interface UserspaceProgrammerOptions {
 
 type PreferredPort = (view: ServicePortView, entrance: Entrance) => number | undefined
 
-/** Entrances of a service port that could not be opened. */
-interface Refusal {
+/** How a service port is served. */
+interface Service {
   readonly view: ServicePortView
-  readonly entrances: ReadonlySet<string>
+  /** Entrances that could not be opened. */
+  readonly refused: ReadonlySet<string>
+  /** The doors that stay open, by list. */
+  readonly stays: ReadonlyMap<string, ReadonlySet<SeenAs>>
+  /** The ports of those to which no rule leads. */
+  readonly leaving: readonly number[]
 }
 
 export class UserspaceProgrammer implements Programmer {
   readonly #options: UserspaceProgrammerOptions
   readonly #rules: TableProgrammer
-  /** By the names of service ports: what the rules in the kernel know. */
-  readonly #refused = new Map<string, Refusal>()
+  /** By the names of service ports, where there is something to know: what the rules in the kernel know. */
+  readonly #known = new Map<string, Service>()
   /** The same for views that are being programmed. */
-  #fresh: ReadonlyMap<ServicePortView, Refusal> = new Map()
+  #fresh: ReadonlyMap<ServicePortView, Service> = new Map()
   #node: NodeView | undefined
   #isWithdrawn = false
   /** What is served on an address that the node had before, until the rules lead there no more. */
@@ -51,7 +59,10 @@ export class UserspaceProgrammer implements Programmer {
   constructor(options: UserspaceProgrammerOptions) {
     this.#options = options
     const { driver, clock } = options
-    const planner = userspacePlanner((view, entrance) => this.#find(view, entrance))
+    const planner = userspacePlanner({
+      find: (view, entrance) => this.#find(view, entrance),
+      leaving: (view) => this.#serviceOf(view)?.leaving ?? [],
+    })
     const prefetched: TableDriver = {
       apply: (ops) => driver.apply(ops),
       read: () => this.#takeReadBack(),
@@ -70,8 +81,8 @@ export class UserspaceProgrammer implements Programmer {
     )
     const stats = this.#rules.sync(node, all)
     for (const { name, before, after } of all) {
-      this.#noteRefusal(name, after)
       this.#shutUnused(before, after)
+      this.#note(name, after)
     }
     this.#fresh = new Map()
     this.#retryLater(node)
@@ -91,21 +102,19 @@ export class UserspaceProgrammer implements Programmer {
     const stats = this.#rules.syncAll(node, all)
     this.#shutAllBut(all)
     for (const pool of this.#left.splice(0)) pool.close()
-    this.#refused.clear()
-    for (const view of all) this.#noteRefusal(view.name, view)
+    this.#known.clear()
+    for (const view of all) this.#note(view.name, view)
     this.#fresh = new Map()
     this.#retryLater(node)
     return stats
   }
 
-  /** Where UDP flows of a service port go while it is served. */
+  /** Where UDP flows of a service port go at present, those that came before it changed included. */
   flowTargets(view: ServicePortView): string[] {
-    return Array.from(listsOf(view)).flatMap(([list, { seenAs }]) =>
-      Array.from(seenAs).flatMap((each) => {
-        const door = this.#find(view, { list, seenAs: each })
-        return door === undefined ? [] : [joinHostPort(door.address, door.port)]
-      }),
-    )
+    return LISTS.flatMap((list) => {
+      const doors = this.#options.listeners.get(nameOf(view, list))?.doors.values() ?? []
+      return Array.from(doors, ({ address, port }) => joinHostPort(address, port))
+    })
   }
 
   /**
@@ -128,13 +137,13 @@ export class UserspaceProgrammer implements Programmer {
     this.#rules.close()
   }
 
-  /** Opens or changes what service ports need; returns what could not be opened. */
-  #serve(views: readonly ServicePortView[], preferredPort: PreferredPort): Map<ServicePortView, Refusal> {
-    const refusals = new Map<ServicePortView, Refusal>()
+  /** Opens or changes what service ports need. */
+  #serve(views: readonly ServicePortView[], preferredPort: PreferredPort): Map<ServicePortView, Service> {
+    const services = new Map<ServicePortView, Service>()
     for (const view of views) {
-      const entrances = new Set<string>()
+      const refused = new Set<string>()
       for (const [list, { backends, seenAs }] of listsOf(view)) {
-        const refused = this.#options.listeners.serve({
+        const reasons = this.#options.listeners.serve({
           name: nameOf(view, list),
           protocol: view.protocol === 'UDP' ? 'UDP' : 'TCP',
           backends,
@@ -142,30 +151,60 @@ export class UserspaceProgrammer implements Programmer {
           seenAs,
           preferredPort: (each) => preferredPort(view, { list, seenAs: each }),
         })
-        for (const [each, reason] of refused) this.#refuse({ view, entrances }, { list, seenAs: each }, reason)
+        for (const [each, reason] of reasons) {
+          const entrance = idOf({ list, seenAs: each })
+          refused.add(entrance)
+          // Said once.
+          if (this.#known.get(view.name)?.refused.has(entrance) !== true) this.#options.onRefused(view.name, reason)
+        }
       }
-      refusals.set(view, { view, entrances })
+      // Where a port is missing, perhaps such a door has it.
+      services.set(view, { view, refused, ...this.#staying(view, refused.size === 0) })
     }
-    return refusals
+    return services
   }
 
-  /** Said once. */
-  #refuse({ view, entrances }: { view: ServicePortView; entrances: Set<string> }, entrance: Entrance, reason: string) {
-    const id = idOf(entrance)
-    entrances.add(id)
-    if (this.#refused.get(view.name)?.entrances.has(id) !== true) this.#options.onRefused(view.name, reason)
+  /** Which doors stay open, and tells those to which rules lead no more which of their backends still serve. */
+  #staying(view: ServicePortView, mayLeave: boolean): Pick<Service, 'stays' | 'leaving'> {
+    const stays = new Map<string, ReadonlySet<SeenAs>>()
+    const leaving: number[] = []
+    const wanted = listsOf(view)
+    for (const list of LISTS) {
+      const name = nameOf(view, list)
+      const seenAs = wanted.get(list)?.seenAs
+      if (seenAs !== undefined) stays.set(name, seenAs)
+      const served = this.#options.listeners.get(name)
+      if (served === undefined || view.protocol !== 'UDP' || !mayLeave) continue
+      if (seenAs === undefined && !this.#servesOn(view, served)) continue
+      stays.set(name, new Set([...(seenAs ?? []), ...served.doors.keys()]))
+      for (const [each, { port }] of served.doors) if (seenAs?.has(each) !== true) leaving.push(port)
+    }
+    return { stays, leaving }
   }
 
-  #noteRefusal(name: string, view: ServicePortView | undefined): void {
-    const refusal = view === undefined ? undefined : this.#fresh.get(view)
-    if (refusal === undefined || refusal.entrances.size === 0) this.#refused.delete(name)
-    else this.#refused.set(name, refusal)
+  /** For a list that is no longer wanted: false when none of its backends serves any more. */
+  #servesOn(view: ServicePortView, { pool }: Served): boolean {
+    const serving = new Set(view.serving)
+    const backends = pool.backends().filter(({ ip, port }) => serving.has(joinHostPort(ip, port)))
+    if (backends.length === 0) return false
+    pool.update({ backends, affinitySeconds: view.frontends[0]?.affinitySeconds })
+    return true
+  }
+
+  #note(name: string, view: ServicePortView | undefined): void {
+    const service = view === undefined ? undefined : this.#fresh.get(view)
+    if (service === undefined || (service.refused.size === 0 && service.leaving.length === 0)) this.#known.delete(name)
+    else this.#known.set(name, service)
+  }
+
+  get #refused(): readonly (readonly [string, Service])[] {
+    return [...this.#known].filter(([, { refused }]) => refused.size > 0)
   }
 
   /** A port may become free without anybody telling. */
   #retryLater(node: NodeView): void {
     this.#retryTimer?.cancel()
-    if (this.#refused.size === 0) return
+    if (this.#refused.length === 0) return
     this.#retryTimer = this.#options.clock.setTimeout(() => {
       try {
         this.#options.listeners.lookForPorts()
@@ -178,34 +217,36 @@ export class UserspaceProgrammer implements Programmer {
 
   /** Service ports for which there was no port, again: perhaps there is one now. */
   #retries(changes: readonly ServicePortChange[]): ServicePortChange[] {
-    if (this.#refused.size === 0) return []
+    const refused = this.#refused
+    if (refused.length === 0) return []
     const changing = new Set(changes.map(({ name }) => name))
-    return [...this.#refused]
+    return refused
       .filter(([name]) => !changing.has(name))
       .map(([name, { view }]) => ({ name, before: view, after: { ...view } }))
   }
 
   #shutUnused(before: ServicePortView | undefined, after: ServicePortView | undefined): void {
     if (before === undefined) return
-    const wanted = new Map<string, ReadonlySet<SeenAs>>()
-    if (after !== undefined) for (const [list, { seenAs }] of listsOf(after)) wanted.set(nameOf(after, list), seenAs)
-    for (const list of listsOf(before).keys()) {
+    const stays = after && this.#fresh.get(after)?.stays
+    for (const list of LISTS) {
       const name = nameOf(before, list)
-      this.#options.listeners.keep(name, wanted.get(name) ?? NO_DOOR)
+      this.#options.listeners.keep(name, stays?.get(name) ?? NO_DOOR)
     }
   }
 
   #shutAllBut(views: readonly ServicePortView[]): void {
     const { listeners } = this.#options
-    const wanted = new Map<string, ReadonlySet<SeenAs>>()
-    for (const view of views) for (const [list, { seenAs }] of listsOf(view)) wanted.set(nameOf(view, list), seenAs)
-    for (const [name] of listeners.entries()) listeners.keep(name, wanted.get(name) ?? NO_DOOR)
+    const stays = new Map(views.flatMap((view) => [...(this.#fresh.get(view)?.stays ?? [])]))
+    for (const [name] of listeners.entries()) listeners.keep(name, stays.get(name) ?? NO_DOOR)
   }
 
   #find(view: ServicePortView, entrance: Entrance): DoorAddress | undefined {
-    const refusal = this.#fresh.get(view) ?? this.#refused.get(view.name)
-    if (refusal?.entrances.has(idOf(entrance)) === true) return undefined
+    if (this.#serviceOf(view)?.refused.has(idOf(entrance)) === true) return undefined
     return this.#options.listeners.find(nameOf(view, entrance.list), entrance.seenAs)
+  }
+
+  #serviceOf(view: ServicePortView): Service | undefined {
+    return this.#fresh.get(view) ?? this.#known.get(view.name)
   }
 
   #takeReadBack(): Table | undefined {
@@ -215,6 +256,7 @@ export class UserspaceProgrammer implements Programmer {
   }
 }
 
+const LISTS: readonly Policy[] = ['Cluster', 'Local']
 const NO_DOOR: ReadonlySet<SeenAs> = new Set()
 /** How often it is tried to open a door for which there was no port. */
 const RETRY_MS = 5000

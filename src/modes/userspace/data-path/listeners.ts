@@ -65,6 +65,10 @@ export class Listeners {
     return this.#byName.entries()
   }
 
+  get(name: string): Served | undefined {
+    return this.#byName.get(name)
+  }
+
   find(name: string, seenAs: SeenAs): Door | undefined {
     return this.#byName.get(name)?.doors.get(seenAs)
   }

@@ -65,10 +65,11 @@ describe('Team', () => {
     const startMs = performance.now()
     while (performance.now() - startMs < 100);
     self.lookAtSelf(performance.now())
-    // Other programs may have run meanwhile.
-    expect(busy()).toBeGreaterThan(50)
+    // Other programs may have run for most of the time.
+    const worked = busy()
+    expect(worked).toBeGreaterThan(0)
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)
     self.lookAtSelf(performance.now())
-    expect(busy()).toBeLessThan(50)
+    expect(busy()).toBeLessThan(worked)
   })
 })

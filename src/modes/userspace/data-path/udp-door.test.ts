@@ -32,6 +32,26 @@ async function ask(client: Socket, port: number, message: string | Buffer): Prom
 
 const noAffinity = undefined
 
+/** Answers when it is told to. */
+async function aPatientUdpBackend() {
+  const socket = await aClient()
+  const clients: number[] = []
+  socket.on('message', (_, { port }) => clients.push(port))
+  return {
+    ip: '127.0.0.1',
+    port: socket.address().port,
+    get asked() {
+      return clients.length
+    },
+    /** To the client that asked first. */
+    answer: (text: string) => socket.send(text, clients[0], '127.0.0.1'),
+    async [Symbol.asyncDispose]() {
+      socket.close()
+      await once(socket, 'close')
+    },
+  }
+}
+
 describe('UDP through the data path', () => {
   test('is answered from where it was sent to, each client by its own backend', async () => {
     using path = new InlineDataPath({ udpIdleMs: 5000 })
@@ -72,6 +92,52 @@ describe('UDP through the data path', () => {
     // The backend is remembered for longer.
     expect(await ask(client, port, 'x')).toBe('a x')
     expect(pool.totals().connections).toBe(2)
+  })
+
+  test('an answer that takes longer than clients may be silent arrives all the same', async () => {
+    using path = new InlineDataPath({ udpIdleMs: 20 })
+    await using slow = await aPatientUdpBackend()
+    using client = await aClient()
+    const { port, pool } = path.open({ backends: [slow], affinitySeconds: noAffinity }, { protocol: 'UDP' })
+    client.send('x', port, '127.0.0.1')
+    await eventually('it is asked', () => (slow.asked === 1 ? undefined : 'not yet'))
+    await sleep(200)
+    const heard = once(client, 'message') as Promise<[Buffer]>
+    slow.answer('late')
+    expect(String((await heard)[0])).toBe('late')
+    // Then nothing keeps it.
+    await eventually('it is closed', () => (pool.totals().active === 0 ? undefined : 'active'))
+  })
+
+  test('clients of backends that never answer do not take the room of others by waiting', async () => {
+    using path = new InlineDataPath({ udpIdleMs: 20, udpLimits: { perDoor: 8, perThread: 8 } })
+    await using silent = await aPatientUdpBackend()
+    const { port, pool } = path.open({ backends: [silent], affinitySeconds: noAffinity }, { protocol: 'UDP' })
+    for (let i = 1; i <= 20; i++) {
+      using client = await aClient()
+      client.send('x', port, '127.0.0.1')
+      await eventually('it is asked', () => (silent.asked === i ? undefined : `${silent.asked}`))
+      await sleep(25)
+    }
+    expect(pool.totals()).toMatchObject({ connections: 20, unserved: 0 })
+    expect(pool.totals().active).toBeLessThan(8)
+  })
+
+  test('what was asked of a backend before it was removed is answered', async () => {
+    using path = new InlineDataPath({ udpIdleMs: 100 })
+    await using old = await aPatientUdpBackend()
+    await using fresh = await aUdpBackend('fresh')
+    using client = await aClient()
+    const { port, pool } = path.open({ backends: [old], affinitySeconds: 60 }, { protocol: 'UDP' })
+    client.send('x', port, '127.0.0.1')
+    await eventually('it is asked', () => (old.asked === 1 ? undefined : 'not yet'))
+    pool.update({ backends: [fresh], affinitySeconds: 60 })
+    expect(await ask(client, port, 'next')).toBe('fresh next')
+    const heard = once(client, 'message') as Promise<[Buffer]>
+    old.answer('of before')
+    expect(String((await heard)[0])).toBe('of before')
+    expect(await ask(client, port, 'again')).toBe('fresh again')
+    await eventually('both are closed', () => (pool.totals().active === 0 ? undefined : 'active'))
   })
 
   test('a client that pauses stays with its backend while that serves, whoever else comes', async () => {
@@ -200,7 +266,8 @@ describe('UDP through the data path', () => {
     for (let i = 0; i < 3; i++) expect(await ask(client, port, 'x')).toBe('a x')
     pool.update({ backends: [b], affinitySeconds: noAffinity })
     expect(await ask(client, port, 'x')).toBe('b x')
-    expect(pool.totals()).toMatchObject({ connections: 2, active: 1 })
+    expect(pool.totals()).toMatchObject({ connections: 2 })
+    expect(a.seen).toBe(4)
   })
 
   test('clients are not heard while there are no file descriptors left, which is said', async () => {

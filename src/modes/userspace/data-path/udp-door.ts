@@ -1,5 +1,5 @@
-// UDP: each client has a socket of its own to its backend, until both are silent for a while. Which backend that was is
-// remembered for longer: a flow stays where it is while its backend serves, as in the other modes.
+// UDP: each client has a socket of its own to its backend, until both are silent for a while and no answer is awaited. Which
+// backend that was is remembered for longer: a flow stays where it is while its backend serves, as in the other modes.
 
 import { boundCall, lastErrno } from '../../../system/libc.ts'
 import type { Family } from '../../../lib/ip.ts'
@@ -22,6 +22,8 @@ const MSG_NOSIGNAL = 0x4000
 const PAUSE_MS = 100
 /** Backends that are tried for one datagram. */
 const TRIES = 4
+/** How long a question may wait for its answer: what resolvers wait before they ask again. */
+const ANSWER_MS = 5000
 /** As long as the connection tracker keeps a flow that was answered, which decides it in the other modes. */
 const FLOW_MEMORY_MS = 120_000
 /** How many flows of a door are remembered at least. */
@@ -67,6 +69,8 @@ export class UdpShared {
   readonly warn: (message: string) => void
   readonly limits: UdpLimits
   readonly idle: TimerQueue<UdpSession>
+  /** Those that are kept only because an answer may still come. */
+  readonly awaiting: TimerQueue<UdpSession>
   readonly paused: TimerQueue<UdpDoor>
   /** Clients of all doors. */
   clients = 0
@@ -86,6 +90,7 @@ export class UdpShared {
     this.warn = warn
     this.limits = limits
     this.idle = reactor.timers(idleMs, (session) => session.mayEnd())
+    this.awaiting = reactor.timers(ANSWER_MS, (session) => session.mayEnd())
     this.paused = reactor.timers(PAUSE_MS, (door) => door.goOn())
   }
 }
@@ -109,6 +114,8 @@ export class UdpDoor implements Watched {
   readonly options: UdpDoorOptions
   readonly shared: UdpShared
   readonly #sessions = new Map<number | string, UdpSession>()
+  /** Those whose backend was removed: they only wait for answers. */
+  readonly #leaving = new Set<UdpSession>()
   readonly #flows = new AffinityTable(FLOW_MEMORY_MS, FLOWS_REMEMBERED)
   #isClosed = false
 
@@ -138,7 +145,12 @@ export class UdpDoor implements Watched {
 
   /** Backends were removed: datagrams of their clients go elsewhere from now on, as in the other modes. */
   leaveRemoved(): void {
-    for (const session of this.#sessions.values()) if (!this.options.balancer.has(session.backend)) session.end()
+    for (const session of this.#sessions.values()) {
+      if (this.options.balancer.has(session.backend)) continue
+      this.#sessions.delete(session.key)
+      this.#leaving.add(session)
+      session.leave()
+    }
   }
 
   /** Clients of this listener can no longer be answered. */
@@ -146,12 +158,13 @@ export class UdpDoor implements Watched {
     if (!this.options.isKeeper) return
     this.#isClosed = true
     this.onEvents()
-    for (const session of this.#sessions.values()) session.end()
+    for (const session of [...this.#sessions.values(), ...this.#leaving]) session.end()
     this.shared.reactor.close(this.options.fd)
   }
 
   /** A session is over. Its client comes to the same backend again, unless that has failed. */
   forget(session: UdpSession, { hasFailed, usedMs }: { hasFailed: boolean; usedMs: number }): void {
+    if (this.#leaving.delete(session)) return
     if (this.#sessions.get(session.key) === session) this.#sessions.delete(session.key)
     if (hasFailed) this.#flows.forget(session.key)
     else this.#flows.remember(session.key, session.backend.id, usedMs)
@@ -203,9 +216,19 @@ export class UdpDoor implements Watched {
     return id === undefined ? undefined : this.options.balancer.find(id)
   }
 
+  /** Whether there is so much room that clients may wait for answers in it: backends that never answer are not to fill it. */
+  get hasMuchRoom(): boolean {
+    const { limits, clients } = this.shared
+    return this.#clients < limits.perDoor / 4 && clients < limits.perThread / 4
+  }
+
+  get #clients(): number {
+    return this.#sessions.size + this.#leaving.size
+  }
+
   #hasRoom(): boolean {
     const { limits, clients, warn } = this.shared
-    if (this.#sessions.size < limits.perDoor && clients < limits.perThread) return true
+    if (this.#clients < limits.perDoor && clients < limits.perThread) return true
     const [what, most] =
       clients < limits.perThread ? ['one service port', limits.perDoor] : ['a thread', limits.perThread]
     warn(`Cannot serve more UDP clients of ${what} at once than ${most}: datagrams of others are dropped`)
@@ -230,6 +253,9 @@ class UdpSession implements Watched {
   readonly #address: Uint8Array
   readonly #openedMs: number
   #usedMs: number
+  /** The client has asked, and nothing has come back since. */
+  #isAwaiting = false
+  #hasLeft = false
   #shown: ShownClient | undefined
   #hasAnswered = false
   #hasFailed = false
@@ -276,6 +302,7 @@ class UdpSession implements Watched {
   send(length: number): boolean {
     const { shared } = this.#door
     this.#usedMs = shared.reactor.nowMs
+    this.#isAwaiting = true
     if (shared.send(this.#fd, shared.buffer, length, MSG_NOSIGNAL) !== -1) return true
     if (LOSSES.has(lastErrno())) return true
     this.#fail()
@@ -292,7 +319,9 @@ class UdpSession implements Watched {
         if (!LOSSES.has(lastErrno())) this.#fail()
         return
       }
-      this.#usedMs = shared.reactor.nowMs
+      // One that has left is not kept by a backend that goes on talking.
+      if (!this.#hasLeft) this.#usedMs = shared.reactor.nowMs
+      this.#isAwaiting = false
       if (!this.#hasAnswered) options.balancer.worked(this.backend)
       this.#hasAnswered = true
       const sent = shared.sendto(options.fd, buffer, length, MSG_NOSIGNAL, this.#address, this.#address.length)
@@ -300,12 +329,19 @@ class UdpSession implements Watched {
     }
   }
 
-  /** The time is over, unless something came meanwhile. */
+  /** Its backend was removed: what it still answers is passed on, and the client comes to another with its next datagram. */
+  leave(): void {
+    this.#hasLeft = true
+  }
+
+  /** The time is over, unless something came meanwhile, or may still come. */
   mayEnd(): void {
-    const { idle, reactor } = this.#door.shared
-    const leftMs = this.#usedMs + idle.durationMs - reactor.nowMs
-    if (leftMs > 0) idle.start(this, this.#usedMs)
-    else this.end()
+    const { idle, awaiting, reactor } = this.#door.shared
+    const silentMs = reactor.nowMs - this.#usedMs
+    if (silentMs < idle.durationMs) idle.start(this, this.#usedMs)
+    else if (this.#isAwaiting && silentMs < awaiting.durationMs && this.#door.hasMuchRoom) {
+      awaiting.start(this, this.#usedMs)
+    } else this.end()
   }
 
   end(): void {
@@ -315,6 +351,7 @@ class UdpSession implements Watched {
     options.counters[ACTIVE]!--
     shared.clients--
     shared.idle.stop(this)
+    shared.awaiting.stop(this)
     const shown = this.#shown
     shared.reactor.close(this.#fd, shown && (() => shared.sources.over(shown)))
     this.#door.forget(this, { hasFailed: this.#hasFailed, usedMs: this.#usedMs })
@@ -325,7 +362,9 @@ class UdpSession implements Watched {
     this.#hasFailed = true
     const { shared, options } = this.#door
     options.counters[FAILURES]!++
-    options.balancer.failed(this.backend, hostKey(this.#address), shared.reactor.nowMs, this.#openedMs)
+    // The affinity of a client that has left its backend is to another by now.
+    if (!this.#hasLeft)
+      options.balancer.failed(this.backend, hostKey(this.#address), shared.reactor.nowMs, this.#openedMs)
     this.end()
   }
 }

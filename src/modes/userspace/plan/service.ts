@@ -18,10 +18,18 @@ export interface DoorAddress {
 /** Where the proxy has this entrance of a service port; undefined when it has none. */
 export type FindDoor = (view: ServicePortView, entrance: Entrance) => DoorAddress | undefined
 
-export function planService(node: NodeView, view: ServicePortView, find: FindDoor): Fragment {
+/** The ports of doors to which no rule leads any more, and that are open for clients who came before. */
+export type FindLeaving = (view: ServicePortView) => readonly number[]
+
+export interface Doors {
+  readonly find: FindDoor
+  readonly leaving: FindLeaving
+}
+
+export function planService(node: NodeView, view: ServicePortView, { find, leaving }: Doors): Fragment {
   const schema = schemaFor(node.family)
   const elements = new Elements()
-  const ports = new Set<number>()
+  const ports = new Set(leaving(view))
   for (const frontend of view.frontends) {
     planClusterIp(schema.guards, frontend, elements)
     planRefusals(schema.guards, frontend, elements)

@@ -5,8 +5,7 @@ import { get } from 'node:http'
 import { Socket } from 'node:net'
 import { onLines } from './echo-server.ts'
 import { patience } from '../patience.ts'
-import { bindSocket, countResent, openSocket } from './native.ts'
-import { ipBytes } from './ip-bytes.ts'
+import { countResent, openClient } from './sockets.ts'
 import type { Greeting } from './echo-server.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Netns } from './netns.ts'
@@ -109,7 +108,7 @@ export async function openTcp(
   to: Target,
   options: ProbeOptions = {},
 ): Promise<{ answer: Answer; conversation: Conversation }> {
-  const fd = openClient(netns, 'tcp', to, options)
+  const fd = openClient(netns, 'tcp', to, ownAddress(options))
   const socket = new Socket({ fd, readable: true, writable: true })
   socket.setNoDelay(true)
   const { hello, read } = options.dialect ?? echoDialect
@@ -137,7 +136,7 @@ export async function openTcp(
 
 /** Opens a UDP flow: all of it has one source port. */
 export async function openUdp(netns: Netns, to: Target, options: ProbeOptions = {}): Promise<Conversation> {
-  const fd = openClient(netns, 'udp', to, options)
+  const fd = openClient(netns, 'udp', to, ownAddress(options))
   const socket: UdpSocket = createSocket(to.address.includes(':') ? 'udp6' : 'udp4')
   const { read } = options.dialect ?? echoDialect
   const inbox = openInbox(() => {
@@ -182,7 +181,8 @@ export function httpGet(
         path,
         host: to.address,
         port: to.port,
-        createConnection: () => new Socket({ fd: openClient(netns, 'tcp', to, options) }).connect(to.port, to.address),
+        createConnection: () =>
+          new Socket({ fd: openClient(netns, 'tcp', to, ownAddress(options)) }).connect(to.port, to.address),
       },
       (response) => {
         let body = ''
@@ -202,14 +202,8 @@ export function httpGet(
   })
 }
 
-function openClient(netns: Netns, type: 'tcp' | 'udp', to: Target, options: ProbeOptions): number {
-  const family = to.address.includes(':') ? 6 : 4
-  const fd = netns.enter(() => openSocket(type, family))
-  if (options.from !== undefined || options.fromPort !== undefined) {
-    const address = ipBytes(options.from ?? (family === 4 ? '0.0.0.0' : '::'))
-    bindSocket(fd, { address, port: options.fromPort ?? 0 })
-  }
-  return fd
+function ownAddress({ from, fromPort }: ProbeOptions) {
+  return { ip: from, port: fromPort }
 }
 
 /** Answers in the order in which they arrive, for callers that wait for one at a time. */

@@ -5,6 +5,7 @@ import { Cleanup } from '../cleanup.ts'
 import { serveEcho } from './echo-server.ts'
 import { serveSctp } from './sctp.ts'
 import { openNetns, restIn } from './netns.ts'
+import { hostSysctls, routerSysctls } from '../../../src/sandbox/netns/sysctls.ts'
 import type { DualStack, Pod, PodName } from '../addresses.ts'
 import type { Netns } from './netns.ts'
 import type { Source } from '../../conformance/packet-flow.ts'
@@ -36,7 +37,8 @@ export async function openTestNetwork(): Promise<TestNetwork> {
   >
 
   for (const netns of [lan, ...Object.values(namespaces), ...Object.values(podNamespaces)]) {
-    setUpKernel(netns, netns === namespaces.node || netns === namespaces.peer)
+    const isRouter = netns === namespaces.node || netns === namespaces.peer
+    netns.setSysctls(isRouter ? routerSysctls : hostSysctls)
   }
   buildLan(lan, namespaces)
   answerUnserved(lan)
@@ -63,36 +65,6 @@ export async function openTestNetwork(): Promise<TestNetwork> {
     },
     [Symbol.asyncDispose]: () => cleanup[Symbol.asyncDispose](),
   }
-}
-
-/** What would make packets behave by the machine's settings instead of ours. */
-function setUpKernel(netns: Netns, forwards: boolean): void {
-  const forwarding = forwards ? 1 : 0
-  const values: Record<string, number> = { 'ipv4/ip_forward': forwarding }
-  for (const which of ['all', 'default']) {
-    Object.assign(values, {
-      [`ipv4/conf/${which}/rp_filter`]: 0,
-      [`ipv4/conf/${which}/send_redirects`]: 0,
-      [`ipv4/conf/${which}/accept_redirects`]: 0,
-      [`ipv6/conf/${which}/disable_ipv6`]: 0,
-      [`ipv6/conf/${which}/accept_dad`]: 0,
-      [`ipv6/conf/${which}/accept_redirects`]: 0,
-      [`ipv6/conf/${which}/accept_ra`]: 0,
-      [`ipv6/conf/${which}/forwarding`]: forwarding,
-    })
-  }
-  netns.sysctl({
-    ...values,
-    // Frames that a bridge forwards are not to be seen by our rules a second time.
-    'bridge/bridge-nf-call-iptables': 0,
-    'bridge/bridge-nf-call-ip6tables': 0,
-    'bridge/bridge-nf-call-arptables': 0,
-    // Many refusals at once are the point of some tests.
-    'ipv4/icmp_ratelimit': 0,
-    'ipv4/icmp_msgs_per_sec': 1_000_000,
-    'ipv4/icmp_msgs_burst': 1_000_000,
-    'ipv6/icmp/ratelimit': 0,
-  })
 }
 
 function buildLan(lan: Netns, hosts: { node: Netns; peer: Netns; external: Netns }): void {

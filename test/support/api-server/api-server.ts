@@ -11,10 +11,10 @@ import https from 'node:https'
 import { Readable } from 'node:stream'
 import { bootstrap } from '../../../src/sandbox/apiserver/bootstrap.ts'
 import { createHandler } from '../../../src/sandbox/apiserver/http/handler.ts'
-import { createRegistry } from '../../../src/sandbox/apiserver/start-api-server.ts'
 import { negotiate } from '../../../src/sandbox/apiserver/http/negotiate.ts'
 import { parseApiRequest, urlOf, type ApiRequest } from '../../../src/sandbox/apiserver/http/api-request.ts'
 import { readBody } from '../../../src/sandbox/apiserver/http/body.ts'
+import { Registry } from '../../../src/sandbox/apiserver/registry/registry.ts'
 import { silentLogger } from '../../../src/lib/log.ts'
 import { Store } from '../../../src/sandbox/apiserver/store/store.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
@@ -75,7 +75,8 @@ export class TestApiServer implements AsyncDisposable {
   private constructor(options: ApiServerOptions) {
     this.#options = options
     this.store = new UnvalidatedStore(this.#store)
-    const registry = createRegistry(this.#store, systemClock, { first: 30_000, last: 32_767 })
+    // Without the rules of service addresses, which could not keep books of hostile objects.
+    const registry = new Registry(this.#store, systemClock)
     bootstrap(registry, { serviceCidrs: [] })
     if (options.firstVersion !== undefined) this.#store.renumber(options.firstVersion)
     const { users = [anyone], bookmarkMs: bookmarkIntervalMs = 60_000 } = options

@@ -16,28 +16,12 @@ export interface Target {
   readonly port: number
 }
 
-/** How to talk to a server, and what its words mean. */
-export interface Dialect {
-  /** What a TCP client says first; the datagram of a UDP client. */
-  readonly hello: { readonly tcp: string; readonly udp: string }
-  /** The greeting in a line of TCP or in a datagram; undefined when it is none. */
-  readonly read: (text: string) => Greeting | undefined
-}
-
-/** That of serveEcho(). */
-const echoDialect: Dialect = {
-  hello: { tcp: '', udp: 'hello' },
-  read: (text) => JSON.parse(text) as Greeting,
-}
-
 export interface ProbeOptions {
   /** The client's own address; the kernel chooses when it is absent. */
   readonly from?: string
   readonly fromPort?: number
   /** How long to wait for an answer before the target counts as silent; absent: as long as answers may take. */
   readonly timeoutMs?: number
-  /** Absent: that of serveEcho(). */
-  readonly dialect?: Dialect
 }
 
 /** What became of an attempt. */
@@ -89,12 +73,11 @@ export async function tcpProbe(netns: Netns, to: Target, options: ProbeOptions =
 /** Sends a datagram from a socket of its own, again after a while, and waits for an answer. */
 export async function udpProbe(netns: Netns, to: Target, options: ProbeOptions = {}): Promise<Answer> {
   const conversation = await openUdp(netns, to, options)
-  const { hello } = options.dialect ?? echoDialect
   const end = performance.now() + (options.timeoutMs ?? answersWithinMs())
   try {
     for (;;) {
       const leftMs = end - performance.now()
-      const answer = await conversation.say(hello.udp, Math.min(resendMs, Math.max(leftMs, 1)))
+      const answer = await conversation.say('hello', Math.min(resendMs, Math.max(leftMs, 1)))
       if (answer.kind !== 'silent' || leftMs <= resendMs) return answer
     }
   } finally {
@@ -111,14 +94,11 @@ export async function openTcp(
   const fd = openClient(netns, 'tcp', to, ownAddress(options))
   const socket = new Socket({ fd, readable: true, writable: true })
   socket.setNoDelay(true)
-  const { hello, read } = options.dialect ?? echoDialect
-  const inbox = openInbox(() => ({ client: socket.localAddress ?? '', clientPort: socket.localPort ?? 0 }), read)
+  const inbox = openInbox(() => ({ client: socket.localAddress ?? '', clientPort: socket.localPort ?? 0 }))
   onLines(socket, (line) => inbox.take(line))
   socket.on('error', (error: NodeJS.ErrnoException) => inbox.fail(error.code ?? error.message))
   socket.on('close', () => inbox.fail('closed'))
-  socket.connect({ host: to.address, port: to.port }, () => {
-    if (hello.tcp !== '') socket.write(hello.tcp)
-  })
+  socket.connect({ host: to.address, port: to.port })
   const answer = await inbox.next(options.timeoutMs ?? answersWithinMs())
   return {
     answer,
@@ -138,11 +118,10 @@ export async function openTcp(
 export async function openUdp(netns: Netns, to: Target, options: ProbeOptions = {}): Promise<Conversation> {
   const fd = openClient(netns, 'udp', to, ownAddress(options))
   const socket: UdpSocket = createSocket(to.address.includes(':') ? 'udp6' : 'udp4')
-  const { read } = options.dialect ?? echoDialect
   const inbox = openInbox(() => {
     const { address, port } = socket.address()
     return { client: address, clientPort: port }
-  }, read)
+  })
   socket.on('message', (message) => inbox.take(message.toString()))
   socket.on('error', (error: NodeJS.ErrnoException) => inbox.fail(error.code ?? error.message))
   await new Promise<void>((resolve) => socket.bind({ fd }, resolve))
@@ -207,10 +186,7 @@ function ownAddress({ from, fromPort }: ProbeOptions) {
 }
 
 /** Answers in the order in which they arrive, for callers that wait for one at a time. */
-function openInbox(
-  describeClient: () => { client: string; clientPort: number },
-  read: (text: string) => Greeting | undefined,
-) {
+function openInbox(describeClient: () => { client: string; clientPort: number }) {
   const waiting: ((answer: Answer) => void)[] = []
   const arrived: Answer[] = []
   let failure: Answer | undefined
@@ -221,8 +197,7 @@ function openInbox(
   }
   return {
     take(text: string) {
-      const greeting = read(text)
-      if (greeting !== undefined) deliver({ kind: 'answered', greeting, ...describeClient() })
+      deliver({ kind: 'answered', greeting: JSON.parse(text) as Greeting, ...describeClient() })
     },
     fail(code: string) {
       failure ??= code === 'ECONNREFUSED' ? { kind: 'refused' } : { kind: 'failed', code }

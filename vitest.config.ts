@@ -57,14 +57,14 @@ export default defineConfig({
         },
       },
       {
-        // What goes wrong around the program, in every mode.
+        // What goes wrong around the program, in every mode, two files at a time: much of it is waiting.
         test: {
           name: 'faults',
           include: ['test/faults/**/*.test.ts'],
           pool: 'forks',
-          fileParallelism: false,
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
+          maxWorkers: 2,
+          testTimeout: hangsAfterMs,
+          hookTimeout: hangsAfterMs,
         },
       },
       {

@@ -8,7 +8,10 @@ import { kindOfFlag } from './parse-flags.ts'
 
 const indent = ' '.repeat(10)
 
-const commands = ['  kube-proxy sandbox   a miniature cluster to try it on']
+const commands = [
+  '  kube-proxy check     can this machine run it? changes nothing; takes the same flags',
+  '  kube-proxy sandbox   a miniature cluster to try it on',
+]
 
 /** Grouped, and wrapped to the width. */
 export function formatHelp(modes: AvailableModes, width: number = 100): string {

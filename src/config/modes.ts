@@ -10,6 +10,19 @@ export interface ModeFacts {
   readonly featureGate?: Parameters<typeof featureEnabled>[1]
   /** nodePortAddresses where the configuration has none. */
   readonly defaultNodePortAddresses: readonly string[]
+  /** The mode that stands in for it where this machine cannot run it. */
+  readonly standIn?: string
+  /** The one that does where the operator asks for the chain that kube-proxy's old documentation describes. */
+  readonly oldStandIn?: string
+}
+
+/** Whether another mode may stand in for one that this machine cannot run, and which. */
+export type StandIns = 'allowed' | 'with userspace' | 'refused'
+
+/** The mode that stands in for one, as far as that is wanted. */
+export function standInFor({ standIn, oldStandIn }: ModeFacts, standIns: StandIns): string | undefined {
+  if (standIns === 'refused') return undefined
+  return standIns === 'with userspace' ? (oldStandIn ?? standIn) : standIn
 }
 
 /** The modes that exist in this program, in the order in which they are listed. The first is the default. */

@@ -1,3 +1,4 @@
+import type { StandIns } from './modes.ts'
 import type { ConfigurationChange, LoadedConfiguration } from './types.ts'
 import type { Logger, LogSettings } from '../lib/log.ts'
 
@@ -26,7 +27,7 @@ export interface RunOptions extends LoadedConfiguration {
    */
   readonly configurationChanges: ((signal: AbortSignal) => AsyncIterable<ConfigurationChange>) | undefined
   /** `--strict-proxy-mode`, `--userspace-fallback`: which modes may stand in for one that this machine cannot run. */
-  readonly standIns: 'allowed' | 'with userspace' | 'refused'
+  readonly standIns: StandIns
   readonly flags: readonly FlagValue[]
   /** The version that is reported: `v1.37.0+ts.0.1.0`, or what `--version=vX.Y.Z` says. */
   readonly version: string

@@ -4,7 +4,7 @@ import type { Family } from '../lib/ip.ts'
 import type { KeptText } from './kept-text.ts'
 import { parseTables } from './parse.ts'
 import { canWait, type IptablesPrograms, programName } from './programs.ts'
-import { parseRestoreError } from './restore-error.ts'
+import { parseRestoreError, saysNoSuchChain } from './restore-error.ts'
 import type { Backend } from './script.ts'
 import type { TableName, Tables } from './types.ts'
 import { describeProcess, lockHolder } from './lock.ts'
@@ -27,8 +27,6 @@ export interface Contention {
 const WAIT_SECONDS = 5
 /** After a minute the lock counts as never given back; the sync fails and is tried again later. */
 const WAITS = 12
-/** What iptables exits with when it did not find what it was asked for. */
-const NO_SUCH_CHAIN = 1
 
 /** Processes of ours that run now, for any family. */
 const ours = new Set<number>()
@@ -55,17 +53,17 @@ export class Iptables {
     throw new Error(`Cannot read the tables: ${name} ${explain(result)}`)
   }
 
-  /** Undecided counts as yes: another program may hold the lock. */
+  /** Undecided counts as yes: another program may hold the lock, or there is no memory to look. */
   async hasChain(table: TableName, chain: string): Promise<boolean> {
     const { programs, family } = this.#options
-    const { code } = await runProgram(programName(programs, family, ''), [
+    const { code, stderr } = await runProgram(programName(programs, family, ''), [
       ...waitArgs(programs),
       '-t',
       table,
       '-S',
       chain,
     ])
-    return code !== NO_SUCH_CHAIN
+    return code === 0 || !saysNoSuchChain(stderr)
   }
 
   /** Whether rules are being changed for us. */

@@ -58,21 +58,32 @@ async function findProgram(name: string): Promise<IptablesPrograms | undefined> 
   return parsed === undefined ? undefined : { name, ...parsed }
 }
 
-/** Each program that is started costs some milliseconds, so no more are than it takes. */
-async function choosePrograms(): Promise<{ programs: IptablesPrograms; reason: string }> {
+export interface ChosenPrograms {
+  readonly programs: IptablesPrograms
+  /** Why this backend. */
+  readonly reason: string
+}
+
+/**
+ * Which iptables to use, by what is on this machine; changes nothing. `leave` does not ask iptables-nft, which would make the
+ * kernel load nftables. Rejects with an UnsupportedError when there is none.
+ *
+ * Each program that is started costs some milliseconds, so no more are than it takes.
+ */
+export async function choosePrograms(nftables: 'ask' | 'leave' = 'ask'): Promise<ChosenPrograms> {
   const nft = findProgram('iptables-nft')
   let found: ReturnType<typeof findProgram> | undefined
   const legacy = () => (found ??= findProgram('iptables-legacy'))
   const choice = await chooseBackend({
     nftMangle: async function* () {
-      yield* save(await nft, ['-t', 'mangle'])
+      if (nftables === 'ask') yield* savedText(await nft, ['-t', 'mangle'])
     },
     nft: async function* () {
-      yield* save(await nft, [])
+      if (nftables === 'ask') yield* savedText(await nft)
     },
     // Without -t: naming a table would make the kernel create it.
     legacy: async function* () {
-      yield* save(await legacy(), [])
+      yield* savedText(await legacy())
     },
   })
   const chosen = choice.backend === 'nft' ? ((await nft) ?? (await legacy())) : await legacy()
@@ -82,8 +93,11 @@ async function choosePrograms(): Promise<{ programs: IptablesPrograms; reason: s
   throw new UnsupportedError(FEATURE, 'none of the programs iptables-nft, iptables-legacy and iptables is installed')
 }
 
-/** What each family has; nothing where the program cannot say. */
-async function* save(programs: IptablesPrograms | undefined, args: readonly string[]): AsyncGenerator<string> {
+/** What iptables-save prints for each family; nothing where the program cannot say. */
+export async function* savedText(
+  programs: IptablesPrograms | undefined,
+  args: readonly string[] = [],
+): AsyncGenerator<string> {
   if (programs === undefined) return
   for (const family of [4, 6] as const) {
     yield (await runProgram(programName(programs, family, '-save'), args)).stdout

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseRestoreError } from './restore-error.ts'
+import { parseRestoreError, saysNoSuchChain } from './restore-error.ts'
 
 const text = '*nat\n:KUBE-X - [0:0]\n-A KUBE-X -j NOWHERE\nCOMMIT\n'
 
@@ -20,5 +20,35 @@ describe('parseRestoreError()', () => {
     expect(parseRestoreError('iptables-restore: line 3 failed', text).message).toBe(
       'Cannot change rules: iptables-restore: line 3 failed (-A KUBE-X -j NOWHERE)',
     )
+  })
+
+  it.each([
+    'iptables-nft-restore/1.8.9 (nf_tables) Failed to initialize nft: Cannot allocate memory',
+    'iptables-nft-restore/1.8.9 (nf_tables) Failed to initialize nft: Too many open files',
+    'iptables-nft-restore v1.8.9 (nf_tables): Could not fetch rule set generation id: Memory allocation problem',
+    'iptables-nft-restore v1.8.9 (nf_tables): Could not fetch rule set generation id: No buffer space available',
+    'iptables-nft-restore v1.8.9 (nf_tables): Could not fetch rule set generation id: Resource temporarily unavailable',
+    'iptables-nft-restore v1.8.9 (nf_tables): \nline 3: RULE_APPEND failed (Cannot allocate memory): rule in chain X',
+  ])('takes %j for a shortage', (stderr) => {
+    expect(parseRestoreError(stderr, text).isShortage).toBe(true)
+  })
+
+  it.each([
+    'iptables-nft-restore v1.8.9 (nf_tables): \nline 3: RULE_APPEND failed (Invalid argument): rule in chain X',
+    'iptables-restore: line 4 failed',
+  ])('takes %j for a refusal', (stderr) => {
+    expect(parseRestoreError(stderr, text).isShortage).toBe(false)
+  })
+})
+
+// As iptables 1.8.9 prints it, with exit code 1 for each.
+describe('saysNoSuchChain()', () => {
+  it.each([
+    ['iptables: No chain/target/match by that name.\n', true],
+    ["iptables v1.8.9 (nf_tables): chain `KUBE-X' in table `nat' is incompatible, use 'nft' tool.\n", true],
+    ['iptables: Failed to initialize nft: Cannot allocate memory\n', false],
+    ['iptables: Failed to initialize nft: Too many open files\n', false],
+  ])('%j: %s', (stderr, expected) => {
+    expect(saysNoSuchChain(stderr)).toBe(expected)
   })
 })

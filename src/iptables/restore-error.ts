@@ -18,6 +18,23 @@ export class RestoreError extends Error {
   blame(owner: string | undefined): RestoreError {
     return new RestoreError(this.message, this.line, owner)
   }
+
+  /** Whether the machine lacked something, so that the line says little. iptables-legacy never says so. */
+  get isShortage(): boolean {
+    return SHORTAGE.test(this.message)
+  }
+}
+
+/** As strerror() and libnftnl say it: ENOMEM (twice), EMFILE and ENFILE, ENOBUFS, EAGAIN; and no netlink socket at all. */
+const SHORTAGE =
+  /Cannot allocate memory|Memory allocation problem|Too many open files|No buffer space available|Resource temporarily unavailable|Failed to initialize nft|Could not fetch rule set generation id/
+
+/**
+ * Whether `iptables -S CHAIN` says that there is no such chain. Its exit code is the same when there was no memory to look.
+ * iptables-nft calls a chain that it does not find incompatible.
+ */
+export function saysNoSuchChain(stderr: string): boolean {
+  return /No chain\/target\/match by that name|chain .* is incompatible/.test(stderr)
 }
 
 /**

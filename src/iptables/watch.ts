@@ -66,6 +66,8 @@ class KernelWatch {
   #pauses = 0
   #closed = false
   #retry: Timer | undefined
+  /** There was a time of which we would have been told, and were not. */
+  #isDeaf = false
 
   constructor(options: IptablesWatchOptions) {
     this.#options = options
@@ -87,21 +89,21 @@ class KernelWatch {
     this.#stop()
   }
 
-  #listen(): boolean {
-    if (this.#closed || this.#pauses > 0 || this.#watch !== undefined) return true
+  #listen(): void {
+    if (this.#closed || this.#pauses > 0 || this.#watch !== undefined) return
     const { clock, pollMs, onFailure, onChange, iptables } = this.#options
     try {
       this.#watch = watchKernel(this.#options)
-      return true
     } catch (error) {
-      onFailure(error)
+      this.#isDeaf = true
       this.#retry?.cancel()
-      this.#retry = clock.setTimeout(() => {
-        // What happened meanwhile was not told.
-        if (this.#listen()) for (const family of iptables.keys()) onChange(family)
-      }, pollMs)
-      return false
+      this.#retry = clock.setTimeout(() => this.#listen(), pollMs)
+      onFailure(error)
+      return
     }
+    if (!this.#isDeaf) return
+    this.#isDeaf = false
+    for (const family of iptables.keys()) onChange(family)
   }
 
   #stop(): void {

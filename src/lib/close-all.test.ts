@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { closeAll } from './close-all.ts'
+import { closeAll, closeAllNow } from './close-all.ts'
 
 test('takes each step when the one before has come to its end', async () => {
   const taken: string[] = []
@@ -26,4 +26,20 @@ test('takes all steps although some fail, and throws the first error', async () 
   )
   await expect(closing).rejects.toThrow('b failed')
   expect(taken).toEqual(['a', 'c', 'e'])
+})
+
+test('takes all steps at once although some fail', () => {
+  const taken: string[] = []
+  const failing = (name: string) => () => {
+    throw new Error(`${name} failed`)
+  }
+  const close = () =>
+    closeAllNow(
+      () => taken.push('a'),
+      failing('b'),
+      failing('c'),
+      () => taken.push('d'),
+    )
+  expect(close).toThrow('b failed')
+  expect(taken).toEqual(['a', 'd'])
 })

@@ -18,3 +18,16 @@ export async function closeAll(...steps: readonly ClosingStep[]): Promise<void> 
   }
   if (errors.length > 0) throw errors[0]
 }
+
+/** The same for steps that are done when they return. */
+export function closeAllNow(...steps: readonly (() => void)[]): void {
+  const errors: unknown[] = []
+  for (const step of steps) {
+    try {
+      step()
+    } catch (error) {
+      errors.push(error)
+    }
+  }
+  if (errors.length > 0) throw errors[0]
+}

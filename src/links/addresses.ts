@@ -1,13 +1,9 @@
 // The addresses of this machine, of links that are down too.
 
+import { KernelError } from '../lib/errors.ts'
 import { type Family, familyOf, formatIp } from '../lib/ip.ts'
-import {
-  decodeAddress,
-  decodeLink,
-  readLinkOfAddress,
-  writeAddressesRequest,
-  writeLinksRequest,
-} from './bytes/addresses.ts'
+import { decodeAddress, decodeLinkOfAddress, writeAddressesRequest } from './bytes/address.ts'
+import { decodeLink, writeLinksRequest } from './bytes/link.ts'
 import { messagesOf } from '../netlink/message.ts'
 import { NETLINK_ROUTE } from '../netlink/uapi/netlink.ts'
 import {
@@ -18,7 +14,7 @@ import {
   RT_SCOPE_UNIVERSE,
   RTNLGRP_IPV4_IFADDR,
   RTNLGRP_IPV6_IFADDR,
-} from './bytes/uapi/if_addr.ts'
+} from './bytes/uapi/rtnetlink.ts'
 import { Writer } from '../netlink/writer.ts'
 import { drainSocket } from '../netlink/drain.ts'
 import { NetlinkClient } from '../netlink/client.ts'
@@ -57,8 +53,8 @@ export function listAddresses(): MachineAddress[] {
       address: formatIp(message.address),
       family: familyOf(message.address),
       // A link that came between the two lists has no name yet; the watch reports its addresses.
-      interfaceName: names.get(message.index) ?? '',
-      index: message.index,
+      interfaceName: names.get(message.link) ?? '',
+      index: message.link,
       scope: SCOPES[message.scope] ?? 'other',
       flags: message.flags,
     }))
@@ -94,7 +90,7 @@ function drain(socket: NetlinkSocket): ReadonlySet<number> | 'any' {
   const touched = new Set<number>()
   const result = drainSocket(socket, (datagram) => {
     for (const message of messagesOf(datagram)) {
-      const link = readLinkOfAddress(message)
+      const link = decodeLinkOfAddress(message)
       if (link !== undefined) touched.add(link)
     }
   })
@@ -105,8 +101,14 @@ function drain(socket: NetlinkSocket): ReadonlySet<number> | 'any' {
 class LinkNames {
   #names: ReadonlyMap<number, string> = new Map()
 
+  /** Undefined when the kernel does not say, for want of memory or of a file descriptor: then it may be any link. */
   name(index: number): string | undefined {
-    if (!this.#names.has(index)) this.#names = listLinks()
+    if (this.#names.has(index)) return this.#names.get(index)
+    try {
+      this.#names = listLinks()
+    } catch (error) {
+      if (!(error instanceof KernelError)) throw error
+    }
     return this.#names.get(index)
   }
 }

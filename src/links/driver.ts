@@ -1,19 +1,10 @@
 // A link of ours and its addresses, over rtnetlink.
 
 import { KernelError, UnsupportedError } from '../lib/errors.ts'
-import { type Family, ipFamily } from '../lib/ip.ts'
+import { type Family, familyOf, formatIp, ipFamily, parseIp } from '../lib/ip.ts'
 import type { LinkOp } from './types.ts'
-import {
-  type Link,
-  type LinkAddress,
-  decodeAddress,
-  decodeLink,
-  writeAddressesRequest,
-  writeDeleteLink,
-  writeLinkOp,
-  writeLinkRequest,
-  writeNewLink,
-} from './bytes/messages.ts'
+import { decodeAddress, writeAddressesRequest, writeDeleteAddress, writeNewAddress } from './bytes/address.ts'
+import { type Link, decodeLink, writeDeleteLink, writeLinkRequest, writeNewLink } from './bytes/link.ts'
 import { NETLINK_ROUTE } from '../netlink/uapi/netlink.ts'
 import { Writer } from '../netlink/writer.ts'
 import { errnoName } from '../system/libc.ts'
@@ -99,7 +90,7 @@ export class LinkDriver {
       if (op.op === 'addAddress') this.#known.add(op.address)
       else this.#known.delete(op.address)
     }
-    for (const [i, op] of ops.entries()) writeLinkOp(this.#writer, this.#index!, op, i === ops.length - 1)
+    for (const [i, op] of ops.entries()) this.#write(this.#index!, op, i === ops.length - 1)
     const messages = this.#writer.written()
     const answers = this.#client.batch(messages)
     for (const { sequence, errno, extack } of answers) {
@@ -115,11 +106,18 @@ export class LinkDriver {
     this.#writer.reset()
     writeAddressesRequest(this.#writer, family)
     const addresses = this.#client.dump('list addresses', this.#writer.written(), decodeAddress)
-    const ofOwn = ({ link }: LinkAddress) => link === this.#index
-    return {
-      own: addresses.filter(ofOwn).map(({ address }) => address),
-      others: addresses.filter((address) => !ofOwn(address)).map(({ address }) => address),
-    }
+    const own: string[] = []
+    const others: string[] = []
+    for (const { link, address } of addresses) (link === this.#index ? own : others).push(formatIp(address))
+    return { own, others }
+  }
+
+  #write(link: number, op: LinkOp, acknowledge: boolean): void {
+    const address = parseIp(op.address)
+    if (address === undefined) throw new TypeError(`Cannot encode ${JSON.stringify(op.address)}: not an IP address`)
+    const request = { link, address, prefix: familyOf(address) === 4 ? 32 : 128, acknowledge }
+    if (op.op === 'addAddress') writeNewAddress(this.#writer, request)
+    else writeDeleteAddress(this.#writer, request)
   }
 
   #find(): Link | undefined {
@@ -135,7 +133,7 @@ export class LinkDriver {
 
   #create(): Link {
     this.#writer.reset()
-    writeNewLink(this.#writer, this.name, 'dummy')
+    writeNewLink(this.#writer, { name: this.name, kind: { type: 'dummy' } })
     try {
       this.#client.request(`create link ${this.name}`, this.#writer.written())
     } catch (error) {

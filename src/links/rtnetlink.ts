@@ -3,8 +3,7 @@
 import { formatCidr, formatIp, type Bytes, type Cidr, type Family } from '../lib/ip.ts'
 import { KernelError, UnsupportedError } from '../lib/errors.ts'
 import { writeNewAddress } from './bytes/address.ts'
-import { decodeLink, writeDeleteLink, writeGetLink, writeLinkUp, writeNewLink } from './bytes/link.ts'
-import type { NewLink } from './bytes/link.ts'
+import { decodeLink, writeDeleteLink, writeLinkRequest, writeLinkUp, writeNewLink, type NewLink } from './bytes/link.ts'
 import { decodeRouteDestination, writeNewRoute, writeRoutesRequest } from './bytes/route.ts'
 import { NETLINK_ROUTE } from '../netlink/uapi/netlink.ts'
 import { Writer } from '../netlink/writer.ts'
@@ -48,7 +47,7 @@ export class Rtnetlink implements Disposable {
 
   addAddress(link: number, address: Bytes, prefix: number): void {
     const op = `add address ${formatIp(address)}/${prefix}`
-    this.#request(op, (writer) => writeNewAddress(writer, { link, address, prefix }))
+    this.#request(op, (writer) => writeNewAddress(writer, { link, address, prefix, acknowledge: true }))
   }
 
   /** Sets the route to a range, over routers on the link or, without any, straight to the link. */
@@ -73,7 +72,7 @@ export class Rtnetlink implements Disposable {
 
   #index(name: string): number {
     this.#writer.reset()
-    writeGetLink(this.#writer, name)
+    writeLinkRequest(this.#writer, name)
     return this.#client.get(`find link ${name}`, this.#writer.written(), decodeLink).index
   }
 
@@ -85,7 +84,7 @@ export class Rtnetlink implements Disposable {
 }
 
 /** The kernel says EOPNOTSUPP for kinds of links that it has no module for. */
-function missingKind(error: unknown, kind: 'veth' | 'bridge'): unknown {
+function missingKind(error: unknown, kind: NewLink['kind']['type']): unknown {
   if (!(error instanceof KernelError) || error.errno !== 'EOPNOTSUPP') return error
   const requires = `the kernel lacks the module ${kind} (Debian and Ubuntu: packages linux-image-* and linux-modules-extra-*)`
   return new UnsupportedError(`${kind} links`, requires, { cause: error })

@@ -1,10 +1,10 @@
 // Hears when another program changes addresses: those of our link, or those that the machine has besides.
 
 import { KernelError } from '../lib/errors.ts'
-import type { Family } from '../lib/ip.ts'
-import { decodeAddress } from './bytes/messages.ts'
+import { type Family, familyOf, formatIp } from '../lib/ip.ts'
+import { decodeAddress } from './bytes/address.ts'
 import { type Message, messagesOf } from '../netlink/message.ts'
-import { RTM_NEWADDR, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR } from './bytes/uapi/if_link.ts'
+import { RTM_NEWADDR, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR } from './bytes/uapi/rtnetlink.ts'
 import { NETLINK_ROUTE } from '../netlink/uapi/netlink.ts'
 import { drainSocket } from '../netlink/drain.ts'
 import type { LinkDriver } from './driver.ts'
@@ -55,11 +55,13 @@ function drain(socket: NetlinkSocket, drivers: ReadonlyMap<Family, LinkDriver>):
 
 /** Which process did it cannot be told: the kernel tells of a new IPv6 address later, and in its own name. What was done can. */
 function hear(message: Message, drivers: ReadonlyMap<Family, LinkDriver>, { own, foreign }: Heard): void {
-  const address = decodeAddress(message)
-  const driver = address === undefined ? undefined : drivers.get(address.family)
-  if (address === undefined || driver === undefined) return
-  if (driver.index !== address.link) foreign.add(address.family)
-  else if (driver.expects(address.address) !== (message.type === RTM_NEWADDR)) own.add(address.family)
+  const heard = decodeAddress(message)
+  if (heard === undefined) return
+  const family = familyOf(heard.address)
+  const driver = drivers.get(family)
+  if (driver === undefined) return
+  if (driver.index !== heard.link) foreign.add(family)
+  else if (driver.expects(formatIp(heard.address)) !== (message.type === RTM_NEWADDR)) own.add(family)
 }
 
 /** Undefined when the kernel does not say: then they may be anything, and the comparison that follows finds out. */

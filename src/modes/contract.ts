@@ -12,10 +12,6 @@ import type { Programmer, ProgrammerReports } from './programmer.ts'
 
 /** A mode's descriptor. */
 export interface Mode extends ModeFacts {
-  /** The mode that stands in for it where this machine cannot run it. */
-  readonly standIn?: string
-  /** The one that does where the operator asks for the chain that kube-proxy's old documentation describes. */
-  readonly oldStandIn?: string
   /** Whether a change costs so little that it need not wait for others. */
   readonly changesAreCheap: boolean
   /** Settings of its own that cannot change while it runs: `ipvs`, `conntrack.tcpBeLiberal`. */
@@ -31,10 +27,35 @@ export interface Mode extends ModeFacts {
 export interface ModeOnMachine {
   /** The part of open() that needs more rights than the rest: kernel settings and modules. For --init-only. */
   init?(config: KubeProxyConfiguration, log: Logger): void | Promise<void>
+  /** Looks whether this machine can run the mode, for `kube-proxy check`: reads, and changes nothing. */
+  look(options: LookOptions): ModeOutlook | Promise<ModeOutlook>
   /** Throws an UnsupportedError when this machine cannot run the mode. */
   open(options: ModeOptions): RunningMode | Promise<RunningMode>
   /** Removes all that the mode put into this machine; harmless when it never ran. */
   cleanup(log: Logger, config: KubeProxyConfiguration): void | Promise<void>
+}
+
+export interface LookOptions {
+  readonly config: KubeProxyConfiguration
+  readonly families: readonly Family[]
+}
+
+/** Something that is not as it should be, and what a person can do about it. */
+export interface Advice {
+  readonly what: string
+  readonly todo: string
+}
+
+/** What a mode finds on this machine when it only looks. */
+export interface ModeOutlook {
+  /** What it lacks: it cannot run while there is any. */
+  readonly lacks: readonly Advice[]
+  /** It runs, but perhaps not as meant. */
+  readonly warnings: readonly Advice[]
+  /** What it would work with: `iptables-nft 1.8.9, because kubelet uses it`. */
+  readonly uses: readonly string[]
+  /** What is in the kernel that is of this mode, written by kube-proxy or by this program. */
+  readonly present: readonly string[]
 }
 
 export interface ModeOptions {

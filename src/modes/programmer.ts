@@ -24,6 +24,8 @@ export interface SyncStats {
    * no proxy watched, and their flows may go on.
    */
   readonly gone?: readonly FrontendAddress[]
+  /** How many service ports have no rules because the kernel refused them. A comparison tries them again. */
+  readonly refused?: number
 }
 
 /** Where a programmer tells what its answers do not say. */

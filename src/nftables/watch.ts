@@ -80,10 +80,16 @@ export function watchNftables(
     receiveBuffer: RECEIVE_BUFFER,
     vocabulary: nftablesVocabulary,
   })
-  attachFilter(socket.fd, dropPorts(ignore.map(({ port }) => port)))
-  socket.setMembership(NFNLGRP_NFTABLES, 'join')
   const transaction = new TransactionReader(onChange)
-  const readable = watchReadable(socket.fd, () => drain(socket, transaction))
+  let readable: { close(): void }
+  try {
+    attachFilter(socket.fd, dropPorts(ignore.map(({ port }) => port)))
+    socket.setMembership(NFNLGRP_NFTABLES, 'join')
+    readable = watchReadable(socket.fd, () => drain(socket, transaction))
+  } catch (error) {
+    socket.close()
+    throw error
+  }
   return {
     quietly: (work) => {
       const unseen = new UnseenChanges(ignore)

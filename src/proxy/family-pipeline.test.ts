@@ -94,6 +94,52 @@ describe('FamilyPipeline', () => {
   })
 })
 
+describe('FamilyPipeline compares with the kernel', () => {
+  const MINUTE = 60_000
+
+  /** What is called in so many minutes, with a change at each of these seconds of every minute. */
+  async function callsWithin(minutes: number, stats: SyncStats, changesAt: readonly number[] = []) {
+    const clock = new ManualClock()
+    const node = aNodeView({ family: 4 })
+    const calls: { kind: 'all' | 'changes'; minute: number }[] = []
+    const call = (kind: 'all' | 'changes') => () => {
+      calls.push({ kind, minute: Math.floor(clock.monotonicNow() / MINUTE) })
+      return stats
+    }
+    const pipeline = new FamilyPipeline({
+      node,
+      model: new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 }),
+      programmer: { sync: call('changes'), syncAll: call('all'), close() {} },
+      flows: { clean() {} } as unknown as FlowCleaner,
+      metrics: createMetrics({ shown: [], build }),
+      health: new ProxyHealth({ clock, timeoutMs: 1000 }),
+      periods: { minMs: 0, maxMs: MINUTE, retryMs: 100, maxRetryMs: 1000 },
+      clock,
+      log: silentLogger,
+      onSynced() {},
+    })
+    pipeline.start()
+    for (let minute = 0; minute < minutes; minute++) {
+      for (const second of changesAt) clock.setTimeout(() => pipeline.changed(), second * 1000)
+      await clock.advance(MINUTE)
+    }
+    return calls.filter(({ kind }) => kind === 'all').map(({ minute }) => minute)
+  }
+
+  it('once an hour', async () => {
+    expect(await callsWithin(150, DONE)).toEqual([0, 60, 120])
+  })
+
+  it('each period while the rules of a service are refused', async () => {
+    expect(await callsWithin(4, { ...DONE, refused: 1 })).toEqual([0, 1, 2, 3, 4])
+  })
+
+  it('half as often when changes leave no time for it', async () => {
+    expect(await callsWithin(250, DONE, [10, 40])).toEqual([0, 120, 240])
+    expect(await callsWithin(5, { ...DONE, refused: 1 }, [10, 40])).toEqual([0, 2, 4])
+  })
+})
+
 test('stop() closes the programmer when rules that are being restored are in place, and not before', async () => {
   const node = aNodeView()
   const happened: string[] = []

@@ -27,7 +27,7 @@ export interface FamilyPipelineOptions {
   readonly onSynced: () => void
 }
 
-/** All rules are compared with the kernel's at least this often. */
+/** All rules are compared with the kernel's this often, or when changes leave no time for it, half as often. */
 const FULL_SYNC_MS = 60 * 60 * 1000
 
 /** A sync under way. */
@@ -49,6 +49,9 @@ export class FamilyPipeline {
   #started = false
   #needFullSync = true
   #lastFullSyncMs = 0
+  #periods: RunnerPeriods
+  /** The kernel refused the rules of a service. */
+  #isIncomplete = false
   readonly #healBudget = new HealBudget()
   #healTimer: Timer | undefined
   #healing = false
@@ -67,6 +70,7 @@ export class FamilyPipeline {
     const { clock, log, periods } = options
     this.#options = options
     this.#node = options.node
+    this.#periods = periods
     this.#family = options.node.family === 4 ? 'IPv4' : 'IPv6'
     this.#runner = new BoundedRunner({
       name: `sync of ${this.#family} rules`,
@@ -113,6 +117,7 @@ export class FamilyPipeline {
   }
 
   setPeriods(periods: RunnerPeriods): void {
+    this.#periods = periods
     this.#runner.setPeriods(periods)
   }
 
@@ -171,10 +176,17 @@ export class FamilyPipeline {
   }
 
   #run(reason: RunReason): void | Promise<void> {
-    const dueMs = this.#lastFullSyncMs + FULL_SYNC_MS
-    if (reason === 'periodic' && this.#options.clock.monotonicNow() >= dueMs) this.#needFullSync = true
+    if (this.#isFullSyncDue(reason)) this.#needFullSync = true
     const pending = this.#sync()
     return pending instanceof Promise ? pending.then(() => {}) : undefined
+  }
+
+  /** A change need not wait for a comparison, unless there was no time for one between changes. */
+  #isFullSyncDue(reason: RunReason): boolean {
+    const sinceMs = this.#options.clock.monotonicNow() - this.#lastFullSyncMs
+    // What was refused may be accepted now: its kernel module is there, or there is memory.
+    const periodMs = this.#isIncomplete ? this.#periods.maxMs : FULL_SYNC_MS
+    return sinceMs >= (reason === 'periodic' ? periodMs : 2 * periodMs)
   }
 
   /** A programmer that runs other programs takes its time, in which events go on: what they change is for the next sync. */
@@ -219,6 +231,7 @@ export class FamilyPipeline {
     const { clock, log, model } = this.#options
     const { full, changes, startMs } = begun
     if (full) this.#lastFullSyncMs = clock.monotonicNow()
+    this.#isIncomplete = stats.refused !== undefined
     const tookMs = clock.monotonicNow() - startMs
     this.#account(begun, { tookMs, stats })
     const { gone, ...counts } = stats

@@ -2,12 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { UnsupportedError } from '../lib/errors.ts'
 import { modeNamed } from '../modes/all.ts'
 import type { Mode, ModeOptions, RunningMode } from '../modes/contract.ts'
-import { type StandIns, openModeOrStandIn } from './open-mode.ts'
+import type { StandIns } from '../config/modes.ts'
+import { openModeOrStandIn } from './open-mode.ts'
 
 const open: RunningMode = { programmer: () => expect.unreachable(), close() {} }
 
 function aMode(name: string, behaviour: () => RunningMode): Mode {
-  return { ...modeNamed(name), load: async () => ({ open: behaviour, cleanup() {} }) }
+  return { ...modeNamed(name), load: async () => ({ open: behaviour, cleanup() {}, look: () => expect.unreachable() }) }
 }
 
 const behaviours = new Map<string, () => RunningMode>()

@@ -1,11 +1,9 @@
 // Opens the mode that was asked for, or, where this machine cannot run it, the one that stands in for it.
 
+import { standInFor, type StandIns } from '../config/modes.ts'
 import { UnsupportedError } from '../lib/errors.ts'
 import { modeNamed } from '../modes/all.ts'
 import type { Mode, ModeOptions, RunningMode } from '../modes/contract.ts'
-
-/** Whether another mode may stand in for one that this machine cannot run, and which. */
-export type StandIns = 'allowed' | 'with userspace' | 'refused'
 
 export interface ModeInForce {
   readonly mode: Mode
@@ -37,9 +35,4 @@ export async function openModeOrStandIn(
       mode = find(next)
     }
   }
-}
-
-function standInFor({ standIn, oldStandIn }: Mode, standIns: StandIns): string | undefined {
-  if (standIns === 'refused') return undefined
-  return standIns === 'with userspace' ? (oldStandIn ?? standIn) : standIn
 }

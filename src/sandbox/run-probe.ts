@@ -58,12 +58,12 @@ function probeHttp(
         return scheme === 'HTTPS' ? tlsConnect({ socket: plain, rejectUnauthorized: false }) : plain
       },
     })
-    const timer = setTimeout(() => {
+    const cancel = after(timeoutMs, () => {
       fail(`no answer within ${timeoutMs / 1000} s`)
       asked.destroy()
       socket.destroy()
-    }, timeoutMs)
-    asked.on('close', () => clearTimeout(timer))
+    })
+    asked.on('close', cancel)
     asked.on('error', (error) => fail(error.message))
     asked.on('response', (response) => {
       const code = response.statusCode ?? 0
@@ -85,10 +85,11 @@ function probeTcp(
   return new Promise((resolve) => {
     const socket = openSocket(target.node, address)
     const finish = (isGood: boolean, reason: string): void => {
+      cancel()
       resolve({ isGood, message: `dial tcp ${joinHostPort(address, number)}: ${reason}` })
       socket.destroy()
     }
-    socket.setTimeout(timeoutMs, () => finish(false, `no answer within ${timeoutMs / 1000} s`))
+    const cancel = after(timeoutMs, () => finish(false, `no answer within ${timeoutMs / 1000} s`))
     socket.on('error', (error) => finish(false, error.message))
     socket.connect({ host: address, port: number }, () => finish(true, ''))
   })
@@ -109,6 +110,19 @@ async function probeCommand(command: readonly string[], target: ProbeTarget, tim
   clearTimeout(timer)
   if (isLate) return { isGood: false, message: `command timed out after ${timeoutMs / 1000} s` }
   return { isGood: code === 0, message: output.trim() === '' ? `command ended with exit code ${code}` : output.trim() }
+}
+
+/**
+ * Calls back when the time is over. A process that was busy for so long sees its timers before what has arrived meanwhile:
+ * that is looked at first.
+ */
+function after(timeoutMs: number, late: () => void): () => void {
+  let immediate: NodeJS.Immediate | undefined
+  const timer = setTimeout(() => (immediate = setImmediate(late)), timeoutMs)
+  return () => {
+    clearTimeout(timer)
+    if (immediate !== undefined) clearImmediate(immediate)
+  }
 }
 
 function openSocket(netns: NetworkNamespace, address: string): Socket {

@@ -19,13 +19,17 @@ let isListening = false
  */
 export function watchReadable(fd: number, onReadable: () => void): { close(): void } {
   listen()
-  watched.set(fd, onReadable)
   mustCall('ask for a signal when a socket is readable', 'fcntl', fd, F_SETOWN, process.pid)
   mustCall('ask for a signal when a socket is readable', 'fcntl', fd, F_SETFL, O_ASYNC)
+  watched.set(fd, onReadable)
   // What came before the signal was asked for.
   setImmediate(() => watched.get(fd)?.())
+  // The number of a socket that was closed may be another's by now.
+  let isClosed = false
   return {
     close() {
+      if (isClosed) return
+      isClosed = true
       watched.delete(fd)
       tryCall('fcntl', fd, F_SETFL, 0)
     },

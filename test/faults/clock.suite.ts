@@ -1,8 +1,8 @@
 // The wall clock of the machine jumps, as when NTP corrects it or a machine wakes up: what is to happen goes on happening.
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { aService, aSlice } from '../support/builders.ts'
+import { eventually } from '../support/eventually.ts'
 import { tcpProbe } from '../support/netns/probe.ts'
 import { FaultRig } from './fault-rig.ts'
 import type { FaultyMode } from './modes.ts'
@@ -32,8 +32,12 @@ export function testClockJumps(mode: FaultyMode): void {
       const first = await host()
       expect(first).toMatch(/local|remote/)
       faulty.shim.shiftClock(hours)
-      // Longer than a sync period.
-      await sleep(2500)
+      // A sync period ends, for both families.
+      const syncs = () => faulty.proxy.log().split('SyncProxyRules complete').length
+      const before = syncs()
+      await eventually('both families have been looked after', () => (syncs() >= before + 2 ? undefined : 'not yet'), {
+        withinMs: 8000,
+      })
       faulty.expectAlive()
       const answer = await faulty.proxy.health()
       expect(answer?.status, answer?.body).toBe(200)

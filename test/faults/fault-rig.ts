@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { Cleanup } from '../support/cleanup.ts'
 import { eventually } from '../support/eventually.ts'
-import { patience } from '../support/patience.ts'
 import { proxyCommand, proxyFlags, ProxyProcess } from '../support/proxy-process.ts'
 import { openRig, type Rig } from '../support/rig.ts'
 import type { ApiServerOptions } from '../support/api-server/api-server.ts'
@@ -52,7 +51,7 @@ export class FaultRig implements AsyncDisposable {
 
   async start(): Promise<ProxyProcess> {
     const proxy = this.spawn()
-    await proxy.ready(8000 * patience())
+    await proxy.ready()
     return proxy
   }
 
@@ -81,7 +80,7 @@ export class FaultRig implements AsyncDisposable {
     expect(await cleanup.exited, cleanup.log()).toBe('0')
     await cleanup[Symbol.asyncDispose]()
     await this.start()
-    await this.rig.settled(30_000 * patience())
+    await this.rig.settled(30_000)
     return this.steadyRules()
   }
 
@@ -102,7 +101,7 @@ export class FaultRig implements AsyncDisposable {
   }
 
   /** Waits until the rules are these. */
-  async rulesBecome(expected: string, what: string, withinMs = 8000 * patience()): Promise<void> {
+  async rulesBecome(expected: string, what: string, withinMs = 8000): Promise<void> {
     const differences = () => {
       const [now, then] = [new Set(this.rules().split('\n')), new Set(expected.split('\n'))]
       const tooMany = [...now].filter((line) => !then.has(line)).map((line) => `+ ${line}`)

@@ -35,14 +35,15 @@ struct faults {
 static struct faults *faults;
 static uintptr_t program_start, program_end;
 
-// The program itself comes first.
+// The program itself comes first. Its code may be in several segments.
 static int note_program(struct dl_phdr_info *info, size_t size, void *data) {
   (void)size, (void)data;
   for (int i = 0; i < info->dlpi_phnum; i++) {
     const ElfW(Phdr) *header = &info->dlpi_phdr[i];
     if (header->p_type != PT_LOAD || !(header->p_flags & PF_X)) continue;
-    program_start = info->dlpi_addr + header->p_vaddr;
-    program_end = program_start + header->p_memsz;
+    uintptr_t start = info->dlpi_addr + header->p_vaddr, end = start + header->p_memsz;
+    if (program_start == 0 || start < program_start) program_start = start;
+    if (end > program_end) program_end = end;
   }
   return 1;
 }

@@ -30,7 +30,8 @@ async function served(): Promise<void> {
   await eventually(
     'clients are served',
     async () => {
-      if (faulty.proxy.ended !== undefined) return { fatal: `it ended:\n${faulty.proxy.logTail(10)}` }
+      if (faulty.proxy.ended !== undefined)
+        return { fatal: `it ended (${faulty.proxy.ended}):\n${faulty.proxy.logTail(10)}` }
       const kinds = [await tcpProbe(pod(), steadyTargets.tcp), await udpProbe(pod(), steadyTargets.udp)]
       return kinds.every(({ kind }) => kind === 'answered') ? undefined : kinds.map(({ kind }) => kind).join(' ')
     },

@@ -41,7 +41,7 @@ export const rooms: readonly Room[] = [
     folder: 'nftables',
     what: "tables as data, their text, differences, a packet's walk; `bytes/`; the driver and the watch",
     imports: tools,
-    effects: ['driver.ts', 'listener.ts', 'watch.ts', 'watched-tables.ts'],
+    effects: ['driver.ts', 'listener.ts', 'watch.ts', 'watched-tables.ts', 'probe.ts'],
   },
   {
     folder: 'iptables',
@@ -111,6 +111,12 @@ export const rooms: readonly Room[] = [
     effects: 'all',
   },
   {
+    folder: 'check',
+    what: '`kube-proxy check`: facts are read, then judged; changes nothing',
+    imports: ['lib', 'system', 'kube', 'config', 'model', 'modes', 'proxy'],
+    effects: ['read-machine.ts', 'read-api.ts', 'run-check.ts'],
+  },
+  {
     folder: 'sandbox',
     what: 'a miniature cluster: network namespaces, an API server, controllers, pods; loaded on demand',
     imports: ['lib', 'system', 'links', 'kube'],
@@ -119,7 +125,7 @@ export const rooms: readonly Room[] = [
   {
     folder: 'cli',
     what: 'flags, help, commands',
-    imports: ['lib', 'system', 'config', 'modes', 'proxy', 'sandbox'],
+    imports: ['lib', 'system', 'config', 'modes', 'proxy', 'check', 'sandbox'],
     effects: 'all',
   },
 ]

@@ -1,6 +1,8 @@
 // The addresses of the machine, with iproute2 as oracle.
 
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { listAddresses, watchAddresses } from '../../src/links/addresses.ts'
@@ -120,6 +122,21 @@ describe.skipIf(!isRoot)('addresses (need root)', () => {
     await delay(20)
     expect(calls).toBe(0)
     ip('link', 'del', 'service0')
+    watch.close()
+  })
+
+  it('watchAddresses() calls back when there is no file descriptor left to ask for the name of the link', async () => {
+    await settled()
+    let calls = 0
+    const watch = watchAddresses(() => calls++, { except: new Set(['service0']) })
+    const [, soft, hard] = /Max open files\s+(\d+)\s+(\d+)/.exec(readFileSync('/proc/self/limits', 'utf8'))!
+    const limit = (most: string) => `prlimit --pid=${process.pid} --nofile=${most}:${hard}`
+    // Another process does it: this one cannot start any meanwhile.
+    const steps = [limit('3'), 'ip address add 10.0.0.9/32 dev veth-b', 'sleep 0.3', limit(soft!)]
+    const helper = spawn('sh', ['-c', steps.join(' && ')], { stdio: 'ignore' })
+    const [status] = (await once(helper, 'exit')) as [number]
+    expect(status).toBe(0)
+    expect(calls).toBeGreaterThan(0)
     watch.close()
   })
 })

@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { Iptables, type Contention } from '../../src/iptables/driver.ts'
 import { ensureCounter } from '../../src/iptables/counters.ts'
 import { findPrograms } from '../../src/iptables/probe.ts'
+import { saysNoSuchChain } from '../../src/iptables/restore-error.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import type { Family } from '../../src/lib/ip.ts'
 import { silentLogger } from '../../src/lib/log.ts'
@@ -116,6 +117,18 @@ describe.skipIf(!isRoot).each(kinds)('iptables-$backend for IPv$family (needs ro
     expect((await reference.syncAll(node, all.toSpliced(wrong, 1))).transactions).toBe(0)
   })
 
+  it('knows whether a chain is there, whatever else is', async () => {
+    const { driver } = open(family, backend)
+    expect(await driver.hasChain('mangle', 'MINE')).toBe(false)
+    restore('*mangle\n:MINE - [0:0]\nCOMMIT\n')
+    expect(await driver.hasChain('mangle', 'MINE')).toBe(true)
+    expect(await driver.hasChain('mangle', 'YOURS')).toBe(false)
+    // Without the right to look, it does not say that the chain is gone.
+    const asked = spawnSync('setpriv', ['--bounding-set', '-net_admin', command(''), '-t', 'mangle', '-S', 'YOURS'])
+    expect(asked.status).not.toBe(0)
+    expect(saysNoSuchChain(asked.stderr.toString())).toBe(false)
+  })
+
   // iptables-nft takes none.
   if (backend === 'legacy') {
     it('waits for the lock and says who holds it', async () => {
@@ -154,7 +167,7 @@ function open(family: Family, backend: Backend) {
     counts: { rules: () => {}, restoreFailed: () => {} },
     onRefused: (service) => refused.push(service),
   })
-  return { programmer, refused, contentions }
+  return { driver, programmer, refused, contentions }
 }
 
 /** The lines of iptables-save in any order, without what changes by itself. */

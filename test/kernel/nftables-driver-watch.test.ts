@@ -138,6 +138,16 @@ describe.skipIf(!isRoot)('watchNftables() (needs root)', () => {
     second.close()
   })
 
+  it('leaves another watch alone that has its file descriptor, when it is closed twice', async () => {
+    watch.close()
+    const others: NftablesChange[] = []
+    const second = watchNftables((change) => others.push(change))
+    watch.close()
+    nft('flush', 'ruleset')
+    await eventually('the other watch is told', () => (others.length > 0 ? undefined : 'it is not'))
+    second.close()
+  })
+
   it('tells two watches at the same time', async () => {
     const others: NftablesChange[] = []
     const second = watchNftables((change) => others.push(change))

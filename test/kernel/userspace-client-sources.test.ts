@@ -102,10 +102,10 @@ describe.skipIf(!isRoot)('ClientSources (needs root)', () => {
 
   it('lets the backend see this node, and says so, when the connection tracker refuses', () => {
     const script = `
-      const { ClientSources } = await import('${built}/userspace/client-sources.js')
-      const { SourcePorts } = await import('${built}/userspace/source-ports.js')
-      const { openSocket } = await import('${built}/userspace/sockets.js')
-      const { encodeAddress } = await import('${built}/wire/socket-address.js')
+      const { ClientSources } = await import('${built}/modes/userspace/data-path/client-sources.js')
+      const { SourcePorts } = await import('${built}/modes/userspace/data-path/source-ports.js')
+      const { openSocket } = await import('${built}/modes/userspace/data-path/sockets.js')
+      const { encodeAddress } = await import('${built}/system/socket-address.js')
       const ports = new SourcePorts(SourcePorts.createMemory(), { first: 41_000, last: 41_001 })
       const sources = new ClientSources(ports, (message) => console.log(message))
       const [node, backend, client] = ['${node}', '10.9.1.1', '10.9.9.1'].map((ip) => encodeAddress(ip, 80))

@@ -12,7 +12,9 @@ export class MemoryIptables implements IptablesDriver {
   /** Every text that was restored or refused. */
   readonly texts: string[] = []
   /** Sections that contain this are refused, and like iptables-legacy we only say that the end of the section is. */
-  refuses: RegExp | undefined
+  refuses: { test(section: string): boolean } | undefined
+  /** What is said then. */
+  refusal = 'the kernel refuses'
 
   constructor(backend: Backend = 'nft', tables: Tables = new Map()) {
     this.backend = backend
@@ -42,7 +44,7 @@ export class MemoryIptables implements IptablesDriver {
       this.tables = error.tables
       throw new RestoreError(error.message, error.line)
     }
-    if (refused >= 0) throw new RestoreError('the kernel refuses', undefined)
+    if (refused >= 0) throw new RestoreError(this.refusal, undefined)
   }
 
   close(): void {}

@@ -1,22 +1,56 @@
-// Links: struct ifinfomsg and its attributes, as requests that create, change and delete them.
+// Links: struct ifinfomsg and its attributes. net/core/rtnetlink.c
 
 import type { Bytes } from '../../lib/ip.ts'
 import { LITTLE_ENDIAN, type Writer } from '../../netlink/writer.ts'
 import type { Message } from '../../netlink/message.ts'
-import { attr, cstring, nest } from '../../netlink/attributes.ts'
-import { IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK } from './uapi/if_link.ts'
-import { IFF_UP, IFLA_ADDRESS, IFLA_INFO_DATA, IFLA_MASTER, IFLA_NET_NS_FD, VETH_INFO_PEER } from './uapi/rtnetlink.ts'
-import { NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST } from '../../netlink/uapi/netlink.ts'
+import { attr, cstring, ne32, nest, opt } from '../../netlink/attributes.ts'
+import {
+  IFF_UP,
+  IFLA_ADDRESS,
+  IFLA_EXT_MASK,
+  IFLA_IFNAME,
+  IFLA_INFO_DATA,
+  IFLA_INFO_KIND,
+  IFLA_LINKINFO,
+  IFLA_MASTER,
+  IFLA_NET_NS_FD,
+  RTEXT_FILTER_SKIP_STATS,
+  RTM_DELLINK,
+  RTM_GETLINK,
+  RTM_NEWLINK,
+  VETH_INFO_PEER,
+} from './uapi/rtnetlink.ts'
+import { NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST } from '../../netlink/uapi/netlink.ts'
 
 /** family (1 byte), padding (1), type (2), index (4), flags (4), change (4) */
 const IFINFOMSG_LENGTH = 16
 
-/** A link, up as soon as it exists; the peer of a cable is not. */
+const linkAttributes = nest({
+  name: attr(IFLA_IFNAME, cstring),
+  info: opt(IFLA_LINKINFO, nest({ kind: opt(IFLA_INFO_KIND, cstring) })),
+})
+
+const linkFilter = nest({ mask: attr(IFLA_EXT_MASK, ne32) })
+
+/** A link as the kernel describes it. */
+export interface Link {
+  readonly index: number
+  readonly name: string
+  /** `dummy`, `veth`; undefined for hardware. */
+  readonly kind: string | undefined
+}
+
+/** A link, up as soon as it exists; a dummy and the peer of a cable are not. */
 export interface NewLink {
   readonly name: string
   /** The index of the bridge that it is a port of. */
   readonly master?: number
-  readonly kind: Bridge | VethPeer
+  readonly kind: Dummy | Bridge | VethPeer
+}
+
+/** A link that leads nowhere: it has addresses, and nothing else. */
+export interface Dummy {
+  readonly type: 'dummy'
 }
 
 export interface Bridge {
@@ -34,7 +68,7 @@ export interface VethPeer {
 }
 
 export function writeNewLink(writer: Writer, link: NewLink): void {
-  beginLink(writer, { type: RTM_NEWLINK, flags: NLM_F_CREATE | NLM_F_EXCL, index: 0, up: true })
+  beginLink(writer, { type: RTM_NEWLINK, flags: NLM_F_CREATE | NLM_F_EXCL, index: 0, up: link.kind.type !== 'dummy' })
   writeName(writer, link.name)
   if (link.master !== undefined) writeNumber(writer, IFLA_MASTER, link.master)
   if (link.kind.type === 'bridge') writeHardwareAddress(writer, link.kind.hardwareAddress)
@@ -57,20 +91,27 @@ export function writeDeleteLink(writer: Writer, name: string): void {
   writer.endMessage()
 }
 
-export function writeGetLink(writer: Writer, name: string): void {
+/** Asks for one link. */
+export function writeLinkRequest(writer: Writer, name: string): void {
   writer.beginMessage(RTM_GETLINK, NLM_F_REQUEST)
   writeHeader(writer, 0, false)
   writeName(writer, name)
   writer.endMessage()
 }
 
-const linkAttributes = nest({ name: attr(IFLA_IFNAME, cstring) })
+/** Asks for all links, without the statistics that make up most of the answer. */
+export function writeLinksRequest(writer: Writer): void {
+  writer.beginMessage(RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP)
+  writeHeader(writer, 0, false)
+  linkFilter.write(writer, { mask: RTEXT_FILTER_SKIP_STATS })
+  writer.endMessage()
+}
 
-/** The index and the name of a link. */
-export function decodeLink({ view, start, end }: Message): { index: number; name: string } | undefined {
+export function decodeLink({ type, view, start, end }: Message): Link | undefined {
+  if (type !== RTM_NEWLINK || end - start < IFINFOMSG_LENGTH) return undefined
   const attributes = linkAttributes.read(view, start + IFINFOMSG_LENGTH, end)
   if (attributes === undefined) return undefined
-  return { index: view.getInt32(start + 4, LITTLE_ENDIAN), name: attributes.name }
+  return { index: view.getInt32(start + 4, LITTLE_ENDIAN), name: attributes.name, kind: attributes.info?.kind }
 }
 
 function writePeer(writer: Writer, { peer, netns }: VethPeer): void {

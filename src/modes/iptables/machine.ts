@@ -7,6 +7,7 @@ import { deleteCounter, ensureCounter, readCounter } from '../../iptables/counte
 import { describePrograms, findPrograms, type FoundIptables, probeIptables } from '../../iptables/probe.ts'
 import { type IptablesWatch, watchIptables } from '../../iptables/watch.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { closeAllNow } from '../../lib/close-all.ts'
 import { UnsupportedError } from '../../lib/errors.ts'
 import type { Family } from '../../lib/ip.ts'
 import type { Logger } from '../../lib/log.ts'
@@ -27,6 +28,7 @@ import { bridgeWarning, invalidPackets, mayOpenLocalhost } from './host-setup.ts
 import { type IptablesDriver, IptablesProgrammer } from './programmer.ts'
 import type { Metrics } from '../../metrics/metrics.ts'
 import { nfacctMetrics } from '../../metrics/kube-proxy.ts'
+import { lookForIptables } from './look.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import type { Programmer, ProgrammerReports, SyncStats } from '../programmer.ts'
 import { RouteLocalnet, takeBackLocalnet } from './route-localnet.ts'
@@ -38,6 +40,7 @@ const files: SettingFiles = {
 
 export const iptablesMachine: ModeOnMachine = {
   init: initIptables,
+  look: lookForIptables,
   open: openIptables,
   cleanup: cleanupIptables,
 }
@@ -102,10 +105,7 @@ export async function openIptables(options: ModeOptions): Promise<RunningMode> {
       }
       return new AttendedProgrammer({ programmer, pause: pauses.get(family)!, clock, after })
     },
-    close() {
-      watch.close()
-      for (const pause of pauses.values()) pause.close()
-    },
+    close: () => closeAllNow(() => watch.close(), ...Array.from(pauses.values(), (pause) => () => pause.close())),
   }
 }
 

@@ -245,6 +245,62 @@ describe.each(backends)('IptablesProgrammer with iptables-%s', (backend) => {
     expect(bench.refused).toEqual([])
   })
 
+  it('blames no service when the kernel takes no change at all', async () => {
+    const bench = new Bench(new MemoryIptables(backend))
+    const views = served(4)
+    await bench.programmer.syncAll(node, views.slice(0, 2))
+    bench.driver.refuses = /./
+    await expect(bench.programmer.syncAll(node, views)).rejects.toThrow('refuses')
+    expect(bench.refused).toEqual([])
+    bench.driver.refuses = undefined
+    await bench.programmer.syncAll(node, views)
+    expect(essence(bench.driver.tables)).toBe(essence(await fromScratch(node, views)))
+  })
+
+  it('blames no service when the machine lacks memory for a moment', async () => {
+    const bench = new Bench(new MemoryIptables(backend))
+    const views = served(4)
+    bench.driver.refusal = 'line 3: RULE_APPEND failed (Cannot allocate memory)'
+    bench.driver.refuses = /./
+    await expect(bench.programmer.syncAll(node, views)).rejects.toThrow('Cannot allocate memory')
+    // All four, two of them, and one alone are too much; then there is memory again.
+    bench.driver.refuses = {
+      test: (section) => /svc-1:p/.test(section) && bench.failures.length < 4,
+    }
+    bench.failures.length = 0
+    expect((await bench.programmer.syncAll(node, views)).refused).toBeUndefined()
+    expect(bench.failures).toHaveLength(4)
+    expect(bench.refused).toEqual([])
+    expect(essence(bench.driver.tables)).toBe(essence(await fromScratch(node, views)))
+  })
+
+  it('serves all others when one service is too much for the memory of the machine', async () => {
+    const bench = new Bench(new MemoryIptables(backend))
+    const views = served(4)
+    bench.driver.refusal = 'line 3: RULE_APPEND failed (Cannot allocate memory)'
+    bench.driver.refuses = /svc-1:p/
+    await bench.programmer.syncAll(node, views)
+    expect(bench.refused).toEqual(['ns/svc-1:p'])
+    expect(essence(bench.driver.tables)).toBe(essence(await fromScratch(node, views.toSpliced(1, 1))))
+  })
+
+  it('tells of a refused service once, and that it is worth another comparison', async () => {
+    const bench = new Bench(new MemoryIptables(backend))
+    const views = served(3)
+    bench.driver.refuses = /svc-1:p/
+    expect((await bench.programmer.syncAll(node, views)).refused).toBe(1)
+    expect((await bench.programmer.sync(node, [])).refused).toBe(1)
+    expect((await bench.programmer.syncAll(node, views)).refused).toBe(1)
+    expect(bench.refused).toEqual(['ns/svc-1:p'])
+    bench.driver.refuses = undefined
+    expect((await bench.programmer.syncAll(node, views)).refused).toBeUndefined()
+    expect(essence(bench.driver.tables)).toBe(essence(await fromScratch(node, views)))
+    bench.driver.refuses = /svc-1:p/
+    bench.driver.tables = new Map()
+    await bench.programmer.syncAll(node, views)
+    expect(bench.refused).toEqual(['ns/svc-1:p', 'ns/svc-1:p'])
+  })
+
   it('never runs two syncs at once', async () => {
     const bench = new Bench(new MemoryIptables(backend))
     const [one, two] = served(2)

@@ -2,12 +2,14 @@
 
 import type { Logger } from '../../lib/log.ts'
 import type { NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../../model/types.ts'
+import { CHAINS } from './plan/names.ts'
 import { type IptablesPlanner, LARGE_CLUSTER_ENDPOINTS } from './plan/planner.ts'
 import { diffFragments, type FragmentChange } from '../../iptables/diff-fragments.ts'
 import { diffTables, presentFragments } from '../../iptables/diff-tables.ts'
 import type { Base, Fragment } from '../../iptables/fragment.ts'
 import { KeptText } from '../../iptables/kept-text.ts'
 import { Ledger } from '../../iptables/ledger.ts'
+import type { WriteChain } from '../../iptables/ops.ts'
 import { RestoreError } from '../../iptables/restore-error.ts'
 import { type Backend, Script } from '../../iptables/script.ts'
 import type { TableName, Tables } from '../../iptables/types.ts'
@@ -41,6 +43,16 @@ export interface RuleCounts {
 
 const TABLES: readonly TableName[] = ['filter', 'nat']
 
+/** A change without effect, in each table that services have rules in. Refused, it shows that no service is to blame. */
+const NO_CHANGE = TABLES.map((table): WriteChain => ({
+  op: 'writeChain',
+  table,
+  chain: CHAINS.canary,
+  rules: [],
+  owner: undefined,
+  stage: 'entry',
+}))
+
 export class IptablesProgrammer implements Programmer {
   readonly #options: IptablesProgrammerOptions
   /** Undefined when it is not known what is in the kernel. */
@@ -49,6 +61,8 @@ export class IptablesProgrammer implements Programmer {
   #endpoints = 0
   /** Service ports whose rules were refused. */
   readonly #refused = new Set<ServicePortName>()
+  /** Those of them that the operator has been told of, also in syncs that failed. */
+  #told = new Set<ServicePortName>()
   /** The last call: one at a time. */
   #last: Promise<unknown> = Promise.resolve()
 
@@ -84,7 +98,7 @@ export class IptablesProgrammer implements Programmer {
     }
     const fragmentChanges = changes.map(({ name, before, after }): FragmentChange => ({
       // Refused rules are not there.
-      before: before === undefined || this.#refused.delete(name) ? undefined : this.#plan(node, before),
+      before: before === undefined || this.#forgetRefused(name) ? undefined : this.#plan(node, before),
       after: after && this.#plan(node, after),
     }))
     // Worthless until the kernel has accepted.
@@ -109,7 +123,11 @@ export class IptablesProgrammer implements Programmer {
       this.#finish(await this.#attempt(base, this.#planEach(node, views), stats), stats)
     } catch (error) {
       if (!(error instanceof RestoreError)) throw error
-      this.#options.log.error(error, 'Cannot program all rules at once, looking for the service that is in the way')
+      // A service that was refused before is tried again and again.
+      const { log } = this.#options
+      const message = 'Cannot program all rules at once, looking for the service that is in the way'
+      if (this.#told.size === 0) log.error(error, message)
+      else log.v(2)?.info(message, { err: error.message })
       const fragments = [...this.#planEach(node, views)]
       this.#finish(await this.#attemptGroups(base, fragments, stats), stats)
     }
@@ -140,7 +158,9 @@ export class IptablesProgrammer implements Programmer {
     const missing = fragments.filter((fragment) => !present.has(fragment))
     // When even this is refused, no service is to blame.
     await this.#attempt(base, accepted, stats)
-    let groups = [missing]
+    await this.#expectToBeHeard()
+    let groups = missing.length > 0 ? [missing] : []
+    const triedAgain = new Set<Fragment>()
     while (groups.length > 0) {
       const [group = [], ...others] = groups
       groups = others
@@ -149,26 +169,56 @@ export class IptablesProgrammer implements Programmer {
         for (const fragment of group) accepted.push(fragment)
       } catch (error) {
         if (!(error instanceof RestoreError)) throw error
-        groups = [...this.#withoutCulprit(group, error), ...others]
+        await this.#expectToBeHeard()
+        const [only] = group
+        // Alone twice, it is too much for the memory that there is. The others are served all the same.
+        const isWorthAnotherTry = error.isShortage && group.length === 1 && !triedAgain.has(only!)
+        if (isWorthAnotherTry) triedAgain.add(only!)
+        groups = [...(isWorthAnotherTry ? [group] : this.#withoutCulprit(group, error)), ...others]
       }
     }
     return this.#attempt(base, accepted, stats)
   }
 
   #withoutCulprit(group: readonly Fragment[], error: RestoreError): Fragment[][] {
-    const culprit = group.length === 1 ? group[0] : group.find(({ owner }) => owner === error.owner)
+    // Memory may have run out at any line.
+    const named = error.isShortage ? undefined : group.find(({ owner }) => owner === error.owner)
+    const culprit = group.length === 1 ? group[0] : named
     if (culprit === undefined) return halves(group)
     this.#refuse(culprit.owner, error)
     return group.length === 1 ? [] : [group.filter((fragment) => fragment !== culprit)]
   }
 
+  /**
+   * Throws when the kernel takes no change at all, as one without memory does: iptables-legacy says no more of it than of
+   * rules that are wrong.
+   */
+  async #expectToBeHeard(): Promise<void> {
+    const { driver, counts } = this.#options
+    try {
+      await driver.restore(new KeptText(new Script(NO_CHANGE, driver.backend).text()))
+    } catch (error) {
+      if (error instanceof RestoreError) counts.restoreFailed('full')
+      throw error
+    }
+  }
+
   #refuse(service: ServicePortName, error: RestoreError): void {
     const { log, onRefused } = this.#options
+    this.#refused.add(service)
+    // It is tried again and again.
+    if (this.#told.has(service)) return
+    this.#told.add(service)
     log.error(error, 'Cannot program a service: iptables refuses its rules. All other services are programmed', {
       service,
     })
-    this.#refused.add(service)
     onRefused(service, error.message)
+  }
+
+  /** Whether it was refused. */
+  #forgetRefused(service: ServicePortName): boolean {
+    this.#told.delete(service)
+    return this.#refused.delete(service)
   }
 
   #plan(node: NodeView, view: ServicePortView): Fragment {
@@ -187,6 +237,8 @@ export class IptablesProgrammer implements Programmer {
 
   #finish(ledger: Ledger, stats: Stats): void {
     this.#ledger = ledger
+    this.#told = new Set(this.#refused)
+    if (this.#refused.size > 0) stats.refused = this.#refused.size
     for (const table of TABLES) this.#options.counts.rules(table, ledger.ruleCount(table), stats.written(table))
   }
 }
@@ -200,6 +252,7 @@ class Stats implements SyncStats {
   transactions = 0
   operations = 0
   bytes = 0
+  refused?: number
   readonly #written = new Map<TableName, number>()
 
   count({ lines, bytes, rules }: Script): void {

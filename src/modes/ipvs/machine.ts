@@ -8,6 +8,7 @@ import { watchLink } from '../../links/watch.ts'
 import { NftablesDriver } from '../../nftables/driver.ts'
 import { watchNftables } from '../../nftables/watch.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { closeAllNow } from '../../lib/close-all.ts'
 import { UnsupportedError } from '../../lib/errors.ts'
 import { type Cidr, cidrContains, type Family, joinHostPort, parseCidr, parseIp } from '../../lib/ip.ts'
 import type { Logger } from '../../lib/log.ts'
@@ -20,6 +21,7 @@ import { applyHostSetup, type SettingFiles } from '../../system/host-setup.ts'
 import { planIpvsHostSetup } from './host-setup.ts'
 import { checkScheduler, probeIpvs } from './probe.ts'
 import { IpvsProgrammer } from './programmer.ts'
+import { lookForIpvs } from './look.ts'
 import type { ModeOnMachine, RunningMode } from '../contract.ts'
 import { type FamilyAudit, IpvsTableWatch } from './table-watch.ts'
 import type { Programmer } from '../programmer.ts'
@@ -62,6 +64,7 @@ export const ipvsMachine: ModeOnMachine = {
     else prepareMachine(config.ipvs, { driver, files, log })
     driver?.close()
   },
+  look: lookForIpvs,
   open: ({ config, ...options }) => openIpvs({ ...options, settings: config.ipvs, files }),
   cleanup: (log, { ipvs }) => cleanupIpvs(ipvs, log),
 }
@@ -104,12 +107,13 @@ export function openIpvs(options: OpenIpvsOptions): RunningMode {
         link: links.get(family)!,
         audit: tableWatch.of(family),
       }),
-    close() {
-      rulesWatch.close()
-      linkWatch.close()
-      tableWatch.close()
-      table.close()
-    },
+    close: () =>
+      closeAllNow(
+        () => rulesWatch.close(),
+        () => linkWatch.close(),
+        () => tableWatch.close(),
+        () => table.close(),
+      ),
   }
 }
 

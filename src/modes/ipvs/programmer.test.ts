@@ -377,6 +377,17 @@ describe('IpvsProgrammer', () => {
       expect(weights()).toEqual(['10.64.0.1=1', '10.64.0.2=1'])
     })
 
+    test('and closes all that it has when something cannot be closed', () => {
+      const closed: string[] = []
+      machine.link.close = () => {
+        closed.push('link')
+        throw new Error('the link cannot be closed')
+      }
+      machine.servers.close = () => void closed.push('servers')
+      expect(() => programmer.close()).toThrow('the link cannot be closed')
+      expect(closed).toEqual(['link', 'servers'])
+    })
+
     test('and goes on with it after a restart', async () => {
       remove()
       programmer.close()

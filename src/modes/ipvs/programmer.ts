@@ -1,6 +1,7 @@
 // Programs the ipvs mode: virtual servers, the link with their addresses, and the rules around them.
 
 import type { Clock } from '../../lib/clock.ts'
+import { closeAllNow } from '../../lib/close-all.ts'
 import { type Cidr, cidrContains, type Family, isLoopback, parseIp } from '../../lib/ip.ts'
 import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
 import { ipvsPlanner } from './plan/planner.ts'
@@ -146,11 +147,14 @@ export class IpvsProgrammer implements Programmer {
   }
 
   close(): void {
+    const { link, servers } = this.#options
     this.#context = undefined
-    this.#drains.close()
-    this.#rules.close()
-    this.#options.link.close()
-    this.#options.servers.close()
+    closeAllNow(
+      () => this.#drains.close(),
+      () => this.#rules.close(),
+      () => link.close(),
+      () => servers.close(),
+    )
   }
 
   #program(diff: IpvsDiff, stats: Stats): void {

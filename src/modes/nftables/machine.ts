@@ -1,11 +1,13 @@
 // The nftables mode on this machine.
 
 import { nftablesPlanner } from './plan/planner.ts'
+import { lookForNftables } from './look.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import { TableProgrammer } from '../shared/table-programmer.ts'
 import { deleteTables, openWatchedTables } from '../../nftables/watched-tables.ts'
 
 export const nftablesMachine: ModeOnMachine = {
+  look: lookForNftables,
   open: openNftables,
   cleanup: (log) => deleteTables(nftablesPlanner.table, log),
 }

@@ -3,13 +3,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { listAddresses } from '../../links/addresses.ts'
 import { raiseFdLimit } from '../../system/fd-limit.ts'
-import { closeAll } from '../../lib/close-all.ts'
+import { closeAll, closeAllNow } from '../../lib/close-all.ts'
 import { KernelError, UnsupportedError } from '../../lib/errors.ts'
 import { type Family, isLinkLocal, isLoopback, parseIp } from '../../lib/ip.ts'
 import type { Logger } from '../../lib/log.ts'
 import type { NodeView } from '../../model/types.ts'
 import { USERSPACE_TABLE } from './plan/planner.ts'
 import type { DataPlane } from './data-path/data-plane.ts'
+import { lookForUserspace } from './look.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import { acquireCarrier } from './carrier.ts'
 import { UserspaceProgrammer } from './programmer.ts'
@@ -17,6 +18,7 @@ import { formatUserspaceStatus, registerUserspaceMetrics } from './report.ts'
 import { deleteTables, openWatchedTables, type WatchedTables } from '../../nftables/watched-tables.ts'
 
 export const userspaceMachine: ModeOnMachine = {
+  look: lookForUserspace,
   open: openUserspace,
   cleanup: (log) => deleteTables(USERSPACE_TABLE, log),
 }
@@ -60,13 +62,11 @@ function openUserspace(options: ModeOptions): RunningMode {
     },
     flowTargets: (family, view) => programmers.get(family)?.flowTargets(view) ?? [],
     status: () => formatUserspaceStatus(served),
-    close() {
-      try {
-        tables.close()
-      } finally {
-        carrier.release()
-      }
-    },
+    close: () =>
+      closeAllNow(
+        () => tables.close(),
+        () => carrier.release(),
+      ),
     end: (signal) =>
       closeAll(
         // Withdrawing needs the watch, which has to look away from a large transaction.

@@ -48,7 +48,6 @@ export function publishDns(registry: Registry, serviceRanges: readonly string[])
               name: 'dns',
               image: dnsImage,
               ports: ports.map(({ name, protocol }) => ({ name, containerPort: DNS_PORT, protocol })),
-              readinessProbe: { tcpSocket: { port: 'dns-tcp' }, periodSeconds: 10 },
             },
           ],
         },

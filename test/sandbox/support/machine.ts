@@ -8,6 +8,7 @@ import { Rtnetlink } from '../../../src/links/rtnetlink.ts'
 import { formatCidr } from '../../../src/lib/ip.ts'
 
 let isEntered = false
+/** Names that other sandboxes of this computer, which crashed before, have left. */
 const leftByOthers = new Set(listFolder('/run/netns').filter((name) => leadsNowhere(join('/run/netns', name))))
 
 /** Moves this process, and what it starts from now on, to the machine. Once per test file. */

@@ -1,0 +1,68 @@
+// A judgement as lines for people, and as JSON for programs. docs/reference/check.md describes both.
+
+import { type Finding, type Level, type Subject, subjects } from './finding-kinds.ts'
+import type { Judgement } from './judge.ts'
+
+export interface CheckReport extends Judgement {
+  readonly version: string
+  readonly nodeName: string
+}
+
+/** 0 when the proxy can run, 1 when something keeps it from that. */
+export function exitStatusOf(findings: readonly Finding[]): 0 | 1 {
+  return findings.some(({ level }) => level === 'problem') ? 1 : 0
+}
+
+const MARKS: Readonly<Record<Level, string>> = { ok: 'ok', note: 'note', warning: 'warning', problem: 'PROBLEM' }
+const INDENT = ' '.repeat(11)
+const WIDTH = 110
+
+export function formatText({ findings, mode }: CheckReport): string {
+  const lines: string[] = []
+  for (const about of Object.keys(subjects) as Subject[]) {
+    const own = findings.filter((each) => each.about === about)
+    if (own.length === 0) continue
+    lines.push(subjects[about])
+    for (const { level, message, todo } of own) {
+      const [first = '', ...rest] = wrap(message)
+      lines.push(`  ${MARKS[level].padEnd(9)}${first}`, ...rest.map((line) => INDENT + line))
+      if (todo !== undefined) lines.push(...wrap(`-> ${todo}`).map((line, i) => INDENT + (i === 0 ? '' : '   ') + line))
+    }
+  }
+  return `${lines.join('\n')}\n\n${verdict(findings, mode.chosen)}\n`
+}
+
+export function formatJson({ version, nodeName, mode, findings }: CheckReport): string {
+  const report = {
+    version,
+    canRun: exitStatusOf(findings) === 0,
+    nodeName,
+    mode: { asked: mode.asked, chosen: mode.chosen ?? null, givenUp: mode.givenUp },
+    findings: findings.map(({ code, about, level, message, todo }) => ({
+      code,
+      about,
+      level,
+      message,
+      todo: todo ?? null,
+    })),
+  }
+  return `${JSON.stringify(report, null, 2)}\n`
+}
+
+function verdict(findings: readonly Finding[], mode: string | undefined): string {
+  const count = (level: Level) => findings.filter((each) => each.level === level).length
+  const plural = (n: number, word: string) => `${n} ${word}${n === 1 ? '' : 's'}`
+  const [problems, warnings] = [count('problem'), count('warning')]
+  const what = problems > 0 ? 'kube-proxy cannot run here' : `kube-proxy can run here, in mode ${mode}`
+  return `${what}: ${plural(problems, 'problem')}, ${plural(warnings, 'warning')}. Nothing was changed.`
+}
+
+function wrap(text: string): string[] {
+  const lines = ['']
+  for (const word of text.split(/\s+/)) {
+    const last = lines.at(-1)!
+    if (last !== '' && last.length + 1 + word.length > WIDTH - INDENT.length) lines.push(word)
+    else lines[lines.length - 1] = last === '' ? word : `${last} ${word}`
+  }
+  return lines
+}

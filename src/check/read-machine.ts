@@ -1,0 +1,113 @@
+// What this machine is like: read, and nothing else.
+
+import { accessSync, constants, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { release } from 'node:os'
+import { splitHostPort } from '../config/checks.ts'
+import type { KubeProxyConfiguration } from '../config/types.ts'
+import { modes } from '../modes/all.ts'
+import type { ModeOutlook } from '../modes/contract.ts'
+import type { Family } from '../lib/ip.ts'
+import { type HostSetting, planConntrack, readNodeCpus } from '../system/host-setup.ts'
+import { readModuleState } from '../system/kernel-modules.ts'
+import type { ConntrackFacts, KernelFacts, OtherFacts, PortFact, SettingFact } from './facts.ts'
+import { isTaken, parseListeners } from './parse-listeners.ts'
+
+const MODULES = ['nf_tables', 'nf_conntrack', 'ip_vs', 'dummy', 'br_netfilter'] as const
+const CONNTRACK = '/proc/sys/net/netfilter/nf_conntrack_'
+
+export function readKernel(): KernelFacts {
+  return {
+    release: release(),
+    modules: Object.fromEntries(MODULES.map((name) => [name, readModuleState(name)])),
+  }
+}
+
+export function readConntrack(): ConntrackFacts {
+  return {
+    count: readNumber(`${CONNTRACK}count`),
+    max: readNumber(`${CONNTRACK}max`),
+    module: readModuleState('nf_conntrack'),
+  }
+}
+
+/** The settings of connection tracking that the configuration asks for, and what they are now. */
+export function readSettings({ conntrack }: KubeProxyConfiguration): SettingFact[] {
+  const cpus = readNodeCpus({ read: (path) => readFileSync(path, 'utf8'), write: () => {} })
+  return planConntrack(conntrack, cpus).map((setting) => readSetting(setting))
+}
+
+/** What each mode finds, in the order in which they are listed. */
+export async function readModes(
+  config: KubeProxyConfiguration,
+  families: readonly Family[],
+): Promise<Map<string, ModeOutlook>> {
+  const outlooks = new Map<string, ModeOutlook>()
+  for (const mode of modes) outlooks.set(mode.name, await (await mode.load()).look({ config, families }))
+  return outlooks
+}
+
+export function readOthers({ healthzBindAddress, metricsBindAddress }: KubeProxyConfiguration): OtherFacts {
+  const listeners = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((path) => parseListeners(readText(path) ?? ''))
+  const port = (name: string, address: string): PortFact[] => {
+    const { host, port: number } = splitHostPort(address) ?? { host: '', port: '' }
+    return host === '' ? [] : [{ name, address, isTaken: isTaken(listeners, host, Number(number)) }]
+  }
+  return {
+    processes: readProxies(),
+    ports: [...port('healthz', healthzBindAddress), ...port('metrics', metricsBindAddress)],
+  }
+}
+
+/** The processes called kube-proxy in this network namespace, or in one that we may not know. */
+function readProxies(): OtherFacts['processes'] {
+  const network = readLink('/proc/self/ns/net')
+  return readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name) || Number(name) === process.pid) return []
+    const command = (readText(`/proc/${name}/cmdline`) ?? '').split('\0').filter((part) => part !== '')
+    if (!isProxy(command)) return []
+    const theirs = readLink(`/proc/${name}/ns/net`)
+    if (theirs !== undefined && theirs !== network) return []
+    return [{ pid: Number(name), command: command.join(' ').slice(0, 200) }]
+  })
+}
+
+/** `/usr/local/bin/kube-proxy --config=...`, or ours, which node runs; not a sandbox or another check. */
+function isProxy(command: readonly string[]): boolean {
+  const isOurs = command.slice(0, 4).findIndex((part) => /\/dist\/cli\/main\.js$|\/kube-proxy$/.test(part))
+  const at = /(^|\/)kube-proxy$/.test(command[0] ?? '') ? 0 : /(^|\/)node$/.test(command[0] ?? '') ? isOurs : -1
+  return at >= 0 && !['check', 'sandbox'].includes(command[at + 1] ?? '')
+}
+
+function readSetting(setting: HostSetting): SettingFact {
+  return { ...setting, present: readNumber(setting.path), isWritable: isWritable(setting.path) }
+}
+
+function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function readNumber(path: string): number | undefined {
+  const text = readText(path)?.trim()
+  return text !== undefined && /^-?\d+$/.test(text) ? Number(text) : undefined
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+function readLink(path: string): string | undefined {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,64 @@
+// Whether this kernel has nftables, and which tables of a name; changes nothing.
+
+import { KernelError } from '../lib/errors.ts'
+import { readModuleState } from '../system/kernel-modules.ts'
+import type { Family } from '../lib/ip.ts'
+import { NftablesDriver } from './driver.ts'
+import { nftFamily } from './language.ts'
+import type { Table } from './types.ts'
+
+/** `can be loaded`: the kernel was not asked, for that would load it. `forbidden`: it does not tell this process. */
+export type NftablesState = 'works' | 'can be loaded' | 'missing' | 'forbidden'
+
+/** What a kernel without nftables says to a question about it. */
+const UNKNOWN_TO_THE_KERNEL = ['EINVAL', 'EOPNOTSUPP', 'EPROTONOSUPPORT']
+
+/** What rules like ours are made of. */
+const RULE_MODULES = ['nft_chain_nat', 'nft_nat', 'nft_masq', 'nft_ct', 'nft_fib', 'nft_numgen', 'nft_reject'] as const
+
+export interface SeenTables {
+  readonly state: NftablesState
+  /** Modules that our rules need and that are not installed, as far as that can be known. */
+  readonly missingModules: readonly string[]
+  /** Those of this name. */
+  readonly tables: readonly Table[]
+}
+
+export function probeTables(table: string, families: readonly Family[]): SeenTables {
+  const state = probeNftables()
+  return {
+    state,
+    missingModules: RULE_MODULES.filter((name) => readModuleState(name) === 'missing'),
+    // A module that is not loaded has no tables.
+    tables: state === 'works' ? families.flatMap((family) => readTable(family, table) ?? []) : [],
+  }
+}
+
+/** Asks only a kernel that has nftables loaded, or has no list of modules that it could be loaded from. */
+export function probeNftables(): NftablesState {
+  const state = readModuleState('nf_tables')
+  if (state === 'can be loaded' || state === 'missing') return state
+  try {
+    const driver = new NftablesDriver({ family: 'ip', table: 'any' })
+    try {
+      driver.generation()
+    } finally {
+      driver.close()
+    }
+    return 'works'
+  } catch (error) {
+    if (!(error instanceof KernelError)) throw error
+    if (error.errno === 'EPERM') return 'forbidden'
+    if (UNKNOWN_TO_THE_KERNEL.includes(error.errno)) return 'missing'
+    throw error
+  }
+}
+
+function readTable(family: Family, table: string): Table | undefined {
+  const driver = new NftablesDriver({ family: nftFamily(family), table })
+  try {
+    return driver.read()
+  } finally {
+    driver.close()
+  }
+}

@@ -3,6 +3,7 @@
 import type { RunOptions } from '../config/run-options.ts'
 import type { ModeOutlook } from '../modes/contract.ts'
 import type { ConfigProblems } from '../model/config-problems.ts'
+import type { NftablesState } from '../nftables/probe.ts'
 import type { Capability } from '../system/capabilities.ts'
 import type { HostSetting } from '../system/host-setup.ts'
 import type { ModuleState } from '../system/kernel-modules.ts'
@@ -22,6 +23,7 @@ export interface Facts {
 export interface KernelFacts {
   /** `uname -r` */
   readonly release: string
+  readonly nftables: NftablesState
   readonly modules: Readonly<Record<string, ModuleState>>
 }
 

@@ -57,19 +57,14 @@ function judgeConfiguration(facts: ConfigurationFacts): Finding[] {
   ]
 }
 
-function judgeKernel({ release, modules }: KernelFacts): Finding[] {
+function judgeKernel({ release, nftables, modules }: KernelFacts): Finding[] {
   const [major = 0, minor = 0] = release.split('.').map((part) => parseInt(part, 10))
   const isOld = major < OLDEST_TRIED[0] || (major === OLDEST_TRIED[0] && minor < OLDEST_TRIED[1])
-  const states = Object.entries(modules).map(
-    ([name, state]) => `${name} ${state === 'unknown' ? 'not loaded as a module' : state}`,
+  if (isOld) return [finding('kernel-old', `Linux ${release} is older than ${OLDEST_TRIED.join('.')}`)]
+  const states = [['nf_tables', nftables], ...Object.entries(modules)].map(
+    ([name, state]) => `${name} ${state === 'unknown' ? 'not loaded' : state}`,
   )
-  const message = `Linux ${release}: ${states.join(', ')}`
-  return [
-    finding(
-      isOld ? 'kernel-old' : 'kernel-ok',
-      isOld ? `Linux ${release} is older than ${OLDEST_TRIED.join('.')}` : message,
-    ),
-  ]
+  return [finding('kernel-ok', `Linux ${release}: ${states.join(', ')}`)]
 }
 
 function judgeRights(capabilities: Facts['capabilities']): Finding[] {
@@ -144,6 +139,8 @@ function judgeSettings(settings: readonly SettingFact[]): Finding[] {
 
 function judgeOthers({ processes, ports }: OtherFacts, { modes: outlooks, configuration }: Facts): Finding[] {
   const hard = configuration.config.bindAddressHardFail
+  // The ports of a proxy that is going to be stopped are not in the way.
+  const taken = processes.length > 0 ? [] : ports.filter((port) => port.isTaken)
   const findings = [
     ...processes.map(({ pid, command }) => finding('other-process', `Another proxy runs: process ${pid}, ${command}`)),
     ...[...outlooks].flatMap(([name, { present }]) =>
@@ -151,11 +148,9 @@ function judgeOthers({ processes, ports }: OtherFacts, { modes: outlooks, config
         ? []
         : [finding('other-rules', `Rules of mode ${name} are in the kernel: ${present.join('; ')}`)],
     ),
-    ...ports
-      .filter(({ isTaken }) => isTaken)
-      .map(({ name, address }) =>
-        finding(hard ? 'port-taken-hard' : 'port-taken', `Another program listens on the port for ${name}, ${address}`),
-      ),
+    ...taken.map(({ name, address }) =>
+      finding(hard ? 'port-taken-hard' : 'port-taken', `Another program listens on the port for ${name}, ${address}`),
+    ),
   ]
   return findings.length > 0 ? findings : [finding('others-none', 'No other proxy is at work')]
 }

@@ -1,24 +1,34 @@
 // What this machine is like: read, and nothing else.
 
-import { accessSync, constants, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { accessSync, constants, existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { release } from 'node:os'
 import { splitHostPort } from '../config/checks.ts'
 import type { KubeProxyConfiguration } from '../config/types.ts'
 import { modes } from '../modes/all.ts'
 import type { ModeOutlook } from '../modes/contract.ts'
 import type { Family } from '../lib/ip.ts'
+import { probeNftables } from '../nftables/probe.ts'
 import { type HostSetting, planConntrack, readNodeCpus } from '../system/host-setup.ts'
 import { readModuleState } from '../system/kernel-modules.ts'
 import type { ConntrackFacts, KernelFacts, OtherFacts, PortFact, SettingFact } from './facts.ts'
 import { isTaken, parseListeners } from './parse-listeners.ts'
 
-const MODULES = ['nf_tables', 'nf_conntrack', 'ip_vs', 'dummy', 'br_netfilter'] as const
+/** Modules, and the file that shows that one is at work, also where it is built in. */
+const MODULES: Readonly<Record<string, string>> = {
+  nf_conntrack: '/proc/sys/net/netfilter/nf_conntrack_max',
+  br_netfilter: '/proc/sys/net/bridge',
+  ip_vs: '/proc/net/ip_vs',
+  dummy: '/sys/module/dummy',
+}
 const CONNTRACK = '/proc/sys/net/netfilter/nf_conntrack_'
 
 export function readKernel(): KernelFacts {
   return {
     release: release(),
-    modules: Object.fromEntries(MODULES.map((name) => [name, readModuleState(name)])),
+    nftables: probeNftables(),
+    modules: Object.fromEntries(
+      Object.entries(MODULES).map(([name, file]) => [name, existsSync(file) ? 'loaded' : readModuleState(name)]),
+    ),
   }
 }
 
@@ -73,7 +83,7 @@ function readProxies(): OtherFacts['processes'] {
 
 /** `/usr/local/bin/kube-proxy --config=...`, or ours, which node runs; not a sandbox or another check. */
 function isProxy(command: readonly string[]): boolean {
-  const isOurs = command.slice(0, 4).findIndex((part) => /\/dist\/cli\/main\.js$|\/kube-proxy$/.test(part))
+  const isOurs = command.slice(0, 8).findIndex((part) => /\/dist\/cli\/main\.js$|\/kube-proxy$/.test(part))
   const at = /(^|\/)kube-proxy$/.test(command[0] ?? '') ? 0 : /(^|\/)node$/.test(command[0] ?? '') ? isOurs : -1
   return at >= 0 && !['check', 'sandbox'].includes(command[at + 1] ?? '')
 }

@@ -9,7 +9,7 @@ import { kindOfFlag } from './parse-flags.ts'
 const indent = ' '.repeat(10)
 
 const commands = [
-  '  kube-proxy check     can this machine run it? changes nothing; takes the same flags',
+  '  kube-proxy check     look whether it can run here, and change nothing',
   '  kube-proxy sandbox   a miniature cluster to try it on',
 ]
 

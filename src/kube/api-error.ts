@@ -45,6 +45,11 @@ export function isVersionTooLarge(error: unknown): boolean {
   return error.causes.includes('ResourceVersionTooLarge') || error.message.includes('Too large resource version')
 }
 
+/** The server does not understand the version that was asked for, as when it did not give it, or should not have. */
+export function isVersionInvalid(error: unknown): boolean {
+  return error instanceof ApiError && (error.status === 400 || error.status === 422)
+}
+
 /** The server has no such resource: an older one, or one that does not serve it. */
 export function isNotServed(error: unknown): boolean {
   return error instanceof ApiError && error.status === 404

@@ -369,6 +369,18 @@ describe('runReflector() and a server that refuses', () => {
     expect(rig.handler.events).toEqual([])
   })
 
+  test('lists the newest again where the server does not understand the version that it gave itself', async () => {
+    const rig = await startWatching()
+    rig.server.fail({ on: 'list', what: { type: 'version', version: 'yesterday' } })
+    rig.server.store.compact()
+    rig.server.sendError(STATUS.expired)
+    await until('it has listed twice', () => listCount(rig) === 2 && rig.server.watchCount() === 1)
+    const versions = rig.server.requests.map(({ query }) => query['resourceVersion'])
+    expect(versions.slice(1)).toEqual(['yesterday', undefined, String(rig.server.store.version)])
+    rig.server.store.delete(SERVICES, 'default/a')
+    await until('a is gone', () => rig.handler.events.includes('delete default/a'))
+  })
+
   test('waits longer each time the same goes wrong', async () => {
     const rig = await startWatching({ timing: { backoffMs: 5, maxBackoffMs: 1000 } })
     rig.server.fail({ on: 'watch', times: 4, what: { type: 'errorFrame', status: STATUS.internal } })

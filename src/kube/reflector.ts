@@ -7,7 +7,7 @@ import type { IncomingMessage } from 'node:http'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ApiClient } from './api-client.ts'
-import { ApiError, isExpired, isVersionTooLarge } from './api-error.ts'
+import { ApiError, isExpired, isVersionInvalid, isVersionTooLarge } from './api-error.ts'
 import { Backoff } from './backoff.ts'
 import { EventBatch, HandlerError } from './event-batch.ts'
 import { isOlderVersion, KnownVersions } from './known-versions.ts'
@@ -252,9 +252,10 @@ class Reflector<T> {
     if (!this.#synced && this.#options.giveUpOn?.(error) === true) throw error
     const wasListing = this.#version === undefined
     const cause = error instanceof WatchLostError ? error.cause : error
-    if (isExpired(cause) || isVersionTooLarge(cause)) {
+    const isInvalid = !wasListing && isVersionInvalid(cause)
+    if (isExpired(cause) || isVersionTooLarge(cause) || isInvalid) {
       // A list of at least the version that we have seen is enough, unless that is what the server cannot give.
-      if (wasListing || isVersionTooLarge(cause)) this.#listVersion = ''
+      if (wasListing || isVersionTooLarge(cause) || isInvalid) this.#listVersion = ''
       if (isVersionTooLarge(cause)) this.#known.doubt()
       // The pages were read more slowly than the server forgets.
       if (wasListing && isExpired(cause)) this.#paging = 'too slow'

@@ -6,13 +6,12 @@ import type { Frontend, ServicePortView } from './types.ts'
 
 const clusterIp = '10.0.0.10'
 const nodeIp = '192.168.0.1'
-const client = { ip: '10.1.0.99', port: 40000 }
 
 /** A flow from the client to an address, answered from another one: `dns(clusterIp, '10.1.0.1')`. */
 function flow(dst: string, dport: number, answeredBy: string, answeredFrom: number): UdpFlow {
   return {
-    original: { src: client.ip, dst, sport: client.port, dport },
-    reply: { src: answeredBy, dst: client.ip, sport: answeredFrom, dport: client.port },
+    original: { dst, dport },
+    reply: { src: answeredBy, sport: answeredFrom },
   }
 }
 

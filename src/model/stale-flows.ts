@@ -6,18 +6,13 @@
 import { joinHostPort } from '../lib/ip.ts'
 import type { Frontend, FrontendAddress, ServicePortChange, ServicePortView } from './types.ts'
 
-/** One direction of a flow. Addresses are canonical texts. */
-export interface FlowTuple {
-  readonly src: string
-  readonly dst: string
-  readonly sport: number
-  readonly dport: number
-}
-
-/** A UDP entry of the connection tracker. The client talks to `original.dst`; the answer comes from `reply.src`. */
+/**
+ * As much of a UDP entry of the connection tracker as decides. The client talks to `original.dst`; the answer comes from
+ * `reply.src`. Addresses are canonical texts.
+ */
 export interface UdpFlow {
-  readonly original: FlowTuple
-  readonly reply: FlowTuple
+  readonly original: { readonly dst: string; readonly dport: number }
+  readonly reply: { readonly src: string; readonly sport: number }
 }
 
 /**

@@ -18,6 +18,8 @@ export interface Mode extends ModeFacts {
   readonly restartFields: readonly string[]
   /** Which of the metrics that only some modes have are shown in this one, as kube-proxy does. */
   readonly metrics: readonly ModeMetric[]
+  /** Whether it can send more connections to one endpoint than to another. */
+  readonly weighs: boolean
   /** Links that it gives the addresses of services: those are not the node's own. */
   readonly serviceLinks: readonly string[]
   load(): Promise<ModeOnMachine>
@@ -70,8 +72,6 @@ export interface ModeOptions {
 /** A mode at work. */
 export interface RunningMode {
   programmer(family: Family, reports: ProgrammerReports): Programmer
-  /** Whether it can send more connections to one endpoint than to another. */
-  readonly weighs?: boolean
   /** `ip:port` of the programs that answer UDP flows of a service port, in a mode in which those are not the endpoints. */
   readonly flowTargets?: (family: Family, view: ServicePortView) => readonly string[]
   /** Lines for people, shown by /statusz. */
@@ -81,6 +81,6 @@ export interface RunningMode {
    * away. When the signal is aborted it is to hurry. Without this, rules stay.
    */
   readonly end?: (signal: AbortSignal) => Promise<void>
-  /** Called when its programmers are closed. */
-  close(): void
+  /** Called when its programmers are closed. Whatever fails, the rest of it is closed. */
+  close(): void | Promise<void>
 }

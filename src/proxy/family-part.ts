@@ -19,6 +19,8 @@ import type { RunningMode } from '../modes/contract.ts'
 export interface FamilyPartOptions {
   readonly node: NodeView
   readonly mode: RunningMode
+  /** Whether the mode can send more connections to one endpoint than to another. */
+  readonly weighs: boolean
   readonly periods: RunnerPeriods
   readonly allowExternalIPs: boolean
   readonly machineAddresses: () => readonly string[]
@@ -47,7 +49,7 @@ export class FamilyPart {
         node,
         problems,
         allowExternalIPs,
-        weighs: options.mode.weighs,
+        weighs: options.weighs,
         startedMs: clock.now(),
       }),
       programmer: openProgrammer(options),

@@ -1,15 +1,16 @@
 // The path of a change, for one IP family: events into the model, the model's changes into the kernel, and afterwards
 // everything that has to know about it.
 
-import type { Clock, Timer } from '../lib/clock.ts'
+import type { Clock } from '../lib/clock.ts'
 import { closeAll } from '../lib/close-all.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ServiceModel } from '../model/service-model.ts'
-import type { ChangeCounts, NodeView, ServicePortChange } from '../model/types.ts'
+import type { NodeView, ServicePortChange } from '../model/types.ts'
 import type { IpFamilyName, ProxyHealth } from '../serve/proxy-health.ts'
 import { BoundedRunner, type RunnerPeriods, type RunReason } from './bounded-runner.ts'
-import type { FlowCleaner, Synced } from './flow-cleaner.ts'
-import { HealBudget } from './heal-budget.ts'
+import type { FlowCleaner } from './flow-cleaner.ts'
+import { Healer } from './healer.ts'
+import { SyncAccounts } from './sync-accounts.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Programmer, SyncStats } from '../modes/programmer.ts'
 
@@ -44,6 +45,8 @@ interface BegunSync {
 export class FamilyPipeline {
   readonly #options: FamilyPipelineOptions
   readonly #runner: BoundedRunner
+  readonly #healer: Healer
+  readonly #accounts: SyncAccounts
   readonly #family: IpFamilyName
   #node: NodeView
   #started = false
@@ -52,22 +55,13 @@ export class FamilyPipeline {
   #periods: RunnerPeriods
   /** The kernel refused the rules of a service. */
   #isIncomplete = false
-  readonly #healBudget = new HealBudget()
-  #healTimer: Timer | undefined
-  #healing = false
-  /** The last one; never rejects. */
-  #healRun: Promise<void> = Promise.resolve()
-  /** Another program changed our rules while we restored them. */
-  #healAgain = false
   /** When the first event came that is not in the kernel yet. */
   #waitingSinceMs: number | undefined
   /** Trigger times of syncs that failed. */
   #triggerTimes: number[] = []
-  /** The totals that the metrics already have. */
-  #reported: Pick<ChangeCounts, 'endpointsTotal' | 'servicesTotal'> = { endpointsTotal: 0, servicesTotal: 0 }
 
   constructor(options: FamilyPipelineOptions) {
-    const { clock, log, periods } = options
+    const { clock, log, periods, model, metrics } = options
     this.#options = options
     this.#node = options.node
     this.#periods = periods
@@ -78,6 +72,17 @@ export class FamilyPipeline {
       periods,
       clock,
       onError: (error, retryInMs) => log.error(error, 'Sync failed', { ipFamily: this.#family, retryInMs }),
+    })
+    this.#accounts = new SyncAccounts({ family: this.#family, model, metrics, clock })
+    this.#healer = new Healer({
+      restore: () => {
+        this.#needFullSync = true
+        return this.#sync()
+      },
+      onHealed: () => this.#accounts.healed(),
+      onFailed: () => this.#runner.request(),
+      clock,
+      log: log.withValues({ ipFamily: this.#family }),
     })
   }
 
@@ -99,11 +104,11 @@ export class FamilyPipeline {
 
   /** Something in the model changed. */
   changed(): void {
-    const { health, metrics, clock } = this.#options
+    const { health, clock } = this.#options
     this.#waitingSinceMs ??= clock.monotonicNow()
     if (!this.#started) return
     health.queued(this.#family)
-    metrics.lastQueued.with(this.#family).set(clock.now() / 1000)
+    this.#accounts.queued()
     this.#runner.request()
   }
 
@@ -123,56 +128,21 @@ export class FamilyPipeline {
 
   /** Another program changed our rules: restores them at once. */
   heal(): void {
-    const { clock } = this.#options
-    if (!this.#started || this.#healTimer !== undefined) return
+    if (!this.#started) return
+    // A sync that comes before the healer's turn restores them, too.
     this.#needFullSync = true
-    if (this.#healing) {
-      this.#healAgain = true
-      return
-    }
-    const waitMs = this.#healBudget.waitMs(clock.monotonicNow())
-    if (waitMs > 0) {
-      this.#healTimer = clock.setTimeout(() => {
-        this.#healTimer = undefined
-        this.heal()
-      }, waitMs)
-      return
-    }
-    this.#healBudget.begin(clock.monotonicNow())
-    this.#healRun = this.#healNow()
+    this.#healer.heal()
   }
 
   /** Resolves when no sync is under way any more. */
   stop(): Promise<void> {
     this.#started = false
-    this.#healTimer?.cancel()
+    const healed = this.#healer.stop()
     return closeAll(
       () => this.#runner.stop(),
-      () => this.#healRun,
+      () => healed,
       () => this.#options.programmer.close(),
     )
-  }
-
-  async #healNow(): Promise<void> {
-    const { log, metrics, clock } = this.#options
-    this.#healing = true
-    this.#healAgain = false
-    try {
-      const { transactions, operations } = await this.#sync()
-      if (transactions === 0) return
-      metrics.heals.with(this.#family).inc()
-      log.warn('Restored rules that another program had changed', { ipFamily: this.#family, operations })
-      if (!this.#healBudget.spend(clock.monotonicNow())) return
-      log.error(undefined, 'Another program keeps changing our rules; does another proxy run on this node?', {
-        ipFamily: this.#family,
-      })
-    } catch (error) {
-      log.error(error, 'Cannot restore rules that another program changed', { ipFamily: this.#family })
-      this.#runner.request()
-    } finally {
-      this.#healing = false
-      if (this.#healAgain) this.heal()
-    }
   }
 
   #run(reason: RunReason): void | Promise<void> {
@@ -192,7 +162,7 @@ export class FamilyPipeline {
   /** A programmer that runs other programs takes its time, in which events go on: what they change is for the next sync. */
   #sync(): SyncStats | Promise<SyncStats> {
     const { model, programmer, clock } = this.#options
-    this.#reportPending()
+    this.#accounts.countChanges()
     const begun: BegunSync = {
       startMs: clock.monotonicNow(),
       full: this.#needFullSync,
@@ -218,68 +188,29 @@ export class FamilyPipeline {
   }
 
   #fail({ waitingSinceMs, triggerTimes }: BegunSync, error: unknown): never {
-    const { metrics } = this.#options
     // The changes are taken and lost: only a comparison with the kernel knows what is missing.
     this.#needFullSync = true
     this.#waitingSinceMs = waitingSinceMs ?? this.#waitingSinceMs
     this.#triggerTimes.push(...triggerTimes)
-    metrics.transactions.with(this.#family, 'refused').inc()
+    this.#accounts.failed()
     throw error
   }
 
   #succeed(begun: BegunSync, stats: SyncStats): SyncStats {
-    const { clock, log, model } = this.#options
+    const { clock, log, model, health, flows, onSynced } = this.#options
     const { full, changes, startMs } = begun
     if (full) this.#lastFullSyncMs = clock.monotonicNow()
     this.#isIncomplete = stats.refused !== undefined
     const tookMs = clock.monotonicNow() - startMs
-    this.#account(begun, { tookMs, stats })
+    this.#accounts.succeeded({ ...begun, tookMs }, stats)
+    health.updated(this.#family)
     const { gone, ...counts } = stats
     log
       .v(2)
       ?.info('SyncProxyRules complete', { ipFamily: this.#family, full, changes: changes.length, tookMs, ...counts })
-    this.#afterSync({ changes, all: full ? model.views() : undefined, gone })
-    return stats
-  }
-
-  #account(
-    { full, waitingSinceMs, triggerTimes }: BegunSync,
-    { tookMs, stats }: { tookMs: number; stats: SyncStats },
-  ): void {
-    const { metrics, clock, health } = this.#options
-    const family = this.#family
-    metrics.syncDuration.with(family).observe(tookMs / 1000)
-    metrics[full ? 'syncFullDuration' : 'syncPartialDuration'].with(family).observe(tookMs / 1000)
-    metrics.lastSync.with(family).set(clock.now() / 1000)
-    metrics.netlinkBytes.with(family).inc(stats.bytes)
-    metrics.transactions.with(family, 'committed').inc(stats.transactions)
-    metrics.operations.with(family).inc(stats.operations)
-    for (const triggerMs of triggerTimes) {
-      metrics.networkProgrammingDuration.with(family).observe((clock.now() - triggerMs) / 1000)
-    }
-    if (waitingSinceMs !== undefined) {
-      metrics.changeDuration.with(family).observe((clock.monotonicNow() - waitingSinceMs) / 1000)
-    }
-    health.updated(family)
-  }
-
-  #afterSync(synced: Synced): void {
-    const { model, metrics, flows, onSynced } = this.#options
-    const { internal, external } = model.noLocalEndpoints
-    metrics.noLocalEndpoints.with('internal', this.#family).set(internal)
-    metrics.noLocalEndpoints.with('external', this.#family).set(external)
-    this.#reportPending()
-    flows.clean(this.#node, synced)
+    this.#accounts.countChanges()
+    flows.clean(this.#node, { changes, all: full ? model.views() : undefined, gone })
     onSynced()
-  }
-
-  #reportPending(): void {
-    const { model, metrics } = this.#options
-    const counts = model.changeCounts
-    metrics.endpointChangesPending.with().set(counts.endpointsPending)
-    metrics.serviceChangesPending.with().set(counts.servicesPending)
-    metrics.endpointChanges.with().inc(counts.endpointsTotal - this.#reported.endpointsTotal)
-    metrics.serviceChanges.with().inc(counts.servicesTotal - this.#reported.servicesTotal)
-    this.#reported = counts
+    return stats
   }
 }

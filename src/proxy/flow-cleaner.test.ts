@@ -37,8 +37,8 @@ class Tracker {
 
 function flow(backend: number): UdpFlow {
   return {
-    original: { src: '10.0.0.1', dst: clusterIp, sport: 4000 + backend, dport: 53 },
-    reply: { src: `10.64.0.${backend}`, dst: '10.0.0.1', sport: 5353, dport: 4000 + backend },
+    original: { dst: clusterIp, dport: 53 },
+    reply: { src: `10.64.0.${backend}`, sport: 5353 },
   }
 }
 

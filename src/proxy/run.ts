@@ -2,14 +2,14 @@
 
 import type { RunOptions } from '../config/run-options.ts'
 import type { LoadedConfiguration } from '../config/types.ts'
-import { Proxy } from './proxy.ts'
+import { NodeProxy } from './node-proxy.ts'
 
 /**
  * Resolves on SIGTERM or SIGINT: at once where the rules stay, after its connections in a mode that carries them itself; a
  * second signal hurries that. Rejects when the proxy cannot go on.
  */
 export async function runProxy(options: RunOptions): Promise<void> {
-  const runner = new ProxyRunner(options, await Proxy.open(options))
+  const runner = new ProxyRunner(options, await NodeProxy.open(options))
   const hurry = new AbortController()
   const signalled = new Promise<void>((resolve) => {
     let signals = 0
@@ -25,13 +25,13 @@ export async function runProxy(options: RunOptions): Promise<void> {
 
 class ProxyRunner {
   readonly #options: RunOptions
-  #proxy: Proxy
+  #proxy: NodeProxy
   readonly #reloads = { applied: 0, rejected: 0 }
   #running: Promise<void> = Promise.resolve()
   #fail!: (error: unknown) => void
   readonly #failed = new Promise<never>((_, reject) => (this.#fail = reject))
 
-  constructor(options: RunOptions, proxy: Proxy) {
+  constructor(options: RunOptions, proxy: NodeProxy) {
     this.#options = options
     this.#proxy = proxy
   }
@@ -70,11 +70,11 @@ class ProxyRunner {
       this.#count('applied')
       return
     }
-    let next: Proxy
+    let next: NodeProxy
     // Opening a mode makes what its rules need; it must not be taken for a leftover of that mode.
     await this.#proxy.handOver()
     try {
-      next = await Proxy.open({ ...this.#options, ...loaded }, this.#proxy.legacy)
+      next = await NodeProxy.open({ ...this.#options, ...loaded }, this.#proxy.legacy)
     } catch (error) {
       this.#reject(error)
       this.#proxy.takeBack()

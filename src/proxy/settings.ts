@@ -1,6 +1,5 @@
 // From the configuration to what the parts of the proxy want to know.
 
-import { readFileSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { KubeProxyConfiguration, LoadedConfiguration } from '../config/types.ts'
 import { splitHostPort } from '../config/checks.ts'
@@ -9,13 +8,8 @@ import type { Logger } from '../lib/log.ts'
 import type { OtherSettings } from '../model/config-problems.ts'
 import type { NodeSettings } from '../model/node-view.ts'
 import type { RunnerPeriods } from './bounded-runner.ts'
-import {
-  applyHostSetup,
-  planConntrack,
-  planOomScoreAdj,
-  readNodeCpus,
-  type SettingFiles,
-} from '../system/host-setup.ts'
+import { applyHostSetup, planConntrack, planOomScoreAdj, readNodeCpus } from '../system/host-setup.ts'
+import { settingFiles } from '../system/setting-files.ts'
 import { blockOf } from '../config/modes.ts'
 import type { Mode } from '../modes/contract.ts'
 
@@ -74,14 +68,9 @@ export function periodsOf({ config, minSyncPeriod }: LoadedConfiguration, mode: 
 
 /** Kernel settings and the OOM score. What cannot be set is logged. */
 export function applySettings(config: KubeProxyConfiguration, log: Logger): void {
-  const plan = [...planConntrack(config.conntrack, readNodeCpus(files)), ...planOomScoreAdj(config.oomScoreAdj)]
-  applyHostSetup(plan, files, log)
+  const plan = [...planConntrack(config.conntrack, readNodeCpus(settingFiles)), ...planOomScoreAdj(config.oomScoreAdj)]
+  applyHostSetup(plan, settingFiles, log)
 }
 
 const DEFAULT_MASQUERADE_BIT = 14
 const FIRST_RETRY_MS = 100
-
-const files: SettingFiles = {
-  read: (path) => readFileSync(path, 'utf8'),
-  write: (path, value) => writeFileSync(path, value),
-}

@@ -9,8 +9,8 @@ import {
   planOomScoreAdj,
   readNodeCpus,
   type ConntrackSettings,
-  type SettingFiles,
 } from './host-setup.ts'
+import type { SettingFiles } from './setting-files.ts'
 
 const nothing: ConntrackSettings = {
   maxPerCore: 0,

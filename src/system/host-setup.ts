@@ -6,12 +6,7 @@
 import { availableParallelism } from 'node:os'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/log.ts'
-
-/** How to get at settings, all of which are files. Both throw when the file is missing or not permitted. */
-export interface SettingFiles {
-  read(path: string): string
-  write(path: string, value: string): void
-}
+import type { SettingFiles } from './setting-files.ts'
 
 /** The section `conntrack` of the configuration, durations in milliseconds. 0 leaves a setting as it is. */
 export interface ConntrackSettings {

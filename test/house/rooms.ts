@@ -113,7 +113,7 @@ export const rooms: readonly Room[] = [
   {
     folder: 'check',
     what: '`kube-proxy check`: facts are read, then judged; changes nothing',
-    imports: ['lib', 'system', 'kube', 'config', 'model', 'modes', 'proxy'],
+    imports: ['lib', 'system', 'nftables', 'kube', 'config', 'model', 'modes', 'proxy'],
     effects: ['read-machine.ts', 'read-api.ts', 'run-check.ts'],
   },
   {

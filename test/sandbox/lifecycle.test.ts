@@ -72,7 +72,7 @@ describeModes({
       const client = new Client(machine)
       await scale(sandbox, 4)
       await eventually('the new pod runs', async () => {
-        const { pods } = await sandbox.status()
+        const pods = await defaultPods(sandbox)
         return pods.length === 4 ? undefined : `there are ${pods.length}`
       })
       expect(await answersFor(4), 'nobody has told the proxy').toContain('3 of 4')
@@ -131,7 +131,7 @@ describeModes({
       await eventually('three pods answer', () => answersFor(3), { withinMs: 10_000 })
       for (const client of clients) expect(await client.stop()).toEqual([])
       await eventually('the others are gone', async () => {
-        const pods = (await sandbox.status()).pods.filter(({ namespace }) => namespace === 'default')
+        const pods = await defaultPods(sandbox)
         return pods.length === 3 ? undefined : `${pods.length} are left`
       })
       await expectNoTraces(sandbox)
@@ -155,6 +155,12 @@ describeModes({
 async function node1Status(sandbox: SandboxProcess) {
   const { nodes } = await sandbox.status()
   return nodes[0]!
+}
+
+/** Without those of the DNS service. */
+async function defaultPods(sandbox: SandboxProcess) {
+  const { pods } = await sandbox.status()
+  return pods.filter(({ namespace }) => namespace === 'default')
 }
 
 function scale(sandbox: SandboxProcess, replicas: number): Promise<unknown> {

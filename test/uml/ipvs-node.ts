@@ -78,7 +78,7 @@ export class IpvsNode implements Disposable {
   }
 
   stop(): void {
-    this.#mode.close()
+    void this.#mode.close()
     this.#programmer.close()
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { SettingFiles } from '../../system/host-setup.ts'
+import type { SettingFiles } from '../../system/setting-files.ts'
 import { bridgeWarning, invalidPackets, mayOpenLocalhost } from './host-setup.ts'
 
 function filesWith(contents: Readonly<Record<string, string>>): SettingFiles {

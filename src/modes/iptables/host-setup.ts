@@ -2,7 +2,7 @@
 
 import { planNodePortAddresses } from '../../model/node-port-addresses.ts'
 import type { Family } from '../../lib/ip.ts'
-import type { SettingFiles } from '../../system/host-setup.ts'
+import { readNumber, type SettingFiles } from '../../system/setting-files.ts'
 
 export interface IptablesHostSettings {
   /** iptables.localhostNodePorts */
@@ -36,12 +36,4 @@ export function bridgeWarning(files: SettingFiles, family: Family): string | und
   if (value === 1) return undefined
   const why = value === undefined ? 'the kernel module br_netfilter is not loaded' : `net.bridge.${name} is ${value}`
   return `Where pods are attached to a bridge, they do not reach services with endpoints on the same bridge: ${why}`
-}
-
-function readNumber(files: SettingFiles, path: string): number | undefined {
-  try {
-    return Number(files.read(path).trim())
-  } catch {
-    return undefined
-  }
 }

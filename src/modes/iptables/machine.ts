@@ -1,6 +1,5 @@
 // The iptables mode on this machine: which iptables, its programs for each family, and an eye on other programs that use them.
 
-import { readFileSync, writeFileSync } from 'node:fs'
 import type { KubeProxyConfiguration } from '../../config/types.ts'
 import { type Contention, Iptables } from '../../iptables/driver.ts'
 import { deleteCounter, ensureCounter, readCounter } from '../../iptables/counters.ts'
@@ -23,7 +22,7 @@ import { Ledger } from '../../iptables/ledger.ts'
 import { hasRandomFully, type IptablesPrograms } from '../../iptables/programs.ts'
 import { Script } from '../../iptables/script.ts'
 import { HealPause } from './heal-pause.ts'
-import type { SettingFiles } from '../../system/host-setup.ts'
+import { settingFiles } from '../../system/setting-files.ts'
 import { bridgeWarning, invalidPackets, mayOpenLocalhost } from './host-setup.ts'
 import { type IptablesDriver, IptablesProgrammer } from './programmer.ts'
 import type { Metrics } from '../../metrics/metrics.ts'
@@ -32,11 +31,6 @@ import { lookForIptables } from './look.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import type { Programmer, ProgrammerReports, SyncStats } from '../programmer.ts'
 import { RouteLocalnet, takeBackLocalnet } from './route-localnet.ts'
-
-const files: SettingFiles = {
-  read: (path) => readFileSync(path, 'utf8'),
-  write: (path, value) => writeFileSync(path, value),
-}
 
 export const iptablesMachine: ModeOnMachine = {
   init: initIptables,
@@ -62,7 +56,7 @@ async function initIptables(config: KubeProxyConfiguration, log: Logger): Promis
   const driver = new Iptables({ programs, family: 4, onContention: () => {} })
   const ops = diffTables(await driver.read(), [], new Ledger(planLocalnetGuard()))
   await driver.restore(new KeptText(new Script(ops, programs.backend).text()))
-  await new RouteLocalnet(driver, files, log).follow(true)
+  await new RouteLocalnet(driver, settingFiles, log).follow(true)
 }
 
 /** Rejects with an UnsupportedError when iptables is missing, too old, or not supported by the kernel. */
@@ -98,7 +92,7 @@ export async function openIptables(options: ModeOptions): Promise<RunningMode> {
       if (!counted) reports.metrics.register(...nfacctMetrics(readCounter))
       counted = true
       const programmer = createIptablesProgrammer({ planner, driver: quietly(driver, watch), family, log, reports })
-      const localnet = family === 4 ? new RouteLocalnet(driver, files, log) : undefined
+      const localnet = family === 4 ? new RouteLocalnet(driver, settingFiles, log) : undefined
       const after = async (node: NodeView, { transactions }: SyncStats) => {
         watch.canariesSet(family)
         await localnet?.follow(opensLocalhost(node, settings), transactions > 0)
@@ -145,7 +139,7 @@ export async function cleanupIptables(log: Logger): Promise<void> {
       const iptables = new Iptables({ programs, family, onContention: () => {} })
       const tables = await iptables.read()
       // Before the rule goes that makes it safe.
-      const isSafe = !hasLocalnetNote(tables) || takeBackLocalnet(files, log)
+      const isSafe = !hasLocalnetNote(tables) || takeBackLocalnet(settingFiles, log)
       const { ops, kept } = planCleanup(tables, isSafe ? 'remove' : 'keep')
       for (const chain of kept) log.warn('Left a chain that rules of another program use', { chain })
       if (ops.length === 0) continue
@@ -159,7 +153,7 @@ export async function cleanupIptables(log: Logger): Promise<void> {
 function readSettings({ programs }: FoundIptables, { iptables, conntrack }: KubeProxyConfiguration): IptablesSettings {
   return {
     localhostNodePorts: iptables.localhostNodePorts ? 'allowed' : 'closed',
-    invalidPackets: invalidPackets(files, conntrack.tcpBeLiberal),
+    invalidPackets: invalidPackets(settingFiles, conntrack.tcpBeLiberal),
     masqueradePorts: hasRandomFully(programs) ? 'fully' : 'no',
     counters: new Set(Object.values(COUNTERS).filter(ensureCounter)),
   }
@@ -169,7 +163,7 @@ function logFound({ programs, reason, warnings, families }: FoundIptables, log: 
   log.info('Using iptables', { programs: describePrograms(programs), because: reason })
   for (const warning of warnings) log.warn(warning)
   for (const family of families) {
-    const warning = bridgeWarning(files, family)
+    const warning = bridgeWarning(settingFiles, family)
     if (warning !== undefined) log.warn(warning)
   }
 }

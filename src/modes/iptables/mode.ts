@@ -22,6 +22,7 @@ export const iptablesMode: Mode = {
     'iptablesRules',
     'iptablesRulesWritten',
   ],
+  weighs: false,
   serviceLinks: [],
   load: async () => (await import('./machine.ts')).iptablesMachine,
 }

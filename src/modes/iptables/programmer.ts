@@ -14,6 +14,7 @@ import { RestoreError } from '../../iptables/restore-error.ts'
 import { type Backend, Script } from '../../iptables/script.ts'
 import type { TableName, Tables } from '../../iptables/types.ts'
 import type { Programmer, SyncStats } from '../programmer.ts'
+import { SyncCount } from '../shared/sync-count.ts'
 
 /** The kernel's side: the iptables programs, or tables in memory. */
 export interface IptablesDriver {
@@ -92,7 +93,7 @@ export class IptablesProgrammer implements Programmer {
   async #sync(node: NodeView, changes: readonly ServicePortChange[]): Promise<SyncStats> {
     const ledger = this.#ledger
     if (ledger === undefined) throw new Error('Cannot program changes: the tables have not been programmed as a whole')
-    const stats = new Stats()
+    const stats = new ScriptCount()
     for (const { before, after } of changes) {
       this.#endpoints += (after?.backends.length ?? 0) - (before?.backends.length ?? 0)
     }
@@ -114,7 +115,7 @@ export class IptablesProgrammer implements Programmer {
   }
 
   async #syncAll(node: NodeView, views: readonly ServicePortView[]): Promise<SyncStats> {
-    const stats = new Stats()
+    const stats = new ScriptCount()
     this.#ledger = undefined
     this.#refused.clear()
     this.#endpoints = views.reduce((sum, { backends }) => sum + backends.length, 0)
@@ -135,7 +136,7 @@ export class IptablesProgrammer implements Programmer {
   }
 
   /** Makes the kernel agree with these fragments, whatever is there. */
-  async #attempt(base: Base, fragments: Iterable<Fragment>, stats: Stats): Promise<Ledger> {
+  async #attempt(base: Base, fragments: Iterable<Fragment>, stats: ScriptCount): Promise<Ledger> {
     const ledger = new Ledger(base)
     const script = new Script(
       diffTables(await this.#options.driver.read(), fragments, ledger),
@@ -152,7 +153,7 @@ export class IptablesProgrammer implements Programmer {
   }
 
   /** Programs what is in the kernel already, then the others in groups, down to those that are refused. */
-  async #attemptGroups(base: Base, fragments: readonly Fragment[], stats: Stats): Promise<Ledger> {
+  async #attemptGroups(base: Base, fragments: readonly Fragment[], stats: ScriptCount): Promise<Ledger> {
     const accepted = presentFragments(await this.#options.driver.read(), fragments)
     const present = new Set(accepted)
     const missing = fragments.filter((fragment) => !present.has(fragment))
@@ -230,12 +231,12 @@ export class IptablesProgrammer implements Programmer {
     for (const view of views) yield this.#plan(node, view)
   }
 
-  async #restore(script: Script, stats: Stats): Promise<void> {
+  async #restore(script: Script, stats: ScriptCount): Promise<void> {
     await this.#options.driver.restore(new KeptText(script.text()))
-    stats.count(script)
+    stats.countScript(script)
   }
 
-  #finish(ledger: Ledger, stats: Stats): void {
+  #finish(ledger: Ledger, stats: ScriptCount): void {
     this.#ledger = ledger
     this.#told = new Set(this.#refused)
     if (this.#refused.size > 0) stats.refused = this.#refused.size
@@ -248,18 +249,12 @@ function halves(group: readonly Fragment[]): Fragment[][] {
   return [group.slice(0, middle), group.slice(middle)]
 }
 
-class Stats implements SyncStats {
-  transactions = 0
-  operations = 0
-  bytes = 0
+class ScriptCount extends SyncCount {
   refused?: number
   readonly #written = new Map<TableName, number>()
 
-  count({ lines, bytes, rules }: Script): void {
-    if (lines === 0) return
-    this.transactions++
-    this.operations += lines
-    this.bytes += bytes
+  countScript({ lines, bytes, rules }: Script): void {
+    this.count(lines, bytes)
     for (const [table, count] of rules) this.#written.set(table, this.written(table) + count)
   }
 

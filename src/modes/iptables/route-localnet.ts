@@ -11,7 +11,8 @@ import { hasLocalnetNote } from './plan/cleanup.ts'
 import { KeptText } from '../../iptables/kept-text.ts'
 import type { Op } from '../../iptables/ops.ts'
 import { Script } from '../../iptables/script.ts'
-import { applyHostSetup, type HostSetting, type SettingFiles } from '../../system/host-setup.ts'
+import { applyHostSetup, type HostSetting } from '../../system/host-setup.ts'
+import { readNumber, type SettingFiles } from '../../system/setting-files.ts'
 import type { IptablesDriver } from './programmer.ts'
 
 export const ROUTE_LOCALNET: HostSetting = {
@@ -44,7 +45,7 @@ export class RouteLocalnet {
   async follow(wanted: boolean, written = false): Promise<void> {
     const wasKnown = this.#isOurs !== undefined
     this.#isOurs ??= hasLocalnetNote(await this.#driver.read())
-    if (wanted && readLocalnet(this.#files) !== 1) await this.#turnOn()
+    if (wanted && readNumber(this.#files, ROUTE_LOCALNET.path) !== 1) await this.#turnOn()
     else if (!wanted && this.#isOurs) await this.#turnOff()
     else if (wanted && this.#isOurs && wasKnown && written) await this.#write(WRITE_NOTE)
   }
@@ -71,13 +72,4 @@ export class RouteLocalnet {
 export function takeBackLocalnet(files: SettingFiles, log: Logger): boolean {
   const [applied] = applyHostSetup([{ ...ROUTE_LOCALNET, wanted: 0 }], files, log)
   return applied?.outcome !== 'failed'
-}
-
-/** Undefined when it cannot be read. */
-function readLocalnet(files: SettingFiles): number | undefined {
-  try {
-    return Number(files.read(ROUTE_LOCALNET.path).trim())
-  } catch {
-    return undefined
-  }
 }

@@ -1,12 +1,11 @@
 // The ipvs mode on this machine: drivers for each family, and an eye on other programs that touch what is ours.
 
-import { readFileSync, writeFileSync } from 'node:fs'
 import { release } from 'node:os'
 import { IpvsDriver, openIpvsTable } from '../../ipvs/driver.ts'
 import { LinkDriver } from '../../links/driver.ts'
 import { watchLink } from '../../links/watch.ts'
-import { NftablesDriver } from '../../nftables/driver.ts'
-import { watchNftables } from '../../nftables/watch.ts'
+import type { TableDriver } from '../../nftables/table-driver.ts'
+import { deleteTables, openWatchedTables } from '../../nftables/watched-tables.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { closeAllNow } from '../../lib/close-all.ts'
 import { UnsupportedError } from '../../lib/errors.ts'
@@ -16,8 +15,8 @@ import { LINK, TABLE } from './plan/names.ts'
 import { DEFAULT_SCHEDULER } from './plan/servers.ts'
 import { formatServerId } from '../../ipvs/format.ts'
 import type { Drained } from '../../ipvs/drain.ts'
-import { nftFamily } from '../../nftables/language.ts'
-import { applyHostSetup, type SettingFiles } from '../../system/host-setup.ts'
+import { applyHostSetup } from '../../system/host-setup.ts'
+import { settingFiles, type SettingFiles } from '../../system/setting-files.ts'
 import { planIpvsHostSetup } from './host-setup.ts'
 import { checkScheduler, probeIpvs } from './probe.ts'
 import { IpvsProgrammer } from './programmer.ts'
@@ -52,20 +51,15 @@ export interface OpenIpvsOptions {
 
 const DEFAULT_DRAIN_LIMIT_MS = 60 * 60 * 1000
 
-const files: SettingFiles = {
-  read: (path) => readFileSync(path, 'utf8'),
-  write: (path, value) => writeFileSync(path, value),
-}
-
 export const ipvsMachine: ModeOnMachine = {
   init(config, log) {
     const driver = tryOpenDriver()
     if (driver === undefined) log.warn('Cannot prepare proxy mode ipvs: this kernel has no IPVS (module ip_vs)')
-    else prepareMachine(config.ipvs, { driver, files, log })
+    else prepareMachine(config.ipvs, { driver, files: settingFiles, log })
     driver?.close()
   },
   look: lookForIpvs,
-  open: ({ config, ...options }) => openIpvs({ ...options, settings: config.ipvs, files }),
+  open: ({ config, ...options }) => openIpvs({ ...options, settings: config.ipvs, files: settingFiles }),
   cleanup: (log, { ipvs }) => cleanupIpvs(ipvs, log),
 }
 
@@ -77,18 +71,9 @@ export function openIpvs(options: OpenIpvsOptions): RunningMode {
   const driver = new IpvsDriver()
   prepareMachine(settings, { driver, files, log })
   driver.close()
-  const rules = new Map(families.map((family) => [family, openRules(family)]))
+  const tables = openWatchedTables({ table: TABLE, families, onForeignChange })
   const links = new Map(families.map((family) => [family, new LinkDriver(LINK)]))
   for (const link of links.values()) link.ensure()
-  const rulesWatch = watchNftables(
-    (change) => {
-      for (const [family, driver] of rules) {
-        const ours = change.kind === 'lost' || (change.family === driver.family && change.table === driver.table)
-        if (ours) onForeignChange(family)
-      }
-    },
-    { ignore: [...rules.values()] },
-  )
   const linkWatch = watchLink(links, onForeignChange)
   const table = openIpvsTable()
   const tableWatch = new IpvsTableWatch({
@@ -98,18 +83,17 @@ export function openIpvs(options: OpenIpvsOptions): RunningMode {
     onError: (error) => log.error(error, 'Cannot look whether another program changed virtual servers'),
   })
   return {
-    weighs: true,
     programmer: (family) =>
       createIpvsProgrammer({
         ...options,
         family,
-        rules: rules.get(family)!,
+        rules: tables.driver(family),
         link: links.get(family)!,
         audit: tableWatch.of(family),
       }),
     close: () =>
       closeAllNow(
-        () => rulesWatch.close(),
+        () => tables.close(),
         () => linkWatch.close(),
         () => tableWatch.close(),
         () => table.close(),
@@ -127,20 +111,13 @@ export function cleanupIpvs({ excludeCIDRs }: Pick<IpvsSettings, 'excludeCIDRs'>
   } finally {
     link.close()
   }
-  for (const family of [4, 6] as const) {
-    const driver = openRules(family)
-    try {
-      driver.apply([{ op: 'deleteTable' }])
-    } finally {
-      driver.close()
-    }
-  }
+  deleteTables(TABLE, log)
 }
 
 export interface CreateIpvsOptions extends Omit<OpenIpvsOptions, 'families' | 'files' | 'onForeignChange'> {
   readonly family: Family
   readonly audit: FamilyAudit
-  readonly rules: NftablesDriver
+  readonly rules: TableDriver
   readonly link: LinkDriver
 }
 
@@ -198,10 +175,6 @@ function tryOpenDriver(): IpvsDriver | undefined {
     if (error instanceof UnsupportedError) return undefined
     throw error
   }
-}
-
-function openRules(family: Family): NftablesDriver {
-  return new NftablesDriver({ family: nftFamily(family), table: TABLE })
 }
 
 function logDrained(drained: readonly Drained[], log: Logger): void {

@@ -11,6 +11,7 @@ export const ipvsMode: Mode = {
   changesAreCheap: true,
   restartFields: ['ipvs'],
   metrics: ['conntrackDuration', 'conntrackDeleted'],
+  weighs: true,
   serviceLinks: [LINK],
   load: async () => (await import('./machine.ts')).ipvsMachine,
 }

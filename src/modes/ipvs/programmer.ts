@@ -18,6 +18,7 @@ import type { TableDriver } from '../../nftables/table-driver.ts'
 import { TableProgrammer } from '../shared/table-programmer.ts'
 import type { FamilyAudit } from './table-watch.ts'
 import type { Programmer, SyncStats } from '../programmer.ts'
+import { SyncCount } from '../shared/sync-count.ts'
 
 /** The kernel's virtual servers: IpvsDriver, or some in memory. */
 export interface ServerDriver extends DrainDriver {
@@ -107,7 +108,7 @@ export class IpvsProgrammer implements Programmer {
     if (context === undefined) throw new Error('Cannot program changes: IPVS has not been programmed as a whole')
     // Worthless until the kernel has accepted.
     this.#context = undefined
-    const stats = new Stats()
+    const stats = new SyncCount()
     stats.add(this.#rules.sync(node, changes))
     const wanted = (side: 'before' | 'after') =>
       changes.flatMap((change) => wantedServers(node, change[side], context.settings))
@@ -121,7 +122,7 @@ export class IpvsProgrammer implements Programmer {
   syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
     const { servers, link, scheduler, audit } = this.#options
     this.#context = undefined
-    const stats = new Stats()
+    const stats = new SyncCount()
     const all = [...views]
     link.ensure()
     const { own, others } = link.read(node.family)
@@ -157,20 +158,20 @@ export class IpvsProgrammer implements Programmer {
     )
   }
 
-  #program(diff: IpvsDiff, stats: Stats): void {
+  #program(diff: IpvsDiff, stats: SyncCount): void {
     this.#apply([...diff.ops, ...this.#drains.plan(diff)], stats)
-    stats.count(this.#drains.begin(diff))
+    stats.count(this.#drains.begin(diff).length, 0)
   }
 
-  #apply(ops: readonly IpvsOp[], stats: Stats): void {
+  #apply(ops: readonly IpvsOp[], stats: SyncCount): void {
     if (ops.length === 0) return
-    stats.count(ops, this.#options.servers.apply(ops).bytes)
+    stats.count(ops.length, this.#options.servers.apply(ops).bytes)
     this.#options.audit.note(ops)
   }
 
-  #bind(ops: readonly LinkOp[], stats: Stats): void {
+  #bind(ops: readonly LinkOp[], stats: SyncCount): void {
     if (ops.length === 0) return
-    stats.count(ops, this.#options.link.apply(ops).bytes)
+    stats.count(ops.length, this.#options.link.apply(ops).bytes)
   }
 
   #isExcluded({ address }: ServerId): boolean {
@@ -191,24 +192,4 @@ function nodePortAddresses({ nodePortAddresses: open }: NodeView, machine: reado
 /** UDP servers that no service wants any more: flows to them may go on. */
 function goneUdp(ops: readonly IpvsOp[]): FrontendAddress[] {
   return ops.flatMap((op) => (op.op === 'deleteServer' && op.server.protocol === 'UDP' ? [op.server] : []))
-}
-
-class Stats implements SyncStats {
-  gone: readonly FrontendAddress[] = []
-  transactions = 0
-  operations = 0
-  bytes = 0
-
-  add({ transactions, operations, bytes }: SyncStats): void {
-    this.transactions += transactions
-    this.operations += operations
-    this.bytes += bytes
-  }
-
-  count(ops: readonly unknown[], bytes = 0): void {
-    if (ops.length === 0) return
-    this.transactions++
-    this.operations += ops.length
-    this.bytes += bytes
-  }
 }

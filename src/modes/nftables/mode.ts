@@ -15,6 +15,7 @@ export const nftablesMode: Mode = {
     'nftablesSyncFailures',
     'nftablesCleanupFailures',
   ],
+  weighs: false,
   serviceLinks: [],
   load: async () => (await import('./machine.ts')).nftablesMachine,
 }

@@ -12,6 +12,7 @@ import { Ledger } from '../../nftables/ledger.ts'
 import { Transaction } from '../../nftables/transaction.ts'
 import type { Op } from '../../nftables/types.ts'
 import type { Programmer, SyncStats } from '../programmer.ts'
+import { SyncCount } from './sync-count.ts'
 
 export interface TableProgrammerOptions {
   readonly planner: TablePlanner
@@ -71,7 +72,7 @@ export class TableProgrammer implements Programmer {
     const ledger = this.#ledger
     if (ledger === undefined) throw new Error('Cannot program changes: the table has not been programmed as a whole')
     const { planner, clock } = this.#options
-    const stats = new Stats()
+    const stats = new SyncCount()
     const fragmentChanges = changes.map(({ before, after }): FragmentChange => ({
       before: before && planner.service(node, before),
       after: after && planner.service(node, after),
@@ -94,7 +95,7 @@ export class TableProgrammer implements Programmer {
     const { planner, driver } = this.#options
     const base = planner.base(node)
     const ledger = new Ledger(base)
-    const stats = new Stats()
+    const stats = new SyncCount()
     const learned: Learned[] = []
     this.#ledger = undefined
     this.#staleChains.clear()
@@ -125,12 +126,12 @@ export class TableProgrammer implements Programmer {
     return stats
   }
 
-  #apply(ops: readonly Op[], stats: Stats): void {
+  #apply(ops: readonly Op[], stats: SyncCount): void {
     if (ops.length === 0) return
-    stats.count(ops, this.#options.driver.apply(ops).bytes)
+    stats.count(operationsOf(ops), this.#options.driver.apply(ops).bytes)
   }
 
-  #deleteStaleChains(stats: Stats): void {
+  #deleteStaleChains(stats: SyncCount): void {
     const before = this.#options.clock.monotonicNow() - STALE_CHAIN_MS
     const transaction = new Transaction()
     for (const [chain, sinceMs] of this.#staleChains) {
@@ -147,7 +148,7 @@ export class TableProgrammer implements Programmer {
   }
 
   /** Deletes what packets have noted and what is no longer true. */
-  #forget(learned: readonly Learned[], stats: Stats): void {
+  #forget(learned: readonly Learned[], stats: SyncCount): void {
     for (const { set, allowedData } of learned) {
       const allowed = new Set(allowedData)
       const elements = this.#options.driver.readElements(set).filter(({ data }) => !allowed.has(data ?? ''))
@@ -210,15 +211,9 @@ function idOf({ address, port }: FrontendAddress): string {
   return `${address} ${port}`
 }
 
-class Stats implements SyncStats {
-  transactions = 0
-  operations = 0
-  bytes = 0
-  gone: readonly FrontendAddress[] = []
-
-  count(ops: readonly Op[], bytes: number): void {
-    this.transactions++
-    this.bytes += bytes
-    for (const op of ops) this.operations += 'elements' in op ? op.elements.length : 1
-  }
+/** Each element counts. */
+function operationsOf(ops: readonly Op[]): number {
+  let operations = 0
+  for (const op of ops) operations += 'elements' in op ? op.elements.length : 1
+  return operations
 }

@@ -8,6 +8,7 @@ export const userspaceMode: Mode = {
   changesAreCheap: true,
   restartFields: ['userspace'],
   metrics: ['conntrackDuration', 'conntrackDeleted'],
+  weighs: false,
   serviceLinks: [],
   load: async () => (await import('./machine.ts')).userspaceMachine,
 }

@@ -31,13 +31,13 @@ import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, rest
 /** Where there is no API server, the log has to do. */
 const noEvents: Pick<EventRecorder, 'record'> = { record() {} }
 
-/** What a Proxy leaves to the one that takes over from it, in the same process. */
+/** What a NodeProxy leaves to the one that takes over from it, in the same process. */
 export interface Legacy {
   /** The Node as it was known last. The API may not have it at the moment. */
   readonly node: Node | undefined
 }
 
-/** What has to be there before a Proxy can be. */
+/** What has to be there before a NodeProxy can be. */
 interface Opened {
   readonly legacy: Legacy | undefined
   readonly source: ClusterSource
@@ -45,7 +45,7 @@ interface Opened {
   readonly inForce: ModeInForce
 }
 
-export class Proxy {
+export class NodeProxy {
   readonly #options: RunOptions
   readonly #log: Logger
   readonly #mode: Mode
@@ -68,9 +68,9 @@ export class Proxy {
   #handsOver = false
 
   /** Rejects when the settings cannot be used, or the mode on this machine. Nothing else happens before start(). */
-  static async open(options: RunOptions, legacy?: Legacy): Promise<Proxy> {
+  static async open(options: RunOptions, legacy?: Legacy): Promise<NodeProxy> {
     const { config, log, master, manifests } = options
-    let proxy: Proxy | undefined
+    let proxy: NodeProxy | undefined
     const onRequest = (request: SentRequest) => {
       if (proxy !== undefined) proxy.#countRequest(request)
     }
@@ -83,7 +83,7 @@ export class Proxy {
       { name: config.mode, standIns: options.standIns },
       { config, log, families, clock: systemClock, onForeignChange },
     )
-    proxy = new Proxy(options, { legacy, source, families, inForce })
+    proxy = new NodeProxy(options, { legacy, source, families, inForce })
     return proxy
   }
 
@@ -152,7 +152,7 @@ export class Proxy {
     return { node: this.#state.node }
   }
 
-  /** Applies another configuration; false when that takes a new Proxy. */
+  /** Applies another configuration; false when that takes a new NodeProxy. */
   apply(loaded: LoadedConfiguration): boolean {
     if (restartsFor(this.#mode, this.#loaded.config, loaded.config)) return false
     this.#loaded = loaded
@@ -228,6 +228,7 @@ export class Proxy {
     return new FamilyPart({
       node: this.#state.view(family),
       mode: this.#inForce.running,
+      weighs: this.#mode.weighs,
       periods: periodsOf(this.#loaded, this.#mode),
       allowExternalIPs: featureEnabled(this.#loaded.config.featureGates, 'AllowServiceExternalIPs'),
       machineAddresses: () => this.#state.machineAddresses,

@@ -73,11 +73,4 @@ export const expectedSkips = [
     isExpected: isRoot && hasIpvs,
     why: 'this kernel has IPVS',
   },
-  {
-    project: /^(sandbox|uml)$/,
-    test: /of two services that claim an external IP the older has it/,
-    reason: /^the row says when services were created/,
-    isExpected: isRoot,
-    why: 'the projects packet-flow and uml run the row against an API server that believes the test',
-  },
 ]

@@ -17,6 +17,7 @@ const clock = new ManualClock(Date.UTC(2026, 7, 1, 10))
 
 async function recorder(options: ApiServerOptions = {}): Promise<EventRecorder> {
   server = await TestApiServer.start(options)
+  server.store.apply({ kind: 'Namespace', metadata: { name: 'ns' } })
   client = openApiClient({ kubeconfig: '', master: server.url, qps: -1 }, quietLog())
   return new EventRecorder({ client, nodeName: 'here', log: quietLog(), signal: stopping.signal, clock })
 }

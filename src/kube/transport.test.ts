@@ -92,11 +92,12 @@ describe('Transport.request()', () => {
   test('sends user agent, accepted types, impersonation and body', async () => {
     await using server = await TestApiServer.start()
     const client = clientOf(server.url, { impersonation: { 'Impersonate-User': 'jane' } })
-    await client.request({ method: 'POST', path: PATH, body: { metadata: { name: 'a' } } })
+    const path = '/api/v1/namespaces/default/endpoints'
+    await client.request({ method: 'POST', path, body: { metadata: { name: 'a' } } })
     client.close()
     expect(server.requests[0]).toMatchObject({
       method: 'POST',
-      path: PATH,
+      path,
       body: '{"metadata":{"name":"a"}}',
       headers: {
         'user-agent': 'test-agent',

@@ -1,6 +1,6 @@
 // Services as the sandbox makes them: its controllers give them addresses and find their pods, its load balancer leads to the
 // right nodes, every node serves. In every mode and in both IP families; what becomes of packets in all cases is in
-// packet-flow.test.ts.
+// test/e2e/packet-flow.suite.ts.
 
 import { expect } from 'vitest'
 import { eventually } from '../support/eventually.ts'

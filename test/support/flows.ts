@@ -3,7 +3,7 @@
 import { crowdIp } from './addresses.ts'
 import { sctpProbe } from './netns/sctp.ts'
 import { tcpProbe, udpProbe } from './netns/probe.ts'
-import type { Answer, Dialect } from './netns/probe.ts'
+import type { Answer } from './netns/probe.ts'
 import type { Answerer, Flow, Outcome, Source } from '../conformance/packet-flow.ts'
 import type { Netns } from './netns/netns.ts'
 
@@ -11,8 +11,6 @@ import type { Netns } from './netns/netns.ts'
 export interface FlowStage {
   /** The namespace of each source. */
   readonly sources: Readonly<Record<Source, Netns>>
-  /** How its servers talk; absent: as those of the test network. */
-  readonly dialect?: Dialect
   /** Whether an address belongs to the node that the flow passes first: whom a backend sees when that node masquerades. */
   isNode(address: string, flow: Flow): boolean
   /** What a packet that nobody touches meets at its destination: the kind of the answer, or the code of a failure. */
@@ -103,7 +101,7 @@ let lastPort = probePorts.last
 function probe(stage: FlowStage, flow: Flow, wish: { from?: string; timeoutMs?: number }): Promise<Answer> {
   const netns = stage.sources[flow.from]
   lastPort = lastPort === probePorts.last ? probePorts.first : lastPort + 1
-  const options = { ...wish, fromPort: lastPort, ...(stage.dialect && { dialect: stage.dialect }) }
+  const options = { ...wish, fromPort: lastPort }
   switch (flow.to.protocol) {
     case 'TCP':
       return tcpProbe(netns, flow.to, options)

@@ -1,4 +1,5 @@
-// The cluster of a test: an API server in the control namespace, and the kubeconfig that leads to it.
+// The cluster of a test: the sandbox's API server in the control namespace, and the kubeconfig with which a proxy comes to
+// it: over TLS, with the rights of a proxy and no others.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,6 +8,9 @@ import { control } from './addresses.ts'
 import { TestApiServer } from './api-server/api-server.ts'
 import { keyOf, resourceOf } from './api-server/objects.ts'
 import { anEmptyCluster } from './builders.ts'
+import { formatKubeconfig } from '../../src/sandbox/apiserver/kubeconfig.ts'
+import { issueAuthority, issueServing } from '../../src/sandbox/apiserver/certificate.ts'
+import { proxyRules } from '../../src/sandbox/apiserver/http/users.ts'
 import type { ApiServerOptions } from './api-server/api-server.ts'
 import type { ApiObject as ServedObject } from './api-server/objects.ts'
 import type { ApiObject } from './builders.ts'
@@ -17,11 +21,11 @@ export class TestCluster implements AsyncDisposable {
   readonly folder: string
   readonly kubeconfig: string
 
-  constructor(server: TestApiServer) {
+  constructor(server: TestApiServer, access: { readonly certificateAuthority: string; readonly token: string }) {
     this.server = server
     this.folder = mkdtempSync(join(tmpdir(), 'kube-proxy-cluster-'))
     this.kubeconfig = join(this.folder, 'kubeconfig')
-    writeFileSync(this.kubeconfig, kubeconfigFor(server.url))
+    writeFileSync(this.kubeconfig, formatKubeconfig({ url: server.url, user: 'kube-proxy', ...access }))
   }
 
   /** Creates the objects, or replaces those of their names. */
@@ -42,7 +46,13 @@ export class TestCluster implements AsyncDisposable {
 
 /** A cluster with the two nodes and no service. */
 export async function openTestCluster(options: ApiServerOptions = {}): Promise<TestCluster> {
-  const cluster = new TestCluster(await TestApiServer.start({ host: control.ip[4], ...options }))
+  const host = control.ip[4]
+  const token = 'a-token'
+  const authority = issueAuthority(Date.now())
+  const { key, certificate: cert } = issueServing(authority, [host], Date.now())
+  const users = [{ name: 'system:kube-proxy', token, rules: proxyRules }]
+  const server = await TestApiServer.start({ host, tls: { key, cert }, users, ...options })
+  const cluster = new TestCluster(server, { certificateAuthority: authority.certificate, token })
   cluster.put(...anEmptyCluster())
   return cluster
 }
@@ -50,16 +60,4 @@ export async function openTestCluster(options: ApiServerOptions = {}): Promise<T
 /** The server sees JSON; what the builders promise about it is their own affair. */
 function asServed(object: ApiObject): ServedObject {
   return structuredClone(object) as unknown as ServedObject
-}
-
-/** YAML is a superset of JSON. */
-function kubeconfigFor(server: string): string {
-  return JSON.stringify({
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'test', cluster: { server } }],
-    users: [{ name: 'proxy', user: { token: 'a-token' } }],
-    contexts: [{ name: 'test', context: { cluster: 'test', user: 'proxy' } }],
-    'current-context': 'test',
-  })
 }

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { pods } from '../support/addresses.ts'
 import { eventually, staysQuiet } from '../support/eventually.ts'
 import { draining, service, slice } from '../support/kube-objects.ts'
-import { openSocket } from '../support/netns/native.ts'
+import { openClientSocket } from '../../src/sandbox/netns/sockets.ts'
 import { openTcp, openUdp, tcpProbe, type Conversation } from '../support/netns/probe.ts'
 import { openTestNetwork, type TestNetwork } from '../support/netns/test-network.ts'
 import { IpvsNode } from './ipvs-node.ts'
@@ -76,7 +76,7 @@ describe('a removed backend', () => {
 
   test('leaves within a second of a connection that ends with FIN on both sides, which the kernel would remember for minutes', async () => {
     const socket = new Socket({
-      fd: network.pods.localA.enter(() => openSocket('tcp', 4)),
+      fd: openClientSocket(network.pods.localA, 'tcp', 4),
       readable: true,
       writable: true,
     })

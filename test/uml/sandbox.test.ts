@@ -1,6 +1,5 @@
 // The sandbox with the ipvs mode on its nodes.
 
 process.env['SANDBOX_MODES'] = 'ipvs'
-await import('../sandbox/packet-flow.test.ts')
 await import('../sandbox/services.test.ts')
 await import('../sandbox/lifecycle.test.ts')

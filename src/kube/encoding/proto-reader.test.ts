@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { ProtoWriter } from '../../../test/support/api-server/proto-writer.ts'
+import { ProtoWriter } from '../../sandbox/apiserver/schema/proto-writer.ts'
 import { DecodeError } from './decode-error.ts'
 import { ProtoReader } from './proto-reader.ts'
 import { StringPool } from './string-pool.ts'
@@ -16,7 +16,8 @@ test('ProtoReader.int() reads what was written', () => {
   const integers = fc.oneof(fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }), fc.maxSafeNat())
   fc.assert(
     fc.property(integers, (value) => {
-      writer.message({ value: [9, 'int'] }, { value })
+      writer.reset()
+      writer.int(9, value)
       const bytes = writer.finish()
       const reader = read(bytes)
       expect(reader.field(bytes.length)).toBe(9)

@@ -4,6 +4,7 @@ import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { json, protobuf } from '../../../test/support/api-server/encodings.ts'
 import { RESOURCES, type ApiObject } from '../../../test/support/api-server/objects.ts'
+import { apiVersionOf } from '../../sandbox/apiserver/resources/resource.ts'
 import { measureGrowth, NEARLY_LINEAR } from '../../../test/support/growth.ts'
 import { flattenSlices } from '../flatten-slices.ts'
 import type { Decoded, Resource } from '../resource.ts'
@@ -108,7 +109,7 @@ function objectOf({ resource, make }: Row, n: number): ApiObject {
   const served = RESOURCES.find(({ kind }) => kind === resource.kind)!
   const { metadata, ...rest } = make(n)
   const meta = { name: 'x', namespace: 'default', uid: 'u', resourceVersion: '1', ...(metadata as object) }
-  return { kind: served.kind, apiVersion: served.apiVersion, metadata: meta, ...rest }
+  return { kind: served.kind, apiVersion: apiVersionOf(served), metadata: meta, ...rest }
 }
 
 describe.each([

@@ -219,6 +219,10 @@ describe('lists', () => {
     })
   })
 
+  it('answer for a revision that is none with an error of the server', async () => {
+    expect(await call(`${maps}?resourceVersion=yesterday`)).toMatchObject({ code: 500 })
+  })
+
   it('are tables on request', async () => {
     await call('/api/v1/namespaces/default/services', {
       method: 'POST',
@@ -299,6 +303,10 @@ describe('watches', () => {
     const old = await watch(`${maps}?watch=1&resourceVersion=${json.metadata.resourceVersion}`)
     await until('the watch ends', () => old.ended())
     expect(old.events).toMatchObject([{ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } }])
+  })
+
+  it('are invalid from a revision that is none', async () => {
+    expect(await call(`${maps}?watch=1&resourceVersion=yesterday`)).toMatchObject({ code: 422 })
   })
 
   it('send bookmarks to those who want them', async () => {

@@ -8,6 +8,7 @@ import type { Registry } from './registry/registry.ts'
 export const systemNamespaces = ['default', 'kube-node-lease', 'kube-public', 'kube-system'] as const
 
 export interface BootstrapOptions {
+  /** None: the cluster has no ServiceCIDR, and gives out no cluster IPs. */
   readonly serviceCidrs: readonly string[]
 }
 
@@ -16,6 +17,7 @@ export function bootstrap(registry: Registry, options: BootstrapOptions): void {
     registry.create(namespaces, { metadata: { name } })
     registry.create(serviceAccounts, { metadata: { namespace: name, name: 'default' } })
   }
+  if (options.serviceCidrs.length === 0) return
   const place = { namespace: '', name: defaultCidrName }
   registry.create(serviceCidrs, { metadata: { name: defaultCidrName }, spec: { cidrs: [...options.serviceCidrs] } })
   const ready = {

@@ -24,13 +24,10 @@ export class NetworkNamespace implements Disposable {
 
   /** Does something in the namespace. Only what happens before `work` returns happens there. */
   enter<T>(work: () => T): T {
-    const back = home()
-    enterNetworkFd(this.fd, this.name)
-    try {
+    return comeBackAfter(() => {
+      enterNetworkFd(this.fd, this.name)
       return work()
-    } finally {
-      enterNetworkFd(back, 'home')
-    }
+    })
   }
 
   /** Writes sysctls: `ipv4/ip_forward` to its value. Those that this kernel lacks, or keeps to the first namespace, are passed over. */
@@ -62,23 +59,24 @@ export class NetworkNamespace implements Disposable {
 
 /** Opens a new namespace, empty but for a loopback link that is down. */
 export function openNetworkNamespace(name: string): NetworkNamespace {
-  const back = home()
-  unshareNetwork()
-  try {
-    return new NetworkNamespace(name, openSync(OWN_NETWORK, 'r'))
-  } finally {
-    enterNetworkFd(back, 'home')
-  }
+  return comeBackAfter(() => {
+    unshareNetwork()
+    return ownNetworkNamespace(name)
+  })
 }
 
-/** The namespace that this process is in. */
+/** The namespace that this thread is in. */
 export function ownNetworkNamespace(name: string): NetworkNamespace {
   return new NetworkNamespace(name, openSync(OWN_NETWORK, 'r'))
 }
 
-let homeFd: number | undefined
-
-/** The namespace that the thread goes back to. */
-function home(): number {
-  return (homeFd ??= openSync(OWN_NETWORK, 'r'))
+/** Does something that moves this thread to another namespace, and moves it back to where it was. */
+function comeBackAfter<T>(work: () => T): T {
+  const before = openSync(OWN_NETWORK, 'r')
+  try {
+    return work()
+  } finally {
+    enterNetworkFd(before, 'it came from')
+    closeSync(before)
+  }
 }

@@ -1,13 +1,11 @@
 // Sockets opened in another namespace, to be given to Node by their file descriptors.
 
 import { Socket } from 'node:net'
-import { parseIp } from '../../lib/ip.ts'
-import { lastErrno, mustCall, tryCall } from '../../system/libc.ts'
 import { KernelError } from '../../lib/errors.ts'
+import { AF_INET, AF_INET6, decodeAddress, encodeAddress } from '../../system/socket-address.ts'
+import { lastErrno, mustCall, tryCall } from '../../system/libc.ts'
 import type { NetworkNamespace } from './network-namespace.ts'
 
-const AF_INET = 2
-const AF_INET6 = 10
 const SOCK_STREAM = 1
 const SOCK_DGRAM = 2
 const SOCK_NONBLOCK_CLOEXEC = 0o4000 | 0o2000000
@@ -22,13 +20,13 @@ export type Transport = 'tcp' | 'udp'
 
 /** A socket of the namespace, bound to the port on all addresses of both families, or on one address. */
 export function openBoundSocket(netns: NetworkNamespace, transport: Transport, port: number, address?: string): number {
-  const bytes = address === undefined ? undefined : parseIp(address)
-  const { fd, family } = netns.enter(() => openSocket(transport, bytes?.length === 4 ? AF_INET : undefined))
+  const only = address === undefined ? undefined : familyOf(address)
+  const { fd, family } = netns.enter(() => openSocket(transport, only))
   const where = `${transport} port ${port} in ${netns.name}`
   try {
     setFlag(fd, SOL_SOCKET, SO_REUSEADDR, 1)
-    if (family === AF_INET6) setFlag(fd, IPPROTO_IPV6, IPV6_V6ONLY, bytes === undefined ? 0 : 1)
-    const sockaddr = encodeSocketAddress(family, port, bytes ?? '')
+    if (family === AF_INET6) setFlag(fd, IPPROTO_IPV6, IPV6_V6ONLY, address === undefined ? 0 : 1)
+    const sockaddr = encodeAddress(address ?? (family === AF_INET ? '0.0.0.0' : '::'), port)
     mustCall(`listen on ${where}`, 'bind', fd, sockaddr, sockaddr.length)
     return fd
   } catch (error) {
@@ -40,10 +38,10 @@ export function openBoundSocket(netns: NetworkNamespace, transport: Transport, p
 /** A socket on 127.0.0.1 of the namespace that we are in, and the free port that it was given. */
 export function openLoopbackSocket(): { readonly fd: number; readonly port: number } {
   const { fd } = openSocket('tcp', AF_INET)
-  const sockaddr = encodeSocketAddress(AF_INET, 0, parseIp('127.0.0.1')!)
+  const sockaddr = encodeAddress('127.0.0.1', 0)
   mustCall('listen on 127.0.0.1', 'bind', fd, sockaddr, sockaddr.length)
   mustCall('find the port of a socket', 'getsockname', fd, sockaddr, Uint32Array.of(sockaddr.length))
-  return { fd, port: new DataView(sockaddr.buffer).getUint16(2) }
+  return { fd, port: decodeAddress(sockaddr).port }
 }
 
 /** A socket of the namespace for a connection to an address of this family. */
@@ -79,12 +77,6 @@ function setFlag(fd: number, level: number, name: number, value: 0 | 1): void {
   mustCall('set up a socket', 'setsockopt', fd, level, name, Int32Array.of(value), 4)
 }
 
-/** struct sockaddr_in or sockaddr_in6. No address: any. */
-function encodeSocketAddress(family: number, port: number, address: string): Uint8Array {
-  const sockaddr = new Uint8Array(family === AF_INET ? 16 : 28)
-  const view = new DataView(sockaddr.buffer)
-  new Uint16Array(sockaddr.buffer)[0] = family
-  view.setUint16(2, port)
-  for (let i = 0; i < address.length; i++) sockaddr[(family === AF_INET ? 4 : 8) + i] = address.charCodeAt(i)
-  return sockaddr
+function familyOf(address: string): number {
+  return address.includes(':') ? AF_INET6 : AF_INET
 }

@@ -1,5 +1,6 @@
 // Failures on demand.
 
+import type { ApiRequest } from '../../../src/sandbox/apiserver/http/api-request.ts'
 import type { StatusBody } from './encodings.ts'
 
 /** What goes wrong with a request. */
@@ -51,10 +52,9 @@ export class FaultPlan {
   }
 
   /** The first fault that fits, used up by one. */
-  take(kind: 'list' | 'watch' | 'other', resource: string): Misbehaviour | undefined {
+  take({ verb, resource: { plural } }: ApiRequest): Misbehaviour | undefined {
     const index = this.#waiting.findIndex(
-      ({ fault }) =>
-        (fault.on === 'any' || fault.on === kind) && (fault.resource === undefined || fault.resource === resource),
+      ({ fault: { on, resource } }) => (on === 'any' || on === verb) && (resource === undefined || resource === plural),
     )
     const found = this.#waiting[index]
     if (found === undefined) return undefined
@@ -69,5 +69,7 @@ export const STATUS = {
   internal: { code: 500, reason: 'InternalError', message: 'an error on the server has prevented the request' },
   unavailable: { code: 503, reason: 'ServiceUnavailable', message: 'the server is currently unable to handle it' },
   forbidden: { code: 403, reason: 'Forbidden', message: 'access denied' },
+  badRequest: { code: 400, reason: 'BadRequest', message: 'the request cannot be understood' },
+  notFound: { code: 404, reason: 'NotFound', message: 'the server could not find the requested resource' },
   unauthorized: { code: 401, reason: 'Unauthorized', message: 'Unauthorized' },
 } as const satisfies Record<string, StatusBody>

@@ -1,5 +1,17 @@
 // The objects of the API as they are written down: loosely typed, because tests also store nonsense.
 
+import { keyOf as keyOfChecked, type ApiObject as CheckedObject } from '../../../src/sandbox/apiserver/objects/meta.ts'
+import { apiVersionOf, type Resource } from '../../../src/sandbox/apiserver/resources/resource.ts'
+import {
+  endpoints,
+  endpointSlices,
+  eventsV1,
+  namespaces,
+  nodes,
+  serviceCidrs,
+  services,
+} from '../../../src/sandbox/apiserver/resources/table.ts'
+
 export interface ApiObject {
   apiVersion?: string
   kind?: string
@@ -19,41 +31,29 @@ export interface ObjectMetadata {
   [field: string]: unknown
 }
 
-export interface ServedResource {
-  readonly plural: string
-  readonly kind: string
-  /** `v1` or `discovery.k8s.io/v1`. */
-  readonly apiVersion: string
-  readonly namespaced: boolean
-}
+export type ServedResource = Resource
 
+/** What a proxy follows, and what it writes. */
 export const RESOURCES = [
-  { plural: 'services', kind: 'Service', apiVersion: 'v1', namespaced: true },
-  { plural: 'endpoints', kind: 'Endpoints', apiVersion: 'v1', namespaced: true },
-  { plural: 'nodes', kind: 'Node', apiVersion: 'v1', namespaced: false },
-  { plural: 'namespaces', kind: 'Namespace', apiVersion: 'v1', namespaced: false },
-  { plural: 'endpointslices', kind: 'EndpointSlice', apiVersion: 'discovery.k8s.io/v1', namespaced: true },
-  { plural: 'servicecidrs', kind: 'ServiceCIDR', apiVersion: 'networking.k8s.io/v1', namespaced: false },
-  { plural: 'events', kind: 'Event', apiVersion: 'events.k8s.io/v1', namespaced: true },
-  { plural: 'events', kind: 'Event', apiVersion: 'v1', namespaced: true },
+  services,
+  endpoints,
+  nodes,
+  namespaces,
+  endpointSlices,
+  serviceCidrs,
+  eventsV1,
 ] as const satisfies readonly ServedResource[]
 
-/** `/api/v1/services`, `/apis/discovery.k8s.io/v1/endpointslices`. */
-export function pathOf(resource: ServedResource): string {
-  const root = resource.apiVersion.includes('/') ? '/apis' : '/api'
-  return `${root}/${resource.apiVersion}/${resource.plural}`
-}
-
 export function keyOf(object: ApiObject): string {
-  const { namespace, name } = object.metadata
-  return namespace === undefined || namespace === '' ? name : `${namespace}/${name}`
+  return keyOfChecked(object as unknown as CheckedObject)
 }
 
 /** The resource of an object, by its kind (and apiVersion, if it says one). */
 export function resourceOf(object: ApiObject): ServedResource {
-  const found = RESOURCES.find(
-    ({ kind, apiVersion }) =>
-      kind === object.kind && (object.apiVersion === undefined || object.apiVersion === apiVersion),
+  const found = (RESOURCES as readonly ServedResource[]).find(
+    (resource) =>
+      resource.kind === object.kind &&
+      (object.apiVersion === undefined || object.apiVersion === apiVersionOf(resource)),
   )
   if (found === undefined) throw new Error(`Cannot store ${object.apiVersion} ${object.kind}: not served`)
   return found

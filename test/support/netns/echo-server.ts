@@ -2,7 +2,8 @@
 
 import { createServer } from 'node:net'
 import { createSocket } from 'node:dgram'
-import { bindSocket, countResent, openSocket } from './native.ts'
+import { countResent } from './sockets.ts'
+import { openBoundSocket } from '../../../src/sandbox/netns/sockets.ts'
 import type { Netns } from './netns.ts'
 import type { Socket } from 'node:net'
 
@@ -21,8 +22,6 @@ export interface Greeting {
   /** How often the server's kernel had to send something of this connection again; absent for UDP. */
   readonly resent?: number
 }
-
-const anyAddress = new Uint8Array(16)
 
 /**
  * Answers on these ports in the namespace, over IPv4 and IPv6. A TCP client is greeted with a line of JSON when it
@@ -62,8 +61,7 @@ async function serveTcp(netns: Netns, host: string, port: number): Promise<() =>
     )
     socket.write(`${JSON.stringify(greeting)}\n`)
   })
-  const fd = netns.enter(() => openSocket('tcp', 6))
-  bindSocket(fd, { address: anyAddress, port })
+  const fd = openBoundSocket(netns, 'tcp', port)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen({ fd, backlog: 1024 }, resolve)
@@ -90,8 +88,7 @@ async function serveUdp(netns: Netns, host: string, port: number): Promise<() =>
   })
   // A client that is gone is no concern of the server.
   socket.on('error', () => {})
-  const fd = netns.enter(() => openSocket('udp', 6))
-  bindSocket(fd, { address: anyAddress, port })
+  const fd = openBoundSocket(netns, 'udp', port)
   await new Promise<void>((resolve) => socket.bind({ fd }, resolve))
   return () => new Promise((resolve) => socket.close(() => resolve()))
 }

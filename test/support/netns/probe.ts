@@ -5,8 +5,7 @@ import { get } from 'node:http'
 import { Socket } from 'node:net'
 import { onLines } from './echo-server.ts'
 import { patience } from '../patience.ts'
-import { bindSocket, countResent, openSocket } from './native.ts'
-import { ipBytes } from './ip-bytes.ts'
+import { countResent, openClient } from './sockets.ts'
 import type { Greeting } from './echo-server.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Netns } from './netns.ts'
@@ -17,28 +16,12 @@ export interface Target {
   readonly port: number
 }
 
-/** How to talk to a server, and what its words mean. */
-export interface Dialect {
-  /** What a TCP client says first; the datagram of a UDP client. */
-  readonly hello: { readonly tcp: string; readonly udp: string }
-  /** The greeting in a line of TCP or in a datagram; undefined when it is none. */
-  readonly read: (text: string) => Greeting | undefined
-}
-
-/** That of serveEcho(). */
-const echoDialect: Dialect = {
-  hello: { tcp: '', udp: 'hello' },
-  read: (text) => JSON.parse(text) as Greeting,
-}
-
 export interface ProbeOptions {
   /** The client's own address; the kernel chooses when it is absent. */
   readonly from?: string
   readonly fromPort?: number
   /** How long to wait for an answer before the target counts as silent; absent: as long as answers may take. */
   readonly timeoutMs?: number
-  /** Absent: that of serveEcho(). */
-  readonly dialect?: Dialect
 }
 
 /** What became of an attempt. */
@@ -90,12 +73,11 @@ export async function tcpProbe(netns: Netns, to: Target, options: ProbeOptions =
 /** Sends a datagram from a socket of its own, again after a while, and waits for an answer. */
 export async function udpProbe(netns: Netns, to: Target, options: ProbeOptions = {}): Promise<Answer> {
   const conversation = await openUdp(netns, to, options)
-  const { hello } = options.dialect ?? echoDialect
   const end = performance.now() + (options.timeoutMs ?? answersWithinMs())
   try {
     for (;;) {
       const leftMs = end - performance.now()
-      const answer = await conversation.say(hello.udp, Math.min(resendMs, Math.max(leftMs, 1)))
+      const answer = await conversation.say('hello', Math.min(resendMs, Math.max(leftMs, 1)))
       if (answer.kind !== 'silent' || leftMs <= resendMs) return answer
     }
   } finally {
@@ -109,17 +91,14 @@ export async function openTcp(
   to: Target,
   options: ProbeOptions = {},
 ): Promise<{ answer: Answer; conversation: Conversation }> {
-  const fd = openClient(netns, 'tcp', to, options)
+  const fd = openClient(netns, 'tcp', to, ownAddress(options))
   const socket = new Socket({ fd, readable: true, writable: true })
   socket.setNoDelay(true)
-  const { hello, read } = options.dialect ?? echoDialect
-  const inbox = openInbox(() => ({ client: socket.localAddress ?? '', clientPort: socket.localPort ?? 0 }), read)
+  const inbox = openInbox(() => ({ client: socket.localAddress ?? '', clientPort: socket.localPort ?? 0 }))
   onLines(socket, (line) => inbox.take(line))
   socket.on('error', (error: NodeJS.ErrnoException) => inbox.fail(error.code ?? error.message))
   socket.on('close', () => inbox.fail('closed'))
-  socket.connect({ host: to.address, port: to.port }, () => {
-    if (hello.tcp !== '') socket.write(hello.tcp)
-  })
+  socket.connect({ host: to.address, port: to.port })
   const answer = await inbox.next(options.timeoutMs ?? answersWithinMs())
   return {
     answer,
@@ -137,13 +116,12 @@ export async function openTcp(
 
 /** Opens a UDP flow: all of it has one source port. */
 export async function openUdp(netns: Netns, to: Target, options: ProbeOptions = {}): Promise<Conversation> {
-  const fd = openClient(netns, 'udp', to, options)
+  const fd = openClient(netns, 'udp', to, ownAddress(options))
   const socket: UdpSocket = createSocket(to.address.includes(':') ? 'udp6' : 'udp4')
-  const { read } = options.dialect ?? echoDialect
   const inbox = openInbox(() => {
     const { address, port } = socket.address()
     return { client: address, clientPort: port }
-  }, read)
+  })
   socket.on('message', (message) => inbox.take(message.toString()))
   socket.on('error', (error: NodeJS.ErrnoException) => inbox.fail(error.code ?? error.message))
   await new Promise<void>((resolve) => socket.bind({ fd }, resolve))
@@ -182,7 +160,8 @@ export function httpGet(
         path,
         host: to.address,
         port: to.port,
-        createConnection: () => new Socket({ fd: openClient(netns, 'tcp', to, options) }).connect(to.port, to.address),
+        createConnection: () =>
+          new Socket({ fd: openClient(netns, 'tcp', to, ownAddress(options)) }).connect(to.port, to.address),
       },
       (response) => {
         let body = ''
@@ -202,21 +181,12 @@ export function httpGet(
   })
 }
 
-function openClient(netns: Netns, type: 'tcp' | 'udp', to: Target, options: ProbeOptions): number {
-  const family = to.address.includes(':') ? 6 : 4
-  const fd = netns.enter(() => openSocket(type, family))
-  if (options.from !== undefined || options.fromPort !== undefined) {
-    const address = ipBytes(options.from ?? (family === 4 ? '0.0.0.0' : '::'))
-    bindSocket(fd, { address, port: options.fromPort ?? 0 })
-  }
-  return fd
+function ownAddress({ from, fromPort }: ProbeOptions) {
+  return { ip: from, port: fromPort }
 }
 
 /** Answers in the order in which they arrive, for callers that wait for one at a time. */
-function openInbox(
-  describeClient: () => { client: string; clientPort: number },
-  read: (text: string) => Greeting | undefined,
-) {
+function openInbox(describeClient: () => { client: string; clientPort: number }) {
   const waiting: ((answer: Answer) => void)[] = []
   const arrived: Answer[] = []
   let failure: Answer | undefined
@@ -227,8 +197,7 @@ function openInbox(
   }
   return {
     take(text: string) {
-      const greeting = read(text)
-      if (greeting !== undefined) deliver({ kind: 'answered', greeting, ...describeClient() })
+      deliver({ kind: 'answered', greeting: JSON.parse(text) as Greeting, ...describeClient() })
     },
     fail(code: string) {
       failure ??= code === 'ECONNREFUSED' ? { kind: 'refused' } : { kind: 'failed', code }

@@ -8,8 +8,8 @@
 import { closeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { answersWithinMs, resendMs, type Answer, type ProbeOptions, type Target } from './probe.ts'
-import { connectSocket, openSocket, receivePacket, sendPacket } from './native.ts'
-import { ipBytes, ipText } from './ip-bytes.ts'
+import { connectSocket, openRawSctp, receivePacket, sendPacket } from './sockets.ts'
+import { KernelError } from '../../../src/lib/errors.ts'
 import type { Greeting } from './echo-server.ts'
 import type { Netns } from './netns.ts'
 
@@ -17,7 +17,6 @@ const INIT = 1
 const INIT_ACK = 2
 const chunkAt = 12
 const parametersAt = chunkAt + 20
-const ECONNREFUSED = 111
 const pollMs = 3
 let nextPort = 40_000
 
@@ -35,7 +34,7 @@ interface SctpMessage {
 
 /** Answers every INIT to the port with an INIT ACK that carries the greeting, over IPv4 and IPv6. */
 export function serveSctp(netns: Netns, host: string, port: number): Disposable {
-  const sockets = ([4, 6] as const).map((family) => netns.enter(() => openSocket('rawSctp', family)))
+  const sockets = ([4, 6] as const).map((family) => openRawSctp(netns, family))
   const timer = setInterval(() => {
     for (const fd of sockets) answerAll(fd, host, port)
   }, pollMs)
@@ -51,8 +50,7 @@ function answerAll(fd: number, host: string, port: number): void {
   for (let got = receivePacket(fd); got !== undefined; got = receivePacket(fd)) {
     const message = decode(got.packet)
     if (message.type !== INIT || message.port !== port) continue
-    const seenAs = ipText(got.from.address)
-    const greeting: Greeting = { host, port, at: '', seenAs, seenPort: message.sourcePort }
+    const greeting: Greeting = { host, port, at: '', seenAs: got.from.ip, seenPort: message.sourcePort }
     const ack = {
       sourcePort: port,
       port: message.sourcePort,
@@ -61,16 +59,16 @@ function answerAll(fd: number, host: string, port: number): void {
       ownTag: 7,
       text: JSON.stringify(greeting),
     }
-    sendPacket(fd, encode(ack), { address: got.from.address, port: 0 })
+    sendPacket(fd, encode(ack), { ip: got.from.ip, port: 0 })
   }
 }
 
 /** Sends an INIT, again after a while, and waits for the INIT ACK. */
 export async function sctpProbe(netns: Netns, to: Target, options: ProbeOptions = {}): Promise<Answer> {
-  const fd = netns.enter(() => openSocket('rawSctp', to.address.includes(':') ? 6 : 4))
+  const fd = openRawSctp(netns, to.address.includes(':') ? 6 : 4)
   const sourcePort = nextPort++
   try {
-    const own = connectSocket(fd, { address: ipBytes(to.address), port: 0 })
+    const own = connectSocket(fd, { ip: to.address, port: 0 })
     const init = encode({ sourcePort, port: to.port, tag: 0, type: INIT, ownTag: sourcePort, text: '' })
     const end = performance.now() + (options.timeoutMs ?? answersWithinMs())
     for (let sendAt = 0; performance.now() < end;) {
@@ -82,14 +80,14 @@ export async function sctpProbe(netns: Netns, to: Target, options: ProbeOptions 
       const message = got && decode(got.packet)
       if (message?.type === INIT_ACK && message.port === sourcePort && message.sourcePort === to.port) {
         const greeting = JSON.parse(message.text) as Greeting
-        return { kind: 'answered', greeting, client: ipText(own.address), clientPort: sourcePort }
+        return { kind: 'answered', greeting, client: own.ip, clientPort: sourcePort }
       }
       await sleep(pollMs)
     }
     return { kind: 'silent' }
   } catch (error) {
-    const { errno } = error as { errno?: number }
-    return errno === ECONNREFUSED ? { kind: 'refused' } : { kind: 'failed', code: String(error) }
+    const isRefused = error instanceof KernelError && error.errno === 'ECONNREFUSED'
+    return isRefused ? { kind: 'refused' } : { kind: 'failed', code: String(error) }
   } finally {
     closeSync(fd)
   }

@@ -4,8 +4,8 @@ import { createHash, type Hash } from 'node:crypto'
 import { once } from 'node:events'
 import { Socket } from 'node:net'
 import { countConnections } from '../count-connections.ts'
-import { ipBytes } from './ip-bytes.ts'
-import { bindSocket, openSocket } from './native.ts'
+import { openBoundSocket } from '../../../src/sandbox/netns/sockets.ts'
+import { openClient } from './sockets.ts'
 import type { Netns } from './netns.ts'
 import type { Target } from './probe.ts'
 
@@ -21,9 +21,7 @@ export async function serveStreams(
   onConnection: (socket: Socket) => void,
 ): Promise<StreamServer> {
   const connections = countConnections(onConnection)
-  const fd = netns.enter(() => openSocket('tcp', 6))
-  bindSocket(fd, { address: new Uint8Array(16), port })
-  connections.server.listen({ fd, backlog: 4096 })
+  connections.server.listen({ fd: openBoundSocket(netns, 'tcp', port), backlog: 4096 })
   await once(connections.server, 'listening')
   return connections
 }
@@ -35,8 +33,7 @@ export function mirror(socket: Socket): void {
 
 /** Dials from the namespace. The socket stays half open when the other side ends. */
 export function dialFrom(netns: Netns, to: Target, from?: string): Socket {
-  const fd = netns.enter(() => openSocket('tcp', to.address.includes(':') ? 6 : 4))
-  if (from !== undefined) bindSocket(fd, { address: ipBytes(from), port: 0 })
+  const fd = openClient(netns, 'tcp', to, { ip: from })
   const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true })
   socket.setNoDelay(true)
   // Who wants to know listens as well.

@@ -1,12 +1,16 @@
-// The test network of test/support/addresses.ts, made of network namespaces.
+// The test network of test/support/addresses.ts: a network of the sandbox with two nodes, in which the external client is the
+// machine and the control namespace the fabric, and with what the packet-flow table asks for beyond that.
 
 import { control, echoPorts, external, hole, node, peer, pods, ranges, unservedPort } from '../addresses.ts'
 import { Cleanup } from '../cleanup.ts'
 import { serveEcho } from './echo-server.ts'
 import { serveSctp } from './sctp.ts'
-import { openNetns, restIn } from './netns.ts'
-import type { DualStack, Pod, PodName } from '../addresses.ts'
-import type { Netns } from './netns.ts'
+import { Netns, openNetns, restIn } from './netns.ts'
+import { ClusterNetwork, openPodNetwork } from '../../../src/sandbox/netns/cluster-network.ts'
+import { hostSysctls } from '../../../src/sandbox/netns/sysctls.ts'
+import type { AddressPlan, NodeAddresses } from '../../../src/sandbox/address-plan.ts'
+import type { DualStack, PodName } from '../addresses.ts'
+import type { NetworkNamespace } from '../../../src/sandbox/netns/network-namespace.ts'
 import type { Source } from '../../conformance/packet-flow.ts'
 
 export interface TestNetwork extends AsyncDisposable {
@@ -18,8 +22,22 @@ export interface TestNetwork extends AsyncDisposable {
   readonly sources: Readonly<Record<Source, Netns>>
 }
 
-const prefixLength = { 4: 32, 6: 128 } as const
 const families = [4, 6] as const
+
+const plan: AddressPlan = {
+  index: 0,
+  families,
+  podRanges: both(ranges.pods),
+  serviceRanges: both(ranges.services),
+  loadBalancerRanges: [],
+  fabricRanges: both(ranges.lan),
+  machine: both(external.ip),
+  controlPlane: both(control.ip),
+}
+
+function planOf({ name, ip, bridgeIp }: typeof node | typeof peer, podRange: DualStack): NodeAddresses {
+  return { name, addresses: both(ip), podRanges: both(podRange), gateways: both(bridgeIp) }
+}
 
 /**
  * Builds the network, starts the echo servers and moves this process to the control namespace, where it stays until the
@@ -27,168 +45,90 @@ const families = [4, 6] as const
  */
 export async function openTestNetwork(): Promise<TestNetwork> {
   const cleanup = new Cleanup()
-  const open = (name: string) => cleanup.use(openNetns(name))
-  const lan = open('control')
-  const namespaces = { node: open('node'), peer: open('peer'), external: open('external') }
-  const podNamespaces = Object.fromEntries(Object.keys(pods).map((name) => [name, open(name)])) as Record<
-    PodName,
-    Netns
-  >
+  const outside = cleanup.use(openNetns(external.name))
+  outside.setSysctls(hostSysctls)
+  outside.ip(['link set lo up'])
+  const network = cleanup.use(outside.enter(() => new ClusterNetwork(plan)))
+  network.addNodes([planOf(node, ranges.localPods), planOf(peer, ranges.remotePods)])
+  const [here, there] = network.nodes as [NodeNetwork, NodeNetwork]
+  const hosts = { node: asNetns(here.netns), peer: asNetns(there.netns), external: outside }
+  const inPods = Object.fromEntries(
+    Object.values(pods).map(({ name, nodeName, ip }) => {
+      const host = nodeName === node.name ? here : there
+      return [name, asNetns(cleanup.use(openPodNetwork(host, name, both(ip))))]
+    }),
+  ) as Record<PodName, Netns>
+  const lan = asNetns(network.fabric.netns)
+  addToLan(lan)
+  addToHosts(hosts, network.machineLink)
+  inPods.localC.ip(eachFamily((family) => [`route add local ${ranges.manyPods[family]} dev lo`]))
 
-  for (const netns of [lan, ...Object.values(namespaces), ...Object.values(podNamespaces)]) {
-    setUpKernel(netns, netns === namespaces.node || netns === namespaces.peer)
-  }
-  buildLan(lan, namespaces)
-  answerUnserved(lan)
-  for (const pod of Object.values(pods)) {
-    attachPod(pod, podNamespaces[pod.name as PodName], pod.nodeName === node.name ? namespaces.node : namespaces.peer)
-  }
-  addRoutes(namespaces, podNamespaces)
-
-  for (const [name, netns] of [...Object.entries(podNamespaces), ['node', namespaces.node] as const]) {
+  for (const [name, netns] of [...Object.entries(inPods), ['node', hosts.node] as const]) {
     cleanup.use(await serveEcho(netns, name, echoPorts))
     for (const port of echoPorts.sctp) cleanup.use(serveSctp(netns, name, port))
   }
   cleanup.use(await serveEcho(lan, control.name, { tcp: [unservedPort], udp: [] }))
   cleanup.use(restIn(lan))
   return {
-    ...namespaces,
-    pods: podNamespaces,
+    ...hosts,
+    pods: inPods,
     sources: {
-      localPod: podNamespaces.localA,
-      otherLocalPod: podNamespaces.localB,
-      remotePod: podNamespaces.remoteA,
-      node: namespaces.node,
-      external: namespaces.external,
+      localPod: inPods.localA,
+      otherLocalPod: inPods.localB,
+      remotePod: inPods.remoteA,
+      node: hosts.node,
+      external: hosts.external,
     },
     [Symbol.asyncDispose]: () => cleanup[Symbol.asyncDispose](),
   }
 }
 
-/** What would make packets behave by the machine's settings instead of ours. */
-function setUpKernel(netns: Netns, forwards: boolean): void {
-  const forwarding = forwards ? 1 : 0
-  const values: Record<string, number> = { 'ipv4/ip_forward': forwarding }
-  for (const which of ['all', 'default']) {
-    Object.assign(values, {
-      [`ipv4/conf/${which}/rp_filter`]: 0,
-      [`ipv4/conf/${which}/send_redirects`]: 0,
-      [`ipv4/conf/${which}/accept_redirects`]: 0,
-      [`ipv6/conf/${which}/disable_ipv6`]: 0,
-      [`ipv6/conf/${which}/accept_dad`]: 0,
-      [`ipv6/conf/${which}/accept_redirects`]: 0,
-      [`ipv6/conf/${which}/accept_ra`]: 0,
-      [`ipv6/conf/${which}/forwarding`]: forwarding,
-    })
-  }
-  netns.sysctl({
-    ...values,
-    // Frames that a bridge forwards are not to be seen by our rules a second time.
-    'bridge/bridge-nf-call-iptables': 0,
-    'bridge/bridge-nf-call-ip6tables': 0,
-    'bridge/bridge-nf-call-arptables': 0,
-    // Many refusals at once are the point of some tests.
-    'ipv4/icmp_ratelimit': 0,
-    'ipv4/icmp_msgs_per_sec': 1_000_000,
-    'ipv4/icmp_msgs_burst': 1_000_000,
-    'ipv6/icmp/ratelimit': 0,
-  })
-}
+type NodeNetwork = ClusterNetwork['nodes'][number]
 
-function buildLan(lan: Netns, hosts: { node: Netns; peer: Netns; external: Netns }): void {
+/** The hole swallows packets; the fabric of a sandbox would tell their senders. What no proxy takes is answered here. */
+function addToLan(lan: Netns): void {
+  lan.setSysctls(hostSysctls)
   lan.ip([
-    'link set lo up',
-    'link add br0 type bridge',
-    'link set br0 up',
-    ...addresses('br0', [control.ip, hole.ip], { 4: 24, 6: 64 }),
-    ...Object.values(hosts).flatMap((host) => [
-      `link add to-${host.name} type veth peer name eth0 netns ${host.path}`,
-      `link set to-${host.name} master br0 up`,
-    ]),
+    'route del unreachable 0.0.0.0/0',
+    'route del unreachable ::/0',
+    ...furtherAddress('fabric', hole.ip),
+    ...eachFamily((family) => [`route add local ${ranges.unserved[family]} dev lo`]),
   ])
-  const onLan = { 4: 24, 6: 64 } as const
+}
+
+/** Each way leads to the node under test, and its own to the hole. */
+function addToHosts(hosts: Readonly<Record<'node' | 'peer' | 'external', Netns>>, externalLink: string): void {
   hosts.node.ip([
-    'link set lo up',
-    'link set eth0 up',
-    ...addresses('eth0', [node.ip, node.secondIp], onLan),
-    ...podBridge(node.bridgeIp),
-  ])
-  hosts.peer.ip([
-    'link set lo up',
-    'link set eth0 up',
-    ...addresses('eth0', [peer.ip], onLan),
-    ...podBridge(peer.bridgeIp),
-  ])
-  hosts.external.ip([
-    'link set lo up',
-    'link set eth0 up',
-    ...addresses('eth0', [external.ip, external.secondIp], onLan),
-  ])
-}
-
-/** What no proxy takes comes here through the hole; the answer goes back by the node. */
-function answerUnserved(lan: Netns): void {
-  lan.ip(
-    families.flatMap((family) => [
-      `route add local ${ranges.unserved[family]} dev lo`,
-      `route add ${ranges.localPods[family]} via ${node.ip[family]}`,
-    ]),
-  )
-}
-
-function podBridge(ip: DualStack): string[] {
-  return [
-    `link add ${node.bridge} type bridge`,
-    `link set ${node.bridge} up`,
-    ...addresses(node.bridge, [ip], { 4: 24, 6: 64 }),
-  ]
-}
-
-function attachPod(pod: Pod, netns: Netns, host: Netns): void {
-  const gateway = pod.nodeName === node.name ? node.bridgeIp : peer.bridgeIp
-  host.ip([
-    `link add veth-${pod.name} type veth peer name eth0 netns ${netns.path}`,
-    `link set veth-${pod.name} master ${node.bridge} up`,
-  ])
-  // Host routes only: traffic between two pods of a node passes the node, not just its bridge.
-  netns.ip([
-    'link set lo up',
-    'link set eth0 up',
-    ...addresses('eth0', [pod.ip], prefixLength),
-    ...families.flatMap((family) => [
-      `route add ${gateway[family]}/${prefixLength[family]} dev eth0`,
-      `route add default via ${gateway[family]} dev eth0`,
-    ]),
-  ])
-}
-
-function addRoutes(
-  hosts: { node: Netns; peer: Netns; external: Netns },
-  inPods: Readonly<Record<PodName, Netns>>,
-): void {
-  const eachFamily = (commands: (family: 4 | 6) => string[]) => families.flatMap(commands)
-  hosts.node.ip(
-    eachFamily((family) => [
-      `route add ${ranges.remotePods[family]} via ${peer.ip[family]}`,
+    ...furtherAddress('eth0', node.secondIp),
+    ...eachFamily((family) => [
       `route add ${ranges.crowd[family]} via ${external.ip[family]}`,
-      `route add ${ranges.manyPods[family]} via ${pods.localC.ip[family]}`,
-      `route add default via ${hole.ip[family]}`,
+      `route add ${ranges.manyPods[family]} via ${pods.localC.ip[family]} dev ${node.bridge}`,
+      `route replace default via ${hole.ip[family]}`,
     ]),
-  )
-  hosts.peer.ip(eachFamily((family) => [`route add default via ${node.ip[family]}`]))
-  hosts.external.ip(
-    eachFamily((family) => [
+  ])
+  hosts.peer.ip(eachFamily((family) => [`route replace default via ${node.ip[family]}`]))
+  hosts.external.ip([
+    ...furtherAddress(externalLink, external.secondIp),
+    ...eachFamily((family) => [
       `route add default via ${node.ip[family]}`,
       `route add local ${ranges.crowd[family]} dev lo`,
     ]),
-  )
-  inPods.localC.ip(eachFamily((family) => [`route add local ${ranges.manyPods[family]} dev lo`]))
+  ])
 }
 
-function addresses(link: string, ips: readonly DualStack[], length: Readonly<Record<4 | 6, number>>): string[] {
-  return ips.flatMap((ip, nth) => [
-    `addr add ${ip[4]}/${length[4]} dev ${link}`,
-    // Further addresses are not chosen as a source unless a client asks for them.
-    `addr add ${ip[6]}/${length[6]} dev ${link} nodad${nth === 0 ? '' : ' preferred_lft 0'}`,
-  ])
+/** One that is not chosen as a source unless a client asks for it. */
+function furtherAddress(link: string, ip: DualStack): string[] {
+  return [`addr add ${ip[4]}/24 dev ${link}`, `addr add ${ip[6]}/64 dev ${link} nodad preferred_lft 0`]
+}
+
+function asNetns({ name, fd }: NetworkNamespace): Netns {
+  return new Netns(name, fd)
+}
+
+function eachFamily(commands: (family: 4 | 6) => string[]): string[] {
+  return families.flatMap(commands)
+}
+
+function both(ip: DualStack): string[] {
+  return families.map((family) => ip[family])
 }

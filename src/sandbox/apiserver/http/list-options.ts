@@ -1,13 +1,14 @@
 // The options of lists and watches, from the query.
 
-import { badRequest, invalid } from '../api-error.ts'
+import { ApiError, badRequest, invalid } from '../api-error.ts'
 import { compileFieldSelector, parseFieldSelector } from '../selectors/field-selector.ts'
 import { forbiddenField, invalidValue } from '../fields/problem.ts'
 import { matchesLabels, parseLabelSelector } from '../selectors/label-selector.ts'
-import type { ApiError } from '../api-error.ts'
 import type { ApiObject } from '../objects/meta.ts'
 import type { ApiRequest } from './api-request.ts'
 import type { IncludeObject } from './table.ts'
+
+const LIST_OPTIONS = { group: 'meta.k8s.io', resource: 'listoptions', kind: 'ListOptions', name: '' }
 
 export type Predicate = (object: ApiObject) => boolean
 
@@ -32,12 +33,17 @@ const metaFields = {
   'metadata.namespace': ({ metadata }: ApiObject) => metadata.namespace ?? '',
 }
 
-/** A revision that the client has seen; undefined when it names none, or any. */
-export function parseRevision(query: URLSearchParams): number | undefined {
+/**
+ * A revision that the client has seen; undefined when it names none, or any. For one that is none the API has two answers:
+ * that a watch is invalid, and for a list that something went wrong.
+ */
+export function parseRevision(query: URLSearchParams, verb: 'list' | 'watch'): number | undefined {
   const text = query.get('resourceVersion') ?? ''
   if (text === '' || text === '0') return undefined
-  if (!/^\d{1,15}$/.test(text)) throw badRequest(`invalid resource version "${text}": must be a number`)
-  return Number(text)
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  const problem = invalidValue('resourceVersion', text, 'must be a number')
+  if (verb === 'list') throw new ApiError(500, 'InternalError', `${problem.path}: ${problem.sentence}`)
+  throw invalid(LIST_OPTIONS, [problem])
 }
 
 export interface Page {
@@ -93,8 +99,7 @@ export function parseRevisionMatch(query: URLSearchParams): RevisionMatch {
 }
 
 function invalidOptions(path: string, detail: string): ApiError {
-  const subject = { group: 'meta.k8s.io', resource: 'listoptions', kind: 'ListOptions', name: '' }
-  return invalid(subject, [forbiddenField(path, detail)])
+  return invalid(LIST_OPTIONS, [forbiddenField(path, detail)])
 }
 
 /** Whether a watch begins with everything there is. Throws a 422 when it is asked for in the wrong way. */
@@ -114,6 +119,5 @@ export function parseSeconds(query: URLSearchParams, name: string): number | und
   if (text === '') return undefined
   const seconds = Number(text)
   if (Number.isInteger(seconds) && seconds >= 0) return seconds
-  const subject = { group: 'meta.k8s.io', resource: 'listoptions', kind: 'ListOptions', name: '' }
-  throw invalid(subject, [invalidValue(name, text, 'must be a number of seconds')])
+  throw invalid(LIST_OPTIONS, [invalidValue(name, text, 'must be a number of seconds')])
 }

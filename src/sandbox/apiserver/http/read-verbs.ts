@@ -78,7 +78,7 @@ function firstAfter(all: readonly Stored[], key: string): number {
 
 function exactRevision(request: ApiRequest, current: number): number | undefined {
   const match = parseRevisionMatch(request.query)
-  const revision = parseRevision(request.query)
+  const revision = parseRevision(request.query, 'list')
   if (revision === undefined) return undefined
   if (revision > current) {
     const message = `Too large resource version: ${revision}, current: ${current}`

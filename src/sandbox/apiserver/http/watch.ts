@@ -29,7 +29,7 @@ export interface WatchSettings {
 export function serveWatch(request: ApiRequest, response: ServerResponse, view: View, settings: WatchSettings): void {
   const predicate = parsePredicate(request)
   const initial = wantsInitialEvents(request.query)
-  const revision = parseRevision(request.query)
+  const revision = parseRevision(request.query, 'watch')
   const bookmarks = ['true', '1'].includes(request.query.get('allowWatchBookmarks') ?? '')
   const timeout = parseSeconds(request.query, 'timeoutSeconds') ?? shortestWatchSeconds * (1 + Math.random())
   const kept = request.resource.storedAs?.resource ?? request.resource

@@ -94,6 +94,22 @@ export class Collection<T extends ApiObject = ApiObject> {
     this.#record({ revision, key: before.key, before, after: undefined, last })
   }
 
+  /** Forgets all changes up to a revision. */
+  forget(revision: number): void {
+    this.#history = []
+    this.#forgottenTo = revision
+  }
+
+  /** Gives each object another revision, without telling about it. */
+  renumber(next: () => number): void {
+    this.forget(0)
+    for (const [key, { object }] of this.#objects) {
+      const revision = next()
+      const metadata = { ...object.metadata, resourceVersion: String(revision) }
+      this.#objects.set(key, new Stored(key, { ...object, metadata }, revision))
+    }
+  }
+
   #record(change: Change<T>): void {
     this.#history.push(change)
     // In large steps: cutting one off each time would copy the rest each time.

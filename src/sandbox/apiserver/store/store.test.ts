@@ -82,4 +82,28 @@ describe('Store', () => {
     expect(collection.oldestRevision).toBeGreaterThan(revision)
     expect(collection.changesSince(collection.oldestRevision)?.length).toBeGreaterThanOrEqual(10)
   })
+
+  it('compact() forgets what happened and keeps what is', () => {
+    const { store, collection, put, names } = openStore()
+    const { revision } = store
+    put('a', '1')
+    store.compact()
+    expect(collection.changesSince(revision)).toBeUndefined()
+    expect(collection.changesSince(store.revision)).toEqual([])
+    expect(names(collection.list())).toEqual(['a=1'])
+  })
+
+  it('renumber() keeps the objects under new numbers, and does not know that there were others', () => {
+    const { store, collection, put, names } = openStore()
+    for (let i = 0; i < 20; i++) put('a', String(i))
+    const heard: unknown[] = []
+    collection.listen((change) => heard.push(change))
+    const { revision } = store
+    store.renumber(5)
+    expect(store.revision).toBe(6)
+    expect(collection.get('default/a')).toMatchObject({ revision: 6, object: { metadata: { resourceVersion: '6' } } })
+    expect(names(collection.list())).toEqual(['a=19'])
+    expect(collection.changesSince(revision)).toEqual([])
+    expect(heard).toEqual([])
+  })
 })

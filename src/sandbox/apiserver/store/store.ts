@@ -44,6 +44,20 @@ export class Store {
     this.collection(resource).delete(stored, revision)
   }
 
+  /** Forgets what happened, as a compaction of etcd does: a watch can only begin at the current revision. */
+  compact(): void {
+    for (const collection of this.#collections.values()) collection.forget(this.#revision)
+  }
+
+  /**
+   * Counts on from another revision, as after a restore from a backup: the objects stay, under new numbers, and what
+   * happened before is not known to have happened.
+   */
+  renumber(revision: number): void {
+    this.#revision = revision
+    for (const collection of this.#collections.values()) collection.renumber(() => ++this.#revision)
+  }
+
   #collection(name: string): Collection {
     let collection = this.#collections.get(name)
     if (collection === undefined) {

@@ -71,7 +71,9 @@ function openApt(home, architecture) {
       const stdio = ['ignore', 'pipe', 'pipe']
       return execFileSync('apt-get', ['-q', ...options, ...args], { encoding: 'utf8', cwd: archives, stdio })
     } catch (error) {
-      throw new Error(`Cannot fetch Debian packages for ${architecture}: ${error.stderr || error.message}`, { cause: error })
+      throw new Error(`Cannot fetch Debian packages for ${architecture}: ${error.stderr || error.message}`, {
+        cause: error,
+      })
     }
   }
 }

@@ -10,6 +10,7 @@ import { fetchDebian, unpackDebian } from './debian.mjs'
 import { imageNode, nodeRuntime } from './node-runtimes.mjs'
 import { formatImage } from './oci.mjs'
 import { formatSbom } from './sbom.mjs'
+import { formatTar } from './tar.mjs'
 import { debianEntries, folderEntries, mergedLinks, textEntry } from './tree.mjs'
 
 const help = `scripts/image: builds the image of kube-proxy-ts, without a registry and without docker.
@@ -18,6 +19,7 @@ const help = `scripts/image: builds the image of kube-proxy-ts, without a regist
   --name NAME    docker.io/library/kube-proxy-ts, if not given
   --tag TAG      the version of package.json, if not given
   --out FOLDER   .cache/image, if not given
+  --root FILE    instead of all this, the files of the image as one tar, for one --arch: for deploy/Dockerfile
 
 It takes npm (Node itself), apt-get and dpkg-deb (the C library, iptables and kmod of Debian 12), and the network. For each
 architecture it writes an archive and an SBOM, and for all of them SHA256SUMS. Load one with
@@ -37,19 +39,26 @@ const debianFiles = ['base-files']
 
 const home = 'usr/local/lib/kube-proxy'
 
+/** Whatever makes an image of it: the same files. */
+export async function buildRoot({ architecture, tag, file }) {
+  const { layers } = planImage({ architecture, tag, packages: await bundle() })
+  writeFileSync(file, formatTar(new Map(layers.flatMap(({ entries }) => [...entries]))))
+}
+
 export async function buildImages({ architectures, name, tag, out }) {
   const packages = await bundle()
   mkdirSync(out, { recursive: true })
   return architectures.map((architecture) => {
     const file = join(out, `kube-proxy-ts-${tag}-${architecture}.tar`)
-    const image = buildImage({ architecture, name, tag, packages })
-    writeFileSync(file, image.archive)
-    writeFileSync(file.replace(/\.tar$/, '.cdx.json'), image.sbom)
-    return { architecture, file, digest: image.digest, compressed: image.compressed }
+    const plan = planImage({ architecture, tag, packages })
+    const { archive, digest, compressed } = formatImage({ name, tag, ...plan })
+    writeFileSync(file, archive)
+    writeFileSync(file.replace(/\.tar$/, '.cdx.json'), plan.sbom)
+    return { architecture, file, digest, compressed }
   })
 }
 
-function buildImage({ architecture, name, tag, packages }) {
+function planImage({ architecture, tag, packages }) {
   const debian = fetchDebian(architecture, debianPackages, debianFiles)
   const { commit = '', date = '1970-01-01T00:00:00Z' } = JSON.parse(readFileSync(released('build.json'), 'utf8'))
   const ours = packages.filter((each) => !isOtherProcessor(each.name, architecture))
@@ -72,7 +81,7 @@ function buildImage({ architecture, name, tag, packages }) {
     Env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'],
     WorkingDir: '/',
   }
-  return { ...formatImage({ name, tag, architecture, created: date, config, labels, layers }), sbom }
+  return { architecture, created: date, config, labels, layers, sbom }
 }
 
 function systemLayer(debian) {
@@ -89,7 +98,8 @@ function systemLayer(debian) {
   for (const each of debian) {
     for (const [path, entry] of debianEntries(unpackDebian(each))) {
       // Of a package that is here for its licences, no more than those.
-      if (!debianFiles.includes(each.name) || /common-licenses|os-release|copyright/.test(path)) entries.set(path, entry)
+      if (!debianFiles.includes(each.name) || /common-licenses|os-release|copyright/.test(path))
+        entries.set(path, entry)
     }
     // Scanners of vulnerabilities look here, as in the images of distroless.
     entries.set(`var/lib/dpkg/status.d/${each.name}`, textEntry(each.control))
@@ -139,6 +149,7 @@ if (import.meta.filename === process.argv[1]) {
       name: { type: 'string', default: 'docker.io/library/kube-proxy-ts' },
       tag: { type: 'string' },
       out: { type: 'string', default: join(checkout, '.cache', 'image') },
+      root: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   })
@@ -148,11 +159,17 @@ if (import.meta.filename === process.argv[1]) {
     const unknown = values.arch.filter((each) => !(each in processors))
     if (unknown.length > 0) throw new Error(`Cannot build for --arch ${unknown[0]}: must be amd64 or arm64`)
     const { version } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8'))
-    const { arch: architectures, name, tag = version, out } = values
+    const { arch: architectures, name, tag = version, out, root } = values
+    if (root !== undefined) {
+      if (architectures.length !== 1) throw new Error('Cannot write --root: must be for exactly one --arch')
+      await buildRoot({ architecture: architectures[0], tag, file: root })
+      process.exit(0)
+    }
     const images = await buildImages({ architectures, name, tag, out })
     const sums = images.map(({ file }) => {
       const files = [file, file.replace(/\.tar$/, '.cdx.json')]
-      const line = (path) => `${createHash('sha256').update(readFileSync(path)).digest('hex')}  ${path.split('/').at(-1)}\n`
+      const line = (path) =>
+        `${createHash('sha256').update(readFileSync(path)).digest('hex')}  ${path.split('/').at(-1)}\n`
       return files.map(line).join('')
     })
     writeFileSync(join(out, 'SHA256SUMS'), sums.join(''))

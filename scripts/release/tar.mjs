@@ -39,7 +39,10 @@ function formatEntry(path, { kind, mode, content = Buffer.alloc(0), target = '' 
 function formatLong(records) {
   const text = records.map(([key, value]) => formatRecord(key, value)).join('')
   const content = Buffer.from(text)
-  return [formatHeader({ name: 'PaxHeader', mode: 0o644, size: content.length, type: 'x', target: '' }), ...padded(content)]
+  return [
+    formatHeader({ name: 'PaxHeader', mode: 0o644, size: content.length, type: 'x', target: '' }),
+    ...padded(content),
+  ]
 }
 
 /** A record begins with its own length, that of the number included. */

@@ -68,6 +68,17 @@ export default defineConfig({
         },
       },
       {
+        // What is shipped: the package of npm on every Node, the image.
+        test: {
+          name: 'release',
+          include: ['test/release/**/*.test.ts'],
+          pool: 'forks',
+          fileParallelism: false,
+          testTimeout: hangsAfterMs,
+          hookTimeout: hangsAfterMs,
+        },
+      },
+      {
         // The packet-flow table in every mode, two modes at a time: most of it is waiting for packets that do not come.
         test: {
           name: 'packet-flow',

@@ -6,6 +6,7 @@ import type { RunOptions } from '../config/run-options.ts'
 import { configurationFromFlags, flagValues, overrideByFlags, warnOfFlags } from './apply-flags.ts'
 import { modes } from '../modes/all.ts'
 import type { Logging } from './logging.ts'
+import { buildOrigin } from './build-info.ts'
 import { gitVersion } from './version.ts'
 
 type Given = ReadonlyMap<string, unknown>
@@ -31,6 +32,7 @@ export async function loadRunOptions(given: Given, logging: Logging): Promise<Ru
     standIns: standIns(given),
     flags,
     version: version.startsWith('v') ? version : gitVersion,
+    build: buildOrigin,
   }
 }
 

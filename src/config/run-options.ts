@@ -29,6 +29,8 @@ export interface RunOptions extends LoadedConfiguration {
   /** `--strict-proxy-mode`, `--userspace-fallback`: which modes may stand in for one that this machine cannot run. */
   readonly standIns: StandIns
   readonly flags: readonly FlagValue[]
-  /** The version that is reported: `v1.37.0+ts.0.1.0`, or what `--version=vX.Y.Z` says. */
+  /** The version that is reported: `v1.37.0+ts.0.1.0.g0123456789ab`, or what `--version=vX.Y.Z` says. */
   readonly version: string
+  /** What the program was built from; each empty where it is not known. */
+  readonly build: { readonly commit: string; readonly treeState: string; readonly date: string }
 }

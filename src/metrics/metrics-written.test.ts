@@ -12,7 +12,7 @@ const code = readdirSync(src, { recursive: true, encoding: 'utf8' })
   .map((name) => readFileSync(join(src, name), 'utf8'))
   .join('\n')
 
-const build = { major: '', minor: '', version: '', commit: '', buildDate: '' }
+const build = { major: '', minor: '', version: '', commit: '', treeState: '', buildDate: '' }
 const names = Object.entries(createMetrics({ shown: [], build })).flatMap(([name, value]) =>
   value instanceof Metric ? [name] : [],
 )

@@ -4,7 +4,7 @@ import { createMetrics, type Metrics, type MetricsOptions } from './metrics.ts'
 import { nfacctMetrics } from './kube-proxy.ts'
 import { Metric } from './registry.ts'
 
-const build = { major: '1', minor: '37', version: 'v1.37.0', commit: 'abc', buildDate: '' }
+const build = { major: '1', minor: '37', version: 'v1.37.0', commit: 'abc', treeState: '', buildDate: '' }
 
 function aProxy(options: Partial<MetricsOptions> = {}): Metrics {
   return createMetrics({ shown: modeNamed('nftables').metrics, build, ...options })

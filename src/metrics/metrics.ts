@@ -14,6 +14,8 @@ export interface BuildInfo {
   /** With the leading v. */
   readonly version: string
   readonly commit: string
+  /** `clean`, `dirty`, or empty. */
+  readonly treeState: string
   readonly buildDate: string
 }
 
@@ -181,9 +183,9 @@ function buildInfo(build: BuildInfo): Printable {
     ],
     stability: 'BETA',
   })
-  const { major, minor, version, commit, buildDate } = build
+  const { major, minor, version, commit, treeState, buildDate } = build
   const platform = `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`
-  metric.with(major, minor, version, commit, '', buildDate, `node ${process.version}`, 'v8', platform).set(1)
+  metric.with(major, minor, version, commit, treeState, buildDate, `node ${process.version}`, 'v8', platform).set(1)
   return metric
 }
 

@@ -12,7 +12,7 @@ import { modeNamed } from '../modes/all.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import type { SyncStats } from '../modes/programmer.ts'
 
-const build = { major: '', minor: '', version: '', commit: '', buildDate: '' }
+const build = { major: '', minor: '', version: '', commit: '', treeState: '', buildDate: '' }
 const DONE: SyncStats = { transactions: 1, operations: 3, bytes: 5 }
 
 /** A pipeline whose programmer takes its time. */

@@ -86,7 +86,7 @@ describe('FlowCleaner', () => {
       table: tracker,
       metrics: createMetrics({
         shown: [],
-        build: { major: '', minor: '', version: '', commit: '', buildDate: '' },
+        build: { major: '', minor: '', version: '', commit: '', treeState: '', buildDate: '' },
       }),
       clock: new ManualClock(),
       log: silentLogger,

@@ -98,7 +98,7 @@ export class NodeProxy {
     this.#mode = inForce.mode
     this.#firstSyncs = new Set(families)
     const features = featureStates(config.featureGates)
-    this.#metrics = createMetrics({ shown: this.#mode.metrics, build: buildInfo(options.version), features })
+    this.#metrics = createMetrics({ shown: this.#mode.metrics, build: buildInfo(options), features })
     this.#metrics.mode.with(this.#mode.name, config.mode).set(1)
     this.#health = new ProxyHealth({ clock: systemClock, timeoutMs: 2 * config.syncPeriodMs })
     const { signal } = this.#abort
@@ -284,7 +284,7 @@ export class NodeProxy {
   }
 }
 
-function buildInfo(version: string): Parameters<typeof createMetrics>[0]['build'] {
+function buildInfo({ version, build }: RunOptions): Parameters<typeof createMetrics>[0]['build'] {
   const [, major = '', minor = ''] = /^v(\d+)\.(\d+)/.exec(version) ?? []
-  return { major, minor, version, commit: '', buildDate: '' }
+  return { major, minor, version, commit: build.commit, treeState: build.treeState, buildDate: build.date }
 }

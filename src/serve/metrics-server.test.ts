@@ -9,7 +9,7 @@ import type { Reply } from './reply.ts'
 const startSeconds = Date.UTC(2026, 10, 15, 4, 41, 18, 620) / 1000
 
 function aProxy(options: Partial<MetricsPageOptions> = {}) {
-  const build = { major: '1', minor: '37', version: 'v1.37.0', commit: '', buildDate: '' }
+  const build = { major: '1', minor: '37', version: 'v1.37.0', commit: '', treeState: '', buildDate: '' }
   const metrics = { ...createMetrics({ shown: [], build }), startSeconds }
   const verbosities: number[] = []
   const pages: MetricsPageOptions = {

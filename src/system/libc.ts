@@ -98,8 +98,10 @@ function call(name: keyof Calls): (...args: unknown[]) => number {
   return (calls[name] ??= koffi.load(null).func(PROTOTYPES[name]) as (...args: unknown[]) => number)
 }
 
+/** A release, which is of .mjs files, has koffi's native part beside them; a checkout has the npm package. */
 function loadKoffi(): Koffi {
-  return createRequire(import.meta.url)('koffi') as Koffi
+  const name = import.meta.url.endsWith('.mjs') ? `./koffi-linux-${process.arch}/index.js` : 'koffi'
+  return createRequire(import.meta.url)(name) as Koffi
 }
 
 /** Calls libc and returns what it returns: -1 is left to the caller, who finds the reason in lastErrno(). */

@@ -1,15 +1,15 @@
 // The manifests of deploy/ say what the API knows, and configure the program as it wants to be configured.
 
-import { readFileSync } from 'node:fs'
-import { basename } from 'node:path'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { modeNames, modes } from '../../src/modes/all.ts'
-import { loadConfiguration } from '../../src/config/load.ts'
+import { parseFlags } from '../../src/cli/parse-flags.ts'
 import { endpointSlices } from '../../src/kube/objects/endpoint-slice.ts'
 import { nodes } from '../../src/kube/objects/node.ts'
 import { serviceCidrs } from '../../src/kube/objects/service-cidr.ts'
 import { services } from '../../src/kube/objects/service.ts'
+import { modeNames } from '../../src/modes/all.ts'
 import type { JsonObject } from '../../src/sandbox/apiserver/json.ts'
 import { decodeObject } from '../../src/sandbox/apiserver/schema/decode.ts'
 import { messageNamed } from '../../src/sandbox/apiserver/schema/schema.ts'
@@ -19,12 +19,44 @@ interface Rule {
   readonly verbs: readonly string[]
 }
 
-function read(name: string): string {
-  return readFileSync(new URL(`../../deploy/${name}`, import.meta.url), 'utf8')
+interface Container {
+  readonly command: readonly string[]
+  readonly args: readonly string[]
+  readonly env: readonly { name: string; valueFrom: { configMapKeyRef?: { name: string; key: string } } }[]
+  readonly securityContext: object
 }
 
-function objects(name: string): Record<string, unknown>[] {
-  return parseAllDocuments(read(name)).map((document) => document.toJS() as Record<string, unknown>)
+interface PodSpec {
+  readonly containers: readonly [Container]
+  readonly initContainers: readonly [Container]
+  readonly nodeSelector: Readonly<Record<string, string>>
+}
+
+interface Kustomization {
+  readonly resources?: readonly string[]
+  readonly components?: readonly string[]
+  readonly configMapGenerator?: readonly { name: string; behavior?: string; literals: readonly string[] }[]
+  readonly patches?: readonly { patch: string }[]
+}
+
+const deploy = join(import.meta.dirname, '../../deploy')
+
+function read(name: string): string {
+  return readFileSync(join(deploy, name), 'utf8')
+}
+
+function objects<T = Record<string, unknown>>(name: string): T[] {
+  return parseAllDocuments(read(name)).map((document) => document.toJS() as T)
+}
+
+function kustomization(folder: string): Kustomization {
+  return objects<Kustomization>(`${folder}/kustomization.yaml`)[0]!
+}
+
+/** `mode=nftables` as a pair. */
+function settings(folder: string): Record<string, string> {
+  const literals = kustomization(folder).configMapGenerator?.flatMap((each) => each.literals) ?? []
+  return Object.fromEntries(literals.map((literal) => [literal.replace(/=.*/, ''), literal.replace(/^[^=]*=/, '')]))
 }
 
 /** The fields that the API does not know. Throws where a value has the wrong type. */
@@ -32,17 +64,20 @@ function unknownFields(message: string, object: unknown): readonly string[] {
   return decodeObject(messageNamed(message), object as JsonObject).unknown
 }
 
+const [daemonSet] = objects<{ spec: { template: { spec: PodSpec } } }>('base/daemon-set.yaml')
+const pod = daemonSet!.spec.template.spec
+const everyContainer = [...pod.initContainers, ...pod.containers]
+
 describe('deploy/', () => {
   it('has a DaemonSet of which the API knows every field of the pods', () => {
-    const [daemonSet] = objects('daemon-set.yaml') as [{ spec: { template: object } }]
-    expect(unknownFields('core.PodTemplateSpec', daemonSet.spec.template)).toEqual([])
+    expect(unknownFields('core.PodTemplateSpec', daemonSet!.spec.template)).toEqual([])
     expect(unknownFields('core.PodTemplateSpec', { spec: { hostnetwork: true } })).toEqual(['spec.hostnetwork'])
   })
 
   it('lets the ServiceAccount read what the program lists and watches', () => {
-    const [account] = objects('service-account.yaml')
+    const [account] = objects('base/service-account.yaml')
     expect(unknownFields('core.ServiceAccount', account)).toEqual([])
-    const [role, binding] = objects('rbac.yaml') as unknown as [{ rules: Rule[] }, object]
+    const [role, binding] = objects('base/rbac.yaml') as unknown as [{ rules: Rule[] }, object]
     expect(binding).toMatchObject({ subjects: [{ kind: 'ServiceAccount', name: 'kube-proxy-ts' }] })
     const readable = role.rules.filter(({ verbs }) => verbs.includes('list') && verbs.includes('watch'))
     const resources = readable.flatMap((rule) => rule.resources)
@@ -51,17 +86,77 @@ describe('deploy/', () => {
     }
   })
 
-  it('has a configuration that the program accepts, and a kubeconfig where it says', () => {
-    const [configMap] = objects('config-map.yaml') as [{ data: Record<string, string> }]
-    expect(unknownFields('core.ConfigMap', configMap)).toEqual([])
-    const override = (config: Parameters<NonNullable<Parameters<typeof loadConfiguration>[1]['override']>>[0]) => config
-    const { loaded } = loadConfiguration(configMap.data['config.conf']!, { modes, override })
-    expect(modeNames).toContain(loaded.config.mode)
-    expect(configMap.data).toHaveProperty([basename(loaded.config.clientConnection.kubeconfig)])
+  it('gives all rights to what ends, and one to what runs', () => {
+    expect(pod.initContainers[0].args).toContain('--init-only')
+    expect(pod.initContainers[0].securityContext).toEqual({ privileged: true, readOnlyRootFilesystem: true })
+    expect(pod.containers[0].securityContext).toEqual({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'], add: ['NET_ADMIN'] },
+    })
+    expect(pod).toMatchObject({ securityContext: { seccompProfile: { type: 'RuntimeDefault' } } })
   })
 
-  it('names files that exist', () => {
-    const [kustomization] = objects('kustomization.yaml') as [{ resources: string[] }]
-    for (const file of kustomization.resources) expect(read(file)).not.toBe('')
+  it('comes to no node that has not its label', () => {
+    expect(pod.nodeSelector).toEqual({ 'kubernetes.io/os': 'linux', 'kube-proxy-ts': 'yes' })
+  })
+
+  it('passes flags that the program knows, with settings that are there', () => {
+    for (const { args, env, command } of everyContainer) {
+      expect(command).toEqual(['/usr/local/bin/kube-proxy'])
+      expect(parseFlags(args).errors).toEqual([])
+      const names = env.map(({ name }) => name)
+      for (const [, used] of args.join(' ').matchAll(/\$\((\w+)\)/g)) expect(names).toContain(used)
+      for (const { valueFrom } of env) {
+        if (valueFrom.configMapKeyRef === undefined) continue
+        expect(valueFrom.configMapKeyRef.name).toBe('kube-proxy-ts')
+        expect(Object.keys(settings('base'))).toContain(valueFrom.configMapKeyRef.key)
+      }
+    }
+  })
+
+  it('has an overlay for each mode, which changes settings that are there', () => {
+    expect(readdirSync(join(deploy, 'overlays')).sort()).toEqual([...modeNames].sort())
+    for (const mode of modeNames) {
+      expect(settings(`overlays/${mode}`)).toEqual({ mode })
+      expect(kustomization(`overlays/${mode}`).configMapGenerator).toMatchObject([
+        { name: 'kube-proxy-ts', behavior: 'merge' },
+      ])
+    }
+    expect(modeNames).toContain(settings('base')['mode'])
+  })
+
+  it('names files and folders that exist', () => {
+    const folders = [
+      'base',
+      ...['overlays', 'components'].flatMap((kind) => readdirSync(join(deploy, kind)).map((each) => `${kind}/${each}`)),
+    ]
+    for (const folder of folders) {
+      const { resources = [], components = [] } = kustomization(folder)
+      for (const name of [...resources, ...components]) expect(existsSync(join(deploy, folder, name)), name).toBe(true)
+    }
+    for (const [, name] of read('README.md').matchAll(/`((?:base|overlays|components)\/[a-z-.]+)`/g)) {
+      expect(existsSync(join(deploy, name!)), name).toBe(true)
+    }
+  })
+
+  it('has components that change what is there', () => {
+    for (const name of readdirSync(join(deploy, 'components'))) {
+      for (const { patch } of kustomization(`components/${name}`).patches!) {
+        const operations = parseAllDocuments(patch)[0]!.toJS() as { op: string; path: string }[]
+        for (const { op, path } of operations) {
+          const parts = path
+            .split('/')
+            .slice(1)
+            .map((part) => part.replaceAll('~1', '/'))
+          const keys = op === 'add' ? parts.slice(0, -1) : parts
+          const found = keys.reduce<unknown>(
+            (value, key) => (value as Record<string, unknown> | undefined)?.[key],
+            daemonSet,
+          )
+          expect(found, `${name}: ${path}`).toBeDefined()
+        }
+      }
+    }
   })
 })

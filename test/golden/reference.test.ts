@@ -24,7 +24,7 @@ it('docs/reference/metrics.md lists the metrics of every mode', async () => {
   const modesOf = new Map<string, string[]>()
   const rows = new Map<string, string>()
   for (const { name: mode, metrics: shown } of modes) {
-    const build = { major: '', minor: '', version: '', commit: '', buildDate: '' }
+    const build = { major: '', minor: '', version: '', commit: '', treeState: '', buildDate: '' }
     const metrics = createMetrics({ shown, build })
     if (mode === 'userspace') registerUserspaceMetrics(metrics, [])
     for (const { name, kind, labels, help } of metrics.definitions()) {

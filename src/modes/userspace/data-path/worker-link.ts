@@ -33,11 +33,14 @@ export interface WorkerLinkOptions {
 
 const ONE = new BigUint64Array([1n])
 
-// Threads run compiled code only; from the sources, as in tests, they take it from the build.
-const PROGRAM = new URL(
-  import.meta.url.endsWith('.ts') ? '../../../../dist/modes/userspace/data-path/worker.js' : './worker.js',
-  import.meta.url,
-)
+// Threads run compiled code only; from the sources, as in tests, they take it from the build. A release is of .mjs files.
+const PROGRAMS = {
+  ts: '../../../../dist/modes/userspace/data-path/worker.js',
+  js: './worker.js',
+  mjs: './worker.mjs',
+} as const
+const KIND = /(?<kind>ts|mjs|js)$/.exec(import.meta.url)!.groups!['kind'] as keyof typeof PROGRAMS
+const PROGRAM = new URL(PROGRAMS[KIND], import.meta.url)
 
 /** Starts a thread and tells it things. */
 export class WorkerLink {

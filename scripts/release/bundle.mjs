@@ -1,0 +1,122 @@
+// The program as it is shipped, in dist/release: a few files of JavaScript, koffi's native part for each processor, licences.
+// Without the sandbox. It runs with Node and nothing else.
+
+import { spawnSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { rolldown } from 'rolldown'
+import { checkout } from './checkout.mjs'
+import { fetchPackage, lockedPackage, unpackPackage } from './npm-package.mjs'
+
+/** As Node names them. */
+export const processors = ['x64', 'arm64']
+
+/** Node's own settings, as in bin/kube-proxy. env -S: a line that starts with #! has one argument only. */
+const shebang = '#!/usr/bin/env -S node --max-semi-space-size=2'
+
+/** The command line and the configuration, but for main.ts, and for what only a configuration file needs. */
+const beforeTheLog =
+  /src\/cli\/(?!main|sandbox|help|config-changes)|src\/config\/(?!load|decode|encode|watch)|src\/modes\/(all|[a-z]+\/mode)\.ts$/
+
+const inputs = {
+  'kube-proxy': 'src/cli/main.ts',
+  // The threads of the userspace mode start here: src/modes/userspace/data-path/worker-link.ts
+  worker: 'src/modes/userspace/data-path/worker.ts',
+}
+
+/** Writes the release and answers which npm packages are in it. */
+export async function bundle(out = join(checkout, 'dist', 'release')) {
+  rmSync(out, { recursive: true, force: true })
+  mkdirSync(out, { recursive: true })
+  const modules = await writePrograms(out)
+  const bundled = packagesOf(modules).map(lockedPackage)
+  const natives = processors.map((processor) => copyKoffi(processor, out))
+  writeFileSync(join(out, 'build.json'), nameCommit())
+  const packages = [...bundled, lockedPackage('koffi'), ...natives]
+  writeFileSync(join(out, 'LICENSES.txt'), licences(packages))
+  return packages
+}
+
+async function writePrograms(out) {
+  const build = await rolldown({
+    cwd: checkout,
+    input: inputs,
+    platform: 'node',
+    preserveEntrySignatures: false,
+    // import() of the sandbox fails, and the program says that it was shipped without.
+    external: [/\/sandbox\.ts$/],
+    onLog(_level, log) {
+      // That something is loaded lazily in one place, and not in another, is no fault.
+      if (log.code === 'INEFFECTIVE_DYNAMIC_IMPORT') return
+      throw new Error(`Cannot bundle: ${log.message}`)
+    },
+  })
+  const { output } = await build.write({
+    dir: out,
+    format: 'esm',
+    entryFileNames: '[name].mjs',
+    chunkFileNames: '[name].mjs',
+    // Fewer files, since each costs time: what every part uses, and what comes before the first line of the log. What starts
+    // the program is in neither, as the threads load the first.
+    codeSplitting: {
+      includeDependenciesRecursively: false,
+      groups: [
+        { name: 'yaml', test: /node_modules\/yaml\// },
+        { name: 'lib', test: /src\/lib\/|src\/system\/|src\/netlink\// },
+        { name: 'start', test: beforeTheLog },
+      ],
+    },
+    // Names and lines stay readable: they are in the logs.
+    minify: false,
+    banner: (chunk) => (chunk.name === 'kube-proxy' && chunk.isEntry ? shebang : ''),
+  })
+  await build.close()
+  return output.flatMap((chunk) => (chunk.type === 'chunk' ? chunk.moduleIds : []))
+}
+
+function packagesOf(modules) {
+  const names = modules.map((id) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(id)?.[1])
+  return [...new Set(names.filter((name) => name !== undefined))].sort()
+}
+
+/** koffi's own loader tells the two kinds of libc apart. */
+function copyKoffi(processor, out) {
+  const locked = lockedPackage(`@koromix/koffi-linux-${processor}`)
+  const folder = join(out, `koffi-linux-${processor}`)
+  const installed = join(checkout, 'node_modules', locked.name)
+  if (existsSync(installed)) cpSync(installed, folder, { recursive: true })
+  else unpackPackage(fetchPackage(locked), folder)
+  return locked
+}
+
+/** As bin/kube-proxy does it for a checkout. */
+function nameCommit() {
+  const git = (...args) => {
+    const options = { cwd: checkout, encoding: 'utf8', env: { ...process.env, TZ: 'UTC' } }
+    const { status, stdout } = spawnSync('git', args, options)
+    return status === 0 ? stdout.trim() : undefined
+  }
+  const commit = existsSync(join(checkout, '.git')) ? git('rev-parse', 'HEAD') : undefined
+  if (commit === undefined) return '{}\n'
+  const isClean = git('status', '--porcelain', '--', 'src', 'scripts/release', 'package-lock.json') === ''
+  const date = git('log', '-1', '--date=format-local:%Y-%m-%dT%H:%M:%SZ', '--format=%cd')
+  return `${JSON.stringify({ commit, treeState: isClean ? 'clean' : 'dirty', date })}\n`
+}
+
+/** Of what is not ours; LICENSE is for the rest. */
+function licences(packages) {
+  const texts = packages.map(({ name, version, license }) => {
+    // The native parts have the licence of koffi.
+    const folder = join(checkout, 'node_modules', name.startsWith('@koromix/') ? 'koffi' : name)
+    const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each))
+    if (file === undefined) throw new Error(`Cannot ship ${name}: it has no file with its licence`)
+    return `${name} ${version}, ${license}\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`
+  })
+  return texts.join(`\n${'-'.repeat(80)}\n\n`)
+}
+
+if (import.meta.filename === process.argv[1]) {
+  const packages = await bundle()
+  const names = packages.map(({ name, version }) => `${name}@${version}`)
+  console.error(`dist/release: kube-proxy.mjs with ${names.join(', ')}`)
+}

@@ -1,0 +1,98 @@
+// Packages of Debian 12 for any of its architectures, with all that they depend on. apt fetches them into .cache and checks
+// their signatures; nothing is installed, and no root is needed.
+
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { checkout } from './checkout.mjs'
+
+const release = 'bookworm'
+const keyring = '/usr/share/keyrings/debian-archive-keyring.gpg'
+
+/** Each as `{ name, version, architecture, sha256, control, file }`, sorted. `alone`: without what they depend on. */
+export function fetchDebian(architecture, names, alone = []) {
+  const home = join(checkout, '.cache', 'debian', architecture)
+  const apt = openApt(home, architecture)
+  apt('update')
+  const wanted = apt('install', '--yes', '--no-install-recommends', '--print-uris', ...names)
+  const files = uris(wanted)
+  const archives = join(home, 'archives')
+  const download = ['install', '--yes', '--no-install-recommends', '--download-only', ...names]
+  // A download that broke off leaves files that apt replaces.
+  apt(...download)
+  for (const name of alone) {
+    const [file] = uris(apt('download', '--print-uris', name))
+    if (!existsSync(join(archives, file))) apt('download', name)
+    files.push(file)
+  }
+  return files.map((file) => describePackage(join(archives, file))).sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+/** Unpacks a package into a folder of its own and answers that. */
+export function unpackDebian({ file, sha256 }) {
+  const folder = join(checkout, '.cache', 'debian', 'unpacked', sha256)
+  if (existsSync(join(folder, '.complete'))) return join(folder, 'root')
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  execFileSync('dpkg-deb', ['--extract', file, join(folder, 'root')])
+  writeFileSync(join(folder, '.complete'), '')
+  return join(folder, 'root')
+}
+
+function openApt(home, architecture) {
+  const archives = join(home, 'archives')
+  for (const folder of ['lists/partial', 'archives/partial']) mkdirSync(join(home, folder), { recursive: true })
+  const mirror = process.env.DEBIAN_MIRROR ?? 'http://deb.debian.org'
+  const suites = [`debian ${release}`, `debian ${release}-updates`, `debian-security ${release}-security`]
+  const sources = join(home, 'sources.list')
+  writeFileSync(sources, suites.map((suite) => `deb [signed-by=${keyring}] ${mirror}/${suite} main\n`).join(''))
+  const settings = {
+    'APT::Architecture': architecture,
+    'APT::Architectures': architecture,
+    'APT::Sandbox::User': '',
+    'Acquire::Languages': 'none',
+    'Acquire::Retries': 3,
+    'Debug::NoLocking': 1,
+    'Dir::State': home,
+    'Dir::State::lists': join(home, 'lists'),
+    // Nothing is there yet: all dependencies are named.
+    'Dir::State::status': '/dev/null',
+    'Dir::Cache': home,
+    'Dir::Cache::archives': archives,
+    'Dir::Etc::sourcelist': sources,
+    'Dir::Etc::sourceparts': '-',
+    'Dir::Etc::preferences': '-',
+    'Dir::Etc::preferencesparts': '-',
+  }
+  const options = Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`])
+  return (...args) => {
+    try {
+      const stdio = ['ignore', 'pipe', 'pipe']
+      return execFileSync('apt-get', ['-q', ...options, ...args], { encoding: 'utf8', cwd: archives, stdio })
+    } catch (error) {
+      throw new Error(`Cannot fetch Debian packages for ${architecture}: ${error.stderr || error.message}`, {
+        cause: error,
+      })
+    }
+  }
+}
+
+/** The names of the files, of lines such as `'http://.../a_1%2b2_all.deb' a_1+2_all.deb 123 SHA256:...`. */
+function uris(text) {
+  return [...text.matchAll(/^'[^']+' (\S+\.deb) /gm)].map((match) => match[1])
+}
+
+function describePackage(file) {
+  const control = execFileSync('dpkg-deb', ['--field', file], { encoding: 'utf8' })
+  const field = (name) => new RegExp(`^${name}: (.*)$`, 'm').exec(control)?.[1]
+  const sha256 = createHash('sha256').update(readFileSync(file)).digest('hex')
+  return {
+    name: field('Package'),
+    version: field('Version'),
+    architecture: field('Architecture'),
+    sha256,
+    control,
+    file,
+  }
+}

@@ -1,0 +1,102 @@
+// The program of `npm pack`: with Node and nothing else, on every version of Node that it is for.
+
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { nodeRuntime, testedNodes } from '../../scripts/release/node-runtimes.mjs'
+import type { ModeName } from '../conformance/modes.ts'
+import { aService, aSlice } from '../support/builders.ts'
+import { checkout } from '../support/checkout.ts'
+import { tcpProbe } from '../support/netns/probe.ts'
+import { startProxy, whyNotRun } from '../support/proxy-process.ts'
+import { openRig, type Rig } from '../support/rig.ts'
+import { Packed, whyNoNpm } from './packed.ts'
+
+let packed: Packed
+beforeAll(() => {
+  packed = new Packed()
+})
+afterAll(() => packed[Symbol.dispose]())
+
+const options = ['--max-semi-space-size=2']
+
+/** Nothing of the machine's but what is needed to start. */
+function run(args: readonly string[], node = process.execPath) {
+  return spawnSync(node, [packed.program, ...args], { encoding: 'utf8', cwd: '/', env: {} })
+}
+
+test('has no packages to install, no sources and no sandbox', () => {
+  const manifest = JSON.parse(readFileSync(join(packed.folder, 'package.json'), 'utf8')) as Record<string, unknown>
+  expect(manifest['dependencies']).toBeUndefined()
+  const files = readdirSync(packed.folder, { recursive: true, encoding: 'utf8' })
+  expect(files.filter((file) => /\.ts$|node_modules|^src|sandbox/.test(file))).toEqual([])
+  expect(run(['sandbox'])).toMatchObject({ status: 1, stderr: expect.stringContaining('without it') as string })
+})
+
+test('its program can be started by its name, and has the licences of what is in it', () => {
+  expect(statSync(packed.program).mode & 0o111).not.toBe(0)
+  expect(readFileSync(packed.program, 'utf8')).toMatch(/^#!\/usr\/bin\/env -S node --max-semi-space-size=2\n/)
+  expect(spawnSync(packed.program, ['--version'], { encoding: 'utf8' }).stdout).toMatch(/^Kubernetes v/)
+  const licences = readFileSync(join(packed.folder, 'dist/release/LICENSES.txt'), 'utf8')
+  for (const name of ['yaml', 'koffi']) expect(licences).toMatch(new RegExp(`^${name} \\d`, 'm'))
+})
+
+test.skipIf(!existsSync(join(checkout, '.git')))('names the commit', () => {
+  const commit = spawnSync('git', ['rev-parse', 'HEAD'], { cwd: checkout, encoding: 'utf8' }).stdout.trim()
+  expect(run(['--version']).stdout).toContain(`.g${commit.slice(0, 12)}`)
+  expect(run(['--version=raw']).stdout).toContain(`GitCommit:"${commit}"`)
+})
+
+/** Until its first output, in milliseconds: the best of some, since the machine does other things, too. */
+async function firstOutput(args: readonly string[]): Promise<number> {
+  let best = Infinity
+  for (let i = 0; i < 10; i++) {
+    const started = performance.now()
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+    await once(child.stderr, 'data')
+    best = Math.min(best, performance.now() - started)
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+  return best
+}
+
+test('says its first line in 100 ms, on a machine where Node itself takes 40', async () => {
+  const node = await firstOutput(['-e', 'console.error(1)'])
+  const manifests = join(packed.folder, 'manifests')
+  mkdirSync(manifests)
+  // Ends before it touches the kernel: there is no such mode, and no mode stands in.
+  const flags = ['--proxy-mode=ipvs', '--strict-proxy-mode', `--manifests=${manifests}/missing`]
+  const program = await firstOutput([...options, packed.program, ...flags])
+  expect(program / node, `${program.toFixed()} ms, Node itself ${node.toFixed()} ms`).toBeLessThan(2.5)
+})
+
+const noNpm = whyNoNpm()
+
+describe.each(testedNodes)('on Node %s', (version) => {
+  let rig: Rig
+  let node: string
+  beforeAll(async () => {
+    if (noNpm !== undefined) return
+    node = join(nodeRuntime(version), 'bin/node')
+    rig = await openRig()
+  })
+  afterAll(async () => rig?.[Symbol.asyncDispose]())
+
+  test.each<ModeName>(['nftables', 'iptables', 'userspace'])('serves in %s mode', async (mode) => {
+    const reason = noNpm ?? whyNotRun(mode)
+    if (reason !== undefined) return expect.unreachable(reason)
+    expect(run(['--version=raw'], node).stdout).toContain(`NodeVersion:"v${version}"`)
+    const service = aService({ type: 'NodePort', families: [4] })
+    rig.cluster.put(service, aSlice(service, ['localB'], { family: 4 }))
+    const command = [node, ...options, packed.program]
+    const { kubeconfig } = rig.cluster
+    await using proxy = await startProxy({ netns: rig.network.node, mode, kubeconfig, command })
+    await rig.settled()
+    const answer = await tcpProbe(rig.network.sources.localPod, { address: service.spec.clusterIP, port: 80 })
+    expect(answer, proxy.logTail(20)).toMatchObject({ kind: 'answered', greeting: { host: 'localB' } })
+    expect(await proxy.stop('SIGTERM'), proxy.logTail(20)).toBe('0')
+  })
+})

@@ -1,3 +1,4 @@
+import { patience } from '../../test/support/patience.ts'
 import { afterEach, describe, expect, test } from 'vitest'
 import { TestApiServer, type ApiServerOptions } from '../../test/support/api-server/api-server.ts'
 import { STATUS } from '../../test/support/api-server/faults.ts'
@@ -399,7 +400,7 @@ describe('runReflector() and a server that refuses', () => {
     const index = rig.server.requests.findIndex(({ query }) => query['watch'] === undefined)
     expect(index).toBe(6)
     const [before, list] = rig.server.requests.slice(index - 1)
-    expect((list?.atMs ?? 0) - (before?.atMs ?? 0)).toBeLessThan(100)
+    expect((list?.atMs ?? 0) - (before?.atMs ?? 0)).toBeLessThan(100 * patience())
   })
 
   test('gives up on what it was told to give up on, before the first list only', async () => {
@@ -539,7 +540,7 @@ describe('runReflector() ends', () => {
     const rig = await startWatching()
     const startMs = performance.now()
     await rig.stop()
-    expect(performance.now() - startMs).toBeLessThan(500)
+    expect(performance.now() - startMs).toBeLessThan(500 * patience())
     await expect(rig.done).resolves.toBeUndefined()
   })
 

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { mustCall } from '../../../system/libc.ts'
 import { aClosedPort, aHangingBackend, anEchoBackend, aTcpBackend } from '../../../../test/support/backends.ts'
+import { patience } from '../../../../test/support/patience.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { InlineDataPath, refuseToWatch } from '../../../../test/support/inline-data-path.ts'
 import type { Resumable } from './reactor.ts'
@@ -217,9 +218,15 @@ describe.concurrent('the choice of a backend', () => {
     const refusing = await aClosedPort()
     await using good = await anEchoBackend('good')
     const { port, pool } = path.open({ backends: [refusing, good], affinitySeconds: noAffinity })
+    const startMs = performance.now()
     for (let i = 0; i < 6; i++) expect(await greeting(port)).toBe('good')
-    expect(pool.totals()).toMatchObject({ connections: 6, retries: 1, failures: 1, unserved: 0 })
-    expect(pool.backends()[0]).toMatchObject({ failures: 1 })
+    const { retries, failures, ...totals } = pool.totals()
+    expect(totals).toMatchObject({ connections: 6, unserved: 0 })
+    // Once, and once more after each rest of a second that a busy machine took for the rest.
+    expect(failures).toBeGreaterThanOrEqual(1)
+    expect(failures).toBeLessThanOrEqual(1 + Math.floor((performance.now() - startMs) / 1000))
+    expect(retries).toBe(failures)
+    expect(pool.backends()[0]).toMatchObject({ failures })
     expect(pool.backends()[0]!.restsForMs).toBeGreaterThan(0)
     expect(pool.backends()[1]).toMatchObject({ failures: 0, restsForMs: 0 })
   })
@@ -232,7 +239,7 @@ describe.concurrent('the choice of a backend', () => {
     await greeting(port)
     await sleep(1050)
     for (let i = 0; i < 4; i++) expect(await greeting(port)).toBe('good')
-    expect(pool.backends()[0]).toMatchObject({ failures: 2 })
+    expect(pool.backends()[0]!.failures).toBeGreaterThanOrEqual(2)
   })
 
   test('goes on to the next after 250 ms when one does not answer at all', async () => {
@@ -243,10 +250,10 @@ describe.concurrent('the choice of a backend', () => {
     const startMs = performance.now()
     expect(await greeting(port)).toBe('good')
     expect(performance.now() - startMs).toBeGreaterThan(245)
-    expect(performance.now() - startMs).toBeLessThan(1000)
+    expect(performance.now() - startMs).toBeLessThan(1000 * patience())
     const again = performance.now()
     expect(await greeting(port)).toBe('good')
-    expect(performance.now() - again).toBeLessThan(200)
+    expect(performance.now() - again).toBeLessThan(200 * patience())
     expect(pool.totals()).toMatchObject({ retries: 1, failures: 1 })
   })
 
@@ -256,7 +263,8 @@ describe.concurrent('the choice of a backend', () => {
     const { port, pool } = path.open({ backends: [hanging], affinitySeconds: noAffinity })
     const startMs = performance.now()
     expect(await ending(dial(port))).toBe('ECONNRESET')
-    expect(Math.abs(performance.now() - startMs - 3750)).toBeLessThan(500)
+    expect(performance.now() - startMs).toBeGreaterThan(3700)
+    expect(performance.now() - startMs).toBeLessThan(3750 + 500 * patience())
     expect(pool.totals()).toMatchObject({ retries: 3, failures: 4, unserved: 1, active: 0 })
   })
 
@@ -265,7 +273,7 @@ describe.concurrent('the choice of a backend', () => {
     const refusing = path.open({ backends: [await aClosedPort()], affinitySeconds: noAffinity })
     const startMs = performance.now()
     expect(await ending(dial(refusing.port))).toBe('ECONNRESET')
-    expect(performance.now() - startMs).toBeLessThan(500)
+    expect(performance.now() - startMs).toBeLessThan(500 * patience())
     const empty = path.open({ backends: [], affinitySeconds: noAffinity })
     expect(await ending(dial(empty.port))).toBe('ECONNRESET')
     expect(empty.pool.totals()).toMatchObject({ connections: 1, failures: 0, unserved: 1 })

@@ -79,15 +79,14 @@ export function readOthers({ healthzBindAddress, metricsBindAddress }: KubeProxy
   }
 }
 
-/** The processes called kube-proxy in this network namespace, or in one that we may not know. */
+/** The processes called kube-proxy in this network namespace. Only root may know that of another's process. */
 function readProxies(): OtherFacts['processes'] {
   const network = readLink('/proc/self/ns/net')
   return readdirSync('/proc').flatMap((name) => {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) return []
     const command = (readText(`/proc/${name}/cmdline`) ?? '').split('\0').filter((part) => part !== '')
     if (!isProxy(command)) return []
-    const theirs = readLink(`/proc/${name}/ns/net`)
-    if (theirs !== undefined && theirs !== network) return []
+    if (readLink(`/proc/${name}/ns/net`) !== network) return []
     return [{ pid: Number(name), command: command.join(' ').slice(0, 200) }]
   })
 }

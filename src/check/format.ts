@@ -23,10 +23,12 @@ export function formatText({ findings, mode }: CheckReport): string {
     const own = findings.filter((each) => each.about === about)
     if (own.length === 0) continue
     lines.push(subjects[about])
-    for (const { level, message, todo } of own) {
+    for (const [i, { level, message, todo }] of own.entries()) {
       const [first = '', ...rest] = wrap(message)
       lines.push(`  ${MARKS[level].padEnd(9)}${first}`, ...rest.map((line) => INDENT + line))
-      if (todo !== undefined) lines.push(...wrap(`-> ${todo}`).map((line, i) => INDENT + (i === 0 ? '' : '   ') + line))
+      // Advice that several have in common stands below the last of them.
+      if (todo !== undefined && todo !== own[i + 1]?.todo)
+        lines.push(...wrap(`-> ${todo}`).map((line, at) => INDENT + (at === 0 ? '' : '   ') + line))
     }
   }
   return `${lines.join('\n')}\n\n${verdict(findings, mode.chosen)}\n`

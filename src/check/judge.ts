@@ -129,7 +129,7 @@ function judgeSettings(settings: readonly SettingFact[]): Finding[] {
   const findings = settings.flatMap(({ path, wanted, rule, present, isWritable }) => {
     if (present === wanted || (rule === 'at least' && present !== undefined && present > wanted)) return []
     const name = path.startsWith('/proc/sys/') ? path.slice('/proc/sys/'.length).replaceAll('/', '.') : path
-    if (present === undefined) return [finding('setting-stays', `${name} is not there; it should become ${wanted}`)]
+    if (present === undefined) return [finding('setting-stays', `${name} cannot be read; it should become ${wanted}`)]
     if (!isWritable)
       return [finding('setting-stays', `${name} is ${present}, should become ${wanted}, and is read-only here`)]
     return [finding('setting-changes', `${name} is ${present} and will be set to ${wanted}`)]

@@ -5,7 +5,8 @@ import { release } from 'node:os'
 import { splitHostPort } from '../config/checks.ts'
 import type { KubeProxyConfiguration } from '../config/types.ts'
 import { modes } from '../modes/all.ts'
-import type { ModeOutlook } from '../modes/contract.ts'
+import type { LookOptions, Mode, ModeOutlook } from '../modes/contract.ts'
+import { messageOf } from '../lib/errors.ts'
 import type { Family } from '../lib/ip.ts'
 import { probeNftables } from '../nftables/probe.ts'
 import { type HostSetting, planConntrack, readNodeCpus } from '../system/host-setup.ts'
@@ -52,8 +53,18 @@ export async function readModes(
   families: readonly Family[],
 ): Promise<Map<string, ModeOutlook>> {
   const outlooks = new Map<string, ModeOutlook>()
-  for (const mode of modes) outlooks.set(mode.name, await (await mode.load()).look({ config, families }))
+  for (const mode of modes) outlooks.set(mode.name, await look(mode, { config, families }))
   return outlooks
+}
+
+/** What the kernel refuses to tell is no reason to say nothing of the rest. */
+async function look(mode: Mode, options: LookOptions): Promise<ModeOutlook> {
+  try {
+    return await (await mode.load()).look(options)
+  } catch (error) {
+    const lack = { what: messageOf(error), todo: 'run the check as root, as the proxy would run' }
+    return { lacks: [lack], warnings: [], uses: [], present: [] }
+  }
 }
 
 export function readOthers({ healthzBindAddress, metricsBindAddress }: KubeProxyConfiguration): OtherFacts {
@@ -68,15 +79,14 @@ export function readOthers({ healthzBindAddress, metricsBindAddress }: KubeProxy
   }
 }
 
-/** The processes called kube-proxy in this network namespace, or in one that we may not know. */
+/** The processes called kube-proxy in this network namespace. Only root may know that of another's process. */
 function readProxies(): OtherFacts['processes'] {
   const network = readLink('/proc/self/ns/net')
   return readdirSync('/proc').flatMap((name) => {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) return []
     const command = (readText(`/proc/${name}/cmdline`) ?? '').split('\0').filter((part) => part !== '')
     if (!isProxy(command)) return []
-    const theirs = readLink(`/proc/${name}/ns/net`)
-    if (theirs !== undefined && theirs !== network) return []
+    if (readLink(`/proc/${name}/ns/net`) !== network) return []
     return [{ pid: Number(name), command: command.join(' ').slice(0, 200) }]
   })
 }

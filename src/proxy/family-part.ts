@@ -1,6 +1,7 @@
 // What one IP family of a proxy has of its own: a pipeline, and the health check ports of its services.
 
 import { conntrackFlows } from '../conntrack/driver.ts'
+import { anEvent } from '../kube/event-kinds.ts'
 import type { EventRecorder } from '../kube/events.ts'
 import { systemClock } from '../lib/clock.ts'
 import { closeAll } from '../lib/close-all.ts'
@@ -96,7 +97,7 @@ function openServiceHealth({ node, health, events, log }: FamilyPartOptions): Se
     onRefused: ({ service, port, error }) => {
       const what = `healthcheck ${JSON.stringify(service)} on port ${port}`
       const note = `node ${node.nodeName} failed to start ${what}: ${error.message}`
-      events.record({ type: 'Warning', reason: 'FailedToStartServiceHealthcheck', action: 'Listen', note })
+      events.record(anEvent('FailedToStartServiceHealthcheck', note, service))
     },
     clock: systemClock,
     log,
@@ -109,7 +110,7 @@ function openProgrammer({ node, mode, metrics, events }: FamilyPartOptions): Ret
     onRefused: (service, reason) => {
       metrics.refusals.with(`IPv${node.family}`).inc()
       const note = `node ${node.nodeName} cannot program service port ${service}: ${reason}`
-      events.record({ type: 'Warning', reason: 'FailedToProgramService', action: 'Sync', note })
+      events.record(anEvent('FailedToProgramService', note))
     },
   })
 }

@@ -4,6 +4,7 @@ import { featureEnabled, featureStates } from '../config/feature-gates.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import type { LoadedConfiguration } from '../config/types.ts'
 import { openClusterSource, type ClusterSource } from '../kube/cluster-source.ts'
+import { anEvent } from '../kube/event-kinds.ts'
 import { EventRecorder } from '../kube/events.ts'
 import type { SentRequest } from '../kube/transport.ts'
 import type { Node } from '../kube/types.ts'
@@ -117,7 +118,7 @@ export class NodeProxy {
       health: this.#health,
       mode: this.#mode.name,
       status: this.#inForce.running.status,
-      onRefused: (reason, note) => this.#events.record({ type: 'Warning', reason, action: 'StartKubeProxy', note }),
+      onRefused: (reason, note) => this.#events.record(anEvent(reason, note)),
     })
   }
 
@@ -213,15 +214,15 @@ export class NodeProxy {
   }
 
   #recordStart(): void {
-    this.#events.record({ type: 'Normal', reason: 'Starting', action: 'StartKubeProxy' })
+    this.#events.record(anEvent('Starting'))
     for (const note of this.#inForce.reasons) {
       this.#log.warn(note)
-      this.#events.record({ type: 'Warning', reason: 'KubeProxyModeFallback', action: 'StartKubeProxy', note })
+      this.#events.record(anEvent('KubeProxyModeFallback', note))
     }
     if (this.#loaded.mode === 'given') return
     const note = `The proxy mode is not configured, using ${this.#mode.name}. Set it: the default may change.`
     this.#log.warn(note)
-    this.#events.record({ type: 'Warning', reason: 'KubeProxyDefaultMode', action: 'StartKubeProxy', note })
+    this.#events.record(anEvent('KubeProxyDefaultMode', note))
   }
 
   #createPart(family: Family, problems: ProblemLog): FamilyPart {

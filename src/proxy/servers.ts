@@ -4,6 +4,7 @@ import { encodeToObject } from '../config/encode.ts'
 import { featureEnabled } from '../config/feature-gates.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import type { KubeProxyConfiguration } from '../config/types.ts'
+import type { EventReason } from '../kube/event-kinds.ts'
 import { systemClock } from '../lib/clock.ts'
 import { serveHealth } from '../serve/health-server.ts'
 import type { Listener } from '../serve/listen.ts'
@@ -19,10 +20,13 @@ export interface ServersOptions {
   /** What the mode has to say on /statusz. */
   readonly status: (() => string) | undefined
   /** A port cannot be bound; for an Event. */
-  readonly onRefused: (reason: string, note: string) => void
+  readonly onRefused: (reason: EventReason, note: string) => void
 }
 
-const REASONS = { healthz: 'FailedToStartProxierHealthcheck', metrics: 'FailedToStartMetricServer' } as const
+const REASONS = {
+  healthz: 'FailedToStartProxierHealthcheck',
+  metrics: 'FailedToStartMetricServer',
+} as const satisfies Record<string, EventReason>
 
 export class Servers {
   readonly #options: ServersOptions

@@ -1,10 +1,20 @@
 // docs/reference is made of the program's own tables. After a wanted change: npm run golden.
 
+import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
+import { differences } from '../../src/check/differences.ts'
+import { findingKinds, subjects } from '../../src/check/finding-kinds.ts'
+import { formatCheckHelp } from '../../src/cli/check-help.ts'
 import { formatHelp } from '../../src/cli/help.ts'
+import type { FieldTable, LeafField } from '../../src/config/field-kinds.ts'
+import { apiVersion, configurationFields, kind } from '../../src/config/fields.ts'
+import { eventKinds } from '../../src/kube/event-kinds.ts'
+import { formatDuration } from '../../src/lib/duration.ts'
 import { modeNames, modes } from '../../src/modes/all.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { registerUserspaceMetrics } from '../../src/modes/userspace/report.ts'
+import { root, sources } from '../house/imports.ts'
+import { readKeys } from './read-keys.ts'
 
 const reference = new URL('../../docs/reference/', import.meta.url).pathname
 
@@ -49,3 +59,179 @@ ${lines.join('\n')}
 `
   await expect(text).toMatchFileSnapshot(`${reference}metrics.md`)
 })
+
+it('docs/reference/configuration.md lists every field of the file', async () => {
+  const text = `# Configuration
+
+Every field of a \`${kind}\` (\`${apiVersion}\`), the file that \`--config\` names. It is kube-proxy's file; fields that only older
+versions have are understood, with a warning. \`kube-proxy --write-config-to=FILE\` writes what results from flags. A changed file is
+applied while the program runs; one that is wrong is refused, and what runs goes on. This page is made by a test.
+
+A duration is written as Go does: \`250ms\`, \`1h30m\`. *0 too*, *empty too*: an explicit zero, or an empty text, is taken for the default, as in kube-proxy.
+
+${tableOfFields('', configurationFields)}
+
+## What is treated otherwise than by kube-proxy
+
+\`kube-proxy check\` names those that apply to a configuration.
+
+| fields | |
+| --- | --- |
+${differences.map(({ fields, says }) => `| \`${fields}\` | ${says} |`).join('\n')}
+`
+  await expect(text).toMatchFileSnapshot(`${reference}configuration.md`)
+})
+
+/** The fields of a block, then its blocks, each with a heading. */
+function tableOfFields(path: string, table: FieldTable): string {
+  const leaves = Object.entries(table).filter(([, field]) => field.kind !== 'object')
+  const rows = leaves.map(([name, field]) => rowOfField(`${path}${name}`, field as LeafField))
+  const own = rows.length === 0 ? [] : ['| field | type | default | |\n| --- | --- | --- | --- |\n' + rows.join('\n')]
+  const blocks = Object.entries(table).flatMap(([name, field]) => {
+    if (field.kind !== 'object') return []
+    const only = field.onlyInMode === undefined ? '' : ` Checked only in mode ${field.onlyInMode}, as in kube-proxy.`
+    return [`## ${path}${name}\n\n${field.help}${only}\n\n${tableOfFields(`${path}${name}.`, field.fields)}`]
+  })
+  return [...own, ...blocks].join('\n\n')
+}
+
+const typeNames: Readonly<Record<LeafField['kind'], string>> = {
+  string: 'text',
+  bool: 'bool',
+  int32: 'int32',
+  'int32?': 'int32 or null',
+  uint32: 'uint32',
+  float: 'number',
+  duration: 'duration',
+  'duration|nanos': 'duration, or nanoseconds',
+  quantity: 'quantity',
+  strings: 'list of text',
+  bools: 'map of bool',
+  vmodule: 'list of `filePattern`, `verbosity`',
+}
+
+function rowOfField(path: string, field: LeafField): string {
+  const isEmpty =
+    JSON.stringify(field.default) === JSON.stringify([]) ||
+    JSON.stringify(field.default) === '{}' ||
+    field.default === ''
+  const value = field.kind.startsWith('duration')
+    ? formatDuration(field.default as number)
+    : JSON.stringify(field.default)
+  const zero =
+    field.zero === 'means-default' && !isZero(field) ? `; ${field.kind === 'string' ? 'empty' : '0'} too` : ''
+  const legacy = field.legacy === undefined ? '' : ` *Old: ${field.legacy}.*`
+  return `| \`${path}\` | ${typeNames[field.kind]} | ${isEmpty ? '' : `\`${value}\``}${zero} | ${field.help}${legacy} |`
+}
+
+function isZero(field: LeafField): boolean {
+  return field.default === '' || field.default === 0 || field.default === false
+}
+
+it('docs/reference/events.md lists the Events that the source writes', async () => {
+  const rows = Object.entries(eventKinds).map(
+    ([reason, { type, on, when, isOfKubeProxy }]) =>
+      `| \`${reason}\` | ${type} | ${on} | ${when} | ${isOfKubeProxy ? 'yes' : 'no'} |`,
+  )
+  const text = `# Events
+
+What the proxy tells where \`kubectl describe node\` and \`kubectl get events\` look; the reporter is \`kube-proxy\`. The same Event is not repeated within ten
+minutes. Events need the right to create \`events\`; without it, and without an API server, the log alone has them. This page is made by a test.
+
+| reason | type | on | when | kube-proxy has it |
+| --- | --- | --- | --- | --- |
+${rows.join('\n')}
+`
+  await expect(text).toMatchFileSnapshot(`${reference}events.md`)
+})
+
+it('every Event is made from the table, and every row of it is used', () => {
+  const files = programFiles().filter((file) => !file.endsWith('/event-kinds.ts'))
+  const texts = files.map((file) => readFileSync(`${root}/${file}`, 'utf8'))
+  expect(files.filter((_, i) => /\.record\(\{/.test(texts[i]!))).toEqual([])
+  expect(Object.keys(eventKinds).filter((reason) => !texts.some((text) => text.includes(`'${reason}'`)))).toEqual([])
+})
+
+it('docs/reference/annotations.md lists the annotations, labels and taints that are read', async () => {
+  const rows = readKeys.map(({ key, what, on, effect }) => `| \`${key}\` | ${what} | ${on} | ${effect} |`)
+  const text = `# Annotations, labels and taints
+
+All that the proxy reads of these. Every other annotation of a Service, EndpointSlice, Endpoints or Node has no effect on it; Pods are not read
+at all. A test compares this page with the source.
+
+| key | | of | what it does |
+| --- | --- | --- | --- |
+${rows.join('\n')}
+
+Topology is not decided by annotations here: hints of EndpointSlices (\`endpoints[].hints\`) are followed where there are any. What makes the cluster write
+them - \`spec.trafficDistribution\`, or the annotation \`service.kubernetes.io/topology-mode\` - is read by its controllers.
+`
+  await expect(text).toMatchFileSnapshot(`${reference}annotations.md`)
+})
+
+it('the keys in the source are those of the page', () => {
+  const found = new Set<string>()
+  for (const file of programFiles()) {
+    const text = readFileSync(`${root}/${file}`, 'utf8').replaceAll(/^\s*(\/\/|\*|\/\*).*$/gm, '')
+    for (const [, key] of text.matchAll(/['"`]!?([a-z0-9.-]+\.io\/[a-zA-Z0-9.-]+)['"`]/g)) found.add(key!)
+    for (const [, key] of text.matchAll(/Taint = '(\w+)'/g)) found.add(key!)
+  }
+  // These are groups of the API with their versions, and what an extension in a kubeconfig is called.
+  const versions = [...found].filter((key) => /\/(v\d+((alpha|beta)\d+)?|exec)$/.test(key))
+  expect([...found].filter((key) => !versions.includes(key)).sort()).toEqual(readKeys.map(({ key }) => key).sort())
+})
+
+it('docs/reference/check.md lists every finding', async () => {
+  const rows = Object.entries(findingKinds).map(
+    ([code, { about, level, when, todo }]) =>
+      `| \`${code}\` | ${subjects[about]} | ${level} | ${when} | ${todo ?? ''} |`,
+  )
+  const text = `# kube-proxy check
+
+\`\`\`
+${formatCheckHelp().trimEnd()}
+\`\`\`
+
+It reads files of the kernel (\`/proc\`, \`/sys\`, the list of modules), asks the kernel over netlink for tables, links and virtual servers, runs
+\`iptables-save\`, and asks the API server what the proxy would ask. It does not bind, write, create or load anything: a module that is
+installed and not loaded is not asked for, because the question would load it. Where the list of modules cannot be seen (a container without
+\`/lib/modules\`), nftables and IPVS are asked for all the same; a kernel that has them as modules may load them then. What only a try would
+tell is not known: that this kernel has an IPVS scheduler whose module cannot be seen, or that Events may be written.
+
+## JSON
+
+\`-o json\` prints one object. Fields may be added; those that are there keep their meaning.
+
+| field | type | |
+| --- | --- | --- |
+| \`version\` | text | of the program |
+| \`canRun\` | bool | true with exit status 0, false with 1: no finding is a problem |
+| \`nodeName\` | text | the name of the Node that the proxy would look for; empty when the configuration cannot be used |
+| \`mode.asked\` | text | the mode that is configured, or the default |
+| \`mode.chosen\` | text or null | the mode that would run; null when none can |
+| \`mode.givenUp\` | list of text | the modes that cannot run and that others stand in for, in order |
+| \`findings[].code\` | text | one of those below |
+| \`findings[].about\` | text | ${Object.keys(subjects)
+    .map((subject) => `\`${subject}\``)
+    .join(', ')} |
+| \`findings[].level\` | text | \`ok\`, \`note\` (good to know), \`warning\` (it runs, but perhaps not as meant), \`problem\` (it cannot run, or cannot serve) |
+| \`findings[].message\` | text | for people; may change |
+| \`findings[].todo\` | text or null | what to do |
+
+    kube-proxy check -o json --config=FILE | jq -r '.findings[] | select(.level == "problem") | .message'
+
+## Findings
+
+| code | about | level | when | what to do |
+| --- | --- | --- | --- | --- |
+${rows.join('\n')}
+
+This page is made by a test.
+`
+  await expect(text).toMatchFileSnapshot(`${reference}check.md`)
+})
+
+/** Of the program itself, without the sandbox and without tests. */
+function programFiles(): string[] {
+  return sources().filter((file) => !file.startsWith('src/sandbox/'))
+}

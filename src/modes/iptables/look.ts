@@ -38,6 +38,8 @@ export async function lookForIptables({ families }: LookOptions): Promise<ModeOu
 
 /** What the kernel, and this process's rights, lack for these programs. */
 function lacksOf({ backend, name }: IptablesPrograms, nftables: NftablesState): Advice[] {
+  const capabilities = readCapabilities()
+  if (!capabilities.has('CAP_NET_ADMIN')) return [NO_RIGHTS]
   if (backend === 'nft') {
     if (nftables === 'missing') return [lackOf('nf_tables', name)]
     return readModuleState('nft_compat') === 'missing' ? [lackOf('nft_compat', name)] : []
@@ -45,8 +47,13 @@ function lacksOf({ backend, name }: IptablesPrograms, nftables: NftablesState): 
   const missing = ['ip_tables', 'iptable_nat', 'iptable_filter'].filter(
     (module) => readModuleState(module) === 'missing',
   )
-  const rights = readCapabilities().has('CAP_NET_RAW') ? [] : [NO_RAW_SOCKETS]
+  const rights = capabilities.has('CAP_NET_RAW') ? [] : [NO_RAW_SOCKETS]
   return [...missing.map((module) => lackOf(module, name)), ...rights]
+}
+
+const NO_RIGHTS: Advice = {
+  what: 'iptables needs CAP_NET_ADMIN',
+  todo: 'run it as root, or with CAP_NET_ADMIN',
 }
 
 const NO_RAW_SOCKETS: Advice = {

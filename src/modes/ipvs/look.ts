@@ -28,7 +28,7 @@ export function lookForIpvs({ config, families }: LookOptions): ModeOutlook {
     uses: ['netlink, no programs', `scheduler ${scheduler.slice('ip_vs_'.length)}`],
     present: [
       ...(hasLink() ? [`link ${LINK}`] : []),
-      ...(servers.count > 0 ? [`${servers.count} virtual servers`] : []),
+      ...(servers.count > 0 ? [`${servers.count} virtual server${servers.count === 1 ? '' : 's'}`] : []),
       ...seen.tables.map(({ family, name }) => `table ${family} ${name}`),
     ],
   }

@@ -1,0 +1,83 @@
+// The Events that the proxy writes, each with its type and its occasion. docs/reference/events.md is made of this table.
+
+import type { RecordedEvent } from './events.ts'
+import type { NamespacedName } from './types.ts'
+
+interface EventKind {
+  readonly type: RecordedEvent['type']
+  /** What was being done. */
+  readonly action: string
+  /** When it is written, for the documentation. */
+  readonly when: string
+  /** What it is about; `kubectl describe` shows it there. */
+  readonly on: 'Node' | 'Service'
+  /** Whether kube-proxy writes the same. */
+  readonly isOfKubeProxy: boolean
+}
+
+function kinds<K extends string>(table: Record<K, EventKind>): Readonly<Record<K, EventKind>> {
+  return table
+}
+
+export const eventKinds = kinds({
+  Starting: {
+    type: 'Normal',
+    action: 'StartKubeProxy',
+    when: 'The proxy starts, also with a changed configuration file that takes a new start.',
+    on: 'Node',
+    isOfKubeProxy: true,
+  },
+  KubeProxyModeFallback: {
+    type: 'Warning',
+    action: 'StartKubeProxy',
+    when: 'The mode that was asked for cannot run here, and another stands in; the note says why. One for each mode that was given up.',
+    on: 'Node',
+    isOfKubeProxy: false,
+  },
+  KubeProxyDefaultMode: {
+    type: 'Warning',
+    action: 'StartKubeProxy',
+    when: 'No mode is configured, so the default is used.',
+    on: 'Node',
+    isOfKubeProxy: true,
+  },
+  FailedToStartProxierHealthcheck: {
+    type: 'Warning',
+    action: 'StartKubeProxy',
+    when: 'The health port (`healthzBindAddress`) cannot be bound. It is tried again, unless `bindAddressHardFail` is set.',
+    on: 'Node',
+    isOfKubeProxy: true,
+  },
+  FailedToStartMetricServer: {
+    type: 'Warning',
+    action: 'StartKubeProxy',
+    when: 'The metrics port (`metricsBindAddress`) cannot be bound. It is tried again, unless `bindAddressHardFail` is set.',
+    on: 'Node',
+    isOfKubeProxy: true,
+  },
+  FailedToStartServiceHealthcheck: {
+    type: 'Warning',
+    action: 'Listen',
+    when: 'The health check node port of a Service cannot be bound.',
+    on: 'Service',
+    isOfKubeProxy: true,
+  },
+  FailedToProgramService: {
+    type: 'Warning',
+    action: 'Sync',
+    when: 'A service port is refused by the kernel, or finds no free port in userspace mode; all others are served.',
+    on: 'Node',
+    isOfKubeProxy: false,
+  },
+})
+
+export type EventReason = keyof typeof eventKinds
+
+/** An Event as the table says; `service`, `namespace/name`, for those that are about one. */
+export function anEvent(reason: EventReason, note?: string, service?: NamespacedName): RecordedEvent {
+  const { type, action, on } = eventKinds[reason]
+  const event = { type, reason, action, ...(note === undefined ? {} : { note }) }
+  if (on === 'Node' || service === undefined) return event
+  const [namespace = '', name = ''] = service.split('/')
+  return { ...event, service: { namespace, name } }
+}

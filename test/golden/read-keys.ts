@@ -1,0 +1,55 @@
+// The annotations, labels and taints that the program reads: docs/reference/annotations.md. A test compares them with the source.
+
+export interface ReadKey {
+  readonly key: string
+  readonly what: 'annotation' | 'label' | 'taint'
+  /** The kinds of object on which it is read. */
+  readonly on: string
+  readonly effect: string
+}
+
+export const readKeys: readonly ReadKey[] = [
+  {
+    key: 'service.kube-proxy-ts.io/endpoint-weights',
+    what: 'annotation',
+    on: 'Service',
+    effect:
+      'ipvs mode: how much endpoints weigh, `big-node=4, 10.1.0.7=0, 10.2.0.0/16=2, *=1`. Our own; [more](../modes/ipvs.md#schedulers-and-weights).',
+  },
+  {
+    key: 'endpoints.kubernetes.io/last-change-trigger-time',
+    what: 'annotation',
+    on: 'EndpointSlice, Endpoints',
+    effect: 'When the change began; `kubeproxy_network_programming_duration_seconds` counts from there.',
+  },
+  {
+    key: 'service.kubernetes.io/service-proxy-name',
+    what: 'label',
+    on: 'Service, Endpoints',
+    effect: 'Whatever its value: another proxy serves it, this one leaves it alone.',
+  },
+  {
+    key: 'service.kubernetes.io/headless',
+    what: 'label',
+    on: 'EndpointSlice, Endpoints',
+    effect: 'Of a headless Service: not read.',
+  },
+  {
+    key: 'kubernetes.io/service-name',
+    what: 'label',
+    on: 'EndpointSlice',
+    effect: 'The Service that it belongs to. Without it a slice is ignored, with a warning.',
+  },
+  {
+    key: 'topology.kubernetes.io/zone',
+    what: 'label',
+    on: 'Node',
+    effect: 'The zone of this node, which hints of EndpointSlices are compared with.',
+  },
+  {
+    key: 'ToBeDeletedByClusterAutoscaler',
+    what: 'taint',
+    on: 'Node',
+    effect: '`/healthz` says 503, so that load balancers take the node out before it goes; `/livez` does not.',
+  },
+]

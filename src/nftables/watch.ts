@@ -59,7 +59,7 @@ const RECEIVE_BUFFER = 4 << 20
 const tableOf = nest({ table: opt(NFTA_TABLE_NAME, cstring) })
 
 /** The table that a notification is about, if it is of the families ip and ip6. */
-export function readTouchedTable({
+export function decodeTouchedTable({
   type,
   view,
   start,
@@ -124,7 +124,7 @@ class TransactionReader {
       this.#finish(generationAttributes.read(view, start + NFGENMSG_LENGTH, end)?.pid ?? 0, port)
       return
     }
-    const touched = readTouchedTable(message)
+    const touched = decodeTouchedTable(message)
     if (touched !== undefined) this.#touched.set(`${touched.family} ${touched.table}`, touched)
   }
 

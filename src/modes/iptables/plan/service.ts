@@ -17,8 +17,8 @@ export interface ServiceContext {
   readonly cluster: 'large' | 'small'
 }
 
-export function planService(context: ServiceContext, port: ServicePortView): Fragment {
-  return new ServicePlan(context, port).fragment()
+export function planFragment(context: ServiceContext, port: ServicePortView): Fragment {
+  return new FragmentPlan(context, port).fragment()
 }
 
 /** An endpoint and the chain that leads to it. */
@@ -29,7 +29,7 @@ interface EndpointChain {
   readonly chain: string
 }
 
-class ServicePlan {
+class FragmentPlan {
   readonly #context: ServiceContext
   readonly #node: NodeView
   readonly #port: ServicePortView

@@ -3,11 +3,11 @@
 import type { TablePlanner } from '../../shared/plan/table-planner.ts'
 import { planBase } from './base.ts'
 import { TABLE } from './names.ts'
-import { type FindDoor, planService } from './service.ts'
+import { type FindDoor, planFragment } from './service.ts'
 
 export const USERSPACE_TABLE = TABLE
 
 /** The plan depends on where the proxy's doors are, which only it knows. */
 export function userspacePlanner(find: FindDoor): TablePlanner {
-  return { table: TABLE, base: planBase, service: (node, view) => planService(node, view, find) }
+  return { table: TABLE, base: planBase, service: (node, view) => planFragment(node, view, find) }
 }

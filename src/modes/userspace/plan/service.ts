@@ -18,7 +18,7 @@ export interface DoorAddress {
 /** Where the proxy has this entrance of a service port; undefined when it has none. */
 export type FindDoor = (view: ServicePortView, entrance: Entrance) => DoorAddress | undefined
 
-export function planService(node: NodeView, view: ServicePortView, find: FindDoor): Fragment {
+export function planFragment(node: NodeView, view: ServicePortView, find: FindDoor): Fragment {
   const schema = schemaFor(node.family)
   const elements = new Elements()
   const ports = new Set<number>()

@@ -1,4 +1,4 @@
-// Who changes nftables? The kernel tells, transaction by transaction.
+// Which process changes nftables? The kernel tells, transaction by transaction.
 
 import { nftablesVocabulary } from './bytes/vocabulary.ts'
 import type { NftFamily } from './types.ts'
@@ -44,9 +44,9 @@ export interface NftablesWatchOptions {
 
 export interface NftablesWatch {
   /**
-   * Runs large transactions of ignored drivers. While anybody listens, the kernel writes a notification for each element, even
-   * if nobody wants it, and a transaction of 100,000 takes several times as long. So we do not listen while `work` runs,
-   * and find out by the generation whether somebody else made a change meanwhile: then that is reported as lost.
+   * Runs large transactions of ignored drivers. While any program listens, the kernel writes a notification for each element, even
+   * if none wants it, and a transaction of 100,000 takes several times as long. So we do not listen while `work` runs,
+   * and find out by the generation whether another process made a change meanwhile: then that is reported as lost.
    */
   quietly<T>(work: () => T): T
   close(): void
@@ -150,7 +150,7 @@ class UnseenChanges {
     this.#before = this.#foreign()
   }
 
-  /** Without a driver there is nobody to ask: perhaps. */
+  /** Without a driver this cannot be known: perhaps. */
   any(): boolean {
     return this.#committers.length === 0 || this.#foreign() !== this.#before
   }

@@ -1,5 +1,5 @@
 // A minimal reader of the protobuf wire format: a cursor over a buffer. Messages are walked field by field by the code
-// that wants them, so that a field nobody reads costs a skip and no allocation.
+// that wants them, so that an unused field costs a skip and no allocation.
 //
 //   for (const end = reader.enter(); reader.pos < end; ) {
 //     switch (reader.field(end)) {

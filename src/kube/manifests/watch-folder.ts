@@ -125,7 +125,7 @@ class Folder {
   }
 }
 
-/** Waits for events, which may come before anybody waits. */
+/** Waits for events, which may come before the wait begins. */
 class Waker {
   #isWoken = false
   #resolve: (() => void) | undefined

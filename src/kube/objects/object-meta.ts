@@ -19,7 +19,7 @@ export interface ObjectMeta {
   readonly annotations: StringMap | undefined
 }
 
-/** Which labels and annotations are worth keeping. Most are not: they are long, many, and nobody reads them. */
+/** Which labels and annotations are worth keeping. Most are not: they are long and many, and the proxy does not use them. */
 export type KeepKey = (key: string) => boolean
 
 export const EMPTY_META: ObjectMeta = {

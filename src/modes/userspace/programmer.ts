@@ -162,7 +162,7 @@ export class UserspaceProgrammer implements Programmer {
     else this.#refused.set(name, refusal)
   }
 
-  /** A port may become free without anybody telling. */
+  /** The kernel does not tell when a port becomes free. */
   #retryLater(node: NodeView): void {
     this.#retryTimer?.cancel()
     if (this.#refused.size === 0) return

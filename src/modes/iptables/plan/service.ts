@@ -121,7 +121,7 @@ class FragmentPlan {
     return verdict.kind === 'to' && verdict.policy === 'Local' ? this.#names.local : this.#names.cluster
   }
 
-  /** KUBE-EXT: who is masqueraded and who takes which list, whatever the external address. */
+  /** KUBE-EXT: which sources are masqueraded and which list each takes, whatever the external address. */
   #planExternal({ fromNode, fromOthers, isSplit }: Frontend): void {
     const { label, external } = this.#names
     const rules: RuleText[] = []

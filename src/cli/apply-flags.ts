@@ -9,7 +9,7 @@ import type { AvailableModes } from '../config/modes.ts'
 import { settle } from '../config/settle.ts'
 import type { KubeProxyConfiguration } from '../config/types.ts'
 import { validateConfiguration } from '../config/validate.ts'
-import { readPath, writePath, type Draft, type FlagSpec } from './flag-spec.ts'
+import { valueAt, writePath, type Draft, type FlagSpec } from './flag-spec.ts'
 import { allFlags, hasPeriodsOfIpvs } from './flags.ts'
 import { flagNamed, invalidArgument, kindOfFlag } from './parse-flags.ts'
 import type { FlagValue } from '../config/run-options.ts'
@@ -115,7 +115,7 @@ export function flagValues(given: Given): FlagValue[] {
 
 /** A flag's default, as pflag prints it; empty when it is empty. */
 export function printDefault(spec: FlagSpec, defaults: KubeProxyConfiguration = settle(applyDefaults({}))): string {
-  const value = spec.field === undefined ? spec.default : readPath(defaults, spec.field)
+  const value = spec.field === undefined ? spec.default : valueAt(defaults, spec.field)
   return value === undefined || value === null ? printZero(spec) : kindOfFlag(spec).print(value)
 }
 

@@ -67,8 +67,8 @@ export function flag<K extends FlagKindName>(spec: FlagSpec<K>): FlagSpec {
   return spec
 }
 
-/** Reads the setting at a path. */
-export function readPath(config: object, path: ConfigPath): unknown {
+/** The setting at a path. */
+export function valueAt(config: object, path: ConfigPath): unknown {
   return path.split('.').reduce<unknown>((value, name) => (value as Record<string, unknown>)[name], config)
 }
 

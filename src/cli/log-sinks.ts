@@ -25,7 +25,7 @@ export const stderrSink: LogSink = (_severity, line) => {
   process.stderr.write(line)
 }
 
-/** Services are served whether or not somebody reads the log: a closed pipe must not end the program. */
+/** Services are served whether or not the log is read: a closed pipe must not end the program. */
 export function surviveClosedStreams(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 }

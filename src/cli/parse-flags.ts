@@ -30,7 +30,7 @@ export function kindOfFlag(spec: FlagSpec): FlagKind<unknown> {
 /** Reads a command line, without the program's name. */
 export function parseFlags(argv: readonly string[]): ParsedFlags {
   const reader = new ArgvReader(argv)
-  reader.readAll()
+  reader.parseAll()
   return { given: reader.given, errors: reader.errors }
 }
 
@@ -44,7 +44,7 @@ class ArgvReader {
     this.#argv = argv
   }
 
-  readAll(): void {
+  parseAll(): void {
     let flagsEnded = false
     while (this.#next < this.#argv.length) {
       const argument = this.#argv[this.#next++]!

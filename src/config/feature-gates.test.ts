@@ -18,7 +18,7 @@ test('featureEnabled() gives what is set, before what AllAlpha or AllBeta say', 
   expect(featureEnabled({ AllBeta: false }, 'MultiCIDRServiceAllocator')).toBe(true)
 })
 
-test('checkFeatureGate() refuses gates that nobody knows and locked gates set otherwise', () => {
+test('checkFeatureGate() refuses unknown gates and locked gates set otherwise', () => {
   expect(checkFeatureGate('NoSuchGate', true)).toBe('unrecognized feature gate: NoSuchGate')
   expect(checkFeatureGate('constructor', true)).toBe('unrecognized feature gate: constructor')
   expect(checkFeatureGate('PreferSameTrafficDistribution', false)).toBe(

@@ -4,6 +4,7 @@
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
+import { Waker } from '../lib/waker.ts'
 
 export interface WatchFileOptions {
   readonly signal: AbortSignal
@@ -22,7 +23,8 @@ export type FileContent = { readonly text: string } | { readonly error: Error }
  */
 export async function* watchFile(file: string, known: string, options: WatchFileOptions): AsyncGenerator<FileContent> {
   const { signal, debounceMs = 100, pollMs = 10_000 } = options
-  const watches = new Watches(file)
+  const waker = new Waker({ keepsProcess: false })
+  const watches = new Watches(file, () => waker.wake())
   let last: string | undefined = known
   let lastError = ''
   try {
@@ -40,8 +42,8 @@ export async function* watchFile(file: string, known: string, options: WatchFile
         last = undefined
       }
       if (signal.aborted) return
-      await watches.changed(pollMs, signal)
-      await pause(debounceMs, signal)
+      await waker.wait(pollMs, signal)
+      await waker.pause(debounceMs, signal)
     }
   } finally {
     watches.close()
@@ -60,11 +62,11 @@ async function readContent(file: string): Promise<FileContent> {
 class Watches {
   readonly #file: string
   readonly #byFolder = new Map<string, fs.FSWatcher>()
-  #pending = false
-  #wake: (() => void) | undefined
+  readonly #onEvent: () => void
 
-  constructor(file: string) {
+  constructor(file: string, onEvent: () => void) {
     this.#file = path.resolve(file)
+    this.#onEvent = onEvent
   }
 
   /** Watches what the path leads through now. Must come before the file is read, so that nothing is missed. */
@@ -76,27 +78,13 @@ class Watches {
     for (const folder of wanted) if (!this.#byFolder.has(folder)) this.#add(folder)
   }
 
-  /** Resolves when something changed since the last call, at the latest after `ms`. */
-  async changed(ms: number, signal: AbortSignal): Promise<void> {
-    if (!this.#pending) {
-      await pause(ms, signal, (wake) => {
-        this.#wake = wake
-      })
-      this.#wake = undefined
-    }
-    this.#pending = false
-  }
-
   close(): void {
     for (const [folder, watcher] of this.#byFolder) this.#drop(folder, watcher)
   }
 
   #add(folder: string): void {
     try {
-      const watcher = fs.watch(folder, { persistent: false }, () => {
-        this.#pending = true
-        this.#wake?.()
-      })
+      const watcher = fs.watch(folder, { persistent: false }, this.#onEvent)
       // A folder that is removed ends its watch; the next round looks again.
       watcher.on('error', () => this.#drop(folder, watcher))
       this.#byFolder.set(folder, watcher)
@@ -139,20 +127,4 @@ function firstLink(file: string): { at: string; target: string } | undefined {
     return { at, target: path.resolve(path.dirname(at), target, ...parts.slice(i)) }
   }
   return undefined
-}
-
-/** Waits, until the signal fires or `onWait`'s argument is called. */
-async function pause(ms: number, signal: AbortSignal, onWait?: (wake: () => void) => void): Promise<void> {
-  if (signal.aborted) return
-  await new Promise<void>((resolve) => {
-    const wake = () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', wake)
-      resolve()
-    }
-    const timer = setTimeout(wake, ms)
-    timer.unref()
-    signal.addEventListener('abort', wake)
-    onWait?.(wake)
-  })
 }

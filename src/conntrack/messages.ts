@@ -106,7 +106,7 @@ export function protocolFilter(protocol: number): FlowAttributes {
 }
 
 /**
- * The same, and those that somebody else answers. With IPv6 only the port is compared: the kernel leaves out those whose
+ * The same, and those that another endpoint answers. With IPv6 only the port is compared: the kernel leaves out those whose
  * address is equal instead of the others (ctnetlink_filter_match_tuple(), Linux 5.8 to 6.18 at least).
  */
 export function answererFilter({

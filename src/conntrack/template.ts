@@ -75,7 +75,7 @@ export class ConntrackTemplate {
     this.bytes = writer.written().slice()
   }
 
-  /** Socket addresses: who really sends, to whom, and who is seen to send. */
+  /** Socket addresses: the real sender, the receiver, and the sender that the receiver sees. */
   setFlow(from: Uint8Array, to: Uint8Array, seenAs: Uint8Array): void {
     const { at, length } = this.#host
     this.#put(this.#fromAddress, from, at, length)

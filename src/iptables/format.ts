@@ -19,10 +19,10 @@ export function formatRule(rule: Rule): RuleText {
 
 /** Whole tables, chains in order of their names: what iptables-save would print of them, without its remarks. */
 export function formatTables(tables: Tables): string {
-  return [...tables].map(([name, chains]) => formatTable(name, chains)).join('')
+  return [...tables].map(([name, chains]) => formatRestoreTable(name, chains)).join('')
 }
 
-function formatTable(name: TableName, chains: ReadonlyMap<string, readonly RuleText[]>): string {
+function formatRestoreTable(name: TableName, chains: ReadonlyMap<string, readonly RuleText[]>): string {
   const sorted = [...chains].sort(([a], [b]) => compareChains(a, b))
   const lines = [`*${name}`]
   for (const [chain] of sorted) lines.push(`:${chain} ${isBuiltIn(chain) ? 'ACCEPT' : '-'} [0:0]`)

@@ -6,11 +6,11 @@ const locks = `1: OFDLCK ADVISORY  WRITE -1 fe:00:2147156 0 EOF
 2: -> FLOCK  ADVISORY  WRITE 20024 fe:00:2147397 0 EOF
 `
 
-it('findHolder() names who holds the lock, not who waits for it', () => {
+it('findHolder() names the process that holds the lock, not one that waits for it', () => {
   expect(findHolder(locks, 2147397)).toBe(20023)
 })
 
-it('findHolder() is undefined when nobody does', () => {
+it('findHolder() is undefined when no process does', () => {
   expect(findHolder(locks, 147397)).toBeUndefined()
   expect(findHolder('', 2147397)).toBeUndefined()
 })

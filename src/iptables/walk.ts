@@ -3,40 +3,21 @@
 // `explain` shows it, and tests hold it against what the model decided and against real packets.
 
 import { type Bytes, cidrContains, parseCidr, parseIp } from '../lib/ip.ts'
+import type { FirstPacket, MachineAround, PacketWalk } from '../lib/packet-walk.ts'
 import { parseRule } from './parse.ts'
 import type { Match, Rule, RuleText, TableName, Tables, Target } from './types.ts'
 
-/** The first packet of a connection. */
-export interface Packet {
-  /** Where it enters the machine, or undefined when this machine sends it. */
-  readonly inputInterface: string | undefined
-  readonly source: Bytes
-  readonly destination: Bytes
+export interface Packet extends FirstPacket {
   /** `tcp`, `udp`, `sctp`. */
   readonly protocol: string
-  readonly destinationPort: number
 }
 
-/** The rest of the machine, as far as rules can see it. */
-export interface Surroundings {
-  isLocalAddress(address: Bytes): boolean
-  /** A number in 0..modulus-1. */
-  random(modulus: number): number
-  /** Milliseconds; only differences matter. */
-  now(): number
+export interface Surroundings extends MachineAround {
   /** Lists of the `recent` match: when a source was noted last, by list. Written to by packets. */
   readonly recent: Map<string, Map<Bytes, number>>
 }
 
-export interface Walk {
-  readonly verdict: Verdict
-  /** Where the packet goes in the end. */
-  readonly destination: Bytes
-  readonly destinationPort: number
-  readonly translated: boolean
-  readonly masqueraded: boolean
-  readonly steps: readonly Step[]
-}
+export type Walk = PacketWalk<Step>
 
 /** A rule that matched. */
 export interface Step {
@@ -45,7 +26,7 @@ export interface Step {
   readonly rule: RuleText
 }
 
-type Verdict = 'accept' | 'drop' | 'reject'
+type Verdict = Walk['verdict']
 
 /** Sends the packet through all chains of the kernel that it meets. */
 export function walkTables(tables: Tables, packet: Packet, surroundings: Surroundings): Walk {

@@ -5,7 +5,7 @@ import { diffPlans, diffState, type Draining } from './diff.ts'
 import { formatServers } from './format.ts'
 import { serverKey, type Destination, type PlannedServer, type VirtualServer } from './types.ts'
 
-const nobody: Draining = { hasServer: () => false, has: () => false }
+const noneDraining: Draining = { hasServer: () => false, has: () => false }
 
 function server(port: number, wish: Partial<VirtualServer> = {}): VirtualServer {
   return {
@@ -59,22 +59,22 @@ describe('diffPlans()', () => {
     fc.assert(
       fc.property(arbitraryPlan, arbitraryPlan, (before, after) => {
         const kernel = new MemoryIpvs()
-        carryOut(kernel, diffPlans([], before, nobody))
+        carryOut(kernel, diffPlans([], before, noneDraining))
         expect(inKernel(kernel)).toBe(served(before))
-        carryOut(kernel, diffPlans(before, after, nobody))
+        carryOut(kernel, diffPlans(before, after, noneDraining))
         expect(inKernel(kernel)).toBe(served(after))
-        expect(diffPlans(after, after, nobody)).toMatchObject({ ops: [], retired: [] })
+        expect(diffPlans(after, after, noneDraining)).toMatchObject({ ops: [], retired: [] })
       }),
     )
   })
 
   test('costs what changed: one more destination is one operation', () => {
-    const { ops } = diffPlans([planned(80, 1, 2)], [planned(80, 1, 2, 3)], nobody)
+    const { ops } = diffPlans([planned(80, 1, 2)], [planned(80, 1, 2, 3)], noneDraining)
     expect(ops).toEqual([{ op: 'addDestination', server: server(80), destination: to(3) }])
   })
 
   test('retires destinations and does not delete them', () => {
-    const { ops, retired } = diffPlans([planned(80, 1, 2)], [planned(80, 2)], nobody)
+    const { ops, retired } = diffPlans([planned(80, 1, 2)], [planned(80, 2)], noneDraining)
     expect(ops).toEqual([])
     expect(retired).toEqual([{ server: server(80), destination: to(1) }])
   })
@@ -92,14 +92,14 @@ describe('diffPlans()', () => {
   })
 
   test('deletes a server that is not planned any more, if it is there', () => {
-    expect(diffPlans([planned(80)], [], nobody).ops).toEqual([])
-    expect(diffPlans([planned(80, 1)], [], nobody).ops).toEqual([{ op: 'deleteServer', server: server(80) }])
+    expect(diffPlans([planned(80)], [], noneDraining).ops).toEqual([])
+    expect(diffPlans([planned(80, 1)], [], noneDraining).ops).toEqual([{ op: 'deleteServer', server: server(80) }])
     const draining: Draining = { hasServer: () => true, has: () => false }
     expect(diffPlans([planned(80)], [], draining).ops).toEqual([{ op: 'deleteServer', server: server(80) }])
   })
 
   test('moves an address from one service port to another', () => {
-    const { ops, retired } = diffPlans([planned(80, 1)], [planned(80, 2)], nobody)
+    const { ops, retired } = diffPlans([planned(80, 1)], [planned(80, 2)], noneDraining)
     expect(ops).toEqual([{ op: 'addDestination', server: server(80), destination: to(2) }])
     expect(retired).toHaveLength(1)
   })
@@ -112,7 +112,7 @@ describe('diffState()', () => {
     fc.assert(
       fc.property(arbitraryPlan, arbitraryPlan, (there, wanted) => {
         const kernel = new MemoryIpvs()
-        carryOut(kernel, diffPlans([], there, nobody))
+        carryOut(kernel, diffPlans([], there, noneDraining))
         carryOut(kernel, diffState(kernel.read(4), wanted, nothingForeign))
         expect(inKernel(kernel)).toBe(served(wanted))
         const again = diffState(kernel.read(4), wanted, nothingForeign)
@@ -123,14 +123,14 @@ describe('diffState()', () => {
 
   test('spares servers that are foreign, and deletes the others', () => {
     const kernel = new MemoryIpvs()
-    carryOut(kernel, diffPlans([], [planned(80, 1), planned(81, 1)], nobody))
+    carryOut(kernel, diffPlans([], [planned(80, 1), planned(81, 1)], noneDraining))
     const { ops } = diffState(kernel.read(4), [], ({ port }) => port === 80)
     expect(ops).toEqual([{ op: 'deleteServer', server: server(81) }])
   })
 
   test('makes destinations anew that do not use NAT', () => {
     const kernel = new MemoryIpvs()
-    carryOut(kernel, diffPlans([], [planned(80, 1)], nobody))
+    carryOut(kernel, diffPlans([], [planned(80, 1)], noneDraining))
     kernel.count('10.1.0.1', { isNat: false })
     const { ops, retired } = diffState(kernel.read(4), [planned(80, 1)], nothingForeign)
     expect(ops.map(({ op }) => op)).toEqual(['deleteDestination', 'addDestination'])
@@ -139,7 +139,7 @@ describe('diffState()', () => {
 
   test('keeps, of a server without backends, what has to be drained', () => {
     const kernel = new MemoryIpvs()
-    carryOut(kernel, diffPlans([], [planned(80, 1)], nobody))
+    carryOut(kernel, diffPlans([], [planned(80, 1)], noneDraining))
     const { ops, retired, emptied } = diffState(kernel.read(4), [planned(80)], nothingForeign)
     expect({ ops, retired: retired.length, emptied: emptied.length }).toEqual({ ops: [], retired: 1, emptied: 1 })
   })

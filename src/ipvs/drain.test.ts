@@ -73,7 +73,7 @@ describe('DrainList', () => {
     expect(look({ inactiveConnections: 2 }, 0, 0).ops).toEqual([drained])
   })
 
-  test('check() waits until the kernel has forgotten the connections when nobody can tell their state', () => {
+  test('check() waits until the kernel has forgotten the connections when their state is unknown', () => {
     list.retire([{ server, destination: backend }], 0)
     expect(look({ inactiveConnections: 1 }, 0, undefined).ops).toEqual([])
     expect(look({}, 0, undefined).ops).toEqual([drained])
@@ -112,7 +112,7 @@ describe('DrainList', () => {
     }
   })
 
-  test('check() forgets what somebody else has deleted', () => {
+  test('check() forgets what another program has deleted', () => {
     list.retire([{ server, destination: backend }], 0)
     const { ops, drained } = list.check({ server, destinations: [], openConnections: () => 0 }, 0)
     list.remove(drained)
@@ -149,7 +149,7 @@ describe('DrainList', () => {
     expect(list.isEmpty).toBe(true)
   })
 
-  test('inherit() keeps the time since when it waits', () => {
+  test('inherit() keeps the time at which the wait began', () => {
     list.retire([{ server, destination: backend }], 0)
     const before = list
     list = new DrainList({ limitMs: 100_000 })

@@ -10,7 +10,7 @@ import {
   decodeDestination,
   decodeInfo,
   decodeServer,
-  readTimeouts,
+  decodeTimeouts,
   writeDestinationsRequest,
   writeInfoRequest,
   writeOp,
@@ -100,7 +100,7 @@ export class IpvsDriver {
   readTimeouts(): IpvsTimeouts {
     this.#writer.reset()
     writeTimeoutsRequest(this.#writer, this.#family)
-    return this.#client.get('read the timeouts of IPVS', this.#writer.written(), readTimeouts)
+    return this.#client.get('read the timeouts of IPVS', this.#writer.written(), decodeTimeouts)
   }
 
   setTimeouts(timeouts: IpvsTimeouts): void {

@@ -8,7 +8,7 @@ export interface BackoffOptions {
   readonly random: () => number
 }
 
-/** A server that asks for more is broken, or hostile: rules that nobody updates for a day are worse than one request too many. */
+/** A server that asks for more is broken, or hostile: rules without an update for a day are worse than one request too many. */
 const MOST_ASKED_MS = 5 * 60_000
 
 export class Backoff {

@@ -43,7 +43,7 @@ export class EventBatch<T> {
     this.#call((handler) => handler.onEvents(events))
   }
 
-  /** Forgets what has not been delivered: nobody wants it any more. */
+  /** Forgets what has not been delivered: it is not wanted any more. */
   discard(): void {
     clearImmediate(this.#scheduled)
     this.#scheduled = undefined

@@ -9,7 +9,7 @@ const START_TIMEOUT_MS = 5000
 
 export interface ReadOptions {
   readonly clock: Clock
-  /** Silence for longer than this means that nobody is there any more. */
+  /** Silence for longer than this means that the server is gone. */
   readonly idleTimeoutMs: number
   readonly onChunk: (chunk: Buffer) => void
 }

@@ -11,7 +11,7 @@ export interface ReflectorTiming {
   readonly watchSeconds: number
   /** A watch that ends within this time, having brought nothing, counts as failed. */
   readonly shortWatchMs: number
-  /** API servers send a bookmark every minute: after two missing ones nobody is there. */
+  /** API servers send a bookmark every minute: after two missing ones the server is gone. */
   readonly watchIdleMs: number
   readonly listIdleMs: number
   /** Objects per page where a list must be consistent, and so may be read from etcd. */

@@ -134,7 +134,7 @@ describe('Transport.request()', () => {
     client.close()
   })
 
-  test('rejects when nobody listens', async () => {
+  test('rejects when no server listens', async () => {
     const server = await TestApiServer.start()
     await server.stop()
     await expect(get(clientOf(server.url))).rejects.toThrow('ECONNREFUSED')

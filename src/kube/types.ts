@@ -23,7 +23,7 @@ export interface Service {
   /** Labels and annotations under `service.` names only (`service.kubernetes.io/headless`): no others are read. */
   readonly labels: Readonly<Record<string, string>> | undefined
   readonly annotations: Readonly<Record<string, string>> | undefined
-  /** metadata.creationTimestamp in milliseconds; 0 when unknown. Decides who owns an address that two services claim. */
+  /** metadata.creationTimestamp in milliseconds; 0 when unknown. Decides which of two services owns an address that both claim. */
   readonly createdMs: number
 }
 

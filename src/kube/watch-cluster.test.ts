@@ -236,7 +236,7 @@ describe('watchCluster()', () => {
     }
     const rig = await start({ handlers: { services: failing } })
     await expect(rig.done).rejects.toThrow(RangeError)
-    await until('nobody watches', () => rig.server.watchCount() === 0)
+    await until('no client watches', () => rig.server.watchCount() === 0)
   })
 
   test('resolves soon after the signal is aborted', async () => {

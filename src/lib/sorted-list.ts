@@ -22,7 +22,7 @@ export function withoutElement<T>(list: readonly T[], element: T, compare: Compa
 
 function spliced<T>(list: readonly T[], at: number, deleted: number, ...added: T[]): readonly T[] {
   if (list.length <= SHORT) return list.toSpliced(at, deleted, ...added)
-  // Lists come from here only, and whoever changes one gives up the old one.
+  // Lists come from here only, and a caller that changes one gives up the old one.
   const own = list as T[]
   own.splice(at, deleted, ...added)
   return own

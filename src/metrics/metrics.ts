@@ -124,7 +124,7 @@ function ownMetrics() {
     }),
     iptablesLockWaits: counter({
       name: 'kubeproxyts_iptables_lock_waits_total',
-      help: 'How often another program held the xtables lock when rules were to be changed, and each 5 s that it kept it',
+      help: 'How often another program held the xtables lock when rules were to be changed; a long wait counts again every 5 s',
       labels: ['ip_family'],
     }),
     refusals: counter({

@@ -1,7 +1,7 @@
 // Lists of backends that stay the same objects while their content stays the same.
 //
 // Plans compare lists by identity first, and a hundred thousand backends made anew at each change of their service would
-// be garbage that somebody has to collect.
+// be garbage to collect.
 
 import { joinHostPort } from '../lib/ip.ts'
 import type { Endpoint } from './endpoints.ts'

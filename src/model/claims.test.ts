@@ -18,7 +18,7 @@ const older = info('older', { ...shared, clusterIPs: ['10.0.0.9'], createdMs: 1 
 const younger = info('younger', { ...shared, clusterIPs: ['10.0.0.2'], createdMs: 2 })
 
 describe('Claims', () => {
-  test('gives a frontend to the older service, whoever came first', () => {
+  test('gives a frontend to the older service, whichever came first', () => {
     for (const order of [
       [older, younger],
       [younger, older],

@@ -1,4 +1,4 @@
-// Who owns a frontend that several service ports ask for.
+// Which service port owns a frontend that several ask for.
 //
 // Nothing in the API keeps two services from naming the same external IP and port, and a node port may be handed on
 // before the former owner is seen to go. The kernel's maps have one value per key, so one service port owns it, always
@@ -44,7 +44,7 @@ export class Claims {
     return isList(claimants) ? claimants[0] : claimants
   }
 
-  /** Who the owner is, in words for the others. A crowd is not told: each change of owner would be news for all of it. */
+  /** The owner, in words for the others. A crowd is not told: each change of owner would be news for all of it. */
   describeOwner(frontend: ClaimedFrontend): string {
     const claimants = this.#claimants.get(claimKey(frontend))
     const owner = isList(claimants) ? claimants[0] : claimants
@@ -81,7 +81,7 @@ export class Claims {
   }
 }
 
-/** Up to so many claimants are told who owns the frontend, and hear of each change. */
+/** Up to so many claimants are told which service port owns the frontend, and hear of each change. */
 const MOST_TOLD = 16
 
 /** `changes`: the claimants that got or lost the frontend. Among few, everybody has to tell of the new owner. */
@@ -89,7 +89,7 @@ function noteRivals(
   rivals: Set<ServiceInfo>,
   { claimants, changes }: { claimants: readonly ServicePortInfo[]; changes: readonly (ServicePortInfo | undefined)[] },
 ): void {
-  // At the limit, what is told about the owner changes for all, whoever it is.
+  // At the limit, what is told about the owner changes for all, whichever it is.
   const toldOtherwise = claimants.length === MOST_TOLD || claimants.length === MOST_TOLD + 1
   const few = changes.length > 0 && claimants.length <= MOST_TOLD
   for (const port of toldOtherwise || few ? claimants : changes) if (port !== undefined) rivals.add(port.service)
@@ -114,7 +114,7 @@ export function claimedFrontends({ service, protocol, port, nodePort }: ServiceP
 }
 
 /**
- * A cluster IP goes before everything else: it was allocated by the API server, and whoever may write externalIPs must
+ * A cluster IP goes before everything else: it was allocated by the API server, and a user who may write externalIPs must
  * not take another service's traffic with it. Then the older service, then the name.
  */
 function orderOf({ address }: ClaimedFrontend): (a: ServicePortInfo, b: ServicePortInfo) => number {

@@ -76,7 +76,7 @@ describe('planServicePort()', () => {
     ])
   })
 
-  test('masquerades nobody at the cluster IP when it cannot tell pods, and everybody with masqueradeAll', () => {
+  test('masquerades no source at the cluster IP when it cannot tell pods, and every source with masqueradeAll', () => {
     const none = { localDetector: { kind: 'none' } } as const
     expect(rows({ node: none })).toEqual([
       'clusterIP 10.0.0.1:80 | Cluster 0.1,1.1 | Cluster 0.1,1.1 | Cluster 0.1,1.1',
@@ -199,7 +199,7 @@ describe('planServicePort()', () => {
     expect([nothing.frontends, nothing.backends]).toEqual([[], []])
   })
 
-  test('remembers for UDP who still serves, whatever the policies say', () => {
+  test('remembers for UDP which endpoints still serve, whatever the policies say', () => {
     const endpoints = [
       { ...local, ready: false, terminating: true },
       remote,

@@ -34,7 +34,7 @@ export function endpointPlaces(records: Iterable<SliceRecord>, nodeName: string)
 }
 
 /**
- * What to tell loudly when the node name is wrong, as far as anybody can know; undefined when nothing speaks against it.
+ * What to tell loudly when the node name is wrong, as far as that can be known; undefined when nothing speaks against it.
  * Ask only after Node and slices have been listed.
  */
 export function nodeNameProblem(nodeName: string, nodeExists: boolean, places: EndpointPlaces): string | undefined {

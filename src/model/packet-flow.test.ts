@@ -98,7 +98,7 @@ function aCluster(row: PacketFlowCase) {
   }
 }
 
-/** What the model can show of an outcome. It does not know who came to which backend before. */
+/** What the model can show of an outcome. It does not know which client came to which backend before. */
 function shown(outcome: Outcome): unknown {
   if (outcome.kind === 'untouched') return 'no frontend'
   if (outcome.kind !== 'to') return outcome.kind

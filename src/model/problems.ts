@@ -17,7 +17,7 @@ export interface Problem {
 const FAMILY_BIT = { 4: 1, 6: 2 } as const
 
 /**
- * Whoever may write objects may write bad ones, as fast as the API server takes them. So many problems are told at once,
+ * A user who may write objects may write bad ones, as fast as the API server takes them. So many problems are told at once,
  * then one per second; the others are counted.
  */
 const BURST = 100

@@ -7,7 +7,7 @@ import { Claims } from './claims.ts'
 import { endpointPlaces } from './node-name-problem.ts'
 import type { EndpointPlaces } from './node-name-problem.ts'
 import type { ProblemLog } from './problems.ts'
-import { planService } from './service-plan.ts'
+import { planServicePorts } from './service-plan.ts'
 import type { ServicePlan } from './service-plan.ts'
 import { parseService, sameService } from './service-ports.ts'
 import type { ServiceInfo } from './service-ports.ts'
@@ -231,7 +231,7 @@ export class ServiceModel {
   #plan(entry: Entry, changes: ServicePortChange[]): void {
     const { info, slices } = entry
     const former = new Map(entry.views.map((view) => [view.name, view]))
-    const plan = info && planService({ info, slices, node: this.#node, claims: this.#claims, former })
+    const plan = info && planServicePorts({ info, slices, node: this.#node, claims: this.#claims, former })
     entry.views = plan?.views ?? NONE
     for (const view of entry.views) {
       const before = former.get(view.name)

@@ -35,7 +35,7 @@ export interface ServicePlan {
  */
 export const MOST_ENTRIES = 1_000_000
 
-export function planService({ info, slices, node, claims, former }: ServicePlanInput): ServicePlan {
+export function planServicePorts({ info, slices, node, claims, former }: ServicePlanInput): ServicePlan {
   const sources = portSources(slices)
   const noLocalEndpoints = { internal: 0, external: 0 }
   const losses: { name: ServicePortName; messages: string[] }[] = []

@@ -19,7 +19,7 @@ export interface ServiceInfo {
   readonly clusterIP: string
   readonly loadBalancerIPs: readonly string[]
   readonly externalIPs: readonly string[]
-  /** Who may connect to the load-balancer IPs; empty: anybody. */
+  /** The sources that may connect to the load-balancer IPs; empty: all. */
   readonly sourceRanges: readonly Cidr[]
   /** 0: none. */
   readonly healthCheckNodePort: number

@@ -73,7 +73,7 @@ describe('StaleFlowIndex', () => {
     expect(stale(flows, [dns([])])).toEqual(flows)
   })
 
-  test('deletes flows that nobody translated once there are endpoints, not before', () => {
+  test('deletes flows that no rule translated once there are endpoints, not before', () => {
     const flows = [flow(clusterIp, 53, clusterIp, 53), flow(nodeIp, 30053, nodeIp, 30053)]
     expect(stale(flows, [dns([])])).toEqual([])
     expect(stale(flows, [dns(['10.1.0.1:5353'])])).toEqual(flows)
@@ -183,13 +183,13 @@ describe('staleAnswerers()', () => {
     expect(answerers(dns([one]), dns([]))).toEqual(new Set([one]))
   })
 
-  test('are nobody when endpoints come, and when no UDP port is among the changes', () => {
+  test('are none when endpoints come, and when no UDP port is among the changes', () => {
     expect(answerers(dns([one]), dns([one, two]))).toEqual(new Set())
     const tcp = (serving: readonly string[]) => view([], serving, { protocol: 'TCP' })
     expect(answerers(tcp([one]), tcp([]))).toEqual(new Set())
   })
 
-  test('may be anybody when more than endpoints changed, and when there were none', () => {
+  test('may be any when more than endpoints changed, and when there were none', () => {
     const moved = view([frontend('10.0.0.11', 53), frontend(undefined, 30053)], [one])
     expect(answerers(undefined, dns([one]))).toBe('any')
     expect(answerers(dns([one]), undefined)).toBe('any')

@@ -34,7 +34,7 @@ const LONGEST_NAME = 253
 
 const LONGEST_QUOTE = 80
 
-/** A value from an object, for a message: on one line and not too long, whatever somebody wrote there. */
+/** A value from an object, for a message: on one line and not too long, whatever its author wrote there. */
 export function quote(text: string): string {
   return JSON.stringify(text.length <= LONGEST_QUOTE ? text : `${text.slice(0, LONGEST_QUOTE)}...`)
 }

@@ -57,7 +57,7 @@ export function opt<T>(type: number, codec: Codec<T>): Field<T, 'optional'> {
   return { type, codec, presence: 'optional' }
 }
 
-/** An attribute that we do not understand and must not overlook: with it, the whole cannot be told. */
+/** An attribute that we do not understand and must not overlook: with it, what holds it cannot be decoded. */
 export function forbidden(type: number): Field<never, 'forbidden'> {
   return { type, codec: never, presence: 'forbidden' }
 }

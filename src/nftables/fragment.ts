@@ -8,7 +8,7 @@ export interface Fragment {
   readonly sets: readonly NftSet[]
   /** Chains of this fragment alone, with their rules. */
   readonly chains: readonly Chain[]
-  /** Sets that fragments share, each with the one rule of a base chain that uses it: there while somebody needs it. */
+  /** Sets that fragments share, each with the one rule of a base chain that uses it: there while a fragment needs it. */
   readonly sharedRules: readonly SharedRule[]
   /** Elements, by set. */
   readonly elements: readonly SetElements[]

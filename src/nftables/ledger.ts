@@ -49,12 +49,12 @@ export class Ledger {
     if (entry !== undefined) entry.users--
   }
 
-  /** The shared rules that somebody uses. */
+  /** The shared rules that some fragment uses. */
   *rulesInUse(): Generator<SharedRule> {
     for (const { shared, users } of this.#rules.values()) if (users > 0) yield shared
   }
 
-  /** How many shared rules are in the table that nobody uses. */
+  /** How many shared rules are in the table that no fragment uses. */
   get unusedRules(): number {
     let unused = 0
     for (const { users } of this.#rules.values()) if (users === 0) unused++

@@ -11,7 +11,7 @@ import { generationAttributes, messageType, NFGENMSG_LENGTH } from './bytes/mess
 import { NETLINK_NETFILTER } from '../netlink/uapi/netlink.ts'
 import { NFNLGRP_NFTABLES } from '../netlink/uapi/nfnetlink.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
-import { readTouchedTable } from './watch.ts'
+import { decodeTouchedTable } from './watch.ts'
 
 export class NftablesListener {
   readonly #table: { readonly family: NftFamily; readonly table: string }
@@ -62,7 +62,7 @@ export class NftablesListener {
         this.#generation = generationAttributes.read(view, start + NFGENMSG_LENGTH, end)?.id
         continue
       }
-      const touched = readTouchedTable(message)
+      const touched = decodeTouchedTable(message)
       if (touched?.family === this.#table.family && touched.table === this.#table.table) this.#isTouched = true
     }
   }

@@ -62,7 +62,7 @@ export class Transaction {
       ...Array.from(this.#deleteElements, ([set, elements]): Op => ({ op: 'deleteElements', set, elements })),
       ...Array.from(this.#addElements, ([set, elements]): Op => ({ op: 'addElements', set, elements })),
       ...this.#rules,
-      // The elements of verdict maps use chains; that rules use sets was over with the rules.
+      // Elements of verdict maps use chains, so sets go before chains. The rules that used the sets are gone by now.
       ...this.#deleteSets,
       ...this.#deleteChains,
     ]

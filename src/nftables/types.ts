@@ -12,7 +12,7 @@ export interface Table {
   readonly family: NftFamily
   readonly name: string
   readonly comment: string | undefined
-  /** Somebody switched the table off: its base chains see no packets. We never do. */
+  /** Another program switched the table off: its base chains see no packets. We never do. */
   readonly isDormant?: true
   readonly sets: ReadonlyMap<string, NftSet>
   readonly chains: ReadonlyMap<string, Chain>

@@ -4,28 +4,17 @@
 
 import { decodeHost32, host32 } from '../lib/endian.ts'
 import { type Bytes, formatIp } from '../lib/ip.ts'
+import type { FirstPacket, MachineAround, PacketWalk } from '../lib/packet-walk.ts'
 import { FIELD_BYTES, splitFields } from './fields.ts'
 import type { Chain, Element, Expression, Hook, Jump, NftSet, Rule, Table } from './types.ts'
 
-/** The first packet of a connection. */
-export interface Packet {
-  /** Where it enters the machine, or undefined when this machine sends it. */
-  readonly inputInterface: string | undefined
-  readonly source: Bytes
-  readonly destination: Bytes
+export interface Packet extends FirstPacket {
   /** IANA number. */
   readonly protocol: number
   readonly sourcePort: number
-  readonly destinationPort: number
 }
 
-/** The rest of the machine, as far as rules can see it. */
-export interface Surroundings {
-  isLocalAddress(address: Bytes): boolean
-  /** A number in 0..modulus-1. */
-  random(modulus: number): number
-  /** Milliseconds; only differences matter. */
-  now(): number
+export interface Surroundings extends MachineAround {
   /** Dynamic elements, by set name and key; written to by packets. */
   readonly learned: Map<string, Map<Bytes, LearnedElement>>
 }
@@ -35,15 +24,7 @@ export interface LearnedElement {
   readonly expiresMs: number
 }
 
-export interface Walk {
-  readonly verdict: 'accept' | 'drop' | 'reject'
-  /** Where the packet goes in the end. */
-  readonly destination: Bytes
-  readonly destinationPort: number
-  readonly translated: boolean
-  readonly masqueraded: boolean
-  readonly steps: readonly Step[]
-}
+export type Walk = PacketWalk<Step>
 
 /** A rule that matched. */
 export interface Step {

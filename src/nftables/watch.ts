@@ -1,4 +1,4 @@
-// Who changes nftables? The kernel tells, transaction by transaction.
+// Which process changes nftables? The kernel tells, transaction by transaction.
 
 import { nftablesVocabulary } from './bytes/vocabulary.ts'
 import type { NftFamily } from './types.ts'
@@ -44,9 +44,9 @@ export interface NftablesWatchOptions {
 
 export interface NftablesWatch {
   /**
-   * Runs large transactions of ignored drivers. While anybody listens, the kernel writes a notification for each element, even
-   * if nobody wants it, and a transaction of 100,000 takes several times as long. So we do not listen while `work` runs,
-   * and find out by the generation whether somebody else made a change meanwhile: then that is reported as lost.
+   * Runs large transactions of ignored drivers. While any program listens, the kernel writes a notification for each element, even
+   * if none wants it, and a transaction of 100,000 takes several times as long. So we do not listen while `work` runs,
+   * and find out by the generation whether another process made a change meanwhile: then that is reported as lost.
    */
   quietly<T>(work: () => T): T
   close(): void
@@ -59,7 +59,7 @@ const RECEIVE_BUFFER = 4 << 20
 const tableOf = nest({ table: opt(NFTA_TABLE_NAME, cstring) })
 
 /** The table that a notification is about, if it is of the families ip and ip6. */
-export function readTouchedTable({
+export function decodeTouchedTable({
   type,
   view,
   start,
@@ -130,7 +130,7 @@ class TransactionReader {
       this.#finish(generationAttributes.read(view, start + NFGENMSG_LENGTH, end)?.pid ?? 0, port)
       return
     }
-    const touched = readTouchedTable(message)
+    const touched = decodeTouchedTable(message)
     if (touched !== undefined) this.#touched.set(`${touched.family} ${touched.table}`, touched)
   }
 
@@ -156,7 +156,7 @@ class UnseenChanges {
     this.#before = this.#foreign()
   }
 
-  /** Without a driver there is nobody to ask: perhaps. */
+  /** Without a driver this cannot be known: perhaps. */
   any(): boolean {
     return this.#committers.length === 0 || this.#foreign() !== this.#before
   }

@@ -41,7 +41,7 @@ type State = 'idle' | 'waiting' | 'running' | 'stopped'
  * Runs work on request, with kube-proxy's guarantees:
  * - never two runs at a time;
  * - minMs between the end of a run and the start of the next (`burst` runs may share one such pause);
- * - with a minMs of 0, no pause as long as runs are short or rare. Whoever may change one service may change it without end:
+ * - with a minMs of 0, no pause as long as runs are short or rare. A user who may change one service may change it without end:
  *   after a quarter of a second of runs, they get a quarter of the time, and wait for at most a second;
  * - a run at least every maxMs, without any request;
  * - after a failure, a run after retryMs, 2 retryMs, 4 retryMs, ... unless something else starts one earlier. Requests do

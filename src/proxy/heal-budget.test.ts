@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { HealBudget } from './heal-budget.ts'
 
-/** Somebody changes our rules whenever they are restored: when are they? */
+/** Another program changes our rules whenever they are restored: when are they? */
 function fight(budget: HealBudget, { fromMs, untilMs }: { fromMs: number; untilMs: number }) {
   const heals: number[] = []
   const usedUp: number[] = []

@@ -1,5 +1,5 @@
 // The connections of one server, so many and no more. A client that opens connections and sends nothing must not keep the
-// kubelet's probe out: the probe is new and sends its question at once, so whoever has been silent the longest has to go.
+// kubelet's probe out: the probe is new and sends its question at once, so the client that has been silent the longest has to go.
 
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'

@@ -20,7 +20,7 @@ const profiles: Readonly<Record<string, Profile>> = {
   cmdline: { what: 'the command line', read: () => Promise.resolve(textReply(200, process.argv.join('\0'))) },
 }
 
-/** Its strings are in it: the token of this node's account, and private keys. What leaves over HTTP anybody may read. */
+/** Its strings are in it: the token of this node's account, and private keys. What leaves over HTTP, any host on the way may read. */
 const notOverHttp = ['heap']
 
 const onlyInGo = ['block', 'goroutine', 'mutex', 'symbol', 'threadcreate', 'trace']

@@ -90,7 +90,7 @@ export class ProxyHealth {
     return { healthy, nowMs: this.#clock.now(), lastUpdatedMs, families }
   }
 
-  /** Whether load balancers may send connections here: the node is known and nobody is about to delete it. */
+  /** Whether load balancers may send connections here: the node is known and not about to be deleted. */
   nodeEligible(): boolean {
     return this.#node !== undefined && !this.#node.deleting && !this.#node.taints.includes(toBeDeletedTaint)
   }

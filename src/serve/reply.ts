@@ -44,7 +44,7 @@ export function listenerFor(page: Page, log: Logger): RequestListener {
         return textReply(500, 'internal error\n')
       })
       .then((reply) => {
-        // Writing to a connection that is gone is reported as an event, which nobody needs to hear.
+        // Writing to a connection that is gone is reported as an event, which does not matter.
         response.on('error', () => {})
         const length = typeof reply.body === 'string' ? Buffer.byteLength(reply.body) : reply.body.length
         response.writeHead(reply.status, { ...reply.headers, 'Content-Length': length })

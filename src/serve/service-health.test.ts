@@ -43,7 +43,7 @@ function occupy(port: number): Promise<Server> {
   return new Promise((resolve) => server.listen(port, '127.0.0.1', () => resolve(server)))
 }
 
-/** What the port answers: undefined when nobody listens. */
+/** What the port answers: undefined when no server listens. */
 async function ask(port: number, init: RequestInit = {}, path = '/healthz', host = '127.0.0.1') {
   await new Promise((resolve) => setTimeout(resolve, 5))
   try {

@@ -84,7 +84,7 @@ async function zpage(form: Form | undefined, kind: 'Flagz' | 'Statusz', content:
 }
 
 async function yaml(object: object): Promise<string> {
-  // Loaded on use: hardly anybody asks.
+  // Loaded on use, which is rare.
   const { stringify } = await import('yaml')
   return stringify(object, { sortMapEntries: true })
 }

@@ -104,7 +104,7 @@ function loadKoffi(): Koffi {
   return createRequire(import.meta.url)(name) as Koffi
 }
 
-/** Calls libc and returns what it returns: -1 is left to the caller, who finds the reason in lastErrno(). */
+/** Calls libc and returns what it returns: -1 is left to the caller, which finds the reason in lastErrno(). */
 export function tryCall<N extends keyof Calls>(name: N, ...args: Parameters<Calls[N]>): number {
   return (calls[name] ?? call(name))(...args)
 }

@@ -55,7 +55,7 @@ export function lockFile(fd: number): void {
   mustCall('lock a file', 'flock', fd, LOCK_EX)
 }
 
-/** Takes the lock on an open file, unless somebody else has it. */
+/** Takes the lock on an open file, unless another process has it. */
 export function tryLockFile(fd: number): boolean {
   return tryCall('flock', fd, LOCK_EX | LOCK_NB) === 0
 }

@@ -136,7 +136,7 @@ export function writeTimeoutsRequest(writer: Writer, family: number): void {
   writer.endMessage()
 }
 
-export function readTimeouts(message: Message): IpvsTimeouts | undefined {
+export function decodeTimeouts(message: Message): IpvsTimeouts | undefined {
   return decodeGenericMessage(timeoutAttributes, message)
 }
 

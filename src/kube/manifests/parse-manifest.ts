@@ -72,15 +72,15 @@ function parseDocument(document: Document.Parsed, lines: LineCounter, found: Fou
     return
   }
   if (value === null || value === undefined) return
-  readObject(value, { path: [], lineOf }, found)
+  decodeObject(value, { path: [], lineOf }, found)
 }
 
-interface Place {
+interface Position {
   readonly path: Path
   readonly lineOf: (path: Path) => number
 }
 
-function readObject(value: unknown, { path, lineOf }: Place, found: Found): void {
+function decodeObject(value: unknown, { path, lineOf }: Position, found: Found): void {
   const tell = ({ severity, path: within, message }: Complaint) => {
     const field = formatPath(within)
     found.remarks.push({
@@ -94,7 +94,7 @@ function readObject(value: unknown, { path, lineOf }: Place, found: Found): void
   if (typeof kind !== 'string' || kind === '') return tell(wrong(['kind'], 'required'))
   if (kind.endsWith('List') && Array.isArray(value['items'])) {
     for (const [index, item] of value['items'].entries()) {
-      readObject(item, { path: [...path, 'items', index], lineOf }, found)
+      decodeObject(item, { path: [...path, 'items', index], lineOf }, found)
     }
     return
   }

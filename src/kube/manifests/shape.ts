@@ -1,5 +1,5 @@
 // What an object in a file must look like, as a value: checks that say what is wrong and where. Wrong types and values are
-// errors; a field that nobody knows is only worth a warning, because the API's next version may know it.
+// errors; an unknown field is only worth a warning, because the API's next version may know it.
 
 import { nearest } from '../../lib/nearest.ts'
 import { isJsonObject } from '../encoding/json-reader.ts'

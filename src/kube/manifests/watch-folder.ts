@@ -3,6 +3,7 @@
 
 import { readFileSync, readdirSync, statSync, watch, type FSWatcher } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { Waker } from '../../lib/waker.ts'
 
 export interface WatchFolderOptions {
   readonly signal: AbortSignal
@@ -23,7 +24,7 @@ const MANIFEST = /^[^.].*\.(ya?ml|json)$/
 /** Yields what changed, beginning with everything. Throws when the folder cannot be read at first. */
 export async function* watchFolder(path: string, options: WatchFolderOptions): AsyncGenerator<readonly FileChange[]> {
   const { signal, quietMs = 50, pollMs = 5000 } = options
-  const waker = new Waker()
+  const waker = new Waker({ keepsProcess: true })
   const folder = new Folder(path, () => waker.wake())
   try {
     yield folder.readFirst()
@@ -122,36 +123,5 @@ class Folder {
     } catch {
       // Reading it will tell what is wrong, and it is polled.
     }
-  }
-}
-
-/** Waits for events, which may come before anybody waits. */
-class Waker {
-  #isWoken = false
-  #resolve: (() => void) | undefined
-
-  wake(): void {
-    this.#isWoken = true
-    this.#resolve?.()
-  }
-
-  /** Whether there was an event since the last call, or within `ms` from now. */
-  async wait(ms: number, signal: AbortSignal): Promise<boolean> {
-    if (!this.#isWoken && !signal.aborted) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(done, ms)
-        function done(): void {
-          clearTimeout(timer)
-          signal.removeEventListener('abort', done)
-          resolve()
-        }
-        this.#resolve = done
-        signal.addEventListener('abort', done)
-      })
-    }
-    const wasWoken = this.#isWoken && !signal.aborted
-    this.#isWoken = false
-    this.#resolve = undefined
-    return wasWoken
   }
 }

@@ -123,10 +123,10 @@ function decodeHints(reader: ProtoReader): Hints {
   for (const end = reader.enter(); reader.pos < end;) {
     switch (reader.field(end)) {
       case 1:
-        zones.push(readName(reader))
+        zones.push(decodeName(reader))
         break
       case 2:
-        nodes.push(readName(reader))
+        nodes.push(decodeName(reader))
         break
       default:
         reader.skip(end)
@@ -136,7 +136,7 @@ function decodeHints(reader: ProtoReader): Hints {
 }
 
 /** ForZone and ForNode have the same shape: a name. */
-function readName(reader: ProtoReader): string {
+function decodeName(reader: ProtoReader): string {
   let name = ''
   for (const end = reader.enter(); reader.pos < end;) {
     if (reader.field(end) === 1) name = reader.pooled()

@@ -4,7 +4,7 @@ import type { Decoded, Resource } from '../resource.ts'
 import type { Node } from '../types.ts'
 import type { JsonObject, JsonReader } from '../encoding/json-reader.ts'
 import type { ProtoReader } from '../encoding/proto-reader.ts'
-import { EMPTY_META, keyOf, metaFromJson, metaFromProtobuf, type ObjectMeta } from './object-meta.ts'
+import { keyOf, metaFromJson, partsFromProtobuf, type ObjectMeta } from './object-meta.ts'
 
 const ZONE_LABEL = 'topology.kubernetes.io/zone'
 
@@ -43,24 +43,8 @@ function keepKey(key: string): boolean {
 }
 
 function nodeFromProtobuf(reader: ProtoReader, end: number): Decoded<Node> {
-  let meta = EMPTY_META
   const fields: NodeFields = { podCIDR: '', podCIDRs: [], taints: [], addresses: [] }
-  while (reader.pos < end) {
-    switch (reader.field(end)) {
-      case 1:
-        meta = metaFromProtobuf(reader, keepKey)
-        break
-      case 2:
-        decodeSpec(reader, fields)
-        break
-      case 3:
-        decodeStatus(reader, fields)
-        break
-      default:
-        reader.skip(end)
-    }
-  }
-  return finish(meta, fields)
+  return finish(partsFromProtobuf(reader, end, { fields, keepKey, decodeSpec, decodeStatus }), fields)
 }
 
 function decodeSpec(reader: ProtoReader, fields: NodeFields): void {

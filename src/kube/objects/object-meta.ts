@@ -19,7 +19,7 @@ export interface ObjectMeta {
   readonly annotations: StringMap | undefined
 }
 
-/** Which labels and annotations are worth keeping. Most are not: they are long, many, and nobody reads them. */
+/** Which labels and annotations are worth keeping. Most are not: they are long and many, and the proxy does not use them. */
 export type KeepKey = (key: string) => boolean
 
 export const EMPTY_META: ObjectMeta = {
@@ -37,6 +37,34 @@ export const EMPTY_META: ObjectMeta = {
 export function keyOf(meta: ObjectMeta): string {
   if (meta.name === '') return ''
   return meta.namespace === '' ? meta.name : `${meta.namespace}/${meta.name}`
+}
+
+/** An object of metadata, spec and status, and where its fields go. */
+interface ObjectParts<F> {
+  readonly fields: F
+  readonly keepKey: (key: string) => boolean
+  readonly decodeSpec: (reader: ProtoReader, fields: F) => void
+  readonly decodeStatus: (reader: ProtoReader, fields: F) => void
+}
+
+export function partsFromProtobuf<F>(reader: ProtoReader, end: number, parts: ObjectParts<F>): ObjectMeta {
+  let meta = EMPTY_META
+  while (reader.pos < end) {
+    switch (reader.field(end)) {
+      case 1:
+        meta = metaFromProtobuf(reader, parts.keepKey)
+        break
+      case 2:
+        parts.decodeSpec(reader, parts.fields)
+        break
+      case 3:
+        parts.decodeStatus(reader, parts.fields)
+        break
+      default:
+        reader.skip(end)
+    }
+  }
+  return meta
 }
 
 /** Reads k8s.io.apimachinery.pkg.apis.meta.v1.ObjectMeta. */

@@ -4,7 +4,7 @@ import type { Decoded, Resource } from '../resource.ts'
 import type { LoadBalancerIngress, Service, ServicePort } from '../types.ts'
 import type { JsonObject, JsonReader } from '../encoding/json-reader.ts'
 import type { ProtoReader } from '../encoding/proto-reader.ts'
-import { EMPTY_META, keyOf, metaFromJson, metaFromProtobuf, type ObjectMeta } from './object-meta.ts'
+import { keyOf, metaFromJson, partsFromProtobuf, type ObjectMeta } from './object-meta.ts'
 import { parseProtocol } from './protocol.ts'
 
 export const services: Resource<Service> = {
@@ -85,24 +85,8 @@ function keepKey(key: string): boolean {
 }
 
 function serviceFromProtobuf(reader: ProtoReader, end: number): Decoded<Service> {
-  let meta = EMPTY_META
   const fields = emptyFields()
-  while (reader.pos < end) {
-    switch (reader.field(end)) {
-      case 1:
-        meta = metaFromProtobuf(reader, keepKey)
-        break
-      case 2:
-        decodeSpec(reader, fields)
-        break
-      case 3:
-        decodeStatus(reader, fields)
-        break
-      default:
-        reader.skip(end)
-    }
-  }
-  return finish(meta, fields)
+  return finish(partsFromProtobuf(reader, end, { fields, keepKey, decodeSpec, decodeStatus }), fields)
 }
 
 function decodeSpec(reader: ProtoReader, fields: ServiceFields): void {

@@ -57,8 +57,8 @@ export class Drains {
   }
 
   /**
-   * Begins a new list, because everything is about to be read from the kernel. Returns the old one, which knows since when
-   * each destination waits.
+   * Begins a new list, because everything is about to be read from the kernel. Returns the old one, which knows how long
+   * each destination has been waiting.
    */
   restart(): DrainList {
     const before = this.#list

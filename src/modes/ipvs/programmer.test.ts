@@ -244,7 +244,7 @@ describe('IpvsProgrammer', () => {
     expect(machine.servers.read(4).map(({ server }) => server.address)).toEqual(['172.16.0.1'])
   })
 
-  test('tells of UDP servers that a full sync found and nobody wants', () => {
+  test('tells of UDP servers that a full sync found and no service wants', () => {
     const udp = view([1], { protocol: 'UDP' })
     programmer.syncAll(machine.node, [udp])
     const { gone } = machine.start().syncAll(machine.node, [])

@@ -54,7 +54,7 @@ function programmerFor(driver: MemoryTable, clock = new ManualClock()): TablePro
   return new TableProgrammer({ planner: nftablesPlanner, driver, clock })
 }
 
-/** The text of a table, without the shared sets and rules that nobody uses any more and without empty stale chains. */
+/** The text of a table, without the shared sets and rules that no service uses any more and without empty stale chains. */
 function essence(table: Table | undefined): string {
   if (table === undefined) return ''
   const counted = /-\d+$/

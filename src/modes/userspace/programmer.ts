@@ -201,7 +201,7 @@ export class UserspaceProgrammer implements Programmer {
     return [...this.#known].filter(([, { refused }]) => refused.size > 0)
   }
 
-  /** A port may become free without anybody telling. */
+  /** The kernel does not tell when a port becomes free. */
   #retryLater(node: NodeView): void {
     this.#retryTimer?.cancel()
     if (this.#refused.length === 0) return

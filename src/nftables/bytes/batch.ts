@@ -11,7 +11,7 @@ import { setAttributes, setToAttributes } from './set.ts'
 import { tableAttributes } from './table.ts'
 import { commentUserdata } from './userdata.ts'
 
-export interface Place {
+export interface TableId {
   readonly family: NftFamily
   readonly table: string
 }
@@ -27,8 +27,8 @@ export interface BatchMessage {
  * Writes the operations as one batch and returns its messages in order. The last operation asks to be acknowledged: the
  * kernel answers it once the transaction has taken effect, and answers any message that failed.
  */
-export function writeBatch(writer: Writer, place: Place, ops: readonly Op[]): BatchMessage[] {
-  const batch = new BatchWriter(writer, place)
+export function writeBatch(writer: Writer, id: TableId, ops: readonly Op[]): BatchMessage[] {
+  const batch = new BatchWriter(writer, id)
   batch.mark('begin')
   for (const op of ops) batch.write(op)
   batch.askForAck()
@@ -39,12 +39,12 @@ export function writeBatch(writer: Writer, place: Place, ops: readonly Op[]): Ba
 class BatchWriter {
   readonly messages: BatchMessage[] = []
   readonly #writer: Writer
-  readonly #place: Place
+  readonly #id: TableId
   #op: Op | undefined
 
-  constructor(writer: Writer, place: Place) {
+  constructor(writer: Writer, id: TableId) {
     this.#writer = writer
-    this.#place = place
+    this.#id = id
   }
 
   mark(mark: 'begin' | 'end'): void {
@@ -60,7 +60,7 @@ class BatchWriter {
   }
 
   write(op: Op): void {
-    const { table } = this.#place
+    const { table } = this.#id
     this.#op = op
     switch (op.op) {
       case 'addTable':
@@ -95,14 +95,14 @@ class BatchWriter {
 
   /** Created first, because there is no way on older kernels to delete a table only if it exists. */
   #deleteTable(): void {
-    const attributes = (writer: Writer) => tableAttributes.write(writer, { name: this.#place.table })
+    const attributes = (writer: Writer) => tableAttributes.write(writer, { name: this.#id.table })
     this.#message('newTable', NLM_F_CREATE, attributes)
     this.#message('deleteTable', 0, attributes)
   }
 
   #elements(op: Extract<Op, { op: 'addElements' | 'deleteElements' }>): void {
     const action = op.op === 'addElements' ? 'add' : 'delete'
-    const list = { table: this.#place.table, set: op.set, elements: op.elements, action } as const
+    const list = { table: this.#id.table, set: op.set, elements: op.elements, action } as const
     for (let next = 0; next < op.elements.length;) {
       const write = (writer: Writer) => (next = writeElements(writer, list, next))
       if (action === 'add') this.#message('newElements', NLM_F_CREATE, write)
@@ -112,7 +112,7 @@ class BatchWriter {
 
   #message(name: MessageName, flags: number, attributes: (writer: Writer) => unknown): void {
     this.messages.push({ start: this.#writer.length, op: this.#op })
-    beginNftablesMessage(this.#writer, name, this.#place.family, flags)
+    beginNftablesMessage(this.#writer, name, this.#id.family, flags)
     attributes(this.#writer)
     this.#writer.endMessage()
   }

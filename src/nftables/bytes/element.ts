@@ -4,7 +4,7 @@
 // begin and where they have ended: [a, b] is the element a and the element b + 1 with the flag INTERVAL_END; a range that
 // runs to the last key has no end. A set of ranges with several fields stores KEY and KEY_END in one element.
 //
-// Whoever plans ranges of a single field merges those that overlap or follow each other: the kernel refuses overlaps, and
+// A planner merges ranges of a single field that overlap or follow each other: the kernel refuses overlaps, and
 // where one range ends at the point where the next begins, deleting one of them can take a point from the other.
 
 import type { Bytes } from '../../lib/ip.ts'

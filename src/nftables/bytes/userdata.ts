@@ -27,7 +27,7 @@ export function encodeUdata(list: readonly Udata[]): Bytes {
   )
 }
 
-/** Stops at the first entry that is cut short: nobody but nft and us writes these, but anybody could. */
+/** Stops at the first entry that is cut short: only nft and we write these, but any program could. */
 export function decodeUdata(bytes: Bytes): Udata[] {
   const list: Udata[] = []
   for (let at = 0; at + 2 <= bytes.length;) {

@@ -3,7 +3,7 @@
 import type { NodeView, ServicePortView } from '../../../model/types.ts'
 import type { Base, Fragment } from '../../../iptables/fragment.ts'
 import { planBase } from './base.ts'
-import { planService, type ServiceContext } from './service.ts'
+import { planFragment, type ServiceContext } from './service.ts'
 import type { IptablesSettings } from './settings.ts'
 
 /** A mode whose kernel state is rules of iptables. */
@@ -15,7 +15,7 @@ export interface IptablesPlanner {
 export function iptablesPlanner(settings: IptablesSettings): IptablesPlanner {
   return {
     base: (node) => planBase(node, settings),
-    service: (node, port, cluster) => planService({ node, settings, cluster }, port),
+    service: (node, port, cluster) => planFragment({ node, settings, cluster }, port),
   }
 }
 

@@ -17,8 +17,8 @@ export interface ServiceContext {
   readonly cluster: 'large' | 'small'
 }
 
-export function planService(context: ServiceContext, port: ServicePortView): Fragment {
-  return new ServicePlan(context, port).fragment()
+export function planFragment(context: ServiceContext, port: ServicePortView): Fragment {
+  return new FragmentPlan(context, port).fragment()
 }
 
 /** An endpoint and the chain that leads to it. */
@@ -29,7 +29,7 @@ interface EndpointChain {
   readonly chain: string
 }
 
-class ServicePlan {
+class FragmentPlan {
   readonly #context: ServiceContext
   readonly #node: NodeView
   readonly #port: ServicePortView
@@ -121,7 +121,7 @@ class ServicePlan {
     return verdict.kind === 'to' && verdict.policy === 'Local' ? this.#names.local : this.#names.cluster
   }
 
-  /** KUBE-EXT: who is masqueraded and who takes which list, whatever the external address. */
+  /** KUBE-EXT: which sources are masqueraded and which list each takes, whatever the external address. */
   #planExternal({ fromNode, fromOthers, isSplit }: Frontend): void {
     const { label, external } = this.#names
     const rules: RuleText[] = []

@@ -8,7 +8,16 @@ import type { SetElements, TableBase } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
 import type { Chain, Rule } from '../../../nftables/types.ts'
 import { firewallChains, guardElements } from '../../shared/plan/guards.ts'
-import { chain, DSTNAT, fromPods, hookAt, matchKeys, onNewConnections, SRCNAT } from '../../shared/plan/match.ts'
+import {
+  chain,
+  clusterIpMasquerade,
+  DSTNAT,
+  fromPods,
+  hookAt,
+  matchKeys,
+  onNewConnections,
+  SRCNAT,
+} from '../../shared/plan/match.ts'
 import { CHAINS, SETS } from './names.ts'
 import { schemaFor } from './schema.ts'
 
@@ -65,15 +74,6 @@ function nodePortChains(node: NodeView): Chain[] {
       nft.rule([nft.isIn(nodePort, SETS.localNodePorts), nft.goto(CHAINS.localNodePorts)]),
     ]),
   ]
-}
-
-function clusterIpMasquerade(node: NodeView): Rule[] {
-  const mark = nft.addMark(node.masqueradeMark)
-  const isClusterIp = nft.isIn([nft.destinationAddress(node.family)], SETS.clusterIps)
-  if (node.masqueradeAll) return [nft.rule([isClusterIp, mark], 'masquerade all clusterIP traffic')]
-  const notPod = fromPods(node, false)
-  if (notPod === undefined) return []
-  return [nft.rule([isClusterIp, notPod, mark], 'masquerade clusterIP traffic from outside cluster')]
 }
 
 /**

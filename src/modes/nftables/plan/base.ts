@@ -9,6 +9,7 @@ import type { Chain, Rule } from '../../../nftables/types.ts'
 import { checkChains, firewallChains, guardElements, guardHooks } from '../../shared/plan/guards.ts'
 import {
   chain,
+  clusterIpMasquerade,
   DSTNAT,
   fromPods,
   hookAt,
@@ -98,15 +99,6 @@ function nodePortChains(node: NodeView, { nodePort }: MatchKeys): Chain[] {
  */
 function pick(chainName: string): Rule[] {
   return [nft.rule([nft.jump(chainName)]), nft.rule([nft.jump(chainName)], 'again, for changes that come in between')]
-}
-
-function clusterIpMasquerade(node: NodeView): Rule[] {
-  const mark = nft.addMark(node.masqueradeMark)
-  const isClusterIp = nft.isIn([nft.destinationAddress(node.family)], SETS.clusterIps)
-  if (node.masqueradeAll) return [nft.rule([isClusterIp, mark], 'masquerade all clusterIP traffic')]
-  const notPod = fromPods(node, false)
-  if (notPod === undefined) return []
-  return [nft.rule([isClusterIp, notPod, mark], 'masquerade clusterIP traffic from outside cluster')]
 }
 
 /** With externalTrafficPolicy Local, pods and the node itself still reach every endpoint. */

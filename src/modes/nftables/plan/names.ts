@@ -1,6 +1,6 @@
 // The names of everything in our tables. What operators know from kube-proxy keeps its name and meaning.
 //
-// What is not the same must not have kube-proxy's name: when somebody goes back to it, it adds to the table that it finds, and
+// What is not the same must not have kube-proxy's name: when an operator goes back to it, it adds to the table that it finds, and
 // a set where it has a map is an error from which it does not recover.
 
 import type { ServicePortView } from '../../../model/types.ts'

@@ -4,11 +4,11 @@ import type { TablePlanner } from '../../shared/plan/table-planner.ts'
 import { planBase } from './base.ts'
 import { TABLE } from './names.ts'
 import { servedUdpFrontends } from './served.ts'
-import { planService } from './service.ts'
+import { planFragment } from './service.ts'
 
 export const nftablesPlanner: TablePlanner = {
   table: TABLE,
   base: planBase,
-  service: planService,
+  service: planFragment,
   servedUdp: servedUdpFrontends,
 }

@@ -9,7 +9,7 @@ import { SETS } from './names.ts'
 const SERVED = [SETS.services, SETS.localServices, SETS.nodePorts, SETS.localNodePorts] as const
 const UDP = protocolField('UDP')
 
-/** Only those of UDP: nobody asks about flows of other protocols, and a table may have very many of them. */
+/** Only those of UDP: flows of other protocols are not cleaned up, and a table may have very many of them. */
 export function* servedUdpFrontends(table: Table): Generator<FrontendAddress> {
   for (const name of SERVED) {
     const set = table.sets.get(name)

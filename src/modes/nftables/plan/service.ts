@@ -19,7 +19,7 @@ import { pickRule } from './pick.ts'
 import { endpointData, setsOf } from './frontend.ts'
 import { type Schema, schemaFor } from './schema.ts'
 
-export function planService(node: NodeView, port: ServicePortView): Fragment {
+export function planFragment(node: NodeView, port: ServicePortView): Fragment {
   const schema = schemaFor(node.family)
   const elements = new Elements()
   const sharedRules = new Map<string, SharedRule>()

@@ -37,7 +37,7 @@ export function planClusterIp(schema: GuardSchema, frontend: Frontend, elements:
   if (frontend.kind === 'clusterIP') elements.add(schema.clusterIps, { key: addressField(frontend.address!) })
 }
 
-/** Who is refused, and who hears nothing. */
+/** Which clients are refused, and which hear nothing. */
 export function planRefusals(schema: GuardSchema, frontend: Frontend, elements: Elements): void {
   const key = frontendKey(frontend)
   const byNodePort = frontend.kind === 'nodePort'

@@ -1,4 +1,4 @@
-// What protects the frontends, whoever serves them: source ranges before anything is translated, and a clear answer for
+// What protects the frontends, whichever mode serves them: source ranges before anything is translated, and a clear answer for
 // what nothing was translated to. docs/modes/nftables.md has the picture and the reasons.
 
 import { cidrEnd, type Family, mergeCidrs } from '../../../lib/ip.ts'

@@ -59,3 +59,13 @@ export function hookAt(type: Hook['type'], hook: Hook['hook'], priority: number)
 export function onNewConnections(target: string): Rule {
   return nft.rule([nft.isNewConnection, nft.jump(target)])
 }
+
+/** Marks connections to cluster IPs that are to be masqueraded. */
+export function clusterIpMasquerade(node: NodeView): Rule[] {
+  const mark = nft.addMark(node.masqueradeMark)
+  const isClusterIp = nft.isIn([nft.destinationAddress(node.family)], GUARD_SETS.clusterIps)
+  if (node.masqueradeAll) return [nft.rule([isClusterIp, mark], 'masquerade all clusterIP traffic')]
+  const notPod = fromPods(node, false)
+  if (notPod === undefined) return []
+  return [nft.rule([isClusterIp, notPod, mark], 'masquerade clusterIP traffic from outside cluster')]
+}

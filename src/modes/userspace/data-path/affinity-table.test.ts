@@ -17,14 +17,14 @@ describe('AffinityTable', () => {
     expect(table.find(1, 1800)).toBe('a')
   })
 
-  test('a shorter timeout counts for those who are known already', () => {
+  test('a shorter timeout counts for clients that are known already', () => {
     const table = new AffinityTable(1000)
     table.remember(1, 'a', 0)
     table.timeoutMs = 100
     expect(table.find(1, 500)).toBeUndefined()
   })
 
-  test('it forgets who has not come for long', () => {
+  test('it forgets a client that has not come for long', () => {
     const table = new AffinityTable(1000)
     for (let client = 0; client < 100; client++) table.remember(client, 'a', 0)
     table.remember(1000, 'b', 1000)
@@ -32,7 +32,7 @@ describe('AffinityTable', () => {
     expect(table.size).toBe(2)
   })
 
-  test('it never forgets who has come within the timeout, nor for long who has not', () => {
+  test('it never forgets a client that came within the timeout, and soon forgets one that did not', () => {
     const table = new AffinityTable(1000)
     for (let nowMs = 0; nowMs < 20_000; nowMs += 10) {
       table.remember(nowMs, 'a', nowMs)

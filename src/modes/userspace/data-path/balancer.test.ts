@@ -22,7 +22,7 @@ describe('Balancer', () => {
     expect(picks(one, 1) + picks(other, 1) + picks(one, 1)).toBe('abc')
   })
 
-  test('pick() gives nobody when there is nobody', () => {
+  test('pick() gives no backend when there is none', () => {
     expect(new Balancer(contentOf('')).pick(1, 0)).toBeUndefined()
   })
 

@@ -24,7 +24,7 @@ describe('Mailbox', () => {
     expect(mailbox.receive()![0]).toBe(7)
   })
 
-  test('send() gives up rather than wait for somebody who holds the lock', () => {
+  test('send() gives up rather than wait for a thread that holds the lock', () => {
     const memory = Mailbox.createMemory()
     new Int32Array(memory)[0] = 1
     expect(new Mailbox(memory).send([1])).toBe(false)

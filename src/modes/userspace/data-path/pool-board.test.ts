@@ -40,7 +40,7 @@ describe('HealthBoard', () => {
     expect(rests).toEqual([1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000])
   })
 
-  test('many who tried it before it was known to fail count once', () => {
+  test('many connections that tried it before it was known to fail count once', () => {
     const board = HealthBoard.create(1)
     for (let i = 0; i < 20; i++) board.failed(0, 250 + i, i)
     expect(board.health(0, 270)).toMatchObject({ failures: 1 })
@@ -94,7 +94,7 @@ describe('HealthBoard', () => {
     expect(grown.health(2, 0).failures).toBe(0)
   })
 
-  test('all who share the memory share the turns', () => {
+  test('all threads that share the memory share the turns', () => {
     const board = HealthBoard.create(1)
     const other = new HealthBoard(board.memory)
     expect([board.nextTurn(), other.nextTurn(), board.nextTurn()]).toEqual([0, 1, 2])

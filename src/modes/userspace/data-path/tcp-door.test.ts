@@ -268,7 +268,7 @@ describe.concurrent('the choice of a backend', () => {
     expect(pool.totals()).toMatchObject({ retries: 3, failures: 4, unserved: 1, active: 0 })
   })
 
-  test('breaks the connection at once when all refuse, and loses nobody when there are no backends', async () => {
+  test('breaks the connection at once when all refuse, and loses no client when there are no backends', async () => {
     using path = new InlineDataPath()
     const refusing = path.open({ backends: [await aClosedPort()], affinitySeconds: noAffinity })
     const startMs = performance.now()
@@ -304,7 +304,7 @@ describe.concurrent('the choice of a backend', () => {
 })
 
 describe('a door', () => {
-  test('that is shut lets nobody in, and open connections live on', async () => {
+  test('that is shut lets no client in, and open connections live on', async () => {
     using path = new InlineDataPath()
     await using backend = await anEchoBackend('a')
     const { port, pool, shut } = path.open({ backends: [backend], affinitySeconds: noAffinity })
@@ -318,7 +318,7 @@ describe('a door', () => {
     await eventually('it is over', () => (pool.totals().active === 0 ? undefined : 'active'))
   })
 
-  test('keeps clients waiting while there are no file descriptors left, and turns nobody away', async () => {
+  test('keeps clients waiting while there are no file descriptors left, and turns none away', async () => {
     using path = new InlineDataPath({ endFd: 0 })
     await using backend = await anEchoBackend('a')
     const { port, pool } = path.open({ backends: [backend], affinitySeconds: noAffinity })

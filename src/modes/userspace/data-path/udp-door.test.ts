@@ -140,7 +140,7 @@ describe('UDP through the data path', () => {
     await eventually('both are closed', () => (pool.totals().active === 0 ? undefined : 'active'))
   })
 
-  test('a client that pauses stays with its backend while that serves, whoever else comes', async () => {
+  test('a client that pauses stays with its backend while that serves, whichever other clients come', async () => {
     using path = new InlineDataPath({ udpIdleMs: 20 })
     await using a = await aUdpBackend('a')
     await using b = await aUdpBackend('b')
@@ -230,7 +230,7 @@ describe('UDP through the data path', () => {
     await eventually('it is open', async () => ((await ask(client, port, 'y')).endsWith('y') ? undefined : 'closed'))
   })
 
-  test('goes elsewhere when nobody listens, and leaves that backend alone', async () => {
+  test('goes elsewhere when no program listens, and leaves that backend alone', async () => {
     using path = new InlineDataPath({ udpIdleMs: 5000 })
     const closed = await aClosedPort()
     await using good = await aUdpBackend('good')

@@ -3,11 +3,11 @@
 import type { TablePlanner } from '../../shared/plan/table-planner.ts'
 import { planBase } from './base.ts'
 import { TABLE } from './names.ts'
-import { type Doors, planService } from './service.ts'
+import { type Doors, planFragment } from './service.ts'
 
 export const USERSPACE_TABLE = TABLE
 
 /** The plan depends on where the proxy's doors are, which only it knows. */
 export function userspacePlanner(doors: Doors): TablePlanner {
-  return { table: TABLE, base: planBase, service: (node, view) => planService(node, view, doors) }
+  return { table: TABLE, base: planBase, service: (node, view) => planFragment(node, view, doors) }
 }

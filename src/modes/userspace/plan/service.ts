@@ -26,7 +26,7 @@ export interface Doors {
   readonly leaving: FindLeaving
 }
 
-export function planService(node: NodeView, view: ServicePortView, { find, leaving }: Doors): Fragment {
+export function planFragment(node: NodeView, view: ServicePortView, { find, leaving }: Doors): Fragment {
   const schema = schemaFor(node.family)
   const elements = new Elements()
   const ports = new Set(leaving(view))

@@ -84,7 +84,8 @@ export function askPlace(socketPath: string, name: string): Promise<ReturnType<C
 
 function ask(socketPath: string, path: string): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const asked = request({ socketPath, path, timeout: 5000 }, (response) => {
+    // A connection of its own: the sandbox closes one that is kept, perhaps at the moment in which it is used again.
+    const asked = request({ socketPath, path, timeout: 5000, agent: false }, (response) => {
       let body = ''
       response.setEncoding('utf8').on('data', (text: string) => (body += text))
       response.on('end', () => resolve(JSON.parse(body)))

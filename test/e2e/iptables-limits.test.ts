@@ -6,7 +6,7 @@ import { chmodSync, readdirSync, readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { aService, aSlice } from '../support/builders.ts'
 import { eventually } from '../support/eventually.ts'
-import { tcpProbe } from '../support/netns/probe.ts'
+import { aShortWhile, tcpProbe } from '../support/netns/probe.ts'
 import { proxyCommand, startProxy } from '../support/proxy-process.ts'
 import type { ProxyProcess } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
@@ -59,7 +59,7 @@ test.for([
   setLimit(before)
   await eventually('it catches up', async () => {
     const target = { address: late.spec.clusterIP, port: 80 }
-    const { kind } = await tcpProbe(rig.network.sources.localPod, target)
+    const { kind } = await tcpProbe(rig.network.sources.localPod, target, aShortWhile())
     return kind === 'answered' ? undefined : `${kind}\n${proxy.logTail(5)}`
   })
   expect(proxy.ended).toBeUndefined()

@@ -1,10 +1,10 @@
 // The watch of the iptables mode when this process has no file descriptor left to listen with.
 
 import { execFileSync } from 'node:child_process'
-import { closeSync, mkdtempSync, openSync, readdirSync, rmSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { Iptables } from '../../src/iptables/driver.ts'
 import { findPrograms } from '../../src/iptables/probe.ts'
 import { type IptablesWatch, watchIptables } from '../../src/iptables/watch.ts'
@@ -22,16 +22,19 @@ describe.skipIf(!isRoot)('watchIptables() without a file descriptor (needs root)
   let watch: IptablesWatch
   let changes: Family[]
   let failures: unknown[]
-  let limit: string
 
   beforeAll(() => {
     unshareNetwork()
     process.env['XTABLES_LOCKFILE'] = join(folder, 'xtables.lock')
-    limit = execFileSync('prlimit', ['--pid', `${process.pid}`, '--nofile', '--noheadings', '--output=SOFT'], {
-      encoding: 'utf8',
-    }).trim()
+    const [, limit = ''] = /Max open files +(\d+)/.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    const setLimit = (to: string) => execFileSync('prlimit', ['--pid', `${process.pid}`, `--nofile=${to}:`])
+    // Few enough to use them all up.
+    setLimit(`${Math.max(...readdirSync('/proc/self/fd').map(Number)) + 100}`)
+    return () => {
+      setLimit(limit)
+      rmSync(folder, { recursive: true })
+    }
   })
-  afterAll(() => rmSync(folder, { recursive: true }))
 
   beforeEach(async () => {
     const programs = (await findPrograms()).find(({ backend }) => backend === 'nft')
@@ -49,33 +52,22 @@ describe.skipIf(!isRoot)('watchIptables() without a file descriptor (needs root)
       onFailure: (error) => failures.push(error),
     })
   })
-  afterEach(() => {
-    watch.close()
-    setLimit(limit)
-  })
-
-  const setLimit = (to: string) => execFileSync('prlimit', ['--pid', `${process.pid}`, `--nofile=${to}:`])
+  afterEach(() => watch.close())
 
   /** A large change of ours, at whose end the watch cannot be opened again. */
   async function failToListen(): Promise<void> {
-    await watch.quietly(async () => {
-      setLimit(`${readdirSync('/proc/self/fd').length}`)
-      // The numbers below the limit that are free.
-      const taken: number[] = []
+    const taken: number[] = []
+    await watch.quietly(() => {
       try {
         for (;;) taken.push(openSync('/dev/null', 'r'))
       } catch {
-        // No more.
+        // None is left.
       }
-      setImmediate(() => {
-        for (const fd of taken) closeSync(fd)
-      })
-      await Promise.resolve()
+      return Promise.resolve()
     })
+    for (const fd of taken) closeSync(fd)
     expect(failures).toHaveLength(1)
     expect(String(failures[0])).toContain('EMFILE')
-    await new Promise((resolve) => setImmediate(resolve))
-    setLimit(limit)
   }
 
   async function expectToHear(): Promise<void> {

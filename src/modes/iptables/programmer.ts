@@ -252,7 +252,7 @@ class Stats implements SyncStats {
   transactions = 0
   operations = 0
   bytes = 0
-  refused?: number
+  declare refused?: number
   readonly #written = new Map<TableName, number>()
 
   count({ lines, bytes, rules }: Script): void {

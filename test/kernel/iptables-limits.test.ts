@@ -1,4 +1,4 @@
-// The watch of the iptables mode when this process has no file descriptor left to listen with.
+// The iptables mode when this process has no file descriptor left: to listen with, or to start a program.
 
 import { execFileSync } from 'node:child_process'
 import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -10,13 +10,14 @@ import { findPrograms } from '../../src/iptables/probe.ts'
 import { type IptablesWatch, watchIptables } from '../../src/iptables/watch.ts'
 import { ManualClock } from '../../src/lib/clock.ts'
 import type { Family } from '../../src/lib/ip.ts'
+import { runProgram } from '../../src/system/run-program.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { eventually } from '../support/eventually.ts'
 
 const isRoot = process.getuid?.() === 0
 const POLL_MS = 1000
 
-describe.skipIf(!isRoot)('watchIptables() without a file descriptor (needs root)', () => {
+describe.skipIf(!isRoot)('without a file descriptor (needs root)', () => {
   const folder = mkdtempSync(join(tmpdir(), 'iptables-'))
   let clock: ManualClock
   let watch: IptablesWatch
@@ -58,16 +59,20 @@ describe.skipIf(!isRoot)('watchIptables() without a file descriptor (needs root)
   async function failToListen(): Promise<void> {
     const taken: number[] = []
     await watch.quietly(() => {
-      try {
-        for (;;) taken.push(openSync('/dev/null', 'r'))
-      } catch {
-        // None is left.
-      }
+      takeAll(taken)
       return Promise.resolve()
     })
     for (const fd of taken) closeSync(fd)
     expect(failures).toHaveLength(1)
     expect(String(failures[0])).toContain('EMFILE')
+  }
+
+  function takeAll(taken: number[]): void {
+    try {
+      for (;;) taken.push(openSync('/dev/null', 'r'))
+    } catch {
+      // None is left.
+    }
   }
 
   async function expectToHear(): Promise<void> {
@@ -91,6 +96,25 @@ describe.skipIf(!isRoot)('watchIptables() without a file descriptor (needs root)
     await expectToHear()
     await clock.advance(POLL_MS)
     expect(failures).toHaveLength(1)
+  })
+
+  it('starts no program, and keeps none of the few that are left', async () => {
+    const before = readdirSync('/proc/self/fd').length
+    const ends: string[] = []
+    for (let spare = 0; spare <= 8; spare++) {
+      const taken: number[] = []
+      takeAll(taken)
+      for (const fd of taken.splice(0, spare)) closeSync(fd)
+      ends.push(
+        await runProgram('true', []).then(
+          ({ code }) => `${code}`,
+          (error: NodeJS.ErrnoException) => `${error.code}`,
+        ),
+      )
+      for (const fd of taken) closeSync(fd)
+    }
+    expect(ends).toEqual([...Array.from({ length: 8 }, () => 'EMFILE'), '0'])
+    expect(readdirSync('/proc/self/fd').length).toBe(before)
   })
 
   it('does not begin to listen when it is closed', async () => {

@@ -60,11 +60,11 @@ export const expectedSkips = [
     why: 'an administrator, or the container that this is, does not allow them to users',
   },
   {
-    project: /^(packet-flow|sandbox)$/,
+    project: /^(e2e|packet-flow|sandbox)$/,
     test: /ipvs/,
     reason: /^this kernel has no IPVS$|^Cannot use proxy mode ipvs: /,
     isExpected: isRoot && !hasIpvs,
-    why: 'the project uml runs the same on a kernel with IPVS',
+    why: 'the project uml runs the same on a kernel with IPVS; files of e2e run there by node test/uml/run.mjs -- npx vitest run',
   },
   {
     project: /^kernel$/,

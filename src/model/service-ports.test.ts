@@ -186,6 +186,11 @@ describe('parseService()', () => {
       'the name is not a valid object name; the service is ignored',
     ])
     expect(read(service({ namespace: 'a/b' })).info).toBeUndefined()
+    expect(read(service({ name: 'a.b' })).info).toBeUndefined()
+    expect(read(service({ namespace: '10.2.0.1' })).info).toBeUndefined()
+    expect(read(service({ name: 'x'.repeat(64) })).info).toBeUndefined()
+    // Not in every cluster, but in some.
+    expect(read(service({ name: '1-web' })).info).toBeDefined()
   })
 })
 

@@ -6,7 +6,7 @@ import type { Cidr, Family } from '../lib/ip.ts'
 import { compareBytes, isOfFamily, parseAddress } from './address.ts'
 import type { Address } from './address.ts'
 import { Summary } from './summary.ts'
-import { isObjectName, isPortName, isPortNumber, isProtocol, quote } from './valid.ts'
+import { isLabel, isPortName, isPortNumber, isProtocol, quote } from './valid.ts'
 import { parseWeights, WEIGHTS_ANNOTATION, type Weights } from './weights.ts'
 import type { ServicePortName } from './types.ts'
 
@@ -70,7 +70,7 @@ export function parseService(
 ): ServiceInfo | undefined {
   const { family, problems } = context
   if (isSkipped(service)) return undefined
-  if (!isObjectName(service.namespace) || !isObjectName(service.name)) {
+  if (!isLabel(service.namespace) || !isLabel(service.name)) {
     problems.push('the name is not a valid object name; the service is ignored')
     return undefined
   }

@@ -17,15 +17,17 @@ export function isProtocol(protocol: string): protocol is Protocol {
  * of ports end up in rules and in the names of chains, so nothing else may. '' is no name.
  */
 export function isPortName(name: string): boolean {
-  return name.length <= LONGEST_LABEL && (name === '' || /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name))
+  return name === '' || isLabel(name)
+}
+
+/** Whether this can be the name of a Service, or of a namespace: both are DNS labels, so that they can stand in a DNS name. */
+export function isLabel(name: string): boolean {
+  return name.length <= LONGEST_LABEL && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name)
 }
 
 const LONGEST_LABEL = 63
 
-/**
- * Whether an object can have this namespace or name: what DNS allows. The API is stricter for some kinds; all that matters
- * here is that the name can stand in rules and in `namespace/name:port`.
- */
+/** Whether this can be the name of a Node: what DNS allows. */
 export function isObjectName(name: string): boolean {
   return name.length <= LONGEST_NAME && /^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$/.test(name)
 }

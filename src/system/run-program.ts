@@ -1,6 +1,7 @@
 // Other programs, run to their end.
 
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
 
 export interface ProgramResult {
   /** The exit code; 'missing' when there is no such program. 128 when a signal ended it. */
@@ -27,6 +28,7 @@ const SYSTEM_PATHS = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/bin', '/bin
  */
 export function runProgram(name: string, args: readonly string[], options: RunOptions = {}): Promise<ProgramResult> {
   return new Promise((resolve, reject) => {
+    expectSpareFiles(name)
     const child = spawn(name, args, { env: programEnvironment(), stdio: ['pipe', 'pipe', 'pipe'] })
     const pid = child.pid ?? 0
     if (pid !== 0) options.onStart?.(pid)
@@ -45,6 +47,25 @@ export function runProgram(name: string, args: readonly string[], options: RunOp
       reject(error)
     })
   })
+}
+
+/** Three pipes, and the one over which libuv hears whether the program was found: two file descriptors each. */
+const FILES_TO_START = 8
+
+/**
+ * Throws where a program cannot be started for want of file descriptors. Node would find out too late, when it has opened the
+ * pipes, and never close those: each attempt would leave less for the next one.
+ */
+function expectSpareFiles(name: string): void {
+  const files: number[] = []
+  try {
+    while (files.length < FILES_TO_START) files.push(openSync('/dev/null', 'r'))
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw Object.assign(new Error(`spawn ${name} ${code}`), { code })
+  } finally {
+    for (const file of files) closeSync(file)
+  }
 }
 
 /** Writes what the program takes, until it takes no more. */

@@ -8,7 +8,7 @@ import { printProxyTables, watchTables } from '../support/nft-tables.ts'
 import { ProxyProcess, proxyFlags, startProxy } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
 import { startTraffic } from '../support/steady-traffic.ts'
-import { tcpProbe } from '../support/netns/probe.ts'
+import { aShortWhile, tcpProbe } from '../support/netns/probe.ts'
 import type { Rig } from '../support/rig.ts'
 
 let rig: Rig
@@ -92,7 +92,7 @@ test('the program waits for an API server that is not there yet', async () => {
   await proxy.ready()
   await rig.settled(40_000)
   await eventually('the service is reached', async () => {
-    const answer = await tcpProbe(rig.network.sources.localPod, targets.tcp)
+    const answer = await tcpProbe(rig.network.sources.localPod, targets.tcp, aShortWhile())
     return answer.kind === 'answered' ? undefined : answer.kind
   })
 })

@@ -10,7 +10,7 @@ import { eventually } from '../support/eventually.ts'
 import { ProxyProcess } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
 import { startTraffic } from '../support/steady-traffic.ts'
-import { tcpProbe } from '../support/netns/probe.ts'
+import { aShortWhile, tcpProbe } from '../support/netns/probe.ts'
 import type { Rig } from '../support/rig.ts'
 
 let rig: Rig
@@ -45,7 +45,7 @@ test('a change arrives by the swap of a ConfigMap’s links, without a restart a
 
   swapConfig(config('nodePortAddresses: ["10.3.0.0/24"]'))
   await eventually('the node port opens on the second address', async () =>
-    (await tcpProbe(external, onSecondIp)).kind === 'answered' ? undefined : 'still closed',
+    (await tcpProbe(external, onSecondIp, aShortWhile())).kind === 'answered' ? undefined : 'still closed',
   )
   swapConfig(config('nftables: {masqueradeAll: true}'))
   await eventually('local pods are masqueraded', async () => ((await seenBy()) === 'node' ? undefined : 'not yet'))

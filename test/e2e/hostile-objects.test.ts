@@ -115,7 +115,7 @@ const aHostileSlice = fc.record(
 describe.each<ModeName>(['nftables', 'iptables', 'ipvs', 'userspace'])('%s', (mode) => {
   const reason = whyNotRun(mode)
   if (reason !== undefined) {
-    test.skip(reason, () => {})
+    test('objects of any content', ({ skip }) => skip(reason))
     return
   }
   let rig: Rig

@@ -9,7 +9,7 @@ import { patience } from '../support/patience.ts'
 import { ProxyProcess, proxyFlags, startProxy } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
 import { startTraffic } from '../support/steady-traffic.ts'
-import { tcpProbe } from '../support/netns/probe.ts'
+import { aShortWhile, tcpProbe } from '../support/netns/probe.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Rig } from '../support/rig.ts'
 
@@ -103,7 +103,11 @@ test('SIGKILL at any moment of a start, under changes, leaves service whole', as
   proxy = await start()
   expect((await traffic.stop()).losses).toEqual([])
   await eventually('the last change is served', async () => {
-    const answer = await tcpProbe(rig.network.sources.localPod, { address: volatile.spec.clusterIP, port: 80 })
+    const answer = await tcpProbe(
+      rig.network.sources.localPod,
+      { address: volatile.spec.clusterIP, port: 80 },
+      aShortWhile(),
+    )
     return answer.kind === 'answered' && answer.greeting.host === 'localB' ? undefined : JSON.stringify(answer)
   })
 })

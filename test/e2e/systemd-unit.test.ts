@@ -24,7 +24,9 @@ describe.each<ModeName>(['nftables', 'iptables', 'ipvs', 'userspace'])('%s', (mo
   })
   afterAll(async () => rig[Symbol.asyncDispose]())
 
-  test.skipIf(whyNotRun(mode) !== undefined)('serves with these capabilities alone', async () => {
+  test('serves with these capabilities alone', async ({ skip }) => {
+    const reason = whyNotRun(mode)
+    if (reason !== undefined) skip(reason)
     const service = aService({ type: 'NodePort', families: [4] })
     rig.cluster.put(service, aSlice(service, ['localB'], { family: 4 }))
     const kept = granted.map((name) => `+${name.replace('CAP_', '').toLowerCase()}`)

@@ -182,7 +182,11 @@ test('where it is not, that is said; clients beyond it wait until others are don
   const empty = aService()
   rig.cluster.put(empty)
   await eventually('a new service is known', async () => {
-    const { kind } = await tcpProbe(rig.network.sources.localPod, { address: empty.spec.clusterIP, port: 80 })
+    const { kind } = await tcpProbe(
+      rig.network.sources.localPod,
+      { address: empty.spec.clusterIP, port: 80 },
+      aShortWhile(),
+    )
     return kind === 'refused' ? undefined : kind
   })
   for (const { socket, heard, words } of clients) {

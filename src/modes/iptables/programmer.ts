@@ -250,7 +250,7 @@ function halves(group: readonly Fragment[]): Fragment[][] {
 }
 
 class ScriptCount extends SyncCount {
-  refused?: number
+  declare refused?: number
   readonly #written = new Map<TableName, number>()
 
   countScript({ lines, bytes, rules }: Script): void {

@@ -1,37 +1,41 @@
-// The watch of the iptables mode when this process has no file descriptor left to listen with.
+// The iptables mode when this process has no file descriptor left: to listen with, or to start a program.
 
 import { execFileSync } from 'node:child_process'
-import { closeSync, mkdtempSync, openSync, readdirSync, rmSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { Iptables } from '../../src/iptables/driver.ts'
 import { findPrograms } from '../../src/iptables/probe.ts'
 import { type IptablesWatch, watchIptables } from '../../src/iptables/watch.ts'
 import { ManualClock } from '../../src/lib/clock.ts'
 import type { Family } from '../../src/lib/ip.ts'
+import { runProgram } from '../../src/system/run-program.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { eventually } from '../support/eventually.ts'
 
 const isRoot = process.getuid?.() === 0
 const POLL_MS = 1000
 
-describe.skipIf(!isRoot)('watchIptables() without a file descriptor (needs root)', () => {
+describe.skipIf(!isRoot)('without a file descriptor (needs root)', () => {
   const folder = mkdtempSync(join(tmpdir(), 'iptables-'))
   let clock: ManualClock
   let watch: IptablesWatch
   let changes: Family[]
   let failures: unknown[]
-  let limit: string
 
   beforeAll(() => {
     unshareNetwork()
     process.env['XTABLES_LOCKFILE'] = join(folder, 'xtables.lock')
-    limit = execFileSync('prlimit', ['--pid', `${process.pid}`, '--nofile', '--noheadings', '--output=SOFT'], {
-      encoding: 'utf8',
-    }).trim()
+    const [, limit = ''] = /Max open files +(\d+)/.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    const setLimit = (to: string) => execFileSync('prlimit', ['--pid', `${process.pid}`, `--nofile=${to}:`])
+    // Few enough to use them all up.
+    setLimit(`${Math.max(...readdirSync('/proc/self/fd').map(Number)) + 100}`)
+    return () => {
+      setLimit(limit)
+      rmSync(folder, { recursive: true })
+    }
   })
-  afterAll(() => rmSync(folder, { recursive: true }))
 
   beforeEach(async () => {
     const programs = (await findPrograms()).find(({ backend }) => backend === 'nft')
@@ -49,33 +53,26 @@ describe.skipIf(!isRoot)('watchIptables() without a file descriptor (needs root)
       onFailure: (error) => failures.push(error),
     })
   })
-  afterEach(() => {
-    watch.close()
-    setLimit(limit)
-  })
-
-  const setLimit = (to: string) => execFileSync('prlimit', ['--pid', `${process.pid}`, `--nofile=${to}:`])
+  afterEach(() => watch.close())
 
   /** A large change of ours, at whose end the watch cannot be opened again. */
   async function failToListen(): Promise<void> {
-    await watch.quietly(async () => {
-      setLimit(`${readdirSync('/proc/self/fd').length}`)
-      // The numbers below the limit that are free.
-      const taken: number[] = []
-      try {
-        for (;;) taken.push(openSync('/dev/null', 'r'))
-      } catch {
-        // No more.
-      }
-      setImmediate(() => {
-        for (const fd of taken) closeSync(fd)
-      })
-      await Promise.resolve()
+    const taken: number[] = []
+    await watch.quietly(() => {
+      takeAll(taken)
+      return Promise.resolve()
     })
+    for (const fd of taken) closeSync(fd)
     expect(failures).toHaveLength(1)
     expect(String(failures[0])).toContain('EMFILE')
-    await new Promise((resolve) => setImmediate(resolve))
-    setLimit(limit)
+  }
+
+  function takeAll(taken: number[]): void {
+    try {
+      for (;;) taken.push(openSync('/dev/null', 'r'))
+    } catch {
+      // None is left.
+    }
   }
 
   async function expectToHear(): Promise<void> {
@@ -99,6 +96,25 @@ describe.skipIf(!isRoot)('watchIptables() without a file descriptor (needs root)
     await expectToHear()
     await clock.advance(POLL_MS)
     expect(failures).toHaveLength(1)
+  })
+
+  it('starts no program, and keeps none of the few that are left', async () => {
+    const before = readdirSync('/proc/self/fd').length
+    const ends: string[] = []
+    for (let spare = 0; spare <= 8; spare++) {
+      const taken: number[] = []
+      takeAll(taken)
+      for (const fd of taken.splice(0, spare)) closeSync(fd)
+      ends.push(
+        await runProgram('true', []).then(
+          ({ code }) => `${code}`,
+          (error: NodeJS.ErrnoException) => `${error.code}`,
+        ),
+      )
+      for (const fd of taken) closeSync(fd)
+    }
+    expect(ends).toEqual([...Array.from({ length: 8 }, () => 'EMFILE'), '0'])
+    expect(readdirSync('/proc/self/fd').length).toBe(before)
   })
 
   it('does not begin to listen when it is closed', async () => {

@@ -76,7 +76,7 @@ async function writePrograms(out) {
 
 function packagesOf(modules) {
   const names = modules.map((id) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(id)?.[1])
-  return [...new Set(names.filter((name) => name !== undefined))].sort()
+  return [...new Set(names.filter((name) => name !== undefined))].sort((a, b) => (a < b ? -1 : 1))
 }
 
 /** koffi's own loader tells the two kinds of libc apart. */

@@ -66,8 +66,6 @@ export class Image implements Disposable {
         env: config.Env,
         cwd: '/',
         noNewPrivileges: !isPrivileged,
-        // What the kubelet gives to a pod that is critical for its node.
-        oomScoreAdj: -997,
         capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
       },
       root: { path: this.root, readonly: true },

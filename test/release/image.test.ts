@@ -41,7 +41,8 @@ describe('the image', () => {
   })
   beforeAll(() => {
     if (noNpm !== undefined) return
-    archive = build(join(folder, 'first'), { umask: '022', zone: 'UTC' })
+    // Another one can be put to the same tests.
+    archive = process.env['IMAGE'] ?? build(join(folder, 'first'), { umask: '022', zone: 'UTC' })
     image = new Image(archive)
   })
   afterAll(() => {
@@ -128,7 +129,12 @@ describe('the image', () => {
     function containers() {
       const values = { MODE: mode, POD_RANGE: '10.244.0.0/16', NODE_NAME: node.name }
       const { kubeconfig, folder: home } = rig.cluster
-      const more = [`--kubeconfig=${kubeconfig}`, '--conntrack-max-per-core=0', '--strict-proxy-mode']
+      const more = [
+        `--kubeconfig=${kubeconfig}`,
+        '--conntrack-max-per-core=0',
+        '--strict-proxy-mode',
+        '--oom-score-adj=0',
+      ]
       const { init, main } = containersOf(mode, values)
       return {
         init: image.command([...init.args, ...more], { rights: 'all', folders: [home] }),
@@ -173,6 +179,7 @@ describe('the image', () => {
         command: main(rights.filter((each) => each !== 'NET_ADMIN')),
       })
       expect(await proxy.exited, proxy.logTail(20)).toBe('1')
+      expect(proxy.log()).toMatch(/Error running kube-proxy.*(not permitted|EPERM|[Pp]ermission|denied)/)
     })
   })
 })

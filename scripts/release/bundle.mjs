@@ -2,7 +2,7 @@
 // Without the sandbox. It runs with Node and nothing else.
 
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { rolldown } from 'rolldown'
 import { checkout } from './checkout.mjs'
@@ -29,6 +29,7 @@ export async function bundle(out = join(checkout, 'dist', 'release')) {
   rmSync(out, { recursive: true, force: true })
   mkdirSync(out, { recursive: true })
   const modules = await writePrograms(out)
+  chmodSync(join(out, 'kube-proxy.mjs'), 0o755)
   const bundled = packagesOf(modules).map(lockedPackage)
   const natives = processors.map((processor) => copyKoffi(processor, out))
   writeFileSync(join(out, 'build.json'), nameCommit())
@@ -76,7 +77,7 @@ async function writePrograms(out) {
 
 function packagesOf(modules) {
   const names = modules.map((id) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(id)?.[1])
-  return [...new Set(names.filter((name) => name !== undefined))].sort()
+  return [...new Set(names.filter((name) => name !== undefined))].sort((a, b) => (a < b ? -1 : 1))
 }
 
 /** koffi's own loader tells the two kinds of libc apart. */

@@ -13,20 +13,18 @@ const keyring = '/usr/share/keyrings/debian-archive-keyring.gpg'
 /** Each as `{ name, version, architecture, sha256, control, file }`, sorted. `alone`: without what they depend on. */
 export function fetchDebian(architecture, names, alone = []) {
   const home = join(checkout, '.cache', 'debian', architecture)
-  const apt = openApt(home, architecture)
-  apt('update')
-  const wanted = apt('install', '--yes', '--no-install-recommends', '--print-uris', ...names)
-  const files = uris(wanted)
   const archives = join(home, 'archives')
-  const download = ['install', '--yes', '--no-install-recommends', '--download-only', ...names]
-  // A download that broke off leaves files that apt replaces.
-  apt(...download)
-  for (const name of alone) {
-    const [file] = uris(apt('download', '--print-uris', name))
-    if (!existsSync(join(archives, file))) apt('download', name)
-    files.push(file)
-  }
-  return files.map((file) => describePackage(join(archives, file))).sort((a, b) => (a.name < b.name ? -1 : 1))
+  const apt = openApt(home, architecture)
+  apt(archives, 'update')
+  const closure = ['install', '--yes', '--no-install-recommends']
+  // apt names only what it would fetch, so it is asked where nothing is.
+  const nothing = join(home, 'nothing')
+  const files = uris(apt(nothing, ...closure, '--print-uris', ...names))
+  const others = uris(apt(nothing, 'download', '--print-uris', ...alone))
+  apt(archives, ...closure, '--download-only', ...names)
+  apt(archives, 'download', ...alone)
+  const all = [...files, ...others].map((file) => describePackage(join(archives, file)))
+  return all.sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
 /** Unpacks a package into a folder of its own and answers that. */
@@ -41,8 +39,8 @@ export function unpackDebian({ file, sha256 }) {
 }
 
 function openApt(home, architecture) {
-  const archives = join(home, 'archives')
-  for (const folder of ['lists/partial', 'archives/partial']) mkdirSync(join(home, folder), { recursive: true })
+  for (const folder of ['lists/partial', 'archives/partial', 'nothing/partial'])
+    mkdirSync(join(home, folder), { recursive: true })
   const mirror = process.env.DEBIAN_MIRROR ?? 'http://deb.debian.org'
   const suites = [`debian ${release}`, `debian ${release}-updates`, `debian-security ${release}-security`]
   const sources = join(home, 'sources.list')
@@ -59,17 +57,20 @@ function openApt(home, architecture) {
     // Nothing is there yet: all dependencies are named.
     'Dir::State::status': '/dev/null',
     'Dir::Cache': home,
-    'Dir::Cache::archives': archives,
     'Dir::Etc::sourcelist': sources,
     'Dir::Etc::sourceparts': '-',
     'Dir::Etc::preferences': '-',
     'Dir::Etc::preferencesparts': '-',
   }
   const options = Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`])
-  return (...args) => {
+  return (archives, ...args) => {
     try {
       const stdio = ['ignore', 'pipe', 'pipe']
-      return execFileSync('apt-get', ['-q', ...options, ...args], { encoding: 'utf8', cwd: archives, stdio })
+      return execFileSync('apt-get', ['-q', ...options, '-o', `Dir::Cache::archives=${archives}`, ...args], {
+        encoding: 'utf8',
+        cwd: archives,
+        stdio,
+      })
     } catch (error) {
       throw new Error(`Cannot fetch Debian packages for ${architecture}: ${error.stderr || error.message}`, {
         cause: error,

@@ -8,7 +8,7 @@ const merged = ['bin', 'sbin', 'lib', 'lib64']
 
 /** What a container has no use for. Licences stay, they are in usr/share/doc. */
 const useless =
-  /^usr\/share\/(?!doc\/[^/]+\/copyright|common-licenses)|\/gconv\/|^usr\/lib\/(systemd|init|tmpfiles\.d)\/|^usr\/sbin\/iptables-apply$|^etc\/(init\.d|default|update-motd\.d|issue|motd)/
+  /^usr\/share\/(?!doc\/[^/]+(?:\/copyright)?$|common-licenses)|\/gconv\/|^usr\/lib\/(systemd|init|tmpfiles\.d)\/|^usr\/sbin\/iptables-apply$|^etc\/(init\.d|default|update-motd\.d|issue|motd)/
 
 /** The files of an unpacked Debian package, where they are in a system of today. */
 export function debianEntries(folder) {

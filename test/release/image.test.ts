@@ -1,0 +1,185 @@
+// The image of scripts/image: what is in it, that it is always the same, and that it serves with the rights of the manifests.
+
+import { execFileSync, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { ModeName } from '../conformance/modes.ts'
+import { node } from '../support/addresses.ts'
+import { aService, aSlice } from '../support/builders.ts'
+import { checkout } from '../support/checkout.ts'
+import { tcpProbe } from '../support/netns/probe.ts'
+import { ProxyProcess, whyNotRun } from '../support/proxy-process.ts'
+import { openRig, type Rig } from '../support/rig.ts'
+import { containersOf, Image, kustomize } from './container.ts'
+import { whyNoNpm } from './packed.ts'
+
+const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64'
+const folder = mkdtempSync(join(tmpdir(), 'images-'))
+const noNpm = whyNoNpm()
+
+/** Builds it as a user does, in an environment that says other things each time. */
+function build(out: string, { umask, zone }: { umask: string; zone: string }): string {
+  const script = 'umask "$1"; exec scripts/image --arch "$2" --tag test --out "$3"'
+  const args = ['-c', script, 'sh', umask, architecture, out]
+  execFileSync('sh', args, { cwd: checkout, env: { ...process.env, TZ: zone }, stdio: ['ignore', 'ignore', 'pipe'] })
+  return join(out, `kube-proxy-ts-test-${architecture}.tar`)
+}
+
+function sha256(content: Buffer): string {
+  return createHash('sha256').update(content).digest('hex')
+}
+
+describe('the image', () => {
+  let archive: string
+  let image: Image
+  beforeEach(({ skip }) => {
+    if (noNpm !== undefined) skip(noNpm)
+  })
+  beforeAll(() => {
+    if (noNpm !== undefined) return
+    // Another one can be put to the same tests.
+    archive = process.env['IMAGE'] ?? build(join(folder, 'first'), { umask: '022', zone: 'UTC' })
+    image = new Image(archive)
+  })
+  afterAll(() => {
+    image?.[Symbol.dispose]()
+    rmSync(folder, { recursive: true })
+  })
+
+  test('is the same when it is built again', () => {
+    const again = build(join(folder, 'again'), { umask: '077', zone: 'Asia/Tokyo' })
+    expect(sha256(readFileSync(again))).toBe(sha256(readFileSync(archive)))
+  })
+
+  test('is under 80 MB, and each part of it is what its digest says', () => {
+    const index = image.json('index.json') as { manifests: [{ digest: string; size: number }] }
+    const path = (digest: string) => `blobs/${digest.replace(':', '/')}`
+    type Part = { digest: string; size: number }
+    const manifest = image.json(path(index.manifests[0].digest)) as { config: Part; layers: Part[] }
+    const parts = [index.manifests[0], manifest.config, ...manifest.layers]
+    for (const { digest, size } of parts) {
+      const content = readFileSync(join(image.blobs, path(digest)))
+      expect({ digest: `sha256:${sha256(content)}`, size: content.length }).toEqual({ digest, size })
+    }
+    expect(parts.reduce((sum, { size }) => sum + size, 0)).toBeLessThan(80_000_000)
+    const config = image.json(path(manifest.config.digest)) as { architecture: string; rootfs: { diff_ids: string[] } }
+    const plain = manifest.layers.map(({ digest }) => gunzipSync(readFileSync(join(image.blobs, path(digest)))))
+    expect(config.rootfs.diff_ids).toEqual(plain.map((content) => `sha256:${sha256(content)}`))
+    expect(config.architecture).toBe(architecture)
+    expect(image.docker).toEqual({
+      Config: path(manifest.config.digest),
+      RepoTags: ['kube-proxy-ts:test'],
+      Layers: manifest.layers.map(({ digest }) => path(digest)),
+    })
+  })
+
+  test('has what runs, no shell, no npm and no sandbox', () => {
+    const programs = ['usr/bin', 'usr/sbin', 'usr/local/bin'].flatMap((each) => readdirSync(join(image.root, each)))
+    for (const name of ['kube-proxy', 'node', 'modprobe']) expect(programs).toContain(name)
+    for (const kind of ['nft', 'legacy']) {
+      for (const end of ['', '-save', '-restore']) {
+        for (const family of ['iptables', 'ip6tables']) expect(programs).toContain(`${family}-${kind}${end}`)
+      }
+    }
+    expect(programs.filter((name) => /^(ba|da)?sh$|npm|npx|apt|dpkg/.test(name))).toEqual([])
+    expect(readdirSync(join(image.root, 'usr/local/lib/kube-proxy')).filter((each) => /sandbox/.test(each))).toEqual([])
+  })
+
+  test('tells what is in it, with licences', () => {
+    const docs = join(image.root, 'usr/local/share/doc/kube-proxy')
+    const sbom = JSON.parse(readFileSync(join(docs, 'sbom.cdx.json'), 'utf8')) as {
+      components: { name: string; version: string; purl: string }[]
+    }
+    const names = sbom.components.map(({ name }) => name)
+    expect(names).toEqual(expect.arrayContaining(['yaml', 'koffi', 'node', 'libc6', 'iptables', 'kmod']))
+    expect(names).not.toContain('vitest')
+    expect(sbom.components.every(({ version }) => version !== '')).toBe(true)
+    for (const { name, purl } of sbom.components) {
+      if (!purl.startsWith('pkg:deb/')) continue
+      // The copyright of a package may be a link to that of another one of the same source.
+      const shown = spawnSync('chroot', [
+        image.root,
+        '/usr/local/bin/node',
+        '-p',
+        `fs.existsSync('/usr/share/doc/${name}/copyright')`,
+      ])
+      expect(shown.stdout.toString().trim(), name).toBe('true')
+    }
+    for (const file of ['LICENSE', 'LICENSES.txt']) expect(existsSync(join(docs, file))).toBe(true)
+    expect(existsSync(join(image.root, 'usr/local/share/doc/node/LICENSE'))).toBe(true)
+  })
+
+  test('starts as kubeadm starts it', () => {
+    const command = [image.root, '/usr/local/bin/kube-proxy', '--version']
+    expect(spawnSync('chroot', command, { encoding: 'utf8' }).stdout).toMatch(/^Kubernetes v1\.37\.0\+ts\./)
+  })
+
+  describe.each<ModeName>(['nftables', 'iptables', 'userspace', 'ipvs'])('in a container, %s', (mode) => {
+    let rig: Rig
+    beforeAll(async () => {
+      rig = await openRig()
+    })
+    afterAll(async () => rig[Symbol.asyncDispose]())
+
+    /** What the pods of the DaemonSet get, but for limits that belong to the machine and not to the namespace. */
+    function containers() {
+      const values = { MODE: mode, POD_RANGE: '10.244.0.0/16', NODE_NAME: node.name }
+      const { kubeconfig, folder: home } = rig.cluster
+      const more = [
+        `--kubeconfig=${kubeconfig}`,
+        '--conntrack-max-per-core=0',
+        '--strict-proxy-mode',
+        '--oom-score-adj=0',
+      ]
+      const { init, main } = containersOf(mode, values)
+      return {
+        init: image.command([...init.args, ...more], { rights: 'all', folders: [home] }),
+        main: (rights = main.securityContext.capabilities!.add) =>
+          image.command([...main.args, ...more], { rights, folders: [home] }),
+        rights: main.securityContext.capabilities!.add,
+      }
+    }
+
+    test('kubectl makes the same of the manifest', ({ skip }) => {
+      const objects = kustomize(mode)
+      if (objects === undefined) return skip('kubectl is older than 1.21')
+      const { spec } = objects.find(({ kind }) => kind === 'DaemonSet')!.spec.template
+      const { main } = containersOf(mode, {})
+      expect(spec.containers[0].securityContext).toEqual(main.securityContext)
+    })
+
+    test('serves with the rights of the manifest', async ({ skip }) => {
+      const reason = whyNotRun(mode)
+      if (reason !== undefined) return skip(reason)
+      const { init, main } = containers()
+      await using first = new ProxyProcess(rig.network.node, [], { command: init })
+      expect(await first.exited, first.log()).toBe('0')
+      const service = aService({ type: 'NodePort', families: [4] })
+      rig.cluster.put(service, aSlice(service, ['localB'], { family: 4 }))
+      await using proxy = new ProxyProcess(rig.network.node, [], { command: main() })
+      await proxy.ready()
+      await rig.settled()
+      const answer = await tcpProbe(rig.network.sources.localPod, { address: service.spec.clusterIP, port: 80 })
+      expect(answer, proxy.logTail(20)).toMatchObject({ kind: 'answered', greeting: { host: 'localB' } })
+      expect((await proxy.health('/livez'))?.status).toBe(200)
+      // All that takes more rights was done before.
+      expect(proxy.log()).not.toMatch(/Cannot change a kernel setting|EPERM|EACCES|EROFS/)
+      expect(await proxy.stop('SIGTERM'), proxy.logTail(20)).toBe('0')
+    })
+
+    test('does not serve without the right to change the network', async ({ skip }) => {
+      const reason = whyNotRun(mode)
+      if (reason !== undefined) return skip(reason)
+      const { main, rights } = containers()
+      await using proxy = new ProxyProcess(rig.network.node, [], {
+        command: main(rights.filter((each) => each !== 'NET_ADMIN')),
+      })
+      expect(await proxy.exited, proxy.logTail(20)).toBe('1')
+      expect(proxy.log()).toMatch(/Error running kube-proxy.*(not permitted|EPERM|[Pp]ermission|denied)/)
+    })
+  })
+})

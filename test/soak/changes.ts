@@ -19,6 +19,7 @@ import { converge, CONVERGE_WITHIN_MS, type Probe } from './convergence.ts'
 import { answeredBy, answers, isSilent, seesClient, stays, wanders } from './judges.ts'
 import type { Ledger, Loss } from './ledger.ts'
 import { aService } from './objects.ts'
+import type { SoakMode } from './options.ts'
 import type { Random } from './random.ts'
 
 const SETTLE_MS = { withinMs: 20_000, everyMs: 20 }
@@ -44,18 +45,26 @@ interface EndpointChange {
   readonly gone?: string
 }
 
+export interface ChangesOptions {
+  readonly mode: SoakMode
+  /** Services that may be deleted. */
+  readonly churn: readonly string[]
+}
+
 export class Changes {
   readonly #cluster: Cluster
   readonly #ledger: Ledger
   readonly #random: Random
+  readonly #mode: SoakMode
   readonly #churn: string[]
   #next = 0
   readonly #state = new Map<string, string>()
 
-  constructor(cluster: Cluster, ledger: Ledger, random: Random, churn: readonly string[]) {
+  constructor(cluster: Cluster, ledger: Ledger, random: Random, { mode, churn }: ChangesOptions) {
     this.#cluster = cluster
     this.#ledger = ledger
     this.#random = random
+    this.#mode = mode
     this.#churn = [...churn]
   }
 
@@ -107,7 +116,13 @@ export class Changes {
         const victim = this.#random.pick(await this.#cluster.endpoints(service))
         const count = (await this.#cluster.endpoints(service)).length
         const set = (ready: string | null) => this.#annotate(victim.pod, { 'sandbox/ready': ready })
+        // IPVS itself drops datagrams of a flow for some milliseconds when the destination is removed.
+        const moment =
+          this.#mode === 'ipvs'
+            ? this.#ledger.open('IPVS let go of its pod', ({ kind, pod }) => kind === 'udp' && pod === victim.pod)
+            : undefined
         const gone = await this.#changeEndpoints(service, count - 1, () => set('false'), { pods: 'stay' })
+        if (moment !== undefined) this.#ledger.close(moment)
         return [...gone, ...(await this.#changeEndpoints(service, count, () => set(null), { pods: 'stay' }))]
       },
     }

@@ -27,7 +27,7 @@ export async function soak(root: string, options: SoakOptions): Promise<Report> 
   const findings = new Findings(ledger, growth)
   const random = new Random(options.seed)
   const churn = Array.from({ length: options.services - steadyServices.length - 2 }, (_, i) => `churn-${i}`)
-  const changes = new Changes(cluster, ledger, random, churn)
+  const changes = new Changes(cluster, ledger, random, { mode: options.mode, churn })
   const faults = new Faults(cluster, ledger, random, options.mode)
   const traffic = new Traffic(cluster, ledger, options.seed + 1)
   const lengthMs = options.minutes * 60_000

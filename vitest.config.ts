@@ -12,12 +12,22 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['src/**/*.test.ts', 'test/{conformance,golden,house,support}/*.test.ts', 'scripts/*.test.mjs'],
+          exclude: ['src/**/growth.test.ts'],
           pool: 'threads',
           isolate: false,
           // One more than there are processors: some tests wait for timers and for processes that they start.
           maxWorkers: availableParallelism() + 1,
           testTimeout: 60_000,
           hookTimeout: 60_000,
+        },
+      },
+      {
+        // How cost grows with the size of an object. Pure, too, but they measure, and that takes its time.
+        test: {
+          name: 'growth',
+          include: ['src/**/growth.test.ts'],
+          testTimeout: hangsAfterMs,
+          hookTimeout: hangsAfterMs,
         },
       },
       {

@@ -11,10 +11,10 @@ export function readMachineState(netns: Netns): Readonly<Record<string, string>>
   const settings = run(
     'sh',
     '-c',
-    'find /proc/sys/net /sys/module -maxdepth 6 -type f -readable -exec grep -sH "" {} + || true',
+    'find /proc/sys/net /sys/module/nf_* /sys/module/ip_* /sys/module/x_tables /sys/module/bridge -maxdepth 6 -type f -readable -exec grep -sH "" {} + || true',
   )
   return {
-    nftables: run('nft', 'list', 'ruleset').replaceAll(/expires \S+/g, ''),
+    nftables: run('nft', 'list', 'ruleset').replaceAll(/expires \S+|packets \d+ bytes \d+/g, ''),
     'iptables-legacy': run('sh', '-c', 'cat /proc/net/ip_tables_names /proc/net/ip6_tables_names 2>/dev/null || true'),
     ipsets: run('sh', '-c', 'ipset save 2>/dev/null || true'),
     ipvs: run('sh', '-c', 'cat /proc/net/ip_vs 2>/dev/null || true'),

@@ -18,11 +18,15 @@ export interface FollowAddressesOptions {
 /** The kernel may have no memory, or we no file descriptor, for the moment in which something changes. */
 const RETRY_MS = 1000
 
-const serviceLinks = new Set(modes.flatMap((mode) => mode.serviceLinks))
+/** Links that a mode gives the addresses of services. */
+function serviceLinks(): ReadonlySet<string> {
+  return new Set(modes.flatMap((mode) => mode.serviceLinks))
+}
 
 /** The addresses of this machine, without those of services that a mode gives it, or has left behind. */
 export function readMachineAddresses(): string[] {
-  return listAddresses().flatMap(({ address, interfaceName }) => (serviceLinks.has(interfaceName) ? [] : [address]))
+  const links = serviceLinks()
+  return listAddresses().flatMap(({ address, interfaceName }) => (links.has(interfaceName) ? [] : [address]))
 }
 
 /** Tells them whenever they may have changed. What cannot be read now is read a little later. */
@@ -53,5 +57,5 @@ export function followMachineAddresses(options: FollowAddressesOptions): { close
 }
 
 function watchOwnAddresses(onChange: () => void): { close(): void } {
-  return watchAddresses(onChange, { except: serviceLinks })
+  return watchAddresses(onChange, { except: serviceLinks() })
 }

@@ -6,8 +6,6 @@ const hangsAfterMs = 300_000
 
 export default defineConfig({
   test: {
-    // What was transformed once is kept on disk, below node_modules.
-    experimental: { fsModuleCache: true },
     projects: [
       {
         // Pure tests: no root, no kernel, no network but loopback.

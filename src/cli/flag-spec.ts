@@ -67,11 +67,6 @@ export function flag<K extends FlagKindName>(spec: FlagSpec<K>): FlagSpec {
   return spec
 }
 
-/** The setting at a path. */
-export function valueAt(config: object, path: ConfigPath): unknown {
-  return path.split('.').reduce<unknown>((value, name) => (value as Record<string, unknown>)[name], config)
-}
-
 /** Sets the setting at a path. */
 export function writePath(draft: Draft, path: ConfigPath, value: unknown): void {
   const names = path.split('.')

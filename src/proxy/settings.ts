@@ -11,6 +11,7 @@ import type { RunnerPeriods } from './bounded-runner.ts'
 import { applyHostSetup, planConntrack, planOomScoreAdj, readNodeCpus } from '../system/host-setup.ts'
 import { settingFiles } from '../system/setting-files.ts'
 import { blockOf } from '../config/modes.ts'
+import { valueAt } from '../config/value-at.ts'
 import type { Mode } from '../modes/contract.ts'
 
 /** Fields that cannot change under a running proxy: a new one takes over from it, and the rules stay meanwhile. */
@@ -20,11 +21,6 @@ export function restartsFor(mode: Mode, before: KubeProxyConfiguration, after: K
   return [...restartFields, ...mode.restartFields].some(
     (path) => JSON.stringify(valueAt(before, path)) !== JSON.stringify(valueAt(after, path)),
   )
-}
-
-/** The setting at a path: `conntrack.tcpBeLiberal`. */
-function valueAt(config: KubeProxyConfiguration, path: string): unknown {
-  return path.split('.').reduce<unknown>((value, name) => (value as Record<string, unknown>)[name], config)
 }
 
 /** As kube-proxy: lower case, and the host's name where none is given. */

@@ -123,7 +123,7 @@ function conntrackMax({ max, maxPerCore, min }: ConntrackSettings, cpus: number)
 }
 
 /** The kernel counts in seconds. Something shorter than one is still more than nothing, which would end every flow. */
-function wholeSeconds(ms: number): number {
+export function wholeSeconds(ms: number): number {
   return ms <= 0 ? 0 : Math.max(1, Math.floor(ms / 1000))
 }
 

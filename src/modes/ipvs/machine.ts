@@ -15,7 +15,7 @@ import { LINK, TABLE } from './plan/names.ts'
 import { DEFAULT_SCHEDULER } from './plan/servers.ts'
 import { formatServerId } from '../../ipvs/format.ts'
 import type { Drained } from '../../ipvs/drain.ts'
-import { applyHostSetup } from '../../system/host-setup.ts'
+import { applyHostSetup, wholeSeconds } from '../../system/host-setup.ts'
 import { settingFiles, type SettingFiles } from '../../system/setting-files.ts'
 import { planIpvsHostSetup } from './host-setup.ts'
 import { checkScheduler, probeIpvs } from './probe.ts'
@@ -158,11 +158,10 @@ function prepareMachine(
   { driver, files, log }: { driver: IpvsDriver; files: SettingFiles; log: Logger },
 ): void {
   applyHostSetup(planIpvsHostSetup({ strictARP, kernelRelease: release() }), files, log)
-  const seconds = (ms: number) => (ms <= 0 ? 0 : Math.max(1, Math.floor(ms / 1000)))
   const timeouts = {
-    tcpSeconds: seconds(tcpTimeoutMs),
-    tcpFinSeconds: seconds(tcpFinTimeoutMs),
-    udpSeconds: seconds(udpTimeoutMs),
+    tcpSeconds: wholeSeconds(tcpTimeoutMs),
+    tcpFinSeconds: wholeSeconds(tcpFinTimeoutMs),
+    udpSeconds: wholeSeconds(udpTimeoutMs),
   }
   if (Object.values(timeouts).some((value) => value > 0)) driver.setTimeouts(timeouts)
 }

@@ -21,6 +21,7 @@ const needsX64 = process.arch === 'x64' ? undefined : 'User Mode Linux needs Lin
  */
 const projects = [
   { name: 'unit' },
+  { name: 'live' },
   { name: 'growth' },
   { name: 'kernel', reason: needsRoot },
   { name: 'e2e', reason: needsRoot },

@@ -44,7 +44,7 @@ const build =
   needsRoot === undefined ? spawn(join(root, 'scripts', 'uml-kernel'), { stdio: ['ignore', 'ignore', 2] }) : undefined
 
 const checks = {
-  format: () => succeeds(bin('prettier'), '--check', '--log-level=warn', '.'),
+  format: () => succeeds(bin('oxfmt'), '--check'),
   types: () => succeeds(bin('tsc'), '-p', 'tsconfig.json', '--noEmit'),
   lint: () => succeeds(bin('oxlint'), '--type-aware'),
   // As a user does it: the program builds itself when its sources are newer.

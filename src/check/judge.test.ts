@@ -140,7 +140,7 @@ const cases: [string, Partial<Facts>, FindingCode[]][] = [
   ['a Node without addresses', { node: { ...node, addresses: [] } }, []],
   ['an odd setting', { node: { ...node, problems: { warnings: ['odd'], errors: [] } } }, ['node-odd']],
   ['a wrong setting', { node: { ...node, problems: { warnings: [], errors: ['wrong'] } } }, ['node-wrong']],
-  ['a warning of the loader', { configuration: { ...configuration('--proxy-mode=nftables'), warnings: ['odd'] } }, ['config-odd']], // prettier-ignore
+  ['a warning of the loader', { configuration: { ...configuration('--proxy-mode=nftables'), warnings: ['odd'] } }, ['config-odd']], // oxfmt-ignore
 ]
 
 test.each(cases)('%s', (_, changes, expected) => {

@@ -117,10 +117,10 @@ describe('ServiceHealth', () => {
   test('syncServices() closes ports at once, opens new ones and leaves the others alone', async () => {
     const [a, b, c] = await freePorts(3)
     const { health } = aServer()
-    health.syncServices(new Map([['n/a', a!], ['n/b', b!]])) // prettier-ignore
-    health.syncEndpoints(new Map([['n/a', 1], ['n/b', 1]])) // prettier-ignore
+    health.syncServices(new Map([['n/a', a!], ['n/b', b!]])) // oxfmt-ignore
+    health.syncEndpoints(new Map([['n/a', 1], ['n/b', 1]])) // oxfmt-ignore
     expect([(await ask(a!))?.status, (await ask(b!))?.status]).toEqual([200, 200])
-    health.syncServices(new Map([['n/b', b!], ['n/c', c!]])) // prettier-ignore
+    health.syncServices(new Map([['n/b', b!], ['n/c', c!]])) // oxfmt-ignore
     expect([(await ask(b!))?.status, (await ask(c!))?.status]).toEqual([200, 503])
     expect(await askOnce(a!)).toBeUndefined()
   })
@@ -128,9 +128,9 @@ describe('ServiceHealth', () => {
   test('syncServices() moves a service to its new port, and a port to its new service', async () => {
     const [a, b] = await freePorts(2)
     const { health, refused } = aServer()
-    health.syncServices(new Map([['n/a', a!], ['n/b', b!]])) // prettier-ignore
+    health.syncServices(new Map([['n/a', a!], ['n/b', b!]])) // oxfmt-ignore
     expect((await ask(a!))?.body).toContain('"name": "a"')
-    health.syncServices(new Map([['n/a', b!], ['n/b', a!]])) // prettier-ignore
+    health.syncServices(new Map([['n/a', b!], ['n/b', a!]])) // oxfmt-ignore
     await eventually('the ports are swapped', async () => {
       const bodies = [(await askOnce(a!))?.body, (await askOnce(b!))?.body]
       return bodies[0]?.includes('"name": "b"') && bodies[1]?.includes('"name": "a"') ? undefined : bodies.join()

@@ -37,7 +37,7 @@ export class Image implements Disposable {
     return JSON.parse(readFileSync(join(this.blobs, file), 'utf8'))
   }
 
-  /** The command that runs the image's program, in the network namespace of whoever runs it. */
+  /** The command that runs the image's program, in the network namespace of its caller. */
   command(args: readonly string[], options: ContainerOptions): string[] {
     const id = `kube-proxy-ts-${process.pid}-${this.#bundles.length}`
     const bundle = join(this.#home, id)

@@ -107,7 +107,7 @@ export class Changes {
     }
   }
 
-  /** A pod says that it is not ready, and later that it is. It serves on: nobody may notice. */
+  /** A pod says that it is not ready, and later that it is. It serves on: no client may notice. */
   #unready(service: string): Change {
     return {
       name: 'unready',

@@ -147,6 +147,11 @@ test.each(cases)('%s', (_, changes, expected) => {
   expect(codes(changes)).toEqual(expected)
 })
 
+test('what is missing for list and watch alike is said once', () => {
+  const requests = asked.requests.map((each) => (each.resource === 'servicecidrs' ? { ...each, status: 403 } : each))
+  expect(codes({ api: api({ requests }) }, ['note']).filter((code) => code === 'api-no-service-cidrs')).toHaveLength(1)
+})
+
 test('every warning and problem says what to do', () => {
   for (const [name, changes] of cases) {
     const silent = judge(facts(changes), modes).findings.filter(

@@ -36,7 +36,7 @@ export function walkableTables({ tables, counts }: SavedTables, recent: Recent, 
   return {
     what,
     walk(packet, around) {
-      const walk = walkTables(
+      const { steps, ...end } = walkTables(
         tables,
         { ...packet, protocol: packet.protocol.toLowerCase() },
         {
@@ -46,7 +46,13 @@ export function walkableTables({ tables, counts }: SavedTables, recent: Recent, 
           recent: new Map(Array.from(recent, ([list, clients]) => [list, new Map(clients)])),
         },
       )
-      return { ...walk, steps: walk.steps.map((step) => stepOf(step, counts)) }
+      return {
+        ...end,
+        // Words are made when they are asked for: of many ways, few are shown.
+        get steps() {
+          return steps.map((step) => stepOf(step, counts))
+        },
+      }
     },
   }
 }

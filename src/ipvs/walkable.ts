@@ -22,11 +22,14 @@ export function walkableIpvs(state: IpvsState, learned: Learned): Walkable {
       )
       if (server === undefined) return way
       const reached = joinHostPort(formatIp(way.destination), way.destinationPort)
+      const { verdict, destination, destinationPort, translated, masqueraded, remembered } = way
       return {
-        ...way,
-        steps: way.steps.map((step) =>
-          step.place === 'IPVS' ? { ...step, found: describeServer(server, reached) } : step,
-        ),
+        ...{ verdict, destination, destinationPort, translated, masqueraded, remembered },
+        get steps() {
+          return way.steps.map((step) =>
+            step.place === 'IPVS' ? { ...step, found: describeServer(server, reached) } : step,
+          )
+        },
       }
     },
   }

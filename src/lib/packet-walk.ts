@@ -67,5 +67,7 @@ export interface KernelWay extends PacketWalk<KernelStep> {
 export interface Walkable {
   /** For a person: `table ip kube-proxy`. */
   readonly what: string
+  /** Where the rules lead to a process that carries the connection on, the walk ends at its door. */
+  readonly endsAt?: 'the proxy' | undefined
   walk(packet: WalkedPacket, around: MachineAround): KernelWay
 }

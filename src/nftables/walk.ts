@@ -292,15 +292,15 @@ class Machine {
     }
   }
 
-  #lookup(e: Extract<Expression, { kind: 'lookup' }>): 'next' | 'break' | Jump {
+  #lookup(e: Extract<Expression, { kind: 'lookup' }>): 'next' | 'break' | Exclude<Outcome, undefined> {
     const set = this.#table.sets.get(e.set)
     if (set === undefined) throw new Error(`Cannot look up in ${e.set}: no such set`)
     const found = this.#find(set, this.#fetch(e.sreg, keyLength(set)))
     if ((found !== undefined) === (e.invert === true)) return 'break'
     if (found !== undefined) this.#found.push({ set, ...found })
     if (e.dreg === undefined || found === undefined) return 'next'
-    const { verdict, data } = found.element
-    if (e.dreg === 'verdict') return verdict!
+    const { verdict, ends, data } = found.element
+    if (e.dreg === 'verdict') return verdict ?? ends ?? 'break'
     this.#store(e.dreg, data!)
     return 'next'
   }

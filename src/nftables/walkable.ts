@@ -35,9 +35,13 @@ export function surroundingsOf(around: MachineAround, learned: Learned): Surroun
 
 export function wayOf(table: string, walk: Walk): KernelWay {
   const remembered = walk.steps.flatMap(({ found }) => found).find(({ expiresMs }) => expiresMs !== undefined)
+  const { steps, ...end } = walk
   return {
-    ...walk,
-    steps: walk.steps.map((step) => stepOf(table, step)),
+    ...end,
+    // Words are made when they are asked for: of many ways, few are shown.
+    get steps() {
+      return steps.map((step) => stepOf(table, step))
+    },
     ...(remembered === undefined
       ? {}
       : { remembered: { endpoint: endpointOf(remembered), expiresMs: remembered.expiresMs! } }),

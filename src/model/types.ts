@@ -44,6 +44,8 @@ export interface Route {
    * the verdict is to reject or to drop.
    */
   readonly masquerade: boolean
+  /** Why the source is kept or not, in words. Absent: nothing is sent. */
+  readonly why?: string | undefined
 }
 
 export type FrontendKind = 'clusterIP' | 'externalIP' | 'loadBalancerIP' | 'nodePort'

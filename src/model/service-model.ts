@@ -4,6 +4,8 @@ import { namespacedName } from '../kube/types.ts'
 import type { EndpointSlice, NamespacedName, Service } from '../kube/types.ts'
 import { withElement, withoutElement } from '../lib/sorted-list.ts'
 import { Claims } from './claims.ts'
+import { describeObjects } from './describe-objects.ts'
+import type { ModelObjects } from './describe-objects.ts'
 import { endpointPlaces } from './node-name-problem.ts'
 import type { EndpointPlaces } from './node-name-problem.ts'
 import type { ProblemLog } from './problems.ts'
@@ -153,6 +155,12 @@ export class ServiceModel {
     const colon = name.indexOf(':')
     const entry = this.#entries.get(colon < 0 ? name : name.slice(0, colon))
     return entry?.views.find((view) => view.name === name)
+  }
+
+  /** What it knows, as API objects of its family: another model that is given them decides the same. */
+  objects(): ModelObjects {
+    const infos = [...this.#entries.values()].flatMap(({ info }) => info ?? NONE)
+    return describeObjects(this.#node.family, infos, [...this.#slices.values()])
   }
 
   get changeCounts(): ChangeCounts {

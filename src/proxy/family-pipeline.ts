@@ -1,6 +1,7 @@
 // The path of a change, for one IP family: events into the model, the model's changes into the kernel, and afterwards
 // everything that has to know about it.
 
+import type { SyncState } from '../control/state.ts'
 import type { Clock } from '../lib/clock.ts'
 import { closeAll } from '../lib/close-all.ts'
 import type { Logger } from '../lib/log.ts'
@@ -53,9 +54,10 @@ export class FamilyPipeline {
   #started = false
   #needFullSync = true
   #lastFullSyncMs = 0
+  #lastSyncMs: number | undefined
   #periods: RunnerPeriods
-  /** The kernel refused the rules of a service. */
-  #isIncomplete = false
+  /** Service ports whose rules the kernel refused. */
+  #refused = 0
   /** When the first event came that is not in the kernel yet. */
   #waitingSinceMs: number | undefined
   /** Trigger times of syncs that failed. */
@@ -93,6 +95,19 @@ export class FamilyPipeline {
 
   get node(): NodeView {
     return this.#node
+  }
+
+  get syncState(): SyncState {
+    const { clock } = this.#options
+    const toWall = (monotonicMs: number | undefined) =>
+      monotonicMs === undefined ? undefined : Math.round(clock.now() - clock.monotonicNow() + monotonicMs)
+    return {
+      hasBegun: this.#started,
+      lastSyncMs: toWall(this.#lastSyncMs),
+      lastFullSyncMs: this.#lastSyncMs === undefined ? undefined : toWall(this.#lastFullSyncMs),
+      waitingSinceMs: toWall(this.#waitingSinceMs),
+      refused: this.#refused,
+    }
   }
 
   /** Everything has been listed: from now on the kernel follows. */
@@ -156,7 +171,7 @@ export class FamilyPipeline {
   #isFullSyncDue(reason: RunReason): boolean {
     const sinceMs = this.#options.clock.monotonicNow() - this.#lastFullSyncMs
     // What was refused may be accepted now: its kernel module is there, or there is memory.
-    const periodMs = this.#isIncomplete ? this.#periods.maxMs : FULL_SYNC_MS
+    const periodMs = this.#refused > 0 ? this.#periods.maxMs : FULL_SYNC_MS
     return sinceMs >= (reason === 'periodic' ? periodMs : 2 * periodMs)
   }
 
@@ -202,8 +217,9 @@ export class FamilyPipeline {
   #succeed(begun: BegunSync, stats: SyncStats): SyncStats {
     const { clock, log, model, health, flows, onSynced } = this.#options
     const { full, changes, answerers, startMs } = begun
-    if (full) this.#lastFullSyncMs = clock.monotonicNow()
-    this.#isIncomplete = stats.refused !== undefined
+    this.#lastSyncMs = clock.monotonicNow()
+    if (full) this.#lastFullSyncMs = this.#lastSyncMs
+    this.#refused = stats.refused ?? 0
     const tookMs = clock.monotonicNow() - startMs
     this.#accounts.succeeded({ ...begun, tookMs }, stats)
     health.updated(this.#family)

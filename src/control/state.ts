@@ -39,6 +39,7 @@ export interface FamilyState {
   /** What the settings, the Node and the machine come to. */
   readonly node: NodeView
   readonly sync: SyncState
+  readonly drift: DriftState
   /** As API objects of this family, reduced to what the proxy reads and can use. A ServiceModel that is given them decides the same. */
   readonly services: readonly Service[]
   readonly slices: readonly EndpointSlice[]
@@ -57,6 +58,33 @@ export interface SyncState {
   readonly waitingSinceMs?: number | undefined
   /** Service ports whose rules the kernel refused. */
   readonly refused: number
+}
+
+/** Whether the kernel holds what was decided. */
+export interface DriftState {
+  readonly holds: boolean
+  /** Since when it does, or does not. */
+  readonly sinceMs: number
+  /** Why it does not. */
+  readonly reason?: string | undefined
+  /** Another program touched what may be ours, and it has not been compared yet. */
+  readonly suspectedSinceMs?: number | undefined
+  /** The last time that all of it was compared with the kernel. */
+  readonly comparedMs?: number | undefined
+  /** How often another program had changed it. */
+  readonly times: number
+  /** The last of these, the newest first. */
+  readonly found: readonly FoundDrift[]
+}
+
+/** What another program had changed, and has been restored. */
+export interface FoundDrift {
+  /** When the change was heard of; where it was not, the comparison before, when all was well. */
+  readonly sinceMs?: number | undefined
+  readonly restoredMs: number
+  readonly operations: number
+  /** The first of the commands that restored it. */
+  readonly sample: readonly string[]
 }
 
 /** The same before it is JSON: lists may be made as they are sent. */

@@ -1,15 +1,17 @@
 // The path of a change, for one IP family: events into the model, the model's changes into the kernel, and afterwards
 // everything that has to know about it.
 
-import type { SyncState } from '../control/state.ts'
+import type { DriftState, SyncState } from '../control/state.ts'
 import type { Clock } from '../lib/clock.ts'
 import { closeAll } from '../lib/close-all.ts'
+import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ServiceModel } from '../model/service-model.ts'
 import type { NodeView, ServicePortChange } from '../model/types.ts'
 import type { IpFamilyName, ProxyHealth } from '../serve/proxy-health.ts'
 import { BoundedRunner, type RunnerPeriods, type RunReason } from './bounded-runner.ts'
 import type { Answerers, FlowCleaner } from './flow-cleaner.ts'
+import { Drift } from './drift.ts'
 import { Healer } from './healer.ts'
 import { SyncAccounts } from './sync-accounts.ts'
 import type { Metrics } from '../metrics/metrics.ts'
@@ -36,6 +38,7 @@ const FULL_SYNC_MS = 60 * 60 * 1000
 interface BegunSync {
   readonly startMs: number
   readonly full: boolean
+  readonly mayDiffer: boolean
   readonly changes: readonly ServicePortChange[]
   readonly answerers: Answerers | undefined
   /** When the first of the events came that led to it. */
@@ -49,10 +52,13 @@ export class FamilyPipeline {
   readonly #runner: BoundedRunner
   readonly #healer: Healer
   readonly #accounts: SyncAccounts
+  readonly #drift: Drift
   readonly #family: IpFamilyName
   #node: NodeView
   #started = false
   #needFullSync = true
+  /** There is a reason of our own why a comparison would find differences. */
+  #mayDiffer = true
   #lastFullSyncMs = 0
   #lastSyncMs: number | undefined
   #periods: RunnerPeriods
@@ -77,6 +83,7 @@ export class FamilyPipeline {
       onError: (error, retryInMs) => log.error(error, 'Sync failed', { ipFamily: this.#family, retryInMs }),
     })
     this.#accounts = new SyncAccounts({ family: this.#family, model, metrics, clock })
+    this.#drift = new Drift({ family: this.#family, metrics, clock })
     this.#healer = new Healer({
       restore: () => {
         this.#needFullSync = true
@@ -84,6 +91,7 @@ export class FamilyPipeline {
       },
       onHealed: () => this.#accounts.healed(),
       onFailed: () => this.#runner.request(),
+      onPostponed: () => this.#drift.postponed(),
       clock,
       log: log.withValues({ ipFamily: this.#family }),
     })
@@ -110,6 +118,10 @@ export class FamilyPipeline {
     }
   }
 
+  get driftState(): DriftState {
+    return this.#drift.state
+  }
+
   /** Everything has been listed: from now on the kernel follows. */
   start(): void {
     if (this.#started) return
@@ -131,6 +143,7 @@ export class FamilyPipeline {
   setNode(node: NodeView): void {
     if (JSON.stringify(node) === JSON.stringify(this.#node)) return
     this.#node = node
+    this.#mayDiffer = true
     this.#options.model.setNode(node)
     // The base rules depend on it too.
     this.#needFullSync = true
@@ -145,6 +158,7 @@ export class FamilyPipeline {
   /** Another program changed our rules: restores them at once. */
   heal(): void {
     if (!this.#started) return
+    this.#drift.suspect()
     // A sync that comes before the healer's turn restores them, too.
     this.#needFullSync = true
     this.#healer.heal()
@@ -183,12 +197,14 @@ export class FamilyPipeline {
     const begun: BegunSync = {
       startMs: clock.monotonicNow(),
       full: this.#needFullSync,
+      mayDiffer: this.#mayDiffer || changes.length > 0,
       changes,
       answerers: flows.answerersOf(changes),
       waitingSinceMs: this.#waitingSinceMs,
       triggerTimes: [...this.#triggerTimes, ...[...model.takeTriggerTimes().values()].flat()],
     }
     this.#needFullSync = false
+    this.#mayDiffer = false
     this.#waitingSinceMs = undefined
     this.#triggerTimes = []
     try {
@@ -208,6 +224,8 @@ export class FamilyPipeline {
   #fail({ waitingSinceMs, triggerTimes }: BegunSync, error: unknown): never {
     // The changes are taken and lost: only a comparison with the kernel knows what is missing.
     this.#needFullSync = true
+    this.#mayDiffer = true
+    this.#drift.failed(messageOf(error))
     this.#waitingSinceMs = waitingSinceMs ?? this.#waitingSinceMs
     this.#triggerTimes.push(...triggerTimes)
     this.#accounts.failed()
@@ -222,8 +240,9 @@ export class FamilyPipeline {
     this.#refused = stats.refused ?? 0
     const tookMs = clock.monotonicNow() - startMs
     this.#accounts.succeeded({ ...begun, tookMs }, stats)
+    this.#drift.synced({ full, mayDiffer: begun.mayDiffer, stats })
     health.updated(this.#family)
-    const { gone, ...counts } = stats
+    const { gone, sample: _, ...counts } = stats
     log
       .v(2)
       ?.info('SyncProxyRules complete', { ipFamily: this.#family, full, changes: changes.length, tookMs, ...counts })

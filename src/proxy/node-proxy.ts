@@ -20,6 +20,7 @@ import type { StateToSend } from '../control/state.ts'
 import { encodeToObject } from '../config/encode.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
 import { cleanUpModes } from './cleanup.ts'
+import { formatDrift } from './drift.ts'
 import { clusterHandlers } from './cluster-handlers.ts'
 import { hasIpv6 } from './families.ts'
 import { FamilyPart } from './family-part.ts'
@@ -123,7 +124,7 @@ export class NodeProxy {
       metrics: this.#metrics,
       health: this.#health,
       mode: this.#mode.name,
-      status: this.#inForce.running.status,
+      status: () => this.#status(),
       onRefused: (reason, note) => this.#events.record(anEvent(reason, note)),
     })
   }
@@ -225,6 +226,12 @@ export class NodeProxy {
       about: () => this.#describe(),
     })
     this.#control = new ControlServer({ path, questions, clock: systemClock, log: this.#log })
+  }
+
+  /** Lines for people. */
+  #status(): string {
+    const drift = this.#parts.map(({ pipeline }) => formatDrift(`IPv${pipeline.node.family}`, pipeline.driftState))
+    return [...drift, this.#inForce.running.status?.() ?? ''].filter(Boolean).join('\n')
   }
 
   #describe(): Omit<StateToSend, 'families'> {

@@ -32,8 +32,9 @@ export function proxyQuestions(proxy: AskedProxy): readonly Question[] {
   ]
 }
 
-function syncOf(pipeline: FamilyPipeline): Pick<FamilyState, 'family' | 'node' | 'sync'> {
-  return { family: pipeline.node.family, node: pipeline.node, sync: pipeline.syncState }
+function syncOf(pipeline: FamilyPipeline): Pick<FamilyState, 'family' | 'node' | 'sync' | 'drift'> {
+  const { node, syncState, driftState } = pipeline
+  return { family: node.family, node, sync: syncState, drift: driftState }
 }
 
 function decisionsOf({ model }: FamilyPipeline, only: string | undefined): ReturnType<typeof narrow> {

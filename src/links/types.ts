@@ -13,3 +13,9 @@ export function diffAddresses(actual: Iterable<string>, wanted: ReadonlySet<stri
   for (const address of present) if (!wanted.has(address)) ops.push({ op: 'deleteAddress', address })
   return ops
 }
+
+/** The arguments of an `ip` to the same end. */
+export function formatLinkOp({ op, address }: LinkOp, link: string): string {
+  const prefix = address.includes(':') ? 128 : 32
+  return `ip address ${op === 'addAddress' ? 'add' : 'delete'} ${address}/${prefix} dev ${link}`
+}

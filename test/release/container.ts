@@ -74,6 +74,8 @@ export class Image implements Disposable {
         { destination: '/dev', type: 'tmpfs', source: 'tmpfs', options: ['nosuid', 'mode=755'] },
         { destination: '/sys', type: 'sysfs', source: 'sysfs', options: ['nosuid', isPrivileged ? 'rw' : 'ro'] },
         bind(lock, '/run/xtables.lock', 'rw'),
+        // As an emptyDir.
+        { destination: '/run/kube-proxy-ts', type: 'tmpfs', source: 'tmpfs', options: ['nosuid', 'mode=777'] },
         ...folders.map((folder) => bind(folder, folder, 'ro')),
       ],
       linux: {

@@ -15,6 +15,7 @@ import type { Logger } from '../lib/log.ts'
 import { nodeNameProblem } from '../model/node-name-problem.ts'
 import { ProblemLog } from '../model/problems.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
+import { giveBackMemory } from '../system/give-back.ts'
 import { cleanUpModes } from './cleanup.ts'
 import { clusterHandlers } from './cluster-handlers.ts'
 import { hasIpv6 } from './families.ts'
@@ -26,6 +27,7 @@ import type { Mode } from '../modes/contract.ts'
 import { modes } from '../modes/all.ts'
 import { openModeOrStandIn, type ModeInForce } from './open-mode.ts'
 import { NodeState } from './node-state.ts'
+import { Rest } from './rest.ts'
 import { Servers } from './servers.ts'
 import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, restartsFor } from './settings.ts'
 
@@ -61,6 +63,7 @@ export class NodeProxy {
   readonly #inForce: ModeInForce
   #addressWatch: { close(): void } | undefined
   readonly #abort = new AbortController()
+  readonly #rest = new Rest({ giveBack: giveBackMemory, memory: () => process.memoryUsage.rss(), clock: systemClock })
   /** The families that have not been programmed yet. */
   readonly #firstSyncs: Set<Family>
   #loaded: LoadedConfiguration
@@ -195,6 +198,7 @@ export class NodeProxy {
     this.#abort.abort()
     return closeAll(
       () => this.#addressWatch?.close(),
+      () => this.#rest.stop(),
       // A sync that is under way comes to its end, and needs the mode for that.
       ...this.#parts.map((part) => () => part.stop()),
       () => this.#inForce.running.close(),
@@ -240,6 +244,7 @@ export class NodeProxy {
       log: this.#log,
       onSynced: () => {
         if (this.#firstSyncs.delete(family)) this.#removeOtherModes()
+        this.#rest.synced()
       },
     })
   }

@@ -133,6 +133,11 @@ export class ServiceModel {
     this.#dropSlice(key)
   }
 
+  /** Whether anything has to be planned anew. */
+  get hasChanges(): boolean {
+    return this.#dirty.size > 0
+  }
+
   /** The service ports whose views differ from what the last call left behind. */
   takeChanges(): ServicePortChange[] {
     const changes: ServicePortChange[] = []

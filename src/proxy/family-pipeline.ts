@@ -130,9 +130,13 @@ export class FamilyPipeline {
     this.#runner.start()
   }
 
-  /** Something in the model changed. */
+  /** Something was told to the model. What is of the other family, or what was known, is no change. */
   changed(): void {
-    const { health, clock } = this.#options
+    const { health, clock, model } = this.#options
+    if (!model.hasChanges && !this.#needFullSync) {
+      this.#accounts.countChanges()
+      return
+    }
     this.#waitingSinceMs ??= clock.monotonicNow()
     if (!this.#started) return
     health.queued(this.#family)

@@ -19,6 +19,7 @@ import { ControlServer } from '../control/server.ts'
 import type { StateToSend } from '../control/state.ts'
 import { encodeToObject } from '../config/encode.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
+import { giveBackMemory } from '../system/give-back.ts'
 import { cleanUpModes } from './cleanup.ts'
 import { formatDrift } from './drift.ts'
 import { clusterHandlers } from './cluster-handlers.ts'
@@ -32,6 +33,7 @@ import { modes } from '../modes/all.ts'
 import { openModeOrStandIn, type ModeInForce } from './open-mode.ts'
 import { NodeState } from './node-state.ts'
 import { proxyQuestions } from './questions.ts'
+import { Rest } from './rest.ts'
 import { Servers } from './servers.ts'
 import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, restartsFor } from './settings.ts'
 
@@ -68,6 +70,7 @@ export class NodeProxy {
   #addressWatch: { close(): void } | undefined
   #control: ControlServer | undefined
   readonly #abort = new AbortController()
+  readonly #rest = new Rest({ giveBack: giveBackMemory, memory: () => process.memoryUsage.rss(), clock: systemClock })
   /** The families that have not been programmed yet. */
   readonly #firstSyncs: Set<Family>
   #loaded: LoadedConfiguration
@@ -204,6 +207,7 @@ export class NodeProxy {
     this.#abort.abort()
     return closeAll(
       () => this.#addressWatch?.close(),
+      () => this.#rest.stop(),
       // A sync that is under way comes to its end, and needs the mode for that.
       ...this.#parts.map((part) => () => part.stop()),
       () => this.#inForce.running.close(),
@@ -283,6 +287,7 @@ export class NodeProxy {
       log: this.#log,
       onSynced: () => {
         if (this.#firstSyncs.delete(family)) this.#removeOtherModes()
+        this.#rest.synced()
       },
     })
   }

@@ -76,7 +76,8 @@ async function writePrograms(out) {
   })
   await build.close()
   writeFileSync(join(out, 'log-sources.json'), `${JSON.stringify(logSources(output))}\n`)
-  for (const { type, fileName } of output) if (type === 'asset' && fileName.endsWith('.map')) rmSync(join(out, fileName))
+  for (const { type, fileName } of output)
+    if (type === 'asset' && fileName.endsWith('.map')) rmSync(join(out, fileName))
   return output.flatMap((chunk) => (chunk.type === 'chunk' ? chunk.moduleIds : []))
 }
 

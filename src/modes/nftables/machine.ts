@@ -1,6 +1,7 @@
 // The nftables mode on this machine.
 
 import { nftablesPlanner } from './plan/planner.ts'
+import { removeLeftovers } from './remove-leftovers.ts'
 import { lookForNftables } from './look.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import { TableProgrammer } from '../shared/table-programmer.ts'
@@ -10,6 +11,7 @@ export const nftablesMachine: ModeOnMachine = {
   look: lookForNftables,
   open: openNftables,
   cleanup: (log) => deleteTables(nftablesPlanner.table, log),
+  cleanupLeftovers: removeLeftovers,
 }
 
 function openNftables({ families, clock, onForeignChange }: ModeOptions): RunningMode {

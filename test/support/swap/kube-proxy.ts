@@ -50,7 +50,7 @@ export function readRecording(netns: Netns, mode: KubeProxyMode): Record<string,
 function tidy(name: string, text: string): string {
   if (name === 'addresses.ip') {
     const addresses = [...text.matchAll(/inet6? (\S+)/g)].map(([, address]) => `addr add ${address} dev kube-ipvs0`)
-    return `${['link add kube-ipvs0 type dummy', ...addresses.sort()].join('\n')}\n`
+    return text === '' ? '' : `${['link add kube-ipvs0 type dummy', ...addresses.sort()].join('\n')}\n`
   }
   // Of services that are gone, until its next sync.
   if (name === 'tables.nft') return text.replaceAll(/^\tchain \S*\/svc-\d+\/\S* \{\n\t\}\n\n?/gm, '')
@@ -64,8 +64,12 @@ function tidy(name: string, text: string): string {
 
 function sortLines(text: string): string {
   const lines = text.split('\n').filter((line) => line !== '')
-  const key = (line: string) => (/^create /.test(line) ? `0${line}` : /^-A /.test(line) ? `0${line}` : `1${line}`)
+  const key = (line: string) => `${/^(create|-A) /.test(line) ? 0 : 1}${line}`
   return `${lines.toSorted((a, b) => (key(a) < key(b) ? -1 : 1)).join('\n')}\n`
+}
+
+function readAddresses(netns: Netns): string {
+  return tidy('addresses.ip', netns.run('sh', ['-c', 'ip -o addr show dev kube-ipvs0 2>/dev/null || true']))
 }
 
 export function recordingFile(mode: KubeProxyMode, part: string): string {
@@ -120,6 +124,8 @@ function amend(netns: Netns, name: string, recorded: string): string {
     })
     return flushes.join('') + recorded
   }
+  if (name === 'servers.save') return linesBut(recorded, netns.run('ipvsadm', ['-Sn']))
+  if (name === 'addresses.ip') return linesBut(recorded, readAddresses(netns))
   if (!/^ip6?tables\.save$/.test(name)) return recorded
   // Its jumps from the chains that every table has are added once.
   const present = netns.run(name.replace('.save', '-save'), [])
@@ -128,6 +134,14 @@ function amend(netns: Netns, name: string, recorded: string): string {
     .replaceAll(/-m nfacct --nfacct-name +(\S+) /g, (match, counter: string) =>
       netns.enter(() => ensureCounter(counter)) ? match : '',
     )
+}
+
+function linesBut(text: string, present: string): string {
+  const lines = new Set(present.split('\n'))
+  return text
+    .split('\n')
+    .filter((line) => !lines.has(line))
+    .join('\n')
 }
 
 /** Whether this kernel can have it, and the tools are there. */

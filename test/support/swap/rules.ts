@@ -30,8 +30,8 @@ function isNote(line: string): boolean {
 }
 
 /**
- * Rules keep their order within a chain, but for KUBE-SERVICES, where each is of another address, and the chains that every
- * table has, where jumps are added in front of what is there. Chains have no order.
+ * Rules keep their order within a chain, but for KUBE-SERVICES and KUBE-NODEPORTS, where each is of another address or port, and the
+ * chains that every table has, where jumps are added in front of what is there. Chains have no order.
  */
 function chains(netns: Netns, program: string): string[] {
   const text = netns.run(`${program}-save`, [])
@@ -45,7 +45,7 @@ function chains(netns: Netns, program: string): string[] {
         .filter((line) => /^-|^:.* -$/.test(line))
         .map((line) => {
           const [, chain = ''] = /^(?::|-A )(\S+)/.exec(line) ?? []
-          const nth = /^KUBE-(?!SERVICES$)/.test(chain) ? (counts.get(chain) ?? 0) : 0
+          const nth = /^KUBE-(?!(SERVICES|NODEPORTS)$)/.test(chain) ? (counts.get(chain) ?? 0) : 0
           counts.set(chain, nth + 1)
           return `${program} ${table} ${chain} ${nth}: ${line}`
         })

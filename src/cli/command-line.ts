@@ -81,6 +81,9 @@ async function execute(given: ReadonlyMap<string, unknown>, options: RunOptions)
   if (given.get('cleanup') === true || given.get('cleanup-iptables') === true) {
     return (await import('../proxy/cleanup.ts')).runCleanup(options)
   }
+  if (given.get('cleanup-leftovers') === true) {
+    return (await import('../proxy/cleanup.ts')).runLeftoverCleanup(options)
+  }
   if (given.get('init-only') === true) return (await import('../proxy/init-only.ts')).runInitOnly(options)
   // First of all, and before the rest is loaded: the operator sees at once that it has started.
   options.log.info('Version info', { version: options.version, node: process.version })

@@ -47,7 +47,7 @@ export const rooms: readonly Room[] = [
     folder: 'iptables',
     what: "chains as data, their text, differences, a packet's walk; the programs, their lock, the watch",
     imports: [...tools, 'nftables'],
-    effects: ['driver.ts', 'watch.ts', 'probe.ts', 'lock.ts', 'counters.ts'],
+    effects: ['driver.ts', 'watch.ts', 'probe.ts', 'lock.ts', 'counters.ts', 'sets.ts'],
   },
   {
     folder: 'ipvs',

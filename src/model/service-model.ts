@@ -5,6 +5,8 @@ import type { EndpointSlice, NamespacedName, Service } from '../kube/types.ts'
 import { withElement, withoutElement } from '../lib/sorted-list.ts'
 import { Claims } from './claims.ts'
 import { type Endpoint, mergeEndpoints, portKey, portSources } from './endpoints.ts'
+import { describeObjects } from './describe-objects.ts'
+import type { ModelObjects } from './describe-objects.ts'
 import { endpointPlaces } from './node-name-problem.ts'
 import type { EndpointPlaces } from './node-name-problem.ts'
 import type { ProblemLog } from './problems.ts'
@@ -131,6 +133,11 @@ export class ServiceModel {
     this.#dropSlice(key)
   }
 
+  /** Whether anything has to be planned anew. */
+  get hasChanges(): boolean {
+    return this.#dirty.size > 0
+  }
+
   /** The service ports whose views differ from what the last call left behind. */
   takeChanges(): ServicePortChange[] {
     const changes: ServicePortChange[] = []
@@ -174,6 +181,12 @@ export class ServiceModel {
   /** How many endpoints the slices of a service name, whatever their ports. */
   countEndpointsOf(key: NamespacedName): number {
     return (this.#entries.get(key)?.slices ?? []).reduce((sum, { addresses }) => sum + addresses.length, 0)
+  }
+
+  /** What it knows, as API objects of its family: another model that is given them decides the same. */
+  objects(): ModelObjects {
+    const infos = [...this.#entries.values()].flatMap(({ info }) => info ?? NONE)
+    return describeObjects(this.#node.family, infos, [...this.#slices.values()])
   }
 
   get changeCounts(): ChangeCounts {

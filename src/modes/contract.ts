@@ -100,11 +100,23 @@ export interface ModeOptions {
   readonly onForeignChange: (family: Family) => void
 }
 
+/** A backend that does not answer. */
+export interface EjectedBackend {
+  /** `ip:port`, `[ip]:port`. */
+  readonly backend: string
+  readonly protocol: string
+  /** Milliseconds since 1970. */
+  readonly sinceMs: number
+  readonly untilMs: number
+}
+
 /** A mode at work. */
 export interface RunningMode {
   programmer(family: Family, reports: ProgrammerReports): Programmer
   /** `ip:port` of the programs that answer UDP flows of a service port, in a mode in which those are not the endpoints. */
   readonly flowTargets?: (family: Family, view: ServicePortView) => readonly string[]
+  /** Backends that get no new connections for a while, because they did not answer. Absent: the mode does not do that. */
+  readonly ejected?: () => readonly EjectedBackend[]
   /** Lines for people, shown by /statusz. */
   readonly status?: () => string
   /**

@@ -56,6 +56,38 @@ export function packetOf({ asked }: Prepared): WalkedPacket {
 }
 
 export function explain(prepared: Prepared, state: KernelState | undefined, sent?: ExplainedSending): Explanation {
+  const explanation = explainDecision(prepared, state, sent)
+  return prepared.known.hasObjects ? explanation : byRulesAlone(explanation)
+}
+
+/** Where there are rules and no objects, what the rules do is all that can be told. */
+function byRulesAlone(explanation: Explanation): Explanation {
+  const { kernel, question } = explanation
+  const [first] = kernel?.ways ?? []
+  const what = `${joinHostPort(question.destination, question.port)}/${question.protocol}`
+  const because = 'by the rules alone: there are no objects to compare with'
+  const ends = [
+    ...new Set((kernel?.ways ?? []).map((way) => (way.outcome === 'to' ? way.destination : phrase(way.outcome)))),
+  ]
+  const headline =
+    first === undefined
+      ? `Cannot tell what happens to ${what}: ${kernel?.error ?? 'there are no rules'}`
+      : first.outcome === 'to'
+        ? `By these rules, a connection to ${what} is sent to ${ends.length > 1 ? 'one of ' : ''}${ends.join(', ')}.`
+        : `By these rules, a connection to ${what} is ${phrase(first.outcome)}.`
+  return {
+    ...explanation,
+    headline,
+    agreement: 'not compared',
+    outcome: first?.outcome ?? 'untouched',
+    because,
+    client: { kind: explanation.client.kind, because },
+    misses: [],
+    kernel: kernel === null ? null : { ...kernel, differences: [] },
+  }
+}
+
+function explainDecision(prepared: Prepared, state: KernelState | undefined, sent?: ExplainedSending): Explanation {
   const { known, asked, decided, decision } = prepared
   const { connection, service } = asked
   const kernel = state === undefined ? undefined : walkKernel(prepared, state)
@@ -74,6 +106,7 @@ export function explain(prepared: Prepared, state: KernelState | undefined, sent
       port: connection.port,
       protocol: connection.protocol,
       asked: known.source,
+      hasObjects: known.hasObjects,
       node: nodeName(known),
       mode: known.mode.name,
       assumed: asked.assumed,
@@ -231,8 +264,7 @@ function problemsOf({ known, decided, decision }: Prepared, named: Asked['servic
   const own = known.slices.filter(({ namespace, serviceName }) => `${namespace}/${serviceName}` === key)
   const slices = new Set(own.map(({ namespace, name }) => `EndpointSlice ${namespace}/${name}`))
   for (const [object, messages] of decided.problems) {
-    const isOurs =
-      object === `Service ${key}` || object.startsWith(`Service port ${key}`) || slices.has(object)
+    const isOurs = object === `Service ${key}` || object.startsWith(`Service port ${key}`) || slices.has(object)
     if (isOurs) lines.push(...messages.map((message) => `${object}: ${message}`))
   }
   if (view !== undefined && decision.backends.length === 0) lines.push(...whyNoEndpoints(decided, key, view))

@@ -20,6 +20,8 @@ export interface Explanation {
     readonly protocol: string
     /** Where the objects come from. */
     readonly asked: string
+    /** False: only rules are there, and nothing was decided. */
+    readonly hasObjects: boolean
     readonly node: string
     readonly mode: string
     readonly assumed: readonly string[]

@@ -25,6 +25,7 @@ function decisionLines(explanation: Explanation, paint: Paint): string[] {
   const { question, frontend, misses, client, sources, policy, backends, affinity, masquerade, problems } = explanation
   const { from, source, node, mode, asked, assumed } = question
   const say = (label: string, text: string) => labelled(label, text, paint)
+  if (!question.hasObjects) return say('asked', `${source} to ${target(explanation)}, by ${asked}`)
   return [
     ...say(
       'asked',
@@ -84,7 +85,7 @@ function masqueradeWords({ masquerade, why }: NonNullable<Explanation['masquerad
   return `${masquerade ? 'masqueraded' : 'kept'}: ${why}`
 }
 
-function kernelLines({ kernel }: Explanation, paint: Paint): string[] {
+function kernelLines({ kernel, agreement }: Explanation, paint: Paint): string[] {
   if (kernel === null) return []
   const lines = ['', ...labelled('kernel', kernel.what, paint)]
   if (kernel.error !== null) return [...lines, ...labelled('', `${paint('bad', 'not read')}: ${kernel.error}`, paint)]
@@ -93,7 +94,7 @@ function kernelLines({ kernel }: Explanation, paint: Paint): string[] {
   if (others.length > 0)
     lines.push(...labelled('', `or, by chance or by affinity: ${others.map(wayEnd).join('; ')}`, paint))
   for (const difference of kernel.differences) lines.push(...labelled('DIFFERENT', paint('bad', difference), paint))
-  if (kernel.differences.length === 0)
+  if (kernel.differences.length === 0 && agreement !== 'not compared')
     lines.push(...labelled('', paint('good', 'the kernel does what was decided'), paint))
   return lines
 }

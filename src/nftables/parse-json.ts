@@ -1,0 +1,82 @@
+// What `nft -j list ruleset` prints, as tables: also those of other programs, as far as a packet's way through them can be told.
+
+import { ruleFromJson } from './json-rule.ts'
+import { type JsonRecord, listOf, recordOf } from './json-operand.ts'
+import { SetsBeingRead } from './json-set.ts'
+import type { Chain, Hook, NftFamily, Rule, Table } from './types.ts'
+import type { Learned } from './walkable.ts'
+
+export interface ListedTable {
+  readonly table: Table
+  readonly learned: Learned
+}
+
+/** The tables of families ip and ip6, in order. Throws when the text is not such a listing. */
+export function parseListing(text: string, nowMs = 0): ListedTable[] {
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch (error) {
+    throw new Error(`Cannot read the listing of nft: ${(error as Error).message}`, { cause: error })
+  }
+  const objects = listOf(recordOf(json)['nftables']).map(recordOf)
+  if (objects.length === 0) throw new Error('Cannot read the listing of nft: it has no "nftables"')
+  return objects.flatMap((object) => {
+    const { family, name, comment } = recordOf(object['table'])
+    if ((family !== 'ip' && family !== 'ip6') || typeof name !== 'string') return []
+    return [readTable(objects, { family, name, comment, nowMs })]
+  })
+}
+
+function readTable(
+  objects: readonly JsonRecord[],
+  { family, name, comment, nowMs }: { family: NftFamily; name: string; comment: unknown; nowMs: number },
+): ListedTable {
+  const isOurs = (json: JsonRecord) => json['family'] === family && json['table'] === name
+  const sets = new SetsBeingRead(nowMs)
+  for (const object of objects) {
+    if (object['set'] !== undefined && isOurs(recordOf(object['set']))) sets.add(object['set'], 'set', family)
+    if (object['map'] !== undefined && isOurs(recordOf(object['map']))) sets.add(object['map'], 'map', family)
+  }
+  const rules = new Map<string, Rule[]>()
+  for (const object of objects) {
+    const rule = recordOf(object['rule'])
+    if (object['rule'] === undefined || !isOurs(rule)) continue
+    const chain = String(rule['chain'])
+    const list = rules.get(chain)
+    const read = ruleFromJson(rule, family, sets)
+    if (list === undefined) rules.set(chain, [read])
+    else list.push(read)
+  }
+  const chains = new Map<string, Chain>()
+  for (const object of objects) {
+    const chain = recordOf(object['chain'])
+    if (object['chain'] === undefined || !isOurs(chain)) continue
+    const chainName = String(chain['name'])
+    chains.set(chainName, {
+      name: chainName,
+      comment: undefined,
+      hook: hookOf(chain),
+      rules: rules.get(chainName) ?? [],
+    })
+  }
+  const table: Table = {
+    family,
+    name,
+    comment: typeof comment === 'string' ? comment : undefined,
+    sets: sets.sets,
+    chains,
+    elements: sets.elements,
+  }
+  return { table, learned: sets.learned }
+}
+
+function hookOf({ type, hook, prio, policy }: JsonRecord): Hook | undefined {
+  if (typeof hook !== 'string' || typeof type !== 'string') return undefined
+  return {
+    type: type as Hook['type'],
+    hook: hook as Hook['hook'],
+    priority: Number(prio),
+    ...(policy === 'drop' ? { policy } : {}),
+  }
+}

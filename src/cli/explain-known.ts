@@ -8,6 +8,7 @@ import type { KernelState } from '../explain/explain.ts'
 import type { Known } from '../explain/known.ts'
 import { knownFromObjects, readApiObjects, readKnownFromProxy, readManifestObjects } from '../explain/read-known.ts'
 import { canonicalIp } from '../lib/ip.ts'
+import { modeNamed } from '../modes/all.ts'
 import { silentLogger, type LogSettings } from '../lib/log.ts'
 import type { SplitArguments } from './explain-arguments.ts'
 import { loadRunOptions } from './load-options.ts'
@@ -29,7 +30,7 @@ export async function readKnown({ own }: SplitArguments, given: Given): Promise<
     return { known: await readFromObjects(options, nodeName), kernel: dump?.state }
   }
   if (dump !== undefined && text('control-socket') === '') {
-    return { known: knownFromDump(dump, addressesOf(own.get('node-addresses'))), kernel: dump.state }
+    return { known: knownFromDump(dump, addressesOf(own.get('node-addresses')), modeNamed), kernel: dump.state }
   }
   const known = await readKnownFromProxy(text('control-socket'))
   return { known, kernel: dump?.state ?? 'this machine' }

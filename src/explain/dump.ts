@@ -4,7 +4,6 @@ import { parseSaved, walkableTables } from '../iptables/walkable.ts'
 import { type Family, formatIp } from '../lib/ip.ts'
 import type { Walkable } from '../lib/packet-walk.ts'
 import type { NodeView } from '../model/types.ts'
-import { modeNamed } from '../modes/all.ts'
 import { type ListedTable, parseListing } from '../nftables/parse-json.ts'
 import { walkableTable } from '../nftables/walkable.ts'
 import type { KernelState } from './explain.ts'
@@ -83,7 +82,11 @@ function parseIptables(text: string, name: string): Dump {
 }
 
 /** Nothing but the rules is known: what they do is all that can be told. */
-export function knownFromDump({ mode, name, addresses }: Dump, given: readonly string[]): Known {
+export function knownFromDump(
+  { mode, name, addresses }: Dump,
+  given: readonly string[],
+  modeNamed: (name: string) => Known['mode'],
+): Known {
   const machineAddresses = [...new Set([...given, ...addresses])]
   const view = (family: Family): NodeView => ({
     family,

@@ -2,10 +2,9 @@
 
 import type { StateAnswer } from '../control/state.ts'
 import type { EndpointSlice, Service } from '../kube/types.ts'
-import { modeNamed } from '../modes/all.ts'
 import type { Known } from './known.ts'
 
-export function knownFromState(state: StateAnswer): Known {
+export function knownFromState(state: StateAnswer, modeNamed: (name: string) => Known['mode']): Known {
   const { config, families, mode, machineAddresses, ejected = [], pid } = state
   return {
     source: `the proxy of this node (process ${pid})`,

@@ -41,7 +41,7 @@ export interface ReadObjects {
 }
 
 export async function readKnownFromProxy(socket: string): Promise<Known> {
-  return knownFromState(await ask<StateAnswer>('state', { socket }))
+  return knownFromState(await ask<StateAnswer>('state', { socket }), modeNamed)
 }
 
 export interface KnownOptions {

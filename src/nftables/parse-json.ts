@@ -11,7 +11,7 @@ export interface ListedTable {
   readonly learned: Learned
 }
 
-/** The tables of families ip and ip6, in order. Throws when the text is not such a listing. */
+/** The tables in order; one of family inet is there for ip and for ip6. Throws when the text is not such a listing. */
 export function parseListing(text: string, nowMs = 0): ListedTable[] {
   let json: unknown
   try {
@@ -22,17 +22,25 @@ export function parseListing(text: string, nowMs = 0): ListedTable[] {
   const objects = listOf(recordOf(json)['nftables']).map(recordOf)
   if (objects.length === 0) throw new Error('Cannot read the listing of nft: it has no "nftables"')
   return objects.flatMap((object) => {
-    const { family, name, comment } = recordOf(object['table'])
-    if ((family !== 'ip' && family !== 'ip6') || typeof name !== 'string') return []
-    return [readTable(objects, { family, name, comment, nowMs })]
+    const { family: listed, name, comment } = recordOf(object['table'])
+    if (typeof name !== 'string') return []
+    const families: readonly NftFamily[] =
+      listed === 'inet' ? ['ip', 'ip6'] : listed === 'ip' || listed === 'ip6' ? [listed] : []
+    return families.map((family) => readTable(objects, { listed, family, name, comment, nowMs }))
   })
 }
 
-function readTable(
-  objects: readonly JsonRecord[],
-  { family, name, comment, nowMs }: { family: NftFamily; name: string; comment: unknown; nowMs: number },
-): ListedTable {
-  const isOurs = (json: JsonRecord) => json['family'] === family && json['table'] === name
+interface TableToRead {
+  /** As it is listed: perhaps `inet`. */
+  readonly listed: unknown
+  readonly family: NftFamily
+  readonly name: string
+  readonly comment: unknown
+  readonly nowMs: number
+}
+
+function readTable(objects: readonly JsonRecord[], { listed, family, name, comment, nowMs }: TableToRead): ListedTable {
+  const isOurs = (json: JsonRecord) => json['family'] === listed && json['table'] === name
   const sets = new SetsBeingRead(nowMs)
   for (const object of objects) {
     if (object['set'] !== undefined && isOurs(recordOf(object['set']))) sets.add(object['set'], 'set', family)

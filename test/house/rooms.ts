@@ -130,6 +130,12 @@ export const rooms: readonly Room[] = [
     effects: ['read-known.ts', 'read-kernel.ts'],
   },
   {
+    folder: 'doctor',
+    what: '`kube-proxy doctor`: facts are read, then questions are asked in order; changes nothing',
+    imports: ['lib', 'system', 'nftables', 'kube', 'explain'],
+    effects: ['read-machine.ts', 'read-facts.ts'],
+  },
+  {
     folder: 'sandbox',
     what: 'a miniature cluster: network namespaces, an API server, controllers, pods; loaded on demand',
     imports: ['lib', 'system', 'links', 'kube'],
@@ -138,7 +144,7 @@ export const rooms: readonly Room[] = [
   {
     folder: 'cli',
     what: 'flags, help, commands',
-    imports: ['lib', 'system', 'config', 'modes', 'proxy', 'check', 'explain', 'sandbox'],
+    imports: ['lib', 'system', 'config', 'modes', 'control', 'proxy', 'check', 'explain', 'doctor', 'sandbox'],
     effects: 'all',
   },
 ]

@@ -69,7 +69,6 @@ export interface LookOptions {
 }
 
 export interface WalkableOptions {
-  readonly config: KubeProxyConfiguration
   readonly family: Family
   /** The clock of the walks, in milliseconds: what affinity remembers ends on it. */
   readonly now: () => number

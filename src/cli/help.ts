@@ -10,6 +10,8 @@ const indent = ' '.repeat(10)
 
 const commands = [
   '  kube-proxy check     look whether it can run here, and change nothing',
+  '  kube-proxy plan      what it would change in this kernel; changes nothing',
+  '  kube-proxy render    what a mode would program, as text for nft and others',
   '  kube-proxy sandbox   a miniature cluster to try it on',
 ]
 

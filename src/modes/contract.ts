@@ -9,6 +9,7 @@ import type { Logger } from '../lib/log.ts'
 import type { ModeMetric } from '../metrics/metrics.ts'
 import type { ServicePortView } from '../model/types.ts'
 import type { Programmer, ProgrammerReports } from './programmer.ts'
+import type { Rehearsal, RehearseOptions } from './rehearsal.ts'
 
 /** A mode's descriptor. */
 export interface Mode extends ModeFacts {
@@ -33,6 +34,8 @@ export interface ModeOnMachine {
   look(options: LookOptions): ModeOutlook | Promise<ModeOutlook>
   /** Throws an UnsupportedError when this machine cannot run the mode. */
   open(options: ModeOptions): RunningMode | Promise<RunningMode>
+  /** What open() and its programmers would do, in words; changes nothing. For `kube-proxy plan` and `kube-proxy render`. */
+  rehearse(options: RehearseOptions): Rehearsal | Promise<Rehearsal>
   /** Removes all that the mode put into this machine; harmless when it never ran. */
   cleanup(log: Logger, config: KubeProxyConfiguration): void | Promise<void>
 }

@@ -10,6 +10,7 @@ import type { Walkable } from '../lib/packet-walk.ts'
 import type { ModeMetric } from '../metrics/metrics.ts'
 import type { Frontend, ServicePortView } from '../model/types.ts'
 import type { Programmer, ProgrammerReports } from './programmer.ts'
+import type { Rehearsal, RehearseOptions } from './rehearsal.ts'
 
 /** A mode's descriptor. */
 export interface Mode extends ModeFacts {
@@ -57,6 +58,8 @@ export interface ModeOnMachine {
   open(options: ModeOptions): RunningMode | Promise<RunningMode>
   /** What the mode has in the kernel now, for packets to walk through on paper; undefined: nothing. Changes nothing. */
   readWalkable(options: WalkableOptions): Walkable | undefined | Promise<Walkable | undefined>
+  /** What open() and its programmers would do, in words; changes nothing. For `kube-proxy plan` and `kube-proxy render`. */
+  rehearse(options: RehearseOptions): Rehearsal | Promise<Rehearsal>
   /** Removes all that the mode put into this machine; harmless when it never ran. */
   cleanup(log: Logger, config: KubeProxyConfiguration): void | Promise<void>
   /** After kube-proxy has taken a node back and runs in this mode: removes what it does not, and nothing that it uses. */

@@ -12,6 +12,7 @@ import { USERSPACE_TABLE } from './plan/planner.ts'
 import type { DataPlane } from './data-path/data-plane.ts'
 import { lookForUserspace } from './look.ts'
 import { readUserspace } from './walkable.ts'
+import { rehearseUserspace } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import { acquireCarrier } from './carrier.ts'
 import { UserspaceProgrammer } from './programmer.ts'
@@ -21,6 +22,7 @@ import { deleteTables, openWatchedTables, type WatchedTables } from '../../nftab
 export const userspaceMachine: ModeOnMachine = {
   look: lookForUserspace,
   readWalkable: readUserspace,
+  rehearse: rehearseUserspace,
   open: openUserspace,
   cleanup: (log) => deleteTables(USERSPACE_TABLE, log),
 }

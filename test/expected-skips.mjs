@@ -46,7 +46,7 @@ export const expectedSkips = [
     why: 'test/conformance/modes.ts tells which mode promises what',
   },
   {
-    project: /^unit$/,
+    project: /^(unit|live)$/,
     test: /./,
     reason: /^no reason given$/,
     isExpected: !hasIpv6,
@@ -67,8 +67,8 @@ export const expectedSkips = [
     why: 'other versions of Node are packages of npm',
   },
   {
-    project: /^release$/,
-    test: /kubectl makes the same of the manifest$/,
+    project: /^sandbox$/,
+    test: /makes of the overlay of the mode \w+ what the tests make of it$/,
     reason: /^kubectl is older than 1\.21$/,
     isExpected: isRoot && spawnSync('kubectl', ['kustomize', 'deploy/overlays/iptables']).status !== 0,
     why: 'the kubectl of Debian 12 does not know components of kustomize',

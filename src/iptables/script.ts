@@ -56,7 +56,7 @@ export class Script {
     }
   }
 
-  /** Whose a line is, from 1; undefined: everybody's. Only asked for when it was refused, so all is written again. */
+  /** Whose a line is, from 1; undefined: all services'. Only asked for when it was refused, so all is written again. */
   ownerOf(wanted: number): string | undefined {
     let line = 0
     let found: string | undefined

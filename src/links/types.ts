@@ -2,7 +2,8 @@
 
 /** One step. Links have no transactions: each step takes effect by itself. */
 export type LinkOp =
-  { readonly op: 'addAddress'; readonly address: string } | { readonly op: 'deleteAddress'; readonly address: string }
+  | { readonly op: 'addAddress'; readonly address: string }
+  | { readonly op: 'deleteAddress'; readonly address: string }
 
 /** From the addresses that a link has to those that it should have, which are added first. */
 export function diffAddresses(actual: Iterable<string>, wanted: ReadonlySet<string>): LinkOp[] {

@@ -1,101 +1,137 @@
 // What a mode is to the rest of the program. Everything that others need to know of one is in its descriptor,
 // modes/NAME/mode.ts; the code behind it touches this machine and is loaded when the mode is used.
 
-import type { ModeFacts } from '../config/modes.ts'
-import type { KubeProxyConfiguration } from '../config/types.ts'
-import type { Clock } from '../lib/clock.ts'
-import type { Family } from '../lib/ip.ts'
-import type { Logger } from '../lib/log.ts'
-import type { ModeMetric } from '../metrics/metrics.ts'
-import type { ServicePortView } from '../model/types.ts'
-import type { Programmer, ProgrammerReports } from './programmer.ts'
-import type { Rehearsal, RehearseOptions } from './rehearsal.ts'
+import type { ModeFacts } from "../config/modes.ts";
+import type { KubeProxyConfiguration } from "../config/types.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Family } from "../lib/ip.ts";
+import type { Logger } from "../lib/log.ts";
+import type { Walkable } from "../lib/packet-walk.ts";
+import type { ModeMetric } from "../metrics/metrics.ts";
+import type { Frontend, ServicePortView } from "../model/types.ts";
+import type { Programmer, ProgrammerReports } from "./programmer.ts";
+import type { Rehearsal, RehearseOptions } from "./rehearsal.ts";
 
 /** A mode's descriptor. */
 export interface Mode extends ModeFacts {
   /** Whether a change costs so little that it need not wait for others. */
-  readonly changesAreCheap: boolean
+  readonly changesAreCheap: boolean;
   /** Settings of its own that cannot change while it runs: `ipvs`, `conntrack.tcpBeLiberal`. */
-  readonly restartFields: readonly string[]
+  readonly restartFields: readonly string[];
   /** Which of the metrics that only some modes have are shown in this one, as kube-proxy does. */
-  readonly metrics: readonly ModeMetric[]
+  readonly metrics: readonly ModeMetric[];
   /** Whether it can send more connections to one endpoint than to another. */
-  readonly weighs: boolean
+  readonly weighs: boolean;
   /** Links that it gives the addresses of services: those are not the node's own. */
-  readonly serviceLinks: readonly string[]
-  load(): Promise<ModeOnMachine>
+  readonly serviceLinks: readonly string[];
+  /** What it does where the model decides nothing, or what it cannot do of what the model decides. */
+  readonly habits: ModeHabits;
+  load(): Promise<ModeOnMachine>;
+}
+
+/** Where modes differ, as kube-proxy's do. Everything else is the model's. */
+export interface ModeHabits {
+  /** The addresses of services at which a connection to a port that the service does not have is refused. */
+  readonly guards: "no addresses" | "cluster IPs" | "all addresses";
+  /** With a connection to an address of the service ranges that no service has. */
+  readonly unallocated: "drop" | "untouched";
+  /** Whether node ports are open on IPv4 loopback addresses where the configuration allows it. */
+  readonly localhostNodePorts: boolean;
+  /** Whether the node's own connections to external addresses hear that there are no endpoints. */
+  readonly refusesNode: boolean;
+  /** The addresses of this node at which a node port without endpoints is refused. */
+  readonly refusesNodePorts: "where they are open" | "on every address";
+  /** When loadBalancerSourceRanges are looked at: before everything else, or only where there is an endpoint to reach. */
+  readonly sourceRanges: "first" | "with endpoints";
+  /** Whose connections to themselves are masqueraded: those of endpoints that run, or may run, on this node, or of all. */
+  readonly hairpin: "of this node" | "all";
+  readonly protocols: readonly Frontend["protocol"][];
 }
 
 /** A mode's hands on this machine. */
 export interface ModeOnMachine {
   /** The part of open() that needs more rights than the rest: kernel settings and modules. For --init-only. */
-  init?(config: KubeProxyConfiguration, log: Logger): void | Promise<void>
+  init?(config: KubeProxyConfiguration, log: Logger): void | Promise<void>;
   /** Looks whether this machine can run the mode, for `kube-proxy check`: reads, and changes nothing. */
-  look(options: LookOptions): ModeOutlook | Promise<ModeOutlook>
+  look(options: LookOptions): ModeOutlook | Promise<ModeOutlook>;
   /** Throws an UnsupportedError when this machine cannot run the mode. */
-  open(options: ModeOptions): RunningMode | Promise<RunningMode>
+  open(options: ModeOptions): RunningMode | Promise<RunningMode>;
   /** What open() and its programmers would do, in words; changes nothing. For `kube-proxy plan` and `kube-proxy render`. */
-  rehearse(options: RehearseOptions): Rehearsal | Promise<Rehearsal>
+  rehearse(options: RehearseOptions): Rehearsal | Promise<Rehearsal>;
+  /** What the mode has in the kernel now, for packets to walk through on paper; undefined: nothing. Changes nothing. */
+  readWalkable(
+    options: WalkableOptions,
+  ): Walkable | undefined | Promise<Walkable | undefined>;
   /** Removes all that the mode put into this machine; harmless when it never ran. */
-  cleanup(log: Logger, config: KubeProxyConfiguration): void | Promise<void>
+  cleanup(log: Logger, config: KubeProxyConfiguration): void | Promise<void>;
 }
 
 export interface LookOptions {
-  readonly config: KubeProxyConfiguration
-  readonly families: readonly Family[]
+  readonly config: KubeProxyConfiguration;
+  readonly families: readonly Family[];
+}
+
+export interface WalkableOptions {
+  readonly config: KubeProxyConfiguration;
+  readonly family: Family;
+  /** The clock of the walks, in milliseconds: what affinity remembers ends on it. */
+  readonly now: () => number;
 }
 
 /** Something that is not as it should be, and what a person can do about it. */
 export interface Advice {
-  readonly what: string
-  readonly todo: string
+  readonly what: string;
+  readonly todo: string;
 }
 
 /** What a mode finds on this machine when it only looks. */
 export interface ModeOutlook {
   /** What it lacks: it cannot run while there is any. */
-  readonly lacks: readonly Advice[]
+  readonly lacks: readonly Advice[];
   /** It runs, but perhaps not as meant. */
-  readonly warnings: readonly Advice[]
+  readonly warnings: readonly Advice[];
   /** What it would work with: `iptables-nft 1.8.9, because kubelet uses it`. */
-  readonly uses: readonly string[]
+  readonly uses: readonly string[];
   /** What is in the kernel that is of this mode, written by kube-proxy or by this program. */
-  readonly present: readonly string[]
+  readonly present: readonly string[];
 }
 
 export interface ModeOptions {
-  readonly config: KubeProxyConfiguration
-  readonly log: Logger
-  readonly families: readonly Family[]
-  readonly clock: Clock
+  readonly config: KubeProxyConfiguration;
+  readonly log: Logger;
+  readonly families: readonly Family[];
+  readonly clock: Clock;
   /** Called when another program changes what this mode has programmed. */
-  readonly onForeignChange: (family: Family) => void
+  readonly onForeignChange: (family: Family) => void;
 }
 
 /** A backend that does not answer. */
 export interface EjectedBackend {
   /** `ip:port`, `[ip]:port`. */
-  readonly backend: string
-  readonly protocol: string
+  readonly backend: string;
+  readonly protocol: string;
   /** Milliseconds since 1970. */
-  readonly sinceMs: number
-  readonly untilMs: number
+  readonly sinceMs: number;
+  readonly untilMs: number;
 }
 
 /** A mode at work. */
 export interface RunningMode {
-  programmer(family: Family, reports: ProgrammerReports): Programmer
+  programmer(family: Family, reports: ProgrammerReports): Programmer;
   /** `ip:port` of the programs that answer UDP flows of a service port, in a mode in which those are not the endpoints. */
-  readonly flowTargets?: (family: Family, view: ServicePortView) => readonly string[]
+  readonly flowTargets?: (
+    family: Family,
+    view: ServicePortView,
+  ) => readonly string[];
   /** Backends that get no new connections for a while, because they did not answer. Absent: the mode does not do that. */
-  readonly ejected?: () => readonly EjectedBackend[]
+  readonly ejected?: () => readonly EjectedBackend[];
   /** Lines for people, shown by /statusz. */
-  readonly status?: () => string
+  readonly status?: () => string;
   /**
    * For a mode that carries connections itself, before the process ends: lets them come to their end and takes the rules
    * away. When the signal is aborted it is to hurry. Without this, rules stay.
    */
-  readonly end?: (signal: AbortSignal) => Promise<void>
+  readonly end?: (signal: AbortSignal) => Promise<void>;
   /** Called when its programmers are closed. Whatever fails, the rest of it is closed. */
-  close(): void | Promise<void>
+  close(): void | Promise<void>;
 }

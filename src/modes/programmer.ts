@@ -1,7 +1,13 @@
 // What the pipeline asks of a mode: make the kernel agree with what the model decided.
 
-import type { FrontendAddress, NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
-import type { Metrics } from '../metrics/metrics.ts'
+import type {
+  FrontendAddress,
+  NodeView,
+  ServicePortChange,
+  ServicePortName,
+  ServicePortView,
+} from "../model/types.ts";
+import type { Metrics } from "../metrics/metrics.ts";
 
 /**
  * Programs one IP family. When a call returns, or the promise that it returns is kept, the kernel has acknowledged. It
@@ -9,30 +15,36 @@ import type { Metrics } from '../metrics/metrics.ts'
  */
 export interface Programmer {
   /** Programs what changed since the last call. */
-  sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats | Promise<SyncStats>
+  sync(
+    node: NodeView,
+    changes: readonly ServicePortChange[],
+  ): SyncStats | Promise<SyncStats>;
   /** Reads back what the kernel has and programs the difference to all that there should be. Needed first, and after a failure. */
-  syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats | Promise<SyncStats>
-  close(): void
+  syncAll(
+    node: NodeView,
+    views: Iterable<ServicePortView>,
+  ): SyncStats | Promise<SyncStats>;
+  close(): void;
 }
 
 export interface SyncStats {
-  readonly transactions: number
-  readonly operations: number
-  readonly bytes: number
+  readonly transactions: number;
+  readonly operations: number;
+  readonly bytes: number;
   /**
    * UDP frontends that the kernel still served and no longer does, where a comparison found any: their services went while
    * no proxy watched, and their flows may go on.
    */
-  readonly gone?: readonly FrontendAddress[]
+  readonly gone?: readonly FrontendAddress[];
   /** After a comparison: the first of the commands that led to what should be there, for people. */
-  readonly sample?: readonly string[]
+  readonly sample?: readonly string[];
   /** How many service ports have no rules because the kernel refused them. A comparison tries them again. */
-  readonly refused?: number
+  readonly refused?: number;
 }
 
 /** Where a programmer tells what its answers do not say. */
 export interface ProgrammerReports {
-  readonly metrics: Metrics
+  readonly metrics: Metrics;
   /** The kernel refuses the rules of a service port, which then has none. All others are programmed. */
-  readonly onRefused: (service: ServicePortName, reason: string) => void
+  readonly onRefused: (service: ServicePortName, reason: string) => void;
 }

@@ -33,6 +33,7 @@ export function formatElement(set: NftSet, element: Element): string {
   const key = formatFields(set.key, element.key)
   const range = element.keyEnd === undefined ? key : formatRange(set, element.key, element.keyEnd)
   if (element.verdict !== undefined) return `${range} : ${element.verdict.code} ${element.verdict.chain}`
+  if (element.ends !== undefined) return `${range} : ${element.ends}`
   if (element.data === undefined || set.data === undefined || set.data === 'verdict') return range
   return `${range} : ${formatFields(set.data, element.data)}`
 }

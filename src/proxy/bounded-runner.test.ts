@@ -1,387 +1,473 @@
-import { array, assert, asyncProperty, boolean, integer, record } from 'fast-check'
-import { describe, expect, test } from 'vitest'
-import { ManualClock, systemClock } from '../lib/clock.ts'
-import { BoundedRunner, type RunnerOptions, type RunnerPeriods, type RunReason } from './bounded-runner.ts'
+import {
+  array,
+  assert,
+  asyncProperty,
+  boolean,
+  integer,
+  record,
+} from "fast-check";
+import { describe, expect, test } from "vitest";
+import { ManualClock, systemClock } from "../lib/clock.ts";
+import {
+  BoundedRunner,
+  type RunnerOptions,
+  type RunnerPeriods,
+  type RunReason,
+} from "./bounded-runner.ts";
 
-const periods: RunnerPeriods = { minMs: 1000, maxMs: 10_000, retryMs: 5000, maxRetryMs: 5000 }
+const periods: RunnerPeriods = {
+  minMs: 1000,
+  maxMs: 10_000,
+  retryMs: 5000,
+  maxRetryMs: 5000,
+};
 
 /** A started runner on a manual clock that writes down when and why it ran. */
 function aRunner(options: Partial<RunnerOptions> & { takesMs?: number } = {}) {
-  const clock = new ManualClock()
-  const runs: [number, RunReason][] = []
-  const errors: number[] = []
-  const state = { failing: false, takesMs: options.takesMs ?? 0 }
+  const clock = new ManualClock();
+  const runs: [number, RunReason][] = [];
+  const errors: number[] = [];
+  const state = { failing: false, takesMs: options.takesMs ?? 0 };
   const runner = new BoundedRunner({
-    name: 'the test',
+    name: "the test",
     periods,
     clock,
     onError: (_error, retryInMs) => errors.push(retryInMs),
     run: async (reason) => {
-      runs.push([clock.monotonicNow(), reason])
-      if (state.takesMs > 0) await new Promise<void>((resolve) => clock.setTimeout(resolve, state.takesMs))
-      if (state.failing) throw new Error('as told')
+      runs.push([clock.monotonicNow(), reason]);
+      if (state.takesMs > 0)
+        await new Promise<void>((resolve) =>
+          clock.setTimeout(resolve, state.takesMs),
+        );
+      if (state.failing) throw new Error("as told");
     },
     ...options,
-  })
-  runner.start()
-  return { clock, runner, runs, errors, state, times: () => runs.map(([at]) => at) }
+  });
+  runner.start();
+  return {
+    clock,
+    runner,
+    runs,
+    errors,
+    state,
+    times: () => runs.map(([at]) => at),
+  };
 }
 
-describe('BoundedRunner', () => {
-  test('request() runs at once when nothing has run for minMs', async () => {
-    const { clock, runner, runs } = aRunner()
-    runner.request()
-    expect(runs).toEqual([])
-    await clock.advance(0)
-    expect(runs).toEqual([[0, 'requested']])
-  })
+describe("BoundedRunner", () => {
+  test("request() runs at once when nothing has run for minMs", async () => {
+    const { clock, runner, runs } = aRunner();
+    runner.request();
+    expect(runs).toEqual([]);
+    await clock.advance(0);
+    expect(runs).toEqual([[0, "requested"]]);
+  });
 
-  test('requests within minMs of a run cost one run, at the end of minMs', async () => {
-    const { clock, runner, times } = aRunner()
-    runner.request()
-    await clock.advance(500)
-    runner.request()
-    await clock.advance(499)
-    runner.request()
-    expect(times()).toEqual([0])
-    await clock.advance(1)
-    expect(times()).toEqual([0, 1000])
-    await clock.advance(5000)
-    expect(times()).toEqual([0, 1000])
-  })
+  test("requests within minMs of a run cost one run, at the end of minMs", async () => {
+    const { clock, runner, times } = aRunner();
+    runner.request();
+    await clock.advance(500);
+    runner.request();
+    await clock.advance(499);
+    runner.request();
+    expect(times()).toEqual([0]);
+    await clock.advance(1);
+    expect(times()).toEqual([0, 1000]);
+    await clock.advance(5000);
+    expect(times()).toEqual([0, 1000]);
+  });
 
-  test('minMs is measured from the end of a run to the start of the next, and runs never overlap', async () => {
-    const { clock, runner, times } = aRunner({ takesMs: 3000 })
-    runner.request()
-    await clock.advance(1500)
-    runner.request()
-    await clock.advance(2499)
-    expect(times()).toEqual([0])
-    await clock.advance(1)
-    expect(times()).toEqual([0, 4000])
-  })
+  test("minMs is measured from the end of a run to the start of the next, and runs never overlap", async () => {
+    const { clock, runner, times } = aRunner({ takesMs: 3000 });
+    runner.request();
+    await clock.advance(1500);
+    runner.request();
+    await clock.advance(2499);
+    expect(times()).toEqual([0]);
+    await clock.advance(1);
+    expect(times()).toEqual([0, 4000]);
+  });
 
-  describe('with a minMs of 0', () => {
-    const eager = { ...periods, minMs: 0, maxMs: 3_600_000 }
+  describe("with a minMs of 0", () => {
+    const eager = { ...periods, minMs: 0, maxMs: 3_600_000 };
 
     /** Asks for a run every millisecond. */
-    async function flap({ clock, runner }: Pick<ReturnType<typeof aRunner>, 'clock' | 'runner'>, ms: number) {
+    async function flap(
+      { clock, runner }: Pick<ReturnType<typeof aRunner>, "clock" | "runner">,
+      ms: number,
+    ) {
       for (let i = 0; i < ms; i++) {
-        runner.request()
-        await clock.advance(1)
+        runner.request();
+        await clock.advance(1);
       }
     }
 
-    test('runs that never end to be asked for get a quarter of the time', async () => {
-      const flapping = aRunner({ takesMs: 50, periods: eager })
-      await flap(flapping, 10_000)
-      const busyMs = flapping.times().length * 50
-      expect(busyMs).toBeGreaterThan(1000)
-      expect(busyMs).toBeLessThan(3000)
-    })
+    test("after a quiet time ten runs follow each other at once, then there is one in 40 ms", async () => {
+      const flapping = aRunner({ periods: eager });
+      await flap(flapping, 199);
+      expect(flapping.times()).toEqual([
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 40, 80, 120, 160,
+      ]);
+      await flapping.clock.advance(1000);
+      const before = flapping.times().length;
+      await flap(flapping, 10);
+      expect(flapping.times().length - before).toBe(10);
+    });
 
-    test('long runs wait for a second at most', async () => {
-      const { clock, runner, times } = aRunner({ takesMs: 4000, periods: eager })
+    test("what comes every 40 ms or less often is never put off", async () => {
+      const { clock, runner, times } = aRunner({ periods: eager });
+      for (let i = 0; i < 100; i++) {
+        runner.request();
+        await clock.advance(40);
+      }
+      expect(times()).toEqual(Array.from({ length: 100 }, (_, i) => i * 40));
+    });
+
+    test("runs that never end to be asked for get a quarter of the time", async () => {
+      const flapping = aRunner({ takesMs: 50, periods: eager });
+      await flap(flapping, 10_000);
+      const busyMs = flapping.times().length * 50;
+      expect(busyMs).toBeGreaterThan(1000);
+      expect(busyMs).toBeLessThan(3000);
+    });
+
+    test("long runs wait for a second at most", async () => {
+      const { clock, runner, times } = aRunner({
+        takesMs: 4000,
+        periods: eager,
+      });
       for (let i = 0; i < 200; i++) {
-        runner.request()
-        await clock.advance(100)
+        runner.request();
+        await clock.advance(100);
       }
-      const starts = times()
-      for (const [i, start] of starts.entries()) if (i > 0) expect(start - starts[i - 1]!).toBeLessThanOrEqual(5000)
-    })
+      const starts = times();
+      for (const [i, start] of starts.entries())
+        if (i > 0) expect(start - starts[i - 1]!).toBeLessThanOrEqual(5000);
+    });
 
-    test('short or rare runs, and the first, make nothing wait', async () => {
-      const first = aRunner({ takesMs: 5000, periods: eager })
-      first.runner.request()
-      await first.clock.advance(5000)
-      first.runner.request()
-      await first.clock.advance(0)
-      expect(first.times()).toEqual([0, 5000])
+    test("short or rare runs, and the first, make nothing wait", async () => {
+      const first = aRunner({ takesMs: 5000, periods: eager });
+      first.runner.request();
+      await first.clock.advance(5000);
+      first.runner.request();
+      await first.clock.advance(0);
+      expect(first.times()).toEqual([0, 5000]);
 
-      const rare = aRunner({ takesMs: 20, periods: eager })
+      const rare = aRunner({ takesMs: 20, periods: eager });
       for (let i = 0; i < 20; i++) {
-        rare.runner.request()
-        await rare.clock.advance(100)
+        rare.runner.request();
+        await rare.clock.advance(100);
       }
-      expect(rare.times()).toEqual(Array.from({ length: 20 }, (_, i) => i * 100))
-    })
-  })
+      expect(rare.times()).toEqual(
+        Array.from({ length: 20 }, (_, i) => i * 100),
+      );
+    });
+  });
 
-  test('a request made during a run causes another run; several cause one', async () => {
-    const { clock, runner, times } = aRunner({ takesMs: 100, periods: { ...periods, minMs: 0 } })
-    runner.request()
-    await clock.advance(50)
-    runner.request()
-    runner.request()
-    await clock.advance(5000)
-    expect(times()).toEqual([0, 100])
-  })
+  test("a request made during a run causes another run; several cause one", async () => {
+    const { clock, runner, times } = aRunner({
+      takesMs: 100,
+      periods: { ...periods, minMs: 0 },
+    });
+    runner.request();
+    await clock.advance(50);
+    runner.request();
+    runner.request();
+    await clock.advance(5000);
+    expect(times()).toEqual([0, 100]);
+  });
 
-  test('without requests it runs every maxMs, measured from the start and then from the end of each run', async () => {
-    const { clock, runs } = aRunner({ takesMs: 500 })
-    await clock.advance(9999)
-    expect(runs).toEqual([])
-    await clock.advance(20_000)
+  test("without requests it runs every maxMs, measured from the start and then from the end of each run", async () => {
+    const { clock, runs } = aRunner({ takesMs: 500 });
+    await clock.advance(9999);
+    expect(runs).toEqual([]);
+    await clock.advance(20_000);
     expect(runs).toEqual([
-      [10_000, 'periodic'],
-      [20_500, 'periodic'],
-    ])
-  })
+      [10_000, "periodic"],
+      [20_500, "periodic"],
+    ]);
+  });
 
-  test('any run puts off the periodic one', async () => {
-    const { clock, runner, runs } = aRunner()
-    await clock.advance(9000)
-    runner.request()
-    await clock.advance(10_000)
+  test("any run puts off the periodic one", async () => {
+    const { clock, runner, runs } = aRunner();
+    await clock.advance(9000);
+    runner.request();
+    await clock.advance(10_000);
     expect(runs).toEqual([
-      [9000, 'requested'],
-      [19_000, 'periodic'],
-    ])
-  })
+      [9000, "requested"],
+      [19_000, "periodic"],
+    ]);
+  });
 
-  test('a failed run is tried again after retryMs, and a successful one ends that', async () => {
-    const { clock, runner, runs, errors, state } = aRunner()
-    state.failing = true
-    runner.request()
-    await clock.advance(4999)
-    state.failing = false
-    expect(runs).toEqual([[0, 'requested']])
-    await clock.advance(1)
-    expect(runs[1]).toEqual([5000, 'retry'])
-    expect(errors).toEqual([5000])
-    await clock.advance(9999)
-    expect(runs).toHaveLength(2)
-  })
+  test("a failed run is tried again after retryMs, and a successful one ends that", async () => {
+    const { clock, runner, runs, errors, state } = aRunner();
+    state.failing = true;
+    runner.request();
+    await clock.advance(4999);
+    state.failing = false;
+    expect(runs).toEqual([[0, "requested"]]);
+    await clock.advance(1);
+    expect(runs[1]).toEqual([5000, "retry"]);
+    expect(errors).toEqual([5000]);
+    await clock.advance(9999);
+    expect(runs).toHaveLength(2);
+  });
 
-  test('retries back off, doubling up to maxRetryMs, and start over after a success', async () => {
+  test("retries back off, doubling up to maxRetryMs, and start over after a success", async () => {
     const { clock, runner, times, state } = aRunner({
       periods: { minMs: 0, maxMs: 3_600_000, retryMs: 100, maxRetryMs: 500 },
-    })
-    state.failing = true
-    runner.request()
-    await clock.advance(2000)
-    expect(times()).toEqual([0, 100, 300, 700, 1200, 1700])
-    state.failing = false
-    await clock.advance(200)
-    expect(times().at(-1)).toBe(2200)
-    state.failing = true
-    runner.request()
-    await clock.advance(100)
-    expect(times().slice(-2)).toEqual([2200, 2300])
-  })
+    });
+    state.failing = true;
+    runner.request();
+    await clock.advance(2000);
+    expect(times()).toEqual([0, 100, 300, 700, 1200, 1700]);
+    state.failing = false;
+    await clock.advance(200);
+    expect(times().at(-1)).toBe(2200);
+    state.failing = true;
+    runner.request();
+    await clock.advance(100);
+    expect(times().slice(-2)).toEqual([2200, 2300]);
+  });
 
-  test('a retry waits for minMs when that is longer, and for maxMs at most', async () => {
-    const slow = aRunner({ periods: { minMs: 5000, maxMs: 10_000, retryMs: 1000, maxRetryMs: 1000 } })
-    slow.state.failing = true
-    slow.runner.request()
-    await slow.clock.advance(5000)
-    expect(slow.times()).toEqual([0, 5000])
+  test("a retry waits for minMs when that is longer, and for maxMs at most", async () => {
+    const slow = aRunner({
+      periods: { minMs: 5000, maxMs: 10_000, retryMs: 1000, maxRetryMs: 1000 },
+    });
+    slow.state.failing = true;
+    slow.runner.request();
+    await slow.clock.advance(5000);
+    expect(slow.times()).toEqual([0, 5000]);
 
-    const late = aRunner({ periods: { minMs: 0, maxMs: 1000, retryMs: 5000, maxRetryMs: 5000 } })
-    late.state.failing = true
-    late.runner.request()
-    await late.clock.advance(1000)
-    expect(late.times()).toEqual([0, 1000])
-  })
+    const late = aRunner({
+      periods: { minMs: 0, maxMs: 1000, retryMs: 5000, maxRetryMs: 5000 },
+    });
+    late.state.failing = true;
+    late.runner.request();
+    await late.clock.advance(1000);
+    expect(late.times()).toEqual([0, 1000]);
+  });
 
-  test('a request after a failure runs before the retry is due, but not within retryMs', async () => {
+  test("a request after a failure runs before the retry is due, but not within retryMs", async () => {
     const { clock, runner, times, state } = aRunner({
       periods: { minMs: 0, maxMs: 3_600_000, retryMs: 100, maxRetryMs: 10_000 },
-    })
-    state.failing = true
-    runner.request()
-    await clock.advance(700)
-    expect(times()).toEqual([0, 100, 300, 700])
+    });
+    state.failing = true;
+    runner.request();
+    await clock.advance(700);
+    expect(times()).toEqual([0, 100, 300, 700]);
     for (let i = 0; i < 20; i++) {
-      runner.request()
-      await clock.advance(10)
+      runner.request();
+      await clock.advance(10);
     }
-    expect(times()).toEqual([0, 100, 300, 700, 800, 900])
-  })
+    expect(times()).toEqual([0, 100, 300, 700, 800, 900]);
+  });
 
-  test('burst lets that many runs follow each other after a quiet time, and one per minMs accrues', async () => {
-    const { clock, runner, times } = aRunner({ burst: 2 })
+  test("burst lets that many runs follow each other after a quiet time, and one per minMs accrues", async () => {
+    const { clock, runner, times } = aRunner({ burst: 2 });
     for (let i = 0; i < 40; i++) {
-      runner.request()
-      await clock.advance(100)
+      runner.request();
+      await clock.advance(100);
     }
-    expect(times()).toEqual([0, 100, 1000, 2000, 3000, 4000])
-  })
+    expect(times()).toEqual([0, 100, 1000, 2000, 3000, 4000]);
+  });
 
-  test('with minMs 0 all requests of one turn cost one run, in a turn of its own', async () => {
-    const runs: number[] = []
-    const turns: string[] = []
+  test("with minMs 0 all requests of one turn cost one run, in a turn of its own", async () => {
+    const runs: number[] = [];
+    const turns: string[] = [];
     const runner = new BoundedRunner({
-      name: 'the test',
+      name: "the test",
       periods: { minMs: 0, maxMs: 60_000, retryMs: 1000, maxRetryMs: 1000 },
       clock: systemClock,
       onError: () => {},
       run: () => {
-        runs.push(turns.length)
+        runs.push(turns.length);
       },
-    })
-    runner.start()
+    });
+    runner.start();
     for (let i = 0; i < 100; i++) {
-      runner.request()
-      turns.push('event')
+      runner.request();
+      turns.push("event");
     }
-    await Promise.resolve()
-    turns.push('microtask')
-    expect(runs).toEqual([])
-    await new Promise((resolve) => setImmediate(resolve))
-    await new Promise((resolve) => setImmediate(resolve))
-    expect(runs).toEqual([101])
-    await runner.stop()
-  })
+    await Promise.resolve();
+    turns.push("microtask");
+    expect(runs).toEqual([]);
+    await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(runs).toEqual([101]);
+    await runner.stop();
+  });
 
-  test('minMs holds on the real clock', async () => {
-    const starts: number[] = []
+  test("minMs holds on the real clock", async () => {
+    const starts: number[] = [];
     const runner = new BoundedRunner({
-      name: 'the test',
+      name: "the test",
       periods: { minMs: 20, maxMs: 60_000, retryMs: 1000, maxRetryMs: 1000 },
       clock: systemClock,
       onError: () => {},
       run: () => {
-        starts.push(performance.now())
-        if (starts.length < 6) setImmediate(() => runner.request())
+        starts.push(performance.now());
+        if (starts.length < 6) setImmediate(() => runner.request());
       },
-    })
-    runner.start()
-    runner.request()
-    while (starts.length < 6) await new Promise((resolve) => setTimeout(resolve, 5))
-    await runner.stop()
-    for (let i = 1; i < starts.length; i++) expect(starts[i]! - starts[i - 1]!).toBeGreaterThanOrEqual(20)
-  })
+    });
+    runner.start();
+    runner.request();
+    while (starts.length < 6)
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    await runner.stop();
+    for (let i = 1; i < starts.length; i++)
+      expect(starts[i]! - starts[i - 1]!).toBeGreaterThanOrEqual(20);
+  });
 
-  test('setPeriods() changes a pause under way, in both directions', async () => {
-    const { clock, runner, times } = aRunner()
-    runner.request()
-    await clock.advance(100)
-    runner.request()
-    await clock.advance(100)
-    runner.setPeriods({ ...periods, minMs: 0 })
-    await clock.advance(0)
-    expect(times()).toEqual([0, 200])
-    runner.setPeriods({ ...periods, minMs: 5000 })
-    runner.request()
-    await clock.advance(4999)
-    expect(times()).toEqual([0, 200])
-    await clock.advance(1)
-    expect(times()).toEqual([0, 200, 5200])
-    runner.setPeriods({ ...periods, maxMs: 1000 })
-    await clock.advance(1000)
-    expect(times()).toEqual([0, 200, 5200, 6200])
-  })
+  test("setPeriods() changes a pause under way, in both directions", async () => {
+    const { clock, runner, times } = aRunner();
+    runner.request();
+    await clock.advance(100);
+    runner.request();
+    await clock.advance(100);
+    runner.setPeriods({ ...periods, minMs: 0 });
+    await clock.advance(0);
+    expect(times()).toEqual([0, 200]);
+    runner.setPeriods({ ...periods, minMs: 5000 });
+    runner.request();
+    await clock.advance(4999);
+    expect(times()).toEqual([0, 200]);
+    await clock.advance(1);
+    expect(times()).toEqual([0, 200, 5200]);
+    runner.setPeriods({ ...periods, maxMs: 1000 });
+    await clock.advance(1000);
+    expect(times()).toEqual([0, 200, 5200, 6200]);
+  });
 
-  test('requests before start() wait for it', async () => {
-    const runs: string[] = []
-    const clock = new ManualClock()
+  test("requests before start() wait for it", async () => {
+    const runs: string[] = [];
+    const clock = new ManualClock();
     const runner = new BoundedRunner({
-      name: 'the test',
+      name: "the test",
       periods,
       clock,
       onError: () => {},
-      run: () => void runs.push('run'),
-    })
-    runner.request()
-    await clock.advance(100_000)
-    expect(runs).toEqual([])
-    runner.start()
-    await clock.advance(0)
-    expect(runs).toEqual(['run'])
-  })
+      run: () => void runs.push("run"),
+    });
+    runner.request();
+    await clock.advance(100_000);
+    expect(runs).toEqual([]);
+    runner.start();
+    await clock.advance(0);
+    expect(runs).toEqual(["run"]);
+  });
 
-  test('stop() waits for the run under way and starts no other', async () => {
-    const { clock, runner, times } = aRunner({ takesMs: 100 })
-    runner.request()
-    await clock.advance(50)
-    let stopped = false
-    const stopping = runner.stop().then(() => (stopped = true))
-    runner.request()
-    await clock.advance(49)
-    expect(stopped).toBe(false)
-    await clock.advance(1)
-    await stopping
-    await clock.advance(100_000)
-    expect(times()).toEqual([0])
-    expect(clock.waiting).toBe(0)
-  })
+  test("stop() waits for the run under way and starts no other", async () => {
+    const { clock, runner, times } = aRunner({ takesMs: 100 });
+    runner.request();
+    await clock.advance(50);
+    let stopped = false;
+    const stopping = runner.stop().then(() => (stopped = true));
+    runner.request();
+    await clock.advance(49);
+    expect(stopped).toBe(false);
+    await clock.advance(1);
+    await stopping;
+    await clock.advance(100_000);
+    expect(times()).toEqual([0]);
+    expect(clock.waiting).toBe(0);
+  });
 
-  test('work that throws instead of rejecting is a failure too', async () => {
-    const clock = new ManualClock()
-    const errors: unknown[] = []
+  test("work that throws instead of rejecting is a failure too", async () => {
+    const clock = new ManualClock();
+    const errors: unknown[] = [];
     const runner = new BoundedRunner({
-      name: 'the test',
+      name: "the test",
       periods,
       clock,
       onError: (error) => errors.push(error),
       run: () => {
-        throw new Error('at once')
+        throw new Error("at once");
       },
-    })
-    runner.start()
-    runner.request()
-    await clock.advance(5000)
-    expect(errors).toEqual([new Error('at once'), new Error('at once')])
-  })
+    });
+    runner.start();
+    runner.request();
+    await clock.advance(5000);
+    expect(errors).toEqual([new Error("at once"), new Error("at once")]);
+  });
 
   test.each([
-    [{ ...periods, minMs: 20_000 }, 'at least minMs (20000)'],
-    [{ ...periods, minMs: -1 }, 'must not be negative'],
-    [{ ...periods, retryMs: 0 }, 'must be more than 0'],
-    [{ ...periods, maxRetryMs: 1 }, 'at least the first'],
-  ])('refuses the periods %o', (wrong, message) => {
-    expect(() => aRunner({ periods: wrong })).toThrow(message)
-    expect(() => aRunner().runner.setPeriods(wrong)).toThrow(message)
-  })
+    [{ ...periods, minMs: 20_000 }, "at least minMs (20000)"],
+    [{ ...periods, minMs: -1 }, "must not be negative"],
+    [{ ...periods, retryMs: 0 }, "must be more than 0"],
+    [{ ...periods, maxRetryMs: 1 }, "at least the first"],
+  ])("refuses the periods %o", (wrong, message) => {
+    expect(() => aRunner({ periods: wrong })).toThrow(message);
+    expect(() => aRunner().runner.setPeriods(wrong)).toThrow(message);
+  });
 
-  test('keeps its guarantees whatever the requests, durations and failures', async () => {
+  test("keeps its guarantees whatever the requests, durations and failures", async () => {
     const steps = array(
-      record({ waitMs: integer({ min: 0, max: 400 }), takesMs: integer({ min: 0, max: 150 }), failing: boolean() }),
-      { maxLength: 25 },
-    )
-    await assert(
-      asyncProperty(integer({ min: 0, max: 100 }), steps, async (minMs, steps) => {
-        const periods = { minMs, maxMs: 300, retryMs: 40, maxRetryMs: 80 }
-        const clock = new ManualClock()
-        const runs: { startMs: number; endMs: number; failed: boolean }[] = []
-        const requests: number[] = []
-        let next = { takesMs: 0, failing: false }
-        const runner = new BoundedRunner({
-          name: 'the test',
-          periods,
-          clock,
-          onError: () => {},
-          run: async () => {
-            const run = { startMs: clock.monotonicNow(), endMs: Infinity, failed: next.failing }
-            const { takesMs } = next
-            runs.push(run)
-            await new Promise<void>((resolve) => clock.setTimeout(resolve, takesMs))
-            run.endMs = clock.monotonicNow()
-            if (run.failed) throw new Error('as told')
-          },
-        })
-        runner.start()
-        for (const step of steps) {
-          next = step
-          requests.push(clock.monotonicNow())
-          runner.request()
-          await clock.advance(step.waitMs)
-        }
-        next = { takesMs: 0, failing: false }
-        await clock.advance(1000)
-        void runner.stop()
-
-        for (const [index, run] of runs.slice(1).entries()) {
-          const { endMs, failed } = runs[index]!
-          const pauseMs = run.startMs - endMs
-          expect(pauseMs).toBeGreaterThanOrEqual(failed ? Math.max(minMs, 40) : minMs)
-          expect(pauseMs).toBeLessThanOrEqual(failed ? Math.max(minMs, 80) : 300)
-        }
-        // Every request is served by a run that starts at or after it.
-        for (const atMs of requests) expect(runs.some(({ startMs }) => startMs >= atMs)).toBe(true)
+      record({
+        waitMs: integer({ min: 0, max: 400 }),
+        takesMs: integer({ min: 0, max: 150 }),
+        failing: boolean(),
       }),
+      { maxLength: 25 },
+    );
+    await assert(
+      asyncProperty(
+        integer({ min: 0, max: 100 }),
+        steps,
+        async (minMs, steps) => {
+          const periods = { minMs, maxMs: 300, retryMs: 40, maxRetryMs: 80 };
+          const clock = new ManualClock();
+          const runs: { startMs: number; endMs: number; failed: boolean }[] =
+            [];
+          const requests: number[] = [];
+          let next = { takesMs: 0, failing: false };
+          const runner = new BoundedRunner({
+            name: "the test",
+            periods,
+            clock,
+            onError: () => {},
+            run: async () => {
+              const run = {
+                startMs: clock.monotonicNow(),
+                endMs: Infinity,
+                failed: next.failing,
+              };
+              const { takesMs } = next;
+              runs.push(run);
+              await new Promise<void>((resolve) =>
+                clock.setTimeout(resolve, takesMs),
+              );
+              run.endMs = clock.monotonicNow();
+              if (run.failed) throw new Error("as told");
+            },
+          });
+          runner.start();
+          for (const step of steps) {
+            next = step;
+            requests.push(clock.monotonicNow());
+            runner.request();
+            await clock.advance(step.waitMs);
+          }
+          next = { takesMs: 0, failing: false };
+          await clock.advance(1000);
+          void runner.stop();
+
+          for (const [index, run] of runs.slice(1).entries()) {
+            const { endMs, failed } = runs[index]!;
+            const pauseMs = run.startMs - endMs;
+            expect(pauseMs).toBeGreaterThanOrEqual(
+              failed ? Math.max(minMs, 40) : minMs,
+            );
+            expect(pauseMs).toBeLessThanOrEqual(
+              failed ? Math.max(minMs, 80) : 300,
+            );
+          }
+          // Every request is served by a run that starts at or after it.
+          for (const atMs of requests)
+            expect(runs.some(({ startMs }) => startMs >= atMs)).toBe(true);
+        },
+      ),
       { numRuns: 40 },
-    )
-  })
-})
+    );
+  });
+});

@@ -1,30 +1,36 @@
 // Removes all that the proxy ever put into this machine.
 
-import type { RunOptions } from '../config/run-options.ts'
-import type { Mode } from '../modes/contract.ts'
-import type { KubeProxyConfiguration } from '../config/types.ts'
-import type { Logger } from '../lib/log.ts'
-import { modes } from '../modes/all.ts'
+import type { RunOptions } from "../config/run-options.ts";
+import type { Mode } from "../modes/contract.ts";
+import type { KubeProxyConfiguration } from "../config/types.ts";
+import type { Logger } from "../lib/log.ts";
+import { modes } from "../modes/all.ts";
 
 /** `--cleanup`: of every mode. */
 export async function runCleanup({ config, log }: RunOptions): Promise<void> {
-  const failures = await cleanUpModes(modes, { config, log })
-  if (failures.length > 0) throw new AggregateError(failures, 'Cannot clean up everything, see above')
+  const failures = await cleanUpModes(modes, { config, log });
+  if (failures.length > 0)
+    throw new AggregateError(failures, "Cannot clean up everything, see above");
 }
 
 /** Goes on past a mode that cannot be cleaned up. Logs and returns what went wrong. */
 export async function cleanUpModes(
   leaving: readonly Mode[],
-  { config, log }: { readonly config: KubeProxyConfiguration; readonly log: Logger },
+  {
+    config,
+    log,
+  }: { readonly config: KubeProxyConfiguration; readonly log: Logger },
 ): Promise<readonly unknown[]> {
-  const failures: unknown[] = []
+  const failures: unknown[] = [];
   for (const mode of leaving) {
     try {
-      await (await mode.load()).cleanup(log, config)
+      await (await mode.load()).cleanup(log, config);
     } catch (error) {
-      log.error(error, 'Cannot remove everything that the mode left behind', { mode: mode.name })
-      failures.push(error)
+      log.error(error, "Cannot remove everything that the mode left behind", {
+        mode: mode.name,
+      });
+      failures.push(error);
     }
   }
-  return failures
+  return failures;
 }

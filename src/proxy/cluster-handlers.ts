@@ -1,67 +1,74 @@
 // Where the events of the cluster go: into the models of both IP families, and into what is known about this node.
 
-import type { Node } from '../kube/types.ts'
-import type { ClusterHandlers } from '../kube/watch-cluster.ts'
-import type { ServiceModel } from '../model/service-model.ts'
-import type { FamilyPipeline } from './family-pipeline.ts'
+import type { Node } from "../kube/types.ts";
+import type { ClusterHandlers } from "../kube/watch-cluster.ts";
+import type { ServiceModel } from "../model/service-model.ts";
+import type { FamilyPipeline } from "./family-pipeline.ts";
 
 export interface ClusterHandlersOptions {
-  readonly pipelines: readonly FamilyPipeline[]
-  readonly setNode: (node: Node | undefined) => void
+  readonly pipelines: readonly FamilyPipeline[];
+  readonly setNode: (node: Node | undefined) => void;
   /** The ranges of one ServiceCIDR object; none when it is gone. */
-  readonly setServiceCidr: (name: string, cidrs: readonly string[]) => void
+  readonly setServiceCidr: (name: string, cidrs: readonly string[]) => void;
   /** Once, when every kind of object has been listed. */
-  readonly onListed: () => void
+  readonly onListed: () => void;
 }
 
-export function clusterHandlers(options: ClusterHandlersOptions): ClusterHandlers {
-  const { pipelines, setNode, setServiceCidr } = options
+export function clusterHandlers(
+  options: ClusterHandlersOptions,
+): ClusterHandlers {
+  const { pipelines, setNode, setServiceCidr } = options;
   // The rules wait until everything has been listed: half of the services would be worse than those of yesterday.
-  const missing = new Set(['services', 'endpoints', 'node', 'service CIDRs'])
+  const missing = new Set(["services", "endpoints", "node", "service CIDRs"]);
   const about = (what: string) => ({
     onSynced: () => {
-      missing.delete(what)
-      if (missing.size === 0) options.onListed()
+      missing.delete(what);
+      if (missing.size === 0) options.onListed();
     },
-  })
+  });
   const eachModel = (change: (model: ServiceModel) => void) => {
     for (const pipeline of pipelines) {
-      change(pipeline.model)
-      pipeline.changed()
+      change(pipeline.model);
+      pipeline.changed();
     }
-  }
+  };
   return {
     services: {
-      ...about('services'),
+      ...about("services"),
       onEvents: (events) =>
         eachModel((model) => {
           for (const event of events) {
-            if (event.type === 'set') model.setService(event.object, event.key)
-            else model.deleteService(event.key)
+            if (event.type === "set") model.setService(event.object, event.key);
+            else model.deleteService(event.key);
           }
         }),
     },
     slices: {
-      ...about('endpoints'),
+      ...about("endpoints"),
       onEvents: (events) =>
         eachModel((model) => {
           for (const event of events) {
-            if (event.type === 'set') model.setSlice(event.object, event.key)
-            else model.deleteSlice(event.key)
+            if (event.type === "set") model.setSlice(event.object, event.key);
+            else model.deleteSlice(event.key);
           }
         }),
     },
     node: {
-      ...about('node'),
+      ...about("node"),
       onEvents: (events) => {
-        for (const event of events) setNode(event.type === 'set' ? event.object : undefined)
+        for (const event of events)
+          setNode(event.type === "set" ? event.object : undefined);
       },
     },
     serviceCidrs: {
-      ...about('service CIDRs'),
+      ...about("service CIDRs"),
       onEvents: (events) => {
-        for (const event of events) setServiceCidr(event.key, event.type === 'set' ? event.object.cidrs : [])
+        for (const event of events)
+          setServiceCidr(
+            event.key,
+            event.type === "set" ? event.object.cidrs : [],
+          );
       },
     },
-  }
+  };
 }

@@ -1,49 +1,61 @@
 // What one IP family of a proxy has of its own: a pipeline, and the health check ports of its services.
 
-import { conntrackFlows } from '../conntrack/driver.ts'
-import { anEvent } from '../kube/event-kinds.ts'
-import type { EventRecorder } from '../kube/events.ts'
-import { systemClock } from '../lib/clock.ts'
-import { closeAll } from '../lib/close-all.ts'
-import type { Logger } from '../lib/log.ts'
-import type { ProblemLog } from '../model/problems.ts'
-import { ServiceModel } from '../model/service-model.ts'
-import type { HealthCheck, NodeView } from '../model/types.ts'
-import type { ProxyHealth } from '../serve/proxy-health.ts'
-import { type HealthAddresses, ServiceHealth } from '../serve/service-health.ts'
-import type { RunnerPeriods } from './bounded-runner.ts'
-import { FamilyPipeline } from './family-pipeline.ts'
-import { FlowCleaner } from './flow-cleaner.ts'
-import type { Metrics } from '../metrics/metrics.ts'
-import type { RunningMode } from '../modes/contract.ts'
+import { conntrackFlows } from "../conntrack/driver.ts";
+import { anEvent } from "../kube/event-kinds.ts";
+import type { EventRecorder } from "../kube/events.ts";
+import { systemClock } from "../lib/clock.ts";
+import { closeAll } from "../lib/close-all.ts";
+import type { Logger } from "../lib/log.ts";
+import type { ProblemLog } from "../model/problems.ts";
+import { ServiceModel } from "../model/service-model.ts";
+import type { HealthCheck, NodeView } from "../model/types.ts";
+import type { ProxyHealth } from "../serve/proxy-health.ts";
+import {
+  type HealthAddresses,
+  ServiceHealth,
+} from "../serve/service-health.ts";
+import type { RunnerPeriods } from "./bounded-runner.ts";
+import { FamilyPipeline } from "./family-pipeline.ts";
+import { FlowCleaner } from "./flow-cleaner.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import type { RunningMode } from "../modes/contract.ts";
 
 export interface FamilyPartOptions {
-  readonly node: NodeView
-  readonly mode: RunningMode
+  readonly node: NodeView;
+  readonly mode: RunningMode;
   /** Whether the mode can send more connections to one endpoint than to another. */
-  readonly weighs: boolean
-  readonly periods: RunnerPeriods
-  readonly allowExternalIPs: boolean
-  readonly machineAddresses: () => readonly string[]
-  readonly problems: ProblemLog
-  readonly metrics: Metrics
-  readonly health: ProxyHealth
-  readonly events: Pick<EventRecorder, 'record'>
-  readonly log: Logger
+  readonly weighs: boolean;
+  readonly periods: RunnerPeriods;
+  readonly allowExternalIPs: boolean;
+  readonly machineAddresses: () => readonly string[];
+  readonly problems: ProblemLog;
+  readonly metrics: Metrics;
+  readonly health: ProxyHealth;
+  readonly events: Pick<EventRecorder, "record">;
+  readonly log: Logger;
   /** Called after each sync that succeeded. */
-  readonly onSynced: () => void
+  readonly onSynced: () => void;
 }
 
 export class FamilyPart {
-  readonly pipeline: FamilyPipeline
-  readonly #serviceHealth: ServiceHealth
+  readonly pipeline: FamilyPipeline;
+  readonly #serviceHealth: ServiceHealth;
   /** What the health checks were made of. */
-  #syncedChecks: readonly HealthCheck[] | undefined
+  #syncedChecks: readonly HealthCheck[] | undefined;
 
   constructor(options: FamilyPartOptions) {
-    const { node, metrics, health, log, periods, problems, allowExternalIPs, onSynced } = options
-    const clock = systemClock
-    this.#serviceHealth = openServiceHealth(options)
+    const {
+      node,
+      metrics,
+      health,
+      log,
+      periods,
+      problems,
+      allowExternalIPs,
+      onSynced,
+    } = options;
+    const clock = systemClock;
+    this.#serviceHealth = openServiceHealth(options);
     this.pipeline = new FamilyPipeline({
       node,
       model: new ServiceModel({
@@ -61,62 +73,83 @@ export class FamilyPart {
       clock,
       log,
       onSynced: () => {
-        this.#syncServiceHealth()
-        onSynced()
+        this.#syncServiceHealth();
+        onSynced();
       },
-    })
+    });
   }
 
   setNode(node: NodeView): void {
-    this.pipeline.setNode(node)
-    this.#serviceHealth.setAddresses(healthAddresses(node))
+    this.pipeline.setNode(node);
+    this.#serviceHealth.setAddresses(healthAddresses(node));
   }
 
   stop(): Promise<void> {
     return closeAll(
       () => this.pipeline.stop(),
       () => this.#serviceHealth.close(),
-    )
+    );
   }
 
   #syncServiceHealth(): void {
-    const checks = this.pipeline.model.healthChecks()
-    if (checks === this.#syncedChecks) return
-    this.#syncedChecks = checks
-    const nameOf = (check: (typeof checks)[number]) => `${check.namespace}/${check.service}`
-    this.#serviceHealth.syncServices(new Map(checks.map((check) => [nameOf(check), check.port])))
-    this.#serviceHealth.syncEndpoints(new Map(checks.map((check) => [nameOf(check), check.localEndpoints])))
+    const checks = this.pipeline.model.healthChecks();
+    if (checks === this.#syncedChecks) return;
+    this.#syncedChecks = checks;
+    const nameOf = (check: (typeof checks)[number]) =>
+      `${check.namespace}/${check.service}`;
+    this.#serviceHealth.syncServices(
+      new Map(checks.map((check) => [nameOf(check), check.port])),
+    );
+    this.#serviceHealth.syncEndpoints(
+      new Map(checks.map((check) => [nameOf(check), check.localEndpoints])),
+    );
   }
 }
 
-function openServiceHealth({ node, health, events, log }: FamilyPartOptions): ServiceHealth {
+function openServiceHealth({
+  node,
+  health,
+  events,
+  log,
+}: FamilyPartOptions): ServiceHealth {
   return new ServiceHealth({
     family: node.family,
     addresses: healthAddresses(node),
     proxyHealthy: () => health.health().healthy,
     onRefused: ({ service, port, error }) => {
-      const what = `healthcheck ${JSON.stringify(service)} on port ${port}`
-      const note = `node ${node.nodeName} failed to start ${what}: ${error.message}`
-      events.record(anEvent('FailedToStartServiceHealthcheck', note, service))
+      const what = `healthcheck ${JSON.stringify(service)} on port ${port}`;
+      const note = `node ${node.nodeName} failed to start ${what}: ${error.message}`;
+      events.record(anEvent("FailedToStartServiceHealthcheck", note, service));
     },
     clock: systemClock,
     log,
-  })
+  });
 }
 
-function openProgrammer({ node, mode, metrics, events }: FamilyPartOptions): ReturnType<RunningMode['programmer']> {
+function openProgrammer({
+  node,
+  mode,
+  metrics,
+  events,
+}: FamilyPartOptions): ReturnType<RunningMode["programmer"]> {
   return mode.programmer(node.family, {
     metrics,
     onRefused: (service, reason) => {
-      metrics.refusals.with(`IPv${node.family}`).inc()
-      const note = `node ${node.nodeName} cannot program service port ${service}: ${reason}`
-      events.record(anEvent('FailedToProgramService', note))
+      metrics.refusals.with(`IPv${node.family}`).inc();
+      const note = `node ${node.nodeName} cannot program service port ${service}: ${reason}`;
+      events.record(anEvent("FailedToProgramService", note));
     },
-  })
+  });
 }
 
-function openFlowCleaner({ node, mode, metrics, log, machineAddresses }: FamilyPartOptions): FlowCleaner {
-  const { flowTargets } = mode
+function openFlowCleaner({
+  node,
+  mode,
+  metrics,
+  log,
+  machineAddresses,
+}: FamilyPartOptions): FlowCleaner {
+  const { flowTargets } = mode;
   return new FlowCleaner({
     table: conntrackFlows,
     metrics,
@@ -124,9 +157,9 @@ function openFlowCleaner({ node, mode, metrics, log, machineAddresses }: FamilyP
     log,
     machineAddresses,
     targets: flowTargets && ((view) => flowTargets(node.family, view)),
-  })
+  });
 }
 
 function healthAddresses({ nodePortAddresses }: NodeView): HealthAddresses {
-  return nodePortAddresses.kind === 'all' ? 'all' : nodePortAddresses.addresses
+  return nodePortAddresses.kind === "all" ? "all" : nodePortAddresses.addresses;
 }

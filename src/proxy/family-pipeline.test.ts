@@ -1,31 +1,66 @@
-import { describe, expect, it, test } from 'vitest'
-import { aNodeView } from '../../test/support/arbitrary-views.ts'
-import { eventually } from '../../test/support/eventually.ts'
-import { ManualClock, systemClock } from '../lib/clock.ts'
-import { silentLogger } from '../lib/log.ts'
-import { ProblemLog } from '../model/problems.ts'
-import { ServiceModel } from '../model/service-model.ts'
-import { ProxyHealth } from '../serve/proxy-health.ts'
-import { FamilyPipeline } from './family-pipeline.ts'
-import type { Answerers, FlowCleaner, Synced } from './flow-cleaner.ts'
-import { modeNamed } from '../modes/all.ts'
-import { createMetrics } from '../metrics/metrics.ts'
-import type { SyncStats } from '../modes/programmer.ts'
+import { describe, expect, it, test } from "vitest";
+import { aNodeView } from "../../test/support/arbitrary-views.ts";
+import { eventually } from "../../test/support/eventually.ts";
+import type { EndpointSlice } from "../kube/types.ts";
+import { ManualClock, systemClock } from "../lib/clock.ts";
+import { silentLogger } from "../lib/log.ts";
+import { ProblemLog } from "../model/problems.ts";
+import { ServiceModel } from "../model/service-model.ts";
+import { ProxyHealth } from "../serve/proxy-health.ts";
+import { FamilyPipeline } from "./family-pipeline.ts";
+import type { Answerers, FlowCleaner, Synced } from "./flow-cleaner.ts";
+import { modeNamed } from "../modes/all.ts";
+import { createMetrics } from "../metrics/metrics.ts";
+import type { SyncStats } from "../modes/programmer.ts";
 
-const build = { major: '', minor: '', version: '', commit: '', treeState: '', buildDate: '' }
-const DONE: SyncStats = { transactions: 1, operations: 3, bytes: 5 }
+const build = {
+  major: "",
+  minor: "",
+  version: "",
+  commit: "",
+  treeState: "",
+  buildDate: "",
+};
+const DONE: SyncStats = { transactions: 1, operations: 3, bytes: 5 };
+
+function aSlice(name: string, addresses: readonly string[]): EndpointSlice {
+  return {
+    namespace: "default",
+    name,
+    serviceName: "web",
+    addressType: "IPv4",
+    endpoints: addresses.map((address) => ({
+      address,
+      ready: true,
+      serving: true,
+      terminating: false,
+    })),
+    ports: [{ name: "", protocol: "TCP", port: 80 }],
+  } as unknown as EndpointSlice;
+}
 
 /** A pipeline whose programmer takes its time. */
 function open() {
-  const clock = new ManualClock()
-  const metrics = createMetrics({ shown: modeNamed('iptables').metrics, build })
-  const node = aNodeView({ family: 4 })
-  const model = new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 })
-  const calls: { keep(): void; break(): void }[] = []
+  const clock = new ManualClock();
+  const metrics = createMetrics({
+    shown: modeNamed("iptables").metrics,
+    build,
+  });
+  const node = aNodeView({ family: 4 });
+  const model = new ServiceModel({
+    node,
+    problems: new ProblemLog(() => {}),
+    allowExternalIPs: true,
+    startedMs: 0,
+  });
+  const calls: { keep(): void; break(): void }[] = [];
   const sync = () =>
     new Promise<SyncStats>((resolve, reject) => {
-      calls.push({ keep: () => resolve(DONE), break: () => reject(new Error('refused')) })
-    })
+      calls.push({
+        keep: () => resolve(DONE),
+        break: () => reject(new Error("refused")),
+      });
+    });
   const pipeline = new FamilyPipeline({
     node,
     model,
@@ -37,128 +72,181 @@ function open() {
     clock,
     log: silentLogger,
     onSynced() {},
-  })
+  });
   const endpoint = (name: string) => {
     model.setSlice({
-      namespace: 'default',
-      name,
-      serviceName: 'web',
-      addressType: 'IPv4',
-      endpoints: [{ address: '10.1.0.1', ready: true, serving: true, terminating: false }],
-      ports: [{ name: '', protocol: 'TCP', port: 80 }],
+      ...aSlice(name, ["10.1.0.1"]),
       triggerTimeMs: clock.now() - 1000,
-    } as unknown as Parameters<typeof model.setSlice>[0])
-    pipeline.changed()
-  }
+    });
+    pipeline.changed();
+  };
   const counted = () =>
-    Number(/network_programming_duration_seconds_count\{[^}]*\} (\d+)/.exec(metrics.text())?.[1] ?? 0)
+    Number(
+      /network_programming_duration_seconds_count\{[^}]*\} (\d+)/.exec(
+        metrics.text(),
+      )?.[1] ?? 0,
+    );
   /** Lets everything come to its end that is not waiting for us. */
   const turn = async () => {
-    await clock.advance(1)
-    await new Promise((resolve) => setImmediate(resolve))
-    await clock.advance(1)
-  }
-  return { clock, metrics, pipeline, calls, endpoint, counted, turn }
+    await clock.advance(1);
+    await new Promise((resolve) => setImmediate(resolve));
+    await clock.advance(1);
+  };
+  return { clock, metrics, pipeline, calls, model, endpoint, counted, turn };
 }
 
-describe('FamilyPipeline', () => {
-  it('counts trigger times with the sync that programs them, not with one that is under way', async () => {
-    const { pipeline, calls, endpoint, counted, turn } = open()
-    endpoint('a')
-    pipeline.start()
-    await turn()
-    endpoint('b')
-    calls[0]!.keep()
-    await turn()
-    expect(counted()).toBe(1)
-    await turn()
-    calls[1]!.keep()
-    await turn()
-    expect(counted()).toBe(2)
-  })
+describe("FamilyPipeline", () => {
+  it("counts trigger times with the sync that programs them, not with one that is under way", async () => {
+    const { pipeline, calls, endpoint, counted, turn } = open();
+    endpoint("a");
+    pipeline.start();
+    await turn();
+    endpoint("b");
+    calls[0]!.keep();
+    await turn();
+    expect(counted()).toBe(1);
+    await turn();
+    calls[1]!.keep();
+    await turn();
+    expect(counted()).toBe(2);
+  });
 
-  it('counts them later when a sync fails, and no failure of nftables in another mode', async () => {
-    const { clock, metrics, pipeline, calls, endpoint, counted, turn } = open()
-    endpoint('a')
-    pipeline.start()
-    await turn()
-    calls[0]!.break()
-    await turn()
-    expect(counted()).toBe(0)
-    await clock.advance(200)
-    await turn()
-    calls[1]!.keep()
-    await turn()
-    expect(counted()).toBe(1)
-    expect(metrics.nftablesSyncFailures.with('IPv4').value).toBe(0)
-    expect(metrics.text()).toContain('kubeproxyts_operations_total{ip_family="IPv4"} 3')
-  })
-})
+  it("counts them later when a sync fails, and no failure of nftables in another mode", async () => {
+    const { clock, metrics, pipeline, calls, endpoint, counted, turn } = open();
+    endpoint("a");
+    pipeline.start();
+    await turn();
+    calls[0]!.break();
+    await turn();
+    expect(counted()).toBe(0);
+    await clock.advance(200);
+    await turn();
+    calls[1]!.keep();
+    await turn();
+    expect(counted()).toBe(1);
+    expect(metrics.nftablesSyncFailures.with("IPv4").value).toBe(0);
+    expect(metrics.text()).toContain(
+      'kubeproxyts_operations_total{ip_family="IPv4"} 3',
+    );
+  });
+});
 
-describe('FamilyPipeline compares with the kernel', () => {
-  const MINUTE = 60_000
+it("what concerns the other family, or says nothing new, costs no sync", async () => {
+  const { clock, metrics, pipeline, calls, model } = open();
+  const told = async (slice: EndpointSlice) => {
+    model.setSlice(slice);
+    pipeline.changed();
+    await clock.advance(1);
+    for (const call of calls) call.keep();
+    await clock.advance(1);
+  };
+  pipeline.start();
+  await told(aSlice("web", ["10.1.0.1"]));
+  expect(calls.length).toBe(1);
+  await told(aSlice("web", ["10.1.0.1"]));
+  await told({ ...aSlice("web6", ["fd00::1"]), addressType: "IPv6" });
+  expect(calls.length).toBe(1);
+  expect(metrics.text()).toContain(
+    "kubeproxy_sync_proxy_rules_endpoint_changes_total 2",
+  );
+  await told(aSlice("web", ["10.1.0.2"]));
+  expect(calls.length).toBe(2);
+});
+
+describe("FamilyPipeline compares with the kernel", () => {
+  const MINUTE = 60_000;
 
   /** What is called in so many minutes, with a change at each of these seconds of every minute. */
-  async function callsWithin(minutes: number, stats: SyncStats, changesAt: readonly number[] = []) {
-    const clock = new ManualClock()
-    const node = aNodeView({ family: 4 })
-    const calls: { kind: 'all' | 'changes'; minute: number }[] = []
-    const call = (kind: 'all' | 'changes') => () => {
-      calls.push({ kind, minute: Math.floor(clock.monotonicNow() / MINUTE) })
-      return stats
-    }
+  async function callsWithin(
+    minutes: number,
+    stats: SyncStats,
+    changesAt: readonly number[] = [],
+  ) {
+    const clock = new ManualClock();
+    const node = aNodeView({ family: 4 });
+    const calls: { kind: "all" | "changes"; minute: number }[] = [];
+    const call = (kind: "all" | "changes") => () => {
+      calls.push({ kind, minute: Math.floor(clock.monotonicNow() / MINUTE) });
+      return stats;
+    };
+    const model = new ServiceModel({
+      node,
+      problems: new ProblemLog(() => {}),
+      allowExternalIPs: true,
+      startedMs: 0,
+    });
     const pipeline = new FamilyPipeline({
       node,
-      model: new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 }),
-      programmer: { sync: call('changes'), syncAll: call('all'), close() {} },
-      flows: { answerersOf: () => new Map(), clean() {} } as unknown as FlowCleaner,
+      model,
+      programmer: { sync: call("changes"), syncAll: call("all"), close() {} },
+      flows: {
+        answerersOf: () => new Map(),
+        clean() {},
+      } as unknown as FlowCleaner,
       metrics: createMetrics({ shown: [], build }),
       health: new ProxyHealth({ clock, timeoutMs: 1000 }),
       periods: { minMs: 0, maxMs: MINUTE, retryMs: 100, maxRetryMs: 1000 },
       clock,
       log: silentLogger,
       onSynced() {},
-    })
-    pipeline.start()
+    });
+    pipeline.start();
     for (let minute = 0; minute < minutes; minute++) {
-      for (const second of changesAt) clock.setTimeout(() => pipeline.changed(), second * 1000)
-      await clock.advance(MINUTE)
+      for (const second of changesAt) {
+        clock.setTimeout(() => {
+          model.setSlice(aSlice("web", [`10.1.${minute}.${second}`]));
+          pipeline.changed();
+        }, second * 1000);
+      }
+      await clock.advance(MINUTE);
     }
-    return calls.filter(({ kind }) => kind === 'all').map(({ minute }) => minute)
+    return calls
+      .filter(({ kind }) => kind === "all")
+      .map(({ minute }) => minute);
   }
 
-  it('once an hour', async () => {
-    expect(await callsWithin(150, DONE)).toEqual([0, 60, 120])
-  })
+  it("once an hour", async () => {
+    expect(await callsWithin(150, DONE)).toEqual([0, 60, 120]);
+  });
 
-  it('each period while the rules of a service are refused', async () => {
-    expect(await callsWithin(4, { ...DONE, refused: 1 })).toEqual([0, 1, 2, 3, 4])
-  })
+  it("each period while the rules of a service are refused", async () => {
+    expect(await callsWithin(4, { ...DONE, refused: 1 })).toEqual([
+      0, 1, 2, 3, 4,
+    ]);
+  });
 
-  it('half as often when changes leave no time for it', async () => {
-    expect(await callsWithin(250, DONE, [10, 40])).toEqual([0, 120, 240])
-    expect(await callsWithin(5, { ...DONE, refused: 1 }, [10, 40])).toEqual([0, 2, 4])
-  })
-})
+  it("half as often when changes leave no time for it", async () => {
+    expect(await callsWithin(250, DONE, [10, 40])).toEqual([0, 120, 240]);
+    expect(await callsWithin(5, { ...DONE, refused: 1 }, [10, 40])).toEqual([
+      0, 2, 4,
+    ]);
+  });
+});
 
-test('what answers flows is asked before the sync that may take it away', async () => {
-  const node = aNodeView()
-  const happened: string[] = []
-  const answerers: Answerers = new Map([['ns/dns', ['10.0.0.1:53']]])
+test("what answers flows is asked before the sync that may take it away", async () => {
+  const node = aNodeView();
+  const happened: string[] = [];
+  const answerers: Answerers = new Map([["ns/dns", ["10.0.0.1:53"]]]);
   const sync = () => {
-    happened.push('synced')
-    return DONE
-  }
+    happened.push("synced");
+    return DONE;
+  };
   const pipeline = new FamilyPipeline({
     node,
-    model: new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 }),
+    model: new ServiceModel({
+      node,
+      problems: new ProblemLog(() => {}),
+      allowExternalIPs: true,
+      startedMs: 0,
+    }),
     programmer: { sync, syncAll: sync, close() {} },
     flows: {
       answerersOf() {
-        happened.push('asked')
-        return answerers
+        happened.push("asked");
+        return answerers;
       },
-      clean: (_: unknown, synced: Synced) => happened.push(synced.answerers === answerers ? 'told' : 'not told'),
+      clean: (_: unknown, synced: Synced) =>
+        happened.push(synced.answerers === answerers ? "told" : "not told"),
     } as unknown as FlowCleaner,
     metrics: createMetrics({ shown: [], build }),
     health: new ProxyHealth({ clock: systemClock, timeoutMs: 60_000 }),
@@ -166,33 +254,40 @@ test('what answers flows is asked before the sync that may take it away', async 
     clock: systemClock,
     log: silentLogger,
     onSynced: () => {},
-  })
-  pipeline.start()
-  await eventually('it is synced', () => (happened.length >= 3 ? undefined : happened.join()))
-  await pipeline.stop()
-  expect(happened.slice(0, 3)).toEqual(['asked', 'synced', 'told'])
-})
+  });
+  pipeline.start();
+  await eventually("it is synced", () =>
+    happened.length >= 3 ? undefined : happened.join(),
+  );
+  await pipeline.stop();
+  expect(happened.slice(0, 3)).toEqual(["asked", "synced", "told"]);
+});
 
-test('stop() closes the programmer when rules that are being restored are in place, and not before', async () => {
-  const node = aNodeView()
-  const happened: string[] = []
-  let finish: () => void = () => {}
+test("stop() closes the programmer when rules that are being restored are in place, and not before", async () => {
+  const node = aNodeView();
+  const happened: string[] = [];
+  let finish: () => void = () => {};
   const programmer = {
     sync: () => DONE,
     syncAll: () => {
-      happened.push('begun')
+      happened.push("begun");
       return new Promise<SyncStats>((resolve) => {
         finish = () => {
-          happened.push('restored')
-          resolve(DONE)
-        }
-      })
+          happened.push("restored");
+          resolve(DONE);
+        };
+      });
     },
-    close: () => void happened.push('closed'),
-  }
+    close: () => void happened.push("closed"),
+  };
   const pipeline = new FamilyPipeline({
     node,
-    model: new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 }),
+    model: new ServiceModel({
+      node,
+      problems: new ProblemLog(() => {}),
+      allowExternalIPs: true,
+      startedMs: 0,
+    }),
     programmer,
     flows: { answerersOf() {}, clean() {} } as unknown as FlowCleaner,
     metrics: createMetrics({ shown: [], build }),
@@ -201,16 +296,22 @@ test('stop() closes the programmer when rules that are being restored are in pla
     clock: systemClock,
     log: silentLogger,
     onSynced: () => {},
-  })
-  pipeline.start()
-  await new Promise((resolve) => setTimeout(resolve, 5))
-  finish()
-  await new Promise((resolve) => setTimeout(resolve, 5))
-  pipeline.heal()
-  const stopped = pipeline.stop()
-  await new Promise((resolve) => setTimeout(resolve, 5))
-  expect(happened).toEqual(['begun', 'restored', 'begun'])
-  finish()
-  await stopped
-  expect(happened).toEqual(['begun', 'restored', 'begun', 'restored', 'closed'])
-})
+  });
+  pipeline.start();
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  finish();
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  pipeline.heal();
+  const stopped = pipeline.stop();
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  expect(happened).toEqual(["begun", "restored", "begun"]);
+  finish();
+  await stopped;
+  expect(happened).toEqual([
+    "begun",
+    "restored",
+    "begun",
+    "restored",
+    "closed",
+  ]);
+});

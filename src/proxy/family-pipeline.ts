@@ -1,199 +1,218 @@
 // The path of a change, for one IP family: events into the model, the model's changes into the kernel, and afterwards
 // everything that has to know about it.
 
-import type { DriftState, SyncState } from '../control/state.ts'
-import type { Clock } from '../lib/clock.ts'
-import { closeAll } from '../lib/close-all.ts'
-import { messageOf } from '../lib/errors.ts'
-import type { Logger } from '../lib/log.ts'
-import type { ServiceModel } from '../model/service-model.ts'
-import type { NodeView, ServicePortChange } from '../model/types.ts'
-import type { IpFamilyName, ProxyHealth } from '../serve/proxy-health.ts'
-import { BoundedRunner, type RunnerPeriods, type RunReason } from './bounded-runner.ts'
-import type { Answerers, FlowCleaner } from './flow-cleaner.ts'
-import { Drift } from './drift.ts'
-import { Healer } from './healer.ts'
-import { SyncAccounts } from './sync-accounts.ts'
-import type { Metrics } from '../metrics/metrics.ts'
-import type { Programmer, SyncStats } from '../modes/programmer.ts'
+import type { DriftState, SyncState } from "../control/state.ts";
+import type { Clock } from "../lib/clock.ts";
+import { closeAll } from "../lib/close-all.ts";
+import { messageOf } from "../lib/errors.ts";
+import type { Logger } from "../lib/log.ts";
+import type { ServiceModel } from "../model/service-model.ts";
+import type { NodeView, ServicePortChange } from "../model/types.ts";
+import type { IpFamilyName, ProxyHealth } from "../serve/proxy-health.ts";
+import {
+  BoundedRunner,
+  type RunnerPeriods,
+  type RunReason,
+} from "./bounded-runner.ts";
+import type { Answerers, FlowCleaner } from "./flow-cleaner.ts";
+import { Drift } from "./drift.ts";
+import { Healer } from "./healer.ts";
+import { SyncAccounts } from "./sync-accounts.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import type { Programmer, SyncStats } from "../modes/programmer.ts";
 
 export interface FamilyPipelineOptions {
-  readonly node: NodeView
-  readonly model: ServiceModel
-  readonly programmer: Programmer
-  readonly flows: FlowCleaner
-  readonly metrics: Metrics
-  readonly health: ProxyHealth
-  readonly periods: RunnerPeriods
-  readonly clock: Clock
-  readonly log: Logger
+  readonly node: NodeView;
+  readonly model: ServiceModel;
+  readonly programmer: Programmer;
+  readonly flows: FlowCleaner;
+  readonly metrics: Metrics;
+  readonly health: ProxyHealth;
+  readonly periods: RunnerPeriods;
+  readonly clock: Clock;
+  readonly log: Logger;
   /** Called after each sync that succeeded. */
-  readonly onSynced: () => void
+  readonly onSynced: () => void;
 }
 
 /** All rules are compared with the kernel's this often, or when changes leave no time for it, half as often. */
-const FULL_SYNC_MS = 60 * 60 * 1000
+const FULL_SYNC_MS = 60 * 60 * 1000;
 
 /** A sync under way. */
 interface BegunSync {
-  readonly startMs: number
-  readonly full: boolean
-  readonly mayDiffer: boolean
-  readonly changes: readonly ServicePortChange[]
-  readonly answerers: Answerers | undefined
+  readonly startMs: number;
+  readonly full: boolean;
+  readonly mayDiffer: boolean;
+  readonly changes: readonly ServicePortChange[];
+  readonly answerers: Answerers | undefined;
   /** When the first of the events came that led to it. */
-  readonly waitingSinceMs: number | undefined
+  readonly waitingSinceMs: number | undefined;
   /** When those events were triggered, in the cluster. */
-  readonly triggerTimes: readonly number[]
+  readonly triggerTimes: readonly number[];
 }
 
 export class FamilyPipeline {
-  readonly #options: FamilyPipelineOptions
-  readonly #runner: BoundedRunner
-  readonly #healer: Healer
-  readonly #accounts: SyncAccounts
-  readonly #drift: Drift
-  readonly #family: IpFamilyName
-  #node: NodeView
-  #started = false
-  #needFullSync = true
+  readonly #options: FamilyPipelineOptions;
+  readonly #runner: BoundedRunner;
+  readonly #healer: Healer;
+  readonly #accounts: SyncAccounts;
+  readonly #drift: Drift;
+  readonly #family: IpFamilyName;
+  #node: NodeView;
+  #started = false;
+  #needFullSync = true;
   /** There is a reason of our own why a comparison would find differences. */
-  #mayDiffer = true
-  #lastFullSyncMs = 0
-  #lastSyncMs: number | undefined
-  #periods: RunnerPeriods
+  #mayDiffer = true;
+  #lastFullSyncMs = 0;
+  #lastSyncMs: number | undefined;
+  #periods: RunnerPeriods;
   /** Service ports whose rules the kernel refused. */
-  #refused = 0
+  #refused = 0;
   /** When the first event came that is not in the kernel yet. */
-  #waitingSinceMs: number | undefined
+  #waitingSinceMs: number | undefined;
   /** Trigger times of syncs that failed. */
-  #triggerTimes: number[] = []
+  #triggerTimes: number[] = [];
 
   constructor(options: FamilyPipelineOptions) {
-    const { clock, log, periods, model, metrics } = options
-    this.#options = options
-    this.#node = options.node
-    this.#periods = periods
-    this.#family = options.node.family === 4 ? 'IPv4' : 'IPv6'
+    const { clock, log, periods, model, metrics } = options;
+    this.#options = options;
+    this.#node = options.node;
+    this.#periods = periods;
+    this.#family = options.node.family === 4 ? "IPv4" : "IPv6";
     this.#runner = new BoundedRunner({
       name: `sync of ${this.#family} rules`,
       run: (reason) => this.#run(reason),
       periods,
       clock,
-      onError: (error, retryInMs) => log.error(error, 'Sync failed', { ipFamily: this.#family, retryInMs }),
-    })
-    this.#accounts = new SyncAccounts({ family: this.#family, model, metrics, clock })
-    this.#drift = new Drift({ family: this.#family, metrics, clock })
+      onError: (error, retryInMs) =>
+        log.error(error, "Sync failed", { ipFamily: this.#family, retryInMs }),
+    });
+    this.#accounts = new SyncAccounts({
+      family: this.#family,
+      model,
+      metrics,
+      clock,
+    });
+    this.#drift = new Drift({ family: this.#family, metrics, clock });
     this.#healer = new Healer({
       restore: () => {
-        this.#needFullSync = true
-        return this.#sync()
+        this.#needFullSync = true;
+        return this.#sync();
       },
       onHealed: () => this.#accounts.healed(),
       onFailed: () => this.#runner.request(),
       onPostponed: () => this.#drift.postponed(),
       clock,
       log: log.withValues({ ipFamily: this.#family }),
-    })
+    });
   }
 
   get model(): ServiceModel {
-    return this.#options.model
+    return this.#options.model;
   }
 
   get node(): NodeView {
-    return this.#node
+    return this.#node;
   }
 
   get syncState(): SyncState {
-    const { clock } = this.#options
+    const { clock } = this.#options;
     const toWall = (monotonicMs: number | undefined) =>
-      monotonicMs === undefined ? undefined : Math.round(clock.now() - clock.monotonicNow() + monotonicMs)
+      monotonicMs === undefined
+        ? undefined
+        : Math.round(clock.now() - clock.monotonicNow() + monotonicMs);
     return {
       hasBegun: this.#started,
       lastSyncMs: toWall(this.#lastSyncMs),
-      lastFullSyncMs: this.#lastSyncMs === undefined ? undefined : toWall(this.#lastFullSyncMs),
+      lastFullSyncMs:
+        this.#lastSyncMs === undefined
+          ? undefined
+          : toWall(this.#lastFullSyncMs),
       waitingSinceMs: toWall(this.#waitingSinceMs),
       refused: this.#refused,
-    }
+    };
   }
 
   get driftState(): DriftState {
-    return this.#drift.state
+    return this.#drift.state;
   }
 
   /** Everything has been listed: from now on the kernel follows. */
   start(): void {
-    if (this.#started) return
-    this.#started = true
-    this.#runner.request()
-    this.#runner.start()
+    if (this.#started) return;
+    this.#started = true;
+    this.#runner.request();
+    this.#runner.start();
   }
 
-  /** Something in the model changed. */
+  /** Something was told to the model. What is of the other family, or what was known, is no change. */
   changed(): void {
-    const { health, clock } = this.#options
-    this.#waitingSinceMs ??= clock.monotonicNow()
-    if (!this.#started) return
-    health.queued(this.#family)
-    this.#accounts.queued()
-    this.#runner.request()
+    const { health, clock, model } = this.#options;
+    if (!model.hasChanges && !this.#needFullSync) {
+      this.#accounts.countChanges();
+      return;
+    }
+    this.#waitingSinceMs ??= clock.monotonicNow();
+    if (!this.#started) return;
+    health.queued(this.#family);
+    this.#accounts.queued();
+    this.#runner.request();
   }
 
   setNode(node: NodeView): void {
-    if (JSON.stringify(node) === JSON.stringify(this.#node)) return
-    this.#node = node
-    this.#mayDiffer = true
-    this.#options.model.setNode(node)
+    if (JSON.stringify(node) === JSON.stringify(this.#node)) return;
+    this.#node = node;
+    this.#mayDiffer = true;
+    this.#options.model.setNode(node);
     // The base rules depend on it too.
-    this.#needFullSync = true
-    this.changed()
+    this.#needFullSync = true;
+    this.changed();
   }
 
   setPeriods(periods: RunnerPeriods): void {
-    this.#periods = periods
-    this.#runner.setPeriods(periods)
+    this.#periods = periods;
+    this.#runner.setPeriods(periods);
   }
 
   /** Another program changed our rules: restores them at once. */
   heal(): void {
-    if (!this.#started) return
-    this.#drift.suspect()
+    if (!this.#started) return;
+    this.#drift.suspect();
     // A sync that comes before the healer's turn restores them, too.
-    this.#needFullSync = true
-    this.#healer.heal()
+    this.#needFullSync = true;
+    this.#healer.heal();
   }
 
   /** Resolves when no sync is under way any more. */
   stop(): Promise<void> {
-    this.#started = false
-    const healed = this.#healer.stop()
+    this.#started = false;
+    const healed = this.#healer.stop();
     return closeAll(
       () => this.#runner.stop(),
       () => healed,
       () => this.#options.programmer.close(),
-    )
+    );
   }
 
   #run(reason: RunReason): void | Promise<void> {
-    if (this.#isFullSyncDue(reason)) this.#needFullSync = true
-    const pending = this.#sync()
-    return pending instanceof Promise ? pending.then(() => {}) : undefined
+    if (this.#isFullSyncDue(reason)) this.#needFullSync = true;
+    const pending = this.#sync();
+    return pending instanceof Promise ? pending.then(() => {}) : undefined;
   }
 
   /** A change need not wait for a comparison, unless there was no time for one between changes. */
   #isFullSyncDue(reason: RunReason): boolean {
-    const sinceMs = this.#options.clock.monotonicNow() - this.#lastFullSyncMs
+    const sinceMs = this.#options.clock.monotonicNow() - this.#lastFullSyncMs;
     // What was refused may be accepted now: its kernel module is there, or there is memory.
-    const periodMs = this.#refused > 0 ? this.#periods.maxMs : FULL_SYNC_MS
-    return sinceMs >= (reason === 'periodic' ? periodMs : 2 * periodMs)
+    const periodMs = this.#refused > 0 ? this.#periods.maxMs : FULL_SYNC_MS;
+    return sinceMs >= (reason === "periodic" ? periodMs : 2 * periodMs);
   }
 
   /** A programmer that runs other programs takes its time, in which events go on: what they change is for the next sync. */
   #sync(): SyncStats | Promise<SyncStats> {
-    const { model, programmer, clock, flows } = this.#options
-    this.#accounts.countChanges()
-    const changes = model.takeChanges()
+    const { model, programmer, clock, flows } = this.#options;
+    this.#accounts.countChanges();
+    const changes = model.takeChanges();
     const begun: BegunSync = {
       startMs: clock.monotonicNow(),
       full: this.#needFullSync,
@@ -201,54 +220,68 @@ export class FamilyPipeline {
       changes,
       answerers: flows.answerersOf(changes),
       waitingSinceMs: this.#waitingSinceMs,
-      triggerTimes: [...this.#triggerTimes, ...[...model.takeTriggerTimes().values()].flat()],
-    }
-    this.#needFullSync = false
-    this.#mayDiffer = false
-    this.#waitingSinceMs = undefined
-    this.#triggerTimes = []
+      triggerTimes: [
+        ...this.#triggerTimes,
+        ...[...model.takeTriggerTimes().values()].flat(),
+      ],
+    };
+    this.#needFullSync = false;
+    this.#mayDiffer = false;
+    this.#waitingSinceMs = undefined;
+    this.#triggerTimes = [];
     try {
       const pending = begun.full
         ? programmer.syncAll(this.#node, model.views())
-        : programmer.sync(this.#node, begun.changes)
-      if (!(pending instanceof Promise)) return this.#succeed(begun, pending)
+        : programmer.sync(this.#node, begun.changes);
+      if (!(pending instanceof Promise)) return this.#succeed(begun, pending);
       return pending.then(
         (stats) => this.#succeed(begun, stats),
         (error: unknown) => this.#fail(begun, error),
-      )
+      );
     } catch (error) {
-      return this.#fail(begun, error)
+      return this.#fail(begun, error);
     }
   }
 
   #fail({ waitingSinceMs, triggerTimes }: BegunSync, error: unknown): never {
     // The changes are taken and lost: only a comparison with the kernel knows what is missing.
-    this.#needFullSync = true
-    this.#mayDiffer = true
-    this.#drift.failed(messageOf(error))
-    this.#waitingSinceMs = waitingSinceMs ?? this.#waitingSinceMs
-    this.#triggerTimes.push(...triggerTimes)
-    this.#accounts.failed()
-    throw error
+    this.#needFullSync = true;
+    this.#mayDiffer = true;
+    this.#drift.failed(messageOf(error));
+    this.#waitingSinceMs = waitingSinceMs ?? this.#waitingSinceMs;
+    this.#triggerTimes.push(...triggerTimes);
+    this.#accounts.failed();
+    throw error;
   }
 
   #succeed(begun: BegunSync, stats: SyncStats): SyncStats {
-    const { clock, log, model, health, flows, onSynced } = this.#options
-    const { full, changes, answerers, startMs } = begun
-    this.#lastSyncMs = clock.monotonicNow()
-    if (full) this.#lastFullSyncMs = this.#lastSyncMs
-    this.#refused = stats.refused ?? 0
-    const tookMs = clock.monotonicNow() - startMs
-    this.#accounts.succeeded({ ...begun, tookMs }, stats)
-    this.#drift.synced({ full, mayDiffer: begun.mayDiffer, stats })
-    health.updated(this.#family)
-    const { gone, sample: _, ...counts } = stats
+    const { clock, log, model, health, flows, onSynced } = this.#options;
+    const { full, changes, answerers, startMs } = begun;
+    this.#lastSyncMs = clock.monotonicNow();
+    if (full) this.#lastFullSyncMs = this.#lastSyncMs;
+    this.#refused = stats.refused ?? 0;
+    const tookMs = clock.monotonicNow() - startMs;
+    this.#accounts.succeeded({ ...begun, tookMs }, stats);
+    this.#drift.synced({ full, mayDiffer: begun.mayDiffer, stats });
+    health.updated(this.#family);
+    const { gone, sample: _, ...counts } = stats;
     log
       .v(2)
-      ?.info('SyncProxyRules complete', { ipFamily: this.#family, full, changes: changes.length, tookMs, ...counts })
-    this.#accounts.countChanges()
-    flows.clean(this.#node, { changes, all: full ? model.views() : undefined, gone, answerers })
-    onSynced()
-    return stats
+      ?.info("SyncProxyRules complete", {
+        ipFamily: this.#family,
+        full,
+        changes: changes.length,
+        tookMs,
+        ...counts,
+      });
+    this.#accounts.countChanges();
+    flows.clean(this.#node, {
+      changes,
+      all: full ? model.views() : undefined,
+      gone,
+      answerers,
+    });
+    onSynced();
+    return stats;
   }
 }

@@ -1,37 +1,41 @@
-import { beforeEach, describe, expect, test } from 'vitest'
-import { aNodeView } from '../../test/support/arbitrary-views.ts'
-import { ManualClock } from '../lib/clock.ts'
-import { silentLogger } from '../lib/log.ts'
-import type { UdpFlow } from '../model/stale-flows.ts'
-import type { Frontend, ServicePortView } from '../model/types.ts'
-import { FlowCleaner, type FlowCleanerOptions } from './flow-cleaner.ts'
-import { createMetrics } from '../metrics/metrics.ts'
+import { beforeEach, describe, expect, test } from "vitest";
+import { aNodeView } from "../../test/support/arbitrary-views.ts";
+import { ManualClock } from "../lib/clock.ts";
+import { silentLogger } from "../lib/log.ts";
+import type { UdpFlow } from "../model/stale-flows.ts";
+import type { Frontend, ServicePortView } from "../model/types.ts";
+import { FlowCleaner, type FlowCleanerOptions } from "./flow-cleaner.ts";
+import { createMetrics } from "../metrics/metrics.ts";
 
-const node = aNodeView()
-const clusterIp = '10.96.0.10'
+const node = aNodeView();
+const clusterIp = "10.96.0.10";
 
 /** A tracker that answers when it is told to, with the flows that it has by then. */
 class Tracker {
-  flows: UdpFlow[] = []
-  readonly asked: (string | undefined)[] = []
-  readonly deleted: UdpFlow[] = []
-  readonly #waiting: (() => void)[] = []
-  fails = false
+  flows: UdpFlow[] = [];
+  readonly asked: (string | undefined)[] = [];
+  readonly deleted: UdpFlow[] = [];
+  readonly #waiting: (() => void)[] = [];
+  fails = false;
 
-  async findUdp(_family: 4 | 6, isWanted: (flow: UdpFlow) => boolean, answerer?: string): Promise<UdpFlow[]> {
-    this.asked.push(answerer)
-    await new Promise<void>((resolve) => this.#waiting.push(resolve))
-    if (this.fails) throw new Error('ENOBUFS')
-    return this.flows.filter(isWanted)
+  async findUdp(
+    _family: 4 | 6,
+    isWanted: (flow: UdpFlow) => boolean,
+    answerer?: string,
+  ): Promise<UdpFlow[]> {
+    this.asked.push(answerer);
+    await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    if (this.fails) throw new Error("ENOBUFS");
+    return this.flows.filter(isWanted);
   }
 
   delete(flows: readonly UdpFlow[]): number {
-    this.deleted.push(...flows)
-    return flows.length
+    this.deleted.push(...flows);
+    return flows.length;
   }
 
   answer(): void {
-    this.#waiting.shift()?.()
+    this.#waiting.shift()?.();
   }
 }
 
@@ -39,15 +43,18 @@ function flow(backend: number): UdpFlow {
   return {
     original: { dst: clusterIp, dport: 53 },
     reply: { src: `10.64.0.${backend}`, sport: 5353 },
-  }
+  };
 }
 
 function dns(...backends: readonly number[]): ServicePortView {
-  const route = { verdict: { kind: 'reject', reason: 'has no endpoints' }, masquerade: false } as const
+  const route = {
+    verdict: { kind: "reject", reason: "has no endpoints" },
+    masquerade: false,
+  } as const;
   const frontend: Frontend = {
-    kind: 'clusterIP',
+    kind: "clusterIP",
     address: clusterIp,
-    protocol: 'UDP',
+    protocol: "UDP",
     port: 53,
     fromPods: route,
     fromNode: route,
@@ -55,105 +62,121 @@ function dns(...backends: readonly number[]): ServicePortView {
     isSplit: false,
     allowedSources: undefined,
     affinitySeconds: undefined,
-  }
+  };
   return {
-    name: 'ns/dns',
-    namespace: 'ns',
-    service: 'dns',
-    portName: '',
-    protocol: 'UDP',
+    name: "ns/dns",
+    namespace: "ns",
+    service: "dns",
+    portName: "",
+    protocol: "UDP",
     frontends: [frontend],
     lists: {},
     backends: [],
     serving: backends.map((backend) => `10.64.0.${backend}:5353`),
-  }
+  };
 }
 
-describe('FlowCleaner', () => {
-  let tracker: Tracker
-  let cleaner: FlowCleaner
-  const change = (before: ServicePortView | undefined, after: ServicePortView | undefined) =>
-    cleaner.clean(node, { changes: [{ name: 'ns/dns', before, after }], all: undefined })
+describe("FlowCleaner", () => {
+  let tracker: Tracker;
+  let cleaner: FlowCleaner;
+  const change = (
+    before: ServicePortView | undefined,
+    after: ServicePortView | undefined,
+  ) =>
+    cleaner.clean(node, {
+      changes: [{ name: "ns/dns", before, after }],
+      all: undefined,
+    });
   const finish = async () => {
-    const end = cleaner.idle().then(() => 'idle')
-    const turn = () => new Promise<string>((resolve) => void setImmediate(() => resolve('busy')))
-    do tracker.answer()
-    while ((await Promise.race([end, turn()])) === 'busy')
-  }
+    const end = cleaner.idle().then(() => "idle");
+    const turn = () =>
+      new Promise<string>(
+        (resolve) => void setImmediate(() => resolve("busy")),
+      );
+    do tracker.answer();
+    while ((await Promise.race([end, turn()])) === "busy");
+  };
 
-  const open = (targets?: FlowCleanerOptions['targets']) =>
+  const open = (targets?: FlowCleanerOptions["targets"]) =>
     new FlowCleaner({
       table: tracker,
       metrics: createMetrics({
         shown: [],
-        build: { major: '', minor: '', version: '', commit: '', treeState: '', buildDate: '' },
+        build: {
+          major: "",
+          minor: "",
+          version: "",
+          commit: "",
+          treeState: "",
+          buildDate: "",
+        },
       }),
       clock: new ManualClock(),
       log: silentLogger,
       machineAddresses: () => [],
       targets,
-    })
+    });
 
   beforeEach(() => {
-    tracker = new Tracker()
-    cleaner = open()
-  })
+    tracker = new Tracker();
+    cleaner = open();
+  });
 
-  test('deletes the flows of an endpoint that went, and asks for no others', async () => {
-    tracker.flows = [flow(1), flow(2)]
-    change(dns(1, 2), dns(2))
-    await finish()
-    expect(tracker.asked).toEqual(['10.64.0.1:5353'])
-    expect(tracker.deleted).toEqual([flow(1)])
-  })
+  test("deletes the flows of an endpoint that went, and asks for no others", async () => {
+    tracker.flows = [flow(1), flow(2)];
+    change(dns(1, 2), dns(2));
+    await finish();
+    expect(tracker.asked).toEqual(["10.64.0.1:5353"]);
+    expect(tracker.deleted).toEqual([flow(1)]);
+  });
 
-  test('does not look when endpoints only come', async () => {
-    change(dns(1), dns(1, 2))
-    await finish()
-    expect(tracker.asked).toEqual([])
-  })
+  test("does not look when endpoints only come", async () => {
+    change(dns(1), dns(1, 2));
+    await finish();
+    expect(tracker.asked).toEqual([]);
+  });
 
-  test('spares a flow to an endpoint that came while it looked', async () => {
-    tracker.flows = [flow(1), flow(2)]
-    change(undefined, dns(1))
-    change(dns(1), dns(1, 2))
-    await finish()
-    expect(tracker.deleted).toEqual([])
-  })
+  test("spares a flow to an endpoint that came while it looked", async () => {
+    tracker.flows = [flow(1), flow(2)];
+    change(undefined, dns(1));
+    change(dns(1), dns(1, 2));
+    await finish();
+    expect(tracker.deleted).toEqual([]);
+  });
 
-  test('looks once more for all that changed while it looked', async () => {
-    tracker.flows = [flow(1), flow(2), flow(3)]
-    change(undefined, dns(1, 2, 3))
-    change(dns(1, 2, 3), dns(2, 3))
-    change(dns(2, 3), dns(3))
-    change(dns(3), undefined)
-    await finish()
-    expect(tracker.asked).toEqual([undefined, undefined])
-    expect(tracker.deleted).toEqual([flow(1), flow(2), flow(3)])
-  })
+  test("looks once more for all that changed while it looked", async () => {
+    tracker.flows = [flow(1), flow(2), flow(3)];
+    change(undefined, dns(1, 2, 3));
+    change(dns(1, 2, 3), dns(2, 3));
+    change(dns(2, 3), dns(3));
+    change(dns(3), undefined);
+    await finish();
+    expect(tracker.asked).toEqual([undefined, undefined]);
+    expect(tracker.deleted).toEqual([flow(1), flow(2), flow(3)]);
+  });
 
-  test('deletes the flows of a door that the sync has shut', async () => {
-    const door = (number: number) => `10.64.0.${number}:5353`
-    let doors = [door(1), door(2)]
-    cleaner = open(() => doors)
-    tracker.flows = [flow(1), flow(2)]
-    const changes = [{ name: 'ns/dns', before: dns(7), after: dns(7) }]
-    const answerers = cleaner.answerersOf(changes)
-    doors = [door(2)]
-    cleaner.clean(node, { changes, all: undefined, answerers })
-    await finish()
-    expect(tracker.asked).toEqual([door(1)])
-    expect(tracker.deleted).toEqual([flow(1)])
-  })
+  test("deletes the flows of a door that the sync has shut", async () => {
+    const door = (number: number) => `10.64.0.${number}:5353`;
+    let doors = [door(1), door(2)];
+    cleaner = open(() => doors);
+    tracker.flows = [flow(1), flow(2)];
+    const changes = [{ name: "ns/dns", before: dns(7), after: dns(7) }];
+    const answerers = cleaner.answerersOf(changes);
+    doors = [door(2)];
+    cleaner.clean(node, { changes, all: undefined, answerers });
+    await finish();
+    expect(tracker.asked).toEqual([door(1)]);
+    expect(tracker.deleted).toEqual([flow(1)]);
+  });
 
-  test('goes on after a failure', async () => {
-    tracker.flows = [flow(1)]
-    tracker.fails = true
-    change(dns(1), dns())
-    await finish()
-    tracker.fails = false
-    change(undefined, dns(2))
-    await finish()
-    expect(tracker.deleted).toEqual([flow(1)])
-  })
-})
+  test("goes on after a failure", async () => {
+    tracker.flows = [flow(1)];
+    tracker.fails = true;
+    change(dns(1), dns());
+    await finish();
+    tracker.fails = false;
+    change(undefined, dns(2));
+    await finish();
+    expect(tracker.deleted).toEqual([flow(1)]);
+  });
+});

@@ -1,53 +1,68 @@
 // Removes UDP flows from the connection tracker that still go where the service no longer does.
 
-import type { Clock } from '../lib/clock.ts'
-import type { Family } from '../lib/ip.ts'
-import type { Logger } from '../lib/log.ts'
-import { goneUdpFrontends, staleAnswerers, StaleFlowIndex, type UdpFlow } from '../model/stale-flows.ts'
-import type { FrontendAddress, NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
-import type { Metrics } from '../metrics/metrics.ts'
+import type { Clock } from "../lib/clock.ts";
+import type { Family } from "../lib/ip.ts";
+import type { Logger } from "../lib/log.ts";
+import {
+  goneUdpFrontends,
+  staleAnswerers,
+  StaleFlowIndex,
+  type UdpFlow,
+} from "../model/stale-flows.ts";
+import type {
+  FrontendAddress,
+  NodeView,
+  ServicePortChange,
+  ServicePortName,
+  ServicePortView,
+} from "../model/types.ts";
+import type { Metrics } from "../metrics/metrics.ts";
 
 /** The kernel's connection tracker. */
 export interface FlowTable<F extends UdpFlow = UdpFlow> {
   /** Those that are wanted; only of those that are answered by one endpoint (`ip:port`), if it is given. */
-  findUdp(family: Family, isWanted: (flow: UdpFlow) => boolean, answerer?: string): Promise<readonly F[]>
+  findUdp(
+    family: Family,
+    isWanted: (flow: UdpFlow) => boolean,
+    answerer?: string,
+  ): Promise<readonly F[]>;
   /** How many there were to delete; flows that ended meanwhile do not count. */
-  delete(flows: readonly F[]): number
+  delete(flows: readonly F[]): number;
 }
 
 export interface FlowCleanerOptions {
-  readonly table: FlowTable
-  readonly metrics: Metrics
-  readonly clock: Clock
-  readonly log: Logger
+  readonly table: FlowTable;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  readonly log: Logger;
   /** Every address of this machine, for node ports that are open on all of them. */
-  readonly machineAddresses: () => readonly string[]
+  readonly machineAddresses: () => readonly string[];
   /** `ip:port` of what answers the flows of a service port, where that is not the endpoints. */
-  readonly targets?: ((view: ServicePortView) => readonly string[]) | undefined
+  readonly targets?: ((view: ServicePortView) => readonly string[]) | undefined;
 }
 
 /** What a sync was about. */
 export interface Synced {
-  readonly changes: readonly ServicePortChange[]
+  readonly changes: readonly ServicePortChange[];
   /** All service ports, after a comparison with the kernel. */
-  readonly all: Iterable<ServicePortView> | undefined
+  readonly all: Iterable<ServicePortView> | undefined;
   /** What that comparison found to be served no longer. */
-  readonly gone?: readonly FrontendAddress[] | undefined
+  readonly gone?: readonly FrontendAddress[] | undefined;
   /** What {@link FlowCleaner.answerersOf} said of the changes before they were made. */
-  readonly answerers?: Answerers | undefined
+  readonly answerers?: Answerers | undefined;
 }
 
 /** `ip:port` of what answers the flows of service ports. */
-export type Answerers = ReadonlyMap<ServicePortName, readonly string[]>
+export type Answerers = ReadonlyMap<ServicePortName, readonly string[]>;
 
 /** Each is asked for one by one, and the kernel looks at all flows each time, so many are not. */
-const FEW_ANSWERERS = 8
+const FEW_ANSWERERS = 8;
 
 /** What has to be looked at. */
 interface Task {
-  readonly views: Map<ServicePortName, ServicePortView>
-  readonly gone: FrontendAddress[]
-  answerers: ReadonlySet<string> | 'any'
+  readonly views: Map<ServicePortName, ServicePortView>;
+  readonly gone: FrontendAddress[];
+  answerers: ReadonlySet<string> | "any";
 }
 
 /**
@@ -55,15 +70,15 @@ interface Task {
  * and the look that goes on hears of it.
  */
 export class FlowCleaner {
-  readonly #options: FlowCleanerOptions
-  #node: NodeView | undefined
-  #next: Task | undefined
+  readonly #options: FlowCleanerOptions;
+  #node: NodeView | undefined;
+  #next: Task | undefined;
   /** What the look that goes on goes by. */
-  #index: StaleFlowIndex | undefined
-  #looking: Promise<void> | undefined
+  #index: StaleFlowIndex | undefined;
+  #looking: Promise<void> | undefined;
 
   constructor(options: FlowCleanerOptions) {
-    this.#options = options
+    this.#options = options;
   }
 
   /**
@@ -71,107 +86,131 @@ export class FlowCleaner {
    * sync: afterwards it may have gone, and what is not known to have gone leaves its flows in the tracker.
    */
   answerersOf(changes: readonly ServicePortChange[]): Answerers | undefined {
-    const { targets } = this.#options
-    if (targets === undefined) return undefined
+    const { targets } = this.#options;
+    if (targets === undefined) return undefined;
     return new Map(
-      changes.flatMap(({ name, before }) => (before?.protocol === 'UDP' ? [[name, targets(before)] as const] : [])),
-    )
+      changes.flatMap(({ name, before }) =>
+        before?.protocol === "UDP" ? [[name, targets(before)] as const] : [],
+      ),
+    );
   }
 
   /** Sees to the flows of what changed, or of `all` when given. A failure is logged: the rules are right all the same. */
-  clean(node: NodeView, { changes, all, gone = [], answerers: answered }: Synced): void {
-    this.#node = node
-    const served = this.#servedChanges(changes, answered)
-    this.#follow(served)
-    const answerers = all === undefined ? staleAnswerers(served) : 'any'
-    if (answerers !== 'any' && answerers.size === 0 && this.#next === undefined) return
-    const task = (this.#next ??= newTask())
-    task.answerers = union(task.answerers, answerers)
-    task.gone.push(...goneUdpFrontends(changes), ...gone)
+  clean(
+    node: NodeView,
+    { changes, all, gone = [], answerers: answered }: Synced,
+  ): void {
+    this.#node = node;
+    const served = this.#servedChanges(changes, answered);
+    this.#follow(served);
+    const answerers = all === undefined ? staleAnswerers(served) : "any";
+    if (answerers !== "any" && answerers.size === 0 && this.#next === undefined)
+      return;
+    const task = (this.#next ??= newTask());
+    task.answerers = union(task.answerers, answerers);
+    task.gone.push(...goneUdpFrontends(changes), ...gone);
     for (const { name, after } of served) {
-      if (after === undefined) task.views.delete(name)
-      else task.views.set(name, after)
+      if (after === undefined) task.views.delete(name);
+      else task.views.set(name, after);
     }
     if (all !== undefined) {
-      task.views.clear()
-      for (const view of all) if (view.protocol === 'UDP') task.views.set(view.name, this.#served(view))
+      task.views.clear();
+      for (const view of all)
+        if (view.protocol === "UDP")
+          task.views.set(view.name, this.#served(view));
     }
-    this.#looking ??= this.#look()
+    this.#looking ??= this.#look();
   }
 
   /** When all that was asked for is done. */
   async idle(): Promise<void> {
-    await this.#looking
+    await this.#looking;
   }
 
   async #look(): Promise<void> {
-    const { metrics, clock, log } = this.#options
+    const { metrics, clock, log } = this.#options;
     for (let task = this.#next; task !== undefined; task = this.#next) {
-      this.#next = undefined
-      const { family } = this.#node!
-      const ipFamily = family === 4 ? 'IPv4' : 'IPv6'
-      const startMs = clock.monotonicNow()
+      this.#next = undefined;
+      const { family } = this.#node!;
+      const ipFamily = family === 4 ? "IPv4" : "IPv6";
+      const startMs = clock.monotonicNow();
       try {
-        const deleted = await this.#carryOut(task, family)
-        metrics.conntrackDeleted.with(ipFamily).inc(deleted)
-        if (deleted > 0) log.v(2)?.info('Removed stale UDP flows', { ipFamily, deleted })
+        const deleted = await this.#carryOut(task, family);
+        metrics.conntrackDeleted.with(ipFamily).inc(deleted);
+        if (deleted > 0)
+          log.v(2)?.info("Removed stale UDP flows", { ipFamily, deleted });
       } catch (error) {
-        log.error(error, 'Cannot remove stale UDP flows', { ipFamily })
+        log.error(error, "Cannot remove stale UDP flows", { ipFamily });
       }
-      this.#index = undefined
-      metrics.conntrackDuration.with(ipFamily).observe((clock.monotonicNow() - startMs) / 1000)
+      this.#index = undefined;
+      metrics.conntrackDuration
+        .with(ipFamily)
+        .observe((clock.monotonicNow() - startMs) / 1000);
     }
-    this.#looking = undefined
+    this.#looking = undefined;
   }
 
-  async #carryOut({ views, gone, answerers }: Task, family: Family): Promise<number> {
-    const { table } = this.#options
-    const index = new StaleFlowIndex(this.#nodePortAddresses(this.#node!))
-    index.addGone(gone)
-    for (const view of views.values()) index.add(view)
-    this.#index = index
-    const isStale = (flow: UdpFlow) => index.isStale(flow)
-    const found: UdpFlow[] = []
-    if (answerers === 'any' || answerers.size > FEW_ANSWERERS) found.push(...(await table.findUdp(family, isStale)))
-    else for (const answerer of answerers) found.push(...(await table.findUdp(family, isStale, answerer)))
+  async #carryOut(
+    { views, gone, answerers }: Task,
+    family: Family,
+  ): Promise<number> {
+    const { table } = this.#options;
+    const index = new StaleFlowIndex(this.#nodePortAddresses(this.#node!));
+    index.addGone(gone);
+    for (const view of views.values()) index.add(view);
+    this.#index = index;
+    const isStale = (flow: UdpFlow) => index.isStale(flow);
+    const found: UdpFlow[] = [];
+    if (answerers === "any" || answerers.size > FEW_ANSWERERS)
+      found.push(...(await table.findUdp(family, isStale)));
+    else
+      for (const answerer of answerers)
+        found.push(...(await table.findUdp(family, isStale, answerer)));
     // What was stale when it was found may be right by now.
-    const stale = found.filter(isStale)
-    return stale.length === 0 ? 0 : table.delete(stale)
+    const stale = found.filter(isStale);
+    return stale.length === 0 ? 0 : table.delete(stale);
   }
 
   /** A flow that began after a change is not judged by what was before it. */
   #follow(changes: readonly ServicePortChange[]): void {
-    const index = this.#index
-    if (index === undefined) return
-    for (const { before } of changes) if (before !== undefined) index.forget(before)
-    for (const { after } of changes) if (after !== undefined) index.add(after)
+    const index = this.#index;
+    if (index === undefined) return;
+    for (const { before } of changes)
+      if (before !== undefined) index.forget(before);
+    for (const { after } of changes) if (after !== undefined) index.add(after);
   }
 
-  #servedChanges(changes: readonly ServicePortChange[], answered: Answerers | undefined): readonly ServicePortChange[] {
-    if (this.#options.targets === undefined) return changes
+  #servedChanges(
+    changes: readonly ServicePortChange[],
+    answered: Answerers | undefined,
+  ): readonly ServicePortChange[] {
+    if (this.#options.targets === undefined) return changes;
     return changes.map(({ name, before, after }) => ({
       name,
       before: before && { ...before, serving: answered?.get(name) ?? [] },
       after: after && this.#served(after),
-    }))
+    }));
   }
 
   /** With what answers its flows, which in some modes are not the endpoints. */
   #served(view: ServicePortView): ServicePortView {
-    const { targets } = this.#options
-    return targets === undefined ? view : { ...view, serving: targets(view) }
+    const { targets } = this.#options;
+    return targets === undefined ? view : { ...view, serving: targets(view) };
   }
 
   #nodePortAddresses({ nodePortAddresses }: NodeView): ReadonlySet<string> {
-    const addresses = nodePortAddresses.kind === 'only' ? nodePortAddresses.addresses : this.#options.machineAddresses()
-    return new Set(addresses)
+    const addresses =
+      nodePortAddresses.kind === "only"
+        ? nodePortAddresses.addresses
+        : this.#options.machineAddresses();
+    return new Set(addresses);
   }
 }
 
 function newTask(): Task {
-  return { views: new Map(), gone: [], answerers: new Set() }
+  return { views: new Map(), gone: [], answerers: new Set() };
 }
 
-function union(a: Task['answerers'], b: Task['answerers']): Task['answerers'] {
-  return a === 'any' || b === 'any' ? 'any' : new Set([...a, ...b])
+function union(a: Task["answerers"], b: Task["answerers"]): Task["answerers"] {
+  return a === "any" || b === "any" ? "any" : new Set([...a, ...b]);
 }

@@ -1,117 +1,177 @@
 // From objects of n parts to what the kernel is told, in every mode: the cost must grow with n, whatever a tenant writes.
 // The kernel itself is left out: drivers take what they are given, as bytes where that is how it leaves this program.
 
-import { describe, expect, test } from 'vitest'
-import { numberedDoors } from '../../test/support/golden-userspace.ts'
-import { measureGrowth, NEARLY_LINEAR } from '../../test/support/growth.ts'
-import { nodeView, service, slice } from '../../test/support/kube-objects.ts'
-import type { EndpointSlice, Service } from '../kube/types.ts'
-import { ManualClock } from '../lib/clock.ts'
-import { silentLogger } from '../lib/log.ts'
-import { planNodeView } from '../model/node-view.ts'
-import { ProblemLog } from '../model/problems.ts'
-import { ServiceModel } from '../model/service-model.ts'
-import { staleAnswerers, StaleFlowIndex } from '../model/stale-flows.ts'
-import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
-import { WEIGHTS_ANNOTATION } from '../model/weights.ts'
-import { iptablesPlanner } from '../modes/iptables/plan/planner.ts'
-import { ipvsPlanner } from '../modes/ipvs/plan/planner.ts'
-import { nftablesPlanner } from '../modes/nftables/plan/planner.ts'
-import type { TablePlanner } from '../modes/shared/plan/table-planner.ts'
-import { userspacePlanner } from '../modes/userspace/plan/planner.ts'
-import { Writer } from '../netlink/writer.ts'
-import { writeBatch } from '../nftables/bytes/batch.ts'
-import { IptablesProgrammer } from '../modes/iptables/programmer.ts'
-import { IpvsProgrammer } from '../modes/ipvs/programmer.ts'
-import { FamilyAudit } from '../modes/ipvs/table-watch.ts'
-import { TableProgrammer } from '../modes/shared/table-programmer.ts'
-import type { TableDriver } from '../nftables/table-driver.ts'
-import type { Programmer } from '../modes/programmer.ts'
+import { describe, expect, test } from "vitest";
+import { numberedDoors } from "../../test/support/golden-userspace.ts";
+import { measureGrowth, NEARLY_LINEAR } from "../../test/support/growth.ts";
+import { nodeView, service, slice } from "../../test/support/kube-objects.ts";
+import type { EndpointSlice, Service } from "../kube/types.ts";
+import { ManualClock } from "../lib/clock.ts";
+import { silentLogger } from "../lib/log.ts";
+import { planNodeView } from "../model/node-view.ts";
+import { ProblemLog } from "../model/problems.ts";
+import { ServiceModel } from "../model/service-model.ts";
+import { staleAnswerers, StaleFlowIndex } from "../model/stale-flows.ts";
+import type {
+  NodeView,
+  ServicePortChange,
+  ServicePortView,
+} from "../model/types.ts";
+import { WEIGHTS_ANNOTATION } from "../model/weights.ts";
+import { iptablesPlanner } from "../modes/iptables/plan/planner.ts";
+import { ipvsPlanner } from "../modes/ipvs/plan/planner.ts";
+import { nftablesPlanner } from "../modes/nftables/plan/planner.ts";
+import type { TablePlanner } from "../modes/shared/plan/table-planner.ts";
+import { userspacePlanner } from "../modes/userspace/plan/planner.ts";
+import { Writer } from "../netlink/writer.ts";
+import { writeBatch } from "../nftables/bytes/batch.ts";
+import { IptablesProgrammer } from "../modes/iptables/programmer.ts";
+import { IpvsProgrammer } from "../modes/ipvs/programmer.ts";
+import { FamilyAudit } from "../modes/ipvs/table-watch.ts";
+import { TableProgrammer } from "../modes/shared/table-programmer.ts";
+import type { TableDriver } from "../nftables/table-driver.ts";
+import type { Programmer } from "../modes/programmer.ts";
 
-const SIZE = 1000
-const FACTOR = 8
+const SIZE = 1000;
+const FACTOR = 8;
 
-const node = nodeView({ nodeName: 'node-a', zone: 'zone-a' })
-const times = <T>(n: number, make: (i: number) => T): T[] => Array.from({ length: n }, (_, i) => make(i))
-const ip = (i: number, net = 10) => `${net}.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}`
-const port = (i: number) => ({ name: `p${i}`, port: i + 1, nodePort: 0 })
-const balanced = { type: 'LoadBalancer', ingress: [{ ip: '203.0.113.1', ipMode: 'VIP' }] }
+const node = nodeView({ nodeName: "node-a", zone: "zone-a" });
+const times = <T>(n: number, make: (i: number) => T): T[] =>
+  Array.from({ length: n }, (_, i) => make(i));
+const ip = (i: number, net = 10) =>
+  `${net}.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}`;
+const port = (i: number) => ({ name: `p${i}`, port: i + 1, nodePort: 0 });
+const balanced = {
+  type: "LoadBalancer",
+  ingress: [{ ip: "203.0.113.1", ipMode: "VIP" }],
+};
 
 interface Objects {
-  readonly services: readonly Service[]
-  readonly slices: readonly EndpointSlice[]
+  readonly services: readonly Service[];
+  readonly slices: readonly EndpointSlice[];
 }
 
-type Row = [what: string, make: (n: number) => Objects]
+type Row = [what: string, make: (n: number) => Objects];
 
 const one = (
   wish: Parameters<typeof service>[0],
-  slices: readonly EndpointSlice[] = [slice(['10.1.0.1'])],
+  slices: readonly EndpointSlice[] = [slice(["10.1.0.1"])],
 ): Objects => ({
   services: [service(wish)],
   slices,
-})
+});
 
 const rows: Row[] = [
-  ['source ranges', (n) => one({ ...balanced, loadBalancerSourceRanges: times(n, (i) => `${ip(i, 100)}/32`) })],
   [
-    'source ranges that hold each other',
-    (n) => one({ ...balanced, loadBalancerSourceRanges: times(n, (i) => `${ip(i * 2, 100)}/${9 + (i % 24)}`) }),
-  ],
-  [
-    'source ranges that hold the node',
+    "source ranges",
     (n) =>
       one({
         ...balanced,
-        loadBalancerSourceRanges: ['192.168.0.0/16', ...times(n, (i) => `${ip(i, 100)}/32`)],
+        loadBalancerSourceRanges: times(n, (i) => `${ip(i, 100)}/32`),
       }),
   ],
-  ['external IPs', (n) => one({ externalIPs: times(n, (i) => ip(i, 100)) })],
-  ['load-balancer IPs', (n) => one({ ...balanced, ingress: times(n, (i) => ({ ip: ip(i, 100), ipMode: 'VIP' })) })],
   [
-    'load-balancer IPs with a source range that holds the node',
+    "source ranges that hold each other",
     (n) =>
       one({
         ...balanced,
-        loadBalancerSourceRanges: ['192.168.0.0/16'],
-        ingress: times(n, (i) => ({ ip: ip(i, 100), ipMode: 'VIP' })),
+        loadBalancerSourceRanges: times(
+          n,
+          (i) => `${ip(i * 2, 100)}/${9 + (i % 24)}`,
+        ),
       }),
   ],
-  ['cluster IPs', (n) => one({ clusterIPs: times(n, (i) => ip(i)) })],
   [
-    'ports',
+    "source ranges that hold the node",
+    (n) =>
+      one({
+        ...balanced,
+        loadBalancerSourceRanges: [
+          "192.168.0.0/16",
+          ...times(n, (i) => `${ip(i, 100)}/32`),
+        ],
+      }),
+  ],
+  ["external IPs", (n) => one({ externalIPs: times(n, (i) => ip(i, 100)) })],
+  [
+    "load-balancer IPs",
+    (n) =>
+      one({
+        ...balanced,
+        ingress: times(n, (i) => ({ ip: ip(i, 100), ipMode: "VIP" })),
+      }),
+  ],
+  [
+    "load-balancer IPs with a source range that holds the node",
+    (n) =>
+      one({
+        ...balanced,
+        loadBalancerSourceRanges: ["192.168.0.0/16"],
+        ingress: times(n, (i) => ({ ip: ip(i, 100), ipMode: "VIP" })),
+      }),
+  ],
+  ["cluster IPs", (n) => one({ clusterIPs: times(n, (i) => ip(i)) })],
+  [
+    "ports",
     (n) =>
       one({ ports: times(n, port) }, [
-        slice(['10.1.0.1'], { ports: times(n, (i) => ({ name: `p${i}`, port: i + 1 })) }),
+        slice(["10.1.0.1"], {
+          ports: times(n, (i) => ({ name: `p${i}`, port: i + 1 })),
+        }),
       ]),
   ],
-  ['ports of the same name', (n) => one({ ports: times(n, (i) => ({ ...port(i), name: 'p' })) })],
-  ['UDP ports', (n) => one({ ports: times(n, (i) => ({ ...port(i), protocol: 'UDP' as const })) })],
-  ['endpoints', (n) => one({}, [slice(times(n, (i) => ip(i, 11)))])],
   [
-    'endpoints of a UDP service',
+    "ports of the same name",
+    (n) => one({ ports: times(n, (i) => ({ ...port(i), name: "p" })) }),
+  ],
+  [
+    "UDP ports",
     (n) =>
-      one({ ports: [{ protocol: 'UDP' }] }, [
+      one({
+        ports: times(n, (i) => ({ ...port(i), protocol: "UDP" as const })),
+      }),
+  ],
+  ["endpoints", (n) => one({}, [slice(times(n, (i) => ip(i, 11)))])],
+  [
+    "endpoints of a UDP service",
+    (n) =>
+      one({ ports: [{ protocol: "UDP" }] }, [
         slice(
           times(n, (i) => ip(i, 11)),
-          { ports: [{ protocol: 'UDP' }] },
+          { ports: [{ protocol: "UDP" }] },
         ),
       ]),
   ],
   [
-    'endpoints of a service with affinity',
-    (n) => one({ sessionAffinity: 'ClientIP' }, [slice(times(n, (i) => ip(i, 11)))]),
-  ],
-  [
-    'endpoints behind policy Local',
+    "endpoints of a service with affinity",
     (n) =>
-      one({ ...balanced, externalTrafficPolicy: 'Local', healthCheckNodePort: 32000 }, [
-        slice(times(n, (i) => ({ address: ip(i, 11), nodeName: i % 2 === 0 ? 'node-a' : 'node-b' }))),
-      ]),
+      one({ sessionAffinity: "ClientIP" }, [slice(times(n, (i) => ip(i, 11)))]),
   ],
-  ['the same endpoint many times', (n) => one({}, [slice(times(n, () => ip(1, 11)))])],
   [
-    'slices',
+    "endpoints behind policy Local",
+    (n) =>
+      one(
+        {
+          ...balanced,
+          externalTrafficPolicy: "Local",
+          healthCheckNodePort: 32000,
+        },
+        [
+          slice(
+            times(n, (i) => ({
+              address: ip(i, 11),
+              nodeName: i % 2 === 0 ? "node-a" : "node-b",
+            })),
+          ),
+        ],
+      ),
+  ],
+  [
+    "the same endpoint many times",
+    (n) => one({}, [slice(times(n, () => ip(1, 11)))]),
+  ],
+  [
+    "slices",
     (n) =>
       one(
         {},
@@ -119,48 +179,101 @@ const rows: Row[] = [
       ),
   ],
   [
-    'slices that all have the same endpoint',
+    "slices that all have the same endpoint",
     (n) =>
       one(
         {},
         times(n, (i) => slice([ip(1, 11)], { name: `web-${i}` })),
       ),
   ],
-  ['zone hints', (n) => one({}, [slice([{ address: '10.1.0.1', zoneHints: times(n, (i) => `zone-${i}`) }])])],
-  ['node hints', (n) => one({}, [slice([{ address: '10.1.0.1', nodeHints: times(n, (i) => `node-${i}`) }])])],
   [
-    'endpoints with hints',
-    (n) => one({}, [slice(times(n, (i) => ({ address: ip(i, 11), zoneHints: ['zone-a'], nodeHints: ['node-b'] })))]),
-  ],
-  [
-    'weights by range, and endpoints',
+    "zone hints",
     (n) =>
-      one({ annotations: { [WEIGHTS_ANNOTATION]: times(n, (i) => `${ip(i * 4, 11)}/30=${i % 9}`).join(',') } }, [
-        slice(times(n, (i) => ip(i * 4 + 1, 11))),
+      one({}, [
+        slice([
+          { address: "10.1.0.1", zoneHints: times(n, (i) => `zone-${i}`) },
+        ]),
       ]),
   ],
-  ['bad weights', (n) => one({ annotations: { [WEIGHTS_ANNOTATION]: 'x,'.repeat(n) } })],
   [
-    'bad addresses',
-    (n) => one({ externalIPs: times(n, (i) => `bad ${i}`), ports: times(n, (i) => ({ name: `A${i}` })) }),
+    "node hints",
+    (n) =>
+      one({}, [
+        slice([
+          { address: "10.1.0.1", nodeHints: times(n, (i) => `node-${i}`) },
+        ]),
+      ]),
   ],
-  ['services', (n) => ({ services: times(n, (i) => service({ name: `s${i}`, clusterIPs: [ip(i)] })), slices: [] })],
   [
-    'services with one external IP',
+    "endpoints with hints",
+    (n) =>
+      one({}, [
+        slice(
+          times(n, (i) => ({
+            address: ip(i, 11),
+            zoneHints: ["zone-a"],
+            nodeHints: ["node-b"],
+          })),
+        ),
+      ]),
+  ],
+  [
+    "weights by range, and endpoints",
+    (n) =>
+      one(
+        {
+          annotations: {
+            [WEIGHTS_ANNOTATION]: times(
+              n,
+              (i) => `${ip(i * 4, 11)}/30=${i % 9}`,
+            ).join(","),
+          },
+        },
+        [slice(times(n, (i) => ip(i * 4 + 1, 11)))],
+      ),
+  ],
+  [
+    "bad weights",
+    (n) => one({ annotations: { [WEIGHTS_ANNOTATION]: "x,".repeat(n) } }),
+  ],
+  [
+    "bad addresses",
+    (n) =>
+      one({
+        externalIPs: times(n, (i) => `bad ${i}`),
+        ports: times(n, (i) => ({ name: `A${i}` })),
+      }),
+  ],
+  [
+    "services",
     (n) => ({
       services: times(n, (i) =>
-        service({ name: `s${i}`, clusterIPs: [ip(i)], externalIPs: ['203.0.113.9'], createdMs: n - i }),
+        service({ name: `s${i}`, clusterIPs: [ip(i)] }),
       ),
       slices: [],
     }),
   ],
   [
-    'services with one node port',
+    "services with one external IP",
     (n) => ({
       services: times(n, (i) =>
         service({
           name: `s${i}`,
-          type: 'NodePort',
+          clusterIPs: [ip(i)],
+          externalIPs: ["203.0.113.9"],
+          createdMs: n - i,
+        }),
+      ),
+      slices: [],
+    }),
+  ],
+  [
+    "services with one node port",
+    (n) => ({
+      services: times(n, (i) =>
+        service({
+          name: `s${i}`,
+          type: "NodePort",
           clusterIPs: [ip(i)],
           createdMs: n - i,
           ports: [{ nodePort: 30000 }],
@@ -169,63 +282,83 @@ const rows: Row[] = [
       slices: [],
     }),
   ],
-]
+];
 
 function modelOf(): ServiceModel {
-  const problems = new ProblemLog(() => {})
-  return new ServiceModel({ node, problems, allowExternalIPs: true, weighs: true, startedMs: 0 })
+  const problems = new ProblemLog(() => {});
+  return new ServiceModel({
+    node,
+    problems,
+    allowExternalIPs: true,
+    weighs: true,
+    startedMs: 0,
+  });
 }
 
 interface Planned {
-  readonly views: readonly ServicePortView[]
-  readonly appear: readonly ServicePortChange[]
-  readonly vanish: readonly ServicePortChange[]
+  readonly views: readonly ServicePortView[];
+  readonly appear: readonly ServicePortChange[];
+  readonly vanish: readonly ServicePortChange[];
 }
 
 function planned({ services, slices }: Objects): Planned {
-  const model = modelOf()
-  for (const object of services) model.setService(object)
-  for (const object of slices) model.setSlice(object)
-  const appear = model.takeChanges()
-  const views = [...model.views()]
-  return { views, appear, vanish: views.map((view) => ({ name: view.name, before: view, after: undefined })) }
+  const model = modelOf();
+  for (const object of services) model.setService(object);
+  for (const object of slices) model.setSlice(object);
+  const appear = model.takeChanges();
+  const views = [...model.views()];
+  return {
+    views,
+    appear,
+    vanish: views.map((view) => ({
+      name: view.name,
+      before: view,
+      after: undefined,
+    })),
+  };
 }
 
 /** Takes what the kernel would get, as the bytes that it would get. */
 function encoder(table: string): TableDriver {
   return {
     apply: (ops) => {
-      const writer = new Writer()
-      writeBatch(writer, { family: 'ip', table }, ops)
-      return { bytes: writer.length }
+      const writer = new Writer();
+      writeBatch(writer, { family: "ip", table }, ops);
+      return { bytes: writer.length };
     },
     read: () => undefined,
     readElements: () => [],
     close: () => {},
-  }
+  };
 }
 
 function tableProgrammer(planner: TablePlanner): Programmer {
-  return new TableProgrammer({ planner, driver: encoder(planner.table), clock: new ManualClock() })
+  return new TableProgrammer({
+    planner,
+    driver: encoder(planner.table),
+    clock: new ManualClock(),
+  });
 }
 
 const programmers: Record<string, () => Programmer> = {
   nftables: () => tableProgrammer(nftablesPlanner),
-  userspace: () => tableProgrammer(userspacePlanner(numberedDoors('192.168.0.1', 1))),
+  userspace: () =>
+    tableProgrammer(userspacePlanner(numberedDoors("192.168.0.1", 1))),
   iptables: () =>
     new IptablesProgrammer({
       planner: iptablesPlanner({
-        localhostNodePorts: 'allowed',
-        invalidPackets: 'drop',
-        masqueradePorts: 'fully',
+        localhostNodePorts: "allowed",
+        invalidPackets: "drop",
+        masqueradePorts: "fully",
         counters: new Set(),
       }),
       driver: {
-        backend: 'nft',
+        backend: "nft",
         read: () => Promise.resolve(new Map()),
         restore: (text) => {
-          for (const piece of text) if (piece === '') throw new Error('no piece is empty')
-          return Promise.resolve()
+          for (const piece of text)
+            if (piece === "") throw new Error("no piece is empty");
+          return Promise.resolve();
         },
         close: () => {},
       },
@@ -245,56 +378,62 @@ const programmers: Record<string, () => Programmer> = {
       },
       link: {
         ensure: () => {},
-        read: () => ({ own: [], others: ['192.168.0.1'] }),
+        read: () => ({ own: [], others: ["192.168.0.1"] }),
         apply: () => ({ bytes: 0 }),
         close: () => {},
       },
       rules: encoder(ipvsPlanner.table),
       clock: new ManualClock(),
-      scheduler: 'rr',
+      scheduler: "rr",
       excludeCidrs: [],
       drainLimitMs: 0,
       audit: new FamilyAudit(),
       onDrained: () => {},
       onError: (error) => {
-        throw error
+        throw error;
       },
     }),
-}
+};
 
-describe('ServiceModel', () => {
-  test.each(rows)('%s come, stay and go at a cost that grows with their number', async (_, make) => {
-    const growth = await measureGrowth({
-      size: SIZE,
-      factor: FACTOR,
-      make,
-      run: ({ services, slices }) => {
-        const model = modelOf()
-        for (const object of services) model.setService(object)
-        for (const object of slices) model.setSlice(object)
-        model.takeChanges()
-        for (const object of services) model.setService({ ...object })
-        for (const object of slices) model.setSlice({ ...object })
-        model.takeChanges()
-        for (const { namespace, name } of slices) model.deleteSlice(`${namespace}/${name}`)
-        model.takeChanges()
-        // The last comes first here, so that each claim passes to the next.
-        for (const { namespace, name } of services.toReversed()) {
-          model.deleteService(`${namespace}/${name}`)
-          model.takeChanges()
-        }
-      },
-    })
-    expect(growth.exponent, JSON.stringify(growth)).toBeLessThan(NEARLY_LINEAR)
-  })
-})
+describe("ServiceModel", () => {
+  test.each(rows)(
+    "%s come, stay and go at a cost that grows with their number",
+    async (_, make) => {
+      const growth = await measureGrowth({
+        size: SIZE,
+        factor: FACTOR,
+        make,
+        run: ({ services, slices }) => {
+          const model = modelOf();
+          for (const object of services) model.setService(object);
+          for (const object of slices) model.setSlice(object);
+          model.takeChanges();
+          for (const object of services) model.setService({ ...object });
+          for (const object of slices) model.setSlice({ ...object });
+          model.takeChanges();
+          for (const { namespace, name } of slices)
+            model.deleteSlice(`${namespace}/${name}`);
+          model.takeChanges();
+          // The last comes first here, so that each claim passes to the next.
+          for (const { namespace, name } of services.toReversed()) {
+            model.deleteService(`${namespace}/${name}`);
+            model.takeChanges();
+          }
+        },
+      });
+      expect(growth.exponent, JSON.stringify(growth)).toBeLessThan(
+        NEARLY_LINEAR,
+      );
+    },
+  );
+});
 
-test('staleAnswerers() and StaleFlowIndex cost what the endpoints and flows do', async () => {
+test("staleAnswerers() and StaleFlowIndex cost what the endpoints and flows do", async () => {
   const growth = await measureGrowth({
     size: SIZE,
     factor: FACTOR,
     make: (n) => {
-      const udp = { ports: [{ protocol: 'UDP' as const }] }
+      const udp = { ports: [{ protocol: "UDP" as const }] };
       const side = (net: number) =>
         planned(
           one(udp, [
@@ -303,71 +442,101 @@ test('staleAnswerers() and StaleFlowIndex cost what the endpoints and flows do',
               udp,
             ),
           ]),
-        ).views[0]!
-      const [before, after] = [side(11), side(12)]
+        ).views[0]!;
+      const [before, after] = [side(11), side(12)];
       const flow = (i: number) => ({
-        original: { src: '10.1.0.1', dst: '10.0.0.1', sport: i, dport: 80 },
-        reply: { src: ip(i, 11), dst: '10.1.0.1', sport: 8080, dport: i },
-      })
-      return { change: { name: after.name, before, after }, flows: times(n, flow) }
+        original: { src: "10.1.0.1", dst: "10.0.0.1", sport: i, dport: 80 },
+        reply: { src: ip(i, 11), dst: "10.1.0.1", sport: 8080, dport: i },
+      });
+      return {
+        change: { name: after.name, before, after },
+        flows: times(n, flow),
+      };
     },
     run: ({ change, flows }) => {
-      if (staleAnswerers([change]) === 'any') throw new Error('only endpoints changed')
-      const index = new StaleFlowIndex(new Set())
-      index.add(change.after)
-      for (const flow of flows) index.isStale(flow)
+      if (staleAnswerers([change]) === "any")
+        throw new Error("only endpoints changed");
+      const index = new StaleFlowIndex(new Set());
+      index.add(change.after);
+      for (const flow of flows) index.isStale(flow);
     },
-  })
-  expect(growth.exponent, JSON.stringify(growth)).toBeLessThan(NEARLY_LINEAR)
-})
+  });
+  expect(growth.exponent, JSON.stringify(growth)).toBeLessThan(NEARLY_LINEAR);
+});
 
-test('planNodeView() costs what the addresses and ranges of the node do', async () => {
+test("planNodeView() costs what the addresses and ranges of the node do", async () => {
   const growth = await measureGrowth({
     size: SIZE * 4,
     factor: FACTOR,
     make: (n) => ({
       node: {
-        name: 'node-a',
-        uid: 'u',
+        name: "node-a",
+        uid: "u",
         zone: undefined,
         deleting: false,
         taints: [],
-        addresses: times(n, (i) => ({ type: 'InternalIP', address: ip(i) })),
+        addresses: times(n, (i) => ({ type: "InternalIP", address: ip(i) })),
         podCIDRs: times(n, (i) => `${ip(i)}/32`),
       },
       machineAddresses: times(n, (i) => ip(i)),
       serviceCidrs: times(n, (i) => `${ip(i)}/32`),
     }),
     run: (facts) => {
-      const detectLocal = { mode: 'NodeCIDR', clusterCIDRs: [], bridgeInterface: '', interfaceNamePrefix: '' } as const
-      const settings = { nodeName: 'node-a', bindAddress: '::', detectLocal, nodePortAddresses: ['primary'] }
-      const view = planNodeView({ ...settings, masqueradeAll: false, masqueradeBit: 14 }, facts, 4)
-      nftablesPlanner.base(view)
-      ipvsPlanner.base(view, { own: facts.machineAddresses, nodePort: facts.machineAddresses })
+      const detectLocal = {
+        mode: "NodeCIDR",
+        clusterCIDRs: [],
+        bridgeInterface: "",
+        interfaceNamePrefix: "",
+      } as const;
+      const settings = {
+        nodeName: "node-a",
+        bindAddress: "::",
+        detectLocal,
+        nodePortAddresses: ["primary"],
+      };
+      const view = planNodeView(
+        { ...settings, masqueradeAll: false, masqueradeBit: 14 },
+        facts,
+        4,
+      );
+      nftablesPlanner.base(view);
+      ipvsPlanner.base(view, {
+        own: facts.machineAddresses,
+        nodePort: facts.machineAddresses,
+      });
     },
-  })
-  expect(growth.exponent, JSON.stringify(growth)).toBeLessThan(NEARLY_LINEAR)
-})
+  });
+  expect(growth.exponent, JSON.stringify(growth)).toBeLessThan(NEARLY_LINEAR);
+});
 
-describe.each(Object.keys(programmers))('%s', (mode) => {
-  test.each(rows)('programs %s at a cost that grows with their number', async (_, make) => {
-    const programOnce = (node: NodeView, { views, appear, vanish }: Planned, done: Promise<unknown>[]) => {
-      const programmer = programmers[mode]!()
-      done.push(Promise.resolve(programmer.syncAll(node, [])))
-      done.push(Promise.resolve(programmer.sync(node, appear)))
-      done.push(Promise.resolve(programmer.syncAll(node, views)))
-      done.push(Promise.resolve(programmer.sync(node, vanish)))
-      return done
-    }
-    // What is asynchronous is so for the kernel's sake; measured in one go, all of it counts.
-    const growth = await measureGrowth({
-      size: SIZE,
-      factor: FACTOR,
-      make: (n) => planned(make(n)),
-      run: async (input) => {
-        await Promise.all(programOnce(node, input, []))
-      },
-    })
-    expect(growth.exponent, JSON.stringify(growth)).toBeLessThan(NEARLY_LINEAR)
-  })
-})
+describe.each(Object.keys(programmers))("%s", (mode) => {
+  test.each(rows)(
+    "programs %s at a cost that grows with their number",
+    async (_, make) => {
+      const programOnce = (
+        node: NodeView,
+        { views, appear, vanish }: Planned,
+        done: Promise<unknown>[],
+      ) => {
+        const programmer = programmers[mode]!();
+        done.push(Promise.resolve(programmer.syncAll(node, [])));
+        done.push(Promise.resolve(programmer.sync(node, appear)));
+        done.push(Promise.resolve(programmer.syncAll(node, views)));
+        done.push(Promise.resolve(programmer.sync(node, vanish)));
+        return done;
+      };
+      // What is asynchronous is so for the kernel's sake; measured in one go, all of it counts.
+      const growth = await measureGrowth({
+        size: SIZE,
+        factor: FACTOR,
+        make: (n) => planned(make(n)),
+        run: async (input) => {
+          await Promise.all(programOnce(node, input, []));
+        },
+      });
+      expect(growth.exponent, JSON.stringify(growth)).toBeLessThan(
+        NEARLY_LINEAR,
+      );
+    },
+  );
+});

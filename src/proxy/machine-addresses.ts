@@ -1,61 +1,75 @@
 // The addresses of this machine, followed as they come and go.
 
-import { listAddresses, watchAddresses } from '../links/addresses.ts'
-import { KernelError } from '../lib/errors.ts'
-import type { Clock, Timer } from '../lib/clock.ts'
-import type { Logger } from '../lib/log.ts'
-import { modes } from '../modes/all.ts'
+import { listAddresses, watchAddresses } from "../links/addresses.ts";
+import { KernelError } from "../lib/errors.ts";
+import type { Clock, Timer } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
+import { modes } from "../modes/all.ts";
 
 export interface FollowAddressesOptions {
-  readonly onAddresses: (addresses: readonly string[]) => void
-  readonly clock: Clock
-  readonly log: Logger
+  readonly onAddresses: (addresses: readonly string[]) => void;
+  readonly clock: Clock;
+  readonly log: Logger;
   /** For tests. */
-  readonly read?: () => readonly string[]
-  readonly watch?: (onChange: () => void) => { close(): void }
+  readonly read?: () => readonly string[];
+  readonly watch?: (onChange: () => void) => { close(): void };
 }
 
 /** The kernel may have no memory, or we no file descriptor, for the moment in which something changes. */
-const RETRY_MS = 1000
+const RETRY_MS = 1000;
 
 /** Links that a mode gives the addresses of services. */
 function serviceLinks(): ReadonlySet<string> {
-  return new Set(modes.flatMap((mode) => mode.serviceLinks))
+  return new Set(modes.flatMap((mode) => mode.serviceLinks));
 }
 
 /** The addresses of this machine, without those of services that a mode gives it, or has left behind. */
 export function readMachineAddresses(): string[] {
-  const links = serviceLinks()
-  return listAddresses().flatMap(({ address, interfaceName }) => (links.has(interfaceName) ? [] : [address]))
+  const links = serviceLinks();
+  return listAddresses().flatMap(({ address, interfaceName }) =>
+    links.has(interfaceName) ? [] : [address],
+  );
 }
 
 /** Tells them whenever they may have changed. What cannot be read now is read a little later. */
-export function followMachineAddresses(options: FollowAddressesOptions): { close(): void } {
-  const { onAddresses, clock, log, read = readMachineAddresses, watch = watchOwnAddresses } = options
-  let timer: Timer | undefined
+export function followMachineAddresses(options: FollowAddressesOptions): {
+  close(): void;
+} {
+  const {
+    onAddresses,
+    clock,
+    log,
+    read = readMachineAddresses,
+    watch = watchOwnAddresses,
+  } = options;
+  let timer: Timer | undefined;
   const look = () => {
-    timer?.cancel()
-    timer = undefined
-    let addresses: readonly string[]
+    timer?.cancel();
+    timer = undefined;
+    let addresses: readonly string[];
     try {
-      addresses = read()
+      addresses = read();
     } catch (error) {
-      if (!(error instanceof KernelError)) throw error
-      log.error(error, 'Cannot read the addresses of this machine; those known before stay', { retryInMs: RETRY_MS })
-      timer = clock.setTimeout(look, RETRY_MS)
-      return
+      if (!(error instanceof KernelError)) throw error;
+      log.error(
+        error,
+        "Cannot read the addresses of this machine; those known before stay",
+        { retryInMs: RETRY_MS },
+      );
+      timer = clock.setTimeout(look, RETRY_MS);
+      return;
     }
-    onAddresses(addresses)
-  }
-  const watching = watch(look)
+    onAddresses(addresses);
+  };
+  const watching = watch(look);
   return {
     close() {
-      timer?.cancel()
-      watching.close()
+      timer?.cancel();
+      watching.close();
     },
-  }
+  };
 }
 
 function watchOwnAddresses(onChange: () => void): { close(): void } {
-  return watchAddresses(onChange, { except: serviceLinks() })
+  return watchAddresses(onChange, { except: serviceLinks() });
 }

@@ -1,124 +1,165 @@
 // One running proxy: everything that the other folders provide, put together. It owns what it opens and closes it in stop().
 
-import { featureEnabled, featureStates } from '../config/feature-gates.ts'
-import type { RunOptions } from '../config/run-options.ts'
-import type { LoadedConfiguration } from '../config/types.ts'
-import { openClusterSource, type ClusterSource } from '../kube/cluster-source.ts'
-import { anEvent } from '../kube/event-kinds.ts'
-import { EventRecorder } from '../kube/events.ts'
-import type { SentRequest } from '../kube/transport.ts'
-import type { Node } from '../kube/types.ts'
-import { systemClock } from '../lib/clock.ts'
-import { closeAll } from '../lib/close-all.ts'
-import type { Family } from '../lib/ip.ts'
-import type { Logger } from '../lib/log.ts'
-import { nodeNameProblem } from '../model/node-name-problem.ts'
-import { ProblemLog } from '../model/problems.ts'
-import { listenPath } from '../control/path.ts'
-import { ControlServer } from '../control/server.ts'
-import type { StateToSend } from '../control/state.ts'
-import { encodeToObject } from '../config/encode.ts'
-import { ProxyHealth } from '../serve/proxy-health.ts'
-import { cleanUpModes } from './cleanup.ts'
-import { formatDrift } from './drift.ts'
-import { clusterHandlers } from './cluster-handlers.ts'
-import { hasIpv6 } from './families.ts'
-import { FamilyPart } from './family-part.ts'
-import type { FamilyPipeline } from './family-pipeline.ts'
-import { followMachineAddresses, readMachineAddresses } from './machine-addresses.ts'
-import { createMetrics, type Metrics } from '../metrics/metrics.ts'
-import type { Mode } from '../modes/contract.ts'
-import { modes } from '../modes/all.ts'
-import { openModeOrStandIn, type ModeInForce } from './open-mode.ts'
-import { NodeState } from './node-state.ts'
-import { proxyQuestions } from './questions.ts'
-import { Servers } from './servers.ts'
-import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, restartsFor } from './settings.ts'
+import { featureEnabled, featureStates } from "../config/feature-gates.ts";
+import type { RunOptions } from "../config/run-options.ts";
+import type { LoadedConfiguration } from "../config/types.ts";
+import {
+  openClusterSource,
+  type ClusterSource,
+} from "../kube/cluster-source.ts";
+import { anEvent } from "../kube/event-kinds.ts";
+import { EventRecorder } from "../kube/events.ts";
+import type { SentRequest } from "../kube/transport.ts";
+import type { Node } from "../kube/types.ts";
+import { systemClock } from "../lib/clock.ts";
+import { closeAll } from "../lib/close-all.ts";
+import type { Family } from "../lib/ip.ts";
+import type { Logger } from "../lib/log.ts";
+import { nodeNameProblem } from "../model/node-name-problem.ts";
+import { ProblemLog } from "../model/problems.ts";
+import { listenPath } from "../control/path.ts";
+import { ControlServer } from "../control/server.ts";
+import type { StateToSend } from "../control/state.ts";
+import { encodeToObject } from "../config/encode.ts";
+import { ProxyHealth } from "../serve/proxy-health.ts";
+import { giveBackMemory } from "../system/give-back.ts";
+import { cleanUpModes } from "./cleanup.ts";
+import { formatDrift } from "./drift.ts";
+import { clusterHandlers } from "./cluster-handlers.ts";
+import { hasIpv6 } from "./families.ts";
+import { FamilyPart } from "./family-part.ts";
+import type { FamilyPipeline } from "./family-pipeline.ts";
+import {
+  followMachineAddresses,
+  readMachineAddresses,
+} from "./machine-addresses.ts";
+import { createMetrics, type Metrics } from "../metrics/metrics.ts";
+import type { Mode } from "../modes/contract.ts";
+import { modes } from "../modes/all.ts";
+import { openModeOrStandIn, type ModeInForce } from "./open-mode.ts";
+import { NodeState } from "./node-state.ts";
+import { proxyQuestions } from "./questions.ts";
+import { Rest } from "./rest.ts";
+import { Servers } from "./servers.ts";
+import {
+  applySettings,
+  nodeNameOf,
+  nodeSettings,
+  otherSettings,
+  periodsOf,
+  restartsFor,
+} from "./settings.ts";
 
 /** Where there is no API server, the log has to do. */
-const noEvents: Pick<EventRecorder, 'record'> = { record() {} }
+const noEvents: Pick<EventRecorder, "record"> = { record() {} };
 
 /** What a NodeProxy leaves to the one that takes over from it, in the same process. */
 export interface Legacy {
   /** The Node as it was known last. The API may not have it at the moment. */
-  readonly node: Node | undefined
+  readonly node: Node | undefined;
 }
 
 /** What has to be there before a NodeProxy can be. */
 interface Opened {
-  readonly legacy: Legacy | undefined
-  readonly source: ClusterSource
-  readonly families: readonly Family[]
-  readonly inForce: ModeInForce
+  readonly legacy: Legacy | undefined;
+  readonly source: ClusterSource;
+  readonly families: readonly Family[];
+  readonly inForce: ModeInForce;
 }
 
 export class NodeProxy {
-  readonly #options: RunOptions
-  readonly #log: Logger
-  readonly #mode: Mode
-  readonly #nodeName: string
-  readonly #source: ClusterSource
-  readonly #metrics: Metrics
-  readonly #health: ProxyHealth
-  readonly #state: NodeState
-  readonly #parts: readonly FamilyPart[]
-  readonly #servers: Servers
-  readonly #events: Pick<EventRecorder, 'record'>
-  readonly #inForce: ModeInForce
-  #addressWatch: { close(): void } | undefined
-  #control: ControlServer | undefined
-  readonly #abort = new AbortController()
+  readonly #options: RunOptions;
+  readonly #log: Logger;
+  readonly #mode: Mode;
+  readonly #nodeName: string;
+  readonly #source: ClusterSource;
+  readonly #metrics: Metrics;
+  readonly #health: ProxyHealth;
+  readonly #state: NodeState;
+  readonly #parts: readonly FamilyPart[];
+  readonly #servers: Servers;
+  readonly #events: Pick<EventRecorder, "record">;
+  readonly #inForce: ModeInForce;
+  #addressWatch: { close(): void } | undefined;
+  #control: ControlServer | undefined;
+  readonly #abort = new AbortController();
+  readonly #rest = new Rest({
+    giveBack: giveBackMemory,
+    memory: () => process.memoryUsage.rss(),
+    clock: systemClock,
+  });
   /** The families that have not been programmed yet. */
-  readonly #firstSyncs: Set<Family>
-  #loaded: LoadedConfiguration
+  readonly #firstSyncs: Set<Family>;
+  #loaded: LoadedConfiguration;
   /** Removes what other modes left behind, once. */
-  #cleaning: Promise<unknown> | undefined
-  #handsOver = false
+  #cleaning: Promise<unknown> | undefined;
+  #handsOver = false;
 
   /** Rejects when the settings cannot be used, or the mode on this machine. Nothing else happens before start(). */
   static async open(options: RunOptions, legacy?: Legacy): Promise<NodeProxy> {
-    const { config, log, master, manifests } = options
-    let proxy: NodeProxy | undefined
+    const { config, log, master, manifests } = options;
+    let proxy: NodeProxy | undefined;
     const onRequest = (request: SentRequest) => {
-      if (proxy !== undefined) proxy.#countRequest(request)
-    }
-    const source = openClusterSource({ ...config.clientConnection, master, manifests }, log, onRequest)
-    const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)
+      if (proxy !== undefined) proxy.#countRequest(request);
+    };
+    const source = openClusterSource(
+      { ...config.clientConnection, master, manifests },
+      log,
+      onRequest,
+    );
+    const families = hasIpv6() ? ([4, 6] as const) : ([4] as const);
     const onForeignChange = (family: Family) => {
-      if (proxy !== undefined) proxy.#pipeline(family)?.heal()
-    }
+      if (proxy !== undefined) proxy.#pipeline(family)?.heal();
+    };
     const inForce = await openModeOrStandIn(
       { name: config.mode, standIns: options.standIns },
       { config, log, families, clock: systemClock, onForeignChange },
-    )
-    proxy = new NodeProxy(options, { legacy, source, families, inForce })
-    return proxy
+    );
+    proxy = new NodeProxy(options, { legacy, source, families, inForce });
+    return proxy;
   }
 
-  private constructor(options: RunOptions, { legacy, source, families, inForce }: Opened) {
-    const { config, log } = options
-    this.#options = options
-    this.#loaded = options
-    this.#log = log
-    this.#nodeName = nodeNameOf(config)
-    this.#source = source
-    this.#inForce = inForce
-    this.#mode = inForce.mode
-    this.#firstSyncs = new Set(families)
-    const features = featureStates(config.featureGates)
-    this.#metrics = createMetrics({ shown: this.#mode.metrics, build: buildInfo(options), features })
-    this.#metrics.mode.with(this.#mode.name, config.mode).set(1)
-    this.#health = new ProxyHealth({ clock: systemClock, timeoutMs: 2 * config.syncPeriodMs })
-    const { signal } = this.#abort
-    const { client } = this.#source
+  private constructor(
+    options: RunOptions,
+    { legacy, source, families, inForce }: Opened,
+  ) {
+    const { config, log } = options;
+    this.#options = options;
+    this.#loaded = options;
+    this.#log = log;
+    this.#nodeName = nodeNameOf(config);
+    this.#source = source;
+    this.#inForce = inForce;
+    this.#mode = inForce.mode;
+    this.#firstSyncs = new Set(families);
+    const features = featureStates(config.featureGates);
+    this.#metrics = createMetrics({
+      shown: this.#mode.metrics,
+      build: buildInfo(options),
+      features,
+    });
+    this.#metrics.mode.with(this.#mode.name, config.mode).set(1);
+    this.#health = new ProxyHealth({
+      clock: systemClock,
+      timeoutMs: 2 * config.syncPeriodMs,
+    });
+    const { signal } = this.#abort;
+    const { client } = this.#source;
     this.#events =
-      client === undefined ? noEvents : new EventRecorder({ client, nodeName: this.#nodeName, log, signal })
-    const node = legacy?.node?.name === this.#nodeName ? legacy.node : undefined
-    const facts = { node, machineAddresses: readMachineAddresses() }
-    this.#state = new NodeState(nodeSettings(config), facts, () => this.#nodeChanged())
-    this.#health.setNode(node)
-    const problems = new ProblemLog(({ object, message }) => log.warn(message, { object }))
-    this.#parts = families.map((family) => this.#createPart(family, problems))
+      client === undefined
+        ? noEvents
+        : new EventRecorder({ client, nodeName: this.#nodeName, log, signal });
+    const node =
+      legacy?.node?.name === this.#nodeName ? legacy.node : undefined;
+    const facts = { node, machineAddresses: readMachineAddresses() };
+    this.#state = new NodeState(nodeSettings(config), facts, () =>
+      this.#nodeChanged(),
+    );
+    this.#health.setNode(node);
+    const problems = new ProblemLog(({ object, message }) =>
+      log.warn(message, { object }),
+    );
+    this.#parts = families.map((family) => this.#createPart(family, problems));
     this.#servers = new Servers({
       run: options,
       metrics: this.#metrics,
@@ -126,115 +167,133 @@ export class NodeProxy {
       mode: this.#mode.name,
       status: () => this.#status(),
       onRefused: (reason, note) => this.#events.record(anEvent(reason, note)),
-    })
+    });
   }
 
   /** Runs until stop() is called; rejects when the proxy cannot go on. */
   async start(): Promise<void> {
-    const { log } = this.#options
-    applySettings(this.#loaded.config, log)
-    log.info('Starting', { mode: this.#mode.name, node: this.#nodeName, source: this.#source.name })
-    this.#recordStart()
-    const failed = this.#servers.open(this.#loaded.config)
-    this.#openControl()
+    const { log } = this.#options;
+    applySettings(this.#loaded.config, log);
+    log.info("Starting", {
+      mode: this.#mode.name,
+      node: this.#nodeName,
+      source: this.#source.name,
+    });
+    this.#recordStart();
+    const failed = this.#servers.open(this.#loaded.config);
+    this.#openControl();
     this.#addressWatch = followMachineAddresses({
       onAddresses: (addresses) => this.#state.setMachineAddresses(addresses),
       clock: systemClock,
       log,
-    })
+    });
     const watching = this.#source.watch({
       nodeName: this.#nodeName,
       handlers: clusterHandlers({
         pipelines: this.#parts.map(({ pipeline }) => pipeline),
         setNode: (node) => this.#setNode(node),
-        setServiceCidr: (name, cidrs) => this.#state.setServiceCidr(name, cidrs),
+        setServiceCidr: (name, cidrs) =>
+          this.#state.setServiceCidr(name, cidrs),
         onListed: () => this.#startPipelines(),
       }),
       log,
       signal: this.#abort.signal,
-      onWatchRestarted: (resource) => this.#metrics.watchRestarts.with(resource).inc(),
-    })
-    await Promise.race([watching, failed])
+      onWatchRestarted: (resource) =>
+        this.#metrics.watchRestarts.with(resource).inc(),
+    });
+    await Promise.race([watching, failed]);
   }
 
   get legacy(): Legacy {
-    return { node: this.#state.node }
+    return { node: this.#state.node };
   }
 
   /** Applies another configuration; false when that takes a new NodeProxy. */
   apply(loaded: LoadedConfiguration): boolean {
-    if (restartsFor(this.#mode, this.#loaded.config, loaded.config)) return false
-    this.#loaded = loaded
-    const { config } = loaded
-    applySettings(config, this.#log)
-    this.#health.setTimeoutMs(2 * config.syncPeriodMs)
-    this.#state.setSettings(nodeSettings(config))
-    for (const { pipeline } of this.#parts) pipeline.setPeriods(periodsOf(loaded, this.#mode))
-    this.#servers.reopen(config)
-    return true
+    if (restartsFor(this.#mode, this.#loaded.config, loaded.config))
+      return false;
+    this.#loaded = loaded;
+    const { config } = loaded;
+    applySettings(config, this.#log);
+    this.#health.setTimeoutMs(2 * config.syncPeriodMs);
+    this.#state.setSettings(nodeSettings(config));
+    for (const { pipeline } of this.#parts)
+      pipeline.setPeriods(periodsOf(loaded, this.#mode));
+    this.#servers.reopen(config);
+    return true;
   }
 
   /** Before the process ends: a mode that carries connections lets them end, sooner when the signal is aborted. */
   async end(signal: AbortSignal): Promise<void> {
-    const { end } = this.#inForce.running
-    await this.#control?.close()
+    const { end } = this.#inForce.running;
+    await this.#control?.close();
     if (end === undefined) {
-      this.#log.info('Ending, the rules stay')
-      return
+      this.#log.info("Ending, the rules stay");
+      return;
     }
-    this.#log.info('Ending, the rules go')
-    this.#abort.abort()
-    await end(signal)
+    this.#log.info("Ending, the rules go");
+    this.#abort.abort();
+    await end(signal);
   }
 
   /** Before another proxy is opened on this machine: from now on nothing is removed, for it may be of the other's mode. */
   async handOver(): Promise<void> {
-    this.#handsOver = true
-    await this.#cleaning
+    this.#handsOver = true;
+    await this.#cleaning;
   }
 
   /** There is no other proxy after all. */
   takeBack(): void {
-    this.#handsOver = false
-    this.#removeOtherModes()
+    this.#handsOver = false;
+    this.#removeOtherModes();
   }
 
   /** Ends everything but the rules. Whatever fails, the rest is closed; rejects with the first error. */
   stop(): Promise<void> {
-    this.#abort.abort()
+    this.#abort.abort();
     return closeAll(
       () => this.#addressWatch?.close(),
+      () => this.#rest.stop(),
       // A sync that is under way comes to its end, and needs the mode for that.
       ...this.#parts.map((part) => () => part.stop()),
       () => this.#inForce.running.close(),
       () => this.#servers.close(),
       () => this.#control?.close(),
       () => this.#source.close(),
-    )
+    );
   }
 
   /** `times` of them: a proxy that takes over goes on counting. */
-  countReloads(outcome: 'applied' | 'rejected', times = 1): void {
-    this.#metrics.configReloads.with(outcome).inc(times)
+  countReloads(outcome: "applied" | "rejected", times = 1): void {
+    this.#metrics.configReloads.with(outcome).inc(times);
   }
 
   #openControl(): void {
-    const path = listenPath(this.#options.controlSocket)
-    if (path === undefined) return
+    const path = listenPath(this.#options.controlSocket);
+    if (path === undefined) return;
     const questions = proxyQuestions({
       pipelines: this.#parts.map(({ pipeline }) => pipeline),
       about: () => this.#describe(),
-    })
-    this.#control = new ControlServer({ path, questions, clock: systemClock, log: this.#log })
+    });
+    this.#control = new ControlServer({
+      path,
+      questions,
+      clock: systemClock,
+      log: this.#log,
+    });
   }
 
   /** Lines for people. */
   #status(): string {
-    const drift = this.#parts.map(({ pipeline }) => formatDrift(`IPv${pipeline.node.family}`, pipeline.driftState))
-    return [...drift, this.#inForce.running.status?.() ?? ''].filter(Boolean).join('\n')
+    const drift = this.#parts.map(({ pipeline }) =>
+      formatDrift(`IPv${pipeline.node.family}`, pipeline.driftState),
+    );
+    return [...drift, this.#inForce.running.status?.() ?? ""]
+      .filter(Boolean)
+      .join("\n");
   }
 
-  #describe(): Omit<StateToSend, 'families'> {
+  #describe(): Omit<StateToSend, "families"> {
     return {
       version: this.#options.version,
       pid: process.pid,
@@ -242,30 +301,37 @@ export class NodeProxy {
       startedMs: this.#metrics.startSeconds * 1000,
       source: this.#source.name,
       nodeName: this.#nodeName,
-      mode: { name: this.#mode.name, asked: this.#loaded.config.mode, reasons: this.#inForce.reasons },
+      mode: {
+        name: this.#mode.name,
+        asked: this.#loaded.config.mode,
+        reasons: this.#inForce.reasons,
+      },
       config: encodeToObject(this.#loaded.config),
       node: this.#state.node,
       machineAddresses: this.#state.machineAddresses,
       serviceCidrs: this.#state.serviceCidrs,
       ejected: this.#inForce.running.ejected?.(),
-    }
+    };
   }
 
   #countRequest({ method, host, code, tookMs }: SentRequest): void {
-    this.#metrics.restRequests.with(code, method, host).inc()
-    if (tookMs !== undefined) this.#metrics.restRequestDuration.with(method, host).observe(tookMs / 1000)
+    this.#metrics.restRequests.with(code, method, host).inc();
+    if (tookMs !== undefined)
+      this.#metrics.restRequestDuration
+        .with(method, host)
+        .observe(tookMs / 1000);
   }
 
   #recordStart(): void {
-    this.#events.record(anEvent('Starting'))
+    this.#events.record(anEvent("Starting"));
     for (const note of this.#inForce.reasons) {
-      this.#log.warn(note)
-      this.#events.record(anEvent('KubeProxyModeFallback', note))
+      this.#log.warn(note);
+      this.#events.record(anEvent("KubeProxyModeFallback", note));
     }
-    if (this.#loaded.mode === 'given') return
-    const note = `The proxy mode is not configured, using ${this.#mode.name}. Set it: the default may change.`
-    this.#log.warn(note)
-    this.#events.record(anEvent('KubeProxyDefaultMode', note))
+    if (this.#loaded.mode === "given") return;
+    const note = `The proxy mode is not configured, using ${this.#mode.name}. Set it: the default may change.`;
+    this.#log.warn(note);
+    this.#events.record(anEvent("KubeProxyDefaultMode", note));
   }
 
   #createPart(family: Family, problems: ProblemLog): FamilyPart {
@@ -274,7 +340,10 @@ export class NodeProxy {
       mode: this.#inForce.running,
       weighs: this.#mode.weighs,
       periods: periodsOf(this.#loaded, this.#mode),
-      allowExternalIPs: featureEnabled(this.#loaded.config.featureGates, 'AllowServiceExternalIPs'),
+      allowExternalIPs: featureEnabled(
+        this.#loaded.config.featureGates,
+        "AllowServiceExternalIPs",
+      ),
       machineAddresses: () => this.#state.machineAddresses,
       problems,
       metrics: this.#metrics,
@@ -282,53 +351,80 @@ export class NodeProxy {
       events: this.#events,
       log: this.#log,
       onSynced: () => {
-        if (this.#firstSyncs.delete(family)) this.#removeOtherModes()
+        if (this.#firstSyncs.delete(family)) this.#removeOtherModes();
+        this.#rest.synced();
       },
-    })
+    });
   }
 
   /** What another mode left behind goes when this one is in place, so that connections are never without rules. */
   #removeOtherModes(): void {
-    if (this.#firstSyncs.size > 0 || this.#handsOver || this.#cleaning !== undefined) return
+    if (
+      this.#firstSyncs.size > 0 ||
+      this.#handsOver ||
+      this.#cleaning !== undefined
+    )
+      return;
     this.#cleaning = cleanUpModes(
       modes.filter((mode) => mode !== this.#mode),
       { config: this.#loaded.config, log: this.#log },
-    )
+    );
   }
 
   #pipeline(family: 4 | 6): FamilyPipeline | undefined {
-    return this.#parts.find(({ pipeline }) => pipeline.node.family === family)?.pipeline
+    return this.#parts.find(({ pipeline }) => pipeline.node.family === family)
+      ?.pipeline;
   }
 
   #startPipelines(): void {
-    const [first] = this.#parts
-    const places = first?.pipeline.model.endpointPlaces()
-    const exists = this.#state.node !== undefined
-    const problem = places === undefined ? undefined : nodeNameProblem(this.#nodeName, exists, places)
-    if (problem !== undefined) this.#log.error(undefined, problem)
-    const families = this.#parts.map(({ pipeline }) => pipeline.node.family)
-    const { warnings, errors } = this.#state.problems(otherSettings(this.#loaded.config, families))
-    for (const warning of warnings) this.#log.warn(warning)
-    if (errors.length > 0) throw new Error(`Cannot serve with this configuration: ${errors.join('; ')}`)
-    for (const { pipeline } of this.#parts) pipeline.start()
+    const [first] = this.#parts;
+    const places = first?.pipeline.model.endpointPlaces();
+    const exists = this.#state.node !== undefined;
+    const problem =
+      places === undefined
+        ? undefined
+        : nodeNameProblem(this.#nodeName, exists, places);
+    if (problem !== undefined) this.#log.error(undefined, problem);
+    const families = this.#parts.map(({ pipeline }) => pipeline.node.family);
+    const { warnings, errors } = this.#state.problems(
+      otherSettings(this.#loaded.config, families),
+    );
+    for (const warning of warnings) this.#log.warn(warning);
+    if (errors.length > 0)
+      throw new Error(
+        `Cannot serve with this configuration: ${errors.join("; ")}`,
+      );
+    for (const { pipeline } of this.#parts) pipeline.start();
   }
 
   #setNode(node: Node | undefined): void {
     if (node === undefined) {
-      const note = 'The Node object was deleted; what is known of it stays in force until it is back'
-      this.#log.error(undefined, note, { node: this.#nodeName })
-      return
+      const note =
+        "The Node object was deleted; what is known of it stays in force until it is back";
+      this.#log.error(undefined, note, { node: this.#nodeName });
+      return;
     }
-    this.#health.setNode(node)
-    this.#state.setNode(node)
+    this.#health.setNode(node);
+    this.#state.setNode(node);
   }
 
   #nodeChanged(): void {
-    for (const part of this.#parts) part.setNode(this.#state.view(part.pipeline.node.family))
+    for (const part of this.#parts)
+      part.setNode(this.#state.view(part.pipeline.node.family));
   }
 }
 
-function buildInfo({ version, build }: RunOptions): Parameters<typeof createMetrics>[0]['build'] {
-  const [, major = '', minor = ''] = /^v(\d+)\.(\d+)/.exec(version) ?? []
-  return { major, minor, version, commit: build.commit, treeState: build.treeState, buildDate: build.date }
+function buildInfo({
+  version,
+  build,
+}: RunOptions): Parameters<typeof createMetrics>[0]["build"] {
+  const [, major = "", minor = ""] = /^v(\d+)\.(\d+)/.exec(version) ?? [];
+  return {
+    major,
+    minor,
+    version,
+    commit: build.commit,
+    treeState: build.treeState,
+    buildDate: build.date,
+  };
 }

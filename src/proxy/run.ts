@@ -1,106 +1,123 @@
 // Runs the proxy until a signal, following its configuration file.
 
-import type { RunOptions } from '../config/run-options.ts'
-import type { LoadedConfiguration } from '../config/types.ts'
-import { NodeProxy } from './node-proxy.ts'
+import type { RunOptions } from "../config/run-options.ts";
+import type { LoadedConfiguration } from "../config/types.ts";
+import { NodeProxy } from "./node-proxy.ts";
 
 /**
  * Resolves on SIGTERM or SIGINT: at once where the rules stay, after its connections in a mode that carries them itself; a
  * second signal hurries that. Rejects when the proxy cannot go on.
  */
 export async function runProxy(options: RunOptions): Promise<void> {
-  const runner = new ProxyRunner(options, await NodeProxy.open(options))
-  const hurry = new AbortController()
+  const runner = new ProxyRunner(options, await NodeProxy.open(options));
+  const hurry = new AbortController();
   const signalled = new Promise<void>((resolve) => {
-    let signals = 0
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    let signals = 0;
+    for (const signal of ["SIGTERM", "SIGINT"] as const) {
       process.on(signal, () => {
-        if (signals++ === 0) resolve()
-        else hurry.abort()
-      })
+        if (signals++ === 0) resolve();
+        else hurry.abort();
+      });
     }
-  })
-  await Promise.race([runner.run(), signalled.then(() => runner.end(hurry.signal))])
+  });
+  await Promise.race([
+    runner.run(),
+    signalled.then(() => runner.end(hurry.signal)),
+  ]);
 }
 
 class ProxyRunner {
-  readonly #options: RunOptions
-  #proxy: NodeProxy
-  readonly #reloads = { applied: 0, rejected: 0 }
-  #running: Promise<void> = Promise.resolve()
-  #fail!: (error: unknown) => void
-  readonly #failed = new Promise<never>((_, reject) => (this.#fail = reject))
+  readonly #options: RunOptions;
+  #proxy: NodeProxy;
+  readonly #reloads = { applied: 0, rejected: 0 };
+  #running: Promise<void> = Promise.resolve();
+  #fail!: (error: unknown) => void;
+  readonly #failed = new Promise<never>((_, reject) => (this.#fail = reject));
 
   constructor(options: RunOptions, proxy: NodeProxy) {
-    this.#options = options
-    this.#proxy = proxy
+    this.#options = options;
+    this.#proxy = proxy;
   }
 
   async run(): Promise<void> {
-    this.#start()
-    void this.#followConfiguration().catch(this.#fail)
-    await this.#failed
+    this.#start();
+    void this.#followConfiguration().catch(this.#fail);
+    await this.#failed;
   }
 
   end(signal: AbortSignal): Promise<void> {
-    return this.#proxy.end(signal)
+    return this.#proxy.end(signal);
   }
 
   #start(): void {
-    this.#running = this.#proxy.start()
-    this.#running.catch(this.#fail)
+    this.#running = this.#proxy.start();
+    this.#running.catch(this.#fail);
   }
 
   async #followConfiguration(): Promise<void> {
-    const { configurationChanges } = this.#options
-    if (configurationChanges === undefined) return
-    for await (const change of configurationChanges(new AbortController().signal)) {
-      if (change.kind === 'invalid') {
-        this.#reject(change.error)
+    const { configurationChanges } = this.#options;
+    if (configurationChanges === undefined) return;
+    for await (const change of configurationChanges(
+      new AbortController().signal,
+    )) {
+      if (change.kind === "invalid") {
+        this.#reject(change.error);
       } else {
-        await this.#apply(change.loaded)
+        await this.#apply(change.loaded);
       }
     }
   }
 
   async #apply(loaded: LoadedConfiguration): Promise<void> {
-    const { log } = this.#options
+    const { log } = this.#options;
     if (this.#proxy.apply(loaded)) {
-      log.info('Applied the changed configuration file')
-      this.#count('applied')
-      return
+      log.info("Applied the changed configuration file");
+      this.#count("applied");
+      return;
     }
-    let next: NodeProxy
+    let next: NodeProxy;
     // Opening a mode makes what its rules need; it must not be taken for a leftover of that mode.
-    await this.#proxy.handOver()
+    await this.#proxy.handOver();
     try {
-      next = await NodeProxy.open({ ...this.#options, ...loaded }, this.#proxy.legacy)
+      next = await NodeProxy.open(
+        { ...this.#options, ...loaded },
+        this.#proxy.legacy,
+      );
     } catch (error) {
-      this.#reject(error)
-      this.#proxy.takeBack()
-      return
+      this.#reject(error);
+      this.#proxy.takeBack();
+      return;
     }
-    log.info('Starting anew with the changed configuration file, the rules stay meanwhile')
+    log.info(
+      "Starting anew with the changed configuration file, the rules stay meanwhile",
+    );
     try {
-      await this.#proxy.stop()
+      await this.#proxy.stop();
     } catch (error) {
       // The rest of it is closed, and its successor is ready.
-      log.error(error, 'Cannot close all that the previous configuration had opened')
+      log.error(
+        error,
+        "Cannot close all that the previous configuration had opened",
+      );
     }
-    this.#proxy = next
-    for (const outcome of ['applied', 'rejected'] as const) next.countReloads(outcome, this.#reloads[outcome])
-    this.#count('applied')
-    this.#start()
+    this.#proxy = next;
+    for (const outcome of ["applied", "rejected"] as const)
+      next.countReloads(outcome, this.#reloads[outcome]);
+    this.#count("applied");
+    this.#start();
   }
 
   #reject(error: unknown): void {
-    const { log } = this.#options
-    log.error(error, 'Cannot use the changed configuration file; the running configuration stays')
-    this.#count('rejected')
+    const { log } = this.#options;
+    log.error(
+      error,
+      "Cannot use the changed configuration file; the running configuration stays",
+    );
+    this.#count("rejected");
   }
 
-  #count(outcome: 'applied' | 'rejected'): void {
-    this.#reloads[outcome]++
-    this.#proxy.countReloads(outcome)
+  #count(outcome: "applied" | "rejected"): void {
+    this.#reloads[outcome]++;
+    this.#proxy.countReloads(outcome);
   }
 }

@@ -139,7 +139,7 @@ export function proxyFlags(options: {
     `--hostname-override=${options.nodeName}`,
     `--cluster-cidr=${options.podRanges.join(',')}`,
     `--control-socket=${options.controlSocket}`,
-    // Who asks for a mode wants to see that mode.
+    // A user that asks for a mode wants to see that mode.
     '--strict-proxy-mode',
     // Asked for from outside the node.
     `--healthz-bind-address=0.0.0.0:${HEALTHZ_PORT}`,

@@ -4,8 +4,8 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parse } from 'yaml'
 import { checkout } from '../support/checkout.ts'
+import { renderKustomization } from '../support/kustomize.ts'
 
 interface Manifest {
   readonly Config: string
@@ -37,7 +37,7 @@ export class Image implements Disposable {
     return JSON.parse(readFileSync(join(this.blobs, file), 'utf8'))
   }
 
-  /** The command that runs the image's program, in the network namespace of whoever runs it. */
+  /** The command that runs the image's program, in the network namespace of its caller. */
   command(args: readonly string[], options: ContainerOptions): string[] {
     const id = `kube-proxy-ts-${process.pid}-${this.#bundles.length}`
     const bundle = join(this.#home, id)
@@ -111,60 +111,24 @@ interface Container {
   readonly securityContext: { readonly capabilities?: { readonly add: readonly string[] } }
 }
 
-interface Kustomization {
-  readonly components?: readonly string[]
-  readonly patches?: readonly { readonly patch: string }[]
-}
-
-/**
- * The containers of the pods in the overlay of a mode, with values in the place of their names. It does by hand what kubectl does
- * for these files, since that of Debian 12 is too old to know components; a test compares the two where it is not.
- */
+/** The containers of the pods in the overlay of a mode, with values in the place of their names. */
 export function containersOf(
   mode: string,
   values: Readonly<Record<string, string>>,
 ): Record<'init' | 'main', Container> {
-  const deploy = join(checkout, 'deploy')
-  const overlay = join(deploy, 'overlays', mode)
-  const read = (folder: string, name: string) => parse(readFileSync(join(folder, name), 'utf8')) as unknown
-  const daemonSet = read(join(deploy, 'base'), 'daemon-set.yaml') as { spec: { template: { spec: PodSpec } } }
-  for (const component of (read(overlay, 'kustomization.yaml') as Kustomization).components ?? []) {
-    for (const { patch } of (read(join(overlay, component), 'kustomization.yaml') as Kustomization).patches ?? []) {
-      for (const operation of parse(patch) as Operation[]) applyOperation(daemonSet, operation)
-    }
+  const objects = renderKustomization(join(checkout, 'deploy/overlays', mode))
+  const { spec } = objects.find(({ kind }) => kind === 'DaemonSet') as unknown as {
+    spec: { template: { spec: PodSpec } }
   }
   const fill = (container: Container): Container => ({
     ...container,
     args: container.args.map((arg) => arg.replace(/\$\((\w+)\)/g, (_, name: string) => values[name]!)),
   })
-  const { containers, initContainers } = daemonSet.spec.template.spec
+  const { containers, initContainers } = spec.template.spec
   return { init: fill(initContainers[0]), main: fill(containers[0]) }
 }
 
 interface PodSpec {
   readonly containers: readonly [Container]
   readonly initContainers: readonly [Container]
-}
-
-interface Operation {
-  readonly op: string
-  readonly path: string
-  readonly value: unknown
-}
-
-function applyOperation(object: unknown, { op, path, value }: Operation): void {
-  const keys = path.split('/').slice(1)
-  if (op !== 'add' || keys.pop() !== '-') throw new Error(`Cannot patch: ${op} of ${path} is not known here`)
-  const list = keys.reduce<unknown>((part, key) => (part as Record<string, unknown>)[key], object)
-  ;(list as unknown[]).push(value)
-}
-
-/** What kubectl makes of the overlay; undefined where it is missing or does not know components. */
-export function kustomize(mode: string): { kind: string; spec: { template: { spec: PodSpec } } }[] | undefined {
-  const { status, stdout } = spawnSync('kubectl', ['kustomize', join(checkout, 'deploy/overlays', mode)])
-  if (status !== 0) return undefined
-  return stdout
-    .toString()
-    .split(/^---$/m)
-    .map((each) => parse(each) as { kind: string; spec: { template: { spec: PodSpec } } })
 }

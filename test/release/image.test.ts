@@ -14,7 +14,7 @@ import { checkout } from '../support/checkout.ts'
 import { tcpProbe } from '../support/netns/probe.ts'
 import { ProxyProcess, whyNotRun } from '../support/proxy-process.ts'
 import { openRig, type Rig } from '../support/rig.ts'
-import { containersOf, Image, kustomize } from './container.ts'
+import { containersOf, Image } from './container.ts'
 import { whyNoNpm } from './packed.ts'
 
 const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64'
@@ -143,14 +143,6 @@ describe('the image', () => {
         rights: main.securityContext.capabilities!.add,
       }
     }
-
-    test('kubectl makes the same of the manifest', ({ skip }) => {
-      const objects = kustomize(mode)
-      if (objects === undefined) return skip('kubectl is older than 1.21')
-      const { spec } = objects.find(({ kind }) => kind === 'DaemonSet')!.spec.template
-      const { main } = containersOf(mode, {})
-      expect(spec.containers[0].securityContext).toEqual(main.securityContext)
-    })
 
     test('serves with the rights of the manifest', async ({ skip }) => {
       const reason = whyNotRun(mode)

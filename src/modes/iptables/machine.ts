@@ -1,172 +1,264 @@
 // The iptables mode on this machine: which iptables, its programs for each family, and an eye on other programs that use them.
 
-import type { KubeProxyConfiguration } from '../../config/types.ts'
-import { type Contention, Iptables } from '../../iptables/driver.ts'
-import { deleteCounter, ensureCounter, readCounter } from '../../iptables/counters.ts'
-import { describePrograms, findPrograms, type FoundIptables, probeIptables } from '../../iptables/probe.ts'
-import { type IptablesWatch, watchIptables } from '../../iptables/watch.ts'
-import type { Clock } from '../../lib/clock.ts'
-import { closeAllNow } from '../../lib/close-all.ts'
-import { UnsupportedError } from '../../lib/errors.ts'
-import type { Family } from '../../lib/ip.ts'
-import type { Logger } from '../../lib/log.ts'
-import type { NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
-import { planLocalnetGuard } from './plan/base.ts'
-import { hasLocalnetNote, planCleanup } from './plan/cleanup.ts'
-import { iptablesPlanner, type IptablesPlanner } from './plan/planner.ts'
-import { CHAINS, COUNTERS } from './plan/names.ts'
-import { type IptablesSettings, opensLocalhost } from './plan/settings.ts'
-import { diffTables } from '../../iptables/diff-tables.ts'
-import { KeptText } from '../../iptables/kept-text.ts'
-import { Ledger } from '../../iptables/ledger.ts'
-import { hasRandomFully, type IptablesPrograms } from '../../iptables/programs.ts'
-import { Script } from '../../iptables/script.ts'
-import { HealPause } from './heal-pause.ts'
-import { settingFiles } from '../../system/setting-files.ts'
-import { bridgeWarning, invalidPackets, mayOpenLocalhost } from './host-setup.ts'
-import { type IptablesDriver, IptablesProgrammer } from './programmer.ts'
-import type { Metrics } from '../../metrics/metrics.ts'
-import { nfacctMetrics } from '../../metrics/kube-proxy.ts'
-import { lookForIptables } from './look.ts'
-import { rehearseIptables } from './rehearse.ts'
-import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
-import type { Programmer, ProgrammerReports, SyncStats } from '../programmer.ts'
-import { RouteLocalnet, takeBackLocalnet } from './route-localnet.ts'
+import type { KubeProxyConfiguration } from "../../config/types.ts";
+import { type Contention, Iptables } from "../../iptables/driver.ts";
+import {
+  deleteCounter,
+  ensureCounter,
+  readCounter,
+} from "../../iptables/counters.ts";
+import {
+  describePrograms,
+  findPrograms,
+  type FoundIptables,
+  probeIptables,
+} from "../../iptables/probe.ts";
+import { type IptablesWatch, watchIptables } from "../../iptables/watch.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { closeAllNow } from "../../lib/close-all.ts";
+import { UnsupportedError } from "../../lib/errors.ts";
+import type { Family } from "../../lib/ip.ts";
+import type { Logger } from "../../lib/log.ts";
+import type {
+  NodeView,
+  ServicePortChange,
+  ServicePortView,
+} from "../../model/types.ts";
+import { planLocalnetGuard } from "./plan/base.ts";
+import { hasLocalnetNote, planCleanup } from "./plan/cleanup.ts";
+import { iptablesPlanner, type IptablesPlanner } from "./plan/planner.ts";
+import { CHAINS, COUNTERS } from "./plan/names.ts";
+import { type IptablesSettings, opensLocalhost } from "./plan/settings.ts";
+import { diffTables } from "../../iptables/diff-tables.ts";
+import { KeptText } from "../../iptables/kept-text.ts";
+import { Ledger } from "../../iptables/ledger.ts";
+import {
+  hasRandomFully,
+  type IptablesPrograms,
+} from "../../iptables/programs.ts";
+import { Script } from "../../iptables/script.ts";
+import { HealPause } from "./heal-pause.ts";
+import { settingFiles } from "../../system/setting-files.ts";
+import {
+  bridgeWarning,
+  invalidPackets,
+  mayOpenLocalhost,
+} from "./host-setup.ts";
+import { type IptablesDriver, IptablesProgrammer } from "./programmer.ts";
+import type { Metrics } from "../../metrics/metrics.ts";
+import { nfacctMetrics } from "../../metrics/kube-proxy.ts";
+import { lookForIptables } from "./look.ts";
+import { rehearseIptables } from "./rehearse.ts";
+import { readIptables } from "./walkable.ts";
+import type { ModeOnMachine, ModeOptions, RunningMode } from "../contract.ts";
+import type {
+  Programmer,
+  ProgrammerReports,
+  SyncStats,
+} from "../programmer.ts";
+import { RouteLocalnet, takeBackLocalnet } from "./route-localnet.ts";
 
 export const iptablesMachine: ModeOnMachine = {
   init: initIptables,
   look: lookForIptables,
   rehearse: rehearseIptables,
+  readWalkable: readIptables,
   open: openIptables,
   cleanup: cleanupIptables,
-}
+};
 
 /** A text whose first piece is longer than this is restored faster when the kernel has no listener to tell about it. */
-const LARGE_PIECE = 30_000
+const LARGE_PIECE = 30_000;
 
 /** For a proxy that may not change kernel settings later. The rule that makes route_localnet safe comes before it. */
-async function initIptables(config: KubeProxyConfiguration, log: Logger): Promise<void> {
-  if (!mayOpenLocalhost({ ...config, ...config.iptables })) return
-  let programs: IptablesPrograms
+async function initIptables(
+  config: KubeProxyConfiguration,
+  log: Logger,
+): Promise<void> {
+  if (!mayOpenLocalhost({ ...config, ...config.iptables })) return;
+  let programs: IptablesPrograms;
   try {
-    programs = (await probeIptables([4])).programs
+    programs = (await probeIptables([4])).programs;
   } catch (error) {
-    if (!(error instanceof UnsupportedError)) throw error
-    log.warn('Cannot prepare proxy mode iptables', { err: error.message })
-    return
+    if (!(error instanceof UnsupportedError)) throw error;
+    log.warn("Cannot prepare proxy mode iptables", { err: error.message });
+    return;
   }
-  const driver = new Iptables({ programs, family: 4, onContention: () => {} })
-  const ops = diffTables(await driver.read(), [], new Ledger(planLocalnetGuard()))
-  await driver.restore(new KeptText(new Script(ops, programs.backend).text()))
-  await new RouteLocalnet(driver, settingFiles, log).follow(true)
+  const driver = new Iptables({ programs, family: 4, onContention: () => {} });
+  const ops = diffTables(
+    await driver.read(),
+    [],
+    new Ledger(planLocalnetGuard()),
+  );
+  await driver.restore(new KeptText(new Script(ops, programs.backend).text()));
+  await new RouteLocalnet(driver, settingFiles, log).follow(true);
 }
 
 /** Rejects with an UnsupportedError when iptables is missing, too old, or not supported by the kernel. */
 export async function openIptables(options: ModeOptions): Promise<RunningMode> {
-  const { config, families, log, clock, onForeignChange } = options
-  const found = await probeIptables(families)
-  logFound(found, log)
-  const settings = readSettings(found, config)
-  const planner = iptablesPlanner(settings)
-  const locks = new LockLog(log)
-  let counted = false
+  const { config, families, log, clock, onForeignChange } = options;
+  const found = await probeIptables(families);
+  logFound(found, log);
+  const settings = readSettings(found, config);
+  const planner = iptablesPlanner(settings);
+  const locks = new LockLog(log);
+  let counted = false;
   const iptables = new Map(
     found.families.map((family) => {
-      const onContention = (contention: Contention) => locks.note(family, contention)
-      return [family, new Iptables({ programs: found.programs, family, onContention })]
+      const onContention = (contention: Contention) =>
+        locks.note(family, contention);
+      return [
+        family,
+        new Iptables({ programs: found.programs, family, onContention }),
+      ];
     }),
-  )
-  const pauses = new Map(found.families.map((family) => [family, new HealPause(clock, () => onForeignChange(family))]))
+  );
+  const pauses = new Map(
+    found.families.map((family) => [
+      family,
+      new HealPause(clock, () => onForeignChange(family)),
+    ]),
+  );
   const watch = watchIptables({
     iptables,
-    canary: { chain: CHAINS.canary, tables: ['mangle', 'nat', 'filter'] },
+    canary: { chain: CHAINS.canary, tables: ["mangle", "nat", "filter"] },
     pollMs: config.syncPeriodMs,
     clock,
     onChange: (family) => pauses.get(family)!.request(),
     onPoll: (family) => pauses.get(family)!.check(),
-    onFailure: (error) => log.error(error, 'Cannot look after the rules of iptables for now, trying again'),
-  })
+    onFailure: (error) =>
+      log.error(
+        error,
+        "Cannot look after the rules of iptables for now, trying again",
+      ),
+  });
   return {
     programmer(family, reports) {
-      const driver = iptables.get(family)
-      if (driver === undefined) return new NoProgrammer()
-      locks.metrics = reports.metrics
-      if (!counted) reports.metrics.register(...nfacctMetrics(readCounter))
-      counted = true
-      const programmer = createIptablesProgrammer({ planner, driver: quietly(driver, watch), family, log, reports })
-      const localnet = family === 4 ? new RouteLocalnet(driver, settingFiles, log) : undefined
+      const driver = iptables.get(family);
+      if (driver === undefined) return new NoProgrammer();
+      locks.metrics = reports.metrics;
+      if (!counted) reports.metrics.register(...nfacctMetrics(readCounter));
+      counted = true;
+      const programmer = createIptablesProgrammer({
+        planner,
+        driver: quietly(driver, watch),
+        family,
+        log,
+        reports,
+      });
+      const localnet =
+        family === 4 ? new RouteLocalnet(driver, settingFiles, log) : undefined;
       const after = async (node: NodeView, { transactions }: SyncStats) => {
-        watch.canariesSet(family)
-        await localnet?.follow(opensLocalhost(node, settings), transactions > 0)
-      }
-      return new AttendedProgrammer({ programmer, pause: pauses.get(family)!, clock, after })
+        watch.canariesSet(family);
+        await localnet?.follow(
+          opensLocalhost(node, settings),
+          transactions > 0,
+        );
+      };
+      return new AttendedProgrammer({
+        programmer,
+        pause: pauses.get(family)!,
+        clock,
+        after,
+      });
     },
-    close: () => closeAllNow(() => watch.close(), ...Array.from(pauses.values(), (pause) => () => pause.close())),
-  }
+    close: () =>
+      closeAllNow(
+        () => watch.close(),
+        ...Array.from(pauses.values(), (pause) => () => pause.close()),
+      ),
+  };
 }
 
 export interface CreateIptablesOptions {
-  readonly planner: IptablesPlanner
-  readonly driver: IptablesDriver
-  readonly family: Family
-  readonly log: Logger
-  readonly reports: ProgrammerReports
+  readonly planner: IptablesPlanner;
+  readonly driver: IptablesDriver;
+  readonly family: Family;
+  readonly log: Logger;
+  readonly reports: ProgrammerReports;
 }
 
-export function createIptablesProgrammer({ planner, driver, family, log, reports }: CreateIptablesOptions): Programmer {
-  const { metrics, onRefused } = reports
-  const ipFamily = `IPv${family}` as const
+export function createIptablesProgrammer({
+  planner,
+  driver,
+  family,
+  log,
+  reports,
+}: CreateIptablesOptions): Programmer {
+  const { metrics, onRefused } = reports;
+  const ipFamily = `IPv${family}` as const;
   return new IptablesProgrammer({
     planner,
     driver,
     log: log.withValues({ ipFamily }),
     counts: {
       rules(table, total, written) {
-        metrics.iptablesRules.with(table, ipFamily).set(total)
-        metrics.iptablesRulesWritten.with(table, ipFamily).set(written)
+        metrics.iptablesRules.with(table, ipFamily).set(total);
+        metrics.iptablesRulesWritten.with(table, ipFamily).set(written);
       },
       restoreFailed(sync) {
-        metrics.iptablesRestoreFailures.with(ipFamily).inc()
-        if (sync === 'partial') metrics.iptablesPartialRestoreFailures.with(ipFamily).inc()
+        metrics.iptablesRestoreFailures.with(ipFamily).inc();
+        if (sync === "partial")
+          metrics.iptablesPartialRestoreFailures.with(ipFamily).inc();
       },
     },
     onRefused,
-  })
+  });
 }
 
 /** Removes the rules of every iptables of this machine, for they may be left from another time. */
 export async function cleanupIptables(log: Logger): Promise<void> {
   for (const programs of await findPrograms()) {
     for (const family of [4, 6] as const) {
-      const iptables = new Iptables({ programs, family, onContention: () => {} })
-      const tables = await iptables.read()
+      const iptables = new Iptables({
+        programs,
+        family,
+        onContention: () => {},
+      });
+      const tables = await iptables.read();
       // Before the rule goes that makes it safe.
-      const isSafe = !hasLocalnetNote(tables) || takeBackLocalnet(settingFiles, log)
-      const { ops, kept } = planCleanup(tables, isSafe ? 'remove' : 'keep')
-      for (const chain of kept) log.warn('Left a chain that rules of another program use', { chain })
-      if (ops.length === 0) continue
-      await iptables.restore(new KeptText(new Script(ops, programs.backend).text()))
-      log.info('Removed rules of iptables', { programs: describePrograms(programs), ipFamily: `IPv${family}` })
+      const isSafe =
+        !hasLocalnetNote(tables) || takeBackLocalnet(settingFiles, log);
+      const { ops, kept } = planCleanup(tables, isSafe ? "remove" : "keep");
+      for (const chain of kept)
+        log.warn("Left a chain that rules of another program use", { chain });
+      if (ops.length === 0) continue;
+      await iptables.restore(
+        new KeptText(new Script(ops, programs.backend).text()),
+      );
+      log.info("Removed rules of iptables", {
+        programs: describePrograms(programs),
+        ipFamily: `IPv${family}`,
+      });
     }
   }
-  for (const name of Object.values(COUNTERS)) deleteCounter(name)
+  for (const name of Object.values(COUNTERS)) deleteCounter(name);
 }
 
-function readSettings({ programs }: FoundIptables, { iptables, conntrack }: KubeProxyConfiguration): IptablesSettings {
+function readSettings(
+  { programs }: FoundIptables,
+  { iptables, conntrack }: KubeProxyConfiguration,
+): IptablesSettings {
   return {
-    localhostNodePorts: iptables.localhostNodePorts ? 'allowed' : 'closed',
+    localhostNodePorts: iptables.localhostNodePorts ? "allowed" : "closed",
     invalidPackets: invalidPackets(settingFiles, conntrack.tcpBeLiberal),
-    masqueradePorts: hasRandomFully(programs) ? 'fully' : 'no',
+    masqueradePorts: hasRandomFully(programs) ? "fully" : "no",
     counters: new Set(Object.values(COUNTERS).filter(ensureCounter)),
-  }
+  };
 }
 
-function logFound({ programs, reason, warnings, families }: FoundIptables, log: Logger): void {
-  log.info('Using iptables', { programs: describePrograms(programs), because: reason })
-  for (const warning of warnings) log.warn(warning)
+function logFound(
+  { programs, reason, warnings, families }: FoundIptables,
+  log: Logger,
+): void {
+  log.info("Using iptables", {
+    programs: describePrograms(programs),
+    because: reason,
+  });
+  for (const warning of warnings) log.warn(warning);
   for (const family of families) {
-    const warning = bridgeWarning(settingFiles, family)
-    if (warning !== undefined) log.warn(warning)
+    const warning = bridgeWarning(settingFiles, family);
+    if (warning !== undefined) log.warn(warning);
   }
 }
 
@@ -176,55 +268,63 @@ function quietly(driver: Iptables, watch: IptablesWatch): IptablesDriver {
     backend: driver.backend,
     read: () => driver.read(),
     restore(text) {
-      const [first = ''] = text
-      return first.length < LARGE_PIECE ? driver.restore(text) : watch.quietly(() => driver.restore(text))
+      const [first = ""] = text;
+      return first.length < LARGE_PIECE
+        ? driver.restore(text)
+        : watch.quietly(() => driver.restore(text));
     },
     close: () => driver.close(),
-  }
+  };
 }
 
 interface Attendance {
-  readonly programmer: Programmer
-  readonly pause: HealPause
-  readonly clock: Clock
+  readonly programmer: Programmer;
+  readonly pause: HealPause;
+  readonly clock: Clock;
   /** Called after each comparison. */
-  readonly after: (node: NodeView, stats: SyncStats) => Promise<void>
+  readonly after: (node: NodeView, stats: SyncStats) => Promise<void>;
 }
 
 /** Sees to kernel settings when all rules have been compared, and tells how long that takes. */
 class AttendedProgrammer implements Programmer {
-  readonly #attendance: Attendance
+  readonly #attendance: Attendance;
 
   constructor(attendance: Attendance) {
-    this.#attendance = attendance
+    this.#attendance = attendance;
   }
 
-  sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats | Promise<SyncStats> {
-    return this.#attendance.programmer.sync(node, changes)
+  sync(
+    node: NodeView,
+    changes: readonly ServicePortChange[],
+  ): SyncStats | Promise<SyncStats> {
+    return this.#attendance.programmer.sync(node, changes);
   }
 
-  async syncAll(node: NodeView, views: Iterable<ServicePortView>): Promise<SyncStats> {
-    const { programmer, pause, clock, after } = this.#attendance
-    const startMs = clock.monotonicNow()
-    const stats = await programmer.syncAll(node, views)
-    pause.compared(clock.monotonicNow() - startMs)
-    await after(node, stats)
-    return stats
+  async syncAll(
+    node: NodeView,
+    views: Iterable<ServicePortView>,
+  ): Promise<SyncStats> {
+    const { programmer, pause, clock, after } = this.#attendance;
+    const startMs = clock.monotonicNow();
+    const stats = await programmer.syncAll(node, views);
+    pause.compared(clock.monotonicNow() - startMs);
+    await after(node, stats);
+    return stats;
   }
 
   close(): void {
-    this.#attendance.programmer.close()
+    this.#attendance.programmer.close();
   }
 }
 
 /** For a family that iptables cannot serve on this machine, which was warned about. */
 class NoProgrammer implements Programmer {
   sync(): SyncStats {
-    return { transactions: 0, operations: 0, bytes: 0 }
+    return { transactions: 0, operations: 0, bytes: 0 };
   }
 
   syncAll(): SyncStats {
-    return this.sync()
+    return this.sync();
   }
 
   close(): void {}
@@ -232,17 +332,25 @@ class NoProgrammer implements Programmer {
 
 /** Tells which program keeps us waiting. */
 class LockLog {
-  metrics: Metrics | undefined
-  readonly #log: Logger
+  metrics: Metrics | undefined;
+  readonly #log: Logger;
 
   constructor(log: Logger) {
-    this.#log = log
+    this.#log = log;
   }
 
   note(family: Family, { holder, waitedMs }: Contention): void {
-    const ipFamily = `IPv${family}`
-    this.metrics?.iptablesLockWaits.with(ipFamily).inc()
-    if (waitedMs === 0) this.#log.v(2)?.info('Waiting for the xtables lock', { ipFamily, holder })
-    else this.#log.warn('Still waiting for the xtables lock', { ipFamily, holder, waitedMs })
+    const ipFamily = `IPv${family}`;
+    this.metrics?.iptablesLockWaits.with(ipFamily).inc();
+    if (waitedMs === 0)
+      this.#log
+        .v(2)
+        ?.info("Waiting for the xtables lock", { ipFamily, holder });
+    else
+      this.#log.warn("Still waiting for the xtables lock", {
+        ipFamily,
+        holder,
+        waitedMs,
+      });
   }
 }

@@ -1,28 +1,38 @@
 // The descriptor of the iptables mode.
 
-import type { Mode } from '../contract.ts'
+import type { Mode } from "../contract.ts";
 
 export const iptablesMode: Mode = {
-  name: 'iptables',
+  name: "iptables",
   // It needs no programs, and its packets pass the same hooks. In userspace mode they do not: this process sends them, so
   // rules of the forward hook, which is where network policies are, never see them. That has to be asked for.
-  standIn: 'nftables',
-  oldStandIn: 'userspace',
+  standIn: "nftables",
+  oldStandIn: "userspace",
   defaultNodePortAddresses: [],
   // Each change runs iptables-restore.
   changesAreCheap: false,
-  restartFields: ['iptables', 'conntrack.tcpBeLiberal'],
+  restartFields: ["iptables", "conntrack.tcpBeLiberal"],
   metrics: [
-    'conntrackDuration',
-    'conntrackDeleted',
-    'syncFullDuration',
-    'syncPartialDuration',
-    'iptablesRestoreFailures',
-    'iptablesPartialRestoreFailures',
-    'iptablesRules',
-    'iptablesRulesWritten',
+    "conntrackDuration",
+    "conntrackDeleted",
+    "syncFullDuration",
+    "syncPartialDuration",
+    "iptablesRestoreFailures",
+    "iptablesPartialRestoreFailures",
+    "iptablesRules",
+    "iptablesRulesWritten",
   ],
   weighs: false,
   serviceLinks: [],
-  load: async () => (await import('./machine.ts')).iptablesMachine,
-}
+  habits: {
+    guards: "no addresses",
+    hairpin: "all",
+    unallocated: "untouched",
+    localhostNodePorts: true,
+    refusesNode: false,
+    refusesNodePorts: "on every address",
+    sourceRanges: "with endpoints",
+    protocols: ["TCP", "UDP", "SCTP"],
+  },
+  load: async () => (await import("./machine.ts")).iptablesMachine,
+};

@@ -5,37 +5,48 @@
 // (CVE-2020-8558). So it is set when that rule is in the kernel and not before, and taken back when we leave. Whether it is ours
 // to take back is noted where it outlives this process: an empty chain beside our rules says that it was off before us.
 
-import type { Logger } from '../../lib/log.ts'
-import { CHAINS } from './plan/names.ts'
-import { hasLocalnetNote } from './plan/cleanup.ts'
-import { KeptText } from '../../iptables/kept-text.ts'
-import type { Op } from '../../iptables/ops.ts'
-import { Script } from '../../iptables/script.ts'
-import { applyHostSetup, type HostSetting } from '../../system/host-setup.ts'
-import { readNumber, type SettingFiles } from '../../system/setting-files.ts'
-import type { IptablesDriver } from './programmer.ts'
+import type { Logger } from "../../lib/log.ts";
+import { CHAINS } from "./plan/names.ts";
+import { hasLocalnetNote } from "./plan/cleanup.ts";
+import { KeptText } from "../../iptables/kept-text.ts";
+import type { Op } from "../../iptables/ops.ts";
+import { Script } from "../../iptables/script.ts";
+import { applyHostSetup, type HostSetting } from "../../system/host-setup.ts";
+import { readNumber, type SettingFiles } from "../../system/setting-files.ts";
+import type { IptablesDriver } from "./programmer.ts";
 
 export const ROUTE_LOCALNET: HostSetting = {
-  path: '/proc/sys/net/ipv4/conf/all/route_localnet',
+  path: "/proc/sys/net/ipv4/conf/all/route_localnet",
   wanted: 1,
-  rule: 'exactly',
-}
+  rule: "exactly",
+};
 
-const { localnetNote: chain } = CHAINS
-const WRITE_NOTE: Op = { op: 'writeChain', table: 'filter', chain, stage: 'helper', rules: [], owner: undefined }
-const DELETE_NOTE: Op = { op: 'deleteChain', table: 'filter', chain }
+const { localnetNote: chain } = CHAINS;
+const WRITE_NOTE: Op = {
+  op: "writeChain",
+  table: "filter",
+  chain,
+  stage: "helper",
+  rules: [],
+  owner: undefined,
+};
+const DELETE_NOTE: Op = { op: "deleteChain", table: "filter", chain };
 
 export class RouteLocalnet {
-  readonly #driver: Pick<IptablesDriver, 'backend' | 'read' | 'restore'>
-  readonly #files: SettingFiles
-  readonly #log: Logger
+  readonly #driver: Pick<IptablesDriver, "backend" | "read" | "restore">;
+  readonly #files: SettingFiles;
+  readonly #log: Logger;
   /** Whether we turned it on; undefined until the tables have been asked. */
-  #isOurs: boolean | undefined
+  #isOurs: boolean | undefined;
 
-  constructor(driver: Pick<IptablesDriver, 'backend' | 'read' | 'restore'>, files: SettingFiles, log: Logger) {
-    this.#driver = driver
-    this.#files = files
-    this.#log = log
+  constructor(
+    driver: Pick<IptablesDriver, "backend" | "read" | "restore">,
+    files: SettingFiles,
+    log: Logger,
+  ) {
+    this.#driver = driver;
+    this.#files = files;
+    this.#log = log;
   }
 
   /**
@@ -43,33 +54,41 @@ export class RouteLocalnet {
    * had to be written. Then another program may have flushed the note with them.
    */
   async follow(wanted: boolean, written = false): Promise<void> {
-    const wasKnown = this.#isOurs !== undefined
-    this.#isOurs ??= hasLocalnetNote(await this.#driver.read())
-    if (wanted && readNumber(this.#files, ROUTE_LOCALNET.path) !== 1) await this.#turnOn()
-    else if (!wanted && this.#isOurs) await this.#turnOff()
-    else if (wanted && this.#isOurs && wasKnown && written) await this.#write(WRITE_NOTE)
+    const wasKnown = this.#isOurs !== undefined;
+    this.#isOurs ??= hasLocalnetNote(await this.#driver.read());
+    if (wanted && readNumber(this.#files, ROUTE_LOCALNET.path) !== 1)
+      await this.#turnOn();
+    else if (!wanted && this.#isOurs) await this.#turnOff();
+    else if (wanted && this.#isOurs && wasKnown && written)
+      await this.#write(WRITE_NOTE);
   }
 
   /** The note comes first: without it, a process that is killed in between would leave the setting behind for ever. */
   async #turnOn(): Promise<void> {
-    await this.#write(WRITE_NOTE)
-    this.#isOurs = true
-    applyHostSetup([ROUTE_LOCALNET], this.#files, this.#log)
+    await this.#write(WRITE_NOTE);
+    this.#isOurs = true;
+    applyHostSetup([ROUTE_LOCALNET], this.#files, this.#log);
   }
 
   async #turnOff(): Promise<void> {
-    if (!takeBackLocalnet(this.#files, this.#log)) return
-    await this.#write(DELETE_NOTE)
-    this.#isOurs = false
+    if (!takeBackLocalnet(this.#files, this.#log)) return;
+    await this.#write(DELETE_NOTE);
+    this.#isOurs = false;
   }
 
   #write(op: Op): Promise<void> {
-    return this.#driver.restore(new KeptText(new Script([op], this.#driver.backend).text()))
+    return this.#driver.restore(
+      new KeptText(new Script([op], this.#driver.backend).text()),
+    );
   }
 }
 
 /** False when it could not be. */
 export function takeBackLocalnet(files: SettingFiles, log: Logger): boolean {
-  const [applied] = applyHostSetup([{ ...ROUTE_LOCALNET, wanted: 0 }], files, log)
-  return applied?.outcome !== 'failed'
+  const [applied] = applyHostSetup(
+    [{ ...ROUTE_LOCALNET, wanted: 0 }],
+    files,
+    log,
+  );
+  return applied?.outcome !== "failed";
 }

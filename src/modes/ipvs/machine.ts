@@ -1,89 +1,111 @@
 // The ipvs mode on this machine: drivers for each family, and an eye on other programs that touch what is ours.
 
-import { release } from 'node:os'
-import { IpvsDriver, openIpvsTable } from '../../ipvs/driver.ts'
-import { LinkDriver } from '../../links/driver.ts'
-import { watchLink } from '../../links/watch.ts'
-import type { TableDriver } from '../../nftables/table-driver.ts'
-import { deleteTables, openWatchedTables } from '../../nftables/watched-tables.ts'
-import type { Clock } from '../../lib/clock.ts'
-import { closeAllNow } from '../../lib/close-all.ts'
-import { UnsupportedError } from '../../lib/errors.ts'
-import { type Cidr, cidrContains, type Family, joinHostPort, parseCidr, parseIp } from '../../lib/ip.ts'
-import type { Logger } from '../../lib/log.ts'
-import { LINK, TABLE } from './plan/names.ts'
-import { DEFAULT_SCHEDULER } from './plan/servers.ts'
-import { formatServerId } from '../../ipvs/format.ts'
-import type { Drained } from '../../ipvs/drain.ts'
-import { applyHostSetup, wholeSeconds } from '../../system/host-setup.ts'
-import { settingFiles, type SettingFiles } from '../../system/setting-files.ts'
-import { planIpvsHostSetup } from './host-setup.ts'
-import { checkScheduler, probeIpvs } from './probe.ts'
-import { IpvsProgrammer } from './programmer.ts'
-import { lookForIpvs } from './look.ts'
-import { rehearseIpvs } from './rehearse.ts'
-import type { ModeOnMachine, RunningMode } from '../contract.ts'
-import { type FamilyAudit, IpvsTableWatch } from './table-watch.ts'
-import type { Programmer } from '../programmer.ts'
+import { release } from "node:os";
+import { IpvsDriver, openIpvsTable } from "../../ipvs/driver.ts";
+import { LinkDriver } from "../../links/driver.ts";
+import { watchLink } from "../../links/watch.ts";
+import type { TableDriver } from "../../nftables/table-driver.ts";
+import {
+  deleteTables,
+  openWatchedTables,
+} from "../../nftables/watched-tables.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { closeAllNow } from "../../lib/close-all.ts";
+import { UnsupportedError } from "../../lib/errors.ts";
+import {
+  type Cidr,
+  cidrContains,
+  type Family,
+  joinHostPort,
+  parseCidr,
+  parseIp,
+} from "../../lib/ip.ts";
+import type { Logger } from "../../lib/log.ts";
+import { LINK, TABLE } from "./plan/names.ts";
+import { DEFAULT_SCHEDULER } from "./plan/servers.ts";
+import { formatServerId } from "../../ipvs/format.ts";
+import type { Drained } from "../../ipvs/drain.ts";
+import { applyHostSetup, wholeSeconds } from "../../system/host-setup.ts";
+import { settingFiles, type SettingFiles } from "../../system/setting-files.ts";
+import { planIpvsHostSetup } from "./host-setup.ts";
+import { checkScheduler, probeIpvs } from "./probe.ts";
+import { IpvsProgrammer } from "./programmer.ts";
+import { lookForIpvs } from "./look.ts";
+import { rehearseIpvs } from "./rehearse.ts";
+import { readIpvs } from "./walkable.ts";
+import type { ModeOnMachine, RunningMode } from "../contract.ts";
+import { type FamilyAudit, IpvsTableWatch } from "./table-watch.ts";
+import type { Programmer } from "../programmer.ts";
 
 /** The section `ipvs` of the configuration, as far as it is not about periods. */
 export interface IpvsSettings {
   /** Empty: rr. */
-  readonly scheduler: string
-  readonly excludeCIDRs: readonly string[]
-  readonly strictARP: boolean
+  readonly scheduler: string;
+  readonly excludeCIDRs: readonly string[];
+  readonly strictARP: boolean;
   /** 0 leaves a timeout as it is. */
-  readonly tcpTimeoutMs: number
-  readonly tcpFinTimeoutMs: number
-  readonly udpTimeoutMs: number
+  readonly tcpTimeoutMs: number;
+  readonly tcpFinTimeoutMs: number;
+  readonly udpTimeoutMs: number;
   /** Connections to a backend that was removed are cut off after this long; absent: an hour. */
-  readonly drainLimitMs?: number
+  readonly drainLimitMs?: number;
 }
 
 export interface OpenIpvsOptions {
-  readonly settings: IpvsSettings
-  readonly families: readonly Family[]
-  readonly clock: Clock
-  readonly log: Logger
-  readonly files: SettingFiles
+  readonly settings: IpvsSettings;
+  readonly families: readonly Family[];
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly files: SettingFiles;
   /** Called when another program changes what this mode has programmed, or the addresses of this machine change. */
-  readonly onForeignChange: (family: Family) => void
+  readonly onForeignChange: (family: Family) => void;
 }
 
-const DEFAULT_DRAIN_LIMIT_MS = 60 * 60 * 1000
+const DEFAULT_DRAIN_LIMIT_MS = 60 * 60 * 1000;
 
 export const ipvsMachine: ModeOnMachine = {
   init(config, log) {
-    const driver = tryOpenDriver()
-    if (driver === undefined) log.warn('Cannot prepare proxy mode ipvs: this kernel has no IPVS (module ip_vs)')
-    else prepareMachine(config.ipvs, { driver, files: settingFiles, log })
-    driver?.close()
+    const driver = tryOpenDriver();
+    if (driver === undefined)
+      log.warn(
+        "Cannot prepare proxy mode ipvs: this kernel has no IPVS (module ip_vs)",
+      );
+    else prepareMachine(config.ipvs, { driver, files: settingFiles, log });
+    driver?.close();
   },
   look: lookForIpvs,
   rehearse: rehearseIpvs,
-  open: ({ config, ...options }) => openIpvs({ ...options, settings: config.ipvs, files: settingFiles }),
+  readWalkable: readIpvs,
+  open: ({ config, ...options }) =>
+    openIpvs({ ...options, settings: config.ipvs, files: settingFiles }),
   cleanup: (log, { ipvs }) => cleanupIpvs(ipvs, log),
-}
+};
 
 /** Throws an UnsupportedError when the kernel lacks modules, a ConfigError when it does not have the scheduler. */
 export function openIpvs(options: OpenIpvsOptions): RunningMode {
-  const { settings, families, log, files, onForeignChange } = options
-  probeIpvs(families)
-  checkScheduler(settings.scheduler || DEFAULT_SCHEDULER)
-  const driver = new IpvsDriver()
-  prepareMachine(settings, { driver, files, log })
-  driver.close()
-  const tables = openWatchedTables({ table: TABLE, families, onForeignChange })
-  const links = new Map(families.map((family) => [family, new LinkDriver(LINK)]))
-  for (const link of links.values()) link.ensure()
-  const linkWatch = watchLink(links, onForeignChange)
-  const table = openIpvsTable()
+  const { settings, families, log, files, onForeignChange } = options;
+  probeIpvs(families);
+  checkScheduler(settings.scheduler || DEFAULT_SCHEDULER);
+  const driver = new IpvsDriver();
+  prepareMachine(settings, { driver, files, log });
+  driver.close();
+  const tables = openWatchedTables({ table: TABLE, families, onForeignChange });
+  const links = new Map(
+    families.map((family) => [family, new LinkDriver(LINK)]),
+  );
+  for (const link of links.values()) link.ensure();
+  const linkWatch = watchLink(links, onForeignChange);
+  const table = openIpvsTable();
   const tableWatch = new IpvsTableWatch({
     table,
     clock: options.clock,
     onForeignChange,
-    onError: (error) => log.error(error, 'Cannot look whether another program changed virtual servers'),
-  })
+    onError: (error) =>
+      log.error(
+        error,
+        "Cannot look whether another program changed virtual servers",
+      ),
+  });
   return {
     programmer: (family) =>
       createIpvsProgrammer({
@@ -100,31 +122,37 @@ export function openIpvs(options: OpenIpvsOptions): RunningMode {
         () => tableWatch.close(),
         () => table.close(),
       ),
-  }
+  };
 }
 
 /** Removes all that the mode put into this machine; harmless when it never ran. */
-export function cleanupIpvs({ excludeCIDRs }: Pick<IpvsSettings, 'excludeCIDRs'>, log: Logger): void {
+export function cleanupIpvs(
+  { excludeCIDRs }: Pick<IpvsSettings, "excludeCIDRs">,
+  log: Logger,
+): void {
   // Only with the link are there virtual servers of ours. Without it, those that are there are another program's.
-  const link = new LinkDriver(LINK)
+  const link = new LinkDriver(LINK);
   try {
-    if (link.exists()) removeServers(excludeCIDRs, log)
-    link.delete()
+    if (link.exists()) removeServers(excludeCIDRs, log);
+    link.delete();
   } finally {
-    link.close()
+    link.close();
   }
-  deleteTables(TABLE, log)
+  deleteTables(TABLE, log);
 }
 
-export interface CreateIpvsOptions extends Omit<OpenIpvsOptions, 'families' | 'files' | 'onForeignChange'> {
-  readonly family: Family
-  readonly audit: FamilyAudit
-  readonly rules: TableDriver
-  readonly link: LinkDriver
+export interface CreateIpvsOptions extends Omit<
+  OpenIpvsOptions,
+  "families" | "files" | "onForeignChange"
+> {
+  readonly family: Family;
+  readonly audit: FamilyAudit;
+  readonly rules: TableDriver;
+  readonly link: LinkDriver;
 }
 
 export function createIpvsProgrammer(options: CreateIpvsOptions): Programmer {
-  const { settings, clock, log, rules, link, family, audit } = options
+  const { settings, clock, log, rules, link, family, audit } = options;
   return new IpvsProgrammer({
     family,
     servers: new IpvsDriver(),
@@ -136,56 +164,76 @@ export function createIpvsProgrammer(options: CreateIpvsOptions): Programmer {
     drainLimitMs: settings.drainLimitMs ?? DEFAULT_DRAIN_LIMIT_MS,
     audit,
     onDrained: (drained) => logDrained(drained, log),
-    onError: (error) => log.error(error, 'Cannot look after backends that are to go', { ipFamily: `IPv${family}` }),
-  })
+    onError: (error) =>
+      log.error(error, "Cannot look after backends that are to go", {
+        ipFamily: `IPv${family}`,
+      }),
+  });
 }
 
 function removeServers(excludeCIDRs: readonly string[], log: Logger): void {
-  const driver = tryOpenDriver()
-  if (driver === undefined) return
-  const excluded = parseCidrs(excludeCIDRs)
-  const isExcluded = (address: string) => excluded.some((cidr) => cidrContains(cidr, parseIp(address) ?? ''))
+  const driver = tryOpenDriver();
+  if (driver === undefined) return;
+  const excluded = parseCidrs(excludeCIDRs);
+  const isExcluded = (address: string) =>
+    excluded.some((cidr) => cidrContains(cidr, parseIp(address) ?? ""));
   try {
-    const ours = driver.readServers().filter((server) => !isExcluded(server.address))
-    driver.apply(ours.map((server) => ({ op: 'deleteServer', server })))
-    log.info('Removed virtual servers', { count: ours.length })
+    const ours = driver
+      .readServers()
+      .filter((server) => !isExcluded(server.address));
+    driver.apply(ours.map((server) => ({ op: "deleteServer", server })));
+    log.info("Removed virtual servers", { count: ours.length });
   } finally {
-    driver.close()
+    driver.close();
   }
 }
 
 /** Kernel settings, which are there once IPVS is loaded, and timeouts. What cannot be set is logged. */
 function prepareMachine(
   { strictARP, tcpTimeoutMs, tcpFinTimeoutMs, udpTimeoutMs }: IpvsSettings,
-  { driver, files, log }: { driver: IpvsDriver; files: SettingFiles; log: Logger },
+  {
+    driver,
+    files,
+    log,
+  }: { driver: IpvsDriver; files: SettingFiles; log: Logger },
 ): void {
-  applyHostSetup(planIpvsHostSetup({ strictARP, kernelRelease: release() }), files, log)
+  applyHostSetup(
+    planIpvsHostSetup({ strictARP, kernelRelease: release() }),
+    files,
+    log,
+  );
   const timeouts = {
     tcpSeconds: wholeSeconds(tcpTimeoutMs),
     tcpFinSeconds: wholeSeconds(tcpFinTimeoutMs),
     udpSeconds: wholeSeconds(udpTimeoutMs),
-  }
-  if (Object.values(timeouts).some((value) => value > 0)) driver.setTimeouts(timeouts)
+  };
+  if (Object.values(timeouts).some((value) => value > 0))
+    driver.setTimeouts(timeouts);
 }
 
 /** Undefined when the kernel has no IPVS. */
 function tryOpenDriver(): IpvsDriver | undefined {
   try {
-    return new IpvsDriver()
+    return new IpvsDriver();
   } catch (error) {
-    if (error instanceof UnsupportedError) return undefined
-    throw error
+    if (error instanceof UnsupportedError) return undefined;
+    throw error;
   }
 }
 
 function logDrained(drained: readonly Drained[], log: Logger): void {
   for (const { server, destination, end } of drained) {
-    const values = { server: formatServerId(server), backend: joinHostPort(destination.address, destination.port) }
-    if (end === 'limit') log.warn('Cut off the connections of a removed backend', values)
-    else log.v(2)?.info('A removed backend is gone', { ...values, because: end })
+    const values = {
+      server: formatServerId(server),
+      backend: joinHostPort(destination.address, destination.port),
+    };
+    if (end === "limit")
+      log.warn("Cut off the connections of a removed backend", values);
+    else
+      log.v(2)?.info("A removed backend is gone", { ...values, because: end });
   }
 }
 
 function parseCidrs(texts: readonly string[]): Cidr[] {
-  return texts.flatMap((text) => parseCidr(text) ?? [])
+  return texts.flatMap((text) => parseCidr(text) ?? []);
 }

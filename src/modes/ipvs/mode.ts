@@ -1,17 +1,27 @@
 // The descriptor of the ipvs mode.
 
-import type { Mode } from '../contract.ts'
-import { LINK } from './plan/names.ts'
+import type { Mode } from "../contract.ts";
+import { LINK } from "./plan/names.ts";
 
 export const ipvsMode: Mode = {
-  name: 'ipvs',
-  featureGate: 'KubeProxyIPVS',
-  standIn: 'iptables',
+  name: "ipvs",
+  featureGate: "KubeProxyIPVS",
+  standIn: "iptables",
   defaultNodePortAddresses: [],
   changesAreCheap: true,
-  restartFields: ['ipvs'],
-  metrics: ['conntrackDuration', 'conntrackDeleted'],
+  restartFields: ["ipvs"],
+  metrics: ["conntrackDuration", "conntrackDeleted"],
   weighs: true,
   serviceLinks: [LINK],
-  load: async () => (await import('./machine.ts')).ipvsMachine,
-}
+  habits: {
+    guards: "all addresses",
+    hairpin: "of this node",
+    unallocated: "drop",
+    localhostNodePorts: false,
+    refusesNode: true,
+    refusesNodePorts: "where they are open",
+    sourceRanges: "first",
+    protocols: ["TCP", "UDP", "SCTP"],
+  },
+  load: async () => (await import("./machine.ts")).ipvsMachine,
+};

@@ -1,77 +1,91 @@
 // Programs the ipvs mode: virtual servers, the link with their addresses, and the rules around them.
 
-import type { Clock } from '../../lib/clock.ts'
-import { closeAllNow } from '../../lib/close-all.ts'
-import { type Cidr, cidrContains, type Family, isLoopback, parseIp } from '../../lib/ip.ts'
-import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
-import { LINK } from './plan/names.ts'
-import { ipvsPlanner } from './plan/planner.ts'
-import type { NodeAddresses } from './plan/rules.ts'
-import type { ServerSettings } from './plan/servers.ts'
-import { diffPlans, diffState, type IpvsDiff } from '../../ipvs/diff.ts'
-import type { Drained } from '../../ipvs/drain.ts'
-import { formatOp } from '../../ipvs/format.ts'
-import { ServerOwners, type WantedServer } from '../../ipvs/owners.ts'
-import type { IpvsOp, ServerId, ServerState } from '../../ipvs/types.ts'
-import { diffAddresses, formatLinkOp, type LinkOp } from '../../links/types.ts'
-import { AddressUsers } from './addresses.ts'
-import { Drains, type DrainDriver } from './drains.ts'
-import type { TableDriver } from '../../nftables/table-driver.ts'
-import { TableProgrammer } from '../shared/table-programmer.ts'
-import type { FamilyAudit } from './table-watch.ts'
-import type { Programmer, SyncStats } from '../programmer.ts'
-import { SyncCount } from '../shared/sync-count.ts'
+import type { Clock } from "../../lib/clock.ts";
+import { closeAllNow } from "../../lib/close-all.ts";
+import {
+  type Cidr,
+  cidrContains,
+  type Family,
+  isLoopback,
+  parseIp,
+} from "../../lib/ip.ts";
+import type {
+  FrontendAddress,
+  NodeView,
+  ServicePortChange,
+  ServicePortView,
+} from "../../model/types.ts";
+import { LINK } from "./plan/names.ts";
+import { ipvsPlanner } from "./plan/planner.ts";
+import type { NodeAddresses } from "./plan/rules.ts";
+import type { ServerSettings } from "./plan/servers.ts";
+import { diffPlans, diffState, type IpvsDiff } from "../../ipvs/diff.ts";
+import type { Drained } from "../../ipvs/drain.ts";
+import { formatOp } from "../../ipvs/format.ts";
+import { ServerOwners, type WantedServer } from "../../ipvs/owners.ts";
+import type { IpvsOp, ServerId, ServerState } from "../../ipvs/types.ts";
+import { diffAddresses, formatLinkOp, type LinkOp } from "../../links/types.ts";
+import { AddressUsers } from "./addresses.ts";
+import { Drains, type DrainDriver } from "./drains.ts";
+import type { TableDriver } from "../../nftables/table-driver.ts";
+import { TableProgrammer } from "../shared/table-programmer.ts";
+import type { FamilyAudit } from "./table-watch.ts";
+import type { Programmer, SyncStats } from "../programmer.ts";
+import { SyncCount } from "../shared/sync-count.ts";
 
 /** The kernel's virtual servers: IpvsDriver, or some in memory. */
 export interface ServerDriver extends DrainDriver {
-  read(family: 4 | 6): readonly ServerState[]
-  close(): void
+  read(family: 4 | 6): readonly ServerState[];
+  close(): void;
 }
 
 /** The link of ours: LinkDriver, or one in memory. */
 export interface AddressDriver {
   /** Creates the link where it is missing. */
-  ensure(): void
+  ensure(): void;
   /** The addresses of the link, and all others of the machine. */
-  read(family: 4 | 6): { readonly own: readonly string[]; readonly others: readonly string[] }
-  apply(ops: readonly LinkOp[]): { readonly bytes: number }
-  close(): void
+  read(family: 4 | 6): {
+    readonly own: readonly string[];
+    readonly others: readonly string[];
+  };
+  apply(ops: readonly LinkOp[]): { readonly bytes: number };
+  close(): void;
 }
 
 export interface IpvsProgrammerOptions {
-  readonly family: Family
-  readonly servers: ServerDriver
-  readonly link: AddressDriver
-  readonly rules: TableDriver
-  readonly clock: Clock
+  readonly family: Family;
+  readonly servers: ServerDriver;
+  readonly link: AddressDriver;
+  readonly rules: TableDriver;
+  readonly clock: Clock;
   /** The kernel's name of the scheduler. */
-  readonly scheduler: string
+  readonly scheduler: string;
   /** Virtual servers in these ranges that are not ours are left alone. */
-  readonly excludeCidrs: readonly Cidr[]
-  readonly drainLimitMs: number
+  readonly excludeCidrs: readonly Cidr[];
+  readonly drainLimitMs: number;
   /** Is told of all changes that are made here, and so finds those that are made elsewhere. */
-  readonly audit: FamilyAudit
-  readonly onDrained: (drained: readonly Drained[]) => void
-  readonly onError: (error: unknown) => void
+  readonly audit: FamilyAudit;
+  readonly onDrained: (drained: readonly Drained[]) => void;
+  readonly onError: (error: unknown) => void;
 }
 
 /** What holds between two full syncs. */
 interface Context {
-  readonly settings: ServerSettings
-  readonly owners: ServerOwners
-  readonly users: AddressUsers
+  readonly settings: ServerSettings;
+  readonly owners: ServerOwners;
+  readonly users: AddressUsers;
 }
 
 export class IpvsProgrammer implements Programmer {
-  readonly #options: IpvsProgrammerOptions
-  readonly #rules: TableProgrammer
-  readonly #drains: Drains
-  #inForce: Context | undefined
-  #nodeAddresses: NodeAddresses = { own: [], nodePort: [] }
+  readonly #options: IpvsProgrammerOptions;
+  readonly #rules: TableProgrammer;
+  readonly #drains: Drains;
+  #inForce: Context | undefined;
+  #nodeAddresses: NodeAddresses = { own: [], nodePort: [] };
 
   constructor(options: IpvsProgrammerOptions) {
-    const { servers, clock, drainLimitMs, audit, onDrained, onError } = options
-    this.#options = options
+    const { servers, clock, drainLimitMs, audit, onDrained, onError } = options;
+    this.#options = options;
     this.#rules = new TableProgrammer({
       planner: {
         table: ipvsPlanner.table,
@@ -80,7 +94,7 @@ export class IpvsProgrammer implements Programmer {
       },
       driver: options.rules,
       clock,
-    })
+    });
     this.#drains = new Drains({
       driver: servers,
       clock,
@@ -88,17 +102,17 @@ export class IpvsProgrammer implements Programmer {
       onApplied: (ops) => audit.note(ops),
       onDrained,
       onError,
-    })
+    });
   }
 
   get #context(): Context | undefined {
-    return this.#inForce
+    return this.#inForce;
   }
 
   /** Without one, only a full sync knows what the kernel has. */
   set #context(context: Context | undefined) {
-    this.#inForce = context
-    this.#options.audit.isInForce = context !== undefined
+    this.#inForce = context;
+    this.#options.audit.isInForce = context !== undefined;
   }
 
   /**
@@ -106,99 +120,128 @@ export class IpvsProgrammer implements Programmer {
    * before it is gone.
    */
   sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
-    const context = this.#context
-    if (context === undefined) throw new Error('Cannot program changes: IPVS has not been programmed as a whole')
+    const context = this.#context;
+    if (context === undefined)
+      throw new Error(
+        "Cannot program changes: IPVS has not been programmed as a whole",
+      );
     // Worthless until the kernel has accepted.
-    this.#context = undefined
-    const stats = new SyncCount()
-    stats.add(this.#rules.sync(node, changes))
-    const wanted = (side: 'before' | 'after') =>
-      changes.flatMap((change) => wantedServers(node, change[side], context.settings))
-    const { before, after } = context.owners.change(wanted('before'), wanted('after'))
-    this.#program(diffPlans(before, after, this.#drains.list), stats)
-    this.#bind(context.users.change(changes), stats)
-    this.#context = context
-    return stats
+    this.#context = undefined;
+    const stats = new SyncCount();
+    stats.add(this.#rules.sync(node, changes));
+    const wanted = (side: "before" | "after") =>
+      changes.flatMap((change) =>
+        wantedServers(node, change[side], context.settings),
+      );
+    const { before, after } = context.owners.change(
+      wanted("before"),
+      wanted("after"),
+    );
+    this.#program(diffPlans(before, after, this.#drains.list), stats);
+    this.#bind(context.users.change(changes), stats);
+    this.#context = context;
+    return stats;
   }
 
   syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
-    const { servers, link, scheduler, audit } = this.#options
-    this.#context = undefined
-    const stats = new SyncCount()
-    const all = [...views]
-    link.ensure()
-    const { own, others } = link.read(node.family)
-    this.#nodeAddresses = { own: others, nodePort: nodePortAddresses(node, others) }
-    stats.add(this.#rules.syncAll(node, all))
+    const { servers, link, scheduler, audit } = this.#options;
+    this.#context = undefined;
+    const stats = new SyncCount();
+    const all = [...views];
+    link.ensure();
+    const { own, others } = link.read(node.family);
+    this.#nodeAddresses = {
+      own: others,
+      nodePort: nodePortAddresses(node, others),
+    };
+    stats.add(this.#rules.syncAll(node, all));
 
-    const settings = { scheduler, nodePortAddresses: this.#nodeAddresses.nodePort }
-    const owners = new ServerOwners(settings.nodePortAddresses)
-    const wanted = all.flatMap((view) => wantedServers(node, view, settings))
-    const planned = owners.change([], wanted).after
-    const before = this.#drains.restart()
-    const actual = servers.read(node.family)
-    audit.reset(actual)
-    const diff = diffState(actual, planned, (server) => this.#isExcluded(server))
-    stats.gone = goneUdp(diff.ops)
-    this.#program(diff, stats)
-    this.#drains.list.inherit(before)
+    const settings = {
+      scheduler,
+      nodePortAddresses: this.#nodeAddresses.nodePort,
+    };
+    const owners = new ServerOwners(settings.nodePortAddresses);
+    const wanted = all.flatMap((view) => wantedServers(node, view, settings));
+    const planned = owners.change([], wanted).after;
+    const before = this.#drains.restart();
+    const actual = servers.read(node.family);
+    audit.reset(actual);
+    const diff = diffState(actual, planned, (server) =>
+      this.#isExcluded(server),
+    );
+    stats.gone = goneUdp(diff.ops);
+    this.#program(diff, stats);
+    this.#drains.list.inherit(before);
 
-    const users = new AddressUsers(others, all)
-    this.#bind(diffAddresses(own, users.bound()), stats)
-    this.#context = { settings, owners, users }
-    return stats
+    const users = new AddressUsers(others, all);
+    this.#bind(diffAddresses(own, users.bound()), stats);
+    this.#context = { settings, owners, users };
+    return stats;
   }
 
   close(): void {
-    const { link, servers } = this.#options
-    this.#context = undefined
+    const { link, servers } = this.#options;
+    this.#context = undefined;
     closeAllNow(
       () => this.#drains.close(),
       () => this.#rules.close(),
       () => link.close(),
       () => servers.close(),
-    )
+    );
   }
 
   #program(diff: IpvsDiff, stats: SyncCount): void {
-    this.#apply([...diff.ops, ...this.#drains.plan(diff)], stats)
-    stats.count(this.#drains.begin(diff).length, 0)
+    this.#apply([...diff.ops, ...this.#drains.plan(diff)], stats);
+    stats.count(this.#drains.begin(diff).length, 0);
   }
 
   #apply(ops: readonly IpvsOp[], stats: SyncCount): void {
-    if (ops.length === 0) return
-    stats.note(each(ops, (op) => `ipvsadm ${formatOp(op)}`))
-    stats.count(ops.length, this.#options.servers.apply(ops).bytes)
-    this.#options.audit.note(ops)
+    if (ops.length === 0) return;
+    stats.note(each(ops, (op) => `ipvsadm ${formatOp(op)}`));
+    stats.count(ops.length, this.#options.servers.apply(ops).bytes);
+    this.#options.audit.note(ops);
   }
 
   #bind(ops: readonly LinkOp[], stats: SyncCount): void {
-    if (ops.length === 0) return
-    stats.note(each(ops, (op) => formatLinkOp(op, LINK)))
-    stats.count(ops.length, this.#options.link.apply(ops).bytes)
+    if (ops.length === 0) return;
+    stats.note(each(ops, (op) => formatLinkOp(op, LINK)));
+    stats.count(ops.length, this.#options.link.apply(ops).bytes);
   }
 
   #isExcluded({ address }: ServerId): boolean {
-    const bytes = parseIp(address) ?? ''
-    return this.#options.excludeCidrs.some((cidr) => cidrContains(cidr, bytes))
+    const bytes = parseIp(address) ?? "";
+    return this.#options.excludeCidrs.some((cidr) => cidrContains(cidr, bytes));
   }
 }
 
 /** One by one: of many, only the first are looked at. */
-function* each<T>(values: readonly T[], textOf: (value: T) => string): Generator<string> {
-  for (const value of values) yield textOf(value)
+function* each<T>(
+  values: readonly T[],
+  textOf: (value: T) => string,
+): Generator<string> {
+  for (const value of values) yield textOf(value);
 }
 
-function wantedServers(node: NodeView, view: ServicePortView | undefined, settings: ServerSettings): WantedServer[] {
-  return view === undefined ? [] : ipvsPlanner.servers(node, view, settings)
+function wantedServers(
+  node: NodeView,
+  view: ServicePortView | undefined,
+  settings: ServerSettings,
+): WantedServer[] {
+  return view === undefined ? [] : ipvsPlanner.servers(node, view, settings);
 }
 
-function nodePortAddresses({ nodePortAddresses: open }: NodeView, machine: readonly string[]): string[] {
-  if (open.kind === 'only') return open.addresses.filter((address) => machine.includes(address))
-  return machine.filter((address) => !isLoopback(parseIp(address) ?? ''))
+function nodePortAddresses(
+  { nodePortAddresses: open }: NodeView,
+  machine: readonly string[],
+): string[] {
+  if (open.kind === "only")
+    return open.addresses.filter((address) => machine.includes(address));
+  return machine.filter((address) => !isLoopback(parseIp(address) ?? ""));
 }
 
 /** UDP servers that no service wants any more: flows to them may go on. */
 function goneUdp(ops: readonly IpvsOp[]): FrontendAddress[] {
-  return ops.flatMap((op) => (op.op === 'deleteServer' && op.server.protocol === 'UDP' ? [op.server] : []))
+  return ops.flatMap((op) =>
+    op.op === "deleteServer" && op.server.protocol === "UDP" ? [op.server] : [],
+  );
 }

@@ -1,30 +1,49 @@
 // The nftables mode on this machine.
 
-import { nftablesPlanner } from './plan/planner.ts'
-import { lookForNftables } from './look.ts'
-import { rehearseNftables } from './rehearse.ts'
-import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
-import { TableProgrammer } from '../shared/table-programmer.ts'
-import { deleteTables, openWatchedTables } from '../../nftables/watched-tables.ts'
+import { nftablesPlanner } from "./plan/planner.ts";
+import { lookForNftables } from "./look.ts";
+import { rehearseNftables } from "./rehearse.ts";
+import { readNftables } from "./walkable.ts";
+import type { ModeOnMachine, ModeOptions, RunningMode } from "../contract.ts";
+import { TableProgrammer } from "../shared/table-programmer.ts";
+import {
+  deleteTables,
+  openWatchedTables,
+} from "../../nftables/watched-tables.ts";
 
 export const nftablesMachine: ModeOnMachine = {
   look: lookForNftables,
   rehearse: rehearseNftables,
+  readWalkable: readNftables,
   open: openNftables,
   cleanup: (log) => deleteTables(nftablesPlanner.table, log),
-}
+};
 
-function openNftables({ families, clock, onForeignChange }: ModeOptions): RunningMode {
-  const tables = openWatchedTables({ table: nftablesPlanner.table, families, onForeignChange })
+function openNftables({
+  families,
+  clock,
+  onForeignChange,
+}: ModeOptions): RunningMode {
+  const tables = openWatchedTables({
+    table: nftablesPlanner.table,
+    families,
+    onForeignChange,
+  });
   return {
     programmer(family, { metrics }) {
-      const ipFamily = `IPv${family}`
+      const ipFamily = `IPv${family}`;
       const counts = {
         syncFailed: () => metrics.nftablesSyncFailures.with(ipFamily).inc(),
-        cleanupFailed: () => metrics.nftablesCleanupFailures.with(ipFamily).inc(),
-      }
-      return new TableProgrammer({ planner: nftablesPlanner, driver: tables.driver(family), clock, counts })
+        cleanupFailed: () =>
+          metrics.nftablesCleanupFailures.with(ipFamily).inc(),
+      };
+      return new TableProgrammer({
+        planner: nftablesPlanner,
+        driver: tables.driver(family),
+        clock,
+        counts,
+      });
     },
     close: () => tables.close(),
-  }
+  };
 }

@@ -1,21 +1,31 @@
 // The descriptor of the nftables mode.
 
-import type { Mode } from '../contract.ts'
+import type { Mode } from "../contract.ts";
 
 export const nftablesMode: Mode = {
-  name: 'nftables',
-  defaultNodePortAddresses: ['primary'],
+  name: "nftables",
+  defaultNodePortAddresses: ["primary"],
   changesAreCheap: true,
   restartFields: [],
   metrics: [
-    'conntrackDuration',
-    'conntrackDeleted',
-    'syncFullDuration',
-    'syncPartialDuration',
-    'nftablesSyncFailures',
-    'nftablesCleanupFailures',
+    "conntrackDuration",
+    "conntrackDeleted",
+    "syncFullDuration",
+    "syncPartialDuration",
+    "nftablesSyncFailures",
+    "nftablesCleanupFailures",
   ],
   weighs: false,
   serviceLinks: [],
-  load: async () => (await import('./machine.ts')).nftablesMachine,
-}
+  habits: {
+    guards: "cluster IPs",
+    hairpin: "of this node",
+    unallocated: "drop",
+    localhostNodePorts: false,
+    refusesNode: true,
+    refusesNodePorts: "where they are open",
+    sourceRanges: "first",
+    protocols: ["TCP", "UDP", "SCTP"],
+  },
+  load: async () => (await import("./machine.ts")).nftablesMachine,
+};

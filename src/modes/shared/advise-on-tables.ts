@@ -1,21 +1,24 @@
 // What a mode that writes nftables tables says of a kernel that lacks something for them.
 
-import type { NftablesState, SeenTables } from '../../nftables/probe.ts'
-import type { Advice, ModeOutlook } from '../contract.ts'
+import type { NftablesState, SeenTables } from "../../nftables/probe.ts";
+import type { Advice, ModeOutlook } from "../contract.ts";
 
 const LACKS: Readonly<Partial<Record<NftablesState, Advice>>> = {
   missing: {
-    what: 'the kernel has no nftables (module nf_tables)',
-    todo: 'boot a kernel with CONFIG_NF_TABLES, or install the package with its modules (linux-modules-extra, kernel-modules)',
+    what: "the kernel has no nftables (module nf_tables)",
+    todo: "boot a kernel with CONFIG_NF_TABLES, or install the package with its modules (linux-modules-extra, kernel-modules)",
   },
   forbidden: {
-    what: 'the kernel does not let this process see nftables',
-    todo: 'run it as root, or with CAP_NET_ADMIN',
+    what: "the kernel does not let this process see nftables",
+    todo: "run it as root, or with CAP_NET_ADMIN",
   },
-}
+};
 
-export function adviseOnTables({ state, missingModules }: SeenTables): Pick<ModeOutlook, 'lacks' | 'warnings'> {
-  const lack = LACKS[state]
+export function adviseOnTables({
+  state,
+  missingModules,
+}: SeenTables): Pick<ModeOutlook, "lacks" | "warnings"> {
+  const lack = LACKS[state];
   return {
     lacks: lack === undefined ? [] : [lack],
     // Most kernels have them as modules of their own. One that has them elsewhere has a list that does not name them.
@@ -23,5 +26,5 @@ export function adviseOnTables({ state, missingModules }: SeenTables): Pick<Mode
       what: `the module ${name} is not among the installed ones`,
       todo: `install it, unless this kernel has it built in: grep -i ${name} /boot/config-$(uname -r)`,
     })),
-  }
+  };
 }

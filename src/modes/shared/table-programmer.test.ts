@@ -1,90 +1,128 @@
-import * as fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
-import { aNodeView, arbitraryView } from '../../../test/support/arbitrary-views.ts'
-import { ManualClock } from '../../lib/clock.ts'
-import { KernelError } from '../../lib/errors.ts'
-import type { Family } from '../../lib/ip.ts'
-import type { FrontendAddress, ServicePortChange, ServicePortView } from '../../model/types.ts'
-import { nftablesPlanner } from '../nftables/plan/planner.ts'
-import { schemaFor } from '../nftables/plan/schema.ts'
-import { applyOps } from '../../nftables/apply-ops.ts'
-import { formatTable } from '../../nftables/format.ts'
-import { nftFamily } from '../../nftables/language.ts'
-import type { NftSet, Op, Table } from '../../nftables/types.ts'
-import { TableProgrammer } from './table-programmer.ts'
-import { runs } from '../../../test/support/runs.ts'
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  aNodeView,
+  arbitraryView,
+} from "../../../test/support/arbitrary-views.ts";
+import { ManualClock } from "../../lib/clock.ts";
+import { KernelError } from "../../lib/errors.ts";
+import type { Family } from "../../lib/ip.ts";
+import type {
+  FrontendAddress,
+  ServicePortChange,
+  ServicePortView,
+} from "../../model/types.ts";
+import { nftablesPlanner } from "../nftables/plan/planner.ts";
+import { schemaFor } from "../nftables/plan/schema.ts";
+import { applyOps } from "../../nftables/apply-ops.ts";
+import { formatTable } from "../../nftables/format.ts";
+import { nftFamily } from "../../nftables/language.ts";
+import type { NftSet, Op, Table } from "../../nftables/types.ts";
+import { TableProgrammer } from "./table-programmer.ts";
+import { runs } from "../../../test/support/runs.ts";
 
 /** The kernel's table, in memory. */
 class MemoryTable {
-  table: Table | undefined
-  transactions = 0
-  failNext = false
-  failure = new Error('refused')
-  lastOps: readonly Op[] = []
-  readonly #family: Family
+  table: Table | undefined;
+  transactions = 0;
+  failNext = false;
+  failure = new Error("refused");
+  lastOps: readonly Op[] = [];
+  readonly #family: Family;
 
   constructor(family: Family, table?: Table) {
-    this.#family = family
-    this.table = table
+    this.#family = family;
+    this.table = table;
   }
 
   apply(ops: readonly Op[]): { bytes: number } {
     if (this.failNext) {
-      this.failNext = false
-      throw this.failure
+      this.failNext = false;
+      throw this.failure;
     }
-    this.table = applyOps(nftFamily(this.#family), nftablesPlanner.table, this.table, ops)
-    this.transactions++
-    this.lastOps = ops
-    return { bytes: ops.length }
+    this.table = applyOps(
+      nftFamily(this.#family),
+      nftablesPlanner.table,
+      this.table,
+      ops,
+    );
+    this.transactions++;
+    this.lastOps = ops;
+    return { bytes: ops.length };
   }
 
   read(): Table | undefined {
-    return this.table
+    return this.table;
   }
 
   readElements(): [] {
-    return []
+    return [];
   }
 
   close(): void {}
 }
 
-function programmerFor(driver: MemoryTable, clock = new ManualClock()): TableProgrammer {
-  return new TableProgrammer({ planner: nftablesPlanner, driver, clock })
+function programmerFor(
+  driver: MemoryTable,
+  clock = new ManualClock(),
+): TableProgrammer {
+  return new TableProgrammer({ planner: nftablesPlanner, driver, clock });
 }
 
 /** The text of a table, without the shared sets and rules that no service uses any more and without empty stale chains. */
 function essence(table: Table | undefined): string {
-  if (table === undefined) return ''
-  const counted = /-\d+$/
-  const sets = [...table.sets].filter(([name]) => !counted.test(name) || table.elements.has(name))
-  const names = new Set(sets.map(([name]) => name))
-  const uses = (text: string) => [...text.matchAll(/@([a-z-]+-\d+)\b/g)].every(([, name]) => names.has(name!))
+  if (table === undefined) return "";
+  const counted = /-\d+$/;
+  const sets = [...table.sets].filter(
+    ([name]) => !counted.test(name) || table.elements.has(name),
+  );
+  const names = new Set(sets.map(([name]) => name));
+  const uses = (text: string) =>
+    [...text.matchAll(/@([a-z-]+-\d+)\b/g)].every(([, name]) =>
+      names.has(name!),
+    );
   const chains = [...table.chains]
-    .filter(([name, chain]) => chain.rules.length > 0 || !/^(stick|record)-/.test(name))
+    .filter(
+      ([name, chain]) =>
+        chain.rules.length > 0 || !/^(stick|record)-/.test(name),
+    )
     .map(([name, chain]) => {
-      const rules = chain.rules.filter((rule) => uses(rule.text))
-      const ordered = name.includes('-pick') ? rules.sort((a, b) => (a.text < b.text ? -1 : 1)) : rules
-      return [name, { ...chain, rules: ordered }] as const
-    })
-  return formatTable({ ...table, sets: new Map(sets), chains: new Map(chains) })
+      const rules = chain.rules.filter((rule) => uses(rule.text));
+      const ordered = name.includes("-pick")
+        ? rules.sort((a, b) => (a.text < b.text ? -1 : 1))
+        : rules;
+      return [name, { ...chain, rules: ordered }] as const;
+    });
+  return formatTable({
+    ...table,
+    sets: new Map(sets),
+    chains: new Map(chains),
+  });
 }
 
-const families = [4, 6] as const
+const families = [4, 6] as const;
 
-function fromScratch(family: Family, views: readonly ServicePortView[]): Table | undefined {
-  const driver = new MemoryTable(family)
-  programmerFor(driver).syncAll(aNodeView({ family }), views)
-  return driver.table
+function fromScratch(
+  family: Family,
+  views: readonly ServicePortView[],
+): Table | undefined {
+  const driver = new MemoryTable(family);
+  programmerFor(driver).syncAll(aNodeView({ family }), views);
+  return driver.table;
 }
 
 /** Up to four service ports, each at several points in time; undefined: absent. */
-function histories(family: Family): fc.Arbitrary<(ServicePortView | undefined)[][]> {
+function histories(
+  family: Family,
+): fc.Arbitrary<(ServicePortView | undefined)[][]> {
   return fc.array(
-    fc.tuple(...[0, 1, 2, 3].map((index) => fc.option(arbitraryView(family, index), { nil: undefined, freq: 3 }))),
+    fc.tuple(
+      ...[0, 1, 2, 3].map((index) =>
+        fc.option(arbitraryView(family, index), { nil: undefined, freq: 3 }),
+      ),
+    ),
     { minLength: 1, maxLength: 5 },
-  )
+  );
 }
 
 function changesBetween(
@@ -92,161 +130,209 @@ function changesBetween(
   after: readonly (ServicePortView | undefined)[],
 ): ServicePortChange[] {
   return after.flatMap((view, i) => {
-    const old = before[i]
-    return old === undefined && view === undefined ? [] : [{ name: (view ?? old)!.name, before: old, after: view }]
-  })
+    const old = before[i];
+    return old === undefined && view === undefined
+      ? []
+      : [{ name: (view ?? old)!.name, before: old, after: view }];
+  });
 }
 
-describe.each(families)('TableProgrammer for IPv%d', (family) => {
-  const node = aNodeView({ family })
+describe.each(families)("TableProgrammer for IPv%d", (family) => {
+  const node = aNodeView({ family });
 
-  it('comes to the same table step by step as from scratch', () => {
+  it("comes to the same table step by step as from scratch", () => {
     fc.assert(
       fc.property(histories(family), (steps) => {
-        const driver = new MemoryTable(family)
-        const programmer = programmerFor(driver)
-        programmer.syncAll(node, [])
-        let before: (ServicePortView | undefined)[] = []
+        const driver = new MemoryTable(family);
+        const programmer = programmerFor(driver);
+        programmer.syncAll(node, []);
+        let before: (ServicePortView | undefined)[] = [];
         for (const after of steps) {
-          programmer.sync(node, changesBetween(before, after))
-          before = after
+          programmer.sync(node, changesBetween(before, after));
+          before = after;
         }
-        const present = before.filter((view) => view !== undefined)
-        expect(essence(driver.table)).toBe(essence(fromScratch(family, present)))
+        const present = before.filter((view) => view !== undefined);
+        expect(essence(driver.table)).toBe(
+          essence(fromScratch(family, present)),
+        );
       }),
       runs(150),
-    )
-  })
+    );
+  });
 
-  it('turns any table of ours into any other', () => {
+  it("turns any table of ours into any other", () => {
     fc.assert(
       fc.property(histories(family), histories(family), (first, second) => {
-        const [from, to] = [first.at(-1)!, second.at(-1)!].map((views) => views.filter((view) => view !== undefined))
-        const driver = new MemoryTable(family, fromScratch(family, from!))
-        programmerFor(driver).syncAll(node, to!)
-        expect(essence(driver.table)).toBe(essence(fromScratch(family, to!)))
-        expect(driver.transactions).toBeLessThanOrEqual(1)
+        const [from, to] = [first.at(-1)!, second.at(-1)!].map((views) =>
+          views.filter((view) => view !== undefined),
+        );
+        const driver = new MemoryTable(family, fromScratch(family, from!));
+        programmerFor(driver).syncAll(node, to!);
+        expect(essence(driver.table)).toBe(essence(fromScratch(family, to!)));
+        expect(driver.transactions).toBeLessThanOrEqual(1);
       }),
       runs(100),
-    )
-  })
+    );
+  });
 
-  it('sends nothing when nothing is different', () => {
+  it("sends nothing when nothing is different", () => {
     fc.assert(
       fc.property(histories(family), (steps) => {
-        const views = steps.at(-1)!.filter((view) => view !== undefined)
-        const driver = new MemoryTable(family, fromScratch(family, views))
-        const programmer = programmerFor(driver)
-        programmer.syncAll(node, views)
+        const views = steps.at(-1)!.filter((view) => view !== undefined);
+        const driver = new MemoryTable(family, fromScratch(family, views));
+        const programmer = programmerFor(driver);
+        programmer.syncAll(node, views);
         programmer.sync(
           node,
           views.map((view) => ({ name: view.name, before: view, after: view })),
-        )
-        expect(driver.transactions).toBe(0)
+        );
+        expect(driver.transactions).toBe(0);
       }),
       runs(50),
-    )
-  })
+    );
+  });
 
-  it('tells which UDP frontends were served when it came and are no longer wanted', () => {
-    const idOf = ({ address, protocol, port }: FrontendAddress) => `${address} ${protocol} ${port}`
+  it("tells which UDP frontends were served when it came and are no longer wanted", () => {
+    const idOf = ({ address, protocol, port }: FrontendAddress) =>
+      `${address} ${protocol} ${port}`;
     fc.assert(
       fc.property(histories(family), histories(family), (first, second) => {
-        const [from, to] = [first.at(-1)!, second.at(-1)!].map((views) => views.filter((view) => view !== undefined))
-        const driver = new MemoryTable(family, fromScratch(family, from!))
-        const { gone } = programmerFor(driver).syncAll(node, to!)
-        const wanted = new Set(to!.flatMap(({ frontends }) => frontends.map(idOf)))
+        const [from, to] = [first.at(-1)!, second.at(-1)!].map((views) =>
+          views.filter((view) => view !== undefined),
+        );
+        const driver = new MemoryTable(family, fromScratch(family, from!));
+        const { gone } = programmerFor(driver).syncAll(node, to!);
+        const wanted = new Set(
+          to!.flatMap(({ frontends }) => frontends.map(idOf)),
+        );
         const served = from!.flatMap(({ frontends }) =>
-          frontends.filter(({ fromNode }) => fromNode.verdict.kind === 'to'),
-        )
-        const expected = served.filter(({ protocol }) => protocol === 'UDP').map(idOf)
-        expect(gone?.map(idOf).toSorted()).toEqual(expected.filter((id) => !wanted.has(id)).toSorted())
+          frontends.filter(({ fromNode }) => fromNode.verdict.kind === "to"),
+        );
+        const expected = served
+          .filter(({ protocol }) => protocol === "UDP")
+          .map(idOf);
+        expect(gone?.map(idOf).toSorted()).toEqual(
+          expected.filter((id) => !wanted.has(id)).toSorted(),
+        );
       }),
       runs(100),
-    )
-  })
+    );
+  });
 
-  it('replaces a table that is not of our making in one transaction', () => {
-    const foreign = applyOps(nftFamily(family), 'kube-proxy', undefined, [
-      { op: 'addTable', comment: 'rules for kube-proxy' },
-      { op: 'addChain', chain: { name: 'services', comment: undefined, hook: undefined, rules: [] } },
-    ])
-    const driver = new MemoryTable(family, foreign)
-    programmerFor(driver).syncAll(node, [])
-    expect(driver.transactions).toBe(1)
-    expect(essence(driver.table)).toBe(essence(fromScratch(family, [])))
-  })
-})
+  it("replaces a table that is not of our making in one transaction", () => {
+    const foreign = applyOps(nftFamily(family), "kube-proxy", undefined, [
+      { op: "addTable", comment: "rules for kube-proxy" },
+      {
+        op: "addChain",
+        chain: {
+          name: "services",
+          comment: undefined,
+          hook: undefined,
+          rules: [],
+        },
+      },
+    ]);
+    const driver = new MemoryTable(family, foreign);
+    programmerFor(driver).syncAll(node, []);
+    expect(driver.transactions).toBe(1);
+    expect(essence(driver.table)).toBe(essence(fromScratch(family, [])));
+  });
+});
 
-describe('TableProgrammer', () => {
-  const [one, two] = fc.sample(arbitraryView(4, 0), { numRuns: 2, seed: 7 })
+describe("TableProgrammer", () => {
+  const [one, two] = fc.sample(arbitraryView(4, 0), { numRuns: 2, seed: 7 });
 
-  it('asks for a full sync after a failure', () => {
-    const driver = new MemoryTable(4)
-    const programmer = programmerFor(driver)
-    programmer.syncAll(aNodeView(), [])
-    driver.failNext = true
-    const changes = [{ name: one!.name, before: undefined, after: one }]
-    expect(() => programmer.sync(aNodeView(), changes)).toThrow('refused')
-    expect(() => programmer.sync(aNodeView(), [])).toThrow(/as a whole/)
-    programmer.syncAll(aNodeView(), [one!])
-    expect(essence(driver.table)).toBe(essence(fromScratch(4, [one!])))
-  })
+  it("asks for a full sync after a failure", () => {
+    const driver = new MemoryTable(4);
+    const programmer = programmerFor(driver);
+    programmer.syncAll(aNodeView(), []);
+    driver.failNext = true;
+    const changes = [{ name: one!.name, before: undefined, after: one }];
+    expect(() => programmer.sync(aNodeView(), changes)).toThrow("refused");
+    expect(() => programmer.sync(aNodeView(), [])).toThrow(/as a whole/);
+    programmer.syncAll(aNodeView(), [one!]);
+    expect(essence(driver.table)).toBe(essence(fromScratch(4, [one!])));
+  });
 
-  it('removes what others have put into our table, chains that their verdict maps use included', () => {
-    const verdicts: NftSet = { ...schemaFor(4).stickServices, name: 'theirs' }
-    const key = { key: '\x0a\x00\x00\x01\x06\x00\x00\x00\x00\x50\x00\x00' }
-    const driver = new MemoryTable(4, fromScratch(4, [one!]))
+  it("removes what others have put into our table, chains that their verdict maps use included", () => {
+    const verdicts: NftSet = { ...schemaFor(4).stickServices, name: "theirs" };
+    const key = { key: "\x0a\x00\x00\x01\x06\x00\x00\x00\x00\x50\x00\x00" };
+    const driver = new MemoryTable(4, fromScratch(4, [one!]));
     driver.apply([
-      { op: 'addSet', set: verdicts },
-      { op: 'addChain', chain: { name: 'their-chain', comment: undefined, hook: undefined, rules: [] } },
-      { op: 'addElements', set: verdicts, elements: [{ ...key, verdict: { code: 'goto', chain: 'their-chain' } }] },
-    ])
-    programmerFor(driver).syncAll(aNodeView(), [one!])
-    expect(essence(driver.table)).toBe(essence(fromScratch(4, [one!])))
-  })
+      { op: "addSet", set: verdicts },
+      {
+        op: "addChain",
+        chain: {
+          name: "their-chain",
+          comment: undefined,
+          hook: undefined,
+          rules: [],
+        },
+      },
+      {
+        op: "addElements",
+        set: verdicts,
+        elements: [{ ...key, verdict: { code: "goto", chain: "their-chain" } }],
+      },
+    ]);
+    programmerFor(driver).syncAll(aNodeView(), [one!]);
+    expect(essence(driver.table)).toBe(essence(fromScratch(4, [one!])));
+  });
 
-  it('does not make the table anew because the kernel lacks memory', () => {
-    const driver = new MemoryTable(4, fromScratch(4, [one!]))
-    const programmer = programmerFor(driver)
-    driver.failure = new KernelError('send 100000 bytes over netlink', 'ENOBUFS')
+  it("does not make the table anew because the kernel lacks memory", () => {
+    const driver = new MemoryTable(4, fromScratch(4, [one!]));
+    const programmer = programmerFor(driver);
+    driver.failure = new KernelError(
+      "send 100000 bytes over netlink",
+      "ENOBUFS",
+    );
     for (let i = 0; i < 5; i++) {
-      driver.failNext = true
-      expect(() => programmer.syncAll(aNodeView(), [two!])).toThrow('ENOBUFS')
+      driver.failNext = true;
+      expect(() => programmer.syncAll(aNodeView(), [two!])).toThrow("ENOBUFS");
     }
-    programmer.syncAll(aNodeView(), [two!])
-    expect(driver.lastOps.map(({ op }) => op)).not.toContain('deleteTable')
-  })
+    programmer.syncAll(aNodeView(), [two!]);
+    expect(driver.lastOps.map(({ op }) => op)).not.toContain("deleteTable");
+  });
 
-  it('makes the table anew after the kernel has twice refused to change it', () => {
-    const driver = new MemoryTable(4, fromScratch(4, [one!]))
-    const programmer = programmerFor(driver)
+  it("makes the table anew after the kernel has twice refused to change it", () => {
+    const driver = new MemoryTable(4, fromScratch(4, [one!]));
+    const programmer = programmerFor(driver);
     for (let i = 0; i < 2; i++) {
-      driver.failNext = true
-      expect(() => programmer.syncAll(aNodeView(), [two!])).toThrow('refused')
+      driver.failNext = true;
+      expect(() => programmer.syncAll(aNodeView(), [two!])).toThrow("refused");
     }
-    programmer.syncAll(aNodeView(), [two!])
-    expect(driver.lastOps[0]).toEqual({ op: 'deleteTable' })
-    expect(essence(driver.table)).toBe(essence(fromScratch(4, [two!])))
-    programmer.syncAll(aNodeView(), [one!])
-    expect(driver.lastOps[0]).not.toEqual({ op: 'deleteTable' })
-  })
+    programmer.syncAll(aNodeView(), [two!]);
+    expect(driver.lastOps[0]).toEqual({ op: "deleteTable" });
+    expect(essence(driver.table)).toBe(essence(fromScratch(4, [two!])));
+    programmer.syncAll(aNodeView(), [one!]);
+    expect(driver.lastOps[0]).not.toEqual({ op: "deleteTable" });
+  });
 
-  it('deletes the chains of session affinity a second after their last use', async () => {
-    const clock = new ManualClock()
-    const driver = new MemoryTable(4)
-    const programmer = programmerFor(driver, clock)
-    const sticky = fc.sample(arbitraryView(4, 1), { numRuns: 50, seed: 3 }).find((view) => {
-      const [frontend] = view.frontends
-      return frontend!.affinitySeconds !== undefined && frontend!.fromNode.verdict.kind === 'to'
-    })!
-    programmer.syncAll(aNodeView(), [sticky])
-    const chainNames = () => [...driver.table!.chains.keys()].filter((name) => name.includes('svc-1'))
-    expect(chainNames()).not.toHaveLength(0)
-    programmer.sync(aNodeView(), [{ name: sticky.name, before: sticky, after: undefined }])
-    expect(chainNames()).not.toHaveLength(0)
-    await clock.advance(1001)
-    programmer.sync(aNodeView(), [{ name: two!.name, before: undefined, after: two }])
-    expect(chainNames()).toHaveLength(0)
-  })
-})
+  it("deletes the chains of session affinity a second after their last use", async () => {
+    const clock = new ManualClock();
+    const driver = new MemoryTable(4);
+    const programmer = programmerFor(driver, clock);
+    const sticky = fc
+      .sample(arbitraryView(4, 1), { numRuns: 50, seed: 3 })
+      .find((view) => {
+        const [frontend] = view.frontends;
+        return (
+          frontend!.affinitySeconds !== undefined &&
+          frontend!.fromNode.verdict.kind === "to"
+        );
+      })!;
+    programmer.syncAll(aNodeView(), [sticky]);
+    const chainNames = () =>
+      [...driver.table!.chains.keys()].filter((name) => name.includes("svc-1"));
+    expect(chainNames()).not.toHaveLength(0);
+    programmer.sync(aNodeView(), [
+      { name: sticky.name, before: sticky, after: undefined },
+    ]);
+    expect(chainNames()).not.toHaveLength(0);
+    await clock.advance(1001);
+    programmer.sync(aNodeView(), [
+      { name: two!.name, before: undefined, after: two },
+    ]);
+    expect(chainNames()).toHaveLength(0);
+  });
+});

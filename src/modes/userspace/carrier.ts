@@ -1,61 +1,71 @@
 // The threads and listeners that carry the connections. One proxy that takes over from another in this process, because
 // its configuration changed, takes over these as well: no client is cut off.
 
-import { readFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
-import { readFdLimit } from '../../system/fd-limit.ts'
-import type { Family } from '../../lib/ip.ts'
-import { parsePortRange, type PortRange } from '../../lib/port-range.ts'
-import { DataPlane } from './data-path/data-plane.ts'
-import { Listeners } from './data-path/listeners.ts'
-import { endOfFds } from './data-path/spare-sockets.ts'
+import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { readFdLimit } from "../../system/fd-limit.ts";
+import type { Family } from "../../lib/ip.ts";
+import { parsePortRange, type PortRange } from "../../lib/port-range.ts";
+import { DataPlane } from "./data-path/data-plane.ts";
+import { Listeners } from "./data-path/listeners.ts";
+import { endOfFds } from "./data-path/spare-sockets.ts";
 
 export interface CarrierSettings {
   /** `first-last`; empty: any port. */
-  readonly portRange: string
-  readonly udpIdleTimeoutMs: number
+  readonly portRange: string;
+  readonly udpIdleTimeoutMs: number;
 }
 
 export interface Carrier {
-  readonly plane: DataPlane
-  readonly listeners: Readonly<Record<Family, Listeners>>
+  readonly plane: DataPlane;
+  readonly listeners: Readonly<Record<Family, Listeners>>;
   /** Lets go of it. The last one to do so closes the listeners; connections go on until they end. */
-  release(): void
+  release(): void;
 }
 
 /** More threads than this rarely find work; each costs memory. */
-const MOST_THREADS = 8
-const IDLE_CHECK_MS = 1000
+const MOST_THREADS = 8;
+const IDLE_CHECK_MS = 1000;
 
 interface Shared {
-  readonly key: string
-  readonly carrier: Omit<Carrier, 'release'>
-  users: number
+  readonly key: string;
+  readonly carrier: Omit<Carrier, "release">;
+  users: number;
 }
 
-let current: Shared | undefined
+let current: Shared | undefined;
 
 /** The one of these settings that is in use, or a new one. Throws when the settings cannot be used. */
-export function acquireCarrier(settings: CarrierSettings, warn: (message: string) => void): Carrier {
-  const key = JSON.stringify(settings)
-  const shared = current?.key === key && current.users > 0 ? current : createCarrier(settings, key, warn)
-  current = shared
-  shared.users++
-  let isReleased = false
+export function acquireCarrier(
+  settings: CarrierSettings,
+  warn: (message: string) => void,
+): Carrier {
+  const key = JSON.stringify(settings);
+  const shared =
+    current?.key === key && current.users > 0
+      ? current
+      : createCarrier(settings, key, warn);
+  current = shared;
+  shared.users++;
+  let isReleased = false;
   return {
     ...shared.carrier,
     release() {
-      if (!isReleased) shared.users--
-      if (!isReleased && shared.users === 0) retire(shared.carrier)
-      isReleased = true
+      if (!isReleased) shared.users--;
+      if (!isReleased && shared.users === 0) retire(shared.carrier);
+      isReleased = true;
     },
-  }
+  };
 }
 
-function createCarrier(settings: CarrierSettings, key: string, warn: (message: string) => void): Shared {
-  const range = parsePortRange(settings.portRange)
-  const ephemeral = readEphemeralPorts()
-  const reserved = readReservedPorts()
+function createCarrier(
+  settings: CarrierSettings,
+  key: string,
+  warn: (message: string) => void,
+): Shared {
+  const range = parsePortRange(settings.portRange);
+  const ephemeral = readEphemeralPorts();
+  const reserved = readReservedPorts();
   const plane = new DataPlane({
     threads: Math.min(MOST_THREADS, availableParallelism()),
     udpIdleMs: settings.udpIdleTimeoutMs,
@@ -63,42 +73,56 @@ function createCarrier(settings: CarrierSettings, key: string, warn: (message: s
     reserved,
     onWarning: warn,
     onFailed: (error) => {
-      throw new Error(`Cannot go on: a thread of the userspace proxy failed: ${error.message}`, { cause: error })
+      throw new Error(
+        `Cannot go on: a thread of the userspace proxy failed: ${error.message}`,
+        { cause: error },
+      );
     },
-  })
-  const endFd = () => endOfFds(readFdLimit())
-  const listenersOf = (family: Family) => new Listeners({ family, plane, range, ephemeral, reserved, endFd })
-  return { key, carrier: { plane, listeners: { 4: listenersOf(4), 6: listenersOf(6) } }, users: 0 }
+  });
+  const endFd = () => endOfFds(readFdLimit());
+  const listenersOf = (family: Family) =>
+    new Listeners({ family, plane, range, ephemeral, reserved, endFd });
+  return {
+    key,
+    carrier: { plane, listeners: { 4: listenersOf(4), 6: listenersOf(6) } },
+    users: 0,
+  };
 }
 
-function retire({ plane, listeners }: Shared['carrier']): void {
-  listeners[4].releaseAll()
-  listeners[6].releaseAll()
+function retire({ plane, listeners }: Shared["carrier"]): void {
+  listeners[4].releaseAll();
+  listeners[6].releaseAll();
   const timer = setInterval(() => {
-    if (!plane.isIdle) return
-    clearInterval(timer)
-    void plane.stop()
-  }, IDLE_CHECK_MS)
-  timer.unref()
+    if (!plane.isIdle) return;
+    clearInterval(timer);
+    void plane.stop();
+  }, IDLE_CHECK_MS);
+  timer.unref();
 }
 
 /** The ports from which the kernel chooses for a program that asks for any. */
 function readEphemeralPorts(): PortRange {
-  const [first = 32_768, last = 60_999] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8')
+  const [first = 32_768, last = 60_999] = readFileSync(
+    "/proc/sys/net/ipv4/ip_local_port_range",
+    "utf8",
+  )
     .trim()
     .split(/\s+/)
-    .map(Number)
-  return { first, last }
+    .map(Number);
+  return { first, last };
 }
 
 /** The ports that it never chooses: `8080,9148-9150`. */
 function readReservedPorts(): ReadonlySet<number> {
-  const text = readFileSync('/proc/sys/net/ipv4/ip_local_reserved_ports', 'utf8').trim()
-  const ranges = text === '' ? [] : text.split(',')
+  const text = readFileSync(
+    "/proc/sys/net/ipv4/ip_local_reserved_ports",
+    "utf8",
+  ).trim();
+  const ranges = text === "" ? [] : text.split(",");
   return new Set(
     ranges.flatMap((range) => {
-      const [first = 0, last = first] = range.split('-').map(Number)
-      return Array.from({ length: last - first + 1 }, (_, i) => first + i)
+      const [first = 0, last = first] = range.split("-").map(Number);
+      return Array.from({ length: last - first + 1 }, (_, i) => first + i);
     }),
-  )
+  );
 }

@@ -1,68 +1,81 @@
 // The userspace mode on this machine: what carries the connections, the rules that lead there, and how it all ends.
 
-import { setTimeout as sleep } from 'node:timers/promises'
-import { listAddresses } from '../../links/addresses.ts'
-import { raiseFdLimit } from '../../system/fd-limit.ts'
-import { closeAll, closeAllNow } from '../../lib/close-all.ts'
-import { KernelError, UnsupportedError } from '../../lib/errors.ts'
-import { type Family, isLinkLocal, isLoopback, parseIp } from '../../lib/ip.ts'
-import type { Logger } from '../../lib/log.ts'
-import type { NodeView } from '../../model/types.ts'
-import { USERSPACE_TABLE } from './plan/planner.ts'
-import type { DataPlane } from './data-path/data-plane.ts'
-import { lookForUserspace } from './look.ts'
-import { rehearseUserspace } from './rehearse.ts'
-import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
-import { acquireCarrier } from './carrier.ts'
-import { UserspaceProgrammer } from './programmer.ts'
-import { formatUserspaceStatus, registerUserspaceMetrics } from './report.ts'
-import { deleteTables, openWatchedTables, type WatchedTables } from '../../nftables/watched-tables.ts'
+import { setTimeout as sleep } from "node:timers/promises";
+import { listAddresses } from "../../links/addresses.ts";
+import { raiseFdLimit } from "../../system/fd-limit.ts";
+import { closeAll, closeAllNow } from "../../lib/close-all.ts";
+import { KernelError, UnsupportedError } from "../../lib/errors.ts";
+import { type Family, isLinkLocal, isLoopback, parseIp } from "../../lib/ip.ts";
+import type { Logger } from "../../lib/log.ts";
+import type { NodeView } from "../../model/types.ts";
+import { USERSPACE_TABLE } from "./plan/planner.ts";
+import type { DataPlane } from "./data-path/data-plane.ts";
+import { lookForUserspace } from "./look.ts";
+import { rehearseUserspace } from "./rehearse.ts";
+import { readUserspace } from "./walkable.ts";
+import type { ModeOnMachine, ModeOptions, RunningMode } from "../contract.ts";
+import { acquireCarrier } from "./carrier.ts";
+import { UserspaceProgrammer } from "./programmer.ts";
+import { formatUserspaceStatus, registerUserspaceMetrics } from "./report.ts";
+import {
+  deleteTables,
+  openWatchedTables,
+  type WatchedTables,
+} from "../../nftables/watched-tables.ts";
 
 export const userspaceMachine: ModeOnMachine = {
   look: lookForUserspace,
   rehearse: rehearseUserspace,
+  readWalkable: readUserspace,
   open: openUserspace,
   cleanup: (log) => deleteTables(USERSPACE_TABLE, log),
-}
+};
 
 /** Two for each connection. */
-const WANTED_FDS = 1_048_576
-const FEW_FDS = 4096
+const WANTED_FDS = 1_048_576;
+const FEW_FDS = 4096;
 /** Pods are killed 30 s after they have been asked to end. */
-const DRAIN_LIMIT_MS = 25_000
-const DRAIN_CHECK_MS = 20
+const DRAIN_LIMIT_MS = 25_000;
+const DRAIN_CHECK_MS = 20;
 
 function openUserspace(options: ModeOptions): RunningMode {
-  const { config, log, families, clock } = options
-  const carrier = acquireCarrier(config.userspace, (message) => log.warn(message))
-  const { plane, listeners } = carrier
-  let tables: WatchedTables
+  const { config, log, families, clock } = options;
+  const carrier = acquireCarrier(config.userspace, (message) =>
+    log.warn(message),
+  );
+  const { plane, listeners } = carrier;
+  let tables: WatchedTables;
   try {
-    tables = openTables(options)
+    tables = openTables(options);
   } catch (error) {
-    carrier.release()
-    throw error
+    carrier.release();
+    throw error;
   }
-  raiseLimits(log)
-  const programmers = new Map<Family, UserspaceProgrammer>()
-  const served = families.map((family) => [family, listeners[family]] as const)
+  raiseLimits(log);
+  const programmers = new Map<Family, UserspaceProgrammer>();
+  const served = families.map((family) => [family, listeners[family]] as const);
   return {
     programmer(family, { metrics, onRefused }) {
-      if (programmers.size === 0) registerUserspaceMetrics(metrics, served)
+      if (programmers.size === 0) registerUserspaceMetrics(metrics, served);
       const programmer = new UserspaceProgrammer({
         listeners: listeners[family],
         driver: tables.driver(family),
         clock,
         listenAddress,
         onRefused: (name, reason) => {
-          log.error(undefined, 'Cannot serve a service port: its clients are refused', { servicePort: name, reason })
-          onRefused(name, reason)
+          log.error(
+            undefined,
+            "Cannot serve a service port: its clients are refused",
+            { servicePort: name, reason },
+          );
+          onRefused(name, reason);
         },
-      })
-      programmers.set(family, programmer)
-      return programmer
+      });
+      programmers.set(family, programmer);
+      return programmer;
     },
-    flowTargets: (family, view) => programmers.get(family)?.flowTargets(view) ?? [],
+    flowTargets: (family, view) =>
+      programmers.get(family)?.flowTargets(view) ?? [],
     status: () => formatUserspaceStatus(served),
     close: () =>
       closeAllNow(
@@ -72,49 +85,75 @@ function openUserspace(options: ModeOptions): RunningMode {
     end: (signal) =>
       closeAll(
         // Withdrawing needs the watch, which has to look away from a large transaction.
-        ...Array.from(programmers.values(), (programmer) => () => programmer.withdraw()),
+        ...Array.from(
+          programmers.values(),
+          (programmer) => () => programmer.withdraw(),
+        ),
         () => tables.close(),
         () => plane.settle(),
         () => drain(plane, { log, signal }),
         () => plane.stop(),
         () => deleteTables(USERSPACE_TABLE, log),
       ),
-  }
+  };
 }
 
 function openTables({ families, onForeignChange }: ModeOptions): WatchedTables {
   try {
-    return openWatchedTables({ table: USERSPACE_TABLE, families, onForeignChange })
+    return openWatchedTables({
+      table: USERSPACE_TABLE,
+      families,
+      onForeignChange,
+    });
   } catch (error) {
-    if (!(error instanceof KernelError) || error.errno !== 'EPERM') throw error
-    throw new UnsupportedError('the userspace mode', 'its redirect rules need CAP_NET_ADMIN', { cause: error })
+    if (!(error instanceof KernelError) || error.errno !== "EPERM") throw error;
+    throw new UnsupportedError(
+      "the userspace mode",
+      "its redirect rules need CAP_NET_ADMIN",
+      { cause: error },
+    );
   }
 }
 
 function raiseLimits(log: Logger): void {
-  const limit = raiseFdLimit(WANTED_FDS)
-  if (limit >= FEW_FDS) log.v(1)?.info('Limit of open files', { limit })
+  const limit = raiseFdLimit(WANTED_FDS);
+  if (limit >= FEW_FDS) log.v(1)?.info("Limit of open files", { limit });
   else
-    log.warn('Few connections can be proxied: each takes two open files', { limit, recommended: `at least ${FEW_FDS}` })
+    log.warn("Few connections can be proxied: each takes two open files", {
+      limit,
+      recommended: `at least ${FEW_FDS}`,
+    });
 }
 
 /** This node's address, when it is one of this machine; otherwise any that packets can be sent to. */
 function listenAddress({ family, nodeIp }: NodeView): string {
-  const addresses = listAddresses().filter((each) => each.family === family)
-  if (addresses.some(({ address }) => address === nodeIp)) return nodeIp
+  const addresses = listAddresses().filter((each) => each.family === family);
+  if (addresses.some(({ address }) => address === nodeIp)) return nodeIp;
   const usable = addresses.find(({ address }) => {
-    const bytes = parseIp(address)!
-    return !isLoopback(bytes) && !isLinkLocal(bytes)
-  })
-  return usable?.address ?? nodeIp
+    const bytes = parseIp(address)!;
+    return !isLoopback(bytes) && !isLinkLocal(bytes);
+  });
+  return usable?.address ?? nodeIp;
 }
 
 /** Waits until all connections have ended, or the time is over, or a second signal has come. */
-async function drain(plane: DataPlane, { log, signal }: { log: Logger; signal: AbortSignal }): Promise<void> {
-  const startMs = performance.now()
-  if (!plane.isIdle) log.info('Waiting for connections to end', { active: plane.active, limitMs: DRAIN_LIMIT_MS })
-  while (!plane.isIdle && !signal.aborted && performance.now() - startMs < DRAIN_LIMIT_MS) {
-    await sleep(DRAIN_CHECK_MS, undefined, { signal }).catch(() => {})
+async function drain(
+  plane: DataPlane,
+  { log, signal }: { log: Logger; signal: AbortSignal },
+): Promise<void> {
+  const startMs = performance.now();
+  if (!plane.isIdle)
+    log.info("Waiting for connections to end", {
+      active: plane.active,
+      limitMs: DRAIN_LIMIT_MS,
+    });
+  while (
+    !plane.isIdle &&
+    !signal.aborted &&
+    performance.now() - startMs < DRAIN_LIMIT_MS
+  ) {
+    await sleep(DRAIN_CHECK_MS, undefined, { signal }).catch(() => {});
   }
-  if (!plane.isIdle) log.warn('Ending with open connections', { active: plane.active })
+  if (!plane.isIdle)
+    log.warn("Ending with open connections", { active: plane.active });
 }

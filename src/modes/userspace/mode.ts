@@ -1,14 +1,24 @@
 // The descriptor of the userspace mode.
 
-import type { Mode } from '../contract.ts'
+import type { Mode } from "../contract.ts";
 
 export const userspaceMode: Mode = {
-  name: 'userspace',
+  name: "userspace",
   defaultNodePortAddresses: [],
   changesAreCheap: true,
-  restartFields: ['userspace'],
-  metrics: ['conntrackDuration', 'conntrackDeleted'],
+  restartFields: ["userspace"],
+  metrics: ["conntrackDuration", "conntrackDeleted"],
   weighs: false,
   serviceLinks: [],
-  load: async () => (await import('./machine.ts')).userspaceMachine,
-}
+  habits: {
+    guards: "cluster IPs",
+    hairpin: "all",
+    unallocated: "drop",
+    localhostNodePorts: false,
+    refusesNode: true,
+    refusesNodePorts: "where they are open",
+    sourceRanges: "first",
+    protocols: ["TCP", "UDP"],
+  },
+  load: async () => (await import("./machine.ts")).userspaceMachine,
+};

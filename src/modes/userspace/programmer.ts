@@ -5,116 +5,127 @@
 // A door of UDP to which rules lead no more stays open for the clients who came through it, as long as their backends serve:
 // policies choose for new clients and do not disturb others, as in the other modes.
 
-import type { Clock, Timer } from '../../lib/clock.ts'
-import { joinHostPort } from '../../lib/ip.ts'
-import type { NodeView, Policy, ServicePortChange, ServicePortView } from '../../model/types.ts'
-import { type Entrance, listsOf, type SeenAs } from './plan/entrance.ts'
-import { userspacePlanner } from './plan/planner.ts'
-import { type DoorAddress, knownPorts } from './plan/service.ts'
-import type { Table } from '../../nftables/types.ts'
-import type { Pool } from './data-path/control-pool.ts'
-import type { Listeners, Served } from './data-path/listeners.ts'
-import type { TableDriver } from '../../nftables/table-driver.ts'
-import { TableProgrammer } from '../shared/table-programmer.ts'
-import type { Programmer, SyncStats } from '../programmer.ts'
+import type { Clock, Timer } from "../../lib/clock.ts";
+import { joinHostPort } from "../../lib/ip.ts";
+import type {
+  NodeView,
+  Policy,
+  ServicePortChange,
+  ServicePortView,
+} from "../../model/types.ts";
+import { type Entrance, listsOf, type SeenAs } from "./plan/entrance.ts";
+import { userspacePlanner } from "./plan/planner.ts";
+import { type DoorAddress, knownPorts } from "./plan/service.ts";
+import type { Table } from "../../nftables/types.ts";
+import type { Pool } from "./data-path/control-pool.ts";
+import type { Listeners, Served } from "./data-path/listeners.ts";
+import type { TableDriver } from "../../nftables/table-driver.ts";
+import { TableProgrammer } from "../shared/table-programmer.ts";
+import type { Programmer, SyncStats } from "../programmer.ts";
 
 export interface UserspaceProgrammerOptions {
-  readonly listeners: Listeners
-  readonly driver: TableDriver
-  readonly clock: Clock
+  readonly listeners: Listeners;
+  readonly driver: TableDriver;
+  readonly clock: Clock;
   /** Called when a service port cannot be served. */
-  readonly onRefused: (name: string, reason: string) => void
+  readonly onRefused: (name: string, reason: string) => void;
   /** The address of this machine on which clients of the node are served. */
-  readonly listenAddress: (node: NodeView) => string
+  readonly listenAddress: (node: NodeView) => string;
 }
 
-type PreferredPort = (view: ServicePortView, entrance: Entrance) => number | undefined
+type PreferredPort = (
+  view: ServicePortView,
+  entrance: Entrance,
+) => number | undefined;
 
 /** How a service port is served. */
 interface Service {
-  readonly view: ServicePortView
+  readonly view: ServicePortView;
   /** Entrances that could not be opened. */
-  readonly refused: ReadonlySet<string>
+  readonly refused: ReadonlySet<string>;
   /** The doors that stay open, by list. */
-  readonly stays: ReadonlyMap<string, ReadonlySet<SeenAs>>
+  readonly stays: ReadonlyMap<string, ReadonlySet<SeenAs>>;
   /** The ports of those to which no rule leads. */
-  readonly leaving: readonly number[]
+  readonly leaving: readonly number[];
 }
 
 export class UserspaceProgrammer implements Programmer {
-  readonly #options: UserspaceProgrammerOptions
-  readonly #rules: TableProgrammer
+  readonly #options: UserspaceProgrammerOptions;
+  readonly #rules: TableProgrammer;
   /** By the names of service ports, where there is something to know: what the rules in the kernel know. */
-  readonly #known = new Map<string, Service>()
+  readonly #known = new Map<string, Service>();
   /** The same for views that are being programmed. */
-  #fresh: ReadonlyMap<ServicePortView, Service> = new Map()
-  #node: NodeView | undefined
-  #isWithdrawn = false
+  #fresh: ReadonlyMap<ServicePortView, Service> = new Map();
+  #node: NodeView | undefined;
+  #isWithdrawn = false;
   /** What is served on an address that the node had before, until the rules lead there no more. */
-  readonly #left: Pool[] = []
-  #retryTimer: Timer | undefined
+  readonly #left: Pool[] = [];
+  #retryTimer: Timer | undefined;
   /** What was read back, for the rules' programmer to take. */
-  #readBack: { readonly table: Table | undefined } | undefined
+  #readBack: { readonly table: Table | undefined } | undefined;
 
   constructor(options: UserspaceProgrammerOptions) {
-    this.#options = options
-    const { driver, clock } = options
+    this.#options = options;
+    const { driver, clock } = options;
     const planner = userspacePlanner({
       find: (view, entrance) => this.#find(view, entrance),
       leaving: (view) => this.#serviceOf(view)?.leaving ?? [],
-    })
+    });
     const prefetched: TableDriver = {
       apply: (ops) => driver.apply(ops),
       read: () => this.#takeReadBack(),
       readElements: (set) => driver.readElements(set),
       close: () => driver.close(),
-    }
-    this.#rules = new TableProgrammer({ planner, driver: prefetched, clock })
+    };
+    this.#rules = new TableProgrammer({ planner, driver: prefetched, clock });
   }
 
   sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
-    if (this.#isWithdrawn) return NOTHING_DONE
-    const all = [...changes, ...this.#retries(changes)]
+    if (this.#isWithdrawn) return NOTHING_DONE;
+    const all = [...changes, ...this.#retries(changes)];
     this.#fresh = this.#serve(
       all.flatMap(({ after }) => after ?? []),
       () => undefined,
-    )
-    const stats = this.#rules.sync(node, all)
+    );
+    const stats = this.#rules.sync(node, all);
     for (const { name, before, after } of all) {
-      this.#shutUnused(before, after)
-      this.#note(name, after)
+      this.#shutUnused(before, after);
+      this.#note(name, after);
     }
-    this.#fresh = new Map()
-    this.#retryLater(node)
-    return stats
+    this.#fresh = new Map();
+    this.#retryLater(node);
+    return stats;
   }
 
   syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
-    if (this.#isWithdrawn) return NOTHING_DONE
-    const { listeners, driver, listenAddress } = this.#options
-    this.#node = node
-    const table = driver.read()
-    this.#readBack = { table }
-    this.#left.push(...listeners.moveTo(listenAddress(node)))
-    listeners.lookForPorts()
-    const all = [...views]
-    this.#fresh = this.#serve(all, knownPorts(node.family, table))
-    const stats = this.#rules.syncAll(node, all)
-    this.#shutAllBut(all)
-    for (const pool of this.#left.splice(0)) pool.close()
-    this.#known.clear()
-    for (const view of all) this.#note(view.name, view)
-    this.#fresh = new Map()
-    this.#retryLater(node)
-    return stats
+    if (this.#isWithdrawn) return NOTHING_DONE;
+    const { listeners, driver, listenAddress } = this.#options;
+    this.#node = node;
+    const table = driver.read();
+    this.#readBack = { table };
+    this.#left.push(...listeners.moveTo(listenAddress(node)));
+    listeners.lookForPorts();
+    const all = [...views];
+    this.#fresh = this.#serve(all, knownPorts(node.family, table));
+    const stats = this.#rules.syncAll(node, all);
+    this.#shutAllBut(all);
+    for (const pool of this.#left.splice(0)) pool.close();
+    this.#known.clear();
+    for (const view of all) this.#note(view.name, view);
+    this.#fresh = new Map();
+    this.#retryLater(node);
+    return stats;
   }
 
   /** Where UDP flows of a service port go at present, those that came before it changed included. */
   flowTargets(view: ServicePortView): string[] {
     return LISTS.flatMap((list) => {
-      const doors = this.#options.listeners.get(nameOf(view, list))?.doors.values() ?? []
-      return Array.from(doors, ({ address, port }) => joinHostPort(address, port))
-    })
+      const doors =
+        this.#options.listeners.get(nameOf(view, list))?.doors.values() ?? [];
+      return Array.from(doors, ({ address, port }) =>
+        joinHostPort(address, port),
+      );
+    });
   }
 
   /**
@@ -123,150 +134,187 @@ export class UserspaceProgrammer implements Programmer {
    */
   withdraw(): void {
     try {
-      if (this.#node !== undefined) this.syncAll(this.#node, [])
+      if (this.#node !== undefined) this.syncAll(this.#node, []);
     } finally {
-      this.#isWithdrawn = true
-      this.#retryTimer?.cancel()
-      this.#options.listeners.releaseAll()
-      for (const pool of this.#left.splice(0)) pool.close()
+      this.#isWithdrawn = true;
+      this.#retryTimer?.cancel();
+      this.#options.listeners.releaseAll();
+      for (const pool of this.#left.splice(0)) pool.close();
     }
   }
 
   close(): void {
-    this.#retryTimer?.cancel()
-    this.#rules.close()
+    this.#retryTimer?.cancel();
+    this.#rules.close();
   }
 
   /** Opens or changes what service ports need. */
-  #serve(views: readonly ServicePortView[], preferredPort: PreferredPort): Map<ServicePortView, Service> {
-    const services = new Map<ServicePortView, Service>()
+  #serve(
+    views: readonly ServicePortView[],
+    preferredPort: PreferredPort,
+  ): Map<ServicePortView, Service> {
+    const services = new Map<ServicePortView, Service>();
     for (const view of views) {
-      const refused = new Set<string>()
+      const refused = new Set<string>();
       for (const [list, { backends, seenAs }] of listsOf(view)) {
         const reasons = this.#options.listeners.serve({
           name: nameOf(view, list),
-          protocol: view.protocol === 'UDP' ? 'UDP' : 'TCP',
+          protocol: view.protocol === "UDP" ? "UDP" : "TCP",
           backends,
           affinitySeconds: view.frontends[0]?.affinitySeconds,
           seenAs,
           preferredPort: (each) => preferredPort(view, { list, seenAs: each }),
-        })
+        });
         for (const [each, reason] of reasons) {
-          const entrance = idOf({ list, seenAs: each })
-          refused.add(entrance)
+          const entrance = idOf({ list, seenAs: each });
+          refused.add(entrance);
           // Said once.
-          if (this.#known.get(view.name)?.refused.has(entrance) !== true) this.#options.onRefused(view.name, reason)
+          if (this.#known.get(view.name)?.refused.has(entrance) !== true)
+            this.#options.onRefused(view.name, reason);
         }
       }
       // Where a port is missing, perhaps such a door has it.
-      services.set(view, { view, refused, ...this.#staying(view, refused.size === 0) })
+      services.set(view, {
+        view,
+        refused,
+        ...this.#staying(view, refused.size === 0),
+      });
     }
-    return services
+    return services;
   }
 
   /** Which doors stay open, and tells those to which rules lead no more which of their backends still serve. */
-  #staying(view: ServicePortView, mayLeave: boolean): Pick<Service, 'stays' | 'leaving'> {
-    const stays = new Map<string, ReadonlySet<SeenAs>>()
-    const leaving: number[] = []
-    const wanted = listsOf(view)
+  #staying(
+    view: ServicePortView,
+    mayLeave: boolean,
+  ): Pick<Service, "stays" | "leaving"> {
+    const stays = new Map<string, ReadonlySet<SeenAs>>();
+    const leaving: number[] = [];
+    const wanted = listsOf(view);
     for (const list of LISTS) {
-      const name = nameOf(view, list)
-      const seenAs = wanted.get(list)?.seenAs
-      if (seenAs !== undefined) stays.set(name, seenAs)
-      const served = this.#options.listeners.get(name)
-      if (served === undefined || view.protocol !== 'UDP' || !mayLeave) continue
-      if (seenAs === undefined && !this.#servesOn(view, served)) continue
-      stays.set(name, new Set([...(seenAs ?? []), ...served.doors.keys()]))
-      for (const [each, { port }] of served.doors) if (seenAs?.has(each) !== true) leaving.push(port)
+      const name = nameOf(view, list);
+      const seenAs = wanted.get(list)?.seenAs;
+      if (seenAs !== undefined) stays.set(name, seenAs);
+      const served = this.#options.listeners.get(name);
+      if (served === undefined || view.protocol !== "UDP" || !mayLeave)
+        continue;
+      if (seenAs === undefined && !this.#servesOn(view, served)) continue;
+      stays.set(name, new Set([...(seenAs ?? []), ...served.doors.keys()]));
+      for (const [each, { port }] of served.doors)
+        if (seenAs?.has(each) !== true) leaving.push(port);
     }
-    return { stays, leaving }
+    return { stays, leaving };
   }
 
   /** For a list that is no longer wanted: false when none of its backends serves any more. */
   #servesOn(view: ServicePortView, { pool }: Served): boolean {
-    const serving = new Set(view.serving)
-    const backends = pool.backends().filter(({ ip, port }) => serving.has(joinHostPort(ip, port)))
-    if (backends.length === 0) return false
-    pool.update({ backends, affinitySeconds: view.frontends[0]?.affinitySeconds })
-    return true
+    const serving = new Set(view.serving);
+    const backends = pool
+      .backends()
+      .filter(({ ip, port }) => serving.has(joinHostPort(ip, port)));
+    if (backends.length === 0) return false;
+    pool.update({
+      backends,
+      affinitySeconds: view.frontends[0]?.affinitySeconds,
+    });
+    return true;
   }
 
   #note(name: string, view: ServicePortView | undefined): void {
-    const service = view === undefined ? undefined : this.#fresh.get(view)
-    if (service === undefined || (service.refused.size === 0 && service.leaving.length === 0)) this.#known.delete(name)
-    else this.#known.set(name, service)
+    const service = view === undefined ? undefined : this.#fresh.get(view);
+    if (
+      service === undefined ||
+      (service.refused.size === 0 && service.leaving.length === 0)
+    )
+      this.#known.delete(name);
+    else this.#known.set(name, service);
   }
 
   get #refused(): readonly (readonly [string, Service])[] {
-    return [...this.#known].filter(([, { refused }]) => refused.size > 0)
+    return [...this.#known].filter(([, { refused }]) => refused.size > 0);
   }
 
   /** The kernel does not tell when a port becomes free. */
   #retryLater(node: NodeView): void {
-    this.#retryTimer?.cancel()
-    if (this.#refused.length === 0) return
+    this.#retryTimer?.cancel();
+    if (this.#refused.length === 0) return;
     this.#retryTimer = this.#options.clock.setTimeout(() => {
       try {
-        this.#options.listeners.lookForPorts()
-        this.sync(node, [])
+        this.#options.listeners.lookForPorts();
+        this.sync(node, []);
       } catch {
         // The next sync meets it again, and reports it.
       }
-    }, RETRY_MS)
+    }, RETRY_MS);
   }
 
   /** Service ports for which there was no port, again: perhaps there is one now. */
   #retries(changes: readonly ServicePortChange[]): ServicePortChange[] {
-    const refused = this.#refused
-    if (refused.length === 0) return []
-    const changing = new Set(changes.map(({ name }) => name))
+    const refused = this.#refused;
+    if (refused.length === 0) return [];
+    const changing = new Set(changes.map(({ name }) => name));
     return refused
       .filter(([name]) => !changing.has(name))
-      .map(([name, { view }]) => ({ name, before: view, after: { ...view } }))
+      .map(([name, { view }]) => ({ name, before: view, after: { ...view } }));
   }
 
-  #shutUnused(before: ServicePortView | undefined, after: ServicePortView | undefined): void {
-    if (before === undefined) return
-    const stays = after && this.#fresh.get(after)?.stays
+  #shutUnused(
+    before: ServicePortView | undefined,
+    after: ServicePortView | undefined,
+  ): void {
+    if (before === undefined) return;
+    const stays = after && this.#fresh.get(after)?.stays;
     for (const list of LISTS) {
-      const name = nameOf(before, list)
-      this.#options.listeners.keep(name, stays?.get(name) ?? NO_DOOR)
+      const name = nameOf(before, list);
+      this.#options.listeners.keep(name, stays?.get(name) ?? NO_DOOR);
     }
   }
 
   #shutAllBut(views: readonly ServicePortView[]): void {
-    const { listeners } = this.#options
-    const stays = new Map(views.flatMap((view) => [...(this.#fresh.get(view)?.stays ?? [])]))
-    for (const [name] of listeners.entries()) listeners.keep(name, stays.get(name) ?? NO_DOOR)
+    const { listeners } = this.#options;
+    const stays = new Map(
+      views.flatMap((view) => [...(this.#fresh.get(view)?.stays ?? [])]),
+    );
+    for (const [name] of listeners.entries())
+      listeners.keep(name, stays.get(name) ?? NO_DOOR);
   }
 
   #find(view: ServicePortView, entrance: Entrance): DoorAddress | undefined {
-    if (this.#serviceOf(view)?.refused.has(idOf(entrance)) === true) return undefined
-    return this.#options.listeners.find(nameOf(view, entrance.list), entrance.seenAs)
+    if (this.#serviceOf(view)?.refused.has(idOf(entrance)) === true)
+      return undefined;
+    return this.#options.listeners.find(
+      nameOf(view, entrance.list),
+      entrance.seenAs,
+    );
   }
 
   #serviceOf(view: ServicePortView): Service | undefined {
-    return this.#fresh.get(view) ?? this.#known.get(view.name)
+    return this.#fresh.get(view) ?? this.#known.get(view.name);
   }
 
   #takeReadBack(): Table | undefined {
-    const table = this.#readBack === undefined ? this.#options.driver.read() : this.#readBack.table
-    this.#readBack = undefined
-    return table
+    const table =
+      this.#readBack === undefined
+        ? this.#options.driver.read()
+        : this.#readBack.table;
+    this.#readBack = undefined;
+    return table;
   }
 }
 
-const LISTS: readonly Policy[] = ['Cluster', 'Local']
-const NO_DOOR: ReadonlySet<SeenAs> = new Set()
+const LISTS: readonly Policy[] = ["Cluster", "Local"];
+const NO_DOOR: ReadonlySet<SeenAs> = new Set();
 /** How often it is tried to open a door for which there was no port. */
-const RETRY_MS = 5000
-const NOTHING_DONE: SyncStats = { transactions: 0, operations: 0, bytes: 0 }
+const RETRY_MS = 5000;
+const NOTHING_DONE: SyncStats = { transactions: 0, operations: 0, bytes: 0 };
 
 /** What a list is served under. */
 function nameOf({ name, protocol }: ServicePortView, list: Policy): string {
-  return list === 'Cluster' ? `${name}/${protocol}` : `${name}/${protocol} (Local)`
+  return list === "Cluster"
+    ? `${name}/${protocol}`
+    : `${name}/${protocol} (Local)`;
 }
 
 function idOf({ list, seenAs }: Entrance): string {
-  return `${list} ${seenAs}`
+  return `${list} ${seenAs}`;
 }

@@ -1,112 +1,138 @@
 // What the userspace mode tells about itself: metrics, and its part of /statusz.
 
-import { type Family, joinHostPort } from '../../lib/ip.ts'
-import type { BackendStatus } from './data-path/control-pool.ts'
-import type { Listeners, Served } from './data-path/listeners.ts'
-import type { CounterName, PoolTotals } from './data-path/pool-board.ts'
-import type { Metrics } from '../../metrics/metrics.ts'
-import { lookedUp } from '../../metrics/registry.ts'
+import { type Family, joinHostPort } from "../../lib/ip.ts";
+import type { BackendStatus } from "./data-path/control-pool.ts";
+import type { Listeners, Served } from "./data-path/listeners.ts";
+import type { CounterName, PoolTotals } from "./data-path/pool-board.ts";
+import type { Metrics } from "../../metrics/metrics.ts";
+import { lookedUp } from "../../metrics/registry.ts";
 
 /** Those of each family that is served. */
-export type ServedFamilies = readonly (readonly [Family, Listeners])[]
+export type ServedFamilies = readonly (readonly [Family, Listeners])[];
 
-const METRICS: readonly { name: string; kind: 'counter' | 'gauge'; counter: CounterName; help: string }[] = [
+const METRICS: readonly {
+  name: string;
+  kind: "counter" | "gauge";
+  counter: CounterName;
+  help: string;
+}[] = [
   {
-    name: 'kubeproxyts_userspace_connections_total',
-    kind: 'counter',
-    counter: 'connections',
-    help: 'Connections accepted, and UDP clients seen',
+    name: "kubeproxyts_userspace_connections_total",
+    kind: "counter",
+    counter: "connections",
+    help: "Connections accepted, and UDP clients seen",
   },
   {
-    name: 'kubeproxyts_userspace_active_connections',
-    kind: 'gauge',
-    counter: 'active',
-    help: 'Connections that are open, and UDP clients that are remembered',
+    name: "kubeproxyts_userspace_active_connections",
+    kind: "gauge",
+    counter: "active",
+    help: "Connections that are open, and UDP clients that are remembered",
   },
   {
-    name: 'kubeproxyts_userspace_received_bytes_total',
-    kind: 'counter',
-    counter: 'bytesToBackends',
-    help: 'Bytes passed on from clients to backends',
+    name: "kubeproxyts_userspace_received_bytes_total",
+    kind: "counter",
+    counter: "bytesToBackends",
+    help: "Bytes passed on from clients to backends",
   },
   {
-    name: 'kubeproxyts_userspace_sent_bytes_total',
-    kind: 'counter',
-    counter: 'bytesToClients',
-    help: 'Bytes passed on from backends to clients',
+    name: "kubeproxyts_userspace_sent_bytes_total",
+    kind: "counter",
+    counter: "bytesToClients",
+    help: "Bytes passed on from backends to clients",
   },
   {
-    name: 'kubeproxyts_userspace_retries_total',
-    kind: 'counter',
-    counter: 'retries',
-    help: 'Times that one more backend was tried for a client because the one before did not answer',
+    name: "kubeproxyts_userspace_retries_total",
+    kind: "counter",
+    counter: "retries",
+    help: "Times that one more backend was tried for a client because the one before did not answer",
   },
   {
-    name: 'kubeproxyts_userspace_backend_failures_total',
-    kind: 'counter',
-    counter: 'failures',
-    help: 'Attempts to reach a backend that failed',
+    name: "kubeproxyts_userspace_backend_failures_total",
+    kind: "counter",
+    counter: "failures",
+    help: "Attempts to reach a backend that failed",
   },
   {
-    name: 'kubeproxyts_userspace_unserved_total',
-    kind: 'counter',
-    counter: 'unserved',
-    help: 'Clients turned away because no backend answered',
+    name: "kubeproxyts_userspace_unserved_total",
+    kind: "counter",
+    counter: "unserved",
+    help: "Clients turned away because no backend answered",
   },
-]
+];
 
 /** Registers the metrics of the mode, by service port. */
-export function registerUserspaceMetrics(metrics: Metrics, served: ServedFamilies): void {
-  const labels = ['ip_family', 'service_port'] as const
+export function registerUserspaceMetrics(
+  metrics: Metrics,
+  served: ServedFamilies,
+): void {
+  const labels = ["ip_family", "service_port"] as const;
   const perList = (read: (served: Served) => number) =>
     served.flatMap(([family, listeners]) =>
-      Array.from(listeners.entries(), ([name, list]) => [[`IPv${family}`, name] as const, read(list)] as const),
-    )
+      Array.from(
+        listeners.entries(),
+        ([name, list]) =>
+          [[`IPv${family}`, name] as const, read(list)] as const,
+      ),
+    );
   metrics.register(
     ...METRICS.map(({ name, kind, counter, help }) =>
-      lookedUp(kind, { name, help, labels }, () => perList(({ pool }) => pool.totals()[counter])),
+      lookedUp(kind, { name, help, labels }, () =>
+        perList(({ pool }) => pool.totals()[counter]),
+      ),
     ),
     lookedUp(
-      'gauge',
+      "gauge",
       {
-        name: 'kubeproxyts_userspace_resting_backends',
-        help: 'Backends that are left alone for a while because they did not answer',
+        name: "kubeproxyts_userspace_resting_backends",
+        help: "Backends that are left alone for a while because they did not answer",
         labels,
       },
       () => perList(({ pool }) => pool.backends().filter(isResting).length),
     ),
-  )
+  );
 }
 
 /** For people: every service port, where it is served, and which backends have failed. */
 export function formatUserspaceStatus(served: ServedFamilies): string {
   const lines = served.flatMap(([, listeners]) => {
-    const lists = [...listeners.entries()].sort(([a], [b]) => (a < b ? -1 : 1))
-    return lists.flatMap(([name, list]) => formatList(name, list))
-  })
-  return ['Userspace proxy:', ...lines].join('\n')
+    const lists = [...listeners.entries()].sort(([a], [b]) => (a < b ? -1 : 1));
+    return lists.flatMap(([name, list]) => formatList(name, list));
+  });
+  return ["Userspace proxy:", ...lines].join("\n");
 }
 
 function formatList(name: string, { pool, doors }: Served): string[] {
-  const where = Array.from(doors, ([seenAs, { address, port }]) => `${joinHostPort(address, port)} as ${seenAs}`)
-  const failed = pool.backends().filter(({ failures }) => failures > 0)
+  const where = Array.from(
+    doors,
+    ([seenAs, { address, port }]) =>
+      `${joinHostPort(address, port)} as ${seenAs}`,
+  );
+  const failed = pool.backends().filter(({ failures }) => failures > 0);
   return [
-    `  ${name} (${where.join(', ')}): backends=${pool.backends().length} ${formatTotals(pool.totals())}`,
+    `  ${name} (${where.join(", ")}): backends=${pool.backends().length} ${formatTotals(pool.totals())}`,
     ...failed.map((backend) => `    ${formatFailed(backend)}`),
-  ]
+  ];
 }
 
 function formatTotals(totals: PoolTotals): string {
   return Object.entries(totals)
     .map(([name, value]) => `${name}=${value}`)
-    .join(' ')
+    .join(" ");
 }
 
-function formatFailed({ ip, port, failures, restsForMs }: BackendStatus): string {
-  const rest = restsForMs > 0 ? `left alone for ${(restsForMs / 1000).toFixed(1)}s` : 'to be tried again'
-  return `${joinHostPort(ip, port)}: failures=${failures}, ${rest}`
+function formatFailed({
+  ip,
+  port,
+  failures,
+  restsForMs,
+}: BackendStatus): string {
+  const rest =
+    restsForMs > 0
+      ? `left alone for ${(restsForMs / 1000).toFixed(1)}s`
+      : "to be tried again";
+  return `${joinHostPort(ip, port)}: failures=${failures}, ${rest}`;
 }
 
 function isResting({ failures, restsForMs }: BackendStatus): boolean {
-  return failures > 0 && restsForMs > 0
+  return failures > 0 && restsForMs > 0;
 }

@@ -1,17 +1,23 @@
-import { describe, expect, it } from 'vitest'
-import { planIptables } from '../../../../test/support/golden-iptables.ts'
-import { applyScript } from '../../../iptables/apply-script.ts'
-import { formatTables } from '../../../iptables/format.ts'
-import { Script } from '../../../iptables/script.ts'
-import type { Tables } from '../../../iptables/types.ts'
-import { planCleanup } from './cleanup.ts'
+import { describe, expect, it } from "vitest";
+import { planIptables } from "../../../../test/support/golden-iptables.ts";
+import { applyScript } from "../../../iptables/apply-script.ts";
+import { formatTables } from "../../../iptables/format.ts";
+import { Script } from "../../../iptables/script.ts";
+import type { Tables } from "../../../iptables/types.ts";
+import { planCleanup } from "./cleanup.ts";
 
 /** The tables after the cleanup. */
 function cleaned(tables: Tables): Tables {
-  return applyScript(tables, [...new Script(planCleanup(tables).ops, 'nft').text()].join(''))
+  return applyScript(
+    tables,
+    [...new Script(planCleanup(tables).ops, "nft").text()].join(""),
+  );
 }
 
-const empty = applyScript(new Map(), '*mangle\nCOMMIT\n*filter\nCOMMIT\n*nat\nCOMMIT\n')
+const empty = applyScript(
+  new Map(),
+  "*mangle\nCOMMIT\n*filter\nCOMMIT\n*nat\nCOMMIT\n",
+);
 
 const FIREWALL = `*filter
 :KUBE-FIREWALL - [0:0]
@@ -19,30 +25,41 @@ const FIREWALL = `*filter
 -A INPUT -j KUBE-FIREWALL
 -A OUTPUT -j KUBE-FIREWALL
 COMMIT
-`
+`;
 
-describe('planCleanup()', () => {
-  it('leaves nothing of ours', async () => {
-    expect(formatTables(cleaned(await planIptables(4, [])))).toBe(formatTables(empty))
-  })
+describe("planCleanup()", () => {
+  it("leaves nothing of ours", async () => {
+    expect(formatTables(cleaned(await planIptables(4, [])))).toBe(
+      formatTables(empty),
+    );
+  });
 
   it.each([
-    ['its canary is there', '*mangle\n:KUBE-KUBELET-CANARY - [0:0]\nCOMMIT\n'],
-    ['there is a rule that we never write', '*filter\n-A KUBE-FIREWALL -m mark --mark 0x8000/0x8000 -j DROP\nCOMMIT\n'],
-  ])('leaves the chain that is kubelet’s, with its jumps: %s', async (_, kubelets) => {
-    const tables = applyScript(await planIptables(4, []), kubelets)
-    const expected = applyScript(applyScript(empty, FIREWALL), kubelets)
-    expect(formatTables(cleaned(tables))).toBe(formatTables(expected))
-  })
+    ["its canary is there", "*mangle\n:KUBE-KUBELET-CANARY - [0:0]\nCOMMIT\n"],
+    [
+      "there is a rule that we never write",
+      "*filter\n-A KUBE-FIREWALL -m mark --mark 0x8000/0x8000 -j DROP\nCOMMIT\n",
+    ],
+  ])(
+    "leaves the chain that is kubelet’s, with its jumps: %s",
+    async (_, kubelets) => {
+      const tables = applyScript(await planIptables(4, []), kubelets);
+      const expected = applyScript(applyScript(empty, FIREWALL), kubelets);
+      expect(formatTables(cleaned(tables))).toBe(formatTables(expected));
+    },
+  );
 
-  it('leaves the rule that makes route_localnet safe where that stays', async () => {
-    const tables = await planIptables(4, [])
-    const { ops } = planCleanup(tables, 'keep')
-    const left = applyScript(tables, [...new Script(ops, 'nft').text()].join(''))
-    expect(formatTables(left)).toBe(formatTables(applyScript(empty, FIREWALL)))
-  })
+  it("leaves the rule that makes route_localnet safe where that stays", async () => {
+    const tables = await planIptables(4, []);
+    const { ops } = planCleanup(tables, "keep");
+    const left = applyScript(
+      tables,
+      [...new Script(ops, "nft").text()].join(""),
+    );
+    expect(formatTables(left)).toBe(formatTables(applyScript(empty, FIREWALL)));
+  });
 
-  it('removes what old versions and other modes left', () => {
+  it("removes what old versions and other modes left", () => {
     const old = `*nat
 :KUBE-MARK-DROP - [0:0]
 :KUBE-XLB-ABC - [0:0]
@@ -65,11 +82,11 @@ COMMIT
 -A INPUT -j KUBE-NODEPORT-NON-LOCAL
 -A INPUT -m comment --comment "kubernetes ipvs access filter" -j KUBE-IPVS-FILTER
 COMMIT
-`
-    expect(cleaned(applyScript(empty, old))).toEqual(empty)
-  })
+`;
+    expect(cleaned(applyScript(empty, old))).toEqual(empty);
+  });
 
-  it('leaves the rules of users, and keeps a chain that they use', () => {
+  it("leaves the rules of users, and keeps a chain that they use", () => {
     const used = `*nat
 :CNI-DN - [0:0]
 :KUBE-MARK-MASQ - [0:0]
@@ -79,16 +96,16 @@ COMMIT
 -A PREROUTING -j CNI-DN
 -A PREROUTING -j KUBE-SERVICES
 COMMIT
-`
-    const tables = applyScript(empty, used)
-    expect(planCleanup(tables).kept).toEqual(['nat KUBE-MARK-MASQ'])
-    const nat = cleaned(tables).get('nat')!
-    expect(nat.get('CNI-DN')).toEqual(['-j KUBE-MARK-MASQ'])
-    expect(nat.get('PREROUTING')).toEqual(['-j CNI-DN'])
-    expect(nat.has('KUBE-SERVICES')).toBe(false)
-  })
+`;
+    const tables = applyScript(empty, used);
+    expect(planCleanup(tables).kept).toEqual(["nat KUBE-MARK-MASQ"]);
+    const nat = cleaned(tables).get("nat")!;
+    expect(nat.get("CNI-DN")).toEqual(["-j KUBE-MARK-MASQ"]);
+    expect(nat.get("PREROUTING")).toEqual(["-j CNI-DN"]);
+    expect(nat.has("KUBE-SERVICES")).toBe(false);
+  });
 
-  it('has nothing to do on a machine that never had a proxy', () => {
-    expect(planCleanup(empty)).toEqual({ ops: [], kept: [] })
-  })
-})
+  it("has nothing to do on a machine that never had a proxy", () => {
+    expect(planCleanup(empty)).toEqual({ ops: [], kept: [] });
+  });
+});

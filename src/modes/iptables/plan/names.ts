@@ -1,81 +1,87 @@
 // The names of our chains and what we say in comments: kube-proxy's, to the letter. Operators search for them.
 
-import { base32Sha256 } from '../../../lib/hash.ts'
-import type { ServicePortView } from '../../../model/types.ts'
+import { base32Sha256 } from "../../../lib/hash.ts";
+import type { ServicePortView } from "../../../model/types.ts";
 
 export const CHAINS = {
   /** nat: by destination. filter: cluster IPs that lead nowhere. */
-  services: 'KUBE-SERVICES',
+  services: "KUBE-SERVICES",
   /** filter: external addresses and node ports that lead nowhere. */
-  externalServices: 'KUBE-EXTERNAL-SERVICES',
+  externalServices: "KUBE-EXTERNAL-SERVICES",
   /** nat: by node port. filter: health checks. */
-  nodePorts: 'KUBE-NODEPORTS',
-  postrouting: 'KUBE-POSTROUTING',
-  markMasquerade: 'KUBE-MARK-MASQ',
-  forward: 'KUBE-FORWARD',
+  nodePorts: "KUBE-NODEPORTS",
+  postrouting: "KUBE-POSTROUTING",
+  markMasquerade: "KUBE-MARK-MASQ",
+  forward: "KUBE-FORWARD",
   /** filter: what a firewall chain of a service did not let through. */
-  proxyFirewall: 'KUBE-PROXY-FIREWALL',
+  proxyFirewall: "KUBE-PROXY-FIREWALL",
   /** Empty; when it is gone, another program flushed the table. */
-  canary: 'KUBE-PROXY-CANARY',
+  canary: "KUBE-PROXY-CANARY",
   /** Of kubelet, where there is one; we put the same rule into it. */
-  kubeletFirewall: 'KUBE-FIREWALL',
+  kubeletFirewall: "KUBE-FIREWALL",
   /** Of kubelet: empty, and there as long as kubelet is. */
-  kubeletCanary: 'KUBE-KUBELET-CANARY',
+  kubeletCanary: "KUBE-KUBELET-CANARY",
   /** filter, empty: route_localnet was off before we turned it on. */
-  localnetNote: 'KUBE-PROXY-LOCALNET',
-} as const
+  localnetNote: "KUBE-PROXY-LOCALNET",
+} as const;
 
 const PREFIXES = {
-  cluster: 'KUBE-SVC-',
-  local: 'KUBE-SVL-',
-  external: 'KUBE-EXT-',
-  firewall: 'KUBE-FW-',
-  endpoint: 'KUBE-SEP-',
-} as const
+  cluster: "KUBE-SVC-",
+  local: "KUBE-SVL-",
+  external: "KUBE-EXT-",
+  firewall: "KUBE-FW-",
+  endpoint: "KUBE-SEP-",
+} as const;
 
 /** Of kube-proxy before 1.24. */
-const OLD_PREFIXES: readonly string[] = ['KUBE-XLB-']
+const OLD_PREFIXES: readonly string[] = ["KUBE-XLB-"];
 
-const ALL_PREFIXES: readonly string[] = [...Object.values(PREFIXES), ...OLD_PREFIXES]
+const ALL_PREFIXES: readonly string[] = [
+  ...Object.values(PREFIXES),
+  ...OLD_PREFIXES,
+];
 
 /** Whether a chain of the nat table belongs to one service port. */
 export function isServiceChain(name: string): boolean {
-  return name.startsWith('KUBE-') && ALL_PREFIXES.some((prefix) => name.startsWith(prefix))
+  return (
+    name.startsWith("KUBE-") &&
+    ALL_PREFIXES.some((prefix) => name.startsWith(prefix))
+  );
 }
 
 /** The names of what a service port has. */
 export class ServiceNames {
   /** `namespace/name:port` */
-  readonly label: string
-  readonly cluster: string
-  readonly local: string
-  readonly external: string
-  readonly firewall: string
-  readonly #seed: string
+  readonly label: string;
+  readonly cluster: string;
+  readonly local: string;
+  readonly external: string;
+  readonly firewall: string;
+  readonly #seed: string;
 
   constructor(port: ServicePortView) {
-    this.label = port.name
-    this.#seed = port.name + port.protocol.toLowerCase()
-    const hash = base32Sha256(this.#seed, HASH_LENGTH)
-    this.cluster = PREFIXES.cluster + hash
-    this.local = PREFIXES.local + hash
-    this.external = PREFIXES.external + hash
-    this.firewall = PREFIXES.firewall + hash
+    this.label = port.name;
+    this.#seed = port.name + port.protocol.toLowerCase();
+    const hash = base32Sha256(this.#seed, HASH_LENGTH);
+    this.cluster = PREFIXES.cluster + hash;
+    this.local = PREFIXES.local + hash;
+    this.external = PREFIXES.external + hash;
+    this.firewall = PREFIXES.firewall + hash;
   }
 
   /** `hostPort`: `ip:port` or `[ip]:port`. */
   endpoint(hostPort: string): string {
-    return PREFIXES.endpoint + base32Sha256(this.#seed + hostPort, HASH_LENGTH)
+    return PREFIXES.endpoint + base32Sha256(this.#seed + hostPort, HASH_LENGTH);
   }
 }
 
 /** Chain names have at most 28 characters. */
-const HASH_LENGTH = 16
+const HASH_LENGTH = 16;
 
 /** Objects of nfacct that count packets, and the metrics are made of. */
 export const COUNTERS = {
-  invalidDropped: 'ct_state_invalid_dropped_pkts',
-  localhostNodePorts: 'localhost_nps_accepted_pkts',
-} as const
+  invalidDropped: "ct_state_invalid_dropped_pkts",
+  localhostNodePorts: "localhost_nps_accepted_pkts",
+} as const;
 
-export type CounterName = (typeof COUNTERS)[keyof typeof COUNTERS]
+export type CounterName = (typeof COUNTERS)[keyof typeof COUNTERS];

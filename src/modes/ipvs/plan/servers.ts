@@ -1,25 +1,34 @@
 // The virtual servers of a service port.
 
-import type { Backend, Frontend, NodeView, ServicePortView } from '../../../model/types.ts'
-import type { WantedServer } from '../../../ipvs/owners.ts'
-import { SCHEDULER_FLAGS, type Destination } from '../../../ipvs/types.ts'
-import { servedVerdict } from './frontend.ts'
+import type {
+  Backend,
+  Frontend,
+  NodeView,
+  ServicePortView,
+} from "../../../model/types.ts";
+import type { WantedServer } from "../../../ipvs/owners.ts";
+import { SCHEDULER_FLAGS, type Destination } from "../../../ipvs/types.ts";
+import { servedVerdict } from "./frontend.ts";
 
 export interface ServerSettings {
   /** The kernel's name of the scheduler. */
-  readonly scheduler: string
+  readonly scheduler: string;
   /** The addresses on which node ports are open. */
-  readonly nodePortAddresses: readonly string[]
+  readonly nodePortAddresses: readonly string[];
 }
 
-export const DEFAULT_SCHEDULER = 'rr'
-const DEFAULT_WEIGHT = 1
+export const DEFAULT_SCHEDULER = "rr";
+const DEFAULT_WEIGHT = 1;
 
 /** One for each frontend, and one for each address of a node port. Those of frontends without backends have no destinations. */
-export function planServers(node: NodeView, port: ServicePortView, settings: ServerSettings): WantedServer[] {
+export function planServers(
+  node: NodeView,
+  port: ServicePortView,
+  settings: ServerSettings,
+): WantedServer[] {
   return port.frontends.flatMap((frontend) => {
-    const destinations = destinationsOf(frontend)
-    const by = frontend.address === undefined ? 'nodePort' : 'address'
+    const destinations = destinationsOf(frontend);
+    const by = frontend.address === undefined ? "nodePort" : "address";
     return addressesOf(frontend, settings).map((address) => ({
       by,
       server: {
@@ -32,31 +41,42 @@ export function planServers(node: NodeView, port: ServicePortView, settings: Ser
         persistenceSeconds: frontend.affinitySeconds,
       },
       destinations,
-    }))
-  })
+    }));
+  });
 }
 
-function addressesOf(frontend: Frontend, { nodePortAddresses }: ServerSettings): readonly string[] {
-  return frontend.address === undefined ? nodePortAddresses : [frontend.address]
+function addressesOf(
+  frontend: Frontend,
+  { nodePortAddresses }: ServerSettings,
+): readonly string[] {
+  return frontend.address === undefined
+    ? nodePortAddresses
+    : [frontend.address];
 }
 
 /** As kube-proxy: Maglev hashing takes the client's port, too, so that one client is spread over many backends. */
 function flagsFor(scheduler: string): number {
-  return scheduler === 'mh' ? SCHEDULER_FLAGS.port : 0
+  return scheduler === "mh" ? SCHEDULER_FLAGS.port : 0;
 }
 
-const NONE: readonly Destination[] = []
+const NONE: readonly Destination[] = [];
 
 /** The model keeps lists that did not change; so do we, and the diff looks at identity first. */
-const cache = new WeakMap<readonly Backend[], readonly Destination[]>()
+const cache = new WeakMap<readonly Backend[], readonly Destination[]>();
 
 function destinationsOf(frontend: Frontend): readonly Destination[] {
-  const verdict = servedVerdict(frontend)
-  if (verdict.kind !== 'to') return NONE
-  let destinations = cache.get(verdict.backends)
+  const verdict = servedVerdict(frontend);
+  if (verdict.kind !== "to") return NONE;
+  let destinations = cache.get(verdict.backends);
   if (destinations === undefined) {
-    destinations = verdict.backends.map(({ ip, port, weight = DEFAULT_WEIGHT }) => ({ address: ip, port, weight }))
-    cache.set(verdict.backends, destinations)
+    destinations = verdict.backends.map(
+      ({ ip, port, weight = DEFAULT_WEIGHT }) => ({
+        address: ip,
+        port,
+        weight,
+      }),
+    );
+    cache.set(verdict.backends, destinations);
   }
-  return destinations
+  return destinations;
 }

@@ -1,10 +1,19 @@
 // How one service port looks in the table around IPVS: as elements of the fixed sets and maps.
 
-import type { Bytes, Family } from '../../../lib/ip.ts'
-import type { Frontend, NodeView, ServicePortView } from '../../../model/types.ts'
-import { addressField, integerField, portField, protocolField } from '../../../nftables/fields.ts'
-import type { Fragment, SharedRule } from '../../../nftables/fragment.ts'
-import * as nft from '../../../nftables/language.ts'
+import type { Bytes, Family } from "../../../lib/ip.ts";
+import type {
+  Frontend,
+  NodeView,
+  ServicePortView,
+} from "../../../model/types.ts";
+import {
+  addressField,
+  integerField,
+  portField,
+  protocolField,
+} from "../../../nftables/fields.ts";
+import type { Fragment, SharedRule } from "../../../nftables/fragment.ts";
+import * as nft from "../../../nftables/language.ts";
 import {
   Elements,
   frontendKey,
@@ -12,84 +21,133 @@ import {
   planHairpins,
   planRefusals,
   planSources,
-} from '../../shared/plan/frontend.ts'
-import { matchKeys } from '../../shared/plan/match.ts'
-import { makeSet, NODE_PORT_KEY, serviceKey } from '../../shared/plan/schema.ts'
-import { servedVerdict, shortCircuitVerdict } from './frontend.ts'
-import { CHAINS, countSetName, SETS } from './names.ts'
-import { type Schema, schemaFor } from './schema.ts'
+} from "../../shared/plan/frontend.ts";
+import { matchKeys } from "../../shared/plan/match.ts";
+import {
+  makeSet,
+  NODE_PORT_KEY,
+  serviceKey,
+} from "../../shared/plan/schema.ts";
+import { servedVerdict, shortCircuitVerdict } from "./frontend.ts";
+import { CHAINS, countSetName, SETS } from "./names.ts";
+import { type Schema, schemaFor } from "./schema.ts";
 
 export function planFragment(node: NodeView, port: ServicePortView): Fragment {
-  const schema = schemaFor(node.family)
-  const elements = new Elements()
-  const sharedRules = new Map<string, SharedRule>()
+  const schema = schemaFor(node.family);
+  const elements = new Elements();
+  const sharedRules = new Map<string, SharedRule>();
   for (const frontend of port.frontends) {
-    const key = frontendKey(frontend)
-    planClusterIp(schema, frontend, elements)
-    planRefusals(schema, frontend, elements)
-    planSources(schema, frontend, elements)
-    planAddress(schema, frontend, { key, elements })
-    planMasquerade(schema, frontend, { key, elements })
-    const shared = planShortCircuit(node, frontend, { key, elements })
-    if (shared !== undefined) sharedRules.set(shared.set.name, shared)
+    const key = frontendKey(frontend);
+    planClusterIp(schema, frontend, elements);
+    planRefusals(schema, frontend, elements);
+    planSources(schema, frontend, elements);
+    planAddress(schema, frontend, { key, elements });
+    planMasquerade(schema, frontend, { key, elements });
+    const shared = planShortCircuit(node, frontend, { key, elements });
+    if (shared !== undefined) sharedRules.set(shared.set.name, shared);
   }
-  planHairpins(schema.hairpin, port, elements)
+  planHairpins(schema.hairpin, port, elements);
   if (port.healthCheckNodePort !== undefined) {
-    elements.add(schema.healthCheckPorts, { key: protocolField('TCP') + portField(port.healthCheckNodePort) })
+    elements.add(schema.healthCheckPorts, {
+      key: protocolField("TCP") + portField(port.healthCheckNodePort),
+    });
   }
-  return { sets: [], chains: [], learned: [], sharedRules: [...sharedRules.values()], elements: elements.list() }
+  return {
+    sets: [],
+    chains: [],
+    learned: [],
+    sharedRules: [...sharedRules.values()],
+    elements: elements.list(),
+  };
 }
 
 interface Target {
-  readonly key: Bytes
-  readonly elements: Elements
+  readonly key: Bytes;
+  readonly elements: Elements;
 }
 
 /** The address, whose other ports are guarded, and this port of it, which is not. */
-function planAddress(schema: Schema, frontend: Frontend, { key, elements }: Target): void {
-  if (frontend.address === undefined) return
-  elements.add(schema.frontendIps, { key: addressField(frontend.address) })
-  if (servedVerdict(frontend).kind === 'to') elements.add(schema.services, { key })
+function planAddress(
+  schema: Schema,
+  frontend: Frontend,
+  { key, elements }: Target,
+): void {
+  if (frontend.address === undefined) return;
+  elements.add(schema.frontendIps, { key: addressField(frontend.address) });
+  if (servedVerdict(frontend).kind === "to")
+    elements.add(schema.services, { key });
 }
 
 /** Cluster IPs are masqueraded by a rule of their own, which looks at where the packet comes from. */
-function planMasquerade(schema: Schema, frontend: Frontend, { key, elements }: Target): void {
-  if (frontend.kind === 'clusterIP') return
-  const byNodePort = frontend.kind === 'nodePort'
-  if (frontend.isSplit) elements.add(byNodePort ? schema.localNodePorts : schema.localServices, { key })
+function planMasquerade(
+  schema: Schema,
+  frontend: Frontend,
+  { key, elements }: Target,
+): void {
+  if (frontend.kind === "clusterIP") return;
+  const byNodePort = frontend.kind === "nodePort";
+  if (frontend.isSplit)
+    elements.add(byNodePort ? schema.localNodePorts : schema.localServices, {
+      key,
+    });
   else if (frontend.fromOthers.masquerade) {
-    elements.add(byNodePort ? schema.masqueradeNodePorts : schema.masqueradeServices, { key })
+    elements.add(
+      byNodePort ? schema.masqueradeNodePorts : schema.masqueradeServices,
+      { key },
+    );
   }
 }
 
-function planShortCircuit(node: NodeView, frontend: Frontend, { key, elements }: Target): SharedRule | undefined {
-  const verdict = shortCircuitVerdict(frontend)
-  if (verdict === undefined) return undefined
-  const schema = schemaFor(node.family)
-  const kind = frontend.kind === 'nodePort' ? 'nodePort' : 'service'
-  const shared = shortCircuitRule(node.family, kind, verdict.backends.length)
-  const endpoints = kind === 'nodePort' ? schema.nodePortEndpoints : schema.serviceEndpoints
-  elements.add(shared.set, { key })
+function planShortCircuit(
+  node: NodeView,
+  frontend: Frontend,
+  { key, elements }: Target,
+): SharedRule | undefined {
+  const verdict = shortCircuitVerdict(frontend);
+  if (verdict === undefined) return undefined;
+  const schema = schemaFor(node.family);
+  const kind = frontend.kind === "nodePort" ? "nodePort" : "service";
+  const shared = shortCircuitRule(node.family, kind, verdict.backends.length);
+  const endpoints =
+    kind === "nodePort" ? schema.nodePortEndpoints : schema.serviceEndpoints;
+  elements.add(shared.set, { key });
   for (const [slot, backend] of verdict.backends.entries()) {
-    elements.add(endpoints, { key: key + integerField(slot), data: addressField(backend.ip) + portField(backend.port) })
+    elements.add(endpoints, {
+      key: key + integerField(slot),
+      data: addressField(backend.ip) + portField(backend.port),
+    });
   }
-  return shared
+  return shared;
 }
 
-const rules = new Map<string, SharedRule>()
+const rules = new Map<string, SharedRule>();
 
 /** The rule for all frontends whose short circuit has so many endpoints, made once. */
-function shortCircuitRule(family: Family, kind: 'nodePort' | 'service', count: number): SharedRule {
-  const id = `${family} ${kind} ${count}`
-  let shared = rules.get(id)
+function shortCircuitRule(
+  family: Family,
+  kind: "nodePort" | "service",
+  count: number,
+): SharedRule {
+  const id = `${family} ${kind} ${count}`;
+  let shared = rules.get(id);
   if (shared === undefined) {
-    const byNodePort = kind === 'nodePort'
-    const chain = byNodePort ? CHAINS.nodePortShortCircuit : CHAINS.serviceShortCircuit
-    const key = matchKeys(family)[kind]
-    const set = makeSet(countSetName(chain, count), byNodePort ? NODE_PORT_KEY : serviceKey(family))
-    const endpoints = byNodePort ? SETS.nodePortEndpoints : SETS.serviceEndpoints
-    const rule = nft.rule([nft.isIn(key, set.name), nft.dnatTo(family, [...key, nft.random(count)], endpoints)])
-    rules.set(id, (shared = { set, chain, rule }))
+    const byNodePort = kind === "nodePort";
+    const chain = byNodePort
+      ? CHAINS.nodePortShortCircuit
+      : CHAINS.serviceShortCircuit;
+    const key = matchKeys(family)[kind];
+    const set = makeSet(
+      countSetName(chain, count),
+      byNodePort ? NODE_PORT_KEY : serviceKey(family),
+    );
+    const endpoints = byNodePort
+      ? SETS.nodePortEndpoints
+      : SETS.serviceEndpoints;
+    const rule = nft.rule([
+      nft.isIn(key, set.name),
+      nft.dnatTo(family, [...key, nft.random(count)], endpoints),
+    ]);
+    rules.set(id, (shared = { set, chain, rule }));
   }
-  return shared
+  return shared;
 }

@@ -4,35 +4,53 @@
 // port, as in kube-proxy, but the lists of Cluster and Local policy have one each: a client must not be sent to a remote
 // endpoint just because it got it through a frontend that may use it.
 
-import type { Family } from '../../../lib/ip.ts'
-import type { Backend, Frontend, NodeView, Policy, ServicePortView } from '../../../model/types.ts'
-import type { Fragment, Learned } from '../../../nftables/fragment.ts'
-import * as nft from '../../../nftables/language.ts'
-import type { Chain, Jump, NftSet } from '../../../nftables/types.ts'
-import { type Elements, frontendKey, mainVerdict } from '../../shared/plan/frontend.ts'
-import { chain, fromPods } from '../../shared/plan/match.ts'
-import { type AffinityNames, affinityNames } from './names.ts'
-import { affinityMap, schemaFor } from './schema.ts'
-import { endpointData, setsOf } from './frontend.ts'
+import type { Family } from "../../../lib/ip.ts";
+import type {
+  Backend,
+  Frontend,
+  NodeView,
+  Policy,
+  ServicePortView,
+} from "../../../model/types.ts";
+import type { Fragment, Learned } from "../../../nftables/fragment.ts";
+import * as nft from "../../../nftables/language.ts";
+import type { Chain, Jump, NftSet } from "../../../nftables/types.ts";
+import {
+  type Elements,
+  frontendKey,
+  mainVerdict,
+} from "../../shared/plan/frontend.ts";
+import { chain, fromPods } from "../../shared/plan/match.ts";
+import { type AffinityNames, affinityNames } from "./names.ts";
+import { affinityMap, schemaFor } from "./schema.ts";
+import { endpointData, setsOf } from "./frontend.ts";
 
-type AffinityPart = Pick<Fragment, 'sets' | 'chains' | 'learned'>
+type AffinityPart = Pick<Fragment, "sets" | "chains" | "learned">;
 
-export function planAffinity(node: NodeView, port: ServicePortView, elements: Elements): AffinityPart {
-  const seconds = port.frontends[0]?.affinitySeconds
-  const lists = Object.entries(port.lists) as [Policy, readonly Backend[]][]
-  if (seconds === undefined || lists.length === 0) return { sets: [], chains: [], learned: [] }
+export function planAffinity(
+  node: NodeView,
+  port: ServicePortView,
+  elements: Elements,
+): AffinityPart {
+  const seconds = port.frontends[0]?.affinitySeconds;
+  const lists = Object.entries(port.lists) as [Policy, readonly Backend[]][];
+  if (seconds === undefined || lists.length === 0)
+    return { sets: [], chains: [], learned: [] };
 
-  const names = affinityNames(port)
-  for (const frontend of port.frontends) planElements(node, frontend, { names, elements })
-  const learned: Learned[] = []
-  const chains: Chain[] = []
+  const names = affinityNames(port);
+  for (const frontend of port.frontends)
+    planElements(node, frontend, { names, elements });
+  const learned: Learned[] = [];
+  const chains: Chain[] = [];
   for (const [policy, backends] of lists) {
-    const set = affinityMap(node.family, mapName(names, policy))
-    learned.push({ set, allowedData: backends.map(endpointData) })
-    chains.push(...listChains(node.family, port, { names, policy, set, seconds }))
+    const set = affinityMap(node.family, mapName(names, policy));
+    learned.push({ set, allowedData: backends.map(endpointData) });
+    chains.push(
+      ...listChains(node.family, port, { names, policy, set, seconds }),
+    );
   }
-  if (lists.length === 2) chains.push(externalChain(node, names))
-  return { sets: learned.map(({ set }) => set), chains, learned }
+  if (lists.length === 2) chains.push(externalChain(node, names));
+  return { sets: learned.map(({ set }) => set), chains, learned };
 }
 
 function planElements(
@@ -40,57 +58,76 @@ function planElements(
   frontend: Frontend,
   { names, elements }: { names: AffinityNames; elements: Elements },
 ): void {
-  const main = mainVerdict(frontend)
-  if (main.kind !== 'to') return
-  const schema = schemaFor(node.family)
-  const sets = setsOf(frontend)
-  const key = frontendKey(frontend)
-  const put = (set: NftSet, verdict: Jump) => elements.add(set, { key, verdict })
-  const localToo = frontend.isSplit && frontend.fromOthers.verdict.kind === 'to'
-  put(schema[sets.stick], { code: 'jump', chain: stickChain(names, main.policy) })
-  if (localToo) put(schema[sets.stickLocal], { code: 'jump', chain: names.stickLocal })
+  const main = mainVerdict(frontend);
+  if (main.kind !== "to") return;
+  const schema = schemaFor(node.family);
+  const sets = setsOf(frontend);
+  const key = frontendKey(frontend);
+  const put = (set: NftSet, verdict: Jump) =>
+    elements.add(set, { key, verdict });
+  const localToo =
+    frontend.isSplit && frontend.fromOthers.verdict.kind === "to";
+  put(schema[sets.stick], {
+    code: "jump",
+    chain: stickChain(names, main.policy),
+  });
+  if (localToo)
+    put(schema[sets.stickLocal], { code: "jump", chain: names.stickLocal });
   put(schema[sets.remember], {
-    code: 'goto',
+    code: "goto",
     chain: localToo ? names.recordExternal : recordChain(names, main.policy),
-  })
+  });
 }
 
 interface List {
-  readonly names: AffinityNames
-  readonly policy: Policy
-  readonly set: NftSet
-  readonly seconds: number
+  readonly names: AffinityNames;
+  readonly policy: Policy;
+  readonly set: NftSet;
+  readonly seconds: number;
 }
 
-function listChains(family: Family, port: ServicePortView, { names, policy, set, seconds }: List): Chain[] {
-  const client = nft.sourceAddress(family)
-  const endpoint = [nft.destinationAddress(family), nft.destinationPort]
+function listChains(
+  family: Family,
+  port: ServicePortView,
+  { names, policy, set, seconds }: List,
+): Chain[] {
+  const client = nft.sourceAddress(family);
+  const endpoint = [nft.destinationAddress(family), nft.destinationPort];
   return [
     chain(stickChain(names, policy), [
-      nft.rule([nft.isProtocol(port.protocol), nft.dnatTo(family, [client], set.name)]),
+      nft.rule([
+        nft.isProtocol(port.protocol),
+        nft.dnatTo(family, [client], set.name),
+      ]),
     ]),
-    chain(recordChain(names, policy), [nft.rule([nft.remember(set.name, { key: client, value: endpoint, seconds })])]),
-  ]
+    chain(recordChain(names, policy), [
+      nft.rule([
+        nft.remember(set.name, { key: client, value: endpoint, seconds }),
+      ]),
+    ]),
+  ];
 }
 
 /** The same distinction by source as the services-local chain makes. */
 function externalChain(node: NodeView, names: AffinityNames): Chain {
-  const isPod = fromPods(node, true)
+  const isPod = fromPods(node, true);
   return chain(names.recordExternal, [
-    ...(isPod === undefined ? [] : [nft.rule([isPod, nft.goto(names.recordCluster)])]),
-    nft.rule([nft.isLocalAddress('saddr'), nft.goto(names.recordCluster)]),
+    ...(isPod === undefined
+      ? []
+      : [nft.rule([isPod, nft.goto(names.recordCluster)])]),
+    nft.rule([nft.isLocalAddress("saddr"), nft.goto(names.recordCluster)]),
     nft.rule([nft.goto(names.recordLocal)]),
-  ])
+  ]);
 }
 
 function mapName(names: AffinityNames, policy: Policy): string {
-  return policy === 'Cluster' ? names.clusterMap : names.localMap
+  return policy === "Cluster" ? names.clusterMap : names.localMap;
 }
 
 function stickChain(names: AffinityNames, policy: Policy): string {
-  return policy === 'Cluster' ? names.stickCluster : names.stickLocal
+  return policy === "Cluster" ? names.stickCluster : names.stickLocal;
 }
 
 function recordChain(names: AffinityNames, policy: Policy): string {
-  return policy === 'Cluster' ? names.recordCluster : names.recordLocal
+  return policy === "Cluster" ? names.recordCluster : names.recordLocal;
 }

@@ -1,12 +1,17 @@
 // The fixed part of the table: every rule there is, apart from one per number of endpoints in use and the few of
 // services with session affinity. docs/modes/nftables.md has the picture and the reasons.
 
-import type { Family } from '../../../lib/ip.ts'
-import type { NodeView } from '../../../model/types.ts'
-import type { TableBase } from '../../../nftables/fragment.ts'
-import * as nft from '../../../nftables/language.ts'
-import type { Chain, Rule } from '../../../nftables/types.ts'
-import { checkChains, firewallChains, guardElements, guardHooks } from '../../shared/plan/guards.ts'
+import type { Family } from "../../../lib/ip.ts";
+import type { NodeView } from "../../../model/types.ts";
+import type { TableBase } from "../../../nftables/fragment.ts";
+import * as nft from "../../../nftables/language.ts";
+import type { Chain, Rule } from "../../../nftables/types.ts";
+import {
+  checkChains,
+  firewallChains,
+  guardElements,
+  guardHooks,
+} from "../../shared/plan/guards.ts";
 import {
   chain,
   clusterIpMasquerade,
@@ -17,16 +22,16 @@ import {
   type MatchKeys,
   nodePortGuard,
   SRCNAT,
-} from '../../shared/plan/match.ts'
-import { CHAINS, SETS } from './names.ts'
-import { schemaFor } from './schema.ts'
+} from "../../shared/plan/match.ts";
+import { CHAINS, SETS } from "./names.ts";
+import { schemaFor } from "./schema.ts";
 
-const PROTOCOLS = ['TCP', 'UDP', 'SCTP'] as const
+const PROTOCOLS = ["TCP", "UDP", "SCTP"] as const;
 
 export function planBase(node: NodeView): TableBase {
-  const keys = matchKeys(node.family)
+  const keys = matchKeys(node.family);
   return {
-    comment: 'rules for kube-proxy',
+    comment: "rules for kube-proxy",
     sets: Object.values(schemaFor(node.family)),
     chains: [
       ...firewallChains(node.family),
@@ -45,11 +50,11 @@ export function planBase(node: NodeView): TableBase {
       CHAINS.pickNodePorts,
       CHAINS.pickLocalNodePorts,
     ]),
-  }
+  };
 }
 
 function serviceChains(node: NodeView, { service }: MatchKeys): Chain[] {
-  const mark = nft.addMark(node.masqueradeMark)
+  const mark = nft.addMark(node.masqueradeMark);
   return [
     chain(CHAINS.pickServices, []),
     chain(CHAINS.pickLocalServices, []),
@@ -64,12 +69,21 @@ function serviceChains(node: NodeView, { service }: MatchKeys): Chain[] {
     ]),
     chain(CHAINS.services, [
       ...clusterIpMasquerade(node),
-      nft.rule([nft.isIn(service, SETS.masqueradeServices), mark], 'masquerade externalTrafficPolicy Cluster'),
-      nft.rule([nft.isIn(service, SETS.localServices), nft.goto(CHAINS.localServices)]),
-      nft.rule([nft.isIn(service, SETS.services), nft.goto(CHAINS.clusterServices)]),
+      nft.rule(
+        [nft.isIn(service, SETS.masqueradeServices), mark],
+        "masquerade externalTrafficPolicy Cluster",
+      ),
+      nft.rule([
+        nft.isIn(service, SETS.localServices),
+        nft.goto(CHAINS.localServices),
+      ]),
+      nft.rule([
+        nft.isIn(service, SETS.services),
+        nft.goto(CHAINS.clusterServices),
+      ]),
       nft.rule([...nodePortGuard(node), nft.jump(CHAINS.nodePorts)]),
     ]),
-  ]
+  ];
 }
 
 function nodePortChains(node: NodeView, { nodePort }: MatchKeys): Chain[] {
@@ -86,11 +100,20 @@ function nodePortChains(node: NodeView, { nodePort }: MatchKeys): Chain[] {
       ...pick(CHAINS.pickLocalNodePorts),
     ]),
     chain(CHAINS.nodePorts, [
-      nft.rule([nft.isIn(nodePort, SETS.masqueradeNodePorts), nft.addMark(node.masqueradeMark)]),
-      nft.rule([nft.isIn(nodePort, SETS.localNodePorts), nft.goto(CHAINS.localNodePorts)]),
-      nft.rule([nft.isIn(nodePort, SETS.nodePorts), nft.goto(CHAINS.clusterNodePorts)]),
+      nft.rule([
+        nft.isIn(nodePort, SETS.masqueradeNodePorts),
+        nft.addMark(node.masqueradeMark),
+      ]),
+      nft.rule([
+        nft.isIn(nodePort, SETS.localNodePorts),
+        nft.goto(CHAINS.localNodePorts),
+      ]),
+      nft.rule([
+        nft.isIn(nodePort, SETS.nodePorts),
+        nft.goto(CHAINS.clusterNodePorts),
+      ]),
     ]),
-  ]
+  ];
 }
 
 /**
@@ -98,53 +121,106 @@ function nodePortChains(node: NodeView, { nodePort }: MatchKeys): Chain[] {
  * two rules. The second pass then finds it where it is now.
  */
 function pick(chainName: string): Rule[] {
-  return [nft.rule([nft.jump(chainName)]), nft.rule([nft.jump(chainName)], 'again, for changes that come in between')]
+  return [
+    nft.rule([nft.jump(chainName)]),
+    nft.rule([nft.jump(chainName)], "again, for changes that come in between"),
+  ];
 }
 
 /** With externalTrafficPolicy Local, pods and the node itself still reach every endpoint. */
 function shortCircuits(node: NodeView, toCluster: string): Rule[] {
-  const isPod = fromPods(node, true)
-  const fromNode = nft.isLocalAddress('saddr')
+  const isPod = fromPods(node, true);
+  const fromNode = nft.isLocalAddress("saddr");
   return [
-    ...(isPod === undefined ? [] : [nft.rule([isPod, nft.goto(toCluster)], 'short-circuit pod traffic')]),
-    nft.rule([fromNode, nft.addMark(node.masqueradeMark)], 'masquerade local traffic'),
-    nft.rule([fromNode, nft.goto(toCluster)], 'short-circuit local traffic'),
-  ]
+    ...(isPod === undefined
+      ? []
+      : [nft.rule([isPod, nft.goto(toCluster)], "short-circuit pod traffic")]),
+    nft.rule(
+      [fromNode, nft.addMark(node.masqueradeMark)],
+      "masquerade local traffic",
+    ),
+    nft.rule([fromNode, nft.goto(toCluster)], "short-circuit local traffic"),
+  ];
 }
 
 /** Notes which endpoint a client got. Runs after the translation, when both ends are known. */
 function affinityChain(family: Family): Chain {
-  const service = [nft.originalDestinationAddress(family), nft.protocol, nft.originalDestinationPort]
-  const nodePort = [nft.protocol, nft.originalDestinationPort]
+  const service = [
+    nft.originalDestinationAddress(family),
+    nft.protocol,
+    nft.originalDestinationPort,
+  ];
+  const nodePort = [nft.protocol, nft.originalDestinationPort];
   return chain(
     CHAINS.recordAffinity,
     PROTOCOLS.flatMap((name) => [
-      nft.rule([nft.isProtocol(name), nft.verdictFrom(service, SETS.rememberServices)]),
-      nft.rule([nft.isProtocol(name), nft.isIn(service, SETS.services), nft.goBack]),
-      nft.rule([nft.isProtocol(name), nft.isIn(service, SETS.localServices), nft.goBack]),
-      nft.rule([nft.isProtocol(name), nft.verdictFrom(nodePort, SETS.rememberNodePorts)]),
+      nft.rule([
+        nft.isProtocol(name),
+        nft.verdictFrom(service, SETS.rememberServices),
+      ]),
+      nft.rule([
+        nft.isProtocol(name),
+        nft.isIn(service, SETS.services),
+        nft.goBack,
+      ]),
+      nft.rule([
+        nft.isProtocol(name),
+        nft.isIn(service, SETS.localServices),
+        nft.goBack,
+      ]),
+      nft.rule([
+        nft.isProtocol(name),
+        nft.verdictFrom(nodePort, SETS.rememberNodePorts),
+      ]),
     ]),
-  )
+  );
 }
 
 function masqueradingChain(node: NodeView): Chain {
-  const { family, masqueradeMark } = node
-  const tuple = [nft.sourceAddress(family), nft.destinationAddress(family), nft.protocol, nft.destinationPort]
+  const { family, masqueradeMark } = node;
+  const tuple = [
+    nft.sourceAddress(family),
+    nft.destinationAddress(family),
+    nft.protocol,
+    nft.destinationPort,
+  ];
   return chain(CHAINS.masquerading, [
-    nft.rule([nft.isMarked(masqueradeMark), nft.flipMark(masqueradeMark), nft.masquerade]),
+    nft.rule([
+      nft.isMarked(masqueradeMark),
+      nft.flipMark(masqueradeMark),
+      nft.masquerade,
+    ]),
     nft.rule([nft.wasDnated, nft.isIn(tuple, SETS.hairpin), nft.masquerade]),
-  ])
+  ]);
 }
 
 function hookChains(): Chain[] {
-  const record = [nft.rule([nft.isNewConnection, nft.wasDnated, nft.jump(CHAINS.recordAffinity)])]
-  const services = [nft.rule([nft.jump(CHAINS.services)])]
+  const record = [
+    nft.rule([
+      nft.isNewConnection,
+      nft.wasDnated,
+      nft.jump(CHAINS.recordAffinity),
+    ]),
+  ];
+  const services = [nft.rule([nft.jump(CHAINS.services)])];
   return [
-    chain(CHAINS.natPostrouting, [nft.rule([nft.jump(CHAINS.masquerading)])], hookAt('nat', 'postrouting', SRCNAT)),
-    chain(CHAINS.affinityPrerouting, record, hookAt('filter', 'prerouting', DSTNAT + 10)),
-    chain(CHAINS.affinityOutput, record, hookAt('filter', 'output', DSTNAT + 10)),
+    chain(
+      CHAINS.natPostrouting,
+      [nft.rule([nft.jump(CHAINS.masquerading)])],
+      hookAt("nat", "postrouting", SRCNAT),
+    ),
+    chain(
+      CHAINS.affinityPrerouting,
+      record,
+      hookAt("filter", "prerouting", DSTNAT + 10),
+    ),
+    chain(
+      CHAINS.affinityOutput,
+      record,
+      hookAt("filter", "output", DSTNAT + 10),
+    ),
     ...guardHooks(),
-    chain(CHAINS.natPrerouting, services, hookAt('nat', 'prerouting', DSTNAT)),
-    chain(CHAINS.natOutput, services, hookAt('nat', 'output', DSTNAT)),
-  ]
+    chain(CHAINS.natPrerouting, services, hookAt("nat", "prerouting", DSTNAT)),
+    chain(CHAINS.natOutput, services, hookAt("nat", "output", DSTNAT)),
+  ];
 }

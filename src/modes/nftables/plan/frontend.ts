@@ -1,41 +1,41 @@
 // What the planners of services, lists and affinity share: which sets a frontend uses.
 
-import type { Bytes } from '../../../lib/ip.ts'
-import type { Backend, Frontend } from '../../../model/types.ts'
-import { addressField, portField } from '../../../nftables/fields.ts'
-import type { Schema } from './schema.ts'
+import type { Bytes } from "../../../lib/ip.ts";
+import type { Backend, Frontend } from "../../../model/types.ts";
+import { addressField, portField } from "../../../nftables/fields.ts";
+import type { Schema } from "./schema.ts";
 
-type Setting = keyof Schema
+type Setting = keyof Schema;
 
 /** The sets that a frontend with an address uses, and those that a node port uses. */
 export const BY_ADDRESS = {
-  served: 'services',
-  servedLocally: 'localServices',
-  masquerade: 'masqueradeServices',
-  endpoints: 'endpoints',
-  localEndpoints: 'localEndpoints',
-  stick: 'stickServices',
-  stickLocal: 'stickLocalServices',
-  remember: 'rememberServices',
-} as const satisfies Record<string, Setting>
+  served: "services",
+  servedLocally: "localServices",
+  masquerade: "masqueradeServices",
+  endpoints: "endpoints",
+  localEndpoints: "localEndpoints",
+  stick: "stickServices",
+  stickLocal: "stickLocalServices",
+  remember: "rememberServices",
+} as const satisfies Record<string, Setting>;
 
 export const BY_NODE_PORT = {
-  served: 'nodePorts',
-  servedLocally: 'localNodePorts',
-  masquerade: 'masqueradeNodePorts',
-  endpoints: 'nodePortEndpoints',
-  localEndpoints: 'localNodePortEndpoints',
-  stick: 'stickNodePorts',
-  stickLocal: 'stickLocalNodePorts',
-  remember: 'rememberNodePorts',
-} as const satisfies Record<string, Setting>
+  served: "nodePorts",
+  servedLocally: "localNodePorts",
+  masquerade: "masqueradeNodePorts",
+  endpoints: "nodePortEndpoints",
+  localEndpoints: "localNodePortEndpoints",
+  stick: "stickNodePorts",
+  stickLocal: "stickLocalNodePorts",
+  remember: "rememberNodePorts",
+} as const satisfies Record<string, Setting>;
 
-export type FrontendSets = typeof BY_ADDRESS | typeof BY_NODE_PORT
+export type FrontendSets = typeof BY_ADDRESS | typeof BY_NODE_PORT;
 
 export function setsOf(frontend: Frontend): FrontendSets {
-  return frontend.kind === 'nodePort' ? BY_NODE_PORT : BY_ADDRESS
+  return frontend.kind === "nodePort" ? BY_NODE_PORT : BY_ADDRESS;
 }
 
 export function endpointData(backend: Backend): Bytes {
-  return addressField(backend.ip) + portField(backend.port)
+  return addressField(backend.ip) + portField(backend.port);
 }

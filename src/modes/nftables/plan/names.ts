@@ -3,78 +3,78 @@
 // What is not the same must not have kube-proxy's name: when an operator goes back to it, it adds to the table that it finds, and
 // a set where it has a map is an error from which it does not recover.
 
-import type { ServicePortView } from '../../../model/types.ts'
-import { hashedName } from '../../../lib/hash.ts'
-import { GUARD_CHAINS, GUARD_SETS } from '../../shared/plan/names.ts'
+import type { ServicePortView } from "../../../model/types.ts";
+import { hashedName } from "../../../lib/hash.ts";
+import { GUARD_CHAINS, GUARD_SETS } from "../../shared/plan/names.ts";
 
-export const TABLE = 'kube-proxy'
+export const TABLE = "kube-proxy";
 
 export const SETS = {
   ...GUARD_SETS,
-  hairpin: 'hairpin-connections',
+  hairpin: "hairpin-connections",
   /** Frontends by address: served, served from the local list when the client is outside, always masqueraded ... */
-  services: 'served-ips',
-  localServices: 'served-ips-local',
-  masqueradeServices: 'served-ips-masquerade',
-  endpoints: 'service-endpoints',
-  localEndpoints: 'service-endpoints-local',
-  stickServices: 'service-affinity',
-  stickLocalServices: 'service-affinity-local',
-  rememberServices: 'service-affinity-record',
+  services: "served-ips",
+  localServices: "served-ips-local",
+  masqueradeServices: "served-ips-masquerade",
+  endpoints: "service-endpoints",
+  localEndpoints: "service-endpoints-local",
+  stickServices: "service-affinity",
+  stickLocalServices: "service-affinity-local",
+  rememberServices: "service-affinity-record",
   /** The same, for node ports. */
-  nodePorts: 'served-nodeports',
-  localNodePorts: 'served-nodeports-local',
-  masqueradeNodePorts: 'served-nodeports-masquerade',
-  nodePortEndpoints: 'nodeport-endpoints',
-  localNodePortEndpoints: 'nodeport-endpoints-local',
-  stickNodePorts: 'nodeport-affinity',
-  stickLocalNodePorts: 'nodeport-affinity-local',
-  rememberNodePorts: 'nodeport-affinity-record',
-} as const
+  nodePorts: "served-nodeports",
+  localNodePorts: "served-nodeports-local",
+  masqueradeNodePorts: "served-nodeports-masquerade",
+  nodePortEndpoints: "nodeport-endpoints",
+  localNodePortEndpoints: "nodeport-endpoints-local",
+  stickNodePorts: "nodeport-affinity",
+  stickLocalNodePorts: "nodeport-affinity-local",
+  rememberNodePorts: "nodeport-affinity-record",
+} as const;
 
 export const CHAINS = {
   ...GUARD_CHAINS,
-  natPrerouting: 'nat-prerouting',
-  natOutput: 'nat-output',
-  natPostrouting: 'nat-postrouting',
-  affinityPrerouting: 'affinity-prerouting',
-  affinityOutput: 'affinity-output',
-  services: 'services',
-  clusterServices: 'services-cluster',
-  localServices: 'services-local',
-  pickServices: 'services-pick',
-  pickLocalServices: 'services-pick-local',
-  nodePorts: 'nodeports',
-  clusterNodePorts: 'nodeports-cluster',
-  localNodePorts: 'nodeports-local',
-  pickNodePorts: 'nodeports-pick',
-  pickLocalNodePorts: 'nodeports-pick-local',
-  recordAffinity: 'affinity-record',
-  masquerading: 'masquerading',
-} as const
+  natPrerouting: "nat-prerouting",
+  natOutput: "nat-output",
+  natPostrouting: "nat-postrouting",
+  affinityPrerouting: "affinity-prerouting",
+  affinityOutput: "affinity-output",
+  services: "services",
+  clusterServices: "services-cluster",
+  localServices: "services-local",
+  pickServices: "services-pick",
+  pickLocalServices: "services-pick-local",
+  nodePorts: "nodeports",
+  clusterNodePorts: "nodeports-cluster",
+  localNodePorts: "nodeports-local",
+  pickNodePorts: "nodeports-pick",
+  pickLocalNodePorts: "nodeports-pick-local",
+  recordAffinity: "affinity-record",
+  masquerading: "masquerading",
+} as const;
 
 /** The set of the frontends that have `count` endpoints to choose from. */
 export function countSetName(frontends: string, count: number): string {
-  return `${frontends}-${count}`
+  return `${frontends}-${count}`;
 }
 
 /** The objects of one service port with session affinity; each name is used for a map or for chains. */
 export interface AffinityNames {
   /** Maps: client -> endpoint, for the two lists that a service port may have. */
-  readonly clusterMap: string
-  readonly localMap: string
+  readonly clusterMap: string;
+  readonly localMap: string;
   /** Chains that send a known client to its endpoint. */
-  readonly stickCluster: string
-  readonly stickLocal: string
+  readonly stickCluster: string;
+  readonly stickLocal: string;
   /** Chains that note the endpoint of a client. */
-  readonly recordCluster: string
-  readonly recordLocal: string
+  readonly recordCluster: string;
+  readonly recordLocal: string;
   /** Decides which of the two notes it, for frontends with externalTrafficPolicy Local. */
-  readonly recordExternal: string
+  readonly recordExternal: string;
 }
 
 export function affinityNames(port: ServicePortView): AffinityNames {
-  const base = servicePortBaseName(port)
+  const base = servicePortBaseName(port);
   return {
     clusterMap: `affinity-${base}`,
     localMap: `affinity-local-${base}`,
@@ -83,10 +83,12 @@ export function affinityNames(port: ServicePortView): AffinityNames {
     recordCluster: `record-${base}`,
     recordLocal: `record-local-${base}`,
     recordExternal: `record-external-${base}`,
-  }
+  };
 }
 
 /** As kube-proxy names the chains of a service port: `ULMVA6XW-ns1/svc1/tcp/p80`. */
 export function servicePortBaseName(port: ServicePortView): string {
-  return hashedName(`${port.namespace}/${port.service}/${port.protocol.toLowerCase()}/${port.portName}`)
+  return hashedName(
+    `${port.namespace}/${port.service}/${port.protocol.toLowerCase()}/${port.portName}`,
+  );
 }

@@ -3,47 +3,62 @@
 // A verdict map would need one rule only, but the kernel walks all its elements on each commit that touches it. Plain sets
 // keep a change at the same cost whatever the size of the cluster.
 
-import type { Family } from '../../../lib/ip.ts'
-import type { SharedRule } from '../../../nftables/fragment.ts'
-import * as nft from '../../../nftables/language.ts'
-import { matchKeys } from '../../shared/plan/match.ts'
-import { makeSet, NODE_PORT_KEY, serviceKey } from '../../shared/plan/schema.ts'
-import { CHAINS, countSetName, SETS } from './names.ts'
-import { BY_NODE_PORT, type FrontendSets } from './frontend.ts'
+import type { Family } from "../../../lib/ip.ts";
+import type { SharedRule } from "../../../nftables/fragment.ts";
+import * as nft from "../../../nftables/language.ts";
+import { matchKeys } from "../../shared/plan/match.ts";
+import {
+  makeSet,
+  NODE_PORT_KEY,
+  serviceKey,
+} from "../../shared/plan/schema.ts";
+import { CHAINS, countSetName, SETS } from "./names.ts";
+import { BY_NODE_PORT, type FrontendSets } from "./frontend.ts";
 
 interface Pick {
-  readonly frontends: FrontendSets
-  readonly list: 'main' | 'local'
-  readonly count: number
+  readonly frontends: FrontendSets;
+  readonly list: "main" | "local";
+  readonly count: number;
 }
 
-const cache = new Map<string, SharedRule>()
+const cache = new Map<string, SharedRule>();
 
 export function pickRule(family: Family, pick: Pick): SharedRule {
-  const id = `${family} ${pick.frontends.served} ${pick.list} ${pick.count}`
-  let shared = cache.get(id)
-  if (shared === undefined) cache.set(id, (shared = makePickRule(family, pick)))
-  return shared
+  const id = `${family} ${pick.frontends.served} ${pick.list} ${pick.count}`;
+  let shared = cache.get(id);
+  if (shared === undefined)
+    cache.set(id, (shared = makePickRule(family, pick)));
+  return shared;
 }
 
-function makePickRule(family: Family, { frontends, list, count }: Pick): SharedRule {
-  const byNodePort = frontends === BY_NODE_PORT
-  const main = list === 'main'
-  const keys = matchKeys(family)
-  const key = byNodePort ? keys.nodePort : keys.service
+function makePickRule(
+  family: Family,
+  { frontends, list, count }: Pick,
+): SharedRule {
+  const byNodePort = frontends === BY_NODE_PORT;
+  const main = list === "main";
+  const keys = matchKeys(family);
+  const key = byNodePort ? keys.nodePort : keys.service;
   const set = makeSet(
-    countSetName(SETS[main ? frontends.served : frontends.servedLocally], count),
+    countSetName(
+      SETS[main ? frontends.served : frontends.servedLocally],
+      count,
+    ),
     byNodePort ? NODE_PORT_KEY : serviceKey(family),
-  )
-  const endpoints = SETS[main ? frontends.endpoints : frontends.localEndpoints]
+  );
+  const endpoints = SETS[main ? frontends.endpoints : frontends.localEndpoints];
   return {
     set,
     chain: pickChain(byNodePort, main),
-    rule: nft.rule([nft.isIn(key, set.name), nft.dnatTo(family, [...key, nft.random(count)], endpoints)]),
-  }
+    rule: nft.rule([
+      nft.isIn(key, set.name),
+      nft.dnatTo(family, [...key, nft.random(count)], endpoints),
+    ]),
+  };
 }
 
 function pickChain(byNodePort: boolean, main: boolean): string {
-  if (byNodePort) return main ? CHAINS.pickNodePorts : CHAINS.pickLocalNodePorts
-  return main ? CHAINS.pickServices : CHAINS.pickLocalServices
+  if (byNodePort)
+    return main ? CHAINS.pickNodePorts : CHAINS.pickLocalNodePorts;
+  return main ? CHAINS.pickServices : CHAINS.pickLocalServices;
 }

@@ -1,14 +1,14 @@
 // The face of the nftables mode.
 
-import type { TablePlanner } from '../../shared/plan/table-planner.ts'
-import { planBase } from './base.ts'
-import { TABLE } from './names.ts'
-import { servedUdpFrontends } from './served.ts'
-import { planFragment } from './service.ts'
+import type { TablePlanner } from "../../shared/plan/table-planner.ts";
+import { planBase } from "./base.ts";
+import { TABLE } from "./names.ts";
+import { servedUdpFrontends } from "./served.ts";
+import { planFragment } from "./service.ts";
 
 export const nftablesPlanner: TablePlanner = {
   table: TABLE,
   base: planBase,
   service: planFragment,
   servedUdp: servedUdpFrontends,
-}
+};

@@ -1,71 +1,113 @@
 // The sets and maps of our table: what they are keyed by and what they say.
 
-import type { Family } from '../../../lib/ip.ts'
-import type { FieldType, NftSet } from '../../../nftables/types.ts'
-import { addressType, guardSchema, makeSet, NODE_PORT_KEY, serviceKey } from '../../shared/plan/schema.ts'
-import { SETS } from './names.ts'
+import type { Family } from "../../../lib/ip.ts";
+import type { FieldType, NftSet } from "../../../nftables/types.ts";
+import {
+  addressType,
+  guardSchema,
+  makeSet,
+  NODE_PORT_KEY,
+  serviceKey,
+} from "../../shared/plan/schema.ts";
+import { SETS } from "./names.ts";
 
-export type Schema = Readonly<Record<keyof typeof SETS, NftSet>>
+export type Schema = Readonly<Record<keyof typeof SETS, NftSet>>;
 
 /** What varies with services is an element of one of these. */
 export function schemaFor(family: Family): Schema {
-  return family === 4 ? SCHEMA4 : SCHEMA6
+  return family === 4 ? SCHEMA4 : SCHEMA6;
 }
 
 /** A map from clients to their endpoints, filled by packets. */
 export function affinityMap(family: Family, name: string): NftSet {
-  const address = addressType(family)
-  return makeSet(name, [address], { data: [address, 'inet_service'], dynamic: true, size: AFFINITY_SIZE })
+  const address = addressType(family);
+  return makeSet(name, [address], {
+    data: [address, "inet_service"],
+    dynamic: true,
+    size: AFFINITY_SIZE,
+  });
 }
 
 /** Clients that one service port remembers at most: what kube-proxy allows for each endpoint. */
-const AFFINITY_SIZE = 65535
+const AFFINITY_SIZE = 65535;
 
 function buildSchema(family: Family): Schema {
-  const guards = guardSchema(family)
-  const address = addressType(family)
-  const service = serviceKey(family)
-  const nodePort = NODE_PORT_KEY
-  const endpoint: FieldType[] = [address, 'inet_service']
-  const verdict = 'verdict'
+  const guards = guardSchema(family);
+  const address = addressType(family);
+  const service = serviceKey(family);
+  const nodePort = NODE_PORT_KEY;
+  const endpoint: FieldType[] = [address, "inet_service"];
+  const verdict = "verdict";
   return {
     clusterIps: guards.clusterIps,
     nodePortIps: guards.nodePortIps,
     podCidrs: guards.podCidrs,
     serviceCidrs: guards.serviceCidrs,
-    hairpin: makeSet(SETS.hairpin, [address, address, 'inet_proto', 'inet_service'], {
-      comment: 'Endpoints of this node that may reach themselves',
-    }),
+    hairpin: makeSet(
+      SETS.hairpin,
+      [address, address, "inet_proto", "inet_service"],
+      {
+        comment: "Endpoints of this node that may reach themselves",
+      },
+    ),
     firewallIps: guards.firewallIps,
     firewallAllowedTCP: guards.firewallAllowedTCP,
     firewallAllowedUDP: guards.firewallAllowedUDP,
     firewallAllowedSCTP: guards.firewallAllowedSCTP,
-    services: makeSet(SETS.services, service, { comment: 'ClusterIP, ExternalIP and LoadBalancer IP traffic' }),
-    localServices: makeSet(SETS.localServices, service, { comment: 'Frontends with externalTrafficPolicy Local' }),
+    services: makeSet(SETS.services, service, {
+      comment: "ClusterIP, ExternalIP and LoadBalancer IP traffic",
+    }),
+    localServices: makeSet(SETS.localServices, service, {
+      comment: "Frontends with externalTrafficPolicy Local",
+    }),
     masqueradeServices: makeSet(SETS.masqueradeServices, service, {
-      comment: 'Frontends with externalTrafficPolicy Cluster',
+      comment: "Frontends with externalTrafficPolicy Cluster",
     }),
     rejectServices: guards.rejectServices,
     dropServices: guards.dropServices,
-    endpoints: makeSet(SETS.endpoints, [...service, 'integer'], { data: endpoint }),
-    localEndpoints: makeSet(SETS.localEndpoints, [...service, 'integer'], { data: endpoint }),
+    endpoints: makeSet(SETS.endpoints, [...service, "integer"], {
+      data: endpoint,
+    }),
+    localEndpoints: makeSet(SETS.localEndpoints, [...service, "integer"], {
+      data: endpoint,
+    }),
     stickServices: makeSet(SETS.stickServices, service, { data: verdict }),
-    stickLocalServices: makeSet(SETS.stickLocalServices, service, { data: verdict }),
-    rememberServices: makeSet(SETS.rememberServices, service, { data: verdict }),
-    nodePorts: makeSet(SETS.nodePorts, nodePort, { comment: 'NodePort traffic' }),
-    localNodePorts: makeSet(SETS.localNodePorts, nodePort, { comment: 'NodePorts with externalTrafficPolicy Local' }),
+    stickLocalServices: makeSet(SETS.stickLocalServices, service, {
+      data: verdict,
+    }),
+    rememberServices: makeSet(SETS.rememberServices, service, {
+      data: verdict,
+    }),
+    nodePorts: makeSet(SETS.nodePorts, nodePort, {
+      comment: "NodePort traffic",
+    }),
+    localNodePorts: makeSet(SETS.localNodePorts, nodePort, {
+      comment: "NodePorts with externalTrafficPolicy Local",
+    }),
     masqueradeNodePorts: makeSet(SETS.masqueradeNodePorts, nodePort, {
-      comment: 'NodePorts with externalTrafficPolicy Cluster',
+      comment: "NodePorts with externalTrafficPolicy Cluster",
     }),
     rejectNodePorts: guards.rejectNodePorts,
     dropNodePorts: guards.dropNodePorts,
-    nodePortEndpoints: makeSet(SETS.nodePortEndpoints, [...nodePort, 'integer'], { data: endpoint }),
-    localNodePortEndpoints: makeSet(SETS.localNodePortEndpoints, [...nodePort, 'integer'], { data: endpoint }),
+    nodePortEndpoints: makeSet(
+      SETS.nodePortEndpoints,
+      [...nodePort, "integer"],
+      { data: endpoint },
+    ),
+    localNodePortEndpoints: makeSet(
+      SETS.localNodePortEndpoints,
+      [...nodePort, "integer"],
+      { data: endpoint },
+    ),
     stickNodePorts: makeSet(SETS.stickNodePorts, nodePort, { data: verdict }),
-    stickLocalNodePorts: makeSet(SETS.stickLocalNodePorts, nodePort, { data: verdict }),
-    rememberNodePorts: makeSet(SETS.rememberNodePorts, nodePort, { data: verdict }),
-  }
+    stickLocalNodePorts: makeSet(SETS.stickLocalNodePorts, nodePort, {
+      data: verdict,
+    }),
+    rememberNodePorts: makeSet(SETS.rememberNodePorts, nodePort, {
+      data: verdict,
+    }),
+  };
 }
 
-const SCHEMA4 = buildSchema(4)
-const SCHEMA6 = buildSchema(6)
+const SCHEMA4 = buildSchema(4);
+const SCHEMA6 = buildSchema(6);

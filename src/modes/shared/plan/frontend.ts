@@ -1,59 +1,91 @@
 // What the planners of all modes with an nftables table do with a frontend.
 
-import { type Bytes, cidrEnd, mergeCidrs } from '../../../lib/ip.ts'
-import type { Frontend, ServicePortView, Verdict } from '../../../model/types.ts'
-import { addressField, portField, protocolField } from '../../../nftables/fields.ts'
-import type { Fragment } from '../../../nftables/fragment.ts'
-import type { Element, NftSet } from '../../../nftables/types.ts'
-import type { GuardSchema } from './schema.ts'
+import { type Bytes, cidrEnd, mergeCidrs } from "../../../lib/ip.ts";
+import type {
+  Frontend,
+  ServicePortView,
+  Verdict,
+} from "../../../model/types.ts";
+import {
+  addressField,
+  portField,
+  protocolField,
+} from "../../../nftables/fields.ts";
+import type { Fragment } from "../../../nftables/fragment.ts";
+import type { Element, NftSet } from "../../../nftables/types.ts";
+import type { GuardSchema } from "./schema.ts";
 
 /** Collects the elements of one fragment by set. */
 export class Elements {
-  readonly #bySet = new Map<NftSet, Element[]>()
+  readonly #bySet = new Map<NftSet, Element[]>();
 
   add(set: NftSet, element: Element): void {
-    const list = this.#bySet.get(set)
-    if (list === undefined) this.#bySet.set(set, [element])
-    else list.push(element)
+    const list = this.#bySet.get(set);
+    if (list === undefined) this.#bySet.set(set, [element]);
+    else list.push(element);
   }
 
-  list(): Fragment['elements'] {
-    return Array.from(this.#bySet, ([set, elements]) => ({ set, elements }))
+  list(): Fragment["elements"] {
+    return Array.from(this.#bySet, ([set, elements]) => ({ set, elements }));
   }
 }
 
 export function frontendKey(frontend: Frontend): Bytes {
-  const suffix = protocolField(frontend.protocol) + portField(frontend.port)
-  return frontend.address === undefined ? suffix : addressField(frontend.address) + suffix
+  const suffix = protocolField(frontend.protocol) + portField(frontend.port);
+  return frontend.address === undefined
+    ? suffix
+    : addressField(frontend.address) + suffix;
 }
 
-/** The list that pods and the node use, which is everybody's unless the policy is Local. */
+/** The list that pods and the node use, which all clients use unless the policy is Local. */
 export function mainVerdict(frontend: Frontend): Verdict {
-  return frontend.fromNode.verdict
+  return frontend.fromNode.verdict;
 }
 
 /** The cluster IP itself. */
-export function planClusterIp(schema: GuardSchema, frontend: Frontend, elements: Elements): void {
-  if (frontend.kind === 'clusterIP') elements.add(schema.clusterIps, { key: addressField(frontend.address!) })
+export function planClusterIp(
+  schema: GuardSchema,
+  frontend: Frontend,
+  elements: Elements,
+): void {
+  if (frontend.kind === "clusterIP")
+    elements.add(schema.clusterIps, { key: addressField(frontend.address!) });
 }
 
 /** Which clients are refused, and which hear nothing. */
-export function planRefusals(schema: GuardSchema, frontend: Frontend, elements: Elements): void {
-  const key = frontendKey(frontend)
-  const byNodePort = frontend.kind === 'nodePort'
-  const { kind } = frontend.fromOthers.verdict
-  if (kind === 'reject') elements.add(byNodePort ? schema.rejectNodePorts : schema.rejectServices, { key })
-  if (kind === 'drop') elements.add(byNodePort ? schema.dropNodePorts : schema.dropServices, { key })
+export function planRefusals(
+  schema: GuardSchema,
+  frontend: Frontend,
+  elements: Elements,
+): void {
+  const key = frontendKey(frontend);
+  const byNodePort = frontend.kind === "nodePort";
+  const { kind } = frontend.fromOthers.verdict;
+  if (kind === "reject")
+    elements.add(byNodePort ? schema.rejectNodePorts : schema.rejectServices, {
+      key,
+    });
+  if (kind === "drop")
+    elements.add(byNodePort ? schema.dropNodePorts : schema.dropServices, {
+      key,
+    });
 }
 
 /** The sources that may connect. */
-export function planSources(schema: GuardSchema, frontend: Frontend, elements: Elements): void {
-  if (frontend.allowedSources === undefined) return
-  elements.add(schema.firewallIps, { key: frontendKey(frontend) })
-  const allowed = schema[`firewallAllowed${frontend.protocol}`]
-  const key = addressField(frontend.address!) + portField(frontend.port)
+export function planSources(
+  schema: GuardSchema,
+  frontend: Frontend,
+  elements: Elements,
+): void {
+  if (frontend.allowedSources === undefined) return;
+  elements.add(schema.firewallIps, { key: frontendKey(frontend) });
+  const allowed = schema[`firewallAllowed${frontend.protocol}`];
+  const key = addressField(frontend.address!) + portField(frontend.port);
   for (const cidr of mergeCidrs(frontend.allowedSources)) {
-    elements.add(allowed, { key: key + cidr.network, keyEnd: key + cidrEnd(cidr) })
+    elements.add(allowed, {
+      key: key + cidr.network,
+      keyEnd: key + cidrEnd(cidr),
+    });
   }
 }
 
@@ -61,10 +93,16 @@ export function planSources(schema: GuardSchema, frontend: Frontend, elements: E
  * Connections of endpoints to themselves, which are masqueraded: the endpoint would otherwise answer itself, around the
  * translation. Those that are known to run elsewhere cannot begin one here.
  */
-export function planHairpins(hairpin: NftSet, { backends, protocol }: ServicePortView, elements: Elements): void {
+export function planHairpins(
+  hairpin: NftSet,
+  { backends, protocol }: ServicePortView,
+  elements: Elements,
+): void {
   for (const { ip, port, isLocal, mayBeLocal } of backends) {
-    if (!isLocal && mayBeLocal !== true) continue
-    const address = addressField(ip)
-    elements.add(hairpin, { key: address + address + protocolField(protocol) + portField(port) })
+    if (!isLocal && mayBeLocal !== true) continue;
+    const address = addressField(ip);
+    elements.add(hairpin, {
+      key: address + address + protocolField(protocol) + portField(port),
+    });
   }
 }

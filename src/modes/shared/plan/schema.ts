@@ -1,14 +1,20 @@
 // Sets: how they are made, what keys they have, and those that every mode with an nftables table has.
 
-import type { Family } from '../../../lib/ip.ts'
-import type { FieldType, NftSet } from '../../../nftables/types.ts'
-import { GUARD_SETS } from './names.ts'
+import type { Family } from "../../../lib/ip.ts";
+import type { FieldType, NftSet } from "../../../nftables/types.ts";
+import { GUARD_SETS } from "./names.ts";
 
-type SetOptions = Partial<Pick<NftSet, 'data' | 'interval' | 'dynamic' | 'size' | 'comment'>>
+type SetOptions = Partial<
+  Pick<NftSet, "data" | "interval" | "dynamic" | "size" | "comment">
+>;
 
-export type GuardSchema = Readonly<Record<keyof typeof GUARD_SETS, NftSet>>
+export type GuardSchema = Readonly<Record<keyof typeof GUARD_SETS, NftSet>>;
 
-export function makeSet(name: string, key: readonly FieldType[], options: SetOptions = {}): NftSet {
+export function makeSet(
+  name: string,
+  key: readonly FieldType[],
+  options: SetOptions = {},
+): NftSet {
   const defaults = {
     data: undefined,
     interval: false,
@@ -16,48 +22,71 @@ export function makeSet(name: string, key: readonly FieldType[], options: SetOpt
     timeoutMs: undefined,
     size: undefined,
     comment: undefined,
-  }
-  return { name, key, ...defaults, ...options }
+  };
+  return { name, key, ...defaults, ...options };
 }
 
 export function addressType(family: Family): FieldType {
-  return family === 4 ? 'ipv4_addr' : 'ipv6_addr'
+  return family === 4 ? "ipv4_addr" : "ipv6_addr";
 }
 
 /** Keys: a frontend with an address, a node port. */
 export function serviceKey(family: Family): readonly FieldType[] {
-  return [addressType(family), 'inet_proto', 'inet_service']
+  return [addressType(family), "inet_proto", "inet_service"];
 }
-export const NODE_PORT_KEY: readonly FieldType[] = ['inet_proto', 'inet_service']
+export const NODE_PORT_KEY: readonly FieldType[] = [
+  "inet_proto",
+  "inet_service",
+];
 
 /**
  * One for each protocol rather than one with the protocol in its key: of a one-byte field in a set of ranges nft makes an
  * expression (byteorder) that kernels since 6.12.y refuse, nft's own included.
  */
 function allowedSources(family: Family, name: string): NftSet {
-  const address = addressType(family)
-  return makeSet(name, [address, 'inet_service', address], {
+  const address = addressType(family);
+  return makeSet(name, [address, "inet_service", address], {
     interval: true,
-    comment: 'Sources that loadBalancerSourceRanges allow',
-  })
+    comment: "Sources that loadBalancerSourceRanges allow",
+  });
 }
 
 export function guardSchema(family: Family): GuardSchema {
-  const address = addressType(family)
-  const service = serviceKey(family)
-  const SETS = GUARD_SETS
+  const address = addressType(family);
+  const service = serviceKey(family);
+  const SETS = GUARD_SETS;
   return {
-    clusterIps: makeSet(SETS.clusterIps, [address], { comment: 'Active ClusterIPs' }),
-    nodePortIps: makeSet(SETS.nodePortIps, [address], { comment: 'IPs that accept NodePort traffic' }),
-    podCidrs: makeSet(SETS.podCidrs, [address], { interval: true, comment: 'Sources that are pods' }),
-    serviceCidrs: makeSet(SETS.serviceCidrs, [address], { interval: true, comment: 'Where ClusterIPs are taken from' }),
-    firewallIps: makeSet(SETS.firewallIps, service, { comment: 'Frontends with loadBalancerSourceRanges' }),
+    clusterIps: makeSet(SETS.clusterIps, [address], {
+      comment: "Active ClusterIPs",
+    }),
+    nodePortIps: makeSet(SETS.nodePortIps, [address], {
+      comment: "IPs that accept NodePort traffic",
+    }),
+    podCidrs: makeSet(SETS.podCidrs, [address], {
+      interval: true,
+      comment: "Sources that are pods",
+    }),
+    serviceCidrs: makeSet(SETS.serviceCidrs, [address], {
+      interval: true,
+      comment: "Where ClusterIPs are taken from",
+    }),
+    firewallIps: makeSet(SETS.firewallIps, service, {
+      comment: "Frontends with loadBalancerSourceRanges",
+    }),
     firewallAllowedTCP: allowedSources(family, SETS.firewallAllowedTCP),
     firewallAllowedUDP: allowedSources(family, SETS.firewallAllowedUDP),
     firewallAllowedSCTP: allowedSources(family, SETS.firewallAllowedSCTP),
-    rejectServices: makeSet(SETS.rejectServices, service, { comment: 'Frontends without endpoints' }),
-    dropServices: makeSet(SETS.dropServices, service, { comment: 'Frontends without local endpoints' }),
-    rejectNodePorts: makeSet(SETS.rejectNodePorts, NODE_PORT_KEY, { comment: 'NodePorts without endpoints' }),
-    dropNodePorts: makeSet(SETS.dropNodePorts, NODE_PORT_KEY, { comment: 'NodePorts without local endpoints' }),
-  }
+    rejectServices: makeSet(SETS.rejectServices, service, {
+      comment: "Frontends without endpoints",
+    }),
+    dropServices: makeSet(SETS.dropServices, service, {
+      comment: "Frontends without local endpoints",
+    }),
+    rejectNodePorts: makeSet(SETS.rejectNodePorts, NODE_PORT_KEY, {
+      comment: "NodePorts without endpoints",
+    }),
+    dropNodePorts: makeSet(SETS.dropNodePorts, NODE_PORT_KEY, {
+      comment: "NodePorts without local endpoints",
+    }),
+  };
 }

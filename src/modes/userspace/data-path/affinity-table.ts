@@ -1,51 +1,56 @@
 // Which backend a client came to last. With session affinity a client is a host; for UDP it is a host and a port.
 
 /** How many hosts a service port remembers at least, as in the other modes. */
-const REMEMBERED = 65_535
+const REMEMBERED = 65_535;
 
-type Key = number | string
+type Key = number | string;
 
 interface Entry {
-  readonly backend: string
-  readonly usedMs: number
+  readonly backend: string;
+  readonly usedMs: number;
 }
 
 /** Two halves, of which the older is dropped as a whole: forgetting costs nothing for each client. */
 export class AffinityTable {
-  timeoutMs: number
-  readonly #remembered: number
-  #recent = new Map<Key, Entry>()
-  #older = new Map<Key, Entry>()
-  #startedMs = 0
+  timeoutMs: number;
+  readonly #remembered: number;
+  #recent = new Map<Key, Entry>();
+  #older = new Map<Key, Entry>();
+  #startedMs = 0;
 
   /** Clients beyond twice `remembered` are forgotten, those first that came longest ago. */
   constructor(timeoutMs: number, remembered: number = REMEMBERED) {
-    this.timeoutMs = timeoutMs
-    this.#remembered = remembered
+    this.timeoutMs = timeoutMs;
+    this.#remembered = remembered;
   }
 
   get size(): number {
-    return this.#recent.size + this.#older.size
+    return this.#recent.size + this.#older.size;
   }
 
   /** The backend of a client that came within the timeout. */
   find(client: Key, nowMs: number): string | undefined {
-    const entry = this.#recent.get(client) ?? this.#older.get(client)
-    return entry !== undefined && nowMs - entry.usedMs < this.timeoutMs ? entry.backend : undefined
+    const entry = this.#recent.get(client) ?? this.#older.get(client);
+    return entry !== undefined && nowMs - entry.usedMs < this.timeoutMs
+      ? entry.backend
+      : undefined;
   }
 
   remember(client: Key, backend: string, nowMs: number): void {
-    if (nowMs - this.#startedMs >= this.timeoutMs || this.#recent.size >= this.#remembered) {
-      this.#older = this.#recent
-      this.#recent = new Map()
-      this.#startedMs = nowMs
+    if (
+      nowMs - this.#startedMs >= this.timeoutMs ||
+      this.#recent.size >= this.#remembered
+    ) {
+      this.#older = this.#recent;
+      this.#recent = new Map();
+      this.#startedMs = nowMs;
     }
-    this.#older.delete(client)
-    this.#recent.set(client, { backend, usedMs: nowMs })
+    this.#older.delete(client);
+    this.#recent.set(client, { backend, usedMs: nowMs });
   }
 
   forget(client: Key): void {
-    this.#recent.delete(client)
-    this.#older.delete(client)
+    this.#recent.delete(client);
+    this.#older.delete(client);
   }
 }

@@ -1,94 +1,106 @@
 // Which backend a client gets: its own when it has one, otherwise the next in turn that has not failed lately.
 
-import { AffinityTable } from './affinity-table.ts'
-import type { HealthBoard } from './pool-board.ts'
-import type { HostKey } from '../../../system/socket-address.ts'
+import { AffinityTable } from "./affinity-table.ts";
+import type { HealthBoard } from "./pool-board.ts";
+import type { HostKey } from "../../../system/socket-address.ts";
 
 export interface PoolBackend {
   /** `ip:port` */
-  readonly id: string
+  readonly id: string;
   /** As connect() wants it. */
-  readonly address: Uint8Array
+  readonly address: Uint8Array;
   /** Its place on the health board. */
-  readonly slot: number
+  readonly slot: number;
 }
 
 export interface PoolContent {
-  readonly backends: readonly PoolBackend[]
-  readonly health: HealthBoard
+  readonly backends: readonly PoolBackend[];
+  readonly health: HealthBoard;
   /** undefined: no session affinity. */
-  readonly affinityMs: number | undefined
+  readonly affinityMs: number | undefined;
 }
 
 export class Balancer {
-  #content: PoolContent
-  #byId: ReadonlyMap<string, PoolBackend>
-  #affinity: AffinityTable | undefined
+  #content: PoolContent;
+  #byId: ReadonlyMap<string, PoolBackend>;
+  #affinity: AffinityTable | undefined;
 
   constructor(content: PoolContent) {
-    this.#content = content
-    this.#byId = indexOf(content.backends)
-    this.#affinity = content.affinityMs === undefined ? undefined : new AffinityTable(content.affinityMs)
+    this.#content = content;
+    this.#byId = indexOf(content.backends);
+    this.#affinity =
+      content.affinityMs === undefined
+        ? undefined
+        : new AffinityTable(content.affinityMs);
   }
 
   /** Whether the same client is to get the same backend. */
   get isSticky(): boolean {
-    return this.#affinity !== undefined
+    return this.#affinity !== undefined;
   }
 
   update(content: PoolContent): void {
-    this.#content = content
-    this.#byId = indexOf(content.backends)
-    const { affinityMs } = content
-    if (affinityMs === undefined) this.#affinity = undefined
-    else if (this.#affinity === undefined) this.#affinity = new AffinityTable(affinityMs)
-    else this.#affinity.timeoutMs = affinityMs
+    this.#content = content;
+    this.#byId = indexOf(content.backends);
+    const { affinityMs } = content;
+    if (affinityMs === undefined) this.#affinity = undefined;
+    else if (this.#affinity === undefined)
+      this.#affinity = new AffinityTable(affinityMs);
+    else this.#affinity.timeoutMs = affinityMs;
   }
 
   /** The backend for a client; undefined when there is none at all. */
   pick(client: HostKey, nowMs: number): PoolBackend | undefined {
-    const known = this.#affinity?.find(client, nowMs)
-    const own = known === undefined ? undefined : this.#byId.get(known)
-    return own ?? this.#next(nowMs)
+    const known = this.#affinity?.find(client, nowMs);
+    const own = known === undefined ? undefined : this.#byId.get(known);
+    return own ?? this.#next(nowMs);
   }
 
   /** The backend of this name, while it is in the list. */
   find(id: string): PoolBackend | undefined {
-    return this.#byId.get(id)
+    return this.#byId.get(id);
   }
 
   /** The client is to get the same again. */
   remember(backend: PoolBackend, client: HostKey, nowMs: number): void {
-    this.#affinity?.remember(client, backend.id, nowMs)
+    this.#affinity?.remember(client, backend.id, nowMs);
   }
 
   /** It answered. */
   worked(backend: PoolBackend): void {
-    if (this.has(backend)) this.#content.health.forgive(backend.slot)
+    if (this.has(backend)) this.#content.health.forgive(backend.slot);
   }
 
   /** It did not: it rests for a while, and the client is free to go elsewhere. */
-  failed(backend: PoolBackend, client: HostKey, nowMs: number, triedMs: number = nowMs): void {
-    if (this.has(backend)) this.#content.health.failed(backend.slot, nowMs, triedMs)
-    this.#affinity?.forget(client)
+  failed(
+    backend: PoolBackend,
+    client: HostKey,
+    nowMs: number,
+    triedMs: number = nowMs,
+  ): void {
+    if (this.has(backend))
+      this.#content.health.failed(backend.slot, nowMs, triedMs);
+    this.#affinity?.forget(client);
   }
 
   /** Whether it has not been removed. The slot of one that was may belong to another by now. */
   has({ id, slot }: PoolBackend): boolean {
-    return this.#byId.get(id)?.slot === slot
+    return this.#byId.get(id)?.slot === slot;
   }
 
   #next(nowMs: number): PoolBackend | undefined {
-    const { backends, health } = this.#content
+    const { backends, health } = this.#content;
     for (let tries = backends.length; tries > 0; tries--) {
-      const candidate = backends[health.nextTurn() % backends.length]!
-      if (health.mayTry(candidate.slot, nowMs)) return candidate
+      const candidate = backends[health.nextTurn() % backends.length]!;
+      if (health.mayTry(candidate.slot, nowMs)) return candidate;
     }
     // All of them have failed lately: better one of these than none.
-    return backends[health.nextTurn() % backends.length]
+    return backends[health.nextTurn() % backends.length];
   }
 }
 
-function indexOf(backends: readonly PoolBackend[]): ReadonlyMap<string, PoolBackend> {
-  return new Map(backends.map((backend) => [backend.id, backend]))
+function indexOf(
+  backends: readonly PoolBackend[],
+): ReadonlyMap<string, PoolBackend> {
+  return new Map(backends.map((backend) => [backend.id, backend]));
 }

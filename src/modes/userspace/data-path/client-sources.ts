@@ -4,87 +4,103 @@
 // replace that source by the client's address, and to put it back in the answers: as it does for translations that rules
 // ask for. So answers find their way wherever they do in the other modes, and nothing else has to be set up.
 
-import { boundCall, errnoName, lastErrno } from '../../../system/libc.ts'
-import { NetlinkSocket } from '../../../netlink/socket.ts'
-import { messageOf } from '../../../lib/errors.ts'
-import type { Family } from '../../../lib/ip.ts'
-import type { SeenAs } from '../plan/entrance.ts'
-import { ConntrackTemplate } from '../../../conntrack/template.ts'
-import { NETLINK_NETFILTER } from '../../../netlink/uapi/netlink.ts'
-import { LITTLE_ENDIAN } from '../../../netlink/writer.ts'
-import { familyOf, isSameHost, setPort } from '../../../system/socket-address.ts'
-import { type PoolProtocol, readSocketAddress, shareAddress } from './sockets.ts'
-import type { SourcePorts } from './source-ports.ts'
+import { boundCall, errnoName, lastErrno } from "../../../system/libc.ts";
+import { NetlinkSocket } from "../../../netlink/socket.ts";
+import { messageOf } from "../../../lib/errors.ts";
+import type { Family } from "../../../lib/ip.ts";
+import type { SeenAs } from "../plan/entrance.ts";
+import { ConntrackTemplate } from "../../../conntrack/template.ts";
+import { NETLINK_NETFILTER } from "../../../netlink/uapi/netlink.ts";
+import { LITTLE_ENDIAN } from "../../../netlink/writer.ts";
+import {
+  familyOf,
+  isSameHost,
+  setPort,
+} from "../../../system/socket-address.ts";
+import {
+  type PoolProtocol,
+  readSocketAddress,
+  shareAddress,
+} from "./sockets.ts";
+import type { SourcePorts } from "./source-ports.ts";
 
-const PROTOCOL_NUMBERS = { TCP: 6, UDP: 17 } as const
-const MSG_DONTWAIT = 0x40
+const PROTOCOL_NUMBERS = { TCP: 6, UDP: 17 } as const;
+const MSG_DONTWAIT = 0x40;
 /** Where struct nlmsgerr says what went wrong. */
-const ERROR_AT = 16
+const ERROR_AT = 16;
 /** Ports that are tried for one connection. */
-const TRIES = 8
-const PORT_IS_USED = 'port is used'
+const TRIES = 8;
+const PORT_IS_USED = "port is used";
 
 export interface Disguise {
-  readonly family: Family
-  readonly protocol: PoolProtocol
+  readonly family: Family;
+  readonly protocol: PoolProtocol;
   /** Socket addresses. That of this node, at which the connection is to begin, has its port filled in. */
-  readonly node: Uint8Array
-  readonly backend: Uint8Array
-  readonly client: Uint8Array
+  readonly node: Uint8Array;
+  readonly backend: Uint8Array;
+  readonly client: Uint8Array;
 }
 
 /**
  * Whether a backend is to see the client. A program on this node always does, as in the other modes: what stays on the
  * node is not masqueraded. A pod that comes to itself never does: it would not answer a client with its own address.
  */
-export function isDisguised(seenAs: SeenAs, { node, backend, client }: Disguise): boolean {
-  return (seenAs === 'client' || isSameHost(backend, node)) && !isSameHost(backend, client)
+export function isDisguised(
+  seenAs: SeenAs,
+  { node, backend, client }: Disguise,
+): boolean {
+  return (
+    (seenAs === "client" || isSameHost(backend, node)) &&
+    !isSameHost(backend, client)
+  );
 }
 
 /** A port from which a backend sees a client, and the translation that makes it so. */
 export interface ShownClient {
-  readonly port: number
-  readonly family: Family
-  readonly protocol: PoolProtocol
+  readonly port: number;
+  readonly family: Family;
+  readonly protocol: PoolProtocol;
   /** The node's address; its port may be another one by now. */
-  readonly node: Uint8Array
+  readonly node: Uint8Array;
   /** undefined: not known any more. */
-  readonly backend: Uint8Array | undefined
+  readonly backend: Uint8Array | undefined;
 }
 
 interface Templates {
-  readonly create: ConntrackTemplate
-  readonly remove: ConntrackTemplate
+  readonly create: ConntrackTemplate;
+  readonly remove: ConntrackTemplate;
 }
 
 export class ClientSources {
-  readonly #warn: (message: string) => void
-  readonly #ports: SourcePorts
-  readonly #bind = boundCall('bind')
-  readonly #send = boundCall('send')
-  readonly #recv = boundCall('recv')
-  readonly #answer = new Uint8Array(256)
-  readonly #answerView = new DataView(this.#answer.buffer)
-  readonly #templates: Partial<Record<PoolProtocol, Partial<Record<Family, Templates>>>> = {}
-  readonly #socket: NetlinkSocket | undefined
+  readonly #warn: (message: string) => void;
+  readonly #ports: SourcePorts;
+  readonly #bind = boundCall("bind");
+  readonly #send = boundCall("send");
+  readonly #recv = boundCall("recv");
+  readonly #answer = new Uint8Array(256);
+  readonly #answerView = new DataView(this.#answer.buffer);
+  readonly #templates: Partial<
+    Record<PoolProtocol, Partial<Record<Family, Templates>>>
+  > = {};
+  readonly #socket: NetlinkSocket | undefined;
   /** Those of UDP. Nothing but this process can end them, so they must not outlive it. */
-  readonly #shown = new Set<ShownClient>()
+  readonly #shown = new Set<ShownClient>();
 
   constructor(ports: SourcePorts, warn: (message: string) => void) {
-    this.#ports = ports
-    this.#warn = warn
+    this.#ports = ports;
+    this.#warn = warn;
     try {
       // Now, and not when it is needed: there may be no file descriptors left by then.
-      this.#socket = new NetlinkSocket(NETLINK_NETFILTER)
+      this.#socket = new NetlinkSocket(NETLINK_NETFILTER);
     } catch (error) {
-      warn(`Cannot show clients to backends: ${messageOf(error)}`)
+      warn(`Cannot show clients to backends: ${messageOf(error)}`);
     }
   }
 
   /** All sockets are closed. */
   dispose(): void {
-    for (const shown of this.#shown) this.over(shown)
-    this.#socket?.close()
+    for (const shown of this.#shown) this.over(shown);
+    this.#socket?.close();
   }
 
   /**
@@ -92,35 +108,54 @@ export class ClientSources {
    * lingers() when the socket is closed; undefined when the backend will see this node.
    */
   disguise(fd: number, disguise: Disguise): ShownClient | undefined {
-    if (this.#socket === undefined) return undefined
-    shareAddress(fd)
+    if (this.#socket === undefined) return undefined;
+    shareAddress(fd);
     for (let tries = 0; tries < TRIES; tries++) {
-      const taken = this.#ports.take()
-      if (taken === undefined) break
-      const { port, isExclusive } = taken
-      setPort(disguise.node, port)
-      const error = isExclusive ? this.#claim(fd, disguise) : this.#share(fd, disguise)
-      if (error === '') return this.#note(port, disguise)
-      this.#ports.giveBack(port)
-      if (error === PORT_IS_USED) continue
-      this.#warn(`Cannot show clients to backends, they see this node: the connection tracker says ${error}`)
-      return undefined
+      const taken = this.#ports.take();
+      if (taken === undefined) break;
+      const { port, isExclusive } = taken;
+      setPort(disguise.node, port);
+      const error = isExclusive
+        ? this.#claim(fd, disguise)
+        : this.#share(fd, disguise);
+      if (error === "") return this.#note(port, disguise);
+      this.#ports.giveBack(port);
+      if (error === PORT_IS_USED) continue;
+      this.#warn(
+        `Cannot show clients to backends, they see this node: the connection tracker says ${error}`,
+      );
+      return undefined;
     }
-    this.noPortIsFree()
-    return undefined
+    this.noPortIsFree();
+    return undefined;
   }
 
   /** Backends see this node because no port could be found. */
   noPortIsFree(): void {
-    this.#warn('Cannot show clients to backends, they see this node: no source port was found free')
+    this.#warn(
+      "Cannot show clients to backends, they see this node: no source port was found free",
+    );
   }
 
   /** What a socket is shown as that another thread has opened; `port` is 0 when its backend sees this node. */
   shownBy(fd: number, port: number): ShownClient | undefined {
-    if (port === 0) return undefined
-    const node = readSocketAddress('getsockname', fd)
-    if (node === undefined) return { port, family: 4, protocol: 'TCP', node: new Uint8Array(), backend: undefined }
-    return { port, family: familyOf(node), protocol: 'TCP', node, backend: readSocketAddress('getpeername', fd) }
+    if (port === 0) return undefined;
+    const node = readSocketAddress("getsockname", fd);
+    if (node === undefined)
+      return {
+        port,
+        family: 4,
+        protocol: "TCP",
+        node: new Uint8Array(),
+        backend: undefined,
+      };
+    return {
+      port,
+      family: familyOf(node),
+      protocol: "TCP",
+      node,
+      backend: readSocketAddress("getpeername", fd),
+    };
   }
 
   /**
@@ -128,13 +163,13 @@ export class ClientSources {
    * socket with this port, of this process or another, is not to be taken for this client.
    */
   over(shown: ShownClient | undefined): void {
-    if (shown === undefined) return
-    const { port, node, backend } = shown
+    if (shown === undefined) return;
+    const { port, node, backend } = shown;
     if (backend !== undefined) {
-      setPort(node, port)
-      this.#tell('remove', { ...shown, backend, client: node })
+      setPort(node, port);
+      this.#tell("remove", { ...shown, backend, client: node });
     }
-    this.lingers(shown)
+    this.lingers(shown);
   }
 
   /**
@@ -142,62 +177,75 @@ export class ClientSources {
    * knows by then that the connection has ended, and takes the next one from this port for a new one.
    */
   lingers(shown: ShownClient | undefined): void {
-    if (shown === undefined) return
-    this.#shown.delete(shown)
-    this.#ports.giveBack(shown.port)
+    if (shown === undefined) return;
+    this.#shown.delete(shown);
+    this.#ports.giveBack(shown.port);
   }
 
-  #note(port: number, { family, protocol, node, backend }: Disguise): ShownClient {
-    const shown = { port, family, protocol, node, backend }
-    if (protocol === 'UDP') this.#shown.add(shown)
-    return shown
+  #note(
+    port: number,
+    { family, protocol, node, backend }: Disguise,
+  ): ShownClient {
+    const shown = { port, family, protocol, node, backend };
+    if (protocol === "UDP") this.#shown.add(shown);
+    return shown;
   }
 
   /** Begins at a port that no other connection uses. Returns the name of the error, or ''. */
   #claim(fd: number, disguise: Disguise): string {
-    if (!this.#beginAt(fd, disguise)) return PORT_IS_USED
-    const error = this.#tell('create', disguise)
-    if (error !== 'EEXIST') return error
+    if (!this.#beginAt(fd, disguise)) return PORT_IS_USED;
+    const error = this.#tell("create", disguise);
+    if (error !== "EEXIST") return error;
     // What is left of an earlier connection from this port.
-    this.#tell('remove', disguise)
-    return this.#tell('create', disguise)
+    this.#tell("remove", disguise);
+    return this.#tell("create", disguise);
   }
 
   /** Begins at a port that serves connections to other backends already, and perhaps one to this. */
   #share(fd: number, disguise: Disguise): string {
-    const error = this.#tell('create', disguise)
-    if (error !== '') return error === 'EEXIST' ? PORT_IS_USED : error
-    if (this.#beginAt(fd, disguise)) return ''
-    this.#tell('remove', disguise)
-    return PORT_IS_USED
+    const error = this.#tell("create", disguise);
+    if (error !== "") return error === "EEXIST" ? PORT_IS_USED : error;
+    if (this.#beginAt(fd, disguise)) return "";
+    this.#tell("remove", disguise);
+    return PORT_IS_USED;
   }
 
   #beginAt(fd: number, { node }: Disguise): boolean {
-    return this.#bind(fd, node, node.length) === 0
+    return this.#bind(fd, node, node.length) === 0;
   }
 
   /** Tells the connection tracker; the name of the error, or ''. The kernel has carried it out when this returns. */
-  #tell(what: keyof Templates, { family, protocol, node, backend, client }: Disguise): string {
-    const template = this.#templatesFor(family, protocol)[what]
-    template.setFlow(node, backend, client)
-    const { bytes } = template
-    const { fd } = this.#socket!
-    if (this.#send(fd, bytes, bytes.length, 0) === -1) return lastErrno()
+  #tell(
+    what: keyof Templates,
+    { family, protocol, node, backend, client }: Disguise,
+  ): string {
+    const template = this.#templatesFor(family, protocol)[what];
+    template.setFlow(node, backend, client);
+    const { bytes } = template;
+    const { fd } = this.#socket!;
+    if (this.#send(fd, bytes, bytes.length, 0) === -1) return lastErrno();
     // Only failures are answered.
-    const length = this.#recv(fd, this.#answer, this.#answer.length, MSG_DONTWAIT)
-    return length < ERROR_AT + 4 ? '' : errnoName(-this.#answerView.getInt32(ERROR_AT, LITTLE_ENDIAN))
+    const length = this.#recv(
+      fd,
+      this.#answer,
+      this.#answer.length,
+      MSG_DONTWAIT,
+    );
+    return length < ERROR_AT + 4
+      ? ""
+      : errnoName(-this.#answerView.getInt32(ERROR_AT, LITTLE_ENDIAN));
   }
 
   #templatesFor(family: Family, protocol: PoolProtocol): Templates {
-    const byFamily = (this.#templates[protocol] ??= {})
-    return (byFamily[family] ??= createTemplates(family, protocol))
+    const byFamily = (this.#templates[protocol] ??= {});
+    return (byFamily[family] ??= createTemplates(family, protocol));
   }
 }
 
 function createTemplates(family: Family, protocol: PoolProtocol): Templates {
-  const options = { family, protocol: PROTOCOL_NUMBERS[protocol] }
+  const options = { family, protocol: PROTOCOL_NUMBERS[protocol] };
   return {
-    create: new ConntrackTemplate({ ...options, message: 'new' }),
-    remove: new ConntrackTemplate({ ...options, message: 'delete' }),
-  }
+    create: new ConntrackTemplate({ ...options, message: "new" }),
+    remove: new ConntrackTemplate({ ...options, message: "delete" }),
+  };
 }

@@ -1,150 +1,175 @@
 // A pool as the control side sees it: backends, their health, and the doors that lead to them.
 
-import type { Family } from '../../../lib/ip.ts'
-import { monotonicMs } from './monotonic.ts'
-import type { SeenAs } from '../plan/entrance.ts'
-import type { Command, PoolState } from './pool.ts'
-import { type BackendHealth, createCounters, HealthBoard, type PoolTotals, totalsOf } from './pool-board.ts'
-import type { PoolProtocol } from './sockets.ts'
+import type { Family } from "../../../lib/ip.ts";
+import { monotonicMs } from "./monotonic.ts";
+import type { SeenAs } from "../plan/entrance.ts";
+import type { Command, PoolState } from "./pool.ts";
+import {
+  type BackendHealth,
+  createCounters,
+  HealthBoard,
+  type PoolTotals,
+  totalsOf,
+} from "./pool-board.ts";
+import type { PoolProtocol } from "./sockets.ts";
 
 export interface Backend {
-  readonly ip: string
-  readonly port: number
+  readonly ip: string;
+  readonly port: number;
 }
 
 export interface PoolContents {
-  readonly backends: readonly Backend[]
-  readonly affinitySeconds: number | undefined
+  readonly backends: readonly Backend[];
+  readonly affinitySeconds: number | undefined;
 }
 
 export interface NewPool extends PoolContents {
-  readonly family: Family
-  readonly protocol: PoolProtocol
+  readonly family: Family;
+  readonly protocol: PoolProtocol;
 }
 
 export interface BackendStatus extends Backend, BackendHealth {}
 
 export interface NewDoor {
   /** A listening socket. It belongs to the pool from now on. */
-  readonly fd: number
-  readonly seenAs: SeenAs
+  readonly fd: number;
+  readonly seenAs: SeenAs;
   /** An address of this node, at which connections to backends may begin. */
-  readonly address: string
+  readonly address: string;
 }
 
 /** How the threads are told. */
 export interface Threads {
-  readonly threads: number
-  readonly nextId: () => number
-  readonly post: (thread: number, command: Command) => void
+  readonly threads: number;
+  readonly nextId: () => number;
+  readonly post: (thread: number, command: Command) => void;
   /** The pool lets no more clients in. */
-  readonly onClosed?: () => void
+  readonly onClosed?: () => void;
 }
 
 export class Pool {
-  readonly #id: number
-  readonly #threads: Threads
-  readonly #counters: SharedArrayBuffer
-  readonly #doors = new Set<number>()
-  #health = HealthBoard.create(4)
+  readonly #id: number;
+  readonly #threads: Threads;
+  readonly #counters: SharedArrayBuffer;
+  readonly #doors = new Set<number>();
+  #health = HealthBoard.create(4);
   /** Which backend has which slot. */
-  #slots = new Map<string, number>()
-  #contents: PoolContents
-  #isClosed = false
+  #slots = new Map<string, number>();
+  #contents: PoolContents;
+  #isClosed = false;
 
   constructor({ family, protocol, ...contents }: NewPool, threads: Threads) {
-    this.#id = threads.nextId()
-    this.#threads = threads
-    this.#counters = createCounters(threads.threads)
-    this.#contents = contentsOf(contents)
-    const pool = { id: this.#id, family, protocol, counters: this.#counters, ...this.#state() }
-    this.#tellAll({ kind: 'open', pool })
+    this.#id = threads.nextId();
+    this.#threads = threads;
+    this.#counters = createCounters(threads.threads);
+    this.#contents = contentsOf(contents);
+    const pool = {
+      id: this.#id,
+      family,
+      protocol,
+      counters: this.#counters,
+      ...this.#state(),
+    };
+    this.#tellAll({ kind: "open", pool });
   }
 
   get isClosed(): boolean {
-    return this.#isClosed
+    return this.#isClosed;
   }
 
   /** From now on, new connections go to these. */
   update(given: PoolContents): void {
-    const contents = contentsOf(given)
-    if (JSON.stringify(contents) === JSON.stringify(this.#contents)) return
-    this.#contents = contents
-    const state = this.#state()
-    this.#tellAll({ kind: 'update', id: this.#id, state })
+    const contents = contentsOf(given);
+    if (JSON.stringify(contents) === JSON.stringify(this.#contents)) return;
+    this.#contents = contents;
+    const state = this.#state();
+    this.#tellAll({ kind: "update", id: this.#id, state });
   }
 
   /** Lets clients in; returns the number by which the door is shut. */
   listen(door: NewDoor): number {
-    const id = this.#threads.nextId()
-    this.#doors.add(id)
-    this.#tellAll({ kind: 'listen', door: { id, pool: this.#id, ...door } })
-    return id
+    const id = this.#threads.nextId();
+    this.#doors.add(id);
+    this.#tellAll({ kind: "listen", door: { id, pool: this.#id, ...door } });
+    return id;
   }
 
   /** Clients that have already come are served; open connections go on. */
   shut(id: number): void {
-    if (this.#doors.delete(id)) this.#tellAll({ kind: 'shut', door: id })
+    if (this.#doors.delete(id)) this.#tellAll({ kind: "shut", door: id });
   }
 
   close(): void {
-    if (this.#isClosed) return
-    this.#isClosed = true
-    for (const id of this.#doors) this.shut(id)
-    this.#tellAll({ kind: 'close', id: this.#id })
-    this.#threads.onClosed?.()
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    for (const id of this.#doors) this.shut(id);
+    this.#tellAll({ kind: "close", id: this.#id });
+    this.#threads.onClosed?.();
   }
 
   totals(): PoolTotals {
-    return totalsOf(this.#counters)
+    return totalsOf(this.#counters);
   }
 
   backends(): readonly BackendStatus[] {
-    const nowMs = monotonicMs()
+    const nowMs = monotonicMs();
     return this.#contents.backends.map((backend) => ({
       ...backend,
       ...this.#health.health(this.#slots.get(idOf(backend))!, nowMs),
-    }))
+    }));
   }
 
   /** The thread that lets clients in comes last: when it hands some over, the others know where they belong. */
   #tellAll(command: Command): void {
-    for (let thread = this.#threads.threads - 1; thread >= 0; thread--) this.#threads.post(thread, command)
+    for (let thread = this.#threads.threads - 1; thread >= 0; thread--)
+      this.#threads.post(thread, command);
   }
 
   #state(): PoolState {
-    this.#assignSlots()
-    const { backends, affinitySeconds } = this.#contents
+    this.#assignSlots();
+    const { backends, affinitySeconds } = this.#contents;
     return {
-      backends: backends.map(({ ip, port }) => ({ ip, port, slot: this.#slots.get(idOf({ ip, port }))! })),
+      backends: backends.map(({ ip, port }) => ({
+        ip,
+        port,
+        slot: this.#slots.get(idOf({ ip, port }))!,
+      })),
       health: this.#health.memory,
       affinitySeconds,
-    }
+    };
   }
 
   /** Backends keep their slots; new ones get those that are free, with a clean slate. */
   #assignSlots(): void {
-    const { backends } = this.#contents
-    if (backends.length > this.#health.slots) this.#health = this.#health.grownTo(backends.length * 2)
-    const ids = backends.map(idOf)
-    const slots = new Map(ids.flatMap((id) => (this.#slots.has(id) ? [[id, this.#slots.get(id)!] as const] : [])))
-    const taken = new Set(slots.values())
-    let free = 0
+    const { backends } = this.#contents;
+    if (backends.length > this.#health.slots)
+      this.#health = this.#health.grownTo(backends.length * 2);
+    const ids = backends.map(idOf);
+    const slots = new Map(
+      ids.flatMap((id) =>
+        this.#slots.has(id) ? [[id, this.#slots.get(id)!] as const] : [],
+      ),
+    );
+    const taken = new Set(slots.values());
+    let free = 0;
     for (const id of ids) {
-      if (slots.has(id)) continue
-      while (taken.has(free)) free++
-      taken.add(free)
-      slots.set(id, free)
-      this.#health.forgive(free)
+      if (slots.has(id)) continue;
+      while (taken.has(free)) free++;
+      taken.add(free);
+      slots.set(id, free);
+      this.#health.forgive(free);
     }
-    this.#slots = slots
+    this.#slots = slots;
   }
 }
 
 function contentsOf({ backends, affinitySeconds }: PoolContents): PoolContents {
-  return { backends: backends.map(({ ip, port }) => ({ ip, port })), affinitySeconds }
+  return {
+    backends: backends.map(({ ip, port }) => ({ ip, port })),
+    affinitySeconds,
+  };
 }
 
 function idOf({ ip, port }: Backend): string {
-  return `${ip} ${port}`
+  return `${ip} ${port}`;
 }

@@ -1,38 +1,42 @@
 // A connection that is to be reset once it has got all that was sent to it.
 
-import type { Watched } from './reactor.ts'
-import type { Relays } from './relay.ts'
-import { resetOnClose } from './sockets.ts'
+import type { Watched } from "./reactor.ts";
+import type { Relays } from "./relay.ts";
+import { resetOnClose } from "./sockets.ts";
 
-const TIOCOUTQ = 0x5411
-export const FLUSH_CHECK_MS = 20
+const TIOCOUTQ = 0x5411;
+export const FLUSH_CHECK_MS = 20;
 /** So the peer of a broken connection has 5 s to take what was sent to it before. */
-const FLUSH_CHECKS = 250
+const FLUSH_CHECKS = 250;
 
 export class Flushing {
-  readonly #relays: Relays
-  readonly #fd: number
-  readonly #afterwards: (() => void) | undefined
-  readonly #queued = new Int32Array(1)
-  #checks = 0
+  readonly #relays: Relays;
+  readonly #fd: number;
+  readonly #afterwards: (() => void) | undefined;
+  readonly #queued = new Int32Array(1);
+  #checks = 0;
 
-  constructor(relays: Relays, fd: number, afterwards: (() => void) | undefined) {
-    this.#relays = relays
-    this.#fd = fd
-    this.#afterwards = afterwards
-    relays.reactor.handOver(fd, IGNORED)
+  constructor(
+    relays: Relays,
+    fd: number,
+    afterwards: (() => void) | undefined,
+  ) {
+    this.#relays = relays;
+    this.#fd = fd;
+    this.#afterwards = afterwards;
+    relays.reactor.handOver(fd, IGNORED);
   }
 
   check(): void {
-    const { reactor, flushing, ioctl } = this.#relays
-    const isKnown = ioctl(this.#fd, TIOCOUTQ, this.#queued) === 0
+    const { reactor, flushing, ioctl } = this.#relays;
+    const isKnown = ioctl(this.#fd, TIOCOUTQ, this.#queued) === 0;
     if (isKnown && this.#queued[0]! > 0 && this.#checks++ < FLUSH_CHECKS) {
-      flushing.start(this, reactor.nowMs)
-      return
+      flushing.start(this, reactor.nowMs);
+      return;
     }
-    resetOnClose(this.#fd)
-    reactor.close(this.#fd, this.#afterwards)
+    resetOnClose(this.#fd);
+    reactor.close(this.#fd, this.#afterwards);
   }
 }
 
-const IGNORED: Watched = { onEvents: () => {} }
+const IGNORED: Watched = { onEvents: () => {} };

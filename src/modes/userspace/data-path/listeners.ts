@@ -1,176 +1,194 @@
 // What one IP family is served with: a pool for each list of backends, and where its doors are.
 
-import { messageOf } from '../../../lib/errors.ts'
-import type { Family } from '../../../lib/ip.ts'
-import { type PortRange, portsFor } from '../../../lib/port-range.ts'
-import type { Pool, PoolContents } from './control-pool.ts'
-import type { DataPlane } from './data-plane.ts'
-import type { SeenAs } from '../plan/entrance.ts'
-import { openListener, type OpenListener, type PoolProtocol } from './sockets.ts'
+import { messageOf } from "../../../lib/errors.ts";
+import type { Family } from "../../../lib/ip.ts";
+import { type PortRange, portsFor } from "../../../lib/port-range.ts";
+import type { Pool, PoolContents } from "./control-pool.ts";
+import type { DataPlane } from "./data-plane.ts";
+import type { SeenAs } from "../plan/entrance.ts";
+import {
+  openListener,
+  type OpenListener,
+  type PoolProtocol,
+} from "./sockets.ts";
 
 export interface ListenersOptions {
-  readonly family: Family
-  readonly plane: Pick<DataPlane, 'open'>
+  readonly family: Family;
+  readonly plane: Pick<DataPlane, "open">;
   /** undefined: any port. */
-  readonly range: PortRange | undefined
+  readonly range: PortRange | undefined;
   /** The ports among which the kernel chooses, and we when there is no range. */
-  readonly ephemeral: PortRange
+  readonly ephemeral: PortRange;
   /** Ports that are kept for others; a range that was given is ours all the same. */
-  readonly reserved?: ReadonlySet<number>
+  readonly reserved?: ReadonlySet<number>;
   /** Where file descriptors end that doors may take; unless given there is no such end. */
-  readonly endFd?: () => number
+  readonly endFd?: () => number;
 }
 
 /** A list of backends to serve. */
 export interface Wanted extends PoolContents {
   /** What it is served under; unique. */
-  readonly name: string
-  readonly protocol: PoolProtocol
+  readonly name: string;
+  readonly protocol: PoolProtocol;
   /** Whose addresses its backends are to see. There is a door for each. */
-  readonly seenAs: ReadonlySet<SeenAs>
+  readonly seenAs: ReadonlySet<SeenAs>;
   /** Where a door was before, if that is known. */
-  readonly preferredPort: (seenAs: SeenAs) => number | undefined
+  readonly preferredPort: (seenAs: SeenAs) => number | undefined;
 }
 
 export interface Door {
-  readonly address: string
-  readonly port: number
+  readonly address: string;
+  readonly port: number;
 }
 
 /** A list that is served. */
 export interface Served {
-  readonly pool: Pool
-  readonly doors: Map<SeenAs, Door & { readonly id: number }>
+  readonly pool: Pool;
+  readonly doors: Map<SeenAs, Door & { readonly id: number }>;
 }
 
 /** How many ports are tried before the kernel is asked for one. */
-const TRIES_WITHOUT_RANGE = 16
+const TRIES_WITHOUT_RANGE = 16;
 
 export class Listeners {
-  readonly #options: ListenersOptions
-  #byName = new Map<string, Served>()
+  readonly #options: ListenersOptions;
+  #byName = new Map<string, Served>();
   /** Where doors are opened. */
-  #address = ''
+  #address = "";
   /**
    * Those for which no port was left. To find that out takes system calls for each port of the range; to do so for each of
    * many services would keep this process from all else.
    */
-  readonly #usedUp = new Set<PoolProtocol>()
+  readonly #usedUp = new Set<PoolProtocol>();
 
   constructor(options: ListenersOptions) {
-    this.#options = options
+    this.#options = options;
   }
 
   entries(): IterableIterator<[string, Served]> {
-    return this.#byName.entries()
+    return this.#byName.entries();
   }
 
   get(name: string): Served | undefined {
-    return this.#byName.get(name)
+    return this.#byName.get(name);
   }
 
   find(name: string, seenAs: SeenAs): Door | undefined {
-    return this.#byName.get(name)?.doors.get(seenAs)
+    return this.#byName.get(name)?.doors.get(seenAs);
   }
 
   /** From now on, doors are opened on this address. Returns what is served on another one; it is no longer known here. */
   moveTo(address: string): readonly Pool[] {
-    if (address === this.#address) return []
-    this.#address = address
-    const left = Array.from(this.#byName.values(), ({ pool }) => pool)
-    this.#byName = new Map()
-    return left
+    if (address === this.#address) return [];
+    this.#address = address;
+    const left = Array.from(this.#byName.values(), ({ pool }) => pool);
+    this.#byName = new Map();
+    return left;
   }
 
   /** Serves what is wanted, or changes how. Returns the doors that could not be opened, and why. */
   serve(wanted: Wanted): ReadonlyMap<SeenAs, string> {
-    const { name, protocol, backends, affinitySeconds } = wanted
-    const { family, plane } = this.#options
-    let served = this.#byName.get(name)
-    if (served !== undefined) served.pool.update({ backends, affinitySeconds })
+    const { name, protocol, backends, affinitySeconds } = wanted;
+    const { family, plane } = this.#options;
+    let served = this.#byName.get(name);
+    if (served !== undefined) served.pool.update({ backends, affinitySeconds });
     else {
-      served = { pool: plane.open({ family, protocol, backends, affinitySeconds }), doors: new Map() }
-      this.#byName.set(name, served)
+      served = {
+        pool: plane.open({ family, protocol, backends, affinitySeconds }),
+        doors: new Map(),
+      };
+      this.#byName.set(name, served);
     }
-    return this.#openDoors(served, wanted)
+    return this.#openDoors(served, wanted);
   }
 
   /** Another program may have let go of a port. */
   lookForPorts(): void {
-    this.#usedUp.clear()
+    this.#usedUp.clear();
   }
 
   /** Shuts the doors that are not wanted any more; without any, the list is no longer served. */
   keep(name: string, seenAs: ReadonlySet<SeenAs>): void {
-    const served = this.#byName.get(name)
-    if (served === undefined) return
+    const served = this.#byName.get(name);
+    if (served === undefined) return;
     for (const [each, { id }] of served.doors) {
-      if (seenAs.has(each)) continue
-      served.pool.shut(id)
-      served.doors.delete(each)
-      this.#usedUp.clear()
+      if (seenAs.has(each)) continue;
+      served.pool.shut(id);
+      served.doors.delete(each);
+      this.#usedUp.clear();
     }
-    if (seenAs.size > 0) return
-    served.pool.close()
-    this.#byName.delete(name)
+    if (seenAs.size > 0) return;
+    served.pool.close();
+    this.#byName.delete(name);
   }
 
   releaseAll(): void {
-    for (const name of this.#byName.keys()) this.keep(name, NO_DOOR)
+    for (const name of this.#byName.keys()) this.keep(name, NO_DOOR);
   }
 
   #openDoors(served: Served, wanted: Wanted): ReadonlyMap<SeenAs, string> {
-    const refused = new Map<SeenAs, string>()
-    const address = this.#address
+    const refused = new Map<SeenAs, string>();
+    const address = this.#address;
     for (const seenAs of wanted.seenAs) {
-      if (served.doors.has(seenAs)) continue
-      const opened = this.#open(wanted, seenAs)
-      if (typeof opened === 'string') {
-        refused.set(seenAs, opened)
-        continue
+      if (served.doors.has(seenAs)) continue;
+      const opened = this.#open(wanted, seenAs);
+      if (typeof opened === "string") {
+        refused.set(seenAs, opened);
+        continue;
       }
-      const id = served.pool.listen({ fd: opened.fd, seenAs, address })
-      served.doors.set(seenAs, { id, address, port: opened.port })
+      const id = served.pool.listen({ fd: opened.fd, seenAs, address });
+      served.doors.set(seenAs, { id, address, port: opened.port });
     }
-    return refused
+    return refused;
   }
 
   /** The listener, or why there is none. */
   #open(wanted: Wanted, seenAs: SeenAs): OpenListener | string {
-    const { family, range, endFd } = this.#options
-    const { protocol } = wanted
-    const options = { family, protocol, address: this.#address, endFd: endFd?.() }
+    const { family, range, endFd } = this.#options;
+    const { protocol } = wanted;
+    const options = {
+      family,
+      protocol,
+      address: this.#address,
+      endFd: endFd?.(),
+    };
     const noneIsFree =
-      range === undefined ? 'no port is free' : `no port of the range ${range.first}-${range.last} is free`
-    if (this.#usedUp.has(protocol)) return noneIsFree
+      range === undefined
+        ? "no port is free"
+        : `no port of the range ${range.first}-${range.last} is free`;
+    if (this.#usedUp.has(protocol)) return noneIsFree;
     try {
-      for (const port of this.#candidates(`${wanted.name} ${seenAs}`, wanted.preferredPort(seenAs))) {
-        const opened = openListener({ ...options, port })
-        if (opened !== undefined) return opened
+      for (const port of this.#candidates(
+        `${wanted.name} ${seenAs}`,
+        wanted.preferredPort(seenAs),
+      )) {
+        const opened = openListener({ ...options, port });
+        if (opened !== undefined) return opened;
       }
-      this.#usedUp.add(protocol)
-      return noneIsFree
+      this.#usedUp.add(protocol);
+      return noneIsFree;
     } catch (error) {
-      return messageOf(error)
+      return messageOf(error);
     }
   }
 
   *#candidates(name: string, preferred: number | undefined): Generator<number> {
-    const { range, ephemeral, reserved } = this.#options
-    const { first, last } = range ?? { first: 1, last: 65_535 }
-    if (preferred !== undefined && preferred >= first && preferred <= last) yield preferred
+    const { range, ephemeral, reserved } = this.#options;
+    const { first, last } = range ?? { first: 1, last: 65_535 };
+    if (preferred !== undefined && preferred >= first && preferred <= last)
+      yield preferred;
     if (range !== undefined) {
-      yield* portsFor(name, range)
-      return
+      yield* portsFor(name, range);
+      return;
     }
-    let tries = TRIES_WITHOUT_RANGE
+    let tries = TRIES_WITHOUT_RANGE;
     for (const port of portsFor(name, ephemeral)) {
-      if (reserved?.has(port) === true) continue
-      if (tries-- === 0) break
-      yield port
+      if (reserved?.has(port) === true) continue;
+      if (tries-- === 0) break;
+      yield port;
     }
-    yield 0
+    yield 0;
   }
 }
 
-const NO_DOOR: ReadonlySet<SeenAs> = new Set()
+const NO_DOOR: ReadonlySet<SeenAs> = new Set();

@@ -1,61 +1,67 @@
 // How threads hand each other work: a queue of small records in shared memory for each of them.
 
-const LOCK = 0
-const HEAD = 1
-const TAIL = 2
-const RECORDS_AT = 3
+const LOCK = 0;
+const HEAD = 1;
+const TAIL = 2;
+const RECORDS_AT = 3;
 
-export const RECORD_WORDS = 8
-const CAPACITY = 1024
+export const RECORD_WORDS = 8;
+const CAPACITY = 1024;
 /** A sender rather keeps its work than waits for long. */
-const SPINS = 1000
+const SPINS = 1000;
 
 export class Mailbox {
-  readonly #words: Int32Array
+  readonly #words: Int32Array;
 
   constructor(memory: SharedArrayBuffer) {
-    this.#words = new Int32Array(memory)
+    this.#words = new Int32Array(memory);
   }
 
   static createMemory(): SharedArrayBuffer {
-    return new SharedArrayBuffer((RECORDS_AT + CAPACITY * RECORD_WORDS) * Int32Array.BYTES_PER_ELEMENT)
+    return new SharedArrayBuffer(
+      (RECORDS_AT + CAPACITY * RECORD_WORDS) * Int32Array.BYTES_PER_ELEMENT,
+    );
   }
 
   /** False when the queue is full or in use. */
   send(record: readonly number[]): boolean {
-    const words = this.#words
-    for (let spins = 0; !this.#tryLock(); spins++) if (spins === SPINS) return false
-    const tail = words[TAIL]!
-    const hasRoom = ((tail - words[HEAD]!) | 0) < CAPACITY
+    const words = this.#words;
+    for (let spins = 0; !this.#tryLock(); spins++)
+      if (spins === SPINS) return false;
+    const tail = words[TAIL]!;
+    const hasRoom = ((tail - words[HEAD]!) | 0) < CAPACITY;
     if (hasRoom) {
-      words.set(record, placeOf(tail))
-      words[TAIL] = (tail + 1) | 0
+      words.set(record, placeOf(tail));
+      words[TAIL] = (tail + 1) | 0;
     }
-    this.#unlock()
-    return hasRoom
+    this.#unlock();
+    return hasRoom;
   }
 
   /** The record that has waited longest; undefined when there is none. */
   receive(): Int32Array | undefined {
-    const words = this.#words
+    const words = this.#words;
     while (!this.#tryLock());
-    const head = words[HEAD]!
-    const record = head === words[TAIL] ? undefined : words.slice(placeOf(head), placeOf(head) + RECORD_WORDS)
-    if (record !== undefined) words[HEAD] = (head + 1) | 0
-    this.#unlock()
-    return record
+    const head = words[HEAD]!;
+    const record =
+      head === words[TAIL]
+        ? undefined
+        : words.slice(placeOf(head), placeOf(head) + RECORD_WORDS);
+    if (record !== undefined) words[HEAD] = (head + 1) | 0;
+    this.#unlock();
+    return record;
   }
 
   #tryLock(): boolean {
-    return Atomics.compareExchange(this.#words, LOCK, 0, 1) === 0
+    return Atomics.compareExchange(this.#words, LOCK, 0, 1) === 0;
   }
 
   #unlock(): void {
-    Atomics.store(this.#words, LOCK, 0)
+    Atomics.store(this.#words, LOCK, 0);
   }
 }
 
 /** Numbers of records run over, places go round. */
 function placeOf(number: number): number {
-  return RECORDS_AT + (number & (CAPACITY - 1)) * RECORD_WORDS
+  return RECORDS_AT + (number & (CAPACITY - 1)) * RECORD_WORDS;
 }

@@ -1,70 +1,70 @@
 // Pipes, through which splice() moves data from socket to socket without copying it.
 
-import { boundCall } from '../../../system/libc.ts'
+import { boundCall } from "../../../system/libc.ts";
 
 export interface Pipe {
-  readonly readFd: number
-  readonly writeFd: number
+  readonly readFd: number;
+  readonly writeFd: number;
 }
 
-const O_CLOEXEC = 0o2000000
-const O_NONBLOCK = 0o4000
-const F_SETPIPE_SZ = 1031
+const O_CLOEXEC = 0o2000000;
+const O_NONBLOCK = 0o4000;
+const F_SETPIPE_SZ = 1031;
 
 /** How much a pipe takes at once, when the kernel grants it. */
-export const PIPE_SIZE: number = 256 * 1024
+export const PIPE_SIZE: number = 256 * 1024;
 
 /** A stream holds a pipe only while something is in it, so few are needed. */
-const KEPT = 64
+const KEPT = 64;
 
 /**
  * Streams whose receivers stall hold on to their pipes. They can do without, so they leave a quarter of the file
  * descriptors that connections may take to connections.
  */
 function endForPipes(endFd: number): number {
-  return endFd - (endFd >> 2)
+  return endFd - (endFd >> 2);
 }
 
 export class PipePool {
-  readonly #pipe2 = boundCall('pipe2')
-  readonly #fcntl = boundCall('fcntl')
-  readonly #close = boundCall('close')
-  readonly #fds = new Int32Array(2)
-  readonly #idle: Pipe[] = []
-  readonly #endFd: number
+  readonly #pipe2 = boundCall("pipe2");
+  readonly #fcntl = boundCall("fcntl");
+  readonly #close = boundCall("close");
+  readonly #fds = new Int32Array(2);
+  readonly #idle: Pipe[] = [];
+  readonly #endFd: number;
 
   /** `endFd`: where file descriptors end that connections may take. */
   constructor(endFd: number) {
-    this.#endFd = endForPipes(endFd)
+    this.#endFd = endForPipes(endFd);
   }
 
   /** An empty pipe; undefined when there are no file descriptors left for it. */
   take(): Pipe | undefined {
-    const idle = this.#idle.pop()
-    if (idle !== undefined) return idle
-    if (this.#pipe2(this.#fds, O_CLOEXEC | O_NONBLOCK) === -1) return undefined
-    const pipe = { readFd: this.#fds[0]!, writeFd: this.#fds[1]! }
+    const idle = this.#idle.pop();
+    if (idle !== undefined) return idle;
+    if (this.#pipe2(this.#fds, O_CLOEXEC | O_NONBLOCK) === -1) return undefined;
+    const pipe = { readFd: this.#fds[0]!, writeFd: this.#fds[1]! };
     if (Math.max(pipe.readFd, pipe.writeFd) >= this.#endFd) {
-      this.discard(pipe)
-      return undefined
+      this.discard(pipe);
+      return undefined;
     }
-    this.#fcntl(pipe.writeFd, F_SETPIPE_SZ, PIPE_SIZE)
-    return pipe
+    this.#fcntl(pipe.writeFd, F_SETPIPE_SZ, PIPE_SIZE);
+    return pipe;
   }
 
   /** Takes back a pipe that is empty. */
   giveBack(pipe: Pipe): void {
-    if (this.#idle.length < KEPT) this.#idle.push(pipe)
-    else this.discard(pipe)
+    if (this.#idle.length < KEPT) this.#idle.push(pipe);
+    else this.discard(pipe);
   }
 
   /** For pipes that are not empty. */
   discard({ readFd, writeFd }: Pipe): void {
-    this.#close(readFd)
-    this.#close(writeFd)
+    this.#close(readFd);
+    this.#close(writeFd);
   }
 
   dispose(): void {
-    for (const pipe of this.#idle.splice(0)) this.discard(pipe)
+    for (const pipe of this.#idle.splice(0)) this.discard(pipe);
   }
 }

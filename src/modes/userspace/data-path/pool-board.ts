@@ -5,135 +5,158 @@
 
 /** What each thread counts for a pool. */
 export const COUNTERS = [
-  'connections',
-  'active',
-  'bytesToBackends',
-  'bytesToClients',
-  'retries',
-  'failures',
-  'unserved',
-] as const
+  "connections",
+  "active",
+  "bytesToBackends",
+  "bytesToClients",
+  "retries",
+  "failures",
+  "unserved",
+] as const;
 
-export type CounterName = (typeof COUNTERS)[number]
-export type PoolTotals = Readonly<Record<CounterName, number>>
+export type CounterName = (typeof COUNTERS)[number];
+export type PoolTotals = Readonly<Record<CounterName, number>>;
 
-export const CONNECTIONS = 0
-export const ACTIVE = 1
-export const TO_BACKENDS = 2
-export const TO_CLIENTS = 3
+export const CONNECTIONS = 0;
+export const ACTIVE = 1;
+export const TO_BACKENDS = 2;
+export const TO_CLIENTS = 3;
 /** Connections that were tried with one more backend. */
-export const RETRIES = 4
+export const RETRIES = 4;
 /** Attempts to reach a backend that failed. */
-export const FAILURES = 5
+export const FAILURES = 5;
 /** Clients that were turned away because no backend could be reached. */
-export const UNSERVED = 6
+export const UNSERVED = 6;
 
 export function createCounters(threads: number): SharedArrayBuffer {
-  return new SharedArrayBuffer(threads * COUNTERS.length * Float64Array.BYTES_PER_ELEMENT)
+  return new SharedArrayBuffer(
+    threads * COUNTERS.length * Float64Array.BYTES_PER_ELEMENT,
+  );
 }
 
-export function countersOf(memory: SharedArrayBuffer, thread: number): Float64Array {
-  const bytes = COUNTERS.length * Float64Array.BYTES_PER_ELEMENT
-  return new Float64Array(memory, thread * bytes, COUNTERS.length)
+export function countersOf(
+  memory: SharedArrayBuffer,
+  thread: number,
+): Float64Array {
+  const bytes = COUNTERS.length * Float64Array.BYTES_PER_ELEMENT;
+  return new Float64Array(memory, thread * bytes, COUNTERS.length);
 }
 
 export function totalsOf(memory: SharedArrayBuffer): PoolTotals {
-  const all = new Float64Array(memory)
+  const all = new Float64Array(memory);
   const sum = (index: number) =>
-    all.reduce((total, value, at) => (at % COUNTERS.length === index ? total + value : total), 0)
-  return Object.fromEntries(COUNTERS.map((name, index) => [name, sum(index)])) as Record<CounterName, number>
+    all.reduce(
+      (total, value, at) =>
+        at % COUNTERS.length === index ? total + value : total,
+      0,
+    );
+  return Object.fromEntries(
+    COUNTERS.map((name, index) => [name, sum(index)]),
+  ) as Record<CounterName, number>;
 }
 
 // Times are kept in hundredths of a second, which fit into 32 bits and may run over.
-const TICK_MS = 10
-const WORDS_PER_SLOT = 2
+const TICK_MS = 10;
+const WORDS_PER_SLOT = 2;
 
 /** How long a backend is left alone after its first failure; doubles with each further one. */
-const FIRST_REST_MS = 1000
-const LONGEST_REST_MS = 60_000
+const FIRST_REST_MS = 1000;
+const LONGEST_REST_MS = 60_000;
 
 export interface BackendHealth {
   /** In a row. */
-  readonly failures: number
+  readonly failures: number;
   /** How long it is left alone from now on; 0: it may be tried. */
-  readonly restsForMs: number
+  readonly restsForMs: number;
 }
 
 /** Whose turn it is, and which backends have failed. A backend is known by its slot. */
 export class HealthBoard {
-  readonly memory: SharedArrayBuffer
-  readonly #words: Int32Array
+  readonly memory: SharedArrayBuffer;
+  readonly #words: Int32Array;
 
   constructor(memory: SharedArrayBuffer) {
-    this.memory = memory
-    this.#words = new Int32Array(memory)
+    this.memory = memory;
+    this.#words = new Int32Array(memory);
   }
 
   static create(slots: number): HealthBoard {
-    return new HealthBoard(new SharedArrayBuffer((1 + slots * WORDS_PER_SLOT) * Int32Array.BYTES_PER_ELEMENT))
+    return new HealthBoard(
+      new SharedArrayBuffer(
+        (1 + slots * WORDS_PER_SLOT) * Int32Array.BYTES_PER_ELEMENT,
+      ),
+    );
   }
 
   get slots(): number {
-    return (this.#words.length - 1) / WORDS_PER_SLOT
+    return (this.#words.length - 1) / WORDS_PER_SLOT;
   }
 
   /** A board with room for more, which knows what this one knows. */
   grownTo(slots: number): HealthBoard {
-    const grown = HealthBoard.create(slots)
-    grown.#words.set(this.#words)
-    return grown
+    const grown = HealthBoard.create(slots);
+    grown.#words.set(this.#words);
+    return grown;
   }
 
   /** The next number of a sequence that all threads share. */
   nextTurn(): number {
-    return Atomics.add(this.#words, 0, 1) >>> 0
+    return Atomics.add(this.#words, 0, 1) >>> 0;
   }
 
   /** Whether a backend may be tried. One that has rested long enough may be tried once, then it rests until that is decided. */
   mayTry(slot: number, nowMs: number): boolean {
-    const failures = Atomics.load(this.#words, failuresAt(slot))
-    if (failures === 0) return true
-    const until = Atomics.load(this.#words, untilAt(slot))
-    if (((until - ticks(nowMs)) | 0) > 0) return false
+    const failures = Atomics.load(this.#words, failuresAt(slot));
+    if (failures === 0) return true;
+    const until = Atomics.load(this.#words, untilAt(slot));
+    if (((until - ticks(nowMs)) | 0) > 0) return false;
     // A little less than a whole rest: this try comes after the last failure, and counts if it fails.
-    const next = (ticks(nowMs + restMs(failures)) - 1) | 0
-    return Atomics.compareExchange(this.#words, untilAt(slot), until, next) === until
+    const next = (ticks(nowMs + restMs(failures)) - 1) | 0;
+    return (
+      Atomics.compareExchange(this.#words, untilAt(slot), until, next) === until
+    );
   }
 
   /** An attempt of then was not answered. Of many attempts that began before the first of them failed, only that one counts. */
   failed(slot: number, nowMs: number, triedMs: number = nowMs): void {
-    const before = Atomics.load(this.#words, failuresAt(slot))
-    const lastFailure = Atomics.load(this.#words, untilAt(slot)) - restMs(before) / TICK_MS
-    if (before > 0 && ((ticks(triedMs) - lastFailure) | 0) <= 0) return
-    const failures = Atomics.add(this.#words, failuresAt(slot), 1) + 1
-    Atomics.store(this.#words, untilAt(slot), ticks(nowMs + restMs(failures)))
+    const before = Atomics.load(this.#words, failuresAt(slot));
+    const lastFailure =
+      Atomics.load(this.#words, untilAt(slot)) - restMs(before) / TICK_MS;
+    if (before > 0 && ((ticks(triedMs) - lastFailure) | 0) <= 0) return;
+    const failures = Atomics.add(this.#words, failuresAt(slot), 1) + 1;
+    Atomics.store(this.#words, untilAt(slot), ticks(nowMs + restMs(failures)));
   }
 
   /** It answered, or it is another backend that has the slot now. */
   forgive(slot: number): void {
-    if (Atomics.load(this.#words, failuresAt(slot)) !== 0) Atomics.store(this.#words, failuresAt(slot), 0)
+    if (Atomics.load(this.#words, failuresAt(slot)) !== 0)
+      Atomics.store(this.#words, failuresAt(slot), 0);
   }
 
   health(slot: number, nowMs: number): BackendHealth {
-    const failures = Atomics.load(this.#words, failuresAt(slot))
-    const until = Atomics.load(this.#words, untilAt(slot))
-    const restsForMs = failures === 0 ? 0 : Math.max(0, ((until - ticks(nowMs)) | 0) * TICK_MS)
-    return { failures, restsForMs }
+    const failures = Atomics.load(this.#words, failuresAt(slot));
+    const until = Atomics.load(this.#words, untilAt(slot));
+    const restsForMs =
+      failures === 0 ? 0 : Math.max(0, ((until - ticks(nowMs)) | 0) * TICK_MS);
+    return { failures, restsForMs };
   }
 }
 
 function failuresAt(slot: number): number {
-  return 1 + slot * WORDS_PER_SLOT
+  return 1 + slot * WORDS_PER_SLOT;
 }
 
 function untilAt(slot: number): number {
-  return failuresAt(slot) + 1
+  return failuresAt(slot) + 1;
 }
 
 function restMs(failures: number): number {
-  return Math.min(LONGEST_REST_MS, FIRST_REST_MS * 2 ** Math.min(failures - 1, 16))
+  return Math.min(
+    LONGEST_REST_MS,
+    FIRST_REST_MS * 2 ** Math.min(failures - 1, 16),
+  );
 }
 
 function ticks(ms: number): number {
-  return Math.floor(ms / TICK_MS) | 0
+  return Math.floor(ms / TICK_MS) | 0;
 }

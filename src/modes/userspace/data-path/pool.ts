@@ -1,54 +1,56 @@
 // A pool: backends, and the doors that lead to them. What the control side says about it, and how threads are told.
 
-import type { Family } from '../../../lib/ip.ts'
-import type { SeenAs } from '../plan/entrance.ts'
-import type { PoolProtocol } from './sockets.ts'
+import type { Family } from "../../../lib/ip.ts";
+import type { SeenAs } from "../plan/entrance.ts";
+import type { PoolProtocol } from "./sockets.ts";
 
 export interface BackendSpec {
-  readonly ip: string
-  readonly port: number
+  readonly ip: string;
+  readonly port: number;
   /** Its place on the health board. */
-  readonly slot: number
+  readonly slot: number;
 }
 
 /** What may change while a pool is open. */
 export interface PoolState {
-  readonly backends: readonly BackendSpec[]
+  readonly backends: readonly BackendSpec[];
   /** Memory of the HealthBoard. */
-  readonly health: SharedArrayBuffer
-  readonly affinitySeconds: number | undefined
+  readonly health: SharedArrayBuffer;
+  readonly affinitySeconds: number | undefined;
 }
 
 export interface PoolSpec extends PoolState {
-  readonly id: number
-  readonly family: Family
-  readonly protocol: PoolProtocol
+  readonly id: number;
+  readonly family: Family;
+  readonly protocol: PoolProtocol;
   /** Memory of the counters of all threads. */
-  readonly counters: SharedArrayBuffer
+  readonly counters: SharedArrayBuffer;
 }
 
 /** A listener of a pool. */
 export interface DoorSpec {
-  readonly id: number
-  readonly pool: number
+  readonly id: number;
+  readonly pool: number;
   /** The listening socket. The thread that serves it closes it. */
-  readonly fd: number
-  readonly seenAs: SeenAs
+  readonly fd: number;
+  readonly seenAs: SeenAs;
   /** An address of this node, at which connections to backends may begin. */
-  readonly address: string
+  readonly address: string;
 }
 
 /** What a thread is told. */
 export type Command =
-  | { readonly kind: 'open'; readonly pool: PoolSpec }
-  | { readonly kind: 'update'; readonly id: number; readonly state: PoolState }
-  | { readonly kind: 'listen'; readonly door: DoorSpec }
+  | { readonly kind: "open"; readonly pool: PoolSpec }
+  | { readonly kind: "update"; readonly id: number; readonly state: PoolState }
+  | { readonly kind: "listen"; readonly door: DoorSpec }
   /** Serves clients that have already come, and closes the listener. Open connections go on. */
-  | { readonly kind: 'shut'; readonly door: number }
+  | { readonly kind: "shut"; readonly door: number }
   /** All its doors are shut. */
-  | { readonly kind: 'close'; readonly id: number }
+  | { readonly kind: "close"; readonly id: number }
   /** Reports when all that came before is done, and all that was handed over before is taken. */
-  | { readonly kind: 'tell when done' }
+  | { readonly kind: "tell when done" };
 
 /** What a thread has to say. */
-export type Report = { readonly kind: 'warning'; readonly message: string } | { readonly kind: 'done' }
+export type Report =
+  | { readonly kind: "warning"; readonly message: string }
+  | { readonly kind: "done" };

@@ -1,62 +1,63 @@
-import { expect, test } from 'vitest'
-import { mustCall, tryCall } from '../../../system/libc.ts'
-import { READABLE, Reactor } from './reactor.ts'
+import { expect, test } from "vitest";
+import { mustCall, tryCall } from "../../../system/libc.ts";
+import { READABLE, Reactor } from "./reactor.ts";
 
-const EFD_NONBLOCK = 0o4000
-const F_DUPFD = 0
-const F_GETFD = 1
+const EFD_NONBLOCK = 0o4000;
+const F_DUPFD = 0;
+const F_GETFD = 1;
 /** Numbers that nothing else in this process is given. */
-const FAR_AWAY = 5000
+const FAR_AWAY = 5000;
 
 /** A file descriptor that can be read from at once: the lowest one that is free far away. */
 function aReadyFd(): number {
-  const fd = mustCall('create an eventfd', 'eventfd', 1, EFD_NONBLOCK)
-  const far = mustCall('duplicate it', 'fcntl', fd, F_DUPFD, FAR_AWAY)
-  mustCall('close it', 'close', fd)
-  return far
+  const fd = mustCall("create an eventfd", "eventfd", 1, EFD_NONBLOCK);
+  const far = mustCall("duplicate it", "fcntl", fd, F_DUPFD, FAR_AWAY);
+  mustCall("close it", "close", fd);
+  return far;
 }
 
 function isOpen(fd: number): boolean {
-  return tryCall('fcntl', fd, F_GETFD, 0) !== -1
+  return tryCall("fcntl", fd, F_GETFD, 0) !== -1;
 }
 
-test('an event of a file descriptor that another thread closed is not told to the next one with its number', () => {
-  const reactor = new Reactor()
-  const told: string[] = []
-  const fds = [aReadyFd(), aReadyFd()]
+test("an event of a file descriptor that another thread closed is not told to the next one with its number", () => {
+  const reactor = new Reactor();
+  const told: string[] = [];
+  const fds = [aReadyFd(), aReadyFd()];
   for (const fd of fds) {
     reactor.watch(fd, READABLE, {
       onEvents() {
-        told.push('first')
+        told.push("first");
         // As when it is handed over to another thread, which closes it at once.
-        const other = fds.find((each) => each !== fd)!
-        reactor.forget(other)
-        mustCall('close', 'close', other)
-        const again = aReadyFd()
-        expect(again).toBe(other)
+        const other = fds.find((each) => each !== fd)!;
+        reactor.forget(other);
+        mustCall("close", "close", other);
+        const again = aReadyFd();
+        expect(again).toBe(other);
         reactor.watch(again, READABLE, {
           onEvents() {
-            told.push('again')
-            reactor.close(again)
+            told.push("again");
+            reactor.close(again);
           },
-        })
-        reactor.close(fd)
+        });
+        reactor.close(fd);
       },
-    })
+    });
   }
-  reactor.turn(0)
-  expect(told).toEqual(['first'])
-  reactor.turn(0)
-  expect(told).toEqual(['first', 'again'])
-  reactor.dispose()
-})
+  reactor.turn(0);
+  expect(told).toEqual(["first"]);
+  reactor.turn(0);
+  expect(told).toEqual(["first", "again"]);
+  reactor.dispose();
+});
 
-test('dispose() closes what is watched and what was to be closed', () => {
-  const reactor = new Reactor()
-  const [watched, closed] = [aReadyFd(), aReadyFd()]
-  for (const fd of [watched, closed]) reactor.watch(fd, READABLE, { onEvents() {} })
-  reactor.close(closed)
-  expect([watched, closed].map(isOpen)).toEqual([true, true])
-  reactor.dispose()
-  expect([watched, closed].map(isOpen)).toEqual([false, false])
-})
+test("dispose() closes what is watched and what was to be closed", () => {
+  const reactor = new Reactor();
+  const [watched, closed] = [aReadyFd(), aReadyFd()];
+  for (const fd of [watched, closed])
+    reactor.watch(fd, READABLE, { onEvents() {} });
+  reactor.close(closed);
+  expect([watched, closed].map(isOpen)).toEqual([true, true]);
+  reactor.dispose();
+  expect([watched, closed].map(isOpen)).toEqual([false, false]);
+});

@@ -3,53 +3,62 @@
 // Small amounts are read and written; a stream that fills the buffer is bulk and goes through a pipe instead, so that its
 // data never enters this process. Nothing is read that cannot be passed on: the sender feels the receiver's pace.
 
-import { lastErrno } from '../../../system/libc.ts'
-import { type Pipe, PIPE_SIZE } from './pipe-pool.ts'
-import { FAILED, HUNG_UP, PEER_CLOSED, READABLE, type Resumable, URGENT, type Watched, WRITABLE } from './reactor.ts'
-import type { Relay } from './relay.ts'
+import { lastErrno } from "../../../system/libc.ts";
+import { type Pipe, PIPE_SIZE } from "./pipe-pool.ts";
+import {
+  FAILED,
+  HUNG_UP,
+  PEER_CLOSED,
+  READABLE,
+  type Resumable,
+  URGENT,
+  type Watched,
+  WRITABLE,
+} from "./reactor.ts";
+import type { Relay } from "./relay.ts";
 
-export const BUFFER_SIZE: number = 64 * 1024
-const MSG_NOSIGNAL = 0x4000
-const MSG_MORE = 0x8000
-const SHUT_WR = 1
-const SPLICE_F_MOVE = 1
-const SPLICE_F_NONBLOCK = 2
+export const BUFFER_SIZE: number = 64 * 1024;
+const MSG_NOSIGNAL = 0x4000;
+const MSG_MORE = 0x8000;
+const SHUT_WR = 1;
+const SPLICE_F_MOVE = 1;
+const SPLICE_F_NONBLOCK = 2;
 
 /** How often one stream is served before others get their turn. */
-const ROUNDS = 16
-const SOMETHING_TO_READ = READABLE | URGENT | PEER_CLOSED | HUNG_UP | FAILED
+const ROUNDS = 16;
+const SOMETHING_TO_READ = READABLE | URGENT | PEER_CLOSED | HUNG_UP | FAILED;
 /** After these there is more to find out than how much was sent, so reading goes on until nothing is left. */
-const MORE_THAN_DATA = URGENT | PEER_CLOSED | HUNG_UP | FAILED
+const MORE_THAN_DATA = URGENT | PEER_CLOSED | HUNG_UP | FAILED;
 
 export class RelayEnd implements Watched, Resumable {
-  readonly fd: number
-  readonly #relay: Relay
-  readonly #counter: number
-  peer!: RelayEnd
+  readonly fd: number;
+  readonly #relay: Relay;
+  readonly #counter: number;
+  peer!: RelayEnd;
   /** May have something to read. */
-  #isReadable = false
-  #isUnusual = false
+  #isReadable = false;
+  #isUnusual = false;
   /** Nothing but the end comes behind what is there to read. */
-  #endIsNear = false
+  #endIsNear = false;
   /** Has said that it sends no more. */
-  #isAtEnd = false
+  #isAtEnd = false;
   /** The peer has been told so. */
-  #endIsPassedOn = false
+  #endIsPassedOn = false;
   /** Can no longer be written to: what it sent before is still passed on. */
-  #isBroken = false
-  #isBulk = false
+  #isBroken = false;
+  #isBulk = false;
   /** Has sent something urgent, at which splice() would stop for good. */
-  #isUrgent = false
-  #isQueued = false
+  #isUrgent = false;
+  #isQueued = false;
   /** What has been read and could not be written yet: in a pipe, or, if little, here. */
-  #pipe: Pipe | undefined
-  #inPipe = 0
-  #rest: Uint8Array | undefined
+  #pipe: Pipe | undefined;
+  #inPipe = 0;
+  #rest: Uint8Array | undefined;
 
   constructor(relay: Relay, fd: number, counter: number) {
-    this.#relay = relay
-    this.fd = fd
-    this.#counter = counter
+    this.#relay = relay;
+    this.fd = fd;
+    this.#counter = counter;
   }
 
   /** In bits, for another thread. Only while nothing waits to be written. */
@@ -62,168 +71,201 @@ export class RelayEnd implements Watched, Resumable {
       this.#isBroken,
       this.#isBulk,
       this.#isUrgent,
-    ]
-    return flags.reduce((bits, flag, i) => (flag ? bits | (1 << i) : bits), 0)
+    ];
+    return flags.reduce((bits, flag, i) => (flag ? bits | (1 << i) : bits), 0);
   }
 
   restore(state: number): void {
-    const flag = (i: number) => (state & (1 << i)) !== 0
-    this.#isUnusual = flag(0)
-    this.#endIsNear = flag(1)
-    this.#isAtEnd = flag(2)
-    this.#endIsPassedOn = flag(3)
-    this.#isBroken = flag(4)
-    this.#isBulk = flag(5)
-    this.#isUrgent = flag(6)
+    const flag = (i: number) => (state & (1 << i)) !== 0;
+    this.#isUnusual = flag(0);
+    this.#endIsNear = flag(1);
+    this.#isAtEnd = flag(2);
+    this.#endIsPassedOn = flag(3);
+    this.#isBroken = flag(4);
+    this.#isBulk = flag(5);
+    this.#isUrgent = flag(6);
   }
 
   onEvents(events: number): void {
     if ((events & SOMETHING_TO_READ) !== 0) {
-      if ((events & MORE_THAN_DATA) !== 0) this.#isUnusual = true
-      if ((events & MORE_THAN_DATA) === PEER_CLOSED) this.#endIsNear = true
-      if ((events & URGENT) !== 0) this.#isUrgent = true
-      this.#isReadable = true
-      this.#passOn()
+      if ((events & MORE_THAN_DATA) !== 0) this.#isUnusual = true;
+      if ((events & MORE_THAN_DATA) === PEER_CLOSED) this.#endIsNear = true;
+      if ((events & URGENT) !== 0) this.#isUrgent = true;
+      this.#isReadable = true;
+      this.#passOn();
     }
-    if ((events & WRITABLE) !== 0 && !this.#relay.isOver && this.peer.#isWaiting()) this.peer.#passOn()
+    if (
+      (events & WRITABLE) !== 0 &&
+      !this.#relay.isOver &&
+      this.peer.#isWaiting()
+    )
+      this.peer.#passOn();
   }
 
   /** Its turn has come. */
   resume(): void {
-    this.#isQueued = false
-    this.#passOn()
+    this.#isQueued = false;
+    this.#passOn();
   }
 
   /** Passes on what there is, as far as its share of the turn goes. What waits for its next turn keeps waiting. */
   #passOn(): void {
-    if (this.#isQueued) return
-    for (let round = 0; round < ROUNDS; round++) if (!this.#pass()) return
-    this.#isQueued = true
-    this.#relay.relays.reactor.again(this)
+    if (this.#isQueued) return;
+    for (let round = 0; round < ROUNDS; round++) if (!this.#pass()) return;
+    this.#isQueued = true;
+    this.#relay.relays.reactor.again(this);
   }
 
   release(): void {
-    const { pipes } = this.#relay.relays
+    const { pipes } = this.#relay.relays;
     if (this.#pipe !== undefined) {
-      if (this.#inPipe > 0) pipes.discard(this.#pipe)
-      else pipes.giveBack(this.#pipe)
+      if (this.#inPipe > 0) pipes.discard(this.#pipe);
+      else pipes.giveBack(this.#pipe);
     }
-    this.#pipe = undefined
-    this.#inPipe = 0
-    this.#rest = undefined
+    this.#pipe = undefined;
+    this.#inPipe = 0;
+    this.#rest = undefined;
   }
 
   #isWaiting(): boolean {
-    return this.#inPipe > 0 || this.#rest !== undefined
+    return this.#inPipe > 0 || this.#rest !== undefined;
   }
 
   /** One step; whether another makes sense. */
   #pass(): boolean {
-    if (this.#relay.isOver) return false
-    if (this.#inPipe > 0) return this.#writePipe()
-    if (this.#rest !== undefined) return this.#writeRest(this.#rest)
-    if (this.#isAtEnd) return this.#passEnd()
-    if (!this.#isReadable || this.peer.#isBroken) return false
-    return this.#isBulk && !this.#isUrgent ? this.#readIntoPipe() : this.#copy()
+    if (this.#relay.isOver) return false;
+    if (this.#inPipe > 0) return this.#writePipe();
+    if (this.#rest !== undefined) return this.#writeRest(this.#rest);
+    if (this.#isAtEnd) return this.#passEnd();
+    if (!this.#isReadable || this.peer.#isBroken) return false;
+    return this.#isBulk && !this.#isUrgent
+      ? this.#readIntoPipe()
+      : this.#copy();
   }
 
   #copy(): boolean {
-    const { recv, send, buffer } = this.#relay.relays
-    const length = recv(this.fd, buffer, BUFFER_SIZE, 0)
-    if (length <= 0) return this.#readNothing(length)
-    if (length === BUFFER_SIZE) this.#isBulk = true
+    const { recv, send, buffer } = this.#relay.relays;
+    const length = recv(this.fd, buffer, BUFFER_SIZE, 0);
+    if (length <= 0) return this.#readNothing(length);
+    if (length === BUFFER_SIZE) this.#isBulk = true;
     // Less than asked for: nothing is left, and there will be an event when more comes.
-    else if (!this.#isUnusual) this.#isReadable = false
-    else if (this.#endIsNear && !this.#isBroken) this.#isAtEnd = true
+    else if (!this.#isUnusual) this.#isReadable = false;
+    else if (this.#endIsNear && !this.#isBroken) this.#isAtEnd = true;
     // The end follows in a moment: it can go in the same packet.
-    const written = send(this.peer.fd, buffer, length, this.#isAtEnd ? MSG_NOSIGNAL | MSG_MORE : MSG_NOSIGNAL)
+    const written = send(
+      this.peer.fd,
+      buffer,
+      length,
+      this.#isAtEnd ? MSG_NOSIGNAL | MSG_MORE : MSG_NOSIGNAL,
+    );
     if (written === length) {
-      this.#relay.counters[this.#counter]! += length
-      return this.#isReadable
+      this.#relay.counters[this.#counter]! += length;
+      return this.#isReadable;
     }
-    if (written === -1 && lastErrno() !== 'EAGAIN') return this.#peerBroke()
-    const passed = Math.max(0, written)
-    this.#relay.counters[this.#counter]! += passed
-    this.#rest = buffer.slice(passed, length)
-    return false
+    if (written === -1 && lastErrno() !== "EAGAIN") return this.#peerBroke();
+    const passed = Math.max(0, written);
+    this.#relay.counters[this.#counter]! += passed;
+    this.#rest = buffer.slice(passed, length);
+    return false;
   }
 
   #readIntoPipe(): boolean {
-    const { splice, pipes } = this.#relay.relays
-    if (!this.peer.#isWaiting() && this.#relay.moveIfBetter()) return false
-    this.#pipe ??= pipes.take()
+    const { splice, pipes } = this.#relay.relays;
+    if (!this.peer.#isWaiting() && this.#relay.moveIfBetter()) return false;
+    this.#pipe ??= pipes.take();
     if (this.#pipe === undefined) {
-      this.#isBulk = false
-      return true
+      this.#isBulk = false;
+      return true;
     }
-    const length = splice(this.fd, null, this.#pipe.writeFd, null, PIPE_SIZE, SPLICE_F_MOVE | SPLICE_F_NONBLOCK)
+    const length = splice(
+      this.fd,
+      null,
+      this.#pipe.writeFd,
+      null,
+      PIPE_SIZE,
+      SPLICE_F_MOVE | SPLICE_F_NONBLOCK,
+    );
     if (length > 0) {
-      this.#inPipe = length
-      return true
+      this.#inPipe = length;
+      return true;
     }
     // 0 is the end, or something urgent before it: reading tells which.
-    if (length === 0) this.#isBulk = false
-    const more = length === 0 || this.#readNothing(length)
-    this.release()
-    return more
+    if (length === 0) this.#isBulk = false;
+    const more = length === 0 || this.#readNothing(length);
+    this.release();
+    return more;
   }
 
   #writePipe(): boolean {
-    const { splice, pipes } = this.#relay.relays
-    const { readFd } = this.#pipe!
-    const written = splice(readFd, null, this.peer.fd, null, this.#inPipe, SPLICE_F_MOVE | SPLICE_F_NONBLOCK)
-    if (written === -1) return lastErrno() === 'EAGAIN' ? false : this.#peerBroke()
-    this.#relay.counters[this.#counter]! += written
-    this.#inPipe -= written
+    const { splice, pipes } = this.#relay.relays;
+    const { readFd } = this.#pipe!;
+    const written = splice(
+      readFd,
+      null,
+      this.peer.fd,
+      null,
+      this.#inPipe,
+      SPLICE_F_MOVE | SPLICE_F_NONBLOCK,
+    );
+    if (written === -1)
+      return lastErrno() === "EAGAIN" ? false : this.#peerBroke();
+    this.#relay.counters[this.#counter]! += written;
+    this.#inPipe -= written;
     if (this.#inPipe === 0) {
-      pipes.giveBack(this.#pipe!)
-      this.#pipe = undefined
+      pipes.giveBack(this.#pipe!);
+      this.#pipe = undefined;
     }
-    return true
+    return true;
   }
 
   #writeRest(rest: Uint8Array): boolean {
-    const written = this.#relay.relays.send(this.peer.fd, rest, rest.length, MSG_NOSIGNAL)
-    if (written === -1) return lastErrno() === 'EAGAIN' ? false : this.#peerBroke()
-    this.#relay.counters[this.#counter]! += written
-    this.#rest = written === rest.length ? undefined : rest.subarray(written)
-    return true
+    const written = this.#relay.relays.send(
+      this.peer.fd,
+      rest,
+      rest.length,
+      MSG_NOSIGNAL,
+    );
+    if (written === -1)
+      return lastErrno() === "EAGAIN" ? false : this.#peerBroke();
+    this.#relay.counters[this.#counter]! += written;
+    this.#rest = written === rest.length ? undefined : rest.subarray(written);
+    return true;
   }
 
   /** Reading gave no data: 0 is the end of the stream, -1 an error or nothing for now. */
   #readNothing(length: number): boolean {
-    if (length === -1 && lastErrno() === 'EAGAIN') {
-      this.#isReadable = false
-      return false
+    if (length === -1 && lastErrno() === "EAGAIN") {
+      this.#isReadable = false;
+      return false;
     }
     if (length === -1 || this.#isBroken) {
-      this.#relay.break(this)
-      return false
+      this.#relay.break(this);
+      return false;
     }
-    this.#isAtEnd = true
-    return true
+    this.#isAtEnd = true;
+    return true;
   }
 
   #passEnd(): boolean {
-    if (this.#endIsPassedOn) return false
-    this.#endIsPassedOn = true
-    if (this.peer.#endIsPassedOn) this.#relay.finish()
-    else this.#relay.relays.shutdown(this.peer.fd, SHUT_WR)
-    return false
+    if (this.#endIsPassedOn) return false;
+    this.#endIsPassedOn = true;
+    if (this.peer.#endIsPassedOn) this.#relay.finish();
+    else this.#relay.relays.shutdown(this.peer.fd, SHUT_WR);
+    return false;
   }
 
   /** What was meant for the peer is lost, but it may have sent something before. */
   #peerBroke(): boolean {
-    this.release()
-    const { peer } = this
-    peer.#isBroken = true
+    this.release();
+    const { peer } = this;
+    peer.#isBroken = true;
     if (peer.#isAtEnd) {
-      this.#relay.break(peer)
-      return false
+      this.#relay.break(peer);
+      return false;
     }
-    peer.#isUnusual = true
-    peer.#isReadable = true
-    peer.#passOn()
-    return false
+    peer.#isUnusual = true;
+    peer.#isReadable = true;
+    peer.#passOn();
+    return false;
   }
 }

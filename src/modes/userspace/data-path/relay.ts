@@ -4,48 +4,53 @@
 // The end of one direction (FIN) is passed on and the other goes on; a broken connection (RST) breaks the other end, too,
 // but not before it has got what was sent to it.
 
-import { boundCall, lastErrno } from '../../../system/libc.ts'
-import type { ClientSources, ShownClient } from './client-sources.ts'
-import { FLUSH_CHECK_MS, Flushing } from './flushing.ts'
-import { PipePool } from './pipe-pool.ts'
-import { ACTIVE, TO_BACKENDS, TO_CLIENTS } from './pool-board.ts'
-import { type Reactor, STREAM_EVENTS } from './reactor.ts'
-import { BUFFER_SIZE, RelayEnd } from './relay-end.ts'
-import { keepAlive, resetOnClose } from './sockets.ts'
-import type { Team } from './team.ts'
-import type { TimerQueue } from './timer-queue.ts'
+import { boundCall, lastErrno } from "../../../system/libc.ts";
+import type { ClientSources, ShownClient } from "./client-sources.ts";
+import { FLUSH_CHECK_MS, Flushing } from "./flushing.ts";
+import { PipePool } from "./pipe-pool.ts";
+import { ACTIVE, TO_BACKENDS, TO_CLIENTS } from "./pool-board.ts";
+import { type Reactor, STREAM_EVENTS } from "./reactor.ts";
+import { BUFFER_SIZE, RelayEnd } from "./relay-end.ts";
+import { keepAlive, resetOnClose } from "./sockets.ts";
+import type { Team } from "./team.ts";
+import type { TimerQueue } from "./timer-queue.ts";
 
 /** The kind of record by which a relay is handed over: both sockets, the pool, the source port and the state. */
-export const HANDED_RELAY = 2
-const STATE_BITS = 8
+export const HANDED_RELAY = 2;
+const STATE_BITS = 8;
 /** What ends within this time need not be watched over. */
-const YOUNG_MS = 10_000
+const YOUNG_MS = 10_000;
 
 /** What all relays of a thread use together. */
 export class Relays {
-  readonly reactor: Reactor
-  readonly sources: ClientSources
-  readonly team: Team
-  readonly warn: (message: string) => void
-  readonly pipes: PipePool
-  readonly buffer: Uint8Array = new Uint8Array(BUFFER_SIZE)
-  readonly recv: ReturnType<typeof boundCall<'recv'>> = boundCall('recv')
-  readonly send: ReturnType<typeof boundCall<'send'>> = boundCall('send')
-  readonly splice: ReturnType<typeof boundCall<'splice'>> = boundCall('splice')
-  readonly shutdown: ReturnType<typeof boundCall<'shutdown'>> = boundCall('shutdown')
-  readonly ioctl: ReturnType<typeof boundCall<'ioctl'>> = boundCall('ioctl')
-  readonly flushing: TimerQueue<Flushing>
+  readonly reactor: Reactor;
+  readonly sources: ClientSources;
+  readonly team: Team;
+  readonly warn: (message: string) => void;
+  readonly pipes: PipePool;
+  readonly buffer: Uint8Array = new Uint8Array(BUFFER_SIZE);
+  readonly recv: ReturnType<typeof boundCall<"recv">> = boundCall("recv");
+  readonly send: ReturnType<typeof boundCall<"send">> = boundCall("send");
+  readonly splice: ReturnType<typeof boundCall<"splice">> = boundCall("splice");
+  readonly shutdown: ReturnType<typeof boundCall<"shutdown">> =
+    boundCall("shutdown");
+  readonly ioctl: ReturnType<typeof boundCall<"ioctl">> = boundCall("ioctl");
+  readonly flushing: TimerQueue<Flushing>;
   /** Those that have not lived long yet. */
-  readonly young: TimerQueue<Relay>
+  readonly young: TimerQueue<Relay>;
 
   constructor(reactor: Reactor, { sources, team, endFd, warn }: RelaysOptions) {
-    this.reactor = reactor
-    this.sources = sources
-    this.team = team
-    this.warn = warn
-    this.pipes = new PipePool(endFd)
-    this.flushing = reactor.timers(FLUSH_CHECK_MS, (flushing) => flushing.check())
-    this.young = reactor.timers(YOUNG_MS, (relay) => keepAlive(relay.backend.fd))
+    this.reactor = reactor;
+    this.sources = sources;
+    this.team = team;
+    this.warn = warn;
+    this.pipes = new PipePool(endFd);
+    this.flushing = reactor.timers(FLUSH_CHECK_MS, (flushing) =>
+      flushing.check(),
+    );
+    this.young = reactor.timers(YOUNG_MS, (relay) =>
+      keepAlive(relay.backend.fd),
+    );
   }
 
   /**
@@ -53,151 +58,168 @@ export class Relays {
    * client's cannot be watched, both are reset.
    */
   join(sockets: RelaySockets): Relay {
-    const relay = new Relay(this, sockets)
-    this.reactor.handOver(sockets.backendFd, relay.backend)
-    if (!this.reactor.watch(sockets.clientFd, STREAM_EVENTS, relay.client)) relay.abandon()
-    return relay
+    const relay = new Relay(this, sockets);
+    this.reactor.handOver(sockets.backendFd, relay.backend);
+    if (!this.reactor.watch(sockets.clientFd, STREAM_EVENTS, relay.client))
+      relay.abandon();
+    return relay;
   }
 
   /** Goes on with what another thread has handed over. */
   takeOver(sockets: RelaySockets, state: number): void {
-    const relay = new Relay(this, sockets)
-    sockets.counters[ACTIVE]!++
-    relay.restore(state)
-    relay.watch()
+    const relay = new Relay(this, sockets);
+    sockets.counters[ACTIVE]!++;
+    relay.restore(state);
+    relay.watch();
   }
 }
 
 /** Said when a client is turned away because its socket, or that of its backend, cannot be watched. */
 export function noRoomToWatch(): string {
-  return `Cannot watch the sockets of more clients, they are turned away: ${lastErrno()} (see fs.epoll.max_user_watches)`
+  return `Cannot watch the sockets of more clients, they are turned away: ${lastErrno()} (see fs.epoll.max_user_watches)`;
 }
 
 export interface RelaysOptions {
-  readonly sources: ClientSources
-  readonly team: Team
+  readonly sources: ClientSources;
+  readonly team: Team;
   /** Where file descriptors end that connections may take. */
-  readonly endFd: number
-  readonly warn: (message: string) => void
+  readonly endFd: number;
+  readonly warn: (message: string) => void;
 }
 
 export interface RelaySockets {
-  readonly clientFd: number
-  readonly backendFd: number
+  readonly clientFd: number;
+  readonly backendFd: number;
   /** By which number all threads know the pool. */
-  readonly pool: number
-  readonly counters: Float64Array
-  readonly shown: ShownClient | undefined
+  readonly pool: number;
+  readonly counters: Float64Array;
+  readonly shown: ShownClient | undefined;
 }
 
 export class Relay {
-  readonly relays: Relays
-  readonly client: RelayEnd
-  readonly backend: RelayEnd
-  readonly counters: Float64Array
-  readonly #sockets: RelaySockets
-  isOver = false
+  readonly relays: Relays;
+  readonly client: RelayEnd;
+  readonly backend: RelayEnd;
+  readonly counters: Float64Array;
+  readonly #sockets: RelaySockets;
+  isOver = false;
   /** Which thread carries it is decided when it turns out to carry much. */
-  #threadIsDecided = false
+  #threadIsDecided = false;
 
   constructor(relays: Relays, sockets: RelaySockets) {
-    const { clientFd, backendFd, counters } = sockets
-    this.relays = relays
-    this.#sockets = sockets
-    this.counters = counters
-    this.client = new RelayEnd(this, clientFd, TO_BACKENDS)
-    this.backend = new RelayEnd(this, backendFd, TO_CLIENTS)
-    this.client.peer = this.backend
-    this.backend.peer = this.client
-    relays.young.start(this, relays.reactor.nowMs)
+    const { clientFd, backendFd, counters } = sockets;
+    this.relays = relays;
+    this.#sockets = sockets;
+    this.counters = counters;
+    this.client = new RelayEnd(this, clientFd, TO_BACKENDS);
+    this.backend = new RelayEnd(this, backendFd, TO_CLIENTS);
+    this.client.peer = this.backend;
+    this.backend.peer = this.client;
+    relays.young.start(this, relays.reactor.nowMs);
   }
 
   /** It carries much. Gives it to the thread with the least of these; true when that is another one. */
   moveIfBetter(): boolean {
-    if (this.#threadIsDecided) return false
-    this.#threadIsDecided = true
-    const { team, reactor } = this.relays
-    team.countBulk(team.index, 1)
-    const thread = team.threadForBulk()
-    if (thread === undefined) return false
-    const { clientFd, backendFd, pool, shown } = this.#sockets
-    const state = this.client.state() | (this.backend.state() << STATE_BITS)
-    reactor.forget(clientFd)
-    reactor.forget(backendFd)
-    if (!team.send(thread, [HANDED_RELAY, clientFd, backendFd, pool, shown?.port ?? 0, state])) {
-      return !this.watch()
+    if (this.#threadIsDecided) return false;
+    this.#threadIsDecided = true;
+    const { team, reactor } = this.relays;
+    team.countBulk(team.index, 1);
+    const thread = team.threadForBulk();
+    if (thread === undefined) return false;
+    const { clientFd, backendFd, pool, shown } = this.#sockets;
+    const state = this.client.state() | (this.backend.state() << STATE_BITS);
+    reactor.forget(clientFd);
+    reactor.forget(backendFd);
+    if (
+      !team.send(thread, [
+        HANDED_RELAY,
+        clientFd,
+        backendFd,
+        pool,
+        shown?.port ?? 0,
+        state,
+      ])
+    ) {
+      return !this.watch();
     }
     // In this order: DataPlane.isIdle looks at the active ones first.
-    team.countBulk(team.index, -1)
-    team.countBulk(thread, 1)
-    this.isOver = true
-    this.relays.young.stop(this)
-    this.counters[ACTIVE]!--
-    return true
+    team.countBulk(team.index, -1);
+    team.countBulk(thread, 1);
+    this.isOver = true;
+    this.relays.young.stop(this);
+    this.counters[ACTIVE]!--;
+    return true;
   }
 
   /** As it was on another thread, which has counted it as one of ours. */
   restore(state: number): void {
-    this.#threadIsDecided = true
-    this.client.restore(state)
-    this.backend.restore(state >> STATE_BITS)
+    this.#threadIsDecided = true;
+    this.client.restore(state);
+    this.backend.restore(state >> STATE_BITS);
   }
 
   /** Watches both ends; false when that is not possible, and then they are reset. */
   watch(): boolean {
-    const { reactor } = this.relays
+    const { reactor } = this.relays;
     if (
       reactor.watch(this.backend.fd, STREAM_EVENTS, this.backend) &&
       reactor.watch(this.client.fd, STREAM_EVENTS, this.client)
     )
-      return true
-    this.abandon()
-    return false
+      return true;
+    this.abandon();
+    return false;
   }
 
   /** Both directions have ended. The kernel delivers what is left. */
   finish(): void {
-    if (this.isOver) return
-    this.#end()
-    const { reactor, sources } = this.relays
-    reactor.close(this.client.fd)
-    const { shown } = this.#sockets
-    reactor.close(this.backend.fd, shown && (() => sources.lingers(shown)))
+    if (this.isOver) return;
+    this.#end();
+    const { reactor, sources } = this.relays;
+    reactor.close(this.client.fd);
+    const { shown } = this.#sockets;
+    reactor.close(this.backend.fd, shown && (() => sources.lingers(shown)));
   }
 
   /** Resets both ends, because there is no room to watch them. */
   abandon(): void {
-    const { warn, reactor } = this.relays
-    warn(noRoomToWatch())
-    if (this.isOver) return
-    this.#end()
+    const { warn, reactor } = this.relays;
+    warn(noRoomToWatch());
+    if (this.isOver) return;
+    this.#end();
     for (const end of [this.client, this.backend]) {
-      resetOnClose(end.fd)
-      reactor.close(end.fd, this.#afterReset(end))
+      resetOnClose(end.fd);
+      reactor.close(end.fd, this.#afterReset(end));
     }
   }
 
   /** One end broke: the other is broken as well, once it has got what was sent to it. */
   break(broken: RelayEnd): void {
-    if (this.isOver) return
-    this.#end()
-    resetOnClose(broken.fd)
-    this.relays.reactor.close(broken.fd, this.#afterReset(broken))
-    new Flushing(this.relays, broken.peer.fd, this.#afterReset(broken.peer)).check()
+    if (this.isOver) return;
+    this.#end();
+    resetOnClose(broken.fd);
+    this.relays.reactor.close(broken.fd, this.#afterReset(broken));
+    new Flushing(
+      this.relays,
+      broken.peer.fd,
+      this.#afterReset(broken.peer),
+    ).check();
   }
 
   /** What is to be done when one end has been reset and closed. */
   #afterReset(end: RelayEnd): (() => void) | undefined {
-    const { shown } = this.#sockets
-    return end === this.backend && shown !== undefined ? () => this.relays.sources.over(shown) : undefined
+    const { shown } = this.#sockets;
+    return end === this.backend && shown !== undefined
+      ? () => this.relays.sources.over(shown)
+      : undefined;
   }
 
   #end(): void {
-    this.isOver = true
-    this.relays.young.stop(this)
-    this.counters[ACTIVE]!--
-    if (this.#threadIsDecided) this.relays.team.countBulk(this.relays.team.index, -1)
-    this.client.release()
-    this.backend.release()
+    this.isOver = true;
+    this.relays.young.stop(this);
+    this.counters[ACTIVE]!--;
+    if (this.#threadIsDecided)
+      this.relays.team.countBulk(this.relays.team.index, -1);
+    this.client.release();
+    this.backend.release();
   }
 }

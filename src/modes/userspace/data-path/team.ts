@@ -4,125 +4,134 @@
 // events at once needs less time for each; when it has not, it sends new clients to the others. Streams that turn out to
 // carry much are spread over all threads in any case.
 
-import { boundCall } from '../../../system/libc.ts'
-import { Mailbox } from './mailbox.ts'
+import { boundCall } from "../../../system/libc.ts";
+import { Mailbox } from "./mailbox.ts";
 
 /** What all threads share. */
 export interface TeamMemory {
   /** Two words for each thread: how busy it is, and how many bulk streams it has. */
-  readonly board: SharedArrayBuffer
-  readonly mailboxes: readonly SharedArrayBuffer[]
+  readonly board: SharedArrayBuffer;
+  readonly mailboxes: readonly SharedArrayBuffer[];
   /** An eventfd for each thread. */
-  readonly wakeFds: readonly number[]
+  readonly wakeFds: readonly number[];
 }
 
-const WORDS_PER_THREAD = 2
-const CLOCK_THREAD_CPUTIME_ID = 3
+const WORDS_PER_THREAD = 2;
+const CLOCK_THREAD_CPUTIME_ID = 3;
 /** A thread says how busy it is this often, if it has anything to do. */
-const WINDOW_MS = 20
+const WINDOW_MS = 20;
 /** In thousandths. A thread that is busier than this sends new clients to others that are less so. */
-const BUSY = 700
-const ONE = new BigUint64Array([1n])
+const BUSY = 700;
+const ONE = new BigUint64Array([1n]);
 
 export class Team {
-  readonly index: number
-  readonly #board: Int32Array
-  readonly #mailboxes: readonly Mailbox[]
-  readonly #wakeFds: readonly number[]
-  readonly #write = boundCall('write')
-  readonly #clockGettime = boundCall('clock_gettime')
-  readonly #time = new BigUint64Array(2)
-  #windowStartMs = 0
-  #windowCpuMs = 0
-  #nextHelper = 0
+  readonly index: number;
+  readonly #board: Int32Array;
+  readonly #mailboxes: readonly Mailbox[];
+  readonly #wakeFds: readonly number[];
+  readonly #write = boundCall("write");
+  readonly #clockGettime = boundCall("clock_gettime");
+  readonly #time = new BigUint64Array(2);
+  #windowStartMs = 0;
+  #windowCpuMs = 0;
+  #nextHelper = 0;
 
   constructor(index: number, { board, mailboxes, wakeFds }: TeamMemory) {
-    this.index = index
-    this.#board = new Int32Array(board)
-    this.#mailboxes = mailboxes.map((memory) => new Mailbox(memory))
-    this.#wakeFds = wakeFds
+    this.index = index;
+    this.#board = new Int32Array(board);
+    this.#mailboxes = mailboxes.map((memory) => new Mailbox(memory));
+    this.#wakeFds = wakeFds;
   }
 
   static createMemory(wakeFds: readonly number[]): TeamMemory {
     return {
-      board: new SharedArrayBuffer(wakeFds.length * WORDS_PER_THREAD * Int32Array.BYTES_PER_ELEMENT),
+      board: new SharedArrayBuffer(
+        wakeFds.length * WORDS_PER_THREAD * Int32Array.BYTES_PER_ELEMENT,
+      ),
       mailboxes: wakeFds.map(() => Mailbox.createMemory()),
       wakeFds,
-    }
+    };
   }
 
   get size(): number {
-    return this.#wakeFds.length
+    return this.#wakeFds.length;
   }
 
   /** Notes, now and then, how busy this thread is: how much of the time it has run on a processor. */
   lookAtSelf(nowMs: number): void {
-    const windowMs = nowMs - this.#windowStartMs
-    if (windowMs < WINDOW_MS) return
-    const cpuMs = this.#cpuMs()
-    Atomics.store(this.#board, busyAt(this.index), Math.round((1000 * (cpuMs - this.#windowCpuMs)) / windowMs))
-    this.#windowStartMs = nowMs
-    this.#windowCpuMs = cpuMs
+    const windowMs = nowMs - this.#windowStartMs;
+    if (windowMs < WINDOW_MS) return;
+    const cpuMs = this.#cpuMs();
+    Atomics.store(
+      this.#board,
+      busyAt(this.index),
+      Math.round((1000 * (cpuMs - this.#windowCpuMs)) / windowMs),
+    );
+    this.#windowStartMs = nowMs;
+    this.#windowCpuMs = cpuMs;
   }
 
   /** The thread that is to serve a new client; undefined: this one. */
   helper(): number | undefined {
-    if (this.size === 1) return undefined
-    const own = Atomics.load(this.#board, busyAt(this.index))
-    if (own < BUSY) return undefined
+    if (this.size === 1) return undefined;
+    const own = Atomics.load(this.#board, busyAt(this.index));
+    if (own < BUSY) return undefined;
     for (let i = 0; i < this.size; i++) {
-      const thread = this.#nextHelper
-      this.#nextHelper = (thread + 1) % this.size
-      if (thread === this.index) return undefined
-      if (Atomics.load(this.#board, busyAt(thread)) < own) return thread
+      const thread = this.#nextHelper;
+      this.#nextHelper = (thread + 1) % this.size;
+      if (thread === this.index) return undefined;
+      if (Atomics.load(this.#board, busyAt(thread)) < own) return thread;
     }
-    return undefined
+    return undefined;
   }
 
   /** The thread that is to carry a stream that this one has found to be a large one; undefined: this one. */
   threadForBulk(): number | undefined {
-    let best = this.index
-    let fewest = Atomics.load(this.#board, bulkAt(best)) - 1
+    let best = this.index;
+    let fewest = Atomics.load(this.#board, bulkAt(best)) - 1;
     for (let thread = 0; thread < this.size; thread++) {
-      const count = Atomics.load(this.#board, bulkAt(thread))
-      if (count < fewest) [best, fewest] = [thread, count]
+      const count = Atomics.load(this.#board, bulkAt(thread));
+      if (count < fewest) [best, fewest] = [thread, count];
     }
-    return best === this.index ? undefined : best
+    return best === this.index ? undefined : best;
   }
 
   /** Counts the bulk streams of a thread. */
   countBulk(thread: number, delta: 1 | -1): void {
-    Atomics.add(this.#board, bulkAt(thread), delta)
+    Atomics.add(this.#board, bulkAt(thread), delta);
   }
 
   /** Hands over work; false when that is not possible. */
   send(thread: number, record: readonly number[]): boolean {
-    if (!this.#mailboxes[thread]!.send(record)) return false
-    this.#write(this.#wakeFds[thread]!, ONE, 8)
-    return true
+    if (!this.#mailboxes[thread]!.send(record)) return false;
+    this.#write(this.#wakeFds[thread]!, ONE, 8);
+    return true;
   }
 
   /** Work that others have handed over to this thread. */
   receive(): Int32Array | undefined {
-    return this.#mailboxes[this.index]!.receive()
+    return this.#mailboxes[this.index]!.receive();
   }
 
   #cpuMs(): number {
-    this.#clockGettime(CLOCK_THREAD_CPUTIME_ID, this.#time)
-    return Number(this.#time[0]) * 1000 + Number(this.#time[1]) / 1e6
+    this.#clockGettime(CLOCK_THREAD_CPUTIME_ID, this.#time);
+    return Number(this.#time[0]) * 1000 + Number(this.#time[1]) / 1e6;
   }
 }
 
 /** How many bulk streams all threads have, those on the way to one included. */
 export function bulkStreams({ board, wakeFds }: TeamMemory): number {
-  const words = new Int32Array(board)
-  return wakeFds.reduce((sum, _, thread) => sum + Atomics.load(words, bulkAt(thread)), 0)
+  const words = new Int32Array(board);
+  return wakeFds.reduce(
+    (sum, _, thread) => sum + Atomics.load(words, bulkAt(thread)),
+    0,
+  );
 }
 
 function busyAt(thread: number): number {
-  return thread * WORDS_PER_THREAD
+  return thread * WORDS_PER_THREAD;
 }
 
 function bulkAt(thread: number): number {
-  return thread * WORDS_PER_THREAD + 1
+  return thread * WORDS_PER_THREAD + 1;
 }

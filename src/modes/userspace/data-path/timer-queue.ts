@@ -3,63 +3,65 @@
 
 interface Entry<T> {
   /** undefined when it was stopped. */
-  item: T | undefined
-  readonly dueMs: number
+  item: T | undefined;
+  readonly dueMs: number;
 }
 
 /** Entries that were stopped are swept when there are this many, and more than others. */
-const SWEEP_FROM = 256
+const SWEEP_FROM = 256;
 
 /** Things that time out after the same while. Starting and stopping cost the same however many wait. */
 export class TimerQueue<T> {
-  readonly durationMs: number
-  readonly #onExpired: (item: T) => void
-  readonly #entries = new Map<T, Entry<T>>()
+  readonly durationMs: number;
+  readonly #onExpired: (item: T) => void;
+  readonly #entries = new Map<T, Entry<T>>();
   /** The next first, from #head on: all wait equally long. */
-  #queue: Entry<T>[] = []
-  #head = 0
+  #queue: Entry<T>[] = [];
+  #head = 0;
 
   constructor(durationMs: number, onExpired: (item: T) => void) {
-    this.durationMs = durationMs
-    this.#onExpired = onExpired
+    this.durationMs = durationMs;
+    this.#onExpired = onExpired;
   }
 
   /** Nothing is due before this. */
   get earliestMs(): number {
-    return this.#queue[this.#head]?.dueMs ?? Infinity
+    return this.#queue[this.#head]?.dueMs ?? Infinity;
   }
 
   /** Starts the time of an item, anew when it is waiting already. */
   start(item: T, nowMs: number): void {
-    this.stop(item)
-    const entry = { item, dueMs: nowMs + this.durationMs }
-    this.#entries.set(item, entry)
-    this.#queue.push(entry)
+    this.stop(item);
+    const entry = { item, dueMs: nowMs + this.durationMs };
+    this.#entries.set(item, entry);
+    this.#queue.push(entry);
   }
 
   stop(item: T): void {
-    const entry = this.#entries.get(item)
-    if (entry === undefined) return
-    entry.item = undefined
-    this.#entries.delete(item)
-    this.#sweep()
+    const entry = this.#entries.get(item);
+    if (entry === undefined) return;
+    entry.item = undefined;
+    this.#entries.delete(item);
+    this.#sweep();
   }
 
   /** Calls back for everything that is due. What is started again meanwhile waits its whole time. */
   expire(nowMs: number): void {
     while (this.earliestMs <= nowMs) {
-      const { item } = this.#queue[this.#head++]!
-      if (item === undefined) continue
-      this.#entries.delete(item)
-      this.#onExpired(item)
+      const { item } = this.#queue[this.#head++]!;
+      if (item === undefined) continue;
+      this.#entries.delete(item);
+      this.#onExpired(item);
     }
-    this.#sweep()
+    this.#sweep();
   }
 
   #sweep(): void {
-    const { length } = this.#queue
-    if (length < SWEEP_FROM || length < 2 * this.#entries.size) return
-    this.#queue = this.#queue.slice(this.#head).filter(({ item }) => item !== undefined)
-    this.#head = 0
+    const { length } = this.#queue;
+    if (length < SWEEP_FROM || length < 2 * this.#entries.size) return;
+    this.#queue = this.#queue
+      .slice(this.#head)
+      .filter(({ item }) => item !== undefined);
+    this.#head = 0;
   }
 }

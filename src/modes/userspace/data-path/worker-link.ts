@@ -1,125 +1,139 @@
 // The control side's end of a data-path thread.
 
-import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
-import { tryCall } from '../../../system/libc.ts'
-import type { PortRange } from '../../../lib/port-range.ts'
-import type { Command, Report } from './pool.ts'
-import type { TeamMemory } from './team.ts'
+import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
+import { tryCall } from "../../../system/libc.ts";
+import type { PortRange } from "../../../lib/port-range.ts";
+import type { Command, Report } from "./pool.ts";
+import type { TeamMemory } from "./team.ts";
 
 /** What all threads are started with. */
 export interface CommonSettings {
-  readonly udpIdleMs: number
+  readonly udpIdleMs: number;
   /** Memory of SourcePorts. */
-  readonly sourcePorts: SharedArrayBuffer
+  readonly sourcePorts: SharedArrayBuffer;
   /** The ports at which connections begin. */
-  readonly ephemeral: PortRange
-  readonly team: TeamMemory
+  readonly ephemeral: PortRange;
+  readonly team: TeamMemory;
 }
 
 export interface WorkerSettings extends CommonSettings {
-  readonly index: number
-  readonly port: MessagePort
+  readonly index: number;
+  readonly port: MessagePort;
   /** One word: not 0 when the thread is to end. */
-  readonly stopped: SharedArrayBuffer
+  readonly stopped: SharedArrayBuffer;
 }
 
 export interface WorkerLinkOptions {
-  readonly index: number
-  readonly settings: CommonSettings
-  readonly onWarning: (message: string) => void
+  readonly index: number;
+  readonly settings: CommonSettings;
+  readonly onWarning: (message: string) => void;
   /** The thread died. Its connections are lost. */
-  readonly onFailed: (error: Error) => void
+  readonly onFailed: (error: Error) => void;
 }
 
-const ONE = new BigUint64Array([1n])
+const ONE = new BigUint64Array([1n]);
 
 // Threads run compiled code only; from the sources, as in tests, they take it from the build. A release is of .mjs files.
 const PROGRAMS = {
-  ts: '../../../../dist/modes/userspace/data-path/worker.js',
-  js: './worker.js',
-  mjs: './worker.mjs',
-} as const
-const KIND = /(?<kind>ts|mjs|js)$/.exec(import.meta.url)!.groups!['kind'] as keyof typeof PROGRAMS
-const PROGRAM = new URL(PROGRAMS[KIND], import.meta.url)
+  ts: "../../../../dist/modes/userspace/data-path/worker.js",
+  js: "./worker.js",
+  mjs: "./worker.mjs",
+} as const;
+const KIND = /(?<kind>ts|mjs|js)$/.exec(import.meta.url)!.groups![
+  "kind"
+] as keyof typeof PROGRAMS;
+const PROGRAM = new URL(PROGRAMS[KIND], import.meta.url);
 
 /** Starts a thread and tells it things. */
 export class WorkerLink {
-  readonly #worker: Worker
-  readonly #port: MessagePort
-  readonly #wakeFd: number
-  readonly #stopped = new SharedArrayBuffer(4)
-  readonly #waiting: (() => void)[] = []
+  readonly #worker: Worker;
+  readonly #port: MessagePort;
+  readonly #wakeFd: number;
+  readonly #stopped = new SharedArrayBuffer(4);
+  readonly #waiting: (() => void)[] = [];
   /** How many commands of this turn. */
-  #posted = 0
+  #posted = 0;
   /** It was asked to, or it has failed. */
-  #isEnding = false
+  #isEnding = false;
 
-  constructor({ index, settings: common, onWarning, onFailed }: WorkerLinkOptions) {
-    this.#wakeFd = common.team.wakeFds[index]!
-    const { port1, port2 } = new MessageChannel()
-    this.#port = port1
-    const settings: WorkerSettings = { ...common, index, port: port2, stopped: this.#stopped }
+  constructor({
+    index,
+    settings: common,
+    onWarning,
+    onFailed,
+  }: WorkerLinkOptions) {
+    this.#wakeFd = common.team.wakeFds[index]!;
+    const { port1, port2 } = new MessageChannel();
+    this.#port = port1;
+    const settings: WorkerSettings = {
+      ...common,
+      index,
+      port: port2,
+      stopped: this.#stopped,
+    };
     this.#worker = new Worker(PROGRAM, {
       workerData: settings,
       transferList: [port2],
       name: `userspace-${index}`,
       // It allocates little and keeps little.
       resourceLimits: { maxYoungGenerationSizeMb: 4 },
-    })
+    });
     const fail = (error: Error) => {
-      if (!this.#isEnding) onFailed(error)
-      this.#isEnding = true
-    }
-    this.#worker.on('error', fail)
-    this.#worker.on('exit', (code) => fail(new Error(`it ended with status ${code}`)))
-    this.#worker.unref()
-    port1.on('message', (report: Report) => {
-      if (report.kind === 'warning') onWarning(report.message)
-      else this.#waiting.shift()?.()
-    })
-    port1.unref()
+      if (!this.#isEnding) onFailed(error);
+      this.#isEnding = true;
+    };
+    this.#worker.on("error", fail);
+    this.#worker.on("exit", (code) =>
+      fail(new Error(`it ended with status ${code}`)),
+    );
+    this.#worker.unref();
+    port1.on("message", (report: Report) => {
+      if (report.kind === "warning") onWarning(report.message);
+      else this.#waiting.shift()?.();
+    });
+    port1.unref();
   }
 
   /** The thread is woken at once, and, if more commands follow in this turn, once again for all of them. */
   post(command: Command): void {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- That is for windows.
-    this.#port.postMessage(command)
-    this.#posted++
-    if (this.#posted > 1) return
-    this.#wake()
+    this.#port.postMessage(command);
+    this.#posted++;
+    if (this.#posted > 1) return;
+    this.#wake();
     queueMicrotask(() => {
-      if (this.#posted > 1) this.#wake()
-      this.#posted = 0
-    })
+      if (this.#posted > 1) this.#wake();
+      this.#posted = 0;
+    });
   }
 
   /** Resolves when the thread has done all that it was told, and taken all that other threads handed over to it before. */
   async done(): Promise<void> {
-    this.#port.ref()
+    this.#port.ref();
     await new Promise<void>((resolve) => {
-      this.#waiting.push(resolve)
-      this.post({ kind: 'tell when done' })
-    })
-    if (this.#waiting.length === 0) this.#port.unref()
+      this.#waiting.push(resolve);
+      this.post({ kind: "tell when done" });
+    });
+    if (this.#waiting.length === 0) this.#port.unref();
   }
 
   /** Ends the thread; its connections end with it. */
   async stop(): Promise<void> {
-    const ended = new Promise((resolve) => this.#worker.once('exit', resolve))
-    this.#worker.ref()
-    this.askToStop()
-    await ended
-    this.#port.close()
+    const ended = new Promise((resolve) => this.#worker.once("exit", resolve));
+    this.#worker.ref();
+    this.askToStop();
+    await ended;
+    this.#port.close();
   }
 
   /** Does not wait for it. */
   askToStop(): void {
-    this.#isEnding = true
-    Atomics.store(new Int32Array(this.#stopped), 0, 1)
-    this.#wake()
+    this.#isEnding = true;
+    Atomics.store(new Int32Array(this.#stopped), 0, 1);
+    this.#wake();
   }
 
   #wake(): void {
-    tryCall('write', this.#wakeFd, ONE, 8)
+    tryCall("write", this.#wakeFd, ONE, 8);
   }
 }

@@ -1,20 +1,33 @@
 // The fixed part of the table: all rules. docs/modes/userspace.md has the picture and the reasons.
 
-import type { Family } from '../../../lib/ip.ts'
-import type { NodeView } from '../../../model/types.ts'
-import type { TableBase } from '../../../nftables/fragment.ts'
-import * as nft from '../../../nftables/language.ts'
-import type { Chain } from '../../../nftables/types.ts'
-import { checkChains, firewallChains, guardElements, guardHooks } from '../../shared/plan/guards.ts'
-import { chain, DSTNAT, fromPods, hookAt, matchKeys, nodePortGuard, onNewConnections } from '../../shared/plan/match.ts'
-import { SOURCES } from './entrance.ts'
-import { CHAINS, SETS } from './names.ts'
-import { schemaFor, setsOf } from './schema.ts'
+import type { Family } from "../../../lib/ip.ts";
+import type { NodeView } from "../../../model/types.ts";
+import type { TableBase } from "../../../nftables/fragment.ts";
+import * as nft from "../../../nftables/language.ts";
+import type { Chain } from "../../../nftables/types.ts";
+import {
+  checkChains,
+  firewallChains,
+  guardElements,
+  guardHooks,
+} from "../../shared/plan/guards.ts";
+import {
+  chain,
+  DSTNAT,
+  fromPods,
+  hookAt,
+  matchKeys,
+  nodePortGuard,
+  onNewConnections,
+} from "../../shared/plan/match.ts";
+import { SOURCES } from "./entrance.ts";
+import { CHAINS, SETS } from "./names.ts";
+import { schemaFor, setsOf } from "./schema.ts";
 
 export function planBase(node: NodeView): TableBase {
-  const schema = schemaFor(node.family)
+  const schema = schemaFor(node.family);
   return {
-    comment: 'rules for kube-proxy',
+    comment: "rules for kube-proxy",
     sets: setsOf(schema),
     chains: [
       ...firewallChains(node.family),
@@ -27,42 +40,47 @@ export function planBase(node: NodeView): TableBase {
     elements: guardElements(node, schema.guards),
     commonSets: new Set([SETS.clusterIps]),
     sharedChains: new Set(),
-  }
+  };
 }
 
 /** To the proxy's door for this frontend and this kind of client. */
 function serviceChains(node: NodeView): Chain[] {
-  const { family } = node
-  const { service, nodePort } = matchKeys(family)
-  const isPod = fromPods(node, true)
+  const { family } = node;
+  const { service, nodePort } = matchKeys(family);
+  const isPod = fromPods(node, true);
   return [
     ...SOURCES.map((source) =>
       chain(CHAINS.from[source], [
         nft.rule([nft.dnatTo(family, service, SETS.services[source])]),
-        nft.rule([...nodePortGuard(node), nft.dnatTo(family, nodePort, SETS.nodePorts[source])]),
+        nft.rule([
+          ...nodePortGuard(node),
+          nft.dnatTo(family, nodePort, SETS.nodePorts[source]),
+        ]),
       ]),
     ),
     chain(CHAINS.services, [
-      ...(isPod === undefined ? [] : [nft.rule([isPod, nft.goto(CHAINS.from.pods)])]),
-      nft.rule([nft.isLocalAddress('saddr'), nft.goto(CHAINS.from.node)]),
+      ...(isPod === undefined
+        ? []
+        : [nft.rule([isPod, nft.goto(CHAINS.from.pods)])]),
+      nft.rule([nft.isLocalAddress("saddr"), nft.goto(CHAINS.from.node)]),
       nft.rule([nft.goto(CHAINS.from.others)]),
     ]),
-  ]
+  ];
 }
 
 /** A client that dials a door without having been led there would get around source ranges and policies. */
 function doorsCheck(family: Family): Chain {
-  const { nodePort } = matchKeys(family)
+  const { nodePort } = matchKeys(family);
   return chain(CHAINS.doorsCheck, [
     nft.rule([nft.wasDnated, nft.goBack]),
     nft.rule([nft.isIn(nodePort, SETS.doors), nft.reject(family)]),
-  ])
+  ]);
 }
 
 function natHooks(): Chain[] {
-  const services = [nft.rule([nft.jump(CHAINS.services)])]
+  const services = [nft.rule([nft.jump(CHAINS.services)])];
   return [
-    chain(CHAINS.natPrerouting, services, hookAt('nat', 'prerouting', DSTNAT)),
-    chain(CHAINS.natOutput, services, hookAt('nat', 'output', DSTNAT)),
-  ]
+    chain(CHAINS.natPrerouting, services, hookAt("nat", "prerouting", DSTNAT)),
+    chain(CHAINS.natOutput, services, hookAt("nat", "output", DSTNAT)),
+  ];
 }

@@ -1,51 +1,72 @@
 // Where a client enters the proxy decides what becomes of it: which backends it may get, and whose address they see.
 
-import type { Backend, Frontend, Policy, Route, ServicePortView } from '../../../model/types.ts'
+import type {
+  Backend,
+  Frontend,
+  Policy,
+  Route,
+  ServicePortView,
+} from "../../../model/types.ts";
 
 /** Whose address backends see. */
-export type SeenAs = 'client' | 'node'
+export type SeenAs = "client" | "node";
 
 export interface Entrance {
-  readonly list: Policy
-  readonly seenAs: SeenAs
+  readonly list: Policy;
+  readonly seenAs: SeenAs;
 }
 
 /** The kinds of clients that the rules tell apart. */
-export const SOURCES = ['pods', 'node', 'others'] as const
-export type Source = (typeof SOURCES)[number]
+export const SOURCES = ["pods", "node", "others"] as const;
+export type Source = (typeof SOURCES)[number];
 
-const ROUTES = { pods: 'fromPods', node: 'fromNode', others: 'fromOthers' } as const satisfies Record<
-  Source,
-  keyof Frontend
->
+const ROUTES = {
+  pods: "fromPods",
+  node: "fromNode",
+  others: "fromOthers",
+} as const satisfies Record<Source, keyof Frontend>;
 
 /** Where clients of a source enter for a frontend; undefined when they are refused. */
-export function entranceFor(frontend: Frontend, source: Source): Entrance | undefined {
-  const { verdict, masquerade }: Route = frontend[ROUTES[source]]
-  if (verdict.kind !== 'to') return undefined
+export function entranceFor(
+  frontend: Frontend,
+  source: Source,
+): Entrance | undefined {
+  const { verdict, masquerade }: Route = frontend[ROUTES[source]];
+  if (verdict.kind !== "to") return undefined;
   // The node's own connections have its address anyway.
-  return { list: verdict.policy, seenAs: masquerade || source === 'node' ? 'node' : 'client' }
+  return {
+    list: verdict.policy,
+    seenAs: masquerade || source === "node" ? "node" : "client",
+  };
 }
 
 export interface ServedList {
-  readonly backends: readonly Backend[]
-  readonly seenAs: ReadonlySet<SeenAs>
+  readonly backends: readonly Backend[];
+  readonly seenAs: ReadonlySet<SeenAs>;
 }
 
 /** The lists of a service port, and the entrances that each needs. */
-export function listsOf({ frontends, protocol, lists }: ServicePortView): ReadonlyMap<Policy, ServedList> {
-  const served = new Map<Policy, { backends: readonly Backend[]; seenAs: Set<SeenAs> }>()
+export function listsOf({
+  frontends,
+  protocol,
+  lists,
+}: ServicePortView): ReadonlyMap<Policy, ServedList> {
+  const served = new Map<
+    Policy,
+    { backends: readonly Backend[]; seenAs: Set<SeenAs> }
+  >();
   // Its streams and message boundaries would not survive.
-  if (protocol === 'SCTP') return served
+  if (protocol === "SCTP") return served;
   for (const frontend of frontends) {
     for (const source of SOURCES) {
-      const entrance = entranceFor(frontend, source)
-      if (entrance === undefined) continue
-      const { list, seenAs } = entrance
-      const known = served.get(list)
-      if (known === undefined) served.set(list, { backends: lists[list]!, seenAs: new Set([seenAs]) })
-      else known.seenAs.add(seenAs)
+      const entrance = entranceFor(frontend, source);
+      if (entrance === undefined) continue;
+      const { list, seenAs } = entrance;
+      const known = served.get(list);
+      if (known === undefined)
+        served.set(list, { backends: lists[list]!, seenAs: new Set([seenAs]) });
+      else known.seenAs.add(seenAs);
     }
   }
-  return served
+  return served;
 }

@@ -1,24 +1,36 @@
 // Every name in our table that does not belong to the guards that all modes share.
 
-import { GUARD_CHAINS, GUARD_SETS } from '../../shared/plan/names.ts'
+import { GUARD_CHAINS, GUARD_SETS } from "../../shared/plan/names.ts";
 
-export const TABLE = 'kube-proxy-userspace'
+export const TABLE = "kube-proxy-userspace";
 
 export const SETS = {
   ...GUARD_SETS,
   /** Where frontends with an address are served, by where the client is. */
-  services: { pods: 'service-doors-pods', node: 'service-doors-node', others: 'service-doors-others' },
+  services: {
+    pods: "service-doors-pods",
+    node: "service-doors-node",
+    others: "service-doors-others",
+  },
   /** The same, for node ports. */
-  nodePorts: { pods: 'nodeport-doors-pods', node: 'nodeport-doors-node', others: 'nodeport-doors-others' },
+  nodePorts: {
+    pods: "nodeport-doors-pods",
+    node: "nodeport-doors-node",
+    others: "nodeport-doors-others",
+  },
   /** The ports that the proxy itself listens on. */
-  doors: 'doors',
-} as const
+  doors: "doors",
+} as const;
 
 export const CHAINS = {
   ...GUARD_CHAINS,
-  services: 'services',
-  from: { pods: 'services-from-pods', node: 'services-from-node', others: 'services-from-others' },
-  doorsCheck: 'doors-check',
-  natPrerouting: 'nat-prerouting',
-  natOutput: 'nat-output',
-} as const
+  services: "services",
+  from: {
+    pods: "services-from-pods",
+    node: "services-from-node",
+    others: "services-from-others",
+  },
+  doorsCheck: "doors-check",
+  natPrerouting: "nat-prerouting",
+  natOutput: "nat-output",
+} as const;

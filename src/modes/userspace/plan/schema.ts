@@ -1,7 +1,7 @@
 // The sets and maps of our table: what they are keyed by and what they say.
 
-import type { Family } from '../../../lib/ip.ts'
-import type { FieldType, NftSet } from '../../../nftables/types.ts'
+import type { Family } from "../../../lib/ip.ts";
+import type { FieldType, NftSet } from "../../../nftables/types.ts";
 import {
   addressType,
   type GuardSchema,
@@ -9,39 +9,63 @@ import {
   makeSet,
   NODE_PORT_KEY,
   serviceKey,
-} from '../../shared/plan/schema.ts'
-import type { Source } from './entrance.ts'
-import { SETS } from './names.ts'
+} from "../../shared/plan/schema.ts";
+import type { Source } from "./entrance.ts";
+import { SETS } from "./names.ts";
 
 export interface Schema {
-  readonly guards: GuardSchema
-  readonly services: Readonly<Record<Source, NftSet>>
-  readonly nodePorts: Readonly<Record<Source, NftSet>>
-  readonly doors: NftSet
+  readonly guards: GuardSchema;
+  readonly services: Readonly<Record<Source, NftSet>>;
+  readonly nodePorts: Readonly<Record<Source, NftSet>>;
+  readonly doors: NftSet;
 }
 
 export function schemaFor(family: Family): Schema {
-  return family === 4 ? SCHEMA4 : SCHEMA6
+  return family === 4 ? SCHEMA4 : SCHEMA6;
 }
 
-export function setsOf({ guards, services, nodePorts, doors }: Schema): NftSet[] {
-  return [...Object.values(guards), ...Object.values(services), ...Object.values(nodePorts), doors]
+export function setsOf({
+  guards,
+  services,
+  nodePorts,
+  doors,
+}: Schema): NftSet[] {
+  return [
+    ...Object.values(guards),
+    ...Object.values(services),
+    ...Object.values(nodePorts),
+    doors,
+  ];
 }
 
 function buildSchema(family: Family): Schema {
-  const data: FieldType[] = [addressType(family), 'inet_service']
-  const doors = (names: Readonly<Record<Source, string>>, key: readonly FieldType[]) => ({
-    pods: makeSet(names.pods, key, { data, comment: 'Where the proxy serves pods' }),
-    node: makeSet(names.node, key, { data, comment: 'Where the proxy serves this node' }),
-    others: makeSet(names.others, key, { data, comment: 'Where the proxy serves everybody else' }),
-  })
+  const data: FieldType[] = [addressType(family), "inet_service"];
+  const doors = (
+    names: Readonly<Record<Source, string>>,
+    key: readonly FieldType[],
+  ) => ({
+    pods: makeSet(names.pods, key, {
+      data,
+      comment: "Where the proxy serves pods",
+    }),
+    node: makeSet(names.node, key, {
+      data,
+      comment: "Where the proxy serves this node",
+    }),
+    others: makeSet(names.others, key, {
+      data,
+      comment: "Where the proxy serves everybody else",
+    }),
+  });
   return {
     guards: guardSchema(family),
     services: doors(SETS.services, serviceKey(family)),
     nodePorts: doors(SETS.nodePorts, NODE_PORT_KEY),
-    doors: makeSet(SETS.doors, NODE_PORT_KEY, { comment: 'Ports of the proxy, not to be dialled directly' }),
-  }
+    doors: makeSet(SETS.doors, NODE_PORT_KEY, {
+      comment: "Ports of the proxy, not to be dialled directly",
+    }),
+  };
 }
 
-const SCHEMA4 = buildSchema(4)
-const SCHEMA6 = buildSchema(6)
+const SCHEMA4 = buildSchema(4);
+const SCHEMA6 = buildSchema(6);

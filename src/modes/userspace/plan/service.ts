@@ -1,70 +1,113 @@
 // How one service port looks in the table: elements that say where the proxy serves it. They do not change when its
 // endpoints do, for these are the proxy's own business.
 
-import type { Bytes, Family } from '../../../lib/ip.ts'
-import type { Frontend, NodeView, ServicePortView } from '../../../model/types.ts'
-import { addressField, portField, protocolField } from '../../../nftables/fields.ts'
-import { EMPTY_FRAGMENT, type Fragment } from '../../../nftables/fragment.ts'
-import type { NftSet, Table } from '../../../nftables/types.ts'
-import { Elements, frontendKey, planClusterIp, planRefusals, planSources } from '../../shared/plan/frontend.ts'
-import { type Entrance, entranceFor, type Source, SOURCES } from './entrance.ts'
-import { type Schema, schemaFor } from './schema.ts'
+import type { Bytes, Family } from "../../../lib/ip.ts";
+import type {
+  Frontend,
+  NodeView,
+  ServicePortView,
+} from "../../../model/types.ts";
+import {
+  addressField,
+  portField,
+  protocolField,
+} from "../../../nftables/fields.ts";
+import { EMPTY_FRAGMENT, type Fragment } from "../../../nftables/fragment.ts";
+import type { NftSet, Table } from "../../../nftables/types.ts";
+import {
+  Elements,
+  frontendKey,
+  planClusterIp,
+  planRefusals,
+  planSources,
+} from "../../shared/plan/frontend.ts";
+import {
+  type Entrance,
+  entranceFor,
+  type Source,
+  SOURCES,
+} from "./entrance.ts";
+import { type Schema, schemaFor } from "./schema.ts";
 
 export interface DoorAddress {
-  readonly address: string
-  readonly port: number
+  readonly address: string;
+  readonly port: number;
 }
 
 /** Where the proxy has this entrance of a service port; undefined when it has none. */
-export type FindDoor = (view: ServicePortView, entrance: Entrance) => DoorAddress | undefined
+export type FindDoor = (
+  view: ServicePortView,
+  entrance: Entrance,
+) => DoorAddress | undefined;
 
 /** The ports of doors to which no rule leads any more, and that are open for clients who came before. */
-export type FindLeaving = (view: ServicePortView) => readonly number[]
+export type FindLeaving = (view: ServicePortView) => readonly number[];
 
 export interface Doors {
-  readonly find: FindDoor
-  readonly leaving: FindLeaving
+  readonly find: FindDoor;
+  readonly leaving: FindLeaving;
 }
 
-export function planFragment(node: NodeView, view: ServicePortView, { find, leaving }: Doors): Fragment {
-  const schema = schemaFor(node.family)
-  const elements = new Elements()
-  const ports = new Set(leaving(view))
+export function planFragment(
+  node: NodeView,
+  view: ServicePortView,
+  { find, leaving }: Doors,
+): Fragment {
+  const schema = schemaFor(node.family);
+  const elements = new Elements();
+  const ports = new Set(leaving(view));
   for (const frontend of view.frontends) {
-    planClusterIp(schema.guards, frontend, elements)
-    planRefusals(schema.guards, frontend, elements)
-    planSources(schema.guards, frontend, elements)
-    const isServed = planDoors(schema, frontend, { elements, ports, find: (entrance) => find(view, entrance) })
+    planClusterIp(schema.guards, frontend, elements);
+    planRefusals(schema.guards, frontend, elements);
+    planSources(schema.guards, frontend, elements);
+    const isServed = planDoors(schema, frontend, {
+      elements,
+      ports,
+      find: (entrance) => find(view, entrance),
+    });
     // There are backends, and no door to them: better a clear answer than none.
     if (!isServed) {
-      const { rejectNodePorts, rejectServices } = schema.guards
-      elements.add(frontend.kind === 'nodePort' ? rejectNodePorts : rejectServices, { key: frontendKey(frontend) })
+      const { rejectNodePorts, rejectServices } = schema.guards;
+      elements.add(
+        frontend.kind === "nodePort" ? rejectNodePorts : rejectServices,
+        { key: frontendKey(frontend) },
+      );
     }
   }
-  for (const port of ports) elements.add(schema.doors, { key: protocolField(view.protocol) + portField(port) })
-  return { ...EMPTY_FRAGMENT, elements: elements.list() }
+  for (const port of ports)
+    elements.add(schema.doors, {
+      key: protocolField(view.protocol) + portField(port),
+    });
+  return { ...EMPTY_FRAGMENT, elements: elements.list() };
 }
 
 interface Target {
-  readonly elements: Elements
+  readonly elements: Elements;
   /** The ports in use. */
-  readonly ports: Set<number>
-  readonly find: (entrance: Entrance) => DoorAddress | undefined
+  readonly ports: Set<number>;
+  readonly find: (entrance: Entrance) => DoorAddress | undefined;
 }
 
 /** False when a client that is to be served has no door. */
-function planDoors(schema: Schema, frontend: Frontend, { elements, ports, find }: Target): boolean {
-  const key = frontendKey(frontend)
-  let isServed = true
+function planDoors(
+  schema: Schema,
+  frontend: Frontend,
+  { elements, ports, find }: Target,
+): boolean {
+  const key = frontendKey(frontend);
+  let isServed = true;
   for (const source of SOURCES) {
-    const entrance = entranceFor(frontend, source)
-    const door = entrance && find(entrance)
+    const entrance = entranceFor(frontend, source);
+    const door = entrance && find(entrance);
     if (door !== undefined) {
-      ports.add(door.port)
-      elements.add(mapFor(schema, frontend, source), { key, data: addressField(door.address) + portField(door.port) })
-    } else if (entrance !== undefined) isServed = false
+      ports.add(door.port);
+      elements.add(mapFor(schema, frontend, source), {
+        key,
+        data: addressField(door.address) + portField(door.port),
+      });
+    } else if (entrance !== undefined) isServed = false;
   }
-  return isServed
+  return isServed;
 }
 
 /** Which port a table that was read back has for an entrance of a service port: that of any frontend with this entrance. */
@@ -72,26 +115,32 @@ export function knownPorts(
   family: Family,
   table: Table | undefined,
 ): (view: ServicePortView, entrance: Entrance) => number | undefined {
-  const schema = schemaFor(family)
+  const schema = schemaFor(family);
   return (view, { list, seenAs }) => {
     for (const frontend of view.frontends) {
       for (const source of SOURCES) {
-        const entrance = entranceFor(frontend, source)
-        if (entrance?.list !== list || entrance.seenAs !== seenAs) continue
-        const elements = table?.elements.get(mapFor(schema, frontend, source).name)
-        const data = elements?.get(frontendKey(frontend))?.data
-        if (data !== undefined) return portAtEnd(data)
+        const entrance = entranceFor(frontend, source);
+        if (entrance?.list !== list || entrance.seenAs !== seenAs) continue;
+        const elements = table?.elements.get(
+          mapFor(schema, frontend, source).name,
+        );
+        const data = elements?.get(frontendKey(frontend))?.data;
+        if (data !== undefined) return portAtEnd(data);
       }
     }
-    return undefined
-  }
+    return undefined;
+  };
 }
 
-function mapFor({ nodePorts, services }: Schema, { kind }: Frontend, source: Source): NftSet {
-  return kind === 'nodePort' ? nodePorts[source] : services[source]
+function mapFor(
+  { nodePorts, services }: Schema,
+  { kind }: Frontend,
+  source: Source,
+): NftSet {
+  return kind === "nodePort" ? nodePorts[source] : services[source];
 }
 
 function portAtEnd(data: Bytes): number {
-  const at = data.length - portField(0).length
-  return (data.charCodeAt(at) << 8) | data.charCodeAt(at + 1)
+  const at = data.length - portField(0).length;
+  return (data.charCodeAt(at) << 8) | data.charCodeAt(at + 1);
 }

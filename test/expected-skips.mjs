@@ -46,7 +46,7 @@ export const expectedSkips = [
     why: 'test/conformance/modes.ts tells which mode promises what',
   },
   {
-    project: /^unit$/,
+    project: /^(unit|live)$/,
     test: /./,
     reason: /^no reason given$/,
     isExpected: !hasIpv6,

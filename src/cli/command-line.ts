@@ -82,7 +82,7 @@ async function execute(given: ReadonlyMap<string, unknown>, options: RunOptions)
     return (await import('../proxy/cleanup.ts')).runCleanup(options)
   }
   if (given.get('init-only') === true) return (await import('../proxy/init-only.ts')).runInitOnly(options)
-  // First of all, and before the rest is loaded: whoever waits for it sees that it has started.
+  // First of all, and before the rest is loaded: the operator sees at once that it has started.
   options.log.info('Version info', { version: options.version, node: process.version })
   return (await import('../proxy/run.ts')).runProxy(options)
 }

@@ -139,6 +139,12 @@ const node: readonly FlagSpec[] = [
     help: 'End the program when a server cannot bind its port, instead of trying again.',
   }),
   flag({
+    name: 'control-socket',
+    kind: 'string',
+    group: 'Node and servers',
+    help: 'The unix socket over which root can ask this proxy what it knows and does. Empty: /run/kube-proxy-ts/net-N.sock, where N is the number of its network namespace; none: no socket. (Not a flag of kube-proxy.)',
+  }),
+  flag({
     name: 'profiling',
     kind: 'bool',
     field: 'enableProfiling',

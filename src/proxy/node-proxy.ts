@@ -14,8 +14,14 @@ import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { nodeNameProblem } from '../model/node-name-problem.ts'
 import { ProblemLog } from '../model/problems.ts'
+import { listenPath } from '../control/path.ts'
+import { ControlServer } from '../control/server.ts'
+import type { StateToSend } from '../control/state.ts'
+import { encodeToObject } from '../config/encode.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
+import { giveBackMemory } from '../system/give-back.ts'
 import { cleanUpModes } from './cleanup.ts'
+import { formatDrift } from './drift.ts'
 import { clusterHandlers } from './cluster-handlers.ts'
 import { hasIpv6 } from './families.ts'
 import { FamilyPart } from './family-part.ts'
@@ -26,6 +32,8 @@ import type { Mode } from '../modes/contract.ts'
 import { modes } from '../modes/all.ts'
 import { openModeOrStandIn, type ModeInForce } from './open-mode.ts'
 import { NodeState } from './node-state.ts'
+import { proxyQuestions } from './questions.ts'
+import { Rest } from './rest.ts'
 import { Servers } from './servers.ts'
 import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, restartsFor } from './settings.ts'
 
@@ -60,7 +68,9 @@ export class NodeProxy {
   readonly #events: Pick<EventRecorder, 'record'>
   readonly #inForce: ModeInForce
   #addressWatch: { close(): void } | undefined
+  #control: ControlServer | undefined
   readonly #abort = new AbortController()
+  readonly #rest = new Rest({ giveBack: giveBackMemory, memory: () => process.memoryUsage.rss(), clock: systemClock })
   /** The families that have not been programmed yet. */
   readonly #firstSyncs: Set<Family>
   #loaded: LoadedConfiguration
@@ -117,7 +127,7 @@ export class NodeProxy {
       metrics: this.#metrics,
       health: this.#health,
       mode: this.#mode.name,
-      status: this.#inForce.running.status,
+      status: () => this.#status(),
       onRefused: (reason, note) => this.#events.record(anEvent(reason, note)),
     })
   }
@@ -129,6 +139,7 @@ export class NodeProxy {
     log.info('Starting', { mode: this.#mode.name, node: this.#nodeName, source: this.#source.name })
     this.#recordStart()
     const failed = this.#servers.open(this.#loaded.config)
+    this.#openControl()
     this.#addressWatch = followMachineAddresses({
       onAddresses: (addresses) => this.#state.setMachineAddresses(addresses),
       clock: systemClock,
@@ -169,6 +180,7 @@ export class NodeProxy {
   /** Before the process ends: a mode that carries connections lets them end, sooner when the signal is aborted. */
   async end(signal: AbortSignal): Promise<void> {
     const { end } = this.#inForce.running
+    await this.#control?.close()
     if (end === undefined) {
       this.#log.info('Ending, the rules stay')
       return
@@ -195,10 +207,12 @@ export class NodeProxy {
     this.#abort.abort()
     return closeAll(
       () => this.#addressWatch?.close(),
+      () => this.#rest.stop(),
       // A sync that is under way comes to its end, and needs the mode for that.
       ...this.#parts.map((part) => () => part.stop()),
       () => this.#inForce.running.close(),
       () => this.#servers.close(),
+      () => this.#control?.close(),
       () => this.#source.close(),
     )
   }
@@ -206,6 +220,39 @@ export class NodeProxy {
   /** `times` of them: a proxy that takes over goes on counting. */
   countReloads(outcome: 'applied' | 'rejected', times = 1): void {
     this.#metrics.configReloads.with(outcome).inc(times)
+  }
+
+  #openControl(): void {
+    const path = listenPath(this.#options.controlSocket)
+    if (path === undefined) return
+    const questions = proxyQuestions({
+      pipelines: this.#parts.map(({ pipeline }) => pipeline),
+      about: () => this.#describe(),
+    })
+    this.#control = new ControlServer({ path, questions, clock: systemClock, log: this.#log })
+  }
+
+  /** Lines for people. */
+  #status(): string {
+    const drift = this.#parts.map(({ pipeline }) => formatDrift(`IPv${pipeline.node.family}`, pipeline.driftState))
+    return [...drift, this.#inForce.running.status?.() ?? ''].filter(Boolean).join('\n')
+  }
+
+  #describe(): Omit<StateToSend, 'families'> {
+    return {
+      version: this.#options.version,
+      pid: process.pid,
+      nowMs: systemClock.now(),
+      startedMs: this.#metrics.startSeconds * 1000,
+      source: this.#source.name,
+      nodeName: this.#nodeName,
+      mode: { name: this.#mode.name, asked: this.#loaded.config.mode, reasons: this.#inForce.reasons },
+      config: encodeToObject(this.#loaded.config),
+      node: this.#state.node,
+      machineAddresses: this.#state.machineAddresses,
+      serviceCidrs: this.#state.serviceCidrs,
+      ejected: this.#inForce.running.ejected?.(),
+    }
   }
 
   #countRequest({ method, host, code, tookMs }: SentRequest): void {
@@ -240,6 +287,7 @@ export class NodeProxy {
       log: this.#log,
       onSynced: () => {
         if (this.#firstSyncs.delete(family)) this.#removeOtherModes()
+        this.#rest.synced()
       },
     })
   }

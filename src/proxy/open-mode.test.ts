@@ -8,7 +8,15 @@ import { openModeOrStandIn } from './open-mode.ts'
 const open: RunningMode = { programmer: () => expect.unreachable(), close() {} }
 
 function aMode(name: string, behaviour: () => RunningMode): Mode {
-  return { ...modeNamed(name), load: async () => ({ open: behaviour, cleanup() {}, look: () => expect.unreachable() }) }
+  return {
+    ...modeNamed(name),
+    load: async () => ({
+      open: behaviour,
+      cleanup() {},
+      look: () => expect.unreachable(),
+      readWalkable: () => expect.unreachable(),
+    }),
+  }
 }
 
 const behaviours = new Map<string, () => RunningMode>()

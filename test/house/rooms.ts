@@ -105,9 +105,16 @@ export const rooms: readonly Room[] = [
     effects: 'all',
   },
   {
+    folder: 'control',
+    what: 'the unix socket over which a running proxy can be asked: questions, the server, the client',
+    imports: ['lib'],
+    types: ['kube', 'model', 'modes'],
+    effects: ['server.ts', 'client.ts', 'bind-socket.ts', 'path.ts'],
+  },
+  {
     folder: 'proxy',
     what: 'the pipeline, and the composition of all of the above; nothing of one mode',
-    imports: ['lib', 'system', 'conntrack', 'links', 'kube', 'config', 'model', 'metrics', 'modes', 'serve'],
+    imports: ['lib', 'system', 'conntrack', 'links', 'kube', 'config', 'model', 'metrics', 'modes', 'serve', 'control'],
     effects: 'all',
   },
   {

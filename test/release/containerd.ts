@@ -2,7 +2,7 @@
 
 import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { debianProgram } from '../support/debian-program.ts'
@@ -108,9 +108,11 @@ export class Containerd implements AsyncDisposable {
   #mounts(id: string, mounts: readonly Mount[]): Mount[] {
     const run = join(this.#home, `run-${id}`)
     mkdirSync(run)
-    for (const { destination } of mounts) {
+    for (const { source, destination } of mounts) {
       const name = /^\/run\/([^/]+)$/.exec(destination)?.[1]
-      if (name !== undefined) writeFileSync(join(run, name), '')
+      if (name === undefined) continue
+      if (statSync(source).isDirectory()) mkdirSync(join(run, name))
+      else writeFileSync(join(run, name), '')
     }
     return [
       { source: run, destination: '/run', isReadOnly: true },

@@ -45,7 +45,7 @@ export interface Probe {
 interface PodSpec {
   readonly containers: readonly [Container]
   readonly initContainers: readonly [Container]
-  readonly volumes: readonly { readonly name: string; readonly hostPath: { readonly path: string } }[]
+  readonly volumes: readonly { readonly name: string; readonly hostPath?: { readonly path: string } }[]
   readonly securityContext: { readonly seccompProfile: { readonly type: string } }
 }
 
@@ -63,7 +63,7 @@ export class Pod {
     const find = (kind: string) => objects.find((object) => object.kind === kind)!
     this.#spec = (find('DaemonSet')['spec'] as { template: { spec: PodSpec } }).template.spec
     this.#configMap = find('ConfigMap')
-    writeFileSync(join(options.folder, 'xtables.lock'), '')
+    writeFileSync(join(options.folder, 'xtables-lock'), '')
   }
 
   get rights(): readonly string[] {
@@ -124,9 +124,12 @@ export class Pod {
   }
 
   #mount({ name, mountPath, readOnly = false }: Container['volumeMounts'][number]): Mount {
-    const { path } = this.#spec.volumes.find((volume) => volume.name === name)!.hostPath
+    const { hostPath } = this.#spec.volumes.find((volume) => volume.name === name)!
+    const own = join(this.#options.folder, name)
+    // An emptyDir.
+    if (hostPath === undefined) mkdirSync(own, { recursive: true })
     // The machine's own lock stays out of it.
-    const source = path === '/run/xtables.lock' ? join(this.#options.folder, 'xtables.lock') : path
+    const source = hostPath === undefined || hostPath.path === '/run/xtables.lock' ? own : hostPath.path
     return { source, destination: mountPath, isReadOnly: readOnly }
   }
 }

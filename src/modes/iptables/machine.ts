@@ -28,6 +28,7 @@ import { type IptablesDriver, IptablesProgrammer } from './programmer.ts'
 import type { Metrics } from '../../metrics/metrics.ts'
 import { nfacctMetrics } from '../../metrics/kube-proxy.ts'
 import { lookForIptables } from './look.ts'
+import { readIptables } from './walkable.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import type { Programmer, ProgrammerReports, SyncStats } from '../programmer.ts'
 import { RouteLocalnet, takeBackLocalnet } from './route-localnet.ts'
@@ -35,6 +36,7 @@ import { RouteLocalnet, takeBackLocalnet } from './route-localnet.ts'
 export const iptablesMachine: ModeOnMachine = {
   init: initIptables,
   look: lookForIptables,
+  readWalkable: readIptables,
   open: openIptables,
   cleanup: cleanupIptables,
 }

@@ -21,6 +21,7 @@ import { planIpvsHostSetup } from './host-setup.ts'
 import { checkScheduler, probeIpvs } from './probe.ts'
 import { IpvsProgrammer } from './programmer.ts'
 import { lookForIpvs } from './look.ts'
+import { readIpvs } from './walkable.ts'
 import type { ModeOnMachine, RunningMode } from '../contract.ts'
 import { type FamilyAudit, IpvsTableWatch } from './table-watch.ts'
 import type { Programmer } from '../programmer.ts'
@@ -59,6 +60,7 @@ export const ipvsMachine: ModeOnMachine = {
     driver?.close()
   },
   look: lookForIpvs,
+  readWalkable: readIpvs,
   open: ({ config, ...options }) => openIpvs({ ...options, settings: config.ipvs, files: settingFiles }),
   cleanup: (log, { ipvs }) => cleanupIpvs(ipvs, log),
 }

@@ -13,5 +13,15 @@ export const ipvsMode: Mode = {
   metrics: ['conntrackDuration', 'conntrackDeleted'],
   weighs: true,
   serviceLinks: [LINK],
+  habits: {
+    guards: 'all addresses',
+    hairpin: 'of this node',
+    unallocated: 'drop',
+    localhostNodePorts: false,
+    refusesNode: true,
+    refusesNodePorts: 'where they are open',
+    sourceRanges: 'first',
+    protocols: ['TCP', 'UDP', 'SCTP'],
+  },
   load: async () => (await import('./machine.ts')).ipvsMachine,
 }

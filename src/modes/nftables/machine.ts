@@ -2,12 +2,14 @@
 
 import { nftablesPlanner } from './plan/planner.ts'
 import { lookForNftables } from './look.ts'
+import { readNftables } from './walkable.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import { TableProgrammer } from '../shared/table-programmer.ts'
 import { deleteTables, openWatchedTables } from '../../nftables/watched-tables.ts'
 
 export const nftablesMachine: ModeOnMachine = {
   look: lookForNftables,
+  readWalkable: readNftables,
   open: openNftables,
   cleanup: (log) => deleteTables(nftablesPlanner.table, log),
 }

@@ -11,6 +11,7 @@ import type { NodeView } from '../../model/types.ts'
 import { USERSPACE_TABLE } from './plan/planner.ts'
 import type { DataPlane } from './data-path/data-plane.ts'
 import { lookForUserspace } from './look.ts'
+import { readUserspace } from './walkable.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import { acquireCarrier } from './carrier.ts'
 import { UserspaceProgrammer } from './programmer.ts'
@@ -19,6 +20,7 @@ import { deleteTables, openWatchedTables, type WatchedTables } from '../../nftab
 
 export const userspaceMachine: ModeOnMachine = {
   look: lookForUserspace,
+  readWalkable: readUserspace,
   open: openUserspace,
   cleanup: (log) => deleteTables(USERSPACE_TABLE, log),
 }

@@ -121,7 +121,7 @@ describe('authentication', () => {
     )
   })
 
-  it('tells anybody that it is well, and which version it is', async () => {
+  it('tells every client that it is well, and which version it is', async () => {
     for (const path of ['/healthz', '/livez', '/readyz']) {
       expect(await call(path, { token: undefined })).toMatchObject({ code: 200, text: 'ok' })
     }
@@ -440,7 +440,7 @@ describe('paths', () => {
     ['GET', '/api/v1/namespaces/default/pods/a/log', 404],
   ])('%s %s: %d', async (method, path, code) => expect((await call(path, { method })).code).toBe(code))
 
-  it('refuse media types that nobody makes', async () => {
+  it('refuse media types that no encoder makes', async () => {
     expect((await call(maps, { headers: { accept: 'text/html' } })).code).toBe(406)
   })
 })

@@ -172,7 +172,7 @@ describe('a Service', () => {
     expect(ingress()).toBeUndefined()
   })
 
-  it('without a selector has what somebody wrote into its Endpoints', async () => {
+  it('without a selector has what the user wrote into its Endpoints', async () => {
     await using cluster = await openCluster()
     const { registry } = cluster
     registry.create(services, { metadata: at('whoami'), spec: { ports: [{ port: 80 }] } })

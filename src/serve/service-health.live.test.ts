@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { afterEach, describe, expect, test } from 'vitest'
+import { eventually } from '../../test/support/eventually.ts'
 import { ManualClock } from '../lib/clock.ts'
 import { silentLogger } from '../lib/log.ts'
 import { ServiceHealth, type RefusedHealthPort, type ServiceHealthOptions } from './service-health.ts'
@@ -30,22 +31,41 @@ function aServer(options: Partial<ServiceHealthOptions> = {}) {
   return { health, clock, refused, state }
 }
 
-/** Ports that were free a moment ago. */
+let nextPort = 12_000 + (process.pid % 8000)
+
+/** Ports that are free, below those that the kernel gives to the connections of other tests. */
 async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(Array.from({ length: count }, () => occupy(0)))
-  const ports = servers.map((server) => (server.address() as AddressInfo).port)
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+  const ports: number[] = []
+  while (ports.length < count) {
+    const port = nextPort++
+    const server = await occupy(port).catch(() => undefined)
+    if (server === undefined) continue
+    await new Promise((resolve) => server.close(resolve))
+    ports.push(port)
+  }
   return ports
 }
 
 function occupy(port: number): Promise<Server> {
   const server = createServer()
-  return new Promise((resolve) => server.listen(port, '127.0.0.1', () => resolve(server)))
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, '127.0.0.1', () => resolve(server))
+  })
 }
 
-/** What the port answers: undefined when no server listens. */
+/** What the port answers, as soon as a server listens. */
 async function ask(port: number, init: RequestInit = {}, path = '/healthz', host = '127.0.0.1') {
-  await new Promise((resolve) => setTimeout(resolve, 5))
+  let answer: Awaited<ReturnType<typeof askOnce>>
+  await eventually(`${host}:${port} answers`, async () => {
+    answer = await askOnce(port, init, path, host)
+    return answer === undefined ? 'refused' : undefined
+  })
+  return answer
+}
+
+/** What the port answers now: undefined when no server listens. */
+async function askOnce(port: number, init: RequestInit = {}, path = '/healthz', host = '127.0.0.1') {
   try {
     const response = await fetch(`http://${host}:${port}${path}`, { ...init, headers: { connection: 'close' } })
     const body = await response.text()
@@ -97,21 +117,24 @@ describe('ServiceHealth', () => {
   test('syncServices() closes ports at once, opens new ones and leaves the others alone', async () => {
     const [a, b, c] = await freePorts(3)
     const { health } = aServer()
-    health.syncServices(new Map([['n/a', a!], ['n/b', b!]])) // prettier-ignore
-    health.syncEndpoints(new Map([['n/a', 1], ['n/b', 1]])) // prettier-ignore
+    health.syncServices(new Map([['n/a', a!], ['n/b', b!]])) // oxfmt-ignore
+    health.syncEndpoints(new Map([['n/a', 1], ['n/b', 1]])) // oxfmt-ignore
     expect([(await ask(a!))?.status, (await ask(b!))?.status]).toEqual([200, 200])
-    health.syncServices(new Map([['n/b', b!], ['n/c', c!]])) // prettier-ignore
-    expect([await ask(a!), (await ask(b!))?.status, (await ask(c!))?.status]).toEqual([undefined, 200, 503])
+    health.syncServices(new Map([['n/b', b!], ['n/c', c!]])) // oxfmt-ignore
+    expect([(await ask(b!))?.status, (await ask(c!))?.status]).toEqual([200, 503])
+    expect(await askOnce(a!)).toBeUndefined()
   })
 
   test('syncServices() moves a service to its new port, and a port to its new service', async () => {
     const [a, b] = await freePorts(2)
     const { health, refused } = aServer()
-    health.syncServices(new Map([['n/a', a!], ['n/b', b!]])) // prettier-ignore
+    health.syncServices(new Map([['n/a', a!], ['n/b', b!]])) // oxfmt-ignore
     expect((await ask(a!))?.body).toContain('"name": "a"')
-    health.syncServices(new Map([['n/a', b!], ['n/b', a!]])) // prettier-ignore
-    expect((await ask(a!))?.body).toContain('"name": "b"')
-    expect((await ask(b!))?.body).toContain('"name": "a"')
+    health.syncServices(new Map([['n/a', b!], ['n/b', a!]])) // oxfmt-ignore
+    await eventually('the ports are swapped', async () => {
+      const bodies = [(await askOnce(a!))?.body, (await askOnce(b!))?.body]
+      return bodies[0]?.includes('"name": "b"') && bodies[1]?.includes('"name": "a"') ? undefined : bodies.join()
+    })
     expect(refused).toEqual([])
   })
 
@@ -122,7 +145,7 @@ describe('ServiceHealth', () => {
     const { health, clock, refused } = aServer()
     const services = new Map([['shop/web', port]])
     health.syncServices(services)
-    await new Promise((resolve) => setTimeout(resolve, 10))
+    await eventually('the port is refused', () => (refused.length === 0 ? 'not yet' : undefined))
     health.syncServices(services)
     await clock.advance(5000)
     await new Promise((resolve) => setTimeout(resolve, 10))
@@ -138,13 +161,12 @@ describe('ServiceHealth', () => {
     const [port] = await freePorts(1)
     const { health } = aServer({ addresses: ['127.0.0.2'] })
     health.syncServices(new Map([['shop/web', port!]]))
-    expect(await ask(port!)).toBeUndefined()
     expect((await ask(port!, {}, '/', '127.0.0.2'))?.status).toBe(503)
+    expect(await askOnce(port!)).toBeUndefined()
     health.setAddresses(['127.0.0.2', '127.0.0.3'])
-    await ask(port!)
+    expect((await ask(port!, {}, '/', '127.0.0.3'))?.status).toBe(503)
     expect(health.boundAddresses('shop/web')).toEqual([`127.0.0.2:${port}`, `127.0.0.3:${port}`])
     health.setAddresses('all')
-    await ask(port!)
     expect((await ask(port!))?.status).toBe(503)
     expect(health.boundAddresses('shop/web')).toEqual([`0.0.0.0:${port}`])
   })

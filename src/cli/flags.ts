@@ -31,6 +31,12 @@ const program: readonly FlagSpec[] = [
   }),
   flag({ name: 'cleanup', kind: 'bool', group: 'Program', help: 'Remove all rules that are ours and exit.' }),
   flag({
+    name: 'cleanup-leftovers',
+    kind: 'bool',
+    group: 'Program',
+    help: 'On a node that kube-proxy has taken back: remove what it does not and exit. --proxy-mode or --config says how it runs.',
+  }),
+  flag({
     name: 'init-only',
     kind: 'bool',
     group: 'Program',

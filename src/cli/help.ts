@@ -10,6 +10,8 @@ const indent = ' '.repeat(10)
 
 const commands = [
   '  kube-proxy check     look whether it can run here, and change nothing',
+  '  kube-proxy explain   what happens to a connection, and why',
+  '  kube-proxy doctor    my Service does not answer: what is wrong?',
   '  kube-proxy sandbox   a miniature cluster to try it on',
 ]
 

@@ -11,6 +11,8 @@ import type { ModeHabits } from '../modes/contract.ts'
 export interface Known {
   /** For people: `the proxy of this node`, `manifests in ./web`. */
   readonly source: string
+  /** False: only a dump of rules is there, and nothing is decided. */
+  readonly hasObjects: boolean
   readonly mode: { readonly name: string; readonly habits: ModeHabits; readonly weighs: boolean }
   readonly nodes: Readonly<Partial<Record<Family, NodeView>>>
   /** Of the node, both families, without those of services. */

@@ -59,6 +59,8 @@ export interface ModeOnMachine {
   readWalkable(options: WalkableOptions): Walkable | undefined | Promise<Walkable | undefined>
   /** Removes all that the mode put into this machine; harmless when it never ran. */
   cleanup(log: Logger, config: KubeProxyConfiguration): void | Promise<void>
+  /** After kube-proxy has taken a node back and runs in this mode: removes what it does not, and nothing that it uses. */
+  cleanupLeftovers?(log: Logger): void | Promise<void>
 }
 
 export interface LookOptions {
@@ -67,7 +69,6 @@ export interface LookOptions {
 }
 
 export interface WalkableOptions {
-  readonly config: KubeProxyConfiguration
   readonly family: Family
   /** The clock of the walks, in milliseconds: what affinity remembers ends on it. */
   readonly now: () => number

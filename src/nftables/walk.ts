@@ -154,7 +154,11 @@ class Machine {
     // Whether and where to a connection is translated is decided once, where it enters the machine or begins.
     if (this.#sentAnew && chain.hook?.type === 'nat' && chain.hook.hook === 'output') return 'accept'
     const outcome = this.#run(chain)
-    return outcome === undefined || outcome === 'return' || typeof outcome === 'object' ? 'accept' : outcome
+    if (outcome !== undefined && outcome !== 'return' && typeof outcome !== 'object') return outcome
+    if (chain.hook?.policy !== 'drop') return 'accept'
+    const rule = { text: 'policy drop', comment: undefined, expressions: [] }
+    this.#steps.push({ hook: this.hook, chain: chain.name, rule, found: [] })
+    return 'drop'
   }
 
   result(verdict: Verdict): Walk {

@@ -251,7 +251,8 @@ export class FamilyPipeline {
       .v(2)
       ?.info('SyncProxyRules complete', { ipFamily: this.#family, full, changes: changes.length, tookMs, ...counts })
     this.#accounts.countChanges()
-    flows.clean(this.#node, { changes, all: full ? model.views() : undefined, gone, answerers })
+    if (stats.isSucceeded !== true)
+      flows.clean(this.#node, { changes, all: full ? model.views() : undefined, gone, answerers })
     onSynced()
     return stats
   }

@@ -31,6 +31,7 @@ test.each(['nftables', 'iptables', 'ipvs', 'userspace'] as const)(
       const view = nodeViewOf(family, cluster.settings, mode.defaultNodePortAddresses)
       const known: Known = {
         source: 'a random cluster',
+        hasObjects: true,
         mode,
         nodes: { [family]: view },
         machineAddresses: nodeAddresses,

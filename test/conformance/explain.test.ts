@@ -111,6 +111,7 @@ function knownOf(name: ModeName, settings: ProxySettings, objects: readonly ApiO
   const view = (family: Family) => nodeViewOf(family, settings, mode.defaultNodePortAddresses)
   return {
     source: 'a row of the packet-flow table',
+    hasObjects: true,
     mode,
     nodes: { 4: view(4), 6: view(6) },
     machineAddresses: nodeAddresses,

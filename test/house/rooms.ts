@@ -41,13 +41,13 @@ export const rooms: readonly Room[] = [
     folder: 'nftables',
     what: "tables as data, their text, differences, a packet's walk; `bytes/`; the driver and the watch",
     imports: tools,
-    effects: ['driver.ts', 'listener.ts', 'watch.ts', 'watched-tables.ts', 'probe.ts'],
+    effects: ['driver.ts', 'listener.ts', 'read-walkable.ts', 'watch.ts', 'watched-tables.ts', 'probe.ts'],
   },
   {
     folder: 'iptables',
     what: "chains as data, their text, differences, a packet's walk; the programs, their lock, the watch",
     imports: [...tools, 'nftables'],
-    effects: ['driver.ts', 'watch.ts', 'probe.ts', 'lock.ts', 'counters.ts'],
+    effects: ['driver.ts', 'watch.ts', 'probe.ts', 'lock.ts', 'counters.ts', 'sets.ts'],
   },
   {
     folder: 'ipvs',
@@ -124,6 +124,18 @@ export const rooms: readonly Room[] = [
     effects: ['read-machine.ts', 'read-api.ts', 'run-check.ts'],
   },
   {
+    folder: 'explain',
+    what: '`kube-proxy explain`: a question, objects and the state of a kernel become an explanation as data, then text or a picture',
+    imports: ['lib', 'nftables', 'iptables', 'kube', 'config', 'model', 'modes', 'control', 'proxy'],
+    effects: ['read-known.ts', 'read-kernel.ts'],
+  },
+  {
+    folder: 'doctor',
+    what: '`kube-proxy doctor`: facts are read, then questions are asked in order; changes nothing',
+    imports: ['lib', 'system', 'nftables', 'kube', 'explain'],
+    effects: ['read-machine.ts', 'read-facts.ts'],
+  },
+  {
     folder: 'sandbox',
     what: 'a miniature cluster: network namespaces, an API server, controllers, pods; loaded on demand',
     imports: ['lib', 'system', 'links', 'kube'],
@@ -132,7 +144,7 @@ export const rooms: readonly Room[] = [
   {
     folder: 'cli',
     what: 'flags, help, commands',
-    imports: ['lib', 'system', 'config', 'modes', 'proxy', 'check', 'sandbox'],
+    imports: ['lib', 'system', 'config', 'modes', 'control', 'proxy', 'check', 'explain', 'doctor', 'sandbox'],
     effects: 'all',
   },
 ]

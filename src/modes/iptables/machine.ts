@@ -14,12 +14,14 @@ import type { NodeView, ServicePortChange, ServicePortView } from '../../model/t
 import { planLocalnetGuard } from './plan/base.ts'
 import { hasLocalnetNote, planCleanup } from './plan/cleanup.ts'
 import { iptablesPlanner, type IptablesPlanner } from './plan/planner.ts'
+import { KUBE_PROXY_IPSETS } from './plan/ipset-names.ts'
 import { CHAINS, COUNTERS } from './plan/names.ts'
 import { type IptablesSettings, opensLocalhost } from './plan/settings.ts'
 import { diffTables } from '../../iptables/diff-tables.ts'
 import { KeptText } from '../../iptables/kept-text.ts'
 import { Ledger } from '../../iptables/ledger.ts'
 import { hasRandomFully, type IptablesPrograms } from '../../iptables/programs.ts'
+import { destroySets } from '../../iptables/sets.ts'
 import { Script } from '../../iptables/script.ts'
 import { HealPause } from './heal-pause.ts'
 import { settingFiles } from '../../system/setting-files.ts'
@@ -150,6 +152,8 @@ export async function cleanupIptables(log: Logger): Promise<void> {
     }
   }
   for (const name of Object.values(COUNTERS)) deleteCounter(name)
+  const sets = destroySets(KUBE_PROXY_IPSETS)
+  if (sets.length > 0) log.info('Removed sets of ipset', { sets: sets.length })
 }
 
 function readSettings({ programs }: FoundIptables, { iptables, conntrack }: KubeProxyConfiguration): IptablesSettings {

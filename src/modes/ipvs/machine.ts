@@ -63,6 +63,8 @@ export const ipvsMachine: ModeOnMachine = {
   readWalkable: readIpvs,
   open: ({ config, ...options }) => openIpvs({ ...options, settings: config.ipvs, files: settingFiles }),
   cleanup: (log, { ipvs }) => cleanupIpvs(ipvs, log),
+  // Servers and addresses are kube-proxy's by then; the table is ours alone, and what it refuses is long since out of date.
+  cleanupLeftovers: (log) => deleteTables(TABLE, log),
 }
 
 /** Throws an UnsupportedError when the kernel lacks modules, a ConfigError when it does not have the scheduler. */

@@ -1,6 +1,7 @@
 // The nftables mode on this machine.
 
 import { nftablesPlanner } from './plan/planner.ts'
+import { removeLeftovers } from './remove-leftovers.ts'
 import { lookForNftables } from './look.ts'
 import { readNftables } from './walkable.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
@@ -12,6 +13,7 @@ export const nftablesMachine: ModeOnMachine = {
   readWalkable: readNftables,
   open: openNftables,
   cleanup: (log) => deleteTables(nftablesPlanner.table, log),
+  cleanupLeftovers: removeLeftovers,
 }
 
 function openNftables({ families, clock, onForeignChange }: ModeOptions): RunningMode {

@@ -74,6 +74,13 @@ export const expectedSkips = [
     why: 'the kubectl of Debian 12 does not know components of kustomize',
   },
   {
+    project: /^release$/,
+    test: /serves under the default profile of AppArmor$/,
+    reason: /^this kernel has no AppArmor$/,
+    isExpected: isRoot && !existsSync('/sys/kernel/security/apparmor/profiles'),
+    why: 'the kernel was built without it, or it is off',
+  },
+  {
     project: /^(e2e|packet-flow|sandbox|release)$/,
     test: /ipvs/,
     reason: /^this kernel has no IPVS$|^Cannot use proxy mode ipvs: /,

@@ -26,12 +26,13 @@ export function planFragment(node: NodeView, port: ServicePortView, context: Pla
   const elements = new Elements()
   const sharedRules = new Map<string, SharedRule>()
   const { places, unlike } = context
+  const differences = placesThatDiffer()
   const others = new Map(unlike?.frontends.map((frontend) => [frontendKey(frontend), frontend]))
   for (const frontend of port.frontends) {
     const key = frontendKey(frontend)
     planVerdicts(schema, frontend, { key, elements })
     planSources(schema, frontend, elements)
-    const lists = planLists(node, frontend, { key, elements, places, other: others.get(key) })
+    const lists = planLists(node, frontend, { key, elements, places, other: others.get(key), differences })
     for (const shared of lists) sharedRules.set(shared.set.name, shared)
   }
   planHairpins(schema.hairpin, port, elements)
@@ -48,6 +49,7 @@ interface ListTarget extends Target {
   readonly places: Places | undefined
   /** The frontend on the other side of the change. */
   readonly other: Frontend | undefined
+  readonly differences: ReturnType<typeof placesThatDiffer>
 }
 
 /** One of the two lists that a frontend may have: for everybody, or for clients from outside where the policy is Local. */
@@ -87,19 +89,33 @@ function planVerdicts(schema: Schema, frontend: Frontend, { key, elements }: Tar
   if (always && frontend.fromOthers.verdict.kind === 'to') elements.add(schema[sets.masquerade], { key })
 }
 
+/** The places at which a list has another backend than the list on the other side of the change. */
+function placesThatDiffer(): (placed: readonly Backend[], other: readonly Backend[] | undefined) => readonly number[] {
+  let last: readonly [placed: unknown, other: unknown, places: readonly number[]] | undefined
+  return (placed, other) => {
+    // Most frontends have the same list.
+    if (last?.[0] === placed && last[1] === other) return last[2]
+    const places: number[] = []
+    for (let place = 0; place < placed.length; place++) {
+      const [a, b] = [placed[place]!, other?.[place]]
+      if (a !== b && (a.ip !== b?.ip || a.port !== b.port)) places.push(place)
+    }
+    last = [placed, other, places]
+    return places
+  }
+}
+
 function planLists(node: NodeView, frontend: Frontend, target: ListTarget): SharedRule[] {
-  const { key, elements, places, other } = target
+  const { key, elements, places, other, differences } = target
   const sets = setsOf(frontend)
   const placesOf = (list: readonly Backend[] | undefined) => (list && places?.of(list)) ?? list
   const others = other === undefined ? [] : listsOf(node.family, other)
   return listsOf(node.family, frontend).map(({ list, set, backends }) => {
     const pick = pickRule(node.family, { frontends: sets, list, count: backends.length })
     elements.add(pick.set, { key })
-    const known = placesOf(others.find((each) => each.list === list)?.backends)
-    for (const [place, backend] of placesOf(backends)!.entries()) {
-      const before = known?.[place]
-      if (before?.ip === backend.ip && before.port === backend.port) continue
-      elements.add(set, { key: placeKey(key, place), data: endpointData(backend) })
+    const placed = placesOf(backends)!
+    for (const place of differences(placed, placesOf(others.find((each) => each.list === list)?.backends))) {
+      elements.add(set, { key: placeKey(key, place), data: endpointData(placed[place]!) })
     }
     return pick
   })

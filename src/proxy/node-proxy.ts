@@ -26,6 +26,9 @@ import type { Mode } from '../modes/contract.ts'
 import { modes } from '../modes/all.ts'
 import { openModeOrStandIn, type ModeInForce } from './open-mode.ts'
 import { NodeState } from './node-state.ts'
+import type { ConnectRetry } from '../retry/connect-retry.ts'
+import { formatRetryStatus } from '../retry/format-status.ts'
+import { openConnectRetry } from './retries.ts'
 import { Servers } from './servers.ts'
 import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, restartsFor } from './settings.ts'
 
@@ -55,6 +58,7 @@ export class NodeProxy {
   readonly #metrics: Metrics
   readonly #health: ProxyHealth
   readonly #state: NodeState
+  readonly #retry: ConnectRetry
   readonly #parts: readonly FamilyPart[]
   readonly #servers: Servers
   readonly #events: Pick<EventRecorder, 'record'>
@@ -111,13 +115,24 @@ export class NodeProxy {
     this.#state = new NodeState(nodeSettings(config), facts, () => this.#nodeChanged())
     this.#health.setNode(node)
     const problems = new ProblemLog(({ object, message }) => log.warn(message, { object }))
+    this.#retry = openConnectRetry({
+      families,
+      mode: this.#mode,
+      running: inForce.running,
+      nodeName: this.#nodeName,
+      machineAddresses: () => this.#state.machineAddresses,
+      pipeline: (family) => this.#pipeline(family),
+      metrics: this.#metrics,
+      events: this.#events,
+      log,
+    })
     this.#parts = families.map((family) => this.#createPart(family, problems))
     this.#servers = new Servers({
       run: options,
       metrics: this.#metrics,
       health: this.#health,
       mode: this.#mode.name,
-      status: this.#inForce.running.status,
+      status: () => this.#status(),
       onRefused: (reason, note) => this.#events.record(anEvent(reason, note)),
     })
   }
@@ -161,7 +176,10 @@ export class NodeProxy {
     applySettings(config, this.#log)
     this.#health.setTimeoutMs(2 * config.syncPeriodMs)
     this.#state.setSettings(nodeSettings(config))
-    for (const { pipeline } of this.#parts) pipeline.setPeriods(periodsOf(loaded, this.#mode))
+    for (const { pipeline } of this.#parts) {
+      pipeline.setPeriods(periodsOf(loaded, this.#mode))
+      if (pipeline.model.setConnectRetry(config.connectRetry)) pipeline.changed()
+    }
     this.#servers.reopen(config)
     return true
   }
@@ -169,6 +187,8 @@ export class NodeProxy {
   /** Before the process ends: a mode that carries connections lets them end, sooner when the signal is aborted. */
   async end(signal: AbortSignal): Promise<void> {
     const { end } = this.#inForce.running
+    // Without this program they would only keep resets from clients, for some seconds more.
+    this.#retry.end()
     if (end === undefined) {
       this.#log.info('Ending, the rules stay')
       return
@@ -197,6 +217,7 @@ export class NodeProxy {
       () => this.#addressWatch?.close(),
       // A sync that is under way comes to its end, and needs the mode for that.
       ...this.#parts.map((part) => () => part.stop()),
+      () => this.#retry.close(),
       () => this.#inForce.running.close(),
       () => this.#servers.close(),
       () => this.#source.close(),
@@ -231,6 +252,8 @@ export class NodeProxy {
       mode: this.#inForce.running,
       weighs: this.#mode.weighs,
       periods: periodsOf(this.#loaded, this.#mode),
+      connectRetry: this.#loaded.config.connectRetry,
+      retry: this.#retry,
       allowExternalIPs: featureEnabled(this.#loaded.config.featureGates, 'AllowServiceExternalIPs'),
       machineAddresses: () => this.#state.machineAddresses,
       problems,
@@ -251,6 +274,12 @@ export class NodeProxy {
       modes.filter((mode) => mode !== this.#mode),
       { config: this.#loaded.config, log: this.#log },
     )
+  }
+
+  /** For /statusz. */
+  #status(): string {
+    const ofMode = this.#inForce.running.status?.()
+    return [ofMode, formatRetryStatus(this.#retry, systemClock.now())].filter(Boolean).join('\n\n')
   }
 
   #pipeline(family: 4 | 6): FamilyPipeline | undefined {
@@ -282,6 +311,7 @@ export class NodeProxy {
 
   #nodeChanged(): void {
     for (const part of this.#parts) part.setNode(this.#state.view(part.pipeline.node.family))
+    this.#retry.addressesChanged()
   }
 }
 

@@ -16,6 +16,7 @@ export const nftablesMode: Mode = {
     'nftablesCleanupFailures',
   ],
   weighs: false,
+  retries: 'kernel',
   serviceLinks: [],
   load: async () => (await import('./machine.ts')).nftablesMachine,
 }

@@ -9,6 +9,7 @@ export const userspaceMode: Mode = {
   restartFields: ['userspace'],
   metrics: ['conntrackDuration', 'conntrackDeleted'],
   weighs: false,
+  retries: 'mode',
   serviceLinks: [],
   load: async () => (await import('./machine.ts')).userspaceMachine,
 }

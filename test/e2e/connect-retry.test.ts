@@ -1,0 +1,3 @@
+import { testConnectRetry } from './connect-retry.suite.ts'
+
+testConnectRetry('nftables')

@@ -11,7 +11,7 @@ import { program, SandboxProcess } from './support/sandbox-process.ts'
 
 enterMachine()
 const readme = join(import.meta.dirname, '../../README.md')
-const place = /(<!-- transcript: [^\n]*-->\n)([\s\S]*?)(<!-- \/transcript -->)/
+const placeOf = (name: string) => new RegExp(`(<!-- ${name}: [^\\n]*-->\\n)([\\s\\S]*?)(<!-- \\/${name} -->)`)
 const root = makeRoot()
 const isWritten =
   process.argv.some((argument) => argument === '-u' || argument === '--update') || process.env['UPDATE'] === '1'
@@ -34,7 +34,17 @@ afterAll(async () => {
 test('the transcript in README.md is what its commands print', async ({ skip }) => {
   if (spawnSync('kubectl', ['version', '--client']).status !== 0)
     return skip('kubectl is missing (package kubernetes-client)')
-  const made = await makeTranscript()
+  compare('transcript', await makeTranscript())
+})
+
+test('so is the one of a dead pod', async ({ skip }) => {
+  if (spawnSync('kubectl', ['version', '--client']).status !== 0)
+    return skip('kubectl is missing (package kubernetes-client)')
+  compare('dead pod', await makeDeadPod())
+})
+
+function compare(name: string, made: string): void {
+  const place = placeOf(name)
   const text = readFileSync(readme, 'utf8')
   if (isWritten)
     writeFileSync(
@@ -43,7 +53,42 @@ test('the transcript in README.md is what its commands print', async ({ skip }) 
     )
   const [, , written = ''] = place.exec(readFileSync(readme, 'utf8')) ?? []
   expect(normalize(written)).toBe(normalize(made))
-})
+}
+
+/** One of three pods fails, without retries and with them. */
+async function makeDeadPod(): Promise<string> {
+  await scale(3)
+  const { spec } = await sandbox.api.get('/api/v1/namespaces/default/services/whoami')
+  const service = `http://${spec.clusterIP}:3000`
+  const { pods } = await sandbox.status()
+  const [first, second] = pods.filter(({ namespace, name }) => namespace === 'default' && name.startsWith('whoami-'))
+  const ask = `for i in $(seq 200); do curl -s ${service} > /dev/null || echo failed; done | wc -l`
+  const failed = (lines: readonly string[]) => Number(lines.at(-1))
+  const lines = [
+    ...type(`kubectl annotate pod ${first!.name} sandbox/fail=refuse`),
+    ...(await afterChange(ask, (output) => failed(output) > 0)),
+    ...type('kubectl annotate service whoami service.kube-proxy-ts.io/connect-retry=on'),
+    ...(await afterChange(ask, (output) => failed(output) === 0)),
+    ...type(`kubectl annotate pod ${second!.name} sandbox/fail=hang`),
+    ...type(ask),
+  ]
+  expect(lines.at(-1)).toBe('0')
+  return `\n${lines.map((line) => `    ${line}`).join('\n')}\n\n`
+}
+
+/** A person takes longer to type the next command than the nodes to hear of a change. */
+async function afterChange(command: string, isSo: (output: readonly string[]) => boolean): Promise<string[]> {
+  let lines: string[] = []
+  await eventually(
+    'the change is there',
+    () => {
+      lines = type(command)
+      return isSo(lines) ? undefined : lines.join('\n')
+    },
+    { withinMs: 20_000 },
+  )
+  return lines
+}
 
 /** Types what the sandbox says to type, and a little more. */
 async function makeTranscript(): Promise<string> {
@@ -88,7 +133,7 @@ function type(command: string): string[] {
   const cwd = join(import.meta.dirname, '../..')
   const { status, stdout, stderr } = spawnSync(
     'sh',
-    ['-c', command.replaceAll('sudo ', '').replaceAll('curl ', 'curl -sS ')],
+    ['-c', command.replaceAll('sudo ', '').replaceAll(/curl (?!-s )/g, 'curl -sS ')],
     {
       encoding: 'utf8',
       env,
@@ -107,6 +152,7 @@ function normalize(text: string): string {
     .replace(/10\.244\.\d+\.\d+/g, '10.244.x.y')
     .replace(/node-\d/g, 'node-N')
     .replace(/\b\d+(\.\d+)? ?s\b/g, 'N s')
+    .replace(/^ +[1-9]\d$/gm, (line) => (line.trim() === '30' ? line : 'SOME'))
     .replace(/ +/g, ' ')
     .replace(/ +$/gm, '')
 }

@@ -86,6 +86,12 @@ export const rooms: readonly Room[] = [
     effects: [],
   },
   {
+    folder: 'retry',
+    what: 'connections whose backend does not answer get another: the table, the log of failures, suspects and their trials',
+    imports: [...tools, 'nftables', 'conntrack', 'model'],
+    effects: ['retry-table.ts', 'nflog.ts', 'trial.ts', 'connect-retry.ts', 'cleanup.ts'],
+  },
+  {
     folder: 'metrics',
     what: "kube-proxy's metrics and our own, and the page that shows them",
     imports: [],
@@ -114,7 +120,20 @@ export const rooms: readonly Room[] = [
   {
     folder: 'proxy',
     what: 'the pipeline, and the composition of all of the above; nothing of one mode',
-    imports: ['lib', 'system', 'conntrack', 'links', 'kube', 'config', 'model', 'metrics', 'modes', 'serve', 'control'],
+    imports: [
+      'lib',
+      'system',
+      'conntrack',
+      'links',
+      'kube',
+      'config',
+      'model',
+      'retry',
+      'metrics',
+      'modes',
+      'serve',
+      'control',
+    ],
     effects: 'all',
   },
   {

@@ -16,8 +16,8 @@ const root = makeRoot()
 const isWritten =
   process.argv.some((argument) => argument === '-u' || argument === '--update') || process.env['UPDATE'] === '1'
 
-// As with sudo, and with files where root's are.
-process.env['SUDO_USER'] = 'you'
+// As for root, with files where root's are.
+delete process.env['SUDO_USER']
 process.env['KUBE_PROXY_SANDBOX_DIR'] = root
 
 let sandbox: SandboxProcess
@@ -51,7 +51,7 @@ async function makeTranscript(): Promise<string> {
   const service = `http://${spec.clusterIP}:3000`
   const pod = (await sandbox.status()).pods.find(({ namespace }) => namespace === 'default')
   const sessions = [
-    ['$ sudo ./bin/kube-proxy sandbox', ...sandbox.output.trimEnd().split('\n')],
+    ['$ ./bin/kube-proxy sandbox', ...sandbox.output.trimEnd().split('\n')],
     [
       ...type(`export KUBECONFIG=${sandbox.path('kubeconfig')}`),
       ...type('kubectl get pods,services'),
@@ -88,7 +88,7 @@ function type(command: string): string[] {
   const cwd = join(import.meta.dirname, '../..')
   const { status, stdout, stderr } = spawnSync(
     'sh',
-    ['-c', command.replaceAll('sudo ', '').replaceAll('curl ', 'curl -sS ')],
+    ['-c', command.replaceAll('curl ', 'curl -sS ')],
     {
       encoding: 'utf8',
       env,

@@ -31,6 +31,7 @@ import type { Metrics } from '../../metrics/metrics.ts'
 import { nfacctMetrics } from '../../metrics/kube-proxy.ts'
 import { lookForIptables } from './look.ts'
 import { readIptables } from './walkable.ts'
+import { rehearseIptables } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import type { Programmer, ProgrammerReports, SyncStats } from '../programmer.ts'
 import { RouteLocalnet, takeBackLocalnet } from './route-localnet.ts'
@@ -39,6 +40,7 @@ export const iptablesMachine: ModeOnMachine = {
   init: initIptables,
   look: lookForIptables,
   readWalkable: readIptables,
+  rehearse: rehearseIptables,
   open: openIptables,
   cleanup: cleanupIptables,
 }

@@ -74,6 +74,7 @@ function connectOften(from: Netns, times: number): number {
       mustCall('connect', 'connect', fd, addresses.web, addresses.web.length)
     }
     const tookMs = performance.now() - startedMs
+    made += times
     for (const fd of fds) {
       // Hanging up with a reset leaves nothing in TIME_WAIT.
       tryCall('setsockopt', fd, 1, 13, LINGER, 8)
@@ -99,9 +100,12 @@ async function inTurns(rounds: number, measure: () => number | Promise<number>):
 }
 
 let received = 0
+let made = 0
+let accepted = 0
 for (const pod of [pods.localB, pods.localC]) {
   const serve = (port: number, onBytes: (length: number) => void) =>
     createServer((socket) => {
+      if (port === WEB_PORT) accepted++
       socket.on('data', (bytes) => onBytes(bytes.length))
       socket.on('error', () => {})
     }).listen({ fd: openBoundSocket(pod, 'tcp', port), backlog: BACKLOG })
@@ -109,12 +113,17 @@ for (const pod of [pods.localB, pods.localC]) {
   serve(BULK_PORT, (length) => (received += length))
 }
 
+/** The servers live in this process, and take one connection in a turn of it. Until all but so many have been taken. */
+async function seen(left: number): Promise<void> {
+  do await new Promise((resolve) => setImmediate(resolve))
+  while (made - accepted > left)
+}
+
 connectOften(sources.localPod, CONNECTS)
-await sleep(200)
+await seen(0)
 const connects = await inTurns(ROUNDS, async () => {
   const us = (connectOften(sources.localPod, CONNECTS) / CONNECTS) * 1000
-  // The servers live in this process: now they see what came.
-  await sleep(20)
+  await seen(0)
   return us
 })
 
@@ -155,7 +164,7 @@ const loaded = await proxyCpu(async (untilMs) => {
     const due = Math.min(100, Math.floor(((performance.now() - startedMs) * RATE) / 1000) - done)
     if (due > 0) connectOften(sources.localPod, due)
     done += Math.max(0, due)
-    await sleep(1)
+    await seen(BACKLOG / 2)
   }
   return done
 })

@@ -31,6 +31,12 @@ const program: readonly FlagSpec[] = [
   }),
   flag({ name: 'cleanup', kind: 'bool', group: 'Program', help: 'Remove all rules that are ours and exit.' }),
   flag({
+    name: 'cleanup-leftovers',
+    kind: 'bool',
+    group: 'Program',
+    help: 'On a node that kube-proxy has taken back: remove what it does not and exit. --proxy-mode or --config says how it runs.',
+  }),
+  flag({
     name: 'init-only',
     kind: 'bool',
     group: 'Program',
@@ -137,6 +143,12 @@ const node: readonly FlagSpec[] = [
     field: 'bindAddressHardFail',
     group: 'Node and servers',
     help: 'End the program when a server cannot bind its port, instead of trying again.',
+  }),
+  flag({
+    name: 'control-socket',
+    kind: 'string',
+    group: 'Node and servers',
+    help: 'The unix socket over which root can ask this proxy what it knows and does. Empty: /run/kube-proxy-ts/net-N.sock, where N is the number of its network namespace; none: no socket. (Not a flag of kube-proxy.)',
   }),
   flag({
     name: 'profiling',

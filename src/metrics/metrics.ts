@@ -137,6 +137,21 @@ function ownMetrics() {
       help: 'How often rules were restored that another program had changed or removed',
       labels: ['ip_family'],
     }),
+    inSync: gauge({
+      name: 'kubeproxyts_kernel_in_sync',
+      help: 'Whether the kernel holds what was decided, as far as is known: 1 or 0. /statusz and the control socket say what differs',
+      labels: ['ip_family'],
+    }),
+    outOfSyncSince: gauge({
+      name: 'kubeproxyts_kernel_out_of_sync_since_seconds',
+      help: 'Since when the kernel does not hold what was decided, in seconds since 1970; 0 while it does',
+      labels: ['ip_family'],
+    }),
+    driftOperations: counter({
+      name: 'kubeproxyts_drift_operations_total',
+      help: 'Operations that it took to restore what another program had changed or removed',
+      labels: ['ip_family'],
+    }),
     netlinkBytes: counter({
       name: 'kubeproxyts_netlink_sent_bytes_total',
       help: 'Bytes sent to the kernel to program rules',

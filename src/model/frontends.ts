@@ -57,7 +57,9 @@ export function planServicePort(input: PlanInput): PlannedServicePort {
   const lists = backendLists(endpoints, sifted, { weights: service.weights, previous })
   const verdicts = policyVerdicts(lists, reachable.anywhere)
   const internal = internalRoutes(internalLocal ? verdicts.local : verdicts.cluster, node)
-  const external = externalLocal ? externalLocalRoutes(verdicts, node) : sameForAll(routeTo(verdicts.cluster, true))
+  const external = externalLocal
+    ? externalLocalRoutes(verdicts, node)
+    : sameForAll(routeTo(verdicts.cluster, true, WHY.externalCluster))
   const allowedSources = outside ? allowedSourcesOf(service, node) : undefined
   const balancers = new Set(service.loadBalancerIPs)
   const hasNoLocal = verdicts.local.kind === 'drop'
@@ -168,25 +170,39 @@ interface PolicyLists {
 }
 
 function internalRoutes(verdict: Verdict, node: NodeView): Routes {
-  if (node.masqueradeAll) return sameForAll(routeTo(verdict, true))
-  const kept = routeTo(verdict, false)
+  if (node.masqueradeAll) return sameForAll(routeTo(verdict, true, WHY.masqueradeAll))
   // Without a detector, clients outside the cluster look like those inside.
-  if (node.localDetector.kind === 'none') return sameForAll(kept)
-  const masqueraded = routeTo(verdict, true)
-  return { fromPods: kept, fromNode: masqueraded, fromOthers: masqueraded }
+  if (node.localDetector.kind === 'none') return sameForAll(routeTo(verdict, false, WHY.noDetector))
+  const masqueraded = routeTo(verdict, true, WHY.notAPod)
+  return { fromPods: routeTo(verdict, false, WHY.pod), fromNode: masqueraded, fromOthers: masqueraded }
 }
 
 function externalLocalRoutes(verdicts: PolicyVerdicts, node: NodeView): Routes {
-  const fromOthers = routeTo(verdicts.local, false)
+  const fromOthers = routeTo(verdicts.local, false, WHY.externalLocal)
   return {
-    fromPods: node.localDetector.kind === 'none' ? fromOthers : routeTo(verdicts.cluster, false),
-    fromNode: routeTo(verdicts.cluster, true),
+    fromPods:
+      node.localDetector.kind === 'none' ? fromOthers : routeTo(verdicts.cluster, false, WHY.shortCircuitOfPods),
+    fromNode: routeTo(verdicts.cluster, true, WHY.shortCircuitOfNode),
     fromOthers,
   }
 }
 
-function routeTo(verdict: Verdict, masquerade: boolean): Route {
-  return { verdict, masquerade: masquerade && verdict.kind === 'to' }
+/** Why the source of a connection is kept, or becomes an address of this node. */
+const WHY = {
+  masqueradeAll: 'masqueradeAll is set',
+  noDetector: 'nothing tells pods from other clients (detectLocalMode finds nothing), so all keep their source',
+  pod: 'pods keep their source at a cluster IP',
+  notAPod: 'at a cluster IP, what does not come from a pod is masqueraded, so that replies come back through this node',
+  externalCluster:
+    'externalTrafficPolicy Cluster: the endpoint may be on another node, and replies must come back through this one',
+  externalLocal: 'externalTrafficPolicy Local keeps the source',
+  shortCircuitOfPods: 'externalTrafficPolicy Local, but pods are sent to any endpoint at once, and keep their source',
+  shortCircuitOfNode:
+    'externalTrafficPolicy Local, but the node itself is sent to any endpoint at once, and its source may be the address of the load balancer',
+} as const
+
+function routeTo(verdict: Verdict, masquerade: boolean, why: string): Route {
+  return verdict.kind === 'to' ? { verdict, masquerade, why } : { verdict, masquerade: false }
 }
 
 function sameForAll(route: Route): Routes {
@@ -233,7 +249,7 @@ function sameFrontend(a: Frontend, b: Frontend): boolean {
 }
 
 function sameRoute(a: Route, b: Route): boolean {
-  if (a.masquerade !== b.masquerade || a.verdict.kind !== b.verdict.kind) return false
+  if (a.masquerade !== b.masquerade || a.why !== b.why || a.verdict.kind !== b.verdict.kind) return false
   if (a.verdict.kind !== 'to' || b.verdict.kind !== 'to') return true
   return a.verdict.policy === b.verdict.policy && a.verdict.backends === b.verdict.backends
 }

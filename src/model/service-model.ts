@@ -4,6 +4,9 @@ import { namespacedName } from '../kube/types.ts'
 import type { EndpointSlice, NamespacedName, Service } from '../kube/types.ts'
 import { withElement, withoutElement } from '../lib/sorted-list.ts'
 import { Claims } from './claims.ts'
+import { type Endpoint, mergeEndpoints, portKey, portSources } from './endpoints.ts'
+import { describeObjects } from './describe-objects.ts'
+import type { ModelObjects } from './describe-objects.ts'
 import { NO_EJECTIONS, type Ejections } from './ejections.ts'
 import { endpointPlaces } from './node-name-problem.ts'
 import type { EndpointPlaces } from './node-name-problem.ts'
@@ -13,7 +16,7 @@ import type { ServicePlan } from './service-plan.ts'
 import { parseService, sameService } from './service-ports.ts'
 import type { ServiceInfo } from './service-ports.ts'
 import { concernsFamily, parseSlice, sameRecord } from './slice-record.ts'
-import type { SliceRecord } from './slice-record.ts'
+import type { SlicePort, SliceRecord } from './slice-record.ts'
 import { TriggerTimes } from './trigger-times.ts'
 import type {
   ChangeCounts,
@@ -150,6 +153,11 @@ export class ServiceModel {
     this.#dropSlice(key)
   }
 
+  /** Whether anything has to be planned anew. */
+  get hasChanges(): boolean {
+    return this.#dirty.size > 0
+  }
+
   /** The service ports whose views differ from what the last call left behind. */
   takeChanges(): ServicePortChange[] {
     const changes: ServicePortChange[] = []
@@ -172,6 +180,32 @@ export class ServiceModel {
   view(name: ServicePortName): ServicePortView | undefined {
     const entry = this.#entries.get(serviceOf(name))
     return entry?.views.find((view) => view.name === name)
+  }
+
+  /** Every endpoint of a service port, usable or not: what a view has left of them is in its lists. */
+  endpointsOf({ namespace, service, portName, protocol }: ServicePortView): Endpoint[] {
+    const slices = this.#entries.get(`${namespace}/${service}`)?.slices ?? NONE
+    return mergeEndpoints(portSources(slices).get(portKey(portName, protocol)) ?? NONE, this.#node.nodeName)
+  }
+
+  /** The ports that the slices of a service have endpoints for. */
+  offeredPorts(key: NamespacedName): readonly SlicePort[] {
+    const ports = new Map<string, SlicePort>()
+    for (const slice of this.#entries.get(key)?.slices ?? NONE) {
+      for (const port of slice.ports) ports.set(`${portKey(port.name, port.protocol)} ${port.port}`, port)
+    }
+    return [...ports.values()]
+  }
+
+  /** How many endpoints the slices of a service name, whatever their ports. */
+  countEndpointsOf(key: NamespacedName): number {
+    return (this.#entries.get(key)?.slices ?? []).reduce((sum, { addresses }) => sum + addresses.length, 0)
+  }
+
+  /** What it knows, as API objects of its family: another model that is given them decides the same. */
+  objects(): ModelObjects {
+    const infos = [...this.#entries.values()].flatMap(({ info }) => info ?? NONE)
+    return describeObjects(this.#node.family, infos, [...this.#slices.values()])
   }
 
   get changeCounts(): ChangeCounts {

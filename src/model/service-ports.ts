@@ -72,7 +72,7 @@ export function parseService(
   context: ParseServiceContext,
 ): ServiceInfo | undefined {
   const { family, problems } = context
-  if (isSkipped(service)) return undefined
+  if (whyNotServed(service) !== undefined) return undefined
   if (!isLabel(service.namespace) || !isLabel(service.name)) {
     problems.push('the name is not a valid object name; the service is ignored')
     return undefined
@@ -136,12 +136,20 @@ export function sameService(a: ServiceInfo | undefined, b: ServiceInfo | undefin
   )
 }
 
-function isSkipped(service: Service): boolean {
+/** Why no proxy, or another one, serves the service; undefined: this one does. */
+export function whyNotServed(service: Service): WhyNotServed | undefined {
   const [primary] = service.clusterIPs
-  if (primary === undefined || primary === '' || primary === 'None') return true
-  if (service.type === 'ExternalName') return true
-  return service.labels?.[PROXY_NAME_LABEL] !== undefined
+  if (service.type === 'ExternalName') return { kind: 'external name' }
+  if (primary === 'None') return { kind: 'headless' }
+  if (primary === undefined || primary === '') return { kind: 'no cluster IP' }
+  const proxy = service.labels?.[PROXY_NAME_LABEL]
+  return proxy === undefined ? undefined : { kind: 'another proxy', proxy }
 }
+
+export type WhyNotServed =
+  | { readonly kind: 'external name' | 'headless' | 'no cluster IP' }
+  /** Its label service.kubernetes.io/service-proxy-name. */
+  | { readonly kind: 'another proxy'; readonly proxy: string }
 
 function isExternallyAccessible(service: Service): boolean {
   return (

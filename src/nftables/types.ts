@@ -50,6 +50,8 @@ export interface Element {
   readonly data?: Bytes
   /** In verdict maps, instead of data. */
   readonly verdict?: Jump
+  /** A verdict that names no chain. We never write one: only in tables that were read from a listing of nft. */
+  readonly ends?: 'accept' | 'drop' | 'return'
 }
 
 /** A verdict that names a chain. */

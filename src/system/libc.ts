@@ -47,6 +47,8 @@ interface Calls {
   mount(source: string | null, target: string, type: string | null, flags: number, data: null): number
   signal(signal: number, handler: null): number
   execvp(program: string, argv: readonly (string | null)[]): number
+  malloc_trim(kept: number): number
+  madvise(start: bigint, length: bigint, advice: number): number
 }
 
 const PROTOTYPES: Readonly<Record<keyof Calls, string>> = {
@@ -86,6 +88,8 @@ const PROTOTYPES: Readonly<Record<keyof Calls, string>> = {
   mount: 'int mount(const char *, const char *, const char *, unsigned long, const void *)',
   signal: 'void *signal(int, void *)',
   execvp: 'int execvp(const char *, const char **)',
+  malloc_trim: 'int malloc_trim(size_t)',
+  madvise: 'int madvise(uintptr_t, size_t, int)',
 }
 
 let koffi: Koffi | undefined

@@ -86,6 +86,7 @@ export const NFTA_SET_ELEM_LIST_ELEMENTS = 3
 export const NFTA_SET_ELEM_KEY = 1
 export const NFTA_SET_ELEM_DATA = 2
 export const NFTA_SET_ELEM_FLAGS = 3
+export const NFTA_SET_ELEM_EXPIRATION = 5
 export const NFTA_SET_ELEM_USERDATA = 6
 export const NFTA_SET_ELEM_KEY_END = 10
 

@@ -15,9 +15,14 @@ export const processors = ['x64', 'arm64']
 /** Node's own settings, as in bin/kube-proxy. env -S: a line that starts with #! has one argument only. */
 const shebang = '#!/usr/bin/env -S node --max-semi-space-size=2'
 
-/** The command line and the configuration, but for main.ts, other commands, and what only a configuration file needs. */
-const beforeTheLog =
-  /src\/cli\/(?!main|sandbox|check|doctor|explain|preview|[a-z-]*help|config-changes)|src\/config\/(?!load|decode|encode|watch)|src\/modes\/(all|[a-z]+\/mode)\.ts$/
+/** The command line of the proxy itself, and the configuration but for what only a file of it needs. Other commands come later. */
+const beforeTheLog = new RegExp(
+  [
+    'src/cli/(apply-flags|build-info|command-line|flag|load-options|log|old-flags|parse-flags|refuse-inspector|version)',
+    'src/config/(?!load|decode|encode|watch)',
+    'src/modes/(all|[a-z]+/mode)\\.ts$',
+  ].join('|'),
+)
 
 const inputs = {
   'kube-proxy': 'src/cli/main.ts',

@@ -126,8 +126,8 @@ export const rooms: readonly Room[] = [
   {
     folder: 'explain',
     what: '`kube-proxy explain`: a question, objects and the state of a kernel become an explanation as data, then text or a picture',
-    imports: ['lib', 'nftables', 'iptables', 'kube', 'config', 'model', 'modes', 'control', 'proxy'],
-    effects: ['read-known.ts', 'read-kernel.ts'],
+    imports: ['lib', 'system', 'nftables', 'iptables', 'kube', 'config', 'model', 'modes', 'control', 'proxy'],
+    effects: ['read-known.ts', 'read-kernel.ts', 'send.ts'],
   },
   {
     folder: 'doctor',

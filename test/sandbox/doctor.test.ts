@@ -109,7 +109,19 @@ function on(place: string, ...command: readonly string[]): Promise<string> {
 
 async function doctor(service: string, ...flags: readonly string[]): Promise<Diagnosis> {
   return JSON.parse(
-    await on('node-1', program, 'doctor', service, '-o', 'json', '--kubeconfig', sandbox.path('kubeconfig'), ...flags),
+    await on(
+      'node-1',
+      program,
+      'doctor',
+      service,
+      '-o',
+      'json',
+      '--kubeconfig',
+      sandbox.path('kubeconfig'),
+      '--master',
+      inside(),
+      ...flags,
+    ),
   )
 }
 

@@ -132,7 +132,7 @@ export const rooms: readonly Room[] = [
   {
     folder: 'doctor',
     what: '`kube-proxy doctor`: facts are read, then questions are asked in order; changes nothing',
-    imports: ['lib', 'system', 'nftables', 'kube', 'explain'],
+    imports: ['lib', 'system', 'nftables', 'links', 'kube', 'explain'],
     effects: ['read-machine.ts', 'read-facts.ts'],
   },
   {

@@ -1,7 +1,8 @@
 // What `kube-proxy doctor` finds: failures as people have them, planted one by one in one sandbox.
 
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { parse } from 'yaml'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
@@ -13,6 +14,9 @@ enterMachine()
 const root = makeRoot()
 const services = '/api/v1/namespaces/default/services'
 const TAKEN = '192.0.2.80'
+
+const isWritten =
+  process.argv.some((argument) => argument === '-u' || argument === '--update') || process.env['UPDATE'] === '1'
 
 let sandbox: SandboxProcess
 
@@ -101,7 +105,7 @@ function on(place: string, ...command: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     execFile(program, args, { env }, (error, stdout, stderr) => {
       // The doctor's own exit status says that it found something.
-      if (error !== null && error.code !== 2) reject(new Error(`${command.join(' ')}: ${stderr}`))
+      if (error !== null && error.code !== 2 && error.code !== 3) reject(new Error(`${command.join(' ')}: ${stderr}`))
       else resolve(stdout)
     })
   })
@@ -134,6 +138,41 @@ async function expectFinding(code: string, service: string, ...flags: readonly s
     expect(finding.next).toMatch(/^(kubectl|kube-proxy|nft|ip|sysctl|dig|systemctl|journalctl) /)
     return undefined
   })
+}
+
+const PROMPT = '    node-1# '
+
+/** The page with what its commands print now. */
+async function typeScreens(page: string): Promise<string> {
+  const lines: string[] = []
+  let isOutput = false
+  for (const line of page.split('\n')) {
+    if (line.startsWith(PROMPT)) {
+      const command = line.slice(PROMPT.length)
+      const flags = `--kubeconfig ${sandbox.path('kubeconfig')} --master ${inside()}`
+      const typed = command.replaceAll(/^kube-proxy/g, program).replaceAll('--kubeconfig admin.conf', flags)
+      const printed = (await on('node-1', 'sh', '-c', typed)).trimEnd()
+      lines.push(line, ...(printed === '' ? [] : printed.split('\n').map((each) => (each === '' ? '' : `    ${each}`))))
+      isOutput = true
+    } else if (!isOutput || (line !== '' && !line.startsWith('    '))) {
+      // What a command printed before is left out, with the empty lines in it; one stays behind it.
+      if (isOutput) lines.push('')
+      isOutput = false
+      lines.push(line)
+    }
+  }
+  return lines.join('\n')
+}
+
+/** With what differs from run to run taken out. */
+function normalize(text: string): string {
+  return text
+    .replace(/10\.96\.\d+\.\d+/g, '10.96.x.y')
+    .replace(/10\.244\.(\d+)\.\d+/g, '10.244.$1.y')
+    .replace(/172\.30\.0\.1\d\d/g, '172.30.0.z')
+    .replace(/process \d+/g, 'process N')
+    .replace(/:3\d{4}\b/g, ':PORT')
+    .replace(/\s+/g, ' ')
 }
 
 describe('of objects', () => {
@@ -212,6 +251,15 @@ describe('of the node, one after the other', () => {
   test('proxy-none', async () => {
     const { finding } = JSON.parse(await on('machine', program, 'doctor', 'default/web', '-o', 'json')) as Diagnosis
     expect(finding?.code).toBe('proxy-none')
+  })
+
+  // Its commands are typed, and what they print stands below them. `vitest -u` writes it anew.
+  test('the screens of the guide are what its commands print', async () => {
+    const guide = join(import.meta.dirname, '../../docs/guides/my-service-does-not-answer.md')
+    const text = readFileSync(guide, 'utf8')
+    const made = await typeScreens(text)
+    if (isWritten) writeFileSync(guide, made)
+    expect(normalize(readFileSync(guide, 'utf8'))).toBe(normalize(made))
   })
 
   test('and in the end it finds nothing', async () => {

@@ -137,7 +137,7 @@ function portsOf(service: Service, spec: JsonObject): ServiceFact['ports'] {
   const raw = Array.isArray(spec['ports']) ? spec['ports'].map(recordOf) : []
   return service.ports.map(({ name, port, protocol }, i) => {
     const target = raw[i]?.['targetPort']
-    return { name, port, protocol, targetPort: target === undefined ? String(port) : String(target as string | number) }
+    return { name, port, protocol, targetPort: target === undefined ? String(port) : String(target) }
   })
 }
 

@@ -10,6 +10,7 @@ import type { Walkable } from '../lib/packet-walk.ts'
 import type { ModeMetric } from '../metrics/metrics.ts'
 import type { Frontend, ServicePortView } from '../model/types.ts'
 import type { Programmer, ProgrammerReports } from './programmer.ts'
+import type { Rehearsal, RehearseOptions } from './rehearsal.ts'
 
 /** A mode's descriptor. */
 export interface Mode extends ModeFacts {
@@ -21,6 +22,11 @@ export interface Mode extends ModeFacts {
   readonly metrics: readonly ModeMetric[]
   /** Whether it can send more connections to one endpoint than to another. */
   readonly weighs: boolean
+  /**
+   * Where a connection whose backend does not answer gets another one: in the kernel, there behind IPVS, which has to see that
+   * it failed, or in the mode itself.
+   */
+  readonly retries: 'kernel' | 'behind IPVS' | 'mode'
   /** Links that it gives the addresses of services: those are not the node's own. */
   readonly serviceLinks: readonly string[]
   /** What it does where the model decides nothing, or what it cannot do of what the model decides. */
@@ -57,8 +63,12 @@ export interface ModeOnMachine {
   open(options: ModeOptions): RunningMode | Promise<RunningMode>
   /** What the mode has in the kernel now, for packets to walk through on paper; undefined: nothing. Changes nothing. */
   readWalkable(options: WalkableOptions): Walkable | undefined | Promise<Walkable | undefined>
+  /** What open() and its programmers would do, in words; changes nothing. For `kube-proxy plan` and `kube-proxy render`. */
+  rehearse(options: RehearseOptions): Rehearsal | Promise<Rehearsal>
   /** Removes all that the mode put into this machine; harmless when it never ran. */
   cleanup(log: Logger, config: KubeProxyConfiguration): void | Promise<void>
+  /** After kube-proxy has taken a node back and runs in this mode: removes what it does not, and nothing that it uses. */
+  cleanupLeftovers?(log: Logger): void | Promise<void>
 }
 
 export interface LookOptions {
@@ -99,23 +109,13 @@ export interface ModeOptions {
   readonly onForeignChange: (family: Family) => void
 }
 
-/** A backend that does not answer. */
-export interface EjectedBackend {
-  /** `ip:port`, `[ip]:port`. */
-  readonly backend: string
-  readonly protocol: string
-  /** Milliseconds since 1970. */
-  readonly sinceMs: number
-  readonly untilMs: number
-}
-
 /** A mode at work. */
 export interface RunningMode {
   programmer(family: Family, reports: ProgrammerReports): Programmer
   /** `ip:port` of the programs that answer UDP flows of a service port, in a mode in which those are not the endpoints. */
   readonly flowTargets?: (family: Family, view: ServicePortView) => readonly string[]
-  /** Backends that get no new connections for a while, because they did not answer. Absent: the mode does not do that. */
-  readonly ejected?: () => readonly EjectedBackend[]
+  /** The backends that fail, for a mode that tries others itself. */
+  readonly failing?: (family: Family) => readonly { readonly ip: string; readonly port: number }[]
   /** Lines for people, shown by /statusz. */
   readonly status?: () => string
   /**

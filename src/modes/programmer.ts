@@ -28,6 +28,8 @@ export interface SyncStats {
   readonly sample?: readonly string[]
   /** How many service ports have no rules because the kernel refused them. A comparison tries them again. */
   readonly refused?: number
+  /** Another process has taken over, and this one leaves rules and flows to it. */
+  readonly isSucceeded?: true
 }
 
 /** Where a programmer tells what its answers do not say. */

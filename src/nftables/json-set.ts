@@ -65,7 +65,7 @@ export function anonymousSet(
   sets: SetsBeingRead,
   list: readonly Json[],
   operands: readonly JsonOperand[],
-  data: Data = undefined,
+  data?: Data,
 ): string | undefined {
   const key = operands.map(({ type }) => type)
   if (!key.every(isFieldType)) return undefined

@@ -27,7 +27,12 @@ export function walkableIpvs(state: IpvsState, learned: Learned): Walkable {
       const reached = joinHostPort(formatIp(way.destination), way.destinationPort)
       const { verdict, destination, destinationPort, translated, masqueraded, remembered } = way
       return {
-        ...{ verdict, destination, destinationPort, translated, masqueraded, remembered },
+        verdict,
+        destination,
+        destinationPort,
+        translated,
+        masqueraded,
+        remembered,
         get steps() {
           return way.steps.map((step) =>
             step.place === 'IPVS' ? { ...step, found: describeServer(server, reached) } : step,

@@ -46,7 +46,7 @@ export interface Decided {
   /** What services and slices ask for and do not get, by object. */
   readonly problems: ReadonlyMap<string, readonly string[]>
   readonly services: ReadonlyMap<NamespacedName, Service>
-  isOwnAddress(address: string): boolean
+  readonly isOwnAddress: (address: string) => boolean
 }
 
 /** Undefined when the node does not have the family. */

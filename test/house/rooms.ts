@@ -145,13 +145,13 @@ export const rooms: readonly Room[] = [
   {
     folder: 'explain',
     what: '`kube-proxy explain`: a question, objects and the state of a kernel become an explanation as data, then text or a picture',
-    imports: ['lib', 'nftables', 'iptables', 'kube', 'config', 'model', 'modes', 'control', 'proxy'],
-    effects: ['read-known.ts', 'read-kernel.ts'],
+    imports: ['lib', 'system', 'nftables', 'iptables', 'kube', 'config', 'model', 'modes', 'control', 'proxy'],
+    effects: ['read-known.ts', 'read-kernel.ts', 'send.ts'],
   },
   {
     folder: 'doctor',
     what: '`kube-proxy doctor`: facts are read, then questions are asked in order; changes nothing',
-    imports: ['lib', 'system', 'nftables', 'kube', 'explain'],
+    imports: ['lib', 'system', 'nftables', 'links', 'kube', 'explain'],
     effects: ['read-machine.ts', 'read-facts.ts'],
   },
   {

@@ -2,6 +2,7 @@
 // Without the sandbox. It runs with Node and nothing else.
 
 import { spawnSync } from 'node:child_process'
+import { SourceMap } from 'node:module'
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { rolldown } from 'rolldown'
@@ -67,12 +68,36 @@ async function writePrograms(out) {
         { name: 'start', test: beforeTheLog },
       ],
     },
-    // Names and lines stay readable: they are in the logs.
+    // Names stay readable: they are in traces of errors.
     minify: false,
+    // For the places in the log; no file of its own is written.
+    sourcemap: 'hidden',
     banner: (chunk) => (chunk.name === 'kube-proxy' && chunk.isEntry ? shebang : ''),
   })
   await build.close()
+  writeFileSync(join(out, 'log-sources.json'), `${JSON.stringify(logSources(output))}\n`)
+  for (const { type, fileName } of output)
+    if (type === 'asset' && fileName.endsWith('.map')) rmSync(join(out, fileName))
   return output.flatMap((chunk) => (chunk.type === 'chunk' ? chunk.moduleIds : []))
+}
+
+/** Where the program logs, as src/cli/log-sources.ts reads it: the header of a line and --vmodule name sources, not bundles. */
+function logSources(output) {
+  const sources = {}
+  for (const chunk of output) {
+    if (chunk.type !== 'chunk' || chunk.map === null) continue
+    const map = new SourceMap(chunk.map)
+    const places = new Map()
+    for (const [i, text] of chunk.code.split('\n').entries()) {
+      const call = /\.(?:info|warn|error|v)\(/.exec(text)
+      const { originalSource, originalLine } = call === null ? {} : map.findEntry(i, call.index + 1)
+      const path = originalSource?.replace(/^(\.\.\/)+/, '')
+      if (path?.startsWith('src/') !== true) continue
+      places.set(path, [...(places.get(path) ?? [path]), i + 1, originalLine + 1])
+    }
+    if (places.size > 0) sources[chunk.fileName] = [...places.values()]
+  }
+  return sources
 }
 
 function packagesOf(modules) {

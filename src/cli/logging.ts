@@ -5,6 +5,7 @@ import { createLogger, type LogFormat, type Logger, type LogSettings, type LogSi
 import { jsonFormat } from '../lib/log-json.ts'
 import { textFormat } from '../lib/log-text.ts'
 import { verbosityByFile } from '../lib/log-vmodule.ts'
+import { sourceFinder } from './log-sources.ts'
 import { fileSink, splitSink, stderrSink } from './log-sinks.ts'
 
 type LoggingConfiguration = KubeProxyConfiguration['logging']
@@ -22,6 +23,7 @@ export function openLogging(given: ReadonlyMap<string, unknown>): Logging {
     format: formatOf('text', given),
     sink: stderrSink,
     verbosity: (given.get('v') as number | undefined) ?? 0,
+    sourceOf: sourceFinder(),
     now: () => performance.timeOrigin + performance.now(),
   }
   let sinkKey = ''

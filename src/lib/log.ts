@@ -52,6 +52,8 @@ export interface LogSettings {
   format: LogFormat
   sink: LogSink
   verbosity: number
+  /** Where the sources are that a place of a bundled program comes from. */
+  sourceOf?: (caller: Caller) => Caller
   /** The verbosity of a file that has one of its own (`--vmodule`), or undefined. */
   verbosityOf?: ((caller: Caller) => number | undefined) | undefined
   now: () => number
@@ -67,21 +69,26 @@ type Context = Pick<LogRecord, 'names' | 'values' | 'level'>
 function loggerIn(settings: LogSettings, context: Context): Logger {
   // Plain functions rather than methods: each is also the frame below which its caller stands on the stack.
   function info(message: string, values?: LogValues): void {
-    print({ severity: 'info', message, caller: captureCaller(info) }, values)
+    print({ severity: 'info', message, caller: callerOf(info) }, values)
   }
 
   function warn(message: string, values?: LogValues): void {
-    print({ severity: 'warning', message, caller: captureCaller(warn) }, values)
+    print({ severity: 'warning', message, caller: callerOf(warn) }, values)
   }
 
   function error(cause: unknown, message: string, values?: LogValues): void {
-    print({ severity: 'error', message, caller: captureCaller(error), error: cause }, values)
+    print({ severity: 'error', message, caller: callerOf(error), error: cause }, values)
   }
 
   function v(level: number): LogLines | undefined {
     // Only with --vmodule does the caller matter before anything is printed, so only then is it looked up here.
-    const enough = settings.verbosityOf?.(captureCaller(v)) ?? settings.verbosity
+    const enough = settings.verbosityOf?.(callerOf(v)) ?? settings.verbosity
     return enough < level ? undefined : loggerIn(settings, { ...context, level })
+  }
+
+  function callerOf(entry: (...args: never[]) => unknown): Caller {
+    const caller = captureCaller(entry)
+    return settings.sourceOf?.(caller) ?? caller
   }
 
   function print(line: Omit<LogRecord, 'time' | keyof Context>, values: LogValues | undefined): void {

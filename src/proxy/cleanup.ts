@@ -4,11 +4,31 @@ import type { RunOptions } from '../config/run-options.ts'
 import type { Mode } from '../modes/contract.ts'
 import type { KubeProxyConfiguration } from '../config/types.ts'
 import type { Logger } from '../lib/log.ts'
-import { modes } from '../modes/all.ts'
+import { modeNamed, modes } from '../modes/all.ts'
+import { cleanUpRetries } from '../retry/cleanup.ts'
 
 /** `--cleanup`: of every mode. */
 export async function runCleanup({ config, log }: RunOptions): Promise<void> {
-  const failures = await cleanUpModes(modes, { config, log })
+  const failures = [...(await cleanUpModes(modes, { config, log }))]
+  try {
+    cleanUpRetries(log)
+  } catch (error) {
+    log.error(error, 'Cannot remove the table of retries')
+    failures.push(error)
+  }
+  if (failures.length > 0) throw new AggregateError(failures, 'Cannot clean up everything, see above')
+}
+
+/**
+ * `--cleanup-leftovers`: kube-proxy has taken this node back, in the configured mode. All of the other modes goes, and of this
+ * one what kube-proxy does not use. Its ipvs mode lives in chains that the iptables mode has, too: those stay.
+ */
+export async function runLeftoverCleanup({ config, log }: RunOptions): Promise<void> {
+  const shared = config.mode === 'ipvs' ? ['ipvs', 'iptables'] : [config.mode]
+  const others = modes.filter(({ name }) => !shared.includes(name))
+  const failures = await cleanUpModes(others, { config, log })
+  const mode = await modeNamed(config.mode).load()
+  await mode.cleanupLeftovers?.(log)
   if (failures.length > 0) throw new AggregateError(failures, 'Cannot clean up everything, see above')
 }
 

@@ -2,10 +2,10 @@
 
 import type { RunOptions } from '../config/run-options.ts'
 import { modeNamed } from '../modes/all.ts'
-import { applySettings } from './settings.ts'
+import { applyKernelSettings } from './settings.ts'
 
-export async function runInitOnly({ config, log }: RunOptions): Promise<void> {
-  applySettings(config, log)
+export async function runInitOnly({ config, log }: Pick<RunOptions, 'config' | 'log'>): Promise<void> {
+  applyKernelSettings(config, log)
   const mode = await modeNamed(config.mode).load()
   await mode.init?.(config, log)
   log.info('Initialised, ending because of --init-only')

@@ -14,9 +14,14 @@ import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { nodeNameProblem } from '../model/node-name-problem.ts'
 import { ProblemLog } from '../model/problems.ts'
+import { listenPath } from '../control/path.ts'
+import { ControlServer } from '../control/server.ts'
+import type { StateToSend } from '../control/state.ts'
+import { encodeToObject } from '../config/encode.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
 import { giveBackMemory } from '../system/give-back.ts'
 import { cleanUpModes } from './cleanup.ts'
+import { formatDrift } from './drift.ts'
 import { clusterHandlers } from './cluster-handlers.ts'
 import { hasIpv6 } from './families.ts'
 import { FamilyPart } from './family-part.ts'
@@ -27,7 +32,11 @@ import type { Mode } from '../modes/contract.ts'
 import { modes } from '../modes/all.ts'
 import { openModeOrStandIn, type ModeInForce } from './open-mode.ts'
 import { NodeState } from './node-state.ts'
+import { describeEjected, proxyQuestions } from './questions.ts'
 import { Rest } from './rest.ts'
+import type { ConnectRetry } from '../retry/connect-retry.ts'
+import { formatRetryStatus } from '../retry/format-status.ts'
+import { openConnectRetry } from './retries.ts'
 import { Servers } from './servers.ts'
 import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, restartsFor } from './settings.ts'
 
@@ -57,11 +66,13 @@ export class NodeProxy {
   readonly #metrics: Metrics
   readonly #health: ProxyHealth
   readonly #state: NodeState
+  readonly #retry: ConnectRetry
   readonly #parts: readonly FamilyPart[]
   readonly #servers: Servers
   readonly #events: Pick<EventRecorder, 'record'>
   readonly #inForce: ModeInForce
   #addressWatch: { close(): void } | undefined
+  #control: ControlServer | undefined
   readonly #abort = new AbortController()
   readonly #rest = new Rest({ giveBack: giveBackMemory, memory: () => process.memoryUsage.rss(), clock: systemClock })
   /** The families that have not been programmed yet. */
@@ -114,13 +125,24 @@ export class NodeProxy {
     this.#state = new NodeState(nodeSettings(config), facts, () => this.#nodeChanged())
     this.#health.setNode(node)
     const problems = new ProblemLog(({ object, message }) => log.warn(message, { object }))
+    this.#retry = openConnectRetry({
+      families,
+      mode: this.#mode,
+      running: inForce.running,
+      nodeName: this.#nodeName,
+      machineAddresses: () => this.#state.machineAddresses,
+      pipeline: (family) => this.#pipeline(family),
+      metrics: this.#metrics,
+      events: this.#events,
+      log,
+    })
     this.#parts = families.map((family) => this.#createPart(family, problems))
     this.#servers = new Servers({
       run: options,
       metrics: this.#metrics,
       health: this.#health,
       mode: this.#mode.name,
-      status: this.#inForce.running.status,
+      status: () => this.#status(),
       onRefused: (reason, note) => this.#events.record(anEvent(reason, note)),
     })
   }
@@ -132,6 +154,7 @@ export class NodeProxy {
     log.info('Starting', { mode: this.#mode.name, node: this.#nodeName, source: this.#source.name })
     this.#recordStart()
     const failed = this.#servers.open(this.#loaded.config)
+    this.#openControl()
     this.#addressWatch = followMachineAddresses({
       onAddresses: (addresses) => this.#state.setMachineAddresses(addresses),
       clock: systemClock,
@@ -164,7 +187,10 @@ export class NodeProxy {
     applySettings(config, this.#log)
     this.#health.setTimeoutMs(2 * config.syncPeriodMs)
     this.#state.setSettings(nodeSettings(config))
-    for (const { pipeline } of this.#parts) pipeline.setPeriods(periodsOf(loaded, this.#mode))
+    for (const { pipeline } of this.#parts) {
+      pipeline.setPeriods(periodsOf(loaded, this.#mode))
+      if (pipeline.model.setConnectRetry(config.connectRetry)) pipeline.changed()
+    }
     this.#servers.reopen(config)
     return true
   }
@@ -172,6 +198,9 @@ export class NodeProxy {
   /** Before the process ends: a mode that carries connections lets them end, sooner when the signal is aborted. */
   async end(signal: AbortSignal): Promise<void> {
     const { end } = this.#inForce.running
+    await this.#control?.close()
+    // Without this program they would only keep resets from clients, for some seconds more.
+    this.#retry.end()
     if (end === undefined) {
       this.#log.info('Ending, the rules stay')
       return
@@ -201,8 +230,10 @@ export class NodeProxy {
       () => this.#rest.stop(),
       // A sync that is under way comes to its end, and needs the mode for that.
       ...this.#parts.map((part) => () => part.stop()),
+      () => this.#retry.close(),
       () => this.#inForce.running.close(),
       () => this.#servers.close(),
+      () => this.#control?.close(),
       () => this.#source.close(),
     )
   }
@@ -210,6 +241,40 @@ export class NodeProxy {
   /** `times` of them: a proxy that takes over goes on counting. */
   countReloads(outcome: 'applied' | 'rejected', times = 1): void {
     this.#metrics.configReloads.with(outcome).inc(times)
+  }
+
+  #openControl(): void {
+    const path = listenPath(this.#options.controlSocket)
+    if (path === undefined) return
+    const questions = proxyQuestions({
+      pipelines: this.#parts.map(({ pipeline }) => pipeline),
+      about: () => this.#describe(),
+    })
+    this.#control = new ControlServer({ path, questions, clock: systemClock, log: this.#log })
+  }
+
+  /** Lines for people, for /statusz. */
+  #status(): string {
+    const drift = this.#parts.map(({ pipeline }) => formatDrift(`IPv${pipeline.node.family}`, pipeline.driftState))
+    const retries = formatRetryStatus(this.#retry, systemClock.now())
+    return [...drift, this.#inForce.running.status?.(), retries].filter(Boolean).join('\n')
+  }
+
+  #describe(): Omit<StateToSend, 'families'> {
+    return {
+      version: this.#options.version,
+      pid: process.pid,
+      nowMs: systemClock.now(),
+      startedMs: this.#metrics.startSeconds * 1000,
+      source: this.#source.name,
+      nodeName: this.#nodeName,
+      mode: { name: this.#mode.name, asked: this.#loaded.config.mode, reasons: this.#inForce.reasons },
+      config: encodeToObject(this.#loaded.config),
+      node: this.#state.node,
+      machineAddresses: this.#state.machineAddresses,
+      serviceCidrs: this.#state.serviceCidrs,
+      ejected: describeEjected(this.#retry.suspects()),
+    }
   }
 
   #countRequest({ method, host, code, tookMs }: SentRequest): void {
@@ -235,6 +300,8 @@ export class NodeProxy {
       mode: this.#inForce.running,
       weighs: this.#mode.weighs,
       periods: periodsOf(this.#loaded, this.#mode),
+      connectRetry: this.#loaded.config.connectRetry,
+      retry: this.#retry,
       allowExternalIPs: featureEnabled(this.#loaded.config.featureGates, 'AllowServiceExternalIPs'),
       machineAddresses: () => this.#state.machineAddresses,
       problems,
@@ -287,6 +354,7 @@ export class NodeProxy {
 
   #nodeChanged(): void {
     for (const part of this.#parts) part.setNode(this.#state.view(part.pipeline.node.family))
+    this.#retry.addressesChanged()
   }
 }
 

@@ -54,7 +54,7 @@ test('on a good node all is well, and nothing changes, whichever mode is asked f
 test('rules of the Go kube-proxy are found, and left', async () => {
   const { node } = rig.network
   const fixture = (...path: string[]) => readFileSync(join(import.meta.dirname, ...path), 'utf8')
-  node.run('nft', ['-f', '-'], fixture('fixtures', 'go-kube-proxy.nft'))
+  node.run('nft', ['-f', '-'], fixture('fixtures', 'kube-proxy/nftables/tables.nft'))
   // Without the counters of nfacct, which would have to be made first.
   const [chains = ''] = fixture('../golden/cluster-ip/iptables-go.save')
     .replaceAll(/^.*nfacct.*\n/gm, '')

@@ -61,7 +61,7 @@ describe.skipIf(!isRoot).each([4, 6] as const)('the nftables mode for IPv%d in t
       nft('-j', 'list', 'ruleset')
     }
     const listed = nft('-s', 'list', 'ruleset')
-    // From scratch, the only difference are chains that wait to be deleted and sets that nobody needs any more.
+    // From scratch, the only difference are chains that wait to be deleted and sets that no rule needs any more.
     programmer.syncAll(node, before)
     expect(programmer.syncAll(node, before).transactions).toBe(0)
     expect(listed).toContain('set served-ips ')

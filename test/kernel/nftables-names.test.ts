@@ -8,21 +8,23 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { systemClock } from '../../src/lib/clock.ts'
+import { silentLogger } from '../../src/lib/log.ts'
+import { removeLeftovers } from '../../src/modes/nftables/remove-leftovers.ts'
 import { nftablesPlanner } from '../../src/modes/nftables/plan/planner.ts'
 import { TableProgrammer } from '../../src/modes/shared/table-programmer.ts'
 import { nftFamily } from '../../src/nftables/language.ts'
 import { aNodeView, arbitraryView } from '../support/arbitrary-views.ts'
 import { isRoot, listWithNft, loadWithNft } from '../support/nft.ts'
 
-const tablesOfGo = readFileSync(join(import.meta.dirname, '../e2e/fixtures/go-kube-proxy.nft'), 'utf8')
+const tablesOfGo = readFileSync(join(import.meta.dirname, '../e2e/fixtures/kube-proxy/nftables/tables.nft'), 'utf8')
 
 beforeAll(() => {
   if (isRoot) unshareNetwork()
 })
 
 describe.skipIf(!isRoot)('the names in our tables (needs root)', () => {
-  it('do not stand in the way of the Go kube-proxy, nor its names in ours afterwards', () => {
-    const sides = ([4, 6] as const).map((family) => {
+  const open = () =>
+    ([4, 6] as const).map((family) => {
       const driver = new NftablesDriver({ family: nftFamily(family), table: nftablesPlanner.table })
       const programmer = new TableProgrammer({ planner: nftablesPlanner, driver, clock: systemClock })
       const views = [0, 1, 2, 3, 4, 5, 6, 7].map(
@@ -30,6 +32,9 @@ describe.skipIf(!isRoot)('the names in our tables (needs root)', () => {
       )
       return { driver, sync: () => programmer.syncAll(aNodeView({ family }), views) }
     })
+
+  it('do not stand in the way of the Go kube-proxy, nor its names in ours afterwards', () => {
+    const sides = open()
     for (const { sync } of sides) sync()
     const ours = listWithNft()
     loadWithNft(tablesOfGo)
@@ -38,7 +43,31 @@ describe.skipIf(!isRoot)('the names in our tables (needs root)', () => {
     expect(sortedLines(listWithNft())).toEqual(sortedLines(ours))
     for (const { driver } of sides) driver.close()
   })
+
+  it('are no more in a table that the Go kube-proxy has taken over and --cleanup-leftovers has tidied', () => {
+    loadWithNft(`flush ruleset\n${tablesOfGo}`)
+    const theirs = namesIn(listWithNft())
+    loadWithNft('flush ruleset')
+    const sides = open()
+    for (const { sync } of sides) sync()
+    expect(() => removeLeftovers(silentLogger)).toThrow('kube-proxy has not taken it over')
+    // It writes its own chains anew.
+    const flushes = theirs.filter((name) => name.startsWith('chain') && namesIn(listWithNft()).includes(name))
+    loadWithNft(
+      flushes.flatMap((name) => ['ip', 'ip6'].map((ip) => `flush chain ${ip} kube-proxy ${name.slice(6)}\n`)).join('') +
+        tablesOfGo,
+    )
+    expect(namesIn(listWithNft()).length).toBeGreaterThan(theirs.length)
+    removeLeftovers(silentLogger)
+    expect(namesIn(listWithNft())).toEqual(theirs)
+    for (const { driver } of sides) driver.close()
+  })
 })
+
+/** Of chains, sets and maps. */
+function namesIn(listed: string): string[] {
+  return [...listed.matchAll(/^\t((?:chain|set|map) \S+) \{/gm)].map(([, name]) => name!).toSorted()
+}
 
 /** nft lists in the order of creation. */
 function sortedLines(listed: string): string[] {

@@ -96,6 +96,7 @@ async function aUdpClient(address: string, port = 80) {
 /** One run of the proxy: what it opens goes with it, rules stay. */
 class Run implements Disposable {
   readonly refused: string[] = []
+  readonly successors: (number | undefined)[] = []
   readonly clock = new ManualClock()
   readonly path = new InlineDataPath()
   readonly driver = new NftablesDriver({ family: 'ip', table: USERSPACE_TABLE })
@@ -117,6 +118,7 @@ class Run implements Disposable {
       clock: this.clock,
       onRefused: (name, reason) => this.refused.push(`${name}: ${reason}`),
       listenAddress: () => this.address,
+      onSuccessor: (door) => this.successors.push(door?.port),
     })
   }
 
@@ -187,6 +189,56 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     expect(await ask('10.96.0.1', 81)).toBe('ECONNREFUSED')
   })
 
+  it('leaves the rules to the process that was started last, with open connections', async () => {
+    using elder = new Run()
+    const views = [aView(1, to(a)), aView(2, to(a))]
+    elder.programmer.syncAll(node, views)
+    const before = elder.ports()
+    const socket = connect({ host: '10.96.0.1', port: 80 })
+    expect(String(((await once(socket, 'data')) as [Buffer])[0]).trim()).toBe('a')
+    {
+      using younger = new Run()
+      younger.programmer.syncAll(node, [aView(1, to(b)), aView(2, to(b))])
+      const ports = younger.ports()
+      expect(Object.values(ports)).not.toContain(before['10.96.0.1'])
+      // As when it is told that another program changed the rules, and when a service changes.
+      expect(elder.programmer.syncAll(node, views)).toMatchObject({ transactions: 0, isSucceeded: true })
+      expect(
+        elder.programmer.sync(node, [{ name: views[0]!.name, before: views[0], after: aView(1, []) }]),
+      ).toMatchObject({
+        isSucceeded: true,
+      })
+      expect(elder.successors).toEqual([expect.any(Number)])
+      expect(younger.ports()).toEqual(ports)
+      expect(await ask('10.96.0.1')).toBe('b')
+      // One element of the other is no reason to give way: the elder made it before it noticed.
+      expect(younger.programmer.syncAll(node, views).isSucceeded).toBeUndefined()
+      elder.programmer.withdraw()
+      expect(elder.programmer.isSucceeded()).toBe(true)
+      expect(younger.ports()).toEqual(ports)
+      expect(socket.destroyed).toBe(false)
+    }
+    socket.destroy()
+  })
+
+  it('serves again when the process that had taken over is gone', async () => {
+    using elder = new Run()
+    const views = [aView(1, to(a))]
+    elder.programmer.syncAll(node, views)
+    {
+      using younger = new Run()
+      younger.programmer.syncAll(node, [aView(1, to(b))])
+      expect(elder.programmer.syncAll(node, views).isSucceeded).toBe(true)
+      await elder.clock.advance(5000)
+      expect(elder.successors).toEqual([expect.any(Number)])
+    }
+    await elder.clock.advance(5000)
+    expect(elder.successors).toEqual([expect.any(Number), undefined])
+    elder.programmer.syncAll(node, views)
+    expect(await ask('10.96.0.1')).toBe('a')
+    expect(elder.programmer.isSucceeded()).toBe(false)
+  })
+
   it('refuses who dials a door directly', async () => {
     using run = new Run()
     run.programmer.syncAll(node, [aView(1, to(a))])
@@ -221,7 +273,7 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     expect([...run.listeners.entries()]).toEqual([])
   })
 
-  it('is read back as it was planned, and healed when somebody removes it', async () => {
+  it('is read back as it was planned, and healed when the operator removes it', async () => {
     using run = new Run()
     const views = [aView(1, to(a)), aView(2, to(b)), aView(3, [])]
     run.programmer.syncAll(node, views)
@@ -297,7 +349,7 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     open.destroy()
   })
 
-  it('withdraw() leads nobody to the proxy any more, and open connections live on', async () => {
+  it('withdraw() leads no client to the proxy any more, and open connections live on', async () => {
     using run = new Run()
     run.programmer.syncAll(node, [aView(1, to(a))])
     const open = connect({ host: '10.96.0.1', port: 80 })

@@ -49,6 +49,15 @@ test.skipIf(!existsSync(join(checkout, '.git')))('names the commit', () => {
   expect(run(['--version=raw']).stdout).toContain(`GitCommit:"${commit}"`)
 })
 
+test('names sources in its log, not bundles, and finds them by --vmodule', () => {
+  const flags = ['--proxy-mode=nftables', '--kubeconfig=/nonexistent']
+  const [, file, line] = / ([\w-]+\.ts):(\d+)\] "Version info"/.exec(run(flags).stderr) ?? []
+  const source = readFileSync(join(checkout, 'src/cli', file ?? 'none'), 'utf8').split('\n')
+  expect(source[Number(line) - 1]).toContain("log.info('Version info'")
+  expect(run(flags).stderr).not.toContain('FLAG:')
+  expect(run([...flags, '--vmodule=node-*=9,load-options=1']).stderr).toMatch(/ load-options\.ts:\d+\] "FLAG: /)
+})
+
 /** Until its first output, in milliseconds: the best of some, since the machine does other things, too. */
 async function firstOutput(args: readonly string[]): Promise<number> {
   let best = Infinity

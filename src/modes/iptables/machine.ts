@@ -14,12 +14,14 @@ import type { NodeView, ServicePortChange, ServicePortView } from '../../model/t
 import { planLocalnetGuard } from './plan/base.ts'
 import { hasLocalnetNote, planCleanup } from './plan/cleanup.ts'
 import { iptablesPlanner, type IptablesPlanner } from './plan/planner.ts'
+import { KUBE_PROXY_IPSETS } from './plan/ipset-names.ts'
 import { CHAINS, COUNTERS } from './plan/names.ts'
 import { type IptablesSettings, opensLocalhost } from './plan/settings.ts'
 import { diffTables } from '../../iptables/diff-tables.ts'
 import { KeptText } from '../../iptables/kept-text.ts'
 import { Ledger } from '../../iptables/ledger.ts'
 import { hasRandomFully, type IptablesPrograms } from '../../iptables/programs.ts'
+import { destroySets } from '../../iptables/sets.ts'
 import { Script } from '../../iptables/script.ts'
 import { HealPause } from './heal-pause.ts'
 import { settingFiles } from '../../system/setting-files.ts'
@@ -28,6 +30,8 @@ import { type IptablesDriver, IptablesProgrammer } from './programmer.ts'
 import type { Metrics } from '../../metrics/metrics.ts'
 import { nfacctMetrics } from '../../metrics/kube-proxy.ts'
 import { lookForIptables } from './look.ts'
+import { readIptables } from './walkable.ts'
+import { rehearseIptables } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import type { Programmer, ProgrammerReports, SyncStats } from '../programmer.ts'
 import { RouteLocalnet, takeBackLocalnet } from './route-localnet.ts'
@@ -35,6 +39,8 @@ import { RouteLocalnet, takeBackLocalnet } from './route-localnet.ts'
 export const iptablesMachine: ModeOnMachine = {
   init: initIptables,
   look: lookForIptables,
+  readWalkable: readIptables,
+  rehearse: rehearseIptables,
   open: openIptables,
   cleanup: cleanupIptables,
 }
@@ -148,6 +154,8 @@ export async function cleanupIptables(log: Logger): Promise<void> {
     }
   }
   for (const name of Object.values(COUNTERS)) deleteCounter(name)
+  const sets = destroySets(KUBE_PROXY_IPSETS)
+  if (sets.length > 0) log.info('Removed sets of ipset', { sets: sets.length })
 }
 
 function readSettings({ programs }: FoundIptables, { iptables, conntrack }: KubeProxyConfiguration): IptablesSettings {

@@ -8,7 +8,9 @@ import { Places } from './plan/places.ts'
 import type { TablePlanner } from './plan/table-planner.ts'
 import { diffFragments, type FragmentChange } from '../../nftables/diff-fragments.ts'
 import { diffTable, replaceTable } from '../../nftables/diff-table.ts'
+import { formatOps } from '../../nftables/format-ops.ts'
 import type { Fragment, Learned } from '../../nftables/fragment.ts'
+import { nftFamily } from '../../nftables/language.ts'
 import { Ledger } from '../../nftables/ledger.ts'
 import { Transaction } from '../../nftables/transaction.ts'
 import type { Op } from '../../nftables/types.ts'
@@ -125,6 +127,7 @@ export class TableProgrammer implements Programmer {
     const replaces = actual !== undefined && this.#refusals >= REFUSALS_TO_REPLACE
     try {
       for (const ops of replaces ? [replaceTable(wanted, ledger)] : diffTable(actual, wanted, ledger)) {
+        stats.note(formatOps(nftFamily(node.family), planner.table, ops))
         this.#apply(ops, stats)
       }
     } catch (error) {

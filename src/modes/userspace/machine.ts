@@ -5,24 +5,30 @@ import { listAddresses } from '../../links/addresses.ts'
 import { raiseFdLimit } from '../../system/fd-limit.ts'
 import { closeAll, closeAllNow } from '../../lib/close-all.ts'
 import { KernelError, UnsupportedError } from '../../lib/errors.ts'
-import { type Family, isLinkLocal, isLoopback, parseIp } from '../../lib/ip.ts'
+import { type Family, isLinkLocal, isLoopback, joinHostPort, parseIp } from '../../lib/ip.ts'
 import type { Logger } from '../../lib/log.ts'
 import type { NodeView } from '../../model/types.ts'
 import { USERSPACE_TABLE } from './plan/planner.ts'
 import type { DataPlane } from './data-path/data-plane.ts'
 import { lookForUserspace } from './look.ts'
+import { readUserspace } from './walkable.ts'
+import { rehearseUserspace } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import { acquireCarrier } from './carrier.ts'
 import { UserspaceProgrammer } from './programmer.ts'
-import { formatUserspaceStatus, registerUserspaceMetrics } from './report.ts'
+import { failingBackends, formatUserspaceStatus, registerUserspaceMetrics } from './report.ts'
 import { deleteTables, openWatchedTables, type WatchedTables } from '../../nftables/watched-tables.ts'
 
 export const userspaceMachine: ModeOnMachine = {
   look: lookForUserspace,
+  readWalkable: readUserspace,
+  rehearse: rehearseUserspace,
   open: openUserspace,
   cleanup: (log) => deleteTables(USERSPACE_TABLE, log),
 }
 
+const SUCCEEDED =
+  'Another process of this program has taken over; it has the rules, and this one lets its connections end'
 /** Two for each connection. */
 const WANTED_FDS = 1_048_576
 const FEW_FDS = 4096
@@ -52,6 +58,14 @@ function openUserspace(options: ModeOptions): RunningMode {
         driver: tables.driver(family),
         clock,
         listenAddress,
+        onSuccessor: (door) => {
+          if (door !== undefined)
+            log.warn(SUCCEEDED, { ipFamily: `IPv${family}`, door: joinHostPort(door.address, door.port) })
+          else {
+            log.warn('The process that had taken over is gone; serving again', { ipFamily: `IPv${family}` })
+            options.onForeignChange(family)
+          }
+        },
         onRefused: (name, reason) => {
           log.error(undefined, 'Cannot serve a service port: its clients are refused', { servicePort: name, reason })
           onRefused(name, reason)
@@ -61,6 +75,7 @@ function openUserspace(options: ModeOptions): RunningMode {
       return programmer
     },
     flowTargets: (family, view) => programmers.get(family)?.flowTargets(view) ?? [],
+    failing: (family) => failingBackends(listeners[family]),
     status: () => formatUserspaceStatus(served),
     close: () =>
       closeAllNow(
@@ -75,7 +90,11 @@ function openUserspace(options: ModeOptions): RunningMode {
         () => plane.settle(),
         () => drain(plane, { log, signal }),
         () => plane.stop(),
-        () => deleteTables(USERSPACE_TABLE, log),
+        () => {
+          // In an upgrade the next process may serve already: the rules are its own then.
+          const isSucceeded = [...programmers.values()].some((programmer) => programmer.isSucceeded())
+          if (!isSucceeded) deleteTables(USERSPACE_TABLE, log)
+        },
       ),
   }
 }

@@ -10,10 +10,11 @@ import { joinHostPort } from '../../lib/ip.ts'
 import type { NodeView, Policy, ServicePortChange, ServicePortView } from '../../model/types.ts'
 import { type Entrance, listsOf, type SeenAs } from './plan/entrance.ts'
 import { userspacePlanner } from './plan/planner.ts'
-import { type DoorAddress, knownPorts } from './plan/service.ts'
+import { type DoorAddress, doorsIn, knownPorts } from './plan/service.ts'
 import type { Table } from '../../nftables/types.ts'
 import type { Pool } from './data-path/control-pool.ts'
 import type { Listeners, Served } from './data-path/listeners.ts'
+import { isPortTaken } from './data-path/sockets.ts'
 import type { TableDriver } from '../../nftables/table-driver.ts'
 import { TableProgrammer } from '../shared/table-programmer.ts'
 import type { Programmer, SyncStats } from '../programmer.ts'
@@ -26,6 +27,8 @@ export interface UserspaceProgrammerOptions {
   readonly onRefused: (name: string, reason: string) => void
   /** The address of this machine on which clients of the node are served. */
   readonly listenAddress: (node: NodeView) => string
+  /** Called when another process has taken over, and with undefined when that one is gone: then all is to be synced again. */
+  readonly onSuccessor: (door: DoorAddress | undefined) => void
 }
 
 type PreferredPort = (view: ServicePortView, entrance: Entrance) => number | undefined
@@ -53,6 +56,8 @@ export class UserspaceProgrammer implements Programmer {
   /** What is served on an address that the node had before, until the rules lead there no more. */
   readonly #left: Pool[] = []
   #retryTimer: Timer | undefined
+  /** A door of the process that has taken over. */
+  #successor: DoorAddress | undefined
   /** What was read back, for the rules' programmer to take. */
   #readBack: { readonly table: Table | undefined } | undefined
 
@@ -74,6 +79,7 @@ export class UserspaceProgrammer implements Programmer {
 
   sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
     if (this.#isWithdrawn) return NOTHING_DONE
+    if (this.#successor !== undefined) return SUCCEEDED
     const all = [...changes, ...this.#retries(changes)]
     this.#fresh = this.#serve(
       all.flatMap(({ after }) => after ?? []),
@@ -92,8 +98,9 @@ export class UserspaceProgrammer implements Programmer {
   syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
     if (this.#isWithdrawn) return NOTHING_DONE
     const { listeners, driver, listenAddress } = this.#options
-    this.#node = node
     const table = driver.read()
+    if (this.#node !== undefined && this.#yieldTo(otherDoors(node, table, listeners))) return SUCCEEDED
+    this.#node = node
     this.#readBack = { table }
     this.#left.push(...listeners.moveTo(listenAddress(node)))
     listeners.lookForPorts()
@@ -123,7 +130,7 @@ export class UserspaceProgrammer implements Programmer {
    */
   withdraw(): void {
     try {
-      if (this.#node !== undefined) this.syncAll(this.#node, [])
+      if (this.#node !== undefined && this.#successor === undefined) this.syncAll(this.#node, [])
     } finally {
       this.#isWithdrawn = true
       this.#retryTimer?.cancel()
@@ -132,9 +139,36 @@ export class UserspaceProgrammer implements Programmer {
     }
   }
 
+  /** Whether the rules lead to doors of another process, which must keep them when this one ends. */
+  isSucceeded(): boolean {
+    if (this.#node === undefined) return false
+    const { driver, listeners } = this.#options
+    return this.#successor !== undefined || otherDoors(this.#node, driver.read(), listeners).some(isOpen)
+  }
+
   close(): void {
     this.#retryTimer?.cancel()
     this.#rules.close()
+  }
+
+  /**
+   * An upgrade starts the new process while the old one serves: its rules lead to doors of its own. To restore ours would
+   * take the clients from it, and it would restore its rules in turn. The doors stay open for those who came through them.
+   */
+  #yieldTo(doors: readonly DoorAddress[]): boolean {
+    const before = this.#successor
+    this.#successor = doors.find(isOpen)
+    if (this.#successor === undefined) return false
+    if (before === undefined) this.#options.onSuccessor(this.#successor)
+    this.#retryTimer?.cancel()
+    this.#retryTimer = this.#options.clock.setTimeout(() => this.#lookForSuccessor(), RETRY_MS)
+    return true
+  }
+
+  /** Perhaps it is gone, and with it its doors. */
+  #lookForSuccessor(): void {
+    if (this.#yieldTo(this.#successor === undefined ? [] : [this.#successor])) return
+    this.#options.onSuccessor(undefined)
   }
 
   /** Opens or changes what service ports need. */
@@ -260,7 +294,24 @@ const LISTS: readonly Policy[] = ['Cluster', 'Local']
 const NO_DOOR: ReadonlySet<SeenAs> = new Set()
 /** How often it is tried to open a door for which there was no port. */
 const RETRY_MS = 5000
+const SUCCEEDED: SyncStats = { transactions: 0, operations: 0, bytes: 0, isSucceeded: true }
 const NOTHING_DONE: SyncStats = { transactions: 0, operations: 0, bytes: 0 }
+
+/**
+ * The doors of another process, when most of those in a table are not ours. One of them alone may be from a change that an
+ * elder process made just before it noticed us.
+ */
+function otherDoors({ family }: NodeView, table: Table | undefined, listeners: Listeners): DoorAddress[] {
+  const all = doorsIn(family, table)
+  const ours = listeners.ports()
+  const others = all.filter(({ port }) => !ours.has(port))
+  return others.length > all.length - others.length ? others : []
+}
+
+/** Whether another socket is there: of a TCP door, or of a UDP one. */
+function isOpen({ address, port }: DoorAddress): boolean {
+  return (['TCP', 'UDP'] as const).some((protocol) => isPortTaken({ address, port, protocol }))
+}
 
 /** What a list is served under. */
 function nameOf({ name, protocol }: ServicePortView, list: Policy): string {

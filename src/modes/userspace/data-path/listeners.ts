@@ -51,6 +51,8 @@ export class Listeners {
   #byName = new Map<string, Served>()
   /** Where doors are opened. */
   #address = ''
+  /** Of doors on addresses that were left. */
+  readonly #leftPorts = new Set<number>()
   /**
    * Those for which no port was left. To find that out takes system calls for each port of the range; to do so for each of
    * many services would keep this process from all else.
@@ -73,10 +75,17 @@ export class Listeners {
     return this.#byName.get(name)?.doors.get(seenAs)
   }
 
+  /** Of all doors, those on addresses that were left included. */
+  ports(): ReadonlySet<number> {
+    const doors = Array.from(this.#byName.values(), (served) => [...served.doors.values()]).flat()
+    return new Set([...this.#leftPorts, ...doors.map(({ port }) => port)])
+  }
+
   /** From now on, doors are opened on this address. Returns what is served on another one; it is no longer known here. */
   moveTo(address: string): readonly Pool[] {
     if (address === this.#address) return []
     this.#address = address
+    for (const port of this.ports()) this.#leftPorts.add(port)
     const left = Array.from(this.#byName.values(), ({ pool }) => pool)
     this.#byName = new Map()
     return left

@@ -2,7 +2,7 @@
 
 import { boundCall, lastErrno, mustCall, tryCall } from '../../../system/libc.ts'
 import { KernelError } from '../../../lib/errors.ts'
-import type { Family } from '../../../lib/ip.ts'
+import { type Family, ipFamily } from '../../../lib/ip.ts'
 import { addressFamily, ADDRESS_LENGTH, decodeAddress, encodeAddress } from '../../../system/socket-address.ts'
 
 export type PoolProtocol = 'TCP' | 'UDP'
@@ -105,6 +105,13 @@ export function openListener(options: ListenerOptions): OpenListener | undefined
   tryCall('close', fd)
   if (errno === 'EADDRINUSE' || errno === 'EACCES') return undefined
   throw new KernelError(`listen on ${address} port ${port}/${protocol}`, errno)
+}
+
+/** Whether another socket has the port. */
+export function isPortTaken({ address, port, protocol }: Omit<ListenerOptions, 'family' | 'endFd'>): boolean {
+  const opened = openListener({ family: ipFamily(address) ?? 4, address, port, protocol })
+  if (opened !== undefined) tryCall('close', opened.fd)
+  return opened === undefined
 }
 
 function startListening(fd: number): boolean {

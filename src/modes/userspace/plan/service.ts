@@ -1,7 +1,7 @@
 // How one service port looks in the table: elements that say where the proxy serves it. They do not change when its
 // endpoints do, for these are the proxy's own business.
 
-import type { Bytes, Family } from '../../../lib/ip.ts'
+import { type Bytes, type Family, formatIp } from '../../../lib/ip.ts'
 import type { Frontend, NodeView, ServicePortView } from '../../../model/types.ts'
 import { addressField, portField, protocolField } from '../../../nftables/fields.ts'
 import { EMPTY_FRAGMENT, type Fragment } from '../../../nftables/fragment.ts'
@@ -85,6 +85,20 @@ export function knownPorts(
     }
     return undefined
   }
+}
+
+/** Where a table that was read back leads clients, whichever process wrote it. */
+export function doorsIn(family: Family, table: Table | undefined): DoorAddress[] {
+  const { services, nodePorts } = schemaFor(family)
+  const maps = SOURCES.flatMap((source) => [services[source].name, nodePorts[source].name])
+  const found = new Map<Bytes, DoorAddress>()
+  for (const map of maps) {
+    for (const { data } of table?.elements.get(map)?.values() ?? []) {
+      if (data === undefined || found.has(data)) continue
+      found.set(data, { address: formatIp(data.slice(0, family === 4 ? 4 : 16)), port: portAtEnd(data) })
+    }
+  }
+  return [...found.values()]
 }
 
 function mapFor({ nodePorts, services }: Schema, { kind }: Frontend, source: Source): NftSet {

@@ -15,9 +15,9 @@ export const processors = ['x64', 'arm64']
 /** Node's own settings, as in bin/kube-proxy. env -S: a line that starts with #! has one argument only. */
 const shebang = '#!/usr/bin/env -S node --max-semi-space-size=2'
 
-/** The command line and the configuration, but for main.ts, and for what only a configuration file needs. */
+/** The command line and the configuration, but for main.ts, other commands, and what only a configuration file needs. */
 const beforeTheLog =
-  /src\/cli\/(?!main|sandbox|help|config-changes)|src\/config\/(?!load|decode|encode|watch)|src\/modes\/(all|[a-z]+\/mode)\.ts$/
+  /src\/cli\/(?!main|sandbox|check|doctor|explain|[a-z-]*help|config-changes)|src\/config\/(?!load|decode|encode|watch)|src\/modes\/(all|[a-z]+\/mode)\.ts$/
 
 const inputs = {
   'kube-proxy': 'src/cli/main.ts',
@@ -64,7 +64,9 @@ async function writePrograms(out) {
       includeDependenciesRecursively: false,
       groups: [
         { name: 'yaml', test: /node_modules\/yaml\// },
-        { name: 'lib', test: /src\/lib\/|src\/system\/|src\/netlink\// },
+        // With those that load the larger modules of Node.
+        { name: 'system', test: /src\/lib\/(hash|port-range)|src\/system\/|src\/netlink\// },
+        { name: 'lib', test: /src\/lib\// },
         { name: 'start', test: beforeTheLog },
       ],
     },

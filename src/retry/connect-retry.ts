@@ -268,15 +268,18 @@ export class ConnectRetry {
   #sweep(watched: Watched): void {
     if (this.#isSwept || watched.family !== this.#options.families.at(-1)) return
     this.#isSwept = true
-    for (const each of this.#watched.values()) {
-      if (each.table !== undefined) continue
-      this.#guarded(() => {
-        const left = new RetryTable({ family: each.family, behindIpvs: false })
+    for (const { family, table } of this.#watched.values()) {
+      if (table !== undefined) continue
+      try {
+        const left = new RetryTable({ family, behindIpvs: false })
         closeAllNow(
           () => left.remove(),
           () => left.close(),
         )
-      })
+      } catch (error) {
+        // A kernel without nftables has no such table either.
+        this.#options.log.v(2)?.info('Cannot look for a table of retries', { ipFamily: `IPv${family}`, error })
+      }
     }
   }
 

@@ -106,7 +106,7 @@ for (const count of sizes.length > 0 ? sizes : [1000, 10_000]) {
     const figures = await measure(program, api, objects)
     results.push(figures)
     rows.push([String(count), name, ...cells(figures)])
-    console.error(`measured ${count} services with ${name}`)
+    console.error(`${count} services, ${name}: ${cells(figures).join(', ')}`)
   }
   const [ours, theirs] = results as [Figures, Figures]
   const ratio = (key: keyof Figures) => `${(theirs[key] / ours[key]).toFixed(1)} x`

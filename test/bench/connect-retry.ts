@@ -18,13 +18,16 @@ import { startProxy } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
 import { median, table } from './figures.ts'
 
-const ROUNDS = 60
-const CONNECTS = 200
+const ROUNDS = 150
+const CONNECTS = 50
 const WINDOWS = 40
 const WINDOW_MS = 250
 const RATE = 5000
 const LOAD_S = 6
+const WEB_PORT = 7071
 const BULK_PORT = 7070
+/** What came while this process was busy connecting has room here. */
+const BACKLOG = 4096
 
 const program = new URL('../../../../bin/kube-proxy', import.meta.url).pathname
 
@@ -37,7 +40,12 @@ await using proxy = await startProxy({
   args: ['--connect-retry'],
   command: [program],
 })
-const web = aService({ ports: [{ name: 'web' }, { name: 'bulk', port: 81, targetPort: BULK_PORT }] })
+const web = aService({
+  ports: [
+    { name: 'web', targetPort: WEB_PORT },
+    { name: 'bulk', port: 81, targetPort: BULK_PORT },
+  ],
+})
 rig.cluster.put(web, aSlice(web, ['localB', 'localC']))
 await rig.settled()
 const addresses = { web: encodeAddress(web.spec.clusterIP, 80) }
@@ -66,6 +74,7 @@ function connectOften(from: Netns, times: number): number {
       mustCall('connect', 'connect', fd, addresses.web, addresses.web.length)
     }
     const tookMs = performance.now() - startedMs
+    made += times
     for (const fd of fds) {
       // Hanging up with a reset leaves nothing in TIME_WAIT.
       tryCall('setsockopt', fd, 1, 13, LINGER, 8)
@@ -90,22 +99,34 @@ async function inTurns(rounds: number, measure: () => number | Promise<number>):
   return figures
 }
 
+let received = 0
+let made = 0
+let accepted = 0
+for (const pod of [pods.localB, pods.localC]) {
+  const serve = (port: number, onBytes: (length: number) => void) =>
+    createServer((socket) => {
+      if (port === WEB_PORT) accepted++
+      socket.on('data', (bytes) => onBytes(bytes.length))
+      socket.on('error', () => {})
+    }).listen({ fd: openBoundSocket(pod, 'tcp', port), backlog: BACKLOG })
+  serve(WEB_PORT, () => {})
+  serve(BULK_PORT, (length) => (received += length))
+}
+
+/** The servers live in this process, and take one connection in a turn of it. Until all but so many have been taken. */
+async function seen(left: number): Promise<void> {
+  do await new Promise((resolve) => setImmediate(resolve))
+  while (made - accepted > left)
+}
+
 connectOften(sources.localPod, CONNECTS)
-await sleep(200)
+await seen(0)
 const connects = await inTurns(ROUNDS, async () => {
   const us = (connectOften(sources.localPod, CONNECTS) / CONNECTS) * 1000
-  // The servers live in this process: now they see what came.
-  await sleep(20)
+  await seen(0)
   return us
 })
 
-let received = 0
-for (const pod of [pods.localB, pods.localC]) {
-  createServer((socket) => {
-    socket.on('data', (bytes) => (received += bytes.length))
-    socket.on('error', () => {})
-  }).listen({ fd: openBoundSocket(pod, 'tcp', BULK_PORT) })
-}
 const flood = `const s = require('net').connect(81, '${web.spec.clusterIP}'); const b = Buffer.alloc(1 << 18)
   const go = () => { while (s.write(b)); }; s.on('connect', go); s.on('drain', go)`
 const sender = sources.localPod.enter(() => spawn(process.execPath, ['-e', flood], { stdio: 'inherit' }))
@@ -143,7 +164,7 @@ const loaded = await proxyCpu(async (untilMs) => {
     const due = Math.min(100, Math.floor(((performance.now() - startedMs) * RATE) / 1000) - done)
     if (due > 0) connectOften(sources.localPod, due)
     done += Math.max(0, due)
-    await sleep(1)
+    await seen(BACKLOG / 2)
   }
   return done
 })

@@ -16,6 +16,7 @@ describe('iptables-legacy', () => {
   testConnectRetry('iptables', {
     cases: fewerCases,
     dead: 1,
+    only: 'cases',
     prepare: (node) => {
       // Where kubelet left its hint, that backend is used.
       for (const name of ['iptables-legacy', 'ip6tables-legacy']) {

@@ -84,6 +84,30 @@ export const logLines: readonly LogLine[] = [
     'Another program keeps changing our rules; does another proxy run on this node?',
     'They are restored more slowly from now on. `kube-proxy check` names other proxies.',
   ),
+  error('Control socket failed', 'The proxy serves; `kube-proxy explain` and `doctor` cannot ask it.'),
+  error('Cannot answer at the control socket', 'A fault of this program: please report it.'),
+  error(
+    'Cannot finish an answer at the control socket',
+    'What asked was gone before the answer was complete, or a fault of this program.',
+  ),
+  error('Cannot remove the table of retries', 'nftables mode: what it did to dead pods stays until `--cleanup`.'),
+  warning('The table of retries is made anew', 'nftables mode: another program had changed or removed it.'),
+  warning(
+    'A backend is ejected: it does not answer',
+    'New connections go to other pods for a while; [dead pods](../guides/dead-pods.md).',
+  ),
+  error(
+    'Connections whose backend does not answer may not be tried again',
+    'What the kernel tells of them could not be used this time; everything else is served.',
+  ),
+  warning(
+    'Cannot be asked over the control socket',
+    'Its folder cannot be written to. The proxy serves; `kube-proxy explain` and `doctor` cannot ask it.',
+  ),
+  warning(
+    'The process that had taken over is gone; serving again',
+    'userspace mode, during an upgrade: the new process ended before it was ready.',
+  ),
   warning(
     'Cannot change a kernel setting, going on with what it is',
     'In the DaemonSet the init container does it; elsewhere it takes root, and a `/proc/sys` that can be written.',
@@ -152,6 +176,8 @@ export const logLines: readonly LogLine[] = [
   info('Ending, the rules stay', 'SIGTERM, in the other modes.'),
   info('Ending, the rules go', 'SIGTERM, in the userspace mode: without the program they would lead nowhere.'),
   info('Listening at last', 'After `Cannot listen`: the port is free now.'),
+  info('Removed sets of ipset', 'The same, of an ipvs mode.'),
+  info('Removed what kube-proxy does not use', 'On the way back to kube-proxy, or to an older version.'),
   info('Initialised, ending because of --init-only', 'The init container of the DaemonSet.'),
   info('Wrote configuration', '`--write-config-to`.'),
 ]

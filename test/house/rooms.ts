@@ -114,7 +114,7 @@ export const rooms: readonly Room[] = [
     folder: 'control',
     what: 'the unix socket over which a running proxy can be asked: questions, the server, the client',
     imports: ['lib'],
-    types: ['kube', 'model', 'modes'],
+    types: ['kube', 'model'],
     effects: ['server.ts', 'client.ts', 'bind-socket.ts', 'path.ts'],
   },
   {

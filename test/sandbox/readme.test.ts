@@ -16,8 +16,8 @@ const root = makeRoot()
 const isWritten =
   process.argv.some((argument) => argument === '-u' || argument === '--update') || process.env['UPDATE'] === '1'
 
-// As with sudo, and with files where root's are.
-process.env['SUDO_USER'] = 'you'
+// As for root, with files where root's are.
+delete process.env['SUDO_USER']
 process.env['KUBE_PROXY_SANDBOX_DIR'] = root
 
 let sandbox: SandboxProcess
@@ -109,7 +109,7 @@ async function makeTranscript(): Promise<string> {
   const service = `http://${spec.clusterIP}:3000`
   const pod = (await sandbox.status()).pods.find(({ namespace }) => namespace === 'default')
   const sessions = [
-    ['$ sudo ./bin/kube-proxy sandbox', ...sandbox.output.trimEnd().split('\n')],
+    ['$ ./bin/kube-proxy sandbox', ...sandbox.output.trimEnd().split('\n')],
     [
       ...type(`export KUBECONFIG=${sandbox.path('kubeconfig')}`),
       ...type('kubectl get pods,services'),
@@ -144,15 +144,11 @@ function type(command: string): string[] {
   // kubectl keeps what it learned at home.
   const env = { ...process.env, HOME: root, KUBECONFIG: sandbox.path('kubeconfig') }
   const cwd = join(import.meta.dirname, '../..')
-  const { status, stdout, stderr } = spawnSync(
-    'sh',
-    ['-c', command.replaceAll('sudo ', '').replaceAll(/curl (?!-s )/g, 'curl -sS ')],
-    {
-      encoding: 'utf8',
-      env,
-      cwd,
-    },
-  )
+  const { status, stdout, stderr } = spawnSync('sh', ['-c', command.replaceAll(/curl (?!-s )/g, 'curl -sS ')], {
+    encoding: 'utf8',
+    env,
+    cwd,
+  })
   expect({ command, status, stderr }).toEqual({ command, status: 0, stderr: '' })
   return [`$ ${command}`, ...(stdout === '' ? [] : stdout.trimEnd().split('\n'))]
 }

@@ -17,7 +17,7 @@ const shebang = '#!/usr/bin/env -S node --max-semi-space-size=2'
 
 /** The command line and the configuration, but for main.ts, other commands, and what only a configuration file needs. */
 const beforeTheLog =
-  /src\/cli\/(?!main|sandbox|check|doctor|explain|[a-z-]*help|config-changes)|src\/config\/(?!load|decode|encode|watch)|src\/modes\/(all|[a-z]+\/mode)\.ts$/
+  /src\/cli\/(?!main|sandbox|check|doctor|explain|preview|[a-z-]*help|config-changes)|src\/config\/(?!load|decode|encode|watch)|src\/modes\/(all|[a-z]+\/mode)\.ts$/
 
 const inputs = {
   'kube-proxy': 'src/cli/main.ts',
@@ -34,9 +34,18 @@ export async function bundle(out = join(checkout, 'dist', 'release')) {
   const bundled = packagesOf(modules).map(lockedPackage)
   const natives = processors.map((processor) => copyKoffi(processor, out))
   writeFileSync(join(out, 'build.json'), nameCommit())
+  tryIt(join(out, 'kube-proxy.mjs'))
   const packages = [...bundled, lockedPackage('koffi'), ...natives]
   writeFileSync(join(out, 'LICENSES.txt'), licences(packages))
   return packages
+}
+
+/** Files that load each other in a circle are no fault to the bundler, and the program does not start. */
+function tryIt(program) {
+  for (const words of [['--version'], ['--help'], ['check', '--help']]) {
+    const { status, stderr } = spawnSync(process.execPath, [program, ...words], { encoding: 'utf8' })
+    if (status !== 0) throw new Error(`Cannot start what was bundled: kube-proxy ${words.join(' ')}: ${stderr}`)
+  }
 }
 
 async function writePrograms(out) {

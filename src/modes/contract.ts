@@ -57,6 +57,8 @@ export interface ModeHabits {
 export interface ModeOnMachine {
   /** The part of open() that needs more rights than the rest: kernel settings and modules. For --init-only. */
   init?(config: KubeProxyConfiguration, log: Logger): void | Promise<void>
+  /** The part of cleanup() that needs more rights than the rest: kernel settings. For --init-only of another mode. */
+  giveBack?(log: Logger): void | Promise<void>
   /** Looks whether this machine can run the mode, for `kube-proxy check`: reads, and changes nothing. */
   look(options: LookOptions): ModeOutlook | Promise<ModeOutlook>
   /** Throws an UnsupportedError when this machine cannot run the mode. */

@@ -153,6 +153,8 @@ export type Expression =
       readonly keyReg: number
       readonly dataReg?: number
       readonly timeoutMs?: number
+      /** The element counts the packets that add it. */
+      readonly counts?: true
     }
   | {
       readonly kind: 'nat'
@@ -173,6 +175,7 @@ export type Expression =
 
 export type CtKey =
   | 'state'
+  | 'direction'
   | 'status'
   | 'saddr'
   | 'daddr'

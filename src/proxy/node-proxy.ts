@@ -35,6 +35,7 @@ import { NodeState } from './node-state.ts'
 import { proxyQuestions } from './questions.ts'
 import { Rest } from './rest.ts'
 import { Servers } from './servers.ts'
+import { Traffic } from './traffic.ts'
 import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, restartsFor } from './settings.ts'
 
 /** Where there is no API server, the log has to do. */
@@ -69,6 +70,7 @@ export class NodeProxy {
   readonly #inForce: ModeInForce
   #addressWatch: { close(): void } | undefined
   #control: ControlServer | undefined
+  #traffic: Traffic | undefined
   readonly #abort = new AbortController()
   readonly #rest = new Rest({ giveBack: giveBackMemory, memory: () => process.memoryUsage.rss(), clock: systemClock })
   /** The families that have not been programmed yet. */
@@ -181,6 +183,7 @@ export class NodeProxy {
   async end(signal: AbortSignal): Promise<void> {
     const { end } = this.#inForce.running
     await this.#control?.close()
+    this.#traffic?.close()
     if (end === undefined) {
       this.#log.info('Ending, the rules stay')
       return
@@ -213,6 +216,7 @@ export class NodeProxy {
       () => this.#inForce.running.close(),
       () => this.#servers.close(),
       () => this.#control?.close(),
+      () => this.#traffic?.close(),
       () => this.#source.close(),
     )
   }
@@ -229,7 +233,22 @@ export class NodeProxy {
       pipelines: this.#parts.map(({ pipeline }) => pipeline),
       about: () => this.#describe(),
     })
-    this.#control = new ControlServer({ path, questions, clock: systemClock, log: this.#log })
+    this.#traffic = new Traffic({
+      families: this.#parts.map(({ pipeline }) => ({
+        family: pipeline.node.family,
+        views: () => pipeline.model.views(),
+      })),
+      about: () => ({
+        mode: this.#mode.name,
+        nodeName: this.#nodeName,
+        ejected: (this.#inForce.running.ejected?.() ?? []).map(({ backend }) => backend),
+      }),
+      open: this.#inForce.running.traffic,
+      clock: systemClock,
+      log: this.#log,
+    })
+    const all = [...questions, this.#traffic.question]
+    this.#control = new ControlServer({ path, questions: all, clock: systemClock, log: this.#log })
   }
 
   /** Lines for people. */

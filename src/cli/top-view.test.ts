@@ -68,4 +68,6 @@ test.each([
   [12_345, '12.3k'],
   [4.5e9, '4.50G'],
   [1e18, '1000000T'],
-])('%d is %s', (value, text) => expect(formatNumber(value)).toBe(text))
+])('%d is %s', (value, text) => {
+  expect(formatNumber(value)).toBe(text)
+})

@@ -62,7 +62,7 @@ async function run(argv: readonly string[]): Promise<number> {
     filter: own.get('filter') ?? '',
   })
   const count = own.has('count') ? countOf(own, 'count', 1) : Infinity
-  const isLive = output === 'text' && process.stdout.isTTY === true && process.stdin.isTTY === true
+  const isLive = output === 'text' && process.stdout.isTTY && process.stdin.isTTY
   const client = new ControlClient(own.get('control-socket') ?? '')
   const ended = new AbortController()
   const end = () => ended.abort()
@@ -122,7 +122,7 @@ class Screen {
   }
 
   draw(): void {
-    const { columns = 80, rows = 24 } = process.stdout
+    const { columns, rows } = process.stdout
     const { sort, filter } = this.#options
     const title = this.#title()
     const keys = this.#isTyping

@@ -11,7 +11,7 @@ import type { ServicePortView } from '../model/types.ts'
 import type { Counted, TrafficCounter } from '../modes/contract.ts'
 
 export interface TrafficOptions {
-  readonly families: readonly { readonly family: Family; views(): Iterable<ServicePortView> }[]
+  readonly families: readonly { readonly family: Family; readonly views: () => Iterable<ServicePortView> }[]
   readonly about: () => { readonly mode: string; readonly nodeName: string; readonly ejected: readonly string[] }
   readonly clock: Clock
   readonly log: Logger

@@ -15,6 +15,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<number> {
   if (argv[0] === 'check') return (await import('./check.ts')).runCheckCommand(argv.slice(1))
   if (argv[0] === 'doctor') return (await import('./doctor.ts')).runDoctorCommand(argv.slice(1))
   if (argv[0] === 'explain') return (await import('./explain.ts')).runExplainCommand(argv.slice(1))
+  if (argv[0] === 'top') return (await import('./top.ts')).runTopCommand(argv.slice(1))
   if (argv[0] === 'plan') return (await import('./preview.ts')).runPlanCommand(argv.slice(1))
   if (argv[0] === 'render') return (await import('./preview.ts')).runRenderCommand(argv.slice(1))
   const { given, errors } = parseFlags(argv)

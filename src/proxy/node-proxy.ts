@@ -39,6 +39,7 @@ import { formatRetryStatus } from '../retry/format-status.ts'
 import { openConnectRetry } from './retries.ts'
 import type { SelfCheck } from './self-check.ts'
 import { Servers } from './servers.ts'
+import { Traffic } from './traffic.ts'
 import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, restartsFor } from './settings.ts'
 
 /** Where there is no API server, the log has to do. */
@@ -81,6 +82,7 @@ export class NodeProxy {
   readonly #selfCheck: SelfCheck | undefined
   #addressWatch: { close(): void } | undefined
   #control: ControlServer | undefined
+  #traffic: Traffic | undefined
   readonly #abort = new AbortController()
   readonly #rest = new Rest({ giveBack: giveBackMemory, memory: () => process.memoryUsage.rss(), clock: systemClock })
   /** The families that have not been programmed yet. */
@@ -212,6 +214,7 @@ export class NodeProxy {
     await this.#control?.close()
     // Without this program they would only keep resets from clients, for some seconds more.
     this.#retry.end()
+    this.#traffic?.close()
     if (end === undefined) {
       this.#log.info('Ending, the rules stay')
       return
@@ -246,6 +249,7 @@ export class NodeProxy {
       () => this.#inForce.running.close(),
       () => this.#servers.close(),
       () => this.#control?.close(),
+      () => this.#traffic?.close(),
       () => this.#source.close(),
     )
   }
@@ -262,14 +266,30 @@ export class NodeProxy {
       pipelines: this.#parts.map(({ pipeline }) => pipeline),
       about: () => this.#describe(),
     })
-    this.#control = new ControlServer({ path, questions, clock: systemClock, log: this.#log })
+    this.#traffic = new Traffic({
+      families: this.#parts.map(({ pipeline }) => ({
+        family: pipeline.node.family,
+        views: () => pipeline.model.views(),
+      })),
+      about: () => ({
+        mode: this.#mode.name,
+        nodeName: this.#nodeName,
+        ejected: describeEjected(this.#retry.suspects()).map(({ backend }) => backend),
+      }),
+      open: this.#inForce.running.traffic,
+      clock: systemClock,
+      log: this.#log,
+    })
+    const all = [...questions, this.#traffic.question]
+    this.#control = new ControlServer({ path, questions: all, clock: systemClock, log: this.#log })
   }
 
   /** Lines for people, for /statusz. */
   #status(): string {
     const drift = this.#parts.map(({ pipeline }) => formatDrift(`IPv${pipeline.node.family}`, pipeline.driftState))
     const retries = formatRetryStatus(this.#retry, systemClock.now())
-    return [...drift, this.#inForce.running.status?.(), retries].filter(Boolean).join('\n')
+    const sections = [this.#selfCheck?.status(), drift.join('\n'), this.#inForce.running.status?.(), retries]
+    return sections.filter(Boolean).join('\n\n')
   }
 
   #describe(): Omit<StateToSend, 'families'> {
@@ -359,12 +379,6 @@ export class NodeProxy {
   #judge(): void {
     const running = () => ({ options: { ...this.#options, ...this.#loaded }, node: this.#state.node })
     this.#selfCheck?.begin(running, this.#events)
-  }
-
-  /** Lines for /statusz. */
-  #status(): string {
-    const parts = [this.#selfCheck?.status(), this.#inForce.running.status?.()]
-    return parts.filter((part) => part !== undefined).join('\n\n')
   }
 
   #setNode(node: Node | undefined): void {

@@ -34,6 +34,7 @@ import { readIptables } from './walkable.ts'
 import { rehearseIptables } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import type { Programmer, ProgrammerReports, SyncStats } from '../programmer.ts'
+import { trafficCounters } from '../traffic.ts'
 import { RouteLocalnet, takeBackLocalnet } from './route-localnet.ts'
 
 export const iptablesMachine: ModeOnMachine = {
@@ -114,6 +115,8 @@ export async function openIptables(options: ModeOptions): Promise<RunningMode> {
       }
       return new AttendedProgrammer({ programmer, pause: pauses.get(family)!, clock, after })
     },
+    // With iptables-legacy the kernel may have no nftables: that is told to the asker.
+    traffic: trafficCounters(found.programs.backend === 'nft' ? families : []),
     close: () => closeAllNow(() => watch.close(), ...Array.from(pauses.values(), (pause) => () => pause.close())),
   }
 }

@@ -115,8 +115,9 @@ for (const pod of [pods.localB, pods.localC]) {
 
 /** The servers live in this process, and take one connection in a turn of it. Until all but so many have been taken. */
 async function seen(left: number): Promise<void> {
+  const isDone = () => made - accepted <= left
   do await new Promise((resolve) => setImmediate(resolve))
-  while (made - accepted > left)
+  while (!isDone())
 }
 
 connectOften(sources.localPod, CONNECTS)

@@ -39,9 +39,18 @@ export async function bundle(out = join(checkout, 'dist', 'release')) {
   const bundled = packagesOf(modules).map(lockedPackage)
   const natives = processors.map((processor) => copyKoffi(processor, out))
   writeFileSync(join(out, 'build.json'), nameCommit())
+  tryIt(join(out, 'kube-proxy.mjs'))
   const packages = [...bundled, lockedPackage('koffi'), ...natives]
   writeFileSync(join(out, 'LICENSES.txt'), licences(packages))
   return packages
+}
+
+/** Files that load each other in a circle are no fault to the bundler, and the program does not start. */
+function tryIt(program) {
+  for (const words of [['--version'], ['--help'], ['check', '--help']]) {
+    const { status, stderr } = spawnSync(process.execPath, [program, ...words], { encoding: 'utf8' })
+    if (status !== 0) throw new Error(`Cannot start what was bundled: kube-proxy ${words.join(' ')}: ${stderr}`)
+  }
 }
 
 async function writePrograms(out) {

@@ -114,7 +114,18 @@ test('a plan for programs', () => {
 })
 
 test('scripts of several programs have headings', () => {
-  const two = [{ ...previews[1]!, rehearsal: { scripts: [{ program: 'nft', text: 'a\n' }, { program: 'ipvsadm', text: 'b\n' }], remarks: [] } }] as const // prettier-ignore
+  const two = [
+    {
+      ...previews[1]!,
+      rehearsal: {
+        scripts: [
+          { program: 'nft', text: 'a\n' },
+          { program: 'ipvsadm', text: 'b\n' },
+        ],
+        remarks: [],
+      },
+    },
+  ] as const
   expect(formatScripts(two, undefined)).toBe('# for nft -f -\na\n\n# for ipvsadm -R\nb\n')
   expect(formatScripts(two, 'ipvsadm')).toBe('b\n')
 })

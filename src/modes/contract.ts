@@ -11,6 +11,9 @@ import type { ModeMetric } from '../metrics/metrics.ts'
 import type { Frontend, ServicePortView } from '../model/types.ts'
 import type { Programmer, ProgrammerReports } from './programmer.ts'
 import type { Rehearsal, RehearseOptions } from './rehearsal.ts'
+import type { TrafficCounter } from './traffic.ts'
+
+export type { Counted, TrafficCounter } from './traffic.ts'
 
 /** A mode's descriptor. */
 export interface Mode extends ModeFacts {
@@ -57,6 +60,8 @@ export interface ModeHabits {
 export interface ModeOnMachine {
   /** The part of open() that needs more rights than the rest: kernel settings and modules. For --init-only. */
   init?(config: KubeProxyConfiguration, log: Logger): void | Promise<void>
+  /** The part of cleanup() that needs more rights than the rest: kernel settings. For --init-only of another mode. */
+  giveBack?(log: Logger): void | Promise<void>
   /** Looks whether this machine can run the mode, for `kube-proxy check`: reads, and changes nothing. */
   look(options: LookOptions): ModeOutlook | Promise<ModeOutlook>
   /** Throws an UnsupportedError when this machine cannot run the mode. */
@@ -116,6 +121,8 @@ export interface RunningMode {
   readonly flowTargets?: (family: Family, view: ServicePortView) => readonly string[]
   /** The backends that fail, for a mode that tries others itself. */
   readonly failing?: (family: Family) => readonly { readonly ip: string; readonly port: number }[]
+  /** Begins to count what goes through services, until it is closed. Absent: the mode cannot tell. */
+  readonly traffic?: (family: Family) => TrafficCounter
   /** Lines for people, shown by /statusz. */
   readonly status?: () => string
   /**

@@ -16,6 +16,7 @@ import type { Codec } from '../netlink/attributes.ts'
 import type { Message } from '../netlink/message.ts'
 import { writeBatch } from './bytes/batch.ts'
 import { chainAttributes, chainFromAttributes } from './bytes/chain.ts'
+import { type CountedElement, countedElement, countedListAttributes } from './bytes/counted-element.ts'
 import { describeOp } from './bytes/describe.ts'
 import { elementListAttributes } from './bytes/element.ts'
 import { beginNftablesMessage, generationAttributes, type MessageName, NFGENMSG_LENGTH } from './bytes/messages.ts'
@@ -136,6 +137,19 @@ export class NftablesDriver {
     const reader = this.#fillReader(set, 'again')
     const { remainingMs } = reader
     return reader.elements().map((element, i) => ({ element, remainingMs: remainingMs[i] ?? Infinity }))
+  }
+
+  /** What the elements of a set have counted. Packets go on meanwhile: it is a moment, and not the same one for all. */
+  readCounters(set: NftSet): CountedElement[] {
+    this.#begin('getElements', NLM_F_DUMP)
+    elementListAttributes.write(this.#writer, { table: this.table, set: set.name })
+    const lists = this.#client.dump(
+      this.#place(`read counters of set ${set.name}`),
+      this.#end(),
+      (message) => decode(countedListAttributes, message),
+      'accept',
+    )
+    return lists.flatMap(({ elements = [] }) => elements.flatMap((each) => countedElement(set, each) ?? []))
   }
 
   /** The number of the last transaction, of whichever process, in this network namespace. */

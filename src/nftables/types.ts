@@ -153,6 +153,8 @@ export type Expression =
       readonly keyReg: number
       readonly dataReg?: number
       readonly timeoutMs?: number
+      /** The element counts the packets that add it. */
+      readonly counts?: true
     }
   | {
       readonly kind: 'nat'
@@ -178,6 +180,7 @@ export type Expression =
 export type CtKey =
   | 'direction'
   | 'state'
+  | 'direction'
   | 'status'
   | 'saddr'
   | 'daddr'

@@ -69,7 +69,12 @@ export async function readCluster({ run, machine, withinMs, onWarning }: ReadClu
     error: (error, message) => onWarning(error === undefined ? message : `${message}: ${messageOf(error)}`),
   }
   const source = openClusterSource({ ...config.clientConnection, master, manifests, qps: 0, burst: 0 }, log, () => {})
-  const collected = { services: new Kept<Service>(), slices: new Kept<EndpointSlice>(), node: new Kept<Node>(), serviceCidrs: new Kept<ServiceCIDR>() } // prettier-ignore
+  const collected = {
+    services: new Kept<Service>(),
+    slices: new Kept<EndpointSlice>(),
+    node: new Kept<Node>(),
+    serviceCidrs: new Kept<ServiceCIDR>(),
+  }
   const stop = new AbortController()
   const timer = setTimeout(() => stop.abort(), withinMs)
   try {

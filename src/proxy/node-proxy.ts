@@ -37,7 +37,9 @@ import { Rest } from './rest.ts'
 import type { ConnectRetry } from '../retry/connect-retry.ts'
 import { formatRetryStatus } from '../retry/format-status.ts'
 import { openConnectRetry } from './retries.ts'
+import type { SelfCheck } from './self-check.ts'
 import { Servers } from './servers.ts'
+import { Traffic } from './traffic.ts'
 import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, restartsFor } from './settings.ts'
 
 /** Where there is no API server, the log has to do. */
@@ -49,9 +51,15 @@ export interface Legacy {
   readonly node: Node | undefined
 }
 
+/** What it is given by the process that it runs in. */
+export interface Surroundings {
+  readonly legacy?: Legacy
+  readonly selfCheck?: SelfCheck
+}
+
 /** What has to be there before a NodeProxy can be. */
 interface Opened {
-  readonly legacy: Legacy | undefined
+  readonly surroundings: Surroundings
   readonly source: ClusterSource
   readonly families: readonly Family[]
   readonly inForce: ModeInForce
@@ -71,8 +79,10 @@ export class NodeProxy {
   readonly #servers: Servers
   readonly #events: Pick<EventRecorder, 'record'>
   readonly #inForce: ModeInForce
+  readonly #selfCheck: SelfCheck | undefined
   #addressWatch: { close(): void } | undefined
   #control: ControlServer | undefined
+  #traffic: Traffic | undefined
   readonly #abort = new AbortController()
   readonly #rest = new Rest({ giveBack: giveBackMemory, memory: () => process.memoryUsage.rss(), clock: systemClock })
   /** The families that have not been programmed yet. */
@@ -83,7 +93,7 @@ export class NodeProxy {
   #handsOver = false
 
   /** Rejects when the settings cannot be used, or the mode on this machine. Nothing else happens before start(). */
-  static async open(options: RunOptions, legacy?: Legacy): Promise<NodeProxy> {
+  static async open(options: RunOptions, surroundings: Surroundings = {}): Promise<NodeProxy> {
     const { config, log, master, manifests } = options
     let proxy: NodeProxy | undefined
     const onRequest = (request: SentRequest) => {
@@ -98,11 +108,11 @@ export class NodeProxy {
       { name: config.mode, standIns: options.standIns },
       { config, log, families, clock: systemClock, onForeignChange },
     )
-    proxy = new NodeProxy(options, { legacy, source, families, inForce })
+    proxy = new NodeProxy(options, { surroundings, source, families, inForce })
     return proxy
   }
 
-  private constructor(options: RunOptions, { legacy, source, families, inForce }: Opened) {
+  private constructor(options: RunOptions, { surroundings, source, families, inForce }: Opened) {
     const { config, log } = options
     this.#options = options
     this.#loaded = options
@@ -120,6 +130,8 @@ export class NodeProxy {
     const { client } = this.#source
     this.#events =
       client === undefined ? noEvents : new EventRecorder({ client, nodeName: this.#nodeName, log, signal })
+    const { legacy, selfCheck } = surroundings
+    this.#selfCheck = selfCheck
     const node = legacy?.node?.name === this.#nodeName ? legacy.node : undefined
     const facts = { node, machineAddresses: readMachineAddresses() }
     this.#state = new NodeState(nodeSettings(config), facts, () => this.#nodeChanged())
@@ -192,6 +204,7 @@ export class NodeProxy {
       if (pipeline.model.setConnectRetry(config.connectRetry)) pipeline.changed()
     }
     this.#servers.reopen(config)
+    this.#judge()
     return true
   }
 
@@ -201,6 +214,7 @@ export class NodeProxy {
     await this.#control?.close()
     // Without this program they would only keep resets from clients, for some seconds more.
     this.#retry.end()
+    this.#traffic?.close()
     if (end === undefined) {
       this.#log.info('Ending, the rules stay')
       return
@@ -225,6 +239,7 @@ export class NodeProxy {
   /** Ends everything but the rules. Whatever fails, the rest is closed; rejects with the first error. */
   stop(): Promise<void> {
     this.#abort.abort()
+    this.#selfCheck?.stop()
     return closeAll(
       () => this.#addressWatch?.close(),
       () => this.#rest.stop(),
@@ -234,6 +249,7 @@ export class NodeProxy {
       () => this.#inForce.running.close(),
       () => this.#servers.close(),
       () => this.#control?.close(),
+      () => this.#traffic?.close(),
       () => this.#source.close(),
     )
   }
@@ -250,14 +266,30 @@ export class NodeProxy {
       pipelines: this.#parts.map(({ pipeline }) => pipeline),
       about: () => this.#describe(),
     })
-    this.#control = new ControlServer({ path, questions, clock: systemClock, log: this.#log })
+    this.#traffic = new Traffic({
+      families: this.#parts.map(({ pipeline }) => ({
+        family: pipeline.node.family,
+        views: () => pipeline.model.views(),
+      })),
+      about: () => ({
+        mode: this.#mode.name,
+        nodeName: this.#nodeName,
+        ejected: describeEjected(this.#retry.suspects()).map(({ backend }) => backend),
+      }),
+      open: this.#inForce.running.traffic,
+      clock: systemClock,
+      log: this.#log,
+    })
+    const all = [...questions, this.#traffic.question]
+    this.#control = new ControlServer({ path, questions: all, clock: systemClock, log: this.#log })
   }
 
   /** Lines for people, for /statusz. */
   #status(): string {
     const drift = this.#parts.map(({ pipeline }) => formatDrift(`IPv${pipeline.node.family}`, pipeline.driftState))
     const retries = formatRetryStatus(this.#retry, systemClock.now())
-    return [...drift, this.#inForce.running.status?.(), retries].filter(Boolean).join('\n')
+    const sections = [this.#selfCheck?.status(), drift.join('\n'), this.#inForce.running.status?.(), retries]
+    return sections.filter(Boolean).join('\n\n')
   }
 
   #describe(): Omit<StateToSend, 'families'> {
@@ -340,6 +372,13 @@ export class NodeProxy {
     for (const warning of warnings) this.#log.warn(warning)
     if (errors.length > 0) throw new Error(`Cannot serve with this configuration: ${errors.join('; ')}`)
     for (const { pipeline } of this.#parts) pipeline.start()
+    this.#judge()
+  }
+
+  /** In the background. What the configuration says by then counts. */
+  #judge(): void {
+    const running = () => ({ options: { ...this.#options, ...this.#loaded }, node: this.#state.node })
+    this.#selfCheck?.begin(running, this.#events)
   }
 
   #setNode(node: Node | undefined): void {

@@ -43,6 +43,13 @@ export const logLines: readonly LogLine[] = [
     'Cannot listen',
     'A port of the proxy, or the health check node port of a Service, is taken; `err` has the address. It is tried again; an Event tells it, too.',
   ),
+  error('Control socket failed', 'The proxy goes on; it cannot be asked until it is started anew.'),
+  error('Cannot answer at the control socket', 'A fault of the program; the asker is told, and the proxy goes on.'),
+  error('Cannot finish an answer at the control socket', 'The same, after a part of the answer was sent.'),
+  error(
+    'Cannot end counting traffic',
+    'The table `kube-proxy-counters` may be left; `nft delete table ip kube-proxy-counters` removes it, and so does the next start.',
+  ),
   error(
     'Cannot use the changed configuration file; the running configuration stays',
     '`err` names the field. The metric `kubeproxyts_config_reloads_total` counts it as rejected.',
@@ -107,6 +114,10 @@ export const logLines: readonly LogLine[] = [
   warning(
     'The process that had taken over is gone; serving again',
     'userspace mode, during an upgrade: the new process ended before it was ready.',
+  ),
+  warning(
+    'Cannot be asked over the control socket',
+    '`reason` says why: another proxy has it, or the folder cannot be written to. It is tried again every 5 s; all else works. `--control-socket=none` if that is wanted.',
   ),
   warning(
     'Cannot change a kernel setting, going on with what it is',
@@ -175,6 +186,8 @@ export const logLines: readonly LogLine[] = [
   info('Waiting for connections to end', 'userspace mode: SIGTERM came, and connections drain.'),
   info('Ending, the rules stay', 'SIGTERM, in the other modes.'),
   info('Ending, the rules go', 'SIGTERM, in the userspace mode: without the program they would lead nowhere.'),
+  info('Counting traffic, because it is asked for', '`kube-proxy top`, or another asker at the control socket, looks.'),
+  info('Counting traffic no longer', 'The last asker has gone.'),
   info('Listening at last', 'After `Cannot listen`: the port is free now.'),
   info('Removed sets of ipset', 'The same, of an ipvs mode.'),
   info('Removed what kube-proxy does not use', 'On the way back to kube-proxy, or to an older version.'),

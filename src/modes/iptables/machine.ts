@@ -34,10 +34,12 @@ import { readIptables } from './walkable.ts'
 import { rehearseIptables } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import type { Programmer, ProgrammerReports, SyncStats } from '../programmer.ts'
+import { trafficCounters } from '../traffic.ts'
 import { RouteLocalnet, takeBackLocalnet } from './route-localnet.ts'
 
 export const iptablesMachine: ModeOnMachine = {
   init: initIptables,
+  giveBack: giveBackLocalnet,
   look: lookForIptables,
   readWalkable: readIptables,
   rehearse: rehearseIptables,
@@ -63,6 +65,14 @@ async function initIptables(config: KubeProxyConfiguration, log: Logger): Promis
   const ops = diffTables(await driver.read(), [], new Ledger(planLocalnetGuard()))
   await driver.restore(new KeptText(new Script(ops, programs.backend).text()))
   await new RouteLocalnet(driver, settingFiles, log).follow(true)
+}
+
+/** The rules stay until the other mode has its own: then nothing is left for which the one that makes it safe had to stay. */
+async function giveBackLocalnet(log: Logger): Promise<void> {
+  for (const programs of await findPrograms()) {
+    const tables = await new Iptables({ programs, family: 4, onContention: () => {} }).read()
+    if (hasLocalnetNote(tables)) takeBackLocalnet(settingFiles, log)
+  }
 }
 
 /** Rejects with an UnsupportedError when iptables is missing, too old, or not supported by the kernel. */
@@ -105,6 +115,8 @@ export async function openIptables(options: ModeOptions): Promise<RunningMode> {
       }
       return new AttendedProgrammer({ programmer, pause: pauses.get(family)!, clock, after })
     },
+    // With iptables-legacy the kernel may have no nftables: that is told to the asker.
+    traffic: trafficCounters(found.programs.backend === 'nft' ? families : []),
     close: () => closeAllNow(() => watch.close(), ...Array.from(pauses.values(), (pause) => () => pause.close())),
   }
 }

@@ -45,7 +45,10 @@ export function rehearseIpvs(options: RehearseOptions): Rehearsal {
     scripts: [
       table,
       scriptOf('ipvsadm', ops.map(formatOp)),
-      scriptOf('ip', links.map((line) => line.replace(/^ip /, ''))), // prettier-ignore
+      scriptOf(
+        'ip',
+        links.map((line) => line.replace(/^ip /, '')),
+      ),
     ],
     remarks,
   }

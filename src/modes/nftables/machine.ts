@@ -6,7 +6,9 @@ import { lookForNftables } from './look.ts'
 import { readNftables } from './walkable.ts'
 import { rehearseNftables } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
+import { trafficCounters } from '../traffic.ts'
 import { TableProgrammer } from '../shared/table-programmer.ts'
+import { COUNTING_TABLE } from '../../nftables/counting-table.ts'
 import { deleteTables, openWatchedTables } from '../../nftables/watched-tables.ts'
 
 export const nftablesMachine: ModeOnMachine = {
@@ -14,7 +16,10 @@ export const nftablesMachine: ModeOnMachine = {
   readWalkable: readNftables,
   rehearse: rehearseNftables,
   open: openNftables,
-  cleanup: (log) => deleteTables(nftablesPlanner.table, log),
+  cleanup(log) {
+    deleteTables(nftablesPlanner.table, log)
+    deleteTables(COUNTING_TABLE, log)
+  },
   cleanupLeftovers: removeLeftovers,
 }
 
@@ -29,6 +34,7 @@ function openNftables({ families, clock, onForeignChange }: ModeOptions): Runnin
       }
       return new TableProgrammer({ planner: nftablesPlanner, driver: tables.driver(family), clock, counts })
     },
+    traffic: trafficCounters(families),
     close: () => tables.close(),
   }
 }

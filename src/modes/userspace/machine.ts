@@ -14,6 +14,7 @@ import { lookForUserspace } from './look.ts'
 import { readUserspace } from './walkable.ts'
 import { rehearseUserspace } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
+import { trafficCounters } from '../traffic.ts'
 import { acquireCarrier } from './carrier.ts'
 import { UserspaceProgrammer } from './programmer.ts'
 import { failingBackends, formatUserspaceStatus, registerUserspaceMetrics } from './report.ts'
@@ -51,6 +52,7 @@ function openUserspace(options: ModeOptions): RunningMode {
   const programmers = new Map<Family, UserspaceProgrammer>()
   const served = families.map((family) => [family, listeners[family]] as const)
   return {
+    traffic: trafficCounters(families),
     programmer(family, { metrics, onRefused }) {
       if (programmers.size === 0) registerUserspaceMetrics(metrics, served)
       const programmer = new UserspaceProgrammer({

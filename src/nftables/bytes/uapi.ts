@@ -88,6 +88,7 @@ export const NFTA_SET_ELEM_DATA = 2
 export const NFTA_SET_ELEM_FLAGS = 3
 export const NFTA_SET_ELEM_EXPIRATION = 5
 export const NFTA_SET_ELEM_USERDATA = 6
+export const NFTA_SET_ELEM_EXPR = 7
 export const NFTA_SET_ELEM_KEY_END = 10
 
 export const NFT_SET_ELEM_INTERVAL_END = 1

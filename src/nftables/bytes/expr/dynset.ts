@@ -1,6 +1,17 @@
 // Adds an element to a set from the packet path. net/netfilter/nft_dynset.c
 
-import { attr, be32, be64number, cstring, forbidden, mapped, named, nest, opt } from '../../../netlink/attributes.ts'
+import {
+  attr,
+  be32,
+  be64number,
+  bytes,
+  cstring,
+  forbidden,
+  mapped,
+  named,
+  nest,
+  opt,
+} from '../../../netlink/attributes.ts'
 import {
   NFT_DYNSET_OP_ADD,
   NFT_DYNSET_OP_UPDATE,
@@ -12,6 +23,8 @@ import {
   NFTA_DYNSET_SREG_DATA,
   NFTA_DYNSET_SREG_KEY,
   NFTA_DYNSET_TIMEOUT,
+  NFTA_EXPR_DATA,
+  NFTA_EXPR_NAME,
 } from '../uapi.ts'
 import { register } from '../registers.ts'
 import { expression, type ExpressionCodec, type ExpressionOf } from './expression.ts'
@@ -23,17 +36,32 @@ const attributes = nest({
   timeoutMs: opt(NFTA_DYNSET_TIMEOUT, be64number),
   set: attr(NFTA_DYNSET_SET_NAME, cstring),
   flags: opt(NFTA_DYNSET_FLAGS, be32),
-  expr: forbidden(NFTA_DYNSET_EXPR),
+  expr: opt(
+    NFTA_DYNSET_EXPR,
+    nest({
+      name: attr(NFTA_EXPR_NAME, cstring),
+      data: opt(NFTA_EXPR_DATA, bytes),
+    }),
+  ),
   expressions: forbidden(NFTA_DYNSET_EXPRESSIONS),
 })
+
+type Fields = Omit<ExpressionOf<'dynset'>, 'kind'>
+
+/** NFT_DYNSET_F_EXPR, which the kernel sets when there is an expression. */
+const WITH_EXPRESSION = 2
 
 export const dynset: ExpressionCodec<'dynset'> = expression(
   'dynset',
   'dynset',
   mapped(
     attributes,
-    (value: Omit<ExpressionOf<'dynset'>, 'kind'>) => value,
-    // The kernel always dumps the flags; a set one inverts the match or adds expressions, which we never write.
-    ({ flags, ...value }) => (flags === undefined || flags === 0 ? value : undefined),
+    ({ counts, ...value }: Fields) => (counts === true ? { ...value, expr: { name: 'counter' } } : value),
+    // The kernel always dumps the flags; another one inverts the match, which we never write.
+    ({ flags = 0, expr, ...value }): Fields | undefined => {
+      if (expr === undefined) return flags === 0 ? value : undefined
+      if ((flags & ~WITH_EXPRESSION) !== 0 || expr.name !== 'counter') return undefined
+      return { ...value, counts: true }
+    },
   ),
 )

@@ -1,0 +1,35 @@
+// The answer to the question `traffic`: what the kernel has counted since it began to, for an asker who looks.
+
+/** Since counting began. It ends when the asker goes, or has not asked for a while. */
+export interface TrafficAnswer {
+  readonly nowMs: number
+  readonly sinceMs: number
+  readonly mode: string
+  readonly nodeName: string
+  readonly rows: readonly TrafficRow[]
+  /** Of pairs for which there was no room. */
+  readonly other: TrafficCounts
+}
+
+export interface TrafficCounts {
+  /** Packets that begin a connection: one that is sent again counts again. */
+  readonly begun: number
+  readonly sentPackets: number
+  readonly sentBytes: number
+  readonly receivedPackets: number
+  readonly receivedBytes: number
+}
+
+/** What went from a frontend to a backend, or what came to a frontend that refuses. */
+export interface TrafficRow extends TrafficCounts {
+  /** `namespace/name:port`. */
+  readonly service: string
+  /** `tcp 10.0.0.1:80`; `tcp *:30080` for a node port that refuses. */
+  readonly frontend: string
+  /** `ip:port`; absent for refusals. */
+  readonly backend?: string | undefined
+  /** Packets to a frontend without endpoints. */
+  readonly refused: number
+  /** It gets no new connections for a while. */
+  readonly isEjected: boolean
+}

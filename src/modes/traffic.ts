@@ -1,0 +1,52 @@
+// Counting what goes through a mode's services, while an asker looks.
+
+import type { Family } from '../lib/ip.ts'
+import type { ServicePortView } from '../model/types.ts'
+import { type Closed, type Counted, Counting, endCounting } from '../nftables/open-counting.ts'
+import { addressField, portField, protocolField } from '../nftables/fields.ts'
+
+/** Pairs of a frontend and a backend for which the kernel has room, for each family. */
+const MOST_PAIRS = 8192
+
+/** The kernel counts while it is open. */
+export interface TrafficCounter {
+  read(views: Iterable<ServicePortView>): Counted
+  close(): void
+}
+
+/**
+ * For every mode in which the kernel translates connections: the connection tracker knows what from and what to. What a proxy
+ * that was killed left counting ends here.
+ */
+export function trafficCounters(families: readonly Family[]): (family: Family) => TrafficCounter {
+  endCounting(families)
+  return openTrafficCounter
+}
+
+function openTrafficCounter(family: Family): TrafficCounter {
+  const counting = new Counting(family, MOST_PAIRS)
+  return {
+    read(views) {
+      counting.follow(closedFrontends(views))
+      return counting.read()
+    },
+    close: () => counting.close(),
+  }
+}
+
+export type { Counted }
+
+/** Those that refuse, or drop, whoever comes. Where only some sources are refused, their packets are not counted. */
+function closedFrontends(views: Iterable<ServicePortView>): Closed {
+  const frontends = new Set<string>()
+  const ports = new Set<string>()
+  for (const view of views) {
+    for (const { address, protocol, port, fromPods, fromNode, fromOthers } of view.frontends) {
+      if ([fromPods, fromNode, fromOthers].some(({ verdict }) => verdict.kind === 'to')) continue
+      const rest = protocolField(protocol) + portField(port)
+      if (address === undefined) ports.add(rest)
+      else frontends.add(addressField(address) + rest)
+    }
+  }
+  return { frontends, ports }
+}

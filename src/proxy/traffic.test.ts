@@ -1,0 +1,109 @@
+import { expect, test } from 'vitest'
+import { ManualClock } from '../lib/clock.ts'
+import { silentLogger } from '../lib/log.ts'
+import type { ServicePortView } from '../model/types.ts'
+import type { Counted, TrafficCounter } from '../modes/contract.ts'
+import { Traffic } from './traffic.ts'
+
+const nothing = { packets: 0, bytes: 0 }
+const view = {
+  name: 'default/web',
+  frontends: [
+    { address: '10.0.0.1', protocol: 'TCP', port: 80 },
+    { address: undefined, protocol: 'TCP', port: 30080 },
+  ],
+} as unknown as ServicePortView
+
+function pair(address: string, port: number): Counted['pairs'][number] {
+  const backend = { address: '10.1.0.1', port: 8080 }
+  return {
+    protocol: 'TCP',
+    frontend: { address, port },
+    backend,
+    begun: 2,
+    sent: { packets: 3, bytes: 300 },
+    received: nothing,
+  }
+}
+
+function open() {
+  const clock = new ManualClock()
+  const told: string[] = []
+  const counter: TrafficCounter = {
+    read: () => ({
+      pairs: [pair('10.0.0.1', 80), pair('192.168.0.7', 30080), pair('172.16.0.1', 80)],
+      refusals: [{ protocol: 'TCP', address: undefined, port: 30080, packets: 4 }],
+      total: { begun: 7, sent: { packets: 10, bytes: 1000 }, received: nothing },
+    }),
+    close: () => void told.push('closed'),
+  }
+  const traffic = new Traffic({
+    families: [{ family: 4, views: () => [view] }],
+    about: () => ({ mode: 'nftables', nodeName: 'n', ejected: ['10.1.0.1:8080'] }),
+    open: () => (told.push('opened'), counter),
+    clock,
+    log: silentLogger,
+  })
+  const ask = (signal: AbortSignal) => traffic.question.answer(new URLSearchParams(), { signal })
+  return { clock, told, traffic, ask }
+}
+
+test('counts are told by service, frontend and backend; the rest is others', () => {
+  const { ask } = open()
+  const { rows, other } = ask(new AbortController().signal) as { rows: unknown[]; other: unknown }
+  expect(rows).toMatchObject([
+    {
+      service: 'default/web',
+      frontend: 'tcp 10.0.0.1:80',
+      backend: '10.1.0.1:8080',
+      begun: 2,
+      sentBytes: 300,
+      isEjected: true,
+    },
+    { service: 'default/web', frontend: 'tcp 192.168.0.7:30080', begun: 2 },
+    { service: 'default/web', frontend: 'tcp *:30080', refused: 4, begun: 0 },
+  ])
+  expect(other).toMatchObject({ begun: 1, sentPackets: 1, sentBytes: 100 })
+})
+
+test('the kernel counts while there is an asker, and no longer', () => {
+  const { told, traffic, ask } = open()
+  const [first, second] = [new AbortController(), new AbortController()]
+  ask(first.signal)
+  ask(second.signal)
+  ask(first.signal)
+  first.abort()
+  expect([told, traffic.isCounting]).toEqual([['opened'], true])
+  second.abort()
+  expect([told, traffic.isCounting]).toEqual([['opened', 'closed'], false])
+})
+
+test('an asker who stays and does not ask does not look any more', async () => {
+  const { clock, told, ask } = open()
+  const { signal } = new AbortController()
+  ask(signal)
+  await clock.advance(14_000)
+  ask(signal)
+  await clock.advance(14_000)
+  expect(told).toEqual(['opened'])
+  await clock.advance(2000)
+  expect(told).toEqual(['opened', 'closed'])
+  ask(signal)
+  expect(told).toEqual(['opened', 'closed', 'opened'])
+})
+
+test('it ends with the proxy, and where the mode cannot tell, that is said', () => {
+  const { told, traffic, ask } = open()
+  ask(new AbortController().signal)
+  traffic.close()
+  expect(told).toEqual(['opened', 'closed'])
+  const none = new Traffic({
+    families: [],
+    about: () => ({ mode: 'ipvs', nodeName: 'n', ejected: [] }),
+    open: undefined,
+    clock: new ManualClock(),
+    log: silentLogger,
+  })
+  const asker = { signal: new AbortController().signal }
+  expect(() => none.question.answer(new URLSearchParams(), asker)).toThrow(/Cannot count: the ipvs mode/)
+})

@@ -1,0 +1,114 @@
+// The table that counts while an asker looks, in a real kernel with real connections.
+
+import { createServer, connect, type AddressInfo } from 'node:net'
+import { execFileSync } from 'node:child_process'
+import { createSocket } from 'node:dgram'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { addressField, portField, protocolField } from '../../src/nftables/fields.ts'
+import { COUNTING_TABLE } from '../../src/nftables/counting-table.ts'
+import { Counting, endCounting } from '../../src/nftables/open-counting.ts'
+import { unshareNetwork } from '../../src/system/netns.ts'
+import { eventually } from '../support/eventually.ts'
+import { isRoot, listWithNft, loadWithNft } from '../support/nft.ts'
+
+beforeAll(() => {
+  if (!isRoot) return
+  unshareNetwork()
+  execFileSync('ip', ['link', 'set', 'lo', 'up'])
+})
+
+describe.runIf(isRoot)('counting', () => {
+  it.each([
+    [4, '10.9.9.9', '127.0.0.1'],
+    [6, 'fd00::9', '::1'],
+  ] as const)('tells connections, packets and bytes of a pair, for IPv%d', async (family, vip, host) => {
+    const server = createServer((socket) => socket.end('x'.repeat(100_000))).listen(0, host)
+    await new Promise((resolve) => server.once('listening', resolve))
+    const { port } = server.address() as AddressInfo
+    const ip = family === 4 ? 'ip' : 'ip6'
+    const to = family === 4 ? `${host}:${port}` : `[${host}]:${port}`
+    loadWithNft(
+      `table ${ip} to-server { chain o { type nat hook output priority -100; ${ip} daddr ${vip} tcp dport 80 dnat to ${to}; }; }`,
+    )
+    execFileSync('ip', ['route', 'replace', 'local', `${vip}/${family === 4 ? 32 : 128}`, 'dev', 'lo'])
+    const counting = new Counting(family, 1000)
+    for (let i = 0; i < 3; i++) {
+      await new Promise<void>((resolve, reject) => {
+        connect(80, vip).on('error', reject).on('end', resolve).resume()
+      })
+    }
+    await eventually('all of it is counted', () => {
+      const { pairs, total } = counting.read()
+      const [pair, ...others] = pairs
+      if (pair === undefined || others.length > 0) return `${pairs.length} pairs`
+      expect(pair).toMatchObject({
+        protocol: 'TCP',
+        frontend: { address: vip, port: 80 },
+        backend: { address: host, port },
+      })
+      expect(pair.begun).toBe(3)
+      expect(total).toEqual({
+        sent: pair.sent,
+        received: pair.received,
+        begun: 3,
+      })
+      return pair.received.bytes > 300_000 && pair.sent.packets > 9 ? undefined : JSON.stringify(pair)
+    })
+    counting.close()
+    expect(listWithNft()).not.toContain(COUNTING_TABLE)
+    server.close()
+  })
+
+  it('tells what came to frontends that refuse', async () => {
+    const counting = new Counting(4, 1000)
+    const key = (address: string) => addressField(address) + protocolField('UDP') + portField(53)
+    counting.follow({
+      frontends: new Set([key('127.0.0.9'), key('127.0.0.10')]),
+      ports: new Set(),
+    })
+    counting.follow({
+      frontends: new Set([key('127.0.0.9')]),
+      ports: new Set([protocolField('UDP') + portField(30053)]),
+    })
+    const socket = createSocket('udp4')
+    const send = (port: number, address: string) =>
+      new Promise((resolve) => socket.send('hello', port, address, resolve))
+    for (const address of ['127.0.0.9', '127.0.0.9', '127.0.0.10']) await send(53, address)
+    await send(30053, '127.0.0.1')
+    const { refusals } = counting.read()
+    expect(refusals).toEqual([
+      { protocol: 'UDP', address: '127.0.0.9', port: 53, packets: 2 },
+      { protocol: 'UDP', address: undefined, port: 30053, packets: 1 },
+    ])
+    socket.close()
+    counting.close()
+  })
+
+  it('counts what has no room in the total alone', async () => {
+    const server = createServer((socket) => socket.end('x')).listen(0, '127.0.0.1')
+    await new Promise((resolve) => server.once('listening', resolve))
+    const { port } = server.address() as AddressInfo
+    loadWithNft(
+      `table ip many { chain o { type nat hook output priority -101; ip daddr 10.8.8.0/24 tcp dport 80 dnat to 127.0.0.1:${port}; }; }`,
+    )
+    execFileSync('ip', ['route', 'replace', 'local', '10.8.8.0/24', 'dev', 'lo'])
+    const counting = new Counting(4, 4)
+    for (let i = 1; i <= 8; i++) {
+      await new Promise<void>((resolve, reject) => {
+        connect(80, `10.8.8.${i}`).on('error', reject).on('end', resolve).resume()
+      })
+    }
+    const { pairs, total } = counting.read()
+    expect([pairs.length, total.begun]).toEqual([4, 8])
+    counting.close()
+    server.close()
+  })
+
+  it('that a killed proxy left is ended', () => {
+    const left = new Counting(4, 10)
+    expect(listWithNft()).toContain(COUNTING_TABLE)
+    endCounting([4, 6])
+    expect(listWithNft()).not.toContain(COUNTING_TABLE)
+    expect(() => left.read()).toThrow(/ENOENT/)
+  })
+})

@@ -16,6 +16,7 @@ export function knownFromState(state: StateAnswer, modeNamed: (name: string) => 
     slices: mergeSlices(families.flatMap(({ slices }) => slices)),
     allowExternalIPs: true,
     localhostNodePorts: blockOf(config, 'iptables')['localhostNodePorts'] !== false,
+    connectRetry: config['connectRetry'] === true,
     ejected: new Map(
       ejected.map(({ backend, reason, sinceMs }) => [backend, `${reason}, since ${new Date(sinceMs).toISOString()}`]),
     ),

@@ -22,6 +22,8 @@ export interface Known {
   readonly allowExternalIPs: boolean
   /** iptables.localhostNodePorts */
   readonly localhostNodePorts: boolean
+  /** connectRetry of the configuration: only service ports that use it leave out ejected backends. */
+  readonly connectRetry: boolean
   /** `ip:port` of backends that get no new connections for a while, and why. */
   readonly ejected: ReadonlyMap<string, string>
   /** Addresses of other nodes, by name. */
@@ -52,8 +54,9 @@ export function decideAll(known: Known, family: Family): Decided | undefined {
   const node = known.nodes[family]
   if (node === undefined) return undefined
   const log = new ProblemLog(() => {})
-  const { allowExternalIPs, mode } = known
-  const model = new ServiceModel({ node, problems: log, allowExternalIPs, weighs: mode.weighs, startedMs: 0 })
+  const { allowExternalIPs, connectRetry, mode } = known
+  const { weighs } = mode
+  const model = new ServiceModel({ node, problems: log, allowExternalIPs, connectRetry, weighs, startedMs: 0 })
   for (const service of known.services) model.setService(service)
   for (const slice of known.slices) model.setSlice(slice)
   model.takeChanges()

@@ -47,7 +47,7 @@ export const expectedSkips = [
   },
   {
     project: /^unit$/,
-    test: /^the plan of the \w+ mode/,
+    test: /^(the plan of the \w+ mode|explain in mode \w+)/,
     reason: /^\w+ does not promise it$/,
     isExpected: true,
     why: 'test/conformance/modes.ts tells which mode promises what',

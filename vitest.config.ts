@@ -4,21 +4,33 @@ import { defineConfig } from 'vitest/config'
 /** Against hanging alone: what a test waits for has limits of its own, which follow the load of the machine. */
 const hangsAfterMs = 300_000
 
+const live = '{src,test}/**/*.live.test.ts'
+
 export default defineConfig({
   test: {
     projects: [
       {
-        // Pure tests: no root, no kernel, no network but loopback.
+        // Pure tests: no root, no kernel, no processes, no network.
         test: {
           name: 'unit',
           include: ['src/**/*.test.ts', 'test/{conformance,golden,house,support}/*.test.ts', 'scripts/*.test.mjs'],
-          exclude: ['src/**/growth.test.ts'],
+          exclude: ['src/**/growth.test.ts', live],
           pool: 'threads',
           isolate: false,
-          // One more than there are processors: some tests wait for timers and for processes that they start.
-          maxWorkers: availableParallelism() + 1,
           testTimeout: 60_000,
           hookTimeout: 60_000,
+        },
+      },
+      {
+        // Tests that start processes or talk over loopback, without root. Much of it is waiting.
+        test: {
+          name: 'live',
+          include: [live],
+          pool: 'threads',
+          isolate: false,
+          maxWorkers: availableParallelism() + 2,
+          testTimeout: hangsAfterMs,
+          hookTimeout: hangsAfterMs,
         },
       },
       {

@@ -21,6 +21,7 @@ const packages = {
   coordination: 'api/coordination/v1',
   authentication: 'api/authentication/v1',
   authorization: 'api/authorization/v1',
+  rbac: 'api/rbac/v1',
   meta: 'apimachinery/pkg/apis/meta/v1',
 }
 /** What a package is called inside another one. */
@@ -59,6 +60,7 @@ const roots = [
   .concat(['meta.ListMeta'])
   .concat(['authentication.SelfSubjectReview'])
   .concat(['authorization.SelfSubjectAccessReview', 'authorization.SelfSubjectRulesReview'])
+  .concat(['apps.DaemonSet', 'rbac.ClusterRole', 'rbac.ClusterRoleBinding'])
 
 const scalars = {
   string: 'string',

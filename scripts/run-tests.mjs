@@ -16,25 +16,27 @@ const needsRoot = process.getuid?.() === 0 ? undefined : 'needs root'
 const needsX64 = process.arch === 'x64' ? undefined : 'User Mode Linux needs Linux on x86_64'
 
 /**
- * Each with a reason not to run it here, if there is one, and what runs it. Most of the time tests with packets wait for
- * some that do not come: time for a project beside them, whose output is shown in the end.
+ * Each with a reason not to run it here, if there is one, and what runs it. Lanes run beside each other, the projects of a
+ * lane one after the other: most of the time tests with packets wait for some that do not come. What the first lane prints is
+ * seen at once, what a project of another prints when it is done.
  */
-const projects = [
-  { name: 'unit' },
-  { name: 'growth' },
-  { name: 'kernel', reason: needsRoot },
-  { name: 'e2e', reason: needsRoot },
-  {
-    name: 'uml',
-    reason: needsRoot ?? needsX64,
-    inside: ['node', join(root, 'test', 'uml', 'run.mjs')],
-    isBeside: true,
-  },
-  { name: 'packet-flow', reason: needsRoot },
-  { name: 'faults', reason: needsRoot },
-  { name: 'sandbox', reason: needsRoot },
-  { name: 'release', reason: needsRoot },
+const lanes = [
+  [
+    { name: 'kernel', reason: needsRoot },
+    { name: 'e2e', reason: needsRoot },
+    { name: 'packet-flow', reason: needsRoot },
+  ],
+  [
+    { name: 'live' },
+    { name: 'sandbox', reason: needsRoot },
+    { name: 'faults', reason: needsRoot },
+    { name: 'release', reason: needsRoot },
+  ],
+  [{ name: 'uml', reason: needsRoot ?? needsX64, inside: ['node', join(root, 'test', 'uml', 'run.mjs')] }],
 ]
+/** Before the lanes: pure tests, and those that measure. */
+const pure = [{ name: 'unit' }, { name: 'growth' }]
+const projects = [...pure, ...lanes.flat()]
 const tally = new Tally({ expectedSkips, quarantine })
 
 // Building takes minutes the first time, so it goes on next to the other tests; the project uml waits for it.
@@ -42,7 +44,7 @@ const build =
   needsRoot === undefined ? spawn(join(root, 'scripts', 'uml-kernel'), { stdio: ['ignore', 'ignore', 2] }) : undefined
 
 const checks = {
-  format: () => succeeds(bin('prettier'), '--check', '--log-level=warn', '.'),
+  format: () => succeeds(bin('oxfmt'), '--check'),
   types: () => succeeds(bin('tsc'), '-p', 'tsconfig.json', '--noEmit'),
   lint: () => succeeds(bin('oxlint'), '--type-aware'),
   // As a user does it: the program builds itself when its sources are newer.
@@ -57,13 +59,8 @@ for (const [name, check] of Object.entries(checks)) {
   console.log(`${ok ? 'ok  ' : 'FAIL'} ${name} (${seconds(started)} s)`)
 }
 
-const beside = []
-for (const project of projects) {
-  const done = project.reason === undefined ? runProject(project) : skipProject(project)
-  if (project.isBeside) beside.push(done)
-  else await done
-}
-await Promise.all(beside)
+await runLane(pure, { isShown: true })
+await Promise.all(lanes.map((lane, index) => runLane(lane, { isShown: index === 0 })))
 
 for (const [reason, names] of tally.skips) tell(`skipped, ${reason}:`, names)
 tell(
@@ -76,14 +73,21 @@ console.log(`${tally.passed} passed, ${tally.failures.length} failed, ${tally.sk
 process.exitCode = tally.failures.length === 0 ? 0 : 1
 build?.unref()
 
-async function runProject({ name, inside, isBeside }) {
+async function runLane(lane, { isShown }) {
+  for (const project of lane) {
+    if (project.reason === undefined) await runProject(project, { isShown })
+    else skipProject(project)
+  }
+}
+
+async function runProject({ name, inside }, { isShown }) {
   const started = performance.now()
   const folder = mkdtempSync(join(tmpdir(), 'kube-proxy-ts-test-'))
   const file = join(folder, 'counts.json')
   const reporters = ['--reporter=default', `--reporter=${join(root, 'scripts', 'count-reporter.mjs')}`]
   const machine = inside === undefined ? [] : [...inside, '--share', folder, '--']
   const command = [...machine, bin('vitest'), 'run', '--project', name, ...reporters]
-  const output = isBeside ? join(folder, 'output') : undefined
+  const output = isShown ? undefined : join(folder, 'output')
   const status = await run(command, { env: { ...process.env, COUNTS_FILE: file }, output })
   try {
     if (output !== undefined) process.stdout.write(readFileSync(output))
@@ -96,7 +100,7 @@ async function runProject({ name, inside, isBeside }) {
   }
 }
 
-async function skipProject({ name, reason }) {
+function skipProject({ name, reason }) {
   const { status, stdout } = vitestList('--project', name)
   // Files that touch the kernel as soon as they are loaded cannot even be listed without it.
   tally.skipProject(name, { count: JSON.parse(stdout || '[]').length, isAll: status === 0, reason })

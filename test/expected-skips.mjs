@@ -53,7 +53,7 @@ export const expectedSkips = [
     why: 'test/conformance/modes.ts tells which mode promises what',
   },
   {
-    project: /^unit$/,
+    project: /^(unit|live)$/,
     test: /./,
     reason: /^no reason given$/,
     isExpected: !hasIpv6,
@@ -74,11 +74,18 @@ export const expectedSkips = [
     why: 'other versions of Node are packages of npm',
   },
   {
-    project: /^release$/,
-    test: /kubectl makes the same of the manifest$/,
+    project: /^sandbox$/,
+    test: /makes of the overlay of the mode \w+ what the tests make of it$/,
     reason: /^kubectl is older than 1\.21$/,
     isExpected: isRoot && spawnSync('kubectl', ['kustomize', 'deploy/overlays/iptables']).status !== 0,
     why: 'the kubectl of Debian 12 does not know components of kustomize',
+  },
+  {
+    project: /^release$/,
+    test: /serves under the default profile of AppArmor$/,
+    reason: /^this kernel has no AppArmor$/,
+    isExpected: isRoot && !existsSync('/sys/kernel/security/apparmor/profiles'),
+    why: 'the kernel was built without it, or it is off',
   },
   {
     project: /^(e2e|packet-flow|sandbox|release)$/,

@@ -16,7 +16,7 @@ export function judgeApi(api: ApiFacts): Finding[] {
   const silent = api.requests.find(({ status }) => status === 0)
   if (silent !== undefined) return [finding('api-unreachable', silent.reason), ...odd]
   const refused = api.requests.filter(({ status }) => status < 200 || status > 299)
-  const findings = refused.map(judgeRefusal)
+  const findings = refused.map(judgeRefusal).filter(isFirstOfItsKind)
   if (findings.some(({ level }) => level === 'problem')) return [...findings, ...odd]
   const version = api.version === undefined ? '' : ` (${api.version})`
   const message = `${api.server}${version} lets us list and watch ${listOf(api.requests, refused)}`
@@ -45,6 +45,11 @@ function judgeRefusal({ verb, resource, status, reason }: ApiRequestFact): Findi
   if (status === 401) return finding('api-unauthorized', `The API server does not know us: ${reason}`)
   if (status === 403) return finding('api-forbidden', `The API server does not let us ${verb} ${resource}: ${reason}`)
   return finding('api-failed', `Cannot ${verb} ${resource}: ${reason}`)
+}
+
+/** List and watch are refused alike where the answer does not depend on them. */
+function isFirstOfItsKind({ message }: Finding, at: number, all: readonly Finding[]): boolean {
+  return all.findIndex((each) => each.message === message) === at
 }
 
 function listOf(requests: readonly ApiRequestFact[], refused: readonly ApiRequestFact[]): string {

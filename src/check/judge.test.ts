@@ -140,11 +140,16 @@ const cases: [string, Partial<Facts>, FindingCode[]][] = [
   ['a Node without addresses', { node: { ...node, addresses: [] } }, []],
   ['an odd setting', { node: { ...node, problems: { warnings: ['odd'], errors: [] } } }, ['node-odd']],
   ['a wrong setting', { node: { ...node, problems: { warnings: [], errors: ['wrong'] } } }, ['node-wrong']],
-  ['a warning of the loader', { configuration: { ...configuration('--proxy-mode=nftables'), warnings: ['odd'] } }, ['config-odd']], // prettier-ignore
+  ['a warning of the loader', { configuration: { ...configuration('--proxy-mode=nftables'), warnings: ['odd'] } }, ['config-odd']], // oxfmt-ignore
 ]
 
 test.each(cases)('%s', (_, changes, expected) => {
   expect(codes(changes)).toEqual(expected)
+})
+
+test('what is missing for list and watch alike is said once', () => {
+  const requests = asked.requests.map((each) => (each.resource === 'servicecidrs' ? { ...each, status: 403 } : each))
+  expect(codes({ api: api({ requests }) }, ['note']).filter((code) => code === 'api-no-service-cidrs')).toHaveLength(1)
 })
 
 test('every warning and problem says what to do', () => {

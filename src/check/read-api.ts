@@ -117,7 +117,7 @@ class Questions {
     return this.requests.some(({ status }) => status === 0)
   }
 
-  /** Anybody may usually ask for it; where not, the lists tell more. */
+  /** Every user may usually ask for it; where not, the lists tell more. */
   async version(): Promise<string | undefined> {
     try {
       const answer = await this.#json(await this.#request('/version'))

@@ -13,6 +13,10 @@ const exitStatus = { ok: 0, failure: 1 } as const
 export async function runCommandLine(argv: readonly string[]): Promise<number> {
   if (argv[0] === 'sandbox') return runSandbox(argv.slice(1))
   if (argv[0] === 'check') return (await import('./check.ts')).runCheckCommand(argv.slice(1))
+  if (argv[0] === 'doctor') return (await import('./doctor.ts')).runDoctorCommand(argv.slice(1))
+  if (argv[0] === 'explain') return (await import('./explain.ts')).runExplainCommand(argv.slice(1))
+  if (argv[0] === 'plan') return (await import('./preview.ts')).runPlanCommand(argv.slice(1))
+  if (argv[0] === 'render') return (await import('./preview.ts')).runRenderCommand(argv.slice(1))
   const { given, errors } = parseFlags(argv)
   if (given.get('help') === true) {
     const { formatHelp } = await import('./help.ts')
@@ -85,7 +89,7 @@ async function execute(given: ReadonlyMap<string, unknown>, options: RunOptions)
     return (await import('../proxy/cleanup.ts')).runLeftoverCleanup(options)
   }
   if (given.get('init-only') === true) return (await import('../proxy/init-only.ts')).runInitOnly(options)
-  // First of all, and before the rest is loaded: whoever waits for it sees that it has started.
+  // First of all, and before the rest is loaded: the operator sees at once that it has started.
   options.log.info('Version info', { version: options.version, node: process.version })
   return (await import('../proxy/run.ts')).runProxy(options, async (running) => {
     const { judgeRunning } = await import('../check/judge-running.ts')

@@ -145,6 +145,12 @@ const node: readonly FlagSpec[] = [
     help: 'End the program when a server cannot bind its port, instead of trying again.',
   }),
   flag({
+    name: 'control-socket',
+    kind: 'string',
+    group: 'Node and servers',
+    help: 'The unix socket over which root can ask this proxy what it knows and does. Empty: /run/kube-proxy-ts/net-N.sock, where N is the number of its network namespace; none: no socket. (Not a flag of kube-proxy.)',
+  }),
+  flag({
     name: 'profiling',
     kind: 'bool',
     field: 'enableProfiling',
@@ -200,6 +206,13 @@ const mode: readonly FlagSpec[] = [
     field: 'nodePortAddresses',
     group: 'Proxy mode',
     help: "Where node ports are served: CIDRs, or the words 'primary' (the Node's own addresses), 'localhost', 'all'. Empty: primary in nftables mode, all in the others.",
+  }),
+  flag({
+    name: 'connect-retry',
+    kind: 'bool',
+    field: 'connectRetry',
+    group: 'Proxy mode',
+    help: 'Give a client another endpoint when the one it got refuses its connection, says nothing or is gone (TCP). A Service may say otherwise: annotation service.kube-proxy-ts.io/connect-retry, "on" or "off". (Not a flag of kube-proxy.)',
   }),
 ]
 

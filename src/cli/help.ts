@@ -10,6 +10,10 @@ const indent = ' '.repeat(10)
 
 const commands = [
   '  kube-proxy check     look whether it can run here, and change nothing',
+  '  kube-proxy explain   what happens to a connection, and why',
+  '  kube-proxy doctor    my Service does not answer: what is wrong?',
+  '  kube-proxy plan      what it would change in this kernel; changes nothing',
+  '  kube-proxy render    what a mode would program, as text for nft and others',
   '  kube-proxy sandbox   a miniature cluster to try it on',
 ]
 

@@ -43,6 +43,7 @@ export async function loadRunOptions(given: Given, logging: Logging): Promise<Ru
     configFile: fromFile === undefined ? undefined : configFile,
     configurationChanges: fromFile?.changes,
     standIns: standIns(given),
+    controlSocket: textOf(given, 'control-socket'),
     flags,
     version: version.startsWith('v') ? version : gitVersion,
     warnings: () => [...odd.flags, ...odd.file],

@@ -92,7 +92,7 @@ function linkNewest(dir: string, name: string, linkName: string): void {
 }
 
 /**
- * A file that was not there. Everybody may write to the folder for temporary files, and the names can be guessed: what waits
+ * A file that was not there. Every user may write to the folder for temporary files, and the names can be guessed: what waits
  * there under one of them, a link to some file of the system perhaps, is not ours to write to.
  */
 function createLogFile(dir: string, name: string): { name: string; descriptor: number } {

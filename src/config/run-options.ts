@@ -28,6 +28,8 @@ export interface RunOptions extends LoadedConfiguration {
   readonly configurationChanges: ((signal: AbortSignal) => AsyncIterable<ConfigurationChange>) | undefined
   /** `--strict-proxy-mode`, `--userspace-fallback`: which modes may stand in for one that this machine cannot run. */
   readonly standIns: StandIns
+  /** `--control-socket`: where the proxy can be asked. Empty: by its network namespace; `none`: nowhere. */
+  readonly controlSocket: string
   readonly flags: readonly FlagValue[]
   /** The version that is reported: `v1.37.0+ts.0.1.0.g0123456789ab`, or what `--version=vX.Y.Z` says. */
   readonly version: string

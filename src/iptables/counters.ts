@@ -29,13 +29,21 @@ export function deleteCounter(name: string): void {
 
 /** How many packets it counted; 0 when it is not there. */
 export function readCounter(name: string): number {
+  return findCounter(name) ?? 0
+}
+
+export function hasCounter(name: string): boolean {
+  return findCounter(name) !== undefined
+}
+
+function findCounter(name: string): number | undefined {
   const socket = new NetlinkSocket(NETLINK_NETFILTER)
   try {
     const writer = new Writer()
     writeCounterMessage(writer, { message: 'get', flags: 0 }, name)
     return new NetlinkClient(socket.exchange).get(`read counter ${name}`, writer.written(), decodePackets)
   } catch (error) {
-    if (error instanceof KernelError) return 0
+    if (error instanceof KernelError) return undefined
     throw error
   } finally {
     socket.close()

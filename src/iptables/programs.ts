@@ -94,7 +94,7 @@ export interface BackendChoice {
 
 /**
  * As the images of kube-proxy choose: rules of the two backends see packets one after the other, so ours must be where
- * everybody else's are. What is not needed is not read.
+ * those of other programs are. What is not needed is not read.
  */
 export async function chooseBackend(evidence: BackendEvidence): Promise<BackendChoice> {
   for await (const saved of evidence.nftMangle()) {

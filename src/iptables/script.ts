@@ -11,6 +11,8 @@ import type { TableName } from './types.ts'
 
 export type Backend = 'nft' | 'legacy'
 
+/** So many commands are kept for people. */
+const SAMPLE = 8
 /** Up to so many chains are changed all at once. */
 const FEW_CHAINS = 250
 /** Filter first: a service that loses its endpoints is refused before it is no longer translated. */
@@ -25,6 +27,8 @@ export class Script {
   lines = 0
   bytes = 0
   readonly rules = new Map<TableName, number>()
+  /** The first commands, each with its table. */
+  readonly sample: string[] = []
 
   /** Chains of services that jump to each other have to follow each other, after the helpers to which they jump. */
   constructor(ops: Iterable<Op>, backend: Backend) {
@@ -40,6 +44,7 @@ export class Script {
       writePiece(piece, (line) => {
         text += `${line}\n`
         this.lines++
+        if (this.sample.length < SAMPLE && line.startsWith('-')) this.sample.push(`-t ${piece.table} ${line}`)
       })
       this.bytes += text.length
       const before = this.rules.get(piece.table) ?? 0
@@ -51,7 +56,7 @@ export class Script {
     }
   }
 
-  /** Whose a line is, from 1; undefined: everybody's. Only asked for when it was refused, so all is written again. */
+  /** Whose a line is, from 1; undefined: all services'. Only asked for when it was refused, so all is written again. */
   ownerOf(wanted: number): string | undefined {
     let line = 0
     let found: string | undefined

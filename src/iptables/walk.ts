@@ -21,6 +21,8 @@ export type Walk = PacketWalk<Step>
 
 /** A rule that matched. */
 export interface Step {
+  /** The chain of the kernel that it was reached from: `PREROUTING`. */
+  readonly hook: string
   readonly table: TableName
   readonly chain: string
   readonly rule: RuleText
@@ -32,6 +34,7 @@ type Verdict = Walk['verdict']
 export function walkTables(tables: Tables, packet: Packet, surroundings: Surroundings): Walk {
   const machine = new Machine(tables, packet, surroundings)
   for (const { table, chain } of machine.path()) {
+    machine.hook = chain
     const verdict = machine.run(table, chain) ?? 'accept'
     if (verdict !== 'accept') return machine.result(verdict)
   }
@@ -43,6 +46,8 @@ class Machine {
   readonly #packet: Packet
   readonly #surroundings: Surroundings
   readonly #steps: Step[] = []
+  /** The chain of the kernel that the packet is in. */
+  hook = ''
   #destination: Bytes
   #destinationPort: number
   #translated = false
@@ -75,11 +80,12 @@ class Machine {
   /** Undefined: the packet came to the end of the chain. */
   run(table: TableName, chain: string): Verdict | undefined {
     const rules = this.#tables.get(table)?.get(chain)
-    if (rules === undefined) throw new Error(`Cannot jump to ${chain}: table ${table} has no such chain`)
+    // A target of the kernel that we do not know, as LOG, or a table that nothing has been put into.
+    if (rules === undefined) return undefined
     for (const text of rules) {
       const rule = parsed(this.#tables, text)
       if (rule === undefined || !this.#matches(rule)) continue
-      this.#steps.push({ table, chain, rule: text })
+      this.#steps.push({ hook: this.hook, table, chain, rule: text })
       const { target } = rule
       if (target === undefined) continue
       if (target.kind === 'return') return undefined

@@ -10,14 +10,31 @@ export function formatServers(servers: Iterable<PlannedServer>): string {
 }
 
 export function formatServer({ server, destinations }: PlannedServer): string {
-  const { scheduler, schedulerFlags, persistenceSeconds } = server
-  const where = formatServerId(server)
-  const flags = formatFlags(scheduler, schedulerFlags)
-  const persistence = persistenceSeconds === undefined ? '' : ` -p ${persistenceSeconds}`
-  const lines = destinations
-    .map((destination) => `-a ${where} -r ${formatDestination(destination)} -m -w ${destination.weight}\n`)
-    .sort()
-  return `-A ${where} -s ${scheduler}${flags}${persistence}\n${lines.join('')}`
+  const lines = destinations.map((destination) => `${formatOp({ op: 'addDestination', server, destination })}\n`).sort()
+  return `${formatOp({ op: 'addServer', server })}\n${lines.join('')}`
+}
+
+/** A line that `ipvsadm -R` reads, and the arguments of an ipvsadm to the same end. */
+export function formatOp(op: IpvsOp): string {
+  const where = formatServerId(op.server)
+  switch (op.op) {
+    case 'addServer':
+    case 'setServer': {
+      const { scheduler, schedulerFlags, persistenceSeconds } = op.server
+      const flags = formatFlags(scheduler, schedulerFlags)
+      const persistence = persistenceSeconds === undefined ? '' : ` -p ${persistenceSeconds}`
+      return `${op.op === 'addServer' ? '-A' : '-E'} ${where} -s ${scheduler}${flags}${persistence}`
+    }
+    case 'deleteServer':
+      return `-D ${where}`
+    case 'addDestination':
+    case 'setDestination': {
+      const command = op.op === 'addDestination' ? '-a' : '-e'
+      return `${command} ${where} -r ${formatDestination(op.destination)} -m -w ${op.destination.weight}`
+    }
+    case 'deleteDestination':
+      return `-d ${where} -r ${formatDestination(op.destination)}`
+  }
 }
 
 const PROTOCOL_OPTIONS = { TCP: '-t', UDP: '-u', SCTP: '--sctp-service' } as const

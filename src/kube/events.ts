@@ -155,7 +155,7 @@ export class EventRecorder {
     }
   }
 
-  /** Named by the nanosecond, as everybody names events; never twice the same. */
+  /** Named by the nanosecond, as other components name events; never twice the same. */
   #nextName(event: RecordedEvent, atMs: number): string {
     const nanoseconds = BigInt(Math.trunc(atMs)) * 1_000_000n
     this.#lastName = nanoseconds > this.#lastName ? nanoseconds : this.#lastName + 1n

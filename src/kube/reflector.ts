@@ -194,7 +194,7 @@ class Reflector<T> {
     }
     this.#lossBackoff.reset()
     this.#log.v(2)?.info('Watch ended', broken === undefined ? ending : { ...ending, err: messageOf(broken) })
-    // Everybody's connection may have broken at the same moment.
+    // The connections of all nodes may have broken at the same moment.
     if (broken !== undefined) await this.#sleep(random() * this.#timing.backoffMs)
   }
 

@@ -2,7 +2,8 @@
 
 /** One change. `key` is `namespace/name`, or `name` for objects without a namespace. */
 export type ObjectEvent<T> =
-  { readonly type: 'set'; readonly key: string; readonly object: T } | { readonly type: 'delete'; readonly key: string }
+  | { readonly type: 'set'; readonly key: string; readonly object: T }
+  | { readonly type: 'delete'; readonly key: string }
 
 /**
  * Receives the objects of one kind. Calls are synchronous and in order. Events come in batches, one per burst that the

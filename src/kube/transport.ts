@@ -210,7 +210,7 @@ export class Transport implements ApiClient {
 }
 
 /**
- * Over plain http everybody on the way could read a token or a password, and act as this node's proxy from then on. client-go
+ * Over plain http every machine on the way could read a token or a password, and act as this node's proxy from then on. client-go
  * sends none either: with an http server, what the kubeconfig says about the user is not even looked at.
  */
 function withoutSecretsInTheClear(access: ClusterAccess, log: Logger): ClusterAccess {

@@ -137,6 +137,21 @@ function ownMetrics() {
       help: 'How often rules were restored that another program had changed or removed',
       labels: ['ip_family'],
     }),
+    inSync: gauge({
+      name: 'kubeproxyts_kernel_in_sync',
+      help: 'Whether the kernel holds what was decided, as far as is known: 1 or 0. /statusz and the control socket say what differs',
+      labels: ['ip_family'],
+    }),
+    outOfSyncSince: gauge({
+      name: 'kubeproxyts_kernel_out_of_sync_since_seconds',
+      help: 'Since when the kernel does not hold what was decided, in seconds since 1970; 0 while it does',
+      labels: ['ip_family'],
+    }),
+    driftOperations: counter({
+      name: 'kubeproxyts_drift_operations_total',
+      help: 'Operations that it took to restore what another program had changed or removed',
+      labels: ['ip_family'],
+    }),
     netlinkBytes: counter({
       name: 'kubeproxyts_netlink_sent_bytes_total',
       help: 'Bytes sent to the kernel to program rules',
@@ -156,6 +171,36 @@ function ownMetrics() {
       name: 'kubeproxyts_watch_restarts_total',
       help: 'How often the watch of a resource ended and was started anew',
       labels: ['resource'],
+    }),
+    retrySuspected: counter({
+      name: 'kubeproxyts_connect_retry_suspected_total',
+      help: 'Backends that came under suspicion because a client failed there, by how: refused, silent or unreachable',
+      labels: ['ip_family', 'reason'],
+    }),
+    retryEjected: counter({
+      name: 'kubeproxyts_connect_retry_ejected_total',
+      help: 'Suspected backends that did not answer this node either and were ejected, by how a client had failed',
+      labels: ['ip_family', 'reason'],
+    }),
+    retryReturned: counter({
+      name: 'kubeproxyts_connect_retry_returned_total',
+      help: 'Ejected backends that answered again, by how a client had failed',
+      labels: ['ip_family', 'reason'],
+    }),
+    retryRetried: counter({
+      name: 'kubeproxyts_connect_retry_retried_total',
+      help: 'Connections that were given another backend, by how the one before had failed: refused, silent or unreachable',
+      labels: ['ip_family', 'reason'],
+    }),
+    retryMissed: counter({
+      name: 'kubeproxyts_connect_retry_missed_total',
+      help: 'How often the kernel told of more failures than could be heard; those beyond were not looked at',
+      labels: [],
+    }),
+    retryEjectedNow: gauge({
+      name: 'kubeproxyts_connect_retry_ejected_backends',
+      help: 'Backends that are ejected now',
+      labels: ['ip_family'],
     }),
     configReloads: counter({
       name: 'kubeproxyts_config_reloads_total',

@@ -3,7 +3,8 @@
 // Plans compare lists by identity first, and a hundred thousand backends made anew at each change of their service would
 // be garbage to collect.
 
-import { joinHostPort } from '../lib/ip.ts'
+import { joinHostPort, parseIp } from '../lib/ip.ts'
+import { compareBytes } from './address.ts'
 import type { Endpoint } from './endpoints.ts'
 import type { Backend, Policy, ServicePortView } from './types.ts'
 import { DEFAULT_WEIGHT, weightOf, type Weights } from './weights.ts'
@@ -24,7 +25,7 @@ export function backendLists(
   chosen: { readonly cluster: readonly Endpoint[]; readonly local: readonly Endpoint[] },
   { weights, previous }: { readonly weights: Weights | undefined; readonly previous: ServicePortView | undefined },
 ): BackendLists {
-  const known = new Map(previous?.backends.map((backend) => [backend.ip, backend]))
+  const known = new Known(previous?.backends ?? [])
   const cluster: Backend[] = []
   const local: Backend[] = []
   const union: Backend[] = []
@@ -32,7 +33,7 @@ export function backendLists(
     const isCluster = chosen.cluster[cluster.length] === endpoint
     const isLocal = chosen.local[local.length] === endpoint
     if (!isCluster && !isLocal) continue
-    const before = known.get(endpoint.ip)
+    const before = known.take(endpoint.ip)
     const wanted = toBackend(endpoint, weights)
     const backend = before !== undefined && sameBackend(before, wanted) ? before : wanted
     if (isCluster) cluster.push(backend)
@@ -43,6 +44,26 @@ export function backendLists(
   const narrow = (list: readonly Backend[], policy: Policy) =>
     list.length === union.length ? keptUnion : keep(list, previous?.lists[policy])
   return { cluster: narrow(cluster, 'Cluster'), local: narrow(local, 'Local'), union: keptUnion }
+}
+
+/** The backends of the last view. Both lists are in order of address, so that one walk along them finds what is in both. */
+class Known {
+  readonly #backends: readonly Backend[]
+  #at = 0
+
+  constructor(backends: readonly Backend[]) {
+    this.#backends = backends
+  }
+
+  /** The backend with this address, if there was one. Addresses must be asked for in order. */
+  take(ip: string): Backend | undefined {
+    for (let backend = this.#backends[this.#at]; backend !== undefined; backend = this.#backends[++this.#at]) {
+      if (backend.ip === ip) return this.#backends[this.#at++]
+      // It comes later, or has gone.
+      if (compareBytes(parseIp(backend.ip) ?? '', parseIp(ip) ?? '') > 0) return undefined
+    }
+    return undefined
+  }
 }
 
 /** `ip:port` of those that serve; the last view's list when nothing changed. */

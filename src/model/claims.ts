@@ -84,7 +84,7 @@ export class Claims {
 /** Up to so many claimants are told which service port owns the frontend, and hear of each change. */
 const MOST_TOLD = 16
 
-/** `changes`: the claimants that got or lost the frontend. Among few, everybody has to tell of the new owner. */
+/** `changes`: the claimants that got or lost the frontend. Among few, every claimant has to tell of the new owner. */
 function noteRivals(
   rivals: Set<ServiceInfo>,
   { claimants, changes }: { claimants: readonly ServicePortInfo[]; changes: readonly (ServicePortInfo | undefined)[] },

@@ -137,7 +137,7 @@ describe('planServicePort()', () => {
     ])
   })
 
-  test.each(['Cluster', 'Local'])('rejects everybody everywhere without endpoints, policy %s', (policy) => {
+  test.each(['Cluster', 'Local'])('rejects all clients everywhere without endpoints, policy %s', (policy) => {
     const wish = { ...everywhere, externalTrafficPolicy: policy, internalTrafficPolicy: policy }
     for (const endpoints of [[], [{ ...remote, ready: false }]]) {
       const planned = plan({ wish, endpoints })

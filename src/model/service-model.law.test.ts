@@ -4,6 +4,7 @@
 import { expect, test } from 'vitest'
 import * as fc from 'fast-check'
 import { nodeView, service, slice } from '../../test/support/kube-objects.ts'
+import { describePort, restorePort, type PortState } from '../control/port-state.ts'
 import { namespacedName } from '../kube/types.ts'
 import type { EndpointSlice, Service } from '../kube/types.ts'
 import { ProblemLog } from './problems.ts'
@@ -229,4 +230,30 @@ test('ServiceModel views keep the promises of their type', () => {
     }),
     runs(500),
   )
+})
+
+test('a model that is given what another one knows decides the same', () => {
+  const start = nodeView({})
+  const law = fc.property(fc.array(anEvent, { maxLength: 30 }), (events) => {
+    const { model } = aModel(start)
+    let node = start
+    for (const event of events) {
+      apply(model, event)
+      if (event.kind === 'setNode') node = event.node
+    }
+    model.takeChanges()
+    const { model: copy } = aModel(node)
+    const { services, slices } = JSON.parse(
+      JSON.stringify({ services: [...model.objects().services], slices: [...model.objects().slices] }),
+    ) as { services: Service[]; slices: EndpointSlice[] }
+    for (const each of services) copy.setService(each)
+    for (const each of slices) copy.setSlice(each)
+    copy.takeChanges()
+    const byName = (a: ServicePortView, b: ServicePortView) => (a.name < b.name ? -1 : 1)
+    expect([...copy.views()].sort(byName)).toEqual([...model.views()].sort(byName))
+    expect(copy.endpointPlaces()).toEqual(model.endpointPlaces())
+    const sent = JSON.parse(JSON.stringify([...model.views()].map(describePort))) as PortState[]
+    expect(sent.map(restorePort)).toEqual([...model.views()])
+  })
+  fc.assert(law, runs(300))
 })

@@ -4,6 +4,10 @@ import { namespacedName } from '../kube/types.ts'
 import type { EndpointSlice, NamespacedName, Service } from '../kube/types.ts'
 import { withElement, withoutElement } from '../lib/sorted-list.ts'
 import { Claims } from './claims.ts'
+import { type Endpoint, mergeEndpoints, portKey, portSources } from './endpoints.ts'
+import { describeObjects } from './describe-objects.ts'
+import type { ModelObjects } from './describe-objects.ts'
+import { NO_EJECTIONS, type Ejections } from './ejections.ts'
 import { endpointPlaces } from './node-name-problem.ts'
 import type { EndpointPlaces } from './node-name-problem.ts'
 import type { ProblemLog } from './problems.ts'
@@ -12,7 +16,7 @@ import type { ServicePlan } from './service-plan.ts'
 import { parseService, sameService } from './service-ports.ts'
 import type { ServiceInfo } from './service-ports.ts'
 import { concernsFamily, parseSlice, sameRecord } from './slice-record.ts'
-import type { SliceRecord } from './slice-record.ts'
+import type { SlicePort, SliceRecord } from './slice-record.ts'
 import { TriggerTimes } from './trigger-times.ts'
 import type {
   ChangeCounts,
@@ -32,6 +36,8 @@ export interface ServiceModelOptions {
   readonly allowExternalIPs: boolean
   /** Whether the mode can weigh endpoints. */
   readonly weighs?: boolean | undefined
+  /** Whether connections are tried again where a service does not say; absent: no. */
+  readonly connectRetry?: boolean | undefined
   /** When the program started. Changes of endpoints that were triggered before are not timed. */
   readonly startedMs: number
 }
@@ -69,6 +75,8 @@ export class ServiceModel {
   readonly #healthChecks = new Map<NamespacedName, HealthCheck>()
   #healthCheckList: readonly HealthCheck[] | undefined
   #node: NodeView
+  #connectRetry: boolean
+  #ejections: Ejections = NO_EJECTIONS
   #servicesTotal = 0
   #endpointsPending = 0
   #endpointsTotal = 0
@@ -78,6 +86,7 @@ export class ServiceModel {
   constructor(options: ServiceModelOptions) {
     this.#options = options
     this.#node = options.node
+    this.#connectRetry = options.connectRetry ?? false
     this.#triggerTimes = new TriggerTimes(options.startedMs)
   }
 
@@ -88,6 +97,20 @@ export class ServiceModel {
       throw new Error(`Cannot plan for IPv${node.family}: the model is IPv${before.family}`)
     this.#node = node
     if (concernsServices(before, node)) for (const entry of this.#entries.values()) this.#dirty.add(entry)
+  }
+
+  /** For services that do not say. True when it makes a difference. */
+  setConnectRetry(connectRetry: boolean): boolean {
+    if (connectRetry === this.#connectRetry) return false
+    this.#connectRetry = connectRetry
+    for (const entry of this.#entries.values()) if (entry.info?.connectRetry === undefined) this.#dirty.add(entry)
+    return true
+  }
+
+  /** Which backends do not answer, and the ports whose lists that may change. */
+  setEjections(ejections: Ejections, ports: Iterable<ServicePortName>): void {
+    this.#ejections = ejections
+    for (const name of ports) this.#markDirty(serviceOf(name))
   }
 
   setService(service: Service, key: NamespacedName = namespacedName(service)): void {
@@ -130,6 +153,11 @@ export class ServiceModel {
     this.#dropSlice(key)
   }
 
+  /** Whether anything has to be planned anew. */
+  get hasChanges(): boolean {
+    return this.#dirty.size > 0
+  }
+
   /** The service ports whose views differ from what the last call left behind. */
   takeChanges(): ServicePortChange[] {
     const changes: ServicePortChange[] = []
@@ -150,9 +178,34 @@ export class ServiceModel {
   }
 
   view(name: ServicePortName): ServicePortView | undefined {
-    const colon = name.indexOf(':')
-    const entry = this.#entries.get(colon < 0 ? name : name.slice(0, colon))
+    const entry = this.#entries.get(serviceOf(name))
     return entry?.views.find((view) => view.name === name)
+  }
+
+  /** Every endpoint of a service port, usable or not: what a view has left of them is in its lists. */
+  endpointsOf({ namespace, service, portName, protocol }: ServicePortView): Endpoint[] {
+    const slices = this.#entries.get(`${namespace}/${service}`)?.slices ?? NONE
+    return mergeEndpoints(portSources(slices).get(portKey(portName, protocol)) ?? NONE, this.#node.nodeName)
+  }
+
+  /** The ports that the slices of a service have endpoints for. */
+  offeredPorts(key: NamespacedName): readonly SlicePort[] {
+    const ports = new Map<string, SlicePort>()
+    for (const slice of this.#entries.get(key)?.slices ?? NONE) {
+      for (const port of slice.ports) ports.set(`${portKey(port.name, port.protocol)} ${port.port}`, port)
+    }
+    return [...ports.values()]
+  }
+
+  /** How many endpoints the slices of a service name, whatever their ports. */
+  countEndpointsOf(key: NamespacedName): number {
+    return (this.#entries.get(key)?.slices ?? []).reduce((sum, { addresses }) => sum + addresses.length, 0)
+  }
+
+  /** What it knows, as API objects of its family: another model that is given them decides the same. */
+  objects(): ModelObjects {
+    const infos = [...this.#entries.values()].flatMap(({ info }) => info ?? NONE)
+    return describeObjects(this.#node.family, infos, [...this.#slices.values()])
   }
 
   get changeCounts(): ChangeCounts {
@@ -231,7 +284,17 @@ export class ServiceModel {
   #plan(entry: Entry, changes: ServicePortChange[]): void {
     const { info, slices } = entry
     const former = new Map(entry.views.map((view) => [view.name, view]))
-    const plan = info && planServicePorts({ info, slices, node: this.#node, claims: this.#claims, former })
+    const plan =
+      info &&
+      planServicePorts({
+        info,
+        slices,
+        node: this.#node,
+        claims: this.#claims,
+        former,
+        connectRetry: this.#connectRetry,
+        ejections: this.#ejections,
+      })
     entry.views = plan?.views ?? NONE
     for (const view of entry.views) {
       const before = former.get(view.name)
@@ -273,6 +336,12 @@ export class ServiceModel {
     entry.noLocalInternal = now.internal
     entry.noLocalExternal = now.external
   }
+}
+
+/** Of the service that the port belongs to. */
+export function serviceOf(name: ServicePortName): NamespacedName {
+  const colon = name.indexOf(':')
+  return colon < 0 ? name : name.slice(0, colon)
 }
 
 function byKey(a: SliceRecord, b: SliceRecord): number {

@@ -5,6 +5,7 @@ import { compareCidrs, formatCidr, parseCidr } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
 import { compareBytes, isOfFamily, parseAddress } from './address.ts'
 import type { Address } from './address.ts'
+import { CONNECT_RETRY_ANNOTATION, parseConnectRetry } from './connect-retry.ts'
 import { Summary } from './summary.ts'
 import { isLabel, isPortName, isPortNumber, isProtocol, quote } from './valid.ts'
 import { parseWeights, WEIGHTS_ANNOTATION, type Weights } from './weights.ts'
@@ -28,6 +29,8 @@ export interface ServiceInfo {
   readonly affinitySeconds: number | undefined
   /** Undefined: all endpoints weigh the same. */
   readonly weights: Weights | undefined
+  /** Whether connections are tried again; undefined: as the program is configured. */
+  readonly connectRetry: boolean | undefined
   readonly ports: readonly ServicePortInfo[]
 }
 
@@ -69,7 +72,7 @@ export function parseService(
   context: ParseServiceContext,
 ): ServiceInfo | undefined {
   const { family, problems } = context
-  if (isSkipped(service)) return undefined
+  if (whyNotServed(service) !== undefined) return undefined
   if (!isLabel(service.namespace) || !isLabel(service.name)) {
     problems.push('the name is not a valid object name; the service is ignored')
     return undefined
@@ -95,6 +98,7 @@ export function parseService(
     internalPolicyLocal: service.internalTrafficPolicy === 'Local',
     affinitySeconds: service.sessionAffinity === 'ClientIP' ? affinitySeconds(service, problems) : undefined,
     weights: context.weighs === true ? parseWeights(service.annotations?.[WEIGHTS_ANNOTATION], problems) : undefined,
+    connectRetry: parseConnectRetry(service.annotations?.[CONNECT_RETRY_ANNOTATION], problems),
     ports: infos,
   }
   for (const [i, port] of ports.entries()) infos[i] = portInfo(info, port)
@@ -124,6 +128,7 @@ export function sameService(a: ServiceInfo | undefined, b: ServiceInfo | undefin
     a.internalPolicyLocal === b.internalPolicyLocal &&
     a.affinitySeconds === b.affinitySeconds &&
     a.weights?.text === b.weights?.text &&
+    a.connectRetry === b.connectRetry &&
     sameList(a.loadBalancerIPs, b.loadBalancerIPs, (x) => x) &&
     sameList(a.externalIPs, b.externalIPs, (x) => x) &&
     sameList(a.sourceRanges, b.sourceRanges, formatCidr) &&
@@ -131,12 +136,20 @@ export function sameService(a: ServiceInfo | undefined, b: ServiceInfo | undefin
   )
 }
 
-function isSkipped(service: Service): boolean {
+/** Why no proxy, or another one, serves the service; undefined: this one does. */
+export function whyNotServed(service: Service): WhyNotServed | undefined {
   const [primary] = service.clusterIPs
-  if (primary === undefined || primary === '' || primary === 'None') return true
-  if (service.type === 'ExternalName') return true
-  return service.labels?.[PROXY_NAME_LABEL] !== undefined
+  if (service.type === 'ExternalName') return { kind: 'external name' }
+  if (primary === 'None') return { kind: 'headless' }
+  if (primary === undefined || primary === '') return { kind: 'no cluster IP' }
+  const proxy = service.labels?.[PROXY_NAME_LABEL]
+  return proxy === undefined ? undefined : { kind: 'another proxy', proxy }
 }
+
+export type WhyNotServed =
+  | { readonly kind: 'external name' | 'headless' | 'no cluster IP' }
+  /** Its label service.kubernetes.io/service-proxy-name. */
+  | { readonly kind: 'another proxy'; readonly proxy: string }
 
 function isExternallyAccessible(service: Service): boolean {
   return (

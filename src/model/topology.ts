@@ -1,6 +1,7 @@
-// Which endpoints this node may send connections to, under each traffic policy.
+// Which endpoints this node may send connections to, under each traffic policy, and why not the others.
 
 import type { Endpoint } from './endpoints.ts'
+import type { Policy } from './types.ts'
 
 export interface ReachableEndpoints {
   /** For Cluster policy; empty when the service port never uses it. */
@@ -17,6 +18,21 @@ export interface NodePlace {
   readonly zone: string | undefined
 }
 
+/** Whether hints narrow the choice, and if not, why. */
+export type Topology =
+  | { readonly kind: 'node hints' }
+  | { readonly kind: 'zone hints'; readonly zone: string }
+  | { readonly kind: 'everywhere'; readonly because: string }
+
+/** How a policy chooses among the endpoints of a service port, decided from all of them at once. */
+export interface Selection {
+  readonly policy: Policy
+  /** 'draining': none is ready, so those that are terminating and still serve are used. */
+  readonly of: 'ready' | 'draining'
+  /** Hints narrow Cluster policy only. */
+  readonly topology: Topology
+}
+
 /**
  * Usable endpoints are the ready ones. Where there is none, those that are terminating but still serve are used; Cluster
  * and Local policy decide that separately, each from its own candidates. Hints narrow Cluster policy only.
@@ -27,36 +43,80 @@ export function reachableEndpoints(
   node: NodePlace,
 ): ReachableEndpoints {
   return {
-    cluster: uses.cluster ? readyElseDraining(endpoints, topologyFilter(endpoints, node)) : [],
-    local: uses.local ? readyElseDraining(endpoints, (endpoint) => endpoint.isLocal) : [],
+    cluster: uses.cluster ? selectedEndpoints(endpoints, 'Cluster', node) : [],
+    local: uses.local ? selectedEndpoints(endpoints, 'Local', node) : [],
     anywhere: endpoints.some((endpoint) => endpoint.ready || isDraining(endpoint)),
   }
 }
 
-function readyElseDraining(endpoints: readonly Endpoint[], filter: (endpoint: Endpoint) => boolean): Endpoint[] {
-  const ready = endpoints.filter((endpoint) => endpoint.ready && filter(endpoint))
-  if (ready.length > 0) return ready
-  return endpoints.filter((endpoint) => isDraining(endpoint) && filter(endpoint))
+/** How the policy chooses among these endpoints on this node. */
+export function planSelection(endpoints: readonly Endpoint[], policy: Policy, node: NodePlace): Selection {
+  const topology = policy === 'Local' ? LOCAL : planTopology(endpoints, node)
+  const ready: Selection = { policy, of: 'ready', topology }
+  const isUsed = endpoints.some((endpoint) => whyNotSelected(endpoint, ready, node) === undefined)
+  return isUsed ? ready : { ...ready, of: 'draining' }
+}
+
+/** Why the policy does not use the endpoint; undefined: it does. */
+export function whyNotSelected(
+  endpoint: Endpoint,
+  { policy, of, topology }: Selection,
+  node: NodePlace,
+): string | undefined {
+  if (policy === 'Local' && !endpoint.isLocal) return 'not on this node, and the policy is Local'
+  if (of === 'ready' ? !endpoint.ready : !isDraining(endpoint)) return whyNotReady(endpoint)
+  switch (topology.kind) {
+    case 'everywhere':
+      return undefined
+    case 'node hints':
+      return endpoint.nodeHints?.includes(node.nodeName) === true ? undefined : 'its hints name other nodes'
+    case 'zone hints':
+      return endpoint.zoneHints?.includes(topology.zone) === true ? undefined : 'its hints name other zones'
+  }
+}
+
+function selectedEndpoints(endpoints: readonly Endpoint[], policy: Policy, node: NodePlace): Endpoint[] {
+  const selection = planSelection(endpoints, policy, node)
+  return endpoints.filter((endpoint) => whyNotSelected(endpoint, selection, node) === undefined)
+}
+
+function whyNotReady(endpoint: Endpoint): string {
+  if (isDraining(endpoint)) return 'terminating, and others are ready'
+  if (endpoint.terminating) return 'terminating, and no longer serving'
+  return 'not ready'
 }
 
 function isDraining(endpoint: Endpoint): boolean {
   return endpoint.serving && endpoint.terminating
 }
 
+const LOCAL: Topology = { kind: 'everywhere', because: 'hints narrow Cluster policy only' }
+const NO_READY: Topology = { kind: 'everywhere', because: 'no endpoint is ready' }
+const NO_HINTS: Topology = { kind: 'everywhere', because: 'the endpoints have no hints' }
+const SOME_HINTS: Topology = { kind: 'everywhere', because: 'a ready endpoint has no hint' }
+const NO_ZONE: Topology = { kind: 'everywhere', because: 'the zone of this node is not known' }
+const NOT_OURS: Topology = { kind: 'everywhere', because: 'no hint names this node or its zone' }
+
 /**
  * Hints count all or nothing: every ready endpoint must have one, and at least one must be for us; otherwise the
  * controller and this node disagree about the topology, and narrowing would overload or black-hole. Node hints go
  * before zone hints. Without ready endpoints there is nothing to narrow.
  */
-function topologyFilter(endpoints: readonly Endpoint[], node: NodePlace): (endpoint: Endpoint) => boolean {
+function planTopology(endpoints: readonly Endpoint[], { nodeName, zone }: NodePlace): Topology {
   const ready = endpoints.filter((endpoint) => endpoint.ready)
-  const forNode = (endpoint: Endpoint) => endpoint.nodeHints?.includes(node.nodeName) === true
-  if (ready.every((endpoint) => hasHints(endpoint.nodeHints)) && ready.some(forNode)) return forNode
-  const { zone } = node
-  if (zone === undefined) return () => true
-  const forZone = (endpoint: Endpoint) => endpoint.zoneHints?.includes(zone) === true
-  if (ready.every((endpoint) => hasHints(endpoint.zoneHints)) && ready.some(forZone)) return forZone
-  return () => true
+  if (ready.length === 0) return NO_READY
+  const allHaveNodes = ready.every((endpoint) => hasHints(endpoint.nodeHints))
+  if (allHaveNodes && ready.some(({ nodeHints }) => nodeHints?.includes(nodeName) === true)) {
+    return { kind: 'node hints' }
+  }
+  const allHaveZones = ready.every((endpoint) => hasHints(endpoint.zoneHints))
+  if (!allHaveZones) return allHaveNodes ? NOT_OURS : ready.some(isHinted) ? SOME_HINTS : NO_HINTS
+  if (zone === undefined) return NO_ZONE
+  return ready.some(({ zoneHints }) => zoneHints?.includes(zone) === true) ? { kind: 'zone hints', zone } : NOT_OURS
+}
+
+function isHinted({ zoneHints, nodeHints }: Endpoint): boolean {
+  return hasHints(zoneHints) || hasHints(nodeHints)
 }
 
 function hasHints(hints: readonly string[] | undefined): boolean {

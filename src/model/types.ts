@@ -18,7 +18,7 @@ export interface Backend {
   readonly isLocal: boolean
   /** Its endpoint names no node, so it may run on this one: it can meet itself here. Absent: isLocal is all there is to say. */
   readonly mayBeLocal?: boolean | undefined
-  /** Its share of new connections, for modes that can weigh; absent: 1, as everybody's. */
+  /** Its share of new connections, for modes that can weigh; absent: 1, as all others. */
   readonly weight?: number | undefined
 }
 
@@ -44,6 +44,8 @@ export interface Route {
    * the verdict is to reject or to drop.
    */
   readonly masquerade: boolean
+  /** Why the source is kept or not, in words. Absent: nothing is sent. */
+  readonly why?: string | undefined
 }
 
 export type FrontendKind = 'clusterIP' | 'externalIP' | 'loadBalancerIP' | 'nodePort'
@@ -58,7 +60,7 @@ export interface Frontend {
   readonly fromPods: Route
   /** For sources that are addresses of this node and are not pods. */
   readonly fromNode: Route
-  /** For everybody else. */
+  /** For all other clients. */
   readonly fromOthers: Route
   /** Whether clients from outside get another list than pods and the node do: externalTrafficPolicy Local. */
   readonly isSplit: boolean
@@ -93,6 +95,10 @@ export interface ServicePortView {
    * flow may keep using. Only UDP ports have it, for only their flows outlive their endpoints; empty for the others.
    */
   readonly serving: readonly string[]
+  /** Whether a client whose backend does not answer is to get another one: `--connect-retry`, or the Service's annotation. */
+  readonly connectRetry?: true | undefined
+  /** Backends that were taken out of a list because they do not answer. Absent: none. */
+  readonly ejected?: readonly Backend[] | undefined
   /** The port on which the service's load balancers ask this node for its health; absent: none. */
   readonly healthCheckNodePort?: number | undefined
 }

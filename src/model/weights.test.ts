@@ -21,8 +21,8 @@ describe('parseWeights()', () => {
     ['an address, however it is written', 'FD00:0::1=3', 'fd00::1', 3],
     ['a range', '10.2.0.0/16=5', '10.2.3.4', 5],
     ['a node', 'node-x=7', '10.1.0.7', 7],
-    ['everybody else', '10.1.0.7=3,*=9', '10.1.0.8', 9],
-    ['nobody: 1', '10.1.0.7=3', '10.1.0.8', 1],
+    ['every other endpoint', '10.1.0.7=3,*=9', '10.1.0.8', 9],
+    ['no endpoint: 1', '10.1.0.7=3', '10.1.0.8', 1],
     ['0, which is a weight', 'node-x=0', '10.1.0.7', 0],
   ])('weighs by %s', (_, text, ip, weight) => {
     expect(weigh(text, ip)).toEqual({ weight, problems: [] })

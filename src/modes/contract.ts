@@ -6,9 +6,11 @@ import type { KubeProxyConfiguration } from '../config/types.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
+import type { Walkable } from '../lib/packet-walk.ts'
 import type { ModeMetric } from '../metrics/metrics.ts'
-import type { ServicePortView } from '../model/types.ts'
+import type { Frontend, ServicePortView } from '../model/types.ts'
 import type { Programmer, ProgrammerReports } from './programmer.ts'
+import type { Rehearsal, RehearseOptions } from './rehearsal.ts'
 
 /** A mode's descriptor. */
 export interface Mode extends ModeFacts {
@@ -20,19 +22,51 @@ export interface Mode extends ModeFacts {
   readonly metrics: readonly ModeMetric[]
   /** Whether it can send more connections to one endpoint than to another. */
   readonly weighs: boolean
+  /**
+   * Where a connection whose backend does not answer gets another one: in the kernel, there behind IPVS, which has to see that
+   * it failed, or in the mode itself.
+   */
+  readonly retries: 'kernel' | 'behind IPVS' | 'mode'
   /** Links that it gives the addresses of services: those are not the node's own. */
   readonly serviceLinks: readonly string[]
+  /** What it does where the model decides nothing, or what it cannot do of what the model decides. */
+  readonly habits: ModeHabits
   load(): Promise<ModeOnMachine>
+}
+
+/** Where modes differ, as kube-proxy's do. Everything else is the model's. */
+export interface ModeHabits {
+  /** The addresses of services at which a connection to a port that the service does not have is refused. */
+  readonly guards: 'no addresses' | 'cluster IPs' | 'all addresses'
+  /** With a connection to an address of the service ranges that no service has. */
+  readonly unallocated: 'drop' | 'untouched'
+  /** Whether node ports are open on IPv4 loopback addresses where the configuration allows it. */
+  readonly localhostNodePorts: boolean
+  /** Whether the node's own connections to external addresses hear that there are no endpoints. */
+  readonly refusesNode: boolean
+  /** The addresses of this node at which a node port without endpoints is refused. */
+  readonly refusesNodePorts: 'where they are open' | 'on every address'
+  /** When loadBalancerSourceRanges are looked at: before everything else, or only where there is an endpoint to reach. */
+  readonly sourceRanges: 'first' | 'with endpoints'
+  /** Whose connections to themselves are masqueraded: those of endpoints that run, or may run, on this node, or of all. */
+  readonly hairpin: 'of this node' | 'all'
+  readonly protocols: readonly Frontend['protocol'][]
 }
 
 /** A mode's hands on this machine. */
 export interface ModeOnMachine {
   /** The part of open() that needs more rights than the rest: kernel settings and modules. For --init-only. */
   init?(config: KubeProxyConfiguration, log: Logger): void | Promise<void>
+  /** The part of cleanup() that needs more rights than the rest: kernel settings. For --init-only of another mode. */
+  giveBack?(log: Logger): void | Promise<void>
   /** Looks whether this machine can run the mode, for `kube-proxy check`: reads, and changes nothing. */
   look(options: LookOptions): ModeOutlook | Promise<ModeOutlook>
   /** Throws an UnsupportedError when this machine cannot run the mode. */
   open(options: ModeOptions): RunningMode | Promise<RunningMode>
+  /** What the mode has in the kernel now, for packets to walk through on paper; undefined: nothing. Changes nothing. */
+  readWalkable(options: WalkableOptions): Walkable | undefined | Promise<Walkable | undefined>
+  /** What open() and its programmers would do, in words; changes nothing. For `kube-proxy plan` and `kube-proxy render`. */
+  rehearse(options: RehearseOptions): Rehearsal | Promise<Rehearsal>
   /** Removes all that the mode put into this machine; harmless when it never ran. */
   cleanup(log: Logger, config: KubeProxyConfiguration): void | Promise<void>
   /** After kube-proxy has taken a node back and runs in this mode: removes what it does not, and nothing that it uses. */
@@ -42,6 +76,12 @@ export interface ModeOnMachine {
 export interface LookOptions {
   readonly config: KubeProxyConfiguration
   readonly families: readonly Family[]
+}
+
+export interface WalkableOptions {
+  readonly family: Family
+  /** The clock of the walks, in milliseconds: what affinity remembers ends on it. */
+  readonly now: () => number
 }
 
 /** Something that is not as it should be, and what a person can do about it. */
@@ -76,6 +116,8 @@ export interface RunningMode {
   programmer(family: Family, reports: ProgrammerReports): Programmer
   /** `ip:port` of the programs that answer UDP flows of a service port, in a mode in which those are not the endpoints. */
   readonly flowTargets?: (family: Family, view: ServicePortView) => readonly string[]
+  /** The backends that fail, for a mode that tries others itself. */
+  readonly failing?: (family: Family) => readonly { readonly ip: string; readonly port: number }[]
   /** Lines for people, shown by /statusz. */
   readonly status?: () => string
   /**

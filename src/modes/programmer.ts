@@ -24,6 +24,8 @@ export interface SyncStats {
    * no proxy watched, and their flows may go on.
    */
   readonly gone?: readonly FrontendAddress[]
+  /** After a comparison: the first of the commands that led to what should be there, for people. */
+  readonly sample?: readonly string[]
   /** How many service ports have no rules because the kernel refused them. A comparison tries them again. */
   readonly refused?: number
   /** Another process has taken over, and this one leaves rules and flows to it. */

@@ -131,6 +131,13 @@ export class NftablesDriver {
     return [...this.#readElements(set, 'again').values()]
   }
 
+  /** What packets have added to a dynamic set, and how long each element is still remembered. */
+  readLearned(set: NftSet): readonly { readonly element: Element; readonly remainingMs: number }[] {
+    const reader = this.#fillReader(set, 'again')
+    const { remainingMs } = reader
+    return reader.elements().map((element, i) => ({ element, remainingMs: remainingMs[i] ?? Infinity }))
+  }
+
   /** The number of the last transaction, of whichever process, in this network namespace. */
   generation(): number {
     this.#begin('getGeneration')
@@ -228,7 +235,11 @@ export class NftablesDriver {
   }
 
   #dumpElements(set: NftSet, whenInterrupted: WhenInterrupted): Element[] {
-    if (set.key.length === 0 || set.data?.length === 0) return []
+    return this.#fillReader(set, whenInterrupted).elements()
+  }
+
+  #fillReader(set: NftSet, whenInterrupted: WhenInterrupted): ElementReader {
+    if (set.key.length === 0 || set.data?.length === 0) return new ElementReader(set)
     this.#begin('getElements', NLM_F_DUMP)
     elementListAttributes.write(this.#writer, { table: this.table, set: set.name })
     let reader = new ElementReader(set)
@@ -237,7 +248,7 @@ export class NftablesDriver {
       return (message: Message) => reader.add(message)
     }
     this.#client.dumpEach(this.#place(`read elements of set ${set.name}`), this.#end(), begin, whenInterrupted)
-    return reader.elements()
+    return reader
   }
 
   /**

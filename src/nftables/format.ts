@@ -13,13 +13,19 @@ export function formatTable(table: Table): string {
 
 export function formatSet(set: NftSet, elements: ReadonlyMap<string, Element> | undefined): string {
   const isMap = set.data !== undefined
+  const lines = formatSetDefinition(set)
+  if (elements !== undefined && elements.size > 0) lines.push(elementLines(set, elements))
+  return block(`${isMap ? 'map' : 'set'} ${set.name}`, lines)
+}
+
+/** What a set is, without its elements. */
+export function formatSetDefinition(set: NftSet): string[] {
   const lines = [typeLine(set)]
   const flags = [...(set.interval ? ['interval'] : []), ...(set.dynamic ? ['dynamic', 'timeout'] : [])]
   if (flags.length > 0) lines.push(`flags ${flags.join(',')}`)
   if (set.size !== undefined) lines.push(`size ${set.size}`)
   if (set.comment !== undefined) lines.push(`comment ${JSON.stringify(set.comment)}`)
-  if (elements !== undefined && elements.size > 0) lines.push(elementLines(set, elements))
-  return block(`${isMap ? 'map' : 'set'} ${set.name}`, lines)
+  return lines
 }
 
 /** `10.0.0.1 . tcp . 80`, `10.0.0.0-10.0.0.255`, `10.0.0.1 . tcp . 80 : goto chain`. */
@@ -27,6 +33,7 @@ export function formatElement(set: NftSet, element: Element): string {
   const key = formatFields(set.key, element.key)
   const range = element.keyEnd === undefined ? key : formatRange(set, element.key, element.keyEnd)
   if (element.verdict !== undefined) return `${range} : ${element.verdict.code} ${element.verdict.chain}`
+  if (element.ends !== undefined) return `${range} : ${element.ends}`
   if (element.data === undefined || set.data === undefined || set.data === 'verdict') return range
   return `${range} : ${formatFields(set.data, element.data)}`
 }

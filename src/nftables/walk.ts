@@ -28,8 +28,18 @@ export type Walk = PacketWalk<Step>
 
 /** A rule that matched. */
 export interface Step {
+  readonly hook: Hook['hook']
   readonly chain: string
   readonly rule: Rule
+  /** What it found in sets and maps. */
+  readonly found: readonly Found[]
+}
+
+export interface Found {
+  readonly set: NftSet
+  readonly element: Element
+  /** When a dynamic element is forgotten, on the clock of the surroundings. */
+  readonly expiresMs?: number | undefined
 }
 
 /** Another part of the kernel that sits between the chains of a hook and may take the packet: IPVS. */
@@ -56,6 +66,7 @@ export function walkTable(
 ): Walk {
   const machine = new Machine(table, packet, surroundings)
   for (const hook of machine.path()) {
+    machine.hook = hook
     const stops = [...hookedChains(table, hook), ...stations.filter((station) => station.hook === hook)]
     for (const stop of stops.sort((a, b) => priorityOf(a) - priorityOf(b))) {
       const verdict = 'meet' in stop ? machine.stopAt(stop) : machine.runBaseChain(stop)
@@ -84,6 +95,10 @@ class Machine {
   readonly #surroundings: Surroundings
   readonly #registers = Array.from({ length: 16 }, (): Bytes => '\0\0\0\0')
   readonly #steps: Step[] = []
+  /** Of the rule that is being evaluated. */
+  #found: Found[] = []
+  /** Where the packet is. */
+  hook: Hook['hook'] = 'prerouting'
   #destination: Bytes
   #destinationPort: number
   #translated = false
@@ -124,7 +139,8 @@ class Machine {
     })
     if (taken === undefined) return 'accept'
     const text = taken.kind === 'send' ? `to ${formatIp(taken.destination)} port ${taken.destinationPort}` : taken.kind
-    this.#steps.push({ chain: station.name, rule: { text, comment: undefined, expressions: [] } })
+    const rule = { text, comment: undefined, expressions: [] }
+    this.#steps.push({ hook: this.hook, chain: station.name, rule, found: [] })
     if (taken.kind === 'reject') return 'reject'
     this.#taken = true
     this.#destination = taken.destination
@@ -138,7 +154,11 @@ class Machine {
     // Whether and where to a connection is translated is decided once, where it enters the machine or begins.
     if (this.#sentAnew && chain.hook?.type === 'nat' && chain.hook.hook === 'output') return 'accept'
     const outcome = this.#run(chain)
-    return outcome === undefined || outcome === 'return' || typeof outcome === 'object' ? 'accept' : outcome
+    if (outcome !== undefined && outcome !== 'return' && typeof outcome !== 'object') return outcome
+    if (chain.hook?.policy !== 'drop') return 'accept'
+    const rule = { text: 'policy drop', comment: undefined, expressions: [] }
+    this.#steps.push({ hook: this.hook, chain: chain.name, rule, found: [] })
+    return 'drop'
   }
 
   result(verdict: Verdict): Walk {
@@ -166,15 +186,20 @@ class Machine {
   }
 
   #evaluate(chain: Chain, rule: Rule): Outcome {
+    this.#found = []
     for (const expression of rule.expressions) {
       const outcome = this.#execute(expression)
       if (outcome === 'next') continue
       if (outcome === 'break') return undefined
-      this.#steps.push({ chain: chain.name, rule })
+      this.#met(chain, rule)
       return outcome
     }
-    this.#steps.push({ chain: chain.name, rule })
+    this.#met(chain, rule)
     return undefined
+  }
+
+  #met(chain: Chain, rule: Rule): void {
+    this.#steps.push({ hook: this.hook, chain: chain.name, rule, found: this.#found })
   }
 
   /** 'next': the next expression; 'break': the rule does not match. */
@@ -218,6 +243,8 @@ class Machine {
         return 'next'
       case 'byteorder':
       case 'redir':
+      case 'log':
+      case 'limit':
       case 'unknown':
         if (e.kind === 'byteorder' && e.length < e.size) return 'next'
         throw new Error(`Cannot walk through an expression of kind ${e.kind}`)
@@ -271,26 +298,31 @@ class Machine {
     }
   }
 
-  #lookup(e: Extract<Expression, { kind: 'lookup' }>): 'next' | 'break' | Jump {
+  #lookup(e: Extract<Expression, { kind: 'lookup' }>): 'next' | 'break' | Exclude<Outcome, undefined> {
     const set = this.#table.sets.get(e.set)
     if (set === undefined) throw new Error(`Cannot look up in ${e.set}: no such set`)
     const found = this.#find(set, this.#fetch(e.sreg, keyLength(set)))
     if ((found !== undefined) === (e.invert === true)) return 'break'
+    if (found !== undefined) this.#found.push({ set, ...found })
     if (e.dreg === undefined || found === undefined) return 'next'
-    if (e.dreg === 'verdict') return found.verdict!
-    this.#store(e.dreg, found.data!)
+    const { verdict, ends, data } = found.element
+    if (e.dreg === 'verdict') return verdict ?? ends ?? 'break'
+    this.#store(e.dreg, data!)
     return 'next'
   }
 
-  #find(set: NftSet, key: Bytes): Element | undefined {
+  #find(set: NftSet, key: Bytes): Omit<Found, 'set'> | undefined {
     if (set.dynamic) {
       const learned = this.#surroundings.learned.get(set.name)?.get(key)
-      const alive = learned !== undefined && learned.expiresMs > this.#surroundings.now()
-      return alive ? { key, data: learned.data } : undefined
+      if (learned === undefined || learned.expiresMs <= this.#surroundings.now()) return undefined
+      const { data, expiresMs } = learned
+      return { element: data === '' ? { key } : { key, data }, expiresMs }
     }
     const elements = this.#table.elements.get(set.name)
-    if (!set.interval) return elements?.get(key)
-    return [...(elements?.values() ?? [])].find((element) => inRange(set, element, key))
+    const element = set.interval
+      ? [...(elements?.values() ?? [])].find((each) => inRange(set, each, key))
+      : elements?.get(key)
+    return element && { element }
   }
 
   #learn(e: Extract<Expression, { kind: 'dynset' }>): 'next' {
@@ -302,8 +334,8 @@ class Machine {
     const nowMs = this.#surroundings.now()
     const present = learned.get(key)
     // An entry that is there keeps its value: the kernel only lets it live longer.
-    const data = present !== undefined && present.expiresMs > nowMs ? present.data : this.#fetch(e.dataReg!, length)
-    learned.set(key, { data, expiresMs: nowMs + (e.timeoutMs ?? Infinity) })
+    const data = present !== undefined && present.expiresMs > nowMs ? present.data : this.#fetch(e.dataReg ?? 0, length)
+    learned.set(key, { data, expiresMs: nowMs + (e.timeoutMs ?? set.timeoutMs ?? Infinity) })
     return 'next'
   }
 

@@ -72,6 +72,25 @@ describe('BoundedRunner', () => {
       }
     }
 
+    test('after a quiet time ten runs follow each other at once, then there is one in 40 ms', async () => {
+      const flapping = aRunner({ periods: eager })
+      await flap(flapping, 199)
+      expect(flapping.times()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 40, 80, 120, 160])
+      await flapping.clock.advance(1000)
+      const before = flapping.times().length
+      await flap(flapping, 10)
+      expect(flapping.times().length - before).toBe(10)
+    })
+
+    test('what comes every 40 ms or less often is never put off', async () => {
+      const { clock, runner, times } = aRunner({ periods: eager })
+      for (let i = 0; i < 100; i++) {
+        runner.request()
+        await clock.advance(40)
+      }
+      expect(times()).toEqual(Array.from({ length: 100 }, (_, i) => i * 40))
+    })
+
     test('runs that never end to be asked for get a quarter of the time', async () => {
       const flapping = aRunner({ takesMs: 50, periods: eager })
       await flap(flapping, 10_000)

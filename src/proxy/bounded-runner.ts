@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../lib/clock.ts'
 
 /** All in milliseconds. */
 export interface RunnerPeriods {
-  /** At least this long between the end of a run and the start of the next; 0: as soon as the runs so far leave time for others. */
+  /** At least this long between the end of a run and the start of the next; 0: at once, unless there were many of late. */
   readonly minMs: number
   /** At most this long from the end of a run to the start of the next, wanted or not. At least minMs. */
   readonly maxMs: number
@@ -35,14 +35,22 @@ const FREE_MS = 250
 const SHARE = 0.25
 const LONGEST_REST_MS = 1000
 
+/**
+ * With a minMs of 0: so many runs without a pause after a quiet time, and then one in so many milliseconds. A change costs less
+ * together with others than by itself, and changes that keep coming are not waited for one by one.
+ */
+const EAGER_BURST = 10
+const EAGER_MS = 40
+
 type State = 'idle' | 'waiting' | 'running' | 'stopped'
 
 /**
  * Runs work on request, with kube-proxy's guarantees:
  * - never two runs at a time;
  * - minMs between the end of a run and the start of the next (`burst` runs may share one such pause);
- * - with a minMs of 0, no pause as long as runs are short or rare. A user who may change one service may change it without end:
- *   after a quarter of a second of runs, they get a quarter of the time, and wait for at most a second;
+ * - with a minMs of 0, no pause as long as runs are short and rare. Ten may follow each other at once, then there is one in 40
+ *   ms. And a user who may change one service may change it without end: after a quarter of a second of runs, they get a
+ *   quarter of the time, and wait for at most a second;
  * - a run at least every maxMs, without any request;
  * - after a failure, a run after retryMs, 2 retryMs, 4 retryMs, ... unless something else starts one earlier. Requests do
  *   that, but not within retryMs of the failure: a stream of changes must not hammer work that cannot succeed;
@@ -52,12 +60,11 @@ type State = 'idle' | 'waiting' | 'running' | 'stopped'
  */
 export class BoundedRunner {
   readonly #options: RunnerOptions
-  readonly #burst: number
   #periods: RunnerPeriods
   #state: State = 'idle'
   #requested = false
   #failures = 0
-  /** Runs that may start without a pause, a fraction while the next one accrues: one per minMs. As of #endedMs. */
+  /** Runs that may start without a pause, a fraction while the next one accrues: one per #pace. As of #endedMs. */
   #credit: number
   /** How much time runs took, less what was made up for since, as of #endedMs. The first run is not counted: it has to do it all. */
   #spentMs = 0
@@ -71,7 +78,6 @@ export class BoundedRunner {
     checkPeriods(options.name, options.periods)
     this.#options = options
     this.#periods = options.periods
-    this.#burst = options.burst ?? 1
     this.#credit = this.#burst
   }
 
@@ -94,6 +100,8 @@ export class BoundedRunner {
   setPeriods(periods: RunnerPeriods): void {
     checkPeriods(this.#options.name, periods)
     this.#periods = periods
+    // Credit for a burst is of no use where the new periods allow none.
+    this.#credit = Math.min(this.#credit, this.#isFirst ? this.#burst : this.#burst - 1)
     if (this.#state === 'waiting') this.#schedule()
   }
 
@@ -115,12 +123,21 @@ export class BoundedRunner {
         : clock.setTimeout(() => this.#schedule(), Math.ceil(waitMs))
   }
 
+  /** How many runs may follow each other without a pause, and how long it takes until there may be one more. */
+  get #burst(): number {
+    return this.#options.burst ?? (this.#periods.minMs === 0 ? EAGER_BURST : 1)
+  }
+
+  get #paceMs(): number {
+    return this.#periods.minMs || EAGER_MS
+  }
+
   /** When the next run is to start. */
   #startMs(): number {
     const { minMs, maxMs, retryMs } = this.#periods
     const missing = Math.max(0, 1 - this.#credit)
     const restMs = minMs === 0 ? Math.max(0, this.#spentMs - FREE_MS) / SHARE : 0
-    const pauseMs = Math.max(missing * minMs, this.#failures > 0 ? Math.min(retryMs, maxMs) : 0)
+    const pauseMs = Math.max(missing * this.#paceMs, this.#failures > 0 ? Math.min(retryMs, maxMs) : 0)
     const unaskedMs = this.#failures > 0 ? Math.min(this.#backOffMs(), maxMs) : maxMs
     const wantedMs = this.#requested ? Math.min(restMs, unaskedMs) : unaskedMs
     return this.#endedMs + Math.max(pauseMs, wantedMs)
@@ -133,8 +150,8 @@ export class BoundedRunner {
 
   #begin(): void {
     const sinceMs = this.#options.clock.monotonicNow() - this.#endedMs
-    const { minMs, maxMs } = this.#periods
-    const accrued = minMs === 0 ? this.#burst : Math.min(this.#burst, this.#credit + sinceMs / minMs)
+    const { maxMs } = this.#periods
+    const accrued = Math.min(this.#burst, this.#credit + sinceMs / this.#paceMs)
     // A timer that fires a hair early must not leave a debt behind.
     this.#credit = Math.max(0, accrued - 1)
     const reason = this.#failures > 0 ? 'retry' : sinceMs >= maxMs ? 'periodic' : 'requested'

@@ -1,6 +1,7 @@
 import { describe, expect, it, test } from 'vitest'
 import { aNodeView } from '../../test/support/arbitrary-views.ts'
 import { eventually } from '../../test/support/eventually.ts'
+import type { EndpointSlice } from '../kube/types.ts'
 import { ManualClock, systemClock } from '../lib/clock.ts'
 import { silentLogger } from '../lib/log.ts'
 import { ProblemLog } from '../model/problems.ts'
@@ -14,6 +15,17 @@ import type { SyncStats } from '../modes/programmer.ts'
 
 const build = { major: '', minor: '', version: '', commit: '', treeState: '', buildDate: '' }
 const DONE: SyncStats = { transactions: 1, operations: 3, bytes: 5 }
+
+function aSlice(name: string, addresses: readonly string[]): EndpointSlice {
+  return {
+    namespace: 'default',
+    name,
+    serviceName: 'web',
+    addressType: 'IPv4',
+    endpoints: addresses.map((address) => ({ address, ready: true, serving: true, terminating: false })),
+    ports: [{ name: '', protocol: 'TCP', port: 80 }],
+  } as unknown as EndpointSlice
+}
 
 /** A pipeline whose programmer takes its time. */
 function open() {
@@ -39,15 +51,7 @@ function open() {
     onSynced() {},
   })
   const endpoint = (name: string) => {
-    model.setSlice({
-      namespace: 'default',
-      name,
-      serviceName: 'web',
-      addressType: 'IPv4',
-      endpoints: [{ address: '10.1.0.1', ready: true, serving: true, terminating: false }],
-      ports: [{ name: '', protocol: 'TCP', port: 80 }],
-      triggerTimeMs: clock.now() - 1000,
-    } as unknown as Parameters<typeof model.setSlice>[0])
+    model.setSlice({ ...aSlice(name, ['10.1.0.1']), triggerTimeMs: clock.now() - 1000 })
     pipeline.changed()
   }
   const counted = () =>
@@ -58,7 +62,7 @@ function open() {
     await new Promise((resolve) => setImmediate(resolve))
     await clock.advance(1)
   }
-  return { clock, metrics, pipeline, calls, endpoint, counted, turn }
+  return { clock, metrics, pipeline, calls, model, endpoint, counted, turn }
 }
 
 describe('FamilyPipeline', () => {
@@ -95,6 +99,26 @@ describe('FamilyPipeline', () => {
   })
 })
 
+it('what concerns the other family, or says nothing new, costs no sync', async () => {
+  const { clock, metrics, pipeline, calls, model } = open()
+  const told = async (slice: EndpointSlice) => {
+    model.setSlice(slice)
+    pipeline.changed()
+    await clock.advance(1)
+    for (const call of calls) call.keep()
+    await clock.advance(1)
+  }
+  pipeline.start()
+  await told(aSlice('web', ['10.1.0.1']))
+  expect(calls.length).toBe(1)
+  await told(aSlice('web', ['10.1.0.1']))
+  await told({ ...aSlice('web6', ['fd00::1']), addressType: 'IPv6' })
+  expect(calls.length).toBe(1)
+  expect(metrics.text()).toContain('kubeproxy_sync_proxy_rules_endpoint_changes_total 2')
+  await told(aSlice('web', ['10.1.0.2']))
+  expect(calls.length).toBe(2)
+})
+
 describe('FamilyPipeline compares with the kernel', () => {
   const MINUTE = 60_000
 
@@ -107,9 +131,10 @@ describe('FamilyPipeline compares with the kernel', () => {
       calls.push({ kind, minute: Math.floor(clock.monotonicNow() / MINUTE) })
       return stats
     }
+    const model = new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 })
     const pipeline = new FamilyPipeline({
       node,
-      model: new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 }),
+      model,
       programmer: { sync: call('changes'), syncAll: call('all'), close() {} },
       flows: { answerersOf: () => new Map(), clean() {} } as unknown as FlowCleaner,
       metrics: createMetrics({ shown: [], build }),
@@ -121,7 +146,12 @@ describe('FamilyPipeline compares with the kernel', () => {
     })
     pipeline.start()
     for (let minute = 0; minute < minutes; minute++) {
-      for (const second of changesAt) clock.setTimeout(() => pipeline.changed(), second * 1000)
+      for (const second of changesAt) {
+        clock.setTimeout(() => {
+          model.setSlice(aSlice('web', [`10.1.${minute}.${second}`]))
+          pipeline.changed()
+        }, second * 1000)
+      }
       await clock.advance(MINUTE)
     }
     return calls.filter(({ kind }) => kind === 'all').map(({ minute }) => minute)

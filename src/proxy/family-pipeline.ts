@@ -1,14 +1,17 @@
 // The path of a change, for one IP family: events into the model, the model's changes into the kernel, and afterwards
 // everything that has to know about it.
 
+import type { DriftState, SyncState } from '../control/state.ts'
 import type { Clock } from '../lib/clock.ts'
 import { closeAll } from '../lib/close-all.ts'
+import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ServiceModel } from '../model/service-model.ts'
-import type { NodeView, ServicePortChange } from '../model/types.ts'
+import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
 import type { IpFamilyName, ProxyHealth } from '../serve/proxy-health.ts'
 import { BoundedRunner, type RunnerPeriods, type RunReason } from './bounded-runner.ts'
 import type { Answerers, FlowCleaner } from './flow-cleaner.ts'
+import { Drift } from './drift.ts'
 import { Healer } from './healer.ts'
 import { SyncAccounts } from './sync-accounts.ts'
 import type { Metrics } from '../metrics/metrics.ts'
@@ -24,8 +27,8 @@ export interface FamilyPipelineOptions {
   readonly periods: RunnerPeriods
   readonly clock: Clock
   readonly log: Logger
-  /** Called after each sync that succeeded. */
-  readonly onSynced: () => void
+  /** Called after each sync that succeeded, with what it was about: all service ports after a comparison with the kernel. */
+  readonly onSynced: (changes: readonly ServicePortChange[], all: Iterable<ServicePortView> | undefined) => void
 }
 
 /** All rules are compared with the kernel's this often, or when changes leave no time for it, half as often. */
@@ -35,6 +38,7 @@ const FULL_SYNC_MS = 60 * 60 * 1000
 interface BegunSync {
   readonly startMs: number
   readonly full: boolean
+  readonly mayDiffer: boolean
   readonly changes: readonly ServicePortChange[]
   readonly answerers: Answerers | undefined
   /** When the first of the events came that led to it. */
@@ -48,14 +52,18 @@ export class FamilyPipeline {
   readonly #runner: BoundedRunner
   readonly #healer: Healer
   readonly #accounts: SyncAccounts
+  readonly #drift: Drift
   readonly #family: IpFamilyName
   #node: NodeView
   #started = false
   #needFullSync = true
+  /** There is a reason of our own why a comparison would find differences. */
+  #mayDiffer = true
   #lastFullSyncMs = 0
+  #lastSyncMs: number | undefined
   #periods: RunnerPeriods
-  /** The kernel refused the rules of a service. */
-  #isIncomplete = false
+  /** Service ports whose rules the kernel refused. */
+  #refused = 0
   /** When the first event came that is not in the kernel yet. */
   #waitingSinceMs: number | undefined
   /** Trigger times of syncs that failed. */
@@ -75,6 +83,7 @@ export class FamilyPipeline {
       onError: (error, retryInMs) => log.error(error, 'Sync failed', { ipFamily: this.#family, retryInMs }),
     })
     this.#accounts = new SyncAccounts({ family: this.#family, model, metrics, clock })
+    this.#drift = new Drift({ family: this.#family, metrics, clock })
     this.#healer = new Healer({
       restore: () => {
         this.#needFullSync = true
@@ -82,6 +91,7 @@ export class FamilyPipeline {
       },
       onHealed: () => this.#accounts.healed(),
       onFailed: () => this.#runner.request(),
+      onPostponed: () => this.#drift.postponed(),
       clock,
       log: log.withValues({ ipFamily: this.#family }),
     })
@@ -95,6 +105,23 @@ export class FamilyPipeline {
     return this.#node
   }
 
+  get syncState(): SyncState {
+    const { clock } = this.#options
+    const toWall = (monotonicMs: number | undefined) =>
+      monotonicMs === undefined ? undefined : Math.round(clock.now() - clock.monotonicNow() + monotonicMs)
+    return {
+      hasBegun: this.#started,
+      lastSyncMs: toWall(this.#lastSyncMs),
+      lastFullSyncMs: this.#lastSyncMs === undefined ? undefined : toWall(this.#lastFullSyncMs),
+      waitingSinceMs: toWall(this.#waitingSinceMs),
+      refused: this.#refused,
+    }
+  }
+
+  get driftState(): DriftState {
+    return this.#drift.state
+  }
+
   /** Everything has been listed: from now on the kernel follows. */
   start(): void {
     if (this.#started) return
@@ -103,9 +130,13 @@ export class FamilyPipeline {
     this.#runner.start()
   }
 
-  /** Something in the model changed. */
+  /** Something was told to the model. What is of the other family, or what was known, is no change. */
   changed(): void {
-    const { health, clock } = this.#options
+    const { health, clock, model } = this.#options
+    if (!model.hasChanges && !this.#needFullSync) {
+      this.#accounts.countChanges()
+      return
+    }
     this.#waitingSinceMs ??= clock.monotonicNow()
     if (!this.#started) return
     health.queued(this.#family)
@@ -116,6 +147,7 @@ export class FamilyPipeline {
   setNode(node: NodeView): void {
     if (JSON.stringify(node) === JSON.stringify(this.#node)) return
     this.#node = node
+    this.#mayDiffer = true
     this.#options.model.setNode(node)
     // The base rules depend on it too.
     this.#needFullSync = true
@@ -130,6 +162,7 @@ export class FamilyPipeline {
   /** Another program changed our rules: restores them at once. */
   heal(): void {
     if (!this.#started) return
+    this.#drift.suspect()
     // A sync that comes before the healer's turn restores them, too.
     this.#needFullSync = true
     this.#healer.heal()
@@ -156,7 +189,7 @@ export class FamilyPipeline {
   #isFullSyncDue(reason: RunReason): boolean {
     const sinceMs = this.#options.clock.monotonicNow() - this.#lastFullSyncMs
     // What was refused may be accepted now: its kernel module is there, or there is memory.
-    const periodMs = this.#isIncomplete ? this.#periods.maxMs : FULL_SYNC_MS
+    const periodMs = this.#refused > 0 ? this.#periods.maxMs : FULL_SYNC_MS
     return sinceMs >= (reason === 'periodic' ? periodMs : 2 * periodMs)
   }
 
@@ -168,12 +201,14 @@ export class FamilyPipeline {
     const begun: BegunSync = {
       startMs: clock.monotonicNow(),
       full: this.#needFullSync,
+      mayDiffer: this.#mayDiffer || changes.length > 0,
       changes,
       answerers: flows.answerersOf(changes),
       waitingSinceMs: this.#waitingSinceMs,
       triggerTimes: [...this.#triggerTimes, ...[...model.takeTriggerTimes().values()].flat()],
     }
     this.#needFullSync = false
+    this.#mayDiffer = false
     this.#waitingSinceMs = undefined
     this.#triggerTimes = []
     try {
@@ -193,6 +228,8 @@ export class FamilyPipeline {
   #fail({ waitingSinceMs, triggerTimes }: BegunSync, error: unknown): never {
     // The changes are taken and lost: only a comparison with the kernel knows what is missing.
     this.#needFullSync = true
+    this.#mayDiffer = true
+    this.#drift.failed(messageOf(error))
     this.#waitingSinceMs = waitingSinceMs ?? this.#waitingSinceMs
     this.#triggerTimes.push(...triggerTimes)
     this.#accounts.failed()
@@ -202,19 +239,21 @@ export class FamilyPipeline {
   #succeed(begun: BegunSync, stats: SyncStats): SyncStats {
     const { clock, log, model, health, flows, onSynced } = this.#options
     const { full, changes, answerers, startMs } = begun
-    if (full) this.#lastFullSyncMs = clock.monotonicNow()
-    this.#isIncomplete = stats.refused !== undefined
+    this.#lastSyncMs = clock.monotonicNow()
+    if (full) this.#lastFullSyncMs = this.#lastSyncMs
+    this.#refused = stats.refused ?? 0
     const tookMs = clock.monotonicNow() - startMs
     this.#accounts.succeeded({ ...begun, tookMs }, stats)
+    this.#drift.synced({ full, mayDiffer: begun.mayDiffer, stats })
     health.updated(this.#family)
-    const { gone, ...counts } = stats
+    const { gone, sample: _, ...counts } = stats
     log
       .v(2)
       ?.info('SyncProxyRules complete', { ipFamily: this.#family, full, changes: changes.length, tookMs, ...counts })
     this.#accounts.countChanges()
     if (stats.isSucceeded !== true)
       flows.clean(this.#node, { changes, all: full ? model.views() : undefined, gone, answerers })
-    onSynced()
+    onSynced(changes, full ? model.views() : undefined)
     return stats
   }
 }

@@ -12,9 +12,14 @@ export interface HealerOptions {
   readonly onHealed: () => void
   /** Called when it failed: it has to be tried again. */
   readonly onFailed: () => void
+  /** Called when it has to wait, because another program changes rules again and again. */
+  readonly onPostponed?: () => void
   readonly clock: Clock
   readonly log: Logger
 }
+
+/** The pause between two comparisons is shorter. */
+const LONG_WAIT_MS = 500
 
 export class Healer {
   readonly #options: HealerOptions
@@ -40,6 +45,7 @@ export class Healer {
     }
     const waitMs = this.#budget.waitMs(clock.monotonicNow())
     if (waitMs > 0) {
+      if (waitMs > LONG_WAIT_MS) this.#options.onPostponed?.()
       this.#timer = clock.setTimeout(() => {
         this.#timer = undefined
         this.heal()

@@ -14,8 +14,14 @@ import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { nodeNameProblem } from '../model/node-name-problem.ts'
 import { ProblemLog } from '../model/problems.ts'
+import { listenPath } from '../control/path.ts'
+import { ControlServer } from '../control/server.ts'
+import type { StateToSend } from '../control/state.ts'
+import { encodeToObject } from '../config/encode.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
+import { giveBackMemory } from '../system/give-back.ts'
 import { cleanUpModes } from './cleanup.ts'
+import { formatDrift } from './drift.ts'
 import { clusterHandlers } from './cluster-handlers.ts'
 import { hasIpv6 } from './families.ts'
 import { FamilyPart } from './family-part.ts'
@@ -27,6 +33,11 @@ import { modes } from '../modes/all.ts'
 import { openModeOrStandIn, type ModeInForce } from './open-mode.ts'
 import { NodeState } from './node-state.ts'
 import type { SelfCheck } from './self-check.ts'
+import { describeEjected, proxyQuestions } from './questions.ts'
+import { Rest } from './rest.ts'
+import type { ConnectRetry } from '../retry/connect-retry.ts'
+import { formatRetryStatus } from '../retry/format-status.ts'
+import { openConnectRetry } from './retries.ts'
 import { Servers } from './servers.ts'
 import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, restartsFor } from './settings.ts'
 
@@ -62,13 +73,16 @@ export class NodeProxy {
   readonly #metrics: Metrics
   readonly #health: ProxyHealth
   readonly #state: NodeState
+  readonly #retry: ConnectRetry
   readonly #parts: readonly FamilyPart[]
   readonly #servers: Servers
   readonly #events: Pick<EventRecorder, 'record'>
   readonly #inForce: ModeInForce
   readonly #selfCheck: SelfCheck | undefined
   #addressWatch: { close(): void } | undefined
+  #control: ControlServer | undefined
   readonly #abort = new AbortController()
+  readonly #rest = new Rest({ giveBack: giveBackMemory, memory: () => process.memoryUsage.rss(), clock: systemClock })
   /** The families that have not been programmed yet. */
   readonly #firstSyncs: Set<Family>
   #loaded: LoadedConfiguration
@@ -121,6 +135,17 @@ export class NodeProxy {
     this.#state = new NodeState(nodeSettings(config), facts, () => this.#nodeChanged())
     this.#health.setNode(node)
     const problems = new ProblemLog(({ object, message }) => log.warn(message, { object }))
+    this.#retry = openConnectRetry({
+      families,
+      mode: this.#mode,
+      running: inForce.running,
+      nodeName: this.#nodeName,
+      machineAddresses: () => this.#state.machineAddresses,
+      pipeline: (family) => this.#pipeline(family),
+      metrics: this.#metrics,
+      events: this.#events,
+      log,
+    })
     this.#parts = families.map((family) => this.#createPart(family, problems))
     this.#servers = new Servers({
       run: options,
@@ -139,6 +164,7 @@ export class NodeProxy {
     log.info('Starting', { mode: this.#mode.name, node: this.#nodeName, source: this.#source.name })
     this.#recordStart()
     const failed = this.#servers.open(this.#loaded.config)
+    this.#openControl()
     this.#addressWatch = followMachineAddresses({
       onAddresses: (addresses) => this.#state.setMachineAddresses(addresses),
       clock: systemClock,
@@ -171,7 +197,10 @@ export class NodeProxy {
     applySettings(config, this.#log)
     this.#health.setTimeoutMs(2 * config.syncPeriodMs)
     this.#state.setSettings(nodeSettings(config))
-    for (const { pipeline } of this.#parts) pipeline.setPeriods(periodsOf(loaded, this.#mode))
+    for (const { pipeline } of this.#parts) {
+      pipeline.setPeriods(periodsOf(loaded, this.#mode))
+      if (pipeline.model.setConnectRetry(config.connectRetry)) pipeline.changed()
+    }
     this.#servers.reopen(config)
     this.#judge()
     return true
@@ -180,6 +209,9 @@ export class NodeProxy {
   /** Before the process ends: a mode that carries connections lets them end, sooner when the signal is aborted. */
   async end(signal: AbortSignal): Promise<void> {
     const { end } = this.#inForce.running
+    await this.#control?.close()
+    // Without this program they would only keep resets from clients, for some seconds more.
+    this.#retry.end()
     if (end === undefined) {
       this.#log.info('Ending, the rules stay')
       return
@@ -207,10 +239,13 @@ export class NodeProxy {
     this.#selfCheck?.stop()
     return closeAll(
       () => this.#addressWatch?.close(),
+      () => this.#rest.stop(),
       // A sync that is under way comes to its end, and needs the mode for that.
       ...this.#parts.map((part) => () => part.stop()),
+      () => this.#retry.close(),
       () => this.#inForce.running.close(),
       () => this.#servers.close(),
+      () => this.#control?.close(),
       () => this.#source.close(),
     )
   }
@@ -218,6 +253,40 @@ export class NodeProxy {
   /** `times` of them: a proxy that takes over goes on counting. */
   countReloads(outcome: 'applied' | 'rejected', times = 1): void {
     this.#metrics.configReloads.with(outcome).inc(times)
+  }
+
+  #openControl(): void {
+    const path = listenPath(this.#options.controlSocket)
+    if (path === undefined) return
+    const questions = proxyQuestions({
+      pipelines: this.#parts.map(({ pipeline }) => pipeline),
+      about: () => this.#describe(),
+    })
+    this.#control = new ControlServer({ path, questions, clock: systemClock, log: this.#log })
+  }
+
+  /** Lines for people, for /statusz. */
+  #status(): string {
+    const drift = this.#parts.map(({ pipeline }) => formatDrift(`IPv${pipeline.node.family}`, pipeline.driftState))
+    const retries = formatRetryStatus(this.#retry, systemClock.now())
+    return [...drift, this.#selfCheck?.status(), this.#inForce.running.status?.(), retries].filter(Boolean).join('\n')
+  }
+
+  #describe(): Omit<StateToSend, 'families'> {
+    return {
+      version: this.#options.version,
+      pid: process.pid,
+      nowMs: systemClock.now(),
+      startedMs: this.#metrics.startSeconds * 1000,
+      source: this.#source.name,
+      nodeName: this.#nodeName,
+      mode: { name: this.#mode.name, asked: this.#loaded.config.mode, reasons: this.#inForce.reasons },
+      config: encodeToObject(this.#loaded.config),
+      node: this.#state.node,
+      machineAddresses: this.#state.machineAddresses,
+      serviceCidrs: this.#state.serviceCidrs,
+      ejected: describeEjected(this.#retry.suspects()),
+    }
   }
 
   #countRequest({ method, host, code, tookMs }: SentRequest): void {
@@ -243,6 +312,8 @@ export class NodeProxy {
       mode: this.#inForce.running,
       weighs: this.#mode.weighs,
       periods: periodsOf(this.#loaded, this.#mode),
+      connectRetry: this.#loaded.config.connectRetry,
+      retry: this.#retry,
       allowExternalIPs: featureEnabled(this.#loaded.config.featureGates, 'AllowServiceExternalIPs'),
       machineAddresses: () => this.#state.machineAddresses,
       problems,
@@ -252,6 +323,7 @@ export class NodeProxy {
       log: this.#log,
       onSynced: () => {
         if (this.#firstSyncs.delete(family)) this.#removeOtherModes()
+        this.#rest.synced()
       },
     })
   }
@@ -289,12 +361,6 @@ export class NodeProxy {
     this.#selfCheck?.begin(running, this.#events)
   }
 
-  /** Lines for /statusz. */
-  #status(): string {
-    const parts = [this.#selfCheck?.status(), this.#inForce.running.status?.()]
-    return parts.filter((part) => part !== undefined).join('\n\n')
-  }
-
   #setNode(node: Node | undefined): void {
     if (node === undefined) {
       const note = 'The Node object was deleted; what is known of it stays in force until it is back'
@@ -307,6 +373,7 @@ export class NodeProxy {
 
   #nodeChanged(): void {
     for (const part of this.#parts) part.setNode(this.#state.view(part.pipeline.node.family))
+    this.#retry.addressesChanged()
   }
 }
 

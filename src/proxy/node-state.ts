@@ -27,6 +27,10 @@ export class NodeState {
     return this.#facts.machineAddresses
   }
 
+  get serviceCidrs(): readonly string[] {
+    return this.#facts.serviceCidrs
+  }
+
   /** What a person should know about the settings on this node. */
   problems(other: OtherSettings): ConfigProblems {
     const { warnings, errors } = planConfigProblems(this.#settings, this.#facts, other)

@@ -8,7 +8,9 @@ import { openModeOrStandIn } from './open-mode.ts'
 const open: RunningMode = { programmer: () => expect.unreachable(), close() {} }
 
 function aMode(name: string, behaviour: () => RunningMode): Mode {
-  return { ...modeNamed(name), load: async () => ({ open: behaviour, cleanup() {}, look: () => expect.unreachable() }) }
+  const never = () => expect.unreachable()
+  const machine = { open: behaviour, cleanup() {}, look: never, rehearse: never, readWalkable: never }
+  return { ...modeNamed(name), load: async () => machine }
 }
 
 const behaviours = new Map<string, () => RunningMode>()

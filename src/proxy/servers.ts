@@ -17,8 +17,8 @@ export interface ServersOptions {
   readonly metrics: Metrics
   readonly health: ProxyHealth
   readonly mode: string
-  /** What the mode has to say on /statusz. */
-  readonly status: (() => string) | undefined
+  /** What there is to say on /statusz besides. */
+  readonly status: () => string
   /** A port cannot be bound; for an Event. */
   readonly onRefused: (reason: EventReason, note: string) => void
 }

@@ -64,8 +64,13 @@ export function periodsOf({ config, minSyncPeriod }: LoadedConfiguration, mode: 
 
 /** Kernel settings and the OOM score. What cannot be set is logged. */
 export function applySettings(config: KubeProxyConfiguration, log: Logger): void {
-  const plan = [...planConntrack(config.conntrack, readNodeCpus(settingFiles)), ...planOomScoreAdj(config.oomScoreAdj)]
-  applyHostSetup(plan, settingFiles, log)
+  applyKernelSettings(config, log)
+  applyHostSetup(planOomScoreAdj(config.oomScoreAdj), settingFiles, log)
+}
+
+/** Those of the node alone, which outlive this process. */
+export function applyKernelSettings(config: KubeProxyConfiguration, log: Logger): void {
+  applyHostSetup(planConntrack(config.conntrack, readNodeCpus(settingFiles)), settingFiles, log)
 }
 
 const DEFAULT_MASQUERADE_BIT = 14

@@ -1,4 +1,4 @@
-// Who has which address in a sandbox. Ranges look like those of a real cluster; each of up to 64 sandboxes on a machine has
+// The addresses of a sandbox. Ranges look like those of a real cluster; each of up to 64 sandboxes on a machine has
 // its own, by number. Lists have IPv4 first, then IPv6 when there is dual stack.
 
 import { canonicalIp, cidrContains, formatCidr, parseCidr, type Cidr, type Family } from '../lib/ip.ts'

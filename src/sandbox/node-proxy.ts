@@ -130,6 +130,7 @@ export function proxyFlags(options: {
   readonly kubeconfig: string
   readonly nodeName: string
   readonly podRanges: readonly string[]
+  readonly controlSocket: string
   readonly extra: readonly string[]
 }): string[] {
   return [
@@ -137,7 +138,8 @@ export function proxyFlags(options: {
     `--kubeconfig=${options.kubeconfig}`,
     `--hostname-override=${options.nodeName}`,
     `--cluster-cidr=${options.podRanges.join(',')}`,
-    // Who asks for a mode wants to see that mode.
+    `--control-socket=${options.controlSocket}`,
+    // A user that asks for a mode wants to see that mode.
     '--strict-proxy-mode',
     // Asked for from outside the node.
     `--healthz-bind-address=0.0.0.0:${HEALTHZ_PORT}`,

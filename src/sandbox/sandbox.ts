@@ -164,6 +164,11 @@ export class Sandbox {
     return this.folder.path('kube-proxy.kubeconfig')
   }
 
+  /** In the sandbox's own folder: without root there is no other that it may write to. */
+  #proxySocket(nodeName: string): string {
+    return this.folder.path(`${nodeName}.sock`)
+  }
+
   #startProxy(index: number): NodeProxy {
     const node = this.#network.nodes[index]!
     const { name } = node.plan
@@ -176,6 +181,7 @@ export class Sandbox {
         kubeconfig: this.#proxyKubeconfig,
         nodeName: name,
         podRanges: this.#claim.plan.podRanges,
+        controlSocket: this.#proxySocket(name),
         extra: this.#options.proxyFlags,
       }),
       // While the sandbox starts, it ends with the first of them and says why.
@@ -233,7 +239,10 @@ export class Sandbox {
       return { kind: name, name, netns: path, hostname: undefined, files: [], env }
     }
     const node = nodes.find(({ plan }) => plan.name === name)
-    if (node !== undefined) return { kind: 'node', name, netns: node.netns.path, hostname: name, files: [], env: {} }
+    if (node !== undefined) {
+      const env = { KUBE_PROXY_CONTROL_SOCKET: this.#proxySocket(name) }
+      return { kind: 'node', name, netns: node.netns.path, hostname: name, files: [], env }
+    }
     const [pod, ...others] = this.#pods.find(name.replace(/^pods?\//, ''))
     if (pod === undefined) {
       const known = [...nodes.map(({ plan }) => plan.name), ...this.#pods.list().map((one) => one.name)]

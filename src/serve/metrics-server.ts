@@ -58,7 +58,7 @@ export function metricsPage(options: MetricsPageOptions): Page {
   if (version !== undefined) {
     const status = { version: version.binary, emulationVersion: version.emulation, paths: listed }
     const startMs = options.metrics.startSeconds * 1000
-    pages.set('/statusz', statuszPage(() => ({ ...status, startMs, nowMs: options.nowMs(), details: options.status?.() }))) // prettier-ignore
+    pages.set('/statusz', statuszPage(() => ({ ...status, startMs, nowMs: options.nowMs(), details: options.status?.() }))) // oxfmt-ignore
   }
   return (request) => {
     const { path } = request

@@ -14,7 +14,7 @@ export function readFdLimit(): number {
 export function raiseFdLimit(wanted: number): number {
   const [soft = 0, hard = 0] = Array.from(readLimits(), Number)
   if (soft >= wanted) return soft
-  // Only some may raise the hard limit. Everybody may go up to it.
+  // Raising the hard limit takes a right. Every process may go up to it.
   for (const limit of [wanted, Math.min(wanted, hard)]) {
     const limits = new BigUint64Array([BigInt(limit), BigInt(Math.max(limit, hard))])
     if (limit > soft && tryCall('prlimit', THIS_PROCESS, RLIMIT_NOFILE, limits, null) === 0) return limit

@@ -129,7 +129,7 @@ describe('applyHostSetup()', () => {
     expect(warnings).toMatchObject([
       { path: `${netfilter}max`, wanted: 262_144, present: 65_536, err: expect.stringContaining('EROFS') },
       { path: hashsize, wanted: 65_536, present: 'unknown', err: expect.stringContaining('ENOENT') },
-      { path: `${netfilter}tcp_timeout_established`, wanted: 86_400, present: 'unknown', err: expect.stringContaining('"strange"') }, // prettier-ignore
+      { path: `${netfilter}tcp_timeout_established`, wanted: 86_400, present: 'unknown', err: expect.stringContaining('"strange"') }, // oxfmt-ignore
     ])
   })
 })

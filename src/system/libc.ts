@@ -47,6 +47,8 @@ interface Calls {
   mount(source: string | null, target: string, type: string | null, flags: number, data: null): number
   signal(signal: number, handler: null): number
   execvp(program: string, argv: readonly (string | null)[]): number
+  malloc_trim(kept: number): number
+  madvise(start: bigint, length: bigint, advice: number): number
 }
 
 const PROTOTYPES: Readonly<Record<keyof Calls, string>> = {
@@ -86,6 +88,8 @@ const PROTOTYPES: Readonly<Record<keyof Calls, string>> = {
   mount: 'int mount(const char *, const char *, const char *, unsigned long, const void *)',
   signal: 'void *signal(int, void *)',
   execvp: 'int execvp(const char *, const char **)',
+  malloc_trim: 'int malloc_trim(size_t)',
+  madvise: 'int madvise(uintptr_t, size_t, int)',
 }
 
 let koffi: Koffi | undefined
@@ -154,6 +158,16 @@ export function attachFilter(fd: number, program: readonly BpfInstruction[]): vo
   const fprog = { len: program.length, filter: program }
   const result = attachFilterCall(fd, SOL_SOCKET, SO_ATTACH_FILTER, fprog, lengthOfFprog)
   if (result === -1) throw new KernelError('attach a filter to a socket', lastErrno())
+}
+
+/** Makes the kernel drop whatever comes for a socket, without a word, or takes that back. */
+export function dropPackets(fd: number, drops: boolean): void {
+  const BPF_RET_K = 0x06
+  const SOL_SOCKET = 1
+  const SO_DETACH_FILTER = 27
+  if (drops) attachFilter(fd, [{ code: BPF_RET_K, jt: 0, jf: 0, k: 0 }])
+  // Where there is no filter, that is what was wanted.
+  else tryCall('setsockopt', fd, SOL_SOCKET, SO_DETACH_FILTER, Uint32Array.of(0), 4)
 }
 
 let names: Map<number, string> | undefined

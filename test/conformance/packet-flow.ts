@@ -22,7 +22,7 @@ export interface ProxySettings {
   readonly nodePortAddresses?: readonly string[]
 }
 
-/** Who opens the connection. */
+/** The client that opens the connection. */
 export type Source = 'localPod' | 'otherLocalPod' | 'remotePod' | 'node' | 'external'
 
 /** Where each source sends from, and through which interface it reaches the node under test (undefined: the node itself). */
@@ -40,7 +40,7 @@ export interface Destination {
   readonly protocol: Protocol
 }
 
-/** Who answers: a pod or the node itself (an endpoint on the host network), on a port. */
+/** The server that answers: a pod or the node itself (an endpoint on the host network), on a port. */
 export interface Answerer {
   readonly host: PodName | 'node'
   readonly port: number
@@ -49,7 +49,7 @@ export interface Answerer {
 export type Outcome =
   | {
       readonly kind: 'to'
-      /** Each of these is chosen now and then, and nobody else ever. With `sticky`, a client sees only one of them. */
+      /** Each of these is chosen now and then, and no other ever. With `sticky`, a client sees only one of them. */
       readonly backends: readonly Answerer[]
       /** Whose address the backend sees: the client's own, or one of the node's (masqueraded). */
       readonly seenAs: 'client' | 'node'

@@ -64,7 +64,7 @@ test.for([
   expect(best).toBeLessThan(100 * patience())
 })
 
-test('an element that somebody deletes or adds is put right', async () => {
+test('an element that the operator deletes or adds is put right', async () => {
   const { node } = rig.network
   const before = printProxyTables(node)
   const { sets, maps } = elementsOfTable()
@@ -75,7 +75,7 @@ test('an element that somebody deletes or adds is put right', async () => {
   }
 })
 
-test('a rule that somebody adds to a chain of ours goes', async () => {
+test('a rule that the operator adds to a chain of ours goes', async () => {
   const { node } = rig.network
   const before = printProxyTables(node)
   const chain = /"name":"([^"]+)","type":"nat","hook":"prerouting"/.exec(before)?.[1] ?? ''

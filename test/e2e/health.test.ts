@@ -24,7 +24,7 @@ afterAll(async () => {
   await rig[Symbol.asyncDispose]()
 })
 
-test.for(['/healthz', '/livez'])('%s answers everybody with the time of the last update', async (path) => {
+test.for(['/healthz', '/livez'])('%s answers every client with the time of the last update', async (path) => {
   const answer = await httpGet(rig.network.external, { address: node.ip[4], port: healthzPort }, { path })
   expect(answer?.status).toBe(200)
   const body = JSON.parse(answer?.body ?? '') as { lastUpdated: string; currentTime: string }

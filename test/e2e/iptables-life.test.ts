@@ -124,7 +124,7 @@ describe.for(['nft', 'legacy'] as const)('iptables-%s', (backend) => {
   })
 
   test('a single chain that another program flushes is there again', async () => {
-    // With iptables-legacy, where nobody tells, everything is compared every sync period.
+    // With iptables-legacy, where the kernel does not tell, everything is compared every sync period.
     await start('iptables', '--iptables-sync-period=1s')
     const before = await quietRules()
     for (const name of programs) rig.network.node.run(name, ['-t', 'nat', '-F', 'KUBE-SERVICES'])

@@ -1,4 +1,4 @@
-// The program may end at any moment, in any way, and start again: nobody notices.
+// The program may end at any moment, in any way, and start again: no client notices.
 
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { aService, aSlice } from '../support/builders.ts'

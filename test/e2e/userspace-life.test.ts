@@ -55,7 +55,7 @@ test.for(['SIGKILL', 'SIGTERM'] as const)('after %s a start opens the same doors
   expect(await talk('hello again')).toBe('hello again')
 })
 
-test('SIGTERM lets nobody in, lets a transfer come to its end, and then ends with the rules', async () => {
+test('SIGTERM lets no client in, lets a transfer come to its end, and then ends with the rules', async () => {
   proxy = await start()
   const words = randomBytes(200_000)
   const socket = dialFrom(rig.network.sources.localPod, target)

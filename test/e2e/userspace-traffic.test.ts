@@ -101,10 +101,10 @@ describe('load', () => {
 })
 
 describe('backends that misbehave', () => {
-  test('refusing and hanging ones are passed over for everybody, and left alone', async () => {
+  test('refusing and hanging ones are passed over for all clients, and left alone', async () => {
     const service = aService({ ports: [{ targetPort: MIRROR_PORT }] })
     const hang = block(rig.network.pods.localC, MIRROR_PORT)
-    // Nobody listens in this pod.
+    // No server listens in this pod.
     const slice = aSlice(service, ['localA', 'localC', 'remoteA'])
     rig.cluster.put(service, slice)
     await rig.settled()
@@ -122,7 +122,7 @@ describe('backends that misbehave', () => {
     expect(resting_backends).toBe(2)
     const status = await proxy.ask('/statusz')
     expect(status?.body).toMatch(new RegExp(`${pods.localC.ip[4]}:${MIRROR_PORT}: failures=\\d+, left alone for`))
-    // A rest ends, and whoever has recovered is used again.
+    // A rest ends, and a backend that has recovered is used again.
     hang[Symbol.dispose]()
     await eventually(
       'the backend that hung is used again',
@@ -167,7 +167,7 @@ describe('backends that misbehave', () => {
     const directly = await see({ address: pods.localB.ip[4], port })
     const proxied = await see({ address: service.spec.clusterIP, port: 80 })
     expect(proxied, task.name).toEqual(directly)
-    // Who is cut off before a word was said may be tried again.
+    // A client that is cut off before a word was said may be tried again.
     expect(server.seen).toBeGreaterThanOrEqual(2)
     done()
   })
@@ -228,7 +228,7 @@ describe('backends that misbehave', () => {
     done()
   })
 
-  test('one that flaps loses nobody, and open connections live on', async () => {
+  test('one that flaps loses no client, and open connections live on', async () => {
     const flapping = rig.network.pods[backends[0]]
     const address = mirrored.spec.clusterIPs[0]!
     const open = await Promise.all(
@@ -254,7 +254,7 @@ describe('backends that misbehave', () => {
       }
     })
     for (let i = 0; i < 10 || done.connections <= 50; i++) {
-      // Whoever has been let in stays; a server that closes its port would cut off those in its queue, directly as well.
+      // A client that has been let in stays; a server that closes its port would cut off those in its queue, directly as well.
       const away = block(flapping, MIRROR_PORT, i % 2 === 0 ? 'reject with tcp reset' : 'drop')
       await sleep(100)
       away[Symbol.dispose]()

@@ -40,7 +40,7 @@ async function served(): Promise<void> {
 }
 
 test.for(['ENOSPC', 'ENOMEM'] as const)(
-  'an epoll that refuses descriptors (%s) costs those who come meanwhile, and nobody else',
+  'an epoll that refuses descriptors (%s) costs clients that come meanwhile, and no other',
   async (errno) => {
     await served()
     const { conversation } = await openTcp(pod(), steadyTargets.tcp)
@@ -81,7 +81,7 @@ test.for(['ENOSPC', 'ENOMEM'] as const)(
 test('when a thread dies, the program serves on, or ends and says why; it never only looks well', async () => {
   await served()
   faulty.shim.fail('epoll_wait', 'EBADF', 1)
-  // Somebody comes, and wakes a thread.
+  // A client comes, and wakes a thread.
   await tcpProbe(pod(), steadyTargets.tcp, { timeoutMs: 300 })
   await eventually('a thread has died', () => (faulty.shim.hits('epoll_wait') > 0 ? undefined : 'not yet'))
   await sleep(500)

@@ -12,7 +12,10 @@ import { services } from '../../src/kube/objects/service.ts'
 import { modeNames } from '../../src/modes/all.ts'
 import type { JsonObject } from '../../src/sandbox/apiserver/json.ts'
 import { decodeObject } from '../../src/sandbox/apiserver/schema/decode.ts'
+import { apiVersionOf } from '../../src/sandbox/apiserver/resources/resource.ts'
+import { resources } from '../../src/sandbox/apiserver/resources/table.ts'
 import { messageNamed } from '../../src/sandbox/apiserver/schema/schema.ts'
+import { renderKustomization, type Manifest } from '../support/kustomize.ts'
 
 interface Rule {
   readonly resources: readonly string[]
@@ -59,6 +62,12 @@ function settings(folder: string): Record<string, string> {
   return Object.fromEntries(literals.map((literal) => [literal.replace(/=.*/, ''), literal.replace(/^[^=]*=/, '')]))
 }
 
+function messageOf({ apiVersion, kind }: Manifest): string {
+  const resource = resources.find((each) => apiVersionOf(each) === apiVersion && each.kind === kind)
+  if (resource === undefined) throw new Error(`The API has no ${kind} of ${apiVersion}`)
+  return resource.message
+}
+
 /** The fields that the API does not know. Throws where a value has the wrong type. */
 function unknownFields(message: string, object: unknown): readonly string[] {
   return decodeObject(messageNamed(message), object as JsonObject).unknown
@@ -69,14 +78,28 @@ const pod = daemonSet!.spec.template.spec
 const everyContainer = [...pod.initContainers, ...pod.containers]
 
 describe('deploy/', () => {
-  it('has a DaemonSet of which the API knows every field of the pods', () => {
-    expect(unknownFields('core.PodTemplateSpec', daemonSet!.spec.template)).toEqual([])
-    expect(unknownFields('core.PodTemplateSpec', { spec: { hostnetwork: true } })).toEqual(['spec.hostnetwork'])
+  it('makes objects of which the API knows every field, with every component', () => {
+    const components = readdirSync(join(deploy, 'components')).map((name) => join(deploy, 'components', name))
+    const used = new Set<string>()
+    for (const mode of modeNames) {
+      for (const more of [[], components]) {
+        for (const object of renderKustomization(join(deploy, 'overlays', mode), more)) {
+          used.add(object.kind)
+          // Of the operator of Prometheus, whose kinds are no part of Kubernetes.
+          if (object.apiVersion === 'monitoring.coreos.com/v1') continue
+          expect(unknownFields(messageOf(object), object)).toEqual([])
+        }
+      }
+    }
+    const operators = ['PodMonitor', 'PrometheusRule']
+    const rights = ['ClusterRole', 'ClusterRoleBinding', 'ServiceAccount']
+    expect([...used].sort()).toEqual([...operators, ...rights, 'ConfigMap', 'DaemonSet', 'Service'].sort())
+    expect(unknownFields('apps.DaemonSet', { spec: { template: { spec: { hostnetwork: true } } } })).toEqual([
+      'spec.template.spec.hostnetwork',
+    ])
   })
 
   it('lets the ServiceAccount read what the program lists and watches', () => {
-    const [account] = objects('base/service-account.yaml')
-    expect(unknownFields('core.ServiceAccount', account)).toEqual([])
     const [role, binding] = objects('base/rbac.yaml') as unknown as [{ rules: Rule[] }, object]
     expect(binding).toMatchObject({ subjects: [{ kind: 'ServiceAccount', name: 'kube-proxy-ts' }] })
     const readable = role.rules.filter(({ verbs }) => verbs.includes('list') && verbs.includes('watch'))
@@ -142,7 +165,7 @@ describe('deploy/', () => {
 
   it('has components that change what is there', () => {
     for (const name of readdirSync(join(deploy, 'components'))) {
-      for (const { patch } of kustomization(`components/${name}`).patches!) {
+      for (const { patch } of kustomization(`components/${name}`).patches ?? []) {
         const operations = parseAllDocuments(patch)[0]!.toJS() as { op: string; path: string }[]
         for (const { op, path } of operations) {
           const parts = path

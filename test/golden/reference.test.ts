@@ -14,6 +14,7 @@ import { modeNames, modes } from '../../src/modes/all.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { registerUserspaceMetrics } from '../../src/modes/userspace/report.ts'
 import { root, sources } from '../house/imports.ts'
+import { logLines } from './log-lines.ts'
 import { readKeys } from './read-keys.ts'
 
 const reference = new URL('../../docs/reference/', import.meta.url).pathname
@@ -229,6 +230,47 @@ ${rows.join('\n')}
 This page is made by a test.
 `
   await expect(text).toMatchFileSnapshot(`${reference}check.md`)
+})
+
+it('docs/reference/log.md lists the lines of the log that matter', async () => {
+  const rows = logLines.map(({ severity, text, means }) => `| ${severity} | \`${text}\` | ${means} |`)
+  const text = `# Log lines
+
+What the program says of itself, on its standard error: every error and warning whose text is fixed, and what is told once (without \`-v\`). Those
+about an object or a file name it and say what is wrong in their own words. Values follow the text as \`key="value"\`; an error is in \`err\`. With
+\`--logging-format=json\` the text is in \`msg\`. A test compares this page with the source.
+
+| severity | text | what it means, and what to do |
+| --- | --- | --- |
+${rows.join('\n')}
+`
+  await expect(text).toMatchFileSnapshot(`${reference}log.md`)
+})
+
+it('the lines of the log are those of the page', () => {
+  const found = new Map<string, string>()
+  const texts = programFiles().map((file) => readFileSync(`${root}/${file}`, 'utf8'))
+  const call = /[lL]og(?:ger)?\.(info|warn|error)\(\s*(?:[\w.]+,\s*)?(['`])(.*?)\2/g
+  for (const [, severity, , line] of texts.flatMap((text) => [...text.matchAll(call)])) {
+    found.set(line!.replace(/\$\{.*\}/, '...'), severity!)
+  }
+  // They are about a line of a file.
+  for (const line of ['...', '..., passing over it']) found.delete(line)
+  const listed = logLines.map(({ text }) => text)
+  const isListed = (line: string) =>
+    listed.some((text) => (text.endsWith(': ...') ? line.startsWith(text.slice(0, -3)) : text === line))
+  const matters = [...found.keys()].filter((line) => found.get(line) !== 'info')
+  expect(
+    matters.filter((line) => !isListed(line)),
+    'to be told in test/golden/log-lines.ts',
+  ).toEqual([])
+  const source = texts.join('\n')
+  for (const { text, severity } of logLines) {
+    const [start = ''] = text.split('...')
+    expect(source.includes(start), text).toBe(true)
+    const known = found.get(text)
+    if (known !== undefined) expect(known.replace('warn', 'warning'), text).toBe(severity)
+  }
 })
 
 /** Of the program itself, without the sandbox and without tests. */

@@ -18,7 +18,7 @@ interface Sample {
   readonly dst: string
   readonly sport: number
   readonly dport: number
-  /** Who answers instead of dst. */
+  /** The address that answers instead of dst. */
   readonly backend?: string
   readonly protocol?: 'udp' | 'tcp'
   readonly zone?: number

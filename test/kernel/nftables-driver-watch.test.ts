@@ -112,7 +112,7 @@ describe.skipIf(!isRoot)('watchNftables() (needs root)', () => {
     other.close()
   })
 
-  it('quietly() reports nothing when nobody else was there', async () => {
+  it('quietly() reports nothing when no other program was there', async () => {
     watch.quietly(() => driver.apply([many(50_000)]))
     expect(await reported()).toEqual([])
     changes = []
@@ -120,7 +120,7 @@ describe.skipIf(!isRoot)('watchNftables() (needs root)', () => {
     expect(await reported()).toMatchObject([{ kind: 'changed' }])
   })
 
-  it('quietly() reports that something was lost when somebody else was there', async () => {
+  it('quietly() reports that something was lost when another program was there', async () => {
     watch.quietly(() => {
       driver.apply([many(3)])
       nft('add', 'table', 'ip', 'other')

@@ -207,7 +207,7 @@ describe.skipIf(!isRoot)('NftablesDriver (needs root)', () => {
     expect(listWithNft()).toContain('type nat hook prerouting priority dstnat; policy accept;')
   })
 
-  it('reads a policy that somebody else has set', () => {
+  it('reads a policy that another program has set', () => {
     loadWithNft('add table ip t\nadd chain ip t c { type filter hook input priority 0; policy drop; }')
     expect(driver.read()!.chains.get('c')!.hook).toEqual({ type: 'filter', hook: 'input', priority: 0, policy: 'drop' })
   })

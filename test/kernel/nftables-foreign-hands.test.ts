@@ -19,7 +19,7 @@ beforeAll(() => {
   if (isRoot) unshareNetwork()
 })
 
-describe.skipIf(!isRoot)('TableProgrammer.syncAll() after somebody else was at our table (needs root)', () => {
+describe.skipIf(!isRoot)('TableProgrammer.syncAll() after another program was at our table (needs root)', () => {
   let driver: NftablesDriver
   let programmer: TableProgrammer
 

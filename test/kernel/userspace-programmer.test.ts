@@ -273,7 +273,7 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     expect([...run.listeners.entries()]).toEqual([])
   })
 
-  it('is read back as it was planned, and healed when somebody removes it', async () => {
+  it('is read back as it was planned, and healed when the operator removes it', async () => {
     using run = new Run()
     const views = [aView(1, to(a)), aView(2, to(b)), aView(3, [])]
     run.programmer.syncAll(node, views)
@@ -349,7 +349,7 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     open.destroy()
   })
 
-  it('withdraw() leads nobody to the proxy any more, and open connections live on', async () => {
+  it('withdraw() leads no client to the proxy any more, and open connections live on', async () => {
     using run = new Run()
     run.programmer.syncAll(node, [aView(1, to(a))])
     const open = connect({ host: '10.96.0.1', port: 80 })

@@ -52,7 +52,7 @@ test('a thread that dies is reported, once', async () => {
   tryCall('close', wakeFd)
 })
 
-test('settle() has whoever came before counted, and stop() closes all that was opened', async () => {
+test('settle() has clients that came before counted, and stop() closes all that was opened', async () => {
   const before = countFds()
   const plane = aPlane()
   {

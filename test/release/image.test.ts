@@ -2,19 +2,24 @@
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import {
+  constants,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { ModeName } from '../conformance/modes.ts'
-import { node } from '../support/addresses.ts'
-import { aService, aSlice } from '../support/builders.ts'
 import { checkout } from '../support/checkout.ts'
-import { tcpProbe } from '../support/netns/probe.ts'
-import { ProxyProcess, whyNotRun } from '../support/proxy-process.ts'
-import { openRig, type Rig } from '../support/rig.ts'
-import { containersOf, Image, kustomize } from './container.ts'
+import { Image } from './image.ts'
+import { describeLeastRights } from './least-rights.suite.ts'
 import { whyNoNpm } from './packed.ts'
 
 const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64'
@@ -31,6 +36,18 @@ function build(out: string, { umask, zone }: { umask: string; zone: string }): s
 
 function sha256(content: Buffer): string {
   return createHash('sha256').update(content).digest('hex')
+}
+
+/** Every file below a folder, with its mode, and what is in it or where it leads. */
+function filesOf(root: string): Map<string, string> {
+  const describeFile = (path: string) => {
+    const { mode } = lstatSync(path)
+    const kind = mode & constants.S_IFMT
+    if (kind === constants.S_IFLNK) return `link to ${readlinkSync(path)}`
+    return `${mode.toString(8)} ${kind === constants.S_IFREG ? sha256(readFileSync(path)) : ''}`
+  }
+  const names = readdirSync(root, { recursive: true, encoding: 'utf8' }).sort()
+  return new Map(names.map((name) => [name, describeFile(join(root, name))]))
 }
 
 describe('the image', () => {
@@ -53,6 +70,25 @@ describe('the image', () => {
   test('is the same when it is built again', () => {
     const again = build(join(folder, 'again'), { umask: '077', zone: 'Asia/Tokyo' })
     expect(sha256(readFileSync(again))).toBe(sha256(readFileSync(archive)))
+  })
+
+  test('is the same when the Dockerfile makes it', () => {
+    const file = join(folder, 'root.tar')
+    const root = join(folder, 'root')
+    execFileSync('scripts/image', ['--arch', architecture, '--tag', 'test', '--root', file], { cwd: checkout })
+    mkdirSync(root)
+    execFileSync('tar', ['-xpf', file, '-C', root])
+    expect(filesOf(root)).toEqual(filesOf(image.root))
+    const { config } = image.json(image.docker.Config) as {
+      config: { Entrypoint: string[]; Env: string[]; WorkingDir: string }
+    }
+    const last = readFileSync(join(checkout, 'deploy/Dockerfile'), 'utf8').split(/^FROM scratch$/m)[1]
+    expect(last!.trim().split('\n')).toEqual([
+      'COPY --from=build /image/ /',
+      ...config.Env.map((each) => `ENV ${each}`),
+      `WORKDIR ${config.WorkingDir}`,
+      `ENTRYPOINT ${JSON.stringify(config.Entrypoint)}`,
+    ])
   })
 
   test('is under 80 MB, and each part of it is what its digest says', () => {
@@ -118,68 +154,5 @@ describe('the image', () => {
     expect(spawnSync('chroot', command, { encoding: 'utf8' }).stdout).toMatch(/^Kubernetes v1\.37\.0\+ts\./)
   })
 
-  describe.each<ModeName>(['nftables', 'iptables', 'userspace', 'ipvs'])('in a container, %s', (mode) => {
-    let rig: Rig
-    beforeAll(async () => {
-      rig = await openRig()
-    })
-    afterAll(async () => rig[Symbol.asyncDispose]())
-
-    /** What the pods of the DaemonSet get, but for limits that belong to the machine and not to the namespace. */
-    function containers() {
-      const values = { MODE: mode, POD_RANGE: '10.244.0.0/16', NODE_NAME: node.name }
-      const { kubeconfig, folder: home } = rig.cluster
-      const more = [
-        `--kubeconfig=${kubeconfig}`,
-        '--conntrack-max-per-core=0',
-        '--strict-proxy-mode',
-        '--oom-score-adj=0',
-      ]
-      const { init, main } = containersOf(mode, values)
-      return {
-        init: image.command([...init.args, ...more], { rights: 'all', folders: [home] }),
-        main: (rights = main.securityContext.capabilities!.add) =>
-          image.command([...main.args, ...more], { rights, folders: [home] }),
-        rights: main.securityContext.capabilities!.add,
-      }
-    }
-
-    test('kubectl makes the same of the manifest', ({ skip }) => {
-      const objects = kustomize(mode)
-      if (objects === undefined) return skip('kubectl is older than 1.21')
-      const { spec } = objects.find(({ kind }) => kind === 'DaemonSet')!.spec.template
-      const { main } = containersOf(mode, {})
-      expect(spec.containers[0].securityContext).toEqual(main.securityContext)
-    })
-
-    test('serves with the rights of the manifest', async ({ skip }) => {
-      const reason = whyNotRun(mode)
-      if (reason !== undefined) return skip(reason)
-      const { init, main } = containers()
-      await using first = new ProxyProcess(rig.network.node, [], { command: init })
-      expect(await first.exited, first.log()).toBe('0')
-      const service = aService({ type: 'NodePort', families: [4] })
-      rig.cluster.put(service, aSlice(service, ['localB'], { family: 4 }))
-      await using proxy = new ProxyProcess(rig.network.node, [], { command: main() })
-      await proxy.ready()
-      await rig.settled()
-      const answer = await tcpProbe(rig.network.sources.localPod, { address: service.spec.clusterIP, port: 80 })
-      expect(answer, proxy.logTail(20)).toMatchObject({ kind: 'answered', greeting: { host: 'localB' } })
-      expect((await proxy.health('/livez'))?.status).toBe(200)
-      // All that takes more rights was done before.
-      expect(proxy.log()).not.toMatch(/Cannot change a kernel setting|EPERM|EACCES|EROFS/)
-      expect(await proxy.stop('SIGTERM'), proxy.logTail(20)).toBe('0')
-    })
-
-    test('does not serve without the right to change the network', async ({ skip }) => {
-      const reason = whyNotRun(mode)
-      if (reason !== undefined) return skip(reason)
-      const { main, rights } = containers()
-      await using proxy = new ProxyProcess(rig.network.node, [], {
-        command: main(rights.filter((each) => each !== 'NET_ADMIN')),
-      })
-      expect(await proxy.exited, proxy.logTail(20)).toBe('1')
-      expect(proxy.log()).toMatch(/Error running kube-proxy.*(not permitted|EPERM|[Pp]ermission|denied)/)
-    })
-  })
+  describe('has no more rights than it needs:', () => describeLeastRights(() => archive, noNpm))
 })

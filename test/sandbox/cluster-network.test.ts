@@ -81,7 +81,7 @@ test('the machine has routes to services and load balancers', () => {
   expect(routes).toEqual(expect.arrayContaining([...plan.serviceRanges, ...plan.loadBalancerRanges]))
 })
 
-test('an address that nobody has is refused soon', async () => {
+test('an address that no pod has is refused soon', async () => {
   const started = performance.now()
   await expect(ask(pods[0]!.netns, '10.96.1.1', '/')).rejects.toThrow(/EHOSTUNREACH|ENETUNREACH/)
   await expect(ask(pods[0]!.netns, 'fd00:96::1', '/')).rejects.toThrow(/EHOSTUNREACH|ENETUNREACH/)

@@ -75,7 +75,7 @@ describeModes({
         const pods = await defaultPods(sandbox)
         return pods.length === 4 ? undefined : `there are ${pods.length}`
       })
-      expect(await answersFor(4), 'nobody has told the proxy').toContain('3 of 4')
+      expect(await answersFor(4), 'the proxy has not been told').toContain('3 of 4')
       expect(await client.stop()).toEqual([])
       inNamespace(sandbox, 'control-plane', ['nft', 'delete table inet away'])
       await eventually('it answers for the new pod', () => answersFor(4), { withinMs: 20_000 })
@@ -113,7 +113,7 @@ describeModes({
     }
 
     for (const command of flushes[mode] ?? [flushAll]) {
-      test(`what somebody flushes comes back: ${command.join(' ')}`, async (sandbox) => {
+      test(`what the operator flushes comes back: ${command.join(' ')}`, async (sandbox) => {
         await eventually('the service answers', complaint)
         inNamespace(sandbox, 'node-1', command)
         await eventually('the service answers again', complaint, { withinMs: 10_000 })
@@ -203,7 +203,7 @@ async function answersFor(count: number): Promise<string | undefined> {
   return pods.size === count ? undefined : `${pods.size} of ${count} answer: ${[...pods].join()}`
 }
 
-/** Somebody who asks the service all the time. */
+/** A client that asks the service all the time. */
 class Client {
   readonly failures: string[] = []
   readonly #running: Promise<void>

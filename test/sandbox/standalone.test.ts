@@ -121,7 +121,7 @@ test('a mistake is told with file, line and reason, and what was loaded stays', 
 test('a file that is deleted takes its services with it, and a new one brings others', async () => {
   const text = readFileSync(file, 'utf8')
   rmSync(file)
-  await eventually('nobody answers', async () => ((await answers()) === undefined ? 'somebody does' : undefined))
+  await eventually('no backend answers', async () => ((await answers()) === undefined ? 'one does' : undefined))
   writeFileSync(join(manifests, 'other.yaml'), text.replace('- port: 80\n', '- port: 81\n'))
   await eventually('the other service answers', async () => {
     const reply = await ask(client, address, 81)

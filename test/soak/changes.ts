@@ -107,7 +107,7 @@ export class Changes {
     }
   }
 
-  /** A pod says that it is not ready, and later that it is. It serves on: nobody may notice. */
+  /** A pod says that it is not ready, and later that it is. It serves on: no client may notice. */
   #unready(service: string): Change {
     return {
       name: 'unready',
@@ -116,16 +116,22 @@ export class Changes {
         const victim = this.#random.pick(await this.#cluster.endpoints(service))
         const count = (await this.#cluster.endpoints(service)).length
         const set = (ready: string | null) => this.#annotate(victim.pod, { 'sandbox/ready': ready })
-        // IPVS itself drops datagrams of a flow for some milliseconds when the destination is removed.
-        const moment =
-          this.#mode === 'ipvs'
-            ? this.#ledger.open('IPVS let go of its pod', ({ kind, pod }) => kind === 'udp' && pod === victim.pod)
-            : undefined
-        const gone = await this.#changeEndpoints(service, count - 1, () => set('false'), { pods: 'stay' })
-        if (moment !== undefined) this.#ledger.close(moment)
+        const gone = await this.#whileIpvsLetsGo(
+          ({ pod }) => pod === victim.pod,
+          () => this.#changeEndpoints(service, count - 1, () => set('false'), { pods: 'stay' }),
+        )
         return [...gone, ...(await this.#changeEndpoints(service, count, () => set(null), { pods: 'stay' }))]
       },
     }
+  }
+
+  /** IPVS itself drops datagrams of a flow for some milliseconds when the flow's destination is removed. */
+  async #whileIpvsLetsGo<T>(covers: (loss: Loss) => boolean, change: () => Promise<T>): Promise<T> {
+    if (this.#mode !== 'ipvs') return change()
+    const moment = this.#ledger.open('IPVS let go of its pod', (loss) => loss.kind === 'udp' && covers(loss))
+    const result = await change()
+    this.#ledger.close(moment)
+    return result
   }
 
   /** A pod dies without a word: its connections end, and until all nodes know, new ones to it are refused. */
@@ -291,42 +297,44 @@ export class Changes {
   #policy(): Change {
     const field = this.#random.pick(['internalTrafficPolicy', 'externalTrafficPolicy'])
     const policy = this.#flip(field, 'Local', 'Cluster')
+    // Local takes the pods of other nodes from the lists of a node.
+    const isOfPodThatLeaves = ({ service }: Loss) => service === policyService && policy === 'Local'
     return {
       name: `${field} ${policy}`,
       service: policyService,
-      make: async () => {
-        const object = await this.#cluster.sandbox.api.patch(`${services}/${policyService}`, {
-          spec: { [field]: policy },
-        })
-        const sinceMs = performance.now()
-        const ready = await this.#cluster.endpoints(policyService)
-        const podsOf = (node: string) =>
-          ready.filter((one) => policy === 'Cluster' || one.node === node).map(({ pod }) => pod)
-        const all = ready.map(({ pod }) => pod)
-        const port = object.spec.ports[0]
-        const machine = this.#cluster.vantages.at(-1)!
-        const probes = this.#cluster.nodes.map((node): Probe => {
-          if (field === 'internalTrafficPolicy') {
-            const before =
-              policy === 'Local'
-                ? all
-                : all.filter((pod) => ready.some((one) => one.pod === pod && one.node === node.name))
-            return {
-              from: node,
-              to: { host: object.spec.clusterIP, port: 80 },
-              judge: answeredBy(podsOf(node.name), before),
-            }
-          }
-          const to = { host: this.#cluster.addressOf(node.name), port: port.nodePort }
-          return {
-            from: machine,
-            to,
-            judge: seesClient(this.#cluster.machineAddress, policy === 'Local' ? 'same' : 'other', podsOf(node.name)),
-          }
-        })
-        return this.#measure(sinceMs, probes)
-      },
+      make: () => this.#whileIpvsLetsGo(isOfPodThatLeaves, () => this.#changePolicy(field, policy)),
     }
+  }
+
+  async #changePolicy(field: string, policy: string): Promise<number[]> {
+    const object = await this.#cluster.sandbox.api.patch(`${services}/${policyService}`, {
+      spec: { [field]: policy },
+    })
+    const sinceMs = performance.now()
+    const ready = await this.#cluster.endpoints(policyService)
+    const podsOf = (node: string) =>
+      ready.filter((one) => policy === 'Cluster' || one.node === node).map(({ pod }) => pod)
+    const all = ready.map(({ pod }) => pod)
+    const port = object.spec.ports[0]
+    const machine = this.#cluster.vantages.at(-1)!
+    const probes = this.#cluster.nodes.map((node): Probe => {
+      if (field === 'internalTrafficPolicy') {
+        const before =
+          policy === 'Local' ? all : all.filter((pod) => ready.some((one) => one.pod === pod && one.node === node.name))
+        return {
+          from: node,
+          to: { host: object.spec.clusterIP, port: 80 },
+          judge: answeredBy(podsOf(node.name), before),
+        }
+      }
+      const to = { host: this.#cluster.addressOf(node.name), port: port.nodePort }
+      return {
+        from: machine,
+        to,
+        judge: seesClient(this.#cluster.machineAddress, policy === 'Local' ? 'same' : 'other', podsOf(node.name)),
+      }
+    })
+    return this.#measure(sinceMs, probes)
   }
 
   #affinity(): Change {

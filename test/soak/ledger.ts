@@ -65,7 +65,7 @@ export class Ledger {
     if (this.#events.length > MAX_EVENTS) this.#events.shift()
   }
 
-  /** Opens an excuse; whoever opened it sets `untilMs` when it is over. */
+  /** Opens an excuse; the change that opened it sets `untilMs` when it is over. */
   open(name: string, covers: (loss: Loss) => boolean): Excuse {
     const excuse: Excuse = { name, sinceMs: performance.now(), untilMs: Infinity, covers }
     this.#excuses.push(excuse)

@@ -1,4 +1,4 @@
-// The fixed addresses of the test network, for whoever walks planned state and for whoever sends real packets.
+// The fixed addresses of the test network, for tests that walk planned state and for those that send real packets.
 //
 //   control (API server)   external client      peer node --- remote pods
 //            \                  |                /
@@ -6,7 +6,7 @@
 //                              |
 //                        node under test --- local pods, behind the bridge cni0
 //
-// Everybody's default route leads to the node under test, so it sees whatever is sent to a service address. Its own
+// The default route of all clients leads to the node under test, so it sees whatever is sent to a service address. Its own
 // default route leads to the hole: an address of the switch that takes packets and answers nothing.
 
 import type { Family } from '../../src/lib/ip.ts'
@@ -111,7 +111,7 @@ export function crowdIp(family: Family, n: number): string {
   return family === 4 ? `10.6.0.${n}` : `fd06::${n.toString(16)}`
 }
 
-/** Who answers at an address of an endpoint; undefined: nobody. */
+/** The backend that answers at an address of an endpoint; undefined: none. */
 export function hostAt(address: string): PodName | 'node' | undefined {
   if (address.startsWith('10.1.2.') || address.startsWith('fd01:0:0:c:')) return 'localC'
   if (address === node.ip[4] || address === node.ip[6]) return 'node'

@@ -39,7 +39,7 @@ export function anEchoBackend(name: string, host = '127.0.0.1'): Promise<TestBac
   }, host)
 }
 
-/** A port at which nobody listens. */
+/** A port at which no server listens. */
 export async function aClosedPort(host = '127.0.0.1'): Promise<{ readonly ip: string; readonly port: number }> {
   const backend = await aTcpBackend(() => {}, host)
   await backend[Symbol.asyncDispose]()

@@ -131,7 +131,7 @@ export function aClusterIp(family: Family): string {
   return family === 4 ? `10.2.${1 + (n >> 8)}.${n & 255}` : `fd02::${(256 + n).toString(16)}`
 }
 
-/** An address outside the cluster (for a load balancer or an external IP) that nobody else of this process has. */
+/** An address outside the cluster (for a load balancer or an external IP) that no other test of this process has. */
 export function anExternalIp(family: Family): string {
   const n = ++next.address
   return family === 4 ? `10.4.${n >> 8}.${n & 255}` : `fd04::${n.toString(16)}`

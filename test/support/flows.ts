@@ -13,7 +13,7 @@ export interface FlowStage {
   readonly sources: Readonly<Record<Source, Netns>>
   /** Whether an address belongs to the node that the flow passes first: whom a backend sees when that node masquerades. */
   isNode(address: string, flow: Flow): boolean
-  /** What a packet that nobody touches meets at its destination: the kind of the answer, or the code of a failure. */
+  /** What a packet that no rule touches meets at its destination: the kind of the answer, or the code of a failure. */
   withoutProxy(flow: Flow): string
 }
 
@@ -91,7 +91,7 @@ function judge(
 }
 
 /**
- * Each probe has a port of its own, of those that no server uses and the kernel gives to nobody. IPVS tells connections
+ * Each probe has a port of its own, of those that no server uses and the kernel gives to no connection. IPVS tells connections
  * apart by client and backend: two with one client port, through different addresses of services, to one backend, are the
  * same to it until the first is forgotten.
  */

@@ -20,7 +20,7 @@ export interface Growth {
   readonly exponent: number
 }
 
-/** Anything below is noise of the clock, and too fast to be anybody's trouble. */
+/** Anything below is noise of the clock, and too fast to trouble an operator. */
 const LEAST_MS = 2
 
 /** The best of several tries of each size, alternating. Ends early when the second round is good enough. */

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { endpointSlices } from '../../src/kube/objects/endpoint-slice.ts'
 import { nodes } from '../../src/kube/objects/node.ts'
 import { services } from '../../src/kube/objects/service.ts'
+import type { EndpointSlice, Service } from '../../src/kube/types.ts'
 import type { Resource } from '../../src/kube/resource.ts'
 import { JsonReader, type JsonObject } from '../../src/kube/encoding/json-reader.ts'
 import { StringPool } from '../../src/kube/encoding/string-pool.ts'
@@ -108,6 +109,15 @@ class FamilyOfNode {
       if (object.kind === 'EndpointSlice') this.#model.setSlice(decode(endpointSlices, object))
     }
     await this.node.sync(this.#model.takeChanges())
+  }
+}
+
+/** Services and slices as the proxy gets them. */
+export function decodeObjects(objects: readonly ApiObject[]): { services: Service[]; slices: EndpointSlice[] } {
+  const served = objects.filter(isServed)
+  return {
+    services: served.filter(({ kind }) => kind === 'Service').map((object) => decode(services, object)),
+    slices: served.filter(({ kind }) => kind === 'EndpointSlice').map((object) => decode(endpointSlices, object)),
   }
 }
 

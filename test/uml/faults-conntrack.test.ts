@@ -30,7 +30,7 @@ describe.skipIf(before === '')('a full connection tracker', () => {
     const pod = faulty.rig.network.sources.localPod
     const { conversation } = await openTcp(pod, steadyTargets.tcp)
     sysctl('-w', `${SIZE}=1`)
-    // Nobody gets in any more; who is in stays, and changes are followed.
+    // No new client gets in; a connection that is in stays, and changes are followed.
     expect((await tcpProbe(pod, steadyTargets.tcp, { timeoutMs: 400 })).kind).not.toBe('answered')
     const web = aService({ families: [4, 6] })
     const change = [web, ...([4, 6] as const).map((family) => aSlice(web, ['localB'], { family }))]

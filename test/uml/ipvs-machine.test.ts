@@ -137,7 +137,7 @@ describe('the ipvs mode', () => {
     expect(network.node.run('ipvsadm', ['-Sn'])).toBe('')
     expect(network.node.run('nft', ['list', 'ruleset'])).toBe('')
     expect(network.node.run('ip', ['-o', 'link'])).not.toContain('kube-ipvs0')
-    // Without the link there was no proxy: whatever is there is somebody else's.
+    // Without the link there was no proxy: whatever is there belongs to another program.
     network.node.run('ipvsadm', ['-A', '-t', '172.17.0.1:1', '-s', 'wlc'])
     network.node.enter(() => cleanupIpvs({ excludeCIDRs: [] }, silentLogger))
     expect(network.node.run('ipvsadm', ['-Sn'])).toBe('-A -t 172.17.0.1:1 -s wlc\n')

@@ -33,7 +33,7 @@ export function execPluginFrom(exec: unknown, surroundings: ExecSurroundings): E
   const command = exec['command']
   if (typeof command !== 'string' || command === '') return 'command: must be given'
   if (exec['interactiveMode'] === 'Always') {
-    return 'interactiveMode: Invalid value: "Always": there is nobody to ask, must be Never or IfAvailable'
+    return 'interactiveMode: Invalid value: "Always": there is no terminal to ask at, must be Never or IfAvailable'
   }
   return {
     apiVersion,

@@ -67,7 +67,7 @@ export function openTunnel(proxy: URL, target: URL, trusted: Buffer | undefined)
   return new Promise((resolve, reject) => {
     const secure = proxy.protocol === 'https:'
     const connect = (secure ? https : http).request({
-      // The cluster's authority may have signed the proxy, as client-go expects; or one that everybody trusts.
+      // The cluster's authority may have signed the proxy, as client-go expects; or one that the machine trusts.
       ...(secure && trusted !== undefined ? { ca: [trusted, ...rootCertificates] } : {}),
       host: proxy.hostname.replace(/^\[|\]$/g, ''),
       port: proxy.port || (secure ? 443 : 80),

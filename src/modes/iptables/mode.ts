@@ -23,6 +23,17 @@ export const iptablesMode: Mode = {
     'iptablesRulesWritten',
   ],
   weighs: false,
+  retries: 'kernel',
   serviceLinks: [],
+  habits: {
+    guards: 'no addresses',
+    hairpin: 'all',
+    unallocated: 'untouched',
+    localhostNodePorts: true,
+    refusesNode: false,
+    refusesNodePorts: 'on every address',
+    sourceRanges: 'with endpoints',
+    protocols: ['TCP', 'UDP', 'SCTP'],
+  },
   load: async () => (await import('./machine.ts')).iptablesMachine,
 }

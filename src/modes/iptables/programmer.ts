@@ -253,8 +253,9 @@ class ScriptCount extends SyncCount {
   declare refused?: number
   readonly #written = new Map<TableName, number>()
 
-  countScript({ lines, bytes, rules }: Script): void {
+  countScript({ lines, bytes, rules, sample }: Script): void {
     this.count(lines, bytes)
+    this.note(sample)
     for (const [table, count] of rules) this.#written.set(table, this.written(table) + count)
   }
 

@@ -21,6 +21,8 @@ import { planIpvsHostSetup } from './host-setup.ts'
 import { checkScheduler, probeIpvs } from './probe.ts'
 import { IpvsProgrammer } from './programmer.ts'
 import { lookForIpvs } from './look.ts'
+import { readIpvs } from './walkable.ts'
+import { rehearseIpvs } from './rehearse.ts'
 import type { ModeOnMachine, RunningMode } from '../contract.ts'
 import { type FamilyAudit, IpvsTableWatch } from './table-watch.ts'
 import type { Programmer } from '../programmer.ts'
@@ -59,6 +61,8 @@ export const ipvsMachine: ModeOnMachine = {
     driver?.close()
   },
   look: lookForIpvs,
+  readWalkable: readIpvs,
+  rehearse: rehearseIpvs,
   open: ({ config, ...options }) => openIpvs({ ...options, settings: config.ipvs, files: settingFiles }),
   cleanup: (log, { ipvs }) => cleanupIpvs(ipvs, log),
   // Servers and addresses are kube-proxy's by then; the table is ours alone, and what it refuses is long since out of date.

@@ -12,6 +12,17 @@ export const ipvsMode: Mode = {
   restartFields: ['ipvs'],
   metrics: ['conntrackDuration', 'conntrackDeleted'],
   weighs: true,
+  retries: 'behind IPVS',
   serviceLinks: [LINK],
+  habits: {
+    guards: 'all addresses',
+    hairpin: 'of this node',
+    unallocated: 'drop',
+    localhostNodePorts: false,
+    refusesNode: true,
+    refusesNodePorts: 'where they are open',
+    sourceRanges: 'first',
+    protocols: ['TCP', 'UDP', 'SCTP'],
+  },
   load: async () => (await import('./machine.ts')).ipvsMachine,
 }

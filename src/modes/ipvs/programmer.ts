@@ -4,14 +4,16 @@ import type { Clock } from '../../lib/clock.ts'
 import { closeAllNow } from '../../lib/close-all.ts'
 import { type Cidr, cidrContains, type Family, isLoopback, parseIp } from '../../lib/ip.ts'
 import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
+import { LINK } from './plan/names.ts'
 import { ipvsPlanner } from './plan/planner.ts'
 import type { NodeAddresses } from './plan/rules.ts'
 import type { ServerSettings } from './plan/servers.ts'
 import { diffPlans, diffState, type IpvsDiff } from '../../ipvs/diff.ts'
 import type { Drained } from '../../ipvs/drain.ts'
+import { formatOp } from '../../ipvs/format.ts'
 import { ServerOwners, type WantedServer } from '../../ipvs/owners.ts'
 import type { IpvsOp, ServerId, ServerState } from '../../ipvs/types.ts'
-import { diffAddresses, type LinkOp } from '../../links/types.ts'
+import { diffAddresses, formatLinkOp, type LinkOp } from '../../links/types.ts'
 import { AddressUsers } from './addresses.ts'
 import { Drains, type DrainDriver } from './drains.ts'
 import type { TableDriver } from '../../nftables/table-driver.ts'
@@ -165,12 +167,14 @@ export class IpvsProgrammer implements Programmer {
 
   #apply(ops: readonly IpvsOp[], stats: SyncCount): void {
     if (ops.length === 0) return
+    stats.note(each(ops, (op) => `ipvsadm ${formatOp(op)}`))
     stats.count(ops.length, this.#options.servers.apply(ops).bytes)
     this.#options.audit.note(ops)
   }
 
   #bind(ops: readonly LinkOp[], stats: SyncCount): void {
     if (ops.length === 0) return
+    stats.note(each(ops, (op) => formatLinkOp(op, LINK)))
     stats.count(ops.length, this.#options.link.apply(ops).bytes)
   }
 
@@ -178,6 +182,11 @@ export class IpvsProgrammer implements Programmer {
     const bytes = parseIp(address) ?? ''
     return this.#options.excludeCidrs.some((cidr) => cidrContains(cidr, bytes))
   }
+}
+
+/** One by one: of many, only the first are looked at. */
+function* each<T>(values: readonly T[], textOf: (value: T) => string): Generator<string> {
+  for (const value of values) yield textOf(value)
 }
 
 function wantedServers(node: NodeView, view: ServicePortView | undefined, settings: ServerSettings): WantedServer[] {

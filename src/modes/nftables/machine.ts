@@ -3,12 +3,16 @@
 import { nftablesPlanner } from './plan/planner.ts'
 import { removeLeftovers } from './remove-leftovers.ts'
 import { lookForNftables } from './look.ts'
+import { readNftables } from './walkable.ts'
+import { rehearseNftables } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import { TableProgrammer } from '../shared/table-programmer.ts'
 import { deleteTables, openWatchedTables } from '../../nftables/watched-tables.ts'
 
 export const nftablesMachine: ModeOnMachine = {
   look: lookForNftables,
+  readWalkable: readNftables,
+  rehearse: rehearseNftables,
   open: openNftables,
   cleanup: (log) => deleteTables(nftablesPlanner.table, log),
   cleanupLeftovers: removeLeftovers,

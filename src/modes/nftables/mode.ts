@@ -16,6 +16,17 @@ export const nftablesMode: Mode = {
     'nftablesCleanupFailures',
   ],
   weighs: false,
+  retries: 'kernel',
   serviceLinks: [],
+  habits: {
+    guards: 'cluster IPs',
+    hairpin: 'of this node',
+    unallocated: 'drop',
+    localhostNodePorts: false,
+    refusesNode: true,
+    refusesNodePorts: 'where they are open',
+    sourceRanges: 'first',
+    protocols: ['TCP', 'UDP', 'SCTP'],
+  },
   load: async () => (await import('./machine.ts')).nftablesMachine,
 }

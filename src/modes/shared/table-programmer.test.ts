@@ -4,13 +4,14 @@ import { aNodeView, arbitraryView } from '../../../test/support/arbitrary-views.
 import { ManualClock } from '../../lib/clock.ts'
 import { KernelError } from '../../lib/errors.ts'
 import type { Family } from '../../lib/ip.ts'
-import type { FrontendAddress, ServicePortChange, ServicePortView } from '../../model/types.ts'
+import type { Backend, Frontend, FrontendAddress, ServicePortChange, ServicePortView } from '../../model/types.ts'
 import { nftablesPlanner } from '../nftables/plan/planner.ts'
 import { schemaFor } from '../nftables/plan/schema.ts'
 import { applyOps } from '../../nftables/apply-ops.ts'
 import { formatTable } from '../../nftables/format.ts'
 import { nftFamily } from '../../nftables/language.ts'
-import type { NftSet, Op, Table } from '../../nftables/types.ts'
+import { integerField } from '../../nftables/fields.ts'
+import type { Element, NftSet, Op, Table } from '../../nftables/types.ts'
 import { TableProgrammer } from './table-programmer.ts'
 import { runs } from '../../../test/support/runs.ts'
 
@@ -54,7 +55,31 @@ function programmerFor(driver: MemoryTable, clock = new ManualClock()): TablePro
   return new TableProgrammer({ planner: nftablesPlanner, driver, clock })
 }
 
-/** The text of a table, without the shared sets and rules that no service uses any more and without empty stale chains. */
+/** As if all backends had come at once: those of each frontend in order, whatever places they have. */
+function inOrder(elements: Table['elements']): Table['elements'] {
+  return new Map<string, ReadonlyMap<string, Element>>(
+    [...elements].map(([name, ofSet]) => {
+      if (!/-endpoints(-local)?$/.test(name)) return [name, ofSet]
+      const byFrontend = new Map<string, Element[]>()
+      for (const element of ofSet.values()) {
+        const frontend = element.key.slice(0, -integerField(0).length)
+        byFrontend.set(frontend, [...(byFrontend.get(frontend) ?? []), element])
+      }
+      const ordered = [...byFrontend].flatMap(([frontend, ofFrontend]) => {
+        const data = ofFrontend.map((element) => element.data!).sort()
+        // Places have no gaps: a packet that falls into one would go nowhere.
+        return data.map((each, place) => ({ key: frontend + integerField(place), data: each }))
+      })
+      expect(new Set(ordered.map(({ key }) => key))).toEqual(new Set(ofSet.keys()))
+      return [name, new Map(ordered.map((element) => [element.key, element]))]
+    }),
+  )
+}
+
+/**
+ * The text of a table, without the shared sets and rules that no service uses any more and without empty stale chains. The
+ * places of backends do not matter: each is as likely as the others.
+ */
 function essence(table: Table | undefined): string {
   if (table === undefined) return ''
   const counted = /-\d+$/
@@ -68,7 +93,7 @@ function essence(table: Table | undefined): string {
       const ordered = name.includes('-pick') ? rules.sort((a, b) => (a.text < b.text ? -1 : 1)) : rules
       return [name, { ...chain, rules: ordered }] as const
     })
-  return formatTable({ ...table, sets: new Map(sets), chains: new Map(chains) })
+  return formatTable({ ...table, sets: new Map(sets), chains: new Map(chains), elements: inOrder(table.elements) })
 }
 
 const families = [4, 6] as const
@@ -100,21 +125,43 @@ function changesBetween(
 describe.each(families)('TableProgrammer for IPv%d', (family) => {
   const node = aNodeView({ family })
 
-  it('comes to the same table step by step as from scratch', () => {
+  /** The kernel's table after the steps, one by one, and the service ports that are there at the end. */
+  function walkThrough(steps: readonly (ServicePortView | undefined)[][]) {
+    const driver = new MemoryTable(family)
+    const programmer = programmerFor(driver)
+    programmer.syncAll(node, [])
+    let before: (ServicePortView | undefined)[] = []
+    for (const after of steps) {
+      programmer.sync(node, changesBetween(before, after))
+      before = after
+    }
+    return { driver, present: before.filter((view) => view !== undefined) }
+  }
+
+  it('comes to the same table step by step as from scratch, but for the places of backends', () => {
     fc.assert(
       fc.property(histories(family), (steps) => {
-        const driver = new MemoryTable(family)
-        const programmer = programmerFor(driver)
-        programmer.syncAll(node, [])
-        let before: (ServicePortView | undefined)[] = []
-        for (const after of steps) {
-          programmer.sync(node, changesBetween(before, after))
-          before = after
-        }
-        const present = before.filter((view) => view !== undefined)
+        const { driver, present } = walkThrough(steps)
         expect(essence(driver.table)).toBe(essence(fromScratch(family, present)))
       }),
       runs(150),
+    )
+  })
+
+  it('adopts the places that it finds: a restart does not change anything', () => {
+    fc.assert(
+      fc.property(histories(family), (steps) => {
+        const { driver, present } = walkThrough(steps)
+        const stale = /^(stick|record)-|-\d+$/
+        const backends = () => new Map([...driver.table!.elements].filter(([name]) => !stale.test(name)))
+        const before = backends()
+        programmerFor(driver).syncAll(node, present)
+        expect(backends()).toEqual(before)
+        const { transactions } = driver
+        programmerFor(driver).syncAll(node, present)
+        expect(driver.transactions).toBe(transactions)
+      }),
+      runs(50),
     )
   })
 
@@ -175,6 +222,71 @@ describe.each(families)('TableProgrammer for IPv%d', (family) => {
     programmerFor(driver).syncAll(node, [])
     expect(driver.transactions).toBe(1)
     expect(essence(driver.table)).toBe(essence(fromScratch(family, [])))
+  })
+})
+
+describe('TableProgrammer and a service with 1000 endpoints', () => {
+  const node = aNodeView()
+  const [shape] = fc.sample(arbitraryView(4, 0), { numRuns: 1, seed: 11 })
+  const backend = (i: number): Backend => ({ ip: `10.64.${i >> 8}.${i & 255}`, port: 80, isLocal: false })
+  const all = Array.from({ length: 2000 }, (_, i) => backend(i))
+
+  /** With a cluster IP, an external IP and a node port, and these endpoints. */
+  function aView(backends: readonly Backend[]): ServicePortView {
+    const route = { verdict: { kind: 'to', policy: 'Cluster', backends } as const, masquerade: true }
+    const to = { fromPods: route, fromNode: route, fromOthers: route, isSplit: false, protocol: 'TCP' as const }
+    const common = { ...to, port: 80, allowedSources: undefined, affinitySeconds: undefined }
+    const frontends: Frontend[] = [
+      { ...common, kind: 'clusterIP', address: '10.96.0.1' },
+      { ...common, kind: 'externalIP', address: '203.0.113.1' },
+      { ...common, kind: 'nodePort', address: undefined, port: 30000 },
+    ]
+    return { ...shape!, protocol: 'TCP', frontends, lists: { Cluster: backends }, backends, serving: [] }
+  }
+
+  const elementsOf = (ops: readonly Op[]) => ops.flatMap((op) => ('elements' in op ? op.elements : [])).length
+
+  it('one that goes, comes or changes costs what it costs in a service with 5', () => {
+    for (const count of [5, 1000]) {
+      const driver = new MemoryTable(4)
+      const programmer = programmerFor(driver)
+      let before = aView(all.slice(0, count))
+      programmer.syncAll(node, [before])
+      const costOf = (backends: readonly Backend[]) => {
+        const after = aView(backends)
+        programmer.sync(node, [{ name: after.name, before, after }])
+        before = after
+        return elementsOf(driver.lastOps)
+      }
+      const [first, ...rest] = all.slice(0, count)
+      // For each of three frontends: its number of endpoints changes, the last takes the place of the first.
+      expect(costOf(rest), `${count} endpoints, one goes`).toBe(3 * (2 + 3))
+      expect(costOf([first!, ...rest]), `${count} endpoints, one comes`).toBe(3 * (2 + 1))
+      expect(costOf([all[1999]!, ...rest]), `${count} endpoints, one is replaced`).toBe(3 * 2)
+    }
+  })
+
+  it('a rolling update writes each endpoint a few times', () => {
+    const driver = new MemoryTable(4)
+    const programmer = programmerFor(driver)
+    let before = aView(all.slice(0, 1000))
+    programmer.syncAll(node, [before])
+    let written = 0
+    for (let i = 0; i < 1000; i += 25) {
+      // 25 new ones, then 25 old ones less.
+      for (const [from, to] of [
+        [i, 1000 + i + 25],
+        [i + 25, 1000 + i + 25],
+      ] as const) {
+        // prettier-ignore
+        const after = aView(all.slice(from, to))
+        programmer.sync(node, [{ name: after.name, before, after }])
+        before = after
+        written += elementsOf(driver.lastOps)
+      }
+    }
+    expect(written / 3).toBeLessThan(1000 * 4.5)
+    expect(essence(driver.table)).toBe(essence(fromScratch(4, [before])))
   })
 })
 

@@ -4,10 +4,13 @@ import type { Clock } from '../../lib/clock.ts'
 import { KernelError } from '../../lib/errors.ts'
 import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
 import type { TableDriver } from '../../nftables/table-driver.ts'
+import { Places } from './plan/places.ts'
 import type { TablePlanner } from './plan/table-planner.ts'
 import { diffFragments, type FragmentChange } from '../../nftables/diff-fragments.ts'
 import { diffTable, replaceTable } from '../../nftables/diff-table.ts'
+import { formatOps } from '../../nftables/format-ops.ts'
 import type { Fragment, Learned } from '../../nftables/fragment.ts'
+import { nftFamily } from '../../nftables/language.ts'
 import { Ledger } from '../../nftables/ledger.ts'
 import { Transaction } from '../../nftables/transaction.ts'
 import type { Op } from '../../nftables/types.ts'
@@ -38,6 +41,7 @@ const REFUSALS_TO_REPLACE = 2
 export class TableProgrammer implements Programmer {
   readonly #options: TableProgrammerOptions
   #ledger: Ledger | undefined
+  readonly #places = new Places()
   /** Chains that are empty and wait to be deleted, with the time since which they are. */
   readonly #staleChains = new Map<string, number>()
   /** How often in a row the kernel refused to make the table what it should be. */
@@ -73,10 +77,14 @@ export class TableProgrammer implements Programmer {
     if (ledger === undefined) throw new Error('Cannot program changes: the table has not been programmed as a whole')
     const { planner, clock } = this.#options
     const stats = new SyncCount()
-    const fragmentChanges = changes.map(({ before, after }): FragmentChange => ({
-      before: before && planner.service(node, before),
-      after: after && planner.service(node, after),
-    }))
+    const places = this.#places
+    const fragmentChanges = changes.map(({ before, after }): FragmentChange => {
+      if (before !== undefined && after !== undefined) places.keep(before, after)
+      return {
+        before: before && planner.service(node, before, { places, unlike: after }),
+        after: after && planner.service(node, after, { places, unlike: before }),
+      }
+    })
     // Worthless until the kernel has accepted.
     this.#ledger = undefined
     const { ops, staleChains } = diffFragments(fragmentChanges, ledger)
@@ -101,10 +109,16 @@ export class TableProgrammer implements Programmer {
     this.#staleChains.clear()
     const actual = driver.read()
     const served = new ServedBefore(actual === undefined ? [] : (planner.servedUdp?.(actual) ?? []))
+    const places = this.#places
+    const planned = (port: ServicePortView) => {
+      const fragment = planner.service(node, port, { places })
+      const isAdopted = actual !== undefined && planner.adopt?.(actual, { port, fragment }, places) === true
+      return isAdopted ? planner.service(node, port, { places }) : fragment
+    }
     const fragments = (function* (): Generator<Fragment> {
       for (const view of views) {
         served.stays(view)
-        const fragment = planner.service(node, view)
+        const fragment = planned(view)
         learned.push(...fragment.learned)
         yield fragment
       }
@@ -113,6 +127,7 @@ export class TableProgrammer implements Programmer {
     const replaces = actual !== undefined && this.#refusals >= REFUSALS_TO_REPLACE
     try {
       for (const ops of replaces ? [replaceTable(wanted, ledger)] : diffTable(actual, wanted, ledger)) {
+        stats.note(formatOps(nftFamily(node.family), planner.table, ops))
         this.#apply(ops, stats)
       }
     } catch (error) {

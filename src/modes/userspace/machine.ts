@@ -11,14 +11,18 @@ import type { NodeView } from '../../model/types.ts'
 import { USERSPACE_TABLE } from './plan/planner.ts'
 import type { DataPlane } from './data-path/data-plane.ts'
 import { lookForUserspace } from './look.ts'
+import { readUserspace } from './walkable.ts'
+import { rehearseUserspace } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import { acquireCarrier } from './carrier.ts'
 import { UserspaceProgrammer } from './programmer.ts'
-import { formatUserspaceStatus, registerUserspaceMetrics } from './report.ts'
+import { failingBackends, formatUserspaceStatus, registerUserspaceMetrics } from './report.ts'
 import { deleteTables, openWatchedTables, type WatchedTables } from '../../nftables/watched-tables.ts'
 
 export const userspaceMachine: ModeOnMachine = {
   look: lookForUserspace,
+  readWalkable: readUserspace,
+  rehearse: rehearseUserspace,
   open: openUserspace,
   cleanup: (log) => deleteTables(USERSPACE_TABLE, log),
 }
@@ -71,6 +75,7 @@ function openUserspace(options: ModeOptions): RunningMode {
       return programmer
     },
     flowTargets: (family, view) => programmers.get(family)?.flowTargets(view) ?? [],
+    failing: (family) => failingBackends(listeners[family]),
     status: () => formatUserspaceStatus(served),
     close: () =>
       closeAllNow(

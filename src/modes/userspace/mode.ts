@@ -9,6 +9,17 @@ export const userspaceMode: Mode = {
   restartFields: ['userspace'],
   metrics: ['conntrackDuration', 'conntrackDeleted'],
   weighs: false,
+  retries: 'mode',
   serviceLinks: [],
+  habits: {
+    guards: 'cluster IPs',
+    hairpin: 'all',
+    unallocated: 'drop',
+    localhostNodePorts: false,
+    refusesNode: true,
+    refusesNodePorts: 'where they are open',
+    sourceRanges: 'first',
+    protocols: ['TCP', 'UDP'],
+  },
   load: async () => (await import('./machine.ts')).userspaceMachine,
 }

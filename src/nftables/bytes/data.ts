@@ -15,7 +15,8 @@ import {
 } from './uapi.ts'
 
 export type Verdict =
-  { readonly code: 'accept' | 'drop' | 'return' } | { readonly code: 'jump' | 'goto'; readonly chain: string }
+  | { readonly code: 'accept' | 'drop' | 'return' }
+  | { readonly code: 'jump' | 'goto'; readonly chain: string }
 
 const code = named(sbe32, { drop: NF_DROP, accept: NF_ACCEPT, jump: NFT_JUMP, goto: NFT_GOTO, return: NFT_RETURN })
 

@@ -4,7 +4,13 @@ import type { Bytes } from '../../lib/ip.ts'
 import type { Element, NftSet } from '../types.ts'
 import { decodeBytes } from '../../netlink/attributes.ts'
 import type { Message } from '../../netlink/message.ts'
-import { NFTA_SET_ELEM_DATA, NFTA_SET_ELEM_KEY, NFTA_SET_ELEM_KEY_END, NFTA_SET_ELEM_LIST_ELEMENTS } from './uapi.ts'
+import {
+  NFTA_SET_ELEM_DATA,
+  NFTA_SET_ELEM_EXPIRATION,
+  NFTA_SET_ELEM_KEY,
+  NFTA_SET_ELEM_KEY_END,
+  NFTA_SET_ELEM_LIST_ELEMENTS,
+} from './uapi.ts'
 import { align4, LITTLE_ENDIAN } from '../../netlink/writer.ts'
 import {
   type ElementAttributes,
@@ -20,6 +26,7 @@ import { NFGENMSG_LENGTH } from './messages.ts'
 export class ElementReader {
   readonly #set: NftSet
   readonly #elements: Element[] = []
+  readonly #remainingMs: number[] = []
   /** The points of ranges make sense only when all of them are known. */
   readonly #points: ElementAttributes[] = []
   readonly #readOne: (view: DataView, start: number, end: number) => void
@@ -49,6 +56,11 @@ export class ElementReader {
     return storesPoints(this.#set) ? elementsFromAttributes(this.#set, this.#points) : this.#elements
   }
 
+  /** How long each of elements() is still remembered, in their order; Infinity: it does not expire. */
+  get remainingMs(): readonly number[] {
+    return this.#remainingMs
+  }
+
   #readList(view: DataView, start: number, end: number): void {
     for (let at = start; at + 4 <= end;) {
       const length = view.getUint16(at, LITTLE_ENDIAN)
@@ -74,6 +86,7 @@ export class ElementReader {
     let key: Bytes | undefined
     let keyEnd: Bytes | undefined
     let data: Bytes | undefined
+    let remainingMs = Infinity
     for (let at = start; at + 4 <= end;) {
       const length = view.getUint16(at, LITTLE_ENDIAN)
       const type = view.getUint16(at + 2, LITTLE_ENDIAN) & 0x3fff
@@ -81,11 +94,13 @@ export class ElementReader {
       if (type === NFTA_SET_ELEM_KEY) key = this.#decodeValue(view, at + 4) + this.#keyPadding
       else if (type === NFTA_SET_ELEM_KEY_END) keyEnd = this.#decodeValue(view, at + 4) + this.#keyPadding
       else if (type === NFTA_SET_ELEM_DATA) data = this.#decodeValue(view, at + 4) + this.#dataPadding
+      else if (type === NFTA_SET_ELEM_EXPIRATION) remainingMs = Number(view.getBigUint64(at + 4))
       at += align4(length)
     }
     if (key === undefined) return
     if (this.#set.interval) keyEnd ??= key
     this.#elements.push(makeElement(key, keyEnd, data))
+    if (this.#set.dynamic) this.#remainingMs.push(remainingMs)
   }
 
   #decodeValue(view: DataView, at: number): Bytes {

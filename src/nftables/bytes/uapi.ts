@@ -86,6 +86,7 @@ export const NFTA_SET_ELEM_LIST_ELEMENTS = 3
 export const NFTA_SET_ELEM_KEY = 1
 export const NFTA_SET_ELEM_DATA = 2
 export const NFTA_SET_ELEM_FLAGS = 3
+export const NFTA_SET_ELEM_EXPIRATION = 5
 export const NFTA_SET_ELEM_USERDATA = 6
 export const NFTA_SET_ELEM_KEY_END = 10
 
@@ -136,6 +137,7 @@ export const NFTA_CT_DIRECTION = 3
 export const NFTA_CT_SREG = 4
 
 export const NFT_CT_STATE = 0
+export const NFT_CT_DIRECTION = 1
 export const NFT_CT_STATUS = 2
 export const NFT_CT_SRC = 8
 export const NFT_CT_DST = 9
@@ -237,3 +239,17 @@ export const NFTA_REJECT_ICMP_CODE = 2
 
 export const NFTA_COUNTER_BYTES = 1
 export const NFTA_COUNTER_PACKETS = 2
+
+export const NFTA_LOG_GROUP = 1
+export const NFTA_LOG_PREFIX = 2
+export const NFTA_LOG_SNAPLEN = 3
+export const NFTA_LOG_QTHRESHOLD = 4
+export const NFTA_LOG_LEVEL = 5
+
+export const NFTA_LIMIT_RATE = 1
+export const NFTA_LIMIT_UNIT = 2
+export const NFTA_LIMIT_BURST = 3
+export const NFTA_LIMIT_TYPE = 4
+export const NFTA_LIMIT_FLAGS = 5
+export const NFT_LIMIT_PKTS = 0
+export const NFT_LIMIT_F_INV = 1

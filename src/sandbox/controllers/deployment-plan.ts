@@ -17,7 +17,7 @@ export interface DeploymentPlan {
   readonly create: { readonly name: string; readonly hash: string; readonly replicas: number } | undefined
   readonly current: ReplicaSet | undefined
   readonly scale: readonly { readonly set: ReplicaSet; readonly to: number }[]
-  /** Sets of old templates that are empty and more than anybody wants to go back to. */
+  /** Sets of old templates that are empty and more than the user wants to go back to. */
   readonly remove: readonly ReplicaSet[]
   /** The number of the current template, counted from 1. */
   readonly revision: number

@@ -11,7 +11,7 @@ export interface Occurrence {
   readonly type?: 'Normal' | 'Warning'
   readonly reason: string
   readonly message: string
-  /** Who says so: `kubelet`, `endpoint-slice-controller`. */
+  /** The component that says so: `kubelet`, `endpoint-slice-controller`. */
   readonly source: string
   readonly host?: string
   readonly fieldPath?: string

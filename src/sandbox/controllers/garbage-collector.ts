@@ -81,7 +81,7 @@ class GarbageCollector {
     const goingInForeground = left.filter((owner) => this.#isInForeground(owner))
     if (ownerReferences.length === 0) return
     if (left.length === 0 || goingInForeground.length === left.length) {
-      // Who waits for this one waits for what it owns, too.
+      // A client that waits for this object waits for what it owns, too.
       const waits = goingInForeground.length > 0 && (this.#dependents.get(uid)?.size ?? 0) > 0
       const propagationPolicy = waits ? 'Foreground' : 'Background'
       this.#context.registry.delete(resource, { namespace, name }, { propagationPolicy, preconditions: { uid } })

@@ -62,7 +62,8 @@ export function hasOurLoadBalancer({ spec }: Service): boolean {
 }
 
 export type LoadBalancerPlan =
-  { readonly kind: 'ips'; readonly ips: readonly string[] } | { readonly kind: 'none'; readonly reason: string }
+  | { readonly kind: 'ips'; readonly ips: readonly string[] }
+  | { readonly kind: 'none'; readonly reason: string }
 
 /** One address per family of the service: what it has, what it asks for, or the lowest free one. Pure. */
 export function planLoadBalancer(

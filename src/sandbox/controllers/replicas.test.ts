@@ -49,7 +49,7 @@ describe('planReplicas()', () => {
     expect(names(planReplicas(owner(2), pods, startMs).remove)).toEqual(['b'])
   })
 
-  it('adopts pods of nobody, and leaves those of others alone', () => {
+  it('adopts pods without an owner, and leaves those of others alone', () => {
     const other = { kind: 'ReplicaSet', metadata: { name: 'x', uid: 'other' } }
     const plan = planReplicas(owner(2), [aPod({ name: 'orphan' }), aPod({ name: 'theirs', owner: other })], startMs)
     expect(names(plan.adopt)).toEqual(['orphan'])

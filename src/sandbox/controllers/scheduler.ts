@@ -90,7 +90,8 @@ function setUnschedulable({ status }: Pod, message: string, nowMs: number): void
 }
 
 export type NodeChoice =
-  { readonly kind: 'node'; readonly node: Node } | { readonly kind: 'none'; readonly reason: string }
+  | { readonly kind: 'node'; readonly node: Node }
+  | { readonly kind: 'none'; readonly reason: string }
 
 /** The node with the fewest pods of those that take this one; of several, the first by name. Pure. */
 export function pickNode(pod: Pod, nodes: readonly Node[], loads: Pick<NodeLoads, 'of'>): NodeChoice {

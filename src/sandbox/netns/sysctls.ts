@@ -18,7 +18,7 @@ function settings(forwarding: 0 | 1): Readonly<Record<string, number>> {
   }
   return {
     ...values,
-    // Who asks a service without endpoints again and again is told so each time, at once.
+    // A client that asks a service without endpoints again and again is told so each time, at once.
     'ipv4/icmp_ratelimit': 0,
     'ipv4/icmp_msgs_per_sec': 1_000_000,
     'ipv4/icmp_msgs_burst': 1_000_000,

@@ -1,6 +1,6 @@
 // What the pods' server says.
 
-/** Who answers. */
+/** The pod that answers. */
 export interface Identity {
   /** What the pod has to say: its environment's MESSAGE. */
   readonly message: string

@@ -63,7 +63,7 @@ function basics(family: Family, protocol: Protocol): PacketFlowCase[] {
         },
       ],
     }),
-    row(`${about}: without endpoints everybody is refused`, {
+    row(`${about}: without endpoints every client is refused`, {
       objects: [empty],
       flows: [
         flow('localPod', clusterIp(empty), isRejected),

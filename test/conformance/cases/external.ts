@@ -38,7 +38,7 @@ function addressesOfBothKinds(family: Family): PacketFlowCase[] {
     const empty = make(ips[3])
     const forsaken = make(ips[4])
     return [
-      row(`${about}: everybody reaches all endpoints, masqueraded`, {
+      row(`${about}: every client reaches all endpoints, masqueraded`, {
         objects: [cluster, aSlice(cluster, ['localB', 'remoteA'])],
         flows: [
           flow('external', serviceIp(cluster, ips[0]), reachesMasqueraded('localB', 'remoteA')),
@@ -68,7 +68,7 @@ function addressesOfBothKinds(family: Family): PacketFlowCase[] {
           ],
         },
       ),
-      row(`${about}: without endpoints everybody is refused`, {
+      row(`${about}: without endpoints every client is refused`, {
         objects: [empty],
         flows: [
           flow('external', serviceIp(empty, ips[3]), isRejected),

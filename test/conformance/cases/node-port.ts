@@ -23,7 +23,7 @@ function clusterPolicy(family: Family, protocol: Protocol): PacketFlowCase[] {
   const empty = aService(wish)
   const at = node.ip[family]
   return [
-    row(`${about}: everybody reaches all endpoints, masqueraded`, {
+    row(`${about}: every client reaches all endpoints, masqueraded`, {
       objects: [service, aSlice(service, ['localB', 'remoteA'])],
       flows: [
         flow('external', nodePort(service, at), reachesMasqueraded('localB', 'remoteA')),
@@ -33,7 +33,7 @@ function clusterPolicy(family: Family, protocol: Protocol): PacketFlowCase[] {
         flow('localPod', clusterIp(service), reaches('localB', 'remoteA')),
       ],
     }),
-    row(`${about}: without endpoints everybody is refused`, {
+    row(`${about}: without endpoints every client is refused`, {
       objects: [empty],
       flows: [
         flow('external', nodePort(empty, at), isRejected),
@@ -71,7 +71,7 @@ function localPolicy(family: Family, protocol: Protocol): PacketFlowCase[] {
         flow('localPod', clusterIp(elsewhere), reaches('remoteA', 'remoteB')),
       ],
     }),
-    row(`${about}: without any endpoint everybody is refused`, {
+    row(`${about}: without any endpoint every client is refused`, {
       objects: [nowhere],
       flows: [
         flow('external', nodePort(nowhere, at), isRejected),

@@ -11,27 +11,27 @@ function detection(family: Family): PacketFlowCase[] {
   const detector = (
     about: string,
     settings: ProxySettings,
-    isPod: 'every pod' | 'local pods' | 'nobody',
+    isPod: 'every pod' | 'local pods' | 'no client',
   ): PacketFlowCase[] => {
     const plain = aService({ families: [family] })
     const local = aService({ families: [family], type: 'NodePort', spec: { externalTrafficPolicy: 'Local' } })
     const toPlain = clusterIp(plain)
     const toLocal = nodePort(local, at)
-    const outsider = isPod === 'nobody' ? reaches('localB') : reachesMasqueraded('localB')
+    const outsider = isPod === 'no client' ? reaches('localB') : reachesMasqueraded('localB')
     const atClusterIp: Flow[] = [
       flow('localPod', toPlain, reaches('localB')),
       flow('remotePod', toPlain, isPod === 'local pods' ? reachesMasqueraded('localB') : reaches('localB')),
       flow('external', toPlain, outsider),
     ]
     const atNodePort: Flow[] = [
-      flow('localPod', toLocal, isPod === 'nobody' ? isDropped : reaches('remoteB')),
+      flow('localPod', toLocal, isPod === 'no client' ? isDropped : reaches('remoteB')),
       flow('node', toLocal, reachesMasqueraded('remoteB')),
       flow('external', toLocal, isDropped),
       ...(isPod === 'every pod' ? [] : [flow('remotePod', toLocal, isDropped)]),
     ]
     return [
       row(
-        `${about}, IPv${family}: ${isPod === 'nobody' ? 'nobody is' : 'only outsiders are'} masqueraded at the cluster IP`,
+        `${about}, IPv${family}: ${isPod === 'no client' ? 'no client is' : 'only outsiders are'} masqueraded at the cluster IP`,
         {
           settings,
           objects: [plain, aSlice(plain, ['localB'])],
@@ -39,7 +39,7 @@ function detection(family: Family): PacketFlowCase[] {
         },
       ),
       row(
-        `${about}, IPv${family}: ${isPod === 'nobody' ? 'only the node takes' : 'the node and its pods take'} a short cut around policy Local`,
+        `${about}, IPv${family}: ${isPod === 'no client' ? 'only the node takes' : 'the node and its pods take'} a short cut around policy Local`,
         {
           settings,
           objects: [local, aSlice(local, ['remoteB'])],
@@ -53,7 +53,7 @@ function detection(family: Family): PacketFlowCase[] {
     ...detector(
       'detectLocalMode ClusterCIDR without a CIDR',
       { detectLocalMode: 'ClusterCIDR', clusterCIDR: '' },
-      'nobody',
+      'no client',
     ),
     ...detector('detectLocalMode NodeCIDR', { detectLocalMode: 'NodeCIDR' }, 'local pods'),
     ...detector(
@@ -80,7 +80,7 @@ function masqueradeAll(family: Family): PacketFlowCase[] {
     spec: { externalTrafficPolicy: 'Local' },
   })
   return [
-    row(`masqueradeAll, IPv${family}: whoever uses a cluster IP is masqueraded`, {
+    row(`masqueradeAll, IPv${family}: every client of a cluster IP is masqueraded`, {
       settings,
       objects: [service, aSlice(service, ['localB', 'remoteA'])],
       flows: [

@@ -20,7 +20,7 @@ export interface Printed {
   readonly text: string
 }
 
-/** A kubectl with a home of its own, so that nobody's caches are read or written. */
+/** A kubectl with a home of its own, so that the user's caches are neither read nor written. */
 export class Kubectl implements Disposable {
   readonly #program: string
   readonly #home = mkdtempSync(join(tmpdir(), 'kubectl-'))

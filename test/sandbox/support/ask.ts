@@ -15,7 +15,7 @@ export interface Reply {
   readonly body: string
 }
 
-/** What became of a question: a reply, or the errno; `silent` when nobody said anything in time. */
+/** What became of a question: a reply, or the errno; `silent` when no answer came in time. */
 export type Outcome = Reply | string
 
 /** A lost packet is no silence yet: the kernel sends the first one of a connection again after 1 and 3 seconds. */

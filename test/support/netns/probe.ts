@@ -147,7 +147,7 @@ export interface HttpAnswer {
   readonly body: string
 }
 
-/** Asks over HTTP; undefined when nobody answers. */
+/** Asks over HTTP; undefined when no server answers. */
 export function httpGet(
   netns: Netns,
   to: Target,

@@ -36,7 +36,7 @@ export function dialFrom(netns: Netns, to: Target, from?: string): Socket {
   const fd = openClient(netns, 'tcp', to, { ip: from })
   const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true })
   socket.setNoDelay(true)
-  // Who wants to know listens as well.
+  // A test that wants to know listens as well.
   socket.on('error', () => {})
   return socket.connect({ host: to.address, port: to.port })
 }

@@ -1,6 +1,7 @@
 // The face of the nftables mode.
 
 import type { TablePlanner } from '../../shared/plan/table-planner.ts'
+import { adoptPlaces } from './adopt.ts'
 import { planBase } from './base.ts'
 import { TABLE } from './names.ts'
 import { servedUdpFrontends } from './served.ts'
@@ -10,5 +11,6 @@ export const nftablesPlanner: TablePlanner = {
   table: TABLE,
   base: planBase,
   service: planFragment,
+  adopt: adoptPlaces,
   servedUdp: servedUdpFrontends,
 }

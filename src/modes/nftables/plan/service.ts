@@ -1,7 +1,7 @@
 // How one service port looks in the table: almost entirely as elements of the fixed sets and maps.
 
-import type { Bytes } from '../../../lib/ip.ts'
-import type { Frontend, NodeView, ServicePortView, Verdict } from '../../../model/types.ts'
+import type { Bytes, Family } from '../../../lib/ip.ts'
+import type { Backend, Frontend, NodeView, ServicePortView, Verdict } from '../../../model/types.ts'
 import { integerField } from '../../../nftables/fields.ts'
 import type { Fragment, SharedRule } from '../../../nftables/fragment.ts'
 import type { NftSet } from '../../../nftables/types.ts'
@@ -14,20 +14,26 @@ import {
   planRefusals,
   planSources,
 } from '../../shared/plan/frontend.ts'
+import type { Places } from '../../shared/plan/places.ts'
+import type { PlanContext } from '../../shared/plan/table-planner.ts'
 import { planAffinity } from './affinity.ts'
 import { pickRule } from './pick.ts'
 import { endpointData, setsOf } from './frontend.ts'
 import { type Schema, schemaFor } from './schema.ts'
 
-export function planFragment(node: NodeView, port: ServicePortView): Fragment {
+export function planFragment(node: NodeView, port: ServicePortView, context: PlanContext = {}): Fragment {
   const schema = schemaFor(node.family)
   const elements = new Elements()
   const sharedRules = new Map<string, SharedRule>()
+  const { places, unlike } = context
+  const differences = placesThatDiffer()
+  const others = new Map(unlike?.frontends.map((frontend) => [frontendKey(frontend), frontend]))
   for (const frontend of port.frontends) {
     const key = frontendKey(frontend)
     planVerdicts(schema, frontend, { key, elements })
     planSources(schema, frontend, elements)
-    for (const shared of planLists(node, frontend, { key, elements })) sharedRules.set(shared.set.name, shared)
+    const lists = planLists(node, frontend, { key, elements, places, other: others.get(key), differences })
+    for (const shared of lists) sharedRules.set(shared.set.name, shared)
   }
   planHairpins(schema.hairpin, port, elements)
   const affinity = planAffinity(node, port, elements)
@@ -37,6 +43,38 @@ export function planFragment(node: NodeView, port: ServicePortView): Fragment {
 interface Target {
   readonly key: Bytes
   readonly elements: Elements
+}
+
+interface ListTarget extends Target {
+  readonly places: Places | undefined
+  /** The frontend on the other side of the change. */
+  readonly other: Frontend | undefined
+  readonly differences: ReturnType<typeof placesThatDiffer>
+}
+
+/** One of the two lists that a frontend may have: for everybody, or for clients from outside where the policy is Local. */
+export interface FrontendList {
+  readonly list: 'main' | 'local'
+  /** The map from places to backends. */
+  readonly set: NftSet
+  readonly backends: readonly Backend[]
+}
+
+export function listsOf(family: Family, frontend: Frontend): FrontendList[] {
+  const schema = schemaFor(family)
+  const sets = setsOf(frontend)
+  const lists: FrontendList[] = []
+  const add = (verdict: Verdict, set: NftSet, list: FrontendList['list']) => {
+    if (verdict.kind === 'to') lists.push({ list, set, backends: verdict.backends })
+  }
+  add(mainVerdict(frontend), schema[sets.endpoints], 'main')
+  if (frontend.isSplit) add(frontend.fromOthers.verdict, schema[sets.localEndpoints], 'local')
+  return lists
+}
+
+/** The key under which a map has the backend of a place. */
+export function placeKey(frontend: Bytes, place: number): Bytes {
+  return frontend + integerField(place)
 }
 
 function planVerdicts(schema: Schema, frontend: Frontend, { key, elements }: Target): void {
@@ -51,20 +89,34 @@ function planVerdicts(schema: Schema, frontend: Frontend, { key, elements }: Tar
   if (always && frontend.fromOthers.verdict.kind === 'to') elements.add(schema[sets.masquerade], { key })
 }
 
-function planLists(node: NodeView, frontend: Frontend, target: Target): SharedRule[] {
-  const schema = schemaFor(node.family)
-  const sets = setsOf(frontend)
-  const shared: SharedRule[] = []
-  const plan = (verdict: Verdict, endpoints: NftSet, list: 'main' | 'local') => {
-    if (verdict.kind !== 'to') return
-    const pick = pickRule(node.family, { frontends: sets, list, count: verdict.backends.length })
-    shared.push(pick)
-    target.elements.add(pick.set, { key: target.key })
-    for (const [slot, backend] of verdict.backends.entries()) {
-      target.elements.add(endpoints, { key: target.key + integerField(slot), data: endpointData(backend) })
+/** The places at which a list has another backend than the list on the other side of the change. */
+function placesThatDiffer(): (placed: readonly Backend[], other: readonly Backend[] | undefined) => readonly number[] {
+  let last: readonly [placed: unknown, other: unknown, places: readonly number[]] | undefined
+  return (placed, other) => {
+    // Most frontends have the same list.
+    if (last?.[0] === placed && last[1] === other) return last[2]
+    const places: number[] = []
+    for (let place = 0; place < placed.length; place++) {
+      const [a, b] = [placed[place]!, other?.[place]]
+      if (a !== b && (a.ip !== b?.ip || a.port !== b.port)) places.push(place)
     }
+    last = [placed, other, places]
+    return places
   }
-  plan(mainVerdict(frontend), schema[sets.endpoints], 'main')
-  if (frontend.isSplit) plan(frontend.fromOthers.verdict, schema[sets.localEndpoints], 'local')
-  return shared
+}
+
+function planLists(node: NodeView, frontend: Frontend, target: ListTarget): SharedRule[] {
+  const { key, elements, places, other, differences } = target
+  const sets = setsOf(frontend)
+  const placesOf = (list: readonly Backend[] | undefined) => (list && places?.of(list)) ?? list
+  const others = other === undefined ? [] : listsOf(node.family, other)
+  return listsOf(node.family, frontend).map(({ list, set, backends }) => {
+    const pick = pickRule(node.family, { frontends: sets, list, count: backends.length })
+    elements.add(pick.set, { key })
+    const placed = placesOf(backends)!
+    for (const place of differences(placed, placesOf(others.find((each) => each.list === list)?.backends))) {
+      elements.add(set, { key: placeKey(key, place), data: endpointData(placed[place]!) })
+    }
+    return pick
+  })
 }

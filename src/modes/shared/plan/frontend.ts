@@ -27,7 +27,7 @@ export function frontendKey(frontend: Frontend): Bytes {
   return frontend.address === undefined ? suffix : addressField(frontend.address) + suffix
 }
 
-/** The list that pods and the node use, which is everybody's unless the policy is Local. */
+/** The list that pods and the node use, which all clients use unless the policy is Local. */
 export function mainVerdict(frontend: Frontend): Verdict {
   return frontend.fromNode.verdict
 }

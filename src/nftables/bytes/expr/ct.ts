@@ -2,6 +2,7 @@
 
 import { attr, be32, forbidden, named, nest, opt, u8 } from '../../../netlink/attributes.ts'
 import {
+  NFT_CT_DIRECTION,
   NFT_CT_DST,
   NFT_CT_DST_IP,
   NFT_CT_DST_IP6,
@@ -23,6 +24,7 @@ import { register } from '../registers.ts'
 import { expression, type ExpressionCodec } from './expression.ts'
 
 const key = named(be32, {
+  direction: NFT_CT_DIRECTION,
   state: NFT_CT_STATE,
   status: NFT_CT_STATUS,
   saddr: NFT_CT_SRC,

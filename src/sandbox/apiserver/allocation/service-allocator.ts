@@ -48,7 +48,7 @@ function subjectOf(service: Service) {
   return { group: '', resource: 'services', kind: 'Service', name: service.metadata.name }
 }
 
-/** Who sends a service again as it was first written does not lose what it was given. */
+/** A client that sends a service again as it was first written does not lose what it was given. */
 function keepWhatWasGiven(next: Service, current: Service | undefined): void {
   if (current === undefined) return
   if (needsClusterIP(next) && needsClusterIP(current)) {

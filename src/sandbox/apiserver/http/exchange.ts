@@ -28,7 +28,7 @@ export interface Api {
 export interface Exchange {
   readonly api: Api
   readonly request: ApiRequest
-  /** Who asks. */
+  /** The user that asks. */
   readonly user: User
   readonly incoming: IncomingMessage
   readonly response: ServerResponse

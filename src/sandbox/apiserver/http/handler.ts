@@ -26,7 +26,7 @@ import type { Logger } from '../../../lib/log.ts'
 export function createHandler(api: Api, log: Logger): (incoming: IncomingMessage, response: ServerResponse) => void {
   return (incoming, response) => {
     handle(api, incoming, response).catch((error: unknown) => {
-      // Whoever went away in the middle of a request needs no answer.
+      // A client that went away in the middle of a request needs no answer.
       if (!response.destroyed) sendError(response, toApiError(error, log))
     })
   }

@@ -29,6 +29,7 @@ const packages: Readonly<Record<string, string>> = {
   coordination: 'io.k8s.api.coordination.v1',
   authentication: 'io.k8s.api.authentication.v1',
   authorization: 'io.k8s.api.authorization.v1',
+  rbac: 'io.k8s.api.rbac.v1',
   meta: 'io.k8s.apimachinery.pkg.apis.meta.v1',
 }
 

@@ -1,4 +1,4 @@
-// Who may do what.
+// The users, and what each may do.
 
 import { ApiError, forbidden } from '../api-error.ts'
 import { reviews } from '../resources/reviews.ts'
@@ -58,7 +58,7 @@ export function isAllowed(user: User, { verb, group, plural, subresource }: Perm
 /** Throws a 403 that says what was tried, in the words that kubectl shows. */
 export function authorize(user: User, request: ApiRequest): void {
   const { resource, verb, subresource, namespace, name } = request
-  // Everybody may ask about themselves.
+  // Every user may ask about itself.
   if (user !== anonymous && reviews.some(({ message }) => message === resource.message)) return
   if (isAllowed(user, { verb, group: resource.group, plural: resource.plural, subresource })) return
   const what = subresource === '' ? resource.plural : `${resource.plural}/${subresource}`

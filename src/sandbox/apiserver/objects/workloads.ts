@@ -63,6 +63,26 @@ export interface DeploymentStatus {
   conditions?: Condition[]
 }
 
+export interface DaemonSet extends ApiObject {
+  spec: {
+    selector: LabelSelector
+    template: PodTemplateSpec
+    updateStrategy: DeploymentStrategy
+    minReadySeconds?: number
+    revisionHistoryLimit?: number
+  }
+  status: DaemonSetStatus
+}
+
+export interface DaemonSetStatus {
+  currentNumberScheduled: number
+  numberMisscheduled: number
+  desiredNumberScheduled: number
+  numberReady: number
+  updatedNumberScheduled?: number
+  numberAvailable?: number
+}
+
 /** The subresource `scale` of all of them. */
 export interface Scale extends ApiObject {
   spec: { replicas?: number }

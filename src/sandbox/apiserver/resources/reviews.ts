@@ -33,7 +33,7 @@ export const rulesReviews = defineResource<RulesReview>({
   message: 'authorization.SelfSubjectRulesReview',
 })
 
-/** Who am I? */
+/** The user that asks, as the API server sees it. */
 export const subjectReviews = defineResource<SubjectReview>({
   ...question,
   group: 'authentication.k8s.io',

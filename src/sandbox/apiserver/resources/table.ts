@@ -1,6 +1,8 @@
 // All resources that the API server offers, in the order in which discovery lists them.
 
+import { clusterRoleBindings, clusterRoles } from './cluster-role.ts'
 import { configMaps } from './config-map.ts'
+import { daemonSets } from './daemon-set.ts'
 import { endpoints } from './endpoints.ts'
 import { endpointSlices } from './endpoint-slice.ts'
 import { events, eventsV1 } from './event.ts'
@@ -30,6 +32,7 @@ export const resources: readonly Resource[] = [
   secrets,
   serviceAccounts,
   services,
+  daemonSets,
   deployments,
   replicaSets,
   eventsV1,
@@ -37,6 +40,8 @@ export const resources: readonly Resource[] = [
   serviceCidrs,
   endpointSlices,
   leases,
+  clusterRoleBindings,
+  clusterRoles,
   ...reviews,
 ]
 

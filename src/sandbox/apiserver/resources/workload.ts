@@ -10,7 +10,7 @@ import type { Column } from './resource.ts'
 import type { ApiObject, Labels, LabelSelector } from '../objects/meta.ts'
 import type { FieldProblem } from '../fields/problem.ts'
 import type { PodTemplateSpec } from '../objects/pod.ts'
-import type { Deployment, ReplicaSet, ReplicaStatus } from '../objects/workloads.ts'
+import type { DaemonSet, Deployment, ReplicaSet, ReplicaStatus } from '../objects/workloads.ts'
 
 interface Replicated extends ApiObject {
   spec: { replicas?: number }
@@ -81,7 +81,9 @@ function validateSelector(selector: LabelSelector): FieldProblem[] {
   ]
 }
 
-export function validateSameSelector(next: ReplicaSet | Deployment, current: ReplicaSet | Deployment): FieldProblem[] {
+type Selecting = DaemonSet | Deployment | ReplicaSet
+
+export function validateSameSelector(next: Selecting, current: Selecting): FieldProblem[] {
   return sameJson(next.spec.selector, current.spec.selector)
     ? []
     : [invalidValue('spec.selector', next.spec.selector, 'field is immutable')]

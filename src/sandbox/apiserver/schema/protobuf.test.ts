@@ -25,7 +25,7 @@ describe('encodeMessage() and decodeMessage()', () => {
     },
   )
 
-  it('leave out the zeros that Go writes for what nobody set', () => {
+  it('leave out the zeros that Go writes for fields that are not set', () => {
     // ServiceSpec { type: "", healthCheckNodePort: 0, publishNotReadyAddresses: false }, as a Go client sends it.
     const writer = new ProtoWriter()
     writer.int(13, 0)

@@ -51,7 +51,9 @@ export interface PatchRule {
 }
 
 export type ElementRule =
-  { readonly by: 'keys'; readonly keys: readonly string[] } | { readonly by: 'value' } | { readonly by: 'nothing' }
+  | { readonly by: 'keys'; readonly keys: readonly string[] }
+  | { readonly by: 'value' }
+  | { readonly by: 'nothing' }
 
 export interface Message {
   /** `core.ServiceSpec` */

@@ -1,0 +1,8 @@
+export interface DebianPackage {
+  readonly name: string
+  readonly version: string
+  readonly file: string
+  readonly sha256: string
+}
+export function fetchDebian(architecture: string, names: readonly string[], alone?: readonly string[]): DebianPackage[]
+export function unpackDebian(fetched: DebianPackage): string

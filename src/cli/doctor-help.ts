@@ -1,0 +1,21 @@
+export function formatDoctorHelp(): string {
+  return `\
+My Service does not answer: asks the questions that an experienced person asks, in order, and says the first that fails, with
+the next command to type. Changes nothing. To be run as root on the node at which the Service does not answer.
+
+Usage:
+  kube-proxy doctor NAMESPACE/SERVICE[:PORT] [flags]
+
+  kube-proxy doctor default/web
+  kube-proxy doctor default/web --from outside --kubeconfig ~/.kube/config
+
+Flags:
+      --from FROM             Who does not get an answer: an address, a pod, node, or outside. (default node)
+      --kubeconfig FILE       An API server and a user who may list pods: selectors and readiness are looked at, too.
+      --control-socket PATH   Where the running proxy can be asked.
+  -o, --output text|json      Lines for people, or one JSON object. (default text)
+  -h, --help                  Print this text.
+
+Exit status: 0 when nothing is wrong that can be seen from here, 2 when a question failed, 1 when it cannot look.
+`
+}

@@ -1,0 +1,99 @@
+// `kube-proxy doctor`: the command line, as a function.
+
+import { ControlClient, NoProxyError } from '../control/client.ts'
+import type { StateAnswer } from '../control/state.ts'
+import { examine } from '../doctor/examine.ts'
+import { formatDiagnosis, formatDiagnosisJson } from '../doctor/format.ts'
+import type { ProxyFact } from '../doctor/facts.ts'
+import { readFacts } from '../doctor/read-facts.ts'
+import { knownFromState } from '../explain/from-state.ts'
+import type { Known } from '../explain/known.ts'
+import { paintFor } from '../explain/paint.ts'
+import { readApiObjects, type ReadObjects } from '../explain/read-known.ts'
+import { parseTarget } from '../explain/target.ts'
+import { messageOf } from '../lib/errors.ts'
+import { modeNamed } from '../modes/all.ts'
+import { formatDoctorHelp } from './doctor-help.ts'
+import { type OwnFlag, splitArguments } from './explain-arguments.ts'
+import { parseFlags } from './parse-flags.ts'
+
+const OWN_FLAGS: readonly OwnFlag[] = [
+  { name: 'output', short: 'o', takesValue: true },
+  { name: 'help', short: 'h', takesValue: false },
+  { name: 'from', takesValue: true },
+]
+
+/** A proxy that has not answered by then is busy with something else, or hangs. */
+const PATIENCE_MS = 5000
+
+/** Examines and answers the exit status. */
+export async function runDoctorCommand(argv: readonly string[]): Promise<number> {
+  const { own, positional, flags, errors } = splitArguments(argv, OWN_FLAGS)
+  if (own.has('help')) {
+    process.stdout.write(formatDoctorHelp())
+    return 0
+  }
+  const { given, errors: flagErrors } = parseFlags(flags)
+  const output = own.get('output') ?? 'text'
+  const target = positional.length === 1 ? parseTarget(positional[0]!) : 'doctor needs one NAMESPACE/SERVICE'
+  const wrong = [
+    ...errors,
+    ...flagErrors,
+    ...(output === 'text' || output === 'json' ? [] : [`--output must be text or json, not ${JSON.stringify(output)}`]),
+    ...(typeof target === 'string'
+      ? [target]
+      : target.service === undefined
+        ? ['doctor takes a Service, not an address']
+        : []),
+  ]
+  if (wrong.length > 0 || typeof target === 'string' || target.service === undefined) {
+    process.stderr.write(`${wrong.map((each) => `kube-proxy: ${each}\n`).join('')}See kube-proxy doctor --help\n`)
+    return 1
+  }
+  const text = (name: string) => (given.get(name) as string | undefined) ?? ''
+  try {
+    const { proxy, known } = await askProxy(text('control-socket'))
+    const objects = await askApi(text('kubeconfig'), text('master'))
+    const facts = await readFacts({
+      service: `${target.service.namespace}/${target.service.name}`,
+      port: target.port === undefined ? '' : String(target.port),
+      from: own.get('from') ?? 'node',
+      proxy,
+      known,
+      objects,
+      isHere: known !== undefined,
+    })
+    const diagnosis = examine(facts)
+    const paint = paintFor(process.stdout, process.env)
+    process.stdout.write(output === 'json' ? formatDiagnosisJson(diagnosis) : formatDiagnosis(diagnosis, paint))
+    return diagnosis.finding === null ? 0 : 2
+  } catch (error) {
+    process.stderr.write(`kube-proxy: ${messageOf(error)}\n`)
+    return 1
+  }
+}
+
+async function askProxy(socket: string): Promise<{ proxy: ProxyFact; known: Known | undefined }> {
+  const client = new ControlClient(socket)
+  try {
+    const state = await client.ask<StateAnswer>('state', { timeoutMs: PATIENCE_MS })
+    const proxy = { kind: 'answers', mode: state.mode.name, node: state.nodeName } as const
+    return { proxy, known: knownFromState(state, modeNamed) }
+  } catch (error) {
+    if (!(error instanceof NoProxyError)) throw error
+    const { code } = (error.cause ?? {}) as NodeJS.ErrnoException
+    // Without permission, the question is not the proxy's.
+    if (code === 'EACCES' || code === 'EPERM') throw error
+    const kind = code === 'ENOENT' || code === 'ECONNREFUSED' ? 'none' : 'silent'
+    return { proxy: { kind, error: error.message }, known: undefined }
+  } finally {
+    client.close()
+  }
+}
+
+async function askApi(
+  kubeconfig: string,
+  master: string,
+): Promise<(ReadObjects & { readonly server: string }) | undefined> {
+  return kubeconfig === '' && master === '' ? undefined : readApiObjects({ kubeconfig, master })
+}

@@ -1,0 +1,98 @@
+// From what the model keeps back to API objects, for those who ask what the proxy knows. They are of one family and without what
+// was not read or could not be used; a model that is given them decides the same.
+
+import type { EndpointSlice, NamespacedName, Service, SliceEndpoint } from '../kube/types.ts'
+import { formatCidr, type Family } from '../lib/ip.ts'
+import { CONNECT_RETRY_ANNOTATION } from './connect-retry.ts'
+import type { ServiceInfo } from './service-ports.ts'
+import { READY, SERVING, TERMINATING, type SliceRecord } from './slice-record.ts'
+import { WEIGHTS_ANNOTATION } from './weights.ts'
+
+/** Each object is made when its turn comes, of what was known when the lists were taken. They can be gone through once. */
+export interface ModelObjects {
+  readonly services: Iterable<Service>
+  readonly slices: Iterable<EndpointSlice>
+}
+
+export function describeObjects(
+  family: Family,
+  infos: readonly ServiceInfo[],
+  records: readonly SliceRecord[],
+): ModelObjects {
+  return { services: each(infos, describeService), slices: each(records, (record) => describeSlice(record, family)) }
+}
+
+function* each<T, U>(values: Iterable<T>, describe: (value: T) => U): Generator<U> {
+  for (const value of values) yield describe(value)
+}
+
+export function describeService(info: ServiceInfo): Service {
+  return {
+    namespace: info.namespace,
+    name: info.name,
+    uid: '',
+    type: typeOf(info),
+    clusterIPs: [info.clusterIP],
+    externalIPs: info.externalIPs,
+    ports: info.ports.map(({ portName, protocol, port, nodePort }) => ({ name: portName, protocol, port, nodePort })),
+    sessionAffinity: info.affinitySeconds === undefined ? 'None' : 'ClientIP',
+    affinityTimeoutSeconds: info.affinitySeconds,
+    externalTrafficPolicy: info.externalPolicyLocal ? 'Local' : 'Cluster',
+    internalTrafficPolicy: info.internalPolicyLocal ? 'Local' : 'Cluster',
+    loadBalancerSourceRanges: info.sourceRanges.map(formatCidr),
+    healthCheckNodePort: info.healthCheckNodePort,
+    ingress: info.loadBalancerIPs.map((ip) => ({ ip, ipMode: 'VIP' })),
+    labels: undefined,
+    annotations: annotationsOf(info),
+    createdMs: info.createdMs,
+  }
+}
+
+function annotationsOf({ weights, connectRetry }: ServiceInfo): Record<string, string> | undefined {
+  if (weights === undefined && connectRetry === undefined) return undefined
+  return {
+    ...(weights === undefined ? {} : { [WEIGHTS_ANNOTATION]: weights.text }),
+    ...(connectRetry === undefined ? {} : { [CONNECT_RETRY_ANNOTATION]: connectRetry ? 'on' : 'off' }),
+  }
+}
+
+/** The type itself is not kept: one with which the rest means the same. */
+function typeOf({ healthCheckNodePort, externalPolicyLocal, loadBalancerIPs, ports }: ServiceInfo): string {
+  if (healthCheckNodePort !== 0) return 'LoadBalancer'
+  if (externalPolicyLocal) return 'NodePort'
+  if (loadBalancerIPs.length > 0) return 'LoadBalancer'
+  return ports.some(({ nodePort }) => nodePort !== 0) ? 'NodePort' : 'ClusterIP'
+}
+
+export function describeSlice(record: SliceRecord, family: Family): EndpointSlice {
+  const [namespace, name] = splitKey(record.key)
+  const [, serviceName] = splitKey(record.service)
+  return {
+    namespace,
+    name,
+    serviceName,
+    addressType: `IPv${family}`,
+    ports: record.ports.map(({ name: portName, protocol, port }) => ({ name: portName, protocol, port })),
+    endpoints: record.addresses.map((address, i) => describeEndpoint(record, address, i)),
+    triggerTimeMs: undefined,
+  }
+}
+
+function describeEndpoint(record: SliceRecord, address: string, i: number): SliceEndpoint {
+  const conditions = record.conditions.charCodeAt(i)
+  return {
+    address,
+    ready: (conditions & READY) !== 0,
+    serving: (conditions & SERVING) !== 0,
+    terminating: (conditions & TERMINATING) !== 0,
+    nodeName: record.nodeNames[i] || undefined,
+    zone: undefined,
+    zoneHints: record.zoneHints?.[i],
+    nodeHints: record.nodeHints?.[i],
+  }
+}
+
+function splitKey(key: NamespacedName): [namespace: string, name: string] {
+  const slash = key.indexOf('/')
+  return [key.slice(0, slash), key.slice(slash + 1)]
+}

@@ -1,0 +1,49 @@
+// A table that is there already has its backends at places, perhaps at others than a new table would: they stay there.
+
+import type { Backend, ServicePortView } from '../../../model/types.ts'
+import type { Fragment } from '../../../nftables/fragment.ts'
+import type { Table } from '../../../nftables/types.ts'
+import { frontendKey } from '../../shared/plan/frontend.ts'
+import { keepPlaces, type Places } from '../../shared/plan/places.ts'
+import { endpointData } from './frontend.ts'
+import { listsOf, placeKey } from './service.ts'
+
+/** True when there was something to adopt. */
+export function adoptPlaces(
+  table: Table,
+  { port, fragment }: { readonly port: ServicePortView; readonly fragment: Fragment },
+  places: Places,
+): boolean {
+  if (hasAll(table, fragment)) return false
+  const family = table.family === 'ip' ? 4 : 6
+  const seen = new Set<readonly Backend[]>()
+  let adopted = false
+  for (const frontend of port.frontends) {
+    for (const { set, backends } of listsOf(family, frontend)) {
+      // All frontends of a list have the same places.
+      if (seen.has(backends)) continue
+      seen.add(backends)
+      const known = new Map(backends.map((backend) => [endpointData(backend), backend]))
+      const elements = table.elements.get(set.name)
+      const former: (Backend | undefined)[] = []
+      for (let place = 0, key = frontendKey(frontend); ; place++) {
+        const element = elements?.get(placeKey(key, place))
+        if (element === undefined) break
+        former.push(known.get(element.data ?? ''))
+      }
+      if (former.length === 0) continue
+      const before = places.of(backends)
+      places.arrange(backends, keepPlaces(backends, former))
+      adopted ||= places.of(backends).some((backend, i) => backend !== before[i])
+    }
+  }
+  return adopted
+}
+
+/** Whether the table has every backend where the fragment has it. */
+function hasAll(table: Table, fragment: Fragment): boolean {
+  return fragment.elements.every(({ set, elements }) => {
+    const actual = table.elements.get(set.name)
+    return elements.every(({ key, data }) => data === undefined || actual?.get(key)?.data === data)
+  })
+}

@@ -1,0 +1,46 @@
+// The rehearsal of a mode's table.
+
+import { systemClock } from '../lib/clock.ts'
+import { NftablesDriver } from '../nftables/driver.ts'
+import { nftFamily } from '../nftables/language.ts'
+import { RehearsedTable } from '../nftables/rehearsed-table.ts'
+import type { Family } from '../lib/ip.ts'
+import type { Table } from '../nftables/types.ts'
+import type { RehearsedScript, RehearseOptions } from './rehearsal.ts'
+import { scriptOf } from './rehearsal.ts'
+import type { TablePlanner } from './shared/plan/table-planner.ts'
+import { TableProgrammer } from './shared/table-programmer.ts'
+
+export function rehearseTable(planner: TablePlanner, { node, views, kernel }: RehearseOptions): RehearsedScript {
+  return withTable(planner.table, { family: node.family, kernel }, (table) => {
+    new TableProgrammer({ planner, driver: table, clock: systemClock }).syncAll(node, views)
+  })
+}
+
+/** Calls back with a table that keeps what is done to it, and answers that. */
+export function withTable(
+  name: string,
+  { family, kernel }: { readonly family: Family; readonly kernel: RehearseOptions['kernel'] },
+  work: (table: RehearsedTable) => void,
+): RehearsedScript {
+  const ofKernel = { family: nftFamily(family), table: name }
+  const driver = kernel === 'empty' ? undefined : new NftablesDriver(ofKernel)
+  try {
+    const table = new RehearsedTable({ family: nftFamily(family), name, kernel: driver })
+    work(table)
+    return kernel === 'empty' ? { program: 'nft', text: table.text() } : scriptOf('nft', table.commands())
+  } finally {
+    driver?.close()
+  }
+}
+
+/** The table of this machine; undefined where it has none, or is not to be looked at. */
+export function readTable(name: string, family: Family, kernel: RehearseOptions['kernel']): Table | undefined {
+  if (kernel === 'empty') return undefined
+  const driver = new NftablesDriver({ family: nftFamily(family), table: name })
+  try {
+    return driver.read()
+  } finally {
+    driver.close()
+  }
+}

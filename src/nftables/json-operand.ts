@@ -1,0 +1,165 @@
+// Operands and values of nft's JSON: what is loaded into registers, and what it is compared with.
+
+import { host32 } from '../lib/endian.ts'
+import { type Bytes, cidrEnd, parseCidr, parseIp } from '../lib/ip.ts'
+import { PROTOCOL_NUMBERS } from './fields.ts'
+import type { Expression, FieldType, NftFamily } from './types.ts'
+
+export type Json = unknown
+export type JsonRecord = Readonly<Record<string, Json>>
+
+/** What a register can hold: the fields of sets, and what is only compared. */
+export type OperandType = FieldType | 'mark' | 'ifname' | 'ct_state' | 'ct_status' | 'fib_type'
+
+export interface JsonOperand {
+  readonly type: OperandType
+  readonly words: number
+  readonly load: (dreg: number) => Expression
+}
+
+/** Undefined for what no rule of a proxy has. */
+export function operandsOf(json: Json, family: NftFamily): JsonOperand[] | undefined {
+  const concat = recordOf(json)['concat']
+  const parts = Array.isArray(concat) ? concat : [json]
+  const operands = parts.map((part) => operandOf(recordOf(part), family))
+  return operands.every((each) => each !== undefined) ? operands : undefined
+}
+
+function operandOf(json: JsonRecord, family: NftFamily): JsonOperand | undefined {
+  const payload = recordOf(json['payload'])
+  if (typeof payload['field'] === 'string') return payloadOperand(`${String(payload['protocol'])} ${payload['field']}`)
+  const meta = recordOf(json['meta'])['key']
+  if (meta === 'l4proto')
+    return { type: 'inet_proto', words: 1, load: (dreg) => ({ kind: 'meta', key: 'l4proto', dreg }) }
+  if (meta === 'mark') return { type: 'mark', words: 1, load: (dreg) => ({ kind: 'meta', key: 'mark', dreg }) }
+  if (meta === 'iifname') return { type: 'ifname', words: 4, load: (dreg) => ({ kind: 'meta', key: 'iifname', dreg }) }
+  const ct = recordOf(json['ct'])
+  if (typeof ct['key'] === 'string') return ctOperand(ct['key'], family)
+  const fib = recordOf(json['fib'])
+  if (fib['result'] === 'type') {
+    const source = listOf(fib['flags']).includes('saddr') ? 'saddr' : 'daddr'
+    return { type: 'fib_type', words: 1, load: (dreg) => ({ kind: 'fib', source, result: 'type', dreg }) }
+  }
+  const numgen = recordOf(json['numgen'])
+  if (typeof numgen['mod'] === 'number') {
+    const { mod: modulus, offset } = numgen as { mod: number; offset?: number }
+    return {
+      type: 'integer',
+      words: 1,
+      load: (dreg) => ({ kind: 'numgen', type: 'random', modulus, offset: offset ?? 0, dreg }),
+    }
+  }
+  return undefined
+}
+
+function payloadOperand(field: string): JsonOperand | undefined {
+  const address = (type: 'ipv4_addr' | 'ipv6_addr', offset: number): JsonOperand => {
+    const length = type === 'ipv4_addr' ? 4 : 16
+    return {
+      type,
+      words: length / 4,
+      load: (dreg) => ({ kind: 'payload', base: 'network', offset, length, dreg }),
+    }
+  }
+  switch (field) {
+    case 'ip saddr':
+      return address('ipv4_addr', 12)
+    case 'ip daddr':
+      return address('ipv4_addr', 16)
+    case 'ip6 saddr':
+      return address('ipv6_addr', 8)
+    case 'ip6 daddr':
+      return address('ipv6_addr', 24)
+  }
+  if (!field.endsWith(' dport')) return undefined
+  return {
+    type: 'inet_service',
+    words: 1,
+    load: (dreg) => ({ kind: 'payload', base: 'transport', offset: 2, length: 2, dreg }),
+  }
+}
+
+function ctOperand(key: string, family: NftFamily): JsonOperand | undefined {
+  switch (key) {
+    case 'state':
+      return { type: 'ct_state', words: 1, load: (dreg) => ({ kind: 'ct', key: 'state', dreg }) }
+    case 'status':
+      return { type: 'ct_status', words: 1, load: (dreg) => ({ kind: 'ct', key: 'status', dreg }) }
+    case 'proto-dst':
+      return {
+        type: 'inet_service',
+        words: 1,
+        load: (dreg) => ({ kind: 'ct', key: 'protoDst', direction: 'original', dreg }),
+      }
+    case 'daddr':
+    case 'ip daddr':
+    case 'ip6 daddr': {
+      const isV4 = family === 'ip'
+      return {
+        type: isV4 ? 'ipv4_addr' : 'ipv6_addr',
+        words: isV4 ? 1 : 4,
+        load: (dreg) => ({ kind: 'ct', key: isV4 ? 'dstIp' : 'dstIp6', direction: 'original', dreg }),
+      }
+    }
+  }
+  return undefined
+}
+
+const FLAGS: Readonly<Record<string, number>> = { invalid: 1, established: 2, related: 4, new: 8, dnat: 32, snat: 16 }
+
+/** The bits of `new`, `established,related`, `dnat`. */
+export function flagsOf(json: Json): number {
+  const inSet = listOf(recordOf(json)['set'])
+  const names = Array.isArray(json) ? listOf(json) : inSet.length > 0 ? inSet : [json]
+  let bits = 0
+  for (const name of names) bits |= FLAGS[String(name)] ?? 0
+  return bits
+}
+
+/** One value of a type, in the layout of a register; undefined when it is none. */
+export function valueOf(type: OperandType, json: Json): Bytes | undefined {
+  switch (type) {
+    case 'ipv4_addr':
+    case 'ipv6_addr':
+      return parseIp(String(json))
+    case 'inet_proto': {
+      const number = PROTOCOL_NUMBERS[String(json).toUpperCase() as keyof typeof PROTOCOL_NUMBERS] ?? Number(json)
+      return Number.isInteger(number) ? String.fromCharCode(number) : undefined
+    }
+    case 'inet_service':
+      return typeof json === 'number' ? String.fromCharCode(json >> 8, json & 0xff) : undefined
+    case 'integer':
+    case 'mark':
+      return typeof json === 'number' ? host32(json) : undefined
+    case 'ifname': {
+      const name = String(json)
+      return name.endsWith('*') ? name.slice(0, -1) : name.padEnd(16, '\0')
+    }
+    case 'fib_type':
+      return host32(json === 'local' ? 2 : 1)
+    case 'ct_state':
+    case 'ct_status':
+      return host32(flagsOf(json))
+  }
+}
+
+/** A value or a range, from and to. */
+export function rangeOf(type: OperandType, json: Json): readonly [Bytes, Bytes] | undefined {
+  const { prefix, range } = recordOf(json)
+  if (prefix !== undefined) {
+    const { addr, len } = recordOf(prefix)
+    const cidr = parseCidr(`${String(addr)}/${String(len)}`)
+    return cidr && [cidr.network, cidrEnd(cidr)]
+  }
+  const [first, last] = Array.isArray(range) ? range : [json, json]
+  const [from, to] = [valueOf(type, first), valueOf(type, last)]
+  return from === undefined || to === undefined ? undefined : [from, to]
+}
+
+export function recordOf(json: Json): JsonRecord {
+  return typeof json === 'object' && json !== null && !Array.isArray(json) ? (json as JsonRecord) : {}
+}
+
+export function listOf(json: Json): readonly Json[] {
+  return Array.isArray(json) ? json : []
+}

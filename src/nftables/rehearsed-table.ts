@@ -1,0 +1,54 @@
+// A table that is read and never written: what would be done to it is kept instead.
+
+import { applyOps } from './apply-ops.ts'
+import { formatTable } from './format.ts'
+import { formatOps } from './format-ops.ts'
+import type { TableDriver } from './table-driver.ts'
+import type { Element, NftFamily, NftSet, Op, Table } from './types.ts'
+
+export interface RehearsedTableOptions {
+  readonly family: NftFamily
+  readonly name: string
+  /** The kernel's side; absent: a kernel that has no such table. */
+  readonly kernel?: Pick<TableDriver, 'read' | 'readElements'> | undefined
+}
+
+export class RehearsedTable implements TableDriver {
+  readonly #options: RehearsedTableOptions
+  readonly #ops: Op[] = []
+  #read: Table | undefined
+
+  constructor(options: RehearsedTableOptions) {
+    this.#options = options
+  }
+
+  apply(ops: readonly Op[]): { readonly bytes: number } {
+    // One by one: a call with a hundred thousand arguments is more than the stack holds.
+    for (const op of ops) this.#ops.push(op)
+    return { bytes: 0 }
+  }
+
+  read(): Table | undefined {
+    return (this.#read = this.#options.kernel?.read())
+  }
+
+  readElements(set: NftSet): readonly Element[] {
+    // One that would only be made now has none.
+    return this.#read?.sets.has(set.name) === true ? (this.#options.kernel?.readElements(set) ?? []) : []
+  }
+
+  close(): void {}
+
+  /** A command per line, for `nft -f`. */
+  commands(): string[] {
+    return [...formatOps(this.#options.family, this.#options.name, this.#ops)]
+  }
+
+  /** The whole table, for `nft -f`: it takes the place of one that is there. Only where there was no table before. */
+  text(): string {
+    const { family, name } = this.#options
+    const table = applyOps(family, name, undefined, this.#ops)
+    if (table === undefined) return ''
+    return `add table ${family} ${name}\ndelete table ${family} ${name}\n${formatTable(table)}`
+  }
+}

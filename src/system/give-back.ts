@@ -1,0 +1,71 @@
+// Memory that this process has and does not need any more goes back to the machine.
+//
+// After a start, most of the memory of the process is what only the start needed: dead objects, memory that libc keeps for
+// later, and pages of Node's own file (a hundred megabytes) that were looked at once.
+
+import { readFileSync, readlinkSync } from 'node:fs'
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { tryCall } from './libc.ts'
+
+const MADV_DONTNEED = 4
+
+/** Collecting stops everything else for about two milliseconds per megabyte. Larger heaps are left to V8, which takes its time. */
+const LARGEST_COLLECTED = 48 << 20
+
+/** Does what can be done here: a V8 whose flags are frozen, a libc that is not glibc, a process without /proc go on as they are. */
+export function giveBackMemory(): void {
+  for (const step of [collectGarbage, trimAllocator, forgetProgramPages]) {
+    try {
+      step()
+    } catch {
+      // Nothing is lost but memory.
+    }
+  }
+}
+
+type Collect = (options?: object) => void
+
+function collectGarbage(): void {
+  if (getHeapStatistics().used_heap_size > LARGEST_COLLECTED) return
+  // A flag for the command line would be one more than the first line of a script can have.
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as Collect
+  setFlagsFromString('--no-expose-gc')
+  // What is not known to V8 before Node 22 means something else there: a look at the youngest objects.
+  if (Number(process.versions.node.split('.')[0]) < 22) collect()
+  else collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+}
+
+function trimAllocator(): void {
+  tryCall('malloc_trim', 0)
+}
+
+/** The pages of Node's file are in the kernel's cache: those that are used again are back without being read again. */
+function forgetProgramPages(): void {
+  const program = readlinkSync('/proc/self/exe')
+  for (const { start, length } of untouchedMappings(readFileSync('/proc/self/smaps', 'latin1'), program)) {
+    // Refused where memory is locked; then it stays.
+    tryCall('madvise', start, length, MADV_DONTNEED)
+  }
+}
+
+interface Mapping {
+  readonly start: bigint
+  readonly length: bigint
+}
+
+/**
+ * Where the file is mapped for reading or running, and no page differs from the file. Pages that do (the linker's, a debugger's)
+ * are in no file: without them the program would end.
+ */
+export function untouchedMappings(smaps: string, file: string): Mapping[] {
+  const mappings: Mapping[] = []
+  for (const text of smaps.split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m)) {
+    const head = /^([0-9a-f]+)-([0-9a-f]+) r-[x-]p [0-9a-f]+ \S+ \d+ +(.*)\n/.exec(text)
+    if (head?.[3] !== file || !/^Anonymous: +0 kB$/m.test(text)) continue
+    const start = BigInt(`0x${head[1]}`)
+    mappings.push({ start, length: BigInt(`0x${head[2]}`) - start })
+  }
+  return mappings
+}

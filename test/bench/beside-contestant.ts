@@ -1,0 +1,58 @@
+// A proxy that is measured from the outside, whichever it is.
+
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const CLOCK_TICKS = 100
+
+export class Contestant implements AsyncDisposable {
+  readonly #folder = mkdtempSync(join(tmpdir(), 'beside-'))
+  readonly #child: ChildProcess
+
+  constructor(program: string, mode: string, kubeconfig: string) {
+    const log = openSync(join(this.#folder, 'log'), 'w')
+    const flags = [
+      `--kubeconfig=${kubeconfig}`,
+      `--proxy-mode=${mode}`,
+      '--hostname-override=bench',
+      '--cluster-cidr=10.0.0.0/8',
+      // Of the machine, not of the namespace.
+      '--conntrack-max-per-core=0',
+      '--conntrack-tcp-timeout-established=0s',
+      '--conntrack-tcp-timeout-close-wait=0s',
+      '--oom-score-adj=0',
+    ]
+    this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', '--', program, ...flags], { stdio: ['ignore', log, log] })
+  }
+
+  /** How it ended, with what it said; undefined while it runs. */
+  get ended(): string | undefined {
+    const { exitCode, signalCode } = this.#child
+    if (exitCode === null && signalCode === null) return undefined
+    return `${exitCode ?? signalCode}: ${readFileSync(join(this.#folder, 'log'), 'utf8').slice(-2000)}`
+  }
+
+  /** Of the process, and of the programs that it ran and that have ended. */
+  cpuMs(): number {
+    const fields = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
+    const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)
+    return (ticks / CLOCK_TICKS) * 1000
+  }
+
+  rssMb(): number {
+    const status = readFileSync(`/proc/${this.#child.pid}/status`, 'utf8')
+    return Number(/VmRSS:\s+(\d+)/.exec(status)![1]) / 1024
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.ended === undefined) {
+      const ended = once(this.#child, 'exit')
+      this.#child.kill('SIGTERM')
+      await ended
+    }
+    rmSync(this.#folder, { recursive: true })
+  }
+}

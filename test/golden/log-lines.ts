@@ -32,6 +32,10 @@ export const logLines: readonly LogLine[] = [
     'The line before it follows, or the reason why nothing can be programmed.',
   ),
   error(
+    'Cannot give back kernel settings of another mode',
+    'A setting that another mode made stays; the line names the mode, and `err` says why. The mode in force is not touched by it.',
+  ),
+  error(
     'Cannot serve a service port: its clients are refused',
     'userspace mode: no port is free, or too many files are open.',
   ),
@@ -193,4 +197,12 @@ export const logLines: readonly LogLine[] = [
   info('Removed what kube-proxy does not use', 'On the way back to kube-proxy, or to an older version.'),
   info('Initialised, ending because of --init-only', 'The init container of the DaemonSet.'),
   info('Wrote configuration', '`--write-config-to`.'),
+  warning(
+    'Another process of this program has taken over; it has the rules, and this one lets its connections end',
+    'userspace mode: an upgrade that started the new process first, or two proxies by mistake. This one is to be stopped.',
+  ),
+  warning(
+    'The process that had taken over is gone; serving again',
+    'userspace mode: the process of the line above ended. Its own log says why.',
+  ),
 ]

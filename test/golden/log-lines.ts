@@ -102,6 +102,10 @@ export const logLines: readonly LogLine[] = [
     'What asked was gone before the answer was complete, or a fault of this program.',
   ),
   error('Cannot remove the table of retries', 'nftables mode: what it did to dead pods stays until `--cleanup`.'),
+  error(
+    'Cannot give back kernel settings of another mode',
+    'After a change of the mode: a setting stays as the mode before had it.',
+  ),
   warning('The table of retries is made anew', 'nftables mode: another program had changed or removed it.'),
   warning(
     'A backend is ejected: it does not answer',

@@ -15,9 +15,14 @@ export const processors = ['x64', 'arm64']
 /** Node's own settings, as in bin/kube-proxy. env -S: a line that starts with #! has one argument only. */
 const shebang = '#!/usr/bin/env -S node --max-semi-space-size=2'
 
-/** The command line and the configuration, but for main.ts, and for what only a configuration file needs. */
-const beforeTheLog =
-  /src\/cli\/(?!main|sandbox|help|config-changes)|src\/config\/(?!load|decode|encode|watch)|src\/modes\/(all|[a-z]+\/mode)\.ts$/
+/** The command line of the proxy itself, and the configuration but for what only a file of it needs. Other commands come later. */
+const beforeTheLog = new RegExp(
+  [
+    'src/cli/(apply-flags|build-info|command-line|flag|load-options|log|old-flags|parse-flags|refuse-inspector|version)',
+    'src/config/(?!load|decode|encode|watch)',
+    'src/modes/(all|[a-z]+/mode)\\.ts$',
+  ].join('|'),
+)
 
 const inputs = {
   'kube-proxy': 'src/cli/main.ts',
@@ -34,9 +39,18 @@ export async function bundle(out = join(checkout, 'dist', 'release')) {
   const bundled = packagesOf(modules).map(lockedPackage)
   const natives = processors.map((processor) => copyKoffi(processor, out))
   writeFileSync(join(out, 'build.json'), nameCommit())
+  tryIt(join(out, 'kube-proxy.mjs'))
   const packages = [...bundled, lockedPackage('koffi'), ...natives]
   writeFileSync(join(out, 'LICENSES.txt'), licences(packages))
   return packages
+}
+
+/** Files that load each other in a circle are no fault to the bundler, and the program does not start. */
+function tryIt(program) {
+  for (const words of [['--version'], ['--help'], ['check', '--help']]) {
+    const { status, stderr } = spawnSync(process.execPath, [program, ...words], { encoding: 'utf8' })
+    if (status !== 0) throw new Error(`Cannot start what was bundled: kube-proxy ${words.join(' ')}: ${stderr}`)
+  }
 }
 
 async function writePrograms(out) {
@@ -64,7 +78,9 @@ async function writePrograms(out) {
       includeDependenciesRecursively: false,
       groups: [
         { name: 'yaml', test: /node_modules\/yaml\// },
-        { name: 'lib', test: /src\/lib\/|src\/system\/|src\/netlink\// },
+        // With those that load the larger modules of Node.
+        { name: 'system', test: /src\/lib\/(hash|port-range)|src\/system\/|src\/netlink\// },
+        { name: 'lib', test: /src\/lib\// },
         { name: 'start', test: beforeTheLog },
       ],
     },

@@ -77,8 +77,9 @@ export async function explainQuestion(
 ): Promise<Explanation> {
   const prepared = prepare(known, question)
   const state = kernel === 'this machine' ? await readKernelState(known.mode.name, prepared.asked.family) : kernel
-  void send
-  return explain(prepared, state)
+  if (!send) return explain(prepared, state)
+  const { sendPacket } = await import('../explain/send.ts')
+  return explain(prepared, state, await sendPacket(prepared))
 }
 
 async function formatAs(output: (typeof OUTPUTS)[number], explanation: Explanation): Promise<string> {

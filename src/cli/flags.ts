@@ -207,6 +207,13 @@ const mode: readonly FlagSpec[] = [
     group: 'Proxy mode',
     help: "Where node ports are served: CIDRs, or the words 'primary' (the Node's own addresses), 'localhost', 'all'. Empty: primary in nftables mode, all in the others.",
   }),
+  flag({
+    name: 'connect-retry',
+    kind: 'bool',
+    field: 'connectRetry',
+    group: 'Proxy mode',
+    help: 'Give a client another endpoint when the one it got refuses its connection, says nothing or is gone (TCP). A Service may say otherwise: annotation service.kube-proxy-ts.io/connect-retry, "on" or "off". (Not a flag of kube-proxy.)',
+  }),
 ]
 
 const pods: readonly FlagSpec[] = [

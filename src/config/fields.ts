@@ -173,6 +173,10 @@ export const configurationFields = {
     ...orDefault(15 * minute),
     check: positive,
   }),
+  connectRetry: bool(
+    'Give a client another endpoint when the one it got does not answer, for Services that do not say by annotation. Not a field of kube-proxy.',
+    { omitDefault: true },
+  ),
   portRange: string('Userspace mode: the ports that the proxy listens on, "a-b". Empty: any free port.'),
   udpIdleTimeout: duration('Userspace mode: how long an idle UDP client keeps its socket.', {
     ...orDefault(250),

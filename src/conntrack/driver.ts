@@ -86,6 +86,25 @@ export class Conntrack {
     return found
   }
 
+  /** The flow that has this tuple in this direction; undefined when there is none. Addresses are canonical texts. */
+  lookUp(
+    family: Family,
+    protocol: number,
+    side: { readonly original: FlowTuple } | { readonly reply: FlowTuple },
+  ): Flow | undefined {
+    const toAttributes = ({ src, dst, sport, dport }: FlowTuple) =>
+      tupleToAttributes({ src: parseIp(src) ?? '', dst: parseIp(dst) ?? '', sport, dport, protocol })
+    const wanted = 'original' in side ? { original: toAttributes(side.original) } : { reply: toAttributes(side.reply) }
+    this.#writer.reset()
+    writeFlowMessage(this.#writer, { message: 'get', family, flags: 0 }, wanted)
+    try {
+      return this.#client.get('look up a connection', this.#writer.written(), (message) => decodeFlow(family, message))
+    } catch (error) {
+      if (error instanceof KernelError && error.errno === 'ENOENT') return undefined
+      throw error
+    }
+  }
+
   /** Deletes flows, and returns how many there were: one that ended meanwhile is no error. */
   delete(flows: readonly Flow[]): number {
     let deleted = 0

@@ -2,7 +2,6 @@
 
 import type { EndpointSlice, Node, Service } from '../kube/types.ts'
 import type { Family } from '../lib/ip.ts'
-import type { EjectedBackend } from '../modes/contract.ts'
 import type { NodeView } from '../model/types.ts'
 import type { PortState } from './port-state.ts'
 
@@ -29,8 +28,20 @@ export interface StateAnswer {
   readonly machineAddresses: readonly string[]
   readonly serviceCidrs: readonly string[]
   readonly families: readonly FamilyState[]
-  /** Backends that get no new connections for a while; absent: the mode does not do that. */
+  /** Backends that get no new connections until they answer again. */
   readonly ejected?: readonly EjectedBackend[] | undefined
+}
+
+export interface EjectedBackend {
+  /** `ip:port`, `[ip]:port`. */
+  readonly backend: string
+  readonly protocol: string
+  /** How a client failed there. */
+  readonly reason: string
+  /** Milliseconds since 1970. */
+  readonly sinceMs: number
+  /** When it is tried again. */
+  readonly untilMs?: number | undefined
 }
 
 /** One IP family. With the argument `service`, its lists have what is of that service only. */

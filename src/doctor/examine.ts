@@ -26,7 +26,7 @@ type Verdict = { readonly ok: true; readonly detail: string } | { readonly unkno
 
 interface Question {
   readonly text: string
-  ask(facts: Facts): Verdict
+  readonly ask: (facts: Facts) => Verdict
 }
 
 export function examine(facts: Facts): Diagnosis {
@@ -322,7 +322,7 @@ function askForeign({ foreign }: Facts): Verdict {
 function askRoute({ tries }: Facts): Verdict {
   const lost = tries.find(({ result }) => result === 'no route')
   if (lost === undefined) return fine()
-  const [ip = ''] = splitHost(lost.to)
+  const ip = hostOf(lost.to)
   return finding('no-route', `this machine has no way to the endpoint ${lost.to}: ${lost.error}`, `ip route get ${ip}`)
 }
 
@@ -374,6 +374,6 @@ function describeForeign({ table, chain, rule, verdict, packet }: ForeignFact): 
   return `another program's rule ${deed} ${packet}: table ${table}, chain ${chain}: ${rule}`
 }
 
-function splitHost(text: string): [string] {
-  return [text.replace(/:\d+$/, '').replace(/^\[|\]$/g, '')]
+function hostOf(text: string): string {
+  return text.replace(/:\d+$/, '').replace(/^\[|\]$/g, '')
 }

@@ -137,7 +137,8 @@ function portsOf(service: Service, spec: JsonObject): ServiceFact['ports'] {
   const raw = Array.isArray(spec['ports']) ? spec['ports'].map(recordOf) : []
   return service.ports.map(({ name, port, protocol }, i) => {
     const target = raw[i]?.['targetPort']
-    return { name, port, protocol, targetPort: target === undefined ? String(port) : String(target as string | number) }
+    const isGiven = typeof target === 'string' || typeof target === 'number'
+    return { name, port, protocol, targetPort: isGiven ? String(target) : String(port) }
   })
 }
 

@@ -1,8 +1,9 @@
 // What the doctor reads of this machine: settings, counts, MTUs, what other programs' rules do, and whether endpoints answer.
 
 import { connect } from 'node:net'
-import { readFileSync, readdirSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { type Family, joinHostPort, parseIp } from '../lib/ip.ts'
+import { listLinkSizes } from '../links/addresses.ts'
 import { parseListing } from '../nftables/parse-json.ts'
 import { runProgram } from '../system/run-program.ts'
 import { findForeign, type ForeignPacket } from './foreign.ts'
@@ -17,24 +18,14 @@ export function readMachine(family: Family): MachineFacts {
   )
   const count = readNumber('/proc/sys/net/netfilter/nf_conntrack_count')
   const max = readNumber('/proc/sys/net/netfilter/nf_conntrack_max')
-  const links = listFolder('/sys/class/net').filter((name) => name !== 'lo')
+  const links = listLinkSizes().filter(({ name, isUp }) => isUp && name !== 'lo')
   return {
     forwarding: forwarding === undefined ? undefined : forwarding !== 0,
     conntrack: count === undefined || max === undefined || max === 0 ? undefined : { count, max },
-    smallMtus: links.flatMap((name) => {
-      const mtu = readNumber(`/sys/class/net/${name}/mtu`)
-      return mtu !== undefined && mtu < LEAST_MTU && isUp(name) ? [{ name, mtu }] : []
-    }),
-    strictRpFilter: links.filter((name) => readNumber(`/proc/sys/net/ipv4/conf/${name}/rp_filter`) === 1),
-  }
-}
-
-/** Interfaces that have been put down, and those that the kernel makes by itself, carry nothing. */
-function isUp(name: string): boolean {
-  try {
-    return readFileSync(`/sys/class/net/${name}/operstate`, 'latin1').trim() !== 'down'
-  } catch {
-    return false
+    smallMtus: links.filter(({ mtu }) => mtu < LEAST_MTU).map(({ name, mtu }) => ({ name, mtu })),
+    strictRpFilter: links
+      .map(({ name }) => name)
+      .filter((name) => readNumber(`/proc/sys/net/ipv4/conf/${name}/rp_filter`) === 1),
   }
 }
 
@@ -93,13 +84,5 @@ function readNumber(path: string): number | undefined {
     return Number.isFinite(value) ? value : undefined
   } catch {
     return undefined
-  }
-}
-
-function listFolder(path: string): string[] {
-  try {
-    return readdirSync(path)
-  } catch {
-    return []
   }
 }

@@ -9,7 +9,7 @@ import type { Ways } from './walk-all.ts'
 export interface CompareContext {
   readonly connection: Connection
   readonly endsAt: Walkable['endsAt']
-  isOwnAddress(address: string): boolean
+  readonly isOwnAddress: (address: string) => boolean
 }
 
 /** Empty: they agree. */

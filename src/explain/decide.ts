@@ -12,7 +12,7 @@ import {
   whyNotAllowed,
 } from '../model/follow.ts'
 import { planSelection, type Topology, whyNotSelected } from '../model/topology.ts'
-import type { Backend, Policy, Route } from '../model/types.ts'
+import type { Backend, ServicePortView, Policy, Route } from '../model/types.ts'
 import type { Decided, Known } from './known.ts'
 
 export type Outcome = 'to' | 'reject' | 'drop' | 'untouched'
@@ -112,7 +112,7 @@ function decideBackends(known: Known, context: BackendContext): DecidedBackend[]
   return endpoints.map((endpoint): DecidedBackend => {
     const { ip, port, nodeName, isLocal } = endpoint
     const text = joinHostPort(ip, port)
-    const why = whyNotSelected(endpoint, selection, node) ?? whyEjected(known, text)
+    const why = whyNotSelected(endpoint, selection, node) ?? whyEjected(known, dialled.view, text)
     const backend = listed.get(text) ?? { ip, port, isLocal, ...(nodeName === '' ? { mayBeLocal: true } : {}) }
     const { masquerade, why: masqueradeWhy } = masqueradeTo(route, backend, connection, {
       isOwnAddress: decided.isOwnAddress,
@@ -131,8 +131,9 @@ function decideBackends(known: Known, context: BackendContext): DecidedBackend[]
   })
 }
 
-function whyEjected({ ejected }: Known, backend: string): string | undefined {
-  const reason = ejected.get(backend)
+function whyEjected({ ejected }: Known, view: ServicePortView, backend: string): string | undefined {
+  const isOut = view.ejected?.some(({ ip, port }) => joinHostPort(ip, port) === backend) === true
+  const reason = isOut ? ejected.get(backend) : undefined
   return reason === undefined ? undefined : `ejected: ${reason}`
 }
 

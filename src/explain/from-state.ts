@@ -16,7 +16,10 @@ export function knownFromState(state: StateAnswer, modeNamed: (name: string) => 
     slices: mergeSlices(families.flatMap(({ slices }) => slices)),
     allowExternalIPs: true,
     localhostNodePorts: blockOf(config, 'iptables')['localhostNodePorts'] !== false,
-    ejected: new Map(ejected.map(({ backend, untilMs }) => [backend, `until ${new Date(untilMs).toISOString()}`])),
+    connectRetry: config['connectRetry'] === true,
+    ejected: new Map(
+      ejected.map(({ backend, reason, sinceMs }) => [backend, `${reason}, since ${new Date(sinceMs).toISOString()}`]),
+    ),
     otherNodes: [],
     pods: [],
   }

@@ -22,7 +22,9 @@ export interface Known {
   readonly allowExternalIPs: boolean
   /** iptables.localhostNodePorts */
   readonly localhostNodePorts: boolean
-  /** `ip:port` of backends that get no new connections for a while, and why. */
+  /** Whether connections are tried again where a service does not say; absent: no. */
+  readonly connectRetry?: boolean | undefined
+  /** `ip:port` of backends that do not answer, and why; no more than half of a list are taken out of it. */
   readonly ejected: ReadonlyMap<string, string>
   /** Addresses of other nodes, by name. */
   readonly otherNodes: readonly { readonly name: string; readonly addresses: readonly string[] }[]
@@ -44,7 +46,7 @@ export interface Decided {
   /** What services and slices ask for and do not get, by object. */
   readonly problems: ReadonlyMap<string, readonly string[]>
   readonly services: ReadonlyMap<NamespacedName, Service>
-  isOwnAddress(address: string): boolean
+  readonly isOwnAddress: (address: string) => boolean
 }
 
 /** Undefined when the node does not have the family. */
@@ -52,8 +54,10 @@ export function decideAll(known: Known, family: Family): Decided | undefined {
   const node = known.nodes[family]
   if (node === undefined) return undefined
   const log = new ProblemLog(() => {})
-  const { allowExternalIPs, mode } = known
-  const model = new ServiceModel({ node, problems: log, allowExternalIPs, weighs: mode.weighs, startedMs: 0 })
+  const { allowExternalIPs, connectRetry, mode } = known
+  const options = { node, problems: log, allowExternalIPs, connectRetry, weighs: mode.weighs, startedMs: 0 }
+  const model = new ServiceModel(options)
+  model.setEjections(new Set(known.ejected.keys()), [])
   for (const service of known.services) model.setService(service)
   for (const slice of known.slices) model.setSlice(slice)
   model.takeChanges()

@@ -10,7 +10,10 @@ import { type IpvsState, walkIpvs } from './walk.ts'
 export function walkableIpvs(state: IpvsState, learned: Learned): Walkable {
   return {
     what: `table ${state.table.family} ${state.table.name} and ${state.servers.length} virtual servers`,
-    walk(packet, around) {
+    walk(asked, around) {
+      // To an address of its own the machine sends from that address, and those of services are its own here.
+      const isOwn = asked.inputInterface === undefined && state.addresses.has(formatIp(asked.destination))
+      const packet = isOwn ? { ...asked, source: asked.destination } : asked
       const own = { ...state, templates: new Map(state.templates) }
       // Weights aside, the scheduler may choose any.
       const way = wayOf(state.table.name, walkIpvs(own, packetOf(packet), surroundingsOf(around, learned)))
@@ -24,7 +27,12 @@ export function walkableIpvs(state: IpvsState, learned: Learned): Walkable {
       const reached = joinHostPort(formatIp(way.destination), way.destinationPort)
       const { verdict, destination, destinationPort, translated, masqueraded, remembered } = way
       return {
-        ...{ verdict, destination, destinationPort, translated, masqueraded, remembered },
+        verdict,
+        destination,
+        destinationPort,
+        translated,
+        masqueraded,
+        remembered,
         get steps() {
           return way.steps.map((step) =>
             step.place === 'IPVS' ? { ...step, found: describeServer(server, reached) } : step,

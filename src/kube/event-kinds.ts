@@ -69,6 +69,20 @@ export const eventKinds = kinds({
     on: 'Node',
     isOfKubeProxy: false,
   },
+  BackendEjected: {
+    type: 'Warning',
+    action: 'Sync',
+    when: 'With connect retry: a client failed at an endpoint of the Service, and so did this node. It gets no new connections from this node.',
+    on: 'Service',
+    isOfKubeProxy: false,
+  },
+  BackendReturned: {
+    type: 'Normal',
+    action: 'Sync',
+    when: 'With connect retry: an endpoint that had been ejected answers again.',
+    on: 'Service',
+    isOfKubeProxy: false,
+  },
 })
 
 export type EventReason = keyof typeof eventKinds

@@ -3,7 +3,7 @@
 import { KernelError } from '../lib/errors.ts'
 import { type Family, familyOf, formatIp } from '../lib/ip.ts'
 import { decodeAddress, decodeLinkOfAddress, writeAddressesRequest } from './bytes/address.ts'
-import { decodeLink, writeLinksRequest } from './bytes/link.ts'
+import { decodeLink, decodeLinkSize, type LinkSize, writeLinksRequest } from './bytes/link.ts'
 import { messagesOf } from '../netlink/message.ts'
 import { NETLINK_ROUTE } from '../netlink/uapi/netlink.ts'
 import {
@@ -41,6 +41,16 @@ export interface MachineAddress {
   readonly scope: AddressScope
   /** IFA_F_* of linux/if_addr.h: 0x40 while an IPv6 address is checked for duplicates. */
   readonly flags: number
+}
+
+/** How large the packets of each link in this network namespace may be. */
+export function listLinkSizes(): LinkSize[] {
+  const socket = new NetlinkSocket(NETLINK_ROUTE)
+  try {
+    return new NetlinkClient(socket.exchange).dump('list links', request(writeLinksRequest), decodeLinkSize)
+  } finally {
+    socket.close()
+  }
 }
 
 /** Every address of every link in this network namespace. */

@@ -172,6 +172,36 @@ function ownMetrics() {
       help: 'How often the watch of a resource ended and was started anew',
       labels: ['resource'],
     }),
+    retrySuspected: counter({
+      name: 'kubeproxyts_connect_retry_suspected_total',
+      help: 'Backends that came under suspicion because a client failed there, by how: refused, silent or unreachable',
+      labels: ['ip_family', 'reason'],
+    }),
+    retryEjected: counter({
+      name: 'kubeproxyts_connect_retry_ejected_total',
+      help: 'Suspected backends that did not answer this node either and were ejected, by how a client had failed',
+      labels: ['ip_family', 'reason'],
+    }),
+    retryReturned: counter({
+      name: 'kubeproxyts_connect_retry_returned_total',
+      help: 'Ejected backends that answered again, by how a client had failed',
+      labels: ['ip_family', 'reason'],
+    }),
+    retryRetried: counter({
+      name: 'kubeproxyts_connect_retry_retried_total',
+      help: 'Connections that were given another backend, by how the one before had failed: refused, silent or unreachable',
+      labels: ['ip_family', 'reason'],
+    }),
+    retryMissed: counter({
+      name: 'kubeproxyts_connect_retry_missed_total',
+      help: 'How often the kernel told of more failures than could be heard; those beyond were not looked at',
+      labels: [],
+    }),
+    retryEjectedNow: gauge({
+      name: 'kubeproxyts_connect_retry_ejected_backends',
+      help: 'Backends that are ejected now',
+      labels: ['ip_family'],
+    }),
     configReloads: counter({
       name: 'kubeproxyts_config_reloads_total',
       help: 'Changes of the configuration file, by outcome: applied or rejected',

@@ -3,6 +3,7 @@
 
 import type { EndpointSlice, NamespacedName, Service, SliceEndpoint } from '../kube/types.ts'
 import { formatCidr, type Family } from '../lib/ip.ts'
+import { CONNECT_RETRY_ANNOTATION } from './connect-retry.ts'
 import type { ServiceInfo } from './service-ports.ts'
 import { READY, SERVING, TERMINATING, type SliceRecord } from './slice-record.ts'
 import { WEIGHTS_ANNOTATION } from './weights.ts'
@@ -42,8 +43,16 @@ export function describeService(info: ServiceInfo): Service {
     healthCheckNodePort: info.healthCheckNodePort,
     ingress: info.loadBalancerIPs.map((ip) => ({ ip, ipMode: 'VIP' })),
     labels: undefined,
-    annotations: info.weights === undefined ? undefined : { [WEIGHTS_ANNOTATION]: info.weights.text },
+    annotations: annotationsOf(info),
     createdMs: info.createdMs,
+  }
+}
+
+function annotationsOf({ weights, connectRetry }: ServiceInfo): Record<string, string> | undefined {
+  if (weights === undefined && connectRetry === undefined) return undefined
+  return {
+    ...(weights === undefined ? {} : { [WEIGHTS_ANNOTATION]: weights.text }),
+    ...(connectRetry === undefined ? {} : { [CONNECT_RETRY_ANNOTATION]: connectRetry ? 'on' : 'off' }),
   }
 }
 

@@ -132,7 +132,7 @@ export function masqueradeTo(
   { masquerade, why = '' }: Route,
   { ip, isLocal, mayBeLocal }: Backend,
   { source, inputInterface }: Pick<Connection, 'source' | 'inputInterface'>,
-  { isOwnAddress, hairpin }: { isOwnAddress(address: string): boolean; hairpin: 'of this node' | 'all' },
+  { isOwnAddress, hairpin }: { isOwnAddress: (address: string) => boolean; hairpin: 'of this node' | 'all' },
 ): Masquerade {
   if (inputInterface !== undefined && isOwnAddress(ip)) {
     return { masquerade: false, why: 'the endpoint is this node itself, so the connection does not leave it' }

@@ -13,9 +13,10 @@ import type { Cidr, Family } from '../lib/ip.ts'
 import { backendLists, servingList } from './backends.ts'
 import { claimedFrontends } from './claims.ts'
 import type { ClaimedFrontend } from './claims.ts'
+import { NO_EJECTIONS, siftEjected, type Ejections } from './ejections.ts'
 import type { Endpoint } from './endpoints.ts'
 import type { ServiceInfo, ServicePortInfo } from './service-ports.ts'
-import { reachableEndpoints } from './topology.ts'
+import { reachableEndpoints, type ReachableEndpoints } from './topology.ts'
 import type { Backend, Frontend, FrontendKind, NodeView, Route, ServicePortView, Verdict } from './types.ts'
 
 export interface PlanInput {
@@ -27,6 +28,10 @@ export interface PlanInput {
   readonly owns: (frontend: ClaimedFrontend) => boolean
   /** The last view: its lists are reused where they are the same. */
   readonly previous: ServicePortView | undefined
+  /** Whether connections are tried again where the service does not say; absent: no. */
+  readonly connectRetry?: boolean | undefined
+  /** Backends that do not answer. Heeded where connections are tried again. */
+  readonly ejections?: Ejections | undefined
 }
 
 export interface PlannedServicePort {
@@ -36,8 +41,10 @@ export interface PlannedServicePort {
 }
 
 /** Decides everything about one service port. */
-export function planServicePort({ port, endpoints, node, owns, previous }: PlanInput): PlannedServicePort {
+export function planServicePort(input: PlanInput): PlannedServicePort {
+  const { port, endpoints, node, owns, previous } = input
   const { service } = port
+  const retries = port.protocol === 'TCP' && (service.connectRetry ?? input.connectRetry ?? false)
   const owned = claimedFrontends(port).filter(owns)
   const inside = owned.some(({ address }) => address === service.clusterIP)
   const outside = owned.length > (inside ? 1 : 0)
@@ -46,7 +53,8 @@ export function planServicePort({ port, endpoints, node, owns, previous }: PlanI
   // External policy Local needs the Cluster list for its short circuits.
   const uses = { cluster: outside || (inside && !internalLocal), local: internalLocal || externalLocal }
   const reachable = reachableEndpoints(endpoints, uses, node)
-  const lists = backendLists(endpoints, reachable, { weights: service.weights, previous })
+  const sifted = sift(reachable, retries ? (input.ejections ?? NO_EJECTIONS) : NO_EJECTIONS)
+  const lists = backendLists(endpoints, sifted, { weights: service.weights, previous })
   const verdicts = policyVerdicts(lists, reachable.anywhere)
   const internal = internalRoutes(internalLocal ? verdicts.local : verdicts.cluster, node)
   const external = externalLocal
@@ -84,6 +92,8 @@ export function planServicePort({ port, endpoints, node, owns, previous }: PlanI
       },
       backends: lists.union,
       serving: port.protocol === 'UDP' ? servingList(endpoints, previous) : NONE,
+      ...(retries ? { connectRetry: true } : {}),
+      ...(sifted.ejected.length === 0 ? {} : { ejected: ejectedBackends(sifted.ejected, previous) }),
       healthCheckNodePort: service.healthCheckNodePort === 0 ? undefined : service.healthCheckNodePort,
     },
     lacksLocal: { internal: internalLocal && hasNoLocal, external: externalLocal && hasNoLocal },
@@ -96,10 +106,42 @@ export function sameView(a: ServicePortView, b: ServicePortView): boolean {
     a.protocol === b.protocol &&
     a.backends === b.backends &&
     a.serving === b.serving &&
+    a.connectRetry === b.connectRetry &&
+    a.ejected === b.ejected &&
     a.healthCheckNodePort === b.healthCheckNodePort &&
     a.frontends.length === b.frontends.length &&
     a.frontends.every((frontend, i) => sameFrontend(frontend, b.frontends[i] as Frontend))
   )
+}
+
+interface SiftedEndpoints {
+  readonly cluster: readonly Endpoint[]
+  readonly local: readonly Endpoint[]
+  /** In both lists, or in one. */
+  readonly ejected: readonly Endpoint[]
+}
+
+/** What the policies allow, without what does not answer. */
+function sift({ cluster, local }: ReachableEndpoints, ejections: Ejections): SiftedEndpoints {
+  const ofCluster = siftEjected(cluster, ejections)
+  const ofLocal = siftEjected(local, ejections)
+  return {
+    cluster: ofCluster.kept,
+    local: ofLocal.kept,
+    ejected: [...new Set([...ofCluster.ejected, ...ofLocal.ejected])],
+  }
+}
+
+/** The last view's list when it is the same. */
+function ejectedBackends(
+  ejected: readonly Endpoint[],
+  previous: ServicePortView | undefined,
+): readonly Backend[] | undefined {
+  const before = previous?.ejected
+  const isSame =
+    before?.length === ejected.length &&
+    before.every(({ ip, port }, i) => ip === ejected[i]?.ip && port === ejected[i]?.port)
+  return isSame ? before : ejected.map(({ ip, port, isLocal }) => ({ ip, port, isLocal }))
 }
 
 type Routes = Pick<Frontend, 'fromPods' | 'fromNode' | 'fromOthers'>

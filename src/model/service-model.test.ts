@@ -333,3 +333,53 @@ describe('ServiceModel numbers', () => {
     expect(model.endpointPlaces()).toEqual({ withNodeName: 2, onThisNode: 1, examples: ['node-a', 'z'] })
   })
 })
+
+describe('ServiceModel, when connections are tried again', () => {
+  const addresses = ['10.1.0.1', '10.1.0.2', '10.1.0.3']
+
+  function retrying(annotations: Record<string, string> = {}) {
+    const { model } = aModel()
+    model.setService(service({ annotations }))
+    model.setSlice(slice(addresses))
+    model.takeChanges()
+    return model
+  }
+
+  test('does so for services that do not say when the flag changes, and for none twice', () => {
+    const model = retrying()
+    expect(model.view('default/web')?.connectRetry).toBeUndefined()
+    expect(model.setConnectRetry(true)).toBe(true)
+    expect(words(model.takeChanges())).toEqual(['~default/web'])
+    expect(model.view('default/web')?.connectRetry).toBe(true)
+    expect(model.setConnectRetry(true)).toBe(false)
+  })
+
+  test('heeds a service that says', () => {
+    const model = retrying({ 'service.kube-proxy-ts.io/connect-retry': 'off' })
+    model.setConnectRetry(true)
+    expect(model.takeChanges()).toEqual([])
+    model.setService(service({ annotations: { 'service.kube-proxy-ts.io/connect-retry': 'on' } }))
+    model.setConnectRetry(false)
+    model.takeChanges()
+    expect(model.view('default/web')?.connectRetry).toBe(true)
+  })
+
+  test('takes ejected backends out of the lists, and puts them back', () => {
+    const model = retrying({ 'service.kube-proxy-ts.io/connect-retry': 'on' })
+    const before = model.view('default/web')
+    model.setEjections(new Set(['10.1.0.2:8080']), ['default/web'])
+    expect(words(model.takeChanges())).toEqual(['~default/web'])
+    expect(backendsOf(model, 'default/web')).toEqual(['10.1.0.1:8080', '10.1.0.3:8080'])
+    expect(model.view('default/web')?.ejected).toMatchObject([{ ip: '10.1.0.2', port: 8080 }])
+    model.setEjections(new Set(), ['default/web'])
+    model.takeChanges()
+    expect(backendsOf(model, 'default/web')).toEqual(before?.backends.map(({ ip, port }) => `${ip}:${port}`))
+    expect(model.view('default/web')?.ejected).toBeUndefined()
+  })
+
+  test('leaves the lists of other services alone', () => {
+    const model = retrying()
+    model.setEjections(new Set(['10.1.0.2:8080']), ['default/web'])
+    expect(model.takeChanges()).toEqual([])
+  })
+})

@@ -7,6 +7,7 @@ import { Claims } from './claims.ts'
 import { type Endpoint, mergeEndpoints, portKey, portSources } from './endpoints.ts'
 import { describeObjects } from './describe-objects.ts'
 import type { ModelObjects } from './describe-objects.ts'
+import { NO_EJECTIONS, type Ejections } from './ejections.ts'
 import { endpointPlaces } from './node-name-problem.ts'
 import type { EndpointPlaces } from './node-name-problem.ts'
 import type { ProblemLog } from './problems.ts'
@@ -35,6 +36,8 @@ export interface ServiceModelOptions {
   readonly allowExternalIPs: boolean
   /** Whether the mode can weigh endpoints. */
   readonly weighs?: boolean | undefined
+  /** Whether connections are tried again where a service does not say; absent: no. */
+  readonly connectRetry?: boolean | undefined
   /** When the program started. Changes of endpoints that were triggered before are not timed. */
   readonly startedMs: number
 }
@@ -72,6 +75,8 @@ export class ServiceModel {
   readonly #healthChecks = new Map<NamespacedName, HealthCheck>()
   #healthCheckList: readonly HealthCheck[] | undefined
   #node: NodeView
+  #connectRetry: boolean
+  #ejections: Ejections = NO_EJECTIONS
   #servicesTotal = 0
   #endpointsPending = 0
   #endpointsTotal = 0
@@ -81,6 +86,7 @@ export class ServiceModel {
   constructor(options: ServiceModelOptions) {
     this.#options = options
     this.#node = options.node
+    this.#connectRetry = options.connectRetry ?? false
     this.#triggerTimes = new TriggerTimes(options.startedMs)
   }
 
@@ -91,6 +97,20 @@ export class ServiceModel {
       throw new Error(`Cannot plan for IPv${node.family}: the model is IPv${before.family}`)
     this.#node = node
     if (concernsServices(before, node)) for (const entry of this.#entries.values()) this.#dirty.add(entry)
+  }
+
+  /** For services that do not say. True when it makes a difference. */
+  setConnectRetry(connectRetry: boolean): boolean {
+    if (connectRetry === this.#connectRetry) return false
+    this.#connectRetry = connectRetry
+    for (const entry of this.#entries.values()) if (entry.info?.connectRetry === undefined) this.#dirty.add(entry)
+    return true
+  }
+
+  /** Which backends do not answer, and the ports whose lists that may change. */
+  setEjections(ejections: Ejections, ports: Iterable<ServicePortName>): void {
+    this.#ejections = ejections
+    for (const name of ports) this.#markDirty(serviceOf(name))
   }
 
   setService(service: Service, key: NamespacedName = namespacedName(service)): void {
@@ -158,8 +178,7 @@ export class ServiceModel {
   }
 
   view(name: ServicePortName): ServicePortView | undefined {
-    const colon = name.indexOf(':')
-    const entry = this.#entries.get(colon < 0 ? name : name.slice(0, colon))
+    const entry = this.#entries.get(serviceOf(name))
     return entry?.views.find((view) => view.name === name)
   }
 
@@ -265,7 +284,17 @@ export class ServiceModel {
   #plan(entry: Entry, changes: ServicePortChange[]): void {
     const { info, slices } = entry
     const former = new Map(entry.views.map((view) => [view.name, view]))
-    const plan = info && planServicePorts({ info, slices, node: this.#node, claims: this.#claims, former })
+    const plan =
+      info &&
+      planServicePorts({
+        info,
+        slices,
+        node: this.#node,
+        claims: this.#claims,
+        former,
+        connectRetry: this.#connectRetry,
+        ejections: this.#ejections,
+      })
     entry.views = plan?.views ?? NONE
     for (const view of entry.views) {
       const before = former.get(view.name)
@@ -307,6 +336,12 @@ export class ServiceModel {
     entry.noLocalInternal = now.internal
     entry.noLocalExternal = now.external
   }
+}
+
+/** Of the service that the port belongs to. */
+export function serviceOf(name: ServicePortName): NamespacedName {
+  const colon = name.indexOf(':')
+  return colon < 0 ? name : name.slice(0, colon)
 }
 
 function byKey(a: SliceRecord, b: SliceRecord): number {

@@ -2,6 +2,7 @@
 
 import { describeFrontend } from './claims.ts'
 import type { ClaimedFrontend, Claims } from './claims.ts'
+import type { Ejections } from './ejections.ts'
 import { countEndpoints, countLocalReady, mergeEndpoints, portKey, portSources, type PortSource } from './endpoints.ts'
 import { planServicePort, sameView } from './frontends.ts'
 import type { ServiceInfo, ServicePortInfo } from './service-ports.ts'
@@ -17,6 +18,8 @@ export interface ServicePlanInput {
   readonly claims: Claims
   /** The last plan's views by name. */
   readonly former: ReadonlyMap<ServicePortName, ServicePortView>
+  readonly connectRetry?: boolean | undefined
+  readonly ejections?: Ejections | undefined
 }
 
 export interface ServicePlan {
@@ -35,7 +38,8 @@ export interface ServicePlan {
  */
 export const MOST_ENTRIES = 1_000_000
 
-export function planServicePorts({ info, slices, node, claims, former }: ServicePlanInput): ServicePlan {
+export function planServicePorts(input: ServicePlanInput): ServicePlan {
+  const { info, slices, node, claims, former, connectRetry, ejections } = input
   const sources = portSources(slices)
   const noLocalEndpoints = { internal: 0, external: 0 }
   const losses: { name: ServicePortName; messages: string[] }[] = []
@@ -59,7 +63,7 @@ export function planServicePorts({ info, slices, node, claims, former }: Service
     }
     entries += needed
     const endpoints = mergeEndpoints(ofPort, node.nodeName)
-    const { view, lacksLocal } = planServicePort({ port, endpoints, node, owns, previous })
+    const { view, lacksLocal } = planServicePort({ port, endpoints, node, owns, previous, connectRetry, ejections })
     const messages: string[] = []
     lost.tell(messages)
     losses.push({ name: port.name, messages })

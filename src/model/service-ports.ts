@@ -5,6 +5,7 @@ import { compareCidrs, formatCidr, parseCidr } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
 import { compareBytes, isOfFamily, parseAddress } from './address.ts'
 import type { Address } from './address.ts'
+import { CONNECT_RETRY_ANNOTATION, parseConnectRetry } from './connect-retry.ts'
 import { Summary } from './summary.ts'
 import { isLabel, isPortName, isPortNumber, isProtocol, quote } from './valid.ts'
 import { parseWeights, WEIGHTS_ANNOTATION, type Weights } from './weights.ts'
@@ -28,6 +29,8 @@ export interface ServiceInfo {
   readonly affinitySeconds: number | undefined
   /** Undefined: all endpoints weigh the same. */
   readonly weights: Weights | undefined
+  /** Whether connections are tried again; undefined: as the program is configured. */
+  readonly connectRetry: boolean | undefined
   readonly ports: readonly ServicePortInfo[]
 }
 
@@ -95,6 +98,7 @@ export function parseService(
     internalPolicyLocal: service.internalTrafficPolicy === 'Local',
     affinitySeconds: service.sessionAffinity === 'ClientIP' ? affinitySeconds(service, problems) : undefined,
     weights: context.weighs === true ? parseWeights(service.annotations?.[WEIGHTS_ANNOTATION], problems) : undefined,
+    connectRetry: parseConnectRetry(service.annotations?.[CONNECT_RETRY_ANNOTATION], problems),
     ports: infos,
   }
   for (const [i, port] of ports.entries()) infos[i] = portInfo(info, port)
@@ -124,6 +128,7 @@ export function sameService(a: ServiceInfo | undefined, b: ServiceInfo | undefin
     a.internalPolicyLocal === b.internalPolicyLocal &&
     a.affinitySeconds === b.affinitySeconds &&
     a.weights?.text === b.weights?.text &&
+    a.connectRetry === b.connectRetry &&
     sameList(a.loadBalancerIPs, b.loadBalancerIPs, (x) => x) &&
     sameList(a.externalIPs, b.externalIPs, (x) => x) &&
     sameList(a.sourceRanges, b.sourceRanges, formatCidr) &&

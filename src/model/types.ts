@@ -95,6 +95,10 @@ export interface ServicePortView {
    * flow may keep using. Only UDP ports have it, for only their flows outlive their endpoints; empty for the others.
    */
   readonly serving: readonly string[]
+  /** Whether a client whose backend does not answer is to get another one: `--connect-retry`, or the Service's annotation. */
+  readonly connectRetry?: true | undefined
+  /** Backends that were taken out of a list because they do not answer. Absent: none. */
+  readonly ejected?: readonly Backend[] | undefined
   /** The port on which the service's load balancers ask this node for its health; absent: none. */
   readonly healthCheckNodePort?: number | undefined
 }

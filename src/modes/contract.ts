@@ -25,6 +25,11 @@ export interface Mode extends ModeFacts {
   readonly metrics: readonly ModeMetric[]
   /** Whether it can send more connections to one endpoint than to another. */
   readonly weighs: boolean
+  /**
+   * Where a connection whose backend does not answer gets another one: in the kernel, there behind IPVS, which has to see that
+   * it failed, or in the mode itself.
+   */
+  readonly retries: 'kernel' | 'behind IPVS' | 'mode'
   /** Links that it gives the addresses of services: those are not the node's own. */
   readonly serviceLinks: readonly string[]
   /** What it does where the model decides nothing, or what it cannot do of what the model decides. */
@@ -55,6 +60,8 @@ export interface ModeHabits {
 export interface ModeOnMachine {
   /** The part of open() that needs more rights than the rest: kernel settings and modules. For --init-only. */
   init?(config: KubeProxyConfiguration, log: Logger): void | Promise<void>
+  /** The part of cleanup() that needs more rights than the rest: kernel settings. For --init-only of another mode. */
+  giveBack?(log: Logger): void | Promise<void>
   /** Looks whether this machine can run the mode, for `kube-proxy check`: reads, and changes nothing. */
   look(options: LookOptions): ModeOutlook | Promise<ModeOutlook>
   /** Throws an UnsupportedError when this machine cannot run the mode. */
@@ -107,25 +114,15 @@ export interface ModeOptions {
   readonly onForeignChange: (family: Family) => void
 }
 
-/** A backend that does not answer. */
-export interface EjectedBackend {
-  /** `ip:port`, `[ip]:port`. */
-  readonly backend: string
-  readonly protocol: string
-  /** Milliseconds since 1970. */
-  readonly sinceMs: number
-  readonly untilMs: number
-}
-
 /** A mode at work. */
 export interface RunningMode {
   programmer(family: Family, reports: ProgrammerReports): Programmer
   /** `ip:port` of the programs that answer UDP flows of a service port, in a mode in which those are not the endpoints. */
   readonly flowTargets?: (family: Family, view: ServicePortView) => readonly string[]
-  /** Backends that get no new connections for a while, because they did not answer. Absent: the mode does not do that. */
-  readonly ejected?: () => readonly EjectedBackend[]
   /** Begins to count what goes through services, until it is closed. Absent: the mode cannot tell. */
   readonly traffic?: (family: Family) => TrafficCounter
+  /** The backends that fail, for a mode that tries others itself. */
+  readonly failing?: (family: Family) => readonly { readonly ip: string; readonly port: number }[]
   /** Lines for people, shown by /statusz. */
   readonly status?: () => string
   /**

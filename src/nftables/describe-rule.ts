@@ -78,6 +78,10 @@ function describe(e: Expression, registers: (Held | undefined)[]): string {
       return `redirect to ${held(registers, e.protoMin).text}`
     case 'reject':
       return 'reject'
+    case 'log':
+      return `log group ${e.group}`
+    case 'limit':
+      return `limit rate ${e.over ? 'over ' : ''}${e.perSecond}/second burst ${e.burst} packets`
     case 'counter':
       return `counter packets ${e.packets} bytes ${e.bytes}`
     case 'unknown':

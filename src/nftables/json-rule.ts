@@ -179,7 +179,8 @@ function updateOf(
   body: Readonly<Record<string, Json>>,
   family: NftFamily,
 ): Expression[] | undefined {
-  const name = String(body[kind] ?? '').replace(/^@/, '')
+  const written = body[kind]
+  const name = typeof written === 'string' ? written.replace(/^@/, '') : ''
   const inner = recordOf(recordOf(body['elem'])['elem'])
   const key = inner['val'] ?? body['elem']
   const operands = operandsOf(key, family)

@@ -42,10 +42,10 @@ export class SetsBeingRead {
       comment: typeof comment === 'string' ? comment : undefined,
     }
     this.sets.set(set.name, set)
-    this.fill(set, listOf(elem))
+    this.addElements(set, listOf(elem))
   }
 
-  fill(set: NftSet, list: readonly Json[]): void {
+  addElements(set: NftSet, list: readonly Json[]): void {
     const elements = new Map<string, Element>()
     const learned = new Map<string, LearnedElement>()
     for (const json of list) {
@@ -65,7 +65,7 @@ export function anonymousSet(
   sets: SetsBeingRead,
   list: readonly Json[],
   operands: readonly JsonOperand[],
-  data: Data = undefined,
+  data?: Data,
 ): string | undefined {
   const key = operands.map(({ type }) => type)
   if (!key.every(isFieldType)) return undefined
@@ -82,7 +82,7 @@ export function anonymousSet(
     comment: undefined,
   }
   sets.sets.set(name, set)
-  sets.fill(set, list)
+  sets.addElements(set, list)
   return name
 }
 

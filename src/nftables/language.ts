@@ -13,8 +13,16 @@ const RTN_LOCAL = 2
 const ICMP_PORT_UNREACH = 3
 const ICMPV6_PORT_UNREACH = 4
 const NFT_REJECT_ICMP_UNREACH = 0
+const ICMP_DEST_UNREACH = 3
+const ICMPV6_DEST_UNREACH = 1
+const CT_STATE_RELATED = 1 << 2
 const CT_STATE_NEW = 1 << 3
+const IPS_SEEN_REPLY = 1 << 1
+const IPS_ASSURED = 1 << 2
+const IPS_CONFIRMED = 1 << 3
 const IPS_DST_NAT = 1 << 5
+const IP_CT_DIR_REPLY = 1
+const TCP_FLAGS = { fin: 0x01, syn: 0x02, rst: 0x04, ack: 0x10 } as const
 const NF_NAT_RANGE_PROTO_RANDOM_FULLY = 1 << 4
 
 const ZERO: Bytes = '\0\0\0\0'
@@ -82,6 +90,22 @@ export const originalDestinationPort: Operand = {
   text: 'ct original proto-dst',
   words: 1,
   load: (dreg) => ct('protoDst', dreg, 'original'),
+}
+
+/** The client that began the connection, before any translation. */
+export function originalSourceAddress(family: Family): Operand {
+  return {
+    text: `ct original ${nftFamily(family)} saddr`,
+    words: addressWords(family),
+    load: (dreg) => ct(family === 4 ? 'srcIp' : 'srcIp6', dreg, 'original'),
+  }
+}
+
+/** As {@link originalDestinationPort}. */
+export const originalSourcePort: Operand = {
+  text: 'ct original proto-src',
+  words: 1,
+  load: (dreg) => ct('protoSrc', dreg, 'original'),
 }
 
 /** A random number in 0..modulus-1, drawn for each packet. */
@@ -152,6 +176,88 @@ export function isNotLoopback(family: Family): Piece {
 
 export const isNewConnection: Piece = flagMatch('ct state new', ct('state', 0), CT_STATE_NEW)
 export const wasDnated: Piece = flagMatch('ct status dnat', ct('status', 0), IPS_DST_NAT)
+
+/** Packets that come back from where the connection was sent to. */
+export const isReply: Piece = {
+  text: 'ct direction reply',
+  expressions: [ct('direction', 0), { kind: 'cmp', op: 'eq', sreg: 0, value: String.fromCharCode(IP_CT_DIR_REPLY) }],
+}
+
+/** An ICMP error about a connection. */
+export const isRelated: Piece = flagMatch('ct state related', ct('state', 0), CT_STATE_RELATED)
+/** The tracker has seen its first packet out of the machine. */
+export const isConfirmed: Piece = flagMatch('ct status confirmed', ct('status', 0), IPS_CONFIRMED)
+/** Its handshake has not come to its end. */
+export const isNotAssured: Piece = flagMatch('ct status ! assured', ct('status', 0), IPS_ASSURED, 'eq')
+export const isUnanswered: Piece = flagMatch('ct status ! seen-reply', ct('status', 0), IPS_SEEN_REPLY, 'eq')
+
+/** Exactly these of the flags fin, syn, rst and ack. Behind a match on TCP. */
+export function tcpFlagsAre(...flags: readonly (keyof typeof TCP_FLAGS)[]): Piece {
+  const bits = (names: readonly (keyof typeof TCP_FLAGS)[]) =>
+    String.fromCharCode(names.reduce((sum, name) => sum | TCP_FLAGS[name], 0))
+  const all = Object.keys(TCP_FLAGS) as (keyof typeof TCP_FLAGS)[]
+  return {
+    text: `tcp flags & (${all.join(' | ')}) == ${flags.join(' | ')}`,
+    expressions: [
+      { kind: 'payload', base: 'transport', offset: 13, length: 1, dreg: 0 },
+      { kind: 'bitwise', sreg: 0, dreg: 0, length: 1, mask: bits(all), xor: '\0' },
+      { kind: 'cmp', op: 'eq', sreg: 0, value: bits(flags) },
+    ],
+  }
+}
+
+/** Behind a match on TCP. */
+export const tcpSequenceIsZero: Piece = {
+  text: 'tcp sequence 0',
+  expressions: [
+    { kind: 'payload', base: 'transport', offset: 4, length: 4, dreg: 0 },
+    { kind: 'cmp', op: 'eq', sreg: 0, value: ZERO },
+  ],
+}
+
+export function isIcmp(family: Family): Piece {
+  return {
+    text: family === 4 ? 'meta l4proto icmp' : 'meta l4proto ipv6-icmp',
+    expressions: [protocol.load(0), { kind: 'cmp', op: 'eq', sreg: 0, value: icmpNumber(family) }],
+  }
+}
+
+/** The number of ICMP or ICMPv6. */
+export function icmpNumber(family: Family): Bytes {
+  return family === 4 ? '\x01' : '\x3a'
+}
+
+/** An ICMP error: the destination cannot be reached. Behind {@link isIcmp}. */
+export function isUnreachable(family: Family): Piece {
+  const type = family === 4 ? ICMP_DEST_UNREACH : ICMPV6_DEST_UNREACH
+  return {
+    text: `${family === 4 ? 'icmp' : 'icmpv6'} type destination-unreachable`,
+    expressions: [
+      { kind: 'payload', base: 'transport', offset: 0, length: 1, dreg: 0 },
+      { kind: 'cmp', op: 'eq', sreg: 0, value: String.fromCharCode(type) },
+    ],
+  }
+}
+
+/** The packet that an ICMP error is about, quoted behind 8 bytes of ICMP, is TCP. (IPv6: without extension headers.) */
+export function isAboutTcp(family: Family): Piece {
+  const offset = 8 + (family === 4 ? 9 : 6)
+  return {
+    text: `@th,${offset * 8},8 ${PROTOCOL_NUMBERS.TCP}`,
+    expressions: [
+      { kind: 'payload', base: 'transport', offset, length: 1, dreg: 0 },
+      { kind: 'cmp', op: 'eq', sreg: 0, value: String.fromCharCode(PROTOCOL_NUMBERS.TCP) },
+    ],
+  }
+}
+
+/** Matches the packets above so many per second. */
+export function isOverRate(perSecond: number, burst: number): Piece {
+  return {
+    text: `limit rate over ${perSecond}/second burst ${burst} packets`,
+    expressions: [{ kind: 'limit', perSecond, burst, over: true }],
+  }
+}
 
 export function isMarked(mark: number): Piece {
   return flagMatch(`meta mark and ${hex(mark)} != 0`, { kind: 'meta', key: 'mark', dreg: 0 }, mark)
@@ -225,6 +331,20 @@ export function remember(map: string, entry: { key: Operand; value: readonly Ope
   }
 }
 
+/** Puts the key into a dynamic set for a while; one that is there stays as long as it would have. Does not match when the set is full. */
+export function note(set: string, key: readonly Operand[], timeoutMs: number): Piece {
+  const time = timeoutMs % 1000 === 0 ? formatSeconds(timeoutMs / 1000) : `${timeoutMs}ms`
+  return {
+    text: `add @${set} { ${concat(key)} timeout ${time} }`,
+    expressions: [...loadAll(key), { kind: 'dynset', op: 'add', set, keyReg: 0, timeoutMs }],
+  }
+}
+
+/** Hands a copy of the packet to the program that listens to the group. */
+export function logTo(group: number, snaplen: number): Piece {
+  return { text: `log group ${group} snaplen ${snaplen}`, expressions: [{ kind: 'log', group, snaplen }] }
+}
+
 // ---- helpers
 
 function concat(operands: readonly Operand[]): string {
@@ -253,14 +373,14 @@ function ct(key: CtKey, dreg: number, direction?: 'original'): Expression {
   return direction === undefined ? { kind: 'ct', key, dreg } : { kind: 'ct', key, direction, dreg }
 }
 
-/** `value & flags != 0`. */
-function flagMatch(text: string, load: Expression, flags: number): Piece {
+/** `value & flags != 0`; with 'eq': `== 0`. */
+function flagMatch(text: string, load: Expression, flags: number, op: 'eq' | 'neq' = 'neq'): Piece {
   return {
     text,
     expressions: [
       load,
       { kind: 'bitwise', sreg: 0, dreg: 0, length: 4, mask: host32(flags), xor: ZERO },
-      { kind: 'cmp', op: 'neq', sreg: 0, value: ZERO },
+      { kind: 'cmp', op, sreg: 0, value: ZERO },
     ],
   }
 }

@@ -243,6 +243,8 @@ class Machine {
         return 'next'
       case 'byteorder':
       case 'redir':
+      case 'log':
+      case 'limit':
       case 'unknown':
         if (e.kind === 'byteorder' && e.length < e.size) return 'next'
         throw new Error(`Cannot walk through an expression of kind ${e.kind}`)

@@ -5,10 +5,17 @@ import type { Mode } from '../modes/contract.ts'
 import type { KubeProxyConfiguration } from '../config/types.ts'
 import type { Logger } from '../lib/log.ts'
 import { modeNamed, modes } from '../modes/all.ts'
+import { cleanUpRetries } from '../retry/cleanup.ts'
 
 /** `--cleanup`: of every mode. */
 export async function runCleanup({ config, log }: RunOptions): Promise<void> {
-  const failures = await cleanUpModes(modes, { config, log })
+  const failures = [...(await cleanUpModes(modes, { config, log }))]
+  try {
+    cleanUpRetries(log)
+  } catch (error) {
+    log.error(error, 'Cannot remove the table of retries')
+    failures.push(error)
+  }
   if (failures.length > 0) throw new AggregateError(failures, 'Cannot clean up everything, see above')
 }
 

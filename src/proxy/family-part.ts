@@ -16,6 +16,7 @@ import { FamilyPipeline } from './family-pipeline.ts'
 import { FlowCleaner } from './flow-cleaner.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { RunningMode } from '../modes/contract.ts'
+import type { ConnectRetry } from '../retry/connect-retry.ts'
 
 export interface FamilyPartOptions {
   readonly node: NodeView
@@ -32,6 +33,10 @@ export interface FamilyPartOptions {
   readonly log: Logger
   /** Called after each sync that succeeded. */
   readonly onSynced: () => void
+  /** Whether connections are tried again where a service does not say. */
+  readonly connectRetry: boolean
+  /** Hears of what each sync was about. */
+  readonly retry: Pick<ConnectRetry, 'follow'>
 }
 
 export class FamilyPart {
@@ -51,6 +56,7 @@ export class FamilyPart {
         problems,
         allowExternalIPs,
         weighs: options.weighs,
+        connectRetry: options.connectRetry,
         startedMs: clock.now(),
       }),
       programmer: openProgrammer(options),
@@ -60,8 +66,9 @@ export class FamilyPart {
       periods,
       clock,
       log,
-      onSynced: () => {
+      onSynced: (changes, all) => {
         this.#syncServiceHealth()
+        options.retry.follow(this.pipeline.node, changes, all)
         onSynced()
       },
     })

@@ -32,8 +32,11 @@ import type { Mode } from '../modes/contract.ts'
 import { modes } from '../modes/all.ts'
 import { openModeOrStandIn, type ModeInForce } from './open-mode.ts'
 import { NodeState } from './node-state.ts'
-import { proxyQuestions } from './questions.ts'
+import { describeEjected, proxyQuestions } from './questions.ts'
 import { Rest } from './rest.ts'
+import type { ConnectRetry } from '../retry/connect-retry.ts'
+import { formatRetryStatus } from '../retry/format-status.ts'
+import { openConnectRetry } from './retries.ts'
 import { Servers } from './servers.ts'
 import { Traffic } from './traffic.ts'
 import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, restartsFor } from './settings.ts'
@@ -64,6 +67,7 @@ export class NodeProxy {
   readonly #metrics: Metrics
   readonly #health: ProxyHealth
   readonly #state: NodeState
+  readonly #retry: ConnectRetry
   readonly #parts: readonly FamilyPart[]
   readonly #servers: Servers
   readonly #events: Pick<EventRecorder, 'record'>
@@ -123,6 +127,17 @@ export class NodeProxy {
     this.#state = new NodeState(nodeSettings(config), facts, () => this.#nodeChanged())
     this.#health.setNode(node)
     const problems = new ProblemLog(({ object, message }) => log.warn(message, { object }))
+    this.#retry = openConnectRetry({
+      families,
+      mode: this.#mode,
+      running: inForce.running,
+      nodeName: this.#nodeName,
+      machineAddresses: () => this.#state.machineAddresses,
+      pipeline: (family) => this.#pipeline(family),
+      metrics: this.#metrics,
+      events: this.#events,
+      log,
+    })
     this.#parts = families.map((family) => this.#createPart(family, problems))
     this.#servers = new Servers({
       run: options,
@@ -174,7 +189,10 @@ export class NodeProxy {
     applySettings(config, this.#log)
     this.#health.setTimeoutMs(2 * config.syncPeriodMs)
     this.#state.setSettings(nodeSettings(config))
-    for (const { pipeline } of this.#parts) pipeline.setPeriods(periodsOf(loaded, this.#mode))
+    for (const { pipeline } of this.#parts) {
+      pipeline.setPeriods(periodsOf(loaded, this.#mode))
+      if (pipeline.model.setConnectRetry(config.connectRetry)) pipeline.changed()
+    }
     this.#servers.reopen(config)
     return true
   }
@@ -184,6 +202,8 @@ export class NodeProxy {
     const { end } = this.#inForce.running
     await this.#control?.close()
     this.#traffic?.close()
+    // Without this program they would only keep resets from clients, for some seconds more.
+    this.#retry.end()
     if (end === undefined) {
       this.#log.info('Ending, the rules stay')
       return
@@ -213,6 +233,7 @@ export class NodeProxy {
       () => this.#rest.stop(),
       // A sync that is under way comes to its end, and needs the mode for that.
       ...this.#parts.map((part) => () => part.stop()),
+      () => this.#retry.close(),
       () => this.#inForce.running.close(),
       () => this.#servers.close(),
       () => this.#control?.close(),
@@ -238,11 +259,7 @@ export class NodeProxy {
         family: pipeline.node.family,
         views: () => pipeline.model.views(),
       })),
-      about: () => ({
-        mode: this.#mode.name,
-        nodeName: this.#nodeName,
-        ejected: (this.#inForce.running.ejected?.() ?? []).map(({ backend }) => backend),
-      }),
+      about: () => ({ mode: this.#mode.name, nodeName: this.#nodeName }),
       open: this.#inForce.running.traffic,
       clock: systemClock,
       log: this.#log,
@@ -251,10 +268,11 @@ export class NodeProxy {
     this.#control = new ControlServer({ path, questions: all, clock: systemClock, log: this.#log })
   }
 
-  /** Lines for people. */
+  /** Lines for people, for /statusz. */
   #status(): string {
     const drift = this.#parts.map(({ pipeline }) => formatDrift(`IPv${pipeline.node.family}`, pipeline.driftState))
-    return [...drift, this.#inForce.running.status?.() ?? ''].filter(Boolean).join('\n')
+    const retries = formatRetryStatus(this.#retry, systemClock.now())
+    return [...drift, this.#inForce.running.status?.(), retries].filter(Boolean).join('\n')
   }
 
   #describe(): Omit<StateToSend, 'families'> {
@@ -270,7 +288,7 @@ export class NodeProxy {
       node: this.#state.node,
       machineAddresses: this.#state.machineAddresses,
       serviceCidrs: this.#state.serviceCidrs,
-      ejected: this.#inForce.running.ejected?.(),
+      ejected: describeEjected(this.#retry.suspects()),
     }
   }
 
@@ -297,6 +315,8 @@ export class NodeProxy {
       mode: this.#inForce.running,
       weighs: this.#mode.weighs,
       periods: periodsOf(this.#loaded, this.#mode),
+      connectRetry: this.#loaded.config.connectRetry,
+      retry: this.#retry,
       allowExternalIPs: featureEnabled(this.#loaded.config.featureGates, 'AllowServiceExternalIPs'),
       machineAddresses: () => this.#state.machineAddresses,
       problems,
@@ -349,6 +369,7 @@ export class NodeProxy {
 
   #nodeChanged(): void {
     for (const part of this.#parts) part.setNode(this.#state.view(part.pipeline.node.family))
+    this.#retry.addressesChanged()
   }
 }
 

@@ -2,7 +2,9 @@
 
 import { allowArguments, argument, QuestionError, type Question } from '../control/questions.ts'
 import { describePort, type PortState } from '../control/port-state.ts'
-import type { FamilyState, StateToSend } from '../control/state.ts'
+import type { EjectedBackend, FamilyState, StateToSend } from '../control/state.ts'
+import { joinHostPort } from '../lib/ip.ts'
+import type { Suspect } from '../retry/suspects.ts'
 import type { EndpointSlice, Service } from '../kube/types.ts'
 import type { FamilyPipeline } from './family-pipeline.ts'
 
@@ -30,6 +32,18 @@ export function proxyQuestions(proxy: AskedProxy): readonly Question[] {
       },
     },
   ]
+}
+
+export function describeEjected(suspects: readonly Suspect[]): EjectedBackend[] {
+  return suspects
+    .filter(({ state }) => state === 'ejected')
+    .map(({ ip, port, reason, sinceMs, nextTrialMs }) => ({
+      backend: joinHostPort(ip, port),
+      protocol: 'TCP',
+      reason,
+      sinceMs,
+      untilMs: nextTrialMs,
+    }))
 }
 
 function syncOf(pipeline: FamilyPipeline): Pick<FamilyState, 'family' | 'node' | 'sync' | 'drift'> {

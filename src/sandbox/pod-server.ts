@@ -1,4 +1,4 @@
-/** How a pod treats its clients. `hang` takes connections and never answers; `refuse` takes none. */
+/** How a pod treats its clients. `hang` hears nothing, not even that a client wants to connect; `refuse` says no. */
 export type Behaviour = 'serve' | 'hang' | 'refuse'
 
 /** What runs in a pod. */

@@ -47,7 +47,7 @@ Node version: ${process.version}
 Binary version: ${version}
 Emulation version: ${emulationVersion}
 Paths: ${paths.join(' ')}
-${details === undefined ? '' : `\n${details}\n`}`
+${details === undefined || details === '' ? '' : `\n${details}\n`}`
     const fields = {
       startTime: formatJsonTime(Math.floor(startMs / 1000) * 1000),
       uptimeSeconds: upSeconds,

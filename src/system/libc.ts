@@ -160,6 +160,16 @@ export function attachFilter(fd: number, program: readonly BpfInstruction[]): vo
   if (result === -1) throw new KernelError('attach a filter to a socket', lastErrno())
 }
 
+/** Makes the kernel drop whatever comes for a socket, without a word, or takes that back. */
+export function dropPackets(fd: number, drops: boolean): void {
+  const BPF_RET_K = 0x06
+  const SOL_SOCKET = 1
+  const SO_DETACH_FILTER = 27
+  if (drops) attachFilter(fd, [{ code: BPF_RET_K, jt: 0, jf: 0, k: 0 }])
+  // Where there is no filter, that is what was wanted.
+  else tryCall('setsockopt', fd, SOL_SOCKET, SO_DETACH_FILTER, Uint32Array.of(0), 4)
+}
+
 let names: Map<number, string> | undefined
 
 /** The name of an error number: "ENOENT" for 2. */

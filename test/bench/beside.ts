@@ -42,7 +42,9 @@ const go = process.env['GO_KUBE_PROXY']
 if (go === undefined) throw new Error('Cannot measure: GO_KUBE_PROXY must name a kube-proxy to compare with')
 if (process.getuid?.() !== 0) throw new Error('Cannot measure: needs root, to make a network namespace')
 const sizes = positionals.map(Number)
-const programs = { 'kube-proxy-ts': new URL('../../../../bin/kube-proxy', import.meta.url).pathname, 'kube-proxy': go }
+/** As it is installed on nodes; the Node that runs it is the one in PATH. */
+const ours = new URL('../../../../dist/release/kube-proxy.mjs', import.meta.url).pathname
+const programs = { 'kube-proxy-ts': ours, 'kube-proxy': go }
 
 async function measure(program: string, api: BenchApi, objects: readonly ApiObject[]): Promise<Figures> {
   execFileSync('nft', ['flush', 'ruleset'])
@@ -91,8 +93,6 @@ async function measure(program: string, api: BenchApi, objects: readonly ApiObje
   return figures
 }
 
-// The first start of this program builds it.
-for (const program of Object.values(programs)) execFileSync(program, ['--version'])
 unshareNetwork()
 setLoopbackUp()
 await using _ = await serveAddresses()
@@ -106,10 +106,10 @@ for (const count of sizes.length > 0 ? sizes : [1000, 10_000]) {
     const figures = await measure(program, api, objects)
     results.push(figures)
     rows.push([String(count), name, ...cells(figures)])
-    console.error(`measured ${count} services with ${name}`)
+    console.error(`${count} services, ${name}: ${cells(figures).join(', ')}`)
   }
-  const [ours, theirs] = results as [Figures, Figures]
-  const ratio = (key: keyof Figures) => `${(theirs[key] / ours[key]).toFixed(1)} x`
+  const [us, them] = results as [Figures, Figures]
+  const ratio = (key: keyof Figures) => `${(them[key] / us[key]).toFixed(1)} x`
   rows.push([
     String(count),
     'kube-proxy / kube-proxy-ts',
@@ -133,7 +133,7 @@ console.log(
   table(['services', 'program', 'start to live', 'one change to live', `CPU of ${CHURN} changes`, 'RSS'], rows),
 )
 console.log(`
-Mode ${values.mode}, ${ENDPOINTS} endpoints per service; ${execFileSync(go, ['--version'], { encoding: 'utf8' }).trim()} beside this program, both with
+Mode ${values.mode}, ${ENDPOINTS} endpoints per service; ${execFileSync(go, ['--version'], { encoding: 'utf8' }).trim()} beside this program on Node ${process.version}, both with
 their defaults (kube-proxy takes changes that come within a second together). From the start of the process, or the request that
 changes an object, to the first connection that is answered rightly; one change: median of ${CHANGES}. CPU: of the process and the
 programs that it ran, for one change every ${CHURN_EVERY_MS} ms.`)

@@ -4,6 +4,7 @@
 // Runs the built program against an API server on loopback, in a network namespace of its own. All figures of one line
 // come from one run; compare columns rather than runs.
 
+import { execFileSync } from 'node:child_process'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { TestApiServer } from '../support/api-server/api-server.ts'
 import { clusterOf } from '../support/api-server/sample-cluster.ts'
@@ -111,5 +112,7 @@ console.log(
 console.log(`
 ${ENDPOINTS} endpoints per service. "start to live": from exec to the kernel's acknowledgement, listing from the API
 server included; the peer's figure is the bare load, without listing. "one change": median of ${CHANGES}, from the event
-received to the kernel's acknowledgement; the peer replaces one service's chain.`)
+received to the kernel's acknowledgement; the peer replaces one service's chain.
+`)
+execFileSync(process.execPath, [new URL('connect-retry.js', import.meta.url).pathname], { stdio: 'inherit' })
 process.exit(0)

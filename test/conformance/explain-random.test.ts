@@ -2,18 +2,14 @@
 // the mode plans. The pairs are the same in every run; EXPLAIN_SEED makes others.
 
 import { expect, test } from 'vitest'
-import { compareWays } from '../../src/explain/compare.ts'
-import { decide } from '../../src/explain/decide.ts'
 import { decideAll, type Known } from '../../src/explain/known.ts'
-import { walkAll } from '../../src/explain/walk-all.ts'
-import { formatIp, parseIp } from '../../src/lib/ip.ts'
 import { modeNamed } from '../../src/modes/all.ts'
 import { nodeAddresses } from '../support/addresses.ts'
-import { describeWay, plannedWalkables } from '../support/planned-walkable.ts'
+import { explainConnection } from '../support/explain-flow.ts'
+import { plannedWalkables } from '../support/planned-walkable.ts'
 import { nodeViewOf } from '../support/planned-node.ts'
 import { aRandomCluster, aRandomPacket, Dice } from '../support/random-clusters.ts'
 import { runs } from '../support/runs.ts'
-import { CLIENT_PORT } from '../support/walk-flow.ts'
 
 const CLUSTERS = runs(400).numRuns
 const PACKETS = 25
@@ -47,23 +43,10 @@ test.each(['nftables', 'iptables', 'ipvs', 'userspace'] as const)(
       const walkable = await plannedWalkables[name](view, [...decided.model.views()])
       for (let i = 0; i < PACKETS; i++) {
         const { from, connection } = aRandomPacket(dice, family, cluster)
-        const decision = decide(known, decided, connection)
-        const packet = {
-          ...connection,
-          source: parseIp(connection.source)!,
-          destination: parseIp(connection.destination)!,
-          destinationPort: connection.port,
-          sourcePort: CLIENT_PORT,
-        }
-        const isLocalAddress = (bytes: string) => decided.isOwnAddress(formatIp(bytes))
-        const ways = walkAll(walkable, packet, { isLocalAddress, now: () => 0 })
-        const { isOwnAddress } = decided
-        const complaints = compareWays(decision, ways, { connection, endsAt: walkable.endsAt, isOwnAddress })
+        const { decision, differences, about } = explainConnection(connection, { known, decided, walkable })
         seen[decision.outcome]++
-        if (complaints.length === 0) continue
-        const { destination, port, protocol } = connection
-        const about = `cluster ${nth}, packet ${i}: ${from} to ${destination} port ${port}/${protocol}, ${decision.because}`
-        expect.fail(`${about}\n${complaints.join('\n')}\n${ways.ways.map(describeWay).join('\n')}`)
+        if (differences.length > 0)
+          expect.fail(`cluster ${nth}, packet ${i}, ${from}: ${differences.join('; ')}\n${about}`)
       }
     }
     // Each outcome has its share, or the test would show little.

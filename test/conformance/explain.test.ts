@@ -2,23 +2,19 @@
 // the table's outcome, and a packet that walks through what the mode plans does what was decided.
 
 import { describe, expect, test } from 'vitest'
-import { compareWays } from '../../src/explain/compare.ts'
-import { decide, type Decision } from '../../src/explain/decide.ts'
+import type { Decision } from '../../src/explain/decide.ts'
 import { decideAll, type Decided, type Known } from '../../src/explain/known.ts'
-import { walkAll } from '../../src/explain/walk-all.ts'
 import type { Family } from '../../src/lib/ip.ts'
-import { formatIp, parseIp } from '../../src/lib/ip.ts'
 import type { Walkable } from '../../src/lib/packet-walk.ts'
-import type { Connection } from '../../src/model/follow.ts'
 import { modeNamed } from '../../src/modes/all.ts'
-import { crowdIp, hostAt, nodeAddresses } from '../support/addresses.ts'
+import { hostAt, nodeAddresses } from '../support/addresses.ts'
 import type { ApiObject } from '../support/builders.ts'
-import { describeWay, plannedWalkables } from '../support/planned-walkable.ts'
+import { type FlowContext, explainFlow } from '../support/explain-flow.ts'
+import { plannedWalkables } from '../support/planned-walkable.ts'
 import { decodeObjects, nodeViewOf } from '../support/planned-node.ts'
-import { CLIENT_PORT } from '../support/walk-flow.ts'
 import { isPromisedBy, type ModeName } from './modes.ts'
 import { packetFlowCases } from './packet-flow.cases.ts'
-import { type Flow, type Outcome, type ProxySettings, sources } from './packet-flow.ts'
+import { type Flow, type Outcome, type ProxySettings } from './packet-flow.ts'
 
 const modeNames = ['nftables', 'iptables', 'ipvs', 'userspace'] as const
 
@@ -61,35 +57,10 @@ async function expectFlows(
   }
 }
 
-function expectFlow(
-  flow: Flow,
-  { known, decided, walkable }: { known: Known; decided: Decided; walkable: Walkable },
-): void {
-  const { from, to, outcome } = flow
-  const { family } = decided.node
-  const source = flow.clients === undefined ? sources[from].ip[family] : crowdIp(family, 1)
-  const connection: Connection = {
-    source,
-    inputInterface: sources[from].iif,
-    destination: to.address,
-    protocol: to.protocol,
-    port: to.port,
-  }
-  const about = `${from} to ${to.address} port ${to.port}/${to.protocol}`
-  const decision = decide(known, decided, connection)
-  expect(shownOf(decision, from), about).toEqual(expectedOf(outcome))
-  const packet = {
-    inputInterface: connection.inputInterface,
-    source: parseIp(source)!,
-    destination: parseIp(to.address)!,
-    destinationPort: to.port,
-    sourcePort: CLIENT_PORT,
-    protocol: to.protocol,
-  }
-  const isLocalAddress = (address: string) => decided.isOwnAddress(address)
-  const ways = walkAll(walkable, packet, { isLocalAddress: (bytes) => isLocalAddress(formatIp(bytes)), now: () => 0 })
-  const complaints = compareWays(decision, ways, { connection, endsAt: walkable.endsAt, isOwnAddress: isLocalAddress })
-  expect(complaints, `${about}\n${decision.because}\n${ways.ways.map(describeWay).join('\n')}`).toEqual([])
+function expectFlow(flow: Flow, context: FlowContext): void {
+  const { decision, differences, about } = explainFlow(flow, context)
+  expect(shownOf(decision, flow.from), about).toEqual(expectedOf(flow.outcome))
+  expect(differences, about).toEqual([])
 }
 
 /** What the table says of an outcome that an explanation can say, too. */

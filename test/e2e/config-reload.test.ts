@@ -56,6 +56,18 @@ test('a change arrives by the swap of a ConfigMap’s links, without a restart a
   expect(proxy.pid).toBe(pid)
 })
 
+test('retries of connections are turned on and off', async () => {
+  const { pid } = proxy
+  const hasTable = () => rig.network.node.run('nft', ['list', 'tables']).includes('kube-proxy-retry')
+  expect(hasTable()).toBe(false)
+  swapConfig(config('connectRetry: true'))
+  await eventually('the table is there', () => (hasTable() ? undefined : 'it is not'))
+  swapConfig(config())
+  await eventually('the table is gone', () => (hasTable() ? 'it is there' : undefined))
+  expect(proxy.ended).toBeUndefined()
+  expect(proxy.pid).toBe(pid)
+})
+
 test('an editor that replaces the file, or writes into it, is noticed as well', async () => {
   const plain = join(folder, 'plain.conf')
   writeFileSync(plain, config())

@@ -82,6 +82,14 @@ test('--init-only brings the rule with it', async () => {
   expect(await neighbour()).toBe('silent')
 })
 
+test('--init-only of another mode takes it back, for a proxy that may not', async () => {
+  await (await start('iptables')).stop()
+  const init = new ProxyProcess(rig.network.node, [...flags(), '--proxy-mode=nftables', '--init-only'])
+  proxies.push(init)
+  expect(await init.exited, init.log()).toBe('0')
+  expect(setting()).toBe('0')
+})
+
 /** Whether a neighbour gets anything from what listens on the node's loopback address. */
 async function neighbour(): Promise<string> {
   const { kind } = await tcpProbe(

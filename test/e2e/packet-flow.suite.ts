@@ -3,15 +3,21 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { defaultSocket } from '../../src/control/path.ts'
+import { decideAll } from '../../src/explain/known.ts'
+import { readKnownFromProxy } from '../../src/explain/read-known.ts'
+import type { Family } from '../../src/lib/ip.ts'
+import { modeNamed } from '../../src/modes/all.ts'
 import { isPromisedBy } from '../conformance/modes.ts'
 import { packetFlowCases } from '../conformance/packet-flow.cases.ts'
 import { echoPorts, hostAt, nodeAddresses } from '../support/addresses.ts'
+import { explainFlow, type FlowContext } from '../support/explain-flow.ts'
 import { tryFlow } from '../support/flows.ts'
 import { startProxy, whyNotRun } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
 import type { Flow, PacketFlowCase } from '../conformance/packet-flow.ts'
 import type { ModeName } from '../conformance/modes.ts'
-import type { Netns } from '../support/netns/netns.ts'
+import { restIn, type Netns } from '../support/netns/netns.ts'
 import type { FlowStage } from '../support/flows.ts'
 import type { ProxyProcess } from '../support/proxy-process.ts'
 import type { Rig } from '../support/rig.ts'
@@ -19,6 +25,9 @@ import type { Rig } from '../support/rig.ts'
 // For another program (PROXY_COMMAND): rows that it is known to fail, or to die of.
 const left = new RegExp(process.env['PROXY_SKIP'] ?? '^$')
 const rowsToRun = packetFlowCases.filter((row) => !left.test(row.name))
+
+/** One that cannot be asked. */
+const isAnotherProgram = process.env['PROXY_COMMAND'] !== undefined
 
 let rig: Rig
 
@@ -55,7 +64,26 @@ function testRows(mode: ModeName, rows: readonly PacketFlowCase[]): void {
     rig.cluster.remove(...rows.flatMap((row) => [...row.objects, ...row.steps.flatMap((step) => step.put ?? [])]))
     expect(ended, 'the program ran until the end').toBeUndefined()
   })
+  // The flows that the rows then send: what `kube-proxy explain` says of each is what the kernel holds.
+  test.skipIf(isAnotherProgram)('explain says what this kernel does', () => expectExplained(mode, rows))
   for (const row of rows) test.concurrent(row.name, () => runRow(row))
+}
+
+async function expectExplained(mode: ModeName, rows: readonly PacketFlowCase[]): Promise<void> {
+  const { node } = rig.network
+  const known = await readKnownFromProxy(node.enter(() => defaultSocket()))
+  const machine = await modeNamed(mode).load()
+  const contexts = new Map<Family, FlowContext>()
+  for (const family of [4, 6] as const) {
+    using _ = restIn(node)
+    const walkable = await machine.readWalkable({ family, now: () => 0 })
+    contexts.set(family, { known, decided: decideAll(known, family)!, walkable: walkable! })
+  }
+  const wrong = rows
+    .flatMap(({ flows }) => flows)
+    .map((flow) => ({ flow, ...explainFlow(flow, contexts.get(flow.to.address.includes(':') ? 6 : 4)!) }))
+    .filter(({ flow, decision, differences }) => decision.outcome !== flow.outcome.kind || differences.length > 0)
+  expect(wrong.map(({ flow, about, differences }) => [flow.outcome.kind, about, ...differences].join('\n'))).toEqual([])
 }
 
 async function runRow(row: PacketFlowCase): Promise<void> {

@@ -91,6 +91,30 @@ export const logLines: readonly LogLine[] = [
     'Another program keeps changing our rules; does another proxy run on this node?',
     'They are restored more slowly from now on. `kube-proxy check` names other proxies.',
   ),
+  error('Control socket failed', 'The proxy serves; `kube-proxy explain` and `doctor` cannot ask it.'),
+  error('Cannot answer at the control socket', 'A fault of this program: please report it.'),
+  error(
+    'Cannot finish an answer at the control socket',
+    'What asked was gone before the answer was complete, or a fault of this program.',
+  ),
+  error('Cannot remove the table of retries', 'nftables mode: what it did to dead pods stays until `--cleanup`.'),
+  warning('The table of retries is made anew', 'nftables mode: another program had changed or removed it.'),
+  warning(
+    'A backend is ejected: it does not answer',
+    'New connections go to other pods for a while; [dead pods](../guides/dead-pods.md).',
+  ),
+  error(
+    'Connections whose backend does not answer may not be tried again',
+    'What the kernel tells of them could not be used this time; everything else is served.',
+  ),
+  warning(
+    'Cannot be asked over the control socket',
+    'Its folder cannot be written to. The proxy serves; `kube-proxy explain` and `doctor` cannot ask it.',
+  ),
+  warning(
+    'The process that had taken over is gone; serving again',
+    'userspace mode, during an upgrade: the new process ended before it was ready.',
+  ),
   warning(
     'Cannot be asked over the control socket',
     '`reason` says why: another proxy has it, or the folder cannot be written to. It is tried again every 5 s; all else works. `--control-socket=none` if that is wanted.',
@@ -165,6 +189,8 @@ export const logLines: readonly LogLine[] = [
   info('Counting traffic, because it is asked for', '`kube-proxy top`, or another asker at the control socket, looks.'),
   info('Counting traffic no longer', 'The last asker has gone.'),
   info('Listening at last', 'After `Cannot listen`: the port is free now.'),
+  info('Removed sets of ipset', 'The same, of an ipvs mode.'),
+  info('Removed what kube-proxy does not use', 'On the way back to kube-proxy, or to an older version.'),
   info('Initialised, ending because of --init-only', 'The init container of the DaemonSet.'),
   info('Wrote configuration', '`--write-config-to`.'),
 ]

@@ -17,6 +17,13 @@ export const readKeys: readonly ReadKey[] = [
       'ipvs mode: how much endpoints weigh, `big-node=4, 10.1.0.7=0, 10.2.0.0/16=2, *=1`. Our own; [more](../modes/ipvs.md#schedulers-and-weights).',
   },
   {
+    key: 'service.kube-proxy-ts.io/connect-retry',
+    what: 'annotation',
+    on: 'Service',
+    effect:
+      '`on` or `off`, whatever `--connect-retry` says: clients get another endpoint when the one they got does not answer. Our own; [more](../guides/dead-pods.md).',
+  },
+  {
     key: 'endpoints.kubernetes.io/last-change-trigger-time',
     what: 'annotation',
     on: 'EndpointSlice, Endpoints',

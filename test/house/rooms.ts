@@ -94,6 +94,12 @@ export const rooms: readonly Room[] = [
     effects: [],
   },
   {
+    folder: 'retry',
+    what: 'connections whose backend does not answer get another: the table, the log of failures, suspects and their trials',
+    imports: [...tools, 'nftables', 'conntrack', 'model'],
+    effects: ['retry-table.ts', 'nflog.ts', 'trial.ts', 'connect-retry.ts', 'cleanup.ts'],
+  },
+  {
     folder: 'metrics',
     what: "kube-proxy's metrics and our own, and the page that shows them",
     imports: [],
@@ -116,13 +122,26 @@ export const rooms: readonly Room[] = [
     folder: 'control',
     what: 'the unix socket over which a running proxy can be asked: questions, the server, the client',
     imports: ['lib'],
-    types: ['kube', 'model', 'modes'],
+    types: ['kube', 'model'],
     effects: ['server.ts', 'client.ts', 'bind-socket.ts', 'path.ts'],
   },
   {
     folder: 'proxy',
     what: 'the pipeline, and the composition of all of the above; nothing of one mode',
-    imports: ['lib', 'system', 'conntrack', 'links', 'kube', 'config', 'model', 'metrics', 'modes', 'serve', 'control'],
+    imports: [
+      'lib',
+      'system',
+      'conntrack',
+      'links',
+      'kube',
+      'config',
+      'model',
+      'retry',
+      'metrics',
+      'modes',
+      'serve',
+      'control',
+    ],
     effects: 'all',
   },
   {
@@ -134,13 +153,13 @@ export const rooms: readonly Room[] = [
   {
     folder: 'explain',
     what: '`kube-proxy explain`: a question, objects and the state of a kernel become an explanation as data, then text or a picture',
-    imports: ['lib', 'nftables', 'iptables', 'kube', 'config', 'model', 'modes', 'control', 'proxy'],
-    effects: ['read-known.ts', 'read-kernel.ts'],
+    imports: ['lib', 'system', 'nftables', 'iptables', 'kube', 'config', 'model', 'modes', 'control', 'proxy'],
+    effects: ['read-known.ts', 'read-kernel.ts', 'send.ts'],
   },
   {
     folder: 'doctor',
     what: '`kube-proxy doctor`: facts are read, then questions are asked in order; changes nothing',
-    imports: ['lib', 'system', 'nftables', 'kube', 'explain'],
+    imports: ['lib', 'system', 'nftables', 'links', 'kube', 'explain'],
     effects: ['read-machine.ts', 'read-facts.ts'],
   },
   {

@@ -64,6 +64,9 @@ describe.skipIf(!isRoot).each([4, 6] as const)('the nftables mode for IPv%d in t
     // From scratch, the only difference are chains that wait to be deleted and sets that no rule needs any more.
     programmer.syncAll(node, before)
     expect(programmer.syncAll(node, before).transactions).toBe(0)
+    const restarted = openProgrammer()
+    expect(restarted.programmer.syncAll(node, before).transactions, 'a restart adopts the places of backends').toBe(0)
+    restarted.driver.close()
     expect(listed).toContain('set served-ips ')
     driver.close()
   })

@@ -2,7 +2,17 @@
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import {
+  constants,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
@@ -28,6 +38,18 @@ function sha256(content: Buffer): string {
   return createHash('sha256').update(content).digest('hex')
 }
 
+/** Every file below a folder, with its mode, and what is in it or where it leads. */
+function filesOf(root: string): Map<string, string> {
+  const describeFile = (path: string) => {
+    const { mode } = lstatSync(path)
+    const kind = mode & constants.S_IFMT
+    if (kind === constants.S_IFLNK) return `link to ${readlinkSync(path)}`
+    return `${mode.toString(8)} ${kind === constants.S_IFREG ? sha256(readFileSync(path)) : ''}`
+  }
+  const names = readdirSync(root, { recursive: true, encoding: 'utf8' }).sort()
+  return new Map(names.map((name) => [name, describeFile(join(root, name))]))
+}
+
 describe('the image', () => {
   let archive: string
   let image: Image
@@ -48,6 +70,25 @@ describe('the image', () => {
   test('is the same when it is built again', () => {
     const again = build(join(folder, 'again'), { umask: '077', zone: 'Asia/Tokyo' })
     expect(sha256(readFileSync(again))).toBe(sha256(readFileSync(archive)))
+  })
+
+  test('is the same when the Dockerfile makes it', () => {
+    const file = join(folder, 'root.tar')
+    const root = join(folder, 'root')
+    execFileSync('scripts/image', ['--arch', architecture, '--tag', 'test', '--root', file], { cwd: checkout })
+    mkdirSync(root)
+    execFileSync('tar', ['-xpf', file, '-C', root])
+    expect(filesOf(root)).toEqual(filesOf(image.root))
+    const { config } = image.json(image.docker.Config) as {
+      config: { Entrypoint: string[]; Env: string[]; WorkingDir: string }
+    }
+    const last = readFileSync(join(checkout, 'deploy/Dockerfile'), 'utf8').split(/^FROM scratch$/m)[1]
+    expect(last!.trim().split('\n')).toEqual([
+      'COPY --from=build /image/ /',
+      ...config.Env.map((each) => `ENV ${each}`),
+      `WORKDIR ${config.WorkingDir}`,
+      `ENTRYPOINT ${JSON.stringify(config.Entrypoint)}`,
+    ])
   })
 
   test('is under 80 MB, and each part of it is what its digest says', () => {

@@ -148,7 +148,9 @@ export function describeLeastRights(archive: () => string, whyNone: string | und
       expect(await heard).toMatchObject({ length: 'before and after'.length, code: '' })
       expect(await first.exited, first.logTail(20)).toBe('0')
       // All that takes more rights was done before.
-      expect(first.log()).not.toMatch(/Cannot change a kernel setting|Cannot be asked|EPERM|EACCES|EROFS|not permitted/i)
+      expect(first.log()).not.toMatch(
+        /Cannot change a kernel setting|Cannot be asked|EPERM|EACCES|EROFS|not permitted/i,
+      )
       if (inKernel) await answers(() => 'while no proxy runs')
 
       const configuration = new MountedConfigMap(join(home, 'configuration'))

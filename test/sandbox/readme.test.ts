@@ -11,13 +11,13 @@ import { program, SandboxProcess } from './support/sandbox-process.ts'
 
 enterMachine()
 const readme = join(import.meta.dirname, '../../README.md')
-const place = /(<!-- transcript: [^\n]*-->\n)([\s\S]*?)(<!-- \/transcript -->)/
+const placeOf = (name: string) => new RegExp(`(<!-- ${name}: [^\\n]*-->\\n)([\\s\\S]*?)(<!-- \\/${name} -->)`)
 const root = makeRoot()
 const isWritten =
   process.argv.some((argument) => argument === '-u' || argument === '--update') || process.env['UPDATE'] === '1'
 
-// As with sudo, and with files where root's are.
-process.env['SUDO_USER'] = 'you'
+// As for root, with files where root's are.
+delete process.env['SUDO_USER']
 process.env['KUBE_PROXY_SANDBOX_DIR'] = root
 
 let sandbox: SandboxProcess
@@ -34,7 +34,17 @@ afterAll(async () => {
 test('the transcript in README.md is what its commands print', async ({ skip }) => {
   if (spawnSync('kubectl', ['version', '--client']).status !== 0)
     return skip('kubectl is missing (package kubernetes-client)')
-  const made = await makeTranscript()
+  compare('transcript', await makeTranscript())
+})
+
+test('so is the one of a dead pod', async ({ skip }) => {
+  if (spawnSync('kubectl', ['version', '--client']).status !== 0)
+    return skip('kubectl is missing (package kubernetes-client)')
+  compare('dead pod', await makeDeadPod())
+})
+
+function compare(name: string, made: string): void {
+  const place = placeOf(name)
   const text = readFileSync(readme, 'utf8')
   if (isWritten)
     writeFileSync(
@@ -43,7 +53,55 @@ test('the transcript in README.md is what its commands print', async ({ skip }) 
     )
   const [, , written = ''] = place.exec(readFileSync(readme, 'utf8')) ?? []
   expect(normalize(written)).toBe(normalize(made))
-})
+}
+
+/** One of three pods fails, without retries and with them. */
+async function makeDeadPod(): Promise<string> {
+  await scale(3)
+  const { spec } = await sandbox.api.get('/api/v1/namespaces/default/services/whoami')
+  const service = `http://${spec.clusterIP}:3000`
+  const { items } = await sandbox.api.get('/api/v1/namespaces/default/pods?labelSelector=app%3Dwhoami')
+  const pods = (items as PodObject[]).filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+  const [first, second] = pods.map(({ metadata, status: { podIP } }) => ({ name: metadata.name, podIP }))
+  const ask = `for i in $(seq 200); do curl -s ${service} > /dev/null || echo failed; done | wc -l`
+  const lines = [
+    ...type(`kubectl annotate pod ${first!.name} sandbox/fail=refuse`),
+    ...(await untilSo(`! curl -s -m 1 http://${first!.podIP}:3000`)),
+    ...type(ask),
+    ...type('kubectl annotate service whoami service.kube-proxy-ts.io/connect-retry=on'),
+    ...(await untilSo(retriesOn('node-1'))),
+    ...(await untilSo(retriesOn('node-2'))),
+    ...type(ask),
+    ...type(`kubectl annotate pod ${second!.name} sandbox/fail=hang`),
+    ...(await untilSo(`! curl -s -m 1 http://${second!.podIP}:3000`)),
+    ...type(ask),
+  ]
+  const [without, refusing, hanging] = lines.filter((line) => /^\d+$/.test(line)).map(Number)
+  expect(without).toBeGreaterThan(0)
+  expect({ refusing, hanging }).toEqual({ refusing: 0, hanging: 0 })
+  return `\n${lines.map((line) => `    ${line}`).join('\n')}\n\n`
+}
+
+interface PodObject {
+  readonly metadata: { readonly name: string; readonly deletionTimestamp?: string }
+  readonly status: { readonly podIP: string }
+}
+
+function retriesOn(node: string): string {
+  return `./bin/kube-proxy sandbox exec ${node} -- nft list tables | grep -q kube-proxy-retry`
+}
+
+/** A person takes longer to type the next command than the cluster to follow the last one. */
+async function untilSo(command: string): Promise<[]> {
+  const env = { ...process.env, HOME: root, KUBECONFIG: sandbox.path('kubeconfig') }
+  const cwd = join(import.meta.dirname, '../..')
+  await eventually(
+    `${command} succeeds`,
+    () => (spawnSync('sh', ['-c', command], { env, cwd }).status === 0 ? undefined : 'it does not'),
+    { withinMs: 10_000 },
+  )
+  return []
+}
 
 /** Types what the sandbox says to type, and a little more. */
 async function makeTranscript(): Promise<string> {
@@ -51,7 +109,7 @@ async function makeTranscript(): Promise<string> {
   const service = `http://${spec.clusterIP}:3000`
   const pod = (await sandbox.status()).pods.find(({ namespace }) => namespace === 'default')
   const sessions = [
-    ['$ sudo ./bin/kube-proxy sandbox', ...sandbox.output.trimEnd().split('\n')],
+    ['$ ./bin/kube-proxy sandbox', ...sandbox.output.trimEnd().split('\n')],
     [
       ...type(`export KUBECONFIG=${sandbox.path('kubeconfig')}`),
       ...type('kubectl get pods,services'),
@@ -86,15 +144,11 @@ function type(command: string): string[] {
   // kubectl keeps what it learned at home.
   const env = { ...process.env, HOME: root, KUBECONFIG: sandbox.path('kubeconfig') }
   const cwd = join(import.meta.dirname, '../..')
-  const { status, stdout, stderr } = spawnSync(
-    'sh',
-    ['-c', command.replaceAll('sudo ', '').replaceAll('curl ', 'curl -sS ')],
-    {
-      encoding: 'utf8',
-      env,
-      cwd,
-    },
-  )
+  const { status, stdout, stderr } = spawnSync('sh', ['-c', command.replaceAll(/curl (?!-s )/g, 'curl -sS ')], {
+    encoding: 'utf8',
+    env,
+    cwd,
+  })
   expect({ command, status, stderr }).toEqual({ command, status: 0, stderr: '' })
   return [`$ ${command}`, ...(stdout === '' ? [] : stdout.trimEnd().split('\n'))]
 }
@@ -107,6 +161,7 @@ function normalize(text: string): string {
     .replace(/10\.244\.\d+\.\d+/g, '10.244.x.y')
     .replace(/node-\d/g, 'node-N')
     .replace(/\b\d+(\.\d+)? ?s\b/g, 'N s')
+    .replace(/^ +[1-9]\d$/gm, (line) => (line.trim() === '30' ? line : 'SOME'))
     .replace(/ +/g, ' ')
     .replace(/ +$/gm, '')
 }

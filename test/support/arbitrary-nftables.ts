@@ -92,7 +92,18 @@ export const arbitraryExpressions: Kinds = {
   ct: fc.record(
     {
       kind: fc.constant('ct'),
-      key: fc.constantFrom('state', 'status', 'saddr', 'daddr', 'protoSrc', 'protoDst', 'dstIp', 'dstIp6', 'srcIp'),
+      key: fc.constantFrom(
+        'direction',
+        'state',
+        'status',
+        'saddr',
+        'daddr',
+        'protoSrc',
+        'protoDst',
+        'dstIp',
+        'dstIp6',
+        'srcIp',
+      ),
       direction: fc.constantFrom('original', 'reply'),
       dreg: register,
     },
@@ -174,6 +185,13 @@ export const arbitraryExpressions: Kinds = {
   masq: fc.record({ kind: fc.constant('masq'), flags: fc.constantFrom(0, 0x10) }),
   redir: fc.record({ kind: fc.constant('redir'), protoMin: register, flags: fc.constantFrom(0, 2) }),
   reject: fc.record({ kind: fc.constant('reject'), type: fc.nat(2), code: fc.nat(255) }),
+  log: fc.record({ kind: fc.constant('log'), group: fc.nat(0xffff), snaplen: uint32 }),
+  limit: fc.record({
+    kind: fc.constant('limit'),
+    perSecond: fc.maxSafeNat(),
+    burst: uint32,
+    over: fc.boolean(),
+  }),
   counter: fc.record({
     kind: fc.constant('counter'),
     packets: fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),

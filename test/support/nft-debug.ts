@@ -192,6 +192,12 @@ function formatExpression(expression: Expression): string {
       return `reject type ${expression.type} code ${expression.code}`
     case 'counter':
       return `counter pkts ${expression.packets} bytes ${expression.bytes}`
+    case 'log':
+      return `log group ${expression.group} snaplen ${expression.snaplen} qthreshold 0`
+    case 'limit': {
+      const { perSecond, burst, over } = expression
+      return `limit rate ${perSecond}/second burst ${burst} type packets flags 0x${over ? 1 : 0}`
+    }
     case 'unknown':
       return `${expression.name} ?`
   }

@@ -82,16 +82,7 @@ function ipvs(node: NodeView, views: readonly ServicePortView[]): Walkable {
     addresses: link.own,
     templates: new Map(),
   }
-  const walkable = walkableIpvs(state, new Map())
-  return {
-    ...walkable,
-    walk(packet, around) {
-      // To an address of its own, the node sends from that address; those of services are its own here.
-      const isOwn = link.own.has(formatIp(packet.destination))
-      const source = packet.inputInterface === undefined && isOwn ? packet.destination : packet.source
-      return walkable.walk({ ...packet, source }, around)
-    },
-  }
+  return walkableIpvs(state, new Map())
 }
 
 /** Behind a door, any backend of its list may be next. */

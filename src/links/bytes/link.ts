@@ -13,6 +13,7 @@ import {
   IFLA_INFO_KIND,
   IFLA_LINKINFO,
   IFLA_MASTER,
+  IFLA_MTU,
   IFLA_NET_NS_FD,
   RTEXT_FILTER_SKIP_STATS,
   RTM_DELLINK,
@@ -29,6 +30,8 @@ const linkAttributes = nest({
   name: attr(IFLA_IFNAME, cstring),
   info: opt(IFLA_LINKINFO, nest({ kind: opt(IFLA_INFO_KIND, cstring) })),
 })
+
+const sizeAttributes = nest({ name: attr(IFLA_IFNAME, cstring), mtu: opt(IFLA_MTU, ne32) })
 
 const linkFilter = nest({ mask: attr(IFLA_EXT_MASK, ne32) })
 
@@ -112,6 +115,20 @@ export function decodeLink({ type, view, start, end }: Message): Link | undefine
   const attributes = linkAttributes.read(view, start + IFINFOMSG_LENGTH, end)
   if (attributes === undefined) return undefined
   return { index: view.getInt32(start + 4, LITTLE_ENDIAN), name: attributes.name, kind: attributes.info?.kind }
+}
+
+/** How large the packets of a link may be. */
+export interface LinkSize {
+  readonly name: string
+  readonly mtu: number
+  readonly isUp: boolean
+}
+
+export function decodeLinkSize({ type, view, start, end }: Message): LinkSize | undefined {
+  if (type !== RTM_NEWLINK || end - start < IFINFOMSG_LENGTH) return undefined
+  const { name, mtu } = sizeAttributes.read(view, start + IFINFOMSG_LENGTH, end) ?? {}
+  if (name === undefined || mtu === undefined) return undefined
+  return { name, mtu, isUp: (view.getUint32(start + 8, LITTLE_ENDIAN) & IFF_UP) !== 0 }
 }
 
 function writePeer(writer: Writer, { peer, netns }: VethPeer): void {

@@ -39,6 +39,7 @@ import { RouteLocalnet, takeBackLocalnet } from './route-localnet.ts'
 
 export const iptablesMachine: ModeOnMachine = {
   init: initIptables,
+  giveBack: giveBackLocalnet,
   look: lookForIptables,
   readWalkable: readIptables,
   rehearse: rehearseIptables,
@@ -64,6 +65,14 @@ async function initIptables(config: KubeProxyConfiguration, log: Logger): Promis
   const ops = diffTables(await driver.read(), [], new Ledger(planLocalnetGuard()))
   await driver.restore(new KeptText(new Script(ops, programs.backend).text()))
   await new RouteLocalnet(driver, settingFiles, log).follow(true)
+}
+
+/** The rules stay until the other mode has its own: then nothing is left for which the one that makes it safe had to stay. */
+async function giveBackLocalnet(log: Logger): Promise<void> {
+  for (const programs of await findPrograms()) {
+    const tables = await new Iptables({ programs, family: 4, onContention: () => {} }).read()
+    if (hasLocalnetNote(tables)) takeBackLocalnet(settingFiles, log)
+  }
 }
 
 /** Rejects with an UnsupportedError when iptables is missing, too old, or not supported by the kernel. */

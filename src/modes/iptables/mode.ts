@@ -23,6 +23,7 @@ export const iptablesMode: Mode = {
     'iptablesRulesWritten',
   ],
   weighs: false,
+  retries: 'kernel',
   serviceLinks: [],
   habits: {
     guards: 'no addresses',

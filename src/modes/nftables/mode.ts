@@ -16,6 +16,7 @@ export const nftablesMode: Mode = {
     'nftablesCleanupFailures',
   ],
   weighs: false,
+  retries: 'kernel',
   serviceLinks: [],
   habits: {
     guards: 'cluster IPs',

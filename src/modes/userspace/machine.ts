@@ -17,7 +17,7 @@ import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import { trafficCounters } from '../traffic.ts'
 import { acquireCarrier } from './carrier.ts'
 import { UserspaceProgrammer } from './programmer.ts'
-import { formatUserspaceStatus, registerUserspaceMetrics } from './report.ts'
+import { failingBackends, formatUserspaceStatus, registerUserspaceMetrics } from './report.ts'
 import { deleteTables, openWatchedTables, type WatchedTables } from '../../nftables/watched-tables.ts'
 
 export const userspaceMachine: ModeOnMachine = {
@@ -77,6 +77,7 @@ function openUserspace(options: ModeOptions): RunningMode {
       return programmer
     },
     flowTargets: (family, view) => programmers.get(family)?.flowTargets(view) ?? [],
+    failing: (family) => failingBackends(listeners[family]),
     status: () => formatUserspaceStatus(served),
     close: () =>
       closeAllNow(

@@ -9,6 +9,7 @@ export const userspaceMode: Mode = {
   restartFields: ['userspace'],
   metrics: ['conntrackDuration', 'conntrackDeleted'],
   weighs: false,
+  retries: 'mode',
   serviceLinks: [],
   habits: {
     guards: 'cluster IPs',

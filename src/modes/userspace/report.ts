@@ -87,6 +87,13 @@ export function formatUserspaceStatus(served: ServedFamilies): string {
   return ['Userspace proxy:', ...lines].join('\n')
 }
 
+/** Those that did not answer the last time. */
+export function failingBackends(listeners: Listeners): BackendStatus[] {
+  return Array.from(listeners.entries()).flatMap(([, { pool }]) =>
+    pool.backends().filter(({ failures }) => failures > 0),
+  )
+}
+
 function formatList(name: string, { pool, doors }: Served): string[] {
   const where = Array.from(doors, ([seenAs, { address, port }]) => `${joinHostPort(address, port)} as ${seenAs}`)
   const failed = pool.backends().filter(({ failures }) => failures > 0)

@@ -2,6 +2,7 @@
 
 export const NFNL_SUBSYS_NFTABLES = 10
 export const NFNL_SUBSYS_CTNETLINK = 1
+export const NFNL_SUBSYS_ULOG = 4
 export const NFNL_MSG_BATCH_BEGIN = 16
 export const NFNL_MSG_BATCH_END = 17
 export const NFNLGRP_NFTABLES = 7

@@ -240,3 +240,17 @@ export const NFTA_REJECT_ICMP_CODE = 2
 
 export const NFTA_COUNTER_BYTES = 1
 export const NFTA_COUNTER_PACKETS = 2
+
+export const NFTA_LOG_GROUP = 1
+export const NFTA_LOG_PREFIX = 2
+export const NFTA_LOG_SNAPLEN = 3
+export const NFTA_LOG_QTHRESHOLD = 4
+export const NFTA_LOG_LEVEL = 5
+
+export const NFTA_LIMIT_RATE = 1
+export const NFTA_LIMIT_UNIT = 2
+export const NFTA_LIMIT_BURST = 3
+export const NFTA_LIMIT_TYPE = 4
+export const NFTA_LIMIT_FLAGS = 5
+export const NFT_LIMIT_PKTS = 0
+export const NFT_LIMIT_F_INV = 1

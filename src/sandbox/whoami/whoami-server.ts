@@ -4,6 +4,7 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { dropPackets } from '../../system/libc.ts'
 import type { NetworkNamespace } from '../netns/network-namespace.ts'
 import { openBoundSocket } from '../netns/sockets.ts'
 import type { Behaviour, PodServer } from '../pod-server.ts'
@@ -25,6 +26,7 @@ export class WhoamiServer implements PodServer {
   readonly #options: WhoamiOptions
   #behaviour: Behaviour = 'refuse'
   #servers: Server[] = []
+  #listening: number[] = []
   #udpSockets: UdpSocket[] = []
   readonly #connections = new Set<Socket>()
 
@@ -39,11 +41,13 @@ export class WhoamiServer implements PodServer {
     this.#behaviour = behaviour
     if (behaviour === 'refuse') this.close()
     else if (!wasListening) this.#listen()
+    for (const fd of this.#listening) dropPackets(fd, behaviour === 'hang')
   }
 
   /** Ends all servers and connections, at once. */
   close(): void {
     this.#behaviour = 'refuse'
+    this.#listening = []
     for (const server of this.#servers.splice(0)) server.close()
     for (const socket of this.#udpSockets.splice(0)) socket.close()
     for (const connection of this.#connections) connection.resetAndDestroy()
@@ -68,8 +72,10 @@ export class WhoamiServer implements PodServer {
       this.#connections.add(socket)
       socket.on('close', () => this.#connections.delete(socket))
     })
-    server.listen({ fd: openBoundSocket(this.#options.netns, 'tcp', port), backlog: BACKLOG })
+    const fd = openBoundSocket(this.#options.netns, 'tcp', port)
+    server.listen({ fd, backlog: BACKLOG })
     this.#servers.push(server)
+    this.#listening.push(fd)
   }
 
   #answer(request: IncomingMessage, response: ServerResponse): void {

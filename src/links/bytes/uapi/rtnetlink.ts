@@ -17,6 +17,7 @@ export const IFF_UP = 0x1
 
 export const IFLA_ADDRESS = 1
 export const IFLA_IFNAME = 3
+export const IFLA_MTU = 4
 export const IFLA_MASTER = 10
 export const IFLA_LINKINFO = 18
 export const IFLA_NET_NS_FD = 28

@@ -35,11 +35,12 @@ describe('planCleanup()', () => {
     expect(formatTables(cleaned(tables))).toBe(formatTables(expected))
   })
 
-  it('leaves the rule that makes route_localnet safe where that stays', async () => {
-    const tables = await planIptables(4, [])
+  it('leaves the rule that makes route_localnet safe where that stays, and the note that it is to be taken back', async () => {
+    const note = '*filter\n:KUBE-PROXY-LOCALNET - [0:0]\nCOMMIT\n'
+    const tables = applyScript(await planIptables(4, []), note)
     const { ops } = planCleanup(tables, 'keep')
     const left = applyScript(tables, [...new Script(ops, 'nft').text()].join(''))
-    expect(formatTables(left)).toBe(formatTables(applyScript(empty, FIREWALL)))
+    expect(formatTables(left)).toBe(formatTables(applyScript(applyScript(empty, FIREWALL), note)))
   })
 
   it('removes what old versions and other modes left', () => {

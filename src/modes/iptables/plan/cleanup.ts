@@ -57,14 +57,14 @@ export interface Cleanup {
 
 /**
  * What removes it from the tables, and leaves everything else. The guard is the rule that makes route_localnet safe: it has to
- * stay where that setting could not be taken back.
+ * stay where that setting could not be taken back, and with it the note that this is still to be done.
  */
 export function planCleanup(tables: Tables, guard: 'remove' | 'keep' = 'remove'): Cleanup {
   const ops: Op[] = []
   const kept: string[] = []
   const ownsFirewall = guard === 'remove' && !isKubeletsFirewall(tables)
   const isOurs: IsOurs = (table, chain) =>
-    OURS[table].has(chain) ||
+    (OURS[table].has(chain) && !(guard === 'keep' && chain === CHAINS.localnetNote)) ||
     (table === 'nat' && isServiceChain(chain)) ||
     (ownsFirewall && table === 'filter' && chain === CHAINS.kubeletFirewall)
   for (const [table, chains] of tables) {

@@ -12,6 +12,8 @@ import { dynset } from './dynset.ts'
 import type { ExpressionCodec, Kind } from './expression.ts'
 import { fib } from './fib.ts'
 import { immediate, verdict } from './immediate.ts'
+import { limit } from './limit.ts'
+import { log } from './log.ts'
 import { lookup } from './lookup.ts'
 import { masq } from './masq.ts'
 import { meta, metaSet } from './meta.ts'
@@ -42,6 +44,8 @@ const CODECS: { readonly [K in KnownKind]: ExpressionCodec<K> } = {
   redir,
   reject,
   counter,
+  log,
+  limit,
 }
 
 /** By the kernel's name: those that may be meant by it. */

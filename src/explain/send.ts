@@ -1,0 +1,160 @@
+// `--send`: a real packet, from here, with nftables tracing for exactly that flow.
+//
+// The table that switches the tracing on belongs to a process of nft (`flags owner`): when that ends, or this one, for whatever
+// reason, the kernel takes the table away.
+
+import { spawn, type ChildProcess } from 'node:child_process'
+import { createSocket } from 'node:dgram'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { joinHostPort } from '../lib/ip.ts'
+import { runProgram } from '../system/run-program.ts'
+import { phrase } from './compare.ts'
+import type { Decision } from './decide.ts'
+import type { Prepared } from './explain.ts'
+import type { ExplainedSending } from './explanation.ts'
+import { parseTrace, type Traced, type TracedFlow } from './trace.ts'
+
+const PATIENCE_MS = 2000
+/** The trace of a packet comes a little after the packet. */
+const SETTLE_MS = 200
+
+/** Throws when it cannot be sent from here. */
+export async function sendPacket({ asked, decision }: Prepared): Promise<ExplainedSending> {
+  const { connection, family } = asked
+  if (connection.inputInterface !== undefined) {
+    throw new Error(`Cannot send from ${asked.fromWords}: --send sends from this node; leave FROM out, or say node`)
+  }
+  const { protocol } = connection
+  if (protocol === 'SCTP') throw new Error('Cannot send SCTP: --send knows TCP and UDP')
+  const flow: TracedFlow = {
+    source: connection.source,
+    sourcePort: 40_000 + Math.floor(Math.random() * 20_000),
+    destination: connection.destination,
+    destinationPort: connection.port,
+  }
+  const table = `kube-proxy-explain-${process.pid}`
+  const traced = await withTracing({ table, family: family === 4 ? 'ip' : 'ip6', flow, protocol }, () =>
+    protocol === 'TCP' ? openTcp(flow) : sendUdp(flow, family),
+  )
+  const trace = parseTrace(traced.trace, flow, table)
+  return {
+    from: joinHostPort(flow.source, flow.sourcePort),
+    answer: traced.answer,
+    trace: trace.lines,
+    outcome: trace.outcome,
+    destination: trace.destination,
+    differences: differencesOf(decision, trace),
+  }
+}
+
+export function differencesOf({ outcome, backends }: Decision, trace: Traced): string[] {
+  if (trace.outcome === 'unknown') return []
+  if (trace.outcome !== outcome) return [`said: ${phrase(outcome)}; the packet was ${phrase(trace.outcome)}`]
+  if (outcome !== 'to') return []
+  const isSaid = backends.some(({ ip, port, eligible }) => eligible && joinHostPort(ip, port) === trace.destination)
+  return isSaid ? [] : [`the packet went to ${trace.destination}, which is not an eligible endpoint`]
+}
+
+interface Tracing {
+  readonly table: string
+  readonly family: 'ip' | 'ip6'
+  readonly flow: TracedFlow
+  readonly protocol: 'TCP' | 'UDP'
+}
+
+async function withTracing(tracing: Tracing, send: () => Promise<string>): Promise<{ trace: string; answer: string }> {
+  const { code } = await runProgram('nft', ['--version'])
+  if (code !== 0) throw new Error('Cannot trace a packet: --send needs the program nft')
+  const started: ChildProcess[] = []
+  const stopAll = () => {
+    for (const child of started) child.kill('SIGTERM')
+  }
+  const onSignal = () => {
+    stopAll()
+    process.exit(130)
+  }
+  process.once('SIGINT', onSignal).once('SIGTERM', onSignal)
+  try {
+    let trace = ''
+    const monitor = spawn('nft', ['monitor', 'trace'], { stdio: ['ignore', 'pipe', 'ignore'] })
+    started.push(monitor)
+    monitor.stdout.setEncoding('utf8').on('data', (text: string) => (trace += text))
+    const owner = spawn('nft', ['-i'], { stdio: ['pipe', 'ignore', 'pipe'] })
+    started.push(owner)
+    let complaint = ''
+    owner.stderr.setEncoding('utf8').on('data', (text: string) => (complaint += text))
+    owner.stdin.write(`${tableText(tracing)}\n`)
+    await untilThere(tracing, () => complaint)
+    const answer = await send()
+    await sleep(SETTLE_MS)
+    return { trace, answer }
+  } finally {
+    process.off('SIGINT', onSignal).off('SIGTERM', onSignal)
+    stopAll()
+    await untilGone(tracing)
+  }
+}
+
+/** In one line, as nft reads it when it is asked interactively. */
+function tableText({ table, family, flow, protocol }: Tracing): string {
+  const name = protocol.toLowerCase()
+  const match = `${family} daddr ${flow.destination} ${name} sport ${flow.sourcePort} ${name} dport ${flow.destinationPort}`
+  const chain = (hook: string) =>
+    `chain ${hook} { type filter hook ${hook} priority -400; ${match} meta nftrace set 1; };`
+  return `table ${family} ${table} { flags owner; ${chain('output')} ${chain('prerouting')} }`
+}
+
+async function isThere({ family, table }: Tracing): Promise<boolean> {
+  return (await runProgram('nft', ['list', 'table', family, table])).code === 0
+}
+
+async function untilThere(tracing: Tracing, complaint: () => string): Promise<void> {
+  for (const startMs = Date.now(); Date.now() - startMs < 5000; await sleep(20)) {
+    if (complaint() !== '') break
+    if (await isThere(tracing)) return
+  }
+  throw new Error(`Cannot trace a packet: nft says ${complaint().trim() || 'nothing'}`)
+}
+
+async function untilGone(tracing: Tracing): Promise<void> {
+  for (const startMs = Date.now(); Date.now() - startMs < 5000; await sleep(20)) {
+    if (!(await isThere(tracing))) return
+  }
+  throw new Error(`Cannot remove the table of the trace: nft delete table ${tracing.family} ${tracing.table}`)
+}
+
+function openTcp({ destination, destinationPort, source, sourcePort }: TracedFlow): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: destination, port: destinationPort, localAddress: source, localPort: sourcePort })
+    const finish = (answer: string) => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(answer)
+    }
+    const timer = setTimeout(() => finish(`no answer within ${PATIENCE_MS} ms`), PATIENCE_MS)
+    socket.once('connect', () => finish('connected'))
+    socket.once('error', (error: NodeJS.ErrnoException) =>
+      finish(error.code === 'ECONNREFUSED' ? 'refused' : (error.code ?? error.message)),
+    )
+  })
+}
+
+function sendUdp({ destination, destinationPort, source, sourcePort }: TracedFlow, family: 4 | 6): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = createSocket(family === 4 ? 'udp4' : 'udp6')
+    const finish = (answer: string) => {
+      clearTimeout(timer)
+      socket.close()
+      resolve(answer)
+    }
+    const timer = setTimeout(() => finish('sent; no answer, which UDP does not promise'), PATIENCE_MS / 2)
+    socket.once('message', () => finish('answered'))
+    socket.once('error', (error: NodeJS.ErrnoException) =>
+      finish(error.code === 'ECONNREFUSED' ? 'refused' : (error.code ?? error.message)),
+    )
+    socket.bind({ address: source, port: sourcePort }, () => {
+      socket.connect(destinationPort, destination, () => socket.send('?'))
+    })
+  })
+}

@@ -1,0 +1,414 @@
+// Connections whose backend does not answer get another one: what the kernel tells is put together with what the model
+// knows. One for a running proxy, for all families.
+
+import { Conntrack, type Flow } from '../conntrack/driver.ts'
+import type { Clock, Timer } from '../lib/clock.ts'
+import { closeAllNow } from '../lib/close-all.ts'
+import { type Bytes, type Family, joinHostPort } from '../lib/ip.ts'
+import type { Logger } from '../lib/log.ts'
+import type { Ejections } from '../model/ejections.ts'
+import type { NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
+import { BackendIndex, planCoveredFrontends, planNodePortAddresses } from './covered.ts'
+import { decodeFailure, type Failure, type FailureKind, type Place } from './decode-failure.ts'
+import { RENEW_MS } from './names.ts'
+import { openPacketLog, type PacketLog } from './nflog.ts'
+import { RetryTable } from './retry-table.ts'
+import { Suspects, type Suspect, type SuspectChange } from './suspects.ts'
+import { openTrial } from './trial.ts'
+
+/** What the metrics count. */
+export interface RetryCounts {
+  changed(change: SuspectChange, family: Family, reason: FailureKind): void
+  /** Connections that were given another chance. */
+  retried(family: Family, reason: FailureKind, connections: number): void
+  /** Failures that were not heard of. */
+  missed(): void
+}
+
+export interface ConnectRetryOptions {
+  readonly families: readonly Family[]
+  /** Where retries happen: in the kernel, there behind IPVS, or in the mode itself, which tells of failures. */
+  readonly where: 'kernel' | 'behind IPVS' | 'mode'
+  readonly machineAddresses: () => readonly string[]
+  /** `ip:port` of the backends that fail, in a mode that tries again itself. */
+  readonly failing?: ((family: Family) => readonly Place[]) | undefined
+  /** Which backends do not answer has changed; the ports are those whose lists that concerns. */
+  readonly onEjections: (family: Family, ejections: Ejections, ports: readonly ServicePortName[]) => void
+  readonly onSuspect: (suspect: Suspect, change: 'ejected' | 'returned', ports: readonly ServicePortName[]) => void
+  readonly counts: RetryCounts
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+const TCP = 6
+/** Connections that wait for the trial of their backend. */
+const MOST_WAITING = 4096
+/** Where the kernel cannot do it, it is asked again now and then. */
+const REOPEN_MS = 60_000
+/** Errors are not told more often than this. */
+const TELL_MS = 10_000
+/** How often a mode that tries again itself is asked about backends that fail. */
+const POLL_MS = 500
+
+/** One family. */
+interface Watched {
+  readonly family: Family
+  readonly index: BackendIndex
+  /** By service port: its elements in the table. */
+  readonly frontends: Map<ServicePortName, readonly Bytes[]>
+  table: RetryTable | undefined
+  node: NodeView | undefined
+  nodePortAddresses: readonly string[]
+  views: Map<ServicePortName, ServicePortView>
+}
+
+export class ConnectRetry {
+  readonly #options: ConnectRetryOptions
+  readonly #watched: ReadonlyMap<Family, Watched>
+  readonly #suspects: Suspects
+  /** Connections of silent backends, by backend, until these have been tried. */
+  readonly #waiting = new Map<string, Flow[]>()
+  #waitingCount = 0
+  #kernel: { readonly packets: PacketLog; readonly conntrack: Conntrack } | undefined
+  #timer: Timer | undefined
+  /** Until when the kernel is not asked again. */
+  #reopenMs = 0
+  #toldMs = -Infinity
+  /** What an earlier run left behind has been seen to. */
+  #isSwept = false
+  #isClosed = false
+
+  constructor(options: ConnectRetryOptions) {
+    this.#options = options
+    this.#watched = new Map(
+      options.families.map((family) => [
+        family,
+        {
+          family,
+          index: new BackendIndex(),
+          frontends: new Map(),
+          table: undefined,
+          node: undefined,
+          nodePortAddresses: [],
+          views: new Map(),
+        },
+      ]),
+    )
+    this.#suspects = new Suspects({
+      clock: options.clock,
+      trial: openTrial,
+      onChange: (suspect, change) => this.#suspectChanged(suspect, change),
+    })
+  }
+
+  /** After a sync: what changed, or all that there is. A failure is logged: services are served all the same. */
+  follow(node: NodeView, changes: readonly ServicePortChange[], all?: Iterable<ServicePortView>): void {
+    const watched = this.#watched.get(node.family)
+    if (watched === undefined || this.#isClosed) return
+    watched.node = node
+    watched.nodePortAddresses = planNodePortAddresses(node, this.#options.machineAddresses())
+    if (all === undefined) this.#followChanges(watched, changes)
+    else this.#followAll(watched, all)
+    this.#forgetStrangers(watched)
+    this.#sweep(watched)
+    this.#schedule()
+  }
+
+  /** The machine has other addresses: node ports are open elsewhere. */
+  addressesChanged(): void {
+    for (const watched of this.#watched.values()) {
+      if (watched.node !== undefined && watched.views.size > 0)
+        this.follow(watched.node, [], [...watched.views.values()])
+    }
+  }
+
+  /** Every backend that is not trusted, for people and for `explain`. */
+  suspects(): readonly Suspect[] {
+    return this.#suspects.list()
+  }
+
+  /** Service ports whose connections are tried again now. */
+  covered(): number {
+    let covered = 0
+    for (const { frontends } of this.#watched.values()) covered += frontends.size
+    return covered
+  }
+
+  /** Before the process ends: takes the rules away. */
+  end(): void {
+    if (this.#isClosed) return
+    const tables = [...this.#watched.values()].map(({ table }) => table)
+    closeAllNow(...tables.map((table) => () => table?.remove()), () => this.close())
+  }
+
+  /** The rules stay, and stop dropping resets by themselves a few seconds later. */
+  close(): void {
+    this.#isClosed = true
+    this.#timer?.cancel()
+    this.#suspects.close()
+    closeAllNow(
+      ...Array.from(
+        this.#watched.values(),
+        ({ table }) =>
+          () =>
+            table?.close(),
+      ),
+      () => this.#kernel?.packets.close(),
+      () => this.#kernel?.conntrack.close(),
+    )
+  }
+
+  #followChanges(watched: Watched, changes: readonly ServicePortChange[]): void {
+    const gone: Bytes[] = []
+    const added: Bytes[] = []
+    for (const { name, before } of changes) {
+      if (before !== undefined) watched.index.remove(before)
+      gone.push(...(watched.frontends.get(name) ?? []))
+      watched.frontends.delete(name)
+      watched.views.delete(name)
+    }
+    for (const { name, after } of changes) {
+      if (after?.connectRetry !== true) continue
+      watched.index.add(after)
+      watched.views.set(name, after)
+      const frontends = planCoveredFrontends(after, watched.nodePortAddresses)
+      if (frontends.length > 0) watched.frontends.set(name, frontends)
+      added.push(...frontends)
+    }
+    const stays = new Set(added)
+    const known = new Set(gone)
+    this.#program(
+      watched,
+      gone.filter((key) => !stays.has(key)),
+      added.filter((key) => !known.has(key)),
+    )
+  }
+
+  #followAll(watched: Watched, all: Iterable<ServicePortView>): void {
+    const before = new Set([...watched.frontends.values()].flat())
+    watched.index.clear()
+    watched.frontends.clear()
+    watched.views = new Map()
+    const now: Bytes[] = []
+    for (const view of all) {
+      if (view.connectRetry !== true) continue
+      watched.index.add(view)
+      watched.views.set(view.name, view)
+      const frontends = planCoveredFrontends(view, watched.nodePortAddresses)
+      if (frontends.length > 0) watched.frontends.set(view.name, frontends)
+      now.push(...frontends)
+    }
+    const wanted = new Set(now)
+    this.#program(
+      watched,
+      [...before].filter((key) => !wanted.has(key)),
+      now.filter((key) => !before.has(key)),
+    )
+  }
+
+  /** Makes the kernel follow. The table is there while something is covered: without, no packet meets a rule of it. */
+  #program(watched: Watched, gone: readonly Bytes[], added: readonly Bytes[]): void {
+    if (this.#options.where === 'mode') return
+    this.#guarded(() => {
+      if (watched.table !== undefined) {
+        if (watched.views.size === 0) this.#removeTable(watched)
+        else this.#change(watched, watched.table, { gone, added })
+      } else if (watched.frontends.size > 0) this.#build(watched)
+    })
+  }
+
+  #change(watched: Watched, table: RetryTable, { gone, added }: Record<'gone' | 'added', readonly Bytes[]>): void {
+    try {
+      table.change(gone, added)
+    } catch {
+      // Another program had its hands in it.
+      this.#build(watched)
+    }
+  }
+
+  #build(watched: Watched): void {
+    const { where, clock } = this.#options
+    if (clock.monotonicNow() < this.#reopenMs) return
+    try {
+      this.#kernel ??= this.#openKernel()
+      watched.table ??= new RetryTable({ family: watched.family, behindIpvs: where === 'behind IPVS' })
+      watched.table.build(this.#kernel.packets.group, [...watched.frontends.values()].flat())
+    } catch (error) {
+      this.#reopenMs = clock.monotonicNow() + REOPEN_MS
+      throw error
+    }
+  }
+
+  #removeTable(watched: Watched): void {
+    const { table } = watched
+    watched.table = undefined
+    closeAllNow(
+      () => table?.remove(),
+      () => table?.close(),
+    )
+  }
+
+  #openKernel(): { readonly packets: PacketLog; readonly conntrack: Conntrack } {
+    const packets = openPacketLog({
+      onPacket: (packet) => {
+        const failure = decodeFailure(packet)
+        if (failure !== undefined) this.#guarded(() => this.#failed(failure))
+      },
+      onLost: () => this.#options.counts.missed(),
+    })
+    try {
+      return { packets, conntrack: new Conntrack() }
+    } catch (error) {
+      packets.close()
+      throw error
+    }
+  }
+
+  /** What an earlier run left behind, and what is not wanted now, goes once everything is known. */
+  #sweep(watched: Watched): void {
+    if (this.#isSwept || watched.family !== this.#options.families.at(-1)) return
+    this.#isSwept = true
+    for (const { family, table } of this.#watched.values()) {
+      if (table !== undefined) continue
+      try {
+        const left = new RetryTable({ family, behindIpvs: false })
+        closeAllNow(
+          () => left.remove(),
+          () => left.close(),
+        )
+      } catch (error) {
+        // A kernel without nftables has no such table either.
+        this.#options.log.v(2)?.info('Cannot look for a table of retries', { ipFamily: `IPv${family}`, error })
+      }
+    }
+  }
+
+  #schedule(): void {
+    const { clock, where } = this.#options
+    const isNeeded = [...this.#watched.values()].some(({ table, index }) =>
+      where === 'mode' ? index.size > 0 : table !== undefined || index.size > 0,
+    )
+    if (!isNeeded || this.#timer !== undefined || this.#isClosed) return
+    this.#timer = clock.setTimeout(() => this.#tick(), where === 'mode' ? POLL_MS : RENEW_MS)
+  }
+
+  #tick(): void {
+    this.#timer = undefined
+    for (const watched of this.#watched.values()) {
+      if (this.#options.where === 'mode') this.#askMode(watched)
+      else this.#guarded(() => this.#renew(watched))
+    }
+    this.#schedule()
+  }
+
+  /** Another program may have removed the table: then it is made anew. */
+  #renew(watched: Watched): void {
+    const { table } = watched
+    if (table === undefined) {
+      if (watched.frontends.size > 0) this.#build(watched)
+      return
+    }
+    try {
+      table.renew()
+    } catch (error) {
+      this.#options.log.warn('The table of retries is made anew', { ipFamily: `IPv${watched.family}`, error })
+      this.#build(watched)
+    }
+  }
+
+  #askMode({ family, index }: Watched): void {
+    for (const place of this.#options.failing?.(family) ?? []) {
+      if (index.has(place)) this.#suspects.report({ family, ...place }, 'silent')
+    }
+  }
+
+  #failed(failure: Failure): void {
+    const { counts } = this.#options
+    const { kind, family } = failure
+    if (kind === 'silent') return this.#silent(failure)
+    const { backend } = failure
+    if (kind === 'unreachable') {
+      const { sender } = failure
+      const reply = { src: backend.ip, sport: backend.port, dst: sender.ip, dport: sender.port }
+      const flow = this.#kernel!.conntrack.lookUp(family, TCP, { reply })
+      if (flow !== undefined) this.#kernel!.conntrack.delete([flow])
+    }
+    // A refused connection the connection tracker has forgotten by itself.
+    counts.retried(family, kind, 1)
+    this.#report(family, backend, kind)
+  }
+
+  /**
+   * A SYN that comes again may mean a slow client as well as a dead backend. Nothing is done to the connection until the
+   * trial has told.
+   */
+  #silent({ family, client, dialled }: Extract<Failure, { kind: 'silent' }>): void {
+    const original = { src: client.ip, sport: client.port, dst: dialled.ip, dport: dialled.port }
+    const flow = this.#kernel!.conntrack.lookUp(family, TCP, { original })
+    if (flow === undefined) return
+    const backend = { ip: flow.reply.src, port: flow.reply.sport }
+    const state = this.#report(family, backend, 'silent')
+    if (state === 'ejected') this.#retry(family, [flow])
+    else if (state === 'suspected' && this.#waitingCount < MOST_WAITING) {
+      this.#waitingCount++
+      const key = joinHostPort(backend.ip, backend.port)
+      const flows = this.#waiting.get(key)
+      if (flows === undefined) this.#waiting.set(key, [flow])
+      else flows.push(flow)
+    }
+  }
+
+  #report(family: Family, backend: Place, kind: FailureKind): Suspect['state'] | 'trusted' {
+    // Only what is a backend now: a packet says what it likes.
+    if (this.#watched.get(family)?.index.has(backend) !== true) return 'trusted'
+    return this.#suspects.report({ family, ...backend }, kind)
+  }
+
+  /** The connections are forgotten, so that the next SYN of each is balanced afresh. */
+  #retry(family: Family, flows: readonly Flow[]): void {
+    const deleted = this.#kernel?.conntrack.delete(flows) ?? 0
+    if (deleted > 0) this.#options.counts.retried(family, 'silent', deleted)
+  }
+
+  #suspectChanged(suspect: Suspect, change: SuspectChange): void {
+    const { counts, log, onSuspect } = this.#options
+    const { family, ip, port, reason } = suspect
+    const backend = joinHostPort(ip, port)
+    const ports = this.#watched.get(family)?.index.portsOf(suspect) ?? []
+    counts.changed(change, family, reason)
+    if (change === 'suspected') {
+      log.v(1)?.info('A backend is suspected', { backend, reason })
+      return
+    }
+    if (change !== 'acquitted') this.#tellEjections(family, ports)
+    if (change === 'ejected') log.warn('A backend is ejected: it does not answer', { backend, reason, services: ports })
+    if (change === 'returned') log.info('A backend is back: it answers', { backend, services: ports })
+    if (change === 'ejected' || change === 'returned') onSuspect(suspect, change, ports)
+    const waiting = this.#waiting.get(backend) ?? []
+    this.#waiting.delete(backend)
+    this.#waitingCount -= waiting.length
+    if (change === 'ejected') this.#guarded(() => this.#retry(family, waiting))
+  }
+
+  #tellEjections(family: Family, ports: readonly ServicePortName[]): void {
+    const ejected = this.#suspects.list().filter((each) => each.family === family && each.state === 'ejected')
+    this.#options.onEjections(family, new Set(ejected.map(({ ip, port }) => joinHostPort(ip, port))), ports)
+  }
+
+  #forgetStrangers({ family, index }: Watched): void {
+    for (const suspect of this.#suspects.list()) {
+      if (suspect.family === family && !index.has(suspect)) this.#suspects.forget(suspect)
+    }
+  }
+
+  #guarded(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      const { log, clock } = this.#options
+      if (clock.monotonicNow() < this.#toldMs + TELL_MS) return
+      this.#toldMs = clock.monotonicNow()
+      log.error(error, 'Connections whose backend does not answer may not be tried again')
+    }
+  }
+}

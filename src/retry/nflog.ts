@@ -1,0 +1,78 @@
+// Hears of packets that rules log to a group of nfnetlink_log.
+
+import { KernelError } from '../lib/errors.ts'
+import type { Bytes } from '../lib/ip.ts'
+import { NetlinkClient } from '../netlink/client.ts'
+import { drainSocket } from '../netlink/drain.ts'
+import { messagesOf } from '../netlink/message.ts'
+import { NetlinkSocket } from '../netlink/socket.ts'
+import { NETLINK_NETFILTER } from '../netlink/uapi/netlink.ts'
+import { Writer } from '../netlink/writer.ts'
+import { watchReadable } from '../system/readable.ts'
+import { decodeLoggedPacket, nflogVocabulary, writeBind, writeDelivery } from './nflog-messages.ts'
+
+export interface PacketLog {
+  /** The group that was free. */
+  readonly group: number
+  close(): void
+}
+
+export interface PacketLogOptions {
+  readonly onPacket: (packet: Bytes) => void
+  /** Packets were lost: more came than could be heard. */
+  readonly onLost: () => void
+}
+
+/** Other programs choose small numbers. Another proxy on this machine takes the next. */
+const FIRST_GROUP = 10256
+const GROUPS = 16
+
+/** Some hundred packets; what does not fit is lost, and that is all. */
+const RECEIVE_BUFFER = 256 << 10
+const SNAPLEN = 128
+
+/** Binds to a group of this network namespace. */
+export function openPacketLog({ onPacket, onLost }: PacketLogOptions): PacketLog {
+  const socket = new NetlinkSocket(NETLINK_NETFILTER, { receiveBuffer: RECEIVE_BUFFER, vocabulary: nflogVocabulary })
+  try {
+    const group = bindGroup(new NetlinkClient(socket.exchange))
+    const readable = watchReadable(socket.fd, () => {
+      const result = drainSocket(socket, (datagram) => {
+        for (const message of messagesOf(datagram)) {
+          const packet = decodeLoggedPacket(message)
+          if (packet !== undefined) onPacket(packet)
+        }
+      })
+      if (result === 'lost') onLost()
+    })
+    return {
+      group,
+      close() {
+        readable.close()
+        socket.close()
+      },
+    }
+  } catch (error) {
+    socket.close()
+    throw error
+  }
+}
+
+function bindGroup(client: NetlinkClient): number {
+  const writer = new Writer()
+  for (let group = FIRST_GROUP; ; group++) {
+    try {
+      writer.reset()
+      writeBind(writer, group)
+      client.request(`listen to nflog group ${group}`, writer.written())
+    } catch (error) {
+      const isTaken = error instanceof KernelError && error.errno === 'EBUSY'
+      if (!isTaken || group === FIRST_GROUP + GROUPS - 1) throw error
+      continue
+    }
+    writer.reset()
+    writeDelivery(writer, group, SNAPLEN)
+    client.request(`set up nflog group ${group}`, writer.written())
+    return group
+  }
+}

@@ -1,0 +1,82 @@
+// The table of retries of one family, in the kernel.
+
+import { KernelError } from '../lib/errors.ts'
+import type { Bytes, Family } from '../lib/ip.ts'
+import { NftablesDriver } from '../nftables/driver.ts'
+import { icmpNumber, nftFamily } from '../nftables/language.ts'
+import type { Element, Op } from '../nftables/types.ts'
+import { RETRY_TABLE } from './names.ts'
+import { planRetrySets, planRetryTable } from './plan-table.ts'
+
+export interface RetryTableSettings {
+  readonly family: Family
+  readonly behindIpvs: boolean
+}
+
+/** Elements of one transaction. */
+const CHUNK = 20_000
+
+export class RetryTable {
+  readonly #settings: RetryTableSettings
+  readonly #driver: NftablesDriver
+  readonly #alive: readonly Element[]
+
+  constructor(settings: RetryTableSettings) {
+    this.#settings = settings
+    this.#driver = new NftablesDriver({ family: nftFamily(settings.family), table: RETRY_TABLE })
+    this.#alive = ['\x06', icmpNumber(settings.family)].map((protocol) => ({ key: protocol.padEnd(4, '\0') }))
+  }
+
+  /** Makes it anew, whatever is there. */
+  build(group: number, frontends: Iterable<Bytes>): void {
+    const table = planRetryTable({ ...this.#settings, group })
+    const chains = [...table.chains.values()]
+    const ops: Op[] = [
+      ...(this.#driver.exists() ? [{ op: 'deleteTable' } as const] : []),
+      { op: 'addTable', comment: table.comment },
+      ...Array.from(table.sets.values(), (set) => ({ op: 'addSet', set }) as const),
+      ...chains.map((chain) => ({ op: 'addChain', chain }) as const),
+      ...chains.flatMap((chain) => chain.rules.map((rule) => ({ op: 'addRule', chain: chain.name, rule }) as const)),
+      { op: 'addElements', set: this.#sets().alive, elements: this.#alive },
+    ]
+    this.#driver.apply(ops)
+    this.change([], [...frontends])
+  }
+
+  /** Takes frontends away and adds others. */
+  change(gone: readonly Bytes[], added: readonly Bytes[]): void {
+    const set = this.#sets().frontends
+    for (const [op, keys] of [['deleteElements', gone] as const, ['addElements', added] as const]) {
+      for (let first = 0; first < keys.length; first += CHUNK) {
+        const elements = keys.slice(first, first + CHUNK).map((key) => ({ key }))
+        this.#driver.apply([{ op, set, elements }])
+      }
+    }
+  }
+
+  /** Says that the program is there. The kernel does not let an element live longer, so it is made anew. */
+  renew(): void {
+    const set = this.#sets().alive
+    const add: Op = { op: 'addElements', set, elements: this.#alive }
+    try {
+      this.#driver.apply([{ op: 'deleteElements', set, elements: this.#alive }, add])
+    } catch (error) {
+      // They have run out meanwhile, if the table is there.
+      if (!(error instanceof KernelError) || error.errno !== 'ENOENT') throw error
+      this.#driver.apply([add])
+    }
+  }
+
+  /** Harmless when there is none. */
+  remove(): void {
+    if (this.#driver.exists()) this.#driver.apply([{ op: 'deleteTable' }])
+  }
+
+  close(): void {
+    this.#driver.close()
+  }
+
+  #sets(): ReturnType<typeof planRetrySets> {
+    return planRetrySets(this.#settings.family)
+  }
+}

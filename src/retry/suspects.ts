@@ -1,0 +1,165 @@
+// Backends that let a client down: suspected, tried by this node itself, ejected when that fails too, and tried again until
+// they answer.
+
+import type { Clock, Timer } from '../lib/clock.ts'
+import type { Family } from '../lib/ip.ts'
+import type { FailureKind, Place } from './decode-failure.ts'
+
+/** `unknown`: the trial itself could not be made, which says nothing about the backend. */
+export type TrialResult = 'answers' | 'fails' | 'unknown'
+
+export interface SuspectedBackend extends Place {
+  readonly family: Family
+}
+
+/** One backend that is not trusted, as people and `explain` see it. */
+export interface Suspect extends SuspectedBackend {
+  readonly state: 'suspected' | 'ejected'
+  /** How a client failed there. */
+  readonly reason: FailureKind
+  /** When it came into this state, in milliseconds since 1970. */
+  readonly sinceMs: number
+  /** Trials that failed. */
+  readonly failedTrials: number
+  /** When an ejected one is tried next, in milliseconds since 1970. */
+  readonly nextTrialMs: number | undefined
+}
+
+/** `acquitted`: the trial found nothing wrong. `returned`: an ejected one answers again. `gone`: it is no backend any more. */
+export type SuspectChange = 'suspected' | 'acquitted' | 'ejected' | 'returned' | 'gone'
+
+export interface SuspectsOptions {
+  readonly clock: Clock
+  readonly trial: (backend: SuspectedBackend) => Promise<TrialResult>
+  readonly onChange: (suspect: Suspect, change: SuspectChange) => void
+}
+
+/** Pauses between the trials of an ejected backend: doubling, up to the longest. */
+const FIRST_PAUSE_MS = 1000
+const LONGEST_PAUSE_MS = 30_000
+/** One that was just found healthy is not tried again at once, whatever clients do. */
+const TRUSTED_MS = 1000
+/** More than this many are not looked at: their clients fare as before. */
+const MOST_SUSPECTS = 1024
+
+interface Entry {
+  readonly backend: SuspectedBackend
+  readonly reason: FailureKind
+  state: Suspect['state']
+  sinceMs: number
+  failedTrials: number
+  nextTrialMs: number | undefined
+  timer: Timer | undefined
+}
+
+export class Suspects {
+  readonly #options: SuspectsOptions
+  readonly #entries = new Map<string, Entry>()
+  /** Until when, by the monotonic clock. In the order of time. */
+  readonly #trusted = new Map<string, number>()
+
+  constructor(options: SuspectsOptions) {
+    this.#options = options
+  }
+
+  /** A client failed at this backend. What is thought of it now. */
+  report(backend: SuspectedBackend, reason: FailureKind): Suspect['state'] | 'trusted' {
+    const key = keyOf(backend)
+    const known = this.#entries.get(key)
+    if (known !== undefined) return known.state
+    if (this.#isTrusted(key) || this.#entries.size >= MOST_SUSPECTS) return 'trusted'
+    const entry: Entry = {
+      backend,
+      reason,
+      state: 'suspected',
+      sinceMs: this.#options.clock.now(),
+      failedTrials: 0,
+      nextTrialMs: undefined,
+      timer: undefined,
+    }
+    this.#entries.set(key, entry)
+    this.#tell(entry, 'suspected')
+    void this.#try(entry)
+    return 'suspected'
+  }
+
+  /** It is not a backend of anything any more. */
+  forget(backend: SuspectedBackend): void {
+    const entry = this.#entries.get(keyOf(backend))
+    if (entry !== undefined) this.#end(entry, 'gone')
+  }
+
+  /** In the order in which they came under suspicion. */
+  list(): Suspect[] {
+    return Array.from(this.#entries.values(), toSuspect)
+  }
+
+  /** Ends all trials. */
+  close(): void {
+    for (const { timer } of this.#entries.values()) timer?.cancel()
+    this.#entries.clear()
+  }
+
+  async #try(entry: Entry): Promise<void> {
+    const result = await this.#options.trial(entry.backend)
+    // It may have been forgotten meanwhile.
+    if (this.#entries.get(keyOf(entry.backend)) !== entry) return
+    if (result === 'fails') this.#failed(entry)
+    else if (entry.state === 'suspected') this.#acquit(entry)
+    else if (result === 'answers') this.#end(entry, 'returned')
+    else this.#tryLater(entry)
+  }
+
+  #failed(entry: Entry): void {
+    entry.failedTrials++
+    const isNew = entry.state === 'suspected'
+    if (isNew) {
+      entry.state = 'ejected'
+      entry.sinceMs = this.#options.clock.now()
+    }
+    this.#tryLater(entry)
+    if (isNew) this.#tell(entry, 'ejected')
+  }
+
+  #acquit(entry: Entry): void {
+    const { clock } = this.#options
+    const nowMs = clock.monotonicNow()
+    for (const [key, untilMs] of this.#trusted) {
+      if (untilMs > nowMs) break
+      this.#trusted.delete(key)
+    }
+    this.#trusted.set(keyOf(entry.backend), nowMs + TRUSTED_MS)
+    this.#end(entry, 'acquitted')
+  }
+
+  #isTrusted(key: string): boolean {
+    const untilMs = this.#trusted.get(key)
+    return untilMs !== undefined && untilMs > this.#options.clock.monotonicNow()
+  }
+
+  #tryLater(entry: Entry): void {
+    const { clock } = this.#options
+    const doublings = Math.min(entry.failedTrials - 1, 16)
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** doublings, LONGEST_PAUSE_MS)
+    entry.nextTrialMs = clock.now() + pauseMs
+    entry.timer = clock.setTimeout(() => void this.#try(entry), pauseMs)
+  }
+
+  #end(entry: Entry, change: 'acquitted' | 'returned' | 'gone'): void {
+    entry.timer?.cancel()
+    this.#entries.delete(keyOf(entry.backend))
+    this.#tell(entry, change)
+  }
+
+  #tell(entry: Entry, change: SuspectChange): void {
+    this.#options.onChange(toSuspect(entry), change)
+  }
+}
+
+function toSuspect({ backend, state, reason, sinceMs, failedTrials, nextTrialMs }: Entry): Suspect {
+  return { ...backend, state, reason, sinceMs, failedTrials, nextTrialMs }
+}
+
+function keyOf({ ip, port }: Place): string {
+  return `${ip} ${port}`
+}

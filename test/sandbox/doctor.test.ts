@@ -1,0 +1,268 @@
+// What `kube-proxy doctor` finds: failures as people have them, planted one by one in one sandbox.
+
+import { execFile } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { enterMachine, leftovers, makeRoot, removeRoot } from './support/machine.ts'
+import { aPod } from './support/objects.ts'
+import { program, SandboxProcess } from './support/sandbox-process.ts'
+
+enterMachine()
+const root = makeRoot()
+const services = '/api/v1/namespaces/default/services'
+const TAKEN = '192.0.2.80'
+
+const isWritten =
+  process.argv.some((argument) => argument === '-u' || argument === '--update') || process.env['UPDATE'] === '1'
+
+let sandbox: SandboxProcess
+
+beforeAll(async () => {
+  sandbox = await SandboxProcess.start(root, '--empty')
+  const { api } = sandbox
+  const pods = '/api/v1/namespaces/default/pods'
+  await Promise.all([
+    api.create(pods, aPod('a1', 'node-1', 'web')),
+    api.create(pods, aPod('b1', 'node-2', 'web')),
+    api.create(pods, aPod('m1', 'node-1', 'mute')),
+    api.create(pods, aSickPod()),
+  ])
+  for (const service of objects) await api.create(services, service)
+  await api.create('/apis/discovery.k8s.io/v1/namespaces/default/endpointslices', aSliceByHand())
+  await eventually('the web answers the doctor', async () => {
+    const { finding } = await doctor('default/web')
+    return finding?.what
+  })
+})
+afterAll(async () => {
+  await sandbox[Symbol.asyncDispose]()
+  expect(leftovers(root)).toEqual([])
+  removeRoot(root)
+})
+
+function aService(name: string, spec: object, labels: Readonly<Record<string, string>> = {}): object {
+  const ports = [{ port: 80, targetPort: 'web' }]
+  return { metadata: { name, labels }, spec: { selector: { app: 'web' }, ports, ...spec } }
+}
+
+const onNode2 = { name: 'b1' }
+const objects = [
+  // The first that asks for an address gets it.
+  aService('web', { externalIPs: [TAKEN] }),
+  aService('headless', { clusterIP: 'None' }),
+  { metadata: { name: 'elsewhere' }, spec: { type: 'ExternalName', externalName: 'example.com' } },
+  aService('adopted', {}, { 'service.kubernetes.io/service-proxy-name': 'other' }),
+  aService('unmatched', { selector: { app: 'wev' } }),
+  { metadata: { name: 'unwritten' }, spec: { ports: [{ port: 80 }] } },
+  aService('sick', { selector: { app: 'sick' } }),
+  aService('misnamed', { ports: [{ port: 80, targetPort: 'http' }] }),
+  { metadata: { name: 'by-hand' }, spec: { ports: [{ name: 'http', port: 80 }] } },
+  aService('inside', { selector: onNode2, internalTrafficPolicy: 'Local' }),
+  aService('outside', { selector: onNode2, type: 'LoadBalancer', externalTrafficPolicy: 'Local' }),
+  aService('walled', { type: 'LoadBalancer', loadBalancerSourceRanges: ['10.9.0.0/16'] }),
+  aService('late', { externalIPs: [TAKEN] }),
+  aService('deaf', { ports: [{ port: 80, targetPort: 4444 }] }),
+  aService('mute', { selector: { app: 'mute' } }),
+  aService('far', { selector: onNode2 }),
+]
+
+/** Its port is closed to the probe. */
+function aSickPod(): object {
+  const readinessProbe = { tcpSocket: { port: 9 }, periodSeconds: 1 }
+  const containers = [
+    { name: 'whoami', image: 'whoami', ports: [{ name: 'web', containerPort: 3000 }], readinessProbe },
+  ]
+  return { metadata: { name: 'sick', labels: { app: 'sick' } }, spec: { nodeName: 'node-1', containers } }
+}
+
+function aSliceByHand(): object {
+  return {
+    metadata: { name: 'by-hand-1', labels: { 'kubernetes.io/service-name': 'by-hand' } },
+    addressType: 'IPv4',
+    ports: [{ name: 'web', port: 3000, protocol: 'TCP' }],
+    endpoints: [{ addresses: ['10.244.1.77'], conditions: { ready: true } }],
+  }
+}
+
+/** The API server's address for nodes: the user's kubeconfig has the machine's. */
+function inside(): string {
+  const config = parse(readFileSync(sandbox.path('kube-proxy.kubeconfig'), 'utf8')) as {
+    clusters: [{ cluster: { server: string } }]
+  }
+  return config.clusters[0].cluster.server
+}
+
+interface Diagnosis {
+  readonly finding: { readonly code: string; readonly what: string; readonly next: string } | null
+}
+
+function on(place: string, ...command: readonly string[]): Promise<string> {
+  const args = ['sandbox', '--name', sandbox.name, 'exec', place, '--', ...command]
+  const env = { ...process.env, KUBE_PROXY_SANDBOX_DIR: root }
+  return new Promise((resolve, reject) => {
+    execFile(program, args, { env }, (error, stdout, stderr) => {
+      // The doctor's own exit status says that it found something.
+      if (error !== null && error.code !== 2 && error.code !== 3) reject(new Error(`${command.join(' ')}: ${stderr}`))
+      else resolve(stdout)
+    })
+  })
+}
+
+async function doctor(service: string, ...flags: readonly string[]): Promise<Diagnosis> {
+  return JSON.parse(
+    await on(
+      'node-1',
+      program,
+      'doctor',
+      service,
+      '-o',
+      'json',
+      '--kubeconfig',
+      sandbox.path('kubeconfig'),
+      '--master',
+      inside(),
+      ...flags,
+    ),
+  )
+}
+
+async function expectFinding(code: string, service: string, ...flags: readonly string[]): Promise<void> {
+  await eventually(`the doctor finds ${code}`, async () => {
+    const { finding } = await doctor(service, ...flags)
+    if (finding?.code !== code)
+      return finding === null ? 'it finds nothing' : `it finds ${finding.code}: ${finding.what}`
+    expect(finding.what).not.toBe('')
+    expect(finding.next).toMatch(/^(kubectl|kube-proxy|nft|ip|sysctl|dig|systemctl|journalctl) /)
+    return undefined
+  })
+}
+
+const PROMPT = '    node-1# '
+
+/** The page with what its commands print now. */
+async function typeScreens(page: string): Promise<string> {
+  const lines: string[] = []
+  let isOutput = false
+  for (const line of page.split('\n')) {
+    if (line.startsWith(PROMPT)) {
+      const command = line.slice(PROMPT.length)
+      const flags = `--kubeconfig ${sandbox.path('kubeconfig')} --master ${inside()}`
+      const typed = command.replaceAll(/^kube-proxy/g, program).replaceAll('--kubeconfig admin.conf', flags)
+      const printed = (await on('node-1', 'sh', '-c', typed)).trimEnd()
+      lines.push(line, ...(printed === '' ? [] : printed.split('\n').map((each) => (each === '' ? '' : `    ${each}`))))
+      isOutput = true
+    } else if (!isOutput || (line !== '' && !line.startsWith('    '))) {
+      // What a command printed before is left out, with the empty lines in it; one stays behind it.
+      if (isOutput) lines.push('')
+      isOutput = false
+      lines.push(line)
+    }
+  }
+  return lines.join('\n')
+}
+
+/** With what differs from run to run taken out. */
+function normalize(text: string): string {
+  return text
+    .replace(/10\.96\.\d+\.\d+/g, '10.96.x.y')
+    .replace(/10\.244\.(\d+)\.\d+/g, '10.244.$1.y')
+    .replace(/172\.30\.0\.1\d\d/g, '172.30.0.z')
+    .replace(/process \d+/g, 'process N')
+    .replace(/:3\d{4}\b/g, ':PORT')
+    .replace(/\s+/g, ' ')
+}
+
+describe('of objects', () => {
+  test.concurrent.each([
+    ['no-service', 'default/wbe', []],
+    ['headless', 'default/headless', []],
+    ['external-name', 'default/elsewhere', []],
+    ['another-proxy', 'default/adopted', []],
+    ['no-port', 'default/web:81', []],
+    ['selector-matches-nothing', 'default/unmatched', []],
+    ['no-selector', 'default/unwritten', []],
+    ['pods-not-ready', 'default/sick', []],
+    ['target-port-name', 'default/misnamed', []],
+    ['endpoint-port-name', 'default/by-hand', []],
+    ['internal-policy-local', 'default/inside', []],
+    ['external-policy-local', 'default/outside', ['--from', 'outside']],
+    ['source-not-allowed', 'default/walled', ['--from', 'outside']],
+    ['address-taken', 'default/late', []],
+    ['endpoint-refuses', 'default/deaf', []],
+  ] as const)('%s', (code, service, flags) => expectFinding(code, service, ...flags))
+})
+
+describe('of the node, one after the other', () => {
+  test('endpoint-silent', async () => {
+    await on(
+      'm1',
+      'nft',
+      'add table inet wall; add chain inet wall input { type filter hook input priority 0; policy drop; }',
+    )
+    await expectFinding('endpoint-silent', 'default/mute')
+  })
+
+  test('foreign-rule', async () => {
+    await on(
+      'node-1',
+      'nft',
+      'add table inet firewall; add chain inet firewall out { type filter hook output priority 0; }',
+    )
+    await on('node-1', 'nft', 'add rule inet firewall out tcp dport 3000 drop')
+    await expectFinding('foreign-rule', 'default/web')
+    await on('node-1', 'nft', 'delete table inet firewall')
+  })
+
+  test('forwarding-off', async () => {
+    await on('node-1', 'sysctl', '-qw', 'net.ipv4.ip_forward=0')
+    await expectFinding('forwarding-off', 'default/web')
+    await on('node-1', 'sysctl', '-qw', 'net.ipv4.ip_forward=1')
+  })
+
+  test('no-route', async () => {
+    await on('node-1', 'ip', 'route', 'add', 'unreachable', '10.244.2.0/25')
+    await expectFinding('no-route', 'default/far')
+    await on('node-1', 'ip', 'route', 'del', 'unreachable', '10.244.2.0/25')
+  })
+
+  test('small-mtu', async () => {
+    const [link = ''] = /(?<=dev )\S+/.exec(await on('node-1', 'ip', 'route', 'get', '10.244.2.1')) ?? []
+    await on('node-1', 'ip', 'link', 'set', link, 'mtu', '900')
+    await expectFinding('small-mtu', 'default/web')
+    await on('node-1', 'ip', 'link', 'set', link, 'mtu', '1500')
+  })
+
+  test('proxy-silent', async () => {
+    const { question } = JSON.parse(await on('node-1', program, 'explain', 'default/web', '-o', 'json')) as {
+      question: { asked: string }
+    }
+    const pid = Number(/process (\d+)/.exec(question.asked)?.[1])
+    process.kill(pid, 'SIGSTOP')
+    try {
+      await expectFinding('proxy-silent', 'default/web')
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
+  })
+
+  test('proxy-none', async () => {
+    const { finding } = JSON.parse(await on('machine', program, 'doctor', 'default/web', '-o', 'json')) as Diagnosis
+    expect(finding?.code).toBe('proxy-none')
+  })
+
+  // Its commands are typed, and what they print stands below them. `vitest -u` writes it anew.
+  test('the screens of the guide are what its commands print', async () => {
+    const guide = join(import.meta.dirname, '../../docs/guides/my-service-does-not-answer.md')
+    const text = readFileSync(guide, 'utf8')
+    const made = await typeScreens(text)
+    if (isWritten) writeFileSync(guide, made)
+    expect(normalize(readFileSync(guide, 'utf8'))).toBe(normalize(made))
+  })
+
+  test('and in the end it finds nothing', async () => {
+    await eventually('nothing is wrong', async () => (await doctor('default/web')).finding?.what)
+  })
+})

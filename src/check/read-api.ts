@@ -53,6 +53,20 @@ export async function readApi({ settings, manifests, nodeName }: ApiQuestion): P
   }
 }
 
+/** Asks for the version alone, which comes with the time. */
+export async function readClock({ settings, manifests }: Omit<ApiQuestion, 'nodeName'>): Promise<ApiFacts> {
+  if (manifests !== '') return { kind: 'files', folder: manifests }
+  const client = openApiClient({ ...settings, qps: 0, burst: 0 }, silentLogger)
+  try {
+    const questions = new Questions(client)
+    const version = await questions.version()
+    const { server, requests, clockAheadMs } = questions
+    return { kind: 'asked', server, warnings: [], version, requests, clockAheadMs }
+  } finally {
+    client.close()
+  }
+}
+
 function noAccess(error: unknown): ApiAnswers {
   if (!(error instanceof AccessError)) throw error
   return { api: { kind: 'no access', reason: error.message }, node: 'unknown' }

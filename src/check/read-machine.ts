@@ -3,6 +3,8 @@
 import { accessSync, constants, existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { release } from 'node:os'
 import { splitHostPort } from '../config/checks.ts'
+import { standInFor } from '../config/modes.ts'
+import type { RunOptions } from '../config/run-options.ts'
 import type { KubeProxyConfiguration } from '../config/types.ts'
 import { modes } from '../modes/all.ts'
 import type { LookOptions, Mode, ModeOutlook } from '../modes/contract.ts'
@@ -54,6 +56,23 @@ export async function readModes(
 ): Promise<Map<string, ModeOutlook>> {
   const outlooks = new Map<string, ModeOutlook>()
   for (const mode of modes) outlooks.set(mode.name, await look(mode, { config, families }))
+  return outlooks
+}
+
+/** The same, but only up to the mode that can run: the one that was asked for, and those that stand in for it. */
+export async function readPlannedModes(
+  { config, standIns }: Pick<RunOptions, 'config' | 'standIns'>,
+  families: readonly Family[],
+): Promise<Map<string, ModeOutlook>> {
+  const outlooks = new Map<string, ModeOutlook>()
+  let mode: Mode | undefined = modes.find(({ name }) => name === config.mode)
+  while (mode !== undefined) {
+    const outlook = await look(mode, { config, families })
+    outlooks.set(mode.name, outlook)
+    if (outlook.lacks.length === 0) break
+    const next = standInFor(mode, standIns)
+    mode = modes.find(({ name }) => name === next)
+  }
   return outlooks
 }
 

@@ -92,7 +92,10 @@ async function execute(given: ReadonlyMap<string, unknown>, options: RunOptions)
   if (given.get('init-only') === true) return (await import('../proxy/init-only.ts')).runInitOnly(options)
   // First of all, and before the rest is loaded: the operator sees at once that it has started.
   options.log.info('Version info', { version: options.version, node: process.version })
-  return (await import('../proxy/run.ts')).runProxy(options)
+  return (await import('../proxy/run.ts')).runProxy(options, async (running) => {
+    const { judgeRunning } = await import('../check/judge-running.ts')
+    return judgeRunning(running, options.warnings())
+  })
 }
 
 async function writeConfiguration(file: string, { config, log }: RunOptions): Promise<void> {

@@ -11,13 +11,26 @@ import { gitVersion } from './version.ts'
 
 type Given = ReadonlyMap<string, unknown>
 
+/** What was warned of. */
+interface Oddities {
+  readonly flags: readonly string[]
+  file: readonly string[]
+}
+
+/** Where what is odd is told. */
+interface Told {
+  readonly logging: Logging
+  readonly odd: Oddities
+}
+
 /** Reads the configuration, opens the log as it says, and logs what is odd. Throws a ConfigError. */
 export async function loadRunOptions(given: Given, logging: Logging): Promise<RunOptions> {
-  for (const warning of warnOfFlags(given)) logging.log.warn(warning)
+  const odd: Oddities = { flags: warnOfFlags(given), file: [] }
+  for (const warning of odd.flags) logging.log.warn(warning)
   const configFile = textOf(given, 'config')
-  const fromFile = configFile === '' ? undefined : await loadFile(configFile, given, logging)
+  const fromFile = configFile === '' ? undefined : await loadFile(configFile, given, { logging, odd })
   const result = fromFile?.result ?? configurationFromFlags(given, modes)
-  putIntoForce(result, logging)
+  putIntoForce(result, { logging, odd })
   const flags = flagValues(given)
   for (const { name, value } of flags) logging.log.v(1)?.info(`FLAG: --${name}=${JSON.stringify(value)}`)
   const version = textOf(given, 'version')
@@ -33,6 +46,7 @@ export async function loadRunOptions(given: Given, logging: Logging): Promise<Ru
     controlSocket: textOf(given, 'control-socket'),
     flags,
     version: version.startsWith('v') ? version : gitVersion,
+    warnings: () => [...odd.flags, ...odd.file],
     build: buildOrigin,
   }
 }
@@ -40,7 +54,7 @@ export async function loadRunOptions(given: Given, logging: Logging): Promise<Ru
 async function loadFile(
   path: string,
   given: Given,
-  logging: Logging,
+  told: Told,
 ): Promise<{ result: LoadResult; changes: NonNullable<RunOptions['configurationChanges']> }> {
   // The YAML parser is only needed with a file.
   const [{ loadConfiguration }, { configurationChanges, unreadable }] = await Promise.all([
@@ -54,14 +68,15 @@ async function loadFile(
     typeof loadConfiguration
   >[1]
   const result = loadConfiguration(text, options)
-  const onAccepted = (accepted: LoadResult) => putIntoForce(accepted, logging)
+  const onAccepted = (accepted: LoadResult) => putIntoForce(accepted, told)
   return {
     result,
     changes: (signal) => configurationChanges({ path, text, loaded: result.loaded, options, onAccepted }, signal),
   }
 }
 
-function putIntoForce({ loaded, warnings }: LoadResult, logging: Logging): void {
+function putIntoForce({ loaded, warnings }: LoadResult, { logging, odd }: Told): void {
+  odd.file = warnings
   logging.apply(loaded.config.logging)
   for (const warning of warnings) logging.log.warn(warning)
 }

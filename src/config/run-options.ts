@@ -33,6 +33,8 @@ export interface RunOptions extends LoadedConfiguration {
   readonly flags: readonly FlagValue[]
   /** The version that is reported: `v1.37.0+ts.0.1.0.g0123456789ab`, or what `--version=vX.Y.Z` says. */
   readonly version: string
+  /** What is odd about the command line, and about the file that is in force. */
+  readonly warnings: () => readonly string[]
   /** What the program was built from; each empty where it is not known. */
   readonly build: { readonly commit: string; readonly treeState: string; readonly date: string }
 }

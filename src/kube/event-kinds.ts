@@ -41,6 +41,13 @@ export const eventKinds = kinds({
     on: 'Node',
     isOfKubeProxy: true,
   },
+  KubeProxyCheck: {
+    type: 'Warning',
+    action: 'StartKubeProxy',
+    when: 'Something is wrong on this node that `kube-proxy check` would report, too; the note says what, and what to do. Judged at the start and when the configuration file changes; each is told once.',
+    on: 'Node',
+    isOfKubeProxy: false,
+  },
   FailedToStartProxierHealthcheck: {
     type: 'Warning',
     action: 'StartKubeProxy',

@@ -4,8 +4,8 @@
 // Where other programs are busy with tables of their own, a long read would never come to its end. The notifications say
 // whether it was our table.
 
-import { KernelError } from '../lib/errors.ts'
 import type { NftFamily } from './types.ts'
+import { drainSocket } from '../netlink/drain.ts'
 import { messagesOf } from '../netlink/message.ts'
 import { generationAttributes, messageType, NFGENMSG_LENGTH } from './bytes/messages.ts'
 import { NETLINK_NETFILTER } from '../netlink/uapi/netlink.ts'
@@ -56,17 +56,9 @@ export class NftablesListener {
   }
 
   #drain(): void {
-    for (;;) {
-      try {
-        const datagram = this.#socket.receive('poll')
-        if (datagram === undefined) return
-        this.#hear(datagram)
-      } catch (error) {
-        if (!(error instanceof KernelError) || error.errno !== 'ENOBUFS') throw error
-        // What was lost may have been about our table.
-        this.#isTouched = true
-      }
-    }
+    const heard = drainSocket(this.#socket, (datagram) => this.#hear(datagram))
+    // What was lost may have been about our table.
+    if (heard === 'lost') this.#isTouched = true
   }
 
   #hear(datagram: Uint8Array): void {

@@ -37,6 +37,7 @@ import { Rest } from './rest.ts'
 import type { ConnectRetry } from '../retry/connect-retry.ts'
 import { formatRetryStatus } from '../retry/format-status.ts'
 import { openConnectRetry } from './retries.ts'
+import type { SelfCheck } from './self-check.ts'
 import { Servers } from './servers.ts'
 import { Traffic } from './traffic.ts'
 import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, restartsFor } from './settings.ts'
@@ -50,9 +51,15 @@ export interface Legacy {
   readonly node: Node | undefined
 }
 
+/** What it is given by the process that it runs in. */
+export interface Surroundings {
+  readonly legacy?: Legacy
+  readonly selfCheck?: SelfCheck
+}
+
 /** What has to be there before a NodeProxy can be. */
 interface Opened {
-  readonly legacy: Legacy | undefined
+  readonly surroundings: Surroundings
   readonly source: ClusterSource
   readonly families: readonly Family[]
   readonly inForce: ModeInForce
@@ -72,6 +79,7 @@ export class NodeProxy {
   readonly #servers: Servers
   readonly #events: Pick<EventRecorder, 'record'>
   readonly #inForce: ModeInForce
+  readonly #selfCheck: SelfCheck | undefined
   #addressWatch: { close(): void } | undefined
   #control: ControlServer | undefined
   #traffic: Traffic | undefined
@@ -85,7 +93,7 @@ export class NodeProxy {
   #handsOver = false
 
   /** Rejects when the settings cannot be used, or the mode on this machine. Nothing else happens before start(). */
-  static async open(options: RunOptions, legacy?: Legacy): Promise<NodeProxy> {
+  static async open(options: RunOptions, surroundings: Surroundings = {}): Promise<NodeProxy> {
     const { config, log, master, manifests } = options
     let proxy: NodeProxy | undefined
     const onRequest = (request: SentRequest) => {
@@ -100,11 +108,11 @@ export class NodeProxy {
       { name: config.mode, standIns: options.standIns },
       { config, log, families, clock: systemClock, onForeignChange },
     )
-    proxy = new NodeProxy(options, { legacy, source, families, inForce })
+    proxy = new NodeProxy(options, { surroundings, source, families, inForce })
     return proxy
   }
 
-  private constructor(options: RunOptions, { legacy, source, families, inForce }: Opened) {
+  private constructor(options: RunOptions, { surroundings, source, families, inForce }: Opened) {
     const { config, log } = options
     this.#options = options
     this.#loaded = options
@@ -122,6 +130,8 @@ export class NodeProxy {
     const { client } = this.#source
     this.#events =
       client === undefined ? noEvents : new EventRecorder({ client, nodeName: this.#nodeName, log, signal })
+    const { legacy, selfCheck } = surroundings
+    this.#selfCheck = selfCheck
     const node = legacy?.node?.name === this.#nodeName ? legacy.node : undefined
     const facts = { node, machineAddresses: readMachineAddresses() }
     this.#state = new NodeState(nodeSettings(config), facts, () => this.#nodeChanged())
@@ -194,6 +204,7 @@ export class NodeProxy {
       if (pipeline.model.setConnectRetry(config.connectRetry)) pipeline.changed()
     }
     this.#servers.reopen(config)
+    this.#judge()
     return true
   }
 
@@ -228,6 +239,7 @@ export class NodeProxy {
   /** Ends everything but the rules. Whatever fails, the rest is closed; rejects with the first error. */
   stop(): Promise<void> {
     this.#abort.abort()
+    this.#selfCheck?.stop()
     return closeAll(
       () => this.#addressWatch?.close(),
       () => this.#rest.stop(),
@@ -355,6 +367,19 @@ export class NodeProxy {
     for (const warning of warnings) this.#log.warn(warning)
     if (errors.length > 0) throw new Error(`Cannot serve with this configuration: ${errors.join('; ')}`)
     for (const { pipeline } of this.#parts) pipeline.start()
+    this.#judge()
+  }
+
+  /** In the background. What the configuration says by then counts. */
+  #judge(): void {
+    const running = () => ({ options: { ...this.#options, ...this.#loaded }, node: this.#state.node })
+    this.#selfCheck?.begin(running, this.#events)
+  }
+
+  /** Lines for /statusz. */
+  #status(): string {
+    const parts = [this.#selfCheck?.status(), this.#inForce.running.status?.()]
+    return parts.filter((part) => part !== undefined).join('\n\n')
   }
 
   #setNode(node: Node | undefined): void {

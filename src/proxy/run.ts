@@ -2,14 +2,17 @@
 
 import type { RunOptions } from '../config/run-options.ts'
 import type { LoadedConfiguration } from '../config/types.ts'
+import { systemClock } from '../lib/clock.ts'
 import { NodeProxy } from './node-proxy.ts'
+import { type Judge, SelfCheck } from './self-check.ts'
 
 /**
  * Resolves on SIGTERM or SIGINT: at once where the rules stay, after its connections in a mode that carries them itself; a
  * second signal hurries that. Rejects when the proxy cannot go on.
  */
-export async function runProxy(options: RunOptions): Promise<void> {
-  const runner = new ProxyRunner(options, await NodeProxy.open(options))
+export async function runProxy(options: RunOptions, judge?: Judge): Promise<void> {
+  const selfCheck = new SelfCheck({ judge, clock: systemClock, log: options.log })
+  const runner = new ProxyRunner(options, { proxy: await NodeProxy.open(options, { selfCheck }), selfCheck })
   const hurry = new AbortController()
   const signalled = new Promise<void>((resolve) => {
     let signals = 0
@@ -26,14 +29,16 @@ export async function runProxy(options: RunOptions): Promise<void> {
 class ProxyRunner {
   readonly #options: RunOptions
   #proxy: NodeProxy
+  readonly #selfCheck: SelfCheck
   readonly #reloads = { applied: 0, rejected: 0 }
   #running: Promise<void> = Promise.resolve()
   #fail!: (error: unknown) => void
   readonly #failed = new Promise<never>((_, reject) => (this.#fail = reject))
 
-  constructor(options: RunOptions, proxy: NodeProxy) {
+  constructor(options: RunOptions, { proxy, selfCheck }: { proxy: NodeProxy; selfCheck: SelfCheck }) {
     this.#options = options
     this.#proxy = proxy
+    this.#selfCheck = selfCheck
   }
 
   async run(): Promise<void> {
@@ -74,7 +79,10 @@ class ProxyRunner {
     // Opening a mode makes what its rules need; it must not be taken for a leftover of that mode.
     await this.#proxy.handOver()
     try {
-      next = await NodeProxy.open({ ...this.#options, ...loaded }, this.#proxy.legacy)
+      next = await NodeProxy.open(
+        { ...this.#options, ...loaded },
+        { legacy: this.#proxy.legacy, selfCheck: this.#selfCheck },
+      )
     } catch (error) {
       this.#reject(error)
       this.#proxy.takeBack()

@@ -4,7 +4,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { modeNames } from '../../src/modes/all.ts'
-import { node as hostNode, control } from '../support/addresses.ts'
+import { node as hostNode, control, peer } from '../support/addresses.ts'
+import { eventually } from '../support/eventually.ts'
 import { readMachineState } from '../support/machine-state.ts'
 import { healthzPort, proxyCommand, ProxyProcess, startProxy } from '../support/proxy-process.ts'
 import { serveEcho } from '../support/netns/echo-server.ts'
@@ -119,6 +120,49 @@ async function checkElsewhere(): Promise<{ readonly report: Report }> {
     await process[Symbol.asyncDispose]()
   }
 }
+
+test('a proxy that runs says on /statusz what the check says, and once in an Event; also of a changed file', async () => {
+  const { node } = rig.network
+  // Their Node is another machine.
+  const flags = [`--hostname-override=${peer.name}`, '--proxy-mode=nftables']
+  const { report } = await check(...flags)
+  const wrong = messageOf(report, 'node-elsewhere')
+  expect(wrong).toContain(peer.name)
+  const file = join(rig.cluster.folder, 'config')
+  const configure = (more: string) =>
+    writeFileSync(
+      file,
+      `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+mode: nftables
+hostnameOverride: ${peer.name}
+oomScoreAdj: 0
+conntrack: { maxPerCore: 0 }
+clientConnection: { kubeconfig: ${rig.cluster.kubeconfig} }
+${more}`,
+    )
+  configure('')
+  await using proxy = new ProxyProcess(node, [`--config=${file}`])
+  await proxy.ready()
+  const says = (text: string) =>
+    eventually('/statusz says it', async () => {
+      const { body = '' } = (await proxy.ask('/statusz')) ?? {}
+      return body.includes(text) ? undefined : body
+    })
+  const told = () =>
+    rig.cluster.server.requests
+      .filter(({ path, body }) => path.includes('/events') && body.includes('KubeProxyCheck'))
+      .map(({ body }) => (JSON.parse(body) as { note: string }).note)
+  await says(`kube-proxy check:\n  warning  ${wrong}\n           -> `)
+  await eventually('there is an Event', () => (told().length > 0 ? undefined : 'none'))
+  configure('oddField: 1\nnftables: { syncPeriod: 31s }\n')
+  await says('oddField')
+  const notes = told()
+  expect(notes.filter((note) => note.includes(wrong!))).toHaveLength(1)
+  expect(notes.length).toBeLessThan(5)
+  // What is wrong with ports has Events of its own, and those that are in use are its own.
+  expect((await proxy.ask('/statusz'))?.body).not.toContain('Another program listens')
+})
 
 test('an API server that is away, and one that refuses', async () => {
   const away = join(rig.cluster.folder, 'away')

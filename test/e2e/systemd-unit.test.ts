@@ -1,6 +1,9 @@
 // The capabilities that the systemd unit grants are enough for every mode, and none of them is too many.
 
-import { readFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ModeName } from '../conformance/modes.ts'
 import { aService, aSlice } from '../support/builders.ts'
@@ -22,6 +25,27 @@ test('the unit grants what is about the network, and no core dumps', () => {
   expect(granted('iptables')).toEqual(['CAP_NET_ADMIN', 'CAP_NET_RAW'])
   expect(unit).toMatch(/^LimitCORE=0$/m)
   expect(unit).toMatch(/^NoNewPrivileges=true$/m)
+})
+
+test('systemd finds nothing wrong with the unit', ({ skip }) => {
+  if (spawnSync('systemd-analyze', ['--version']).status !== 0) return skip('no systemd-analyze')
+  const folder = mkdtempSync(join(tmpdir(), 'systemd-unit-'))
+  try {
+    const file = join(folder, 'kube-proxy-ts.service')
+    // It looks for the program, too.
+    writeFileSync(file, unit.replace(/^ExecStart=\S+/m, `ExecStart=${proxyCommand()[0]}`))
+    const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--recursive-errors=no', file], {
+      encoding: 'utf8',
+      env: { ...process.env, SYSTEMD_LOG_LEVEL: 'warning' },
+    })
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
+test('systemd waits for longer than connections of the userspace mode may take to end', () => {
+  expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1])).toBeGreaterThan(25)
 })
 
 describe.each<ModeName>(['nftables', 'iptables', 'ipvs', 'userspace'])('%s', (mode) => {

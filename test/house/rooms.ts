@@ -148,7 +148,7 @@ export const rooms: readonly Room[] = [
     folder: 'check',
     what: '`kube-proxy check`: facts are read, then judged; changes nothing',
     imports: ['lib', 'system', 'nftables', 'kube', 'config', 'model', 'modes', 'proxy'],
-    effects: ['read-machine.ts', 'read-api.ts', 'run-check.ts'],
+    effects: ['read-machine.ts', 'read-api.ts', 'read-facts.ts', 'run-check.ts', 'judge-running.ts'],
   },
   {
     folder: 'explain',

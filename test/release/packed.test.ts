@@ -49,6 +49,16 @@ test.skipIf(!existsSync(join(checkout, '.git')))('names the commit', () => {
   expect(run(['--version=raw']).stdout).toContain(`GitCommit:"${commit}"`)
 })
 
+test('npm puts it where the systemd unit looks for it, without a network', () => {
+  const unit = readFileSync(join(checkout, 'deploy/kube-proxy.service'), 'utf8')
+  const [, prefix = '', program = ''] = /^ExecStart=(\/opt\/kube-proxy-ts)(\S+) --config=/m.exec(unit) ?? []
+  expect(unit).toContain(`npm install --global --prefix ${prefix} `)
+  const home = join(packed.folder, 'opt')
+  const args = ['install', '--global', '--offline', '--no-audit', '--no-fund', '--prefix', home, packed.archive]
+  expect(spawnSync('npm', args, { encoding: 'utf8' })).toMatchObject({ status: 0 })
+  expect(spawnSync(join(home, program), ['--version'], { encoding: 'utf8' }).stdout).toMatch(/^Kubernetes v/)
+})
+
 test('names sources in its log, not bundles, and finds them by --vmodule', () => {
   const flags = ['--proxy-mode=nftables', '--kubeconfig=/nonexistent']
   const [, file, line] = / ([\w-]+\.ts):(\d+)\] "Version info"/.exec(run(flags).stderr) ?? []

@@ -12,10 +12,14 @@ export class Packed implements Disposable {
   readonly folder = join(this.#home, 'package')
   readonly program = join(this.folder, 'dist/release/kube-proxy.mjs')
 
+  /** The file that npm made. */
+  readonly archive: string
+
   constructor() {
     const args = ['pack', '--silent', '--pack-destination', this.#home]
-    const archive = execFileSync('npm', args, { cwd: checkout, encoding: 'utf8' }).trim().split('\n').at(-1)!
-    execFileSync('tar', ['-xzf', join(this.#home, archive), '-C', this.#home])
+    const name = execFileSync('npm', args, { cwd: checkout, encoding: 'utf8' }).trim().split('\n').at(-1)!
+    this.archive = join(this.#home, name)
+    execFileSync('tar', ['-xzf', this.archive, '-C', this.#home])
   }
 
   [Symbol.dispose](): void {

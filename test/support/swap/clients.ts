@@ -1,4 +1,4 @@
-// Clients of a node that changes over: of both families and of a node port, from a pod and from outside.
+// Clients of a node that changes over: of both families and of a node port, from pods and from outside.
 
 import { startTraffic, type TrafficReport } from '../steady-traffic.ts'
 import type { TestNetwork } from '../netns/test-network.ts'
@@ -11,11 +11,12 @@ export interface SwapClients extends AsyncDisposable {
 }
 
 export async function startSwapClients({ sources }: TestNetwork): Promise<SwapClients> {
-  const { localPod, external } = sources
+  const { localPod, external, remotePod } = sources
   const traffic = await Promise.all([
     startTraffic([localPod, external], swapTargets.ipv4),
     startTraffic([localPod], swapTargets.ipv6),
-    startTraffic([external], swapTargets.nodePort),
+    // Not from a client of the cluster IP: IPVS cannot tell two connections from one port to one backend apart.
+    startTraffic([remotePod], swapTargets.nodePort),
   ])
   const stop = () => Promise.all(traffic.map((each) => each.stop()))
   return {

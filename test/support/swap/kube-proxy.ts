@@ -58,6 +58,8 @@ function tidy(name: string, text: string): string {
     .replaceAll(/^#.*\n/gm, '')
     .replaceAll(/ \[\d+:\d+\]$/gm, ' [0:0]')
     .replaceAll(/ initval \S+/g, '')
+    // Of the machine that it was recorded on.
+    .replaceAll(/^.*\bfe80:.*\n/gm, '')
   // Servers and sets come in the order of a hash.
   return name === 'servers.save' || name === 'ipset.save' ? sortLines(lines) : lines
 }
@@ -101,6 +103,8 @@ export async function startKubeProxy(rig: Rig, mode: KubeProxyMode): Promise<Kub
 
 /** As kube-proxy itself does it on a node with rules: chains that it knows are written anew, what it does not know stays. */
 function putRecording(netns: Netns, mode: KubeProxyMode): void {
+  // Without it connections of IPVS are not tracked, and are not masqueraded. kube-proxy turns it on.
+  if (mode === 'ipvs') netns.run('sh', ['-c', 'echo 1 > /proc/sys/net/ipv4/vs/conntrack'])
   for (const [name, { restore }] of Object.entries(recordedParts[mode])) {
     const [program, ...args] = restore
     netns.run(program, args, amend(netns, name, readFileSync(recordingFile(mode, name), 'utf8')))

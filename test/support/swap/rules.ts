@@ -12,7 +12,8 @@ export function readRules(netns: Netns): string[] {
     ...prefixed('nft', printProxyTables(netns).replaceAll(/(?<= set .*),"comment":"[^"]*"/g, '')),
     ...PROGRAMS.flatMap((name) => chains(netns, name)),
     ...(existsSync('/proc/net/ip_vs') ? ipvs(netns) : []),
-  ].filter((line) => !isNote(line))
+    // A link has another such address each time it is made.
+  ].filter((line) => !isNote(line) && !/\bfe80::/.test(line))
 }
 
 /** What is left of the first that the second does not have, and the other way round. */

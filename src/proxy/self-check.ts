@@ -1,0 +1,93 @@
+// What `kube-proxy check` would say of this node while the proxy runs: shown by /statusz, and told once in Events.
+
+import type { RunOptions } from '../config/run-options.ts'
+import { anEvent } from '../kube/event-kinds.ts'
+import type { EventRecorder } from '../kube/events.ts'
+import type { Node } from '../kube/types.ts'
+import type { Clock, Timer } from '../lib/clock.ts'
+import { messageOf } from '../lib/errors.ts'
+import type { Logger } from '../lib/log.ts'
+
+/** Something that is wrong. */
+export interface Fault {
+  /** A code of docs/reference/check.md. */
+  readonly code: string
+  readonly level: 'warning' | 'problem'
+  readonly message: string
+  readonly todo: string | undefined
+}
+
+export interface RunningNode {
+  readonly options: RunOptions
+  /** Undefined when the API server has none of this name. */
+  readonly node: Node | undefined
+}
+
+export type Judge = (running: RunningNode) => Promise<readonly Fault[]>
+
+export interface SelfCheckOptions {
+  /** Absent: nothing is judged. */
+  readonly judge: Judge | undefined
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** The start has the processor for itself, and a proxy that is just being stopped has gone. */
+const JUDGE_AFTER_MS = 3000
+
+/** These have Events of their own. */
+const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(['mode-stands-in', 'mode-default'])
+
+/** One for the life of the process: a changed configuration file does not make it tell everything again. */
+export class SelfCheck {
+  readonly #options: SelfCheckOptions
+  readonly #told = new Set<string>()
+  #faults: readonly Fault[] | undefined
+  #timer: Timer | undefined
+  #round = 0
+
+  constructor(options: SelfCheckOptions) {
+    this.#options = options
+  }
+
+  /** Judges a moment later, in the background. */
+  begin(running: () => RunningNode, events: Pick<EventRecorder, 'record'>): void {
+    const { judge, clock, log } = this.#options
+    if (judge === undefined) return
+    const round = ++this.#round
+    this.#timer?.cancel()
+    this.#timer = clock.setTimeout(() => {
+      judge(running()).then(
+        (faults) => {
+          if (round === this.#round) this.#found(faults, events)
+        },
+        (error: unknown) => log.v(2)?.info('Cannot judge this node', { err: messageOf(error) }),
+      )
+    }, JUDGE_AFTER_MS)
+  }
+
+  stop(): void {
+    this.#round++
+    this.#timer?.cancel()
+  }
+
+  /** Lines for /statusz. */
+  status(): string {
+    if (this.#faults === undefined) return 'kube-proxy check: not judged yet'
+    if (this.#faults.length === 0) return 'kube-proxy check: nothing is wrong'
+    const lines = this.#faults.flatMap(({ level, message, todo }) => [
+      `  ${(level === 'problem' ? 'PROBLEM' : level).padEnd(9)}${message}`,
+      ...(todo === undefined ? [] : [`           -> ${todo}`]),
+    ])
+    return ['kube-proxy check:', ...lines].join('\n')
+  }
+
+  #found(faults: readonly Fault[], events: Pick<EventRecorder, 'record'>): void {
+    this.#faults = faults
+    for (const { code, message, todo } of faults) {
+      if (TOLD_ELSEWHERE.has(code) || this.#told.has(message)) continue
+      this.#told.add(message)
+      events.record(anEvent('KubeProxyCheck', todo === undefined ? message : `${message}; ${todo}`))
+    }
+  }
+}

@@ -119,10 +119,10 @@ export interface RunningMode {
   programmer(family: Family, reports: ProgrammerReports): Programmer
   /** `ip:port` of the programs that answer UDP flows of a service port, in a mode in which those are not the endpoints. */
   readonly flowTargets?: (family: Family, view: ServicePortView) => readonly string[]
-  /** Begins to count what goes through services, until it is closed. Absent: the mode cannot tell. */
-  readonly traffic?: (family: Family) => TrafficCounter
   /** The backends that fail, for a mode that tries others itself. */
   readonly failing?: (family: Family) => readonly { readonly ip: string; readonly port: number }[]
+  /** Begins to count what goes through services, until it is closed. Absent: the mode cannot tell. */
+  readonly traffic?: (family: Family) => TrafficCounter
   /** Lines for people, shown by /statusz. */
   readonly status?: () => string
   /**

@@ -180,6 +180,7 @@ export type Expression =
 export type CtKey =
   | 'direction'
   | 'state'
+  | 'direction'
   | 'status'
   | 'saddr'
   | 'daddr'

@@ -212,9 +212,9 @@ export class NodeProxy {
   async end(signal: AbortSignal): Promise<void> {
     const { end } = this.#inForce.running
     await this.#control?.close()
-    this.#traffic?.close()
     // Without this program they would only keep resets from clients, for some seconds more.
     this.#retry.end()
+    this.#traffic?.close()
     if (end === undefined) {
       this.#log.info('Ending, the rules stay')
       return
@@ -271,7 +271,11 @@ export class NodeProxy {
         family: pipeline.node.family,
         views: () => pipeline.model.views(),
       })),
-      about: () => ({ mode: this.#mode.name, nodeName: this.#nodeName }),
+      about: () => ({
+        mode: this.#mode.name,
+        nodeName: this.#nodeName,
+        ejected: describeEjected(this.#retry.suspects()).map(({ backend }) => backend),
+      }),
       open: this.#inForce.running.traffic,
       clock: systemClock,
       log: this.#log,
@@ -284,7 +288,8 @@ export class NodeProxy {
   #status(): string {
     const drift = this.#parts.map(({ pipeline }) => formatDrift(`IPv${pipeline.node.family}`, pipeline.driftState))
     const retries = formatRetryStatus(this.#retry, systemClock.now())
-    return [...drift, this.#inForce.running.status?.(), retries].filter(Boolean).join('\n')
+    const sections = [this.#selfCheck?.status(), drift.join('\n'), this.#inForce.running.status?.(), retries]
+    return sections.filter(Boolean).join('\n\n')
   }
 
   #describe(): Omit<StateToSend, 'families'> {
@@ -374,12 +379,6 @@ export class NodeProxy {
   #judge(): void {
     const running = () => ({ options: { ...this.#options, ...this.#loaded }, node: this.#state.node })
     this.#selfCheck?.begin(running, this.#events)
-  }
-
-  /** Lines for /statusz. */
-  #status(): string {
-    const parts = [this.#selfCheck?.status(), this.#inForce.running.status?.()]
-    return parts.filter((part) => part !== undefined).join('\n\n')
   }
 
   #setNode(node: Node | undefined): void {

@@ -8,7 +8,6 @@ import { Traffic } from './traffic.ts'
 const nothing = { packets: 0, bytes: 0 }
 const view = {
   name: 'default/web',
-  ejected: [{ ip: '10.1.0.1', port: 8080, isLocal: false }],
   frontends: [
     { address: '10.0.0.1', protocol: 'TCP', port: 80 },
     { address: undefined, protocol: 'TCP', port: 30080 },
@@ -40,7 +39,7 @@ function open() {
   }
   const traffic = new Traffic({
     families: [{ family: 4, views: () => [view] }],
-    about: () => ({ mode: 'nftables', nodeName: 'n' }),
+    about: () => ({ mode: 'nftables', nodeName: 'n', ejected: ['10.1.0.1:8080'] }),
     open: () => (told.push('opened'), counter),
     clock,
     log: silentLogger,
@@ -100,7 +99,7 @@ test('it ends with the proxy, and where the mode cannot tell, that is said', () 
   expect(told).toEqual(['opened', 'closed'])
   const none = new Traffic({
     families: [],
-    about: () => ({ mode: 'ipvs', nodeName: 'n' }),
+    about: () => ({ mode: 'ipvs', nodeName: 'n', ejected: [] }),
     open: undefined,
     clock: new ManualClock(),
     log: silentLogger,

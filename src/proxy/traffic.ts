@@ -12,7 +12,7 @@ import type { Counted, TrafficCounter } from '../modes/contract.ts'
 
 export interface TrafficOptions {
   readonly families: readonly { readonly family: Family; readonly views: () => Iterable<ServicePortView> }[]
-  readonly about: () => { readonly mode: string; readonly nodeName: string }
+  readonly about: () => { readonly mode: string; readonly nodeName: string; readonly ejected: readonly string[] }
   readonly clock: Clock
   readonly log: Logger
   /** The mode's; absent: it cannot tell. */
@@ -98,13 +98,13 @@ export class Traffic {
 
   #answer(): TrafficAnswer {
     const { families, about, clock } = this.#options
-    const { mode, nodeName } = about()
+    const { mode, nodeName, ejected } = about()
     const rows: TrafficRow[] = []
     let other: TrafficCounts = NOTHING
     for (const { family, views } of families) {
       const all = [...views()]
       const counted = this.#counters!.get(family)!.read(all)
-      rows.push(...rowsOf(all, counted))
+      rows.push(...rowsOf(all, counted, new Set(ejected)))
       other = plus(other, restOf(counted))
     }
     return { nowMs: clock.now(), sinceMs: this.#sinceMs, mode, nodeName, rows, other }
@@ -114,8 +114,7 @@ export class Traffic {
 const NOTHING: TrafficCounts = { begun: 0, sentPackets: 0, sentBytes: 0, receivedPackets: 0, receivedBytes: 0 }
 
 /** Translations of other programs are left out. */
-function rowsOf(views: readonly ServicePortView[], counted: Counted): TrafficRow[] {
-  const ejected = new Set(views.flatMap((view) => (view.ejected ?? []).map(({ ip, port }) => joinHostPort(ip, port))))
+function rowsOf(views: readonly ServicePortView[], counted: Counted, ejected: ReadonlySet<string>): TrafficRow[] {
   const services = new Map<string, string>()
   for (const { name, frontends } of views) {
     for (const { protocol, address, port } of frontends) services.set(`${protocol} ${address ?? ''} ${port}`, name)

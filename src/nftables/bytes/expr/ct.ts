@@ -24,8 +24,8 @@ import { register } from '../registers.ts'
 import { expression, type ExpressionCodec } from './expression.ts'
 
 const key = named(be32, {
-  direction: NFT_CT_DIRECTION,
   state: NFT_CT_STATE,
+  direction: NFT_CT_DIRECTION,
   status: NFT_CT_STATUS,
   saddr: NFT_CT_SRC,
   daddr: NFT_CT_DST,

@@ -47,6 +47,10 @@ export const logLines: readonly LogLine[] = [
     'Cannot listen',
     'A port of the proxy, or the health check node port of a Service, is taken; `err` has the address. It is tried again; an Event tells it, too.',
   ),
+  error(
+    'Cannot give back kernel settings of another mode',
+    '`--init-only`: what `mode` had changed stays; `err` names it. The proxy runs all the same.',
+  ),
   error('Control socket failed', 'The proxy goes on; it cannot be asked until it is started anew.'),
   error('Cannot answer at the control socket', 'A fault of the program; the asker is told, and the proxy goes on.'),
   error('Cannot finish an answer at the control socket', 'The same, after a part of the answer was sent.'),

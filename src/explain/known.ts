@@ -57,6 +57,7 @@ export function decideAll(known: Known, family: Family): Decided | undefined {
   const { allowExternalIPs, connectRetry, mode } = known
   const { weighs } = mode
   const model = new ServiceModel({ node, problems: log, allowExternalIPs, connectRetry, weighs, startedMs: 0 })
+  model.setEjections(new Set(known.ejected.keys()), [])
   for (const service of known.services) model.setService(service)
   for (const slice of known.slices) model.setSlice(slice)
   model.takeChanges()

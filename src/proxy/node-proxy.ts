@@ -9,19 +9,14 @@ import { EventRecorder } from '../kube/events.ts'
 import type { SentRequest } from '../kube/transport.ts'
 import type { Node } from '../kube/types.ts'
 import { systemClock } from '../lib/clock.ts'
-import { closeAll } from '../lib/close-all.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { nodeNameProblem } from '../model/node-name-problem.ts'
 import { ProblemLog } from '../model/problems.ts'
-import { listenPath } from '../control/path.ts'
-import { ControlServer } from '../control/server.ts'
-import type { StateToSend } from '../control/state.ts'
-import { encodeToObject } from '../config/encode.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
 import { giveBackMemory } from '../system/give-back.ts'
-import { cleanUpModes } from './cleanup.ts'
-import { formatDrift } from './drift.ts'
+import { Answers } from './answers.ts'
+import { closeProxy } from './close-proxy.ts'
 import { clusterHandlers } from './cluster-handlers.ts'
 import { hasIpv6 } from './families.ts'
 import { FamilyPart } from './family-part.ts'
@@ -29,17 +24,14 @@ import type { FamilyPipeline } from './family-pipeline.ts'
 import { followMachineAddresses, readMachineAddresses } from './machine-addresses.ts'
 import { createMetrics, type Metrics } from '../metrics/metrics.ts'
 import type { Mode } from '../modes/contract.ts'
-import { modes } from '../modes/all.ts'
 import { openModeOrStandIn, type ModeInForce } from './open-mode.ts'
+import { OtherModes } from './other-modes.ts'
 import { NodeState } from './node-state.ts'
-import { describeEjected, proxyQuestions } from './questions.ts'
 import { Rest } from './rest.ts'
 import type { ConnectRetry } from '../retry/connect-retry.ts'
-import { formatRetryStatus } from '../retry/format-status.ts'
 import { openConnectRetry } from './retries.ts'
 import type { SelfCheck } from './self-check.ts'
 import { Servers } from './servers.ts'
-import { Traffic } from './traffic.ts'
 import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, restartsFor } from './settings.ts'
 
 /** Where there is no API server, the log has to do. */
@@ -80,17 +72,12 @@ export class NodeProxy {
   readonly #events: Pick<EventRecorder, 'record'>
   readonly #inForce: ModeInForce
   readonly #selfCheck: SelfCheck | undefined
+  readonly #answers: Answers
+  readonly #otherModes: OtherModes
   #addressWatch: { close(): void } | undefined
-  #control: ControlServer | undefined
-  #traffic: Traffic | undefined
   readonly #abort = new AbortController()
   readonly #rest = new Rest({ giveBack: giveBackMemory, memory: () => process.memoryUsage.rss(), clock: systemClock })
-  /** The families that have not been programmed yet. */
-  readonly #firstSyncs: Set<Family>
   #loaded: LoadedConfiguration
-  /** Removes what other modes left behind, once. */
-  #cleaning: Promise<unknown> | undefined
-  #handsOver = false
 
   /** Rejects when the settings cannot be used, or the mode on this machine. Nothing else happens before start(). */
   static async open(options: RunOptions, surroundings: Surroundings = {}): Promise<NodeProxy> {
@@ -121,7 +108,7 @@ export class NodeProxy {
     this.#source = source
     this.#inForce = inForce
     this.#mode = inForce.mode
-    this.#firstSyncs = new Set(families)
+    this.#otherModes = new OtherModes({ inForce: this.#mode, families, config: () => this.#loaded.config, log })
     const features = featureStates(config.featureGates)
     this.#metrics = createMetrics({ shown: this.#mode.metrics, build: buildInfo(options), features })
     this.#metrics.mode.with(this.#mode.name, config.mode).set(1)
@@ -149,12 +136,24 @@ export class NodeProxy {
       log,
     })
     this.#parts = families.map((family) => this.#createPart(family, problems))
+    this.#answers = new Answers({
+      run: options,
+      loaded: () => this.#loaded,
+      nodeName: this.#nodeName,
+      source: source.name,
+      startedMs: this.#metrics.startSeconds * 1000,
+      pipelines: this.#parts.map(({ pipeline }) => pipeline),
+      state: this.#state,
+      inForce,
+      retry: this.#retry,
+      selfCheck,
+    })
     this.#servers = new Servers({
       run: options,
       metrics: this.#metrics,
       health: this.#health,
       mode: this.#mode.name,
-      status: () => this.#status(),
+      status: () => this.#answers.status(),
       onRefused: (reason, note) => this.#events.record(anEvent(reason, note)),
     })
   }
@@ -166,7 +165,7 @@ export class NodeProxy {
     log.info('Starting', { mode: this.#mode.name, node: this.#nodeName, source: this.#source.name })
     this.#recordStart()
     const failed = this.#servers.open(this.#loaded.config)
-    this.#openControl()
+    this.#answers.open()
     this.#addressWatch = followMachineAddresses({
       onAddresses: (addresses) => this.#state.setMachineAddresses(addresses),
       clock: systemClock,
@@ -211,10 +210,9 @@ export class NodeProxy {
   /** Before the process ends: a mode that carries connections lets them end, sooner when the signal is aborted. */
   async end(signal: AbortSignal): Promise<void> {
     const { end } = this.#inForce.running
-    await this.#control?.close()
+    await this.#answers.close()
     // Without this program they would only keep resets from clients, for some seconds more.
     this.#retry.end()
-    this.#traffic?.close()
     if (end === undefined) {
       this.#log.info('Ending, the rules stay')
       return
@@ -226,87 +224,33 @@ export class NodeProxy {
 
   /** Before another proxy is opened on this machine: from now on nothing is removed, for it may be of the other's mode. */
   async handOver(): Promise<void> {
-    this.#handsOver = true
-    await this.#cleaning
+    await this.#otherModes.hold()
   }
 
   /** There is no other proxy after all. */
   takeBack(): void {
-    this.#handsOver = false
-    this.#removeOtherModes()
+    this.#otherModes.release()
   }
 
   /** Ends everything but the rules. Whatever fails, the rest is closed; rejects with the first error. */
   stop(): Promise<void> {
     this.#abort.abort()
     this.#selfCheck?.stop()
-    return closeAll(
-      () => this.#addressWatch?.close(),
-      () => this.#rest.stop(),
-      // A sync that is under way comes to its end, and needs the mode for that.
-      ...this.#parts.map((part) => () => part.stop()),
-      () => this.#retry.close(),
-      () => this.#inForce.running.close(),
-      () => this.#servers.close(),
-      () => this.#control?.close(),
-      () => this.#traffic?.close(),
-      () => this.#source.close(),
-    )
+    return closeProxy({
+      addressWatch: this.#addressWatch,
+      rest: this.#rest,
+      parts: this.#parts,
+      retry: this.#retry,
+      mode: this.#inForce.running,
+      servers: this.#servers,
+      answers: this.#answers,
+      source: this.#source,
+    })
   }
 
   /** `times` of them: a proxy that takes over goes on counting. */
   countReloads(outcome: 'applied' | 'rejected', times = 1): void {
     this.#metrics.configReloads.with(outcome).inc(times)
-  }
-
-  #openControl(): void {
-    const path = listenPath(this.#options.controlSocket)
-    if (path === undefined) return
-    const questions = proxyQuestions({
-      pipelines: this.#parts.map(({ pipeline }) => pipeline),
-      about: () => this.#describe(),
-    })
-    this.#traffic = new Traffic({
-      families: this.#parts.map(({ pipeline }) => ({
-        family: pipeline.node.family,
-        views: () => pipeline.model.views(),
-      })),
-      about: () => ({
-        mode: this.#mode.name,
-        nodeName: this.#nodeName,
-        ejected: describeEjected(this.#retry.suspects()).map(({ backend }) => backend),
-      }),
-      open: this.#inForce.running.traffic,
-      clock: systemClock,
-      log: this.#log,
-    })
-    const all = [...questions, this.#traffic.question]
-    this.#control = new ControlServer({ path, questions: all, clock: systemClock, log: this.#log })
-  }
-
-  /** Lines for people, for /statusz. */
-  #status(): string {
-    const drift = this.#parts.map(({ pipeline }) => formatDrift(`IPv${pipeline.node.family}`, pipeline.driftState))
-    const retries = formatRetryStatus(this.#retry, systemClock.now())
-    const sections = [this.#selfCheck?.status(), drift.join('\n'), this.#inForce.running.status?.(), retries]
-    return sections.filter(Boolean).join('\n\n')
-  }
-
-  #describe(): Omit<StateToSend, 'families'> {
-    return {
-      version: this.#options.version,
-      pid: process.pid,
-      nowMs: systemClock.now(),
-      startedMs: this.#metrics.startSeconds * 1000,
-      source: this.#source.name,
-      nodeName: this.#nodeName,
-      mode: { name: this.#mode.name, asked: this.#loaded.config.mode, reasons: this.#inForce.reasons },
-      config: encodeToObject(this.#loaded.config),
-      node: this.#state.node,
-      machineAddresses: this.#state.machineAddresses,
-      serviceCidrs: this.#state.serviceCidrs,
-      ejected: describeEjected(this.#retry.suspects()),
-    }
   }
 
   #countRequest({ method, host, code, tookMs }: SentRequest): void {
@@ -342,19 +286,10 @@ export class NodeProxy {
       events: this.#events,
       log: this.#log,
       onSynced: () => {
-        if (this.#firstSyncs.delete(family)) this.#removeOtherModes()
+        this.#otherModes.synced(family)
         this.#rest.synced()
       },
     })
-  }
-
-  /** What another mode left behind goes when this one is in place, so that connections are never without rules. */
-  #removeOtherModes(): void {
-    if (this.#firstSyncs.size > 0 || this.#handsOver || this.#cleaning !== undefined) return
-    this.#cleaning = cleanUpModes(
-      modes.filter((mode) => mode !== this.#mode),
-      { config: this.#loaded.config, log: this.#log },
-    )
   }
 
   #pipeline(family: 4 | 6): FamilyPipeline | undefined {

@@ -33,7 +33,7 @@ export const expectedSkips = [
   },
   {
     project: /^e2e$/,
-    test: /^the rules (of the Go kube-proxy|that kube-proxy leaves) /,
+    test: /^(the rules (of the Go kube-proxy|that kube-proxy leaves)|kube-proxy still runs) /,
     reason: /^needs GO_KUBE_PROXY$/,
     isExpected: isRoot && process.env.GO_KUBE_PROXY === undefined,
     why: 'the Go program is no part of this repository, and CI cannot build it; its rules are golden files, and recordings in test/e2e/fixtures',
@@ -47,7 +47,7 @@ export const expectedSkips = [
   },
   {
     project: /^unit$/,
-    test: /^the plan of the \w+ mode/,
+    test: /^(the plan of the \w+ mode|explain in mode \w+)/,
     reason: /^\w+ does not promise it$/,
     isExpected: true,
     why: 'test/conformance/modes.ts tells which mode promises what',

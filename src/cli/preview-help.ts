@@ -20,7 +20,8 @@ Flags:
   -h, --help                  Print this text.
 
 The first lines count the commands of every mode; * is the mode whose commands follow. They are in the words of nft -f,
-iptables-restore --noflush, ipvsadm -R and ip -batch.
+iptables-restore --noflush, ipvsadm -R and ip -batch. A running proxy may have left a few sets that no service uses any more: it sweeps
+them when they are many, or with its next comparison.
 Exit status: 0 when there is nothing to do in that mode, 2 when there is, 1 when that cannot be told.
 `
 }

@@ -11,8 +11,9 @@ import {
   routeOf,
   whyNotAllowed,
 } from '../model/follow.ts'
+import { NO_EJECTIONS, siftEjected } from '../model/ejections.ts'
 import { planSelection, type Topology, whyNotSelected } from '../model/topology.ts'
-import type { Backend, ServicePortView, Policy, Route } from '../model/types.ts'
+import type { Backend, Policy, Route } from '../model/types.ts'
 import type { Decided, Known } from './known.ts'
 
 export type Outcome = 'to' | 'reject' | 'drop' | 'untouched'
@@ -108,11 +109,16 @@ function decideBackends(known: Known, context: BackendContext): DecidedBackend[]
   const { node, model } = decided
   const endpoints = model.endpointsOf(dialled.view)
   const selection = planSelection(endpoints, policy.list, node)
+  const selected = endpoints.filter((endpoint) => whyNotSelected(endpoint, selection, node) === undefined)
+  const ejections = dialled.view.connectRetry === true ? new Set(known.ejected.keys()) : NO_EJECTIONS
+  const ejected = new Set(siftEjected(selected, ejections).ejected)
   const listed = new Map<string, Backend>(dialled.view.backends.map((each) => [joinHostPort(each.ip, each.port), each]))
   return endpoints.map((endpoint): DecidedBackend => {
     const { ip, port, nodeName, isLocal } = endpoint
     const text = joinHostPort(ip, port)
-    const why = whyNotSelected(endpoint, selection, node) ?? whyEjected(known, dialled.view, text)
+    const why =
+      whyNotSelected(endpoint, selection, node) ??
+      (ejected.has(endpoint) ? `ejected: ${known.ejected.get(text)}` : undefined)
     const backend = listed.get(text) ?? { ip, port, isLocal, ...(nodeName === '' ? { mayBeLocal: true } : {}) }
     const { masquerade, why: masqueradeWhy } = masqueradeTo(route, backend, connection, {
       isOwnAddress: decided.isOwnAddress,
@@ -129,12 +135,6 @@ function decideBackends(known: Known, context: BackendContext): DecidedBackend[]
       weight: backend.weight,
     }
   })
-}
-
-function whyEjected({ ejected }: Known, view: ServicePortView, backend: string): string | undefined {
-  const isOut = view.ejected?.some(({ ip, port }) => joinHostPort(ip, port) === backend) === true
-  const reason = isOut ? ejected.get(backend) : undefined
-  return reason === undefined ? undefined : `ejected: ${reason}`
 }
 
 function describePolicy(decided: Decided, { frontend, view }: Dialled, route: Route, client: Client): DecidedPolicy {

@@ -105,6 +105,7 @@ function knownOf(folder: string, family: Family): Known {
     slices,
     allowExternalIPs: true,
     localhostNodePorts: true,
+    connectRetry: false,
     ejected: new Map(),
     otherNodes: [],
     pods: [],

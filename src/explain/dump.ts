@@ -110,6 +110,7 @@ export function knownFromDump(
     slices: [],
     allowExternalIPs: true,
     localhostNodePorts: true,
+    connectRetry: false,
     ejected: new Map(),
     otherNodes: [],
     pods: [],

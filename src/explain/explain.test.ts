@@ -42,6 +42,7 @@ const known: Known = {
   ]),
   allowExternalIPs: true,
   localhostNodePorts: true,
+  connectRetry: false,
   ejected: new Map(),
   otherNodes: [{ name: peer.name, addresses: [peer.ip[4]] }],
   pods: [{ namespace: 'default', name: 'client', ips: ['10.1.0.11'], nodeName: 'node-a' }],
@@ -125,7 +126,7 @@ describe('reasons', () => {
   })
 
   it('of an ejected backend', () => {
-    const ejecting = { ...known, ejected: new Map([['10.1.0.11:8080', 'until noon']]) }
+    const ejecting = { ...known, connectRetry: true, ejected: new Map([['10.1.0.11:8080', 'until noon']]) }
     const { backends } = explain(prepare(ejecting, { from: 'node', to: 'web' }), undefined)
     expect(backends.find(({ address }) => address === '10.1.0.11')).toMatchObject({
       eligible: false,

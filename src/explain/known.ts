@@ -22,9 +22,9 @@ export interface Known {
   readonly allowExternalIPs: boolean
   /** iptables.localhostNodePorts */
   readonly localhostNodePorts: boolean
-  /** Whether connections are tried again where a service does not say; absent: no. */
-  readonly connectRetry?: boolean | undefined
-  /** `ip:port` of backends that do not answer, and why; no more than half of a list are taken out of it. */
+  /** connectRetry of the configuration: only service ports that use it leave out ejected backends. */
+  readonly connectRetry: boolean
+  /** `ip:port` of backends that get no new connections for a while, and why. */
   readonly ejected: ReadonlyMap<string, string>
   /** Addresses of other nodes, by name. */
   readonly otherNodes: readonly { readonly name: string; readonly addresses: readonly string[] }[]
@@ -55,8 +55,8 @@ export function decideAll(known: Known, family: Family): Decided | undefined {
   if (node === undefined) return undefined
   const log = new ProblemLog(() => {})
   const { allowExternalIPs, connectRetry, mode } = known
-  const options = { node, problems: log, allowExternalIPs, connectRetry, weighs: mode.weighs, startedMs: 0 }
-  const model = new ServiceModel(options)
+  const { weighs } = mode
+  const model = new ServiceModel({ node, problems: log, allowExternalIPs, connectRetry, weighs, startedMs: 0 })
   model.setEjections(new Set(known.ejected.keys()), [])
   for (const service of known.services) model.setService(service)
   for (const slice of known.slices) model.setSlice(slice)

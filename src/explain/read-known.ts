@@ -70,6 +70,7 @@ export function knownFromObjects({ source, config, objects, isThisMachine }: Kno
     slices: objects.slices,
     allowExternalIPs: featureEnabled(config.featureGates, 'AllowServiceExternalIPs'),
     localhostNodePorts: config.iptables.localhostNodePorts,
+    connectRetry: config.connectRetry,
     ejected: new Map(),
     otherNodes: objects.nodes
       .filter(({ name }) => name !== settings.nodeName)

@@ -180,7 +180,6 @@ export type Expression =
 export type CtKey =
   | 'direction'
   | 'state'
-  | 'direction'
   | 'status'
   | 'saddr'
   | 'daddr'

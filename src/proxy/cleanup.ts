@@ -29,6 +29,7 @@ export async function runLeftoverCleanup({ config, log }: RunOptions): Promise<v
   const failures = await cleanUpModes(others, { config, log })
   const mode = await modeNamed(config.mode).load()
   await mode.cleanupLeftovers?.(log)
+  cleanUpRetries(log)
   if (failures.length > 0) throw new AggregateError(failures, 'Cannot clean up everything, see above')
 }
 

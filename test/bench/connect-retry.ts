@@ -108,15 +108,16 @@ for (const pod of [pods.localB, pods.localC]) {
       if (port === WEB_PORT) accepted++
       socket.on('data', (bytes) => onBytes(bytes.length))
       socket.on('error', () => {})
-    }).listen({ fd: openBoundSocket(pod, 'tcp', port), backlog: BACKLOG })
+    }).listen({ fd: openBoundSocket(pod, 'tcp', port) }, BACKLOG)
   serve(WEB_PORT, () => {})
   serve(BULK_PORT, (length) => (received += length))
 }
 
 /** The servers live in this process, and take one connection in a turn of it. Until all but so many have been taken. */
 async function seen(left: number): Promise<void> {
+  const isDone = () => made - accepted <= left
   do await new Promise((resolve) => setImmediate(resolve))
-  while (made - accepted > left)
+  while (!isDone())
 }
 
 connectOften(sources.localPod, CONNECTS)
@@ -164,7 +165,7 @@ const loaded = await proxyCpu(async (untilMs) => {
     const due = Math.min(100, Math.floor(((performance.now() - startedMs) * RATE) / 1000) - done)
     if (due > 0) connectOften(sources.localPod, due)
     done += Math.max(0, due)
-    await seen(BACKLOG / 2)
+    await seen(BACKLOG / 4)
   }
   return done
 })

@@ -35,6 +35,7 @@ test.each(['nftables', 'iptables', 'ipvs', 'userspace'] as const)(
         slices: cluster.slices,
         allowExternalIPs: true,
         localhostNodePorts: true,
+        connectRetry: false,
         ejected: new Map(),
         otherNodes: [],
         pods: [],

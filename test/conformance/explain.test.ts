@@ -89,6 +89,7 @@ function knownOf(name: ModeName, settings: ProxySettings, objects: readonly ApiO
     ...decodeObjects(objects),
     allowExternalIPs: true,
     localhostNodePorts: true,
+    connectRetry: false,
     ejected: new Map(),
     otherNodes: [],
     pods: [],

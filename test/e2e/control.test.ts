@@ -64,7 +64,8 @@ test('what another program changes is told, and the plan has nothing left to do'
   })
   expect((await proxy.ask('/statusz'))?.body).toMatch(/differed \d+ times?; .*\n +add table ip kube-proxy/)
   expect((await proxy.ask('/metrics'))?.body).toMatch(/kubeproxyts_kernel_in_sync\{ip_family="IPv4"\} 1/)
-  const plan = run('plan')
+  // The other family may have rules that no service uses any more, which the proxy sweeps when they are many.
+  const plan = run('plan', '--family=4')
   expect(plan).toMatch(/^\* nftables +IPv4 +nothing to do/m)
   expect(plan).toMatch(/^ {2}iptables +IPv4 +\d+ lines for iptables-restore/m)
 })

@@ -32,6 +32,10 @@ export const logLines: readonly LogLine[] = [
     'The line before it follows, or the reason why nothing can be programmed.',
   ),
   error(
+    'Cannot give back kernel settings of another mode',
+    'A setting that another mode made stays; the line names the mode, and `err` says why. The mode in force is not touched by it.',
+  ),
+  error(
     'Cannot serve a service port: its clients are refused',
     'userspace mode: no port is free, or too many files are open.',
   ),
@@ -42,6 +46,10 @@ export const logLines: readonly LogLine[] = [
   error(
     'Cannot listen',
     'A port of the proxy, or the health check node port of a Service, is taken; `err` has the address. It is tried again; an Event tells it, too.',
+  ),
+  error(
+    'Cannot give back kernel settings of another mode',
+    '`--init-only`: what `mode` had changed stays; `err` names it. The proxy runs all the same.',
   ),
   error('Control socket failed', 'The proxy goes on; it cannot be asked until it is started anew.'),
   error('Cannot answer at the control socket', 'A fault of the program; the asker is told, and the proxy goes on.'),
@@ -98,6 +106,10 @@ export const logLines: readonly LogLine[] = [
     'What asked was gone before the answer was complete, or a fault of this program.',
   ),
   error('Cannot remove the table of retries', 'nftables mode: what it did to dead pods stays until `--cleanup`.'),
+  error(
+    'Cannot give back kernel settings of another mode',
+    'After a change of the mode: a setting stays as the mode before had it.',
+  ),
   warning('The table of retries is made anew', 'nftables mode: another program had changed or removed it.'),
   warning(
     'A backend is ejected: it does not answer',
@@ -193,4 +205,12 @@ export const logLines: readonly LogLine[] = [
   info('Removed what kube-proxy does not use', 'On the way back to kube-proxy, or to an older version.'),
   info('Initialised, ending because of --init-only', 'The init container of the DaemonSet.'),
   info('Wrote configuration', '`--write-config-to`.'),
+  warning(
+    'Another process of this program has taken over; it has the rules, and this one lets its connections end',
+    'userspace mode: an upgrade that started the new process first, or two proxies by mistake. This one is to be stopped.',
+  ),
+  warning(
+    'The process that had taken over is gone; serving again',
+    'userspace mode: the process of the line above ended. Its own log says why.',
+  ),
 ]

@@ -34,6 +34,7 @@ const known: Known = {
   ...decodeObjects([web, aSlice(web, ['localA'])]),
   allowExternalIPs: true,
   localhostNodePorts: true,
+  connectRetry: false,
   ejected: new Map(),
   otherNodes: [],
   pods: [],

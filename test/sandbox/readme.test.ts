@@ -62,18 +62,20 @@ async function makeDeadPod(): Promise<string> {
   const service = `http://${spec.clusterIP}:3000`
   const { items } = await sandbox.api.get('/api/v1/namespaces/default/pods?labelSelector=app%3Dwhoami')
   const pods = (items as PodObject[]).filter(({ metadata }) => metadata.deletionTimestamp === undefined)
-  const [first, second] = pods.map(({ metadata, status: { podIP } }) => ({ name: metadata.name, podIP }))
+  const { metadata, status } = pods[0]!
+  const pod = metadata.name
+  const isDead = `! curl -s -m 1 http://${status.podIP}:3000`
   const ask = `for i in $(seq 200); do curl -s ${service} > /dev/null || echo failed; done | wc -l`
   const lines = [
-    ...type(`kubectl annotate pod ${first!.name} sandbox/fail=refuse`),
-    ...(await untilSo(`! curl -s -m 1 http://${first!.podIP}:3000`)),
+    ...type(`kubectl annotate pod ${pod} sandbox/fail=refuse`),
+    ...(await untilSo(isDead)),
     ...type(ask),
     ...type('kubectl annotate service whoami service.kube-proxy-ts.io/connect-retry=on'),
     ...(await untilSo(retriesOn('node-1'))),
     ...(await untilSo(retriesOn('node-2'))),
     ...type(ask),
-    ...type(`kubectl annotate pod ${second!.name} sandbox/fail=hang`),
-    ...(await untilSo(`! curl -s -m 1 http://${second!.podIP}:3000`)),
+    ...type(`kubectl annotate pod ${pod} sandbox/fail=hang --overwrite`),
+    ...(await untilSo(isDead)),
     ...type(ask),
   ]
   const [without, refusing, hanging] = lines.filter((line) => /^\d+$/.test(line)).map(Number)

@@ -103,8 +103,12 @@ export async function startKubeProxy(rig: Rig, mode: KubeProxyMode): Promise<Kub
 
 /** As kube-proxy itself does it on a node with rules: chains that it knows are written anew, what it does not know stays. */
 function putRecording(netns: Netns, mode: KubeProxyMode): void {
-  // Without it connections of IPVS are not tracked, and are not masqueraded. kube-proxy turns it on.
-  if (mode === 'ipvs') netns.run('sh', ['-c', 'echo 1 > /proc/sys/net/ipv4/vs/conntrack'])
+  // As kube-proxy sets them. Without the first, connections of IPVS are not tracked, and are not masqueraded.
+  if (mode === 'ipvs') {
+    for (const name of ['conntrack', 'expire_nodest_conn', 'expire_quiescent_template']) {
+      netns.run('sh', ['-c', `echo 1 > /proc/sys/net/ipv4/vs/${name}`])
+    }
+  }
   for (const [name, { restore }] of Object.entries(recordedParts[mode])) {
     const [program, ...args] = restore
     netns.run(program, args, amend(netns, name, readFileSync(recordingFile(mode, name), 'utf8')))

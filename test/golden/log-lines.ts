@@ -74,6 +74,10 @@ export const logLines: readonly LogLine[] = [
     'Cannot remove everything that the mode left behind',
     'After a change of the mode, or with `--cleanup`; what is left is named, and can be removed by hand.',
   ),
+  error(
+    'Cannot give back kernel settings of another mode',
+    '`--init-only`: `route_localnet` may stay on after the iptables mode; the rule that makes it safe stays with it.',
+  ),
   error('Cannot look after backends that are to go', 'ipvs mode: draining backends stay until it succeeds.'),
   error('Cannot look whether another program changed virtual servers', 'ipvs mode: foreign changes are mended later.'),
   error(

@@ -116,8 +116,12 @@ for (const pod of [pods.localB, pods.localC]) {
 /** The servers live in this process, and take one connection in a turn of it. Until all but so many have been taken. */
 async function seen(left: number): Promise<void> {
   const isDone = () => made - accepted <= left
-  do await new Promise((resolve) => setImmediate(resolve))
-  while (!isDone())
+  await nextTurn()
+  while (!isDone()) await nextTurn()
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve))
 }
 
 connectOften(sources.localPod, CONNECTS)

@@ -1,4 +1,4 @@
-// From what the model keeps back to API objects, for those who ask what the proxy knows. They are of one family and without what
+// From what the model keeps back to API objects, for commands that ask what the proxy knows. They are of one family and without what
 // was not read or could not be used; a model that is given them decides the same.
 
 import type { EndpointSlice, NamespacedName, Service, SliceEndpoint } from '../kube/types.ts'

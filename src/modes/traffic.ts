@@ -36,7 +36,7 @@ function openTrafficCounter(family: Family): TrafficCounter {
 
 export type { Counted }
 
-/** Those that refuse, or drop, whoever comes. Where only some sources are refused, their packets are not counted. */
+/** Those that refuse, or drop, every client. Where only some sources are refused, their packets are not counted. */
 function closedFrontends(views: Iterable<ServicePortView>): Closed {
   const frontends = new Set<string>()
   const ports = new Set<string>()

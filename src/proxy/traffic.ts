@@ -24,7 +24,7 @@ const LEASE_MS = 15_000
 
 export class Traffic {
   readonly #options: TrafficOptions
-  /** Those who look, with the end of what they were promised. */
+  /** The commands that look, with the end of what they were promised. */
   readonly #askers = new Map<AbortSignal, Timer>()
   #counters: ReadonlyMap<Family, TrafficCounter> | undefined
   #sinceMs = 0
@@ -43,7 +43,7 @@ export class Traffic {
     },
   }
 
-  /** Counting ends, whoever looks. */
+  /** Counting ends, whichever command looks. */
   close(): void {
     for (const timer of this.#askers.values()) timer.cancel()
     this.#askers.clear()

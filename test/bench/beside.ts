@@ -88,7 +88,7 @@ async function measure(program: string, api: BenchApi, objects: readonly ApiObje
   await awaitAnswer(latest.clusterIP, (from) => from === latest.address, proxy)
   await sleep(2000)
   const figures = { startMs, changeMs: median(changes), churnCpuMs: proxy.cpuMs() - before, rssMb: proxy.rssMb() }
-  // For whoever comes next, all is as it was.
+  // For the program that comes next, all is as it was.
   for (const slice of slices) await api.put(slice as unknown as ApiObject)
   return figures
 }

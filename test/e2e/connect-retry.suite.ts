@@ -81,7 +81,7 @@ export function patient(): { readonly timeoutMs: number } {
   return { timeoutMs: 12_000 * patience() }
 }
 
-/** Who is refused before its kernel has sent a second SYN; the fastest of some, for a busy machine may be late. */
+/** A client that is refused before its kernel has sent a second SYN; the fastest of some, for a busy machine may be late. */
 export async function refusesAtOnce(from: Netns, to: Target): Promise<string | undefined> {
   const results = []
   for (let i = 0; i < 3; i++) results.push(await timed(tcpProbe(from, to, patient())))

@@ -81,7 +81,7 @@ test('SIGTERM lets no client in, lets a transfer come to its end, and then ends 
   expect(listTables(rig.network.node).filter((table) => table.endsWith(TABLE))).toEqual([])
 })
 
-test('SIGTERM waits for those who have come and have no backend yet', async () => {
+test('SIGTERM waits for clients that have come and have no backend yet', async () => {
   proxy = await start()
   const node = rig.network.pods.localB
   node.run(

@@ -431,7 +431,7 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     })
   })
 
-  it('says where flows of UDP go, for those who look for stale ones', () => {
+  it('says where flows of UDP go, for the search of stale ones', () => {
     using run = new Run()
     const view = aView(1, to(a), 'UDP')
     run.programmer.syncAll(node, [view])

@@ -153,7 +153,7 @@ export class UserspaceProgrammer implements Programmer {
 
   /**
    * An upgrade starts the new process while the old one serves: its rules lead to doors of its own. To restore ours would
-   * take the clients from it, and it would restore its rules in turn. The doors stay open for those who came through them.
+   * take the clients from it, and it would restore its rules in turn. The doors stay open for clients that came through them.
    */
   #yieldTo(doors: readonly DoorAddress[]): boolean {
     const before = this.#successor

@@ -309,7 +309,7 @@ describe('watches', () => {
     expect(await call(`${maps}?watch=1&resourceVersion=yesterday`)).toMatchObject({ code: 422 })
   })
 
-  it('send bookmarks to those who want them', async () => {
+  it('send bookmarks to clients that want them', async () => {
     const marked = await watch(`${maps}?watch=1&resourceVersion=0&allowWatchBookmarks=true`)
     await until('a bookmark arrives', () => marked.events.length > 0)
     expect(marked.events[0]).toMatchObject({

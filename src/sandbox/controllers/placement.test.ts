@@ -139,7 +139,7 @@ describe('planMirror()', () => {
     ])
   })
 
-  it('makes slices of at most 100, and none for those who do not want it', () => {
+  it('makes slices of at most 100, and none for services that do not want it', () => {
     const addresses = Array.from({ length: 150 }, (_, i) => ({ ip: `10.0.0.${i}` }))
     const subsets = [{ addresses, ports: [{ port: 80 }] }]
     expect(planMirror(endpoints(subsets)).map((slice) => slice.endpoints?.length)).toEqual([100, 50])

@@ -1,5 +1,5 @@
 // Endpoints that do not answer: addresses of a pod at which its kernel refuses new connections, ignores them, or says that
-// nobody is there. Connections that are open go on.
+// no server is there. Connections that are open go on.
 
 import type { Netns } from './netns.ts'
 

@@ -52,7 +52,7 @@ interface ListTarget extends Target {
   readonly differences: ReturnType<typeof placesThatDiffer>
 }
 
-/** One of the two lists that a frontend may have: for everybody, or for clients from outside where the policy is Local. */
+/** One of the two lists that a frontend may have: for all clients, or for those from outside where the policy is Local. */
 export interface FrontendList {
   readonly list: 'main' | 'local'
   /** The map from places to backends. */

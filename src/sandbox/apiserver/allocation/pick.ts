@@ -5,7 +5,7 @@ export interface Range {
   isFree(offset: number): boolean
 }
 
-/** How many of the lowest numbers are left to those who ask for one by name, as long as others are free. */
+/** How many of the lowest numbers are left to services that ask for one by name, as long as others are free. */
 export interface Band {
   readonly divisor: number
   readonly least: number

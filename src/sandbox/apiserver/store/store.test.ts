@@ -49,7 +49,7 @@ describe('Store', () => {
     expect(names(collection.list())).toEqual(['a=2', 'c=1'])
   })
 
-  it('tells listeners, and those who come later, the same changes', () => {
+  it('tells listeners, and those that come later, the same changes', () => {
     const { store, collection, put, remove } = openStore()
     const { revision } = store
     const heard: unknown[] = []

@@ -127,7 +127,7 @@ describe.skipIf(!isRoot)('rules that we do not know (need root)', () => {
   it('are read as unknown expressions, and change nothing around them', () => {
     unshareNetwork()
     loadWithNft(
-      'add table ip t\nadd chain ip t c\nadd rule ip t c limit rate 3/second ip daddr { 10.0.0.1, 10.0.0.2 } drop',
+      'add table ip t\nadd chain ip t c\nadd rule ip t c quota 3 mbytes ip daddr { 10.0.0.1, 10.0.0.2 } drop',
     )
     const driver = new NftablesDriver({ family: 'ip', table: 't' })
     const table = driver.read()!

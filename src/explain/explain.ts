@@ -13,7 +13,7 @@ import type {
   ExplainedWay,
   Explanation,
 } from './explanation.ts'
-import { decideAll, type Decided, type Known } from './known.ts'
+import { decideAll, type Decided, isOfService, type Known } from './known.ts'
 import { findMisses } from './misses.ts'
 import { type Asked, type Question, QuestionMistake, resolveQuestion } from './question.ts'
 import { walkAll, type Ways } from './walk-all.ts'
@@ -264,8 +264,8 @@ function problemsOf({ known, decided, decision }: Prepared, named: Asked['servic
   const own = known.slices.filter(({ namespace, serviceName }) => `${namespace}/${serviceName}` === key)
   const slices = new Set(own.map(({ namespace, name }) => `EndpointSlice ${namespace}/${name}`))
   for (const [object, messages] of decided.problems) {
-    const isOurs = object === `Service ${key}` || object.startsWith(`Service port ${key}`) || slices.has(object)
-    if (isOurs) lines.push(...messages.map((message) => `${object}: ${message}`))
+    if (isOfService(object, key) || slices.has(object))
+      lines.push(...messages.map((message) => `${object}: ${message}`))
   }
   if (view !== undefined && decision.backends.length === 0) lines.push(...whyNoEndpoints(decided, key, view))
   return lines

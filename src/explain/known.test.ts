@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { nodeView, service, slice } from '../../test/support/kube-objects.ts'
 import { nftablesMode } from '../modes/nftables/mode.ts'
-import { decideAll, type Known } from './known.ts'
+import { decideAll, isOfService, type Known } from './known.ts'
 
 const known: Known = {
   source: 'a test',
@@ -31,4 +31,14 @@ test('decideAll() leaves out what the proxy has ejected, and no more than it doe
 test('decideAll() leaves out nothing of services whose connections are not tried again', () => {
   const view = decideAll({ ...known, connectRetry: false }, 4)?.model.view('default/web')
   expect(view?.backends).toHaveLength(3)
+})
+
+test.each([
+  ['Service default/web', true],
+  ['Service port default/web', true],
+  ['Service port default/web:http', true],
+  ['Service port default/web-late', false],
+  ['Service default/website', false],
+])('problems of %s are those of default/web: %s', (object, expected) => {
+  expect(isOfService(object, 'default/web')).toBe(expected)
 })

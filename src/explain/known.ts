@@ -78,6 +78,12 @@ export function decideAll(known: Known, family: Family): Decided | undefined {
   }
 }
 
+/** Whether problems of this object are the service's, or those of one of its ports. */
+export function isOfService(object: string, key: NamespacedName): boolean {
+  const port = `Service port ${key}`
+  return object === `Service ${key}` || object === port || object.startsWith(`${port}:`)
+}
+
 /** As the iptables mode opens them: never for IPv6, nor where nodePortAddresses leaves them out. */
 function openLoopback({ mode, localhostNodePorts }: Known, { family, nodePortAddresses }: NodeView): OpenLoopback {
   if (!mode.habits.localhostNodePorts || !localhostNodePorts || family === 6) return 'none'

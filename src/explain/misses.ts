@@ -4,7 +4,7 @@ import { joinHostPort } from '../lib/ip.ts'
 import { describeFrontend } from '../model/claims.ts'
 import type { Connection } from '../model/follow.ts'
 import { whyNotServed } from '../model/service-ports.ts'
-import type { Decided, Known } from './known.ts'
+import { type Decided, isOfService, type Known } from './known.ts'
 
 export interface Miss {
   /** What was nearly dialled. */
@@ -54,7 +54,7 @@ function missUnserved({ services, problems }: Decided, destination: string, add:
       add(`load-balancer IP of ${name}`, `ipMode is ${proxied.ipMode}: the load balancer takes it, not the proxy`)
     }
     for (const [object, messages] of problems) {
-      if (object !== `Service ${name}` && !object.startsWith(`Service port ${name}`)) continue
+      if (!isOfService(object, name)) continue
       for (const message of messages) add(object, message)
     }
   }

@@ -126,9 +126,7 @@ describe.skipIf(!isRoot).each([
 describe.skipIf(!isRoot)('rules that we do not know (need root)', () => {
   it('are read as unknown expressions, and change nothing around them', () => {
     unshareNetwork()
-    loadWithNft(
-      'add table ip t\nadd chain ip t c\nadd rule ip t c quota 3 mbytes ip daddr { 10.0.0.1, 10.0.0.2 } drop',
-    )
+    loadWithNft('add table ip t\nadd chain ip t c\nadd rule ip t c quota 3 mbytes ip daddr { 10.0.0.1, 10.0.0.2 } drop')
     const driver = new NftablesDriver({ family: 'ip', table: 't' })
     const table = driver.read()!
     const kinds = table.chains.get('c')!.rules[0]!.expressions.map(({ kind }) => kind)

@@ -50,7 +50,7 @@ function aService(name: string, spec: object, labels: Readonly<Record<string, st
 
 const onNode2 = { name: 'b1' }
 const objects = [
-  // The first that asks for an address gets it.
+  // The oldest service that asks for an address gets it, and of one second the first by name.
   aService('web', { externalIPs: [TAKEN] }),
   aService('headless', { clusterIP: 'None' }),
   { metadata: { name: 'elsewhere' }, spec: { type: 'ExternalName', externalName: 'example.com' } },
@@ -63,7 +63,7 @@ const objects = [
   aService('inside', { selector: onNode2, internalTrafficPolicy: 'Local' }),
   aService('outside', { selector: onNode2, type: 'LoadBalancer', externalTrafficPolicy: 'Local' }),
   aService('walled', { type: 'LoadBalancer', loadBalancerSourceRanges: ['10.9.0.0/16'] }),
-  aService('late', { externalIPs: [TAKEN] }),
+  aService('web-late', { externalIPs: [TAKEN] }),
   aService('deaf', { ports: [{ port: 80, targetPort: 4444 }] }),
   aService('mute', { selector: { app: 'mute' } }),
   aService('far', { selector: onNode2 }),
@@ -190,7 +190,7 @@ describe('of objects', () => {
     ['internal-policy-local', 'default/inside', []],
     ['external-policy-local', 'default/outside', ['--from', 'outside']],
     ['source-not-allowed', 'default/walled', ['--from', 'outside']],
-    ['address-taken', 'default/late', []],
+    ['address-taken', 'default/web-late', []],
     ['endpoint-refuses', 'default/deaf', []],
   ] as const)('%s', (code, service, flags) => expectFinding(code, service, ...flags))
 })

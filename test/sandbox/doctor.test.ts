@@ -171,6 +171,7 @@ function normalize(text: string): string {
     .replace(/10\.244\.(\d+)\.\d+/g, '10.244.$1.y')
     .replace(/172\.30\.0\.1\d\d/g, '172.30.0.z')
     .replace(/process \d+/g, 'process N')
+    .replace(/room: \d+ of \d+/g, 'room: N of M')
     .replace(/:3\d{4}\b/g, ':PORT')
     .replace(/\s+/g, ' ')
 }

@@ -24,10 +24,10 @@ const lanes = [
   [
     { name: 'kernel', reason: needsRoot },
     { name: 'e2e', reason: needsRoot },
-    { name: 'packet-flow', reason: needsRoot },
   ],
   [
     { name: 'live' },
+    { name: 'packet-flow', reason: needsRoot },
     { name: 'sandbox', reason: needsRoot },
     { name: 'faults', reason: needsRoot },
     { name: 'release', reason: needsRoot },

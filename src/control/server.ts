@@ -19,7 +19,7 @@ export interface ControlOptions {
   readonly log: Logger
 }
 
-const RETRY_MS = 5000
+const RETRY_MS = 1000
 /** Askers at the same time. Root alone can be one. */
 const MOST_CONNECTIONS = 16
 const ANSWER_MS = 30_000

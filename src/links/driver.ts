@@ -37,7 +37,8 @@ export class LinkDriver {
   }
 
   exists(): boolean {
-    return this.#find() !== undefined
+    this.#index = this.#find()?.index
+    return this.#index !== undefined
   }
 
   /** Whether the link should have an address, by what was read and done last. */
@@ -45,7 +46,7 @@ export class LinkDriver {
     return this.#known.has(address)
   }
 
-  /** The number of the link; undefined before ensure(). */
+  /** The number of the link; undefined before ensure() or exists(). */
   get index(): number | undefined {
     return this.#index
   }

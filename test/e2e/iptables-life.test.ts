@@ -120,7 +120,7 @@ describe.for(['nft', 'legacy'] as const)('iptables-%s', (backend) => {
       const nothing = ['mangle', 'nat', 'filter'].map((table) => String.raw`*${table}\nCOMMIT\n`).join('')
       rig.network.node.run('sh', ['-c', `printf '${nothing}' | ${name}-restore`])
     }
-    await served(backend === 'nft' ? 1000 : 6000)
+    await served(6000)
   })
 
   test('a single chain that another program flushes is there again', async () => {

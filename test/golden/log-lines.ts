@@ -133,7 +133,7 @@ export const logLines: readonly LogLine[] = [
   ),
   warning(
     'Cannot be asked over the control socket',
-    '`reason` says why: another proxy has it, or the folder cannot be written to. It is tried again every 5 s; all else works. `--control-socket=none` if that is wanted.',
+    '`reason` says why: another proxy has it, or the folder cannot be written to. It is tried again every second; all else works. `--control-socket=none` if that is wanted.',
   ),
   warning(
     'Cannot change a kernel setting, going on with what it is',

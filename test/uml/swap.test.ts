@@ -2,7 +2,5 @@
 
 import { testSwap } from '../e2e/swap.suite.ts'
 
-testSwap([
-  { theirs: 'ipvs', ours: ['ipvs'] },
-  { theirs: 'ipvs', ours: ['nftables', 'ipvs'] },
-])
+// Into another mode the connections that IPVS carries are lost, as docs/reliability.md says: so in ipvs alone.
+testSwap([{ theirs: 'ipvs', ours: ['ipvs'] }])

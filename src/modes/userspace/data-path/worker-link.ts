@@ -71,7 +71,8 @@ export class WorkerLink {
       this.#isEnding = true
     }
     this.#worker.on('error', fail)
-    this.#worker.on('exit', (code) => fail(new Error(`it ended with status ${code}`)))
+    // What it failed of may be told after its end.
+    this.#worker.on('exit', (code) => setImmediate(fail, new Error(`it ended with status ${code}`)))
     this.#worker.unref()
     port1.on('message', (report: Report) => {
       if (report.kind === 'warning') onWarning(report.message)

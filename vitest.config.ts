@@ -17,6 +17,7 @@ export default defineConfig({
           exclude: ['src/**/growth.test.ts', live],
           pool: 'threads',
           isolate: false,
+          maxWorkers: availableParallelism(),
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

@@ -1,5 +1,6 @@
 // The packet-flow table against what a mode plans: no kernel, every random choice tried.
 
+import { runs } from './runs.ts'
 import { expect, test } from 'vitest'
 import { endpointSlices } from '../../src/kube/objects/endpoint-slice.ts'
 import { nodes } from '../../src/kube/objects/node.ts'
@@ -157,18 +158,22 @@ export function nodeViewOf(
   )
 }
 
-/** More choices than any service of the table has endpoints. */
-const CHOICES = 60
+/** More choices than any service of the table has endpoints; in `npm run ok` twice as many as this one has, and some. */
+function choicesFor(outcome: Outcome): number {
+  const backends = outcome.kind === 'to' ? outcome.backends.length : 0
+  return Math.max(runs(60).numRuns, 2 * backends, 8)
+}
 
 function complaintAbout(node: PlannedNode, flow: Flow): string | undefined {
   const family = familyOf(flow)
   const { outcome } = flow
   const own = sources[flow.from].ip[family]
   const clients = flow.clients === undefined ? [own] : range(flow.clients).map((n) => crowdIp(family, n + 1))
+  const choices = choicesFor(outcome)
   const missing = new Set(outcome.kind === 'to' ? outcome.backends.map(({ host, port }) => `${host}:${port}`) : [])
   for (const [nth, client] of clients.entries()) {
     const seen = new Set<string>()
-    for (const choice of range(CHOICES)) {
+    for (const choice of range(choices)) {
       const way = node.walk(flow, client, choice + nth)
       const complaint = judge(flow, way, client)
       if (complaint !== undefined) return `${complaint}\n${way.met.map((line) => `  ${line}`).join('\n')}`

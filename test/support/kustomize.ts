@@ -44,8 +44,16 @@ export function renderKustomization(folder: string, components: readonly string[
 }
 
 function render(folder: string): Manifest[] {
-  const { resources = [], components = [], configMapGenerator = [], namespace, images = [] } = read(folder)
+  const {
+    resources = [],
+    components = [],
+    patches = [],
+    configMapGenerator = [],
+    namespace,
+    images = [],
+  } = read(folder)
   const objects = resources.flatMap((name) => readResource(join(folder, name)))
+  applyPatches(folder, patches, objects)
   for (const name of components) patchWith(join(folder, name), objects)
   for (const args of configMapGenerator) generate(args, objects)
   if (namespace !== undefined)
@@ -69,10 +77,13 @@ function readResource(path: string): Manifest[] {
 function patchWith(component: string, objects: Manifest[]): void {
   const { resources = [], patches = [] } = read(component)
   objects.push(...resources.flatMap((name) => readResource(join(component, name))))
+  applyPatches(component, patches, objects)
+}
+
+function applyPatches(folder: string, patches: NonNullable<Kustomization['patches']>, objects: Manifest[]): void {
   for (const { target, patch } of patches) {
     const object = objects.find(({ kind, metadata }) => kind === target.kind && metadata.name === target.name)
-    if (object === undefined)
-      throw new Error(`Cannot patch with ${component}: there is no ${target.kind} ${target.name}`)
+    if (object === undefined) throw new Error(`Cannot patch with ${folder}: there is no ${target.kind} ${target.name}`)
     for (const operation of parse(patch) as Operation[]) applyOperation(object, operation)
   }
 }

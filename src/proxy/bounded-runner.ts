@@ -39,8 +39,8 @@ const LONGEST_REST_MS = 1000
  * With a minMs of 0: so many runs without a pause after a quiet time, and then one in so many milliseconds. A change costs less
  * together with others than by itself, and changes that keep coming are not waited for one by one.
  */
-const EAGER_BURST = 10
-const EAGER_MS = 40
+const EAGER_BURST = 100
+const EAGER_MS = 20
 
 type State = 'idle' | 'waiting' | 'running' | 'stopped'
 
@@ -48,8 +48,8 @@ type State = 'idle' | 'waiting' | 'running' | 'stopped'
  * Runs work on request, with kube-proxy's guarantees:
  * - never two runs at a time;
  * - minMs between the end of a run and the start of the next (`burst` runs may share one such pause);
- * - with a minMs of 0, no pause as long as runs are short and rare. Ten may follow each other at once, then there is one in 40
- *   ms. And a user who may change one service may change it without end: after a quarter of a second of runs, they get a
+ * - with a minMs of 0, no pause as long as runs are short and rare. A hundred may follow each other at once, then there is one
+ *   in 20 ms. And a user who may change one service may change it without end: after a quarter of a second of runs, they get a
  *   quarter of the time, and wait for at most a second;
  * - a run at least every maxMs, without any request;
  * - after a failure, a run after retryMs, 2 retryMs, 4 retryMs, ... unless something else starts one earlier. Requests do

@@ -1,5 +1,6 @@
 // The API server of the comparison: that of the sandbox, or a real one with its etcd.
 
+import { benchNode } from '../support/api-server/sample-cluster.ts'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
@@ -18,11 +19,7 @@ export interface BenchApi extends AsyncDisposable {
   put(object: ApiObject): Promise<void>
 }
 
-const node: ApiObject = {
-  kind: 'Node',
-  metadata: { name: 'bench' },
-  status: { addresses: [{ type: 'InternalIP', address: '10.255.255.1' }] },
-}
+const node = benchNode('10.255.255.1')
 
 export async function openApi(program: string | undefined): Promise<BenchApi> {
   return program === undefined ? openSandboxApi() : openRealApi(program)

@@ -8,7 +8,7 @@ import { fork } from 'node:child_process'
 import http from 'node:http'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { TestApiServer } from '../support/api-server/api-server.ts'
-import { clusterOf } from '../support/api-server/sample-cluster.ts'
+import { benchNode, clusterOf } from '../support/api-server/sample-cluster.ts'
 import { median, table } from './figures.ts'
 import { MeasuredProxy } from './measured-proxy.ts'
 import { flushRules, setLoopbackUp } from './netns.ts'
@@ -75,13 +75,7 @@ async function measure(services: number): Promise<Figures[]> {
   await using server = await TestApiServer.start()
   const objects = [...clusterOf({ services, endpointsPerService: ENDPOINTS })]
   server.store.applyAll(objects)
-  server.store.applyAll([
-    {
-      kind: 'Node',
-      metadata: { name: 'bench' },
-      status: { addresses: [{ type: 'InternalIP', address: '127.0.0.1' }] },
-    },
-  ])
+  server.store.applyAll([benchNode()])
   const slices = objects.filter((object) => object.kind === 'EndpointSlice') as {
     endpoints?: { addresses: string[] }[]
   }[]

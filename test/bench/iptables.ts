@@ -8,7 +8,7 @@ import { execFileSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { TestApiServer } from '../support/api-server/api-server.ts'
-import { clusterOf } from '../support/api-server/sample-cluster.ts'
+import { benchNode, clusterOf } from '../support/api-server/sample-cluster.ts'
 import { median, table } from './figures.ts'
 import { MeasuredProxy } from './measured-proxy.ts'
 import { setLoopbackUp } from './netns.ts'
@@ -40,13 +40,7 @@ async function measure(backend: Backend, services: number): Promise<Figures> {
   await using server = await TestApiServer.start()
   const objects = [...clusterOf({ services, endpointsPerService: ENDPOINTS })]
   server.store.applyAll(objects)
-  server.store.applyAll([
-    {
-      kind: 'Node',
-      metadata: { name: 'bench' },
-      status: { addresses: [{ type: 'InternalIP', address: '127.0.0.1' }] },
-    },
-  ])
+  server.store.applyAll([benchNode()])
   const slices = objects.filter((object) => object.kind === 'EndpointSlice')
   const starts: number[] = []
   for (let i = 1; i < STARTS; i++) {

@@ -7,7 +7,7 @@
 import { execFileSync } from 'node:child_process'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { TestApiServer } from '../support/api-server/api-server.ts'
-import { clusterOf } from '../support/api-server/sample-cluster.ts'
+import { benchNode, clusterOf } from '../support/api-server/sample-cluster.ts'
 import { measurePeer, type PeerFigures } from './chain-per-service.ts'
 import { median, table } from './figures.ts'
 import { MeasuredProxy } from './measured-proxy.ts'
@@ -33,13 +33,7 @@ async function measure(services: number): Promise<Figures> {
   flushRules()
   await using server = await TestApiServer.start()
   server.store.applyAll(clusterOf({ services, endpointsPerService: ENDPOINTS }))
-  server.store.applyAll([
-    {
-      kind: 'Node',
-      metadata: { name: 'bench' },
-      status: { addresses: [{ type: 'InternalIP', address: '127.0.0.1' }] },
-    },
-  ])
+  server.store.applyAll([benchNode()])
   const slices = [...clusterOf({ services, endpointsPerService: ENDPOINTS })].filter(
     (object) => object.kind === 'EndpointSlice',
   )

@@ -1,23 +1,21 @@
 // What the ipvs mode would program: its table, virtual servers, and the addresses of its link.
 
-import { IpvsDriver } from '../../ipvs/driver.ts'
 import { formatOp } from '../../ipvs/format.ts'
 import type { IpvsOp, ServerState } from '../../ipvs/types.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { UnsupportedError } from '../../lib/errors.ts'
-import { type Family, ipFamily, parseCidr } from '../../lib/ip.ts'
-import { LinkDriver } from '../../links/driver.ts'
+import { ipFamily, parseCidr } from '../../lib/ip.ts'
 import { formatLinkOp, type LinkOp } from '../../links/types.ts'
 import { scriptOf, type Rehearsal, type RehearseOptions } from '../rehearsal.ts'
 import { withTable } from '../rehearse-table.ts'
 import { LINK, TABLE } from './plan/names.ts'
 import { DEFAULT_SCHEDULER } from './plan/servers.ts'
 import { type AddressDriver, IpvsProgrammer, type ServerDriver } from './programmer.ts'
+import { readIpvsMachine } from './read-machine.ts'
 import { FamilyAudit } from './table-watch.ts'
 
 export function rehearseIpvs(options: RehearseOptions): Rehearsal {
   const { config, node, views, kernel } = options
-  const found = kernel === 'empty' ? undefined : readMachine(node.family)
+  const found = kernel === 'empty' ? undefined : readIpvsMachine(node.family)
   const ops: IpvsOp[] = []
   const links: string[] = []
   if (found?.hasLink !== true) links.push(`ip link add ${LINK} type dummy`)
@@ -51,39 +49,6 @@ export function rehearseIpvs(options: RehearseOptions): Rehearsal {
       ),
     ],
     remarks,
-  }
-}
-
-interface Machine {
-  readonly servers: readonly ServerState[]
-  readonly hasLink: boolean
-  readonly addresses: { readonly own: readonly string[]; readonly others: readonly string[] }
-}
-
-function readMachine(family: Family): Machine {
-  const link = new LinkDriver(LINK)
-  try {
-    const hasLink = link.exists()
-    if (hasLink) link.ensure()
-    return { servers: readServers(family), hasLink, addresses: link.read(family) }
-  } finally {
-    link.close()
-  }
-}
-
-/** None where the kernel has no IPVS. */
-function readServers(family: Family): readonly ServerState[] {
-  let driver: IpvsDriver
-  try {
-    driver = new IpvsDriver()
-  } catch (error) {
-    if (error instanceof UnsupportedError) return []
-    throw error
-  }
-  try {
-    return driver.read(family)
-  } finally {
-    driver.close()
   }
 }
 

@@ -69,3 +69,8 @@ function address(base: number, offset: number): string {
 function podUid(number: number): string {
   return `8c1f8a52-3f0e-4a51-9d3c-${String(number).padStart(12, '0')}`
 }
+
+/** The node on which a benchmark runs. */
+export function benchNode(address = '127.0.0.1'): ApiObject {
+  return { kind: 'Node', metadata: { name: 'bench' }, status: { addresses: [{ type: 'InternalIP', address }] } }
+}

@@ -1,0 +1,41 @@
+// What a kernel has of the ipvs mode, for those parts of the program that look and change nothing.
+
+import { IpvsDriver } from '../../ipvs/driver.ts'
+import type { ServerState } from '../../ipvs/types.ts'
+import { UnsupportedError } from '../../lib/errors.ts'
+import type { Family } from '../../lib/ip.ts'
+import { LinkDriver } from '../../links/driver.ts'
+import { LINK } from './plan/names.ts'
+
+export interface IpvsMachine {
+  readonly servers: readonly ServerState[]
+  readonly hasLink: boolean
+  /** Those of the link, and those of all others. */
+  readonly addresses: { readonly own: readonly string[]; readonly others: readonly string[] }
+}
+
+export function readIpvsMachine(family: Family): IpvsMachine {
+  const link = new LinkDriver(LINK)
+  try {
+    const hasLink = link.exists()
+    return { servers: readServers(family), hasLink, addresses: link.read(family) }
+  } finally {
+    link.close()
+  }
+}
+
+/** None where the kernel has no IPVS. */
+function readServers(family: Family): readonly ServerState[] {
+  let driver: IpvsDriver
+  try {
+    driver = new IpvsDriver()
+  } catch (error) {
+    if (error instanceof UnsupportedError) return []
+    throw error
+  }
+  try {
+    return driver.read(family)
+  } finally {
+    driver.close()
+  }
+}

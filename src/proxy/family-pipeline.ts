@@ -131,7 +131,7 @@ export class FamilyPipeline {
   }
 
   /** Something was told to the model. What is of the other family, or what was known, is no change. */
-  changed(): void {
+  changed(urgency?: 'urgent'): void {
     const { health, clock, model } = this.#options
     if (!model.hasChanges && !this.#needFullSync) {
       this.#accounts.countChanges()
@@ -141,7 +141,7 @@ export class FamilyPipeline {
     if (!this.#started) return
     health.queued(this.#family)
     this.#accounts.queued()
-    this.#runner.request()
+    this.#runner.request(urgency)
   }
 
   setNode(node: NodeView): void {

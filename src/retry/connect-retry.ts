@@ -50,6 +50,13 @@ const TELL_MS = 10_000
 /** How often a mode that tries again itself is asked about backends that fail. */
 const POLL_MS = 500
 
+/** enum ip_conntrack_status: packets have come back. */
+const IPS_SEEN_REPLY = 1 << 1
+
+function isUnanswered({ status }: Flow): boolean {
+  return (status & IPS_SEEN_REPLY) === 0
+}
+
 /** One family. */
 interface Watched {
   readonly family: Family
@@ -331,7 +338,7 @@ export class ConnectRetry {
       const { sender } = failure
       const reply = { src: backend.ip, sport: backend.port, dst: sender.ip, dport: sender.port }
       const flow = this.#kernel!.conntrack.lookUp(family, TCP, { reply })
-      if (flow !== undefined) this.#kernel!.conntrack.delete([flow])
+      if (flow !== undefined && isUnanswered(flow)) this.#kernel!.conntrack.delete([flow])
     }
     // A refused connection the connection tracker has forgotten by itself.
     counts.retried(family, kind, 1)
@@ -345,7 +352,7 @@ export class ConnectRetry {
   #silent({ family, client, dialled }: Extract<Failure, { kind: 'silent' }>): void {
     const original = { src: client.ip, sport: client.port, dst: dialled.ip, dport: dialled.port }
     const flow = this.#kernel!.conntrack.lookUp(family, TCP, { original })
-    if (flow === undefined) return
+    if (flow === undefined || !isUnanswered(flow)) return
     const backend = { ip: flow.reply.src, port: flow.reply.sport }
     const state = this.#report(family, backend, 'silent')
     if (state === 'ejected') this.#retry(family, [flow])
@@ -364,9 +371,18 @@ export class ConnectRetry {
     return this.#suspects.report({ family, ...backend }, kind)
   }
 
-  /** The connections are forgotten, so that the next SYN of each is balanced afresh. */
+  /**
+   * The connections are forgotten, so that the next SYN of each is balanced afresh. One that was answered while its backend was
+   * tried goes on: a backend may answer clients, and not this node.
+   */
   #retry(family: Family, flows: readonly Flow[]): void {
-    const deleted = this.#kernel?.conntrack.delete(flows) ?? 0
+    const conntrack = this.#kernel?.conntrack
+    if (conntrack === undefined) return
+    const unanswered = flows.filter(({ original, id }) => {
+      const now = conntrack.lookUp(family, TCP, { original })
+      return now?.id === id && isUnanswered(now)
+    })
+    const deleted = conntrack.delete(unanswered)
     if (deleted > 0) this.#options.counts.retried(family, 'silent', deleted)
   }
 

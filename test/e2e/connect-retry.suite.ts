@@ -114,19 +114,21 @@ export const fewerCases: readonly RetryCase[] = sources.map((source, i) => ({
   fate: everyFate[i]!,
 }))
 
-export interface RetryTestOptions extends ProxyRun {
+export interface RigOptions extends ProxyRun {
+  /** Before the proxy starts. */
+  readonly prepare?: (node: Netns) => void
+}
+
+export interface RetryTestOptions extends RigOptions {
   readonly cases?: readonly RetryCase[]
   /** How many of four endpoints are dead. Before they are ejected, a client may meet no more than three. */
   readonly dead?: 1 | 2
   /** The cases alone. */
   readonly only?: 'cases'
-  /** Before the proxy starts. */
-  readonly prepare?: (node: Netns) => void
 }
 
-/** What every mode keeps whose connections the kernel carries. */
-export function testConnectRetry(mode: ModeName, options: RetryTestOptions = {}): () => RetryRig {
-  const { cases = everyCase, dead = 2, only, prepare, ...run } = options
+/** A proxy with retries for the tests of a file, from its start to its end. */
+export function openRetryRig(mode: ModeName, { prepare, ...run }: RigOptions = {}): () => RetryRig {
   const cleanup = new Cleanup()
   let retry: RetryRig
   beforeAll(async () => {
@@ -138,6 +140,15 @@ export function testConnectRetry(mode: ModeName, options: RetryTestOptions = {})
     retry = new RetryRig(rig, () => proxy)
   })
   afterAll(() => cleanup[Symbol.asyncDispose]())
+  return () => retry
+}
+
+/** What every mode keeps whose connections the kernel carries. */
+export function testConnectRetry(mode: ModeName, options: RetryTestOptions = {}): () => RetryRig {
+  const { cases = everyCase, dead = 2, only, ...run } = options
+  const rigOf = openRetryRig(mode, run)
+  let retry: RetryRig
+  beforeAll(() => void (retry = rigOf()))
 
   describe.concurrent('no client sees a dead endpoint', () => {
     test.for(cases)('of IPv$family that it meets from $source: $fate', async ({ source, family, fate }) => {
@@ -157,7 +168,7 @@ export function testConnectRetry(mode: ModeName, options: RetryTestOptions = {})
     })
   })
 
-  if (only === 'cases') return () => retry
+  if (only === 'cases') return rigOf
 
   test('clients of a service whose endpoints all refuse are told so within 4 s', async () => {
     const { target } = await retry.serve({ fates: Array.from({ length: 6 }, () => 'refuse' as const) })
@@ -211,7 +222,7 @@ export function testConnectRetry(mode: ModeName, options: RetryTestOptions = {})
     )
     expect(await retry.metric('kubeproxyts_connect_retry_returned_total')).toBeGreaterThan(returned)
   })
-  return () => retry
+  return rigOf
 }
 
 /** Of `address:port`. */

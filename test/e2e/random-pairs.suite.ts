@@ -69,6 +69,7 @@ export function testRandomPairs(mode: ModeName, pairs: number): void {
     async () => {
       const seen = { to: 0, reject: 0, drop: 0, untouched: 0 }
       const complaints: string[] = []
+      let tried = 0
       for (const [settings, group] of bySettings(chosenPairs(Math.ceil(asked / PACKETS)))) {
         await using proxy = await startProxy({
           netns: rig.network.node,
@@ -84,6 +85,8 @@ export function testRandomPairs(mode: ModeName, pairs: number): void {
           before = objects
           await rig.settled(20_000)
           complaints.push(...(await tryPairs(rig, mode, each, seen)))
+          tried += each.packets.length
+          if (tried % 1000 === 0) console.log(`${mode}: ${tried} of ${asked} pairs, ${complaints.length} complaints`)
           expect(proxy.ended, proxy.logTail()).toBeUndefined()
           // More than a few tell nothing new.
           if (complaints.length > 10) break

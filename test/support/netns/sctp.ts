@@ -11,6 +11,7 @@ import { answersWithinMs, resendMs, type Answer, type ProbeOptions, type Target 
 import { connectSocket, openRawSctp, receivePacket, sendPacket } from './sockets.ts'
 import { KernelError } from '../../../src/lib/errors.ts'
 import type { Greeting } from './echo-server.ts'
+import type { DualStack } from '../addresses.ts'
 import type { Netns } from './netns.ts'
 
 const INIT = 1
@@ -32,9 +33,9 @@ interface SctpMessage {
   readonly text: string
 }
 
-/** Answers every INIT to the port with an INIT ACK that carries the greeting, over IPv4 and IPv6. */
-export function serveSctp(netns: Netns, host: string, port: number): Disposable {
-  const sockets = ([4, 6] as const).map((family) => openRawSctp(netns, family))
+/** Answers every INIT to the port with an INIT ACK that carries the greeting, over IPv4 and IPv6; `at` these addresses alone. */
+export function serveSctp(netns: Netns, host: string, port: number, at?: DualStack): Disposable {
+  const sockets = ([4, 6] as const).map((family) => openRawSctp(netns, family, at?.[family]))
   const timer = setInterval(() => {
     for (const fd of sockets) answerAll(fd, host, port)
   }, pollMs)

@@ -151,6 +151,7 @@ export class NodeProxy {
       state: this.#state,
       inForce,
       retry: this.#retry,
+      metrics: this.#metrics,
       selfCheck,
     })
     this.#servers = new Servers({
@@ -171,6 +172,7 @@ export class NodeProxy {
     this.#recordStart()
     const failed = this.#servers.open(this.#loaded.config)
     this.#answers.open()
+    this.#answers.apply(this.#loaded.config)
     this.#addressWatch = followMachineAddresses({
       onAddresses: (addresses) => this.#state.setMachineAddresses(addresses),
       clock: systemClock,
@@ -208,6 +210,7 @@ export class NodeProxy {
       if (pipeline.model.setConnectRetry(config.connectRetry)) pipeline.changed()
     }
     this.#servers.reopen(config)
+    this.#answers.apply(config)
     this.#judge()
     return true
   }

@@ -107,3 +107,23 @@ test('it ends with the proxy, and where the mode cannot tell, that is said', () 
   const asker = { signal: new AbortController().signal }
   expect(() => none.question.answer(new URLSearchParams(), asker)).toThrow(/Cannot count: the ipvs mode/)
 })
+
+test('what the kernel has forgotten is not told as traffic of others', () => {
+  let pairs = [pair('10.0.0.1', 80)]
+  const traffic = new Traffic({
+    families: [{ family: 4, views: () => [view] }],
+    about: () => ({ mode: 'nftables', nodeName: 'n', ejected: [] }),
+    open: () => ({
+      read: () => ({ pairs, refusals: [], total: { begun: 2, sent: { packets: 3, bytes: 300 }, received: nothing } }),
+      close: () => {},
+    }),
+    clock: new ManualClock(),
+    log: silentLogger,
+  })
+  traffic.keep(true)
+  expect(traffic.read()?.other.sentPackets).toBe(0)
+  pairs = []
+  expect(traffic.read()?.other.sentPackets).toBe(0)
+  traffic.keep(false)
+  expect([traffic.read(), traffic.isCounting]).toEqual([undefined, false])
+})

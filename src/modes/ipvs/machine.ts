@@ -22,6 +22,9 @@ import { checkScheduler, probeIpvs } from './probe.ts'
 import { IpvsProgrammer } from './programmer.ts'
 import { lookForIpvs } from './look.ts'
 import { readIpvs } from './walkable.ts'
+import { openIpvsTraffic } from './traffic.ts'
+import { trafficCounters } from '../traffic.ts'
+import { COUNTING_TABLE } from '../../nftables/counting-table.ts'
 import { rehearseIpvs } from './rehearse.ts'
 import type { ModeOnMachine, RunningMode } from '../contract.ts'
 import { type FamilyAudit, IpvsTableWatch } from './table-watch.ts'
@@ -82,6 +85,7 @@ export function openIpvs(options: OpenIpvsOptions): RunningMode {
   for (const link of links.values()) link.ensure()
   const linkWatch = watchLink(links, onForeignChange)
   const table = openIpvsTable()
+  const refusals = trafficCounters(families)
   const tableWatch = new IpvsTableWatch({
     table,
     clock: options.clock,
@@ -97,6 +101,7 @@ export function openIpvs(options: OpenIpvsOptions): RunningMode {
         link: links.get(family)!,
         audit: tableWatch.of(family),
       }),
+    traffic: (family) => openIpvsTraffic(family, refusals(family)),
     close: () =>
       closeAllNow(
         () => tables.close(),
@@ -118,6 +123,7 @@ export function cleanupIpvs({ excludeCIDRs }: Pick<IpvsSettings, 'excludeCIDRs'>
     link.close()
   }
   deleteTables(TABLE, log)
+  deleteTables(COUNTING_TABLE, log)
 }
 
 export interface CreateIpvsOptions extends Omit<OpenIpvsOptions, 'families' | 'files' | 'onForeignChange'> {

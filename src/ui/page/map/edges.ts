@@ -37,14 +37,54 @@ export function planEdges(services: readonly ServiceInfo[], layout: MapLayout, o
           id: key,
           service: id,
           to: end.id,
-          path: before?.path ?? curve(start, end),
+          path: '',
           pairs: [...(before?.pairs ?? []), `${port.id}|${backend.address}`],
           state: before === undefined || state === 'led' ? state : before.state,
         })
       }
     }
   }
-  return [...edges.values()]
+  return fanOut([...edges.values()], layout)
+}
+
+/** Lines of one box do not start, or end, all at the same point. */
+function fanOut(edges: readonly Edge[], layout: MapLayout): Edge[] {
+  const boxes = new Map<string, Box>([...layout.targets, ...layout.nodes.map((node) => [node.id, node] as const)])
+  const starts = placesOf(
+    edges,
+    ({ service }) => service,
+    layout.services,
+    ({ to }) => boxes.get(to),
+  )
+  const ends = placesOf(
+    edges,
+    ({ to }) => to,
+    boxes,
+    ({ service }) => layout.services.get(service),
+  )
+  return edges.map((edge) => {
+    const [from, to] = [layout.services.get(edge.service)!, boxes.get(edge.to)!]
+    return { ...edge, path: curve(from, to, starts.get(edge) ?? 0, ends.get(edge) ?? 0) }
+  })
+}
+
+/** How far from the middle of its box each line ends: those that lead up above those that lead down. */
+function placesOf(
+  edges: readonly Edge[],
+  boxOf: (edge: Edge) => string,
+  boxes: ReadonlyMap<string, Box>,
+  otherEnd: (edge: Edge) => Box | undefined,
+): ReadonlyMap<Edge, number> {
+  const groups = new Map<string, Edge[]>()
+  for (const edge of edges) groups.set(boxOf(edge), [...(groups.get(boxOf(edge)) ?? []), edge])
+  const places = new Map<Edge, number>()
+  for (const [id, group] of groups) {
+    const height = boxes.get(id)?.height ?? 0
+    const step = Math.min(11, (height - 10) / Math.max(1, group.length))
+    const sorted = group.sort((a, b) => (otherEnd(a)?.y ?? 0) - (otherEnd(b)?.y ?? 0))
+    for (const [i, edge] of sorted.entries()) places.set(edge, (i - (sorted.length - 1) / 2) * step)
+  }
+  return places
 }
 
 function stateOf({
@@ -62,9 +102,9 @@ function nodeAround({ x, y }: Box, { nodes }: MapLayout): Box {
 }
 
 /** From the right side of one box to the left side of another. */
-export function curve(from: Box, to: Box): string {
-  const [x1, y1] = [from.x + from.width, from.y + from.height / 2]
-  const [x2, y2] = [to.x, to.y + to.height / 2]
+export function curve(from: Box, to: Box, startsAt = 0, endsAt = 0): string {
+  const [x1, y1] = [from.x + from.width, from.y + from.height / 2 + startsAt]
+  const [x2, y2] = [to.x, to.y + to.height / 2 + endsAt]
   const bend = Math.max(16, (x2 - x1) / 2)
   return `M${round(x1)} ${round(y1)}C${round(x1 + bend)} ${round(y1)} ${round(x2 - bend)} ${round(y2)} ${round(x2)} ${round(y2)}`
 }
@@ -77,8 +117,10 @@ export function rateOf({ pairs }: Edge, rates: Rates): Rate {
   return addRates(...pairs.map((pair) => rates.pairs.get(pair)))
 }
 
-/** Of a line, in pixels: ten times the rate is about three pixels more. */
-export function widthOf({ packets }: Pick<Rate, 'packets'>): number {
+/** Of a line, in pixels, by the logarithm of its rate; thinner where many have to be told apart. */
+export function widthOf({ packets }: Pick<Rate, 'packets'>, lines = 1): number {
   if (packets <= 0) return 1
-  return Math.round(Math.min(11, 1.6 + 3 * Math.log10(1 + packets)) * 10) / 10
+  const widest = lines <= 16 ? 10 : lines <= 60 ? 6 : 3.5
+  const share = Math.min(1, (1 + Math.log10(1 + packets)) / 4.5)
+  return Math.round((1.2 + (widest - 1.2) * share) * 10) / 10
 }

@@ -34,7 +34,7 @@ export function Lines({ edges, layout, services, lit }: Props) {
               key={serviceId(service)}
               class={`edge is-led${rate.packets > 0 ? ' is-flowing' : ''}${dim(serviceId(service))}`}
               d={fromBox(layout.outside!, box)}
-              stroke-width={widthOf(rate)}
+              stroke-width={widthOf(rate, edges.length)}
             />
           )
         })}
@@ -44,7 +44,7 @@ export function Lines({ edges, layout, services, lit }: Props) {
           data-edge={edge.id}
           class={`edge is-${edge.state}${rate.packets > 0 ? ' is-flowing' : ''}${dim(edge.service)}`}
           d={edge.path}
-          stroke-width={widthOf(rate)}
+          stroke-width={widthOf(rate, edges.length)}
         />
       ))}
       {services.map((service) => (
@@ -93,6 +93,7 @@ function Refusals({ service, box, rates }: { service: ServiceInfo; box: Box | un
   ]
   return (
     <g class="refusals">
+      <path class="ground" d={`M${x + 1} ${y}H${x + 52}`} />
       <path class="edge is-refused" d={`M${x} ${y}H${x + 34}`} stroke-width={widthOf({ packets: refused + dropped })} />
       <path class="cross" d={`M${x + 37} ${y - 5}l10 10m0 -10l-10 10`} />
       <text x={x + 54} y={y + 4}>

@@ -5,7 +5,7 @@ import type { ServiceInfo } from '../../protocol.ts'
 import { planEdges } from './edges.ts'
 import type { MapLayout } from './layout.ts'
 import { Lines } from './lines.tsx'
-import { NodeBoxes } from './node-boxes.tsx'
+import { NodeFrames, PodBoxes } from './node-boxes.tsx'
 import { OutsideBox } from './outside-box.tsx'
 import { ejections } from './pod-state.ts'
 import type { Selection } from './selection.ts'
@@ -39,6 +39,7 @@ export function MapCanvas({ layout, services, targets, selection, pick }: Props)
         viewBox={zoom.viewBox}
         ref={zoom.ref}
       >
+        <NodeFrames layout={layout} selection={selection} pick={pick} />
         <Lines edges={edges} layout={layout} services={services} lit={lit} />
         {layout.outside !== null && <OutsideBox box={layout.outside} pick={pick} selection={selection} />}
         <ServiceBoxes
@@ -49,7 +50,7 @@ export function MapCanvas({ layout, services, targets, selection, pick }: Props)
           pick={pick}
           onHover={setHovered}
         />
-        <NodeBoxes
+        <PodBoxes
           layout={layout}
           targets={targets}
           ejected={ejected}

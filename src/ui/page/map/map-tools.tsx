@@ -60,7 +60,8 @@ export function MapTools({ filter, onFilter, form, onForm, shown, pick }: Props)
           ))}
         </div>
         <p class="count" role="status">
-          {shown === all ? `${all} services` : `${shown} of ${all} services`}
+          {shown === all ? '' : `${shown} of `}
+          {all} {all === 1 ? 'service' : 'services'}
           {leftOut.services > 0 && `, ${leftOut.services} more are not shown`}
         </p>
       </div>

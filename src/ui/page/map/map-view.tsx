@@ -4,6 +4,7 @@ import { useMemo, useRef, useState } from 'preact/hooks'
 import { useSnapshot } from '../store.ts'
 import { useWidth } from '../use-width.ts'
 import { planMap } from './layout.ts'
+import { Latest } from './latest.tsx'
 import { Legend } from './legend.tsx'
 import { MapCanvas } from './map-canvas.tsx'
 import { MapPanel } from './map-panel.tsx'
@@ -59,6 +60,7 @@ export function MapView({ query }: { query: MapQuery }) {
             )
           )}
           {form === 'map' && <Legend />}
+          <Latest />
         </div>
         {selection !== null && <MapPanel selection={selection} />}
       </div>

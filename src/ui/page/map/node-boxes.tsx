@@ -17,11 +17,18 @@ interface Props {
   readonly pick: 'from' | 'to' | null
 }
 
-export const NodeBoxes = memo(({ layout, targets, ejected, lit, selection, pick }: Props) => (
+/** Below the lines. */
+export const NodeFrames = memo(({ layout, selection, pick }: Pick<Props, 'layout' | 'selection' | 'pick'>) => (
   <g>
     {layout.nodes.map((box) => (
       <NodeFrame key={box.id} box={box} selection={selection} pick={pick} />
     ))}
+  </g>
+))
+
+/** Above the lines. */
+export const PodBoxes = memo(({ layout, targets, ejected, lit, selection, pick }: Props) => (
+  <g>
     {targets.map((target) => {
       const box = layout.targets.get(target.id)
       if (box === undefined) return null

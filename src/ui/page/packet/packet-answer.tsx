@@ -46,15 +46,18 @@ export function PacketAnswer({ answer }: { answer: ExplainAnswer }) {
       </div>
       <section aria-labelledby="picture" class="picture">
         <div class="section-head">
-          <h2 id="picture">The picture</h2>
+          <h2 id="picture">As a picture, and at a terminal</h2>
           <a class="button" href={picture} download={fileName(explanation)}>
             Save as SVG
           </a>
         </div>
-        <div class="scroll" tabIndex={0} role="region" aria-label="The picture">
-          <img src={picture} alt={`The way of the packet through the hooks. ${explanation.headline}`} />
-        </div>
         <Command text={command} />
+        <details>
+          <summary>Show it</summary>
+          <div class="scroll" tabIndex={0} role="region" aria-label="The picture">
+            <img src={picture} alt={`The way of the packet through the hooks. ${explanation.headline}`} />
+          </div>
+        </details>
       </section>
     </>
   )

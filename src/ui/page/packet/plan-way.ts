@@ -5,7 +5,7 @@ import type { Explanation, ExplainedWay } from '../../../explain/explanation.ts'
 export interface Band {
   readonly hook: string
   readonly steps: readonly Step[]
-  /** What the trace told about chains of this hook; empty where nothing was sent. */
+  /** What else the trace told about chains of this hook: policies, rules that were not foreseen. */
   readonly traced: readonly string[]
 }
 
@@ -16,6 +16,8 @@ export interface Step {
   readonly found: readonly string[]
   /** What it does to the addresses of the packet. */
   readonly translation: string | null
+  /** What the trace told about this rule, the text of the rule left out; null where it told nothing. */
+  readonly traced: string | null
 }
 
 export interface WayPlan {
@@ -44,36 +46,52 @@ export function planWay(explanation: Explanation, index: number): WayPlan | null
   }
 }
 
-const SETS_DESTINATION = /\b(dnat|redirect|tproxy)\b|IPVS|virtual server/i
-const SETS_SOURCE = /\b(masquerade|snat)\b/i
+const SETS_DESTINATION = /\b(dnat|redirect|tproxy)( ip6?)? to\b|-j (DNAT|REDIRECT)\b|^redirect\b|IPVS|virtual server/
+const SETS_SOURCE = /\bmasquerade\b|\bsnat( ip6?)? to\b|-j (MASQUERADE|SNAT)\b/
 /** A mark that tells a later rule to do it is not the deed. */
 const ONLY_MARKS = /meta mark set meta mark or|KUBE-MARK-MASQ|--or-mark|set-xmark/
 
 function planBands(way: ExplainedWay, { question, sent }: Explanation): Band[] {
   const dialled = joinPort(question.destination, question.port)
-  const last = way.steps.findLastIndex((step) => isTranslation(step, SETS_DESTINATION))
+  const { steps, outcome, destination, masqueraded } = way
+  const last = steps.findLastIndex((step) => isTranslation(step, SETS_DESTINATION))
+  const { ofStep, others } = matchTrace(steps, sent?.trace ?? [])
   const bands: { hook: string; steps: Step[]; traced: string[] }[] = []
-  const placeOf: { band: number; place: string }[] = []
-  for (const [i, step] of way.steps.entries()) {
+  for (const [i, step] of steps.entries()) {
     if (bands.at(-1)?.hook !== step.hook) bands.push({ hook: step.hook, steps: [], traced: [] })
     let translation: string | null = null
-    if (way.outcome === 'to' && i === last) translation = `to ${dialled} becomes to ${way.destination}`
-    else if (way.masqueraded && isTranslation(step, SETS_SOURCE)) {
+    if (outcome === 'to' && i === last) translation = `to ${dialled} becomes to ${destination}`
+    else if (masqueraded && isTranslation(step, SETS_SOURCE)) {
       translation = `from ${question.source} becomes from an address of ${question.node}`
     }
     const { place, rule, comment, found } = step
-    bands.at(-1)!.steps.push({ place, rule, comment, found, translation })
-    placeOf.push({ band: bands.length - 1, place })
-  }
-  let at = 0
-  for (const line of sent?.trace ?? []) {
-    const [, table = '', chain = ''] = /^\S+ (\S+) (\S+)/.exec(line) ?? []
-    const place = `${table} ${chain}`
-    const next = placeOf.findIndex((each, i) => i >= at && each.place === place)
-    if (next >= 0) at = next
-    bands[placeOf[at]?.band ?? 0]?.traced.push(line)
+    bands.at(-1)!.steps.push({ place, rule, comment, found, translation, traced: ofStep.get(i) ?? null })
+    bands.at(-1)!.traced.push(...(others.get(i) ?? []))
   }
   return bands
+}
+
+/** Which line of the trace tells of which step; the others by the step that came before them. */
+function matchTrace(
+  steps: ExplainedWay['steps'],
+  trace: readonly string[],
+): { ofStep: Map<number, string>; others: Map<number, string[]> } {
+  const ofStep = new Map<number, string>()
+  const others = new Map<number, string[]>()
+  let at = 0
+  for (const line of trace) {
+    const [, table = '', chain = '', rest = ''] = /^\S+ (\S+) (\S+) ?(.*)$/.exec(line) ?? []
+    const place = `${table} ${chain}`
+    const isRule = rest.startsWith('rule ')
+    const next = steps.findIndex((step, i) => i >= at && step.place === place && (!isRule || !ofStep.has(i)))
+    if (isRule && next >= 0) {
+      ofStep.set(next, /\((verdict [^()]*)\)$/.exec(rest)?.[1] ?? rest)
+      at = next
+      continue
+    }
+    others.set(at, [...(others.get(at) ?? []), line])
+  }
+  return { ofStep, others }
 }
 
 function isTranslation({ rule, place }: Pick<Step, 'rule' | 'place'>, words: RegExp): boolean {

@@ -23,6 +23,12 @@ export function Way({ way, question, wasSent }: Props) {
   const state = (step: number) => (at < step ? 'is-ahead' : at === step && at < last ? 'is-here' : '')
   return (
     <>
+      {wasSent && (
+        <p class="way-heads" aria-hidden="true">
+          <span>said: the rule that takes it</span>
+          <span>seen: what the kernel’s trace says of it</span>
+        </p>
+      )}
       <ol class="way">
         <li class="way-start">
           <b>{question.from}</b> <code>{question.source}</code> dials{' '}
@@ -67,34 +73,37 @@ function BandSteps({ band, wasSent }: { band: Band; wasSent: boolean }) {
     <>
       <h3>{band.hook}</h3>
       <ul class="steps">
-        {band.steps.map(({ place, rule, comment, found, translation }, i) => (
+        {band.steps.map(({ place, rule, comment, found, translation, traced }, i) => (
           <li key={i} class={translation === null ? '' : 'is-turn'}>
-            <span class="place">{place}</span>
-            <code>{rule}</code>
-            {comment !== null && <span class="comment"># {comment}</span>}
-            {found.map((each) => (
-              <code key={each} class="found">
-                {each}
-              </code>
-            ))}
-            {translation !== null && <b class="translation">{translation}</b>}
+            <div class="step-rule">
+              <span class="place">{place}</span>
+              <code>{rule}</code>
+              {comment !== null && <span class="comment"># {comment}</span>}
+              {found.map((each) => (
+                <code key={each} class="found">
+                  {each}
+                </code>
+              ))}
+              {translation !== null && <b class="translation">{translation}</b>}
+            </div>
+            {wasSent && (
+              <div class={traced === null ? 'step-trace small' : 'step-trace yes'}>
+                {traced === null ? 'not in the trace' : traced}
+              </div>
+            )}
           </li>
         ))}
       </ul>
-      {wasSent && (
+      {band.traced.length > 0 && (
         <div class="trace">
-          <h4>what the trace showed</h4>
-          {band.traced.length === 0 ? (
-            <p class="muted">nothing of this hook</p>
-          ) : (
-            <ul>
-              {band.traced.map((line, i) => (
-                <li key={i}>
-                  <code>{line}</code>
-                </li>
-              ))}
-            </ul>
-          )}
+          <h4>the trace also showed</h4>
+          <ul>
+            {band.traced.map((line, i) => (
+              <li key={i}>
+                <code>{line}</code>
+              </li>
+            ))}
+          </ul>
         </div>
       )}
     </>

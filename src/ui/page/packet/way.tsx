@@ -37,7 +37,7 @@ export function Way({ way, question, wasSent }: Props) {
           </code>
         </li>
         {way.bands.map((band, i) => (
-          <li key={band.hook} class={`way-band ${state(i + 1)}`} data-hook={band.hook}>
+          <li key={i} class={`way-band ${state(i + 1)}`} data-hook={band.hook}>
             <BandSteps band={band} wasSent={wasSent} />
           </li>
         ))}

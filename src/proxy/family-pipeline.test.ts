@@ -183,7 +183,7 @@ test('what answers flows is asked before the sync that may take it away', async 
   const pipeline = new FamilyPipeline({
     node,
     model: new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 }),
-    programmer: { sync, syncAll: sync, tellCommands: (isTold) => void told.push(isTold), close() {} },
+    programmer: { sync, syncAll: sync, close() {} },
     flows: {
       answerersOf() {
         happened.push('asked')
@@ -264,8 +264,8 @@ describe('a listener', () => {
     calls.shift()!.keep()
     await turn()
     expect(heard).toMatchObject([{ family: 4, why: 'event', objects: [service], operations: 3, bytes: 5 }])
-    const [{ heardMs, beganMs, doneMs }] = heard as [{ heardMs: number; beganMs: number; doneMs: number }]
-    expect(beganMs - heardMs).toBeGreaterThanOrEqual(0)
+    const { heardMs, beganMs, doneMs } = heard[0]!
+    expect(beganMs - heardMs!).toBeGreaterThanOrEqual(0)
     expect(doneMs - beganMs).toBeGreaterThanOrEqual(7)
     pipeline.listen(undefined)
     endpoint('web-2')

@@ -16,6 +16,7 @@ import type { NodeState } from './node-state.ts'
 import type { ModeInForce } from './open-mode.ts'
 import { describeEjected, proxyQuestions } from './questions.ts'
 import type { SelfCheck } from './self-check.ts'
+import { Timeline } from './timeline.ts'
 import { Traffic } from './traffic.ts'
 
 export interface AnswersOptions {
@@ -37,6 +38,7 @@ export interface AnswersOptions {
 export class Answers {
   readonly #options: AnswersOptions
   readonly #traffic: Traffic
+  readonly #timeline: Timeline
   #control: ControlServer | undefined
 
   constructor(options: AnswersOptions) {
@@ -49,6 +51,11 @@ export class Answers {
       clock: systemClock,
       log: run.log,
     })
+    this.#timeline = new Timeline({
+      pipelines,
+      about: () => ({ mode: inForce.mode.name, nodeName }),
+      clock: systemClock,
+    })
   }
 
   /** Listens at the control socket, unless `--control-socket` says not to. */
@@ -56,7 +63,8 @@ export class Answers {
     const { run, pipelines } = this.#options
     const path = listenPath(run.controlSocket)
     if (path === undefined) return
-    const questions = [...proxyQuestions({ pipelines, about: () => this.#describe() }), this.#traffic.question]
+    const asked = proxyQuestions({ pipelines, about: () => this.#describe() })
+    const questions = [...asked, this.#traffic.question, this.#timeline.question]
     this.#control = new ControlServer({ path, questions, clock: systemClock, log: run.log })
   }
 
@@ -72,6 +80,7 @@ export class Answers {
     return closeAll(
       () => this.#control?.close(),
       () => this.#traffic.close(),
+      () => this.#timeline.close(),
     )
   }
 

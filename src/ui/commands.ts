@@ -57,10 +57,8 @@ export function commandFor(action: Action, context: CommandContext): string {
   }
 }
 
-export function explainCommand(
-  { from, to, via, family, send, node }: ExplainQuestion,
-  { terminal }: CommandContext,
-): string {
+export function explainCommand(question: ExplainQuestion, { terminal }: Pick<CommandContext, 'terminal'>): string {
+  const { from, to, via, family, send, node } = question
   const words = [
     'explain',
     ...(via === undefined ? [] : [`--via=${via}`]),
@@ -71,6 +69,11 @@ export function explainCommand(
   ].join(' ')
   const isSandbox = terminal.kubeconfig !== null && node !== undefined
   return isSandbox ? `${sandbox(terminal)} exec ${node} -- ${bare(terminal)} ${words}` : `${terminal.program} ${words}`
+}
+
+/** What sends a packet from a place of the sandbox that is not a node. */
+export function dialCommand(place: string, host: string, { terminal }: Pick<CommandContext, 'terminal'>): string {
+  return `${sandbox(terminal)} exec ${quote(place)} -- curl --silent --max-time 2 http://${host}`
 }
 
 /** In the words of nft, as one line. */

@@ -5,7 +5,7 @@
 
 import { spawn, type ChildProcess } from 'node:child_process'
 import { createSocket } from 'node:dgram'
-import { connect } from 'node:net'
+import { connect, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { joinHostPort } from '../lib/ip.ts'
 import { runProgram } from '../system/run-program.ts'
@@ -19,10 +19,13 @@ const PATIENCE_MS = 2000
 /** The trace of a packet comes a little after the packet. */
 const SETTLE_MS = 200
 
+/** A client that is not this node: where its sockets come from, as file descriptors that are bound to the address and the port. */
+export type Departure = (transport: 'tcp' | 'udp', address: string, port: number) => number
+
 /** Throws when it cannot be sent from here. */
-export async function sendPacket({ asked, decision }: Prepared): Promise<ExplainedSending> {
+export async function sendPacket({ asked, decision }: Prepared, departure?: Departure): Promise<ExplainedSending> {
   const { connection, family } = asked
-  if (connection.inputInterface !== undefined) {
+  if (connection.inputInterface !== undefined && departure === undefined) {
     throw new Error(`Cannot send from ${asked.fromWords}: --send sends from this node; leave FROM out, or say node`)
   }
   const { protocol } = connection
@@ -35,7 +38,7 @@ export async function sendPacket({ asked, decision }: Prepared): Promise<Explain
   }
   const table = `kube-proxy-explain-${process.pid}`
   const traced = await withTracing({ table, family: family === 4 ? 'ip' : 'ip6', flow, protocol }, () =>
-    protocol === 'TCP' ? openTcp(flow) : sendUdp(flow, family),
+    protocol === 'TCP' ? openTcp(flow, departure) : sendUdp(flow, family, departure),
   )
   const trace = parseTrace(traced.trace, flow, table)
   return {
@@ -124,9 +127,13 @@ async function untilGone(tracing: Tracing): Promise<void> {
   throw new Error(`Cannot remove the table of the trace: nft delete table ${tracing.family} ${tracing.table}`)
 }
 
-function openTcp({ destination, destinationPort, source, sourcePort }: TracedFlow): Promise<string> {
+function openTcp(flow: TracedFlow, departure: Departure | undefined): Promise<string> {
+  const { destination: host, destinationPort: port, source, sourcePort } = flow
   return new Promise((resolve) => {
-    const socket = connect({ host: destination, port: destinationPort, localAddress: source, localPort: sourcePort })
+    const socket =
+      departure === undefined
+        ? connect({ host, port, localAddress: source, localPort: sourcePort })
+        : new Socket({ fd: departure('tcp', source, sourcePort) }).connect({ host, port })
     const finish = (answer: string) => {
       clearTimeout(timer)
       socket.destroy()
@@ -140,7 +147,8 @@ function openTcp({ destination, destinationPort, source, sourcePort }: TracedFlo
   })
 }
 
-function sendUdp({ destination, destinationPort, source, sourcePort }: TracedFlow, family: 4 | 6): Promise<string> {
+function sendUdp(flow: TracedFlow, family: 4 | 6, departure: Departure | undefined): Promise<string> {
+  const { destination, destinationPort, source, sourcePort } = flow
   return new Promise((resolve) => {
     const socket = createSocket(family === 4 ? 'udp4' : 'udp6')
     const finish = (answer: string) => {
@@ -153,7 +161,11 @@ function sendUdp({ destination, destinationPort, source, sourcePort }: TracedFlo
     socket.once('error', (error: NodeJS.ErrnoException) =>
       finish(error.code === 'ECONNREFUSED' ? 'refused' : (error.code ?? error.message)),
     )
-    socket.bind({ address: source, port: sourcePort }, () => {
+    const where =
+      departure === undefined
+        ? { address: source, port: sourcePort }
+        : { fd: departure('udp', source, sourcePort), exclusive: true }
+    socket.bind(where, () => {
       socket.connect(destinationPort, destination, () => socket.send('?'))
     })
   })

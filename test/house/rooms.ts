@@ -175,6 +175,24 @@ export const rooms: readonly Room[] = [
     effects: 'all',
   },
   {
+    folder: 'ui',
+    what: 'the page that shows a sandbox or a node, and its server; `page/` is what runs in the browser; loaded on demand',
+    imports: ['lib', 'system', 'kube', 'model', 'modes', 'control', 'explain', 'sandbox'],
+    effects: [
+      'audience.ts',
+      'eye-process.ts',
+      'node-eye.ts',
+      'node-source.ts',
+      'proxy-watch.ts',
+      'remote-eye.ts',
+      'run-load.ts',
+      'sandbox-hands.ts',
+      'sandbox-objects.ts',
+      'sandbox-source.ts',
+      'server.ts',
+    ],
+  },
+  {
     folder: 'cli',
     what: 'flags, help, commands',
     imports: [
@@ -189,6 +207,7 @@ export const rooms: readonly Room[] = [
       'doctor',
       'preview',
       'sandbox',
+      'ui',
     ],
     effects: 'all',
   },

@@ -22,20 +22,26 @@ const cases = Object.keys(ways).flatMap((way) =>
   }),
 )
 
-/** `heard`: whose failures are heard of, so that the endpoints are ejected. Others have their next SYN balanced afresh. */
-export function testRoutes(retry: () => RetryRig, heard: readonly (keyof Rig['network']['sources'])[]): void {
-  describe.concurrent('no client sees that two of four endpoints cannot be reached', () => {
+export interface RouteOptions {
+  /** Whose failures are heard of, so that the endpoints are ejected. Others have their next SYN balanced afresh. */
+  readonly heard: readonly (keyof Rig['network']['sources'])[]
+  /** How many of four endpoints cannot be reached. */
+  readonly unreached: 1 | 2
+}
+
+export function testRoutes(retry: () => RetryRig, { heard, unreached }: RouteOptions): void {
+  describe.concurrent(`no client sees that ${unreached} of 4 endpoints cannot be reached`, () => {
     test.for(cases)('$way, for $source over IPv$family', async ({ way, source, family }) => {
       const { rig } = retry()
       const { service, target, addresses } = await retry().serve({ families: [family], type: 'NodePort', healthy: 4 })
-      const dead = addresses.slice(0, 2)
+      const dead = addresses.slice(0, unreached)
       rig.network.node.ip(dead.map((address) => ways[way](address)))
       const nodePort = { address: node.ip[family], port: service.spec.ports[0]?.nodePort ?? 0 }
       const to = source === 'external' ? nodePort : target
       const from = rig.network.sources[source]
       expect(await connectTimes(8, from, to)).toEqual(manyAnswered(8))
       if (!heard.includes(source)) return
-      await eventually('both are ejected', async () => {
+      await eventually('they are ejected', async () => {
         expect(await connectTimes(1, from, to)).toEqual(['answered'])
         const status = (await retry().proxy().ask('/statusz'))?.body ?? ''
         const ejected = dead.filter((address) => status.includes(`${joinHostPort(address, 8080)} ejected`))

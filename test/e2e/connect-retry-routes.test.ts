@@ -4,4 +4,4 @@
 import { openRetryRig } from './connect-retry.suite.ts'
 import { testRoutes } from './connect-retry-routes.suite.ts'
 
-testRoutes(openRetryRig('nftables'), ['localPod', 'external'])
+testRoutes(openRetryRig('nftables'), { heard: ['localPod', 'external'], unreached: 2 })

@@ -5,4 +5,4 @@ import { testRoutes } from '../e2e/connect-retry-routes.suite.ts'
 
 const retry = testConnectRetry('ipvs', { dead: 1 })
 // IPVS tells all of its clients that it has no way.
-testRoutes(retry, ['localPod', 'external', 'node'])
+testRoutes(retry, { heard: ['localPod', 'external', 'node'], unreached: 1 })

@@ -5,6 +5,7 @@
 
 import { spawn, type ChildProcess } from 'node:child_process'
 import { createSocket } from 'node:dgram'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { connect, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { joinHostPort } from '../lib/ip.ts'
@@ -89,6 +90,7 @@ async function withTracing(tracing: Tracing, send: () => Promise<string>): Promi
     owner.stderr.setEncoding('utf8').on('data', (text: string) => (complaint += text))
     owner.stdin.write(`${tableText(tracing)}\n`)
     await untilThere(tracing, () => complaint)
+    await untilListening(monitor.pid)
     const answer = await send()
     await sleep(SETTLE_MS)
     return { trace, answer }
@@ -118,6 +120,30 @@ async function untilThere(tracing: Tracing, complaint: () => string): Promise<vo
     if (await isThere(tracing)) return
   }
   throw new Error(`Cannot trace a packet: nft says ${complaint().trim() || 'nothing'}`)
+}
+
+const NETLINK_NETFILTER = '12'
+/** The bit of NFNLGRP_NFTRACE. */
+const TRACE_GROUP = 1 << 8
+
+/** nft does not say when it listens; the kernel does. A trace that begins before is lost. */
+async function untilListening(pid: number | undefined): Promise<void> {
+  for (const startMs = Date.now(); Date.now() - startMs < 5000; await sleep(5)) if (isListening(pid)) return
+}
+
+function isListening(pid: number | undefined): boolean {
+  try {
+    const files = readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`))
+    const lines = readFileSync(`/proc/${pid}/net/netlink`, 'latin1').split('\n')
+    return lines.some((line) => {
+      const [, protocol, , groups = '0', , , , , , inode] = line.trim().split(/\s+/)
+      const isTrace = protocol === NETLINK_NETFILTER && (parseInt(groups, 16) & TRACE_GROUP) !== 0
+      return isTrace && files.includes(`socket:[${inode}]`)
+    })
+  } catch {
+    // It ended; the packet is sent all the same, and its trace is empty.
+    return true
+  }
 }
 
 async function untilGone(tracing: Tracing): Promise<void> {

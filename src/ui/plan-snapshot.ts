@@ -53,15 +53,23 @@ export type ClusterFacts = Pick<
 }
 
 export function planSnapshot(facts: ClusterFacts): Snapshot {
-  const { services, pods, nodes, slices, selectors, deployments, ...about } = facts
+  const { kind, name, nowMs, can, terminal, apiServer, outside, load } = facts
+  const { services, pods, nodes, deployments } = facts
   const context = contextOf(facts)
   const sorted = services.toSorted(byImportance)
   return {
     version: 1,
-    ...about,
+    nowMs,
+    kind,
+    name,
+    can,
+    terminal,
+    apiServer,
     nodes: nodes.map(describeNode),
     pods: pods.slice(0, MOST_PODS),
     deployments,
+    outside,
+    load,
     services: sorted.slice(0, MOST_SERVICES).map((service) => describeService(service, context)),
     leftOut: {
       services: Math.max(0, services.length - MOST_SERVICES),

@@ -158,15 +158,24 @@ export class ProxyWatch {
     listener.changed()
   }
 
-  #describe({ mode }: ChangesAnswer, { number: _, commands, moreCommands, heardMs, error, ...rest }: SyncChange) {
+  #describe({ mode }: ChangesAnswer, change: SyncChange): Omit<ChangeEntry, 'id'> {
     return {
-      ...rest,
       node: this.name,
       mode,
-      heardMs: heardMs ?? null,
-      text: commands,
-      moreLines: moreCommands,
-      error: error ?? null,
+      family: change.family,
+      why: change.why,
+      objects: change.objects,
+      moreObjects: change.moreObjects,
+      ports: change.ports,
+      morePorts: change.morePorts,
+      heardMs: change.heardMs ?? null,
+      beganMs: change.beganMs,
+      doneMs: change.doneMs,
+      operations: change.operations,
+      bytes: change.bytes,
+      text: change.commands,
+      moreLines: change.moreCommands,
+      error: change.error ?? null,
     }
   }
 

@@ -69,7 +69,8 @@ function Cause({ change: { why, objects, moreObjects, ports, morePorts } }: { ch
 function objectWords({ kind, namespace, name, verb }: ChangedObject) {
   return (
     <>
-      {kind} <b>{namespace === '' ? name : `${namespace}/${name}`}</b> {verb === 'deleted' && 'deleted'}
+      {kind} <b>{namespace === '' ? name : `${namespace}/${name}`}</b>
+      {verb === 'deleted' && ' deleted'}
     </>
   )
 }

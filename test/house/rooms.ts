@@ -177,10 +177,11 @@ export const rooms: readonly Room[] = [
   {
     folder: 'ui',
     what: 'the page that shows a sandbox or a node, and its server; `page/` is what runs in the browser; loaded on demand',
-    imports: ['lib', 'system', 'kube', 'model', 'modes', 'control', 'explain', 'sandbox'],
+    imports: ['lib', 'system', 'links', 'kube', 'model', 'modes', 'control', 'explain', 'sandbox'],
     effects: [
       'audience.ts',
       'eye-process.ts',
+      'find-address.ts',
       'node-eye.ts',
       'node-source.ts',
       'proxy-watch.ts',

@@ -159,8 +159,8 @@ export const rooms: readonly Room[] = [
   {
     folder: 'doctor',
     what: '`kube-proxy doctor`: facts are read, then questions are asked in order; changes nothing',
-    imports: ['lib', 'system', 'nftables', 'links', 'kube', 'explain'],
-    effects: ['read-machine.ts', 'read-facts.ts'],
+    imports: ['lib', 'system', 'nftables', 'iptables', 'links', 'kube', 'explain'],
+    effects: ['read-machine.ts', 'read-facts.ts', 'examine-node.ts'],
   },
   {
     folder: 'preview',

@@ -270,9 +270,9 @@ describeModes({
       ).toMatchObject({
         explanation: { agreement: 'agrees', question: { mode: other }, sent: { answer: 'connected' } },
       })
-      const back = sandbox.run('mode', 'node-2', another)
+      const back = sandbox.run('mode', 'node-2', mode)
       expect(back).toMatchObject({ status: 0, stdout: `The proxy of node-2 runs in mode ${mode}.\n` })
-      await ears.until(`node-2 runs in mode ${mode}`, runsIn(another))
+      await ears.until(`node-2 runs in mode ${mode}`, runsIn(mode))
     })
 
     test('a pod that is deleted is replaced', async () => {

@@ -46,6 +46,7 @@ const build =
 const checks = {
   format: () => succeeds(bin('oxfmt'), '--check'),
   types: () => succeeds(bin('tsc'), '-p', 'tsconfig.json', '--noEmit'),
+  'types of the page': () => succeeds(bin('tsc'), '-p', 'src/ui/page'),
   lint: () => succeeds(bin('oxlint'), '--type-aware'),
   // As a user does it: the program builds itself when its sources are newer.
   build: () => succeeds(join(root, 'bin', 'kube-proxy'), '--version'),

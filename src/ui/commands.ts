@@ -22,6 +22,12 @@ export function commandFor(action: Action, context: CommandContext): string {
       return patch(action, { [action.field]: action.value })
     case 'affinity':
       return patch(action, { sessionAffinity: action.value })
+    case 'connect-retry': {
+      const value = action.value === 'on' ? '=on --overwrite' : '-'
+      return `${kubectl(action.namespace)} annotate service ${quote(action.service)} service.kube-proxy-ts.io/connect-retry${value}`
+    }
+    case 'find-address':
+      return context.nodes.map(({ name }) => `${exec(name)} ip address show to ${quote(action.address)}`).join('\n')
     case 'flush':
       return flushCommands(modeOf(action.node, context))
         .map((line) => `${exec(action.node)} ${line}`)

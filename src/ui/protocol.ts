@@ -168,6 +168,8 @@ export interface ServiceInfo {
   readonly externalTrafficPolicy: 'Cluster' | 'Local'
   /** ClientIP affinity in seconds; null: none. */
   readonly affinitySeconds: number | null
+  /** Whether clients whose pod does not answer get another: the annotation, or what the proxies do without one. */
+  readonly connectRetry: boolean
   /** The port on which each node tells load balancers whether it has local endpoints; null: none. */
   readonly healthCheckNodePort: number | null
   /** What pods it is for; empty where that is not known. */
@@ -417,6 +419,15 @@ export type Action =
       readonly service: string
       readonly value: 'None' | 'ClientIP'
     }
+  /** The annotation service.kube-proxy-ts.io/connect-retry. */
+  | {
+      readonly action: 'connect-retry'
+      readonly namespace: string
+      readonly service: string
+      readonly value: 'on' | 'off'
+    }
+  /** Which interface of the machine, the nodes and the pods has an address? Looks, and changes nothing. */
+  | { readonly action: 'find-address'; readonly address: string }
   | { readonly action: 'flush'; readonly node: string }
   | { readonly action: 'kill-proxy'; readonly node: string }
   | { readonly action: 'mode'; readonly node: string; readonly mode: string }

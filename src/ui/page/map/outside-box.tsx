@@ -1,0 +1,34 @@
+import { useSnapshot } from '../store.ts'
+import type { Box } from './layout.ts'
+import { selectRoute, type Selection } from './selection.ts'
+
+interface Props {
+  readonly box: Box
+  readonly pick: 'from' | 'to' | null
+  readonly selection: Selection | null
+}
+
+export function OutsideBox({ box, pick, selection }: Props) {
+  const { outside } = useSnapshot()
+  if (outside === null) return null
+  const { x, y, width, height } = box
+  const isSelected = selection?.kind === 'outside'
+  return (
+    <a
+      href={selectRoute({ kind: 'outside', id: outside.name }, pick)}
+      class={`box outside${isSelected ? ' is-selected' : ''}`}
+      aria-label={`The machine outside, ${outside.addresses.join(', ')}`}
+      {...(isSelected ? { 'aria-current': 'true' } : {})}
+    >
+      <rect x={x} y={y} width={width} height={height} rx="6" />
+      <g aria-hidden="true">
+        <text class="name" x={x + 10} y={y + 24}>
+          outside
+        </text>
+        <text class="address" x={x + 10} y={y + 43}>
+          {outside.addresses[0] ?? 'this machine'}
+        </text>
+      </g>
+    </a>
+  )
+}

@@ -5,13 +5,15 @@
 
 import { spawn, type ChildProcess } from 'node:child_process'
 import { createSocket } from 'node:dgram'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { connect, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { joinHostPort } from '../lib/ip.ts'
+import type { Walkable } from '../lib/packet-walk.ts'
 import { runProgram } from '../system/run-program.ts'
 import { phrase } from './compare.ts'
 import type { Decision } from './decide.ts'
-import type { Prepared } from './explain.ts'
+import type { KernelState, Prepared } from './explain.ts'
 import type { ExplainedSending } from './explanation.ts'
 import { parseTrace, type Traced, type TracedFlow } from './trace.ts'
 
@@ -22,8 +24,17 @@ const SETTLE_MS = 200
 /** A client that is not this node: where its sockets come from, as file descriptors that are bound to the address and the port. */
 export type Departure = (transport: 'tcp' | 'udp', address: string, port: number) => number
 
+export interface HowToSend {
+  readonly departure?: Departure | undefined
+  /** What was read of the kernel: where it leads to a process that carries the connection on, that is all a trace can show. */
+  readonly state?: KernelState | undefined
+}
+
 /** Throws when it cannot be sent from here. */
-export async function sendPacket({ asked, decision }: Prepared, departure?: Departure): Promise<ExplainedSending> {
+export async function sendPacket(
+  { asked, decision }: Prepared,
+  { departure, state }: HowToSend = {},
+): Promise<ExplainedSending> {
   const { connection, family } = asked
   if (connection.inputInterface !== undefined && departure === undefined) {
     throw new Error(`Cannot send from ${asked.fromWords}: --send sends from this node; leave FROM out, or say node`)
@@ -47,14 +58,14 @@ export async function sendPacket({ asked, decision }: Prepared, departure?: Depa
     trace: trace.lines,
     outcome: trace.outcome,
     destination: trace.destination,
-    differences: differencesOf(decision, trace),
+    differences: differencesOf(decision, trace, state?.kind === 'walkable' ? state.walkable.endsAt : undefined),
   }
 }
 
-export function differencesOf({ outcome, backends }: Decision, trace: Traced): string[] {
+export function differencesOf({ outcome, backends }: Decision, trace: Traced, endsAt?: Walkable['endsAt']): string[] {
   if (trace.outcome === 'unknown') return []
   if (trace.outcome !== outcome) return [`said: ${phrase(outcome)}; the packet was ${phrase(trace.outcome)}`]
-  if (outcome !== 'to') return []
+  if (outcome !== 'to' || endsAt !== undefined) return []
   const isSaid = backends.some(({ ip, port, eligible }) => eligible && joinHostPort(ip, port) === trace.destination)
   return isSaid ? [] : [`the packet went to ${trace.destination}, which is not an eligible endpoint`]
 }
@@ -89,6 +100,7 @@ async function withTracing(tracing: Tracing, send: () => Promise<string>): Promi
     owner.stderr.setEncoding('utf8').on('data', (text: string) => (complaint += text))
     owner.stdin.write(`${tableText(tracing)}\n`)
     await untilThere(tracing, () => complaint)
+    await untilListening(monitor.pid)
     const answer = await send()
     await sleep(SETTLE_MS)
     return { trace, answer }
@@ -118,6 +130,30 @@ async function untilThere(tracing: Tracing, complaint: () => string): Promise<vo
     if (await isThere(tracing)) return
   }
   throw new Error(`Cannot trace a packet: nft says ${complaint().trim() || 'nothing'}`)
+}
+
+const NETLINK_NETFILTER = '12'
+/** The bit of NFNLGRP_NFTRACE. */
+const TRACE_GROUP = 1 << 8
+
+/** nft does not say when it listens; the kernel does. A trace that begins before is lost. */
+async function untilListening(pid: number | undefined): Promise<void> {
+  for (const startMs = Date.now(); Date.now() - startMs < 5000; await sleep(5)) if (isListening(pid)) return
+}
+
+function isListening(pid: number | undefined): boolean {
+  try {
+    const files = readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`))
+    const lines = readFileSync(`/proc/${pid}/net/netlink`, 'latin1').split('\n')
+    return lines.some((line) => {
+      const [, protocol, , groups = '0', , , , , , inode] = line.trim().split(/\s+/)
+      const isTrace = protocol === NETLINK_NETFILTER && (parseInt(groups, 16) & TRACE_GROUP) !== 0
+      return isTrace && files.includes(`socket:[${inode}]`)
+    })
+  } catch {
+    // It ended; the packet is sent all the same, and its trace is empty.
+    return true
+  }
 }
 
 async function untilGone(tracing: Tracing): Promise<void> {

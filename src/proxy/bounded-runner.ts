@@ -42,8 +42,9 @@ const LONGEST_REST_MS = 1000
 const EAGER_BURST = 100
 const EAGER_MS = 20
 
-/** The pause before a run that is urgent, where minMs is longer. */
+/** The pause before a run that is urgent, where minMs is longer, and the part of the time that these get. */
 const URGENT_MS = 100
+const URGENT_SHARE = 0.5
 
 type State = 'idle' | 'waiting' | 'running' | 'stopped'
 
@@ -143,7 +144,8 @@ export class BoundedRunner {
   #startMs(): number {
     const { minMs, maxMs, retryMs } = this.#periods
     const missing = Math.max(0, 1 - this.#credit)
-    const restMs = minMs === 0 || this.#isUrgent ? Math.max(0, this.#spentMs - FREE_MS) / SHARE : 0
+    const share = this.#isUrgent ? URGENT_SHARE : SHARE
+    const restMs = minMs === 0 || this.#isUrgent ? Math.max(0, this.#spentMs - FREE_MS) / share : 0
     const paceMs = this.#isUrgent ? Math.min(URGENT_MS, this.#paceMs) : this.#paceMs
     const pauseMs = Math.max(missing * paceMs, this.#failures > 0 ? Math.min(retryMs, maxMs) : 0)
     const unaskedMs = this.#failures > 0 ? Math.min(this.#backOffMs(), maxMs) : maxMs

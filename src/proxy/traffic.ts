@@ -4,7 +4,7 @@ import type { Asker, Question } from '../control/questions.ts'
 import { allowArguments, QuestionError } from '../control/questions.ts'
 import type { TrafficAnswer, TrafficCounts, TrafficRow } from '../control/traffic.ts'
 import type { Clock, Timer } from '../lib/clock.ts'
-import { messageOf } from '../lib/errors.ts'
+import { KernelError, messageOf } from '../lib/errors.ts'
 import { joinHostPort, type Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ServicePortView } from '../model/types.ts'
@@ -110,20 +110,37 @@ export class Traffic {
   }
 
   #endIfUnused(): void {
-    const counters = this.#counters
-    if (this.#askers.size > 0 || this.#isKept || counters === undefined) return
+    if (this.#askers.size > 0 || this.#isKept || this.#counters === undefined) return
+    this.#end()
+    this.#options.log.info('Counting traffic no longer')
+  }
+
+  #end(): void {
+    const counters = this.#counters ?? new Map<Family, TrafficCounter>()
     this.#counters = undefined
     for (const counter of counters.values()) {
       try {
         counter.close()
       } catch (error) {
-        this.#options.log.error(error, 'Cannot end counting traffic')
+        const isGone = error instanceof KernelError && error.errno === 'ENOENT'
+        if (!isGone) this.#options.log.error(error, 'Cannot end counting traffic')
       }
     }
-    this.#options.log.info('Counting traffic no longer')
   }
 
   #answer(): TrafficAnswer {
+    try {
+      return this.#readAll()
+    } catch (error) {
+      if (!(error instanceof KernelError && error.errno === 'ENOENT')) throw error
+      // Another program has removed what counts (`nft flush ruleset`): from now on, then.
+      this.#end()
+      this.#begin()
+      return this.#readAll()
+    }
+  }
+
+  #readAll(): TrafficAnswer {
     const { families, about, clock } = this.#options
     const { mode, nodeName, ejected } = about()
     const rows: TrafficRow[] = []

@@ -7,6 +7,7 @@ import { closeAllNow } from '../lib/close-all.ts'
 import { type Bytes, type Family, joinHostPort } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import type { Ejections } from '../model/ejections.ts'
+import { addressField, portField } from '../nftables/fields.ts'
 import type { NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
 import { BackendIndex, planCoveredFrontends, planNodePortAddresses } from './covered.ts'
 import { decodeFailure, type Failure, type FailureKind, type Place } from './decode-failure.ts'
@@ -43,6 +44,8 @@ export interface ConnectRetryOptions {
 const TCP = 6
 /** Connections that wait for the trial of their backend. */
 const MOST_WAITING = 4096
+/** Backends that are tried when it is not known which one of a frontend's failed. */
+const MOST_BEHIND = 32
 /** Where the kernel cannot do it, it is asked again now and then. */
 const REOPEN_MS = 60_000
 /** Errors are not told more often than this. */
@@ -67,6 +70,17 @@ interface Watched {
   node: NodeView | undefined
   nodePortAddresses: readonly string[]
   views: Map<ServicePortName, ServicePortView>
+  /** The same by frontend, made when it is asked for. */
+  byFrontend: Map<Bytes, ServicePortView> | undefined
+}
+
+function viewsByFrontend({ frontends, views }: Watched): Map<Bytes, ServicePortView> {
+  const found = new Map<Bytes, ServicePortView>()
+  for (const [name, keys] of frontends) {
+    const view = views.get(name)
+    if (view !== undefined) for (const key of keys) found.set(key, view)
+  }
+  return found
 }
 
 export class ConnectRetry {
@@ -98,6 +112,7 @@ export class ConnectRetry {
           node: undefined,
           nodePortAddresses: [],
           views: new Map(),
+          byFrontend: undefined,
         },
       ]),
     )
@@ -114,6 +129,7 @@ export class ConnectRetry {
     if (watched === undefined || this.#isClosed) return
     watched.node = node
     watched.nodePortAddresses = planNodePortAddresses(node, this.#options.machineAddresses())
+    watched.byFrontend = undefined
     if (all === undefined) this.#followChanges(watched, changes)
     else this.#followAll(watched, all)
     this.#forgetStrangers(watched)
@@ -342,7 +358,22 @@ export class ConnectRetry {
     }
     // A refused connection the connection tracker has forgotten by itself.
     counts.retried(family, kind, 1)
+    if (kind === 'unreachable') for (const each of this.#behind(family, backend)) this.#report(family, each, kind)
     this.#report(family, backend, kind)
+  }
+
+  /**
+   * IPVS tells that it has no way to the backend that it has chosen, and not which one that is: the packet that is quoted still
+   * leads to the frontend. So all of its backends are tried, or a part of very many.
+   */
+  #behind(family: Family, { ip, port }: Place): readonly Place[] {
+    const watched = this.#watched.get(family)
+    if (watched === undefined || this.#options.where !== 'behind IPVS') return []
+    watched.byFrontend ??= viewsByFrontend(watched)
+    const backends = watched.byFrontend.get(addressField(ip) + portField(port))?.backends ?? []
+    if (backends.length <= MOST_BEHIND) return backends
+    const first = Math.floor(Math.random() * backends.length)
+    return [...backends.slice(first), ...backends.slice(0, first)].slice(0, MOST_BEHIND)
   }
 
   /**

@@ -158,6 +158,6 @@ function write(page: ServerResponse, text: string): void {
   else page.write(text)
 }
 
-function contentOf({ nowMs: _, ...rest }: Snapshot): string {
-  return JSON.stringify(rest)
+function contentOf(snapshot: Snapshot): string {
+  return JSON.stringify({ ...snapshot, nowMs: 0 })
 }

@@ -7,8 +7,12 @@ const LONGEST_TEXT = 300
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 
 export function parseServiceQuery(query: URLSearchParams): ServiceQuery {
-  const fields = new Fields({ ns: query.get('ns'), name: query.get('name'), node: query.get('node') ?? '' })
-  return { namespace: fields.name('ns'), name: fields.name('name'), node: fields.text('node') }
+  const fields = new Fields({
+    namespace: query.get('namespace'),
+    name: query.get('name'),
+    node: query.get('node') ?? '',
+  })
+  return { namespace: fields.name('namespace'), name: fields.name('name'), node: fields.text('node') }
 }
 
 export function parseExplainQuestion(body: unknown): ExplainQuestion {
@@ -56,6 +60,15 @@ export function parseAction(body: unknown): Action {
         service: fields.name('service'),
         value: fields.oneOf('value', ['None', 'ClientIP']),
       }
+    case 'connect-retry':
+      return {
+        action,
+        namespace: namespace(),
+        service: fields.name('service'),
+        value: fields.oneOf('value', ['on', 'off']),
+      }
+    case 'find-address':
+      return { action, address: fields.text('address') }
     case 'flush':
     case 'kill-proxy':
       return { action, node: fields.name('node') }

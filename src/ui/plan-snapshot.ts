@@ -4,6 +4,7 @@ import type { StateAnswer } from '../control/state.ts'
 import type { Known } from '../explain/known.ts'
 import type { EndpointSlice, Service } from '../kube/types.ts'
 import { canonicalIp, joinHostPort } from '../lib/ip.ts'
+import { CONNECT_RETRY_ANNOTATION, parseConnectRetry } from '../model/connect-retry.ts'
 import { judgeBackends, type BackendVerdict } from './judge-backends.ts'
 import type {
   BackendInfo,
@@ -52,15 +53,23 @@ export type ClusterFacts = Pick<
 }
 
 export function planSnapshot(facts: ClusterFacts): Snapshot {
-  const { services, pods, nodes, slices, selectors, deployments, ...about } = facts
+  const { kind, name, nowMs, can, terminal, apiServer, outside, load } = facts
+  const { services, pods, nodes, deployments } = facts
   const context = contextOf(facts)
   const sorted = services.toSorted(byImportance)
   return {
     version: 1,
-    ...about,
+    nowMs,
+    kind,
+    name,
+    can,
+    terminal,
+    apiServer,
     nodes: nodes.map(describeNode),
     pods: pods.slice(0, MOST_PODS),
     deployments,
+    outside,
+    load,
     services: sorted.slice(0, MOST_SERVICES).map((service) => describeService(service, context)),
     leftOut: {
       services: Math.max(0, services.length - MOST_SERVICES),
@@ -74,6 +83,8 @@ interface Context {
   readonly pods: ReadonlyMap<string, PodInfo>
   readonly verdicts: readonly { readonly node: string; readonly of: ReadonlyMap<string, BackendVerdict> }[]
   readonly selectors: ClusterFacts['selectors']
+  /** Of services that do not say. */
+  readonly connectRetry: boolean
 }
 
 function contextOf({ slices, pods, nodes, selectors }: ClusterFacts): Context {
@@ -91,6 +102,7 @@ function contextOf({ slices, pods, nodes, selectors }: ClusterFacts): Context {
       known === undefined ? [] : [{ node: name, of: judgeBackends(known) }],
     ),
     selectors,
+    connectRetry: nodes.some(({ known }) => known?.connectRetry === true),
   }
 }
 
@@ -155,6 +167,7 @@ function describeService(service: Service, context: Context): ServiceInfo {
     internalTrafficPolicy: service.internalTrafficPolicy === 'Local' ? 'Local' : 'Cluster',
     externalTrafficPolicy: service.externalTrafficPolicy === 'Local' ? 'Local' : 'Cluster',
     affinitySeconds: service.sessionAffinity === 'ClientIP' ? (service.affinityTimeoutSeconds ?? 10_800) : null,
+    connectRetry: parseConnectRetry(service.annotations?.[CONNECT_RETRY_ANNOTATION], []) ?? context.connectRetry,
     healthCheckNodePort: service.healthCheckNodePort === 0 ? null : service.healthCheckNodePort,
     selector: context.selectors.get(`${namespace}/${name}`) ?? {},
     ports: service.ports.map((port) => describePort(service, port, { slices, context })),

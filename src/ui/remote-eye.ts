@@ -76,6 +76,6 @@ export class RemoteEye {
   }
 
   #failAll(reason: string): void {
-    for (const id of [...this.#waiting.keys()]) this.#settle({ id, error: reason })
+    for (const id of Array.from(this.#waiting.keys())) this.#settle({ id, error: reason })
   }
 }

@@ -5,7 +5,9 @@ import { failAnnotation } from '../sandbox/apiserver/objects/pod-wishes.ts'
 import { deployments, pods, services } from '../sandbox/apiserver/resources/table.ts'
 import type { NetworkNamespace } from '../sandbox/netns/network-namespace.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import { AWAY_TABLE, awayRules, flushCommands } from './commands.ts'
+import { CONNECT_RETRY_ANNOTATION } from '../model/connect-retry.ts'
+import { flushCommands } from './commands.ts'
+import { findAddress } from './find-address.ts'
 import type { Action } from './protocol.ts'
 import { AskedWrongly } from './source.ts'
 
@@ -59,6 +61,19 @@ export class SandboxHands {
         mustBeThere(found, `Service ${namespace}/${name}`)
         return `Service ${name} has sessionAffinity ${value}`
       }
+      case 'connect-retry': {
+        const { namespace, service: name, value } = action
+        const found = registry.modify(services, { namespace, name }, ({ metadata }) => {
+          const { [CONNECT_RETRY_ANNOTATION]: _, ...others } = metadata.annotations ?? {}
+          metadata.annotations = value === 'off' ? others : { ...others, [CONNECT_RETRY_ANNOTATION]: value }
+        })
+        mustBeThere(found, `Service ${namespace}/${name}`)
+        return value === 'on'
+          ? `Clients of Service ${name} whose pod does not answer get another`
+          : `Service ${name} has no connect-retry of its own`
+      }
+      case 'find-address':
+        return findAddress(this.#sandbox, action.address)
       case 'flush': {
         const { netns } = this.#node(action.node)
         for (const line of flushCommands(this.#sandbox.modeOf(action.node))) await run(netns, line.split(' '))
@@ -75,23 +90,12 @@ export class SandboxHands {
         await this.#sandbox.setMode(action.node, action.mode)
         return `The proxy of ${action.node} runs in mode ${action.mode}`
       case 'api-server-away':
-        if (!(await this.isApiServerAway())) await run(this.#fabric, ['nft', awayRules()])
+        this.#sandbox.setApiServerAway(true)
         return 'No node reaches the API server'
       case 'api-server-back':
-        if (await this.isApiServerAway()) await run(this.#fabric, ['nft', 'delete', 'table', 'inet', AWAY_TABLE])
+        this.#sandbox.setApiServerAway(false)
         return 'The nodes reach the API server'
     }
-  }
-
-  async isApiServerAway(): Promise<boolean> {
-    return run(this.#fabric, ['nft', 'list', 'table', 'inet', AWAY_TABLE]).then(
-      () => true,
-      () => false,
-    )
-  }
-
-  get #fabric(): NetworkNamespace {
-    return this.#sandbox.network.fabric.netns
   }
 
   #node(name: string): Sandbox['network']['nodes'][number] {

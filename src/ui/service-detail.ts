@@ -185,7 +185,7 @@ function addBackends(all: Map<string, BackendDetail>, { known, view, frontend, a
       node,
       ...own,
       external,
-      ejected: known.ejected.has(text) && /^ejected/.test(own.why),
+      ejected: known.ejected.has(text) && own.why.startsWith('ejected'),
       objects: [],
     })
   }

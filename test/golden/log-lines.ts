@@ -114,6 +114,10 @@ export const logLines: readonly LogLine[] = [
     'Cannot finish an answer at the control socket',
     'What asked was gone before the answer was complete, or a fault of this program.',
   ),
+  error(
+    'Cannot remove the table that counts',
+    'With `--cleanup`: `nft delete table ip kube-proxy-counters` may do it.',
+  ),
   error('Cannot remove the table of retries', 'nftables mode: what it did to dead pods stays until `--cleanup`.'),
   error(
     'Cannot give back kernel settings of another mode',

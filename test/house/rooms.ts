@@ -159,8 +159,8 @@ export const rooms: readonly Room[] = [
   {
     folder: 'doctor',
     what: '`kube-proxy doctor`: facts are read, then questions are asked in order; changes nothing',
-    imports: ['lib', 'system', 'nftables', 'links', 'kube', 'explain'],
-    effects: ['read-machine.ts', 'read-facts.ts'],
+    imports: ['lib', 'system', 'nftables', 'iptables', 'links', 'kube', 'explain'],
+    effects: ['read-machine.ts', 'read-facts.ts', 'examine-node.ts'],
   },
   {
     folder: 'preview',
@@ -177,10 +177,11 @@ export const rooms: readonly Room[] = [
   {
     folder: 'ui',
     what: 'the page that shows a sandbox or a node, and its server; `page/` is what runs in the browser; loaded on demand',
-    imports: ['lib', 'system', 'kube', 'model', 'modes', 'control', 'explain', 'sandbox'],
+    imports: ['lib', 'system', 'links', 'kube', 'model', 'modes', 'control', 'explain', 'sandbox'],
     effects: [
       'audience.ts',
       'eye-process.ts',
+      'find-address.ts',
       'node-eye.ts',
       'node-source.ts',
       'proxy-watch.ts',

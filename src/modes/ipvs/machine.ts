@@ -24,7 +24,6 @@ import { lookForIpvs } from './look.ts'
 import { readIpvs } from './walkable.ts'
 import { openIpvsTraffic } from './traffic.ts'
 import { trafficCounters } from '../traffic.ts'
-import { COUNTING_TABLE } from '../../nftables/counting-table.ts'
 import { rehearseIpvs } from './rehearse.ts'
 import type { ModeOnMachine, RunningMode } from '../contract.ts'
 import { type FamilyAudit, IpvsTableWatch } from './table-watch.ts'
@@ -123,7 +122,6 @@ export function cleanupIpvs({ excludeCIDRs }: Pick<IpvsSettings, 'excludeCIDRs'>
     link.close()
   }
   deleteTables(TABLE, log)
-  deleteTables(COUNTING_TABLE, log)
 }
 
 export interface CreateIpvsOptions extends Omit<OpenIpvsOptions, 'families' | 'files' | 'onForeignChange'> {

@@ -17,7 +17,10 @@ export function App() {
   const isFirst = useRef(true)
   useEffect(() => {
     // Another view has been opened: a reader of the screen is told, as with another page.
-    if (!isFirst.current) main.current?.focus()
+    if (!isFirst.current) {
+      main.current?.focus({ preventScroll: true })
+      scrollTo(0, 0)
+    }
     isFirst.current = false
     document.title = `${document.querySelector('h1')?.textContent ?? 'kube-proxy'} · kube-proxy`
   }, [route.view])

@@ -4,6 +4,7 @@ import {
   MOST_CHANGES,
   type ActAnswer,
   type Action,
+  type ChangeEntry,
   type ExplainAnswer,
   type ExplainQuestion,
   type Refusal,
@@ -28,13 +29,18 @@ export function watchEvents(store: Store): EventSource {
   })
   on('snapshot', (snapshot) => store.set({ snapshot }))
   on('traffic', (traffic) => store.set({ traffic }))
-  on('change', (change) => store.set({ changes: [...store.state.changes, change].slice(-MOST_CHANGES) }))
+  on('change', (change) => store.set({ changes: addChange(store.state.changes, change) }))
   on('load', (load) => store.set({ load }))
   on('end', ({ reason }) => {
     source.close()
     store.set({ connection: { state: 'ended', reason }, traffic: null })
   })
   return source
+}
+
+/** One that is known already was told twice. */
+function addChange(changes: readonly ChangeEntry[], change: ChangeEntry): readonly ChangeEntry[] {
+  return changes.some(({ id }) => id === change.id) ? changes : [...changes, change].slice(-MOST_CHANGES)
 }
 
 export async function readService({ namespace, name, node }: ServiceQuery): Promise<ServiceDetail> {

@@ -67,7 +67,7 @@ function answerAll(fd: number, host: string, port: number): void {
 /** Sends an INIT, again after a while, and waits for the INIT ACK. */
 export async function sctpProbe(netns: Netns, to: Target, options: ProbeOptions = {}): Promise<Answer> {
   const fd = openRawSctp(netns, to.address.includes(':') ? 6 : 4)
-  const sourcePort = nextPort++
+  const sourcePort = options.fromPort ?? nextPort++
   try {
     const own = connectSocket(fd, { ip: to.address, port: 0 })
     const init = encode({ sourcePort, port: to.port, tag: 0, type: INIT, ownTag: sourcePort, text: '' })

@@ -3,7 +3,8 @@ import { memo } from '../memo.ts'
 import { formatBytes, formatMs } from '../rates.ts'
 import { signOf, tookMs } from './filter.ts'
 
-const WHY: Readonly<Record<ChangeEntry['why'], string>> = {
+/** What it came of, where no object is named. */
+export const WHY: Readonly<Record<ChangeEntry['why'], string>> = {
   event: 'from the API',
   compare: 'all was compared with the kernel',
   heal: 'another program had changed the rules',
@@ -17,6 +18,7 @@ export const ChangeItem = memo(({ change }: { change: ChangeEntry }) => {
       <div class="change-head">
         <time dateTime={new Date(change.doneMs).toISOString()}>{formatTime(change.doneMs)}</time>
         <span class="tag">{change.node}</span>
+        {change.family === 6 && <span class="tag">IPv6</span>}
         <Cause change={change} />
         <span class="figures">
           {took !== null && (
@@ -67,7 +69,8 @@ function Cause({ change: { why, objects, moreObjects, ports, morePorts } }: { ch
 function objectWords({ kind, namespace, name, verb }: ChangedObject) {
   return (
     <>
-      {kind} <b>{namespace === '' ? name : `${namespace}/${name}`}</b> {verb === 'deleted' && 'deleted'}
+      {kind} <b>{namespace === '' ? name : `${namespace}/${name}`}</b>
+      {verb === 'deleted' && ' deleted'}
     </>
   )
 }
@@ -78,7 +81,7 @@ const AT_ONCE = 8
 function Difference({ change: { text, moreLines, mode } }: { change: ChangeEntry }) {
   const lines = text.length + moreLines
   return (
-    <details open={text.length <= AT_ONCE}>
+    <details open={lines <= AT_ONCE}>
       <summary>
         {lines} {lines === 1 ? 'line' : 'lines'} of {mode}
       </summary>

@@ -12,7 +12,7 @@ export interface ChangeFilter {
 export function filterChanges(changes: readonly ChangeEntry[], { service, node }: ChangeFilter): ChangeEntry[] {
   return changes
     .filter((change) => (node === '' || change.node === node) && (service === '' || isOf(change, service)))
-    .reverse()
+    .sort((a, b) => b.doneMs - a.doneMs || b.id - a.id)
 }
 
 function isOf({ ports, objects }: ChangeEntry, service: string): boolean {

@@ -51,13 +51,13 @@ function NodeRow({ node, ...hands }: Hands & { node: NodeInfo }) {
         {proxy.restarts > 0 && `, started again ${proxy.restarts} times`}
       </span>
       <span class="buttons">
-        <ActButton {...hands} action={{ action: 'flush', node: name }} label={`Flush the rules of ${name}`}>
+        <ActButton {...hands} action={{ action: 'flush', node: name }} label={`Flush its rules: ${name}`}>
           Flush its rules
         </ActButton>
         <ActButton
           {...hands}
           action={{ action: 'kill-proxy', node: name }}
-          label={`Kill the proxy of ${name}`}
+          label={`Kill its proxy: ${name}`}
           isOff={proxy.pid === null}
         >
           Kill its proxy

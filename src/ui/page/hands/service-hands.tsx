@@ -69,6 +69,18 @@ function ServiceRow({ service, ...hands }: Hands & { service: ServiceInfo }) {
           </ActButton>
         ))}
       </Choice>
+      <Choice words="retry of connections">
+        {(['off', 'on'] as const).map((value) => (
+          <ActButton
+            key={value}
+            {...hands}
+            action={{ action: 'connect-retry', namespace, service: name, value }}
+            isOn={service.connectRetry === (value === 'on')}
+          >
+            {value}
+          </ActButton>
+        ))}
+      </Choice>
     </div>
   )
 }

@@ -1,3 +1,4 @@
+import { WHY } from '../changes/change-item.tsx'
 import { filterChanges, tookMs } from '../changes/filter.ts'
 import { formatMs } from '../rates.ts'
 import { formatRoute } from '../route.ts'
@@ -29,9 +30,9 @@ export function Latest() {
               </time>
               <span>{change.node}</span>
               <span class="latest-what">
-                {object === undefined ? change.why : `${object.kind} ${object.namespace}/${object.name}`}
+                {object === undefined ? WHY[change.why] : `${object.kind} ${object.namespace}/${object.name}`}
               </span>
-              <span>
+              <span class="latest-operations">
                 {change.operations} {change.operations === 1 ? 'operation' : 'operations'}
               </span>
               <span class="number">{took === null ? '' : formatMs(took)}</span>

@@ -16,6 +16,7 @@ interface Props {
 /** For the eye alone: the table has the same in words. */
 export function Lines({ edges, layout, services, lit }: Props) {
   const traffic = usePart((state) => state.traffic)
+  const load = usePart((state) => state.load)
   const rates = useMemo(() => sumRates(traffic), [traffic])
   const dim = (service: string) => (lit !== null && !lit.has(service) ? ' is-dim' : '')
   // What flows is drawn above what does not.
@@ -28,7 +29,8 @@ export function Lines({ edges, layout, services, lit }: Props) {
         services.map((service) => {
           const box = layout.services.get(serviceId(service))
           if (box === undefined || !isReachable(service)) return null
-          const rate = fromOutside(service, rates)
+          const isAsked = load?.running === true && load.wish.from === 'outside' && isLoadOf(load.wish.to, service)
+          const rate = isAsked ? allOf(service, rates) : fromOutside(service, rates)
           return (
             <path
               key={serviceId(service)}
@@ -76,15 +78,24 @@ function fromOutside({ ports, clusterIPs }: ServiceInfo, { frontends }: Rates) {
   return addRates(...found.map(([, rate]) => rate))
 }
 
+function allOf({ ports }: ServiceInfo, { ports: rates }: Rates) {
+  return addRates(...ports.map(({ id }) => rates.get(id)))
+}
+
+/** A client on the machine outside may dial the cluster IP, too: that of the page is known to. */
+function isLoadOf(to: string, service: ServiceInfo): boolean {
+  return to === serviceId(service) || to.startsWith(`${serviceId(service)}:`)
+}
+
 /** To the left side of a service; in a narrow window the machine stands above it. */
 function fromBox(outside: Box, service: Box): string {
   if (service.x > outside.x + outside.width) return curve(outside, service)
-  const x = service.x + 10
+  const x = service.x + service.width - 16
   return `M${x} ${outside.y + outside.height}V${service.y}`
 }
 
 function Refusals({ service, box, rates }: { service: ServiceInfo; box: Box | undefined; rates: Rates }) {
-  const { refused, dropped } = addRates(...service.ports.map(({ id }) => rates.ports.get(id)))
+  const { refused, dropped } = allOf(service, rates)
   if (box === undefined || refused + dropped <= 0) return null
   const [x, y] = [box.x + box.width, box.y + box.height / 2]
   const words = [

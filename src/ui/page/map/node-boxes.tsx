@@ -45,7 +45,9 @@ export const PodBoxes = memo(({ layout, targets, ejected, lit, selection, pick }
         >
           {layout.density !== 'rows' && <title>{`${target.label} ${target.address} ${state.word}`}</title>}
           <rect x={box.x} y={box.y} width={box.width} height={box.height} rx={layout.density === 'dots' ? 3 : 5} />
-          <PodText target={target} box={box} state={state} density={layout.density} />
+          <g aria-hidden="true">
+            <PodText target={target} box={box} state={state} density={layout.density} />
+          </g>
         </a>
       )
     })}
@@ -114,18 +116,20 @@ function NodeFrame({ box, selection, pick }: { box: NodeBox; selection: Selectio
       {...(isSelected ? { 'aria-current': 'true' } : {})}
     >
       <rect x={x} y={y} width={width} height={height} rx="9" />
-      <text class="name" x={x + 12} y={y + 20}>
-        {id}
-      </text>
-      <text class="address" x={x + 12} y={y + 36}>
-        {shorten(node.addresses[0] ?? '', width - 24)}
-      </text>
-      <text class="mode" x={x + width - 12} y={y + 20} text-anchor="end">
-        {node.mode}
-      </text>
-      <text class={said.isBad ? 'word' : 'address'} x={x + width - 12} y={y + 36} text-anchor="end">
-        {width > 220 || said.isBad ? said.words : ''}
-      </text>
+      <g aria-hidden="true">
+        <text class="name" x={x + 12} y={y + 20}>
+          {id}
+        </text>
+        <text class="address" x={x + 12} y={y + 36}>
+          {shorten(node.addresses[0] ?? '', width - 24)}
+        </text>
+        <text class="mode" x={x + width - 12} y={y + 20} text-anchor="end">
+          {node.mode}
+        </text>
+        <text class={said.isBad ? 'word' : 'address'} x={x + width - 12} y={y + 36} text-anchor="end">
+          {width > 220 || said.isBad ? said.words : ''}
+        </text>
+      </g>
     </a>
   )
 }

@@ -21,12 +21,14 @@ export function OutsideBox({ box, pick, selection }: Props) {
       {...(isSelected ? { 'aria-current': 'true' } : {})}
     >
       <rect x={x} y={y} width={width} height={height} rx="6" />
-      <text class="name" x={x + 10} y={y + 24}>
-        outside
-      </text>
-      <text class="address" x={x + 10} y={y + 43}>
-        {outside.addresses[0] ?? 'this machine'}
-      </text>
+      <g aria-hidden="true">
+        <text class="name" x={x + 10} y={y + 24}>
+          outside
+        </text>
+        <text class="address" x={x + 10} y={y + 43}>
+          {outside.addresses[0] ?? 'this machine'}
+        </text>
+      </g>
     </a>
   )
 }

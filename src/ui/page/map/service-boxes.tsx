@@ -41,7 +41,9 @@ export const ServiceBoxes = memo(({ layout, services, lit, selection, pick, onHo
           onBlur={() => onHover(null)}
         >
           <rect x={box.x} y={box.y} width={box.width} height={box.height} rx="6" />
-          <Names service={service} box={box} />
+          <g aria-hidden="true">
+            <Names service={service} box={box} />
+          </g>
         </a>
       )
     })}

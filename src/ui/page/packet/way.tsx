@@ -31,7 +31,7 @@ export function Way({ way, question, wasSent }: Props) {
       )}
       <ol class="way">
         <li class="way-start">
-          <b>{question.from}</b> <code>{question.source}</code> dials{' '}
+          <b>{question.from}</b> {question.from.includes(question.source) ? '' : <code>{question.source}</code>} dials{' '}
           <code>
             {joinPort(question.destination, question.port)}/{question.protocol}
           </code>
@@ -95,8 +95,8 @@ function BandSteps({ band, wasSent }: { band: Band; wasSent: boolean }) {
         ))}
       </ul>
       {band.traced.length > 0 && (
-        <div class="trace">
-          <h4>the trace also showed</h4>
+        <details class="trace" open={band.traced.length <= 3}>
+          <summary>the trace also showed {band.traced.length === 1 ? 'a line' : `${band.traced.length} lines`}</summary>
           <ul>
             {band.traced.map((line, i) => (
               <li key={i}>
@@ -104,7 +104,7 @@ function BandSteps({ band, wasSent }: { band: Band; wasSent: boolean }) {
               </li>
             ))}
           </ul>
-        </div>
+        </details>
       )}
     </>
   )

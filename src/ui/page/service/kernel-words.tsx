@@ -1,8 +1,16 @@
+import { useEffect, useRef } from 'preact/hooks'
 import type { KernelObject, ServiceDetail } from '../../protocol.ts'
+import { groupByHook, type RuleGroup } from './group-objects.ts'
 import { Pointer, row, type Pointing } from './pointing.tsx'
 
 /** The rules, elements and virtual servers that packets meet, hook by hook. */
 export function KernelWords({ detail, ...pointing }: Pointing & { readonly detail: ServiceDetail }) {
+  const { pinned } = pointing
+  const list = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    if (pinned === null || pinned.kind === 'object') return
+    list.current?.querySelector('.is-lit')?.scrollIntoView({ block: 'nearest' })
+  }, [pinned])
   return (
     <section aria-label="In the kernel’s words" class="kernel">
       <h2>
@@ -19,60 +27,79 @@ export function KernelWords({ detail, ...pointing }: Pointing & { readonly detai
           ))}
         </div>
       ))}
-      {groupByHook(detail.objects).map(({ key, hook, family, places }) => (
-        <div key={key} class="hook">
-          <h3>
-            {hook}
-            {detail.kernel.length > 1 && <span class="small"> IPv{family}</span>}
-          </h3>
-          {places.map(({ place, objects }) => (
-            <div key={place} class="place">
-              <h4>{place}</h4>
-              <ul>
-                {objects.map((object) => (
-                  <li key={object.id} {...row(pointing, 'object', object.id)} data-object={object.id}>
-                    <Pointer {...pointing} kind="object" id={object.id}>
-                      <code>{object.rule}</code>
-                    </Pointer>
-                    {object.comment !== null && <p class="comment"># {object.comment}</p>}
-                    {object.found.map((found) => (
-                      <p key={found} class="found">
-                        <code>{found}</code>
-                      </p>
-                    ))}
-                    {object.packets !== null && (
-                      <p class="small">
-                        {object.packets} packets, {object.bytes ?? 0} bytes
-                      </p>
-                    )}
-                  </li>
-                ))}
-              </ul>
-            </div>
-          ))}
-        </div>
-      ))}
+      <div class="kernel-list" ref={list} tabIndex={0} role="region" aria-label="Rules">
+        {groupByHook(detail.objects).map(({ key, hook, family, places }) => (
+          <div key={key} class="hook">
+            <h3>
+              {hook}
+              {detail.kernel.length > 1 && <span class="small"> IPv{family}</span>}
+            </h3>
+            {places.map(({ place, rules }) => (
+              <div key={place} class="place">
+                <h4>{place}</h4>
+                <ul>
+                  {rules.map((rule) => (
+                    <Rule key={rule.objects[0]!.id} rule={rule} {...pointing} />
+                  ))}
+                </ul>
+              </div>
+            ))}
+          </div>
+        ))}
+      </div>
     </section>
   )
 }
 
-interface HookGroup {
-  readonly key: string
-  readonly hook: string
-  readonly family: 4 | 6
-  readonly places: { readonly place: string; readonly objects: KernelObject[] }[]
+/** A rule, and what different packets find there. */
+function Rule({ rule: { rule, comment, objects }, ...pointing }: Pointing & { readonly rule: RuleGroup }) {
+  const [first] = objects
+  if (objects.length === 1 && first !== undefined) {
+    return (
+      <li {...row(pointing, 'object', first.id)} data-object={first.id}>
+        <Pointer {...pointing} kind="object" id={first.id}>
+          <code>{rule}</code>
+        </Pointer>
+        {comment !== null && <p class="comment"># {comment}</p>}
+        <Found object={first} />
+      </li>
+    )
+  }
+  const isLit = pointing.linked !== null && objects.some(({ id }) => pointing.linked!.objects.has(id))
+  return (
+    <li class={isLit ? 'has-lit' : ''}>
+      <code>{rule}</code>
+      {comment !== null && <p class="comment"># {comment}</p>}
+      <ul>
+        {objects.map((object) => (
+          <li key={object.id} {...row(pointing, 'object', object.id)} data-object={object.id}>
+            <Pointer {...pointing} kind="object" id={object.id}>
+              {object.found.map((found) => (
+                <code key={found} class="found">
+                  {found}
+                </code>
+              ))}
+            </Pointer>
+          </li>
+        ))}
+      </ul>
+    </li>
+  )
 }
 
-/** What stands at one hook and in one chain, together, in the order in which packets meet the first of it. */
-function groupByHook(objects: readonly KernelObject[]): HookGroup[] {
-  const groups = new Map<string, HookGroup>()
-  for (const object of objects) {
-    const key = `${object.family} ${object.hook}`
-    const group: HookGroup = groups.get(key) ?? { key, hook: object.hook, family: object.family, places: [] }
-    groups.set(key, group)
-    const place = group.places.find((each) => each.place === object.place)
-    if (place === undefined) group.places.push({ place: object.place, objects: [object] })
-    else place.objects.push(object)
-  }
-  return [...groups.values()]
+function Found({ object: { found, packets, bytes } }: { object: KernelObject }) {
+  return (
+    <>
+      {found.map((each) => (
+        <p key={each} class="found">
+          <code>{each}</code>
+        </p>
+      ))}
+      {packets !== null && (
+        <p class="small">
+          {packets} packets, {bytes ?? 0} bytes
+        </p>
+      )}
+    </>
+  )
 }

@@ -92,6 +92,7 @@ function Words({ service }: { service: ServiceInfo }) {
         ['internal traffic policy', service.internalTrafficPolicy],
         hasExternal ? ['external traffic policy', service.externalTrafficPolicy] : null,
         ['session affinity', affinitySeconds === null ? 'none' : `ClientIP, ${affinitySeconds} s`],
+        ['retry of connections', service.connectRetry ? 'on' : 'off'],
         ['health-check port', healthCheckNodePort === null ? 'none' : String(healthCheckNodePort)],
         loadBalancerSourceRanges.length === 0 ? null : ['allowed sources', loadBalancerSourceRanges.join(', ')],
         labels.length === 0 ? null : ['selects', labels.join(', ')],

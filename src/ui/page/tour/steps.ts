@@ -120,7 +120,7 @@ export const steps: readonly Step[] = [
         { action: 'connect-retry', namespace: stage.namespace, service: stage.name, value: 'on' },
         ...(stage.pods[0] === undefined
           ? []
-          : [{ action: 'fail', namespace: stage.namespace, pod: stage.pods[0], how: 'refuse' } as const]),
+          : [{ action: 'fail', namespace: stage.namespace, pod: stage.pods[0], how: 'die' } as const]),
       ),
     isSeen: ({ baseline, state }, { load }) => state === 'done' && loadSince(load, baseline).answered >= 30,
     shows: ['said', 'load'],

@@ -7,7 +7,7 @@ type Http = Pick<typeof http, 'Agent' | 'createServer' | 'request'>
 
 type Part = Readonly<Record<string, new (...args: readonly unknown[]) => object>>
 
-const getModule = process.getBuiltinModule as (name: string) => Part | undefined
+const getModule = (name: string) => process.getBuiltinModule(name) as Part | undefined
 
 /** Undefined where some later Node has no such parts. */
 function partsOfHttp(): Http | undefined {

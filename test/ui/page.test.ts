@@ -104,12 +104,13 @@ describe.skipIf(chromiumPath === undefined)('the page of a sandbox', () => {
       const row = page.getByRole('row', { name: /default\/whoami/ }).first()
       expect(await row.textContent()).toMatch(/LoadBalancer.*3 of 3/)
       await page.getByLabel('the cluster’s own').check()
-      await page.getByRole('link', { name: 'kube-system/kube-dns' }).waitFor()
+      await page.getByRole('link', { name: 'kube-system/kube-dns', exact: true }).waitFor()
       await page.getByLabel('the cluster’s own').uncheck()
       await page.getByRole('button', { name: 'Map', exact: true }).click()
     })
 
     test('is looked at nearer', async () => {
+      await goTo(page, 'Map')
       const map = page.locator('svg.map')
       const before = await map.getAttribute('viewBox')
       await page.getByRole('button', { name: 'Nearer' }).click()

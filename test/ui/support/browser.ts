@@ -45,7 +45,8 @@ export async function openPage(
   const complaints: string[] = []
   page.on('pageerror', (error) => complaints.push(String(error.stack ?? error)))
   page.on('console', (message) => {
-    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text())
+    const { url } = message.location()
+    if (message.type() === 'error' || message.type() === 'warning') complaints.push(`${message.text()} ${url}`)
   })
   await page.goto(url)
   await page.getByRole('status').getByText('live').waitFor()

@@ -1,6 +1,6 @@
 // The command line, as a function. Exit status, as kube-proxy's: 0 when all went well, 1 otherwise.
 
-import { writeFile } from 'node:fs/promises'
+import { writeFileSync } from 'node:fs'
 import { ConfigError, messageOf } from '../lib/errors.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import { modes } from '../modes/all.ts'
@@ -113,7 +113,7 @@ async function execute(given: ReadonlyMap<string, unknown>, options: RunOptions)
 async function writeConfiguration(file: string, { config, log }: RunOptions): Promise<void> {
   const { encodeConfiguration } = await import('../config/encode.ts')
   try {
-    await writeFile(file, encodeConfiguration(config))
+    writeFileSync(file, encodeConfiguration(config))
   } catch (error) {
     throw new Error(`Cannot write the configuration to ${file}: ${messageOf(error)}`, { cause: error })
   }

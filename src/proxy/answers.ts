@@ -2,12 +2,13 @@
 
 import { encodeToObject } from '../config/encode.ts'
 import type { RunOptions } from '../config/run-options.ts'
-import type { LoadedConfiguration } from '../config/types.ts'
+import type { KubeProxyConfiguration, LoadedConfiguration } from '../config/types.ts'
 import { listenPath } from '../control/path.ts'
 import { ControlServer } from '../control/server.ts'
 import type { StateToSend } from '../control/state.ts'
 import { systemClock } from '../lib/clock.ts'
 import { closeAll } from '../lib/close-all.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import type { ConnectRetry } from '../retry/connect-retry.ts'
 import { formatRetryStatus } from '../retry/format-status.ts'
 import { formatDrift } from './drift.ts'
@@ -18,6 +19,7 @@ import { describeEjected, proxyQuestions } from './questions.ts'
 import type { SelfCheck } from './self-check.ts'
 import { Timeline } from './timeline.ts'
 import { Traffic } from './traffic.ts'
+import { TrafficMetrics } from './traffic-metrics.ts'
 
 export interface AnswersOptions {
   readonly run: RunOptions
@@ -32,12 +34,14 @@ export interface AnswersOptions {
   readonly state: NodeState
   readonly inForce: ModeInForce
   readonly retry: ConnectRetry
+  readonly metrics: Metrics
   readonly selfCheck: SelfCheck | undefined
 }
 
 export class Answers {
   readonly #options: AnswersOptions
   readonly #traffic: Traffic
+  readonly #trafficMetrics: TrafficMetrics
   readonly #timeline: Timeline
   #control: ControlServer | undefined
 
@@ -51,11 +55,23 @@ export class Answers {
       clock: systemClock,
       log: run.log,
     })
+    this.#trafficMetrics = new TrafficMetrics({
+      traffic: this.#traffic,
+      servicePorts: () => pipelines.flatMap(({ model }) => Array.from(model.views(), ({ name }) => name)),
+      metrics: options.metrics,
+      clock: systemClock,
+      log: run.log,
+    })
     this.#timeline = new Timeline({
       pipelines,
       about: () => ({ mode: inForce.mode.name, nodeName }),
       clock: systemClock,
     })
+  }
+
+  /** What the configuration says of it. */
+  apply({ trafficMetrics }: KubeProxyConfiguration): void {
+    this.#trafficMetrics.show(trafficMetrics)
   }
 
   /** Listens at the control socket, unless `--control-socket` says not to. */
@@ -79,6 +95,7 @@ export class Answers {
   close(): Promise<void> {
     return closeAll(
       () => this.#control?.close(),
+      () => this.#trafficMetrics.close(),
       () => this.#traffic.close(),
       () => this.#timeline.close(),
     )

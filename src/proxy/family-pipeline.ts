@@ -165,7 +165,7 @@ export class FamilyPipeline {
   }
 
   /** Something was told to the model. What is of the other family, or what was known, is no change. */
-  changed(): void {
+  changed(urgency?: 'urgent'): void {
     const { health, clock, model } = this.#options
     if (!model.hasChanges && !this.#needFullSync) {
       this.#heard = undefined
@@ -176,7 +176,7 @@ export class FamilyPipeline {
     if (!this.#started) return
     health.queued(this.#family)
     this.#accounts.queued()
-    this.#runner.request()
+    this.#runner.request(urgency)
   }
 
   setNode(node: NodeView): void {

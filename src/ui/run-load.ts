@@ -1,6 +1,6 @@
 // A client that connects again and again, from anywhere in the sandbox: what it sees is what a user would.
 
-import { get } from 'node:http'
+import { request } from '../lib/http.ts'
 import { Socket } from 'node:net'
 import type { LoadReport, LoadWish } from './protocol.ts'
 
@@ -73,10 +73,11 @@ export class Load {
       if (this.#isRunning) done()
     }
     const timer = setTimeout(() => settle(() => this.#fail(`no answer within ${PATIENCE_MS / 1000} s`)), PATIENCE_MS)
-    const asked = get({ host, port, path: '/', createConnection: () => socket.connect(port, host) }, (response) => {
+    const asked = request({ host, port, path: '/', createConnection: () => socket.connect(port, host) }, (response) => {
       response.resume()
       response.on('end', () => settle(() => this.#succeed(String(response.headers['x-pod'] ?? 'unknown'), startMs)))
     })
+    asked.end()
     asked.on('error', (error: NodeJS.ErrnoException) => settle(() => this.#fail(error.code ?? error.message)))
   }
 

@@ -1,7 +1,8 @@
 // The server of the page: on loopback, for the one who has the token. protocol.ts says what it answers.
 
 import { readFileSync } from 'node:fs'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { createServer } from '../lib/http.ts'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { messageOf } from '../lib/errors.ts'

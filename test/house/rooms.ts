@@ -23,7 +23,7 @@ export const rooms: readonly Room[] = [
     folder: 'lib',
     what: 'words without a domain: addresses, clock, log, hashes, durations',
     imports: [],
-    effects: ['log-sinks.ts'],
+    effects: ['log-sinks.ts', 'http.ts'],
   },
   {
     folder: 'system',
@@ -159,8 +159,8 @@ export const rooms: readonly Room[] = [
   {
     folder: 'doctor',
     what: '`kube-proxy doctor`: facts are read, then questions are asked in order; changes nothing',
-    imports: ['lib', 'system', 'nftables', 'links', 'kube', 'explain'],
-    effects: ['read-machine.ts', 'read-facts.ts'],
+    imports: ['lib', 'system', 'nftables', 'iptables', 'links', 'kube', 'explain'],
+    effects: ['read-machine.ts', 'read-facts.ts', 'examine-node.ts'],
   },
   {
     folder: 'preview',
@@ -240,5 +240,10 @@ export const walls: readonly { readonly inside: RegExp; readonly never: RegExp; 
     inside: /^src\/cli\/(?!sandbox)/,
     never: /^src\/(sandbox|cli\/sandbox)/,
     why: 'the program does not contain the sandbox',
+  },
+  {
+    inside: /^src\/(?!sandbox\/)/,
+    never: /^node:http$/,
+    why: 'src/lib/http.ts has what is needed of node:http, which brings 13 MB along',
   },
 ]

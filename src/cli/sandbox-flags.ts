@@ -11,6 +11,7 @@ export type SandboxCommand =
   | { readonly verb: 'exec'; readonly name: string | undefined; readonly place: string; readonly command: string[] }
   | { readonly verb: 'status'; readonly name: string | undefined; readonly output: 'text' | 'json' }
   | { readonly verb: 'mode'; readonly name: string | undefined; readonly node: string; readonly mode: string }
+  | { readonly verb: 'api-server'; readonly name: string | undefined; readonly where: 'away' | 'back' }
   | { readonly verb: 'kubeconfig' | 'down'; readonly name: string | undefined }
 
 export interface StartCommand {
@@ -43,14 +44,14 @@ export const sandboxFlags: Readonly<Record<string, FlagSpec>> = {
   name: {
     value: 'NAME',
     help: 'Which sandbox, where there are several. Default: the one there is, or the one named sandbox.',
-    verbs: ['start', 'exec', 'mode', 'kubeconfig', 'status', 'down'],
+    verbs: ['start', 'exec', 'mode', 'api-server', 'kubeconfig', 'status', 'down'],
   },
   output: { value: 'json', help: 'Print JSON.', verbs: ['status'] },
-  help: { help: 'Print this text.', verbs: ['start', 'exec', 'mode', 'kubeconfig', 'status', 'down'] },
+  help: { help: 'Print this text.', verbs: ['start', 'exec', 'mode', 'api-server', 'kubeconfig', 'status', 'down'] },
 }
 
 const shorthands: Readonly<Record<string, string>> = { '-d': '--detach', '-o': '--output', '-h': '--help' }
-const verbs: readonly Verb[] = ['exec', 'mode', 'kubeconfig', 'status', 'down']
+const verbs: readonly Verb[] = ['exec', 'mode', 'api-server', 'kubeconfig', 'status', 'down']
 
 /** Throws an Error that says what is wrong. */
 export function parseSandboxArguments(argv: readonly string[]): SandboxCommand {
@@ -66,6 +67,7 @@ export function parseSandboxArguments(argv: readonly string[]): SandboxCommand {
   const name = flags.get('name')
   if (verb === 'exec') return execCommand(name, words.slice(1), rest)
   if (verb === 'start') return startCommand(flags, rest)
+  if (verb === 'api-server') return apiServerCommand(name, [...words.slice(1), ...rest])
   if (verb === 'mode') return modeCommand(name, [...words.slice(1), ...rest])
   if (words.length > 1 || rest.length > 0) throw new Error(`sandbox ${verb} takes no ${words[1] ?? rest[0]}`)
   return verb === 'status' ? { verb, name, output: outputOf(flags) } : { verb, name }
@@ -134,6 +136,13 @@ function modeCommand(name: string | undefined, [node, mode, ...more]: readonly s
   }
   mustBeMode('the mode', mode)
   return { verb: 'mode', name, node, mode }
+}
+
+function apiServerCommand(name: string | undefined, [where, ...more]: readonly string[]): SandboxCommand {
+  if ((where !== 'away' && where !== 'back') || more.length > 0) {
+    throw new Error('sandbox api-server needs to know where it is: sandbox api-server away, sandbox api-server back')
+  }
+  return { verb: 'api-server', name, where }
 }
 
 function mustBeMode(what: string, mode: string): void {

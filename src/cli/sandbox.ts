@@ -38,7 +38,9 @@ async function execute(command: SandboxCommand, argv: readonly string[]): Promis
     case 'kubeconfig':
       return (await import('./sandbox-kubeconfig.ts')).runSandboxKubeconfig(command)
     case 'mode':
-      return (await import('./sandbox-mode.ts')).runSandboxMode(command)
+      return (await import('./sandbox-change.ts')).runSandboxMode(command)
+    case 'api-server':
+      return (await import('./sandbox-change.ts')).runSandboxApiServer(command)
     case 'down':
       return (await import('./sandbox-down.ts')).runSandboxDown(command)
   }

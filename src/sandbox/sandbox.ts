@@ -64,6 +64,7 @@ export class Sandbox {
   readonly #modes = new Map<string, string>()
   #apiUrl = ''
   #isUp = false
+  #isApiServerAway = false
 
   /** Claims names and addresses and builds the network; nothing runs before start(). */
   constructor(options: SandboxOptions) {
@@ -110,6 +111,16 @@ export class Sandbox {
 
   get apiUrl(): string {
     return this.#apiUrl
+  }
+
+  /** Whether clients of the API are turned away, those in this process excepted. */
+  get isApiServerAway(): boolean {
+    return this.#isApiServerAway
+  }
+
+  setApiServerAway(isAway: boolean): void {
+    this.#isApiServerAway = isAway
+    this.#api!.setAway(isAway)
   }
 
   /** Undefined: there is no such node. */
@@ -258,6 +269,7 @@ export class Sandbox {
       status: () => this.#status(),
       find: (name) => this.#find(name),
       setMode: (node, mode) => this.setMode(node, mode),
+      setApiServerAway: (isAway) => this.setApiServerAway(isAway),
     }
   }
 

@@ -5,11 +5,6 @@ import type { Action, ExplainQuestion, Snapshot, Terminal } from './protocol.ts'
 /** What commands are written from. */
 export type CommandContext = Pick<Snapshot, 'terminal' | 'nodes' | 'services'>
 
-/** The table whose rules keep nodes from the API server. */
-export const AWAY_TABLE = 'api-server-away'
-/** The port of the sandbox's API server. */
-export const API_PORT = 6443
-
 /** Of one line, or of a few. */
 export function commandFor(action: Action, context: CommandContext): string {
   const { terminal } = context
@@ -44,9 +39,9 @@ export function commandFor(action: Action, context: CommandContext): string {
     case 'mode':
       return `${sandbox(terminal)} mode ${action.node} ${action.mode}`
     case 'api-server-away':
-      return `${exec('control-plane')} nft '${awayRules()}'`
+      return `${sandbox(terminal)} api-server away`
     case 'api-server-back':
-      return `${exec('control-plane')} nft delete table inet ${AWAY_TABLE}`
+      return `${sandbox(terminal)} api-server back`
     case 'load': {
       const from = action.from === 'outside' ? 'machine' : action.from
       const pause = Math.round(1000 / action.perSecond) / 1000
@@ -74,11 +69,6 @@ export function explainCommand(question: ExplainQuestion, { terminal }: Pick<Com
 /** What sends a packet from a place of the sandbox that is not a node. */
 export function dialCommand(place: string, host: string, { terminal }: Pick<CommandContext, 'terminal'>): string {
   return `${sandbox(terminal)} exec ${quote(place)} -- curl --silent --max-time 2 http://${host}`
-}
-
-/** In the words of nft, as one line. */
-export function awayRules(): string {
-  return `table inet ${AWAY_TABLE} { chain input { type filter hook input priority 0; tcp dport ${API_PORT} reject with tcp reset; } }`
 }
 
 /** What a careless program does to the rules of a mode. */

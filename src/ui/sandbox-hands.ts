@@ -6,7 +6,7 @@ import { deployments, pods, services } from '../sandbox/apiserver/resources/tabl
 import type { NetworkNamespace } from '../sandbox/netns/network-namespace.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { CONNECT_RETRY_ANNOTATION } from '../model/connect-retry.ts'
-import { AWAY_TABLE, awayRules, flushCommands } from './commands.ts'
+import { flushCommands } from './commands.ts'
 import { findAddress } from './find-address.ts'
 import type { Action } from './protocol.ts'
 import { AskedWrongly } from './source.ts'
@@ -90,23 +90,12 @@ export class SandboxHands {
         await this.#sandbox.setMode(action.node, action.mode)
         return `The proxy of ${action.node} runs in mode ${action.mode}`
       case 'api-server-away':
-        if (!(await this.isApiServerAway())) await run(this.#fabric, ['nft', awayRules()])
+        this.#sandbox.setApiServerAway(true)
         return 'No node reaches the API server'
       case 'api-server-back':
-        if (await this.isApiServerAway()) await run(this.#fabric, ['nft', 'delete', 'table', 'inet', AWAY_TABLE])
+        this.#sandbox.setApiServerAway(false)
         return 'The nodes reach the API server'
     }
-  }
-
-  async isApiServerAway(): Promise<boolean> {
-    return run(this.#fabric, ['nft', 'list', 'table', 'inet', AWAY_TABLE]).then(
-      () => true,
-      () => false,
-    )
-  }
-
-  get #fabric(): NetworkNamespace {
-    return this.#sandbox.network.fabric.netns
   }
 
   #node(name: string): Sandbox['network']['nodes'][number] {

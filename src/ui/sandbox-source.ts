@@ -31,8 +31,6 @@ import { AskedWrongly, type UiListener, type UiSource } from './source.ts'
 
 /** A page is not kept waiting for a proxy that does not answer. */
 const PATIENCE_MS = 500
-/** How often it is looked whether the API server was taken away from a terminal. */
-const AWAY_MS = 2000
 
 export class SandboxSource implements UiSource {
   readonly #sandbox: Sandbox
@@ -42,7 +40,6 @@ export class SandboxSource implements UiSource {
   readonly #eyes = new Map<string, RemoteEye>()
   #listener: UiListener | undefined
   #stopListening: (() => void)[] = []
-  #isAway = false
   #load: Load | undefined
 
   constructor(sandbox: Sandbox, program: string) {
@@ -68,11 +65,7 @@ export class SandboxSource implements UiSource {
     this.#listener = listener
     for (const watch of this.#watches) watch.begin(listener)
     const changed = () => listener.changed()
-    const timer = setInterval(() => void this.#lookForApiServer(), AWAY_MS)
-    this.#stopListening = [
-      ...shownKinds.map((kind) => registry.collection(kind as (typeof shownKinds)[0]).listen(changed)),
-      () => clearInterval(timer),
-    ]
+    this.#stopListening = shownKinds.map((kind) => registry.collection(kind as (typeof shownKinds)[0]).listen(changed))
   }
 
   end(): void {
@@ -141,7 +134,6 @@ export class SandboxSource implements UiSource {
           : action.action === 'load-end'
             ? this.#endLoad()
             : await this.#hands.do(action)
-      if (action.action.startsWith('api-server')) await this.#lookForApiServer()
       this.#listener?.changed()
       return { ok: true, did, command }
     } catch (error) {
@@ -163,7 +155,7 @@ export class SandboxSource implements UiSource {
       nowMs: Date.now(),
       can: { act: true, send: 'anywhere', modes: modeNames },
       terminal: this.#terminal,
-      apiServer: { url: apiUrl, state: this.#isAway ? 'away' : 'there' },
+      apiServer: { url: apiUrl, state: this.#sandbox.isApiServerAway ? 'away' : 'there' },
       outside: { name: 'machine', addresses: network.plan.machine },
       load: this.#load?.wish ?? null,
       nodes: this.#nodes(),
@@ -227,12 +219,6 @@ export class SandboxSource implements UiSource {
   /** The path of a pod's network namespace. */
   #placeOf(pod: string): string | undefined {
     return this.#sandbox.pods.find(pod)[0]?.netns
-  }
-
-  async #lookForApiServer(): Promise<void> {
-    const before = this.#isAway
-    this.#isAway = await this.#hands.isApiServerAway()
-    if (this.#isAway !== before) this.#listener?.changed()
   }
 
   #beginLoad({ from, to, perSecond }: LoadWish, { services }: SandboxObjects): string {

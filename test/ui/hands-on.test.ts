@@ -5,10 +5,10 @@ import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
-import { chromiumPath, goTo, NO_CHROMIUM, openPage } from './support/browser.ts'
+import { chromiumPath, goTo, openPage } from './support/browser.ts'
 import { askNode, eventuallyOnNode, startSandboxPage, type SandboxPage } from './support/sandbox-page.ts'
 
-describe.skipIf(chromiumPath === undefined)('hands on', () => {
+describe.skipIf(chromiumPath === undefined)('hands on (needs Chromium)', () => {
   let stage: SandboxPage
   let page: Page
   let service: { clusterIP: string; externalTrafficPolicy: string }
@@ -207,5 +207,3 @@ describe.skipIf(chromiumPath === undefined)('hands on', () => {
     expect(readFileSync(stage.sandbox.path('sandbox.log'), 'utf8')).not.toMatch(/^E/m)
   })
 })
-
-test.runIf(chromiumPath === undefined)('the buttons are pressed in a browser', ({ skip }) => skip(NO_CHROMIUM))

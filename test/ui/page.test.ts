@@ -6,12 +6,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { patience } from '../support/patience.ts'
 import { findBarriers } from './support/axe.ts'
-import { chromiumPath, goTo, NO_CHROMIUM, openPage, type OpenedPage } from './support/browser.ts'
+import { chromiumPath, goTo, openPage, type OpenedPage } from './support/browser.ts'
 import { startSandboxPage, type SandboxPage } from './support/sandbox-page.ts'
 
 const views = ['Map', 'Service', 'Packet', 'Changes', 'Hands on', 'Tour'] as const
 
-describe.skipIf(chromiumPath === undefined)('the page of a sandbox', () => {
+describe.skipIf(chromiumPath === undefined)('the page of a sandbox (needs Chromium)', () => {
   let stage: SandboxPage
   let opened: OpenedPage
   let page: Page
@@ -324,8 +324,6 @@ describe.skipIf(chromiumPath === undefined)('the page of a sandbox', () => {
       .waitFor()
   })
 })
-
-test.runIf(chromiumPath === undefined)('the page is looked at in a browser', ({ skip }) => skip(NO_CHROMIUM))
 
 async function clusterIp({ sandbox }: SandboxPage): Promise<string> {
   const { spec } = await sandbox.api.get('/api/v1/namespaces/default/services/whoami')

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { patience } from '../support/patience.ts'
 import { findBarriers } from './support/axe.ts'
-import { chromiumPath, goTo, NO_CHROMIUM, openPage } from './support/browser.ts'
+import { chromiumPath, goTo, openPage } from './support/browser.ts'
 import { startSandboxPage, type SandboxPage } from './support/sandbox-page.ts'
 
 /** What is done, and what is to be seen of it. */
@@ -18,7 +18,7 @@ const steps: readonly (readonly [button: string, seen: RegExp])[] = [
   ['Kill a pod', /failed 0 times/],
 ]
 
-describe.skipIf(chromiumPath === undefined)('the tour', () => {
+describe.skipIf(chromiumPath === undefined)('the tour (needs Chromium)', () => {
   let stage: SandboxPage
   let page: Page
   let complaints: readonly string[]
@@ -53,5 +53,3 @@ describe.skipIf(chromiumPath === undefined)('the tour', () => {
     expect(complaints).toEqual([])
   })
 })
-
-test.runIf(chromiumPath === undefined)('the tour is taken in a browser', ({ skip }) => skip(NO_CHROMIUM))

@@ -50,6 +50,7 @@ export interface Controls {
   find(name: string): Place | { readonly problem: string }
   /** Rejects when the node cannot run in that mode. */
   setMode(node: string, mode: string): Promise<void>
+  setApiServerAway(isAway: boolean): void
 }
 
 export async function serveControls(socketPath: string, controls: Controls): Promise<Server> {
@@ -72,6 +73,11 @@ export async function serveControls(socketPath: string, controls: Controls): Pro
 
 async function answer(path: string, controls: Controls): Promise<unknown> {
   if (path === '/status') return controls.status()
+  const [, where] = /^\/api-server\/(away|back)$/.exec(path) ?? []
+  if (where !== undefined) {
+    controls.setApiServerAway(where === 'away')
+    return {}
+  }
   const [, node, mode] = /^\/nodes\/([^/]+)\/mode\/([^/]+)$/.exec(path) ?? []
   if (node !== undefined && mode !== undefined) {
     await controls.setMode(decodeURIComponent(node), decodeURIComponent(mode))
@@ -87,6 +93,10 @@ export function askStatus(socketPath: string): Promise<SandboxStatus> {
 
 export function askPlace(socketPath: string, name: string): Promise<ReturnType<Controls['find']>> {
   return ask(socketPath, `/places/${encodeURIComponent(name)}`) as Promise<ReturnType<Controls['find']>>
+}
+
+export async function askForApiServer(socketPath: string, where: 'away' | 'back'): Promise<void> {
+  await ask(socketPath, `/api-server/${where}`)
 }
 
 /** Waits until the node serves in that mode. */

@@ -8,7 +8,6 @@ import { patience } from '../../support/patience.ts'
 
 /** Undefined: there is none, and none can be installed. */
 export const chromiumPath: string | undefined = findChromium()
-export const NO_CHROMIUM = 'there is no Chromium'
 
 function findChromium(): string | undefined {
   const { status, stdout } = spawnSync(join(checkout, 'scripts/chromium'), { encoding: 'utf8' })

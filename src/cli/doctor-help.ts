@@ -4,8 +4,9 @@ My Service does not answer: asks the questions that an experienced person asks, 
 the next command to type. Changes nothing. To be run as root on the node at which the Service does not answer.
 
 Usage:
-  kube-proxy doctor NAMESPACE/SERVICE[:PORT] [flags]
+  kube-proxy doctor [NAMESPACE/SERVICE[:PORT]] [flags]
 
+  kube-proxy doctor                                    # the node as a whole, then every Service; dials nothing
   kube-proxy doctor default/web
   kube-proxy doctor default/web --from outside --kubeconfig ~/.kube/config
 

@@ -3,8 +3,9 @@
 import { ControlClient, NoProxyError } from '../control/client.ts'
 import type { StateAnswer } from '../control/state.ts'
 import { examine } from '../doctor/examine.ts'
-import { formatDiagnosis, formatDiagnosisJson } from '../doctor/format.ts'
-import type { ProxyFact } from '../doctor/facts.ts'
+import { examineNode } from '../doctor/examine-node.ts'
+import { formatDiagnosis, formatDiagnosisJson, formatNodeDiagnosis, formatNodeDiagnosisJson } from '../doctor/format.ts'
+import type { NodeFacts, ProxyFact } from '../doctor/facts.ts'
 import { readFacts } from '../doctor/read-facts.ts'
 import { knownFromState } from '../explain/from-state.ts'
 import type { Known } from '../explain/known.ts'
@@ -35,7 +36,9 @@ export async function runDoctorCommand(argv: readonly string[]): Promise<number>
   }
   const { given, errors: flagErrors } = parseFlags(flags)
   const output = own.get('output') ?? 'text'
-  const target = positional.length === 1 ? parseTarget(positional[0]!) : 'doctor needs one NAMESPACE/SERVICE'
+  const isNode = positional.length === 0
+  const target =
+    positional.length <= 1 ? parseTarget(positional[0] ?? 'all') : 'doctor takes one NAMESPACE/SERVICE, or none'
   const wrong = [
     ...errors,
     ...flagErrors,
@@ -52,8 +55,14 @@ export async function runDoctorCommand(argv: readonly string[]): Promise<number>
   }
   const text = (name: string) => (given.get(name) as string | undefined) ?? ''
   try {
-    const { proxy, known } = await askProxy(text('control-socket'))
+    const { proxy, known, drift } = await askProxy(text('control-socket'))
     const objects = await askApi(text('kubeconfig'), text('master'))
+    const paint = paintFor(process.stdout, process.env)
+    if (isNode) {
+      const node = await examineNode({ proxy, known, objects, drift })
+      process.stdout.write(output === 'json' ? formatNodeDiagnosisJson(node) : formatNodeDiagnosis(node, paint))
+      return node.finding === null && node.services.length === 0 ? 0 : 2
+    }
     const facts = await readFacts({
       service: `${target.service.namespace}/${target.service.name}`,
       port: target.port === undefined ? '' : String(target.port),
@@ -64,7 +73,6 @@ export async function runDoctorCommand(argv: readonly string[]): Promise<number>
       isHere: known !== undefined,
     })
     const diagnosis = examine(facts)
-    const paint = paintFor(process.stdout, process.env)
     process.stdout.write(output === 'json' ? formatDiagnosisJson(diagnosis) : formatDiagnosis(diagnosis, paint))
     return diagnosis.finding === null ? 0 : 2
   } catch (error) {
@@ -73,19 +81,22 @@ export async function runDoctorCommand(argv: readonly string[]): Promise<number>
   }
 }
 
-async function askProxy(socket: string): Promise<{ proxy: ProxyFact; known: Known | undefined }> {
+async function askProxy(
+  socket: string,
+): Promise<{ proxy: ProxyFact; known: Known | undefined; drift: NodeFacts['drift'] }> {
   const client = new ControlClient(socket)
   try {
     const state = await client.ask<StateAnswer>('state', { timeoutMs: PATIENCE_MS })
     const proxy = { kind: 'answers', mode: state.mode.name, node: state.nodeName } as const
-    return { proxy, known: knownFromState(state, modeNamed) }
+    const drift = state.families.map(({ family, drift: ofFamily }) => ({ family, ...ofFamily }))
+    return { proxy, known: knownFromState(state, modeNamed), drift }
   } catch (error) {
     if (!(error instanceof NoProxyError)) throw error
     const { code } = (error.cause ?? {}) as NodeJS.ErrnoException
     // Without permission, the question is not the proxy's.
     if (code === 'EACCES' || code === 'EPERM') throw error
     const kind = code === 'ENOENT' || code === 'ECONNREFUSED' ? 'none' : 'silent'
-    return { proxy: { kind, error: error.message }, known: undefined }
+    return { proxy: { kind, error: error.message }, known: undefined, drift: [] }
   } finally {
     client.close()
   }

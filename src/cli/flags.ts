@@ -138,6 +138,13 @@ const node: readonly FlagSpec[] = [
     help: 'Where the metrics server listens.',
   }),
   flag({
+    name: 'traffic-metrics',
+    kind: 'int32',
+    field: 'trafficMetrics',
+    group: 'Node and servers',
+    help: 'Show connections, packets and bytes of so many service ports as metrics, those that had traffic first, and of the rest as "other". 0: the kernel counts nothing. What it costs: docs/guides/top.md. (Not a flag of kube-proxy.)',
+  }),
+  flag({
     name: 'bind-address-hard-fail',
     kind: 'bool',
     field: 'bindAddressHardFail',

@@ -118,6 +118,8 @@ export function formatNumber(value: number): string {
   return `${rest.toFixed(digits)}${units[unit]}`
 }
 
-function fit(text: string, width: number): string {
+/** Whatever a name has in it, the terminal shows it and does nothing else. */
+function fit(name: string, width: number): string {
+  const text = name.replace(/[\p{Cc}\p{Cf}]/gu, '?')
   return text.length > width ? `${text.slice(0, width - 1)}…` : text.padEnd(width)
 }

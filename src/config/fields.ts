@@ -177,6 +177,10 @@ export const configurationFields = {
     'Give a client another endpoint when the one it got does not answer, for Services that do not say by annotation. Not a field of kube-proxy.',
     { omitDefault: true },
   ),
+  trafficMetrics: int32(
+    'Show the traffic of so many service ports as metrics, and of the rest as "other". 0: nothing counts. Not a field of kube-proxy.',
+    { omitDefault: true, check: within(0, 10_000) },
+  ),
   portRange: string('Userspace mode: the ports that the proxy listens on, "a-b". Empty: any free port.'),
   udpIdleTimeout: duration('Userspace mode: how long an idle UDP client keeps its socket.', {
     ...orDefault(250),

@@ -56,7 +56,7 @@ const healthy: Facts = {
   near: [],
   explanation,
   mistake: undefined,
-  machine: { forwarding: true, conntrack: { count: 10, max: 1000 }, smallMtus: [], strictRpFilter: [] },
+  machine: { forwarding: true, conntrack: { count: 10, max: 1000 }, smallMtus: [], strictRpFilter: [], rpFiltered: 0 },
   foreign: [],
   tries: [{ to: '10.244.1.3:3000', pod: '', result: 'connected', error: '' }],
   serviceTry: { to: '10.96.0.80:80', pod: '', result: 'connected', error: '' },

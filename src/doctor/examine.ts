@@ -1,12 +1,23 @@
 // The questions that an experienced person asks, in order. The first that fails is the diagnosis, with the next command to type.
 
-import type { Facts, ForeignFact, PodFact, ServiceFact } from './facts.ts'
+import type { Facts, ForeignFact, NodeFacts, PodFact, ServiceFact } from './facts.ts'
 
 export interface Diagnosis {
   readonly service: string
   /** In order; those behind the first that fails are not asked. */
   readonly answers: readonly Answer[]
   readonly finding: Finding | null
+}
+
+/** Of a node: what concerns all of its Services, and then those that have a problem of their own. */
+export interface NodeDiagnosis {
+  readonly node: string
+  readonly answers: readonly Answer[]
+  readonly finding: Finding | null
+  readonly services: readonly { readonly service: string; readonly finding: Finding }[]
+  /** How many Services there are, and how many of them were looked at. */
+  readonly count: number
+  readonly looked: number
 }
 
 export interface Answer {
@@ -24,29 +35,52 @@ export interface Finding {
 
 type Verdict = { readonly ok: true; readonly detail: string } | { readonly unknown: string } | Finding
 
-interface Question {
+interface Question<F> {
   readonly text: string
-  readonly ask: (facts: Facts) => Verdict
+  readonly ask: (facts: F) => Verdict
 }
 
 export function examine(facts: Facts): Diagnosis {
+  return { service: facts.asked.service, ...askAll(QUESTIONS, facts) }
+}
+
+/** The questions that are of no one Service. */
+export function examineMachine(facts: NodeFacts): Pick<Diagnosis, 'answers' | 'finding'> {
+  return askAll(NODE_QUESTIONS, facts)
+}
+
+/** Services that are no proxy's business are as they should be. */
+export function isOfProxy({ code }: Finding): boolean {
+  return !['external-name', 'headless', 'another-proxy'].includes(code)
+}
+
+function askAll<F>(questions: readonly Question<F>[], facts: F): Pick<Diagnosis, 'answers' | 'finding'> {
   const answers: Answer[] = []
-  for (const { text, ask } of QUESTIONS) {
+  for (const { text, ask } of questions) {
     const verdict = ask(facts)
     if ('code' in verdict) {
       answers.push({ question: text, result: 'no', detail: verdict.what })
-      return { service: facts.asked.service, answers, finding: verdict }
+      return { answers, finding: verdict }
     }
     if ('unknown' in verdict) answers.push({ question: text, result: 'not known', detail: verdict.unknown })
     else answers.push({ question: text, result: 'yes', detail: verdict.detail })
   }
-  return { service: facts.asked.service, answers, finding: null }
+  return { answers, finding: null }
 }
 
 const fine = (detail = ''): Verdict => ({ ok: true, detail })
 const finding = (code: string, what: string, next: string): Finding => ({ code, what, next })
 
-const QUESTIONS: readonly Question[] = [
+const NODE_QUESTIONS: readonly Question<NodeFacts>[] = [
+  { text: 'does a proxy run on this node, and answer', ask: askProxy },
+  { text: 'does the kernel hold what was decided', ask: askDrift },
+  { text: 'does this machine forward packets', ask: askForwarding },
+  { text: 'has the connection tracker room', ask: askConntrack },
+  { text: 'are packets of the usual size let through', ask: askMtu },
+  { text: 'do other programs let packets pass', ask: askForeign },
+]
+
+const QUESTIONS: readonly Question<Facts>[] = [
   { text: 'does a proxy run on this node, and answer', ask: askProxy },
   { text: 'does the Service exist', ask: askExists },
   { text: 'is it one that a proxy serves', ask: askServed },
@@ -66,6 +100,7 @@ const QUESTIONS: readonly Question[] = [
   { text: 'are packets of the usual size let through', ask: askMtu },
   { text: 'do other programs let it pass', ask: askForeign },
   { text: 'is there a way to the endpoints', ask: askRoute },
+  { text: 'are answers let in on the way by which they come', ask: askRpFilter },
   { text: 'do the endpoints answer', ask: askAnswer },
   { text: 'does the Service answer this node', ask: askService },
 ]
@@ -80,7 +115,7 @@ function kubectl(facts: Facts, verb: string): string {
   return `kubectl -n ${namespace} ${verb.replace('SERVICE', name)}`
 }
 
-function askProxy({ proxy }: Facts): Verdict {
+function askProxy({ proxy }: Pick<Facts, 'proxy'>): Verdict {
   if (proxy.kind === 'answers') return fine(`in mode ${proxy.mode}, as node ${proxy.node}`)
   if (proxy.kind === 'silent') {
     return finding(
@@ -94,6 +129,21 @@ function askProxy({ proxy }: Facts): Verdict {
     proxy.error,
     'systemctl status kube-proxy    # or: kubectl -n kube-system get pods -l k8s-app=kube-proxy -o wide',
   )
+}
+
+function askDrift({ drift }: NodeFacts): Verdict {
+  if (drift.length === 0) return { unknown: 'no proxy said' }
+  const [lost] = drift.filter(({ holds }) => !holds)
+  if (lost !== undefined) {
+    const since = new Date(lost.sinceMs).toISOString()
+    return finding(
+      'kernel-differs',
+      `the kernel does not hold what was decided for IPv${lost.family}, since ${since}: ${lost.reason}`,
+      'kube-proxy plan',
+    )
+  }
+  const times = drift.reduce((sum, each) => sum + each.times, 0)
+  return fine(times === 0 ? '' : `another program had changed it ${times} times`)
 }
 
 function askExists(facts: Facts): Verdict {
@@ -277,9 +327,13 @@ function askKernel(facts: Facts): Verdict {
   return finding('kernel-differs', difference, `kube-proxy explain ${facts.asked.from} ${facts.asked.service}`)
 }
 
-function askForwarding({ machine, explanation }: Facts): Verdict {
+function askForwarding({
+  machine,
+  proxy,
+  explanation,
+}: Pick<Facts, 'machine' | 'proxy'> & Partial<Pick<Facts, 'explanation'>>): Verdict {
   if (machine.forwarding === undefined) return { unknown: 'the setting cannot be read' }
-  if (machine.forwarding || explanation?.question.mode === 'userspace') return fine()
+  if (machine.forwarding || (proxy.kind === 'answers' && proxy.mode === 'userspace')) return fine()
   const setting =
     explanation?.question.destination.includes(':') === true ? 'net.ipv6.conf.all.forwarding' : 'net.ipv4.ip_forward'
   return finding(
@@ -292,7 +346,7 @@ function askForwarding({ machine, explanation }: Facts): Verdict {
 /** New connections are refused a little before it is full. */
 const FULL = 0.97
 
-function askConntrack({ machine: { conntrack } }: Facts): Verdict {
+function askConntrack({ machine: { conntrack } }: Pick<Facts, 'machine'>): Verdict {
   if (conntrack === undefined) return { unknown: 'its count cannot be read' }
   if (conntrack.count < conntrack.max * FULL) return fine(`${conntrack.count} of ${conntrack.max}`)
   return finding(
@@ -302,7 +356,7 @@ function askConntrack({ machine: { conntrack } }: Facts): Verdict {
   )
 }
 
-function askMtu({ machine }: Facts): Verdict {
+function askMtu({ machine }: Pick<Facts, 'machine'>): Verdict {
   const [small] = machine.smallMtus
   if (small === undefined) return fine()
   return finding(
@@ -312,11 +366,9 @@ function askMtu({ machine }: Facts): Verdict {
   )
 }
 
-function askForeign({ foreign }: Facts): Verdict {
+function askForeign({ foreign }: Pick<Facts, 'foreign'>): Verdict {
   const [first] = foreign
-  return first === undefined
-    ? fine()
-    : finding('foreign-rule', describeForeign(first), `nft -a list chain ${first.table} ${first.chain}`)
+  return first === undefined ? fine() : finding('foreign-rule', describeForeign(first), first.next)
 }
 
 function askRoute({ tries }: Facts): Verdict {
@@ -324,6 +376,17 @@ function askRoute({ tries }: Facts): Verdict {
   if (lost === undefined) return fine()
   const ip = hostOf(lost.to)
   return finding('no-route', `this machine has no way to the endpoint ${lost.to}: ${lost.error}`, `ip route get ${ip}`)
+}
+
+function askRpFilter({ machine: { strictRpFilter, rpFiltered }, tries }: Facts): Verdict {
+  const lost = tries.find(({ result }) => result === 'no answer')
+  const [link] = strictRpFilter
+  if (lost === undefined || link === undefined || rpFiltered === 0) return fine()
+  return finding(
+    'rp-filter',
+    `rp_filter is strict on ${strictRpFilter.join(', ')}, and dropped ${rpFiltered} packets while ${lost.to} was dialled: its answers come by another way than the route to it`,
+    `sysctl -w net.ipv4.conf.${link}.rp_filter=2    # and compare: ip route get ${hostOf(lost.to)}`,
+  )
 }
 
 function askAnswer({ tries }: Facts): Verdict {

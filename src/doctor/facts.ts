@@ -21,6 +21,18 @@ export interface Facts {
   readonly serviceTry: TryFact | undefined
 }
 
+/** Of the node, for all of its Services. */
+export interface NodeFacts extends Pick<Facts, 'proxy' | 'machine' | 'foreign'> {
+  /** Whether the kernel holds what was decided, by family. */
+  readonly drift: readonly {
+    readonly family: number
+    readonly holds: boolean
+    readonly sinceMs: number
+    readonly reason?: string | undefined
+    readonly times: number
+  }[]
+}
+
 export type ProxyFact =
   | { readonly kind: 'answers'; readonly mode: string; readonly node: string }
   | { readonly kind: 'silent'; readonly error: string }
@@ -64,6 +76,8 @@ export interface MachineFacts {
   readonly smallMtus: readonly { readonly name: string; readonly mtu: number }[]
   /** Interfaces on which rp_filter is strict. */
   readonly strictRpFilter: readonly string[]
+  /** Packets that rp_filter dropped while endpoints were dialled. */
+  readonly rpFiltered: number
 }
 
 /** A rule of another program that a packet of this connection does not survive. */
@@ -73,6 +87,8 @@ export interface ForeignFact {
   readonly rule: string
   readonly verdict: 'drop' | 'reject' | 'translated'
   readonly packet: string
+  /** The command that shows it. */
+  readonly next: string
 }
 
 export interface TryFact {

@@ -20,15 +20,27 @@ export function findForeign(tables: readonly ListedTable[], packets: readonly Fo
     .flatMap((listed) => packets.flatMap((packet) => walkForeign(listed, packet) ?? []))
 }
 
-function walkForeign({ table, learned }: ListedTable, { words, packet }: ForeignPacket): ForeignFact | undefined {
+function walkForeign(
+  { listed, table, learned }: ListedTable,
+  { words, packet }: ForeignPacket,
+): ForeignFact | undefined {
   const around: MachineAround = { isLocalAddress: () => false, random: () => 0, now: () => 0 }
   const way = walkableTable(understood(table), learned).walk(packet, around)
   const last = way.steps.at(-1)
   if (last === undefined || (way.verdict === 'accept' && !way.translated)) return undefined
   const verdict = way.verdict === 'accept' ? 'translated' : way.verdict
-  const name = `${table.family} ${table.name}`
   const chain = last.place.slice(table.name.length + 1)
-  return { table: name, chain, rule: last.rule, verdict, packet: words }
+  // A rule that was passed by may be the one that lets it through.
+  if (last.rule === 'policy drop' && !isUnderstood(table)) return undefined
+  const name = `${listed} ${table.name}`
+  const next = `nft -a list chain ${name} ${chain}`
+  return { table: name, chain, rule: last.rule, verdict, packet: words, next }
+}
+
+function isUnderstood({ chains }: Table): boolean {
+  return [...chains.values()].every(({ rules }) =>
+    rules.every(({ expressions }) => expressions.every(({ kind }) => kind !== 'unknown')),
+  )
 }
 
 /** Rules with something that we do not understand are passed by: they may not match at all. */

@@ -1,14 +1,10 @@
 // A diagnosis for people and for programs.
 
 import type { Paint } from '../explain/paint.ts'
-import type { Diagnosis } from './examine.ts'
+import type { Answer, Diagnosis, NodeDiagnosis } from './examine.ts'
 
 export function formatDiagnosis({ service, answers, finding }: Diagnosis, paint: Paint): string {
-  const marks = { yes: paint('good', 'yes'), no: paint('bad', 'NO '), 'not known': paint('dim', ' ? ') }
-  const lines = answers.map(({ question, result, detail }) => {
-    const note = result !== 'no' && detail !== '' ? paint('dim', `: ${detail}`) : ''
-    return `  ${marks[result]}  ${question}${note}`
-  })
+  const lines = answerLines(answers, paint)
   const end =
     finding === null
       ? [paint('good', `${service}: nothing is wrong that can be seen from here.`)]
@@ -18,4 +14,41 @@ export function formatDiagnosis({ service, answers, finding }: Diagnosis, paint:
 
 export function formatDiagnosisJson({ service, answers, finding }: Diagnosis): string {
   return `${JSON.stringify({ version: 1, service, finding, answers }, null, 2)}\n`
+}
+
+/** More are counted, and not shown. */
+const MOST_SHOWN = 20
+
+export function formatNodeDiagnosis(diagnosis: NodeDiagnosis, paint: Paint): string {
+  const { node, answers, finding, services, count, looked } = diagnosis
+  const lines = [...answerLines(answers, paint), '']
+  if (finding !== null) {
+    lines.push(paint('bad', `${node}: ${finding.what}.`), `Next: ${paint('bold', finding.next)}`)
+    return `${lines.join('\n')}\n`
+  }
+  const of = looked < count ? `${looked} of its ${count} Services` : `its ${count} Services`
+  if (services.length === 0) {
+    lines.push(
+      paint('good', `${node}: nothing is wrong that can be seen from here, with ${of}; endpoints were not dialled.`),
+    )
+    return `${lines.join('\n')}\n`
+  }
+  lines.push(paint('bad', `${node}: ${services.length} of ${of} do not answer this node, or not everywhere:`))
+  for (const { service, finding: found } of services.slice(0, MOST_SHOWN)) lines.push(`  ${service}: ${found.what}`)
+  if (services.length > MOST_SHOWN) lines.push(`  ... and ${services.length - MOST_SHOWN} more (-o json)`)
+  const [first] = services
+  lines.push(`Next: ${paint('bold', `kube-proxy doctor ${first!.service}`)}`)
+  return `${lines.join('\n')}\n`
+}
+
+export function formatNodeDiagnosisJson(diagnosis: NodeDiagnosis): string {
+  return `${JSON.stringify({ version: 1, ...diagnosis }, null, 2)}\n`
+}
+
+function answerLines(answers: readonly Answer[], paint: Paint): string[] {
+  const marks = { yes: paint('good', 'yes'), no: paint('bad', 'NO '), 'not known': paint('dim', ' ? ') }
+  return answers.map(({ question, result, detail }) => {
+    const note = result !== 'no' && detail !== '' ? paint('dim', `: ${detail}`) : ''
+    return `  ${marks[result]}  ${question}${note}`
+  })
 }

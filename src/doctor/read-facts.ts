@@ -1,6 +1,6 @@
 // Reads all that the doctor looks at. Opens connections to endpoints and closes them at once; changes nothing.
 
-import { explain, prepare } from '../explain/explain.ts'
+import { explain, type KernelState, prepare } from '../explain/explain.ts'
 import type { Explanation } from '../explain/explanation.ts'
 import type { Known } from '../explain/known.ts'
 import { QuestionMistake } from '../explain/question.ts'
@@ -11,7 +11,7 @@ import type { Service } from '../kube/types.ts'
 import type { Family } from '../lib/ip.ts'
 import { nearest } from '../lib/nearest.ts'
 import type { Facts, PodFact, ProxyFact, ServiceFact } from './facts.ts'
-import { packetTo, readForeign, readMachine, tryConnection } from './read-machine.ts'
+import { packetTo, readForeign, readMachine, readRpFiltered, tryConnection } from './read-machine.ts'
 
 export interface ToExamine {
   readonly service: string
@@ -22,6 +22,10 @@ export interface ToExamine {
   readonly objects: (ReadObjects & { readonly server: string }) | undefined
   /** Whether this machine is the node: then its kernel and its settings are looked at, and endpoints are dialled. */
   readonly isHere: boolean
+  /** What was read of the kernel for another question; absent: it is read for this one. */
+  readonly states?: Map<Family, Promise<KernelState>>
+  /** False: endpoints are not dialled, nor rules of others looked at. */
+  readonly dials?: boolean
 }
 
 /** So many endpoints are dialled. */
@@ -40,17 +44,23 @@ export async function readFacts(question: ToExamine): Promise<Facts> {
   }
   const { explanation, mistake, family } =
     service === undefined || known === undefined ? NOTHING : await explainIt(question, known)
-  const here = isHere ? await readHere(family, explanation, known) : NOT_HERE
+  const here = isHere && question.dials !== false ? await readHere(family, explanation, known) : NOT_HERE
   return { ...base, explanation, mistake, ...here }
 }
 
 const NOTHING = { explanation: undefined, mistake: undefined, family: 4 } as const
-const UNKNOWN_MACHINE = { forwarding: undefined, conntrack: undefined, smallMtus: [], strictRpFilter: [] }
+const UNKNOWN_MACHINE = {
+  forwarding: undefined,
+  conntrack: undefined,
+  smallMtus: [],
+  strictRpFilter: [],
+  rpFiltered: 0,
+}
 const NOT_HERE = { machine: UNKNOWN_MACHINE, foreign: [], tries: [], serviceTry: undefined }
 
 /** The API server knows pods and other nodes; the proxy does not. */
-function withPods({ known, objects }: ToExamine): Known | undefined {
-  if (known === undefined || objects === undefined) return known
+export function withPods({ known, objects }: Pick<ToExamine, 'known' | 'objects'>): Known | undefined {
+  if (known === undefined || objects === undefined || known.pods === objects.pods) return known
   const missing = objects.services.filter(
     ({ namespace, name }) => !known.services.some((each) => each.namespace === namespace && each.name === name),
   )
@@ -58,19 +68,25 @@ function withPods({ known, objects }: ToExamine): Known | undefined {
 }
 
 async function explainIt(
-  { service, port, from, isHere }: ToExamine,
+  { service, port, from, isHere, states = new Map() }: ToExamine,
   known: Known,
 ): Promise<{ explanation: Explanation | undefined; mistake: string | undefined; family: Family }> {
   const to = port === '' ? service : `${service}:${port}`
   try {
     const prepared = prepare(known, { from, to })
     const { family } = prepared.asked
-    const state = isHere ? await readKernelState(known.mode.name, family) : undefined
+    const state = isHere ? await stateOf(known.mode.name, family, states) : undefined
     return { explanation: explain(prepared, state), mistake: undefined, family }
   } catch (error) {
     if (!(error instanceof QuestionMistake)) throw error
     return { explanation: undefined, mistake: error.message, family: 4 }
   }
+}
+
+function stateOf(mode: string, family: Family, states: Map<Family, Promise<KernelState>>): Promise<KernelState> {
+  let state = states.get(family)
+  if (state === undefined) states.set(family, (state = readKernelState(mode, family)))
+  return state
 }
 
 type Here = Pick<Facts, 'machine' | 'foreign' | 'tries' | 'serviceTry'>
@@ -98,6 +114,7 @@ async function readHere(family: Family, explanation: Explanation | undefined, kn
     const pod = known?.pods.find(({ ips }) => ips.includes(ip))
     return pod === undefined ? '' : `-n ${pod.namespace} ${pod.name}`
   }
+  const filteredBefore = readRpFiltered()
   const tries = await Promise.all(eligible.map(({ address, port }) => tryConnection(address, port, podAt(address))))
   // What the node may not reach by itself says nothing about others.
   const isOwn = question.from === 'the node itself'
@@ -105,7 +122,7 @@ async function readHere(family: Family, explanation: Explanation | undefined, kn
     isOwn && tries.every(({ result }) => result === 'connected')
       ? await tryConnection(question.destination, question.port, '')
       : undefined
-  return { machine, foreign, tries, serviceTry }
+  return { machine: { ...machine, rpFiltered: readRpFiltered() - filteredBefore }, foreign, tries, serviceTry }
 }
 
 function serviceFact(known: Known, objects: ReadObjects | undefined, name: string): ServiceFact | undefined {

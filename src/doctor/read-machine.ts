@@ -4,9 +4,12 @@ import { connect } from 'node:net'
 import { readFileSync } from 'node:fs'
 import { type Family, joinHostPort, parseIp } from '../lib/ip.ts'
 import { listLinkSizes } from '../links/addresses.ts'
+import { findPrograms } from '../iptables/probe.ts'
+import { programName } from '../iptables/programs.ts'
 import { parseListing } from '../nftables/parse-json.ts'
 import { runProgram } from '../system/run-program.ts'
 import { findForeign, type ForeignPacket } from './foreign.ts'
+import { findForeignIptables } from './foreign-iptables.ts'
 import type { ForeignFact, MachineFacts, TryFact } from './facts.ts'
 
 /** The least that IPv6 asks of a link. Tunnels have a little less than 1500, and that is fine. */
@@ -19,22 +22,44 @@ export function readMachine(family: Family): MachineFacts {
   const count = readNumber('/proc/sys/net/netfilter/nf_conntrack_count')
   const max = readNumber('/proc/sys/net/netfilter/nf_conntrack_max')
   const links = listLinkSizes().filter(({ name, isUp }) => isUp && name !== 'lo')
+  const rpFilterOfAll = readNumber('/proc/sys/net/ipv4/conf/all/rp_filter') ?? 0
   return {
     forwarding: forwarding === undefined ? undefined : forwarding !== 0,
     conntrack: count === undefined || max === undefined || max === 0 ? undefined : { count, max },
     smallMtus: links.filter(({ mtu }) => mtu < LEAST_MTU).map(({ name, mtu }) => ({ name, mtu })),
-    strictRpFilter: links
-      .map(({ name }) => name)
-      .filter((name) => readNumber(`/proc/sys/net/ipv4/conf/${name}/rp_filter`) === 1),
+    strictRpFilter: links.map(({ name }) => name).filter((name) => strictness(name, rpFilterOfAll) === 1),
+    rpFiltered: 0,
   }
 }
 
-/** Without nft there is nothing to go by, and nothing is found. */
+/** Without the programs there is nothing to go by, and nothing is found. */
 export async function readForeign(family: Family, packets: readonly ForeignPacket[]): Promise<ForeignFact[]> {
+  const [byNft, byIptables] = await Promise.all([readForeignTables(family, packets), readForeignRules(family, packets)])
+  return [...byNft, ...byIptables]
+}
+
+async function readForeignTables(family: Family, packets: readonly ForeignPacket[]): Promise<ForeignFact[]> {
   const { code, stdout } = await runProgram('nft', ['-j', 'list', 'ruleset'])
   if (code !== 0) return []
   const tables = parseListing(stdout).filter(({ table }) => table.family === (family === 4 ? 'ip' : 'ip6'))
   return findForeign(tables, packets)
+}
+
+async function readForeignRules(family: Family, packets: readonly ForeignPacket[]): Promise<ForeignFact[]> {
+  const found = (await findPrograms()).map(async (programs) => {
+    // Without -t: naming a table would make the kernel create it.
+    const { code, stdout } = await runProgram(programName(programs, family, '-save'), [])
+    return code === 0 ? findForeignIptables(stdout, programName(programs, family, ''), packets) : []
+  })
+  return (await Promise.all(found)).flat()
+}
+
+/** How many packets rp_filter has dropped so far, on all interfaces. */
+export function readRpFiltered(): number {
+  const [names = [], values = []] = readLines('/proc/net/netstat')
+    .filter((line) => line.startsWith('TcpExt:'))
+    .map((line) => line.split(' '))
+  return Number(values[names.indexOf('IPReversePathFilter')] ?? 0)
 }
 
 const PATIENCE_MS = 1500
@@ -75,6 +100,19 @@ export function packetTo(
       sourcePort: 40_000,
       protocol: 'TCP',
     },
+  }
+}
+
+/** The larger of the two counts: 0 off, 1 strict, 2 loose. */
+function strictness(link: string, ofAll: number): number {
+  return Math.max(ofAll, readNumber(`/proc/sys/net/ipv4/conf/${link}/rp_filter`) ?? 0)
+}
+
+function readLines(path: string): string[] {
+  try {
+    return readFileSync(path, 'latin1').split('\n')
+  } catch {
+    return []
   }
 }
 

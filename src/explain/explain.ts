@@ -1,6 +1,6 @@
 // A question, what is known, and what is in the kernel become an explanation.
 
-import { joinHostPort, formatIp, parseIp } from '../lib/ip.ts'
+import { type Family, joinHostPort, formatIp, parseIp } from '../lib/ip.ts'
 import type { KernelWay, Walkable, WalkedPacket } from '../lib/packet-walk.ts'
 import type { Topology } from '../model/topology.ts'
 import { compareWays, endOf, outcomeOf, phrase } from './compare.ts'
@@ -35,9 +35,19 @@ export interface Prepared {
 /** Throws a QuestionMistake. */
 export function prepare(known: Known, question: Question): Prepared {
   const asked = resolveQuestion(known, question)
-  const decided = decideAll(known, asked.family)
+  const decided = decidedOf(known, asked.family)
   if (decided === undefined) throw new QuestionMistake(`Node ${nodeName(known)} does not have IPv${asked.family}`)
   return { known, asked, decided, decision: decide(known, decided, asked.connection) }
+}
+
+const decidedBefore = new WeakMap<Known, Map<Family, Decided | undefined>>()
+
+/** Of one cluster many questions may be asked. */
+function decidedOf(known: Known, family: Family): Decided | undefined {
+  let families = decidedBefore.get(known)
+  if (families === undefined) decidedBefore.set(known, (families = new Map()))
+  if (!families.has(family)) families.set(family, decideAll(known, family))
+  return families.get(family)
 }
 
 /** The ports of clients are above this one. */

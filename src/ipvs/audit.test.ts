@@ -54,8 +54,11 @@ describe('IpvsAudit', () => {
       isNat: true,
       activeConnections: 0,
       inactiveConnections: 0,
+      connections: 0n,
       packetsIn: 0n,
       packetsOut: 0n,
+      bytesIn: 0n,
+      bytesOut: 0n,
     })),
   })
 

@@ -17,7 +17,15 @@ const other: Destination = { ...backend, address: '10.1.0.2' }
 const drained = { op: 'deleteDestination', server, destination: backend }
 
 function state(counts: Partial<DestinationState> = {}): DestinationState {
-  const none = { activeConnections: 0, inactiveConnections: 0, packetsIn: 0n, packetsOut: 0n }
+  const none = {
+    activeConnections: 0,
+    inactiveConnections: 0,
+    connections: 0n,
+    packetsIn: 0n,
+    packetsOut: 0n,
+    bytesIn: 0n,
+    bytesOut: 0n,
+  }
   return { ...backend, weight: 0, isNat: true, ...none, ...counts }
 }
 

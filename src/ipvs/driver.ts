@@ -32,6 +32,11 @@ export function openIpvsTable(): ProcFile {
   return new ProcFile('/proc/net/ip_vs')
 }
 
+/** All connections, and what persistence remembers. */
+export function openIpvsConnections(): ProcFile {
+  return new ProcFile('/proc/net/ip_vs_conn')
+}
+
 /** Messages that are sent at once. The kernel answers none but the last and those that it refuses. */
 const CHUNK = 1000
 
@@ -52,7 +57,7 @@ export class IpvsDriver {
       throw new UnsupportedError('IPVS', 'the kernel module ip_vs is missing')
     }
     this.#family = family
-    this.#connections = new ProcFile('/proc/net/ip_vs_conn')
+    this.#connections = openIpvsConnections()
   }
 
   /**

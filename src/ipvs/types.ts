@@ -47,8 +47,12 @@ export interface DestinationState extends Destination {
   readonly activeConnections: number
   /** All others: about to begin, half closed, closed and not forgotten yet. */
   readonly inactiveConnections: number
+  /** Since it was added: connections, and what came from clients and from it. */
+  readonly connections: bigint
   readonly packetsIn: bigint
   readonly packetsOut: bigint
+  readonly bytesIn: bigint
+  readonly bytesOut: bigint
 }
 
 /** A virtual server as it is in the kernel. */

@@ -8,7 +8,7 @@ import { type Bytes, formatIp, parseIp } from '../lib/ip.ts'
 import { PROTOCOL_NUMBERS } from '../nftables/fields.ts'
 import type { Table } from '../nftables/types.ts'
 import { type Packet, type Station, type Surroundings, type Taken, type Walk, walkTable } from '../nftables/walk.ts'
-import { destinationKey, serverKey, type Destination, type PlannedServer } from './types.ts'
+import { destinationKey, serverKey, type Destination, type PlannedServer, type ServerId } from './types.ts'
 
 /** NF_IP_PRI_NAT_SRC - 1 and NF_IP_PRI_NAT_DST + 2: ip_vs_ops4, ip_vs_ops6. */
 const HOOKS = [
@@ -65,7 +65,7 @@ function schedule(
   // ip_vs_leave(): a port that is unreachable.
   if (open.length === 0) return { kind: 'reject' }
   if (server.persistenceSeconds === undefined) return sendTo(open[surroundings.random(open.length)]!)
-  const key = `${serverKey(server)} ${formatIp(source)}`
+  const key = templateKey(server, formatIp(source))
   const known = templates.get(key)
   const nowMs = surroundings.now()
   const isAlive = known !== undefined && known.expiresMs > nowMs
@@ -74,6 +74,11 @@ function schedule(
   const chosen = kept ?? open[surroundings.random(open.length)]!
   templates.set(key, { destination: chosen, expiresMs: nowMs + server.persistenceSeconds * 1000 })
   return sendTo(chosen)
+}
+
+/** What persistence remembers of a client is found by this. */
+export function templateKey(server: ServerId, client: string): string {
+  return `${serverKey(server)} ${client}`
 }
 
 function sendTo({ address, port }: Destination): Taken {

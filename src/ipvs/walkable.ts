@@ -5,7 +5,7 @@ import type { Walkable } from '../lib/packet-walk.ts'
 import { type Learned, packetOf, surroundingsOf, wayOf } from '../nftables/walkable.ts'
 import { formatServerId } from './format.ts'
 import type { DestinationState, PlannedServer } from './types.ts'
-import { type IpvsState, walkIpvs } from './walk.ts'
+import { type IpvsState, templateKey, walkIpvs } from './walk.ts'
 
 export function walkableIpvs(state: IpvsState, learned: Learned): Walkable {
   return {
@@ -25,7 +25,14 @@ export function walkableIpvs(state: IpvsState, learned: Learned): Walkable {
       )
       if (server === undefined) return way
       const reached = joinHostPort(formatIp(way.destination), way.destinationPort)
-      const { verdict, destination, destinationPort, translated, masqueraded, remembered } = way
+      const { verdict, destination, destinationPort, translated, masqueraded } = way
+      const template = state.templates.get(templateKey(server.server, formatIp(packet.source)))
+      const isKept =
+        template !== undefined && joinHostPort(template.destination.address, template.destination.port) === reached
+      const remembered =
+        isKept && template.expiresMs > around.now()
+          ? { endpoint: reached, expiresMs: template.expiresMs }
+          : way.remembered
       return {
         verdict,
         destination,

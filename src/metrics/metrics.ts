@@ -45,6 +45,7 @@ export function createMetrics(options: MetricsOptions) {
   page.register(...Object.values(core), ...Object.values(rest), ...Object.values(own))
   page.register(...options.shown.map((key) => byMode[key]))
   const sliPage = new Registry()
+  const readers: (() => void)[] = []
   sliPage.register(processStartTime('ALPHA'), ...Object.values(sli))
 
   return {
@@ -58,8 +59,13 @@ export function createMetrics(options: MetricsOptions) {
     /** Adds a metric that only the caller can read, such as a counter that lives in the kernel. */
     register: (...metrics: Printable[]) => page.register(...metrics),
     definitions: () => page.definitions(),
+    /** Calls back before each page is made, to bring metrics up to date that are read from elsewhere. */
+    beforePage: (read: () => void) => void readers.push(read),
     /** The body of /metrics. */
-    text: () => page.text(),
+    text() {
+      for (const read of readers) read()
+      return page.text()
+    },
     /** The body of /metrics/slis. */
     sliText: () => sliPage.text(),
     resetSlis: () => sliPage.reset(),
@@ -201,6 +207,26 @@ function ownMetrics() {
       name: 'kubeproxyts_connect_retry_ejected_backends',
       help: 'Backends that are ejected now',
       labels: ['ip_family'],
+    }),
+    trafficConnections: counter({
+      name: 'kubeproxyts_traffic_connections_total',
+      help: 'With --traffic-metrics: packets that begin a connection, by service port',
+      labels: ['service_port'],
+    }),
+    trafficPackets: counter({
+      name: 'kubeproxyts_traffic_packets_total',
+      help: 'With --traffic-metrics: packets, sent by clients or received by them',
+      labels: ['service_port', 'direction'],
+    }),
+    trafficBytes: counter({
+      name: 'kubeproxyts_traffic_bytes_total',
+      help: 'With --traffic-metrics: bytes, sent by clients or received by them',
+      labels: ['service_port', 'direction'],
+    }),
+    trafficRefused: counter({
+      name: 'kubeproxyts_traffic_refused_packets_total',
+      help: 'With --traffic-metrics: packets to frontends that have no endpoints',
+      labels: ['service_port'],
     }),
     configReloads: counter({
       name: 'kubeproxyts_config_reloads_total',

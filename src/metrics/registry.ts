@@ -145,6 +145,11 @@ export class Metric<Labels extends readonly string[], S extends Series> implemen
     return series
   }
 
+  /** Forgets one series. */
+  remove(...values: LabelValues<Labels>): void {
+    this.#series.delete(labelText(this.#definition.labels, values))
+  }
+
   reset(): void {
     this.#series.clear()
     this.#createUnlabelled()

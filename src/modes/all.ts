@@ -1,5 +1,6 @@
 // The modes that exist: a new one is a folder and a line here. The first is the default.
 
+import type { Logger } from '../lib/log.ts'
 import type { Mode } from './contract.ts'
 import { iptablesMode } from './iptables/mode.ts'
 import { ipvsMode } from './ipvs/mode.ts'
@@ -15,4 +16,10 @@ export function modeNamed(name: string): Mode {
   const mode = modes.find((each) => each.name === name)
   if (mode !== undefined) return mode
   throw new Error(`Cannot run in mode ${name}: must be one of ${modeNames.join(', ')}`)
+}
+
+/** Removes what counts traffic, in whichever mode. */
+export async function cleanUpCounting(log: Logger): Promise<void> {
+  const traffic = await import('./traffic.ts')
+  traffic.cleanUpCounting(log)
 }

@@ -1,8 +1,11 @@
 // Counting what goes through a mode's services, while an asker looks.
 
 import type { Family } from '../lib/ip.ts'
+import type { Logger } from '../lib/log.ts'
 import type { ServicePortView } from '../model/types.ts'
+import { COUNTING_TABLE } from '../nftables/counting-table.ts'
 import { type Closed, type Counted, Counting, endCounting } from '../nftables/open-counting.ts'
+import { deleteTables } from '../nftables/watched-tables.ts'
 import { addressField, portField, protocolField } from '../nftables/fields.ts'
 
 /** Pairs of a frontend and a backend for which the kernel has room, for each family. */
@@ -21,6 +24,11 @@ export interface TrafficCounter {
 export function trafficCounters(families: readonly Family[]): (family: Family) => TrafficCounter {
   endCounting(families)
   return openTrafficCounter
+}
+
+/** `--cleanup`: the table is of no mode, and the one in force may be counting while what other modes left goes. */
+export function cleanUpCounting(log: Logger): void {
+  deleteTables(COUNTING_TABLE, log)
 }
 
 function openTrafficCounter(family: Family): TrafficCounter {

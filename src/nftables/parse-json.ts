@@ -7,6 +7,8 @@ import type { Chain, Hook, NftFamily, Rule, Table } from './types.ts'
 import type { Learned } from './walkable.ts'
 
 export interface ListedTable {
+  /** The family as it is listed: `inet` for one that is read for ip and for ip6. */
+  readonly listed: string
   readonly table: Table
   readonly learned: Learned
 }
@@ -76,7 +78,7 @@ function readTable(objects: readonly JsonRecord[], { listed, family, name, comme
     chains,
     elements: sets.elements,
   }
-  return { table, learned: sets.learned }
+  return { listed: String(listed), table, learned: sets.learned }
 }
 
 function hookOf({ type, hook, prio, policy }: JsonRecord): Hook | undefined {

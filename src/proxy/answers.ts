@@ -2,12 +2,13 @@
 
 import { encodeToObject } from '../config/encode.ts'
 import type { RunOptions } from '../config/run-options.ts'
-import type { LoadedConfiguration } from '../config/types.ts'
+import type { KubeProxyConfiguration, LoadedConfiguration } from '../config/types.ts'
 import { listenPath } from '../control/path.ts'
 import { ControlServer } from '../control/server.ts'
 import type { StateToSend } from '../control/state.ts'
 import { systemClock } from '../lib/clock.ts'
 import { closeAll } from '../lib/close-all.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import type { ConnectRetry } from '../retry/connect-retry.ts'
 import { formatRetryStatus } from '../retry/format-status.ts'
 import { formatDrift } from './drift.ts'
@@ -16,7 +17,9 @@ import type { NodeState } from './node-state.ts'
 import type { ModeInForce } from './open-mode.ts'
 import { describeEjected, proxyQuestions } from './questions.ts'
 import type { SelfCheck } from './self-check.ts'
+import { Timeline } from './timeline.ts'
 import { Traffic } from './traffic.ts'
+import { TrafficMetrics } from './traffic-metrics.ts'
 
 export interface AnswersOptions {
   readonly run: RunOptions
@@ -31,12 +34,15 @@ export interface AnswersOptions {
   readonly state: NodeState
   readonly inForce: ModeInForce
   readonly retry: ConnectRetry
+  readonly metrics: Metrics
   readonly selfCheck: SelfCheck | undefined
 }
 
 export class Answers {
   readonly #options: AnswersOptions
   readonly #traffic: Traffic
+  readonly #trafficMetrics: TrafficMetrics
+  readonly #timeline: Timeline
   #control: ControlServer | undefined
 
   constructor(options: AnswersOptions) {
@@ -49,6 +55,23 @@ export class Answers {
       clock: systemClock,
       log: run.log,
     })
+    this.#trafficMetrics = new TrafficMetrics({
+      traffic: this.#traffic,
+      servicePorts: () => pipelines.flatMap(({ model }) => Array.from(model.views(), ({ name }) => name)),
+      metrics: options.metrics,
+      clock: systemClock,
+      log: run.log,
+    })
+    this.#timeline = new Timeline({
+      pipelines,
+      about: () => ({ mode: inForce.mode.name, nodeName }),
+      clock: systemClock,
+    })
+  }
+
+  /** What the configuration says of it. */
+  apply({ trafficMetrics }: KubeProxyConfiguration): void {
+    this.#trafficMetrics.show(trafficMetrics)
   }
 
   /** Listens at the control socket, unless `--control-socket` says not to. */
@@ -56,7 +79,8 @@ export class Answers {
     const { run, pipelines } = this.#options
     const path = listenPath(run.controlSocket)
     if (path === undefined) return
-    const questions = [...proxyQuestions({ pipelines, about: () => this.#describe() }), this.#traffic.question]
+    const asked = proxyQuestions({ pipelines, about: () => this.#describe() })
+    const questions = [...asked, this.#traffic.question, this.#timeline.question]
     this.#control = new ControlServer({ path, questions, clock: systemClock, log: run.log })
   }
 
@@ -71,7 +95,9 @@ export class Answers {
   close(): Promise<void> {
     return closeAll(
       () => this.#control?.close(),
+      () => this.#trafficMetrics.close(),
       () => this.#traffic.close(),
+      () => this.#timeline.close(),
     )
   }
 

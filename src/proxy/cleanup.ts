@@ -4,7 +4,7 @@ import type { RunOptions } from '../config/run-options.ts'
 import type { Mode } from '../modes/contract.ts'
 import type { KubeProxyConfiguration } from '../config/types.ts'
 import type { Logger } from '../lib/log.ts'
-import { modeNamed, modes } from '../modes/all.ts'
+import { cleanUpCounting, modeNamed, modes } from '../modes/all.ts'
 import { cleanUpRetries } from '../retry/cleanup.ts'
 
 /** `--cleanup`: of every mode. */
@@ -14,6 +14,12 @@ export async function runCleanup({ config, log }: RunOptions): Promise<void> {
     cleanUpRetries(log)
   } catch (error) {
     log.error(error, 'Cannot remove the table of retries')
+    failures.push(error)
+  }
+  try {
+    await cleanUpCounting(log)
+  } catch (error) {
+    log.error(error, 'Cannot remove the table that counts')
     failures.push(error)
   }
   if (failures.length > 0) throw new AggregateError(failures, 'Cannot clean up everything, see above')
@@ -30,6 +36,7 @@ export async function runLeftoverCleanup({ config, log }: RunOptions): Promise<v
   const mode = await modeNamed(config.mode).load()
   await mode.cleanupLeftovers?.(log)
   cleanUpRetries(log)
+  await cleanUpCounting(log)
   if (failures.length > 0) throw new AggregateError(failures, 'Cannot clean up everything, see above')
 }
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { ManualClock } from '../lib/clock.ts'
+import { KernelError } from '../lib/errors.ts'
 import { silentLogger } from '../lib/log.ts'
 import type { ServicePortView } from '../model/types.ts'
 import type { Counted, TrafficCounter } from '../modes/contract.ts'
@@ -106,4 +107,48 @@ test('it ends with the proxy, and where the mode cannot tell, that is said', () 
   })
   const asker = { signal: new AbortController().signal }
   expect(() => none.question.answer(new URLSearchParams(), asker)).toThrow(/Cannot count: the ipvs mode/)
+})
+
+test('what the kernel has forgotten is not told as traffic of others', () => {
+  let pairs = [pair('10.0.0.1', 80)]
+  const traffic = new Traffic({
+    families: [{ family: 4, views: () => [view] }],
+    about: () => ({ mode: 'nftables', nodeName: 'n', ejected: [] }),
+    open: () => ({
+      read: () => ({ pairs, refusals: [], total: { begun: 2, sent: { packets: 3, bytes: 300 }, received: nothing } }),
+      close: () => {},
+    }),
+    clock: new ManualClock(),
+    log: silentLogger,
+  })
+  traffic.keep(true)
+  expect(traffic.read()?.other.sentPackets).toBe(0)
+  pairs = []
+  expect(traffic.read()?.other.sentPackets).toBe(0)
+  traffic.keep(false)
+  expect([traffic.read(), traffic.isCounting]).toEqual([undefined, false])
+})
+
+test('it begins anew when another program has removed what counts', () => {
+  let opened = 0
+  const traffic = new Traffic({
+    families: [{ family: 4, views: () => [view] }],
+    about: () => ({ mode: 'nftables', nodeName: 'n', ejected: [] }),
+    open: () => {
+      const nth = ++opened
+      return {
+        read() {
+          if (nth === 1) throw new KernelError('read set sent', 'ENOENT')
+          return { pairs: [], refusals: [], total: { begun: 0, sent: nothing, received: nothing } }
+        },
+        close() {
+          if (nth === 1) throw new KernelError('delete table', 'ENOENT')
+        },
+      }
+    },
+    clock: new ManualClock(),
+    log: silentLogger,
+  })
+  traffic.keep(true)
+  expect([traffic.read()?.rows, opened]).toEqual([[], 2])
 })

@@ -4,7 +4,7 @@ import type { Asker, Question } from '../control/questions.ts'
 import { allowArguments, QuestionError } from '../control/questions.ts'
 import type { TrafficAnswer, TrafficCounts, TrafficRow } from '../control/traffic.ts'
 import type { Clock, Timer } from '../lib/clock.ts'
-import { messageOf } from '../lib/errors.ts'
+import { KernelError, messageOf } from '../lib/errors.ts'
 import { joinHostPort, type Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ServicePortView } from '../model/types.ts'
@@ -26,7 +26,10 @@ export class Traffic {
   readonly #options: TrafficOptions
   /** The commands that look, with the end of what they were promised. */
   readonly #askers = new Map<AbortSignal, Timer>()
+  /** Whether metrics show it: then it goes on until they do no longer. */
+  #isKept = false
   #counters: ReadonlyMap<Family, TrafficCounter> | undefined
+  readonly #forgotten = new Map<Family, ForgottenPairs>()
   #sinceMs = 0
 
   constructor(options: TrafficOptions) {
@@ -43,8 +46,26 @@ export class Traffic {
     },
   }
 
+  /** Counts on and on, whether a command looks or not, or no longer so. Throws when it cannot. */
+  keep(isKept: boolean): void {
+    this.#isKept = isKept
+    try {
+      if (isKept) this.#begin()
+      else this.#endIfUnused()
+    } catch (error) {
+      this.#isKept = false
+      throw error
+    }
+  }
+
+  /** What has been counted so far; undefined while nothing counts. */
+  read(): TrafficAnswer | undefined {
+    return this.#counters === undefined ? undefined : this.#answer()
+  }
+
   /** Counting ends, whichever command looks. */
   close(): void {
+    this.#isKept = false
     for (const timer of this.#askers.values()) timer.cancel()
     this.#askers.clear()
     this.#endIfUnused()
@@ -76,27 +97,50 @@ export class Traffic {
     const { families, open, about, clock, log } = this.#options
     if (open === undefined) throw new Error(`the ${about().mode} mode is not counted here; see its own tools`)
     const counters = new Map<Family, TrafficCounter>()
+    try {
+      for (const { family } of families) counters.set(family, open(family))
+    } catch (error) {
+      for (const counter of counters.values()) counter.close()
+      throw error
+    }
     this.#counters = counters
-    for (const { family } of families) counters.set(family, open(family))
+    for (const { family } of families) this.#forgotten.set(family, new ForgottenPairs())
     this.#sinceMs = clock.now()
     log.info('Counting traffic, because it is asked for')
   }
 
   #endIfUnused(): void {
-    const counters = this.#counters
-    if (this.#askers.size > 0 || counters === undefined) return
+    if (this.#askers.size > 0 || this.#isKept || this.#counters === undefined) return
+    this.#end()
+    this.#options.log.info('Counting traffic no longer')
+  }
+
+  #end(): void {
+    const counters = this.#counters ?? new Map<Family, TrafficCounter>()
     this.#counters = undefined
     for (const counter of counters.values()) {
       try {
         counter.close()
       } catch (error) {
-        this.#options.log.error(error, 'Cannot end counting traffic')
+        const isGone = error instanceof KernelError && error.errno === 'ENOENT'
+        if (!isGone) this.#options.log.error(error, 'Cannot end counting traffic')
       }
     }
-    this.#options.log.info('Counting traffic no longer')
   }
 
   #answer(): TrafficAnswer {
+    try {
+      return this.#readAll()
+    } catch (error) {
+      if (!(error instanceof KernelError && error.errno === 'ENOENT')) throw error
+      // Another program has removed what counts (`nft flush ruleset`): from now on, then.
+      this.#end()
+      this.#begin()
+      return this.#readAll()
+    }
+  }
+
+  #readAll(): TrafficAnswer {
     const { families, about, clock } = this.#options
     const { mode, nodeName, ejected } = about()
     const rows: TrafficRow[] = []
@@ -105,7 +149,7 @@ export class Traffic {
       const all = [...views()]
       const counted = this.#counters!.get(family)!.read(all)
       rows.push(...rowsOf(all, counted, new Set(ejected)))
-      other = plus(other, restOf(counted))
+      other = plus(other, restOf(counted, this.#forgotten.get(family)!.follow(counted)))
     }
     return { nowMs: clock.now(), sinceMs: this.#sinceMs, mode, nodeName, rows, other }
   }
@@ -148,18 +192,42 @@ function rowsOf(views: readonly ServicePortView[], counted: Counted, ejected: Re
   return rows
 }
 
-function restOf({ pairs, total }: Counted): TrafficCounts {
-  const sum = pairs.reduce<TrafficCounts>(
-    (all, { begun, sent, received }) =>
-      plus(all, {
-        begun,
-        sentPackets: sent.packets,
-        sentBytes: sent.bytes,
-        receivedPackets: received.packets,
-        receivedBytes: received.bytes,
-      }),
-    NOTHING,
-  )
+/** The kernel forgets a pair that had no packets for a while; the totals do not. */
+class ForgottenPairs {
+  #last = new Map<string, TrafficCounts>()
+  #sum = NOTHING
+
+  /** What pairs had that are forgotten by now. */
+  follow({ pairs }: Counted): TrafficCounts {
+    const now = new Map(
+      pairs.map((pair) => [`${pair.protocol} ${join(pair.frontend)} ${join(pair.backend)}`, countsOf(pair)]),
+    )
+    for (const [key, before] of this.#last) {
+      const after = now.get(key)
+      // One that is there again has begun anew.
+      if (after === undefined || after.sentPackets < before.sentPackets) this.#sum = plus(this.#sum, before)
+    }
+    this.#last = now
+    return this.#sum
+  }
+}
+
+function join({ address, port }: { readonly address: string; readonly port: number }): string {
+  return joinHostPort(address, port)
+}
+
+function countsOf({ begun, sent, received }: Counted['pairs'][number]): TrafficCounts {
+  return {
+    begun,
+    sentPackets: sent.packets,
+    sentBytes: sent.bytes,
+    receivedPackets: received.packets,
+    receivedBytes: received.bytes,
+  }
+}
+
+function restOf({ pairs, total }: Counted, forgotten: TrafficCounts): TrafficCounts {
+  const sum = pairs.reduce<TrafficCounts>((all, pair) => plus(all, countsOf(pair)), forgotten)
   // Packets that come between two readings must not make it negative.
   const rest = (whole: number, part: number) => Math.max(0, whole - part)
   return {

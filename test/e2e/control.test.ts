@@ -93,6 +93,29 @@ test('the kernel counts while top looks, and no longer', async () => {
   await top[Symbol.asyncDispose]()
 })
 
+test('traffic is shown as metrics where that is asked for, and nothing counts otherwise', async () => {
+  const shows = async () => (await proxy.ask('/metrics'))?.body ?? ''
+  expect(await shows()).not.toMatch(/^kubeproxyts_traffic/m)
+  await proxy.stop('SIGTERM')
+  const { kubeconfig } = rig.cluster
+  const args = [`--control-socket=${socket}`, '--traffic-metrics=1']
+  proxy = await startProxy({ netns: rig.network.node, mode: 'nftables', kubeconfig, args })
+  await rig.settled()
+  expect(JSON.stringify(listTables(rig.network.node))).toContain('kube-proxy-counters')
+  const { clusterIP: address } = web.spec
+  const name = `${web.metadata.namespace}/${web.metadata.name}`
+  await eventually('the connections are shown', async () => {
+    await tcpProbe(rig.network.sources.localPod, { address, port: 80 })
+    const page = await shows()
+    const [lines] = [page.match(/^kubeproxyts_traffic_connections_total.*$/gm) ?? []]
+    // The one that had traffic first has the label: the sentinel of settled(), until that is gone, or the web.
+    return lines.some((line) => line.includes(`service_port="${name}`)) &&
+      /traffic_bytes_total\{direction="sent"/.test(page)
+      ? undefined
+      : lines.join('\n')
+  })
+})
+
 test('the socket goes with the proxy', async () => {
   expect(await proxy.stop('SIGTERM')).toBe('0')
   expect(existsSync(socket)).toBe(false)

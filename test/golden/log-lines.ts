@@ -55,6 +55,11 @@ export const logLines: readonly LogLine[] = [
   error('Cannot answer at the control socket', 'A fault of the program; the asker is told, and the proxy goes on.'),
   error('Cannot finish an answer at the control socket', 'The same, after a part of the answer was sent.'),
   error(
+    'Cannot count traffic for metrics',
+    '`--traffic-metrics`: the mode or the kernel cannot, `err` says why. The metrics are not there; all else goes on.',
+  ),
+  error('Cannot read the counts of traffic', 'The metrics of `--traffic-metrics` stay as they were.'),
+  error(
     'Cannot end counting traffic',
     'The table `kube-proxy-counters` may be left; `nft delete table ip kube-proxy-counters` removes it, and so does the next start.',
   ),
@@ -108,6 +113,10 @@ export const logLines: readonly LogLine[] = [
   error(
     'Cannot finish an answer at the control socket',
     'What asked was gone before the answer was complete, or a fault of this program.',
+  ),
+  error(
+    'Cannot remove the table that counts',
+    'With `--cleanup`: `nft delete table ip kube-proxy-counters` may do it.',
   ),
   error('Cannot remove the table of retries', 'nftables mode: what it did to dead pods stays until `--cleanup`.'),
   error(

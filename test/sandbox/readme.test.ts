@@ -164,6 +164,7 @@ function normalize(text: string): string {
     .replace(/10\.96\.\d+\.\d+/g, '10.96.x.y')
     .replace(/10\.244\.\d+\.\d+/g, '10.244.x.y')
     .replace(/node-\d/g, 'node-N')
+    .replace(/127\.0\.0\.1:\d+\/\?token=[\w-]+/g, '127.0.0.1:PORT/?token=TOKEN')
     .replace(/\b\d+(\.\d+)? ?s\b/g, 'N s')
     .replace(/^ +[1-9]\d$/gm, (line) => (line.trim() === '30' ? line : 'SOME'))
     .replace(/ +/g, ' ')

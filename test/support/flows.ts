@@ -4,7 +4,7 @@ import { crowdIp } from './addresses.ts'
 import { sctpProbe } from './netns/sctp.ts'
 import { tcpProbe, udpProbe } from './netns/probe.ts'
 import type { Answer } from './netns/probe.ts'
-import type { Answerer, Flow, Outcome, Source } from '../conformance/packet-flow.ts'
+import type { Answerer, Destination, Flow, Outcome, Source } from '../conformance/packet-flow.ts'
 import type { Netns } from './netns/netns.ts'
 
 /** Where flows are tried. */
@@ -21,7 +21,7 @@ export interface FlowStage {
  * Absence has no event to wait for. By then a TCP client has sent a second time: what got lost once is not taken for what
  * was dropped.
  */
-const silentForMs = 1300
+export const silentForMs = 1300
 
 /** Tries a flow; empty when the outcome is as promised, else what happened instead. */
 export async function tryFlow(stage: FlowStage, flow: Flow): Promise<string[]> {
@@ -98,17 +98,28 @@ function judge(
 const probePorts = { first: 10_300, last: 29_900 }
 let lastPort = probePorts.last
 
+export function nextProbePort(): number {
+  return (lastPort = lastPort === probePorts.last ? probePorts.first : lastPort + 1)
+}
+
 function probe(stage: FlowStage, flow: Flow, wish: { from?: string; timeoutMs?: number }): Promise<Answer> {
-  const netns = stage.sources[flow.from]
-  lastPort = lastPort === probePorts.last ? probePorts.first : lastPort + 1
-  const options = { ...wish, fromPort: lastPort }
-  switch (flow.to.protocol) {
+  return probeOnce(stage.sources[flow.from], flow.to, wish)
+}
+
+/** One connection, or one datagram, from a port of its own. */
+export function probeOnce(
+  netns: Netns,
+  to: Destination,
+  wish: { from?: string; fromPort?: number; timeoutMs?: number },
+): Promise<Answer> {
+  const options = { fromPort: nextProbePort(), ...wish }
+  switch (to.protocol) {
     case 'TCP':
-      return tcpProbe(netns, flow.to, options)
+      return tcpProbe(netns, to, options)
     case 'UDP':
-      return udpProbe(netns, flow.to, options)
+      return udpProbe(netns, to, options)
     case 'SCTP':
-      return sctpProbe(netns, flow.to, options)
+      return sctpProbe(netns, to, options)
   }
 }
 

@@ -167,7 +167,16 @@ function procAddress(address: string): string {
   return address.includes(':') ? `[${address}]` : '0A000001'
 }
 
-const unused = { isNat: true, activeConnections: 0, inactiveConnections: 0, packetsIn: 0n, packetsOut: 0n } as const
+const unused = {
+  isNat: true,
+  activeConnections: 0,
+  inactiveConnections: 0,
+  connections: 0n,
+  packetsIn: 0n,
+  packetsOut: 0n,
+  bytesIn: 0n,
+  bytesOut: 0n,
+} as const
 
 export class MemoryLink {
   readonly own = new Set<string>()

@@ -17,7 +17,10 @@ import {
   IPVS_DEST_ATTR_STATS64,
   IPVS_DEST_ATTR_U_THRESH,
   IPVS_DEST_ATTR_WEIGHT,
+  IPVS_STATS_ATTR_CONNS,
+  IPVS_STATS_ATTR_INBYTES,
   IPVS_STATS_ATTR_INPKTS,
+  IPVS_STATS_ATTR_OUTBYTES,
   IPVS_STATS_ATTR_OUTPKTS,
 } from './uapi.ts'
 import { LITTLE_ENDIAN } from '../../netlink/writer.ts'
@@ -31,12 +34,21 @@ const ne64: Codec<bigint> = {
   read: (view, start, end) => (end - start >= 8 ? view.getBigUint64(start, LITTLE_ENDIAN) : undefined),
 }
 
-/** Older kernels count in 32 bits only. */
+/** Older kernels count in 32 bits only, but for bytes. */
 const stats = nest({
+  connections: opt(IPVS_STATS_ATTR_CONNS, mapped(ne32, Number, BigInt)),
   packetsIn: opt(IPVS_STATS_ATTR_INPKTS, mapped(ne32, Number, BigInt)),
   packetsOut: opt(IPVS_STATS_ATTR_OUTPKTS, mapped(ne32, Number, BigInt)),
+  bytesIn: opt(IPVS_STATS_ATTR_INBYTES, ne64),
+  bytesOut: opt(IPVS_STATS_ATTR_OUTBYTES, ne64),
 })
-const stats64 = nest({ packetsIn: opt(IPVS_STATS_ATTR_INPKTS, ne64), packetsOut: opt(IPVS_STATS_ATTR_OUTPKTS, ne64) })
+const stats64 = nest({
+  connections: opt(IPVS_STATS_ATTR_CONNS, ne64),
+  packetsIn: opt(IPVS_STATS_ATTR_INPKTS, ne64),
+  packetsOut: opt(IPVS_STATS_ATTR_OUTPKTS, ne64),
+  bytesIn: opt(IPVS_STATS_ATTR_INBYTES, ne64),
+  bytesOut: opt(IPVS_STATS_ATTR_OUTBYTES, ne64),
+})
 
 export const destinationAttributes = nest({
   address: attr(IPVS_DEST_ATTR_ADDR, addressUnion),
@@ -78,7 +90,10 @@ export function destinationFromAttributes(attributes: DestinationAttributes, fam
     isNat: ((attributes.forwarding ?? 0) & IP_VS_CONN_F_FWD_MASK) === IP_VS_CONN_F_MASQ,
     activeConnections: attributes.activeConnections ?? 0,
     inactiveConnections: attributes.inactiveConnections ?? 0,
+    connections: counted?.connections ?? 0n,
     packetsIn: counted?.packetsIn ?? 0n,
     packetsOut: counted?.packetsOut ?? 0n,
+    bytesIn: counted?.bytesIn ?? 0n,
+    bytesOut: counted?.bytesOut ?? 0n,
   }
 }

@@ -42,8 +42,11 @@ export const IPVS_DEST_ATTR_STATS = 10
 export const IPVS_DEST_ATTR_ADDR_FAMILY = 11
 export const IPVS_DEST_ATTR_STATS64 = 12
 
+export const IPVS_STATS_ATTR_CONNS = 1
 export const IPVS_STATS_ATTR_INPKTS = 2
 export const IPVS_STATS_ATTR_OUTPKTS = 3
+export const IPVS_STATS_ATTR_INBYTES = 4
+export const IPVS_STATS_ATTR_OUTBYTES = 5
 
 export const IPVS_INFO_ATTR_VERSION = 1
 export const IPVS_INFO_ATTR_CONN_TAB_SIZE = 2

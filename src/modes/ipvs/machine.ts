@@ -22,6 +22,8 @@ import { checkScheduler, probeIpvs } from './probe.ts'
 import { IpvsProgrammer } from './programmer.ts'
 import { lookForIpvs } from './look.ts'
 import { readIpvs } from './walkable.ts'
+import { openIpvsTraffic } from './traffic.ts'
+import { trafficCounters } from '../traffic.ts'
 import { rehearseIpvs } from './rehearse.ts'
 import type { ModeOnMachine, RunningMode } from '../contract.ts'
 import { type FamilyAudit, IpvsTableWatch } from './table-watch.ts'
@@ -82,6 +84,7 @@ export function openIpvs(options: OpenIpvsOptions): RunningMode {
   for (const link of links.values()) link.ensure()
   const linkWatch = watchLink(links, onForeignChange)
   const table = openIpvsTable()
+  const refusals = trafficCounters(families)
   const tableWatch = new IpvsTableWatch({
     table,
     clock: options.clock,
@@ -97,6 +100,7 @@ export function openIpvs(options: OpenIpvsOptions): RunningMode {
         link: links.get(family)!,
         audit: tableWatch.of(family),
       }),
+    traffic: (family) => openIpvsTraffic(family, refusals(family)),
     close: () =>
       closeAllNow(
         () => tables.close(),

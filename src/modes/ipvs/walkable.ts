@@ -1,6 +1,7 @@
 // What the ipvs mode has in the kernel, for explain: its table, the virtual servers, the addresses of its link.
 
 import { walkableIpvs } from '../../ipvs/walkable.ts'
+import { type Template, templateKey } from '../../ipvs/walk.ts'
 import type { Walkable } from '../../lib/packet-walk.ts'
 import { nftFamily } from '../../nftables/language.ts'
 import { readTableAndLearned } from '../../nftables/read-walkable.ts'
@@ -12,6 +13,12 @@ export function readIpvs({ family, now }: WalkableOptions): Walkable | undefined
   const read = readTableAndLearned({ family: nftFamily(family), table: TABLE }, now())
   if (read === undefined) return undefined
   const { table, learned } = read
-  const { servers, addresses } = readIpvsMachine(family)
-  return walkableIpvs({ table, servers, addresses: new Set(addresses.own), templates: new Map() }, learned)
+  const { servers, addresses, remembered } = readIpvsMachine(family)
+  const templates = new Map(
+    remembered.map(({ protocol, client, server, destination, secondsLeft }): [string, Template] => [
+      templateKey({ family, protocol, ...server }, client),
+      { destination: { ...destination, weight: 1 }, expiresMs: now() + secondsLeft * 1000 },
+    ]),
+  )
+  return walkableIpvs({ table, servers, addresses: new Set(addresses.own), templates }, learned)
 }

@@ -8,7 +8,6 @@ import { rehearseNftables } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import { trafficCounters } from '../traffic.ts'
 import { TableProgrammer } from '../shared/table-programmer.ts'
-import { COUNTING_TABLE } from '../../nftables/counting-table.ts'
 import { deleteTables, openWatchedTables } from '../../nftables/watched-tables.ts'
 
 export const nftablesMachine: ModeOnMachine = {
@@ -16,10 +15,7 @@ export const nftablesMachine: ModeOnMachine = {
   readWalkable: readNftables,
   rehearse: rehearseNftables,
   open: openNftables,
-  cleanup(log) {
-    deleteTables(nftablesPlanner.table, log)
-    deleteTables(COUNTING_TABLE, log)
-  },
+  cleanup: (log) => deleteTables(nftablesPlanner.table, log),
   cleanupLeftovers: removeLeftovers,
 }
 

@@ -73,8 +73,14 @@ async function serveTcp(netns: Netns, host: string, port: number): Promise<() =>
     })
 }
 
-async function serveUdp(netns: Netns, host: string, port: number): Promise<() => Promise<void>> {
-  const socket = createSocket('udp6')
+/** The same at one address: the kernel chooses that, and no other of the host, as the source of its answers. */
+export async function serveUdpAt(netns: Netns, host: string, port: number, address: string): Promise<AsyncDisposable> {
+  const close = await serveUdp(netns, host, port, address)
+  return { [Symbol.asyncDispose]: close }
+}
+
+async function serveUdp(netns: Netns, host: string, port: number, address?: string): Promise<() => Promise<void>> {
+  const socket = createSocket(address === undefined || address.includes(':') ? 'udp6' : 'udp4')
   socket.on('message', (message, client) => {
     const greeting: Greeting = {
       host,
@@ -88,7 +94,7 @@ async function serveUdp(netns: Netns, host: string, port: number): Promise<() =>
   })
   // A client that is gone is no concern of the server.
   socket.on('error', () => {})
-  const fd = openBoundSocket(netns, 'udp', port)
+  const fd = openBoundSocket(netns, 'udp', port, address)
   await new Promise<void>((resolve) => socket.bind({ fd }, resolve))
   return () => new Promise((resolve) => socket.close(() => resolve()))
 }

@@ -52,10 +52,14 @@ function bindSocket(fd: number, to: SocketAddress): void {
 }
 
 /** A socket for packets of SCTP, with or without SCTP in the kernel. */
-export function openRawSctp(netns: NetworkNamespace, family: 4 | 6): number {
-  return netns.enter(() =>
+export function openRawSctp(netns: NetworkNamespace, family: 4 | 6, address?: string): number {
+  const fd = netns.enter(() =>
     mustCall('open a raw socket', 'socket', addressFamily(family), SOCK_RAW_NONBLOCK_CLOEXEC, IPPROTO_SCTP),
   )
+  if (address === undefined) return fd
+  const sockaddr = encodeAddress(address, 0)
+  mustCall(`bind a raw socket to ${address}`, 'bind', fd, sockaddr, sockaddr.length)
+  return fd
 }
 
 /** Connects a socket that waits for no answer. Returns its own address. */

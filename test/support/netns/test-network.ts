@@ -91,6 +91,8 @@ function addToLan(lan: Netns): void {
   lan.ip([
     'route del unreachable 0.0.0.0/0',
     'route del unreachable ::/0',
+    // Where IPv6 has no route, the kernel says so even if it is no router.
+    'route add blackhole ::/0',
     ...furtherAddress('fabric', hole.ip),
     ...eachFamily((family) => [`route add local ${ranges.unserved[family]} dev lo`]),
   ])

@@ -1,0 +1,102 @@
+import { expect, test } from 'vitest'
+import type { TrafficAnswer, TrafficRow } from '../control/traffic.ts'
+import { ManualClock } from '../lib/clock.ts'
+import { silentLogger } from '../lib/log.ts'
+import { createMetrics } from '../metrics/metrics.ts'
+import { TrafficMetrics } from './traffic-metrics.ts'
+
+const NOTHING = { begun: 0, sentPackets: 0, sentBytes: 0, receivedPackets: 0, receivedBytes: 0 }
+const build = { major: '', minor: '', version: '', commit: '', treeState: '', buildDate: '' }
+
+function row(service: string, begun: number): TrafficRow {
+  return {
+    ...NOTHING,
+    service,
+    frontend: 'tcp 10.0.0.1:80',
+    backend: '10.1.0.1:80',
+    begun,
+    sentPackets: 2 * begun,
+    sentBytes: 100 * begun,
+    refused: 0,
+    isEjected: false,
+  }
+}
+
+function open() {
+  const clock = new ManualClock()
+  const metrics = createMetrics({ shown: [], build })
+  const kept: boolean[] = []
+  const state = { rows: [] as TrafficRow[], other: NOTHING, services: ['a/a', 'a/b', 'a/c'], reads: 0 }
+  const answer = (): TrafficAnswer => ({ nowMs: 0, sinceMs: 1, mode: 'nftables', nodeName: 'n', ...state })
+  const shown = new TrafficMetrics({
+    traffic: { keep: (isKept) => void kept.push(isKept), read: () => (state.reads++, answer()) },
+    servicePorts: () => state.services,
+    metrics,
+    clock,
+    log: silentLogger,
+  })
+  const lines = async () => {
+    await clock.advance(2000)
+    return metrics.text().match(/^kubeproxyts_traffic_connections_total.*$/gm) ?? []
+  }
+  return { clock, metrics, kept, state, shown, lines }
+}
+
+test('is off unless asked for, and then nothing counts', async () => {
+  const { lines, state, kept } = open()
+  expect(await lines()).toEqual([])
+  expect([state.reads, kept]).toEqual([0, []])
+})
+
+test('so many service ports have a label of their own; the rest is other', async () => {
+  const { lines, state, shown, metrics } = open()
+  shown.show(2)
+  state.rows = [row('a/a', 1), row('a/b', 2), row('a/c', 4)]
+  state.other = { ...NOTHING, begun: 8 }
+  expect(await lines()).toEqual([
+    'kubeproxyts_traffic_connections_total{service_port="a/a"} 1',
+    'kubeproxyts_traffic_connections_total{service_port="a/b"} 2',
+    'kubeproxyts_traffic_connections_total{service_port="other"} 12',
+  ])
+  expect(metrics.text()).toContain('kubeproxyts_traffic_bytes_total{direction="sent",service_port="a/b"} 200')
+})
+
+test('counters only grow: also when the kernel has forgotten a pair and begins anew', async () => {
+  const { lines, state, shown } = open()
+  shown.show(2)
+  state.rows = [row('a/a', 5)]
+  await lines()
+  state.rows = []
+  expect(await lines()).toEqual(['kubeproxyts_traffic_connections_total{service_port="a/a"} 5'])
+  state.rows = [row('a/a', 3)]
+  expect(await lines()).toEqual(['kubeproxyts_traffic_connections_total{service_port="a/a"} 8'])
+})
+
+test('a deleted service port makes room for another', async () => {
+  const { lines, state, shown } = open()
+  shown.show(1)
+  state.rows = [row('a/a', 1)]
+  await lines()
+  state.services = ['a/b']
+  state.rows = [row('a/b', 1)]
+  expect(await lines()).toEqual(['kubeproxyts_traffic_connections_total{service_port="a/b"} 1'])
+})
+
+test('is read without a page, too, before the kernel forgets; and pages that follow at once share a reading', async () => {
+  const { clock, metrics, state, shown } = open()
+  shown.show(1)
+  await clock.advance(60_000)
+  expect(state.reads).toBe(1)
+  metrics.text()
+  metrics.text()
+  expect(state.reads).toBe(1)
+})
+
+test('switched off, it is gone, and nothing counts', async () => {
+  const { lines, state, shown, kept } = open()
+  shown.show(3)
+  state.rows = [row('a/a', 1)]
+  expect(await lines()).toHaveLength(1)
+  shown.show(0)
+  expect([await lines(), kept.at(-1)]).toEqual([[], false])
+})

@@ -1,0 +1,3 @@
+import { testRandomPairs } from './random-pairs.suite.ts'
+
+testRandomPairs('userspace', 100)

@@ -1,5 +1,6 @@
 // A dead endpoint is not what the client sees: with real packets, in one mode.
 
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { joinHostPort, type Family } from '../../src/lib/ip.ts'
 import { node } from '../support/addresses.ts'
@@ -9,7 +10,7 @@ import { eventually } from '../support/eventually.ts'
 import { FailingAddresses, type Fate } from '../support/netns/failing-addresses.ts'
 import { tcpProbe, type Answer, type Target } from '../support/netns/probe.ts'
 import { patience } from '../support/patience.ts'
-import { startProxy, type ProxyProcess, type ProxyRun } from '../support/proxy-process.ts'
+import { proxyCommand, startProxy, type ProxyProcess, type ProxyRun } from '../support/proxy-process.ts'
 import { openRig, type Rig } from '../support/rig.ts'
 import type { ModeName } from '../conformance/modes.ts'
 import type { Netns } from '../support/netns/netns.ts'
@@ -19,9 +20,11 @@ export class RetryRig {
   readonly rig: Rig
   readonly failing: FailingAddresses
   readonly proxy: () => ProxyProcess
+  readonly #control: readonly string[]
 
-  constructor(rig: Rig, proxy: () => ProxyProcess) {
+  constructor(rig: Rig, proxy: () => ProxyProcess, control: readonly string[]) {
     this.rig = rig
+    this.#control = control
     this.proxy = proxy
     this.failing = new FailingAddresses(rig.network.pods.localC)
   }
@@ -46,6 +49,12 @@ export class RetryRig {
 
   async isEjected(address: string): Promise<boolean> {
     return ((await this.proxy().ask('/statusz'))?.body ?? '').includes(`${joinHostPort(address, 8080)} ejected`)
+  }
+
+  /** What `kube-proxy explain` says on the node. */
+  explain({ address, port }: Target): string {
+    const [program = '', ...rest] = proxyCommand()
+    return this.rig.network.node.run(program, [...rest, 'explain', 'node', `${address}:${port}`, ...this.#control])
   }
 
   /** The endpoint that a pod of this node is led to, or what becomes of it. */
@@ -147,10 +156,11 @@ export function openRetryRig(mode: ModeName, { prepare, ...run }: RigOptions = {
   beforeAll(async () => {
     const rig = cleanup.use(await openRig())
     prepare?.(rig.network.node)
-    const args = ['--connect-retry', '--nodeport-addresses=primary']
-    const { kubeconfig } = rig.cluster
+    const { kubeconfig, folder } = rig.cluster
+    const control = [`--control-socket=${join(folder, 'control.sock')}`]
+    const args = ['--connect-retry', '--nodeport-addresses=primary', ...control]
     const proxy = cleanup.use(await startProxy({ netns: rig.network.node, mode, kubeconfig, args, ...run }))
-    retry = new RetryRig(rig, () => proxy)
+    retry = new RetryRig(rig, () => proxy, control)
   })
   afterAll(() => cleanup[Symbol.asyncDispose]())
   return () => retry
@@ -271,6 +281,7 @@ export function testEjections(retry: () => RetryRig, retried: string): void {
       return (await retry().isEjected(dead)) ? undefined : 'not yet'
     })
     expect(await counted('ejected_total')).toBeGreaterThan(ejected)
+    expect(retry().explain(target)).toMatch(new RegExp(`${dead}.*ejected`))
     expect(await counted('ejected_backends')).toBeGreaterThan(0)
     expect(await counted('suspected_total')).toBeGreaterThan(0)
     expect(await retry().metric(`${retried}{`)).toBeGreaterThan(0)

@@ -6,12 +6,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { patience } from '../support/patience.ts'
 import { findBarriers } from './support/axe.ts'
-import { chromiumPath, goTo, NO_CHROMIUM, openPage, type OpenedPage } from './support/browser.ts'
+import { chromiumPath, goTo, openPage, type OpenedPage } from './support/browser.ts'
 import { startSandboxPage, type SandboxPage } from './support/sandbox-page.ts'
 
 const views = ['Map', 'Service', 'Packet', 'Changes', 'Hands on', 'Tour'] as const
 
-describe.skipIf(chromiumPath === undefined)('the page of a sandbox', () => {
+describe.skipIf(chromiumPath === undefined)('the page of a sandbox (needs Chromium)', () => {
   let stage: SandboxPage
   let opened: OpenedPage
   let page: Page
@@ -104,12 +104,13 @@ describe.skipIf(chromiumPath === undefined)('the page of a sandbox', () => {
       const row = page.getByRole('row', { name: /default\/whoami/ }).first()
       expect(await row.textContent()).toMatch(/LoadBalancer.*3 of 3/)
       await page.getByLabel('the cluster’s own').check()
-      await page.getByRole('link', { name: 'kube-system/kube-dns' }).waitFor()
+      await page.getByRole('link', { name: 'kube-system/kube-dns', exact: true }).waitFor()
       await page.getByLabel('the cluster’s own').uncheck()
       await page.getByRole('button', { name: 'Map', exact: true }).click()
     })
 
     test('is looked at nearer', async () => {
+      await goTo(page, 'Map')
       const map = page.locator('svg.map')
       const before = await map.getAttribute('viewBox')
       await page.getByRole('button', { name: 'Nearer' }).click()
@@ -323,8 +324,6 @@ describe.skipIf(chromiumPath === undefined)('the page of a sandbox', () => {
       .waitFor()
   })
 })
-
-test.runIf(chromiumPath === undefined)('the page is looked at in a browser', ({ skip }) => skip(NO_CHROMIUM))
 
 async function clusterIp({ sandbox }: SandboxPage): Promise<string> {
   const { spec } = await sandbox.api.get('/api/v1/namespaces/default/services/whoami')

@@ -8,7 +8,6 @@ import { patience } from '../../support/patience.ts'
 
 /** Undefined: there is none, and none can be installed. */
 export const chromiumPath: string | undefined = findChromium()
-export const NO_CHROMIUM = 'there is no Chromium'
 
 function findChromium(): string | undefined {
   const { status, stdout } = spawnSync(join(checkout, 'scripts/chromium'), { encoding: 'utf8' })
@@ -45,7 +44,8 @@ export async function openPage(
   const complaints: string[] = []
   page.on('pageerror', (error) => complaints.push(String(error.stack ?? error)))
   page.on('console', (message) => {
-    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text())
+    const { url } = message.location()
+    if (message.type() === 'error' || message.type() === 'warning') complaints.push(`${message.text()} ${url}`)
   })
   await page.goto(url)
   await page.getByRole('status').getByText('live').waitFor()

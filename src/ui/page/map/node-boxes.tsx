@@ -36,19 +36,22 @@ export const PodBoxes = memo(({ layout, targets, ejected, lit, selection, pick }
       const isSelected = selection?.kind === 'pod' && selection.id === target.id
       const isDim = lit !== null && !lit.has(target.id) && !isSelected
       return (
-        <a
+        <g
           key={target.id}
-          href={selectRoute({ kind: 'pod', id: target.id }, pick)}
           class={`box pod is-${state.kind}${isSelected ? ' is-selected' : ''}${isDim ? ' is-dim' : ''}`}
-          aria-label={`${target.pod === null ? 'Endpoint' : 'Pod'} ${target.id}, ${target.address}${state.word === '' ? '' : `, ${state.word}`}`}
-          {...(isSelected ? { 'aria-current': 'true' } : {})}
         >
-          {layout.density !== 'rows' && <title>{`${target.label} ${target.address} ${state.word}`}</title>}
-          <rect x={box.x} y={box.y} width={box.width} height={box.height} rx={layout.density === 'dots' ? 3 : 5} />
-          <g aria-hidden="true">
+          <a
+            href={selectRoute({ kind: 'pod', id: target.id }, pick)}
+            aria-label={`${target.pod === null ? 'Endpoint' : 'Pod'} ${target.id}, ${target.address}${state.word === '' ? '' : `, ${state.word}`}`}
+            {...(isSelected ? { 'aria-current': 'true' } : {})}
+          >
+            {layout.density !== 'rows' && <title>{`${target.label} ${target.address} ${state.word}`}</title>}
+            <rect x={box.x} y={box.y} width={box.width} height={box.height} rx={layout.density === 'dots' ? 3 : 5} />
+          </a>
+          <g class="words" aria-hidden="true">
             <PodText target={target} box={box} state={state} density={layout.density} />
           </g>
-        </a>
+        </g>
       )
     })}
   </g>
@@ -109,14 +112,15 @@ function NodeFrame({ box, selection, pick }: { box: NodeBox; selection: Selectio
   const isSelected = selection?.kind === 'node' && selection.id === id
   const said = proxyWords(node)
   return (
-    <a
-      href={selectRoute({ kind: 'node', id }, pick)}
-      class={`box node${isSelected ? ' is-selected' : ''}${node.proxy.state === 'ready' ? '' : ' is-away'}`}
-      aria-label={`Node ${id}, mode ${node.mode}, ${count} pods, proxy ${node.proxy.state}`}
-      {...(isSelected ? { 'aria-current': 'true' } : {})}
-    >
-      <rect x={x} y={y} width={width} height={height} rx="9" />
-      <g aria-hidden="true">
+    <g class={`box node${isSelected ? ' is-selected' : ''}${node.proxy.state === 'ready' ? '' : ' is-away'}`}>
+      <a
+        href={selectRoute({ kind: 'node', id }, pick)}
+        aria-label={`Node ${id}, mode ${node.mode}, ${count} pods, proxy ${node.proxy.state}`}
+        {...(isSelected ? { 'aria-current': 'true' } : {})}
+      >
+        <rect x={x} y={y} width={width} height={height} rx="9" />
+      </a>
+      <g class="words" aria-hidden="true">
         <text class="name" x={x + 12} y={y + 20}>
           {id}
         </text>
@@ -130,7 +134,7 @@ function NodeFrame({ box, selection, pick }: { box: NodeBox; selection: Selectio
           {width > 220 || said.isBad ? said.words : ''}
         </text>
       </g>
-    </a>
+    </g>
   )
 }
 

@@ -14,14 +14,15 @@ export function OutsideBox({ box, pick, selection }: Props) {
   const { x, y, width, height } = box
   const isSelected = selection?.kind === 'outside'
   return (
-    <a
-      href={selectRoute({ kind: 'outside', id: outside.name }, pick)}
-      class={`box outside${isSelected ? ' is-selected' : ''}`}
-      aria-label={`The machine outside, ${outside.addresses.join(', ')}`}
-      {...(isSelected ? { 'aria-current': 'true' } : {})}
-    >
-      <rect x={x} y={y} width={width} height={height} rx="6" />
-      <g aria-hidden="true">
+    <g class={`box outside${isSelected ? ' is-selected' : ''}`}>
+      <a
+        href={selectRoute({ kind: 'outside', id: outside.name }, pick)}
+        aria-label={`The machine outside, ${outside.addresses.join(', ')}`}
+        {...(isSelected ? { 'aria-current': 'true' } : {})}
+      >
+        <rect x={x} y={y} width={width} height={height} rx="6" />
+      </a>
+      <g class="words" aria-hidden="true">
         <text class="name" x={x + 10} y={y + 24}>
           outside
         </text>
@@ -29,6 +30,6 @@ export function OutsideBox({ box, pick, selection }: Props) {
           {outside.addresses[0] ?? 'this machine'}
         </text>
       </g>
-    </a>
+    </g>
   )
 }

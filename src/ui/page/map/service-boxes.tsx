@@ -29,22 +29,25 @@ export const ServiceBoxes = memo(({ layout, services, lit, selection, pick, onHo
       if (box === undefined) return null
       const isSelected = selection?.kind === 'service' && selection.id === id
       return (
-        <a
+        <g
           key={id}
-          href={selectRoute({ kind: 'service', id }, pick)}
           class={`box service${isSelected ? ' is-selected' : ''}${lit !== null && !lit.has(id) ? ' is-dim' : ''}`}
-          aria-label={labelOf(service)}
-          {...(isSelected ? { 'aria-current': 'true' } : {})}
-          onMouseEnter={() => onHover(id)}
-          onMouseLeave={() => onHover(null)}
-          onFocus={() => onHover(id)}
-          onBlur={() => onHover(null)}
         >
-          <rect x={box.x} y={box.y} width={box.width} height={box.height} rx="6" />
-          <g aria-hidden="true">
+          <a
+            href={selectRoute({ kind: 'service', id }, pick)}
+            aria-label={labelOf(service)}
+            {...(isSelected ? { 'aria-current': 'true' } : {})}
+            onMouseEnter={() => onHover(id)}
+            onMouseLeave={() => onHover(null)}
+            onFocus={() => onHover(id)}
+            onBlur={() => onHover(null)}
+          >
+            <rect x={box.x} y={box.y} width={box.width} height={box.height} rx="6" />
+          </a>
+          <g class="words" aria-hidden="true">
             <Names service={service} box={box} />
           </g>
-        </a>
+        </g>
       )
     })}
   </g>

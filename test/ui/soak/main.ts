@@ -34,7 +34,7 @@ await session.send('Performance.enable')
 const startedMs = performance.now()
 const samples: Sample[] = []
 let changes = 0
-let isOver = false
+const over = new AbortController()
 const changing = change()
 for (let turn = 0; performance.now() - startedMs < minutes * 60_000; turn++) {
   const view = VIEWS[turn % VIEWS.length]!
@@ -47,7 +47,7 @@ for (let turn = 0; performance.now() - startedMs < minutes * 60_000; turn++) {
   samples.push(sample)
   console.log(describe(sample))
 }
-isOver = true
+over.abort()
 await changing
 report()
 
@@ -66,7 +66,7 @@ async function fill({ sandbox }: SandboxPage): Promise<void> {
 async function change(): Promise<void> {
   const { sandbox } = stage
   let names: string[] = []
-  while (!isOver) {
+  while (!over.signal.aborted) {
     if (names.length === 0) {
       const { items } = await sandbox.api.get('/api/v1/namespaces/default/pods')
       names = items.slice(0, 10).map(({ metadata }: { metadata: { name: string } }) => metadata.name)

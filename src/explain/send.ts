@@ -9,10 +9,11 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { connect, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { joinHostPort } from '../lib/ip.ts'
+import type { Walkable } from '../lib/packet-walk.ts'
 import { runProgram } from '../system/run-program.ts'
 import { phrase } from './compare.ts'
 import type { Decision } from './decide.ts'
-import type { Prepared } from './explain.ts'
+import type { KernelState, Prepared } from './explain.ts'
 import type { ExplainedSending } from './explanation.ts'
 import { parseTrace, type Traced, type TracedFlow } from './trace.ts'
 
@@ -23,8 +24,17 @@ const SETTLE_MS = 200
 /** A client that is not this node: where its sockets come from, as file descriptors that are bound to the address and the port. */
 export type Departure = (transport: 'tcp' | 'udp', address: string, port: number) => number
 
+export interface HowToSend {
+  readonly departure?: Departure | undefined
+  /** What was read of the kernel: where it leads to a process that carries the connection on, that is all a trace can show. */
+  readonly state?: KernelState | undefined
+}
+
 /** Throws when it cannot be sent from here. */
-export async function sendPacket({ asked, decision }: Prepared, departure?: Departure): Promise<ExplainedSending> {
+export async function sendPacket(
+  { asked, decision }: Prepared,
+  { departure, state }: HowToSend = {},
+): Promise<ExplainedSending> {
   const { connection, family } = asked
   if (connection.inputInterface !== undefined && departure === undefined) {
     throw new Error(`Cannot send from ${asked.fromWords}: --send sends from this node; leave FROM out, or say node`)
@@ -48,14 +58,14 @@ export async function sendPacket({ asked, decision }: Prepared, departure?: Depa
     trace: trace.lines,
     outcome: trace.outcome,
     destination: trace.destination,
-    differences: differencesOf(decision, trace),
+    differences: differencesOf(decision, trace, state?.kind === 'walkable' ? state.walkable.endsAt : undefined),
   }
 }
 
-export function differencesOf({ outcome, backends }: Decision, trace: Traced): string[] {
+export function differencesOf({ outcome, backends }: Decision, trace: Traced, endsAt?: Walkable['endsAt']): string[] {
   if (trace.outcome === 'unknown') return []
   if (trace.outcome !== outcome) return [`said: ${phrase(outcome)}; the packet was ${phrase(trace.outcome)}`]
-  if (outcome !== 'to') return []
+  if (outcome !== 'to' || endsAt !== undefined) return []
   const isSaid = backends.some(({ ip, port, eligible }) => eligible && joinHostPort(ip, port) === trace.destination)
   return isSaid ? [] : [`the packet went to ${trace.destination}, which is not an eligible endpoint`]
 }

@@ -76,7 +76,7 @@ async function explainPacket(
 ): Promise<EyeExplanation> {
   const prepared = prepare(known, { from, to, via, family })
   const state = await readKernelState(known.mode.name, prepared.asked.family)
-  const sent = send === true ? await sendPacket(prepared, departure) : undefined
+  const sent = send === true ? await sendPacket(prepared, { departure, state }) : undefined
   const explanation = explain(prepared, state, sent)
   return { explanation, svg: formatSvg(explanation) }
 }

@@ -1,6 +1,7 @@
 // What the page shows of a real node: what its proxy says over the control socket, and what is in this kernel. Nothing is changed.
 
 import { hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { runProgram } from '../system/run-program.ts'
 import { explainCommand } from './commands.ts'
 import { answerEye } from './node-eye.ts'
@@ -15,6 +16,8 @@ import type {
 } from './protocol.ts'
 import { ProxyWatch } from './proxy-watch.ts'
 import { AskedWrongly, type UiListener, type UiSource } from './source.ts'
+
+const PATIENCE_MS = 300
 
 export class NodeSource implements UiSource {
   readonly #watch: ProxyWatch
@@ -37,7 +40,9 @@ export class NodeSource implements UiSource {
       ({ code }) => code === 0,
       () => false,
     )
-    await this.#watch.refresh()
+    // A page is not kept waiting for a state that is large and was asked for only just now.
+    const asked = this.#watch.refresh()
+    await (this.#watch.state === undefined ? asked : Promise.race([asked, sleep(PATIENCE_MS)]))
     const canSend = await this.#canSend
     const { state, known } = this.#watch
     const node = this.#node()

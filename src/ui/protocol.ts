@@ -228,7 +228,7 @@ export interface TrafficRow {
   readonly service: string
   /** `tcp 10.0.0.1:80`. */
   readonly frontend: string
-  /** BackendInfo.address; null: nothing was sent anywhere. */
+  /** BackendInfo.address; null: nothing was sent anywhere, or the proxy itself carries it on and the kernel does not see where. */
   readonly backend: string | null
   /** All per second. A connection whose first packet is sent again counts again. */
   readonly connections: number

@@ -102,7 +102,7 @@ function ask(path: string, options: { method?: string; headers?: Record<string, 
 const token = () => new URL(url).searchParams.get('token')!
 
 test('without the token there is nothing, whatever is asked for', async () => {
-  for (const path of ['/', '/page.js', '/page.css', '/api/events', '/api/service?ns=a&name=b', '/nonsense']) {
+  for (const path of ['/', '/page.js', '/page.css', '/api/events', '/api/service?namespace=a&name=b', '/nonsense']) {
     const { status, body, headers } = await ask(path)
     expect([path, status, JSON.parse(body)]).toEqual([path, 401, { error: expect.stringContaining('token') as string }])
     expect(headers['set-cookie']).toBeUndefined()
@@ -201,8 +201,8 @@ test('a question that is too large, or makes no sense, is refused with a reason'
   expect(JSON.parse((await send('/api/act', '{"action":"flush","node":"$(reboot)"}')).body)).toEqual({
     error: 'Cannot use node "$(reboot)": must be a name of an object',
   })
-  expect((await client.send(`${client.origin}/api/service?ns=../x&name=y`)).status).toBe(400)
-  expect(await client.send(`${client.origin}/api/service?ns=x&name=y`)).toMatchObject({
+  expect((await client.send(`${client.origin}/api/service?namespace=../x&name=y`)).status).toBe(400)
+  expect(await client.send(`${client.origin}/api/service?namespace=x&name=y`)).toMatchObject({
     status: 500,
     body: '{"error":"There is no such Service"}',
   })

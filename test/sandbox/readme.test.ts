@@ -77,10 +77,12 @@ async function makeDeadPod(): Promise<string> {
     ...type(`kubectl annotate pod ${pod} sandbox/fail=hang --overwrite`),
     ...(await untilSo(isDead)),
     ...type(ask),
+    ...type(`kubectl annotate pod ${pod} sandbox/fail=die --overwrite`),
+    ...type(ask),
   ]
-  const [without, refusing, hanging] = lines.filter((line) => /^\d+$/.test(line)).map(Number)
+  const [without, refusing, hanging, dying] = lines.filter((line) => /^\d+$/.test(line)).map(Number)
   expect(without).toBeGreaterThan(0)
-  expect({ refusing, hanging }).toEqual({ refusing: 0, hanging: 0 })
+  expect({ refusing, hanging, dying }).toEqual({ refusing: 0, hanging: 0, dying: 0 })
   return `\n${lines.map((line) => `    ${line}`).join('\n')}\n\n`
 }
 

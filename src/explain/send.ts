@@ -19,11 +19,16 @@ const PATIENCE_MS = 2000
 /** The trace of a packet comes a little after the packet. */
 const SETTLE_MS = 200
 
+/** Opens a connection elsewhere, in the network of a pod, and says what came back. */
+export type Sender = (flow: TracedFlow, protocol: 'TCP' | 'UDP', patienceMs: number) => Promise<string>
+
 /** Throws when it cannot be sent from here. */
-export async function sendPacket({ asked, decision }: Prepared): Promise<ExplainedSending> {
+export async function sendPacket({ asked, decision }: Prepared, sender?: Sender): Promise<ExplainedSending> {
   const { connection, family } = asked
-  if (connection.inputInterface !== undefined) {
-    throw new Error(`Cannot send from ${asked.fromWords}: --send sends from this node; leave FROM out, or say node`)
+  if (connection.inputInterface !== undefined && sender === undefined) {
+    throw new Error(
+      `Cannot send from ${asked.fromWords}: --send sends from this node, or with --sandbox from one of its pods; leave FROM out, or say node`,
+    )
   }
   const { protocol } = connection
   if (protocol === 'SCTP') throw new Error('Cannot send SCTP: --send knows TCP and UDP')
@@ -34,9 +39,10 @@ export async function sendPacket({ asked, decision }: Prepared): Promise<Explain
     destinationPort: connection.port,
   }
   const table = `kube-proxy-explain-${process.pid}`
-  const traced = await withTracing({ table, family: family === 4 ? 'ip' : 'ip6', flow, protocol }, () =>
-    protocol === 'TCP' ? openTcp(flow) : sendUdp(flow, family),
-  )
+  const traced = await withTracing({ table, family: family === 4 ? 'ip' : 'ip6', flow, protocol }, () => {
+    if (sender !== undefined) return sender(flow, protocol, PATIENCE_MS)
+    return protocol === 'TCP' ? openTcp(flow) : sendUdp(flow, family)
+  })
   const trace = parseTrace(traced.trace, flow, table)
   return {
     from: joinHostPort(flow.source, flow.sourcePort),

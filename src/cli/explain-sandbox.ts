@@ -1,7 +1,7 @@
 // `explain --send --sandbox`: the packet is sent by a pod of a sandbox, in its own network.
 
 import { spawn } from 'node:child_process'
-import { networkInterfaces } from 'node:os'
+import type { networkInterfaces } from 'node:os'
 import type { Sender } from '../explain/send.ts'
 import { canonicalIp } from '../lib/ip.ts'
 

@@ -124,6 +124,17 @@ export default defineConfig({
           hookTimeout: hangsAfterMs,
         },
       },
+      {
+        // The page of the sandbox in a real Chromium, two files at a time: each has a machine, a sandbox and a browser of its own.
+        test: {
+          name: 'ui',
+          include: ['test/ui/**/*.test.ts'],
+          pool: 'forks',
+          maxWorkers: 2,
+          testTimeout: hangsAfterMs,
+          hookTimeout: hangsAfterMs,
+        },
+      },
     ],
   },
 })

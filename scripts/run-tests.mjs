@@ -29,6 +29,7 @@ const lanes = [
     { name: 'live' },
     { name: 'packet-flow', reason: needsRoot },
     { name: 'sandbox', reason: needsRoot },
+    { name: 'ui', reason: needsRoot, after: () => browser },
     { name: 'faults', reason: needsRoot },
     { name: 'release', reason: needsRoot },
   ],
@@ -43,9 +44,16 @@ const tally = new Tally({ expectedSkips, quarantine })
 const build =
   needsRoot === undefined ? spawn(join(root, 'scripts', 'uml-kernel'), { stdio: ['ignore', 'ignore', 2] }) : undefined
 
+// So does installing a browser for the page; the project ui waits for it, and says itself that there is none.
+const browser =
+  needsRoot === undefined
+    ? once(spawn(join(root, 'scripts', 'chromium'), { stdio: ['ignore', 'ignore', 2] }), 'exit')
+    : undefined
+
 const checks = {
   format: () => succeeds(bin('oxfmt'), '--check'),
   types: () => succeeds(bin('tsc'), '-p', 'tsconfig.json', '--noEmit'),
+  'types of the page': () => succeeds(bin('tsc'), '-p', 'src/ui/page'),
   lint: () => succeeds(bin('oxlint'), '--type-aware'),
   // As a user does it: the program builds itself when its sources are newer.
   build: () => succeeds(join(root, 'bin', 'kube-proxy'), '--version'),
@@ -80,7 +88,8 @@ async function runLane(lane, { isShown }) {
   }
 }
 
-async function runProject({ name, inside }, { isShown }) {
+async function runProject({ name, inside, after }, { isShown }) {
+  await after?.()
   const started = performance.now()
   const folder = mkdtempSync(join(tmpdir(), 'kube-proxy-ts-test-'))
   const file = join(folder, 'counts.json')

@@ -8,6 +8,9 @@ const isRoot = process.getuid?.() === 0
 const hasIpvs = existsSync('/proc/net/ip_vs')
 const hasIpv6 = networkInterfaces().lo?.some(({ address }) => address === '::1') ?? false
 const asNobody = ['--reuid', '65534', '--regid', '65534', '--clear-groups']
+const hasProgram = (name) => spawnSync('sh', ['-c', `command -v ${name}`]).status === 0
+const hasApt = hasProgram('apt-get')
+const hasChromium = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'].some(hasProgram)
 const hasUserNamespaces =
   spawnSync('setpriv', [...asNobody, 'unshare', '--user', '--map-root-user', '--net', 'true']).status === 0
 
@@ -93,6 +96,13 @@ export const expectedSkips = [
     reason: /^this kernel has no IPVS$|^Cannot use proxy mode ipvs: /,
     isExpected: isRoot && !hasIpvs,
     why: 'the project uml runs the same on a kernel with IPVS; files of e2e run there by node test/uml/run.mjs -- npx vitest run',
+  },
+  {
+    project: /^ui$/,
+    test: /./,
+    reason: /^needs Chromium$/,
+    isExpected: isRoot && !hasChromium && !hasApt,
+    why: 'scripts/chromium installs one on Debian alone',
   },
   {
     project: /^kernel$/,

@@ -1,11 +1,12 @@
 // The program as it is shipped, in dist/release: a few files of JavaScript, koffi's native part for each processor, licences.
-// Without the sandbox. It runs with Node and nothing else.
+// Without the sandbox, and without the page of `kube-proxy ui` unless it is asked for: --with-ui. It runs with Node and nothing else.
 
 import { spawnSync } from 'node:child_process'
 import { SourceMap } from 'node:module'
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { rolldown } from 'rolldown'
+import { buildPage } from '../build-page.mjs'
 import { checkout } from './checkout.mjs'
 import { fetchPackage, lockedPackage, unpackPackage } from './npm-package.mjs'
 
@@ -31,16 +32,18 @@ const inputs = {
 }
 
 /** Writes the release and answers which npm packages are in it. */
-export async function bundle(out = join(checkout, 'dist', 'release')) {
+export async function bundle(out = join(checkout, 'dist', 'release'), { withUi = false } = {}) {
   rmSync(out, { recursive: true, force: true })
   mkdirSync(out, { recursive: true })
-  const modules = await writePrograms(out)
+  const modules = await writePrograms(out, { withUi })
+  if (withUi) await buildPage(out)
   chmodSync(join(out, 'kube-proxy.mjs'), 0o755)
   const bundled = packagesOf(modules).map(lockedPackage)
   const natives = processors.map((processor) => copyKoffi(processor, out))
   writeFileSync(join(out, 'build.json'), nameCommit())
   tryIt(join(out, 'kube-proxy.mjs'))
-  const packages = [...bundled, lockedPackage('koffi'), ...natives]
+  const page = withUi ? [lockedPackage('preact')] : []
+  const packages = [...bundled, ...page, lockedPackage('koffi'), ...natives]
   writeFileSync(join(out, 'LICENSES.txt'), licences(packages))
   return packages
 }
@@ -53,14 +56,14 @@ function tryIt(program) {
   }
 }
 
-async function writePrograms(out) {
+async function writePrograms(out, { withUi }) {
   const build = await rolldown({
     cwd: checkout,
     input: inputs,
     platform: 'node',
     preserveEntrySignatures: false,
     // import() of the sandbox fails, and the program says that it was shipped without.
-    external: [/\/sandbox\.ts$/],
+    external: [/\/sandbox\.ts$/, ...(withUi ? [] : [/\/ui\.ts$/])],
     onLog(_level, log) {
       // That something is loaded lazily in one place, and not in another, is no fault.
       if (log.code === 'INEFFECTIVE_DYNAMIC_IMPORT') return
@@ -158,7 +161,7 @@ function licences(packages) {
 }
 
 if (import.meta.filename === process.argv[1]) {
-  const packages = await bundle()
+  const packages = await bundle(undefined, { withUi: process.argv.includes('--with-ui') })
   const names = packages.map(({ name, version }) => `${name}@${version}`)
   console.error(`dist/release: kube-proxy.mjs with ${names.join(', ')}`)
 }

@@ -19,6 +19,7 @@ const help = `scripts/image: builds the image of kube-proxy-ts, without a regist
   --name NAME    docker.io/library/kube-proxy-ts, if not given
   --tag TAG      the version of package.json, if not given
   --out FOLDER   .cache/image, if not given
+  --with-ui      with the page of kube-proxy ui
   --root FILE    instead of all this, the files of the image as one tar, for one --arch: for deploy/Dockerfile
 
 It takes npm (Node itself), apt-get and dpkg-deb (the C library, iptables and kmod of Debian 12), and the network. For each
@@ -40,13 +41,13 @@ const debianFiles = ['base-files']
 const home = 'usr/local/lib/kube-proxy'
 
 /** Whatever makes an image of it: the same files. */
-export async function buildRoot({ architecture, tag, file }) {
-  const { layers } = planImage({ architecture, tag, packages: await bundle() })
+export async function buildRoot({ architecture, tag, file, withUi }) {
+  const { layers } = planImage({ architecture, tag, packages: await bundle(undefined, { withUi }) })
   writeFileSync(file, formatTar(new Map(layers.flatMap(({ entries }) => [...entries]))))
 }
 
-export async function buildImages({ architectures, name, tag, out }) {
-  const packages = await bundle()
+export async function buildImages({ architectures, name, tag, out, withUi }) {
+  const packages = await bundle(undefined, { withUi })
   mkdirSync(out, { recursive: true })
   return architectures.map((architecture) => {
     const file = join(out, `kube-proxy-ts-${tag}-${architecture}.tar`)
@@ -150,6 +151,7 @@ if (import.meta.filename === process.argv[1]) {
       tag: { type: 'string' },
       out: { type: 'string', default: join(checkout, '.cache', 'image') },
       root: { type: 'string' },
+      'with-ui': { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   })
@@ -159,13 +161,13 @@ if (import.meta.filename === process.argv[1]) {
     const unknown = values.arch.filter((each) => !(each in processors))
     if (unknown.length > 0) throw new Error(`Cannot build for --arch ${unknown[0]}: must be amd64 or arm64`)
     const { version } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8'))
-    const { arch: architectures, name, tag = version, out, root } = values
+    const { arch: architectures, name, tag = version, out, root, 'with-ui': withUi } = values
     if (root !== undefined) {
       if (architectures.length !== 1) throw new Error('Cannot write --root: must be for exactly one --arch')
-      await buildRoot({ architecture: architectures[0], tag, file: root })
+      await buildRoot({ architecture: architectures[0], tag, file: root, withUi })
       process.exit(0)
     }
-    const images = await buildImages({ architectures, name, tag, out })
+    const images = await buildImages({ architectures, name, tag, out, withUi })
     const sums = images.map(({ file }) => {
       const files = [file, file.replace(/\.tar$/, '.cdx.json')]
       const line = (path) =>

@@ -1,6 +1,6 @@
 // The command line, as a function. Exit status, as kube-proxy's: 0 when all went well, 1 otherwise.
 
-import { writeFile } from 'node:fs/promises'
+import { writeFileSync } from 'node:fs'
 import { ConfigError, messageOf } from '../lib/errors.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import { modes } from '../modes/all.ts'
@@ -16,6 +16,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<number> {
   if (argv[0] === 'doctor') return (await import('./doctor.ts')).runDoctorCommand(argv.slice(1))
   if (argv[0] === 'explain') return (await import('./explain.ts')).runExplainCommand(argv.slice(1))
   if (argv[0] === 'top') return (await import('./top.ts')).runTopCommand(argv.slice(1))
+  if (argv[0] === 'ui') return runUi(argv.slice(1))
   if (argv[0] === 'plan') return (await import('./preview.ts')).runPlanCommand(argv.slice(1))
   if (argv[0] === 'render') return (await import('./preview.ts')).runRenderCommand(argv.slice(1))
   const { given, errors } = parseFlags(argv)
@@ -41,6 +42,17 @@ async function runSandbox(argv: readonly string[]): Promise<number> {
   })
   if (command !== undefined) return command.runSandboxCommand(argv)
   process.stderr.write('kube-proxy: Cannot run a sandbox: this installation was made without it; a checkout has it\n')
+  return exitStatus.failure
+}
+
+/** Nor does a node need the page, unless it was asked for. */
+async function runUi(argv: readonly string[]): Promise<number> {
+  const command = await import('./ui.ts').catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND') return undefined
+    throw error
+  })
+  if (command !== undefined) return command.runUiCommand(argv)
+  process.stderr.write('kube-proxy: Cannot show a page: this installation was made without it; a checkout has it\n')
   return exitStatus.failure
 }
 
@@ -101,7 +113,7 @@ async function execute(given: ReadonlyMap<string, unknown>, options: RunOptions)
 async function writeConfiguration(file: string, { config, log }: RunOptions): Promise<void> {
   const { encodeConfiguration } = await import('../config/encode.ts')
   try {
-    await writeFile(file, encodeConfiguration(config))
+    writeFileSync(file, encodeConfiguration(config))
   } catch (error) {
     throw new Error(`Cannot write the configuration to ${file}: ${messageOf(error)}`, { cause: error })
   }

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util'
 import { loadConfiguration } from '../config/load.ts'
 import type { LoadOptions, LoadResult } from '../config/load.ts'
 import type { ConfigurationChange, LoadedConfiguration } from '../config/types.ts'
@@ -28,6 +27,8 @@ export async function* configurationChanges(
     }
     try {
       const result = loadConfiguration(content.text, file.options)
+      // Two megabytes that most proxies never need.
+      const { isDeepStrictEqual } = await import('node:util')
       if (isDeepStrictEqual(result.loaded, current)) continue
       current = result.loaded
       file.onAccepted(result)

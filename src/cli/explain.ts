@@ -98,7 +98,7 @@ export async function explainQuestion(
   const state = kernel === 'this machine' ? await readKernelState(known.mode.name, prepared.asked.family) : kernel
   if (!send) return explain(prepared, state)
   const { sendPacket } = await import('../explain/send.ts')
-  return explain(prepared, state, await sendPacket(prepared, sender))
+  return explain(prepared, state, await sendPacket(prepared, { state, sender }))
 }
 
 async function formatAs(output: (typeof OUTPUTS)[number], explanation: Explanation): Promise<string> {

@@ -15,6 +15,7 @@ const commands = [
   '  kube-proxy plan      what it would change in this kernel; changes nothing',
   '  kube-proxy render    what a mode would program, as text for nft and others',
   '  kube-proxy top       what goes through the services of this node, live',
+  '  kube-proxy ui        a page that shows what the proxy of this node does',
   '  kube-proxy sandbox   a miniature cluster to try it on',
 ]
 

@@ -16,14 +16,24 @@ console.log(JSON.stringify([process.cwd(), ...process.argv.slice(2)]))
 if (process.argv.includes('--wait')) setInterval(() => {}, 1000)
 `
 
+const page = `import { render } from 'preact'\nrender(<p>hello</p>, document.body)\n`
+
 let root: string
 let launcher: string
 
 beforeAll(() => {
   root = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'launcher-')))
   launcher = join(root, 'bin/kube-proxy')
-  for (const folder of ['bin', 'src/cli', 'fake']) fs.mkdirSync(join(root, folder), { recursive: true })
-  for (const file of ['bin/kube-proxy', 'package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json']) {
+  for (const folder of ['bin', 'src/cli', 'src/ui/page', 'scripts', 'fake'])
+    fs.mkdirSync(join(root, folder), { recursive: true })
+  const settings = [
+    'package.json',
+    'package-lock.json',
+    'tsconfig.json',
+    'tsconfig.build.json',
+    'src/ui/page/tsconfig.json',
+  ]
+  for (const file of ['bin/kube-proxy', 'scripts/build-page.mjs', ...settings]) {
     fs.copyFileSync(join(repository, file), join(root, file))
   }
   // Packages that are as new as the lock file need no npm.
@@ -31,6 +41,8 @@ beforeAll(() => {
   fs.symlinkSync(join(repository, 'node_modules'), join(root, 'node_modules'))
   fs.writeFileSync(join(root, 'fake/npm'), '#!/bin/sh\necho "npm $*" >&2\nexit 9\n', { mode: 0o755 })
   fs.writeFileSync(join(root, 'src/cli/main.ts'), program)
+  fs.writeFileSync(join(root, 'src/ui/page/main.tsx'), page)
+  fs.writeFileSync(join(root, 'src/ui/page/page.css'), 'body {}')
 })
 
 afterAll(() => fs.rmSync(root, { recursive: true, force: true }))
@@ -71,6 +83,23 @@ test('bin/kube-proxy builds again when a source is newer, and not for a test', a
   fs.writeFileSync(join(root, 'src/cli/main.ts'), `${program}// changed\n`)
   expect((await start(launcher)).stderr).toBe('kube-proxy: building\n')
   expect((await start(launcher)).stderr).toBe('')
+})
+
+test('bin/kube-proxy builds the page with it, again when that is newer, and not when it is too large', async () => {
+  const built = () => fs.readFileSync(join(root, 'dist/ui/page.js'), 'utf8')
+  expect(built()).toContain('hello')
+  expect(fs.readFileSync(join(root, 'dist/ui/page.css'), 'utf8')).toBe('body {}')
+  const write = (text: string) => fs.writeFileSync(join(root, 'src/ui/page/main.tsx'), text)
+  write(page.replace('hello', 'good day'))
+  expect((await start(launcher)).stderr).toBe('kube-proxy: building\n')
+  expect(built()).toContain('good day')
+  write(page.replace('hello', 'x'.repeat(150_000)))
+  await expect(start(launcher)).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('and may have 150000') as string,
+  })
+  write(page)
+  expect((await start(launcher)).stderr).toBe('kube-proxy: building\n')
 })
 
 test('bin/kube-proxy installs packages when the lock file is newer, and says so when that fails', async () => {

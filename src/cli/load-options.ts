@@ -1,6 +1,6 @@
 // From the command line to what the program runs with.
 
-import { readFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
 import type { LoadResult } from '../config/load.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import { configurationFromFlags, flagValues, overrideByFlags, warnOfFlags } from './apply-flags.ts'
@@ -61,9 +61,7 @@ async function loadFile(
     import('../config/load.ts'),
     import('./config-changes.ts'),
   ])
-  const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    throw unreadable(path, error)
-  })
+  const text = readText(path, unreadable)
   const options = { modes, override: (config) => overrideByFlags(config, given) } satisfies Parameters<
     typeof loadConfiguration
   >[1]
@@ -72,6 +70,15 @@ async function loadFile(
   return {
     result,
     changes: (signal) => configurationChanges({ path, text, loaded: result.loaded, options, onAccepted }, signal),
+  }
+}
+
+/** While everything waits: there is nothing else to do yet, and Node's other way of reading takes longer to load than this. */
+function readText(path: string, unreadable: (path: string, error: unknown) => Error): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw unreadable(path, error)
   }
 }
 

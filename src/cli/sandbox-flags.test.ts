@@ -29,6 +29,8 @@ describe('parseSandboxArguments()', () => {
     [['exec', 'node-1', 'hostname'], { verb: 'exec', name: undefined, place: 'node-1', command: ['hostname'] }],
     [['status', '-o', 'json'], { verb: 'status', name: undefined, output: 'json' }],
     [['down', '--name=x'], { verb: 'down', name: 'x' }],
+    [['api-server', 'away'], { verb: 'api-server', name: undefined, where: 'away' }],
+    [['mode', 'node-1', 'iptables'], { verb: 'mode', name: undefined, node: 'node-1', mode: 'iptables' }],
     [['kubeconfig'], { verb: 'kubeconfig', name: undefined }],
     [['down', '--help'], { verb: 'help' }],
     [['help'], { verb: 'help' }],
@@ -43,6 +45,9 @@ describe('parseSandboxArguments()', () => {
     [['-x'], 'unknown flag -x; flags of the proxies follow a --'],
     [['status', '-o', 'yaml'], '--output must be json, not "yaml"'],
     [['status', 'x'], 'sandbox status takes no x'],
+    [['api-server', 'off'], 'sandbox api-server away, sandbox api-server back'],
+    [['mode', 'node-1'], 'sandbox mode needs a node and a mode'],
+    [['mode', 'node-1', 'x'], 'the mode must be one of'],
     [['exec', '--empty', 'x'], '--empty means nothing for sandbox exec'],
   ])('%j is refused', (argv, reason) => {
     expect(() => parseSandboxArguments(argv)).toThrow(reason)

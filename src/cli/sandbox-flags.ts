@@ -10,6 +10,8 @@ export type SandboxCommand =
   | StartCommand
   | { readonly verb: 'exec'; readonly name: string | undefined; readonly place: string; readonly command: string[] }
   | { readonly verb: 'status'; readonly name: string | undefined; readonly output: 'text' | 'json' }
+  | { readonly verb: 'mode'; readonly name: string | undefined; readonly node: string; readonly mode: string }
+  | { readonly verb: 'api-server'; readonly name: string | undefined; readonly where: 'away' | 'back' }
   | { readonly verb: 'kubeconfig' | 'down'; readonly name: string | undefined }
 
 export interface StartCommand {
@@ -42,14 +44,14 @@ export const sandboxFlags: Readonly<Record<string, FlagSpec>> = {
   name: {
     value: 'NAME',
     help: 'Which sandbox, where there are several. Default: the one there is, or the one named sandbox.',
-    verbs: ['start', 'exec', 'kubeconfig', 'status', 'down'],
+    verbs: ['start', 'exec', 'mode', 'api-server', 'kubeconfig', 'status', 'down'],
   },
   output: { value: 'json', help: 'Print JSON.', verbs: ['status'] },
-  help: { help: 'Print this text.', verbs: ['start', 'exec', 'kubeconfig', 'status', 'down'] },
+  help: { help: 'Print this text.', verbs: ['start', 'exec', 'mode', 'api-server', 'kubeconfig', 'status', 'down'] },
 }
 
 const shorthands: Readonly<Record<string, string>> = { '-d': '--detach', '-o': '--output', '-h': '--help' }
-const verbs: readonly Verb[] = ['exec', 'kubeconfig', 'status', 'down']
+const verbs: readonly Verb[] = ['exec', 'mode', 'api-server', 'kubeconfig', 'status', 'down']
 
 /** Throws an Error that says what is wrong. */
 export function parseSandboxArguments(argv: readonly string[]): SandboxCommand {
@@ -65,6 +67,8 @@ export function parseSandboxArguments(argv: readonly string[]): SandboxCommand {
   const name = flags.get('name')
   if (verb === 'exec') return execCommand(name, words.slice(1), rest)
   if (verb === 'start') return startCommand(flags, rest)
+  if (verb === 'api-server') return apiServerCommand(name, [...words.slice(1), ...rest])
+  if (verb === 'mode') return modeCommand(name, [...words.slice(1), ...rest])
   if (words.length > 1 || rest.length > 0) throw new Error(`sandbox ${verb} takes no ${words[1] ?? rest[0]}`)
   return verb === 'status' ? { verb, name, output: outputOf(flags) } : { verb, name }
 }
@@ -107,9 +111,7 @@ function startCommand(flags: ReadonlyMap<string, string>, proxyFlags: readonly s
     throw new Error(`--nodes must be from 1 to ${MAX_NODES}, not ${JSON.stringify(flags.get('nodes'))}`)
   }
   const mode = flags.get('proxy-mode') ?? 'nftables'
-  if (!modeNames.includes(mode)) {
-    throw new Error(`--proxy-mode must be one of ${modeNames.join(', ')}, not ${JSON.stringify(mode)}`)
-  }
+  mustBeMode('--proxy-mode', mode)
   return {
     verb: 'start',
     name: flags.get('name'),
@@ -126,6 +128,26 @@ function execCommand(name: string | undefined, words: readonly string[], rest: r
   const [place, ...unseparated] = words
   if (place === undefined) throw new Error('sandbox exec needs a pod or a node: sandbox exec node-1 -- ip address')
   return { verb: 'exec', name, place, command: [...unseparated, ...rest] }
+}
+
+function modeCommand(name: string | undefined, [node, mode, ...more]: readonly string[]): SandboxCommand {
+  if (node === undefined || mode === undefined || more.length > 0) {
+    throw new Error('sandbox mode needs a node and a mode: sandbox mode node-1 iptables')
+  }
+  mustBeMode('the mode', mode)
+  return { verb: 'mode', name, node, mode }
+}
+
+function apiServerCommand(name: string | undefined, [where, ...more]: readonly string[]): SandboxCommand {
+  if ((where !== 'away' && where !== 'back') || more.length > 0) {
+    throw new Error('sandbox api-server needs to know where it is: sandbox api-server away, sandbox api-server back')
+  }
+  return { verb: 'api-server', name, where }
+}
+
+function mustBeMode(what: string, mode: string): void {
+  if (modeNames.includes(mode)) return
+  throw new Error(`${what} must be one of ${modeNames.join(', ')}, not ${JSON.stringify(mode)}`)
 }
 
 function outputOf(flags: ReadonlyMap<string, string>): 'text' | 'json' {

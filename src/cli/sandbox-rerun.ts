@@ -13,6 +13,9 @@ const INSIDE = 'KUBE_PROXY_SANDBOX_INSIDE'
 /** The port of the socket that it has as file descriptor 3, which is on the machine's own loopback. */
 const OUTER_PORT = 'KUBE_PROXY_SANDBOX_API_PORT'
 const OUTER_FD = 3
+/** The same for the page. */
+const OUTER_PAGE_PORT = 'KUBE_PROXY_SANDBOX_PAGE_PORT'
+const OUTER_PAGE_FD = 4
 /** Set in a process that another one waits for, until it says that it is ready. */
 const BACKGROUND = 'KUBE_PROXY_SANDBOX_BACKGROUND'
 
@@ -29,10 +32,25 @@ export function isInBackground(): boolean {
   return process.env[BACKGROUND] === '1' && process.send !== undefined
 }
 
-/** The socket on the machine's loopback that was handed over; undefined on the machine itself. */
-export function outerSocket(): { readonly fd: number; readonly port: number } | undefined {
-  const port = Number(process.env[OUTER_PORT])
-  return Number.isInteger(port) && port > 0 ? { fd: OUTER_FD, port } : undefined
+/** A socket on the machine's loopback. */
+interface OuterSocket {
+  readonly fd: number
+  readonly port: number
+}
+
+/** The one that was handed over for the API; undefined on the machine itself. */
+export function outerSocket(): OuterSocket | undefined {
+  return handedOver(OUTER_FD, process.env[OUTER_PORT])
+}
+
+/** The same for the page. */
+export function outerPageSocket(): OuterSocket | undefined {
+  return handedOver(OUTER_PAGE_FD, process.env[OUTER_PAGE_PORT])
+}
+
+function handedOver(fd: number, text: string | undefined): OuterSocket | undefined {
+  const port = Number(text)
+  return Number.isInteger(port) && port > 0 ? { fd, port } : undefined
 }
 
 /** Whether this process may make network namespaces by itself. */
@@ -56,17 +74,19 @@ export interface Announcement {
 export async function rerun(argv: readonly string[], { where, life }: RerunOptions): Promise<number> {
   const self = [process.execPath, ...process.execArgv, process.argv[1]!, 'sandbox', ...argv]
   const env: Record<string, string> = {}
-  let outer: number | 'ignore' = 'ignore'
+  let outer: readonly (number | 'ignore')[] = ['ignore', 'ignore']
   if (where === 'user namespace') {
     requireUserNamespace()
-    const socket = openLoopbackSocket()
-    outer = socket.fd
-    Object.assign(env, insideEnvironment(), { [OUTER_PORT]: String(socket.port) })
+    const api = openLoopbackSocket()
+    const page = openLoopbackSocket()
+    outer = [api.fd, page.fd]
+    const ports = { [OUTER_PORT]: String(api.port), [OUTER_PAGE_PORT]: String(page.port) }
+    Object.assign(env, insideEnvironment(), ports)
     self.unshift('unshare', ...userNamespace, '--')
   }
   return life === 'detached'
     ? runDetached(self, outer, env)
-    : runAttached(self, ['inherit', 'inherit', 'inherit', outer], env)
+    : runAttached(self, ['inherit', 'inherit', 'inherit', ...outer], env)
 }
 
 /** Inside, every user is root: where the files are must be said. */
@@ -99,14 +119,14 @@ export function runAttached(
 
 function runDetached(
   command: readonly string[],
-  outer: number | 'ignore',
+  outer: readonly (number | 'ignore')[],
   env: Record<string, string>,
 ): Promise<number> {
   const [program = '', ...args] = command
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, {
       detached: true,
-      stdio: ['ignore', 'ignore', 'pipe', outer, 'ipc'],
+      stdio: ['ignore', 'ignore', 'pipe', ...outer, 'ipc'],
       env: { ...process.env, ...env, [BACKGROUND]: '1' },
     })
     child.stderr?.pipe(process.stderr)

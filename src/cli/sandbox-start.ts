@@ -9,6 +9,7 @@ import type { ExampleService } from '../sandbox/example.ts'
 import { instancesFolder } from '../sandbox/instance/instance-folder.ts'
 import { formatReport } from '../sandbox/report.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
+import type { UiServer } from '../ui/server.ts'
 import { surviveClosedStreams } from './log-sinks.ts'
 import type { StartCommand } from './sandbox-flags.ts'
 import {
@@ -16,6 +17,7 @@ import {
   isInBackground,
   isInsideUserNamespace,
   mayBuildNetworks,
+  outerPageSocket,
   outerSocket,
   rerun,
 } from './sandbox-rerun.ts'
@@ -34,11 +36,18 @@ export async function runSandboxStart(command: StartCommand, argv: readonly stri
   const sandbox = await openSandbox(command).catch((error: unknown) => {
     throw withRemedy(error)
   })
+  let page: Page | undefined
   try {
+    // It takes no longer than the sandbox, and can wait for it.
+    const loaded = loadPage()
     const services = await Promise.race([sandbox.start(), end.promise])
-    if (services !== undefined) tell(command, reportOf(command, sandbox, services))
+    if (services !== undefined) {
+      page = await openPage(await loaded, sandbox)
+      tell(command, reportOf({ command, sandbox, services, pageUrl: page.url }))
+    }
     await end.promise
   } finally {
+    await page?.server.close('The sandbox was taken down')
     await sandbox.close()
   }
   return Number(process.exitCode ?? 0)
@@ -70,13 +79,47 @@ async function openSandbox(command: StartCommand): Promise<Sandbox> {
   })
 }
 
+interface Page {
+  readonly server: UiServer
+  readonly url: string
+}
+
+async function loadPage() {
+  const [{ UiServer }, { SandboxSource }] = await Promise.all([
+    import('../ui/server.ts'),
+    import('../ui/sandbox-source.ts'),
+  ])
+  return { UiServer, SandboxSource }
+}
+
+/** On the loopback of the machine, and on its link to the sandbox. */
+async function openPage(
+  { UiServer, SandboxSource }: Awaited<ReturnType<typeof loadPage>>,
+  sandbox: Sandbox,
+): Promise<Page> {
+  const server = new UiServer({ source: new SandboxSource(sandbox, ownCommand()) })
+  const outer = outerPageSocket()
+  const url = await server.listen({ host: '127.0.0.1', port: 0, ...outer })
+  const port = Number(new URL(url).port)
+  // Another program may have the port there: loopback has to do then.
+  for (const host of sandbox.network.plan.machine.slice(0, 1)) await server.listen({ host, port }).catch(() => {})
+  return { server, url }
+}
+
 /** On the terminal, or through the process that waits for this one and goes away then. */
 function tell({ life }: StartCommand, text: string): void {
   if (life === 'detached') announce({ ready: text })
   else process.stdout.write(text)
 }
 
-function reportOf(command: StartCommand, sandbox: Sandbox, services: readonly ExampleService[]): string {
+interface Started {
+  readonly command: StartCommand
+  readonly sandbox: Sandbox
+  readonly services: readonly ExampleService[]
+  readonly pageUrl: string
+}
+
+function reportOf({ command, sandbox, services, pageUrl }: Started): string {
   const { folder, network, pods } = sandbox
   return formatReport({
     // Since the process was started: what a person at the terminal sees.
@@ -86,6 +129,7 @@ function reportOf(command: StartCommand, sandbox: Sandbox, services: readonly Ex
     pods: pods.list().filter(({ namespace }) => namespace !== 'kube-system'),
     services,
     kubeconfig: folder.kubeconfig,
+    pageUrl,
     command: ownCommand(),
     machine: isInsideUserNamespace() ? 'apart' : 'connected',
     life: command.life,

@@ -37,6 +37,10 @@ async function execute(command: SandboxCommand, argv: readonly string[]): Promis
       return (await import('./sandbox-status.ts')).runSandboxStatus(command)
     case 'kubeconfig':
       return (await import('./sandbox-kubeconfig.ts')).runSandboxKubeconfig(command)
+    case 'mode':
+      return (await import('./sandbox-change.ts')).runSandboxMode(command)
+    case 'api-server':
+      return (await import('./sandbox-change.ts')).runSandboxApiServer(command)
     case 'down':
       return (await import('./sandbox-down.ts')).runSandboxDown(command)
   }

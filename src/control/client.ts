@@ -1,8 +1,9 @@
 // Asks the running proxy.
 
 import { existsSync } from 'node:fs'
-import { Agent, request, type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { messageOf } from '../lib/errors.ts'
+import { Agent, request } from '../lib/http.ts'
 import { askPath, listSockets } from './path.ts'
 import { PREFIX } from './questions.ts'
 

@@ -1,11 +1,12 @@
 // Answers questions at the control socket. No failure of it ends the proxy.
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { dirname } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock, Timer } from '../lib/clock.ts'
 import { messageOf } from '../lib/errors.ts'
+import { createServer } from '../lib/http.ts'
 import type { Logger } from '../lib/log.ts'
 import { bindSocket, sweepSockets } from './bind-socket.ts'
 import { jsonChunks } from './json-chunks.ts'

@@ -2,15 +2,18 @@
 
 import type { Logger } from '../lib/log.ts'
 import type { ApiClient } from './api-client.ts'
+import { EarlyRequests } from './early-requests.ts'
 import { openApiClient, type ClientSettings } from './open-client.ts'
 import type { SentRequest } from './transport.ts'
-import { watchCluster, type WatchClusterOptions } from './watch-cluster.ts'
+import { firstPaths, watchCluster, type WatchClusterOptions } from './watch-cluster.ts'
 
 export interface ClusterSource {
   /** For the log: the URL of the API server, or the path of the files. */
   readonly name: string
   /** The API server, for Events; undefined where there is none to receive them. */
   readonly client: ApiClient | undefined
+  /** Sends what watch() begins with; the answers wait for it. */
+  ask(nodeName: string): void
   /** Feeds the handlers until the signal is aborted. */
   watch(options: Omit<WatchClusterOptions, 'client'>): Promise<void>
   close(): void
@@ -29,10 +32,11 @@ export function openClusterSource(
 ): ClusterSource {
   const { manifests } = settings
   if (manifests !== '') return manifestSource(manifests)
-  const client = openApiClient(settings, log, onRequest)
+  const client = new EarlyRequests(openApiClient(settings, log, onRequest))
   return {
     name: client.server,
     client,
+    ask: (nodeName) => client.send(firstPaths(nodeName)),
     watch: (options) => watchCluster({ ...options, client }),
     close: () => client.close(),
   }
@@ -42,6 +46,7 @@ function manifestSource(path: string): ClusterSource {
   return {
     name: path,
     client: undefined,
+    ask() {},
     async watch(options) {
       // The YAML parser is only needed with files.
       const { watchManifests } = await import('./manifests/watch-manifests.ts')

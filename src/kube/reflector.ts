@@ -299,13 +299,27 @@ class Reflector<T> {
   }
 
   #request(query: Record<string, string>): Promise<IncomingMessage> {
-    const { client, resource, labelSelector = '', fieldSelector = '', signal } = this.#options
-    const parameters = new URLSearchParams()
-    for (const [name, value] of Object.entries({ labelSelector, fieldSelector, ...query })) {
-      if (value !== '') parameters.set(name, value)
-    }
-    return client.request({ path: `${resource.path}?${parameters.toString()}`, signal })
+    const { client, signal } = this.#options
+    return client.request({ path: pathOf(this.#options, query), signal })
   }
+}
+
+type Selection = Pick<ReflectorOptions<never>, 'labelSelector' | 'fieldSelector'> & {
+  readonly resource: { readonly path: string }
+}
+
+/** What a reflector that knows nothing yet asks for first. */
+export function firstPathOf(selection: Selection): string {
+  return pathOf(selection, { resourceVersion: '0' })
+}
+
+function pathOf(selection: Selection, query: Readonly<Record<string, string>>): string {
+  const { resource, labelSelector = '', fieldSelector = '' } = selection
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries({ labelSelector, fieldSelector, ...query })) {
+    if (value !== '') parameters.set(name, value)
+  }
+  return `${resource.path}?${parameters.toString()}`
 }
 
 function contentTypeOf(response: IncomingMessage): string {

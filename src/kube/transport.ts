@@ -1,13 +1,14 @@
 // Requests over connections that are kept alive, with credentials that are read again as they change.
 
 import type { Buffer } from 'node:buffer'
-import http, { type IncomingMessage, type RequestOptions } from 'node:http'
+import type { Agent, IncomingMessage, RequestOptions } from 'node:http'
 import https from 'node:https'
 import { isIP, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls, TLSSocket } from 'node:tls'
 import { systemClock, type Clock } from '../lib/clock.ts'
 import { messageOf } from '../lib/errors.ts'
+import * as http from '../lib/http.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ClusterAccess } from './access/cluster-access.ts'
 import { Credentials, type RequestCredentials, type TlsMaterial } from './access/credentials.ts'
@@ -59,7 +60,7 @@ export class Transport implements ApiClient {
   readonly #limiter: RateLimiter
   readonly #clock: Clock
   readonly #proxy: URL | undefined
-  #agent: http.Agent | undefined
+  #agent: Agent | undefined
   #agentTls: TlsMaterial | undefined
 
   constructor(options: TransportOptions) {
@@ -114,7 +115,7 @@ export class Transport implements ApiClient {
     }
   }
 
-  #sendOnce(request: ApiRequest, credentials: RequestCredentials, agent: http.Agent): Promise<IncomingMessage> {
+  #sendOnce(request: ApiRequest, credentials: RequestCredentials, agent: Agent): Promise<IncomingMessage> {
     const { access, userAgent, accept } = this.#options
     const url = new URL(this.server + request.path)
     const body = request.body === undefined ? undefined : JSON.stringify(request.body)
@@ -174,7 +175,7 @@ export class Transport implements ApiClient {
   }
 
   /** The agent for these certificates; a new one when they have changed. Requests under way keep the old connections. */
-  #agentFor(material: TlsMaterial): http.Agent {
+  #agentFor(material: TlsMaterial): Agent {
     if (this.#agent !== undefined && this.#agentTls === material) return this.#agent
     if (this.#agent !== undefined) retire(this.#agent)
     this.#agentTls = material
@@ -182,7 +183,7 @@ export class Transport implements ApiClient {
     return this.#agent
   }
 
-  #createAgent(material: TlsMaterial): http.Agent {
+  #createAgent(material: TlsMaterial): Agent {
     const { server, tls } = this.#options.access
     const keepAlive = { keepAlive: true, keepAliveMsecs: TCP_KEEPALIVE_MS }
     const proxy = this.#proxy
@@ -223,7 +224,7 @@ function withoutSecretsInTheClear(access: ClusterAccess, log: Logger): ClusterAc
 }
 
 /** Closes what is idle now, and the rest when it becomes idle: a watch may go on with the certificate that it began with. */
-function retire(agent: http.Agent): void {
+function retire(agent: Agent): void {
   agent.maxFreeSockets = 0
   for (const sockets of Object.values(agent.freeSockets)) {
     for (const socket of sockets ?? []) socket.destroy()
@@ -241,7 +242,7 @@ function onceConnected(socket: Socket, callback: () => void): void {
 }
 
 /** Makes the agent open its connections through the proxy. */
-function tunnelled<A extends http.Agent>(
+function tunnelled<A extends Agent>(
   agent: A,
   { proxy, server, trusted }: { proxy: URL; server: URL; trusted: Buffer | undefined },
   wrap: (socket: Duplex) => Duplex = (socket) => socket,

@@ -11,7 +11,7 @@ import { nodes } from './objects/node.ts'
 import { serviceCidrs } from './objects/service-cidr.ts'
 import { services } from './objects/service.ts'
 import { DEFAULT_TIMING, type ReflectorTiming } from './reflector-timing.ts'
-import { runReflector } from './reflector.ts'
+import { firstPathOf, runReflector } from './reflector.ts'
 import type { ResourceHandler } from './resource-handler.ts'
 import { sleep } from './sleep.ts'
 import type { EndpointSlice, Node, Service, ServiceCIDR } from './types.ts'
@@ -41,6 +41,21 @@ export interface WatchClusterOptions {
 const NO_PROXY_NAME = '!service.kubernetes.io/service-proxy-name'
 const NOT_HEADLESS = '!service.kubernetes.io/headless'
 
+/** What watchCluster() asks for, as long as the API server has it. */
+const selections = {
+  services: { resource: services, labelSelector: NO_PROXY_NAME, fieldSelector: 'spec.clusterIP!=None' },
+  slices: { resource: endpointSlices, labelSelector: NOT_HEADLESS },
+  node: (name: string) => ({ resource: nodes, fieldSelector: `metadata.name=${name}` }),
+  serviceCidrs: { resource: serviceCidrs },
+}
+
+/** The requests that watchCluster() begins with. */
+export function firstPaths(nodeName: string): string[] {
+  const { slices, node, serviceCidrs: cidrs } = selections
+  // The longest answers first.
+  return [slices, selections.services, node(nodeName), cidrs].map(firstPathOf)
+}
+
 /** An API server may learn about new kinds when it is upgraded in place. */
 const ASK_AGAIN_MS = 10 * 60_000
 /** One that just starts may not have all of its kinds yet. */
@@ -66,9 +81,10 @@ export async function watchCluster(options: WatchClusterOptions): Promise<void> 
 }
 
 async function watchServices(options: WatchClusterOptions): Promise<void> {
-  const settings = { ...options, resource: services, handler: options.handlers.services, labelSelector: NO_PROXY_NAME }
+  const { fieldSelector, ...selection } = selections.services
+  const settings = { ...options, ...selection, handler: options.handlers.services }
   try {
-    await runReflector({ ...settings, fieldSelector: 'spec.clusterIP!=None', giveUpOn: isBadRequest })
+    await runReflector({ ...settings, fieldSelector, giveUpOn: isBadRequest })
   } catch (error) {
     if (!isBadRequest(error)) throw error
     // Older servers cannot select by cluster IP. Headless services are then ours to leave out, as they always were.
@@ -82,8 +98,12 @@ async function watchSlices(options: WatchClusterOptions): Promise<void> {
   const handOver = new HandOver(syncedOnce(options.handlers.slices))
   while (!signal.aborted) {
     try {
-      const settings = { ...options, resource: endpointSlices, labelSelector: NOT_HEADLESS }
-      await runReflector({ ...settings, handler: handOver.next('for good'), giveUpOn: isNotServed })
+      await runReflector({
+        ...options,
+        ...selections.slices,
+        handler: handOver.next('for good'),
+        giveUpOn: isNotServed,
+      })
     } catch (error) {
       if (!isNotServed(error)) throw error
       log.info('API server has no EndpointSlices (discovery.k8s.io/v1), watching Endpoints instead')
@@ -128,8 +148,7 @@ async function untilServed(path: string, { client, log, signal, timing }: WatchC
 }
 
 function watchNode(options: WatchClusterOptions): Promise<void> {
-  const fieldSelector = `metadata.name=${options.nodeName}`
-  return runReflector({ ...options, resource: nodes, handler: options.handlers.node, fieldSelector })
+  return runReflector({ ...options, ...selections.node(options.nodeName), handler: options.handlers.node })
 }
 
 async function watchServiceCidrs(options: WatchClusterOptions): Promise<void> {
@@ -138,7 +157,7 @@ async function watchServiceCidrs(options: WatchClusterOptions): Promise<void> {
   const handler = syncedOnce(options.handlers.serviceCidrs)
   while (!signal.aborted) {
     try {
-      await runReflector({ ...options, resource: serviceCidrs, handler, giveUpOn: isNotAvailable })
+      await runReflector({ ...options, ...selections.serviceCidrs, handler, giveUpOn: isNotAvailable })
     } catch (error) {
       if (!isNotAvailable(error)) throw error
       log.v(1)?.info('API server gives us no ServiceCIDRs, doing without', { err: error })

@@ -12,6 +12,8 @@ export interface Programmer {
   sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats | Promise<SyncStats>
   /** Reads back what the kernel has and programs the difference to all that there should be. Needed first, and after a failure. */
   syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats | Promise<SyncStats>
+  /** From now on, syncs answer `commands`, or not: to put all of it into words takes time, and is for a reader who looks. */
+  tellCommands?(isTold: boolean): void
   close(): void
 }
 
@@ -26,6 +28,8 @@ export interface SyncStats {
   readonly gone?: readonly FrontendAddress[]
   /** After a comparison: the first of the commands that led to what should be there, for people. */
   readonly sample?: readonly string[]
+  /** The commands, in the words of the mode's own tool, up to a limit: while tellCommands() asks for them. */
+  readonly commands?: readonly string[] | undefined
   /** How many service ports have no rules because the kernel refused them. A comparison tries them again. */
   readonly refused?: number
   /** Another process has taken over, and this one leaves rules and flows to it. */

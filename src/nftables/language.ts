@@ -21,6 +21,7 @@ const IPS_SEEN_REPLY = 1 << 1
 const IPS_ASSURED = 1 << 2
 const IPS_CONFIRMED = 1 << 3
 const IPS_DST_NAT = 1 << 5
+const IPS_DYING = 1 << 9
 const IP_CT_DIR_REPLY = 1
 const TCP_FLAGS = { fin: 0x01, syn: 0x02, rst: 0x04, ack: 0x10 } as const
 const NF_NAT_RANGE_PROTO_RANDOM_FULLY = 1 << 4
@@ -185,10 +186,17 @@ export const isReply: Piece = {
 
 /** An ICMP error about a connection. */
 export const isRelated: Piece = flagMatch('ct state related', ct('state', 0), CT_STATE_RELATED)
-/** The tracker has seen its first packet out of the machine. */
-export const isConfirmed: Piece = flagMatch('ct status confirmed', ct('status', 0), IPS_CONFIRMED)
-/** Its handshake has not come to its end. */
-export const isNotAssured: Piece = flagMatch('ct status ! assured', ct('status', 0), IPS_ASSURED, 'eq')
+/** The tracker has seen its first packet on its way, and its handshake has not come to its end. */
+export const isUnsettled: Piece = {
+  text: 'ct status & (confirmed | assured) == confirmed',
+  expressions: [
+    ct('status', 0),
+    { kind: 'bitwise', sreg: 0, dreg: 0, length: 4, mask: host32(IPS_CONFIRMED | IPS_ASSURED), xor: ZERO },
+    { kind: 'cmp', op: 'eq', sreg: 0, value: host32(IPS_CONFIRMED) },
+  ],
+}
+/** The tracker has forgotten it already. */
+export const isForgotten: Piece = flagMatch('ct status dying', ct('status', 0), IPS_DYING)
 export const isUnanswered: Piece = flagMatch('ct status ! seen-reply', ct('status', 0), IPS_SEEN_REPLY, 'eq')
 
 /** Exactly these of the flags fin, syn, rst and ack. Behind a match on TCP. */

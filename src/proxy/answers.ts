@@ -17,6 +17,7 @@ import type { NodeState } from './node-state.ts'
 import type { ModeInForce } from './open-mode.ts'
 import { describeEjected, proxyQuestions } from './questions.ts'
 import type { SelfCheck } from './self-check.ts'
+import { Timeline } from './timeline.ts'
 import { Traffic } from './traffic.ts'
 import { TrafficMetrics } from './traffic-metrics.ts'
 
@@ -41,6 +42,7 @@ export class Answers {
   readonly #options: AnswersOptions
   readonly #traffic: Traffic
   readonly #trafficMetrics: TrafficMetrics
+  readonly #timeline: Timeline
   #control: ControlServer | undefined
 
   constructor(options: AnswersOptions) {
@@ -60,6 +62,11 @@ export class Answers {
       clock: systemClock,
       log: run.log,
     })
+    this.#timeline = new Timeline({
+      pipelines,
+      about: () => ({ mode: inForce.mode.name, nodeName }),
+      clock: systemClock,
+    })
   }
 
   /** What the configuration says of it. */
@@ -72,7 +79,8 @@ export class Answers {
     const { run, pipelines } = this.#options
     const path = listenPath(run.controlSocket)
     if (path === undefined) return
-    const questions = [...proxyQuestions({ pipelines, about: () => this.#describe() }), this.#traffic.question]
+    const asked = proxyQuestions({ pipelines, about: () => this.#describe() })
+    const questions = [...asked, this.#traffic.question, this.#timeline.question]
     this.#control = new ControlServer({ path, questions, clock: systemClock, log: run.log })
   }
 
@@ -89,6 +97,7 @@ export class Answers {
       () => this.#control?.close(),
       () => this.#trafficMetrics.close(),
       () => this.#traffic.close(),
+      () => this.#timeline.close(),
     )
   }
 

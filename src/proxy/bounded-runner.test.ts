@@ -61,6 +61,33 @@ describe('BoundedRunner', () => {
     expect(times()).toEqual([0, 4000])
   })
 
+  test('a request that is urgent does not wait for minMs', async () => {
+    const { clock, runner, times } = aRunner()
+    runner.request()
+    await clock.advance(10)
+    runner.request()
+    runner.request('urgent')
+    await clock.advance(89)
+    expect(times()).toEqual([0])
+    await clock.advance(1)
+    expect(times()).toEqual([0, 100])
+    // The next one that is not pays for it.
+    runner.request()
+    await clock.advance(999)
+    expect(times()).toEqual([0, 100])
+    await clock.advance(1)
+    expect(times()).toEqual([0, 100, 1100])
+  })
+
+  test('urgent requests that never end get half of the time', async () => {
+    const { clock, runner, times } = aRunner({ takesMs: 200 })
+    for (let i = 0; i < 1000; i++) {
+      runner.request('urgent')
+      await clock.advance(10)
+    }
+    expect(times().length * 200).toBeLessThan(5600)
+  })
+
   describe('with a minMs of 0', () => {
     const eager = { ...periods, minMs: 0, maxMs: 3_600_000 }
 

@@ -42,6 +42,10 @@ const LONGEST_REST_MS = 1000
 const EAGER_BURST = 100
 const EAGER_MS = 20
 
+/** The pause before a run that is urgent, where minMs is longer, and the part of the time that these get. */
+const URGENT_MS = 100
+const URGENT_SHARE = 0.5
+
 type State = 'idle' | 'waiting' | 'running' | 'stopped'
 
 /**
@@ -51,6 +55,7 @@ type State = 'idle' | 'waiting' | 'running' | 'stopped'
  * - with a minMs of 0, no pause as long as runs are short and rare. A hundred may follow each other at once, then there is one
  *   in 20 ms. And a user who may change one service may change it without end: after a quarter of a second of runs, they get a
  *   quarter of the time, and wait for at most a second;
+ * - a request that is urgent waits for a tenth of a second at most, as long as runs are short and rare;
  * - a run at least every maxMs, without any request;
  * - after a failure, a run after retryMs, 2 retryMs, 4 retryMs, ... unless something else starts one earlier. Requests do
  *   that, but not within retryMs of the failure: a stream of changes must not hammer work that cannot succeed;
@@ -63,6 +68,7 @@ export class BoundedRunner {
   #periods: RunnerPeriods
   #state: State = 'idle'
   #requested = false
+  #isUrgent = false
   #failures = 0
   /** Runs that may start without a pause, a fraction while the next one accrues: one per #pace. As of #endedMs. */
   #credit: number
@@ -89,10 +95,12 @@ export class BoundedRunner {
     this.#schedule()
   }
 
-  /** Asks for a run. */
-  request(): void {
-    if (this.#requested) return
+  /** Asks for a run. One that is urgent does not wait for minMs, and takes no more than its share of the time. */
+  request(urgency?: 'urgent'): void {
+    const isUrgent = urgency === 'urgent'
+    if (this.#requested && (this.#isUrgent || !isUrgent)) return
     this.#requested = true
+    this.#isUrgent ||= isUrgent
     if (this.#state === 'waiting') this.#schedule()
   }
 
@@ -136,8 +144,10 @@ export class BoundedRunner {
   #startMs(): number {
     const { minMs, maxMs, retryMs } = this.#periods
     const missing = Math.max(0, 1 - this.#credit)
-    const restMs = minMs === 0 ? Math.max(0, this.#spentMs - FREE_MS) / SHARE : 0
-    const pauseMs = Math.max(missing * this.#paceMs, this.#failures > 0 ? Math.min(retryMs, maxMs) : 0)
+    const share = this.#isUrgent ? URGENT_SHARE : SHARE
+    const restMs = minMs === 0 || this.#isUrgent ? Math.max(0, this.#spentMs - FREE_MS) / share : 0
+    const paceMs = this.#isUrgent ? Math.min(URGENT_MS, this.#paceMs) : this.#paceMs
+    const pauseMs = Math.max(missing * paceMs, this.#failures > 0 ? Math.min(retryMs, maxMs) : 0)
     const unaskedMs = this.#failures > 0 ? Math.min(this.#backOffMs(), maxMs) : maxMs
     const wantedMs = this.#requested ? Math.min(restMs, unaskedMs) : unaskedMs
     return this.#endedMs + Math.max(pauseMs, wantedMs)
@@ -156,6 +166,7 @@ export class BoundedRunner {
     this.#credit = Math.max(0, accrued - 1)
     const reason = this.#failures > 0 ? 'retry' : sinceMs >= maxMs ? 'periodic' : 'requested'
     this.#requested = false
+    this.#isUrgent = false
     this.#state = 'running'
     this.#spentMs = Math.max(0, this.#spentMs - sinceMs * SHARE)
     this.#current = this.#run(reason)

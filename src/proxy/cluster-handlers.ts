@@ -1,5 +1,7 @@
 // Where the events of the cluster go: into the models of both IP families, and into what is known about this node.
 
+import type { HeardObject } from '../control/changes.ts'
+import type { ObjectEvent } from '../kube/resource-handler.ts'
 import type { Node } from '../kube/types.ts'
 import type { ClusterHandlers } from '../kube/watch-cluster.ts'
 import type { ServiceModel } from '../model/service-model.ts'
@@ -24,6 +26,11 @@ export function clusterHandlers(options: ClusterHandlersOptions): ClusterHandler
       if (missing.size === 0) options.onListed()
     },
   })
+  const hear = (kind: HeardObject['kind'], events: readonly ObjectEvent<unknown>[]) => {
+    for (const pipeline of pipelines) {
+      if (pipeline.isListenedTo) for (const event of events) pipeline.hear(describeEvent(kind, event))
+    }
+  }
   const eachModel = (change: (model: ServiceModel) => void) => {
     for (const pipeline of pipelines) {
       change(pipeline.model)
@@ -33,35 +40,51 @@ export function clusterHandlers(options: ClusterHandlersOptions): ClusterHandler
   return {
     services: {
       ...about('services'),
-      onEvents: (events) =>
+      onEvents: (events) => {
+        hear('Service', events)
         eachModel((model) => {
           for (const event of events) {
             if (event.type === 'set') model.setService(event.object, event.key)
             else model.deleteService(event.key)
           }
-        }),
+        })
+      },
     },
     slices: {
       ...about('endpoints'),
-      onEvents: (events) =>
+      onEvents: (events) => {
+        hear('EndpointSlice', events)
         eachModel((model) => {
           for (const event of events) {
             if (event.type === 'set') model.setSlice(event.object, event.key)
             else model.deleteSlice(event.key)
           }
-        }),
+        })
+      },
     },
     node: {
       ...about('node'),
       onEvents: (events) => {
+        hear('Node', events)
         for (const event of events) setNode(event.type === 'set' ? event.object : undefined)
       },
     },
     serviceCidrs: {
       ...about('service CIDRs'),
       onEvents: (events) => {
+        hear('ServiceCIDR', events)
         for (const event of events) setServiceCidr(event.key, event.type === 'set' ? event.object.cidrs : [])
       },
     },
+  }
+}
+
+function describeEvent(kind: HeardObject['kind'], { key, type }: ObjectEvent<unknown>): HeardObject {
+  const slash = key.indexOf('/')
+  return {
+    kind,
+    namespace: key.slice(0, Math.max(0, slash)),
+    name: key.slice(slash + 1),
+    verb: type === 'set' ? 'set' : 'deleted',
   }
 }

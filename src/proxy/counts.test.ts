@@ -43,6 +43,24 @@ class CountedCluster {
     this.#model.setService(service({ name: nameOf(i), type: 'NodePort', clusterIPs, ports: [{ nodePort: 30000 + i }] }))
   }
 
+  /** With a load balancer that lets these in only, or with affinity. */
+  setSpecialService(i: number, special: { ranges: readonly string[] } | 'affinity'): void {
+    const clusterIPs = [`10.96.${i >> 8}.${i & 255}`]
+    const wish =
+      special === 'affinity'
+        ? { sessionAffinity: 'ClientIP' as const, affinityTimeoutSeconds: 10_800 }
+        : {
+            type: 'LoadBalancer',
+            ingress: [{ ip: `203.0.${i >> 8}.${i & 255}`, ipMode: 'VIP' }],
+            loadBalancerSourceRanges: special.ranges,
+          }
+    this.#model.setService(service({ name: nameOf(i), clusterIPs, ...wish }))
+  }
+
+  async sync(): Promise<void> {
+    await this.#programmer.sync(node, this.#model.takeChanges())
+  }
+
   deleteService(i: number): void {
     this.#model.deleteService(`default/${nameOf(i)}`)
   }
@@ -138,4 +156,44 @@ test.each(['nftables', 'ipvs'] as const)('%s: in a service with 1000 endpoints, 
     const [transactions, messages, elements] = costs[mode][what]!.split(' ')
     expect(large[what]!.split(' ').slice(0, 3), what).toEqual([transactions, messages, elements])
   }
+})
+
+describe('nftables: source ranges and affinity', () => {
+  const rangesOf = (i: number, other = 0) =>
+    Array.from({ length: 20 }, (_, n) => `${n === 0 ? 90 + other : 20 + n}.${i >> 8}.${i & 255}.0/24`)
+
+  /** One service of each kind that is changed, and so many more of each. */
+  async function costsBeside(more: number): Promise<Record<string, string>> {
+    const cluster = await CountedCluster.open('nftables', 3, 10)
+    const set = (i: number, special: Parameters<CountedCluster['setSpecialService']>[1]) => {
+      cluster.setSpecialService(i, special)
+      cluster.setEndpoints(i, hosts(10))
+    }
+    set(3, { ranges: rangesOf(3) })
+    set(4, 'affinity')
+    for (let i = 5; i < 5 + more; i++) set(i, i % 2 === 0 ? 'affinity' : { ranges: rangesOf(i) })
+    await cluster.sync()
+    const costOf = async (change: () => void) => {
+      const { transactions, messages, elements, bytes } = await cluster.costOf(change)
+      return `${transactions} ${messages} ${elements} ${bytes}`
+    }
+    const replaced = [...hosts(10).slice(1), 20_000]
+    return {
+      'an endpoint of another service': await costOf(() => cluster.setEndpoints(0, replaced)),
+      'an endpoint of one with ranges': await costOf(() => cluster.setEndpoints(3, replaced)),
+      'an endpoint of one with affinity': await costOf(() => cluster.setEndpoints(4, replaced)),
+      'a source range': await costOf(() => cluster.setSpecialService(3, { ranges: rangesOf(3, 1) })),
+    }
+  }
+
+  test('a change costs this, however many services have them', async () => {
+    const expected = {
+      'an endpoint of another service': costs.nftables['an endpoint is replaced'],
+      'an endpoint of one with ranges': '1 4 4 312',
+      'an endpoint of one with affinity': '1 4 2 240',
+      'a source range': '1 4 2 264',
+    }
+    expect(await costsBeside(0)).toEqual(expected)
+    expect(await costsBeside(80)).toEqual(expected)
+  })
 })

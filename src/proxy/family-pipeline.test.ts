@@ -7,7 +7,7 @@ import { silentLogger } from '../lib/log.ts'
 import { ProblemLog } from '../model/problems.ts'
 import { ServiceModel } from '../model/service-model.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
-import { FamilyPipeline } from './family-pipeline.ts'
+import { FamilyPipeline, type SyncListener } from './family-pipeline.ts'
 import type { Answerers, FlowCleaner, Synced } from './flow-cleaner.ts'
 import { modeNamed } from '../modes/all.ts'
 import { createMetrics } from '../metrics/metrics.ts'
@@ -34,6 +34,7 @@ function open() {
   const node = aNodeView({ family: 4 })
   const model = new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 })
   const calls: { keep(): void; break(): void }[] = []
+  const told: boolean[] = []
   const sync = () =>
     new Promise<SyncStats>((resolve, reject) => {
       calls.push({ keep: () => resolve(DONE), break: () => reject(new Error('refused')) })
@@ -41,7 +42,7 @@ function open() {
   const pipeline = new FamilyPipeline({
     node,
     model,
-    programmer: { sync, syncAll: sync, close() {} },
+    programmer: { sync, syncAll: sync, tellCommands: (isTold) => void told.push(isTold), close() {} },
     flows: { answerersOf() {}, clean() {} } as unknown as FlowCleaner,
     metrics,
     health: new ProxyHealth({ clock, timeoutMs: 1000 }),
@@ -62,7 +63,7 @@ function open() {
     await new Promise((resolve) => setImmediate(resolve))
     await clock.advance(1)
   }
-  return { clock, metrics, pipeline, calls, model, endpoint, counted, turn }
+  return { clock, metrics, pipeline, calls, model, endpoint, counted, turn, told }
 }
 
 describe('FamilyPipeline', () => {
@@ -243,4 +244,52 @@ test('stop() closes the programmer when rules that are being restored are in pla
   finish()
   await stopped
   expect(happened).toEqual(['begun', 'restored', 'begun', 'restored', 'closed'])
+})
+
+describe('a listener', () => {
+  const service = { kind: 'Service', namespace: 'default', name: 'web', verb: 'set' } as const
+
+  it('hears what came, what was done and how long it took; the programmer is asked for words only meanwhile', async () => {
+    const { pipeline, calls, endpoint, turn, clock, told } = open()
+    pipeline.start()
+    await turn()
+    calls.shift()!.keep()
+    await turn()
+    const heard: Parameters<SyncListener>[0][] = []
+    pipeline.listen((change) => heard.push(change))
+    pipeline.hear(service)
+    endpoint('web-1')
+    await turn()
+    await clock.advance(7)
+    calls.shift()!.keep()
+    await turn()
+    expect(heard).toMatchObject([{ family: 4, why: 'event', objects: [service], operations: 3, bytes: 5 }])
+    const { heardMs, beganMs, doneMs } = heard[0]!
+    expect(beganMs - heardMs!).toBeGreaterThanOrEqual(0)
+    expect(doneMs - beganMs).toBeGreaterThanOrEqual(7)
+    pipeline.listen(undefined)
+    endpoint('web-2')
+    await turn()
+    calls.shift()!.keep()
+    await turn()
+    expect(heard).toHaveLength(1)
+    expect(told).toEqual([true, false])
+  })
+
+  it('hears why the kernel refused, and not of objects that change nothing', async () => {
+    const { pipeline, calls, endpoint, turn } = open()
+    pipeline.start()
+    await turn()
+    calls.shift()!.keep()
+    await turn()
+    const heard: Parameters<SyncListener>[0][] = []
+    pipeline.listen((change) => heard.push(change))
+    pipeline.hear({ ...service, name: 'of-the-other-family' })
+    pipeline.changed()
+    endpoint('web-1')
+    await turn()
+    calls.shift()!.break()
+    await turn()
+    expect(heard).toMatchObject([{ objects: [], error: 'refused', operations: 0 }])
+  })
 })

@@ -1,6 +1,7 @@
 // The path of a change, for one IP family: events into the model, the model's changes into the kernel, and afterwards
 // everything that has to know about it.
 
+import type { HeardObject, SyncChange } from '../control/changes.ts'
 import type { DriftState, SyncState } from '../control/state.ts'
 import type { Clock } from '../lib/clock.ts'
 import { closeAll } from '../lib/close-all.ts'
@@ -45,7 +46,13 @@ interface BegunSync {
   readonly waitingSinceMs: number | undefined
   /** When those events were triggered, in the cluster. */
   readonly triggerTimes: readonly number[]
+  /** What came, where a reader looks. */
+  readonly heard: Heard | undefined
+  readonly heals: boolean
 }
+
+/** Told of each sync that did something, or was meant to. */
+export type SyncListener = (change: Omit<SyncChange, 'number'>) => void
 
 export class FamilyPipeline {
   readonly #options: FamilyPipelineOptions
@@ -68,6 +75,11 @@ export class FamilyPipeline {
   #waitingSinceMs: number | undefined
   /** Trigger times of syncs that failed. */
   #triggerTimes: number[] = []
+  /** Undefined while no reader looks: then nothing is put into words. */
+  #listener: SyncListener | undefined
+  /** What came from the API since the last sync, while a reader looks. */
+  #heard: Heard | undefined
+  #lastComparison: Omit<SyncChange, 'number'> | undefined
 
   constructor(options: FamilyPipelineOptions) {
     const { clock, log, periods, model, metrics } = options
@@ -87,7 +99,7 @@ export class FamilyPipeline {
     this.#healer = new Healer({
       restore: () => {
         this.#needFullSync = true
-        return this.#sync()
+        return this.#sync('heals')
       },
       onHealed: () => this.#accounts.healed(),
       onFailed: () => this.#runner.request(),
@@ -122,6 +134,28 @@ export class FamilyPipeline {
     return this.#drift.state
   }
 
+  /** The last time that all was compared with the kernel, with the first of what it took. */
+  get lastComparison(): Omit<SyncChange, 'number'> | undefined {
+    return this.#lastComparison
+  }
+
+  /** Tells each sync from now on, in words; undefined: no longer. */
+  listen(listener: SyncListener | undefined): void {
+    this.#listener = listener
+    this.#heard = undefined
+    this.#options.programmer.tellCommands?.(listener !== undefined)
+  }
+
+  get isListenedTo(): boolean {
+    return this.#listener !== undefined
+  }
+
+  /** What came from the API, before the model is told of it: for a reader who looks. */
+  hear(object: HeardObject): void {
+    this.#heard ??= new Heard(this.#options.clock.monotonicNow())
+    this.#heard.add(object)
+  }
+
   /** Everything has been listed: from now on the kernel follows. */
   start(): void {
     if (this.#started) return
@@ -131,9 +165,10 @@ export class FamilyPipeline {
   }
 
   /** Something was told to the model. What is of the other family, or what was known, is no change. */
-  changed(): void {
+  changed(urgency?: 'urgent'): void {
     const { health, clock, model } = this.#options
     if (!model.hasChanges && !this.#needFullSync) {
+      this.#heard = undefined
       this.#accounts.countChanges()
       return
     }
@@ -141,11 +176,14 @@ export class FamilyPipeline {
     if (!this.#started) return
     health.queued(this.#family)
     this.#accounts.queued()
-    this.#runner.request()
+    this.#runner.request(urgency)
   }
 
   setNode(node: NodeView): void {
-    if (JSON.stringify(node) === JSON.stringify(this.#node)) return
+    if (JSON.stringify(node) === JSON.stringify(this.#node)) {
+      if (!this.#options.model.hasChanges) this.#heard = undefined
+      return
+    }
     this.#node = node
     this.#mayDiffer = true
     this.#options.model.setNode(node)
@@ -194,7 +232,7 @@ export class FamilyPipeline {
   }
 
   /** A programmer that runs other programs takes its time, in which events go on: what they change is for the next sync. */
-  #sync(): SyncStats | Promise<SyncStats> {
+  #sync(why: 'follows' | 'heals' = 'follows'): SyncStats | Promise<SyncStats> {
     const { model, programmer, clock, flows } = this.#options
     this.#accounts.countChanges()
     const changes = model.takeChanges()
@@ -206,7 +244,10 @@ export class FamilyPipeline {
       answerers: flows.answerersOf(changes),
       waitingSinceMs: this.#waitingSinceMs,
       triggerTimes: [...this.#triggerTimes, ...[...model.takeTriggerTimes().values()].flat()],
+      heard: this.#heard,
+      heals: why === 'heals',
     }
+    this.#heard = undefined
     this.#needFullSync = false
     this.#mayDiffer = false
     this.#waitingSinceMs = undefined
@@ -225,7 +266,8 @@ export class FamilyPipeline {
     }
   }
 
-  #fail({ waitingSinceMs, triggerTimes }: BegunSync, error: unknown): never {
+  #fail(begun: BegunSync, error: unknown): never {
+    const { waitingSinceMs, triggerTimes } = begun
     // The changes are taken and lost: only a comparison with the kernel knows what is missing.
     this.#needFullSync = true
     this.#mayDiffer = true
@@ -233,6 +275,7 @@ export class FamilyPipeline {
     this.#waitingSinceMs = waitingSinceMs ?? this.#waitingSinceMs
     this.#triggerTimes.push(...triggerTimes)
     this.#accounts.failed()
+    this.#tell(begun, { transactions: 0, operations: 0, bytes: 0 }, error)
     throw error
   }
 
@@ -246,7 +289,8 @@ export class FamilyPipeline {
     this.#accounts.succeeded({ ...begun, tookMs }, stats)
     this.#drift.synced({ full, mayDiffer: begun.mayDiffer, stats })
     health.updated(this.#family)
-    const { gone, sample: _, ...counts } = stats
+    this.#tell(begun, stats)
+    const { gone, sample: _, commands: __, ...counts } = stats
     log
       .v(2)
       ?.info('SyncProxyRules complete', { ipFamily: this.#family, full, changes: changes.length, tookMs, ...counts })
@@ -255,5 +299,61 @@ export class FamilyPipeline {
       flows.clean(this.#node, { changes, all: full ? model.views() : undefined, gone, answerers })
     onSynced(changes, full ? model.views() : undefined)
     return stats
+  }
+
+  #tell(begun: BegunSync, stats: SyncStats, error?: unknown): void {
+    const { full, heard, changes } = begun
+    const isWorthIt = stats.operations > 0 || error !== undefined || heard !== undefined
+    if (full && error === undefined) this.#lastComparison = this.#describe(begun, stats)
+    if (this.#listener !== undefined && (isWorthIt || changes.length > 0)) {
+      this.#listener(this.#describe(begun, stats, error))
+    }
+  }
+
+  #describe(begun: BegunSync, stats: SyncStats, error?: unknown): Omit<SyncChange, 'number'> {
+    const { clock } = this.#options
+    const { full, heard, changes, heals } = begun
+    const toWall = (monotonicMs: number) => clock.now() - clock.monotonicNow() + monotonicMs
+    const commands = stats.commands ?? stats.sample ?? []
+    return {
+      family: this.#node.family,
+      why: heals ? 'heal' : heard !== undefined ? 'event' : full ? 'compare' : 'eject',
+      objects: heard?.objects ?? [],
+      moreObjects: heard?.more ?? 0,
+      ports: changes.slice(0, MOST_NAMES).map(({ name }) => name),
+      morePorts: Math.max(0, changes.length - MOST_NAMES),
+      heardMs: heard === undefined ? undefined : toWall(heard.sinceMs),
+      beganMs: toWall(begun.startMs),
+      doneMs: clock.now(),
+      operations: stats.operations,
+      bytes: stats.bytes,
+      commands,
+      moreCommands: Math.max(0, stats.operations - commands.length),
+      error: error === undefined ? undefined : messageOf(error),
+    }
+  }
+}
+
+/** So many objects and service ports of a sync are named. */
+const MOST_NAMES = 20
+
+/** What came from the API, the oldest first, each once. */
+class Heard {
+  readonly sinceMs: number
+  readonly #objects = new Map<string, HeardObject>()
+  more = 0
+
+  constructor(sinceMs: number) {
+    this.sinceMs = sinceMs
+  }
+
+  get objects(): HeardObject[] {
+    return [...this.#objects.values()]
+  }
+
+  add(object: HeardObject): void {
+    const key = `${object.kind} ${object.namespace}/${object.name}`
+    if (this.#objects.size < MOST_NAMES || this.#objects.has(key)) this.#objects.set(key, object)
+    else this.more++
   }
 }

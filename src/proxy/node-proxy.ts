@@ -3,7 +3,7 @@
 import { featureEnabled, featureStates } from '../config/feature-gates.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import type { LoadedConfiguration } from '../config/types.ts'
-import { openClusterSource, type ClusterSource } from '../kube/cluster-source.ts'
+import type { ClusterSource } from '../kube/cluster-source.ts'
 import { anEvent } from '../kube/event-kinds.ts'
 import { EventRecorder } from '../kube/events.ts'
 import type { SentRequest } from '../kube/transport.ts'
@@ -16,6 +16,7 @@ import { ProblemLog } from '../model/problems.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
 import { giveBackMemory } from '../system/give-back.ts'
 import { Answers } from './answers.ts'
+import { beginSource, type BegunSource } from './begin.ts'
 import { closeProxy } from './close-proxy.ts'
 import { clusterHandlers } from './cluster-handlers.ts'
 import { hasIpv6 } from './families.ts'
@@ -47,6 +48,8 @@ export interface Legacy {
 export interface Surroundings {
   readonly legacy?: Legacy
   readonly selfCheck?: SelfCheck
+  /** Begun already. */
+  readonly begun?: BegunSource
 }
 
 /** What has to be there before a NodeProxy can be. */
@@ -81,12 +84,9 @@ export class NodeProxy {
 
   /** Rejects when the settings cannot be used, or the mode on this machine. Nothing else happens before start(). */
   static async open(options: RunOptions, surroundings: Surroundings = {}): Promise<NodeProxy> {
-    const { config, log, master, manifests } = options
+    const { config, log } = options
     let proxy: NodeProxy | undefined
-    const onRequest = (request: SentRequest) => {
-      if (proxy !== undefined) proxy.#countRequest(request)
-    }
-    const source = openClusterSource({ ...config.clientConnection, master, manifests }, log, onRequest)
+    const { source, countRequests } = surroundings.begun ?? beginSource(options)
     const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)
     const onForeignChange = (family: Family) => {
       if (proxy !== undefined) proxy.#pipeline(family)?.heal()
@@ -94,9 +94,14 @@ export class NodeProxy {
     const inForce = await openModeOrStandIn(
       { name: config.mode, standIns: options.standIns },
       { config, log, families, clock: systemClock, onForeignChange },
-    )
-    proxy = new NodeProxy(options, { surroundings, source, families, inForce })
-    return proxy
+    ).catch((error: unknown) => {
+      source.close()
+      throw error
+    })
+    const opened = new NodeProxy(options, { surroundings, source, families, inForce })
+    proxy = opened
+    countRequests((request) => opened.#countRequest(request))
+    return opened
   }
 
   private constructor(options: RunOptions, { surroundings, source, families, inForce }: Opened) {

@@ -35,7 +35,8 @@ export function openConnectRetry(options: RetriesOptions): ConnectRetry {
       const of = pipeline(family)
       if (of === undefined) return
       of.model.setEjections(ejections, ports)
-      of.changed()
+      // The client that found it out sends its next SYN in less than a second.
+      of.changed('urgent')
     },
     onSuspect: ({ ip, port, reason }, change, ports) => {
       const backend = joinHostPort(ip, port)

@@ -3,7 +3,8 @@
 import type { RunOptions } from '../config/run-options.ts'
 import type { LoadedConfiguration } from '../config/types.ts'
 import { systemClock } from '../lib/clock.ts'
-import { NodeProxy } from './node-proxy.ts'
+import { beginSource } from './begin.ts'
+import type { NodeProxy } from './node-proxy.ts'
 import { type Judge, SelfCheck } from './self-check.ts'
 
 /**
@@ -12,7 +13,10 @@ import { type Judge, SelfCheck } from './self-check.ts'
  */
 export async function runProxy(options: RunOptions, judge?: Judge): Promise<void> {
   const selfCheck = new SelfCheck({ judge, clock: systemClock, log: options.log })
-  const runner = new ProxyRunner(options, { proxy: await NodeProxy.open(options, { selfCheck }), selfCheck })
+  // The API server is asked before the rest is loaded, and answers meanwhile.
+  const begun = beginSource(options)
+  const proxy = await openProxy(options, { selfCheck, begun })
+  const runner = new ProxyRunner(options, { proxy, selfCheck })
   const hurry = new AbortController()
   const signalled = new Promise<void>((resolve) => {
     let signals = 0
@@ -25,6 +29,8 @@ export async function runProxy(options: RunOptions, judge?: Judge): Promise<void
   })
   await Promise.race([runner.run(), signalled.then(() => runner.end(hurry.signal))])
 }
+
+const openProxy: typeof NodeProxy.open = async (...args) => (await import('./node-proxy.ts')).NodeProxy.open(...args)
 
 class ProxyRunner {
   readonly #options: RunOptions
@@ -79,7 +85,7 @@ class ProxyRunner {
     // Opening a mode makes what its rules need; it must not be taken for a leftover of that mode.
     await this.#proxy.handOver()
     try {
-      next = await NodeProxy.open(
+      next = await openProxy(
         { ...this.#options, ...loaded },
         { legacy: this.#proxy.legacy, selfCheck: this.#selfCheck },
       )

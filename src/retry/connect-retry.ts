@@ -7,6 +7,7 @@ import { closeAllNow } from '../lib/close-all.ts'
 import { type Bytes, type Family, joinHostPort } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import type { Ejections } from '../model/ejections.ts'
+import { addressField, portField } from '../nftables/fields.ts'
 import type { NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
 import { BackendIndex, planCoveredFrontends, planNodePortAddresses } from './covered.ts'
 import { decodeFailure, type Failure, type FailureKind, type Place } from './decode-failure.ts'
@@ -43,12 +44,21 @@ export interface ConnectRetryOptions {
 const TCP = 6
 /** Connections that wait for the trial of their backend. */
 const MOST_WAITING = 4096
+/** Backends that are tried when it is not known which one of a frontend's failed. */
+const MOST_BEHIND = 32
 /** Where the kernel cannot do it, it is asked again now and then. */
 const REOPEN_MS = 60_000
 /** Errors are not told more often than this. */
 const TELL_MS = 10_000
 /** How often a mode that tries again itself is asked about backends that fail. */
 const POLL_MS = 500
+
+/** enum ip_conntrack_status: packets have come back. */
+const IPS_SEEN_REPLY = 1 << 1
+
+function isUnanswered({ status }: Flow): boolean {
+  return (status & IPS_SEEN_REPLY) === 0
+}
 
 /** One family. */
 interface Watched {
@@ -60,6 +70,17 @@ interface Watched {
   node: NodeView | undefined
   nodePortAddresses: readonly string[]
   views: Map<ServicePortName, ServicePortView>
+  /** The same by frontend, made when it is asked for. */
+  byFrontend: Map<Bytes, ServicePortView> | undefined
+}
+
+function viewsByFrontend({ frontends, views }: Watched): Map<Bytes, ServicePortView> {
+  const found = new Map<Bytes, ServicePortView>()
+  for (const [name, keys] of frontends) {
+    const view = views.get(name)
+    if (view !== undefined) for (const key of keys) found.set(key, view)
+  }
+  return found
 }
 
 export class ConnectRetry {
@@ -91,6 +112,7 @@ export class ConnectRetry {
           node: undefined,
           nodePortAddresses: [],
           views: new Map(),
+          byFrontend: undefined,
         },
       ]),
     )
@@ -107,6 +129,7 @@ export class ConnectRetry {
     if (watched === undefined || this.#isClosed) return
     watched.node = node
     watched.nodePortAddresses = planNodePortAddresses(node, this.#options.machineAddresses())
+    watched.byFrontend = undefined
     if (all === undefined) this.#followChanges(watched, changes)
     else this.#followAll(watched, all)
     this.#forgetStrangers(watched)
@@ -331,11 +354,26 @@ export class ConnectRetry {
       const { sender } = failure
       const reply = { src: backend.ip, sport: backend.port, dst: sender.ip, dport: sender.port }
       const flow = this.#kernel!.conntrack.lookUp(family, TCP, { reply })
-      if (flow !== undefined) this.#kernel!.conntrack.delete([flow])
+      if (flow !== undefined && isUnanswered(flow)) this.#kernel!.conntrack.delete([flow])
     }
     // A refused connection the connection tracker has forgotten by itself.
     counts.retried(family, kind, 1)
+    if (kind === 'unreachable') for (const each of this.#behind(family, backend)) this.#report(family, each, kind)
     this.#report(family, backend, kind)
+  }
+
+  /**
+   * IPVS tells that it has no way to the backend that it has chosen, and not which one that is: the packet that is quoted still
+   * leads to the frontend. So all of its backends are tried, or a part of very many.
+   */
+  #behind(family: Family, { ip, port }: Place): readonly Place[] {
+    const watched = this.#watched.get(family)
+    if (watched === undefined || this.#options.where !== 'behind IPVS') return []
+    watched.byFrontend ??= viewsByFrontend(watched)
+    const backends = watched.byFrontend.get(addressField(ip) + portField(port))?.backends ?? []
+    if (backends.length <= MOST_BEHIND) return backends
+    const first = Math.floor(Math.random() * backends.length)
+    return [...backends.slice(first), ...backends.slice(0, first)].slice(0, MOST_BEHIND)
   }
 
   /**
@@ -345,7 +383,7 @@ export class ConnectRetry {
   #silent({ family, client, dialled }: Extract<Failure, { kind: 'silent' }>): void {
     const original = { src: client.ip, sport: client.port, dst: dialled.ip, dport: dialled.port }
     const flow = this.#kernel!.conntrack.lookUp(family, TCP, { original })
-    if (flow === undefined) return
+    if (flow === undefined || !isUnanswered(flow)) return
     const backend = { ip: flow.reply.src, port: flow.reply.sport }
     const state = this.#report(family, backend, 'silent')
     if (state === 'ejected') this.#retry(family, [flow])
@@ -364,9 +402,18 @@ export class ConnectRetry {
     return this.#suspects.report({ family, ...backend }, kind)
   }
 
-  /** The connections are forgotten, so that the next SYN of each is balanced afresh. */
+  /**
+   * The connections are forgotten, so that the next SYN of each is balanced afresh. One that was answered while its backend was
+   * tried goes on: a backend may answer clients, and not this node.
+   */
   #retry(family: Family, flows: readonly Flow[]): void {
-    const deleted = this.#kernel?.conntrack.delete(flows) ?? 0
+    const conntrack = this.#kernel?.conntrack
+    if (conntrack === undefined) return
+    const unanswered = flows.filter(({ original, id }) => {
+      const now = conntrack.lookUp(family, TCP, { original })
+      return now?.id === id && isUnanswered(now)
+    })
+    const deleted = conntrack.delete(unanswered)
     if (deleted > 0) this.#options.counts.retried(family, 'silent', deleted)
   }
 

@@ -17,6 +17,7 @@ export const SETS = {
 export const CHAINS = {
   prerouting: 'arriving',
   output: 'sent-here',
+  unsettled: 'unsettled',
   refused: 'refused',
   unreachable: 'unreachable',
   silent: 'silent',

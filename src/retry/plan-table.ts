@@ -75,47 +75,60 @@ function connectionKey(family: Family): readonly nft.Operand[] {
 }
 
 function chainsFor(options: RetryTableOptions): Chain[] {
-  const { behindIpvs } = options
-  const failures = failureRules(options)
+  const { family, behindIpvs } = options
+  const unsettled = nft.rule([nft.isUnsettled, nft.goto(CHAINS.unsettled)])
   return [
     failureChain(CHAINS.refused, nft.isProtocol('TCP'), options, behindIpvs ? 'drop behind IPVS' : 'drop'),
-    failureChain(CHAINS.unreachable, nft.isIcmp(options.family), options, 'drop'),
+    failureChain(CHAINS.unreachable, nft.isIcmp(family), options, 'drop'),
     failureChain(CHAINS.silent, nft.isProtocol('TCP'), options, 'accept'),
-    baseChain(CHAINS.prerouting, 'prerouting', BEFORE_NAT, failures),
-    baseChain(CHAINS.output, 'output', BEFORE_NAT, failures),
-    ...(behindIpvs ? ipvsChains(options.family) : []),
+    { name: CHAINS.unsettled, comment: undefined, hook: undefined, rules: failureRules(family) },
+    baseChain(CHAINS.prerouting, 'prerouting', BEFORE_NAT, [unsettled]),
+    // Where this node has no way to a backend, it says so before the tracker has seen the SYN on its way.
+    baseChain(CHAINS.output, 'output', BEFORE_NAT, [unsettled, unreachableRule(family)]),
+    ...(behindIpvs ? ipvsChains(family) : []),
   ]
 }
 
-/** One rule for each way to fail. A packet of a healthy connection is passed over at its flags. */
-function failureRules({ family }: RetryTableOptions): Rule[] {
-  const dialled = [nft.originalDestinationAddress(family), nft.originalDestinationPort]
+/**
+ * One rule for each way to fail. Of the packets of a healthy connection only the answer to its SYN comes here: the SYN is not
+ * known to the tracker yet, and what follows belongs to a handshake that has come to its end.
+ */
+function failureRules(family: Family): Rule[] {
   return [
-    nft.rule([...isRefusal(), nft.isIn(dialled, SETS.frontends), nft.goto(CHAINS.refused)]),
+    nft.rule([nft.isProtocol('TCP'), nft.tcpFlagsAre('syn', 'ack'), nft.goBack]),
+    nft.rule([...isRefusal(), nft.isIn(dialled(family), SETS.frontends), nft.goto(CHAINS.refused)]),
     // A SYN that comes again. As it is before any translation, so that one that passes here twice is not taken for two.
     nft.rule([
       nft.isProtocol('TCP'),
       nft.tcpFlagsAre('syn'),
-      nft.isConfirmed,
       nft.isNewConnection,
       nft.isIn([nft.destinationAddress(family), nft.destinationPort], SETS.frontends),
       nft.goto(CHAINS.silent),
     ]),
-    nft.rule([
-      nft.isIcmp(family),
-      nft.isUnreachable(family),
-      nft.isAboutTcp(family),
-      nft.isRelated,
-      nft.isUnanswered,
-      nft.isIn(dialled, SETS.frontends),
-      nft.goto(CHAINS.unreachable),
-    ]),
+    unreachableRule(family),
   ]
+}
+
+function unreachableRule(family: Family): Rule {
+  return nft.rule([
+    nft.isIcmp(family),
+    nft.isUnreachable(family),
+    nft.isAboutTcp(family),
+    nft.isRelated,
+    nft.isUnanswered,
+    nft.isIn(dialled(family), SETS.frontends),
+    nft.goto(CHAINS.unreachable),
+  ])
+}
+
+/** Behind a match on the protocol. */
+function dialled(family: Family): readonly nft.Operand[] {
+  return [nft.originalDestinationAddress(family), nft.originalDestinationPort]
 }
 
 /** The answer to a SYN that is not welcome. The reset of a connection that had begun has a sequence number. */
 function isRefusal(): nft.Piece[] {
-  return [nft.isProtocol('TCP'), nft.tcpFlagsAre('rst', 'ack'), nft.tcpSequenceIsZero, nft.isReply, nft.isNotAssured]
+  return [nft.isProtocol('TCP'), nft.tcpFlagsAre('rst', 'ack'), nft.tcpSequenceIsZero, nft.isReply]
 }
 
 /** Two attempts more for a connection, while the program is there, and not too many at once. */
@@ -138,6 +151,8 @@ function failureChain(
     hook: undefined,
     rules: [
       nft.rule([nft.isNotIn([nft.protocol], SETS.alive), nft.goBack]),
+      // Errors about SYNs that waited in the node, of an attempt that has been given up since: the client is elsewhere by now.
+      ...(name === CHAINS.unreachable ? [nft.rule([nft.isForgotten, nft.drop])] : []),
       nft.rule([protocol, nft.isIn(key, SETS.twice), nft.goBack]),
       nft.rule([nft.isOverRate(RATE, BURST), nft.goBack]),
       nft.rule([protocol, nft.isIn(key, SETS.once), note(SETS.twice), ...retry]),
@@ -148,7 +163,7 @@ function failureChain(
 }
 
 function ipvsChains(family: Family): Chain[] {
-  const rules = [nft.rule([...isRefusal(), nft.isIn(connectionKey(family), SETS.doomed), nft.drop])]
+  const rules = [nft.rule([nft.isUnsettled, ...isRefusal(), nft.isIn(connectionKey(family), SETS.doomed), nft.drop])]
   return [
     baseChain(CHAINS.forward, 'forward', BEHIND_IPVS, rules),
     baseChain(CHAINS.input, 'input', BEHIND_IPVS, rules),

@@ -7,7 +7,7 @@ import type { TrialResult } from './suspects.ts'
 /** A handshake within a cluster takes a millisecond. A client's next SYN comes after a second. */
 const TRIAL_MS = 400
 
-/** What says nothing about the other side. */
+/** What says nothing about the other side. EACCES does: it is what a route says that prohibits the way. */
 const OWN_FAULTS: ReadonlySet<string | undefined> = new Set([
   'EMFILE',
   'ENFILE',
@@ -15,7 +15,6 @@ const OWN_FAULTS: ReadonlySet<string | undefined> = new Set([
   'ENOMEM',
   'EADDRNOTAVAIL',
   'EPERM',
-  'EACCES',
 ])
 
 /** Connects, and hangs up at once. */

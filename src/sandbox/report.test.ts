@@ -10,6 +10,7 @@ const report: Report = {
     { name: 'whoami', clusterIPs: ['10.96.1.2'], loadBalancerIPs: ['172.30.0.129'], port: 3000, nodePort: 30000 },
   ],
   kubeconfig: '/run/x/kubeconfig',
+  pageUrl: 'http://127.0.0.1:41234/?token=secret',
   command: 'sudo ./bin/kube-proxy',
   machine: 'connected',
   life: 'foreground',
@@ -23,6 +24,9 @@ A cluster of 1 node in mode nftables, with 1 pod and 1 service, ready in 0.8 s.
 
 node      node-1   172.30.0.11, fd00:30::11   pods 10.244.1.0/24
 service   whoami   10.96.1.2:3000             node port 30000      load balancer 172.30.0.129:3000
+
+See it in a browser:
+  http://127.0.0.1:41234/?token=secret
 
 Look at it:
   export KUBECONFIG=/run/x/kubeconfig

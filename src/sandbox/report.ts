@@ -14,6 +14,8 @@ export interface Report {
   /** Those worth a line; not the API server's own. */
   readonly services: readonly ReportedService[]
   readonly kubeconfig: string
+  /** The page that shows it; undefined: there is none. */
+  readonly pageUrl: string | undefined
   /** How the program is called here: `sudo ./bin/kube-proxy`. */
   readonly command: string
   /** Whether this machine itself has routes into the sandbox, or only a namespace that stands for it. */
@@ -42,6 +44,7 @@ export function formatReport(report: Report): string {
       `A cluster of ${count(nodes, 'node')} in mode ${mode}, with ${count(pods, 'pod')} and ${count(services, 'service')}, ready in ${seconds} s.`,
     ],
     formatColumns([...nodes.map(nodeRow), ...services.map(serviceRow)]),
+    ...(report.pageUrl === undefined ? [] : [['See it in a browser:', ...indent([report.pageUrl])]]),
     ['Look at it:', ...indent([`export KUBECONFIG=${report.kubeconfig}`, 'kubectl get pods,services -o wide'])],
     ...services.slice(0, 1).map((service) => formatQuestions(report, service)),
     report.missingTools,

@@ -18,6 +18,7 @@ import { namesOf } from './dns/registry-names.ts'
 import { answersFrom, loadExample, waitForExample, type ExampleService } from './example.ts'
 import { claimInstance, type Claim } from './instance/claim.ts'
 import { serveControls, type Controls, type Place, type SandboxStatus } from './instance/control.ts'
+import type { Registry } from './apiserver/registry/registry.ts'
 import type { InstanceFolder, InstanceRecord } from './instance/instance-folder.ts'
 import { addNetnsName, removeNetnsName } from './instance/netns-names.ts'
 import { giveToUser, writePrivateFile } from './instance/private-file.ts'
@@ -59,8 +60,11 @@ export class Sandbox {
   #controllers: Controllers | undefined
   #control: Server | undefined
   #proxies: readonly NodeProxy[] = []
+  /** Of the nodes whose mode was changed. */
+  readonly #modes = new Map<string, string>()
   #apiUrl = ''
   #isUp = false
+  #isApiServerAway = false
 
   /** Claims names and addresses and builds the network; nothing runs before start(). */
   constructor(options: SandboxOptions) {
@@ -98,6 +102,60 @@ export class Sandbox {
 
   get pods(): PodHost {
     return this.#pods
+  }
+
+  /** The API without HTTP; there after start(). */
+  get registry(): Registry {
+    return this.#api!.registry
+  }
+
+  get apiUrl(): string {
+    return this.#apiUrl
+  }
+
+  /** Whether clients of the API are turned away, those in this process excepted. */
+  get isApiServerAway(): boolean {
+    return this.#isApiServerAway
+  }
+
+  setApiServerAway(isAway: boolean): void {
+    this.#isApiServerAway = isAway
+    this.#api!.setAway(isAway)
+  }
+
+  /** Undefined: there is no such node. */
+  proxyOf(nodeName: string): NodeProxy | undefined {
+    return this.#proxies[this.#network.nodes.findIndex(({ plan }) => plan.name === nodeName)]
+  }
+
+  /** The mode that the proxy of a node was started in. */
+  modeOf(nodeName: string): string {
+    return this.#modes.get(nodeName) ?? this.#options.mode
+  }
+
+  /** Starts the proxy of a node in another mode. Where that cannot run here, the one before runs on, and this rejects. */
+  async setMode(nodeName: string, mode: string): Promise<void> {
+    const index = this.#network.nodes.findIndex(({ plan }) => plan.name === nodeName)
+    if (index < 0) throw new Error(`Cannot find node ${JSON.stringify(nodeName)}: there are ${this.#nodeNames}`)
+    const before = this.modeOf(nodeName)
+    if (before === mode) return
+    await this.#restartProxy(index, mode)
+    try {
+      await this.#proxies[index]!.ready(READY_WITHIN_MS)
+    } catch (error) {
+      await this.#restartProxy(index, before)
+      throw error
+    }
+  }
+
+  async #restartProxy(index: number, mode: string): Promise<void> {
+    await this.#proxies[index]!.stop()
+    this.#modes.set(this.#network.nodes[index]!.plan.name, mode)
+    this.#proxies = this.#proxies.with(index, this.#startProxy(index))
+  }
+
+  get #nodeNames(): string {
+    return this.#network.nodes.map(({ plan }) => plan.name).join(', ')
   }
 
   /** Resolves when every node serves, and every pod of the example answers through its service. */
@@ -165,7 +223,7 @@ export class Sandbox {
   }
 
   /** In the sandbox's own folder: without root there is no other that it may write to. */
-  #proxySocket(nodeName: string): string {
+  proxySocket(nodeName: string): string {
     return this.folder.path(`${nodeName}.sock`)
   }
 
@@ -177,11 +235,11 @@ export class Sandbox {
       node,
       logFile,
       flags: proxyFlags({
-        mode: this.#options.mode,
+        mode: this.modeOf(name),
         kubeconfig: this.#proxyKubeconfig,
         nodeName: name,
         podRanges: this.#claim.plan.podRanges,
-        controlSocket: this.#proxySocket(name),
+        controlSocket: this.proxySocket(name),
         extra: this.#options.proxyFlags,
       }),
       // While the sandbox starts, it ends with the first of them and says why.
@@ -207,7 +265,12 @@ export class Sandbox {
   }
 
   #controls(): Controls {
-    return { status: () => this.#status(), find: (name) => this.#find(name) }
+    return {
+      status: () => this.#status(),
+      find: (name) => this.#find(name),
+      setMode: (node, mode) => this.setMode(node, mode),
+      setApiServerAway: (isAway) => this.setApiServerAway(isAway),
+    }
   }
 
   async #status(): Promise<SandboxStatus> {
@@ -215,7 +278,7 @@ export class Sandbox {
       name: plan.name,
       addresses: plan.addresses,
       podRanges: plan.podRanges,
-      mode: this.#options.mode,
+      mode: this.modeOf(plan.name),
       proxyPid: this.#proxies[i]?.pid,
       restarts: this.#proxies[i]?.restarts ?? 0,
       health: (await this.#proxies[i]?.health()) ?? 'no answer',
@@ -240,7 +303,7 @@ export class Sandbox {
     }
     const node = nodes.find(({ plan }) => plan.name === name)
     if (node !== undefined) {
-      const env = { KUBE_PROXY_CONTROL_SOCKET: this.#proxySocket(name) }
+      const env = { KUBE_PROXY_CONTROL_SOCKET: this.proxySocket(name) }
       return { kind: 'node', name, netns: node.netns.path, hostname: name, files: [], env }
     }
     const [pod, ...others] = this.#pods.find(name.replace(/^pods?\//, ''))

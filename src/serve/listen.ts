@@ -1,8 +1,9 @@
 // Binding a port and keeping it bound.
 
-import { createServer, type RequestListener, type Server } from 'node:http'
+import type { RequestListener, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Clock, Timer } from '../lib/clock.ts'
+import { createServer } from '../lib/http.ts'
 import { ipFamily } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { limitConnections } from './connections.ts'

@@ -1,9 +1,6 @@
 // A file of the kernel that is read again and again, and may be long.
 
 import { closeSync, openSync, read, readSync } from 'node:fs'
-import { promisify } from 'node:util'
-
-const readPiece = promisify(read)
 
 /** More than the kernel gives at once: a page, mostly. */
 const PIECE = 1 << 14
@@ -33,10 +30,10 @@ export class ProcFile {
     try {
       const buffer = Buffer.allocUnsafe(PIECE)
       for (let at = 0; !this.#isClosed;) {
-        const { bytesRead } = await readPiece(fd, buffer, 0, PIECE, at)
-        if (bytesRead === 0) return !this.#isClosed
-        if (!this.#isClosed) each(buffer.toString('latin1', 0, bytesRead))
-        at += bytesRead
+        const length = await readPiece(fd, buffer, at)
+        if (length === 0) return !this.#isClosed
+        if (!this.#isClosed) each(buffer.toString('latin1', 0, length))
+        at += length
       }
       return false
     } finally {
@@ -68,4 +65,10 @@ export class ProcFile {
     closeSync(this.#fd)
     this.#fd = undefined
   }
+}
+
+function readPiece(fd: number, buffer: Buffer, at: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    read(fd, buffer, 0, PIECE, at, (error, length) => (error === null ? resolve(length) : reject(error)))
+  })
 }

@@ -79,8 +79,8 @@ async function openRealApi(program: string): Promise<BenchApi> {
     `--service-account-key-file=${file('key.pem')}`,
     `--service-account-signing-key-file=${file('key.pem')}`,
     '--disable-admission-plugins=ServiceAccount',
-    '--max-requests-inflight=0',
-    '--max-mutating-requests-inflight=0',
+    '--max-requests-inflight=4000',
+    '--max-mutating-requests-inflight=4000',
   ])
   const agent = new https.Agent({ keepAlive: true, maxSockets: CONCURRENCY, rejectUnauthorized: false })
   const request = (method: string, path: string, body?: object) => send(agent, method, path, body)

@@ -12,7 +12,7 @@ export class Contestant implements AsyncDisposable {
   readonly #folder = mkdtempSync(join(tmpdir(), 'beside-'))
   readonly #child: ChildProcess
 
-  constructor(program: string, mode: string, kubeconfig: string) {
+  constructor(program: string, mode: string, kubeconfig: string, more: readonly string[] = []) {
     const log = openSync(join(this.#folder, 'log'), 'w')
     const flags = [
       `--kubeconfig=${kubeconfig}`,
@@ -24,6 +24,7 @@ export class Contestant implements AsyncDisposable {
       '--conntrack-tcp-timeout-established=0s',
       '--conntrack-tcp-timeout-close-wait=0s',
       '--oom-score-adj=0',
+      ...more,
     ]
     this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', '--', program, ...flags], { stdio: ['ignore', log, log] })
   }

@@ -1,22 +1,26 @@
-// Retries in the other modes. Rules of iptables follow an ejection after a second, or two: until then a client may meet the
-// same endpoint again.
+// Retries in the other modes that run on any kernel.
 
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Cleanup } from '../support/cleanup.ts'
-import { eventually } from '../support/eventually.ts'
-import { startProxy } from '../support/proxy-process.ts'
-import { openRig } from '../support/rig.ts'
-import { connectTimes, fewerCases, manyAnswered, RetryRig, testConnectRetry } from './connect-retry.suite.ts'
+import { describe, expect, test } from 'vitest'
+import { patience } from '../support/patience.ts'
+import { tcpProbe } from '../support/netns/probe.ts'
+import {
+  connectTimes,
+  fewerCases,
+  manyAnswered,
+  openRetryRig,
+  patient,
+  testConnectRetry,
+  testEjections,
+  timed,
+} from './connect-retry.suite.ts'
 
 describe('iptables-nft', () => {
-  testConnectRetry('iptables', { cases: fewerCases, dead: 1 })
+  testConnectRetry('iptables', { cases: fewerCases })
 })
 
 describe('iptables-legacy', () => {
   testConnectRetry('iptables', {
     cases: fewerCases,
-    dead: 1,
-    only: 'cases',
     prepare: (node) => {
       // Where kubelet left its hint, that backend is used.
       for (const name of ['iptables-legacy', 'ip6tables-legacy']) {
@@ -27,35 +31,19 @@ describe('iptables-legacy', () => {
 })
 
 describe('userspace', () => {
-  const cleanup = new Cleanup()
-  let retry: RetryRig
-  beforeAll(async () => {
-    const rig = cleanup.use(await openRig())
-    const { kubeconfig } = rig.cluster
-    const args = ['--connect-retry']
-    const proxy = cleanup.use(await startProxy({ netns: rig.network.node, mode: 'userspace', kubeconfig, args }))
-    retry = new RetryRig(rig, () => proxy)
-  })
-  afterAll(() => cleanup[Symbol.asyncDispose]())
+  const retry = openRetryRig('userspace')
+  testEjections(retry, 'kubeproxyts_userspace_retries_total')
 
-  test('tries again itself, and shares suspects and metrics', async () => {
-    const { target, addresses } = await retry.serve({ fates: ['refuse'], healthy: 2 })
-    const from = retry.rig.network.sources.localPod
-    expect(await connectTimes(8, from, target)).toEqual(manyAnswered(8))
-    const [dead] = addresses
-    const status = async () => (await retry.proxy().ask('/statusz'))?.body ?? ''
-    await eventually('it is ejected', async () =>
-      (await status()).includes(`${dead}:8080 ejected`) ? undefined : 'no',
-    )
-    expect(await retry.metric('kubeproxyts_connect_retry_ejected_total')).toBe(1)
-    const attempts = retry.failing.attempts('refuse').get(dead!) ?? 0
-    expect(await connectTimes(8, from, target)).toEqual(manyAnswered(8))
-    // This node's own trials, and no client.
-    expect((retry.failing.attempts('refuse').get(dead!) ?? 0) - attempts).toBeLessThan(4)
-    retry.failing.clear(dead!, 'refuse')
-    await eventually('it is back', async () => ((await status()).includes('ejected for') ? 'no' : undefined), {
-      withinMs: 10_000,
-    })
-    expect(retry.rig.network.node.run('nft', ['list', 'tables'])).not.toContain('kube-proxy-retry')
+  test('it tries again itself: no client sees dead endpoints, and no table is needed', async () => {
+    const { target } = await retry().serve({ fates: ['refuse', 'refuse'], healthy: 2 })
+    expect(await connectTimes(12, retry().rig.network.sources.localPod, target)).toEqual(manyAnswered(12))
+    expect(retry().rig.network.node.run('nft', ['list', 'tables'])).not.toContain('kube-proxy-retry')
+  })
+
+  test.for([1, 6])('clients of a service whose endpoints all refuse are told so within 4 s: %i', async (many) => {
+    const { target } = await retry().serve({ fates: Array.from({ length: many }, () => 'refuse' as const) })
+    const { answer, ms } = await timed(tcpProbe(retry().rig.network.sources.localPod, target, patient()))
+    expect(['refused', 'failed']).toContain(answer.kind)
+    expect(ms).toBeLessThan(4000 * patience())
   })
 })

@@ -1,7 +1,7 @@
 // A dead endpoint is not what the client sees: with real packets, in one mode.
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Family } from '../../src/lib/ip.ts'
+import { joinHostPort, type Family } from '../../src/lib/ip.ts'
 import { node } from '../support/addresses.ts'
 import { aService, anExternalIp, aSlice, type ApiService, type ServiceWish } from '../support/builders.ts'
 import { Cleanup } from '../support/cleanup.ts'
@@ -44,6 +44,16 @@ export class RetryRig {
     return { service, slice, addresses, target: clusterIpOf(service) }
   }
 
+  async isEjected(address: string): Promise<boolean> {
+    return ((await this.proxy().ask('/statusz'))?.body ?? '').includes(`${joinHostPort(address, 8080)} ejected`)
+  }
+
+  /** The endpoint that a pod of this node is led to, or what becomes of it. */
+  async whereTo(target: Target): Promise<string> {
+    const answer = await tcpProbe(this.rig.network.sources.localPod, target, patient())
+    return answer.kind === 'answered' ? hostOf(answer.greeting.at) : answer.kind
+  }
+
   async metric(name: string): Promise<number> {
     const page = (await this.proxy().ask('/metrics'))?.body ?? ''
     return page
@@ -74,6 +84,12 @@ export async function connectTimes(times: number, from: Netns, to: Target): Prom
   const kinds: Answer['kind'][] = []
   for (let i = 0; i < times; i++) kinds.push((await tcpProbe(from, to, patient())).kind)
   return kinds
+}
+
+/** All at the same time. */
+export async function connectAtOnce(times: number, from: Netns, to: Target): Promise<Answer['kind'][]> {
+  const answers = await Promise.all(Array.from({ length: times }, () => tcpProbe(from, to, patient())))
+  return answers.map(({ kind }) => kind)
 }
 
 /** A client that goes on for as long as TCP does: three SYNs more, or four. */
@@ -107,26 +123,25 @@ export const everyCase: readonly RetryCase[] = sources.flatMap((source, i) => [
   { source, family: 6, fate: everyFate[i]! },
 ])
 
-/** Each source, each family and each fate, for modes in which the same table does the same. */
-export const fewerCases: readonly RetryCase[] = sources.map((source, i) => ({
-  source,
-  family: i === 1 ? 6 : 4,
-  fate: everyFate[i]!,
-}))
+/** Each source over each family, and each fate twice, for modes in which the same table does the same. */
+export const fewerCases: readonly RetryCase[] = sources.flatMap((source, i) => [
+  { source, family: 4, fate: everyFate[i]! },
+  { source, family: 6, fate: everyFate[(i + 1) % 3]! },
+])
 
-export interface RetryTestOptions extends ProxyRun {
-  readonly cases?: readonly RetryCase[]
-  /** How many of four endpoints are dead. Before they are ejected, a client may meet no more than three. */
-  readonly dead?: 1 | 2
-  /** The cases alone. */
-  readonly only?: 'cases'
+export interface RigOptions extends ProxyRun {
   /** Before the proxy starts. */
   readonly prepare?: (node: Netns) => void
 }
 
-/** What every mode keeps whose connections the kernel carries. */
-export function testConnectRetry(mode: ModeName, options: RetryTestOptions = {}): () => RetryRig {
-  const { cases = everyCase, dead = 2, only, prepare, ...run } = options
+export interface RetryTestOptions extends RigOptions {
+  readonly cases?: readonly RetryCase[]
+  /** How many of four endpoints are dead. Before they are ejected, a client may meet no more than three. */
+  readonly dead?: 1 | 2
+}
+
+/** A proxy with retries for the tests of a file, from its start to its end. */
+export function openRetryRig(mode: ModeName, { prepare, ...run }: RigOptions = {}): () => RetryRig {
   const cleanup = new Cleanup()
   let retry: RetryRig
   beforeAll(async () => {
@@ -138,6 +153,15 @@ export function testConnectRetry(mode: ModeName, options: RetryTestOptions = {})
     retry = new RetryRig(rig, () => proxy)
   })
   afterAll(() => cleanup[Symbol.asyncDispose]())
+  return () => retry
+}
+
+/** What every mode keeps whose connections the kernel carries. */
+export function testConnectRetry(mode: ModeName, options: RetryTestOptions = {}): () => RetryRig {
+  const { cases = everyCase, dead = 2, ...run } = options
+  const rigOf = openRetryRig(mode, run)
+  let retry: RetryRig
+  beforeAll(() => void (retry = rigOf()))
 
   describe.concurrent('no client sees a dead endpoint', () => {
     test.for(cases)('of IPv$family that it meets from $source: $fate', async ({ source, family, fate }) => {
@@ -157,61 +181,112 @@ export function testConnectRetry(mode: ModeName, options: RetryTestOptions = {})
     })
   })
 
-  if (only === 'cases') return () => retry
+  describe.concurrent('at the same time', () => {
+    testRefusals(rigOf)
+    testHalf(rigOf)
+    testEjections(rigOf, 'kubeproxyts_connect_retry_retried_total')
+  })
+  return rigOf
+}
+
+/** What clients are told when there is no other endpoint, in a mode whose kernel tries again. */
+function testRefusals(retry: () => RetryRig): void {
+  const localPod = () => retry().rig.network.sources.localPod
 
   test('clients of a service whose endpoints all refuse are told so within 4 s', async () => {
-    const { target } = await retry.serve({ fates: Array.from({ length: 6 }, () => 'refuse' as const) })
+    const { target } = await retry().serve({ fates: Array.from({ length: 6 }, () => 'refuse' as const) })
     for (let i = 0; i < 2; i++) {
-      const { answer, ms } = await timed(tcpProbe(retry.rig.network.sources.localPod, target, patient()))
+      const { answer, ms } = await timed(tcpProbe(localPod(), target, patient()))
       expect(answer).toEqual({ kind: 'refused' })
       expect(ms).toBeLessThan(4000 * patience())
     }
   })
 
   test('a service with one endpoint refuses at once', async () => {
-    const { target } = await retry.serve({ fates: ['refuse'] })
-    expect(await refusesAtOnce(retry.rig.network.sources.localPod, target)).toBeUndefined()
+    const { target } = await retry().serve({ fates: ['refuse'] })
+    expect(await refusesAtOnce(localPod(), target)).toBeUndefined()
   })
+}
 
+/** Half of a list stays in it. (A mode that tries again itself leaves those alone, too, that failed a moment ago.) */
+function testHalf(retry: () => RetryRig): void {
+  const localPod = () => retry().rig.network.sources.localPod
+
+  test.for([
+    { dead: 3, healthy: 1, stay: 1 },
+    { dead: 4, healthy: 1, stay: 2 },
+  ])('of $dead dead endpoints and $healthy other, $stay dead stay in the list', async ({ dead, healthy, stay }) => {
+    const fates = Array.from({ length: dead }, () => 'refuse' as const)
+    const { target, addresses: all } = await retry().serve({ fates, healthy })
+    const doomed = all.slice(0, dead)
+    await eventually(
+      'all are found out',
+      async () => {
+        await connectAtOnce(4, localPod(), target)
+        const found = await Promise.all(doomed.map((address) => retry().isEjected(address)))
+        return found.includes(false) ? 'not yet' : undefined
+      },
+      { withinMs: 20_000 },
+    )
+    // The others meet this node's trials alone: after one, two and four seconds, and so on.
+    await eventually('as many as must still get connections', async () => {
+      const count = () => doomed.map((address) => retry().failing.attempts('refuse').get(address) ?? 0)
+      const before = count()
+      await connectAtOnce(30, localPod(), target)
+      const met = count().map((now, i) => now - before[i]!)
+      return met.filter((times) => times >= 5).length === stay ? undefined : `SYNs: ${met.join(', ')}`
+    })
+  })
+}
+
+/** What becomes of clients and endpoints, in every mode. */
+export function testEjections(retry: () => RetryRig, retried: string): void {
   test('a client with affinity moves when its endpoint is ejected, and stays where it moved to', async () => {
-    const { target, addresses: all } = await retry.serve({ healthy: 3, spec: { sessionAffinity: 'ClientIP' } })
-    const from = retry.rig.network.sources.localPod
-    const first = await tcpProbe(from, target, patient())
-    const at = first.kind === 'answered' ? hostOf(first.greeting.at) : first.kind
+    const { target, addresses: all } = await retry().serve({ healthy: 3, spec: { sessionAffinity: 'ClientIP' } })
+    const at = await retry().whereTo(target)
     expect(all).toContain(at)
-    retry.failing.set(at, 'refuse')
+    retry().failing.set(at, 'refuse')
     const where = new Set<string>()
-    for (let i = 0; i < 8; i++) {
-      const answer = await tcpProbe(from, target, patient())
-      where.add(answer.kind === 'answered' ? hostOf(answer.greeting.at) : answer.kind)
-    }
+    for (let i = 0; i < 8; i++) where.add(await retry().whereTo(target))
     expect(where.size).toBe(1)
     expect([...where][0]).not.toBe(at)
     expect(all).toContain([...where][0])
-    retry.failing.clear(at, 'refuse')
+    // It is remembered anew: the old one is back, and the client stays.
+    await eventually('it is ejected', async () => ((await retry().isEjected(at)) ? undefined : 'not yet'))
+    retry().failing.clear(at, 'refuse')
+    await eventually('it is back', async () => ((await retry().isEjected(at)) ? 'not yet' : undefined), {
+      withinMs: 8000,
+    })
+    for (let i = 0; i < 4; i++) where.add(await retry().whereTo(target))
+    expect(where.size).toBe(1)
   })
 
-  test('an endpoint that answers again gets connections again', async () => {
-    const { target, addresses: all } = await retry.serve({ fates: ['refuse'], healthy: 1 })
-    const from = retry.rig.network.sources.localPod
-    const ejected = await retry.metric('kubeproxyts_connect_retry_ejected_total')
+  test('an endpoint that answers again gets connections again, and Events, metrics and the log tell of it', async () => {
+    const { service, target, addresses: all } = await retry().serve({ fates: ['refuse'], healthy: 2 })
+    const [dead = ''] = all
+    const counted = (what: string) => retry().metric(`kubeproxyts_connect_retry_${what}{`)
+    const [ejected, returned] = [await counted('ejected_total'), await counted('returned_total')]
     await eventually('it is ejected', async () => {
-      expect(await connectTimes(1, from, target)).toEqual(['answered'])
-      return (await retry.metric('kubeproxyts_connect_retry_ejected_total')) > ejected ? undefined : 'not yet'
+      await retry().whereTo(target)
+      return (await retry().isEjected(dead)) ? undefined : 'not yet'
     })
-    const returned = await retry.metric('kubeproxyts_connect_retry_returned_total')
-    retry.failing.clear(all[0]!, 'refuse')
-    await eventually(
-      'it is back',
-      async () => {
-        const answer = await tcpProbe(from, target, patient())
-        return answer.kind === 'answered' && hostOf(answer.greeting.at) === all[0] ? undefined : 'not yet'
-      },
-      { withinMs: 8000 },
-    )
-    expect(await retry.metric('kubeproxyts_connect_retry_returned_total')).toBeGreaterThan(returned)
+    expect(await counted('ejected_total')).toBeGreaterThan(ejected)
+    expect(await counted('ejected_backends')).toBeGreaterThan(0)
+    expect(await counted('suspected_total')).toBeGreaterThan(0)
+    expect(await retry().metric(`${retried}{`)).toBeGreaterThan(0)
+    retry().failing.clear(dead, 'refuse')
+    await eventually('it is back', async () => ((await retry().whereTo(target)) === dead ? undefined : 'not yet'), {
+      withinMs: 8000,
+    })
+    expect(await counted('returned_total')).toBeGreaterThan(returned)
+    const told = (reason: string) =>
+      retry()
+        .rig.cluster.server.requests.filter(({ method, path }) => method === 'POST' && path.includes('/events'))
+        .some(({ body }) => body.includes(reason) && body.includes(dead) && body.includes(`"${service.metadata.name}"`))
+    for (const reason of ['BackendEjected', 'BackendReturned'])
+      await eventually(`an Event ${reason}`, () => (told(reason) ? undefined : 'not yet'))
+    for (const line of ['A backend is ejected', 'A backend is back']) expect(retry().proxy().log()).toContain(line)
   })
-  return () => retry
 }
 
 /** Of `address:port`. */

@@ -318,7 +318,9 @@ test('without CAP_NET_ADMIN it does not start, and says what is missing', async 
 async function start(...prefix: readonly string[]): Promise<ProxyProcess> {
   const restore = setCommand(...prefix)
   try {
-    const options = { netns: rig.network.node, mode: 'userspace', kubeconfig: rig.cluster.kubeconfig } as const
+    // Ports that the kernel gives to no connection: one of them could have the port of a door when it is opened again.
+    const args = ['--proxy-port-range=10000-29999']
+    const options = { netns: rig.network.node, mode: 'userspace', kubeconfig: rig.cluster.kubeconfig, args } as const
     const started = await startProxy(options)
     await rig.settled()
     return started

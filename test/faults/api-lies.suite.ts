@@ -39,8 +39,7 @@ function watches(what: Misbehaviour): Pick<Lie, 'answers' | 'tell'> {
 function lists(what: Misbehaviour): Pick<Lie, 'answers' | 'tell'> {
   const tell = (server: TestApiServer) => {
     server.fail({ on: 'list', ...always, what })
-    server.store.compact()
-    server.sendError(STATUS.expired)
+    server.expire()
   }
   return { answers: 'list', tell }
 }
@@ -126,10 +125,7 @@ export function testApiLies(mode: FaultyMode, only = /./): void {
       if (!isBelieved) await faulty.rulesBecome(before, 'the rules stay')
       server.heal()
       // A proxy that believed it has no reason to ask again.
-      if (isBelieved) {
-        server.store.compact()
-        server.sendError(STATUS.expired)
-      }
+      if (isBelieved) server.expire()
       await faulty.rig.settled(40_000)
       await faulty.rulesBecome(before, 'the rules are right in the end')
       expect((await traffic?.stop())?.losses ?? []).toEqual([])

@@ -23,7 +23,7 @@ export const rooms: readonly Room[] = [
     folder: 'lib',
     what: 'words without a domain: addresses, clock, log, hashes, durations',
     imports: [],
-    effects: ['log-sinks.ts'],
+    effects: ['log-sinks.ts', 'http.ts'],
   },
   {
     folder: 'system',
@@ -175,6 +175,25 @@ export const rooms: readonly Room[] = [
     effects: 'all',
   },
   {
+    folder: 'ui',
+    what: 'the page that shows a sandbox or a node, and its server; `page/` is what runs in the browser; loaded on demand',
+    imports: ['lib', 'system', 'links', 'kube', 'model', 'modes', 'control', 'explain', 'sandbox'],
+    effects: [
+      'audience.ts',
+      'eye-process.ts',
+      'find-address.ts',
+      'node-eye.ts',
+      'node-source.ts',
+      'proxy-watch.ts',
+      'remote-eye.ts',
+      'run-load.ts',
+      'sandbox-hands.ts',
+      'sandbox-objects.ts',
+      'sandbox-source.ts',
+      'server.ts',
+    ],
+  },
+  {
     folder: 'cli',
     what: 'flags, help, commands',
     imports: [
@@ -189,6 +208,7 @@ export const rooms: readonly Room[] = [
       'doctor',
       'preview',
       'sandbox',
+      'ui',
     ],
     effects: 'all',
   },
@@ -220,5 +240,10 @@ export const walls: readonly { readonly inside: RegExp; readonly never: RegExp; 
     inside: /^src\/cli\/(?!sandbox)/,
     never: /^src\/(sandbox|cli\/sandbox)/,
     why: 'the program does not contain the sandbox',
+  },
+  {
+    inside: /^src\/(?!sandbox\/)/,
+    never: /^node:http$/,
+    why: 'src/lib/http.ts has what is needed of node:http, which brings 13 MB along',
   },
 ]

@@ -27,11 +27,13 @@ function run(args: readonly string[], node = process.execPath) {
   return spawnSync(node, [packed.program, ...args], { encoding: 'utf8', cwd: '/', env: {} })
 }
 
-test('has no packages to install, no sources and no sandbox', () => {
+test('has no packages to install, no sources, no sandbox and no page', () => {
   const manifest = JSON.parse(readFileSync(join(packed.folder, 'package.json'), 'utf8')) as Record<string, unknown>
   expect(manifest['dependencies']).toBeUndefined()
   const files = readdirSync(packed.folder, { recursive: true, encoding: 'utf8' })
   expect(files.filter((file) => /\.ts$|node_modules|^src|sandbox/.test(file))).toEqual([])
+  expect(files.filter((file) => /page\.(js|css)|\bui\b/.test(file))).toEqual([])
+  expect(run(['ui'])).toMatchObject({ status: 1, stderr: expect.stringContaining('without it') as string })
   expect(run(['sandbox'])).toMatchObject({ status: 1, stderr: expect.stringContaining('without it') as string })
 })
 

@@ -77,10 +77,12 @@ async function makeDeadPod(): Promise<string> {
     ...type(`kubectl annotate pod ${pod} sandbox/fail=hang --overwrite`),
     ...(await untilSo(isDead)),
     ...type(ask),
+    ...type(`kubectl annotate pod ${pod} sandbox/fail=die --overwrite`),
+    ...type(ask),
   ]
-  const [without, refusing, hanging] = lines.filter((line) => /^\d+$/.test(line)).map(Number)
+  const [without, refusing, hanging, dying] = lines.filter((line) => /^\d+$/.test(line)).map(Number)
   expect(without).toBeGreaterThan(0)
-  expect({ refusing, hanging }).toEqual({ refusing: 0, hanging: 0 })
+  expect({ refusing, hanging, dying }).toEqual({ refusing: 0, hanging: 0, dying: 0 })
   return `\n${lines.map((line) => `    ${line}`).join('\n')}\n\n`
 }
 
@@ -162,6 +164,7 @@ function normalize(text: string): string {
     .replace(/10\.96\.\d+\.\d+/g, '10.96.x.y')
     .replace(/10\.244\.\d+\.\d+/g, '10.244.x.y')
     .replace(/node-\d/g, 'node-N')
+    .replace(/127\.0\.0\.1:\d+\/\?token=[\w-]+/g, '127.0.0.1:PORT/?token=TOKEN')
     .replace(/\b\d+(\.\d+)? ?s\b/g, 'N s')
     .replace(/^ +[1-9]\d$/gm, (line) => (line.trim() === '30' ? line : 'SOME'))
     .replace(/ +/g, ' ')

@@ -1,10 +1,10 @@
 // HTTP proxies between us and the API server: from the kubeconfig's proxy-url, or from the environment as Go reads it.
 
 import { Buffer } from 'node:buffer'
-import http from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
 import { rootCertificates } from 'node:tls'
+import * as http from '../../lib/http.ts'
 import { cidrContains, parseCidr, parseIp } from '../../lib/ip.ts'
 import { AccessError } from './cluster-access.ts'
 

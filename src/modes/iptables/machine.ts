@@ -230,6 +230,10 @@ class AttendedProgrammer implements Programmer {
     return stats
   }
 
+  tellCommands(isTold: boolean): void {
+    this.#attendance.programmer.tellCommands?.(isTold)
+  }
+
   close(): void {
     this.#attendance.programmer.close()
   }

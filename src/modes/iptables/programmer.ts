@@ -64,6 +64,7 @@ export class IptablesProgrammer implements Programmer {
   readonly #refused = new Set<ServicePortName>()
   /** Those of them that the operator has been told of, also in syncs that failed. */
   #told = new Set<ServicePortName>()
+  #isTold = false
   /** The last call: one at a time. */
   #last: Promise<unknown> = Promise.resolve()
 
@@ -80,6 +81,10 @@ export class IptablesProgrammer implements Programmer {
     return this.#queue(() => this.#syncAll(node, now))
   }
 
+  tellCommands(isTold: boolean): void {
+    this.#isTold = isTold
+  }
+
   close(): void {
     this.#options.driver.close()
   }
@@ -93,7 +98,7 @@ export class IptablesProgrammer implements Programmer {
   async #sync(node: NodeView, changes: readonly ServicePortChange[]): Promise<SyncStats> {
     const ledger = this.#ledger
     if (ledger === undefined) throw new Error('Cannot program changes: the tables have not been programmed as a whole')
-    const stats = new ScriptCount()
+    const stats = new ScriptCount(this.#isTold)
     for (const { before, after } of changes) {
       this.#endpoints += (after?.backends.length ?? 0) - (before?.backends.length ?? 0)
     }
@@ -115,7 +120,7 @@ export class IptablesProgrammer implements Programmer {
   }
 
   async #syncAll(node: NodeView, views: readonly ServicePortView[]): Promise<SyncStats> {
-    const stats = new ScriptCount()
+    const stats = new ScriptCount(this.#isTold)
     this.#ledger = undefined
     this.#refused.clear()
     this.#endpoints = views.reduce((sum, { backends }) => sum + backends.length, 0)
@@ -232,8 +237,10 @@ export class IptablesProgrammer implements Programmer {
   }
 
   async #restore(script: Script, stats: ScriptCount): Promise<void> {
-    await this.#options.driver.restore(new KeptText(script.text()))
+    const text = new KeptText(script.text())
+    await this.#options.driver.restore(text)
     stats.countScript(script)
+    stats.tell(() => linesOf(text))
   }
 
   #finish(ledger: Ledger, stats: ScriptCount): void {
@@ -249,13 +256,17 @@ function halves(group: readonly Fragment[]): Fragment[][] {
   return [group.slice(0, middle), group.slice(middle)]
 }
 
+function* linesOf(text: Iterable<string>): Generator<string> {
+  for (const piece of text) yield* piece.trimEnd().split('\n')
+}
+
 class ScriptCount extends SyncCount {
   declare refused?: number
   readonly #written = new Map<TableName, number>()
 
   countScript({ lines, bytes, rules, sample }: Script): void {
     this.count(lines, bytes)
-    this.note(sample)
+    this.keepSample(sample)
     for (const [table, count] of rules) this.#written.set(table, this.written(table) + count)
   }
 

@@ -68,6 +68,7 @@ export class IpvsProgrammer implements Programmer {
   readonly #drains: Drains
   #inForce: Context | undefined
   #nodeAddresses: NodeAddresses = { own: [], nodePort: [] }
+  #isTold = false
 
   constructor(options: IpvsProgrammerOptions) {
     const { servers, clock, drainLimitMs, audit, onDrained, onError } = options
@@ -110,7 +111,7 @@ export class IpvsProgrammer implements Programmer {
     if (context === undefined) throw new Error('Cannot program changes: IPVS has not been programmed as a whole')
     // Worthless until the kernel has accepted.
     this.#context = undefined
-    const stats = new SyncCount()
+    const stats = new SyncCount(this.#isTold)
     stats.add(this.#rules.sync(node, changes))
     const wanted = (side: 'before' | 'after') =>
       changes.flatMap((change) => wantedServers(node, change[side], context.settings))
@@ -124,7 +125,7 @@ export class IpvsProgrammer implements Programmer {
   syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
     const { servers, link, scheduler, audit } = this.#options
     this.#context = undefined
-    const stats = new SyncCount()
+    const stats = new SyncCount(this.#isTold)
     const all = [...views]
     link.ensure()
     const { own, others } = link.read(node.family)
@@ -149,6 +150,11 @@ export class IpvsProgrammer implements Programmer {
     return stats
   }
 
+  tellCommands(isTold: boolean): void {
+    this.#isTold = isTold
+    this.#rules.tellCommands(isTold)
+  }
+
   close(): void {
     const { link, servers } = this.#options
     this.#context = undefined
@@ -162,7 +168,9 @@ export class IpvsProgrammer implements Programmer {
 
   #program(diff: IpvsDiff, stats: SyncCount): void {
     this.#apply([...diff.ops, ...this.#drains.plan(diff)], stats)
-    stats.count(this.#drains.begin(diff).length, 0)
+    const begun = this.#drains.begin(diff)
+    stats.tell(() => begun.map((op) => `ipvsadm ${formatOp(op)}`))
+    stats.count(begun.length, 0)
   }
 
   #apply(ops: readonly IpvsOp[], stats: SyncCount): void {

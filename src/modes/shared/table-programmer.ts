@@ -46,6 +46,7 @@ export class TableProgrammer implements Programmer {
   readonly #staleChains = new Map<string, number>()
   /** How often in a row the kernel refused to make the table what it should be. */
   #refusals = 0
+  #isTold = false
 
   constructor(options: TableProgrammerOptions) {
     this.#options = options
@@ -57,6 +58,10 @@ export class TableProgrammer implements Programmer {
 
   syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
     return this.#counted(() => this.#syncAll(node, views))
+  }
+
+  tellCommands(isTold: boolean): void {
+    this.#isTold = isTold
   }
 
   close(): void {
@@ -76,7 +81,8 @@ export class TableProgrammer implements Programmer {
     const ledger = this.#ledger
     if (ledger === undefined) throw new Error('Cannot program changes: the table has not been programmed as a whole')
     const { planner, clock } = this.#options
-    const stats = new SyncCount()
+    const stats = new SyncCount(this.#isTold)
+    const tell = (ops: readonly Op[]) => stats.tell(() => formatOps(nftFamily(node.family), planner.table, ops))
     const places = this.#places
     const fragmentChanges = changes.map(({ before, after }): FragmentChange => {
       if (before !== undefined && after !== undefined) places.keep(before, after)
@@ -90,8 +96,11 @@ export class TableProgrammer implements Programmer {
     const { ops, staleChains } = diffFragments(fragmentChanges, ledger)
     for (const { after } of fragmentChanges)
       for (const chain of after?.chains ?? []) this.#staleChains.delete(chain.name)
+    tell(ops)
     this.#apply(ops, stats)
-    this.#apply(sweepRules(ledger), stats)
+    const swept = sweepRules(ledger)
+    tell(swept)
+    this.#apply(swept, stats)
     this.#deleteStaleChains(stats)
     for (const { before, after } of fragmentChanges) this.#forget(shrunk(before, after), stats)
     for (const chain of staleChains) this.#staleChains.set(chain, clock.monotonicNow())
@@ -103,7 +112,7 @@ export class TableProgrammer implements Programmer {
     const { planner, driver } = this.#options
     const base = planner.base(node)
     const ledger = new Ledger(base)
-    const stats = new SyncCount()
+    const stats = new SyncCount(this.#isTold)
     const learned: Learned[] = []
     this.#ledger = undefined
     this.#staleChains.clear()

@@ -53,6 +53,7 @@ export class UserspaceProgrammer implements Programmer {
   #fresh: ReadonlyMap<ServicePortView, Service> = new Map()
   #node: NodeView | undefined
   #isWithdrawn = false
+  #isTold = false
   /** What is served on an address that the node had before, until the rules lead there no more. */
   readonly #left: Pool[] = []
   #retryTimer: Timer | undefined
@@ -85,7 +86,10 @@ export class UserspaceProgrammer implements Programmer {
       all.flatMap(({ after }) => after ?? []),
       () => undefined,
     )
-    const stats = this.#rules.sync(node, all)
+    const stats = this.#told(
+      this.#rules.sync(node, all),
+      all.flatMap(({ after }) => after ?? []),
+    )
     for (const { name, before, after } of all) {
       this.#shutUnused(before, after)
       this.#note(name, after)
@@ -106,7 +110,7 @@ export class UserspaceProgrammer implements Programmer {
     listeners.lookForPorts()
     const all = [...views]
     this.#fresh = this.#serve(all, knownPorts(node.family, table))
-    const stats = this.#rules.syncAll(node, all)
+    const stats = this.#told(this.#rules.syncAll(node, all), all)
     this.#shutAllBut(all)
     for (const pool of this.#left.splice(0)) pool.close()
     this.#known.clear()
@@ -114,6 +118,11 @@ export class UserspaceProgrammer implements Programmer {
     this.#fresh = new Map()
     this.#retryLater(node)
     return stats
+  }
+
+  tellCommands(isTold: boolean): void {
+    this.#isTold = isTold
+    this.#rules.tellCommands(isTold)
   }
 
   /** Where UDP flows of a service port go at present, those that came before it changed included. */
@@ -225,6 +234,18 @@ export class UserspaceProgrammer implements Programmer {
     return true
   }
 
+  /** With what the data path was told: no other program has words for it. */
+  #told(stats: SyncStats, views: readonly ServicePortView[]): SyncStats {
+    if (!this.#isTold) return stats
+    const lines = views.flatMap((view) =>
+      LISTS.flatMap((list) => {
+        const served = this.#options.listeners.get(nameOf(view, list))
+        return served === undefined ? [] : [formatServed(nameOf(view, list), served)]
+      }),
+    )
+    return { ...stats, commands: [...(stats.commands ?? []), ...lines.slice(0, MOST_TOLD)] }
+  }
+
   #note(name: string, view: ServicePortView | undefined): void {
     const service = view === undefined ? undefined : this.#fresh.get(view)
     if (service === undefined || (service.refused.size === 0 && service.leaving.length === 0)) this.#known.delete(name)
@@ -288,6 +309,15 @@ export class UserspaceProgrammer implements Programmer {
     this.#readBack = undefined
     return table
   }
+}
+
+/** So many lists are put into words. */
+const MOST_TOLD = 40
+
+function formatServed(name: string, { doors, pool }: Served): string {
+  const at = Array.from(doors.values(), ({ address, port }) => joinHostPort(address, port))
+  const to = pool.backends().map(({ ip, port }) => joinHostPort(ip, port))
+  return `# ${name}: ${at.join(', ')} carries to ${to.join(', ') || 'nowhere'}`
 }
 
 const LISTS: readonly Policy[] = ['Cluster', 'Local']

@@ -16,7 +16,7 @@ import { ipAddresses, serviceCidrs, services } from './resources/table.ts'
 import { silentLogger } from '../../lib/log.ts'
 import { Store } from './store/store.ts'
 import { systemClock } from '../../lib/clock.ts'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Api } from './http/exchange.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { KeyAndCertificate } from './certificate.ts'
@@ -60,6 +60,8 @@ export interface ApiServer extends AsyncDisposable {
   listen(host: string, port?: number, fd?: number): Promise<string>
   /** The text of a kubeconfig: for a person by default, with the rights of a proxy on request. */
   kubeconfig(options?: { readonly user?: UserName; readonly url?: string }): string
+  /** From now on no client is listened to, and connections are cut off; or they are again. */
+  setAway(isAway: boolean): void
   close(): Promise<void>
 }
 
@@ -87,8 +89,12 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
     podStreams: options.podStreams ?? {},
   }
   const listeners: Server[] = []
+  let isAway = false
   const listen = async (host: string, port = 0, fd?: number): Promise<string> => {
     const { server, url } = await openListener({ api, log, identity, host, port, fd })
+    server.on('connection', (socket: Socket) => {
+      if (isAway) socket.resetAndDestroy()
+    })
     listeners.push(server)
     return url
   }
@@ -110,6 +116,10 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
         user: wish.user ?? 'admin',
         token: identity.tokens[wish.user ?? 'admin'],
       }),
+    setAway(now) {
+      isAway = now
+      if (now) for (const server of listeners) server.closeAllConnections()
+    },
     close,
     [Symbol.asyncDispose]: close,
   }

@@ -48,6 +48,9 @@ export interface Controls {
   status(): Promise<SandboxStatus>
   /** A place by its name; what is wrong with the name otherwise. */
   find(name: string): Place | { readonly problem: string }
+  /** Rejects when the node cannot run in that mode. */
+  setMode(node: string, mode: string): Promise<void>
+  setApiServerAway(isAway: boolean): void
 }
 
 export async function serveControls(socketPath: string, controls: Controls): Promise<Server> {
@@ -70,6 +73,16 @@ export async function serveControls(socketPath: string, controls: Controls): Pro
 
 async function answer(path: string, controls: Controls): Promise<unknown> {
   if (path === '/status') return controls.status()
+  const [, where] = /^\/api-server\/(away|back)$/.exec(path) ?? []
+  if (where !== undefined) {
+    controls.setApiServerAway(where === 'away')
+    return {}
+  }
+  const [, node, mode] = /^\/nodes\/([^/]+)\/mode\/([^/]+)$/.exec(path) ?? []
+  if (node !== undefined && mode !== undefined) {
+    await controls.setMode(decodeURIComponent(node), decodeURIComponent(mode))
+    return {}
+  }
   const name = /^\/places\/(.+)$/.exec(path)?.[1]
   return name === undefined ? { problem: 'no such question' } : controls.find(decodeURIComponent(name))
 }
@@ -82,15 +95,26 @@ export function askPlace(socketPath: string, name: string): Promise<ReturnType<C
   return ask(socketPath, `/places/${encodeURIComponent(name)}`) as Promise<ReturnType<Controls['find']>>
 }
 
-function ask(socketPath: string, path: string): Promise<unknown> {
+export async function askForApiServer(socketPath: string, where: 'away' | 'back'): Promise<void> {
+  await ask(socketPath, `/api-server/${where}`)
+}
+
+/** Waits until the node serves in that mode. */
+export async function askForMode(socketPath: string, node: string, mode: string): Promise<void> {
+  const path = `/nodes/${encodeURIComponent(node)}/mode/${encodeURIComponent(mode)}`
+  const { problem } = (await ask(socketPath, path, 60_000)) as { problem?: string }
+  if (problem !== undefined) throw new Error(problem)
+}
+
+function ask(socketPath: string, path: string, withinMs = 5000): Promise<unknown> {
   return new Promise((resolve, reject) => {
     // A connection of its own: the sandbox closes one that is kept, perhaps at the moment in which it is used again.
-    const asked = request({ socketPath, path, timeout: 5000, agent: false }, (response) => {
+    const asked = request({ socketPath, path, timeout: withinMs, agent: false }, (response) => {
       let body = ''
       response.setEncoding('utf8').on('data', (text: string) => (body += text))
       response.on('end', () => resolve(JSON.parse(body)))
     })
-    asked.on('timeout', () => asked.destroy(new Error('no answer within 5 s')))
+    asked.on('timeout', () => asked.destroy(new Error(`no answer within ${withinMs / 1000} s`)))
     asked.on('error', reject)
     asked.end()
   })

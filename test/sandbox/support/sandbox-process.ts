@@ -102,6 +102,12 @@ export class SandboxProcess implements AsyncDisposable {
     return runSandbox(this.root, '--name', this.name, ...args)
   }
 
+  /** Starts `kube-proxy sandbox ...`, which ends when it is told to. */
+  start(...args: readonly string[]): ChildProcess {
+    const env = { ...process.env, KUBE_PROXY_SANDBOX_DIR: this.root }
+    return spawn(program, ['sandbox', '--name', this.name, ...args], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  }
+
   signal(signal: NodeJS.Signals): void {
     this.#child.kill(signal)
   }

@@ -139,6 +139,12 @@ export class TestApiServer implements AsyncDisposable {
     for (const watch of this.#watches) watch.repeat()
   }
 
+  /** From now on each client has to list again: those that watch, and those that are just about to. */
+  expire(): void {
+    this.store.forget()
+    this.sendError(STATUS.expired)
+  }
+
   sendError(status: StatusBody): void {
     for (const watch of this.#watches) watch.error(status)
   }

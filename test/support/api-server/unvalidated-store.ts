@@ -49,6 +49,12 @@ export class UnvalidatedStore {
     this.#store.compact()
   }
 
+  /** The same, and all objects get new versions: a watch cannot begin at any version that was ever told. */
+  forget(): void {
+    this.#store.renumber(this.#store.revision)
+    this.#store.compact()
+  }
+
   /** Goes back to an earlier version counter without a trace, as after a restore from a backup. Objects stay. */
   loseHistory(version: number): void {
     this.#store.renumber(version)

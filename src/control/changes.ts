@@ -1,0 +1,50 @@
+// The answer to the question `changes`: what the proxy did to the kernel while an asker looked, and why.
+
+export interface ChangesAnswer {
+  readonly nodeName: string
+  readonly mode: string
+  /** The oldest first, after the one that the asker knows. */
+  readonly changes: readonly SyncChange[]
+  /** What to ask for next: `after=N`. */
+  readonly last: number
+  /** How many there was no room for since the asker asked last. */
+  readonly missed: number
+}
+
+/** A sync that did something, or was meant to. */
+export interface SyncChange {
+  /** Counts up from 1 in each process. */
+  readonly number: number
+  readonly family: 4 | 6
+  /**
+   * `event`: objects came. `compare`: all was compared with the kernel. `heal`: another program had changed the rules. `eject`: a
+   * backend does not answer, or does again.
+   */
+  readonly why: 'event' | 'compare' | 'heal' | 'eject'
+  readonly objects: readonly HeardObject[]
+  readonly moreObjects: number
+  /** Names of service ports whose decisions changed. */
+  readonly ports: readonly string[]
+  readonly morePorts: number
+  /** When the first object was heard of; milliseconds since 1970, as the others. */
+  readonly heardMs?: number | undefined
+  readonly beganMs: number
+  /** When the kernel acknowledged, or refused. */
+  readonly doneMs: number
+  readonly operations: number
+  readonly bytes: number
+  /** In the words of the mode's own tool. */
+  readonly commands: readonly string[]
+  readonly moreCommands: number
+  /** Why the kernel refused. */
+  readonly error?: string | undefined
+}
+
+/** What came from the API. */
+export interface HeardObject {
+  readonly kind: 'Service' | 'EndpointSlice' | 'Node' | 'ServiceCIDR'
+  /** '' for objects without one. */
+  readonly namespace: string
+  readonly name: string
+  readonly verb: 'set' | 'deleted'
+}

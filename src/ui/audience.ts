@@ -1,0 +1,163 @@
+// The pages that are open: each hears what happens as Server-Sent Events. While there is none, nothing is asked of any proxy.
+
+import type { ServerResponse } from 'node:http'
+import { MOST_CHANGES, type ChangeEntry, type LoadReport, type Snapshot, type UiEvents } from './protocol.ts'
+import type { UiSource } from './source.ts'
+
+/** Pages at the same time. */
+const MOST_PAGES = 16
+/** Between two snapshots. */
+const SNAPSHOT_MS = 200
+const TRAFFIC_MS = 1000
+/** A quiet connection says that it is there: proxies and laptops cut off those that do not. */
+const HEARTBEAT_MS = 15_000
+/** A page that does not read gets no more than this. */
+const MOST_UNREAD = 4 * 1024 * 1024
+
+export class Audience {
+  readonly #source: UiSource
+  readonly #pages = new Set<ServerResponse>()
+  #changes: ChangeEntry[] = []
+  #id = 0
+  #snapshotTimer: NodeJS.Timeout | undefined
+  #trafficTimer: NodeJS.Timeout | undefined
+  #heartbeat: NodeJS.Timeout | undefined
+  #lastSnapshotMs = 0
+  #isMaking = false
+  #isStale = false
+  /** What the pages have, without the time. */
+  #sent = ''
+
+  constructor(source: UiSource) {
+    this.#source = source
+  }
+
+  get size(): number {
+    return this.#pages.size
+  }
+
+  get isFull(): boolean {
+    return this.#pages.size >= MOST_PAGES
+  }
+
+  /** Tells a page everything from now on, until it goes. The headers have not been sent. */
+  async add(response: ServerResponse): Promise<void> {
+    response.writeHead(200, { 'Content-Type': 'text/event-stream; charset=utf-8' })
+    response.on('error', () => {})
+    response.once('close', () => this.#remove(response))
+    this.#pages.add(response)
+    if (this.#pages.size === 1) this.#begin()
+    const snapshot = await this.#source.snapshot()
+    if (!this.#pages.has(response)) return
+    this.#sendTo(response, 'snapshot', snapshot)
+    for (const change of this.#changes) this.#sendTo(response, 'change', change)
+  }
+
+  /** Tells the pages that it is over. */
+  close(reason: string): void {
+    for (const page of this.#pages) {
+      this.#sendTo(page, 'end', { reason })
+      page.end()
+    }
+    this.#pages.clear()
+    this.#end()
+  }
+
+  #remove(response: ServerResponse): void {
+    if (this.#pages.delete(response) && this.#pages.size === 0) this.#end()
+  }
+
+  #begin(): void {
+    this.#source.begin({
+      changed: () => this.#schedule(),
+      synced: (change) => this.#remember(change),
+      loaded: (report: LoadReport) => this.#send('load', report),
+    })
+    this.#trafficTimer = setInterval(() => void this.#sendTraffic(), TRAFFIC_MS)
+    this.#heartbeat = setInterval(() => {
+      for (const page of this.#pages) page.write(':\n\n')
+    }, HEARTBEAT_MS)
+  }
+
+  #end(): void {
+    this.#source.end()
+    clearInterval(this.#trafficTimer)
+    clearInterval(this.#heartbeat)
+    clearTimeout(this.#snapshotTimer)
+    this.#snapshotTimer = undefined
+    this.#sent = ''
+  }
+
+  /** A change that was told before, to a page that is gone, is not told again. */
+  #remember(change: Omit<ChangeEntry, 'id'>): void {
+    const isKnown = this.#changes.some(
+      (each) =>
+        each.node === change.node &&
+        each.family === change.family &&
+        each.doneMs === change.doneMs &&
+        each.beganMs === change.beganMs,
+    )
+    if (isKnown) return
+    const entry = { id: ++this.#id, ...change }
+    this.#changes.push(entry)
+    if (this.#changes.length > MOST_CHANGES) this.#changes.shift()
+    this.#send('change', entry)
+  }
+
+  /** At most one in SNAPSHOT_MS, and none while another is made. */
+  #schedule(): void {
+    this.#isStale = true
+    if (this.#snapshotTimer !== undefined || this.#isMaking || this.#pages.size === 0) return
+    const waitMs = Math.max(20, this.#lastSnapshotMs + SNAPSHOT_MS - performance.now())
+    this.#snapshotTimer = setTimeout(() => {
+      this.#snapshotTimer = undefined
+      void this.#sendSnapshot()
+    }, waitMs)
+  }
+
+  async #sendSnapshot(): Promise<void> {
+    this.#isMaking = true
+    this.#isStale = false
+    try {
+      const snapshot = await this.#source.snapshot()
+      const content = contentOf(snapshot)
+      // A page that came meanwhile has a newer one.
+      if (content !== this.#sent && this.#pages.size > 0) this.#send('snapshot', snapshot)
+      this.#sent = content
+    } catch {
+      // The source is closing; the pages are told by close().
+    } finally {
+      this.#isMaking = false
+      this.#lastSnapshotMs = performance.now()
+      if (this.#isStale) this.#schedule()
+    }
+  }
+
+  async #sendTraffic(): Promise<void> {
+    const report = await this.#source.traffic()
+    this.#send('traffic', report)
+  }
+
+  #send<E extends keyof UiEvents>(event: E, data: UiEvents[E]): void {
+    if (this.#pages.size === 0) return
+    const text = format(event, data)
+    for (const page of this.#pages) write(page, text)
+  }
+
+  #sendTo<E extends keyof UiEvents>(page: ServerResponse, event: E, data: UiEvents[E]): void {
+    write(page, format(event, data))
+  }
+}
+
+function format(event: string, data: unknown): string {
+  return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
+}
+
+function write(page: ServerResponse, text: string): void {
+  if (page.writableLength > MOST_UNREAD) page.destroy()
+  else page.write(text)
+}
+
+function contentOf(snapshot: Snapshot): string {
+  return JSON.stringify({ ...snapshot, nowMs: 0 })
+}

@@ -1,0 +1,82 @@
+// Looks at a node from inside its network: what its proxy has decided, what is in its kernel, what becomes of a packet.
+
+import { ask } from '../control/client.ts'
+import type { StateAnswer } from '../control/state.ts'
+import { explain, prepare, type KernelState } from '../explain/explain.ts'
+import type { Explanation } from '../explain/explanation.ts'
+import { formatSvg } from '../explain/format-svg.ts'
+import { knownFromState } from '../explain/from-state.ts'
+import type { Known, KnownPod } from '../explain/known.ts'
+import { readKernelState } from '../explain/read-kernel.ts'
+import { sendPacket, type Departure } from '../explain/send.ts'
+import type { Family } from '../lib/ip.ts'
+import { modeNamed } from '../modes/all.ts'
+import type { ExplainQuestion, ServiceDetail } from './protocol.ts'
+import { planServiceDetail } from './service-detail.ts'
+
+/** What the one who asks knows, and the node's proxy does not. */
+export interface EyeContext {
+  /** The control socket of the node's proxy. */
+  readonly socket: string
+  readonly pods: readonly KnownPod[]
+  readonly otherNodes: Known['otherNodes']
+}
+
+export type EyeQuestion =
+  | { readonly kind: 'service'; readonly namespace: string; readonly name: string; readonly context: EyeContext }
+  | {
+      readonly kind: 'explain'
+      readonly question: ExplainQuestion
+      readonly context: EyeContext
+      /** The network namespace of the client, where that is not the node: a real packet is sent from there. */
+      readonly clientNetns?: string | undefined
+    }
+
+export interface EyeExplanation {
+  readonly explanation: Explanation
+  readonly svg: string
+}
+
+export type EyeAnswer<Q extends EyeQuestion> = Q extends { kind: 'service' } ? ServiceDetail : EyeExplanation
+
+/** How a packet leaves from another network namespace, which is given by its path. */
+export type DepartFrom = (netns: string) => Departure
+
+export async function answerEye<Q extends EyeQuestion>(question: Q, departFrom?: DepartFrom): Promise<EyeAnswer<Q>>
+export async function answerEye(
+  question: EyeQuestion,
+  departFrom?: DepartFrom,
+): Promise<ServiceDetail | EyeExplanation> {
+  const known = await readKnown(question.context)
+  if (question.kind === 'service') return describeService(known, question)
+  const { clientNetns } = question
+  return explainPacket(known, question.question, clientNetns === undefined ? undefined : departFrom?.(clientNetns))
+}
+
+async function readKnown({ socket, pods, otherNodes }: EyeContext): Promise<Known> {
+  const known = knownFromState(await ask<StateAnswer>('state', { socket }), modeNamed)
+  return { ...known, pods, otherNodes }
+}
+
+async function describeService(
+  known: Known,
+  question: { readonly namespace: string; readonly name: string },
+): Promise<ServiceDetail> {
+  const kernels = new Map<Family, KernelState>()
+  for (const family of [4, 6] as const) {
+    if (known.nodes[family] !== undefined) kernels.set(family, await readKernelState(known.mode.name, family))
+  }
+  return planServiceDetail(known, question, kernels)
+}
+
+async function explainPacket(
+  known: Known,
+  { from, to, via, family, send }: ExplainQuestion,
+  departure: Departure | undefined,
+): Promise<EyeExplanation> {
+  const prepared = prepare(known, { from, to, via, family })
+  const state = await readKernelState(known.mode.name, prepared.asked.family)
+  const sent = send === true ? await sendPacket(prepared, { departure, state }) : undefined
+  const explanation = explain(prepared, state, sent)
+  return { explanation, svg: formatSvg(explanation) }
+}

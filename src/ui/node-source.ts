@@ -1,0 +1,119 @@
+// What the page shows of a real node: what its proxy says over the control socket, and what is in this kernel. Nothing is changed.
+
+import { hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { runProgram } from '../system/run-program.ts'
+import { explainCommand } from './commands.ts'
+import { answerEye } from './node-eye.ts'
+import { planSnapshot, type NodeFacts } from './plan-snapshot.ts'
+import type {
+  ExplainAnswer,
+  ExplainQuestion,
+  ServiceDetail,
+  ServiceQuery,
+  Snapshot,
+  TrafficReport,
+} from './protocol.ts'
+import { ProxyWatch } from './proxy-watch.ts'
+import { AskedWrongly, type UiListener, type UiSource } from './source.ts'
+
+const PATIENCE_MS = 300
+
+export class NodeSource implements UiSource {
+  readonly #watch: ProxyWatch
+  readonly #program: string
+  #canSend: Promise<boolean> | undefined
+
+  constructor(options: { readonly socket: string; readonly program: string }) {
+    this.#watch = new ProxyWatch(hostname(), options.socket)
+    this.#program = options.program
+  }
+
+  /** Rejects when no proxy can be asked. */
+  async open(): Promise<void> {
+    await this.#watch.refresh()
+    if (this.#watch.error !== undefined) throw new Error(this.#watch.error)
+  }
+
+  async snapshot(): Promise<Snapshot> {
+    this.#canSend ??= runProgram('nft', ['--version']).then(
+      ({ code }) => code === 0,
+      () => false,
+    )
+    // A page is not kept waiting for a state that is large and was asked for only just now.
+    const asked = this.#watch.refresh()
+    await (this.#watch.state === undefined ? asked : Promise.race([asked, sleep(PATIENCE_MS)]))
+    const canSend = await this.#canSend
+    const { state, known } = this.#watch
+    const node = this.#node()
+    return planSnapshot({
+      kind: 'node',
+      name: node.name,
+      nowMs: Date.now(),
+      can: { act: false, send: canSend ? 'node' : 'nowhere', modes: [] },
+      terminal: { program: this.#program, sandbox: null, kubeconfig: null },
+      apiServer: { url: state?.source ?? '', state: 'unknown' },
+      outside: null,
+      load: null,
+      nodes: [node],
+      pods: [],
+      deployments: [],
+      services: known?.services ?? [],
+      slices: known?.slices ?? [],
+      selectors: new Map(),
+    })
+  }
+
+  begin(listener: UiListener): void {
+    const name = () => this.#node().name
+    this.#watch.begin({
+      changed: () => listener.changed(),
+      synced: (change) => listener.synced({ ...change, node: name() }),
+    })
+  }
+
+  end(): void {
+    this.#watch.end()
+  }
+
+  async traffic(): Promise<TrafficReport> {
+    return { nowMs: Date.now(), nodes: [{ ...(await this.#watch.traffic()), node: this.#node().name }] }
+  }
+
+  service({ namespace, name }: ServiceQuery): Promise<ServiceDetail> {
+    return answerEye({ kind: 'service', namespace, name, context: this.#context })
+  }
+
+  async explain(question: ExplainQuestion): Promise<ExplainAnswer> {
+    if (question.send === true && question.from !== 'node') {
+      throw new AskedWrongly('Cannot send from there: on a node, packets are sent from the node itself')
+    }
+    const { explanation, svg } = await answerEye({ kind: 'explain', question, context: this.#context })
+    const command = explainCommand(question, { terminal: { program: this.#program, sandbox: null, kubeconfig: null } })
+    return { node: this.#node().name, explanation, svg, command }
+  }
+
+  close(): void {
+    this.#watch.end()
+  }
+
+  get #context() {
+    return { socket: this.#watch.socket, pods: [], otherNodes: [] }
+  }
+
+  #node(): NodeFacts {
+    const { state, known, error } = this.#watch
+    return {
+      name: state?.nodeName ?? this.#watch.name,
+      addresses: state?.machineAddresses ?? [],
+      podRanges: state?.node?.podCIDRs ?? [],
+      zone: state?.node?.zone ?? null,
+      asked: '',
+      pid: state?.pid ?? null,
+      restarts: 0,
+      state,
+      known,
+      error,
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import type { ChangedObject, ChangeEntry } from '../../protocol.ts'
+import { memo } from '../memo.ts'
+import { formatBytes, formatMs } from '../rates.ts'
+import { signOf, tookMs } from './filter.ts'
+
+/** What it came of, where no object is named. */
+export const WHY: Readonly<Record<ChangeEntry['why'], string>> = {
+  event: 'from the API',
+  compare: 'all was compared with the kernel',
+  heal: 'another program had changed the rules',
+  eject: 'an endpoint does not answer, or does again',
+}
+
+export const ChangeItem = memo(({ change }: { change: ChangeEntry }) => {
+  const took = tookMs(change)
+  return (
+    <li class={`change is-${change.why}${change.error === null ? '' : ' is-failed'}`} data-change={change.id}>
+      <div class="change-head">
+        <time dateTime={new Date(change.doneMs).toISOString()}>{formatTime(change.doneMs)}</time>
+        <span class="tag">{change.node}</span>
+        {change.family === 6 && <span class="tag">IPv6</span>}
+        <Cause change={change} />
+        <span class="figures">
+          {took !== null && (
+            <span>
+              <b>{formatMs(took)}</b> from event to acknowledgement
+            </span>
+          )}
+          <span>
+            {change.operations === 0
+              ? 'nothing to do'
+              : `${change.operations} ${change.operations === 1 ? 'operation' : 'operations'}, ${formatBytes(change.bytes)}`}
+          </span>
+        </span>
+      </div>
+      {change.error !== null && <p class="error">The kernel refused it: {change.error}</p>}
+      {change.text.length > 0 && <Difference change={change} />}
+    </li>
+  )
+})
+
+function Cause({ change: { why, objects, moreObjects, ports, morePorts } }: { change: ChangeEntry }) {
+  return (
+    <span class="cause">
+      {objects.length === 0 ? (
+        WHY[why]
+      ) : (
+        <>
+          {objects.slice(0, 3).map((each, i) => (
+            <span key={i}>
+              {i > 0 && ', '}
+              {objectWords(each)}
+            </span>
+          ))}
+          {objects.length + moreObjects > 3 && `, and ${objects.length + moreObjects - 3} more`}
+        </>
+      )}
+      {ports.length > 0 && (
+        <span class="small">
+          {' '}
+          → {ports.slice(0, 3).join(', ')}
+          {ports.length + morePorts > 3 && ` and ${ports.length + morePorts - 3} more`}
+        </span>
+      )}
+    </span>
+  )
+}
+
+function objectWords({ kind, namespace, name, verb }: ChangedObject) {
+  return (
+    <>
+      {kind} <b>{namespace === '' ? name : `${namespace}/${name}`}</b>
+      {verb === 'deleted' && ' deleted'}
+    </>
+  )
+}
+
+/** Short ones are shown at once. */
+const AT_ONCE = 8
+
+function Difference({ change: { text, moreLines, mode } }: { change: ChangeEntry }) {
+  const lines = text.length + moreLines
+  return (
+    <details open={lines <= AT_ONCE}>
+      <summary>
+        {lines} {lines === 1 ? 'line' : 'lines'} of {mode}
+      </summary>
+      <pre tabIndex={0} role="group" aria-label="The difference">
+        {text.map((line, i) => (
+          <code key={i} class={`line is-${signOf(line)}`}>
+            {line}
+          </code>
+        ))}
+        {moreLines > 0 && <code class="line muted">… {moreLines} more</code>}
+      </pre>
+    </details>
+  )
+}
+
+function formatTime(ms: number): string {
+  const date = new Date(ms)
+  const two = (value: number) => String(value).padStart(2, '0')
+  const millis = String(date.getMilliseconds()).padStart(3, '0')
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${millis}`
+}

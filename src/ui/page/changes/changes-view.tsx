@@ -1,0 +1,75 @@
+// What came from the API, and what it did to the kernel.
+
+import { useMemo, useState } from 'preact/hooks'
+import type { ChangeEntry } from '../../protocol.ts'
+import { serviceId } from '../map/targets.ts'
+import { formatRoute } from '../route.ts'
+import { usePart, useSnapshot } from '../store.ts'
+import { replaceRoute } from '../use-route.ts'
+import { ChangeItem } from './change-item.tsx'
+import { filterChanges } from './filter.ts'
+import { LatencyStrip } from './latency-strip.tsx'
+
+/** More of them would only make the page slow. */
+const SHOWN = 60
+
+export function ChangesView({ query }: { query: Readonly<Record<string, string>> }) {
+  const { services, nodes } = useSnapshot()
+  const all = usePart((state) => state.changes)
+  const [held, setHeld] = useState<readonly ChangeEntry[] | null>(null)
+  const filter = { service: query['service'] ?? '', node: query['node'] ?? '' }
+  const changes = useMemo(() => filterChanges(held ?? all, filter), [held, all, filter.service, filter.node])
+  const choose = (change: Partial<typeof filter>) => replaceRoute(formatRoute('changes', { ...filter, ...change }))
+  return (
+    <>
+      <div class="tools">
+        <h1>Changes</h1>
+        <label>
+          <span class="hidden">Service</span>
+          <select value={filter.service} onChange={(event) => choose({ service: event.currentTarget.value })}>
+            <option value="">all services</option>
+            {services.map((each) => (
+              <option key={serviceId(each)} value={serviceId(each)}>
+                {serviceId(each)}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          <span class="hidden">Node</span>
+          <select value={filter.node} onChange={(event) => choose({ node: event.currentTarget.value })}>
+            <option value="">all nodes</option>
+            {nodes.map(({ name }) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+        <button type="button" aria-pressed={held !== null} onClick={() => setHeld(held === null ? all : null)}>
+          {held === null ? 'Hold' : 'Go on'}
+        </button>
+        <p class="count" role="status">
+          {changes.length} {changes.length === 1 ? 'change' : 'changes'}
+          {held !== null && all.length > 0 && ', held'}
+        </p>
+      </div>
+      {changes.length === 0 ? (
+        <p class="empty">
+          Nothing has changed since this page was opened. Change something - <code>kubectl apply</code>, or the buttons
+          of Hands on - and see here what it did to the kernel of each node.
+        </p>
+      ) : (
+        <>
+          <LatencyStrip changes={changes} />
+          <ol class="changes">
+            {changes.slice(0, SHOWN).map((change) => (
+              <ChangeItem key={change.id} change={change} />
+            ))}
+          </ol>
+          {changes.length > SHOWN && <p class="muted">{changes.length - SHOWN} older ones are not shown.</p>}
+        </>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,75 @@
+// The page's end of the wire: events come in, questions and actions go out.
+
+import {
+  MOST_CHANGES,
+  type ActAnswer,
+  type Action,
+  type ChangeEntry,
+  type ExplainAnswer,
+  type ExplainQuestion,
+  type Refusal,
+  type ServiceDetail,
+  type ServiceQuery,
+  type UiEvents,
+} from '../protocol.ts'
+import type { Store } from './store.ts'
+
+/** Hears the server's events from now on. The browser connects again by itself. */
+export function watchEvents(store: Store): EventSource {
+  const source = new EventSource('api/events')
+  const on = <Name extends keyof UiEvents>(name: Name, hear: (data: UiEvents[Name]) => void) => {
+    source.addEventListener(name, (event: MessageEvent<string>) => hear(JSON.parse(event.data) as UiEvents[Name]))
+  }
+  source.addEventListener('open', () => {
+    // The changes so far are told again.
+    store.set({ connection: { state: 'live' }, changes: [] })
+  })
+  source.addEventListener('error', () => {
+    if (store.state.connection.state !== 'ended') store.set({ connection: { state: 'lost' }, traffic: null })
+  })
+  on('snapshot', (snapshot) => store.set({ snapshot }))
+  on('traffic', (traffic) => store.set({ traffic }))
+  on('change', (change) => store.set({ changes: addChange(store.state.changes, change) }))
+  on('load', (load) => store.set({ load }))
+  on('end', ({ reason }) => {
+    source.close()
+    store.set({ connection: { state: 'ended', reason }, traffic: null })
+  })
+  return source
+}
+
+/** One that is known already was told twice. */
+function addChange(changes: readonly ChangeEntry[], change: ChangeEntry): readonly ChangeEntry[] {
+  return changes.some(({ id }) => id === change.id) ? changes : [...changes, change].slice(-MOST_CHANGES)
+}
+
+export async function readService({ namespace, name, node }: ServiceQuery): Promise<ServiceDetail> {
+  return receive(await fetch(`api/service?${new URLSearchParams({ namespace, name, node })}`))
+}
+
+export async function explain(question: ExplainQuestion): Promise<ExplainAnswer> {
+  return receive(await post('api/explain', question))
+}
+
+export async function act(action: Action): Promise<ActAnswer> {
+  return receive(await post('api/act', action))
+}
+
+function post(path: string, body: object): Promise<Response> {
+  return fetch(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+}
+
+async function receive<Answer>(response: Response): Promise<Answer> {
+  if (response.ok) return (await response.json()) as Answer
+  const text = await response.text()
+  throw new Error(refusalIn(text) ?? `The server answered ${response.status}`)
+}
+
+function refusalIn(text: string): string | undefined {
+  try {
+    const { error } = JSON.parse(text) as Refusal
+    return error
+  } catch {
+    return undefined
+  }
+}

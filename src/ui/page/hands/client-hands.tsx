@@ -1,0 +1,103 @@
+import { useState } from 'preact/hooks'
+import type { LoadReport } from '../../protocol.ts'
+import { podId, serviceId } from '../map/targets.ts'
+import { formatMs } from '../rates.ts'
+import { usePart, useSnapshot } from '../store.ts'
+import { ActButton, type Hands } from './act-button.tsx'
+
+/** A client that goes on asking, so that one sees whether it notices. */
+export function ClientHands(hands: Hands) {
+  const { services, pods, nodes, load: wish } = useSnapshot()
+  const load = usePart((state) => state.load)
+  const askable = services.filter(({ ports, system }) => !system && ports.some(({ protocol }) => protocol === 'TCP'))
+  const [from, setFrom] = useState('outside')
+  const [to, setTo] = useState('')
+  const [perSecond, setPerSecond] = useState(10)
+  const asked = to === '' ? (askable[0] === undefined ? '' : serviceId(askable[0])) : to
+  return (
+    <section aria-labelledby="client">
+      <h2 id="client">A client that asks again and again</h2>
+      <div class="line">
+        <label>
+          from{' '}
+          <select value={from} onChange={(event) => setFrom(event.currentTarget.value)}>
+            <option value="outside">the machine outside</option>
+            {nodes.map(({ name }) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+            {pods
+              .filter(({ namespace }) => namespace !== 'kube-system')
+              .map((pod) => (
+                <option key={podId(pod)} value={podId(pod)}>
+                  {pod.name}
+                </option>
+              ))}
+          </select>
+        </label>
+        <label>
+          to{' '}
+          <select value={asked} onChange={(event) => setTo(event.currentTarget.value)}>
+            {askable.map((each) => (
+              <option key={serviceId(each)} value={serviceId(each)}>
+                {serviceId(each)}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          <input
+            type="number"
+            min="1"
+            max="50"
+            value={perSecond}
+            onInput={(event) => setPerSecond(Math.min(50, Math.max(1, event.currentTarget.valueAsNumber || 1)))}
+          />{' '}
+          times a second
+        </label>
+        {wish === null ? (
+          <ActButton {...hands} action={{ action: 'load', from, to: asked, perSecond }} isOff={asked === ''}>
+            Start
+          </ActButton>
+        ) : (
+          <ActButton {...hands} action={{ action: 'load-end' }}>
+            Stop
+          </ActButton>
+        )}
+      </div>
+      {load !== null && <LoadFigures load={load} />}
+    </section>
+  )
+}
+
+export function LoadFigures({ load }: { load: LoadReport }) {
+  const { answered, failed, byPod, lastError, latency, running, url } = load
+  const counts = Object.entries(byPod).sort(([a], [b]) => (a < b ? -1 : 1))
+  const most = Math.max(1, ...counts.map(([, count]) => count))
+  return (
+    <div class="load">
+      <p>
+        <code>{url}</code> {running ? '' : '(ended)'} <b>{answered}</b> answered,{' '}
+        <b class={failed > 0 ? 'bad' : ''} data-testid="failed">
+          {failed}
+        </b>{' '}
+        failed
+        {latency !== null && `, half of the last second’s within ${formatMs(latency.median)}`}
+      </p>
+      {lastError !== null && <p class="small bad">last failure: {lastError.message}</p>}
+      <ul class="bars" aria-label="Answers by pod">
+        {counts.slice(0, 24).map(([pod, count]) => (
+          <li key={pod}>
+            <span class="mono">{pod}</span>
+            <svg width="120" height="10" aria-hidden="true">
+              <rect width={Math.round((120 * count) / most)} height="10" rx="2" />
+            </svg>
+            <span class="number">{count}</span>
+          </li>
+        ))}
+        {counts.length > 24 && <li class="muted">and {counts.length - 24} more</li>}
+      </ul>
+    </div>
+  )
+}

@@ -1,0 +1,83 @@
+import type { NodeInfo } from '../../protocol.ts'
+import { useSnapshot } from '../store.ts'
+import { ActButton, type Hands } from './act-button.tsx'
+import { Choice } from './service-hands.tsx'
+
+export function ClusterHands(hands: Hands) {
+  const { nodes, apiServer } = useSnapshot()
+  return (
+    <>
+      <section aria-labelledby="nodes">
+        <h2 id="nodes">Nodes</h2>
+        {nodes.map((node) => (
+          <NodeRow key={node.name} node={node} {...hands} />
+        ))}
+      </section>
+      <section aria-labelledby="api">
+        <h2 id="api">API server</h2>
+        <div class="line">
+          <span class="row-name">
+            {apiServer.state === 'away' ? (
+              <b class="bad">nodes cannot reach it</b>
+            ) : (
+              <>
+                <code>{apiServer.url}</code> answers
+              </>
+            )}
+          </span>
+          {apiServer.state === 'away' ? (
+            <ActButton {...hands} action={{ action: 'api-server-back' }}>
+              Bring it back
+            </ActButton>
+          ) : (
+            <ActButton {...hands} action={{ action: 'api-server-away' }}>
+              Take it away
+            </ActButton>
+          )}
+        </div>
+      </section>
+    </>
+  )
+}
+
+function NodeRow({ node, ...hands }: Hands & { node: NodeInfo }) {
+  const { can } = useSnapshot()
+  const { name, mode, proxy } = node
+  return (
+    <div class="node-row" data-node={name}>
+      <h3>{name}</h3>
+      <span class="small">
+        {proxy.state === 'ready' ? `proxy ${proxy.pid ?? ''}` : `proxy ${proxy.state}`}
+        {proxy.restarts > 0 && `, started again ${proxy.restarts} times`}
+      </span>
+      <span class="buttons">
+        <ActButton {...hands} action={{ action: 'flush', node: name }} label={`Flush its rules: ${name}`}>
+          Flush its rules
+        </ActButton>
+        <ActButton
+          {...hands}
+          action={{ action: 'kill-proxy', node: name }}
+          label={`Kill its proxy: ${name}`}
+          isOff={proxy.pid === null}
+        >
+          Kill its proxy
+        </ActButton>
+      </span>
+      {can.modes.length > 0 && (
+        <Choice words={`mode of ${name}`}>
+          {can.modes.map((each) => (
+            <ActButton
+              key={each}
+              {...hands}
+              action={{ action: 'mode', node: name, mode: each }}
+              isOn={mode === each}
+              isOff={mode === each}
+            >
+              {each}
+            </ActButton>
+          ))}
+        </Choice>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,72 @@
+// Everything that can be done to a sandbox, one click each, and the commands that do the same at a terminal.
+
+import { useState } from 'preact/hooks'
+import { Command } from '../parts/command.tsx'
+import { useSnapshot } from '../store.ts'
+import type { Hands } from './act-button.tsx'
+import { ClientHands } from './client-hands.tsx'
+import { ClusterHands } from './cluster-hands.tsx'
+import { PodHands } from './pod-hands.tsx'
+import { ServiceHands } from './service-hands.tsx'
+import { useAct, type Deed } from './use-act.ts'
+
+export function HandsView() {
+  const { can } = useSnapshot()
+  const { deeds, doIt } = useAct()
+  const [command, setCommand] = useState('')
+  const hands: Hands = { doIt, onShow: setCommand }
+  if (!can.act) return <NotHere />
+  return (
+    <>
+      <div class="tools">
+        <h1>Hands on</h1>
+        <p class="muted">Break it, and watch it mend itself. Each button has a command that does the same.</p>
+      </div>
+      <div class="hands">
+        <div class="hands-main">
+          <ClientHands {...hands} />
+          <PodHands {...hands} />
+          <ServiceHands {...hands} />
+          <ClusterHands {...hands} />
+        </div>
+        <Terminal command={command} deeds={deeds} />
+      </div>
+    </>
+  )
+}
+
+function NotHere() {
+  return (
+    <>
+      <h1>Hands on</h1>
+      <p>This page looks at a real node and changes nothing. In a sandbox there is more to do.</p>
+    </>
+  )
+}
+
+function Terminal({ command, deeds }: { command: string; deeds: readonly Deed[] }) {
+  const { terminal } = useSnapshot()
+  return (
+    <section class="terminal" aria-label="The same at a terminal">
+      <h2>The same at a terminal</h2>
+      {terminal.kubeconfig !== null && <Command text={`export KUBECONFIG=${terminal.kubeconfig}`} />}
+      {command === '' ? (
+        <p class="muted">Point at a button to see its command.</p>
+      ) : (
+        <div data-testid="command">
+          <Command text={command} />
+        </div>
+      )}
+      <h3>Done so far</h3>
+      <ol class="deeds" aria-live="polite">
+        {deeds.length === 0 && <li class="muted">Nothing yet.</li>}
+        {deeds.map(({ id, command, state, said }) => (
+          <li key={id} class={`deed is-${state}`}>
+            <Command text={command} />
+            <p class={state === 'failed' ? 'bad' : ''}>{state === 'doing' ? '…' : said}</p>
+          </li>
+        ))}
+      </ol>
+    </section>
+  )
+}

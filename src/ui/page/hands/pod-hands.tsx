@@ -1,0 +1,116 @@
+import { useMemo, useState } from 'preact/hooks'
+import type { DeploymentInfo, PodInfo } from '../../protocol.ts'
+import { ejections, podState } from '../map/pod-state.ts'
+import { podId } from '../map/targets.ts'
+import { useSnapshot } from '../store.ts'
+import { ActButton, type Hands } from './act-button.tsx'
+
+/** More are found by their names. */
+const SHOWN = 12
+
+const FAILURES = [
+  ['refuse', 'refuse'],
+  ['hang', 'hang'],
+  ['die', 'die'],
+  ['none', 'heal'],
+] as const
+
+export function PodHands(hands: Hands) {
+  const { pods, deployments, services } = useSnapshot()
+  const [words, setWords] = useState('')
+  const ejected = useMemo(() => ejections(services), [services])
+  const own = pods.filter(({ namespace }) => namespace !== 'kube-system')
+  const found = own.filter((pod) => podId(pod).includes(words.trim()))
+  return (
+    <section aria-labelledby="pods">
+      <h2 id="pods">Pods</h2>
+      {deployments
+        .filter(({ namespace }) => namespace !== 'kube-system')
+        .map((each) => (
+          <Scale key={`${each.namespace}/${each.name}`} deployment={each} {...hands} />
+        ))}
+      {own.length > SHOWN && (
+        <label>
+          <span class="hidden">Find pods by name</span>
+          <input
+            type="search"
+            placeholder="Find a pod"
+            value={words}
+            onInput={(event) => setWords(event.currentTarget.value)}
+          />
+        </label>
+      )}
+      <ul class="rows">
+        {found.slice(0, SHOWN).map((pod) => (
+          <PodRow key={podId(pod)} pod={pod} ejectedOn={ejected.get(podId(pod)) ?? []} {...hands} />
+        ))}
+      </ul>
+      {found.length > SHOWN && <p class="muted">and {found.length - SHOWN} more</p>}
+    </section>
+  )
+}
+
+function PodRow({ pod, ejectedOn, ...hands }: Hands & { pod: PodInfo; ejectedOn: readonly string[] }) {
+  const { namespace, name } = pod
+  const { kind, word } = podState({ pod }, ejectedOn)
+  return (
+    <li>
+      <span class="row-name">
+        <span class="mono">{name}</span>{' '}
+        <span class={`small ${kind === 'bad' ? 'bad' : ''}`}>
+          {pod.node}
+          {word === '' ? '' : `, ${word}`}
+        </span>
+      </span>
+      <span class="buttons">
+        {FAILURES.map(([how, words]) => (
+          <ActButton
+            key={how}
+            {...hands}
+            action={{ action: 'fail', namespace, pod: name, how }}
+            label={how === 'none' ? `Heal ${name}` : `Make ${name} ${how}`}
+            isOff={pod.fail === how}
+          >
+            {words}
+          </ActButton>
+        ))}
+        <ActButton {...hands} action={{ action: 'delete-pod', namespace, pod: name }} label={`Delete ${name}`}>
+          delete
+        </ActButton>
+      </span>
+    </li>
+  )
+}
+
+function Scale({ deployment, ...hands }: Hands & { deployment: DeploymentInfo }) {
+  const { namespace, name, replicas, ready } = deployment
+  const [wish, setWish] = useState<number | null>(null)
+  const wanted = wish ?? replicas
+  const scale = (to: number) => ({ action: 'scale', namespace, deployment: name, replicas: Math.max(0, to) }) as const
+  return (
+    <div class="line" data-deployment={name}>
+      <span class="row-name">
+        deployment <b>{name}</b>, {ready} of {replicas} ready
+      </span>
+      <ActButton {...hands} action={scale(replicas - 1)} label={`One pod of ${name} less`} isOff={replicas === 0}>
+        −
+      </ActButton>
+      <ActButton {...hands} action={scale(replicas + 1)} label={`One pod of ${name} more`}>
+        +
+      </ActButton>
+      <label>
+        <span class="hidden">Pods of {name}</span>
+        <input
+          type="number"
+          min="0"
+          max="100"
+          value={wanted}
+          onInput={(event) => setWish(Math.min(100, Math.max(0, event.currentTarget.valueAsNumber || 0)))}
+        />
+      </label>
+      <ActButton {...hands} action={scale(wanted)} label={`Scale ${name} to ${wanted}`}>
+        Scale
+      </ActButton>
+    </div>
+  )
+}

@@ -1,0 +1,188 @@
+// What is known of the thing that was clicked on, and where to go from there.
+
+import type { ComponentChildren } from 'preact'
+import type { NodeInfo, PodInfo, ServiceInfo } from '../../protocol.ts'
+import { formatRoute } from '../route.ts'
+import { useSnapshot } from '../store.ts'
+import { ejections, podState } from './pod-state.ts'
+import { packetFrom, type Selection } from './selection.ts'
+import { podId, serviceId, targetOf } from './targets.ts'
+
+export function MapPanel({ selection }: { selection: Selection }) {
+  const snapshot = useSnapshot()
+  const { kind, id } = selection
+  return (
+    <aside class="panel" aria-label={`About ${id}`}>
+      <p class="panel-kind">{kind === 'outside' ? 'outside of the cluster' : kind}</p>
+      <h2>{id}</h2>
+      {about()}
+      <a class="panel-close" href={formatRoute('map')}>
+        Close
+      </a>
+    </aside>
+  )
+
+  function about() {
+    if (kind === 'outside') return <AboutOutside />
+    if (kind === 'node') {
+      const node = snapshot.nodes.find(({ name }) => name === id)
+      return node === undefined ? <Gone /> : <AboutNode node={node} />
+    }
+    if (kind === 'service') {
+      const service = snapshot.services.find((each) => serviceId(each) === id)
+      return service === undefined ? <Gone /> : <AboutService service={service} />
+    }
+    const pod = snapshot.pods.find((each) => podId(each) === id)
+    if (pod !== undefined) return <AboutPod pod={pod} />
+    return snapshot.services.some(({ ports }) =>
+      ports.some(({ backends }) => backends.some(({ address }) => address === id)),
+    ) ? (
+      <p>An endpoint that no pod is known of.</p>
+    ) : (
+      <Gone />
+    )
+  }
+}
+
+function Gone() {
+  return <p>It is gone.</p>
+}
+
+export function Facts({ rows }: { rows: readonly (readonly [string, ComponentChildren] | null)[] }) {
+  return (
+    <dl class="facts">
+      {rows.map((row) =>
+        row === null ? null : (
+          <div key={row[0]}>
+            <dt>{row[0]}</dt>
+            <dd>{row[1]}</dd>
+          </div>
+        ),
+      )}
+    </dl>
+  )
+}
+
+function AboutOutside() {
+  const { outside } = useSnapshot()
+  return (
+    <>
+      <Facts rows={[['addresses', outside?.addresses.join(', ')]]} />
+      <p class="panel-links">
+        <a class="button" href={formatRoute('packet', { from: 'outside' })}>
+          A packet from here
+        </a>
+      </p>
+    </>
+  )
+}
+
+function AboutNode({ node }: { node: NodeInfo }) {
+  const { proxy } = node
+  return (
+    <>
+      <Facts
+        rows={[
+          ['mode', node.mode],
+          ['addresses', node.addresses.join(', ')],
+          ['pods', node.podRanges.join(', ')],
+          node.zone === null ? null : ['zone', node.zone],
+          ['proxy', `${proxy.state}${proxy.pid === null ? '' : `, process ${proxy.pid}`}`],
+          ['restarts', String(proxy.restarts)],
+          [
+            'kernel',
+            proxy.families.every(({ holds }) => holds)
+              ? 'holds what was decided'
+              : (proxy.families.find(({ holds }) => !holds)?.reason ?? 'differs from what was decided'),
+          ],
+        ]}
+      />
+      {proxy.error !== null && <p class="bad">{proxy.error}</p>}
+      <p class="panel-links">
+        <a class="button" href={formatRoute('packet', packetFrom({ kind: 'node', id: node.name }))}>
+          A packet from here
+        </a>
+        <a class="button" href={formatRoute('changes', { node: node.name })}>
+          What its kernel was told
+        </a>
+      </p>
+    </>
+  )
+}
+
+function AboutService({ service }: { service: ServiceInfo }) {
+  const id = serviceId(service)
+  const backends = service.ports.flatMap(({ backends }) => backends)
+  return (
+    <>
+      <Facts
+        rows={[
+          ['type', service.type],
+          ['cluster IP', service.clusterIPs.join(', ') || 'none'],
+          service.loadBalancerIPs.length === 0 ? null : ['load balancer', service.loadBalancerIPs.join(', ')],
+          service.externalIPs.length === 0 ? null : ['external IPs', service.externalIPs.join(', ')],
+          [
+            'ports',
+            service.ports
+              .map(
+                ({ port, protocol, nodePort }) =>
+                  `${port}/${protocol}${nodePort === null ? '' : ` (node port ${nodePort})`}`,
+              )
+              .join(', '),
+          ],
+          ['endpoints', `${backends.filter(({ ready }) => ready).length} of ${backends.length} ready`],
+          service.affinitySeconds === null ? null : ['affinity', `${service.affinitySeconds} s`],
+        ]}
+      />
+      <p class="panel-links">
+        <a class="button is-main" href={formatRoute('service', { service: id })}>
+          All about it
+        </a>
+        <a class="button" href={formatRoute('packet', { to: id })}>
+          A packet to it
+        </a>
+        <a class="button" href={formatRoute('changes', { service: id })}>
+          Its changes
+        </a>
+      </p>
+    </>
+  )
+}
+
+function AboutPod({ pod }: { pod: PodInfo }) {
+  const { services } = useSnapshot()
+  const id = podId(pod)
+  const ejectedOn = ejections(services).get(id) ?? []
+  const { word } = podState({ pod }, ejectedOn)
+  const leading = services.filter(({ ports }) =>
+    ports.some(({ backends }) => backends.some((backend) => targetOf(backend) === id)),
+  )
+  return (
+    <>
+      <Facts
+        rows={[
+          ['node', pod.node],
+          ['addresses', pod.ips.join(', ')],
+          ['state', word === '' ? 'ready' : word],
+          ejectedOn.length === 0 ? null : ['ejected on', ejectedOn.join(', ')],
+          pod.deployment === null ? null : ['deployment', pod.deployment],
+          [
+            'services',
+            leading.length === 0
+              ? 'none leads here'
+              : leading.map((service) => (
+                  <a key={serviceId(service)} href={formatRoute('service', { service: serviceId(service) })}>
+                    {serviceId(service)}
+                  </a>
+                )),
+          ],
+        ]}
+      />
+      <p class="panel-links">
+        <a class="button" href={formatRoute('packet', { from: id })}>
+          A packet from here
+        </a>
+      </p>
+    </>
+  )
+}

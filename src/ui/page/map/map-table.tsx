@@ -1,0 +1,104 @@
+import { useMemo } from 'preact/hooks'
+import type { ServiceInfo } from '../../protocol.ts'
+import { addRates, formatBytes, formatPerSecond, sumRates } from '../rates.ts'
+import { formatRoute } from '../route.ts'
+import { usePart, useSnapshot } from '../store.ts'
+import { ejections, podState } from './pod-state.ts'
+import { planTargets, serviceId } from './targets.ts'
+
+/** The same as the map, in rows. */
+export function MapTable({ services }: { services: readonly ServiceInfo[] }) {
+  const traffic = usePart((state) => state.traffic)
+  const rates = useMemo(() => sumRates(traffic), [traffic])
+  return (
+    <div class="tables">
+      <h2>Services</h2>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Services">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">service</th>
+              <th scope="col">type</th>
+              <th scope="col">cluster IP</th>
+              <th scope="col">ports</th>
+              <th scope="col" class="number">
+                endpoints
+              </th>
+              <th scope="col" class="number">
+                new connections
+              </th>
+              <th scope="col" class="number">
+                bytes
+              </th>
+              <th scope="col" class="number">
+                refused, dropped
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {services.map((service) => {
+              const rate = addRates(...service.ports.map(({ id }) => rates.ports.get(id)))
+              const backends = service.ports.flatMap(({ backends }) => backends)
+              const ready = backends.filter(({ ready, ejectedOn }) => ready && ejectedOn.length === 0).length
+              return (
+                <tr key={serviceId(service)}>
+                  <th scope="row">
+                    <a href={formatRoute('service', { service: serviceId(service) })}>{serviceId(service)}</a>
+                  </th>
+                  <td>{service.type}</td>
+                  <td class="mono">{service.clusterIPs.join(', ')}</td>
+                  <td class="mono">{service.ports.map(({ port, protocol }) => `${port}/${protocol}`).join(', ')}</td>
+                  <td class="number">
+                    {ready} of {backends.length}
+                  </td>
+                  <td class="number">{formatPerSecond(rate.connections)}</td>
+                  <td class="number">{rate.bytes > 0 ? `${formatBytes(rate.bytes)}/s` : ''}</td>
+                  <td class="number bad">{formatPerSecond(rate.refused + rate.dropped)}</td>
+                </tr>
+              )
+            })}
+          </tbody>
+        </table>
+      </div>
+      <Pods services={services} />
+    </div>
+  )
+}
+
+function Pods({ services }: { services: readonly ServiceInfo[] }) {
+  const snapshot = useSnapshot()
+  const targets = useMemo(() => planTargets(snapshot, services, 'led'), [snapshot, services])
+  const ejected = useMemo(() => ejections(services), [services])
+  return (
+    <>
+      <h2>What they lead to</h2>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Pods">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">pod</th>
+              <th scope="col">node</th>
+              <th scope="col">address</th>
+              <th scope="col">state</th>
+            </tr>
+          </thead>
+          <tbody>
+            {targets.map((target) => {
+              const state = podState(target, ejected.get(target.id) ?? [])
+              return (
+                <tr key={target.id}>
+                  <th scope="row">
+                    <a href={formatRoute('map', { pod: target.id })}>{target.id}</a>
+                  </th>
+                  <td>{target.node}</td>
+                  <td class="mono">{target.address}</td>
+                  <td class={state.kind === 'bad' ? 'bad' : ''}>{state.word === '' ? 'ready' : state.word}</td>
+                </tr>
+              )
+            })}
+          </tbody>
+        </table>
+      </div>
+    </>
+  )
+}

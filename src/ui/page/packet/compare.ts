@@ -1,0 +1,60 @@
+// What was said beforehand beside what was seen.
+
+import type { Explanation } from '../../../explain/explanation.ts'
+
+export interface Beside {
+  readonly what: string
+  readonly said: string
+  readonly seen: string | null
+  readonly agrees: boolean | null
+}
+
+const OUTCOMES = {
+  to: 'sent to an endpoint',
+  reject: 'refused',
+  drop: 'dropped',
+  untouched: 'left alone',
+  unknown: 'the trace does not tell',
+} as const
+
+export function planBeside({ outcome, kernel, backends, sent, agreement }: Explanation): Beside[] {
+  const ways = kernel?.ways.map(({ destination }) => destination) ?? []
+  const eligible = backends.filter(({ eligible }) => eligible).map(({ address, port }) => `${address}:${port}`)
+  const ends = outcome === 'to' ? (ways.length > 0 ? ways : eligible) : []
+  const rows: Beside[] = [
+    {
+      what: 'verdict',
+      said: OUTCOMES[outcome],
+      seen: sent === null ? null : OUTCOMES[sent.outcome],
+      agrees: sent === null || sent.outcome === 'unknown' ? null : sent.outcome === outcome,
+    },
+  ]
+  if (ends.length > 0) {
+    rows.push({
+      what: 'destination',
+      said: ends.length === 1 ? ends[0]! : `one of ${ends.length}: ${limited(ends)}`,
+      seen: sent === null ? null : (sent.destination ?? 'the trace does not tell'),
+      agrees: sent === null || sent.destination === null ? null : ends.includes(sent.destination),
+    })
+  }
+  if (sent !== null) {
+    rows.push({ what: 'the client sees', said: answerWords(outcome), seen: sent.answer, agrees: null })
+  }
+  if (kernel !== null) {
+    rows.push({
+      what: 'kernel',
+      said: 'what was decided',
+      seen: agreement === 'differs' ? 'something else: see below' : 'does it',
+      agrees: agreement !== 'differs',
+    })
+  }
+  return rows
+}
+
+function limited(ends: readonly string[]): string {
+  return ends.length <= 4 ? ends.join(', ') : `${ends.slice(0, 3).join(', ')}, …`
+}
+
+function answerWords(outcome: Explanation['outcome']): string {
+  return { to: 'an answer', reject: 'a refusal', drop: 'nothing', untouched: 'what lies behind the address' }[outcome]
+}

@@ -1,0 +1,46 @@
+// The packet that is being put together. It is kept while one looks elsewhere, and the address of the page can name its ends.
+
+import type { ExplainQuestion, Snapshot } from '../../protocol.ts'
+import { serviceId } from '../map/targets.ts'
+
+export interface Draft {
+  /** `outside`, `node`, `NAMESPACE/POD`, an address. */
+  readonly from: string
+  /** Where it is from, if from a node; else the node that it comes to, '' for the nearest. */
+  readonly node: string
+  readonly to: string
+  readonly via: NonNullable<ExplainQuestion['via']> | ''
+}
+
+let kept: Draft | null = null
+
+export function startDraft({ services, outside, nodes }: Snapshot, query: Readonly<Record<string, string>>): Draft {
+  const service = services.find(({ system }) => !system) ?? services[0]
+  const first: Draft = kept ?? {
+    from: outside === null ? 'node' : 'outside',
+    node: outside === null ? (nodes[0]?.name ?? '') : '',
+    to: service === undefined ? '' : serviceId(service),
+    via: '',
+  }
+  const { from, to, node } = query
+  kept = {
+    ...first,
+    ...(from === undefined ? {} : { from, node: node ?? '' }),
+    ...(to === undefined ? {} : { to, via: '' as const }),
+  }
+  return kept
+}
+
+export function keepDraft(draft: Draft): void {
+  kept = draft
+}
+
+export function questionOf({ from, node, to, via }: Draft, send: boolean): ExplainQuestion {
+  return {
+    from,
+    to,
+    ...(node === '' ? {} : { node }),
+    ...(via === '' ? {} : { via }),
+    ...(send ? { send } : {}),
+  }
+}

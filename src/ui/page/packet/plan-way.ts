@@ -1,0 +1,122 @@
+// The way of a packet, hook by hook: the rules that were said to take it, and beside them what the kernel's trace told.
+
+import type { Explanation, ExplainedWay } from '../../../explain/explanation.ts'
+
+export interface Band {
+  readonly hook: string
+  readonly steps: readonly Step[]
+  /** What else the trace told about chains of this hook: policies, rules that were not foreseen. */
+  readonly traced: readonly string[]
+}
+
+export interface Step {
+  readonly place: string
+  readonly rule: string
+  readonly comment: string | null
+  readonly found: readonly string[]
+  /** What it does to the addresses of the packet. */
+  readonly translation: string | null
+  /** What the trace told about this rule, the text of the rule left out; null where it told nothing. */
+  readonly traced: string | null
+}
+
+export interface WayPlan {
+  readonly bands: readonly Band[]
+  readonly end: string
+  readonly isGood: boolean
+  /** How the answer finds back. */
+  readonly back: readonly string[]
+}
+
+/** The way that the packet took, if one was sent and the trace tells; else the first. */
+export function chooseWay({ kernel, sent }: Explanation): number {
+  const ways = kernel?.ways ?? []
+  const taken = ways.findIndex(({ destination }) => sent !== null && destination === sent.destination)
+  return Math.max(0, taken)
+}
+
+export function planWay(explanation: Explanation, index: number): WayPlan | null {
+  const way = explanation.kernel?.ways[index]
+  if (way === undefined) return null
+  return {
+    bands: planBands(way, explanation),
+    end: endWords(way),
+    isGood: way.outcome === 'to',
+    back: way.outcome === 'to' ? planBack(way, explanation) : [],
+  }
+}
+
+const SETS_DESTINATION = /\b(dnat|redirect|tproxy)( ip6?)? to\b|-j (DNAT|REDIRECT)\b|^redirect\b|IPVS|virtual server/
+const SETS_SOURCE = /\bmasquerade\b|\bsnat( ip6?)? to\b|-j (MASQUERADE|SNAT)\b/
+/** A mark that tells a later rule to do it is not the deed. */
+const ONLY_MARKS = /meta mark set meta mark or|KUBE-MARK-MASQ|--or-mark|set-xmark/
+
+function planBands(way: ExplainedWay, { question, sent }: Explanation): Band[] {
+  const dialled = joinPort(question.destination, question.port)
+  const { steps, outcome, destination, masqueraded } = way
+  const last = steps.findLastIndex((step) => isTranslation(step, SETS_DESTINATION))
+  const { ofStep, others } = matchTrace(steps, sent?.trace ?? [])
+  const bands: { hook: string; steps: Step[]; traced: string[] }[] = []
+  for (const [i, step] of steps.entries()) {
+    if (bands.at(-1)?.hook !== step.hook) bands.push({ hook: step.hook, steps: [], traced: [] })
+    let translation: string | null = null
+    if (outcome === 'to' && i === last) translation = `to ${dialled} becomes to ${destination}`
+    else if (masqueraded && isTranslation(step, SETS_SOURCE)) {
+      translation = `from ${question.source} becomes from an address of ${question.node}`
+    }
+    const { place, rule, comment, found } = step
+    bands.at(-1)!.steps.push({ place, rule, comment, found, translation, traced: ofStep.get(i) ?? null })
+    bands.at(-1)!.traced.push(...(others.get(i) ?? []))
+  }
+  return bands
+}
+
+/** Which line of the trace tells of which step; the others by the step that came before them. */
+function matchTrace(
+  steps: ExplainedWay['steps'],
+  trace: readonly string[],
+): { ofStep: Map<number, string>; others: Map<number, string[]> } {
+  const ofStep = new Map<number, string>()
+  const others = new Map<number, string[]>()
+  let at = 0
+  for (const line of trace) {
+    const [, table = '', chain = '', rest = ''] = /^\S+ (\S+) (\S+) ?(.*)$/.exec(line) ?? []
+    const place = `${table} ${chain}`
+    const isRule = rest.startsWith('rule ')
+    const next = steps.findIndex((step, i) => i >= at && step.place === place && (!isRule || !ofStep.has(i)))
+    if (isRule && next >= 0) {
+      ofStep.set(next, /\((verdict [^()]*)\)$/.exec(rest)?.[1] ?? rest)
+      at = next
+      continue
+    }
+    others.set(at, [...(others.get(at) ?? []), line])
+  }
+  return { ofStep, others }
+}
+
+function isTranslation({ rule, place }: Pick<Step, 'rule' | 'place'>, words: RegExp): boolean {
+  return (words.test(rule) || words.test(place)) && !ONLY_MARKS.test(rule)
+}
+
+function endWords({ outcome, destination, masqueraded }: ExplainedWay): string {
+  if (outcome === 'to')
+    return `arrives at ${destination}${masqueraded ? ', masqueraded' : ', with the client’s own address'}`
+  return { reject: 'is refused', drop: 'is dropped', untouched: 'is left alone: no rule of the proxy takes it' }[
+    outcome
+  ]
+}
+
+function planBack({ destination, masqueraded }: ExplainedWay, { question }: Explanation): string[] {
+  const { source, node, port } = question
+  const dialled = joinPort(question.destination, port)
+  return [
+    `${destination} answers ${masqueraded ? `the address of ${node} that it sees` : `${source}, the client itself`}`,
+    `the connection tracker of ${node} puts it right: the answer is from ${dialled}${masqueraded ? ` to ${source}` : ''}`,
+    `${source} gets an answer from the address that it dialled`,
+  ]
+}
+
+/** `ip:port`, `[ip]:port`. */
+export function joinPort(ip: string, port: number): string {
+  return ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`
+}

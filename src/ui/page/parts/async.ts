@@ -1,0 +1,17 @@
+// An answer that is waited for.
+
+export type Waited<Value> =
+  | { readonly state: 'none' }
+  | { readonly state: 'waiting'; readonly before: Value | null }
+  | { readonly state: 'here'; readonly value: Value }
+  | { readonly state: 'failed'; readonly error: string }
+
+/** What there is to show meanwhile. */
+export function shown<Value>(waited: Waited<Value>): Value | null {
+  if (waited.state === 'here') return waited.value
+  return waited.state === 'waiting' ? waited.before : null
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,130 @@
+// A Service twice, side by side: as Kubernetes says it, and as the kernel of a node does it.
+
+import { useState } from 'preact/hooks'
+import type { ServiceDetail, ServiceInfo } from '../../protocol.ts'
+import { Facts } from '../map/map-panel.tsx'
+import { serviceId } from '../map/targets.ts'
+import { shown } from '../parts/async.ts'
+import { formatRoute } from '../route.ts'
+import { useSnapshot } from '../store.ts'
+import { replaceRoute } from '../use-route.ts'
+import { Backends } from './backends.tsx'
+import { Frontends } from './frontends.tsx'
+import { KernelWords } from './kernel-words.tsx'
+import { linkedTo, type Pointed } from './links.ts'
+import { useDetail } from './use-detail.ts'
+
+export function ServiceView({ query }: { query: Readonly<Record<string, string>> }) {
+  const snapshot = useSnapshot()
+  const service = chosenService(snapshot.services, query['service'])
+  const node = snapshot.nodes.find(({ name }) => name === query['node']) ?? snapshot.nodes[0]
+  const asked = { namespace: service?.namespace ?? '', name: service?.name ?? '', node: node?.name ?? '' }
+  const detail = useDetail(asked, snapshot)
+  const choose = (change: { service?: string; node?: string }) => {
+    const next = { service: service === undefined ? undefined : serviceId(service), node: node?.name, ...change }
+    replaceRoute(formatRoute('service', next))
+  }
+  return (
+    <>
+      <div class="tools">
+        <h1>Service</h1>
+        <label>
+          <span class="hidden">Service</span>
+          <select
+            value={service === undefined ? '' : serviceId(service)}
+            onChange={(event) => choose({ service: event.currentTarget.value })}
+          >
+            {snapshot.services.map((each) => (
+              <option key={serviceId(each)} value={serviceId(each)}>
+                {serviceId(each)}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          as seen by{' '}
+          <select value={node?.name} onChange={(event) => choose({ node: event.currentTarget.value })}>
+            {snapshot.nodes.map(({ name }) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+        {service !== undefined && (
+          <>
+            <a class="button" href={formatRoute('packet', { to: serviceId(service) })}>
+              A packet to it
+            </a>
+            <a class="button" href={formatRoute('changes', { service: serviceId(service) })}>
+              Its changes
+            </a>
+          </>
+        )}
+      </div>
+      {service === undefined ? <p>There is no such service.</p> : <Words service={service} />}
+      <div aria-live="polite">
+        {detail.state === 'failed' && <p class="error">{detail.error}</p>}
+        {detail.state === 'waiting' && shown(detail) === null && <p class="muted">Asking the proxy and the kernel…</p>}
+      </div>
+      {shown(detail) !== null && <Detail detail={shown(detail)!} />}
+    </>
+  )
+}
+
+function chosenService(services: readonly ServiceInfo[], id: string | undefined): ServiceInfo | undefined {
+  if (id !== undefined) return services.find((each) => serviceId(each) === id)
+  return services.find(({ system }) => !system) ?? services[0]
+}
+
+/** What was asked for: the object itself. */
+function Words({ service }: { service: ServiceInfo }) {
+  const { affinitySeconds, healthCheckNodePort, loadBalancerSourceRanges, selector } = service
+  const hasExternal =
+    service.loadBalancerIPs.length > 0 ||
+    service.externalIPs.length > 0 ||
+    service.ports.some(({ nodePort }) => nodePort !== null)
+  const labels = Object.entries(selector).map(([name, value]) => `${name}=${value}`)
+  return (
+    <Facts
+      rows={[
+        ['type', service.type],
+        ['internal traffic policy', service.internalTrafficPolicy],
+        hasExternal ? ['external traffic policy', service.externalTrafficPolicy] : null,
+        ['session affinity', affinitySeconds === null ? 'none' : `ClientIP, ${affinitySeconds} s`],
+        ['retry of connections', service.connectRetry ? 'on' : 'off'],
+        ['health-check port', healthCheckNodePort === null ? 'none' : String(healthCheckNodePort)],
+        loadBalancerSourceRanges.length === 0 ? null : ['allowed sources', loadBalancerSourceRanges.join(', ')],
+        labels.length === 0 ? null : ['selects', labels.join(', ')],
+      ]}
+    />
+  )
+}
+
+function Detail({ detail }: { detail: ServiceDetail }) {
+  const [pinned, setPinned] = useState<Pointed | null>(null)
+  const [pointed, setPointed] = useState<Pointed | null>(null)
+  const linked = linkedTo(pointed ?? pinned, detail)
+  const point = {
+    linked,
+    pinned,
+    onPoint: setPointed,
+    onPin: (next: Pointed) => setPinned(next.kind === pinned?.kind && next.id === pinned.id ? null : next),
+  }
+  return (
+    <div class="sides">
+      <section aria-label="In Kubernetes’ words">
+        {detail.problems.length > 0 && (
+          <ul class="error">
+            {detail.problems.map((problem) => (
+              <li key={problem}>{problem}</li>
+            ))}
+          </ul>
+        )}
+        <Frontends detail={detail} {...point} />
+        <Backends detail={detail} {...point} />
+      </section>
+      <KernelWords detail={detail} {...point} />
+    </div>
+  )
+}

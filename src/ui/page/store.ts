@@ -1,0 +1,67 @@
+// What the page knows, in one place. Views take the part that they show, and are drawn again when that part changes.
+
+import { createContext } from 'preact'
+import { useContext, useLayoutEffect, useState } from 'preact/hooks'
+import type { ChangeEntry, LoadReport, Snapshot, TrafficReport } from '../protocol.ts'
+
+export interface PageState {
+  readonly snapshot: Snapshot
+  readonly traffic: TrafficReport | null
+  /** The newest last. */
+  readonly changes: readonly ChangeEntry[]
+  readonly load: LoadReport | null
+  readonly connection: Connection
+}
+
+export type Connection =
+  | { readonly state: 'connecting' | 'live' | 'lost' }
+  | { readonly state: 'ended'; readonly reason: string }
+
+export class Store {
+  #state: PageState
+  readonly #listeners = new Set<() => void>()
+
+  constructor(snapshot: Snapshot) {
+    this.#state = { snapshot, traffic: null, changes: [], load: null, connection: { state: 'connecting' } }
+  }
+
+  get state(): PageState {
+    return this.#state
+  }
+
+  set(change: Partial<PageState>): void {
+    this.#state = { ...this.#state, ...change }
+    for (const listener of this.#listeners) listener()
+  }
+
+  /** Answers how to end it. */
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+}
+
+export const StoreContext = createContext<Store | null>(null)
+
+export function useStore(): Store {
+  const store = useContext(StoreContext)
+  if (store === null) throw new Error('Cannot draw: there is no store around this view')
+  return store
+}
+
+/** A part of the state. `select` must give the same object for the same state. */
+export function usePart<Part>(select: (state: PageState) => Part): Part {
+  const store = useStore()
+  const [part, setPart] = useState(() => select(store.state))
+  useLayoutEffect(() => {
+    const update = () => setPart(() => select(store.state))
+    update()
+    return store.subscribe(update)
+    // `select` is a plain function of the state: the same one, however often it is written.
+  }, [store])
+  return part
+}
+
+export function useSnapshot(): Snapshot {
+  return usePart(({ snapshot }) => snapshot)
+}

@@ -1,0 +1,101 @@
+import type { ChangeEntry } from '../../protocol.ts'
+import { ChangeItem } from '../changes/change-item.tsx'
+import { LoadFigures } from '../hands/client-hands.tsx'
+import { Way } from '../packet/way.tsx'
+import { chooseWay, planWay } from '../packet/plan-way.ts'
+import { Command } from '../parts/command.tsx'
+import { formatMs } from '../rates.ts'
+import { usePart, useSnapshot } from '../store.ts'
+import type { Step } from './steps.ts'
+import { changesSince, loadSince, type Run, type Stage } from './tour-state.ts'
+
+/** What came of a step, from the answers and from what the page hears. */
+export function StepResult({ step, run, stage }: { step: Step; run: Run; stage: Stage }) {
+  const { answers, explained, error } = run
+  const commands = [...answers.map(({ command }) => command), ...(explained === null ? [] : [explained.command])]
+  return (
+    <div class="step-result" aria-live="polite">
+      {error !== null && <p class="error">{error}</p>}
+      {commands.map((command) => (
+        <Command key={command} text={command} />
+      ))}
+      {step.shows.includes('said') && answers.map((answer) => answer.ok && <p key={answer.did}>{answer.did}</p>)}
+      {step.shows.includes('packet') && explained !== null && <PacketResult explained={explained} />}
+      {step.shows.includes('changes') && <ChangesResult run={run} />}
+      {step.shows.includes('proxy') && <ProxyResult run={run} stage={stage} />}
+      {step.shows.includes('load') && <LoadResult run={run} />}
+    </div>
+  )
+}
+
+function PacketResult({ explained: { explanation } }: { explained: NonNullable<Run['explained']> }) {
+  const way = planWay(explanation, chooseWay(explanation))
+  return (
+    <>
+      <p>
+        <b>{explanation.headline}</b>
+      </p>
+      {explanation.sent !== null && (
+        <p>
+          It was {explanation.sent.answer}, and went to{' '}
+          <code>{explanation.sent.destination ?? 'an unknown place'}</code>.
+        </p>
+      )}
+      {way !== null && <Way way={way} question={explanation.question} wasSent={explanation.sent !== null} />}
+    </>
+  )
+}
+
+function ChangesResult({ run: { baseline } }: { run: Run }) {
+  const changes = usePart((state) => state.changes)
+  const since = changesSince(changes, baseline).filter(({ operations, why }) => operations > 0 || why === 'heal')
+  if (since.length === 0) return <p class="muted">The kernel has not been told anything yet.</p>
+  return (
+    <>
+      <p>{summary(since)}</p>
+      <ol class="changes">
+        {since.slice(-3).map((change) => (
+          <ChangeItem key={change.id} change={change} />
+        ))}
+      </ol>
+    </>
+  )
+}
+
+function summary(changes: readonly ChangeEntry[]): string {
+  const times = changes.flatMap(({ heardMs, doneMs }) => (heardMs === null ? [] : [doneMs - heardMs]))
+  const operations = changes.reduce((sum, change) => sum + change.operations, 0)
+  const slowest =
+    times.length === 0 ? '' : `; the slowest was in the kernel ${formatMs(Math.max(...times))} after it was heard`
+  return `${changes.length} ${changes.length === 1 ? 'transaction' : 'transactions'} with ${operations} operations${slowest}.`
+}
+
+function ProxyResult({ run: { baseline }, stage }: { run: Run; stage: Stage }) {
+  const proxy = useSnapshot().nodes.find(({ name }) => name === stage.node)?.proxy
+  const before = baseline.pids[stage.node] ?? null
+  const isBack = proxy?.state === 'ready' && proxy.pid !== before
+  return (
+    <p>
+      The proxy of {stage.node} was process {before ?? '?'};{' '}
+      {isBack ? `it runs again as process ${proxy.pid ?? '?'}.` : 'it is being started again …'}
+    </p>
+  )
+}
+
+function LoadResult({ run: { baseline } }: { run: Run }) {
+  const load = usePart((state) => state.load)
+  if (load === null) return <p class="muted">The client has not asked yet.</p>
+  const since = loadSince(load, baseline)
+  return (
+    <>
+      <p>
+        Since the click the client was answered <b>{since.answered}</b> times, and failed{' '}
+        <b class={since.failed > 0 ? 'bad' : ''} data-testid="failed-since">
+          {since.failed}
+        </b>{' '}
+        times.
+      </p>
+      <LoadFigures load={load} />
+    </>
+  )
+}

@@ -1,0 +1,86 @@
+// What a step of the tour has done, and what could be seen since.
+
+import type { ActAnswer, Action, ChangeEntry, ExplainAnswer, LoadReport, Snapshot } from '../../protocol.ts'
+import type { PageState } from '../store.ts'
+
+/** How things stood when the step was begun. */
+export interface Baseline {
+  readonly lastChange: number
+  readonly answered: number
+  readonly failed: number
+  readonly pids: Readonly<Record<string, number | null>>
+}
+
+export interface Run {
+  readonly baseline: Baseline
+  readonly state: 'doing' | 'done' | 'failed'
+  readonly answers: readonly ActAnswer[]
+  readonly explained: ExplainAnswer | null
+  readonly error: string | null
+}
+
+export function takeBaseline({ changes, load, snapshot }: PageState): Baseline {
+  return {
+    lastChange: changes.at(-1)?.id ?? 0,
+    answered: load?.answered ?? 0,
+    failed: load?.failed ?? 0,
+    pids: Object.fromEntries(snapshot.nodes.map(({ name, proxy }) => [name, proxy.pid])),
+  }
+}
+
+/** What the client saw since the step was begun. A load that was begun anew counts from nothing. */
+export function loadSince(
+  load: LoadReport | null,
+  { answered, failed }: Baseline,
+): { answered: number; failed: number } {
+  if (load === null) return { answered: 0, failed: 0 }
+  if (load.answered < answered) return { answered: load.answered, failed: load.failed }
+  return { answered: load.answered - answered, failed: load.failed - failed }
+}
+
+export function changesSince(changes: readonly ChangeEntry[], { lastChange }: Baseline): readonly ChangeEntry[] {
+  return changes.filter(({ id }) => id > lastChange)
+}
+
+/** The stage: the first service that a client can ask, and what it leads to. */
+export interface Stage {
+  readonly namespace: string
+  readonly name: string
+  readonly id: string
+  readonly address: string
+  readonly port: number
+  readonly deployment: { readonly name: string; readonly replicas: number } | null
+  readonly pods: readonly string[]
+  readonly node: string
+}
+
+export function findStage({ services, nodes, pods, deployments }: Snapshot): Stage | null {
+  const service = services.find(
+    ({ system, clusterIPs, ports }) =>
+      !system && clusterIPs.length > 0 && ports.some(({ protocol }) => protocol === 'TCP'),
+  )
+  const node = nodes[0]
+  if (service === undefined || node === undefined) return null
+  const own = new Set(service.ports.flatMap(({ backends }) => backends.map(({ pod }) => pod)))
+  const behind = pods.filter((pod) => own.has(`${pod.namespace}/${pod.name}`))
+  const deployment = deployments.find(
+    ({ namespace, name }) =>
+      namespace === service.namespace &&
+      behind.some((pod) => pod.deployment === name || pod.deployment === `${namespace}/${name}`),
+  )
+  return {
+    namespace: service.namespace,
+    name: service.name,
+    id: `${service.namespace}/${service.name}`,
+    address: service.clusterIPs[0]!,
+    port: service.ports[0]!.port,
+    deployment: deployment === undefined ? null : { name: deployment.name, replicas: deployment.replicas },
+    pods: behind.filter(({ fail, ready }) => fail === 'none' && ready).map(({ name }) => name),
+    node: node.name,
+  }
+}
+
+/** The client of the tour. */
+export function tourLoad(stage: Stage): Action {
+  return { action: 'load', from: 'outside', to: stage.id, perSecond: 10 }
+}

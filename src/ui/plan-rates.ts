@@ -1,0 +1,56 @@
+// Counters become rates: what moved between two answers of a proxy.
+
+import type { TrafficAnswer, TrafficRow as Counted } from '../control/traffic.ts'
+import type { NodeTraffic, TrafficRow } from './protocol.ts'
+
+/** `drops`: whether a frontend says nothing to those that it does not serve. */
+export function planRates(
+  before: TrafficAnswer | undefined,
+  after: TrafficAnswer,
+  drops: (service: string, frontend: string) => boolean,
+): Omit<NodeTraffic, 'node'> {
+  // Counters that began anew have nothing to do with those before.
+  const isSame = before !== undefined && before.sinceMs === after.sinceMs && after.nowMs > before.nowMs
+  if (!isSame) return { error: null, overMs: 0, rows: [] }
+  const overMs = after.nowMs - before.nowMs
+  const earlier = new Map(before.rows.map((row) => [keyOf(row), row]))
+  const rows = after.rows.flatMap((row) => {
+    const moved = rateOf(row, earlier.get(keyOf(row)), overMs, drops)
+    return moved.connections + moved.packets + moved.refused + moved.dropped > 0 ? [moved] : []
+  })
+  return { error: null, overMs, rows }
+}
+
+function rateOf(
+  row: Counted,
+  before: Counted | undefined,
+  overMs: number,
+  drops: (service: string, frontend: string) => boolean,
+): TrafficRow {
+  const rate = (count: (row: Counted) => number) => {
+    const moved = count(row) - (before === undefined ? 0 : count(before))
+    // An element that the kernel forgot meanwhile begins at 0 again.
+    return round(((moved < 0 ? count(row) : moved) * 1000) / overMs)
+  }
+  const refused = rate((each) => each.refused)
+  const isDropped = refused > 0 && drops(row.service, row.frontend)
+  return {
+    service: row.service,
+    frontend: row.frontend,
+    backend: row.backend ?? null,
+    connections: rate((each) => each.begun),
+    packets: rate((each) => each.sentPackets + each.receivedPackets),
+    bytes: rate((each) => each.sentBytes + each.receivedBytes),
+    refused: isDropped ? 0 : refused,
+    dropped: isDropped ? refused : 0,
+    ejected: row.isEjected,
+  }
+}
+
+function keyOf({ service, frontend, backend = '' }: Counted): string {
+  return `${service} ${frontend} ${backend}`
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10
+}

@@ -1,0 +1,219 @@
+// What is known of a cluster becomes what the page draws.
+
+import type { StateAnswer } from '../control/state.ts'
+import type { Known } from '../explain/known.ts'
+import type { EndpointSlice, Service } from '../kube/types.ts'
+import { canonicalIp, joinHostPort } from '../lib/ip.ts'
+import { CONNECT_RETRY_ANNOTATION, parseConnectRetry } from '../model/connect-retry.ts'
+import { judgeBackends, type BackendVerdict } from './judge-backends.ts'
+import type {
+  BackendInfo,
+  DeploymentInfo,
+  NodeInfo,
+  PodInfo,
+  ProxyInfo,
+  ServiceInfo,
+  ServicePortInfo,
+  Snapshot,
+} from './protocol.ts'
+
+/** More than this is not drawn: the page would not be readable, and each change would be dear. */
+export const MOST_SERVICES = 300
+export const MOST_PODS = 1000
+const MOST_BACKENDS = 200
+
+export interface NodeFacts {
+  readonly name: string
+  readonly addresses: readonly string[]
+  readonly podRanges: readonly string[]
+  readonly zone: string | null
+  /** The mode that it was started in. */
+  readonly asked: string
+  readonly pid: number | null
+  readonly restarts: number
+  /** What its proxy said last, and what that comes to; undefined: nothing yet. */
+  readonly state: StateAnswer | undefined
+  readonly known: Known | undefined
+  /** Why it cannot be asked now. */
+  readonly error: string | undefined
+}
+
+export type ClusterFacts = Pick<
+  Snapshot,
+  'kind' | 'name' | 'nowMs' | 'can' | 'terminal' | 'apiServer' | 'outside' | 'load'
+> & {
+  readonly nodes: readonly NodeFacts[]
+  readonly pods: readonly PodInfo[]
+  readonly deployments: readonly DeploymentInfo[]
+  /** Of the API. */
+  readonly services: readonly Service[]
+  readonly slices: readonly EndpointSlice[]
+  /** By `namespace/name`. */
+  readonly selectors: ReadonlyMap<string, Readonly<Record<string, string>>>
+}
+
+export function planSnapshot(facts: ClusterFacts): Snapshot {
+  const { kind, name, nowMs, can, terminal, apiServer, outside, load } = facts
+  const { services, pods, nodes, deployments } = facts
+  const context = contextOf(facts)
+  const sorted = services.toSorted(byImportance)
+  return {
+    version: 1,
+    nowMs,
+    kind,
+    name,
+    can,
+    terminal,
+    apiServer,
+    nodes: nodes.map(describeNode),
+    pods: pods.slice(0, MOST_PODS),
+    deployments,
+    outside,
+    load,
+    services: sorted.slice(0, MOST_SERVICES).map((service) => describeService(service, context)),
+    leftOut: {
+      services: Math.max(0, services.length - MOST_SERVICES),
+      pods: Math.max(0, pods.length - MOST_PODS),
+    },
+  }
+}
+
+interface Context {
+  readonly slices: ReadonlyMap<string, readonly EndpointSlice[]>
+  readonly pods: ReadonlyMap<string, PodInfo>
+  readonly verdicts: readonly { readonly node: string; readonly of: ReadonlyMap<string, BackendVerdict> }[]
+  readonly selectors: ClusterFacts['selectors']
+  /** Of services that do not say. */
+  readonly connectRetry: boolean
+}
+
+function contextOf({ slices, pods, nodes, selectors }: ClusterFacts): Context {
+  const byService = new Map<string, EndpointSlice[]>()
+  for (const slice of slices) {
+    const key = `${slice.namespace}/${slice.serviceName}`
+    const list = byService.get(key)
+    if (list === undefined) byService.set(key, [slice])
+    else list.push(slice)
+  }
+  return {
+    slices: byService,
+    pods: new Map(pods.flatMap((pod) => (pod.hostNetwork ? [] : pod.ips.map((ip) => [ip, pod])))),
+    verdicts: nodes.flatMap(({ name, known }) =>
+      known === undefined ? [] : [{ node: name, of: judgeBackends(known) }],
+    ),
+    selectors,
+    connectRetry: nodes.some(({ known }) => known?.connectRetry === true),
+  }
+}
+
+export function isSystem({ namespace, name }: { readonly namespace: string; readonly name: string }): boolean {
+  return namespace === 'kube-system' || (namespace === 'default' && name === 'kubernetes')
+}
+
+function byImportance(a: Service, b: Service): number {
+  const order = Number(isSystem(a)) - Number(isSystem(b))
+  if (order !== 0) return order
+  return `${a.namespace}/${a.name}` < `${b.namespace}/${b.name}` ? -1 : 1
+}
+
+function describeNode({ name, addresses, podRanges, zone, asked, state, ...facts }: NodeFacts): NodeInfo {
+  return {
+    name,
+    addresses,
+    podRanges,
+    zone,
+    mode: state?.mode.name ?? asked,
+    proxy: describeProxy({ state, ...facts }),
+  }
+}
+
+function describeProxy({
+  state,
+  error,
+  pid,
+  restarts,
+}: Pick<NodeFacts, 'state' | 'error' | 'pid' | 'restarts'>): ProxyInfo {
+  const hasBegun = state?.families.every(({ sync }) => sync.lastSyncMs !== undefined) === true
+  return {
+    state: error !== undefined || state === undefined ? 'away' : hasBegun ? 'ready' : 'starting',
+    pid: error === undefined ? (state?.pid ?? pid) : pid,
+    restarts,
+    startedMs: state?.startedMs ?? null,
+    version: state?.version ?? null,
+    families: (state?.families ?? []).map(({ family, sync, drift }) => ({
+      family,
+      lastSyncMs: sync.lastSyncMs ?? null,
+      waitingSinceMs: sync.waitingSinceMs ?? null,
+      refused: sync.refused,
+      holds: drift.holds,
+      reason: drift.reason ?? null,
+      drifts: drift.times,
+    })),
+    error: error ?? null,
+  }
+}
+
+function describeService(service: Service, context: Context): ServiceInfo {
+  const { namespace, name, type } = service
+  const slices = context.slices.get(`${namespace}/${name}`) ?? []
+  return {
+    namespace,
+    name,
+    type,
+    clusterIPs: service.clusterIPs,
+    externalIPs: service.externalIPs,
+    loadBalancerIPs: service.ingress.flatMap(({ ip }) => (ip === '' ? [] : [ip])),
+    loadBalancerSourceRanges: service.loadBalancerSourceRanges,
+    internalTrafficPolicy: service.internalTrafficPolicy === 'Local' ? 'Local' : 'Cluster',
+    externalTrafficPolicy: service.externalTrafficPolicy === 'Local' ? 'Local' : 'Cluster',
+    affinitySeconds: service.sessionAffinity === 'ClientIP' ? (service.affinityTimeoutSeconds ?? 10_800) : null,
+    connectRetry: parseConnectRetry(service.annotations?.[CONNECT_RETRY_ANNOTATION], []) ?? context.connectRetry,
+    healthCheckNodePort: service.healthCheckNodePort === 0 ? null : service.healthCheckNodePort,
+    selector: context.selectors.get(`${namespace}/${name}`) ?? {},
+    ports: service.ports.map((port) => describePort(service, port, { slices, context })),
+    system: isSystem(service),
+  }
+}
+
+function describePort(
+  { namespace, name }: Service,
+  port: Service['ports'][number],
+  { slices, context }: { readonly slices: readonly EndpointSlice[]; readonly context: Context },
+): ServicePortInfo {
+  const id = port.name === '' ? `${namespace}/${name}` : `${namespace}/${name}:${port.name}`
+  const backends = new Map<string, BackendInfo>()
+  for (const slice of slices) {
+    const found = slice.ports.find((each) => each.name === port.name && each.protocol === port.protocol)
+    if (found?.port === undefined) continue
+    for (const endpoint of slice.endpoints) {
+      const ip = canonicalIp(endpoint.address) ?? endpoint.address
+      const address = joinHostPort(ip, found.port)
+      if (backends.size >= MOST_BACKENDS || backends.has(address)) continue
+      const pod = context.pods.get(ip)
+      const verdicts = context.verdicts.map(({ node, of }) => ({ node, verdict: of.get(`${id} ${address}`) }))
+      backends.set(address, {
+        address,
+        pod: pod === undefined ? null : `${pod.namespace}/${pod.name}`,
+        node: endpoint.nodeName ?? pod?.node ?? '',
+        ready: endpoint.ready,
+        serving: endpoint.serving,
+        terminating: endpoint.terminating,
+        notOn: Object.fromEntries(verdicts.flatMap(({ node, verdict }) => whyNot(node, verdict))),
+        ejectedOn: verdicts.flatMap(({ node, verdict }) => (verdict?.ejected === true ? [node] : [])),
+      })
+    }
+  }
+  return {
+    id,
+    name: port.name,
+    protocol: port.protocol,
+    port: port.port,
+    nodePort: port.nodePort === 0 ? null : port.nodePort,
+    backends: [...backends.values()],
+  }
+}
+
+function whyNot(node: string, verdict: BackendVerdict | undefined): [string, string][] {
+  if (verdict === undefined) return [[node, 'its proxy does not know of it']]
+  return verdict.why === undefined ? [] : [[node, verdict.why]]
+}

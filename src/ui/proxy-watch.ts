@@ -1,0 +1,215 @@
+// One running proxy, asked over its control socket: now and then for its state, and while a page looks for what it does.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ChangesAnswer, SyncChange } from '../control/changes.ts'
+import { ControlClient } from '../control/client.ts'
+import type { StateAnswer } from '../control/state.ts'
+import type { TrafficAnswer } from '../control/traffic.ts'
+import { knownFromState } from '../explain/from-state.ts'
+import type { Known } from '../explain/known.ts'
+import { messageOf } from '../lib/errors.ts'
+import { modeNamed } from '../modes/all.ts'
+import { planRates } from './plan-rates.ts'
+import type { ChangeEntry, NodeTraffic } from './protocol.ts'
+
+/** What a page that looks hears. */
+export interface ProxyListener {
+  /** Its state is another one, or may be. */
+  changed(): void
+  synced(change: Omit<ChangeEntry, 'id'>): void
+}
+
+/** The state is asked for this often even when no sync was heard of: health, ejections. */
+const STATE_MS = 2000
+/** A state that is large is asked for less often: the proxy and this process have other things to do. */
+const REST = 10
+const AWAY_MS = 300
+const LONG_POLL_MS = 8000
+const ASK_MS = 5000
+
+export class ProxyWatch {
+  readonly name: string
+  readonly socket: string
+  #state: StateAnswer | undefined
+  #known: Known | undefined
+  #error: string | undefined = 'not asked yet'
+  #reading: Promise<void> | undefined
+  #nextReadMs = 0
+  #isStale = true
+  /** While a page looks. */
+  #looking: AbortController | undefined
+  #trafficClient: ControlClient | undefined
+  #counted: TrafficAnswer | undefined
+
+  constructor(name: string, socket: string) {
+    this.name = name
+    this.socket = socket
+  }
+
+  get state(): StateAnswer | undefined {
+    return this.#state
+  }
+
+  get known(): Known | undefined {
+    return this.#known
+  }
+
+  /** Why it could not be asked the last time. */
+  get error(): string | undefined {
+    return this.#error
+  }
+
+  /** Its state is asked for anew, unless that was only just done and nothing has happened since. */
+  async refresh(): Promise<void> {
+    if (this.#looking !== undefined && !this.#isStale && this.#error === undefined) return
+    this.#reading ??= this.#read().finally(() => (this.#reading = undefined))
+    await this.#reading
+  }
+
+  /** Until end() is called. */
+  begin(listener: ProxyListener): void {
+    const looking = new AbortController()
+    this.#looking = looking
+    this.#isStale = true
+    void this.#followChanges(listener, looking.signal)
+    void this.#followState(listener, looking.signal)
+  }
+
+  end(): void {
+    this.#looking?.abort()
+    this.#looking = undefined
+    this.#trafficClient?.close()
+    this.#trafficClient = undefined
+    this.#counted = undefined
+  }
+
+  /** What moved since the last time. Counting goes on until end(). */
+  async traffic(): Promise<NodeTraffic> {
+    const client = (this.#trafficClient ??= new ControlClient(this.socket))
+    const none = { node: this.name, overMs: 0, rows: [] }
+    try {
+      const after = asBackends(await client.ask<TrafficAnswer>('traffic', { timeoutMs: ASK_MS }))
+      const before = this.#counted
+      if (this.#looking !== undefined) this.#counted = after
+      return { node: this.name, ...planRates(before, after, (service, frontend) => this.#drops(service, frontend)) }
+    } catch (error) {
+      this.#counted = undefined
+      client.close()
+      if (this.#trafficClient === client) this.#trafficClient = undefined
+      return { ...none, error: messageOf(error) }
+    }
+  }
+
+  async #read(): Promise<void> {
+    const waitMs = this.#nextReadMs - performance.now()
+    if (waitMs > 0) await sleep(waitMs)
+    const startMs = performance.now()
+    const client = new ControlClient(this.socket)
+    this.#isStale = false
+    try {
+      const state = await client.ask<StateAnswer>('state', { timeoutMs: ASK_MS })
+      this.#state = state
+      this.#known = knownFromState(state, modeNamed)
+      this.#error = undefined
+    } catch (error) {
+      this.#error = messageOf(error)
+    } finally {
+      client.close()
+    }
+    this.#nextReadMs = performance.now() + REST * Math.max(0, performance.now() - startMs - REST)
+  }
+
+  async #followChanges(listener: ProxyListener, signal: AbortSignal): Promise<void> {
+    let client = new ControlClient(this.socket)
+    let after = 0
+    signal.addEventListener('abort', () => client.close())
+    while (!signal.aborted) {
+      const wait = after === 0 ? '0' : String(LONG_POLL_MS)
+      try {
+        const query = { after: String(after), wait }
+        const answer = await client.ask<ChangesAnswer>('changes', { query, timeoutMs: LONG_POLL_MS + ASK_MS })
+        if (signal.aborted) return
+        for (const change of answer.changes) listener.synced(this.#describe(answer, change))
+        if (answer.changes.length > 0) this.#touch(listener)
+        // A proxy that has done nothing yet is not asked in a hurry.
+        if (after === 0 && answer.last === 0) await sleep(AWAY_MS)
+        after = answer.last
+      } catch {
+        client.close()
+        if (signal.aborted) return
+        this.#touch(listener)
+        await sleep(AWAY_MS)
+        // It may be another process by now, which counts from the start.
+        after = 0
+        client = new ControlClient(this.socket)
+      }
+    }
+  }
+
+  async #followState(listener: ProxyListener, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await sleep(STATE_MS, undefined, { signal }).catch(() => {})
+      if (!signal.aborted) this.#touch(listener)
+    }
+  }
+
+  #touch(listener: ProxyListener): void {
+    this.#isStale = true
+    listener.changed()
+  }
+
+  #describe({ mode }: ChangesAnswer, change: SyncChange): Omit<ChangeEntry, 'id'> {
+    return {
+      node: this.name,
+      mode,
+      family: change.family,
+      why: change.why,
+      objects: change.objects,
+      moreObjects: change.moreObjects,
+      ports: change.ports,
+      morePorts: change.morePorts,
+      heardMs: change.heardMs ?? null,
+      beganMs: change.beganMs,
+      doneMs: change.doneMs,
+      operations: change.operations,
+      bytes: change.bytes,
+      text: change.commands,
+      moreLines: change.moreCommands,
+      error: change.error ?? null,
+    }
+  }
+
+  /** Whether what comes to the frontend, and is not served, hears nothing. */
+  #drops(service: string, frontend: string): boolean {
+    const port = this.#state?.families.flatMap(({ ports }) => ports).find(({ name }) => name === service)
+    const found = port?.frontends.find(({ address, port: number }) =>
+      frontend.endsWith(
+        address === undefined ? `*:${number}` : `${address.includes(':') ? `[${address}]` : address}:${number}`,
+      ),
+    )
+    return found?.fromOthers.verdict.kind === 'drop'
+  }
+}
+
+/** Where the proxy carries connections itself, the kernel sees them come to the proxy, and not which backend they get. */
+function asBackends(answer: TrafficAnswer): TrafficAnswer {
+  if (modeNamed(answer.mode).retries !== 'mode') return answer
+  const rows = new Map<string, TrafficAnswer['rows'][number]>()
+  for (const row of answer.rows) {
+    const key = `${row.service} ${row.frontend}`
+    const before = rows.get(key)
+    const sum = (count: 'begun' | 'sentPackets' | 'sentBytes' | 'receivedPackets' | 'receivedBytes' | 'refused') =>
+      row[count] + (before?.[count] ?? 0)
+    rows.set(key, {
+      ...row,
+      backend: undefined,
+      begun: sum('begun'),
+      sentPackets: sum('sentPackets'),
+      sentBytes: sum('sentBytes'),
+      receivedPackets: sum('receivedPackets'),
+      receivedBytes: sum('receivedBytes'),
+      refused: sum('refused'),
+    })
+  }
+  return { ...answer, rows: [...rows.values()] }
+}

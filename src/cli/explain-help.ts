@@ -22,11 +22,13 @@ Flags:
       --via clusterIP|loadBalancerIP|externalIP|nodePort   Which address of the Service is dialled. (default: as it fits FROM)
       --family 4|6             Which address of a Service of both IP families. (default: the Service's first)
       --manifests PATH         Ask files, a folder or one of them, and no kernel. Flags of the proxy may follow.
-      --kubeconfig FILE        Ask an API server what a node would do. Flags of the proxy may follow.
+      --kubeconfig FILE        Ask an API server what a node would do. Flags of the proxy may follow; without any, its
+                               ConfigMap kube-system/kube-proxy says how proxies are set, if it may be read.
       --node NAME              The node to ask about, with --manifests or --kubeconfig.
       --dump FILE              What is in the kernel, from \`nft -j list ruleset\` or \`iptables-save\`; - is the standard input.
       --node-addresses A,B     With --dump alone: the addresses of the machine that it comes from.
       --send                   Also send a real packet from here, and show what the kernel does with it.
+      --sandbox NAME           FROM is a pod of this sandbox: with --send, it is the one that sends.
       --control-socket PATH    Where the running proxy can be asked.
   -o, --output text|json|svg|mermaid   Lines for people, one JSON object, or a picture. (default text)
   -h, --help                   Print this text.

@@ -6,9 +6,18 @@ import type { RunOptions } from '../config/run-options.ts'
 import { knownFromDump, parseDump } from '../explain/dump.ts'
 import type { KernelState } from '../explain/explain.ts'
 import type { Known } from '../explain/known.ts'
-import { knownFromObjects, readApiObjects, readKnownFromProxy, readManifestObjects } from '../explain/read-known.ts'
+import {
+  knownFromObjects,
+  PROXY_CONFIG_MAP,
+  readApiObjects,
+  readKnownFromProxy,
+  readManifestObjects,
+  readProxyConfigMap,
+} from '../explain/read-known.ts'
+import type { KubeProxyConfiguration } from '../config/types.ts'
+import { messageOf } from '../lib/errors.ts'
 import { canonicalIp } from '../lib/ip.ts'
-import { modeNamed } from '../modes/all.ts'
+import { modeNamed, modes } from '../modes/all.ts'
 import { silentLogger, type LogSettings } from '../lib/log.ts'
 import type { SplitArguments } from './explain-arguments.ts'
 import { loadRunOptions } from './load-options.ts'
@@ -27,7 +36,7 @@ export async function readKnown({ own }: SplitArguments, given: Given): Promise<
   const nodeName = own.get('node') ?? text('hostname-override')
   if (text('manifests') !== '' || text('kubeconfig') !== '' || text('master') !== '') {
     const options = await loadQuietly(withNode(given, nodeName))
-    return { known: await readFromObjects(options, nodeName), kernel: dump?.state }
+    return { known: await readFromObjects(options, nodeName, saysHow(given)), kernel: dump?.state }
   }
   if (dump !== undefined && text('control-socket') === '') {
     return { known: knownFromDump(dump, addressesOf(own.get('node-addresses')), modeNamed), kernel: dump.state }
@@ -36,15 +45,44 @@ export async function readKnown({ own }: SplitArguments, given: Given): Promise<
   return { known, kernel: dump?.state ?? 'this machine' }
 }
 
-async function readFromObjects(options: RunOptions, nodeName: string): Promise<Known> {
+async function readFromObjects(options: RunOptions, nodeName: string, isSaid: boolean): Promise<Known> {
   const { config, master, manifests } = options
   const isThisMachine = nodeName === '' || nodeName.toLowerCase() === hostname().toLowerCase()
   if (manifests !== '') {
     const objects = readManifestObjects(manifests)
     return knownFromObjects({ source: `manifests in ${manifests}`, config, objects, isThisMachine })
   }
-  const objects = await readApiObjects({ ...config.clientConnection, master })
-  return knownFromObjects({ source: `the API server ${objects.server}`, config, objects, isThisMachine })
+  const settings = { ...config.clientConnection, master }
+  const [objects, set] = await Promise.all([
+    readApiObjects(settings),
+    isSaid ? { config, words: 'set as the flags say' } : readSettings(settings, config),
+  ])
+  const source = `the API server ${objects.server}, ${set.words}`
+  return knownFromObjects({ source, config: set.config, objects, isThisMachine })
+}
+
+/** Flags that are about the question, and not about how the proxy is set. */
+const NOT_OF_PROXY = ['kubeconfig', 'master', 'hostname-override', 'control-socket', 'v']
+
+function saysHow(given: Given): boolean {
+  return [...given.keys()].some((name) => !NOT_OF_PROXY.includes(name))
+}
+
+/** As the cluster's own proxies are set, where it tells; `config` has the node, and the defaults. */
+async function readSettings(
+  settings: Parameters<typeof readProxyConfigMap>[0],
+  config: KubeProxyConfiguration,
+): Promise<{ readonly config: KubeProxyConfiguration; readonly words: string }> {
+  const read = await readProxyConfigMap(settings)
+  if ('why' in read) return { config, words: `set as by default, because ${read.why}` }
+  const { loadConfiguration } = await import('../config/load.ts')
+  try {
+    const { loaded } = loadConfiguration(read.text, { modes })
+    const { hostnameOverride } = config
+    return { config: { ...loaded.config, hostnameOverride }, words: `set as its ConfigMap ${PROXY_CONFIG_MAP} says` }
+  } catch (error) {
+    return { config, words: `set as by default, because ConfigMap ${PROXY_CONFIG_MAP} is wrong: ${messageOf(error)}` }
+  }
 }
 
 function withNode(given: Given, nodeName: string): Given {

@@ -8,7 +8,9 @@ import type { Known } from '../explain/known.ts'
 import { paintFor } from '../explain/paint.ts'
 import type { Question } from '../explain/question.ts'
 import { readKernelState } from '../explain/read-kernel.ts'
+import type { Sender } from '../explain/send.ts'
 import { messageOf } from '../lib/errors.ts'
+import type { SandboxPod } from './explain-sandbox.ts'
 import { type OwnFlag, splitArguments, type SplitArguments } from './explain-arguments.ts'
 import { formatExplainHelp } from './explain-help.ts'
 import { readKnown } from './explain-known.ts'
@@ -23,6 +25,7 @@ const OWN_FLAGS: readonly OwnFlag[] = [
   { name: 'dump', takesValue: true },
   { name: 'node-addresses', takesValue: true },
   { name: 'send', takesValue: false },
+  { name: 'sandbox', takesValue: true },
 ]
 
 const OUTPUTS = ['text', 'json', 'svg', 'mermaid'] as const
@@ -51,7 +54,13 @@ export async function runExplainCommand(argv: readonly string[]): Promise<number
   if (wrong.length > 0 || typeof question === 'string') return refuse(wrong)
   try {
     const { known, kernel } = await readKnown(split, given)
-    const explanation = await explainQuestion(known, question, { kernel, send: split.own.has('send') })
+    const pod = await sandboxPod(split, question)
+    const asked = pod === undefined ? question : { ...question, from: pod.address }
+    const explanation = await explainQuestion(known, asked, {
+      kernel,
+      send: split.own.has('send'),
+      sender: pod?.send,
+    })
     process.stdout.write(await formatAs(output as (typeof OUTPUTS)[number], explanation))
     return statusOf(explanation)
   } catch (error) {
@@ -64,22 +73,32 @@ export function statusOf({ agreement, outcome }: Explanation): number {
   return outcome === 'to' ? explainStatus.sent : explainStatus.notSent
 }
 
+/** With --sandbox, FROM is a pod of it. */
+async function sandboxPod({ own }: SplitArguments, { from, family }: Question): Promise<SandboxPod | undefined> {
+  const sandbox = own.get('sandbox')
+  if (sandbox === undefined || from === 'node' || from === 'outside') return undefined
+  const { findSandboxPod } = await import('./explain-sandbox.ts')
+  return findSandboxPod(sandbox, from, family ?? 4)
+}
+
 export interface HowToExplain {
   /** 'this machine': read it; absent: do not look at any kernel. */
   readonly kernel: KernelState | 'this machine' | undefined
   readonly send: boolean
+  /** Sends it elsewhere than from this node. */
+  readonly sender?: Sender | undefined
 }
 
 export async function explainQuestion(
   known: Known,
   question: Question,
-  { kernel, send }: HowToExplain,
+  { kernel, send, sender }: HowToExplain,
 ): Promise<Explanation> {
   const prepared = prepare(known, question)
   const state = kernel === 'this machine' ? await readKernelState(known.mode.name, prepared.asked.family) : kernel
   if (!send) return explain(prepared, state)
   const { sendPacket } = await import('../explain/send.ts')
-  return explain(prepared, state, await sendPacket(prepared, { state }))
+  return explain(prepared, state, await sendPacket(prepared, { state, sender }))
 }
 
 async function formatAs(output: (typeof OUTPUTS)[number], explanation: Explanation): Promise<string> {

@@ -4,6 +4,7 @@ import { writeSync } from 'node:fs'
 import type { TrafficAnswer } from '../control/traffic.ts'
 import { formatTable, planRates, sortKeys, views, type SortKey, type View } from './top-view.ts'
 
+const ESCAPE = '\u001b'
 const ENTER_SCREEN = '\u001b[?1049h\u001b[?25l'
 const LEAVE_SCREEN = '\u001b[?25h\u001b[?1049l'
 
@@ -104,7 +105,9 @@ export class Screen {
   }
 }
 
+const SEVERAL = new RegExp(`${ESCAPE}\\[[\\d;]*[A-Za-z~]|${ESCAPE}O.|[^]`, 'g')
+
 /** Keys that send several characters, such as arrows, are one key. */
 function keysOf(text: string): string[] {
-  return text.match(/\u001b\[[\d;]*[A-Za-z~]|\u001bO.|[^]/g) ?? []
+  return text.match(SEVERAL) ?? []
 }

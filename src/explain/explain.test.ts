@@ -169,6 +169,25 @@ describe('formats', () => {
     expect(formatText(ask({ from: 'client', to: 'web' }), colourful)).toContain('\x1b[32m')
   })
 
+  it('pictures are well-formed whatever names are in them', async () => {
+    const explanation = explain(prepare(known, { from: 'client', to: 'web' }), await kernel())
+    const hostile = `</text><script>alert("1")</script>&amp;\u0000\u0008\u001b[31m\uD800`
+    const named = {
+      ...explanation,
+      headline: hostile,
+      kernel: {
+        ...explanation.kernel!,
+        ways: explanation.kernel!.ways.map((way) => ({ ...way, destination: hostile })),
+      },
+    }
+    const svg = formatSvg(named)
+    expect(svg).not.toMatch(/<script|[\p{Cs}]/u)
+    expect(svg.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
+    expect(svg.match(/<text /g)).toHaveLength(svg.match(/<\/text>/g)!.length)
+    expect(formatMermaid(named)).not.toMatch(/<script/)
+    expect(svg).toContain('fill="#fafafa"')
+  })
+
   it('pictures show each hook and each end', async () => {
     const explanation = explain(prepare(known, { from: 'client', to: 'web' }), await kernel())
     const svg = formatSvg(explanation)

@@ -80,6 +80,7 @@ function cut(line: string): string {
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
+/** What XML may not hold at all is shown as a question mark. */
 function escape(content: string): string {
-  return content.replace(/[&<>"]/g, (each) => ENTITIES[each]!)
+  return content.replace(/[\p{Cc}\p{Cs}\uFFFE\uFFFF]/gu, '?').replace(/[&<>"]/g, (each) => ENTITIES[each]!)
 }

@@ -148,6 +148,34 @@ export async function readApiObjects(settings: ClientSettings): Promise<ReadObje
   }
 }
 
+/** What kubeadm keeps of the configuration of all proxies of a cluster. */
+export const PROXY_CONFIG_MAP = 'kube-system/kube-proxy'
+
+/** The text of the configuration in it, or in words why there is none. */
+export async function readProxyConfigMap(
+  settings: ClientSettings,
+): Promise<{ readonly text: string } | { readonly why: string }> {
+  const client = openApiClient({ ...settings, qps: 0, burst: 0 }, silentLogger)
+  const [namespace, name] = PROXY_CONFIG_MAP.split('/')
+  try {
+    const json = await get(client, `/api/v1/namespaces/${namespace}/configmaps/${name}`)
+    const texts = Object.values(reader.object(reader.object(json)['data'])).map((each) => reader.string(each))
+    const text = texts.find((each) => /^kind: *["']?KubeProxyConfiguration/m.test(each))
+    return text === undefined ? { why: `ConfigMap ${PROXY_CONFIG_MAP} has no KubeProxyConfiguration` } : { text }
+  } catch (error) {
+    return { why: `ConfigMap ${PROXY_CONFIG_MAP} cannot be read: ${messageOf(error)}` }
+  } finally {
+    client.close()
+  }
+}
+
+async function get(client: ApiClient, path: string): Promise<unknown> {
+  const response = await client.request({ path, accept: JSON_TYPE, signal: AbortSignal.timeout(TIMEOUT_MS) })
+  const chunks: Buffer[] = []
+  for await (const chunk of response) chunks.push(chunk as Buffer)
+  return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+}
+
 const TIMEOUT_MS = 30_000
 
 async function list(
@@ -156,11 +184,7 @@ async function list(
   need: 'required' | 'optional' = 'required',
 ): Promise<JsonObject[]> {
   try {
-    const response = await client.request({ path, accept: JSON_TYPE, signal: AbortSignal.timeout(TIMEOUT_MS) })
-    const chunks: Buffer[] = []
-    for await (const chunk of response) chunks.push(chunk as Buffer)
-    const parsed: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'))
-    return [...reader.objects(reader.object(parsed)['items'])]
+    return [...reader.objects(reader.object(await get(client, path))['items'])]
   } catch (error) {
     if (need === 'optional' && error instanceof ApiError) return []
     throw new Error(`Cannot list ${path} of ${client.server}: ${messageOf(error)}`, { cause: error })

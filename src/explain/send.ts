@@ -24,8 +24,13 @@ const SETTLE_MS = 200
 /** A client that is not this node: where its sockets come from, as file descriptors that are bound to the address and the port. */
 export type Departure = (transport: 'tcp' | 'udp', address: string, port: number) => number
 
+/** Opens a connection elsewhere, in the network of a pod, and says what came back. */
+export type Sender = (flow: TracedFlow, protocol: 'TCP' | 'UDP', patienceMs: number) => Promise<string>
+
 export interface HowToSend {
   readonly departure?: Departure | undefined
+  /** Sends it in place of this process. */
+  readonly sender?: Sender | undefined
   /** What was read of the kernel: where it leads to a process that carries the connection on, that is all a trace can show. */
   readonly state?: KernelState | undefined
 }
@@ -33,11 +38,13 @@ export interface HowToSend {
 /** Throws when it cannot be sent from here. */
 export async function sendPacket(
   { asked, decision }: Prepared,
-  { departure, state }: HowToSend = {},
+  { departure, sender, state }: HowToSend = {},
 ): Promise<ExplainedSending> {
   const { connection, family } = asked
-  if (connection.inputInterface !== undefined && departure === undefined) {
-    throw new Error(`Cannot send from ${asked.fromWords}: --send sends from this node; leave FROM out, or say node`)
+  if (connection.inputInterface !== undefined && departure === undefined && sender === undefined) {
+    throw new Error(
+      `Cannot send from ${asked.fromWords}: --send sends from this node, or with --sandbox from one of its pods; leave FROM out, or say node`,
+    )
   }
   const { protocol } = connection
   if (protocol === 'SCTP') throw new Error('Cannot send SCTP: --send knows TCP and UDP')
@@ -48,9 +55,10 @@ export async function sendPacket(
     destinationPort: connection.port,
   }
   const table = `kube-proxy-explain-${process.pid}`
-  const traced = await withTracing({ table, family: family === 4 ? 'ip' : 'ip6', flow, protocol }, () =>
-    protocol === 'TCP' ? openTcp(flow, departure) : sendUdp(flow, family, departure),
-  )
+  const traced = await withTracing({ table, family: family === 4 ? 'ip' : 'ip6', flow, protocol }, () => {
+    if (sender !== undefined) return sender(flow, protocol, PATIENCE_MS)
+    return protocol === 'TCP' ? openTcp(flow, departure) : sendUdp(flow, family, departure)
+  })
   const trace = parseTrace(traced.trace, flow, table)
   return {
     from: joinHostPort(flow.source, flow.sourcePort),

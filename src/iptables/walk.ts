@@ -3,7 +3,7 @@
 // `explain` shows it, and tests hold it against what the model decided and against real packets.
 
 import { type Bytes, cidrContains, parseCidr, parseIp } from '../lib/ip.ts'
-import type { FirstPacket, MachineAround, PacketWalk } from '../lib/packet-walk.ts'
+import type { FirstPacket, MachineAround, PacketWalk, Remembered } from '../lib/packet-walk.ts'
 import { parseRule } from './parse.ts'
 import type { Match, Rule, RuleText, TableName, Tables, Target } from './types.ts'
 
@@ -17,7 +17,10 @@ export interface Surroundings extends MachineAround {
   readonly recent: Map<string, Map<Bytes, number>>
 }
 
-export type Walk = PacketWalk<Step>
+export interface Walk extends PacketWalk<Step> {
+  /** Affinity is why it goes there, and until when. */
+  readonly remembered?: Remembered | undefined
+}
 
 /** A rule that matched. */
 export interface Step {
@@ -53,6 +56,7 @@ class Machine {
   #translated = false
   #masqueraded = false
   #mark = 0
+  #rememberedUntilMs: number | undefined
 
   constructor(tables: Tables, packet: Packet, surroundings: Surroundings) {
     this.#tables = tables
@@ -103,6 +107,9 @@ class Machine {
       translated: this.#translated,
       masqueraded: this.#masqueraded,
       steps: this.#steps,
+      ...(this.#rememberedUntilMs === undefined
+        ? {}
+        : { remembered: { endpoint: undefined, expiresMs: this.#rememberedUntilMs } }),
     }
   }
 
@@ -160,7 +167,10 @@ class Machine {
         return true
       case 'remembered': {
         const notedMs = this.#list(match.list).get(this.#packet.source)
-        return notedMs !== undefined && this.#surroundings.now() - notedMs < match.seconds * 1000
+        const untilMs = notedMs === undefined ? undefined : notedMs + match.seconds * 1000
+        if (untilMs === undefined || untilMs <= this.#surroundings.now()) return false
+        this.#rememberedUntilMs = untilMs
+        return true
       }
       case 'conntrack': {
         const holds = match.states.includes('NEW') || (match.states.includes('DNAT') && this.#translated)

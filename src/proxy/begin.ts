@@ -9,7 +9,7 @@ import { nodeNameOf } from './settings.ts'
 export interface BegunSource {
   readonly source: ClusterSource
   /** Told about each request, those before included. */
-  countRequests(count: (request: SentRequest) => void): void
+  readonly countRequests: (count: (request: SentRequest) => void) => void
 }
 
 /** Throws AccessError when the settings cannot be used. */
@@ -21,7 +21,7 @@ export function beginSource({ config, log, master, manifests }: RunOptions): Beg
   source.ask(nodeNameOf(config))
   return {
     source,
-    countRequests(next) {
+    countRequests: (next) => {
       count = next
       sent.splice(0).forEach(next)
     },

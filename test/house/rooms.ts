@@ -244,6 +244,6 @@ export const walls: readonly { readonly inside: RegExp; readonly never: RegExp; 
   {
     inside: /^src\/(?!sandbox\/)/,
     never: /^node:http$/,
-    why: 'src/lib/http.ts has what is needed of node:http, which brings 13 MB along',
+    why: 'src/lib/http.ts has what is needed of node:http, which brings WebSocket and fetch along',
   },
 ]

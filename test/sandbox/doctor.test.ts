@@ -135,7 +135,7 @@ async function expectFinding(code: string, service: string, ...flags: readonly s
     if (finding?.code !== code)
       return finding === null ? 'it finds nothing' : `it finds ${finding.code}: ${finding.what}`
     expect(finding.what).not.toBe('')
-    expect(finding.next).toMatch(/^(kubectl|kube-proxy|nft|ip|sysctl|dig|systemctl|journalctl) /)
+    expect(finding.next).toMatch(/^(kubectl|kube-proxy|nft|ip|iptables-nft|sysctl|dig|systemctl|journalctl) /)
     return undefined
   })
 }
@@ -217,6 +217,45 @@ describe('of the node, one after the other', () => {
     await on('node-1', 'nft', 'delete table inet firewall')
   })
 
+  test('foreign-rule, of iptables', async () => {
+    await on('node-1', 'iptables-nft', '-I', 'OUTPUT', '-p', 'tcp', '--dport', '3000', '-j', 'DROP')
+    try {
+      await expectFinding('foreign-rule', 'default/web')
+      const { finding } = await doctor('default/web')
+      expect(finding?.what).toMatch(/table filter of iptables-nft, chain OUTPUT: .*--dport 3000 -j DROP/)
+    } finally {
+      await on('node-1', 'iptables-nft', '-F', 'OUTPUT')
+    }
+    await on('node-1', 'iptables-nft', '-P', 'FORWARD', 'DROP')
+    try {
+      await expectFinding('foreign-rule', 'default/web')
+    } finally {
+      await on('node-1', 'iptables-nft', '-P', 'FORWARD', 'ACCEPT')
+    }
+  })
+
+  test('rp-filter', async () => {
+    const [link = ''] = /(?<=dev )\S+/.exec(await on('node-1', 'ip', 'route', 'get', '10.244.2.1')) ?? []
+    const [, gateway = ''] = /via (\S+)/.exec(await on('node-1', 'ip', 'route', 'get', '10.244.2.1')) ?? []
+    // What is dialled has a mark and goes the old way; answers have none and would be looked for on the new one.
+    await on(
+      'node-1',
+      'sh',
+      '-c',
+      `ip link add elsewhere type dummy && ip link set elsewhere up &&
+       ip route add 10.244.2.0/24 via ${gateway} table 77 && ip rule add fwmark 0x77 lookup 77 &&
+       nft 'add table ip steer; add chain ip steer out { type route hook output priority -150; }' &&
+       nft add rule ip steer out ip daddr 10.244.2.0/24 meta mark set 0x77 &&
+       ip route replace 10.244.2.0/25 dev elsewhere && sysctl -qw net.ipv4.conf.${link}.rp_filter=1`,
+    )
+    try {
+      await expectFinding('rp-filter', 'default/far')
+    } finally {
+      const heal = `sysctl -qw net.ipv4.conf.${link}.rp_filter=0; ip link del elsewhere; ip rule del lookup 77; nft delete table ip steer`
+      await on('node-1', 'sh', '-c', `${heal}; ip route flush table 77`)
+    }
+  })
+
   test('forwarding-off', async () => {
     await on('node-1', 'sysctl', '-qw', 'net.ipv4.ip_forward=0')
     await expectFinding('forwarding-off', 'default/web')
@@ -236,6 +275,19 @@ describe('of the node, one after the other', () => {
     await on('node-1', 'ip', 'link', 'set', link, 'mtu', '1500')
   })
 
+  test('the node as a whole: what concerns all, and then each Service that has a problem', async () => {
+    const args = ['--kubeconfig', sandbox.path('kubeconfig'), '--master', inside()]
+    const text = await on('node-1', program, 'doctor', ...args)
+    expect(text).toMatch(/ {2}yes {2}does the kernel hold what was decided/)
+    expect(text).toMatch(/node-1: \d+ of its \d+ Services do not answer this node, or not everywhere:/)
+    expect(text).toMatch(/^ {2}default\/unmatched: its selector app=wev matches no pod$/m)
+    expect(text).not.toMatch(/default\/(headless|elsewhere|adopted|web):/)
+    expect(text).toMatch(/^Next: kube-proxy doctor default\/\S+$/m)
+    await on('node-1', 'sysctl', '-qw', 'net.ipv4.ip_forward=0')
+    expect(await on('node-1', program, 'doctor')).toMatch(/^node-1: net.ipv4.ip_forward is 0/m)
+    await on('node-1', 'sysctl', '-qw', 'net.ipv4.ip_forward=1')
+  })
+
   test('proxy-silent', async () => {
     const { question } = JSON.parse(await on('node-1', program, 'explain', 'default/web', '-o', 'json')) as {
       question: { asked: string }
@@ -252,6 +304,63 @@ describe('of the node, one after the other', () => {
   test('proxy-none', async () => {
     const { finding } = JSON.parse(await on('machine', program, 'doctor', 'default/web', '-o', 'json')) as Diagnosis
     expect(finding?.code).toBe('proxy-none')
+  })
+
+  test('explain takes mode and settings from the ConfigMap of the proxies, and plan says what a node would get', async () => {
+    const args = ['--kubeconfig', sandbox.path('kubeconfig'), '--master', inside()]
+    const without = await on('node-1', program, 'explain', 'default/web', '--node', 'node-2', ...args)
+    expect(without.replace(/\s+/g, ' ')).toContain(
+      'set as by default, because ConfigMap kube-system/kube-proxy cannot be read',
+    )
+    const config = {
+      'config.conf': 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: ipvs\n',
+    }
+    await sandbox.api.create('/api/v1/namespaces/kube-system/configmaps', {
+      metadata: { name: 'kube-proxy' },
+      data: config,
+    })
+    const told = await on('node-1', program, 'explain', 'default/web', '--node', 'node-2', ...args)
+    expect(told).toMatch(/at node node-2 in mode ipvs/)
+    expect(told.replace(/\s+/g, ' ')).toContain('set as its ConfigMap kube-system/kube-proxy says')
+    const given = await on(
+      'node-1',
+      program,
+      'explain',
+      'default/web',
+      '--proxy-mode=iptables',
+      '--node=node-2',
+      ...args,
+    )
+    expect(given).toMatch(/in mode iptables/)
+    const flags = ['--proxy-mode=nftables', '--hostname-override=node-1', '--cluster-cidr=10.244.0.0/16', '--family=4']
+    const plan = await on('node-1', program, 'plan', ...args, ...flags)
+    expect(plan).toMatch(/^\* nftables +IPv4 +nothing to do: the kernel holds all of it$/m)
+    expect(plan).toMatch(/^ {2}iptables +IPv4 +\d+ lines for iptables-restore$/m)
+  })
+
+  test('a pod sends the packet, and what the kernel did stands beside what was said', async () => {
+    const name = ['--sandbox', sandbox.name]
+    const sent = JSON.parse(
+      await on('node-1', program, 'explain', 'a1', 'default/far', '--send', ...name, '-o', 'json'),
+    ) as {
+      agreement: string
+      sent: { answer: string; outcome: string; trace: string[]; destination: string; differences: string[] }
+    }
+    expect(sent.sent).toMatchObject({ answer: 'connected', outcome: 'to', differences: [] })
+    expect(sent.sent.destination).toMatch(/^10\.244\.2\.\d+:3000$/)
+    expect(sent.agreement).toBe('agrees')
+    expect(await on('node-1', 'nft', 'list', 'tables')).not.toContain('kube-proxy-explain')
+  })
+
+  test('interrupted in the middle, it removes every trace of itself', async () => {
+    // An endpoint that does not answer: there is time to interrupt it.
+    const command = `${program} explain default/mute --send & pid=$!
+      for i in $(seq 200); do nft list tables | grep -q kube-proxy-explain && break; sleep 0.05; done
+      nft list tables | grep -c kube-proxy-explain; kill -INT $pid; wait $pid; echo "status $?"
+      for i in $(seq 100); do nft list tables | grep -q kube-proxy-explain || break; sleep 0.05; done
+      nft list tables | grep -c kube-proxy-explain; pgrep -c -P $pid nft; true`
+    const printed = await on('node-1', 'sh', '-c', command)
+    expect(printed.trim().split('\n')).toEqual(['1', 'status 130', '0', '0'])
   })
 
   // Its commands are typed, and what they print stands below them. `vitest -u` writes it anew.

@@ -1,6 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type { KernelObject, ServiceDetail } from '../../protocol.ts'
 import { groupByHook, type RuleGroup } from './group-objects.ts'
+import { isOwn } from './links.ts'
 import { Pointer, row, type Pointing } from './pointing.tsx'
 
 /** The rules, elements and virtual servers that packets meet, hook by hook. */
@@ -9,7 +10,8 @@ export function KernelWords({ detail, ...pointing }: Pointing & { readonly detai
   const list = useRef<HTMLDivElement>(null)
   useEffect(() => {
     if (pinned === null || pinned.kind === 'object') return
-    list.current?.querySelector('.is-lit')?.scrollIntoView({ block: 'nearest' })
+    const found = list.current?.querySelector('.is-own') ?? list.current?.querySelector('.is-lit')
+    found?.scrollIntoView({ block: 'nearest' })
   }, [pinned])
   return (
     <section aria-label="In the kernel’s words" class="kernel">
@@ -56,7 +58,7 @@ function Rule({ rule: { rule, comment, objects }, ...pointing }: Pointing & { re
   const [first] = objects
   if (objects.length === 1 && first !== undefined) {
     return (
-      <li {...row(pointing, 'object', first.id)} data-object={first.id}>
+      <li {...objectRow(pointing, first)} data-object={first.id}>
         <Pointer {...pointing} kind="object" id={first.id}>
           <code>{rule}</code>
         </Pointer>
@@ -72,7 +74,7 @@ function Rule({ rule: { rule, comment, objects }, ...pointing }: Pointing & { re
       {comment !== null && <p class="comment"># {comment}</p>}
       <ul>
         {objects.map((object) => (
-          <li key={object.id} {...row(pointing, 'object', object.id)} data-object={object.id}>
+          <li key={object.id} {...objectRow(pointing, object)} data-object={object.id}>
             <Pointer {...pointing} kind="object" id={object.id}>
               {object.found.map((found) => (
                 <code key={found} class="found">
@@ -85,6 +87,13 @@ function Rule({ rule: { rule, comment, objects }, ...pointing }: Pointing & { re
       </ul>
     </li>
   )
+}
+
+/** What is there for this alone stands out more than what others meet, too. */
+function objectRow(pointing: Pointing, object: KernelObject) {
+  const props = row(pointing, 'object', object.id)
+  const isSpecial = pointing.current?.kind === 'object' || isOwn(pointing.current, object)
+  return { ...props, class: props.class === 'is-lit' && isSpecial ? 'is-lit is-own' : props.class }
 }
 
 function Found({ object: { found, packets, bytes } }: { object: KernelObject }) {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { ServiceDetail } from '../../protocol.ts'
-import { linkedTo } from './links.ts'
+import { isOwn, linkedTo } from './links.ts'
 
 const object = {
   family: 4,
@@ -65,4 +65,12 @@ it('pointing at one side shows the other', () => {
   expect(shown('backend', 'b1')).toEqual([['f1'], ['b1'], ['o1']])
   expect(shown('object', 'o2')).toEqual([['f1', 'f2'], ['b2'], ['o2']])
   expect(linkedTo(null, detail)).toBeNull()
+})
+
+it('what is there for one alone is told from what others meet, too', () => {
+  const [first, second] = detail.objects
+  expect(isOwn({ kind: 'frontend', id: 'f1' }, first!)).toBe(true)
+  expect(isOwn({ kind: 'frontend', id: 'f1' }, second!)).toBe(false)
+  expect(isOwn({ kind: 'backend', id: 'b2' }, second!)).toBe(true)
+  expect(isOwn(null, first!)).toBe(false)
 })

@@ -1,6 +1,6 @@
 // Which rules belong to which address and which endpoint: pointing at one shows the others.
 
-import type { ServiceDetail } from '../../protocol.ts'
+import type { KernelObject, ServiceDetail } from '../../protocol.ts'
 
 /** An id of the detail, with what it is. */
 export type Pointed = { readonly kind: 'frontend' | 'backend' | 'object'; readonly id: string }
@@ -38,4 +38,11 @@ export function linkedTo(pointed: Pointed | null, { frontends, backends, objects
     backends: new Set([id]),
     objects: new Set(backend?.objects),
   }
+}
+
+/** Whether an object of the kernel is there for what is pointed at alone, and not for others as well. */
+export function isOwn(pointed: Pointed | null, { frontends, backends }: KernelObject): boolean {
+  if (pointed === null) return false
+  if (pointed.kind === 'backend') return backends.length === 1 && backends[0] === pointed.id
+  return pointed.kind === 'frontend' && frontends.length === 1 && frontends[0] === pointed.id
 }

@@ -4,6 +4,8 @@ import type { ComponentChildren } from 'preact'
 import type { Linked, Pointed } from './links.ts'
 
 export interface Pointing {
+  /** What is pointed at, or else what was clicked on. */
+  readonly current: Pointed | null
   readonly linked: Linked | null
   readonly pinned: Pointed | null
   readonly onPoint: (pointed: Pointed | null) => void

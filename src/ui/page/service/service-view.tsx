@@ -104,8 +104,10 @@ function Words({ service }: { service: ServiceInfo }) {
 function Detail({ detail }: { detail: ServiceDetail }) {
   const [pinned, setPinned] = useState<Pointed | null>(null)
   const [pointed, setPointed] = useState<Pointed | null>(null)
-  const linked = linkedTo(pointed ?? pinned, detail)
+  const current = pointed ?? pinned
+  const linked = linkedTo(current, detail)
   const point = {
+    current,
     linked,
     pinned,
     onPoint: setPointed,

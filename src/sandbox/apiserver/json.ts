@@ -10,6 +10,14 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** How many values there are in one, itself included: what it takes in memory is about that. */
+export function countValues(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 1
+  let count = 1
+  for (const each of Object.values(value)) count += countValues(each)
+  return count
+}
+
 /** Whether two values say the same, whatever the order of their keys. */
 export function sameJson(a: unknown, b: unknown): boolean {
   if (a === b) return true

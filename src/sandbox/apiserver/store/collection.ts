@@ -1,6 +1,7 @@
 // The objects of one resource, and what happened to them lately.
 
 import { Stored } from './stored.ts'
+import { countValues } from '../json.ts'
 import type { ApiObject } from '../objects/meta.ts'
 
 /** One write. Of `before` and `after` one may be missing: created, deleted. */
@@ -13,19 +14,27 @@ export interface Change<T extends ApiObject = ApiObject> {
   readonly last: Stored<T>
 }
 
+/** How much is remembered at least. Changes of large objects come to an end before many changes do. */
+export interface HistoryLimits {
+  readonly changes: number
+  /** In all objects of these changes together. */
+  readonly values: number
+}
+
 export type ChangeListener<T extends ApiObject = ApiObject> = (change: Change<T>) => void
 
 export class Collection<T extends ApiObject = ApiObject> {
   readonly #objects = new Map<string, Stored<T>>()
   readonly #listeners = new Set<ChangeListener<T>>()
-  readonly #historyLimit: number
+  readonly #limits: HistoryLimits
   #history: Change<T>[] = []
+  #valuesInHistory = 0
   /** Changes up to here have been forgotten. */
   #forgottenTo: number
   #sortedKeys: readonly string[] | undefined
 
-  constructor(historyLimit: number, revision: number) {
-    this.#historyLimit = historyLimit
+  constructor(limits: HistoryLimits, revision: number) {
+    this.#limits = limits
     this.#forgottenTo = revision
   }
 
@@ -97,6 +106,7 @@ export class Collection<T extends ApiObject = ApiObject> {
   /** Forgets all changes up to a revision. */
   forget(revision: number): void {
     this.#history = []
+    this.#valuesInHistory = 0
     this.#forgottenTo = revision
   }
 
@@ -112,11 +122,21 @@ export class Collection<T extends ApiObject = ApiObject> {
 
   #record(change: Change<T>): void {
     this.#history.push(change)
-    // In large steps: cutting one off each time would copy the rest each time.
-    if (this.#history.length > this.#historyLimit * 2) {
-      const dropped = this.#history.splice(0, this.#history.length - this.#historyLimit)
-      this.#forgottenTo = dropped.at(-1)!.revision
-    }
+    this.#valuesInHistory += countValues(change.last.object)
+    this.#forgetOldest()
     for (const listener of this.#listeners) listener(change)
+  }
+
+  /** In large steps: cutting one off each time would copy the rest each time. */
+  #forgetOldest(): void {
+    const { changes, values } = this.#limits
+    if (this.#history.length <= changes * 2 && this.#valuesInHistory <= values * 2) return
+    let cut = 0
+    while (this.#history.length - cut > changes || (this.#valuesInHistory > values && cut < this.#history.length - 1)) {
+      const { last, revision } = this.#history[cut++]!
+      this.#valuesInHistory -= countValues(last.object)
+      this.#forgottenTo = revision
+    }
+    this.#history.splice(0, cut)
   }
 }

@@ -7,8 +7,8 @@ function configMap(name: string, value = ''): ConfigMap {
   return { kind: 'ConfigMap', apiVersion: 'v1', metadata: { name, namespace: 'default' }, data: { value } }
 }
 
-function openStore(historyLimit = 100) {
-  const store = new Store({ historyLimit })
+function openStore(historyLimit = 100, historyValues = 100_000) {
+  const store = new Store({ historyLimit, historyValues })
   const collection = store.collection(configMaps)
   const put = (name: string, value?: string) => store.put(configMaps, `default/${name}`, configMap(name, value))
   const remove = (name: string) => store.delete(configMaps, collection.get(`default/${name}`)!)
@@ -105,5 +105,16 @@ describe('Store', () => {
     expect(names(collection.list())).toEqual(['a=19'])
     expect(collection.changesSince(revision)).toEqual([])
     expect(heard).toEqual([])
+  })
+
+  it('remembers fewer changes of large objects', () => {
+    const { store, collection } = openStore(10_000, 5000)
+    const data = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`key-${i}`, 'value']))
+    for (let i = 0; i < 200; i++) store.put(configMaps, 'default/large', { ...configMap('large'), data })
+    const isKnown = (before: number) => collection.listAt(store.revision - before) !== undefined
+    expect([isKnown(40), isKnown(110)]).toEqual([true, false])
+    store.compact()
+    expect(isKnown(0)).toBe(true)
+    expect(isKnown(1)).toBe(false)
   })
 })

@@ -1,24 +1,29 @@
 // The state of the cluster, in memory: every object of every resource, and one counter that numbers the writes.
 
-import { Collection } from './collection.ts'
+import { Collection, type HistoryLimits } from './collection.ts'
 import { Stored } from './stored.ts'
 import type { ApiObject } from '../objects/meta.ts'
 import type { Resource } from '../resources/resource.ts'
 
 export interface StoreOptions {
-  /** How many changes of each resource are remembered, at least. */
+  /** How many changes of each resource are remembered, at least, unless they are very large. */
   readonly historyLimit?: number
+  /** How many values the objects of these changes may have together, at least. */
+  readonly historyValues?: number
 }
 
 const defaultHistoryLimit = 8192
+/** Some 50 MB for each resource that changes so much: 400 changes of a slice with a hundred endpoints. */
+const defaultHistoryValues = 500_000
 
 export class Store {
   readonly #collections = new Map<string, Collection>()
-  readonly #historyLimit: number
+  readonly #limits: HistoryLimits
   #revision = 1
 
   constructor(options: StoreOptions = {}) {
-    this.#historyLimit = options.historyLimit ?? defaultHistoryLimit
+    const { historyLimit: changes = defaultHistoryLimit, historyValues: values = defaultHistoryValues } = options
+    this.#limits = { changes, values }
   }
 
   /** The number of the last write. */
@@ -61,7 +66,7 @@ export class Store {
   #collection(name: string): Collection {
     let collection = this.#collections.get(name)
     if (collection === undefined) {
-      collection = new Collection(this.#historyLimit, this.#revision)
+      collection = new Collection(this.#limits, this.#revision)
       this.#collections.set(name, collection)
     }
     return collection

@@ -77,6 +77,13 @@ describe('examine()', () => {
       { explanation: { ...explanation, kernel: { ...explanation.kernel!, differences: ['it is not there'] } } },
     ],
     ['conntrack-full', { machine: { ...healthy.machine, conntrack: { count: 1000, max: 1000 } } }],
+    [
+      'rp-filter',
+      {
+        machine: { ...healthy.machine, strictRpFilter: ['eth0'], rpFiltered: 3 },
+        tries: [{ to: '10.244.1.3:3000', pod: '', result: 'no answer', error: 'timeout' }],
+      },
+    ],
     ['service-silent', { serviceTry: { to: '10.96.0.80:80', pod: '', result: 'no answer', error: 'timeout' } }],
     ['not-sent', { explanation: { ...explanation, outcome: 'untouched', headline: 'Nothing takes it.' } }],
   ])('finds %s', (code, change) => {

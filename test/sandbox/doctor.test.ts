@@ -234,28 +234,6 @@ describe('of the node, one after the other', () => {
     }
   })
 
-  test('rp-filter', async () => {
-    const [link = ''] = /(?<=dev )\S+/.exec(await on('node-1', 'ip', 'route', 'get', '10.244.2.1')) ?? []
-    const [, gateway = ''] = /via (\S+)/.exec(await on('node-1', 'ip', 'route', 'get', '10.244.2.1')) ?? []
-    // What is dialled has a mark and goes the old way; answers have none and would be looked for on the new one.
-    await on(
-      'node-1',
-      'sh',
-      '-c',
-      `ip link add elsewhere type dummy && ip link set elsewhere up &&
-       ip route add 10.244.2.0/24 via ${gateway} table 77 && ip rule add fwmark 0x77 lookup 77 &&
-       nft 'add table ip steer; add chain ip steer out { type route hook output priority -150; }' &&
-       nft add rule ip steer out ip daddr 10.244.2.0/24 meta mark set 0x77 &&
-       ip route replace 10.244.2.0/25 dev elsewhere && sysctl -qw net.ipv4.conf.${link}.rp_filter=1`,
-    )
-    try {
-      await expectFinding('rp-filter', 'default/far')
-    } finally {
-      const heal = `sysctl -qw net.ipv4.conf.${link}.rp_filter=0; ip link del elsewhere; ip rule del lookup 77; nft delete table ip steer`
-      await on('node-1', 'sh', '-c', `${heal}; ip route flush table 77`)
-    }
-  })
-
   test('forwarding-off', async () => {
     await on('node-1', 'sysctl', '-qw', 'net.ipv4.ip_forward=0')
     await expectFinding('forwarding-off', 'default/web')

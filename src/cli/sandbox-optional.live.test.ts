@@ -11,11 +11,11 @@ const root = join(src, '..')
 const copy = mkdtempSync(join(tmpdir(), 'without-sandbox-'))
 afterAll(() => rmSync(copy, { recursive: true }))
 
-test('nothing but the sandbox and its commands imports it', () => {
+test('nothing but the sandbox, its commands and its half of the page imports it', () => {
   const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
   const importers = files.filter(
     (file) =>
-      !/^sandbox\/|^cli\/sandbox|\.test\.ts$/.test(file) &&
+      !/^sandbox\/|^cli\/sandbox|^ui\/(sandbox-.*|eye-process|find-address)\.ts$|\.test\.ts$/.test(file) &&
       /(from|import\()\s*'[^']*\/sandbox\/[^']*'/.test(readFileSync(join(src, file), 'utf8')),
   )
   expect(importers).toEqual([])

@@ -31,8 +31,8 @@ const serverLimits = {
   headersTimeout: 5000,
   requestTimeout: 10_000,
   keepAliveTimeout: 5000,
-  /** How often the first two are looked at. Node's own default is half a minute. */
-  connectionsCheckingInterval: 1000,
+  /** How often the first two are looked at. Node's own default is half a minute; each look wakes an idle proxy up. */
+  connectionsCheckingInterval: 5000,
 }
 const connectionLimits = { total: 512, perSource: 128 }
 

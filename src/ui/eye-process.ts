@@ -1,6 +1,7 @@
 // A process in the network of one node of a sandbox: it looks there for the server of the page, and ends with it.
 
 import { closeSync, openSync } from 'node:fs'
+import { QuestionMistake } from '../explain/question.ts'
 import { messageOf } from '../lib/errors.ts'
 import { NetworkNamespace } from '../sandbox/netns/network-namespace.ts'
 import { openBoundSocket } from '../sandbox/netns/sockets.ts'
@@ -13,13 +14,13 @@ export interface EyeRequest {
 
 export type EyeReply =
   | { readonly id: number; readonly answer: unknown }
-  | { readonly id: number; readonly error: string }
+  | { readonly id: number; readonly error: string; readonly isMistake?: boolean }
 
 process.on('message', ({ id, question }: EyeRequest) => {
   const reply = (sent: EyeReply) => process.send?.(sent)
   answerEye(question, departFrom).then(
     (answer) => reply({ id, answer }),
-    (error: unknown) => reply({ id, error: messageOf(error) }),
+    (error: unknown) => reply({ id, error: messageOf(error), isMistake: error instanceof QuestionMistake }),
   )
 })
 process.on('disconnect', () => process.exit(0))

@@ -2,6 +2,7 @@
 
 import { fork, type ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { QuestionMistake } from '../explain/question.ts'
 import type { EyeReply, EyeRequest } from './eye-process.ts'
 import type { EyeAnswer, EyeQuestion } from './node-eye.ts'
 
@@ -62,7 +63,8 @@ export class RemoteEye {
     if (waiting === undefined) return
     this.#waiting.delete(reply.id)
     clearTimeout(waiting.timer)
-    if ('error' in reply) waiting.reject(new Error(reply.error))
+    if ('error' in reply)
+      waiting.reject(reply.isMistake === true ? new QuestionMistake(reply.error) : new Error(reply.error))
     else waiting.resolve(reply.answer)
     if (this.#waiting.size === 0) this.#endWhenIdle()
   }

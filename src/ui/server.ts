@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { QuestionMistake } from '../explain/question.ts'
 import { createServer } from '../lib/http.ts'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
@@ -92,7 +93,8 @@ export class UiServer {
     try {
       await this.#answer(request, response)
     } catch (error) {
-      const status = error instanceof HttpError ? error.status : error instanceof AskedWrongly ? 400 : 500
+      const isMistake = error instanceof AskedWrongly || error instanceof QuestionMistake
+      const status = error instanceof HttpError ? error.status : isMistake ? 400 : 500
       // What it may still send is not waited for.
       if (status === 413) response.setHeader('Connection', 'close')
       if (response.headersSent) response.destroy()

@@ -95,7 +95,9 @@ export function testRandomPairs(mode: ModeName, pairs: number): void {
       }
       expect(complaints).toEqual([])
       console.log(`${mode}: ${JSON.stringify(seen)} of ${asked} pairs, seed ${seed}`)
-      expect(Math.min(seen.to, seen.reject)).toBeGreaterThan(0)
+      // Two clusters have few rejects, or none.
+      expect(seen.to).toBeGreaterThan(0)
+      expect(seen.to).toBeLessThan(asked)
     },
   )
 }

@@ -24,14 +24,14 @@ const lanes = [
   [
     { name: 'kernel', reason: needsRoot },
     { name: 'e2e', reason: needsRoot },
+    { name: 'ui', reason: needsRoot, after: () => browser },
+    { name: 'release', reason: needsRoot },
   ],
   [
     { name: 'live' },
     { name: 'packet-flow', reason: needsRoot },
     { name: 'sandbox', reason: needsRoot },
-    { name: 'ui', reason: needsRoot, after: () => browser },
     { name: 'faults', reason: needsRoot },
-    { name: 'release', reason: needsRoot },
   ],
   [{ name: 'uml', reason: needsRoot ?? needsX64, inside: ['node', join(root, 'test', 'uml', 'run.mjs')] }],
 ]

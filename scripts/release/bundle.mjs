@@ -63,7 +63,7 @@ async function writePrograms(out, { withUi }) {
     platform: 'node',
     preserveEntrySignatures: false,
     // import() of the sandbox fails, and the program says that it was shipped without.
-    external: [/\/sandbox\.ts$/, ...(withUi ? [] : [/\/ui\.ts$/])],
+    external: [/\/(explain-)?sandbox\.ts$/, ...(withUi ? [] : [/\/ui\.ts$/])],
     onLog(_level, log) {
       // That something is loaded lazily in one place, and not in another, is no fault.
       if (log.code === 'INEFFECTIVE_DYNAMIC_IMPORT') return
@@ -82,7 +82,7 @@ async function writePrograms(out, { withUi }) {
       groups: [
         { name: 'yaml', test: /node_modules\/yaml\// },
         // With those that load the larger modules of Node.
-        { name: 'system', test: /src\/lib\/(hash|port-range)|src\/system\/|src\/netlink\// },
+        { name: 'system', test: /src\/lib\/(hash|http|port-range)|src\/system\/|src\/netlink\// },
         { name: 'lib', test: /src\/lib\// },
         { name: 'start', test: beforeTheLog },
       ],

@@ -77,8 +77,14 @@ export function statusOf({ agreement, outcome }: Explanation): number {
 async function sandboxPod({ own }: SplitArguments, { from, family }: Question): Promise<SandboxPod | undefined> {
   const sandbox = own.get('sandbox')
   if (sandbox === undefined || from === 'node' || from === 'outside') return undefined
-  const { findSandboxPod } = await import('./explain-sandbox.ts')
-  return findSandboxPod(sandbox, from, family ?? 4)
+  const sandboxes = await import('./explain-sandbox.ts').catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND') return undefined
+    throw error
+  })
+  if (sandboxes === undefined) {
+    throw new Error('Cannot send from a sandbox: this installation was made without it; a checkout has it')
+  }
+  return sandboxes.findSandboxPod(sandbox, from, family ?? 4)
 }
 
 export interface HowToExplain {

@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream'
 import { connect as connectTls, TLSSocket } from 'node:tls'
 import { systemClock, type Clock } from '../lib/clock.ts'
 import { messageOf } from '../lib/errors.ts'
-import * as http from '../lib/http.ts'
+import { Agent as PlainAgent, request as requestPlain } from '../lib/http.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ClusterAccess } from './access/cluster-access.ts'
 import { Credentials, type RequestCredentials, type TlsMaterial } from './access/credentials.ts'
@@ -132,7 +132,7 @@ export class Transport implements ApiClient {
       ...(request.signal === undefined ? {} : { signal: request.signal }),
     }
     return new Promise((resolve, reject) => {
-      const send = url.protocol === 'https:' ? https.request : http.request
+      const send = url.protocol === 'https:' ? https.request : requestPlain
       const outgoing = send(url, options)
       const giveUpAfter = (ms: number, what: string): NodeJS.Timeout =>
         setTimeout(() => outgoing.destroy(new Error(`no ${what} within ${ms / 1000} s`)), ms)
@@ -189,8 +189,8 @@ export class Transport implements ApiClient {
     const proxy = this.#proxy
     if (server.protocol === 'http:') {
       return proxy === undefined
-        ? new http.Agent(keepAlive)
-        : tunnelled(new http.Agent(keepAlive), { proxy, server, trusted: material.ca })
+        ? new PlainAgent(keepAlive)
+        : tunnelled(new PlainAgent(keepAlive), { proxy, server, trusted: material.ca })
     }
     const tlsOptions = {
       rejectUnauthorized: tls.verify,

@@ -4,7 +4,7 @@ import { Buffer } from 'node:buffer'
 import https from 'node:https'
 import type { Socket } from 'node:net'
 import { rootCertificates } from 'node:tls'
-import * as http from '../../lib/http.ts'
+import { request as requestPlain } from '../../lib/http.ts'
 import { cidrContains, parseCidr, parseIp } from '../../lib/ip.ts'
 import { AccessError } from './cluster-access.ts'
 
@@ -66,7 +66,7 @@ export function openTunnel(proxy: URL, target: URL, trusted: Buffer | undefined)
   }
   return new Promise((resolve, reject) => {
     const secure = proxy.protocol === 'https:'
-    const connect = (secure ? https : http).request({
+    const connect = (secure ? https.request : requestPlain)({
       // The cluster's authority may have signed the proxy, as client-go expects; or one that the machine trusts.
       ...(secure && trusted !== undefined ? { ca: [trusted, ...rootCertificates] } : {}),
       host: proxy.hostname.replace(/^\[|\]$/g, ''),

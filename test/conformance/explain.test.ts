@@ -12,6 +12,7 @@ import type { ApiObject } from '../support/builders.ts'
 import { type FlowContext, explainFlow } from '../support/explain-flow.ts'
 import { plannedWalkables } from '../support/planned-walkable.ts'
 import { decodeObjects, nodeViewOf } from '../support/planned-node.ts'
+import { quarter } from '../support/runs.ts'
 import { isPromisedBy, type ModeName } from './modes.ts'
 import { packetFlowCases } from './packet-flow.cases.ts'
 import { type Flow, type Outcome, type ProxySettings } from './packet-flow.ts'
@@ -19,7 +20,7 @@ import { type Flow, type Outcome, type ProxySettings } from './packet-flow.ts'
 const modeNames = ['nftables', 'iptables', 'ipvs', 'userspace'] as const
 
 describe.each(modeNames)('explain in mode %s', (mode) => {
-  test.for(packetFlowCases)('$name', async (row, { skip }) => {
+  test.for(quarter(packetFlowCases, modeNames.indexOf(mode)))('$name', async (row, { skip }) => {
     if (!isPromisedBy(mode, row)) skip(`${mode} does not promise it`)
     let objects = new Map<string, ApiObject>()
     const change = (put: readonly ApiObject[], remove: readonly ApiObject[]) => {

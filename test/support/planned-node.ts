@@ -56,8 +56,8 @@ export interface PlannedMode {
 }
 
 /** One test per row of the table that the mode promises. */
-export function testPlannedFlows(mode: PlannedMode): void {
-  test.for(packetFlowCases)('$name', async (row, { skip }) => {
+export function testPlannedFlows(mode: PlannedMode, rows: readonly PacketFlowCase[] = packetFlowCases): void {
+  test.for(rows)('$name', async (row, { skip }) => {
     if (!isPromisedBy(mode.name, row)) skip(`${mode.name} does not promise it`)
     const planned = { 4: await FamilyOfNode.open(mode, 4, row), 6: await FamilyOfNode.open(mode, 6, row) }
     const both = [planned[4], planned[6]]

@@ -41,8 +41,8 @@ describe.skipIf(chromiumPath === undefined)('the page of a sandbox (needs Chromi
       if (typeof paint === 'number') times.push(paint)
     }
     console.log(`first contentful paint, ms: ${times.map(Math.round).join(', ')}`)
-    expect(times.length).toBeGreaterThan(0)
-    expect(Math.min(...times)).toBeLessThan(300 * patience())
+    const median = times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)]
+    expect(median).toBeLessThan(300 * patience())
   })
 
   describe('the map', () => {

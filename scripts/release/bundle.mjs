@@ -19,7 +19,7 @@ const shebang = '#!/usr/bin/env -S node --max-semi-space-size=2'
 /** The command line of the proxy itself, and the configuration but for what only a file of it needs. Other commands come later. */
 const beforeTheLog = new RegExp(
   [
-    'src/cli/(apply-flags|build-info|command-line|flag|load-options|log|old-flags|parse-flags|refuse-inspector|version)',
+    'src/cli/(apply-flags|build-info|command-line|flag|load-option|log|old-flags|parse-flags|refuse-inspector|version)',
     'src/config/(?!load|decode|encode|watch)',
     'src/modes/(all|[a-z]+/mode)\\.ts$',
   ].join('|'),

@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { ConfigError, messageOf } from '../lib/errors.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import { modes } from '../modes/all.ts'
+import { loadOptional } from './load-optional.ts'
 import { parseFlags } from './parse-flags.ts'
 import { formatVersion } from './version.ts'
 
@@ -36,10 +37,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<number> {
 
 /** The sandbox is for people who try things; an image for nodes may leave its folder out. */
 async function runSandbox(argv: readonly string[]): Promise<number> {
-  const command = await import('./sandbox.ts').catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND') return undefined
-    throw error
-  })
+  const command = await loadOptional(import('./sandbox.ts'))
   if (command !== undefined) return command.runSandboxCommand(argv)
   process.stderr.write('kube-proxy: Cannot run a sandbox: this installation was made without it; a checkout has it\n')
   return exitStatus.failure
@@ -47,10 +45,7 @@ async function runSandbox(argv: readonly string[]): Promise<number> {
 
 /** Nor does a node need the page, unless it was asked for. */
 async function runUi(argv: readonly string[]): Promise<number> {
-  const command = await import('./ui.ts').catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND') return undefined
-    throw error
-  })
+  const command = await loadOptional(import('./ui.ts'))
   if (command !== undefined) return command.runUiCommand(argv)
   process.stderr.write('kube-proxy: Cannot show a page: this installation was made without it; a checkout has it\n')
   return exitStatus.failure

@@ -14,6 +14,7 @@ import type { SandboxPod } from './explain-sandbox.ts'
 import { type OwnFlag, splitArguments, type SplitArguments } from './explain-arguments.ts'
 import { formatExplainHelp } from './explain-help.ts'
 import { readKnown } from './explain-known.ts'
+import { loadOptional } from './load-optional.ts'
 import { parseFlags } from './parse-flags.ts'
 
 const OWN_FLAGS: readonly OwnFlag[] = [
@@ -77,10 +78,7 @@ export function statusOf({ agreement, outcome }: Explanation): number {
 async function sandboxPod({ own }: SplitArguments, { from, family }: Question): Promise<SandboxPod | undefined> {
   const sandbox = own.get('sandbox')
   if (sandbox === undefined || from === 'node' || from === 'outside') return undefined
-  const sandboxes = await import('./explain-sandbox.ts').catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND') return undefined
-    throw error
-  })
+  const sandboxes = await loadOptional(import('./explain-sandbox.ts'))
   if (sandboxes === undefined) {
     throw new Error('Cannot send from a sandbox: this installation was made without it; a checkout has it')
   }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { unused } from '../../test/support/memory-ipvs.ts'
 import { IpvsAudit, TableCounter } from './audit.ts'
 import type { IpvsOp, ServerState } from './types.ts'
 
@@ -51,14 +52,7 @@ describe('IpvsAudit', () => {
       address: `10.64.0.${i}`,
       port: 8080,
       weight: 1,
-      isNat: true,
-      activeConnections: 0,
-      inactiveConnections: 0,
-      connections: 0n,
-      packetsIn: 0n,
-      packetsOut: 0n,
-      bytesIn: 0n,
-      bytesOut: 0n,
+      ...unused,
     })),
   })
 

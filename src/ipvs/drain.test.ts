@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
+import { unused } from '../../test/support/memory-ipvs.ts'
 import { DrainList } from './drain.ts'
 import { serverKey, type Destination, type DestinationState, type VirtualServer } from './types.ts'
 
@@ -17,16 +18,7 @@ const other: Destination = { ...backend, address: '10.1.0.2' }
 const drained = { op: 'deleteDestination', server, destination: backend }
 
 function state(counts: Partial<DestinationState> = {}): DestinationState {
-  const none = {
-    activeConnections: 0,
-    inactiveConnections: 0,
-    connections: 0n,
-    packetsIn: 0n,
-    packetsOut: 0n,
-    bytesIn: 0n,
-    bytesOut: 0n,
-  }
-  return { ...backend, weight: 0, isNat: true, ...none, ...counts }
+  return { ...backend, ...unused, weight: 0, ...counts }
 }
 
 let list: DrainList

@@ -8,24 +8,28 @@ import { join } from 'node:path'
 
 const CLOCK_TICKS = 100
 
+/** What every proxy is started with that is measured beside another. */
+export function benchFlags(mode: string, kubeconfig: string): readonly string[] {
+  return [
+    `--kubeconfig=${kubeconfig}`,
+    `--proxy-mode=${mode}`,
+    '--hostname-override=bench',
+    '--cluster-cidr=10.0.0.0/8',
+    // Of the machine, not of the namespace.
+    '--conntrack-max-per-core=0',
+    '--conntrack-tcp-timeout-established=0s',
+    '--conntrack-tcp-timeout-close-wait=0s',
+    '--oom-score-adj=0',
+  ]
+}
+
 export class Contestant implements AsyncDisposable {
   readonly #folder = mkdtempSync(join(tmpdir(), 'beside-'))
   readonly #child: ChildProcess
 
   constructor(program: string, mode: string, kubeconfig: string, more: readonly string[] = []) {
     const log = openSync(join(this.#folder, 'log'), 'w')
-    const flags = [
-      `--kubeconfig=${kubeconfig}`,
-      `--proxy-mode=${mode}`,
-      '--hostname-override=bench',
-      '--cluster-cidr=10.0.0.0/8',
-      // Of the machine, not of the namespace.
-      '--conntrack-max-per-core=0',
-      '--conntrack-tcp-timeout-established=0s',
-      '--conntrack-tcp-timeout-close-wait=0s',
-      '--oom-score-adj=0',
-      ...more,
-    ]
+    const flags = [...benchFlags(mode, kubeconfig), ...more]
     this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', '--', program, ...flags], { stdio: ['ignore', log, log] })
   }
 

@@ -16,6 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { clusterOf } from '../support/api-server/sample-cluster.ts'
 import { openApi, type BenchApi } from './beside-api.ts'
+import { benchFlags } from './beside-contestant.ts'
 import { median, table } from './figures.ts'
 import { flushRules, setLoopbackUp } from './netns.ts'
 import type { ApiObject } from '../support/api-server/objects.ts'
@@ -63,18 +64,7 @@ class Process {
 
   constructor(command: readonly string[], kubeconfig: string) {
     const log = openSync(join(this.#folder, 'log'), 'w')
-    const flags = [
-      `--kubeconfig=${kubeconfig}`,
-      `--proxy-mode=${values.mode}`,
-      '--hostname-override=bench',
-      '--cluster-cidr=10.0.0.0/8',
-      // Of the machine, not of the namespace.
-      '--conntrack-max-per-core=0',
-      '--conntrack-tcp-timeout-established=0s',
-      '--conntrack-tcp-timeout-close-wait=0s',
-      '--oom-score-adj=0',
-    ]
-    const words = ['--pdeathsig', 'KILL', '--', ...command, ...flags]
+    const words = ['--pdeathsig', 'KILL', '--', ...command, ...benchFlags(values.mode, kubeconfig)]
     this.#child = spawn('setpriv', words, { stdio: ['ignore', log, log] })
   }
 

@@ -3,16 +3,13 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { defaultSocket } from '../../src/control/path.ts'
-import { decideAll, type Known } from '../../src/explain/known.ts'
-import { readKnownFromProxy } from '../../src/explain/read-known.ts'
-import { messageOf } from '../../src/lib/errors.ts'
+import { decideAll } from '../../src/explain/known.ts'
 import type { Family } from '../../src/lib/ip.ts'
 import { modeNamed } from '../../src/modes/all.ts'
 import { isPromisedBy } from '../conformance/modes.ts'
 import { packetFlowCases } from '../conformance/packet-flow.cases.ts'
 import { echoPorts, hostAt, nodeAddresses } from '../support/addresses.ts'
-import { eventually } from '../support/eventually.ts'
+import { askProxy } from '../support/ask-proxy.ts'
 import { explainFlow, type FlowContext } from '../support/explain-flow.ts'
 import { tryFlow } from '../support/flows.ts'
 import { startProxy, whyNotRun } from '../support/proxy-process.ts'
@@ -86,20 +83,6 @@ async function expectExplained(mode: ModeName, rows: readonly PacketFlowCase[]):
     .map((flow) => ({ flow, ...explainFlow(flow, contexts.get(flow.to.address.includes(':') ? 6 : 4)!) }))
     .filter(({ flow, decision, differences }) => decision.outcome !== flow.outcome.kind || differences.length > 0)
   expect(wrong.map(({ flow, about, differences }) => [flow.outcome.kind, about, ...differences].join('\n'))).toEqual([])
-}
-
-/** The socket of a process that was killed a moment ago is replaced a moment later. */
-async function askProxy(node: Netns): Promise<Known> {
-  let known: Known | undefined
-  await eventually('the proxy can be asked', async () => {
-    try {
-      known = await readKnownFromProxy(node.enter(() => defaultSocket()))
-      return undefined
-    } catch (error) {
-      return messageOf(error)
-    }
-  })
-  return known!
 }
 
 async function runRow(row: PacketFlowCase): Promise<void> {

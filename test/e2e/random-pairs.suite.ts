@@ -4,18 +4,15 @@
 
 import { expect, afterAll, beforeAll, test } from 'vitest'
 import { Conntrack } from '../../src/conntrack/driver.ts'
-import { defaultSocket } from '../../src/control/path.ts'
 import type { Decision } from '../../src/explain/decide.ts'
 import { decideAll, type Known } from '../../src/explain/known.ts'
-import { readKnownFromProxy } from '../../src/explain/read-known.ts'
-import { messageOf } from '../../src/lib/errors.ts'
 import { type Family, joinHostPort } from '../../src/lib/ip.ts'
 import type { Connection } from '../../src/model/follow.ts'
 import { modeNamed } from '../../src/modes/all.ts'
 import type { ModeName } from '../conformance/modes.ts'
 import { hostAt, node, nodeAddresses } from '../support/addresses.ts'
 import type { ApiObject } from '../support/builders.ts'
-import { eventually } from '../support/eventually.ts'
+import { askProxy } from '../support/ask-proxy.ts'
 import { explainConnection, type FlowContext } from '../support/explain-flow.ts'
 import { nextProbePort, probeOnce, silentForMs } from '../support/flows.ts'
 import { serveEcho, serveUdpAt } from '../support/netns/echo-server.ts'
@@ -277,17 +274,4 @@ async function readContext(
   using _ = restIn(netns)
   const walkable = await (await modeNamed(mode).load()).readWalkable({ family, now: () => 0 })
   return { known, decided: decideAll(known, family)!, walkable: walkable! }
-}
-
-async function askProxy(netns: Netns): Promise<Known> {
-  let known: Known | undefined
-  await eventually('the proxy can be asked', async () => {
-    try {
-      known = await readKnownFromProxy(netns.enter(() => defaultSocket()))
-      return undefined
-    } catch (error) {
-      return messageOf(error)
-    }
-  })
-  return known!
 }

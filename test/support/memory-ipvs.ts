@@ -167,7 +167,8 @@ function procAddress(address: string): string {
   return address.includes(':') ? `[${address}]` : '0A000001'
 }
 
-const unused = {
+/** The state of a destination that no packet has met. */
+export const unused = {
   isNat: true,
   activeConnections: 0,
   inactiveConnections: 0,

@@ -1,7 +1,6 @@
 // The objects of one resource, and what happened to them lately.
 
 import { Stored } from './stored.ts'
-import { countValues } from '../json.ts'
 import type { ApiObject } from '../objects/meta.ts'
 
 /** One write. Of `before` and `after` one may be missing: created, deleted. */
@@ -122,7 +121,7 @@ export class Collection<T extends ApiObject = ApiObject> {
 
   #record(change: Change<T>): void {
     this.#history.push(change)
-    this.#valuesInHistory += countValues(change.last.object)
+    this.#valuesInHistory += change.last.values
     this.#forgetOldest()
     for (const listener of this.#listeners) listener(change)
   }
@@ -134,7 +133,7 @@ export class Collection<T extends ApiObject = ApiObject> {
     let cut = 0
     while (this.#history.length - cut > changes || (this.#valuesInHistory > values && cut < this.#history.length - 1)) {
       const { last, revision } = this.#history[cut++]!
-      this.#valuesInHistory -= countValues(last.object)
+      this.#valuesInHistory -= last.values
       this.#forgottenTo = revision
     }
     this.#history.splice(0, cut)

@@ -2,7 +2,7 @@ import { encodeMessage } from '../schema/protobuf-encode.ts'
 import { messageNamed } from '../schema/schema.ts'
 import type { Buffer } from 'node:buffer'
 import type { ApiObject } from '../objects/meta.ts'
-import type { JsonObject } from '../json.ts'
+import { countValues, type JsonObject } from '../json.ts'
 
 /**
  * One version of one object. It never changes, so its encodings are made once, when they are first asked for: ten
@@ -13,12 +13,18 @@ export class Stored<T extends ApiObject = ApiObject> {
   readonly object: T
   readonly revision: number
   #body: string | undefined
+  #values: number | undefined
   #protobuf: Buffer | undefined
 
   constructor(key: string, object: T, revision: number) {
     this.key = key
     this.object = object
     this.revision = revision
+  }
+
+  /** How many values there are in it: what it takes in memory is about that. */
+  get values(): number {
+    return (this.#values ??= countValues(this.object))
   }
 
   /** Its JSON without kind and apiVersion, which an item of a list does not repeat. */

@@ -9,6 +9,7 @@ import { replaceRoute } from '../use-route.ts'
 import { ChangeItem } from './change-item.tsx'
 import { filterChanges } from './filter.ts'
 import { LatencyStrip } from './latency-strip.tsx'
+import { Options } from '../parts/options.tsx'
 
 /** More of them would only make the page slow. */
 const SHOWN = 60
@@ -28,22 +29,14 @@ export function ChangesView({ query }: { query: Readonly<Record<string, string>>
           <span class="hidden">Service</span>
           <select value={filter.service} onChange={(event) => choose({ service: event.currentTarget.value })}>
             <option value="">all services</option>
-            {services.map((each) => (
-              <option key={serviceId(each)} value={serviceId(each)}>
-                {serviceId(each)}
-              </option>
-            ))}
+            <Options of={services.map(serviceId)} />
           </select>
         </label>
         <label>
           <span class="hidden">Node</span>
           <select value={filter.node} onChange={(event) => choose({ node: event.currentTarget.value })}>
             <option value="">all nodes</option>
-            {nodes.map(({ name }) => (
-              <option key={name} value={name}>
-                {name}
-              </option>
-            ))}
+            <Options of={nodes.map(({ name }) => name)} />
           </select>
         </label>
         <button type="button" aria-pressed={held !== null} onClick={() => setHeld(held === null ? all : null)}>

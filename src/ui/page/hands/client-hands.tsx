@@ -4,6 +4,7 @@ import { podId, serviceId } from '../map/targets.ts'
 import { formatMs } from '../rates.ts'
 import { usePart, useSnapshot } from '../store.ts'
 import { ActButton, type Hands } from './act-button.tsx'
+import { Options } from '../parts/options.tsx'
 
 /** A client that goes on asking, so that one sees whether it notices. */
 export function ClientHands(hands: Hands) {
@@ -22,11 +23,7 @@ export function ClientHands(hands: Hands) {
           from{' '}
           <select value={from} onChange={(event) => setFrom(event.currentTarget.value)}>
             <option value="outside">the machine outside</option>
-            {nodes.map(({ name }) => (
-              <option key={name} value={name}>
-                {name}
-              </option>
-            ))}
+            <Options of={nodes.map(({ name }) => name)} />
             {pods
               .filter(({ namespace }) => namespace !== 'kube-system')
               .map((pod) => (
@@ -39,11 +36,7 @@ export function ClientHands(hands: Hands) {
         <label>
           to{' '}
           <select value={asked} onChange={(event) => setTo(event.currentTarget.value)}>
-            {askable.map((each) => (
-              <option key={serviceId(each)} value={serviceId(each)}>
-                {serviceId(each)}
-              </option>
-            ))}
+            <Options of={askable.map(serviceId)} />
           </select>
         </label>
         <label>

@@ -4,6 +4,7 @@ import { podId, serviceId } from '../map/targets.ts'
 import { formatRoute } from '../route.ts'
 import { useSnapshot } from '../store.ts'
 import type { Draft } from './draft.ts'
+import { Options } from '../parts/options.tsx'
 
 interface Props {
   readonly draft: Draft
@@ -158,11 +159,7 @@ function NodeField({ draft, onDraft }: FieldProps) {
         By way of
         <select value={draft.node} onChange={(event) => onDraft({ ...draft, node: event.currentTarget.value })}>
           <option value="">the first node</option>
-          {nodes.map(({ name }) => (
-            <option key={name} value={name}>
-              {name}
-            </option>
-          ))}
+          <Options of={nodes.map(({ name }) => name)} />
         </select>
       </label>
     </div>

@@ -13,6 +13,7 @@ import { Frontends } from './frontends.tsx'
 import { KernelWords } from './kernel-words.tsx'
 import { linkedTo, type Pointed } from './links.ts'
 import { useDetail } from './use-detail.ts'
+import { Options } from '../parts/options.tsx'
 
 export function ServiceView({ query }: { query: Readonly<Record<string, string>> }) {
   const snapshot = useSnapshot()
@@ -34,21 +35,13 @@ export function ServiceView({ query }: { query: Readonly<Record<string, string>>
             value={service === undefined ? '' : serviceId(service)}
             onChange={(event) => choose({ service: event.currentTarget.value })}
           >
-            {snapshot.services.map((each) => (
-              <option key={serviceId(each)} value={serviceId(each)}>
-                {serviceId(each)}
-              </option>
-            ))}
+            <Options of={snapshot.services.map(serviceId)} />
           </select>
         </label>
         <label>
           as seen by{' '}
           <select value={node?.name} onChange={(event) => choose({ node: event.currentTarget.value })}>
-            {snapshot.nodes.map(({ name }) => (
-              <option key={name} value={name}>
-                {name}
-              </option>
-            ))}
+            <Options of={snapshot.nodes.map(({ name }) => name)} />
           </select>
         </label>
         {service !== undefined && (

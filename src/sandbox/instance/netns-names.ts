@@ -1,7 +1,7 @@
 // Names for namespaces that `ip netns` knows: `ip netns exec sandbox-node-1 ...`. Links, not mounts: a link to a file of a
 // process that is gone is no more than a name, and the namespace behind it has ended with the process.
 
-import { mkdirSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { NetworkNamespace } from '../netns/network-namespace.ts'
 
@@ -11,7 +11,9 @@ const FOLDER = '/run/netns'
 export function addNetnsName(sandbox: string, netns: NetworkNamespace): void {
   try {
     mkdirSync(FOLDER, { recursive: true })
-    symlinkSync(netns.path, join(FOLDER, `${sandbox}-${netns.name}`))
+    const path = join(FOLDER, `${sandbox}-${netns.name}`)
+    removeIfLeft(path)
+    symlinkSync(netns.path, path)
   } catch {
     // Only a convenience.
   }
@@ -30,6 +32,16 @@ export function removeNetnsNames({ name, pid }: { readonly name: string; readonl
     return
   }
   for (const entry of entries) if (entry.startsWith(`${name}-`)) removeIfOurs(join(FOLDER, entry), pid)
+}
+
+/** A sandbox that was killed, and whose folder is gone, leaves names that nobody else would ever free. */
+function removeIfLeft(path: string): void {
+  try {
+    const isLink = lstatSync(path).isSymbolicLink()
+    if (isLink && !existsSync(path)) rmSync(path)
+  } catch {
+    // The name is free.
+  }
 }
 
 function removeIfOurs(path: string, pid: number): void {

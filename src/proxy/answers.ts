@@ -58,7 +58,7 @@ export class Answers {
     })
     this.#trafficMetrics = new TrafficMetrics({
       traffic: this.#traffic,
-      servicePorts: () => pipelines.flatMap(({ model }) => Array.from(model.views(), ({ name }) => name)),
+      servicePorts: () => pipelines.flatMap(({ model }) => [...model.trafficWishes()]),
       metrics: options.metrics,
       clock: systemClock,
       log: run.log,

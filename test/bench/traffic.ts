@@ -100,7 +100,7 @@ async function touchAll(services: number): Promise<void> {
     // The receive buffer of the server is not endless.
     if (i % 64 === 0) await sleep(1)
   }
-  for (let waited = 0; answers < services && waited < 10_000; waited += 50) await sleep(50)
+  for (let waited = 0; waited < 200 && answers < services; waited++) await sleep(50)
   client.close()
   if (answers < services) console.error(`${services - answers} packets had no answer`)
 }
@@ -250,12 +250,7 @@ console.log(table(head, pages))
 
 const costs: string[][] = []
 const note = (what: string, unit: string, { without, looked }: { without: number; looked: number }) => {
-  costs.push([
-    what,
-    `${without.toFixed(2)} ${unit}`,
-    `${looked.toFixed(2)} ${unit}`,
-    `${(looked / without).toFixed(2)}`,
-  ])
+  costs.push([what, `${without.toFixed(2)} ${unit}`, `${looked.toFixed(2)} ${unit}`, (looked / without).toFixed(2)])
   console.error(costs.at(-1)!.join(' | '))
 }
 note(

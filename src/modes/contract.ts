@@ -8,12 +8,12 @@ import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import type { Walkable } from '../lib/packet-walk.ts'
 import type { ModeMetric } from '../metrics/metrics.ts'
-import type { Frontend, ServicePortView } from '../model/types.ts'
+import type { Frontend, Policy, ServicePortView } from '../model/types.ts'
 import type { Programmer, ProgrammerReports } from './programmer.ts'
 import type { Rehearsal, RehearseOptions } from './rehearsal.ts'
 import type { TrafficCounter } from './traffic.ts'
 
-export type { Counted, TrafficCounter } from './traffic.ts'
+export type { Carried, Counted, TrafficCounter } from './traffic.ts'
 
 /** A mode's descriptor. */
 export interface Mode extends ModeFacts {
@@ -114,6 +114,19 @@ export interface ModeOptions {
   readonly onForeignChange: (family: Family) => void
 }
 
+export interface RememberedQuestion {
+  readonly family: Family
+  readonly view: Pick<ServicePortView, 'name' | 'protocol'>
+  readonly list: Policy
+  readonly client: string
+}
+
+export interface RememberedBackend {
+  readonly ip: string
+  readonly port: number
+  readonly leftMs: number
+}
+
 /** A mode at work. */
 export interface RunningMode {
   programmer(family: Family, reports: ProgrammerReports): Programmer
@@ -123,6 +136,8 @@ export interface RunningMode {
   readonly failing?: (family: Family) => readonly { readonly ip: string; readonly port: number }[]
   /** Begins to count what goes through services, until it is closed. Absent: the mode cannot tell. */
   readonly traffic?: (family: Family) => TrafficCounter
+  /** Which backends affinity has for a client, an address, in a mode that remembers by itself. Absent: the kernel does. */
+  readonly remembered?: (question: RememberedQuestion) => Promise<readonly RememberedBackend[]>
   /** Lines for people, shown by /statusz. */
   readonly status?: () => string
   /**

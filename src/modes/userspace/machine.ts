@@ -15,6 +15,8 @@ import { readUserspace } from './walkable.ts'
 import { rehearseUserspace } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import { trafficCounters } from '../traffic.ts'
+import { recallBackends } from './recall.ts'
+import { openUserspaceTraffic } from './traffic.ts'
 import { acquireCarrier } from './carrier.ts'
 import { UserspaceProgrammer } from './programmer.ts'
 import { failingBackends, formatUserspaceStatus, registerUserspaceMetrics } from './report.ts'
@@ -50,10 +52,12 @@ function openUserspace(options: ModeOptions): RunningMode {
     throw error
   }
   raiseLimits(log)
+  const counters = trafficCounters(families)
   const programmers = new Map<Family, UserspaceProgrammer>()
   const served = families.map((family) => [family, listeners[family]] as const)
   return {
-    traffic: trafficCounters(families),
+    traffic: (family) => openUserspaceTraffic({ kernel: counters(family), listeners: listeners[family], plane }),
+    remembered: (question) => recallBackends(plane, listeners[question.family], question),
     programmer(family, { metrics, onRefused }) {
       if (programmers.size === 0) registerUserspaceMetrics(metrics, served)
       const programmer = new UserspaceProgrammer({

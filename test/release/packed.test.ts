@@ -20,7 +20,7 @@ beforeAll(() => {
 })
 afterAll(() => packed[Symbol.dispose]())
 
-const options = ['--max-semi-space-size=2']
+const options = ['--max-semi-space-size=2', '--heap-growing-percent=60']
 
 /** Nothing of the machine's but what is needed to start. */
 function run(args: readonly string[], node = process.execPath) {
@@ -39,7 +39,9 @@ test('has no packages to install, no sources, no sandbox and no page', () => {
 
 test('its program can be started by its name, and has the licences of what is in it', () => {
   expect(statSync(packed.program).mode & 0o111).not.toBe(0)
-  expect(readFileSync(packed.program, 'utf8')).toMatch(/^#!\/usr\/bin\/env -S node --max-semi-space-size=2\n/)
+  expect(readFileSync(packed.program, 'utf8')).toMatch(
+    /^#!\/usr\/bin\/env -S node --max-semi-space-size=2 --heap-growing-percent=60\n/,
+  )
   expect(spawnSync(packed.program, ['--version'], { encoding: 'utf8' }).stdout).toMatch(/^Kubernetes v/)
   const licences = readFileSync(join(packed.folder, 'dist/release/LICENSES.txt'), 'utf8')
   for (const name of ['yaml', 'koffi']) expect(licences).toMatch(new RegExp(`^${name} \\d`, 'm'))

@@ -234,7 +234,7 @@ describeModes({
         const { proxy } = snapshot.nodes[1]!
         return proxy.state === 'ready' && proxy.restarts === 1 && proxy.pid !== pid ? undefined : JSON.stringify(proxy)
       })
-      expect(ears.heard.snapshot.some((snapshot) => snapshot.nodes[1]!.proxy.state !== 'ready')).toBe(true)
+      expect(ears.shown.some((snapshot) => snapshot.nodes[1]!.proxy.state !== 'ready')).toBe(true)
     })
 
     test('without the API server the nodes stay as they are, and follow when it is back', async (sandbox) => {

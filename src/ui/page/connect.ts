@@ -45,8 +45,11 @@ function addChange(changes: readonly ChangeEntry[], change: ChangeEntry): readon
   return changes.some(({ id }) => id === change.id) ? changes : [...changes, change].slice(-MOST_CHANGES)
 }
 
-export async function readService({ namespace, name, node }: ServiceQuery): Promise<ServiceDetail> {
-  return receive(await fetch(`api/service?${new URLSearchParams({ namespace, name, node })}`))
+export async function readService(
+  { namespace, name, node }: ServiceQuery,
+  signal: AbortSignal,
+): Promise<ServiceDetail> {
+  return receive(await fetch(`api/service?${new URLSearchParams({ namespace, name, node })}`, { signal }))
 }
 
 export async function explain(question: ExplainQuestion): Promise<ExplainAnswer> {

@@ -13,6 +13,7 @@ import { Frontends } from './frontends.tsx'
 import { KernelWords } from './kernel-words.tsx'
 import { linkedTo, type Pointed } from './links.ts'
 import { useDetail } from './use-detail.ts'
+import { firstService } from '../parts/first-service.ts'
 import { Options } from '../parts/options.tsx'
 
 export function ServiceView({ query }: { query: Readonly<Record<string, string>> }) {
@@ -67,7 +68,7 @@ export function ServiceView({ query }: { query: Readonly<Record<string, string>>
 
 function chosenService(services: readonly ServiceInfo[], id: string | undefined): ServiceInfo | undefined {
   if (id !== undefined) return services.find((each) => serviceId(each) === id)
-  return services.find(({ system }) => !system) ?? services[0]
+  return firstService(services)
 }
 
 /** What was asked for: the object itself. */

@@ -64,6 +64,8 @@ export interface ModeOnMachine {
   giveBack?(log: Logger): void | Promise<void>
   /** Looks whether this machine can run the mode, for `kube-proxy check`: reads, and changes nothing. */
   look(options: LookOptions): ModeOutlook | Promise<ModeOutlook>
+  /** What is in the kernel that is of this mode, written by kube-proxy or by this program. It may be much to read. */
+  readPresent(options: LookOptions): readonly string[] | Promise<readonly string[]>
   /** Throws an UnsupportedError when this machine cannot run the mode. */
   open(options: ModeOptions): RunningMode | Promise<RunningMode>
   /** What the mode has in the kernel now, for packets to walk through on paper; undefined: nothing. Changes nothing. */
@@ -101,8 +103,6 @@ export interface ModeOutlook {
   readonly warnings: readonly Advice[]
   /** What it would work with: `iptables-nft 1.8.9, because kubelet uses it`. */
   readonly uses: readonly string[]
-  /** What is in the kernel that is of this mode, written by kube-proxy or by this program. */
-  readonly present: readonly string[]
 }
 
 export interface ModeOptions {

@@ -8,7 +8,8 @@ export type NftFamily = 'ip' | 'ip6'
 /** The types that the fields of our keys and values have, as nft names them. `integer` is 32 bits, host order. */
 export type FieldType = 'ipv4_addr' | 'ipv6_addr' | 'inet_proto' | 'inet_service' | 'integer'
 
-export interface Table {
+/** A table without what its sets hold. */
+export interface TableOutline {
   readonly family: NftFamily
   readonly name: string
   readonly comment: string | undefined
@@ -16,6 +17,9 @@ export interface Table {
   readonly isDormant?: true
   readonly sets: ReadonlyMap<string, NftSet>
   readonly chains: ReadonlyMap<string, Chain>
+}
+
+export interface Table extends TableOutline {
   /** By set name, then by elementKey(). A set without entry here has no elements. */
   readonly elements: ReadonlyMap<string, ReadonlyMap<string, Element>>
 }

@@ -10,7 +10,7 @@ import type { Logger } from '../../lib/log.ts'
 import type { NodeView } from '../../model/types.ts'
 import { USERSPACE_TABLE } from './plan/planner.ts'
 import type { DataPlane } from './data-path/data-plane.ts'
-import { lookForUserspace } from './look.ts'
+import { lookForUserspace, readPresentTables } from './look.ts'
 import { readUserspace } from './walkable.ts'
 import { rehearseUserspace } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
@@ -24,6 +24,7 @@ import { deleteTables, openWatchedTables, type WatchedTables } from '../../nftab
 
 export const userspaceMachine: ModeOnMachine = {
   look: lookForUserspace,
+  readPresent: readPresentTables,
   readWalkable: readUserspace,
   rehearse: rehearseUserspace,
   open: openUserspace,

@@ -46,6 +46,8 @@ export interface OtherFacts {
   readonly processes: readonly { readonly pid: number; readonly command: string }[]
   /** The ports that the proxy listens on, and whether another program does already. */
   readonly ports: readonly PortFact[]
+  /** By mode: what is in the kernel that is of it. */
+  readonly rules: ReadonlyMap<string, readonly string[]>
 }
 
 export interface PortFact {

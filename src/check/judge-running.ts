@@ -14,8 +14,8 @@ export async function judgeRunning({ options, node }: RunningNode, warnings: rea
   const facts = await readFacts(options, warnings, {
     answers: { api: await readClock({ settings: { ...config.clientConnection, master }, manifests }), node },
     readModes: (families) => readPlannedModes(options, families),
-    // Its own ports are its own, and there are Events for those that it cannot have.
-    others: { ...readOthers(config), ports: [] },
+    // Its ports and rules are its own, and there are Events for ports that it cannot have.
+    readOthers: () => ({ ...readOthers(config), ports: [], rules: new Map() }),
   })
   return judge(facts, modes).findings.flatMap(({ code, level, message, todo }) =>
     level === 'warning' || level === 'problem' ? [{ code, level, message, todo }] : [],

@@ -8,7 +8,7 @@ import { type FindingCode, findingKinds } from './finding-kinds.ts'
 import { exitStatusOf, formatJson, formatText } from './format.ts'
 import { judge } from './judge.ts'
 
-const works: ModeOutlook = { lacks: [], warnings: [], uses: [], present: [] }
+const works: ModeOutlook = { lacks: [], warnings: [], uses: [] }
 const fails: ModeOutlook = { ...works, lacks: [{ what: 'it lacks a thing', todo: 'get the thing' }] }
 
 const asked = {
@@ -34,7 +34,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
     modes: new Map(modes.map(({ name }) => [name, works])),
     conntrack: { count: 1, max: 1000, module: 'loaded' },
     settings: [],
-    others: { processes: [], ports: [{ name: 'healthz', address: '0.0.0.0:10256', isTaken: false }] },
+    others: { processes: [], ports: [{ name: 'healthz', address: '0.0.0.0:10256', isTaken: false }], rules: new Map() },
     api: asked,
     node: {
       name: 'node-1',
@@ -77,7 +77,7 @@ test('a machine on which all is well has nothing but ok and notes, for every sub
   ])
 })
 
-const taken = { processes: [], ports: [{ name: 'healthz', address: '0.0.0.0:10256', isTaken: true }] }
+const taken = { processes: [], rules: new Map(), ports: [{ name: 'healthz', address: '0.0.0.0:10256', isTaken: true }] }
 const proxy = { pid: 7, command: '/usr/local/bin/kube-proxy' }
 const setting = { path: '/proc/sys/net/netfilter/nf_conntrack_max', wanted: 5, rule: 'exactly' as const }
 const node = facts().node
@@ -115,8 +115,8 @@ const cases: [string, Partial<Facts>, FindingCode[]][] = [
   ['a setting that cannot change', { settings: [{ ...setting, present: 4, isWritable: false }] }, ['setting-stays']],
   ['a setting that need not', { settings: [{ ...setting, present: 5, isWritable: false }] }, []],
   ['a larger setting', { settings: [{ ...setting, rule: 'at least', present: 9, isWritable: false }] }, []],
-  ['another proxy', { others: { processes: [proxy], ports: taken.ports } }, ['other-process']],
-  ['rules of another', { modes: outlooks({ iptables: { ...works, present: ['KUBE-SERVICES'] } }) }, []],
+  ['another proxy', { others: { ...taken, processes: [proxy] } }, ['other-process']],
+  ['rules of another', { others: { ...facts().others, rules: new Map([['iptables', ['KUBE-SERVICES']]]) } }, []],
   ['a port', { others: taken }, ['port-taken']],
   [
     'a port that must be had',

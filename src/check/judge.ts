@@ -137,13 +137,13 @@ function judgeSettings(settings: readonly SettingFact[]): Finding[] {
   return findings.length > 0 ? findings : [finding('settings-ok', 'Kernel settings are as they should be')]
 }
 
-function judgeOthers({ processes, ports }: OtherFacts, { modes: outlooks, configuration }: Facts): Finding[] {
+function judgeOthers({ processes, ports, rules }: OtherFacts, { configuration }: Facts): Finding[] {
   const hard = configuration.config.bindAddressHardFail
   // The ports of a proxy that is going to be stopped are not in the way.
   const taken = processes.length > 0 ? [] : ports.filter((port) => port.isTaken)
   const findings = [
     ...processes.map(({ pid, command }) => finding('other-process', `Another proxy runs: process ${pid}, ${command}`)),
-    ...[...outlooks].flatMap(([name, { present }]) =>
+    ...[...rules].flatMap(([name, present]) =>
       present.length === 0
         ? []
         : [finding('other-rules', `Rules of mode ${name} are in the kernel: ${present.join('; ')}`)],

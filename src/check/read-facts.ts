@@ -16,13 +16,13 @@ import { readConntrack, readKernel, readSettings } from './read-machine.ts'
 export interface Sources {
   readonly answers: ApiAnswers
   readonly readModes: (families: readonly Family[]) => Promise<ReadonlyMap<string, ModeOutlook>>
-  readonly others: OtherFacts
+  readonly readOthers: (families: readonly Family[]) => OtherFacts | Promise<OtherFacts>
 }
 
 export async function readFacts(
   { config, standIns, mode, minSyncPeriod, configFile }: RunOptions,
   warnings: readonly string[],
-  { answers, readModes, others }: Sources,
+  { answers, readModes, readOthers }: Sources,
 ): Promise<Facts> {
   const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)
   const nodeName = nodeNameOf(config)
@@ -36,7 +36,7 @@ export async function readFacts(
     modes: await readModes(families),
     conntrack: readConntrack(),
     settings: readSettings(config),
-    others,
+    others: await readOthers(families),
     api,
     node: {
       name: nodeName,

@@ -82,11 +82,30 @@ async function look(mode: Mode, options: LookOptions): Promise<ModeOutlook> {
     return await (await mode.load()).look(options)
   } catch (error) {
     const lack = { what: messageOf(error), todo: 'run the check as root, as the proxy would run' }
-    return { lacks: [lack], warnings: [], uses: [], present: [] }
+    return { lacks: [lack], warnings: [], uses: [] }
   }
 }
 
-export function readOthers({ healthzBindAddress, metricsBindAddress }: KubeProxyConfiguration): OtherFacts {
+/** What each mode has in the kernel. */
+export async function readRules(
+  config: KubeProxyConfiguration,
+  families: readonly Family[],
+): Promise<Map<string, readonly string[]>> {
+  const rules = new Map<string, readonly string[]>()
+  for (const mode of modes) {
+    try {
+      rules.set(mode.name, await (await mode.load()).readPresent({ config, families }))
+    } catch {
+      // What the kernel refuses to tell stands among what the mode lacks.
+    }
+  }
+  return rules
+}
+
+export function readOthers({
+  healthzBindAddress,
+  metricsBindAddress,
+}: KubeProxyConfiguration): Pick<OtherFacts, 'processes' | 'ports'> {
   const listeners = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((path) => parseListeners(readText(path) ?? ''))
   const port = (name: string, address: string): PortFact[] => {
     const { host, port: number } = splitHostPort(address) ?? { host: '', port: '' }

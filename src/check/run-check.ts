@@ -8,7 +8,7 @@ import type { CheckReport } from './format.ts'
 import { judge } from './judge.ts'
 import { readApi } from './read-api.ts'
 import { readFacts } from './read-facts.ts'
-import { readModes, readOthers } from './read-machine.ts'
+import { readModes, readOthers, readRules } from './read-machine.ts'
 
 export async function runCheck(options: RunOptions, warnings: readonly string[]): Promise<CheckReport> {
   const { config, version, master, manifests } = options
@@ -16,7 +16,7 @@ export async function runCheck(options: RunOptions, warnings: readonly string[])
   const facts = await readFacts(options, warnings, {
     answers: await readApi({ settings: { ...config.clientConnection, master }, manifests, nodeName }),
     readModes: (families) => readModes(config, families),
-    others: readOthers(config),
+    readOthers: async (families) => ({ ...readOthers(config), rules: await readRules(config, families) }),
   })
   return { ...judge(facts, modes), version, nodeName }
 }

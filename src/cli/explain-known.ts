@@ -25,6 +25,8 @@ import { loadRunOptions } from './load-options.ts'
 export interface ReadKnown {
   readonly known: Known
   readonly kernel: KernelState | 'this machine' | undefined
+  /** Of the proxy that was asked; empty: that of this network namespace. */
+  readonly socket: string
 }
 
 type Given = ReadonlyMap<string, unknown>
@@ -36,13 +38,14 @@ export async function readKnown({ own }: SplitArguments, given: Given): Promise<
   const nodeName = own.get('node') ?? text('hostname-override')
   if (text('manifests') !== '' || text('kubeconfig') !== '' || text('master') !== '') {
     const options = await loadQuietly(withNode(given, nodeName))
-    return { known: await readFromObjects(options, nodeName, saysHow(given)), kernel: dump?.state }
+    return { known: await readFromObjects(options, nodeName, saysHow(given)), kernel: dump?.state, socket: '' }
   }
   if (dump !== undefined && text('control-socket') === '') {
-    return { known: knownFromDump(dump, addressesOf(own.get('node-addresses')), modeNamed), kernel: dump.state }
+    const known = knownFromDump(dump, addressesOf(own.get('node-addresses')), modeNamed)
+    return { known, kernel: dump.state, socket: '' }
   }
-  const known = await readKnownFromProxy(text('control-socket'))
-  return { known, kernel: dump?.state ?? 'this machine' }
+  const socket = text('control-socket')
+  return { known: await readKnownFromProxy(socket), kernel: dump?.state ?? 'this machine', socket }
 }
 
 async function readFromObjects(options: RunOptions, nodeName: string, isSaid: boolean): Promise<Known> {

@@ -7,7 +7,7 @@ import { formatText } from '../explain/format-text.ts'
 import type { Known } from '../explain/known.ts'
 import { paintFor } from '../explain/paint.ts'
 import type { Question } from '../explain/question.ts'
-import { readKernelState } from '../explain/read-kernel.ts'
+import { readKernelFor } from '../explain/read-kernel.ts'
 import type { Sender } from '../explain/send.ts'
 import { messageOf } from '../lib/errors.ts'
 import type { SandboxPod } from './explain-sandbox.ts'
@@ -54,11 +54,12 @@ export async function runExplainCommand(argv: readonly string[]): Promise<number
   ]
   if (wrong.length > 0 || typeof question === 'string') return refuse(wrong)
   try {
-    const { known, kernel } = await readKnown(split, given)
+    const { known, kernel, socket } = await readKnown(split, given)
     const pod = await sandboxPod(split, question)
     const asked = pod === undefined ? question : { ...question, from: pod.address }
     const explanation = await explainQuestion(known, asked, {
       kernel,
+      socket,
       send: split.own.has('send'),
       sender: pod?.send,
     })
@@ -88,6 +89,8 @@ async function sandboxPod({ own }: SplitArguments, { from, family }: Question): 
 export interface HowToExplain {
   /** 'this machine': read it; absent: do not look at any kernel. */
   readonly kernel: KernelState | 'this machine' | undefined
+  /** Of the proxy that was asked. */
+  readonly socket: string
   readonly send: boolean
   /** Sends it elsewhere than from this node. */
   readonly sender?: Sender | undefined
@@ -96,10 +99,10 @@ export interface HowToExplain {
 export async function explainQuestion(
   known: Known,
   question: Question,
-  { kernel, send, sender }: HowToExplain,
+  { kernel, socket, send, sender }: HowToExplain,
 ): Promise<Explanation> {
   const prepared = prepare(known, question)
-  const state = kernel === 'this machine' ? await readKernelState(known.mode.name, prepared.asked.family) : kernel
+  const state = kernel === 'this machine' ? await readKernelFor(prepared, socket) : kernel
   if (!send) return explain(prepared, state)
   const { sendPacket } = await import('../explain/send.ts')
   return explain(prepared, state, await sendPacket(prepared, { state, sender }))

@@ -71,3 +71,28 @@ test.each([
 ])('%d is %s', (value, text) => {
   expect(formatNumber(value)).toBe(text)
 })
+
+test('backends that the proxy itself carries to: a stream has no packets to tell', () => {
+  const carried = (counts: { begun: number; sentBytes: number; sentPackets: number }) =>
+    (['tcp', 'udp'] as const).map((protocol) => ({
+      ...nothing,
+      service: 'a',
+      protocol,
+      backend: '10.1.0.1:53',
+      isEjected: false,
+      ...counts,
+    }))
+  const earlier = { ...answer(1000, []), carried: carried({ begun: 1, sentBytes: 10, sentPackets: 1 }) }
+  const later = {
+    ...answer(2000, [row('a', undefined, { begun: 2 })]),
+    carried: carried({ begun: 3, sentBytes: 1010, sentPackets: 5 }),
+  }
+  const rates = planRates(earlier, later, { ...options, view: 'backends', sort: 'name' })
+  expect(rates).toMatchObject([
+    { name: 'a tcp -> 10.1.0.1:53', connections: 2, packets: undefined, bytes: 1000 },
+    { name: 'a udp -> 10.1.0.1:53', connections: 2, packets: 4, bytes: 1000 },
+  ])
+  expect(formatTable(rates, { ...options, view: 'backends' }, { columns: 70, rows: 3 })[1]).toMatch(/ 2 +- +1\.00k +0$/)
+  // What comes to frontends is the sum of a service, and is not counted twice.
+  expect(planRates(earlier, later, options)).toMatchObject([{ name: 'a', connections: 2, bytes: 0 }])
+})

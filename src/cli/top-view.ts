@@ -11,7 +11,8 @@ export type SortKey = (typeof sortKeys)[number]
 export interface Rate {
   readonly name: string
   readonly connections: number
-  readonly packets: number
+  /** Undefined where it is not known: of a stream that the proxy carries it sees no packets. */
+  readonly packets: number | undefined
   readonly bytes: number
   /** Packets to frontends without endpoints. */
   readonly refused: number
@@ -27,7 +28,7 @@ export interface TableOptions {
 
 interface Sum {
   connections: number
-  packets: number
+  packets: number | undefined
   bytes: number
   refused: number
   ejected: boolean
@@ -38,16 +39,17 @@ export function planRates(before: TrafficAnswer | undefined, now: TrafficAnswer,
   // Counting began anew: what there is has come since.
   const base = before?.sinceMs === now.sinceMs ? before : undefined
   const seconds = Math.max(0.001, (now.nowMs - (base?.nowMs ?? now.sinceMs)) / 1000)
-  const earlier = new Map((base?.rows ?? []).map((row) => [idOf(row), row]))
+  const earlier = new Map((base === undefined ? [] : linesOf(base, options.view)).map((row) => [idOf(row), row]))
   const sums = new Map<string, Sum>()
-  for (const row of now.rows) {
+  for (const row of linesOf(now, options.view)) {
     const name = nameIn(row, options.view)
     if (name === undefined) continue
     let sum = sums.get(name)
     if (sum === undefined) sums.set(name, (sum = { connections: 0, packets: 0, bytes: 0, refused: 0, ejected: false }))
     const old = earlier.get(idOf(row))
     sum.connections += grown(row.begun, old?.begun)
-    sum.packets += grown(row.sentPackets + row.receivedPackets, old && old.sentPackets + old.receivedPackets)
+    const packets = grown(row.sentPackets + row.receivedPackets, old && old.sentPackets + old.receivedPackets)
+    sum.packets = row.isStream ? undefined : (sum.packets ?? 0) + packets
     sum.bytes += grown(row.sentBytes + row.receivedBytes, old && old.sentBytes + old.receivedBytes)
     sum.refused += grown(row.refused, old?.refused)
     sum.ejected ||= row.isEjected
@@ -55,7 +57,7 @@ export function planRates(before: TrafficAnswer | undefined, now: TrafficAnswer,
   const rates = [...sums].map(([name, { connections, packets, bytes, refused, ejected }]) => ({
     name,
     connections: connections / seconds,
-    packets: packets / seconds,
+    packets: packets === undefined ? undefined : packets / seconds,
     bytes: bytes / seconds,
     refused: refused / seconds,
     ejected,
@@ -66,6 +68,14 @@ export function planRates(before: TrafficAnswer | undefined, now: TrafficAnswer,
 /** An element that was forgotten in between begins at nothing again. */
 function grown(now: number, before: number | undefined): number {
   return before === undefined || now < before ? now : now - before
+}
+
+type Line = TrafficRow & { readonly isStream?: boolean }
+
+/** Where the proxy carries connections itself, it knows the backends, and the kernel the frontends. */
+function linesOf({ rows, carried }: TrafficAnswer, view: View): readonly Line[] {
+  if (view !== 'backends' || carried === undefined) return rows
+  return carried.map((row) => ({ ...row, frontend: row.protocol, refused: 0, isStream: row.protocol === 'tcp' }))
 }
 
 function idOf({ service, frontend, backend }: TrafficRow): string {
@@ -80,7 +90,7 @@ function nameIn({ service, frontend, backend }: TrafficRow, view: View): string 
 
 function compare(a: Rate, b: Rate, sort: SortKey): number {
   const byName = a.name < b.name ? -1 : a.name > b.name ? 1 : 0
-  return sort === 'name' ? byName : b[sort] - a[sort] || byName
+  return sort === 'name' ? byName : (b[sort] ?? 0) - (a[sort] ?? 0) || byName
 }
 
 /** The lines of a table that fit, the heading first. */
@@ -94,7 +104,7 @@ export function formatTable(
     .slice(0, Math.max(0, size.rows - 1))
     .map((rate) => [
       formatNumber(rate.connections),
-      formatNumber(rate.packets),
+      rate.packets === undefined ? '-' : formatNumber(rate.packets),
       formatNumber(rate.bytes),
       formatNumber(rate.refused),
       rate.ejected ? 'ejected' : '',

@@ -9,6 +9,22 @@ export interface TrafficAnswer {
   readonly rows: readonly TrafficRow[]
   /** Of pairs for which there was no room. */
   readonly other: TrafficCounts
+  /**
+   * For a mode in which the proxy carries connections itself: what it passed on to each backend, without headers. The rows are
+   * then of frontends alone.
+   */
+  readonly carried?: readonly CarriedRow[] | undefined
+}
+
+export interface CarriedRow extends TrafficCounts {
+  /** `namespace/name:port`. */
+  readonly service: string
+  /** `tcp`, of which there are no packets to tell, or `udp`. */
+  readonly protocol: string
+  /** `ip:port` */
+  readonly backend: string
+  /** It gets no new connections for a while. */
+  readonly isEjected: boolean
 }
 
 export interface TrafficCounts {
@@ -26,7 +42,7 @@ export interface TrafficRow extends TrafficCounts {
   readonly service: string
   /** `tcp 10.0.0.1:80`; `tcp *:30080` for a node port that refuses. */
   readonly frontend: string
-  /** `ip:port`; absent for refusals. */
+  /** `ip:port`; absent for refusals, and where `carried` has the backends. */
   readonly backend?: string | undefined
   /** Packets that the frontend refused or dropped: without endpoints, without local ones, from sources that are not allowed. */
   readonly refused: number

@@ -6,7 +6,7 @@ import { type Family, joinHostPort, parseIp } from '../lib/ip.ts'
 import { listLinkSizes } from '../links/addresses.ts'
 import { findPrograms } from '../iptables/probe.ts'
 import { programName } from '../iptables/programs.ts'
-import { parseListing } from '../nftables/parse-json.ts'
+import { type ListedTable, parseListing } from '../nftables/parse-json.ts'
 import { runProgram } from '../system/run-program.ts'
 import { findForeign, type ForeignPacket } from './foreign.ts'
 import { findForeignIptables } from './foreign-iptables.ts'
@@ -39,10 +39,30 @@ export async function readForeign(family: Family, packets: readonly ForeignPacke
 }
 
 async function readForeignTables(family: Family, packets: readonly ForeignPacket[]): Promise<ForeignFact[]> {
-  const { code, stdout } = await runProgram('nft', ['-j', 'list', 'ruleset'])
+  const tables = (await listTables('ruleset')) ?? (await listOneByOne())
+  return findForeign(
+    tables.filter(({ table }) => table.family === (family === 4 ? 'ip' : 'ip6')),
+    packets,
+  )
+}
+
+/** Undefined where nft prints what is no JSON: 1.0.6 does, with success, for a table that belongs to a process. */
+async function listTables(...what: readonly string[]): Promise<ListedTable[] | undefined> {
+  const { code, stdout } = await runProgram('nft', ['-j', 'list', ...what])
   if (code !== 0) return []
-  const tables = parseListing(stdout).filter(({ table }) => table.family === (family === 4 ? 'ip' : 'ip6'))
-  return findForeign(tables, packets)
+  try {
+    return parseListing(stdout)
+  } catch {
+    return undefined
+  }
+}
+
+/** Those that can be read. */
+async function listOneByOne(): Promise<ListedTable[]> {
+  const { stdout } = await runProgram('nft', ['list', 'tables'])
+  const names = [...stdout.matchAll(/^table (\S+) (\S+)/gm)]
+  const listed = await Promise.all(names.map(([, family = '', name = '']) => listTables('table', family, name)))
+  return listed.flatMap((tables) => tables ?? [])
 }
 
 async function readForeignRules(family: Family, packets: readonly ForeignPacket[]): Promise<ForeignFact[]> {

@@ -20,9 +20,19 @@ import { walkAll, type Ways } from './walk-all.ts'
 
 /** What is in the kernel, or why that is not known; absent: not looked at. */
 export type KernelState =
-  | { readonly kind: 'walkable'; readonly walkable: Walkable; readonly when: string; readonly nowMs: number }
+  | {
+      readonly kind: 'walkable'
+      readonly walkable: Walkable
+      readonly when: string
+      readonly nowMs: number
+      /** What affinity has for this client, where a proxy remembers it; absent: the kernel does, or it was not asked. */
+      readonly recalled?: Recalled | undefined
+    }
   | { readonly kind: 'nothing'; readonly what: string }
   | { readonly kind: 'unknown'; readonly what: string; readonly error: string }
+
+/** What the proxy remembers of a client: nothing, or a backend with the time that is left. */
+export type Recalled = { readonly backend: string; readonly leftMs: number } | 'nothing'
 
 /** A question with all that follows from it before any kernel is looked at. */
 export interface Prepared {
@@ -148,7 +158,7 @@ function explainDecision(prepared: Prepared, state: KernelState | undefined, sen
       why,
       masquerade,
     })),
-    affinity: explainAffinity(decision, kernel),
+    affinity: explainAffinity(decision, kernel, state),
     masquerade: explainMasquerade(decision),
     problems: problemsOf(prepared, service),
     kernel: kernel?.explained ?? null,
@@ -211,10 +221,22 @@ function explainWay(way: KernelWay): ExplainedWay {
   }
 }
 
-function explainAffinity({ dialled }: Decision, kernel: WalkedKernel | undefined): ExplainedAffinity | null {
+function explainAffinity(
+  { dialled }: Decision,
+  kernel: WalkedKernel | undefined,
+  state: KernelState | undefined,
+): ExplainedAffinity | null {
   const seconds = dialled?.frontend.affinitySeconds
   if (seconds === undefined) return null
-  if (kernel === undefined) return { seconds, remembered: null, backend: null, secondsLeft: null }
+  const unknown = { seconds, remembered: null, backend: null, secondsLeft: null }
+  if (kernel === undefined) return unknown
+  if (state?.kind === 'walkable' && state.walkable.endsAt === 'the proxy') {
+    const { recalled } = state
+    if (recalled === undefined) return unknown
+    if (recalled === 'nothing') return { ...unknown, remembered: false }
+    const { backend, leftMs } = recalled
+    return { seconds, remembered: true, backend, secondsLeft: Math.round(leftMs / 1000) }
+  }
   const way = kernel.ways.find(({ remembered }) => remembered !== undefined)
   const remembered = way?.remembered
   if (way === undefined || remembered === undefined)

@@ -73,7 +73,7 @@ export interface ExplainedBackend {
 
 export interface ExplainedAffinity {
   readonly seconds: number
-  /** Whether the kernel remembers this client; null: no kernel was looked at. */
+  /** Whether the kernel, or the proxy, remembers this client; null: neither was looked at. */
   readonly remembered: boolean | null
   readonly backend: string | null
   readonly secondsLeft: number | null

@@ -1,21 +1,18 @@
 // `--send`: a real packet, from here, with nftables tracing for exactly that flow.
-//
-// The table that switches the tracing on belongs to a process of nft (`flags owner`): when that ends, or this one, for whatever
-// reason, the kernel takes the table away.
 
-import { spawn, type ChildProcess } from 'node:child_process'
 import { createSocket } from 'node:dgram'
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { connect, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { messageOf } from '../lib/errors.ts'
 import { joinHostPort } from '../lib/ip.ts'
 import type { Walkable } from '../lib/packet-walk.ts'
-import { runProgram } from '../system/run-program.ts'
+import { Trace, type TracedRule } from '../nftables/open-trace.ts'
+import type { FlowToTrace } from '../nftables/trace-table.ts'
 import { phrase } from './compare.ts'
 import type { Decision } from './decide.ts'
 import type { KernelState, Prepared } from './explain.ts'
 import type { ExplainedSending } from './explanation.ts'
-import { parseTrace, type Traced, type TracedFlow } from './trace.ts'
+import { followTrace, type Traced, type TracedFlow } from './trace.ts'
 
 const PATIENCE_MS = 2000
 /** The trace of a packet comes a little after the packet. */
@@ -55,11 +52,11 @@ export async function sendPacket(
     destinationPort: connection.port,
   }
   const table = `kube-proxy-explain-${process.pid}`
-  const traced = await withTracing({ table, family: family === 4 ? 'ip' : 'ip6', flow, protocol }, () => {
+  const traced = await withTracing({ table, flow: { family, protocol, ...flow } }, () => {
     if (sender !== undefined) return sender(flow, protocol, PATIENCE_MS)
     return protocol === 'TCP' ? openTcp(flow, departure) : sendUdp(flow, family, departure)
   })
-  const trace = parseTrace(traced.trace, flow, table)
+  const trace = followTrace(traced.told, flow, table)
   return {
     from: joinHostPort(flow.source, flow.sourcePort),
     answer: traced.answer,
@@ -80,95 +77,34 @@ export function differencesOf({ outcome, backends }: Decision, trace: Traced, en
 
 interface Tracing {
   readonly table: string
-  readonly family: 'ip' | 'ip6'
-  readonly flow: TracedFlow
-  readonly protocol: 'TCP' | 'UDP'
+  readonly flow: FlowToTrace
 }
 
-async function withTracing(tracing: Tracing, send: () => Promise<string>): Promise<{ trace: string; answer: string }> {
-  const { code } = await runProgram('nft', ['--version'])
-  if (code !== 0) throw new Error('Cannot trace a packet: --send needs the program nft')
-  const started: ChildProcess[] = []
-  const stopAll = () => {
-    for (const child of started) child.kill('SIGTERM')
-  }
-  const onSignal = () => {
-    stopAll()
-    process.exit(130)
-  }
+async function withTracing(
+  { table, flow }: Tracing,
+  send: () => Promise<string>,
+): Promise<{ told: readonly TracedRule[]; answer: string }> {
+  // The kernel removes the table when the process ends.
+  const onSignal = () => process.exit(130)
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal)
+  let trace: Trace | undefined
   try {
-    let trace = ''
-    const monitor = spawn('nft', ['monitor', 'trace'], { stdio: ['ignore', 'pipe', 'ignore'] })
-    started.push(monitor)
-    monitor.stdout.setEncoding('utf8').on('data', (text: string) => (trace += text))
-    const owner = spawn('nft', ['-i'], { stdio: ['pipe', 'ignore', 'pipe'] })
-    started.push(owner)
-    let complaint = ''
-    owner.stderr.setEncoding('utf8').on('data', (text: string) => (complaint += text))
-    owner.stdin.write(`${tableText(tracing)}\n`)
-    await untilThere(tracing, () => complaint)
-    await untilListening(monitor.pid)
+    trace = openTrace(table, flow)
     const answer = await send()
     await sleep(SETTLE_MS)
-    return { trace, answer }
+    return { told: trace.read(), answer }
   } finally {
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal)
-    stopAll()
-    await untilGone(tracing)
+    trace?.close()
   }
 }
 
-/** In one line, as nft reads it when it is asked interactively. */
-function tableText({ table, family, flow, protocol }: Tracing): string {
-  const name = protocol.toLowerCase()
-  const match = `${family} daddr ${flow.destination} ${name} sport ${flow.sourcePort} ${name} dport ${flow.destinationPort}`
-  const chain = (hook: string) =>
-    `chain ${hook} { type filter hook ${hook} priority -400; ${match} meta nftrace set 1; };`
-  return `table ${family} ${table} { flags owner; ${chain('output')} ${chain('prerouting')} }`
-}
-
-async function isThere({ family, table }: Tracing): Promise<boolean> {
-  return (await runProgram('nft', ['list', 'table', family, table])).code === 0
-}
-
-async function untilThere(tracing: Tracing, complaint: () => string): Promise<void> {
-  for (const startMs = Date.now(); Date.now() - startMs < 5000; await sleep(20)) {
-    if (complaint() !== '') break
-    if (await isThere(tracing)) return
-  }
-  throw new Error(`Cannot trace a packet: nft says ${complaint().trim() || 'nothing'}`)
-}
-
-const NETLINK_NETFILTER = '12'
-/** The bit of NFNLGRP_NFTRACE. */
-const TRACE_GROUP = 1 << 8
-
-/** nft does not say when it listens; the kernel does. A trace that begins before is lost. */
-async function untilListening(pid: number | undefined): Promise<void> {
-  for (const startMs = Date.now(); Date.now() - startMs < 5000; await sleep(5)) if (isListening(pid)) return
-}
-
-function isListening(pid: number | undefined): boolean {
+function openTrace(table: string, flow: FlowToTrace): Trace {
   try {
-    const files = readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`))
-    const lines = readFileSync(`/proc/${pid}/net/netlink`, 'latin1').split('\n')
-    return lines.some((line) => {
-      const [, protocol, , groups = '0', , , , , , inode] = line.trim().split(/\s+/)
-      const isTrace = protocol === NETLINK_NETFILTER && (parseInt(groups, 16) & TRACE_GROUP) !== 0
-      return isTrace && files.includes(`socket:[${inode}]`)
-    })
-  } catch {
-    // It ended; the packet is sent all the same, and its trace is empty.
-    return true
+    return new Trace(table, flow)
+  } catch (error) {
+    throw new Error(`Cannot trace a packet: ${messageOf(error)}`, { cause: error })
   }
-}
-
-async function untilGone(tracing: Tracing): Promise<void> {
-  for (const startMs = Date.now(); Date.now() - startMs < 5000; await sleep(20)) {
-    if (!(await isThere(tracing))) return
-  }
-  throw new Error(`Cannot remove the table of the trace: nft delete table ${tracing.family} ${tracing.table}`)
 }
 
 function openTcp(flow: TracedFlow, departure: Departure | undefined): Promise<string> {

@@ -1,44 +1,71 @@
 import { describe, expect, it } from 'vitest'
-import { parseTrace } from './trace.ts'
+import type { TraceEvent } from '../nftables/bytes/trace.ts'
+import type { TracedRule } from '../nftables/open-trace.ts'
+import { followTrace } from './trace.ts'
 
-const flow = { source: '172.30.0.11', sourcePort: 44776, destination: '10.96.0.80', destinationPort: 80 }
-const packet = (daddr: string, dport: number) =>
-  `packet: oif "eth0" ip saddr 172.30.0.11 ip daddr ${daddr} ip dscp cs0 ip ecn not-ect ip ttl 64 ip id 1 ip length 60 tcp sport 44776 tcp dport ${dport} tcp flags == syn tcp window 64240 `
+const flow = { source: '172.30.0.11', sourcePort: 44_776, destination: '10.96.0.80', destinationPort: 80 }
+const OWN = 'kube-proxy-explain-7'
 
-function trace(...lines: readonly string[]) {
-  return parseTrace(lines.map((line) => `trace id a1 ip ${line}\n`).join(''), flow, 'kube-proxy-explain-7')
+function to(destination: string, destinationPort: number): Partial<TraceEvent> {
+  return { packet: { source: '172.30.0.11', sourcePort: 44_776, destination, destinationPort } }
 }
+const dialled = to('10.96.0.80', 80)
 
-describe('parseTrace()', () => {
+/** `TABLE CHAIN`, then the rule, if it met one. */
+function told(place: string, more: Partial<TraceEvent> = {}, rule?: string): TracedRule {
+  const [table = '', chain = ''] = place.split(' ')
+  const event: TraceEvent = { id: 7, family: 2, table, chain, type: 'rule', verdict: 'continue', ...more }
+  return { event: rule === undefined ? event : { handle: 1n, ...event }, rule }
+}
+const entry = told(`${OWN} output`, dialled, 'ip daddr 10.96.0.80 meta nftrace set 1')
+
+describe('followTrace()', () => {
   it('follows a packet to where it is translated', () => {
-    const traced = trace(
-      `kube-proxy-explain-7 output ${packet('10.96.0.80', 80)}`,
-      'kube-proxy-explain-7 output rule ip daddr 10.96.0.80 meta nftrace set 1 (verdict continue)',
-      `kube-proxy nat-output ${packet('10.96.0.80', 80)}`,
-      'kube-proxy nat-output rule jump services (verdict jump services)',
-      `kube-proxy nat-postrouting ${packet('10.244.1.3', 3000)}`,
-      'kube-proxy nat-postrouting rule jump masquerading (verdict jump masquerading)',
+    const traced = followTrace(
+      [
+        entry,
+        told('kube-proxy nat-output', { ...dialled, verdict: 'jump services' }, 'jump services'),
+        told('kube-proxy services', { type: 'return', verdict: 'continue', mark: 0x4000 }),
+        told('kube-proxy nat-output'),
+        told('kube-proxy nat-output', { type: 'policy', verdict: undefined, policy: 'accept' }),
+        told('kube-proxy nat-postrouting', { ...to('10.244.1.3', 3000), verdict: 'accept' }, 'masquerade'),
+        told('firewall out', { family: 1, handle: 9n }),
+      ],
+      flow,
+      OWN,
     )
     expect(traced).toEqual({
       outcome: 'to',
       destination: '10.244.1.3:3000',
       lines: [
         'ip kube-proxy nat-output rule jump services (verdict jump services)',
-        'ip kube-proxy nat-postrouting rule jump masquerading (verdict jump masquerading)',
+        'ip kube-proxy services verdict continue meta mark 0x00004000',
+        'ip kube-proxy nat-output policy accept',
+        'ip kube-proxy nat-postrouting rule masquerade (verdict accept)',
+        'inet firewall out rule 9, which is gone (verdict continue)',
       ],
     })
   })
 
-  it.each([
-    ['kube-proxy service-endpoints-check rule ip daddr @x reject (verdict drop)', 'reject'],
-    ['inet firewall forward rule tcp dport 3000 drop (verdict drop)', 'drop'],
-    ['kube-proxy filter-output policy accept', 'untouched'],
-  ])('ends with %s', (line, outcome) => {
-    expect(trace(`kube-proxy x ${packet('10.96.0.80', 80)}`, line).outcome).toBe(outcome)
+  it.each<[string, string, TracedRule]>([
+    ['reject', 'a rule of nftables', told('kube-proxy x', { verdict: 'drop' }, 'ip daddr @x reject')],
+    ['reject', 'a target of iptables', told('filter KUBE-SERVICES', { verdict: 'drop' }, 'xt target "REJECT"')],
+    ['drop', 'a rule', told('firewall forward', { verdict: 'drop' }, 'tcp dport 3000 drop')],
+    ['drop', 'a policy', told('filter FORWARD', { type: 'policy', verdict: undefined, policy: 'drop' })],
+    ['untouched', 'a policy', told('kube-proxy x', { type: 'policy', verdict: undefined, policy: 'accept' })],
+  ])('ends with %s by %s', (outcome, _, last) => {
+    expect(followTrace([entry, told('kube-proxy x', dialled, 'return'), last], flow, OWN).outcome).toBe(outcome)
   })
 
   it('looks at its own flow alone, and knows nothing without it', () => {
-    const other = packet('10.96.0.80', 80).replace('sport 44776', 'sport 1')
-    expect(trace(`kube-proxy x ${other}`)).toEqual({ outcome: 'unknown', destination: null, lines: [] })
+    const other = told('kube-proxy x', { packet: { ...dialled.packet!, sourcePort: 1 } }, 'drop')
+    expect(followTrace([other], flow, OWN)).toEqual({ outcome: 'unknown', destination: null, lines: [] })
+  })
+
+  it('ends with the first packet, also when the next one has its number', () => {
+    const first = told('kube-proxy nat-output', dialled, 'jump services')
+    const next = told('kube-proxy filter-output', { ...dialled, verdict: 'drop' }, 'drop')
+    const { lines, outcome } = followTrace([entry, first, entry, next], flow, OWN)
+    expect([lines.length, outcome]).toEqual([1, 'untouched'])
   })
 })

@@ -1,10 +1,12 @@
-// What `nft monitor trace` prints about a packet: the rules that it met, where it went, and how it ended.
+// What the kernel told of a packet: the rules that it met, where it went, and how it ended.
 
 import { joinHostPort } from '../lib/ip.ts'
+import { TABLE_FAMILIES, type TraceEvent } from '../nftables/bytes/trace.ts'
+import type { TracedRule } from '../nftables/open-trace.ts'
 import type { Outcome } from './decide.ts'
 
 export interface Traced {
-  /** Rule by rule, without the packet's headers. */
+  /** Rule by rule, as `nft monitor trace` prints them, without the packet's headers. */
   readonly lines: readonly string[]
   readonly outcome: Outcome | 'unknown'
   /** `ip:port` at the last hook that was traced. */
@@ -19,29 +21,43 @@ export interface TracedFlow {
 }
 
 /** `table` is that of the trace itself, which is left out. */
-export function parseTrace(text: string, flow: TracedFlow, table: string): Traced {
-  const lines = text.split('\n').filter((line) => line.startsWith('trace id '))
-  const first = lines.find((line) => line.includes(`sport ${flow.sourcePort} `))
-  const id = /^trace id (\S+)/.exec(first ?? '')?.[1]
+export function followTrace(told: readonly TracedRule[], flow: TracedFlow, table: string): Traced {
+  const id = told.find(({ event }) => event.packet?.sourcePort === flow.sourcePort)?.event.id
   if (id === undefined) return { lines: [], outcome: 'unknown', destination: null }
-  const own = lines
-    .filter((line) => line.startsWith(`trace id ${id} `))
-    .map((line) => line.slice(`trace id ${id} `.length).trim())
-  const rules = own.filter((line) => !/ packet: /.test(line) && !line.includes(` ${table} `))
-  const packets = own.flatMap((line) => destinationIn(line) ?? [])
+  const own = firstPacket(
+    told.filter(({ event }) => event.id === id),
+    table,
+  )
+  // The end of a chain is told like a rule, and has no handle.
+  const met = own.filter(({ event }) => event.table !== table && !(event.type === 'rule' && event.handle === undefined))
+  const packet = own.findLast(({ event }) => event.packet !== undefined)!.event.packet!
   const dialled = joinHostPort(flow.destination, flow.destinationPort)
-  const destination = packets.at(-1) ?? dialled
-  const dropped = rules.find((line) => /\(verdict drop\)|policy drop/.test(line))
-  return { lines: rules, outcome: outcomeOf(dropped, destination !== dialled), destination }
+  const destination = joinHostPort(packet.destination, packet.destinationPort)
+  const dropped = met.find(({ event }) => event.verdict === 'drop' || event.policy === 'drop')
+  return { lines: met.map(formatTraced), outcome: outcomeOf(dropped, destination !== dialled), destination }
 }
 
-function outcomeOf(dropped: string | undefined, moved: boolean): Outcome {
-  if (dropped !== undefined) return / reject\b/.test(dropped) ? 'reject' : 'drop'
+/** The number of a packet is used again. It enters once; a second time it is another one. */
+function firstPacket(told: readonly TracedRule[], table: string): readonly TracedRule[] {
+  const entries = told.flatMap(({ event }, i) => (event.table === table && event.packet !== undefined ? [i] : []))
+  const [first = 0, ...later] = entries
+  const again = later.find((i) => told[i]!.event.chain === told[first]!.event.chain)
+  return again === undefined ? told : told.slice(0, again)
+}
+
+/** To refuse is to answer and to drop: the kernel tells the latter, and the rule both. */
+function outcomeOf(dropped: TracedRule | undefined, moved: boolean): Outcome {
+  if (dropped !== undefined) return /\breject\b/i.test(dropped.rule ?? '') ? 'reject' : 'drop'
   return moved ? 'to' : 'untouched'
 }
 
-function destinationIn(line: string): string | undefined {
-  const [, address, port] =
-    / packet: .*?ip6? daddr (\S+) .*? (?:tcp|udp|sctp) sport \d+ (?:tcp|udp|sctp) dport (\d+)/.exec(line) ?? []
-  return address === undefined || port === undefined ? undefined : joinHostPort(address, Number(port))
+function formatTraced({ event, rule }: TracedRule): string {
+  const { family, table, chain, type, handle, verdict, policy } = event
+  const place = `${TABLE_FAMILIES.get(family) ?? `family ${family}`} ${table} ${chain}`
+  if (type === 'rule') return `${place} rule ${rule ?? `${handle ?? '?'}, which is gone`} (verdict ${verdict ?? '?'})`
+  return `${place} ${type === 'policy' ? `policy ${policy ?? '?'}` : `verdict ${verdict ?? '?'}`}${formatMark(event)}`
+}
+
+function formatMark({ mark = 0 }: TraceEvent): string {
+  return mark === 0 ? '' : ` meta mark 0x${mark.toString(16).padStart(8, '0')}`
 }

@@ -91,14 +91,12 @@ function sameBackend(a: Backend, b: Backend): boolean {
   )
 }
 
+/** Literals and no spreads: V8 keeps room for more fields in an object that was spread, and there may be a million of these. */
 function toBackend(endpoint: Endpoint, weights: Weights | undefined): Backend {
   const { ip, port, isLocal, nodeName } = endpoint
   const weight = weights === undefined ? DEFAULT_WEIGHT : weightOf(weights, endpoint)
-  return {
-    ip,
-    port,
-    isLocal,
-    ...(nodeName === '' ? { mayBeLocal: true } : {}),
-    ...(weight === DEFAULT_WEIGHT ? {} : { weight }),
+  if (weight !== DEFAULT_WEIGHT) {
+    return nodeName === '' ? { ip, port, isLocal, mayBeLocal: true, weight } : { ip, port, isLocal, weight }
   }
+  return nodeName === '' ? { ip, port, isLocal, mayBeLocal: true } : { ip, port, isLocal }
 }

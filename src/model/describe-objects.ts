@@ -6,6 +6,7 @@ import { formatCidr, type Family } from '../lib/ip.ts'
 import { CONNECT_RETRY_ANNOTATION } from './connect-retry.ts'
 import type { ServiceInfo } from './service-ports.ts'
 import { READY, SERVING, TERMINATING, type SliceRecord } from './slice-record.ts'
+import { TRAFFIC_METRICS_ANNOTATION } from './traffic-metrics.ts'
 import { WEIGHTS_ANNOTATION } from './weights.ts'
 
 /** Each object is made when its turn comes, of what was known when the lists were taken. They can be gone through once. */
@@ -48,11 +49,12 @@ export function describeService(info: ServiceInfo): Service {
   }
 }
 
-function annotationsOf({ weights, connectRetry }: ServiceInfo): Record<string, string> | undefined {
-  if (weights === undefined && connectRetry === undefined) return undefined
+function annotationsOf({ weights, connectRetry, trafficMetrics }: ServiceInfo): Record<string, string> | undefined {
+  if (weights === undefined && connectRetry === undefined && trafficMetrics === undefined) return undefined
   return {
     ...(weights === undefined ? {} : { [WEIGHTS_ANNOTATION]: weights.text }),
     ...(connectRetry === undefined ? {} : { [CONNECT_RETRY_ANNOTATION]: connectRetry ? 'on' : 'off' }),
+    ...(trafficMetrics === undefined ? {} : { [TRAFFIC_METRICS_ANNOTATION]: trafficMetrics ? 'on' : 'off' }),
   }
 }
 

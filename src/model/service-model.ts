@@ -202,6 +202,13 @@ export class ServiceModel {
     return (this.#entries.get(key)?.slices ?? []).reduce((sum, { addresses }) => sum + addresses.length, 0)
   }
 
+  /** Names of service ports, and whether their traffic is to have metrics of its own; undefined: if there is room. */
+  *trafficWishes(): Iterable<readonly [ServicePortName, boolean | undefined]> {
+    for (const { info } of this.#entries.values()) {
+      for (const { name } of info?.ports ?? NONE) yield [name, info?.trafficMetrics]
+    }
+  }
+
   /** What it knows, as API objects of its family: another model that is given them decides the same. */
   objects(): ModelObjects {
     const infos = [...this.#entries.values()].flatMap(({ info }) => info ?? NONE)

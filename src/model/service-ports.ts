@@ -5,7 +5,9 @@ import { compareCidrs, formatCidr, parseCidr } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
 import { compareBytes, isOfFamily, parseAddress } from './address.ts'
 import type { Address } from './address.ts'
-import { CONNECT_RETRY_ANNOTATION, parseConnectRetry } from './connect-retry.ts'
+import { CONNECT_RETRY_ANNOTATION } from './connect-retry.ts'
+import { parseOnOff } from './on-off.ts'
+import { TRAFFIC_METRICS_ANNOTATION } from './traffic-metrics.ts'
 import { Summary } from './summary.ts'
 import { isLabel, isPortName, isPortNumber, isProtocol, quote } from './valid.ts'
 import { parseWeights, WEIGHTS_ANNOTATION, type Weights } from './weights.ts'
@@ -31,6 +33,8 @@ export interface ServiceInfo {
   readonly weights: Weights | undefined
   /** Whether connections are tried again; undefined: as the program is configured. */
   readonly connectRetry: boolean | undefined
+  /** Whether its traffic has metrics of its own; undefined: if there is room. */
+  readonly trafficMetrics: boolean | undefined
   readonly ports: readonly ServicePortInfo[]
 }
 
@@ -98,7 +102,8 @@ export function parseService(
     internalPolicyLocal: service.internalTrafficPolicy === 'Local',
     affinitySeconds: service.sessionAffinity === 'ClientIP' ? affinitySeconds(service, problems) : undefined,
     weights: context.weighs === true ? parseWeights(service.annotations?.[WEIGHTS_ANNOTATION], problems) : undefined,
-    connectRetry: parseConnectRetry(service.annotations?.[CONNECT_RETRY_ANNOTATION], problems),
+    connectRetry: parseOnOff(service.annotations, CONNECT_RETRY_ANNOTATION, problems),
+    trafficMetrics: parseOnOff(service.annotations, TRAFFIC_METRICS_ANNOTATION, problems),
     ports: infos,
   }
   for (const [i, port] of ports.entries()) infos[i] = portInfo(info, port)
@@ -129,6 +134,7 @@ export function sameService(a: ServiceInfo | undefined, b: ServiceInfo | undefin
     a.affinitySeconds === b.affinitySeconds &&
     a.weights?.text === b.weights?.text &&
     a.connectRetry === b.connectRetry &&
+    a.trafficMetrics === b.trafficMetrics &&
     sameList(a.loadBalancerIPs, b.loadBalancerIPs, (x) => x) &&
     sameList(a.externalIPs, b.externalIPs, (x) => x) &&
     sameList(a.sourceRanges, b.sourceRanges, formatCidr) &&

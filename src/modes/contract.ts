@@ -8,12 +8,12 @@ import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import type { Walkable } from '../lib/packet-walk.ts'
 import type { ModeMetric } from '../metrics/metrics.ts'
-import type { Frontend, ServicePortView } from '../model/types.ts'
+import type { Frontend, Policy, ServicePortView } from '../model/types.ts'
 import type { Programmer, ProgrammerReports } from './programmer.ts'
 import type { Rehearsal, RehearseOptions } from './rehearsal.ts'
 import type { TrafficCounter } from './traffic.ts'
 
-export type { Counted, TrafficCounter } from './traffic.ts'
+export type { Carried, Counted, TrafficCounter } from './traffic.ts'
 
 /** A mode's descriptor. */
 export interface Mode extends ModeFacts {
@@ -64,6 +64,8 @@ export interface ModeOnMachine {
   giveBack?(log: Logger): void | Promise<void>
   /** Looks whether this machine can run the mode, for `kube-proxy check`: reads, and changes nothing. */
   look(options: LookOptions): ModeOutlook | Promise<ModeOutlook>
+  /** What is in the kernel that is of this mode, written by kube-proxy or by this program. It may be much to read. */
+  readPresent(options: LookOptions): readonly string[] | Promise<readonly string[]>
   /** Throws an UnsupportedError when this machine cannot run the mode. */
   open(options: ModeOptions): RunningMode | Promise<RunningMode>
   /** What the mode has in the kernel now, for packets to walk through on paper; undefined: nothing. Changes nothing. */
@@ -101,8 +103,6 @@ export interface ModeOutlook {
   readonly warnings: readonly Advice[]
   /** What it would work with: `iptables-nft 1.8.9, because kubelet uses it`. */
   readonly uses: readonly string[]
-  /** What is in the kernel that is of this mode, written by kube-proxy or by this program. */
-  readonly present: readonly string[]
 }
 
 export interface ModeOptions {
@@ -114,6 +114,19 @@ export interface ModeOptions {
   readonly onForeignChange: (family: Family) => void
 }
 
+export interface RememberedQuestion {
+  readonly family: Family
+  readonly view: Pick<ServicePortView, 'name' | 'protocol'>
+  readonly list: Policy
+  readonly client: string
+}
+
+export interface RememberedBackend {
+  readonly ip: string
+  readonly port: number
+  readonly leftMs: number
+}
+
 /** A mode at work. */
 export interface RunningMode {
   programmer(family: Family, reports: ProgrammerReports): Programmer
@@ -123,6 +136,8 @@ export interface RunningMode {
   readonly failing?: (family: Family) => readonly { readonly ip: string; readonly port: number }[]
   /** Begins to count what goes through services, until it is closed. Absent: the mode cannot tell. */
   readonly traffic?: (family: Family) => TrafficCounter
+  /** Which backends affinity has for a client, an address, in a mode that remembers by itself. Absent: the kernel does. */
+  readonly remembered?: (question: RememberedQuestion) => Promise<readonly RememberedBackend[]>
   /** Lines for people, shown by /statusz. */
   readonly status?: () => string
   /**

@@ -4,12 +4,39 @@ import { cidrEnd, type Family, mergeCidrs } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ServicePortView } from '../model/types.ts'
 import { COUNTING_TABLE } from '../nftables/counting-table.ts'
-import { type Closed, type Counted, Counting, endCounting, type SourceRange } from '../nftables/open-counting.ts'
+import {
+  type Closed,
+  type Counted as CountedByKernel,
+  Counting,
+  endCounting,
+  type SourceRange,
+} from '../nftables/open-counting.ts'
 import { deleteTables } from '../nftables/watched-tables.ts'
 import { addressField, portField, protocolField } from '../nftables/fields.ts'
 
 /** Pairs of a frontend and a backend for which the kernel has room, for each family. */
 const MOST_PAIRS = 8192
+
+/** What a proxy that carries connections itself has passed on to a backend, without headers. */
+export interface Carried {
+  readonly service: string
+  readonly protocol: ServicePortView['protocol']
+  readonly backend: { readonly address: string; readonly port: number }
+  /** Connections, or UDP clients, for which it answered or was taken. */
+  readonly begun: number
+  /** 0 for TCP, of which the process sees no packets. */
+  readonly sentPackets: number
+  readonly sentBytes: number
+  readonly receivedPackets: number
+  readonly receivedBytes: number
+  /** It did not answer lately, and gets no clients for a while. */
+  readonly isResting: boolean
+}
+
+export interface Counted extends CountedByKernel {
+  /** By backend, for a mode in which the kernel sees connections end at the proxy: pairs are then of frontends and its doors. */
+  readonly carried?: readonly Carried[]
+}
 
 /** The kernel counts while it is open. */
 export interface TrafficCounter {
@@ -41,8 +68,6 @@ function openTrafficCounter(family: Family): TrafficCounter {
     close: () => counting.close(),
   }
 }
-
-export type { Counted }
 
 /** Frontends that refuse, or drop, any client: all of them, those outside without local endpoints, those from elsewhere than allowed. */
 function closedFrontends(views: Iterable<ServicePortView>): Closed {

@@ -15,6 +15,8 @@ export function describeRule({ text, expressions }: Rule): string {
 interface Held {
   readonly text: string
   readonly format: (value: Bytes) => string
+  /** What it is, where a rule gives it. */
+  readonly value?: Bytes
 }
 
 export function describeExpressions(expressions: readonly Expression[]): string {
@@ -39,7 +41,7 @@ function describe(e: Expression, registers: (Held | undefined)[]): string {
       return ''
     case 'immediate':
       registers.length = e.dreg
-      registers[e.dreg] = { text: constant(e.value), format: hex }
+      registers[e.dreg] = { text: constant(e.value), format: hex, value: e.value }
       return ''
     case 'byteorder':
       return ''
@@ -63,7 +65,7 @@ function describe(e: Expression, registers: (Held | undefined)[]): string {
       return ''
     }
     case 'metaSet':
-      return `meta mark set ${held(registers, e.sreg).text}`
+      return setMeta(e.key, held(registers, e.sreg))
     case 'dynset':
       return `${e.op} @${e.set} { ${held(registers, e.keyReg).text}${timeout(e.timeoutMs)}${value(registers, e.dataReg)} }`
     case 'verdict':
@@ -85,16 +87,26 @@ function describe(e: Expression, registers: (Held | undefined)[]): string {
     case 'counter':
       return `counter packets ${e.packets} bytes ${e.bytes}`
     case 'unknown':
-      return `(${e.name})`
+      return extension(e.name, e.attributes) ?? `(${e.name})`
   }
+}
+
+function setMeta(key: 'mark' | 'nftrace', { text, value }: Held): string {
+  if (key === 'nftrace') return 'meta nftrace set 1'
+  return `meta mark set ${value === undefined ? text : number(value)}`
+}
+
+/** A match or target of iptables, as nft names one that it has no words for. Its name is the first attribute. */
+function extension(kind: string, attributes: Bytes): string | undefined {
+  if (kind !== 'match' && kind !== 'target') return undefined
+  const [name = ''] = attributes.slice(4).split('\0')
+  return /^[\w-]+$/.test(name) ? `xt ${kind} "${name}"` : undefined
 }
 
 function loaded(e: Extract<Expression, { kind: 'payload' | 'meta' | 'ct' | 'fib' | 'numgen' }>): Held {
   switch (e.kind) {
     case 'payload':
-      return e.base === 'network'
-        ? { text: networkField(e.offset), format: address }
-        : { text: e.offset === 0 ? 'th sport' : 'th dport', format: port }
+      return e.base === 'network' ? { text: networkField(e.offset), format: address } : transportField(e)
     case 'meta':
       if (e.key === 'l4proto') return { text: 'meta l4proto', format: protocol }
       if (e.key === 'iifname') return { text: 'iifname', format: name }
@@ -111,6 +123,13 @@ function loaded(e: Extract<Expression, { kind: 'payload' | 'meta' | 'ct' | 'fib'
     case 'numgen':
       return { text: `numgen random mod ${e.modulus}`, format: number }
   }
+}
+
+function transportField({ offset, length }: { readonly offset: number; readonly length: number }): Held {
+  if (offset === 0 && length === 4) {
+    return { text: 'th sport . th dport', format: (bytes) => `${port(bytes)} . ${port(bytes.slice(2))}` }
+  }
+  return { text: offset === 0 ? 'th sport' : 'th dport', format: port }
 }
 
 const CT_WORDS: Readonly<Record<string, string>> = {

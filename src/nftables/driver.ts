@@ -11,6 +11,7 @@ import {
   type Op,
   type Rule,
   type Table,
+  type TableOutline,
 } from './types.ts'
 import type { Codec } from '../netlink/attributes.ts'
 import type { Message } from '../netlink/message.ts'
@@ -122,6 +123,20 @@ export class NftablesDriver {
     throw this.#error('read', 'EINTR', 'it keeps changing')
   }
 
+  /** The same without elements, which may be millions. A transaction meanwhile may make it half of each. */
+  readOutline(): TableOutline | undefined {
+    const attributes = this.#getTable()
+    if (attributes === undefined) return undefined
+    return {
+      family: this.family,
+      name: this.table,
+      comment: decodeComment(UDATA_COMMENT, attributes.userdata),
+      ...(isDormant(attributes) ? { isDormant: true } : {}),
+      sets: this.#readSets(),
+      chains: this.#readChains(),
+    }
+  }
+
   /** Whether there is such a table. */
   exists(): boolean {
     return this.#getTable() !== undefined
@@ -167,18 +182,8 @@ export class NftablesDriver {
   /** An error is returned and not thrown: if the table was changed meanwhile, it means nothing. */
   #tryRead(dynamicElements: boolean): Table | KernelError | undefined {
     try {
-      const attributes = this.#getTable()
-      if (attributes === undefined) return undefined
-      const sets = this.#readSets()
-      return {
-        family: this.family,
-        name: this.table,
-        comment: decodeComment(UDATA_COMMENT, attributes.userdata),
-        ...(isDormant(attributes) ? { isDormant: true } : {}),
-        sets,
-        chains: this.#readChains(),
-        elements: this.#readAllElements(sets, dynamicElements),
-      }
+      const outline = this.readOutline()
+      return outline && { ...outline, elements: this.#readAllElements(outline.sets, dynamicElements) }
     } catch (error) {
       if (error instanceof KernelError) return error
       throw error

@@ -131,6 +131,25 @@ export function isNotIn(operands: readonly Operand[], set: string): Piece {
   }
 }
 
+/** `value` is what the operand is to be, in words and as it is loaded. */
+export function equals(operand: Operand, text: string, value: Bytes): Piece {
+  return {
+    text: `${operand.text} ${text}`,
+    expressions: [operand.load(0), { kind: 'cmp', op: 'eq', sreg: 0, value }],
+  }
+}
+
+/** nft compares both at once. */
+export function portsAre(from: number, to: number): Piece {
+  return {
+    text: `th sport ${from} th dport ${to}`,
+    expressions: [
+      { kind: 'payload', base: 'transport', offset: 0, length: 4, dreg: 0 },
+      { kind: 'cmp', op: 'eq', sreg: 0, value: String.fromCharCode(from >> 8, from & 0xff, to >> 8, to & 0xff) },
+    ],
+  }
+}
+
 export function isProtocol(name: TransportProtocol): Piece {
   const value = String.fromCharCode(PROTOCOL_NUMBERS[name])
   return {
@@ -176,6 +195,8 @@ export function isNotLoopback(family: Family): Piece {
 }
 
 export const isNewConnection: Piece = flagMatch('ct state new', ct('state', 0), CT_STATE_NEW)
+/** Also packets that the tracker does not know. */
+export const isNotNewConnection: Piece = flagMatch('ct state ! new', ct('state', 0), CT_STATE_NEW, 'eq')
 export const wasDnated: Piece = flagMatch('ct status dnat', ct('status', 0), IPS_DST_NAT)
 
 /** Packets that come back from where the connection was sent to. */
@@ -280,6 +301,15 @@ export function addMark(mark: number): Piece {
 /** Flips the bits; behind isMarked it clears them. */
 export function flipMark(mark: number): Piece {
   return changeMark(`meta mark set meta mark xor ${hex(mark)}`, 0xffffffff, mark)
+}
+
+/** From here on the kernel tells which rules the packet meets. */
+export const traced: Piece = {
+  text: 'meta nftrace set 1',
+  expressions: [
+    { kind: 'immediate', dreg: 0, value: '\x01' },
+    { kind: 'metaSet', key: 'nftrace', sreg: 0 },
+  ],
 }
 
 export function jump(chain: string): Piece {

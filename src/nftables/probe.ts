@@ -5,7 +5,7 @@ import { readModuleState } from '../system/kernel-modules.ts'
 import type { Family } from '../lib/ip.ts'
 import { NftablesDriver } from './driver.ts'
 import { nftFamily } from './language.ts'
-import type { Table } from './types.ts'
+import type { TableOutline } from './types.ts'
 
 /** `can be loaded`: the kernel was not asked, for that would load it. `forbidden`: it does not tell this process. */
 export type NftablesState = 'works' | 'can be loaded' | 'missing' | 'forbidden'
@@ -16,22 +16,22 @@ const UNKNOWN_TO_THE_KERNEL = ['EINVAL', 'EOPNOTSUPP', 'EPROTONOSUPPORT']
 /** What rules like ours are made of. */
 const RULE_MODULES = ['nft_chain_nat', 'nft_nat', 'nft_masq', 'nft_ct', 'nft_fib', 'nft_numgen', 'nft_reject'] as const
 
-export interface SeenTables {
+export interface SeenRules {
   readonly state: NftablesState
   /** Modules that our rules need and that are not installed, as far as that can be known. */
   readonly missingModules: readonly string[]
-  /** Those of this name. */
-  readonly tables: readonly Table[]
 }
 
-export function probeTables(table: string, families: readonly Family[]): SeenTables {
-  const state = probeNftables()
+export function probeRules(): SeenRules {
   return {
-    state,
+    state: probeNftables(),
     missingModules: RULE_MODULES.filter((name) => readModuleState(name) === 'missing'),
-    // A module that is not loaded has no tables.
-    tables: state === 'works' ? families.flatMap((family) => readTable(family, table) ?? []) : [],
   }
+}
+
+/** The tables of this name. A module that is not loaded has none. */
+export function readOutlines(table: string, families: readonly Family[]): TableOutline[] {
+  return probeNftables() === 'works' ? families.flatMap((family) => readOutline(family, table) ?? []) : []
 }
 
 /** Asks only a kernel that has nftables loaded, or has no list of modules that it could be loaded from. */
@@ -54,10 +54,10 @@ export function probeNftables(): NftablesState {
   }
 }
 
-function readTable(family: Family, table: string): Table | undefined {
+function readOutline(family: Family, table: string): TableOutline | undefined {
   const driver = new NftablesDriver({ family: nftFamily(family), table })
   try {
-    return driver.read()
+    return driver.readOutline()
   } finally {
     driver.close()
   }

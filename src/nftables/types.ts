@@ -8,7 +8,8 @@ export type NftFamily = 'ip' | 'ip6'
 /** The types that the fields of our keys and values have, as nft names them. `integer` is 32 bits, host order. */
 export type FieldType = 'ipv4_addr' | 'ipv6_addr' | 'inet_proto' | 'inet_service' | 'integer'
 
-export interface Table {
+/** A table without what its sets hold. */
+export interface TableOutline {
   readonly family: NftFamily
   readonly name: string
   readonly comment: string | undefined
@@ -16,6 +17,9 @@ export interface Table {
   readonly isDormant?: true
   readonly sets: ReadonlyMap<string, NftSet>
   readonly chains: ReadonlyMap<string, Chain>
+}
+
+export interface Table extends TableOutline {
   /** By set name, then by elementKey(). A set without entry here has no elements. */
   readonly elements: ReadonlyMap<string, ReadonlyMap<string, Element>>
 }
@@ -107,7 +111,7 @@ export type Expression =
       readonly dreg: number
     }
   | { readonly kind: 'meta'; readonly key: 'l4proto' | 'mark' | 'iifname' | 'nfproto'; readonly dreg: number }
-  | { readonly kind: 'metaSet'; readonly key: 'mark'; readonly sreg: number }
+  | { readonly kind: 'metaSet'; readonly key: 'mark' | 'nftrace'; readonly sreg: number }
   | { readonly kind: 'ct'; readonly key: CtKey; readonly direction?: 'original' | 'reply'; readonly dreg: number }
   | { readonly kind: 'fib'; readonly source: 'saddr' | 'daddr'; readonly result: 'type'; readonly dreg: number }
   | { readonly kind: 'cmp'; readonly op: 'eq' | 'neq'; readonly sreg: number; readonly value: Bytes }
@@ -194,7 +198,8 @@ export type CtKey =
 
 /** One step of a transaction on one table. Sets travel with element operations because their encoding depends on the set. */
 export type Op =
-  | { readonly op: 'addTable'; readonly comment: string | undefined }
+  /** An owned one goes when the socket is closed by which it was made; until then no other program can change it. */
+  | { readonly op: 'addTable'; readonly comment: string | undefined; readonly isOwned?: true }
   | { readonly op: 'deleteTable' }
   | { readonly op: 'addSet'; readonly set: NftSet }
   | { readonly op: 'deleteSet'; readonly name: string }

@@ -223,7 +223,7 @@ class Machine {
       case 'lookup':
         return this.#lookup(e)
       case 'metaSet':
-        this.#mark = decodeHost32(this.#fetch(e.sreg, 4))
+        if (e.key === 'mark') this.#mark = decodeHost32(this.#fetch(e.sreg, 4))
         return 'next'
       case 'dynset':
         return this.#learn(e)

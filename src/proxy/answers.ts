@@ -11,6 +11,7 @@ import { closeAll } from '../lib/close-all.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { ConnectRetry } from '../retry/connect-retry.ts'
 import { formatRetryStatus } from '../retry/format-status.ts'
+import { affinityQuestion } from './affinity-question.ts'
 import { formatDrift } from './drift.ts'
 import type { FamilyPipeline } from './family-pipeline.ts'
 import type { NodeState } from './node-state.ts'
@@ -57,7 +58,7 @@ export class Answers {
     })
     this.#trafficMetrics = new TrafficMetrics({
       traffic: this.#traffic,
-      servicePorts: () => pipelines.flatMap(({ model }) => Array.from(model.views(), ({ name }) => name)),
+      servicePorts: () => pipelines.flatMap(({ model }) => [...model.trafficWishes()]),
       metrics: options.metrics,
       clock: systemClock,
       log: run.log,
@@ -80,7 +81,8 @@ export class Answers {
     const path = listenPath(run.controlSocket)
     if (path === undefined) return
     const asked = proxyQuestions({ pipelines, about: () => this.#describe() })
-    const questions = [...asked, this.#traffic.question, this.#timeline.question]
+    const affinity = affinityQuestion({ pipelines, remembered: this.#options.inForce.running.remembered })
+    const questions = [...asked, this.#traffic.question, affinity, this.#timeline.question]
     this.#control = new ControlServer({ path, questions, clock: systemClock, log: run.log })
   }
 

@@ -9,7 +9,14 @@ const open: RunningMode = { programmer: () => expect.unreachable(), close() {} }
 
 function aMode(name: string, behaviour: () => RunningMode): Mode {
   const never = () => expect.unreachable()
-  const machine = { open: behaviour, cleanup() {}, look: never, rehearse: never, readWalkable: never }
+  const machine = {
+    open: behaviour,
+    cleanup() {},
+    look: never,
+    readPresent: never,
+    rehearse: never,
+    readWalkable: never,
+  }
   return { ...modeNamed(name), load: async () => machine }
 }
 

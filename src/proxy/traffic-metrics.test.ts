@@ -27,10 +27,11 @@ function open() {
   const metrics = createMetrics({ shown: [], build })
   const kept: boolean[] = []
   const state = { rows: [] as TrafficRow[], other: NOTHING, services: ['a/a', 'a/b', 'a/c'], reads: 0 }
+  const wishes: Record<string, boolean> = {}
   const answer = (): TrafficAnswer => ({ nowMs: 0, sinceMs: 1, mode: 'nftables', nodeName: 'n', ...state })
   const shown = new TrafficMetrics({
     traffic: { keep: (isKept) => void kept.push(isKept), read: () => (state.reads++, answer()) },
-    servicePorts: () => state.services,
+    servicePorts: () => state.services.map((name) => [name, wishes[name]] as const),
     metrics,
     clock,
     log: silentLogger,
@@ -39,7 +40,7 @@ function open() {
     await clock.advance(2000)
     return metrics.text().match(/^kubeproxyts_traffic_connections_total.*$/gm) ?? []
   }
-  return { clock, metrics, kept, state, shown, lines }
+  return { clock, metrics, kept, state, wishes, shown, lines }
 }
 
 test('is off unless asked for, and then nothing counts', async () => {
@@ -99,4 +100,30 @@ test('switched off, it is gone, and nothing counts', async () => {
   expect(await lines()).toHaveLength(1)
   shown.show(0)
   expect([await lines(), kept.at(-1)]).toEqual([[], false])
+})
+
+test('a Service that asks for it comes first, however late; one that refuses never has a label', async () => {
+  const { lines, state, wishes, shown } = open()
+  shown.show(2)
+  Object.assign(wishes, { 'a/c': true, 'a/b': false })
+  state.services.push('a/d', 'a/e')
+  state.rows = [row('a/a', 1), row('a/b', 2), row('a/d', 4), row('a/c', 8)]
+  expect(await lines()).toEqual([
+    'kubeproxyts_traffic_connections_total{service_port="a/a"} 1',
+    'kubeproxyts_traffic_connections_total{service_port="a/c"} 8',
+    'kubeproxyts_traffic_connections_total{service_port="other"} 2',
+  ])
+  // There are never more than two: of those that ask, the first have them.
+  Object.assign(wishes, { 'a/d': true, 'a/e': true })
+  state.rows = [row('a/a', 2), row('a/b', 2), row('a/d', 5), row('a/c', 8), row('a/e', 16)]
+  expect(await lines()).toEqual([
+    'kubeproxyts_traffic_connections_total{service_port="a/c"} 8',
+    'kubeproxyts_traffic_connections_total{service_port="a/d"} 1',
+    'kubeproxyts_traffic_connections_total{service_port="other"} 18',
+  ])
+  wishes['a/d'] = false
+  expect(await lines()).toEqual([
+    'kubeproxyts_traffic_connections_total{service_port="a/c"} 8',
+    'kubeproxyts_traffic_connections_total{service_port="other"} 18',
+  ])
 })

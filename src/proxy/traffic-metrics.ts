@@ -8,8 +8,8 @@ import type { Traffic } from './traffic.ts'
 
 export interface TrafficMetricsOptions {
   readonly traffic: Pick<Traffic, 'keep' | 'read'>
-  /** Names of those that there are now. */
-  readonly servicePorts: () => Iterable<string>
+  /** Names of those that there are now, and whether they want series of their own; undefined: if there is room. */
+  readonly servicePorts: () => Iterable<readonly [string, boolean | undefined]>
   readonly metrics: Metrics
   readonly clock: Clock
   readonly log: Logger
@@ -26,8 +26,9 @@ export const OTHER = 'other'
 export class TrafficMetrics {
   readonly #options: TrafficMetricsOptions
   #most = 0
-  /** Service ports that have series of their own. */
+  /** Service ports that have series of their own, in the order in which they came. */
   readonly #shown = new Set<string>()
+  #wishes: ReadonlyMap<string, boolean | undefined> = new Map()
   #before: TrafficAnswer | undefined
   #readMs = -Infinity
   #timer: Timer | undefined
@@ -79,7 +80,8 @@ export class TrafficMetrics {
     try {
       const now = traffic.read()
       if (now === undefined) return
-      this.#forgetDeleted()
+      this.#wishes = new Map(this.#options.servicePorts())
+      this.#forgetUnwanted()
       this.#add(now)
       this.#before = now
     } catch (error) {
@@ -101,9 +103,17 @@ export class TrafficMetrics {
 
   #labelOf(servicePort: string): string {
     if (this.#shown.has(servicePort)) return servicePort
-    if (this.#shown.size >= this.#most) return OTHER
+    const wish = this.#wishes.get(servicePort)
+    if (wish === false || (this.#shown.size >= this.#most && !(wish === true && this.#makeRoom()))) return OTHER
     this.#shown.add(servicePort)
     return servicePort
+  }
+
+  /** The last one that came without asking for it gives way to one that asks; false when all have asked. */
+  #makeRoom(): boolean {
+    const last = [...this.#shown].findLast((name) => this.#wishes.get(name) !== true)
+    if (last !== undefined) this.#hide(last)
+    return last !== undefined
   }
 
   #count(label: string, grown: TrafficCounts & { readonly refused: number }): void {
@@ -116,19 +126,21 @@ export class TrafficMetrics {
     metrics.trafficRefused.with(label).inc(grown.refused)
   }
 
-  /** Another service port can have their place. */
-  #forgetDeleted(): void {
-    const { servicePorts, metrics } = this.#options
-    const there = new Set(servicePorts())
+  /** Those that are deleted, or do not want to be shown: another service port can have their place. */
+  #forgetUnwanted(): void {
     for (const name of this.#shown) {
-      if (there.has(name)) continue
-      this.#shown.delete(name)
-      metrics.trafficConnections.remove(name)
-      metrics.trafficRefused.remove(name)
-      for (const direction of ['sent', 'received']) {
-        metrics.trafficPackets.remove(name, direction)
-        metrics.trafficBytes.remove(name, direction)
-      }
+      if (!this.#wishes.has(name) || this.#wishes.get(name) === false) this.#hide(name)
+    }
+  }
+
+  #hide(name: string): void {
+    const { metrics } = this.#options
+    this.#shown.delete(name)
+    metrics.trafficConnections.remove(name)
+    metrics.trafficRefused.remove(name)
+    for (const direction of ['sent', 'received']) {
+      metrics.trafficPackets.remove(name, direction)
+      metrics.trafficBytes.remove(name, direction)
     }
   }
 }

@@ -152,3 +152,35 @@ test('it begins anew when another program has removed what counts', () => {
   traffic.keep(true)
   expect([traffic.read()?.rows, opened]).toEqual([[], 2])
 })
+
+test('where the proxy carries connections itself, it tells the backends, and the kernel the frontends', () => {
+  const carried = {
+    service: 'default/web',
+    protocol: 'TCP',
+    backend: { address: '10.1.0.7', port: 8080 },
+    begun: 3,
+    sentPackets: 0,
+    sentBytes: 30,
+    receivedPackets: 0,
+    receivedBytes: 300,
+    isResting: true,
+  } as const
+  // Two doors of one frontend.
+  const doors = [pair('10.0.0.1', 80), { ...pair('10.0.0.1', 80), backend: { address: '172.16.0.1', port: 40_001 } }]
+  const total = { begun: 4, sent: { packets: 6, bytes: 600 }, received: nothing }
+  const traffic = new Traffic({
+    families: [{ family: 4, views: () => [view] }],
+    about: () => ({ mode: 'userspace', nodeName: 'n', ejected: [] }),
+    open: () => ({ read: () => ({ pairs: doors, refusals: [], total, carried: [carried] }), close: () => {} }),
+    clock: new ManualClock(),
+    log: silentLogger,
+  })
+  const answer = traffic.question.answer(new URLSearchParams(), { signal: new AbortController().signal })
+  expect(answer).toMatchObject({
+    rows: [{ service: 'default/web', frontend: 'tcp 10.0.0.1:80', backend: undefined, begun: 4, sentBytes: 600 }],
+    carried: [
+      { service: 'default/web', protocol: 'tcp', backend: '10.1.0.7:8080', receivedBytes: 300, isEjected: true },
+    ],
+    other: { begun: 0 },
+  })
+})

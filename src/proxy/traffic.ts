@@ -2,13 +2,13 @@
 
 import type { Asker, Question } from '../control/questions.ts'
 import { allowArguments, QuestionError } from '../control/questions.ts'
-import type { TrafficAnswer, TrafficCounts, TrafficRow } from '../control/traffic.ts'
+import type { CarriedRow, TrafficAnswer, TrafficCounts, TrafficRow } from '../control/traffic.ts'
 import type { Clock, Timer } from '../lib/clock.ts'
 import { KernelError, messageOf } from '../lib/errors.ts'
 import { joinHostPort, type Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ServicePortView } from '../model/types.ts'
-import type { Counted, TrafficCounter } from '../modes/contract.ts'
+import type { Carried, Counted, TrafficCounter } from '../modes/contract.ts'
 
 export interface TrafficOptions {
   readonly families: readonly { readonly family: Family; readonly views: () => Iterable<ServicePortView> }[]
@@ -144,14 +144,17 @@ export class Traffic {
     const { families, about, clock } = this.#options
     const { mode, nodeName, ejected } = about()
     const rows: TrafficRow[] = []
+    let carried: CarriedRow[] | undefined
     let other: TrafficCounts = NOTHING
     for (const { family, views } of families) {
       const all = [...views()]
       const counted = this.#counters!.get(family)!.read(all)
-      rows.push(...rowsOf(all, counted, new Set(ejected)))
+      const found = rowsOf(all, counted, new Set(ejected))
+      rows.push(...(counted.carried === undefined ? found : byFrontend(found)))
+      if (counted.carried !== undefined) carried = [...(carried ?? []), ...counted.carried.map(carriedRow)]
       other = plus(other, restOf(counted, this.#forgotten.get(family)!.follow(counted)))
     }
-    return { nowMs: clock.now(), sinceMs: this.#sinceMs, mode, nodeName, rows, other }
+    return { nowMs: clock.now(), sinceMs: this.#sinceMs, mode, nodeName, rows, other, carried }
   }
 }
 
@@ -190,6 +193,22 @@ function rowsOf(views: readonly ServicePortView[], counted: Counted, ejected: Re
     rows.push({ ...NOTHING, service, frontend, refused: packets, isEjected: false })
   }
   return rows
+}
+
+/** What the kernel calls backends are doors of the proxy, several for a frontend. */
+function byFrontend(rows: readonly TrafficRow[]): TrafficRow[] {
+  const sums = new Map<string, TrafficRow>()
+  for (const row of rows) {
+    const key = `${row.service} ${row.frontend}`
+    const before = sums.get(key)
+    const refused = row.refused + (before?.refused ?? 0)
+    sums.set(key, { ...row, backend: undefined, isEjected: false, refused, ...plus(row, before ?? NOTHING) })
+  }
+  return [...sums.values()]
+}
+
+function carriedRow({ backend, protocol, isResting, ...counts }: Carried): CarriedRow {
+  return { ...counts, protocol: protocol.toLowerCase(), backend: join(backend), isEjected: isResting }
 }
 
 /** The kernel forgets a pair that had no packets for a while; the totals do not. */

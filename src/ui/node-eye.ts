@@ -7,7 +7,7 @@ import type { Explanation } from '../explain/explanation.ts'
 import { formatSvg } from '../explain/format-svg.ts'
 import { knownFromState } from '../explain/from-state.ts'
 import type { Known, KnownPod } from '../explain/known.ts'
-import { readKernelState } from '../explain/read-kernel.ts'
+import { readKernelFor, readKernelState } from '../explain/read-kernel.ts'
 import { sendPacket, type Departure } from '../explain/send.ts'
 import type { Family } from '../lib/ip.ts'
 import { modeNamed } from '../modes/all.ts'
@@ -50,7 +50,8 @@ export async function answerEye(
   const known = await readKnown(question.context)
   if (question.kind === 'service') return describeService(known, question)
   const { clientNetns } = question
-  return explainPacket(known, question.question, clientNetns === undefined ? undefined : departFrom?.(clientNetns))
+  const departure = clientNetns === undefined ? undefined : departFrom?.(clientNetns)
+  return explainPacket(known, question, departure)
 }
 
 async function readKnown({ socket, pods, otherNodes }: EyeContext): Promise<Known> {
@@ -71,11 +72,11 @@ async function describeService(
 
 async function explainPacket(
   known: Known,
-  { from, to, via, family, send }: ExplainQuestion,
+  { question: { from, to, via, family, send }, context }: { question: ExplainQuestion; context: EyeContext },
   departure: Departure | undefined,
 ): Promise<EyeExplanation> {
   const prepared = prepare(known, { from, to, via, family })
-  const state = await readKernelState(known.mode.name, prepared.asked.family)
+  const state = await readKernelFor(prepared, context.socket)
   const sent = send === true ? await sendPacket(prepared, { departure, state }) : undefined
   const explanation = explain(prepared, state, sent)
   return { explanation, svg: formatSvg(explanation) }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { TrafficAnswer, TrafficRow } from '../control/traffic.ts'
+import { sumRates } from './page/rates.ts'
 import { planRates } from './plan-rates.ts'
 
 const row: TrafficRow = {
@@ -64,4 +65,19 @@ test('what is not served is refused, or dropped where the frontend says nothing'
 test('the first answer, and one of counters that began anew, has no rates', () => {
   expect(planRates(undefined, answer(1000, [row]), never)).toMatchObject({ overMs: 0, rows: [] })
   expect(planRates(answer(1000, [row]), answer(2000, [row], 1500), never)).toMatchObject({ overMs: 0, rows: [] })
+})
+
+test('what the proxy itself carries is told by backend, and once more by frontend', () => {
+  const { frontend: _, refused: __, ...counts } = row
+  const carried = { ...counts, backend: '10.1.0.1:8080', protocol: 'tcp', sentPackets: 0, receivedPackets: 0 }
+  const before = { ...answer(1000, []), carried: [{ ...carried, begun: 4, receivedBytes: 4000 }] }
+  const after = { ...answer(2000, [{ ...row, backend: undefined }]), carried: [carried] }
+  const { rows } = planRates(before, after, never)
+  expect(rows).toMatchObject([
+    { frontend: 'tcp 10.0.0.1:80', backend: null, connections: 10 },
+    { frontend: null, backend: '10.1.0.1:8080', connections: 6, packets: 0, bytes: 1000 },
+  ])
+  const sums = sumRates({ nowMs: 0, nodes: [{ node: 'n', error: null, overMs: 1000, rows }] })
+  expect(sums.ports.get('default/web')?.connections).toBe(10)
+  expect(sums.pairs.get('default/web|10.1.0.1:8080')?.connections).toBe(6)
 })

@@ -1,6 +1,6 @@
 // Counters become rates: what moved between two answers of a proxy.
 
-import type { TrafficAnswer, TrafficRow as Counted } from '../control/traffic.ts'
+import type { CarriedRow, TrafficAnswer, TrafficRow as Counted } from '../control/traffic.ts'
 import type { NodeTraffic, TrafficRow } from './protocol.ts'
 
 /** `drops`: whether a frontend says nothing to those that it does not serve. */
@@ -18,7 +18,13 @@ export function planRates(
     const moved = rateOf(row, earlier.get(keyOf(row)), overMs, drops)
     return moved.connections + moved.packets + moved.refused + moved.dropped > 0 ? [moved] : []
   })
-  return { error: null, overMs, rows }
+  const carriedBefore = new Map((before.carried ?? []).map((row) => [carriedKey(row), row]))
+  const carried = (after.carried ?? []).flatMap((row) => {
+    const old = carriedBefore.get(carriedKey(row))
+    const moved = rateOf({ ...row, ...UNTOLD }, old && { ...old, ...UNTOLD }, overMs, () => false)
+    return moved.connections + moved.bytes > 0 ? [{ ...moved, frontend: null }] : []
+  })
+  return { error: null, overMs, rows: [...rows, ...carried] }
 }
 
 function rateOf(
@@ -45,6 +51,13 @@ function rateOf(
     dropped: isDropped ? refused : 0,
     ejected: row.isEjected,
   }
+}
+
+/** A proxy that carries connections itself knows the backend, and not which frontend was dialled. */
+const UNTOLD = { frontend: '', refused: 0 }
+
+function carriedKey({ service, protocol, backend }: CarriedRow): string {
+  return `${service} ${protocol} ${backend}`
 }
 
 function keyOf({ service, frontend, backend = '' }: Counted): string {

@@ -237,9 +237,9 @@ export interface NodeTraffic {
 export interface TrafficRow {
   /** `namespace/name:port`: ServicePortInfo.id. */
   readonly service: string
-  /** `tcp 10.0.0.1:80`. */
-  readonly frontend: string
-  /** BackendInfo.address; null: nothing was sent anywhere, or the proxy itself carries it on and the kernel does not see where. */
+  /** `tcp 10.0.0.1:80`; null: told by a proxy that carries connections itself, by backend only. Another row has the same by frontend. */
+  readonly frontend: string | null
+  /** BackendInfo.address; null: nothing was sent anywhere, or another row has the backend. */
   readonly backend: string | null
   /** All per second. A connection whose first packet is sent again counts again. */
   readonly connections: number

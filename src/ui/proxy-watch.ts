@@ -88,7 +88,7 @@ export class ProxyWatch {
     const client = (this.#trafficClient ??= new ControlClient(this.socket))
     const none = { node: this.name, overMs: 0, rows: [] }
     try {
-      const after = asBackends(await client.ask<TrafficAnswer>('traffic', { timeoutMs: ASK_MS }))
+      const after = await client.ask<TrafficAnswer>('traffic', { timeoutMs: ASK_MS })
       const before = this.#counted
       if (this.#looking !== undefined) this.#counted = after
       return { node: this.name, ...planRates(before, after, (service, frontend) => this.#drops(service, frontend)) }
@@ -190,27 +190,4 @@ export class ProxyWatch {
     if (found?.fromOthers.verdict.kind === 'to') return found.allowedSources !== undefined
     return found?.fromOthers.verdict.kind === 'drop'
   }
-}
-
-/** Where the proxy carries connections itself, the kernel sees them come to the proxy, and not which backend they get. */
-function asBackends(answer: TrafficAnswer): TrafficAnswer {
-  if (modeNamed(answer.mode).retries !== 'mode') return answer
-  const rows = new Map<string, TrafficAnswer['rows'][number]>()
-  for (const row of answer.rows) {
-    const key = `${row.service} ${row.frontend}`
-    const before = rows.get(key)
-    const sum = (count: 'begun' | 'sentPackets' | 'sentBytes' | 'receivedPackets' | 'receivedBytes' | 'refused') =>
-      row[count] + (before?.[count] ?? 0)
-    rows.set(key, {
-      ...row,
-      backend: undefined,
-      begun: sum('begun'),
-      sentPackets: sum('sentPackets'),
-      sentBytes: sum('sentBytes'),
-      receivedPackets: sum('receivedPackets'),
-      receivedBytes: sum('receivedBytes'),
-      refused: sum('refused'),
-    })
-  }
-  return { ...answer, rows: [...rows.values()] }
 }

@@ -56,6 +56,7 @@ class UserspaceNode implements PlannedNode, TableDriver {
             id: joinHostPort(ip, port),
             address: encodeAddress(ip, port),
             slot,
+            serial: slot,
           })),
           health: HealthBoard.create(SLOTS),
           affinityMs: secondsToMs(after!.frontends[0]?.affinitySeconds),

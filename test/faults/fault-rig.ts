@@ -7,6 +7,7 @@ import { expect } from 'vitest'
 import { Cleanup } from '../support/cleanup.ts'
 import { eventually } from '../support/eventually.ts'
 import { proxyCommand, proxyFlags, ProxyProcess } from '../support/proxy-process.ts'
+import { patience } from '../support/patience.ts'
 import { openRig, type Rig } from '../support/rig.ts'
 import type { ApiServerOptions } from '../support/api-server/api-server.ts'
 import type { ApiObject } from '../support/builders.ts'
@@ -116,7 +117,7 @@ export class FaultRig implements AsyncDisposable {
         const lines = differences()
         return lines.length === 0 ? undefined : `${lines.length} lines differ:\n${lines.slice(0, 12).join('\n')}`
       },
-      { withinMs, everyMs: 50 },
+      { withinMs, everyMs: 50 * patience() },
     ).catch((error: unknown) => {
       throw new Error(`${String(error)}\n${this.#proxy?.logTail(15)}`, { cause: error })
     })

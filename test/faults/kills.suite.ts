@@ -34,6 +34,7 @@ const everything = states.flat()
 
 export function testKills(mode: FaultyMode, ordinaryKills: number): void {
   const kills = Number(process.env['FAULT_KILLS'] ?? ordinaryKills)
+  const isLong = process.env['FAULT_KILLS'] !== undefined
   describe(`${mode.label}: kill -9`, () => {
     let faulty: FaultRig
     const expected: string[] = []
@@ -82,6 +83,7 @@ export function testKills(mode: FaultyMode, ordinaryKills: number): void {
         await faulty.start()
         startMs = performance.now() - started
         await faulty.rulesBecome(expected[last] ?? '', `the rules are right after kill ${kill} (seed ${seed})`)
+        if (isLong && kill % 50 < 2) process.stderr.write(`${mode.label}: ${kill} of ${kills} kills (seed ${seed})\n`)
       }
       const report = await traffic?.stop()
       expect(report?.losses ?? []).toEqual([])

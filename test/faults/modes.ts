@@ -91,12 +91,15 @@ function iptables(backend: 'nft' | 'legacy'): FaultyMode {
   }
 }
 
+const TABLES: readonly string[] = ['filter', 'nat', 'mangle']
+
 function savedRules(node: Netns, program: string): string[] {
   return node
-    .run('sh', ['-c', `for t in filter nat mangle; do echo "# $t"; ${program}-save -t $t; done`])
-    .split(/^# (?=filter$|nat$|mangle$)/m)
+    .run(`${program}-save`, [])
+    .split(/^\*/m)
     .flatMap((text) => {
       const [table = '', ...lines] = text.split('\n')
+      if (!TABLES.includes(table)) return []
       return lines
         .filter((line) => /^[:-]/.test(line))
         .map((line) => `${program} ${table} ${line.replace(/ \[\d+:\d+\]$/, '')}`)

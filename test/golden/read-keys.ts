@@ -24,6 +24,13 @@ export const readKeys: readonly ReadKey[] = [
       '`on` or `off`, whatever `--connect-retry` says: clients get another endpoint when the one they got does not answer. Our own; [more](../guides/dead-pods.md).',
   },
   {
+    key: 'service.kube-proxy-ts.io/traffic-metrics',
+    what: 'annotation',
+    on: 'Service',
+    effect:
+      'With `--traffic-metrics=N`: `on`, its service ports come first for the N places; `off`, they never have metrics of their own. Our own; [more](../guides/top.md#as-metrics).',
+  },
+  {
     key: 'endpoints.kubernetes.io/last-change-trigger-time',
     what: 'annotation',
     on: 'EndpointSlice, Endpoints',

@@ -48,6 +48,7 @@ export const rooms: readonly Room[] = [
       'watch.ts',
       'watched-tables.ts',
       'open-counting.ts',
+      'open-trace.ts',
       'probe.ts',
     ],
   },
@@ -153,7 +154,7 @@ export const rooms: readonly Room[] = [
   {
     folder: 'explain',
     what: '`kube-proxy explain`: a question, objects and the state of a kernel become an explanation as data, then text or a picture',
-    imports: ['lib', 'system', 'nftables', 'iptables', 'kube', 'config', 'model', 'modes', 'control', 'proxy'],
+    imports: ['lib', 'nftables', 'iptables', 'kube', 'config', 'model', 'modes', 'control', 'proxy'],
     effects: ['read-known.ts', 'read-kernel.ts', 'send.ts'],
   },
   {

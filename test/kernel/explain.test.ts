@@ -12,10 +12,14 @@ import { modeNamed } from '../../src/modes/all.ts'
 import { nftablesPlanner } from '../../src/modes/nftables/plan/planner.ts'
 import { TableProgrammer } from '../../src/modes/shared/table-programmer.ts'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
+import { formatTable } from '../../src/nftables/format.ts'
+import { planTraceChains } from '../../src/nftables/trace-table.ts'
+import type { Table } from '../../src/nftables/types.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { nodeAddresses } from '../support/addresses.ts'
 import { aService, aSlice } from '../support/builders.ts'
 import { explainConnection } from '../support/explain-flow.ts'
+import { compileTableWithNft } from '../support/nft-debug.ts'
 import { decodeObjects, nodeViewOf } from '../support/planned-node.ts'
 import { aRandomCluster, aRandomPacket, Dice } from '../support/random-clusters.ts'
 
@@ -99,6 +103,36 @@ describe.skipIf(!isRoot)('explain beside the kernel (needs root)', () => {
     expect(agreement).toBe('agrees')
     expect(affinity).toMatchObject({ seconds: 10800, remembered: true, backend: '10.1.0.11:8080' })
     expect(affinity!.secondsLeft).toBeGreaterThan(10_000)
+  })
+
+  it.each([
+    [4, '10.2.0.80'],
+    [6, 'fd00::80'],
+  ] as const)('the table of a trace is what nft makes of its words, IPv%d', (family, destination) => {
+    const flow = { family, protocol: 'TCP', sourcePort: 45_000, destination, destinationPort: 80 } as const
+    const chains = planTraceChains(flow)
+    const table: Table = {
+      family: family === 4 ? 'ip' : 'ip6',
+      name: 'kube-proxy-explain-1',
+      comment: undefined,
+      sets: new Map(),
+      chains: new Map(chains.map((chain) => [chain.name, chain])),
+      elements: new Map(),
+    }
+    const compiled = compileTableWithNft(formatTable(table))
+    for (const { name, rules } of chains) expect(compiled.get(name)).toEqual(rules.map((rule) => rule.expressions))
+  })
+
+  it('needs no program for it', async () => {
+    program(known)
+    const { PATH } = process.env
+    process.env['PATH'] = '/nowhere'
+    try {
+      const sent = await sendPacket(prepare(known, { from: 'node', to: 'default/web' }))
+      expect(sent).toMatchObject({ answer: 'connected', outcome: 'to', destination: '10.1.0.11:8080', differences: [] })
+    } finally {
+      process.env['PATH'] = PATH
+    }
   })
 
   it('a kernel that does something else is shouted about, by what is read and by the packet', async () => {

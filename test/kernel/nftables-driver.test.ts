@@ -70,6 +70,15 @@ describe.skipIf(!isRoot)('NftablesDriver (needs root)', () => {
     expect([...table.chains.keys()]).toEqual([])
   })
 
+  it('readOutline() is the same without elements, and asks for none', () => {
+    expect(driver.readOutline()).toBeUndefined()
+    driver.apply([...create, { op: 'addChain', chain: chain('c') }])
+    driver.apply([{ op: 'addElements', set: services, elements: [service(1), service(2)] }])
+    const { elements, ...rest } = driver.read()!
+    expect(elements.size).toBe(1)
+    expect(driver.readOutline()).toEqual(rest)
+  })
+
   it('apply() creates what exists already without complaint', () => {
     driver.apply(create)
     driver.apply([...create, { op: 'addChain', chain: chain('c') }, { op: 'addChain', chain: chain('c') }])

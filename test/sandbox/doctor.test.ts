@@ -1,9 +1,10 @@
 // What `kube-proxy doctor` finds: failures as people have them, planted one by one in one sandbox.
 
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parse } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { enterMachine, leftovers, makeRoot, removeRoot } from './support/machine.ts'
@@ -25,13 +26,14 @@ beforeAll(async () => {
   const { api } = sandbox
   const pods = '/api/v1/namespaces/default/pods'
   await Promise.all([
-    api.create(pods, aPod('a1', 'node-1', 'web')),
-    api.create(pods, aPod('b1', 'node-2', 'web')),
+    ...guideObjects('Pod').map((pod) => api.create(pods, pod)),
     api.create(pods, aPod('m1', 'node-1', 'mute')),
     api.create(pods, aSickPod()),
   ])
-  for (const service of objects) await api.create(services, service)
-  await api.create('/apis/discovery.k8s.io/v1/namespaces/default/endpointslices', aSliceByHand())
+  for (const service of [...guideObjects('Service'), ...objects]) await api.create(services, service)
+  const slices = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices'
+  await api.create(slices, aSliceByHand('by-hand', { name: 'web', ready: true }))
+  await api.create(slices, aSliceByHand('unready', { name: 'http', ready: false }))
   await eventually('the web answers the doctor', async () => {
     const { finding } = await doctor('default/web')
     return finding?.what
@@ -43,6 +45,14 @@ afterAll(async () => {
   removeRoot(root)
 })
 
+/** Those of the file that a reader of the guide applies. */
+function guideObjects(kind: string): object[] {
+  const file = join(import.meta.dirname, '../../examples/broken-services.yaml')
+  return parseAllDocuments(readFileSync(file, 'utf8'))
+    .map((document) => document.toJS() as { kind: string })
+    .filter((object) => object.kind === kind)
+}
+
 function aService(name: string, spec: object, labels: Readonly<Record<string, string>> = {}): object {
   const ports = [{ port: 80, targetPort: 'web' }]
   return { metadata: { name, labels }, spec: { selector: { app: 'web' }, ports, ...spec } }
@@ -51,18 +61,15 @@ function aService(name: string, spec: object, labels: Readonly<Record<string, st
 const onNode2 = { name: 'b1' }
 const objects = [
   // The oldest service that asks for an address gets it, and of one second the first by name.
-  aService('web', { externalIPs: [TAKEN] }),
+  aService('web-early', { externalIPs: [TAKEN] }),
   aService('headless', { clusterIP: 'None' }),
   { metadata: { name: 'elsewhere' }, spec: { type: 'ExternalName', externalName: 'example.com' } },
   aService('adopted', {}, { 'service.kubernetes.io/service-proxy-name': 'other' }),
-  aService('unmatched', { selector: { app: 'wev' } }),
   { metadata: { name: 'unwritten' }, spec: { ports: [{ port: 80 }] } },
   aService('sick', { selector: { app: 'sick' } }),
-  aService('misnamed', { ports: [{ port: 80, targetPort: 'http' }] }),
   { metadata: { name: 'by-hand' }, spec: { ports: [{ name: 'http', port: 80 }] } },
+  { metadata: { name: 'unready' }, spec: { ports: [{ name: 'http', port: 80 }] } },
   aService('inside', { selector: onNode2, internalTrafficPolicy: 'Local' }),
-  aService('outside', { selector: onNode2, type: 'LoadBalancer', externalTrafficPolicy: 'Local' }),
-  aService('walled', { type: 'LoadBalancer', loadBalancerSourceRanges: ['10.9.0.0/16'] }),
   aService('web-late', { externalIPs: [TAKEN] }),
   aService('deaf', { ports: [{ port: 80, targetPort: 4444 }] }),
   aService('mute', { selector: { app: 'mute' } }),
@@ -78,12 +85,12 @@ function aSickPod(): object {
   return { metadata: { name: 'sick', labels: { app: 'sick' } }, spec: { nodeName: 'node-1', containers } }
 }
 
-function aSliceByHand(): object {
+function aSliceByHand(service: string, { name, ready }: { name: string; ready: boolean }): object {
   return {
-    metadata: { name: 'by-hand-1', labels: { 'kubernetes.io/service-name': 'by-hand' } },
+    metadata: { name: `${service}-1`, labels: { 'kubernetes.io/service-name': service } },
     addressType: 'IPv4',
-    ports: [{ name: 'web', port: 3000, protocol: 'TCP' }],
-    endpoints: [{ addresses: ['10.244.1.77'], conditions: { ready: true } }],
+    ports: [{ name, port: 3000, protocol: 'TCP' }],
+    endpoints: [{ addresses: ['10.244.1.77'], conditions: { ready } }],
   }
 }
 
@@ -99,9 +106,12 @@ interface Diagnosis {
   readonly finding: { readonly code: string; readonly what: string; readonly next: string } | null
 }
 
+const sandboxExec = (place: string) => ['sandbox', '--name', sandbox.name, 'exec', place, '--']
+const sandboxEnv = () => ({ ...process.env, KUBE_PROXY_SANDBOX_DIR: root })
+
 function on(place: string, ...command: readonly string[]): Promise<string> {
-  const args = ['sandbox', '--name', sandbox.name, 'exec', place, '--', ...command]
-  const env = { ...process.env, KUBE_PROXY_SANDBOX_DIR: root }
+  const args = [...sandboxExec(place), ...command]
+  const env = sandboxEnv()
   return new Promise((resolve, reject) => {
     execFile(program, args, { env }, (error, stdout, stderr) => {
       // The doctor's own exit status says that it found something.
@@ -193,10 +203,74 @@ describe('of objects', () => {
     ['source-not-allowed', 'default/walled', ['--from', 'outside']],
     ['address-taken', 'default/web-late', []],
     ['endpoint-refuses', 'default/deaf', []],
+    ['not-sent', 'default/unready', []],
+    ['cannot-ask', 'default/web', ['--from', 'fd00::7']],
   ] as const)('%s', (code, service, flags) => expectFinding(code, service, ...flags))
 })
 
+/** As a user without rights to the API asks: the proxy of the node is all that there is. */
+async function doctorAlone(...args: readonly string[]): Promise<Diagnosis> {
+  return JSON.parse(await on('node-1', program, 'doctor', ...args, '-o', 'json')) as Diagnosis
+}
+
 describe('of the node, one after the other', () => {
+  test('no-endpoints, to one who cannot see pods', async () => {
+    expect((await doctorAlone('default/unmatched')).finding?.code).toBe('no-endpoints')
+  })
+
+  test('kernel-differs: another process has made the table its own, and the proxy cannot heal it', async () => {
+    const owner = spawn(program, [...sandboxExec('node-1'), 'nft', '-i'], {
+      env: sandboxEnv(),
+      stdio: ['pipe', 'ignore', 'inherit'],
+    })
+    const ended = once(owner, 'exit')
+    owner.stdin.write('delete table ip kube-proxy; add table ip kube-proxy { flags owner; }\n')
+    try {
+      await expectFinding('kernel-differs', 'default/web')
+      await eventually('the doctor of the node finds it, too', async () => {
+        const { finding } = await doctorAlone()
+        return finding?.code === 'kernel-differs' ? undefined : (finding?.what ?? 'it finds nothing')
+      })
+    } finally {
+      // nft ends with its input, and the kernel removes what it owned.
+      owner.stdin.end()
+      await ended
+    }
+    await eventually('the proxy has healed it', async () => (await doctor('default/web')).finding?.what)
+  })
+
+  test('rp-filter: the way to the endpoint and the way back differ', async () => {
+    // As with policy routing: marked packets go the right way, and where the answers come from leads elsewhere.
+    const [, link = ''] = /dev (\S+)/.exec(await on('node-1', 'ip', 'route', 'get', '10.244.2.1')) ?? []
+    const plant = `set -e
+      ip link add elsewhere type veth peer name nowhere
+      ip link set elsewhere up
+      ip link set nowhere up
+      ip route add 10.244.2.0/24 dev elsewhere table 77
+      ip rule add pref 76 fwmark 0x99 lookup main
+      ip rule add pref 77 to 10.244.2.0/24 lookup 77
+      nft add table ip steering
+      nft 'add chain ip steering out { type route hook output priority -150; }'
+      nft add rule ip steering out ip daddr 10.244.2.0/24 meta mark set 0x99
+      sysctl -qw net.ipv4.conf.${link}.rp_filter=1
+      echo planted`
+    const remove = 'ip rule del pref 77; ip rule del pref 76; ip link del elsewhere; nft delete table ip steering'
+    const before = await on('node-1', 'cat', `/proc/sys/net/ipv4/conf/${link}/rp_filter`)
+    expect(await on('node-1', 'sh', '-c', plant)).toBe('planted\n')
+    try {
+      await expectFinding('rp-filter', 'default/far')
+    } finally {
+      await on('node-1', 'sh', '-c', `${remove}; sysctl -qw net.ipv4.conf.${link}.rp_filter=${before.trim()}`)
+    }
+  })
+
+  test('service-silent: the connection tracker is told to look away, and so nothing is translated', async () => {
+    await on('node-1', 'nft', 'add table ip fast; add chain ip fast out { type filter hook output priority -300; }')
+    await on('node-1', 'nft', 'add rule ip fast out ip daddr 10.96.0.0/16 notrack')
+    await expectFinding('service-silent', 'default/web')
+    await on('node-1', 'nft', 'delete table ip fast')
+  })
+
   test('endpoint-silent', async () => {
     await on(
       'm1',

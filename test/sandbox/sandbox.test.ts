@@ -164,17 +164,14 @@ describe('a sandbox', () => {
     expect(pods.filter(({ namespace }) => namespace === 'default')).toHaveLength(30)
   })
 
-  // Names of networks are seen on the whole machine, so this one must not be called as the sandboxes of other tests are.
   test('ip netns knows the namespaces of nodes and pods', async () => {
-    const name = `sandbox-${process.pid}`
-    await using named = await SandboxProcess.start(root, '--nodes', '1', '--name', name)
-    const [pod] = (await named.status()).pods
+    const [pod] = (await sandbox.status()).pods
     const known: [namespace: string, address: string][] = [
-      ['node-1', /^node +node-1 +(\S+)/m.exec(named.output)![1]!],
+      ['node-1', /^node +node-1 +(\S+)/m.exec(sandbox.output)![1]!],
       [pod!.name, pod!.addresses[0]!],
     ]
     for (const [namespace, address] of known) {
-      const command = ['netns', 'exec', `${name}-${namespace}`, 'ip', '-o', '-4', 'address', 'show', 'eth0']
+      const command = ['netns', 'exec', `sandbox-${namespace}`, 'ip', '-o', '-4', 'address', 'show', 'eth0']
       expect(spawnSync('ip', command, { encoding: 'utf8' }).stdout).toContain(` ${address}/`)
     }
   })

@@ -28,6 +28,8 @@ export class ConfigurationFile {
       kind: 'KubeProxyConfiguration',
       mode,
       clientConnection: { kubeconfig },
+      // Each sync is told with its time: it shows what a node knew when something was lost.
+      logging: { verbosity: 2 },
       // Told by the cluster's range, pods of other nodes would count as pods of this one, and what they send to a node port
       // with externalTrafficPolicy Local would go to any node, whose answer takes the short way: so it is with kube-proxy.
       detectLocalMode: 'NodeCIDR',

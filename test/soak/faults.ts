@@ -145,7 +145,7 @@ export class Faults {
     const section = this.#mode === 'nftables' ? 'nftables' : 'iptables'
     const turn = this.#configurations++
     const [name, changed] = this.#random.pick([
-      ['verbosity', { logging: { verbosity: 1 + (turn % 2) } }],
+      ['verbosity', { logging: { verbosity: 2 + (turn % 2) } }],
       ['masquerade bit', { [section]: { masqueradeBit: 15 + (turn % 2) } }],
       ['profiling', { enableProfiling: turn % 2 === 0 }],
       ['node port addresses', { nodePortAddresses: turn % 2 === 0 ? ['0.0.0.0/0'] : ['primary'] }],

@@ -84,7 +84,7 @@ export class Ledger {
     let line = this.#describe(loss)
     if (excuse === undefined) {
       tally.lost++
-      line += this.#circumstances(loss)
+      line += `, which was at ${timeOfDay(loss.sinceMs)}${this.#circumstances(loss)}`
       if (this.unexcused.length < MAX_LOSSES) this.unexcused.push(line)
       console.log(`LOST ${line}`)
       return
@@ -111,6 +111,11 @@ export class Ledger {
     const whom = pod === undefined ? '' : ` (${pod})`
     return `${kind} ${service} ${path}${whom}: ${why}, from ${at(sinceMs)} s to ${at(endedMs)} s`
   }
+}
+
+/** As the logs of the proxies have it. */
+function timeOfDay(ms: number): string {
+  return new Date(performance.timeOrigin + ms).toISOString().slice(11, 23)
 }
 
 function emptyTally(): Tally {

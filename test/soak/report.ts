@@ -23,6 +23,8 @@ export interface Report {
   readonly changes: Record<string, number>
   readonly faults: Record<string, number>
   readonly convergence: Convergence
+  /** The worst of each kind of change, in milliseconds. */
+  readonly slowest: Record<string, number>
   readonly unconverged: readonly string[]
   readonly growth: readonly ProcessGrowth[]
   readonly kernel: Record<string, readonly [start: number, end: number]>
@@ -32,7 +34,8 @@ export interface Report {
 export class Findings {
   readonly #ledger: Ledger
   readonly #growth: Growth
-  readonly convergenceMs: number[] = []
+  readonly #convergenceMs: number[] = []
+  readonly #slowest: Record<string, number> = {}
   readonly changes: Record<string, number> = {}
   readonly faults: Record<string, number> = {}
   readonly unconverged: string[] = []
@@ -40,6 +43,12 @@ export class Findings {
   constructor(ledger: Ledger, growth: Growth) {
     this.#ledger = ledger
     this.#growth = growth
+  }
+
+  /** A change was seen, on each node after so long. */
+  converged(change: string, times: readonly number[]): void {
+    this.#convergenceMs.push(...times)
+    this.#slowest[change] = Math.round(Math.max(this.#slowest[change] ?? 0, ...times))
   }
 
   /** One line while it runs. */
@@ -69,6 +78,7 @@ export class Findings {
       changes: this.changes,
       faults: this.faults,
       convergence: this.#convergence(),
+      slowest: this.#slowest,
       unconverged: this.unconverged,
       growth: this.#growth.processes(),
       kernel: Object.fromEntries(
@@ -87,7 +97,7 @@ export class Findings {
   }
 
   #convergence(): Convergence {
-    const all = this.convergenceMs
+    const all = this.#convergenceMs
     return { count: all.length, medianMs: median(all), p99Ms: quantile(all, 0.99), worstMs: quantile(all, 1) }
   }
 }
@@ -103,6 +113,7 @@ export function formatReport(report: Report, examples: ReadonlyMap<string, strin
     `changes: ${sum(report.changes)} (${list(report.changes)})`,
     `faults: ${sum(report.faults)} (${list(report.faults)})`,
     `convergence of ${convergence.count} looks: median ${ms(convergence.medianMs)}, p99 ${ms(convergence.p99Ms)}, worst ${ms(convergence.worstMs)}`,
+    `  the slowest of each kind, in ms; to scale, delete or kill a pod includes the time until another is there: ${list(report.slowest)}`,
     ...growth.map(
       ({ node, pid, minutes, rssMb, descriptors, threads }) =>
         `growth of the proxy of ${node} (process ${pid}, ${minutes.toFixed(1)} min): ${rssMb.start.toFixed(0)} to ${rssMb.end.toFixed(0)} MB (${signed(rssMb.perHour)} MB/h), ` +

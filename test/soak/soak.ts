@@ -81,10 +81,11 @@ export async function soak(root: string, options: SoakOptions): Promise<Report> 
   }
 
   async function change({ name, service, make }: Change): Promise<void> {
-    count(findings.changes, name.replace(/ \d+$/, ''))
+    const kind = name.replace(/ \d+$/, '')
+    count(findings.changes, kind)
     ledger.note(`${service}: ${name}`)
     try {
-      findings.convergenceMs.push(...(await make()))
+      findings.converged(kind, await make())
       await traffic.follow(service)
     } catch (error) {
       note(`${service}: ${name}: ${messageOf(error)}`)

@@ -7,6 +7,7 @@ import { modeNames } from '../../src/modes/all.ts'
 import { effectiveSettings } from '../conformance/packet-flow.ts'
 import { node } from './addresses.ts'
 import { eventually } from './eventually.ts'
+import { patience } from './patience.ts'
 import { httpGet } from './netns/probe.ts'
 import type { ChildProcess } from 'node:child_process'
 import type { HttpAnswer } from './netns/probe.ts'
@@ -30,10 +31,20 @@ export interface ProxyOptions {
 export const healthzPort = 10256
 export const metricsPort = 10249
 
+const root = join(import.meta.dirname, '../..')
+
+/**
+ * As bin/kube-proxy does once all is built, which it is before User Mode Linux starts. The kernel there panics when a process
+ * is killed while it forks (6.12: flush_tlb_mm walks the half-made copy of its memory), and the script forks until it
+ * has become node.
+ */
+const withoutShell = ['node', '--max-semi-space-size=2', join(root, 'dist/cli/main.js')]
+
 /** Another program can be put to the same tests: PROXY_COMMAND="/usr/local/bin/kube-proxy --kube-api-content-type=application/json". */
 export function proxyCommand(): readonly string[] {
   const given = process.env['PROXY_COMMAND']
-  return given === undefined ? [join(import.meta.dirname, '../../bin/kube-proxy')] : given.split(' ')
+  if (given !== undefined) return given.split(' ')
+  return process.env['UML'] === undefined ? [join(root, 'bin/kube-proxy')] : withoutShell
 }
 
 /** Why a mode cannot be tried here; undefined when it can. */
@@ -105,7 +116,8 @@ export class ProxyProcess implements AsyncDisposable {
         const answer = await this.health()
         return answer?.status === 200 ? undefined : `${answer?.status ?? 'no answer'} ${answer?.body ?? ''}`
       },
-      { withinMs, everyMs: 10 },
+      // Each question takes time from the proxy that it waits for.
+      { withinMs, everyMs: 10 * patience() },
     ).catch((error: unknown) => {
       throw new Error(`${String(error)}\n${this.logTail()}`, { cause: error })
     })

@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { eventually } from './eventually.ts'
+import { patience } from './patience.ts'
 import { answersWithinMs, openTcp, openUdp } from './netns/probe.ts'
 import type { Answer, Conversation, Target } from './netns/probe.ts'
 import type { Netns } from './netns/netns.ts'
@@ -28,6 +29,8 @@ export interface Traffic {
 }
 
 const fewTimes = 5
+/** Longer on a busy machine, which the clients would keep from doing anything else. */
+const PAUSE_MS = 4
 /** User Mode Linux has one slow processor: a packet that is late is sent again there, with no packet lost. */
 const isSlow = process.env['UML'] === '1'
 
@@ -51,7 +54,7 @@ export async function startTraffic(clients: readonly Netns[], to: TrafficTargets
     while (!stopping.signal.aborted) {
       await work()
       rounds[loop]!++
-      await sleep(4)
+      await sleep(PAUSE_MS * patience())
     }
   }
   const judge = (what: string, answer: Answer, conversation: Conversation, seen: { resent: number }) => {

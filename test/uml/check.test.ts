@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { configurationFromFlags } from '../../src/cli/apply-flags.ts'
 import { parseFlags } from '../../src/cli/parse-flags.ts'
 import { modes } from '../../src/modes/all.ts'
-import { lookForIpvs } from '../../src/modes/ipvs/look.ts'
+import { lookForIpvs, readPresentIpvs } from '../../src/modes/ipvs/look.ts'
 import { readMachineState } from '../support/machine-state.ts'
 import { openTestNetwork, type TestNetwork } from '../support/netns/test-network.ts'
 
@@ -15,7 +15,8 @@ beforeEach(async () => {
 afterEach(() => network[Symbol.asyncDispose]())
 
 const { loaded } = configurationFromFlags(parseFlags(['--proxy-mode=ipvs']).given, modes)
-const look = () => network.node.enter(() => lookForIpvs({ config: loaded.config, families: [4, 6] }))
+const options = { config: loaded.config, families: [4, 6] } as const
+const look = () => network.node.enter(() => ({ ...lookForIpvs(options), present: readPresentIpvs(options) }))
 
 test('a clean node lacks nothing, and stays clean', () => {
   const before = readMachineState(network.node)

@@ -6,6 +6,7 @@
 // The command sees this machine's files as its root, the environment and the working folder of the caller, and runs as
 // root. /tmp and /run are its own; what it leaves in a shared folder is there afterwards. It has no network but its own
 // loopback. The exit code is the command's; 77 says that there is no such kernel here, and standard error says why.
+// UML_ARGS=loglevel=7 shows all that the kernel says.
 
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -15,6 +16,7 @@ import { join, resolve } from 'node:path'
 const NO_KERNEL = 77
 const { options, shares, command } = parseArguments(process.argv.slice(2))
 const kernel = findKernel()
+buildProgram()
 const folder = mkdtempSync(join(tmpdir(), 'uml-'))
 try {
   process.exitCode = await boot()
@@ -44,6 +46,13 @@ function findKernel() {
   return stdout.trim()
 }
 
+/** Here, where it takes seconds: the command finds the program up to date. */
+function buildProgram() {
+  const program = join(import.meta.dirname, '..', '..', 'bin', 'kube-proxy')
+  const { status } = spawnSync(program, ['--version'], { stdio: ['ignore', 'ignore', 'inherit'] })
+  if (status !== 0) fail('Cannot run: the program could not be built, see above')
+}
+
 async function boot() {
   const results = join(folder, 'results')
   mkdirSync(results)
@@ -60,8 +69,7 @@ async function boot() {
       `init=${init}`,
       'con=null',
       'con0=fd:0,fd:1',
-      'quiet',
-      'loglevel=1',
+      ...(process.env['UML_ARGS'] ?? 'quiet loglevel=1').split(' '),
     ],
     // A process group of its own: it consists of many processes, which have to go together.
     { stdio: ['ignore', 'pipe', 'inherit'], detached: true },

@@ -23,7 +23,7 @@ export async function lookForIptables({ families }: LookOptions): Promise<ModeOu
     chosen = await choosePrograms(ask)
   } catch (error) {
     if (!(error instanceof UnsupportedError)) throw error
-    return { lacks: [{ what: error.requires, todo: INSTALL }], warnings: bridges, uses: [], present: [] }
+    return { lacks: [{ what: error.requires, todo: INSTALL }], warnings: bridges, uses: [] }
   }
   const { programs, reason } = chosen
   const tooOld = versionProblem(programs)
@@ -32,7 +32,6 @@ export async function lookForIptables({ families }: LookOptions): Promise<ModeOu
     lacks: [...(tooOld === undefined ? [] : [{ what: tooOld, todo: INSTALL }]), ...lacksOf(programs, nftables)],
     warnings: [...(buggy === undefined ? [] : [{ what: buggy, todo: INSTALL }]), ...bridges],
     uses: [`${describePrograms(programs)}, because ${reason}`],
-    present: await readPresent(ask),
   }
 }
 
@@ -69,10 +68,11 @@ function lackOf(module: string, program: string): Advice {
 }
 
 /** Chains of kube-proxy's names, of every iptables of this machine. Ours are the same to the letter. */
-async function readPresent(nftables: 'ask' | 'leave'): Promise<string[]> {
+export async function readPresentChains(): Promise<string[]> {
+  const hasNftables = probeNftables() === 'works'
   const present: string[] = []
   for (const programs of await findPrograms()) {
-    if (programs.backend === 'nft' && nftables === 'leave') continue
+    if (programs.backend === 'nft' && !hasNftables) continue
     let families = 0
     let chains = 0
     for await (const saved of savedText(programs)) {

@@ -29,7 +29,7 @@ import { bridgeWarning, invalidPackets, mayOpenLocalhost } from './host-setup.ts
 import { type IptablesDriver, IptablesProgrammer } from './programmer.ts'
 import type { Metrics } from '../../metrics/metrics.ts'
 import { nfacctMetrics } from '../../metrics/kube-proxy.ts'
-import { lookForIptables } from './look.ts'
+import { lookForIptables, readPresentChains } from './look.ts'
 import { readIptables } from './walkable.ts'
 import { rehearseIptables } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
@@ -41,6 +41,7 @@ export const iptablesMachine: ModeOnMachine = {
   init: initIptables,
   giveBack: giveBackLocalnet,
   look: lookForIptables,
+  readPresent: readPresentChains,
   readWalkable: readIptables,
   rehearse: rehearseIptables,
   open: openIptables,

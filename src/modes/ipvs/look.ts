@@ -7,31 +7,34 @@ import { KernelError, UnsupportedError } from '../../lib/errors.ts'
 import { readModuleState } from '../../system/kernel-modules.ts'
 import type { Advice, LookOptions, ModeOutlook } from '../contract.ts'
 import { adviseOnTables } from '../shared/advise-on-tables.ts'
-import { probeTables } from '../../nftables/probe.ts'
+import { probeRules, readOutlines } from '../../nftables/probe.ts'
 import { LINK, TABLE } from './plan/names.ts'
 import { DEFAULT_SCHEDULER } from './plan/servers.ts'
 
-export function lookForIpvs({ config, families }: LookOptions): ModeOutlook {
-  const seen = probeTables(TABLE, families)
-  const { lacks, warnings } = adviseOnTables(seen)
-  const servers = lookAtServers()
+export function lookForIpvs({ config }: LookOptions): ModeOutlook {
+  const { lacks, warnings } = adviseOnTables(probeRules())
+  const state = probeIpvs()
   const scheduler = `ip_vs_${config.ipvs.scheduler || DEFAULT_SCHEDULER}`
-  const modules = servers.state === 'missing' ? ['dummy'] : ['dummy', scheduler]
+  const modules = state === 'missing' ? ['dummy'] : ['dummy', scheduler]
   return {
     lacks: [
       ...lacks,
-      ...(servers.state === 'missing' ? [lackOf('ip_vs')] : []),
-      ...(servers.state === 'works' && !existsSync('/proc/sys/net/ipv4/vs/conntrack') ? [NO_CONNTRACK] : []),
+      ...(state === 'missing' ? [lackOf('ip_vs')] : []),
+      ...(state === 'works' && !existsSync('/proc/sys/net/ipv4/vs/conntrack') ? [NO_CONNTRACK] : []),
       ...modules.filter((name) => readModuleState(name) === 'missing').map(lackOf),
     ],
     warnings,
     uses: ['netlink, no programs', `scheduler ${scheduler.slice('ip_vs_'.length)}`],
-    present: [
-      ...(hasLink() ? [`link ${LINK}`] : []),
-      ...(servers.count > 0 ? [`${servers.count} virtual server${servers.count === 1 ? '' : 's'}`] : []),
-      ...seen.tables.map(({ family, name }) => `table ${family} ${name}`),
-    ],
   }
+}
+
+export function readPresentIpvs({ families }: LookOptions): string[] {
+  const servers = countServers()
+  return [
+    ...(hasLink() ? [`link ${LINK}`] : []),
+    ...(servers > 0 ? [`${servers} virtual server${servers === 1 ? '' : 's'}`] : []),
+    ...readOutlines(TABLE, families).map(({ family, name }) => `table ${family} ${name}`),
+  ]
 }
 
 const NO_CONNTRACK: Advice = {
@@ -47,24 +50,34 @@ function lackOf(module: string): Advice {
 }
 
 /** The kernel is asked only where that loads nothing. */
-function lookAtServers(): { readonly state: 'works' | 'can be loaded' | 'missing'; readonly count: number } {
+function probeIpvs(): 'works' | 'can be loaded' | 'missing' {
   const state = readModuleState('ip_vs')
-  if (state === 'missing' || state === 'can be loaded') return { state, count: 0 }
-  let driver: IpvsDriver
+  if (state === 'missing' || state === 'can be loaded') return state
+  const driver = openIpvs()
+  driver?.close()
+  return driver === undefined ? 'missing' : 'works'
+}
+
+function countServers(): number {
+  if (probeIpvs() !== 'works') return 0
+  const driver = openIpvs()
   try {
-    driver = new IpvsDriver()
-  } catch (error) {
-    if (error instanceof UnsupportedError) return { state: 'missing', count: 0 }
-    throw error
-  }
-  try {
-    return { state: 'works', count: driver.readServers().length }
+    return driver?.readServers().length ?? 0
   } catch (error) {
     // It does not tell a process without rights.
-    if (error instanceof KernelError && error.errno === 'EPERM') return { state: 'works', count: 0 }
+    if (error instanceof KernelError && error.errno === 'EPERM') return 0
     throw error
   } finally {
-    driver.close()
+    driver?.close()
+  }
+}
+
+function openIpvs(): IpvsDriver | undefined {
+  try {
+    return new IpvsDriver()
+  } catch (error) {
+    if (error instanceof UnsupportedError) return undefined
+    throw error
   }
 }
 

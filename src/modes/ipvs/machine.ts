@@ -20,7 +20,7 @@ import { settingFiles, type SettingFiles } from '../../system/setting-files.ts'
 import { planIpvsHostSetup } from './host-setup.ts'
 import { checkScheduler, probeIpvs } from './probe.ts'
 import { IpvsProgrammer } from './programmer.ts'
-import { lookForIpvs } from './look.ts'
+import { lookForIpvs, readPresentIpvs } from './look.ts'
 import { readIpvs } from './walkable.ts'
 import { openIpvsTraffic } from './traffic.ts'
 import { trafficCounters } from '../traffic.ts'
@@ -63,6 +63,7 @@ export const ipvsMachine: ModeOnMachine = {
     driver?.close()
   },
   look: lookForIpvs,
+  readPresent: readPresentIpvs,
   readWalkable: readIpvs,
   rehearse: rehearseIpvs,
   open: ({ config, ...options }) => openIpvs({ ...options, settings: config.ipvs, files: settingFiles }),

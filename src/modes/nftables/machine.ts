@@ -2,7 +2,7 @@
 
 import { nftablesPlanner } from './plan/planner.ts'
 import { removeLeftovers } from './remove-leftovers.ts'
-import { lookForNftables } from './look.ts'
+import { lookForNftables, readPresentTables } from './look.ts'
 import { readNftables } from './walkable.ts'
 import { rehearseNftables } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
@@ -12,6 +12,7 @@ import { deleteTables, openWatchedTables } from '../../nftables/watched-tables.t
 
 export const nftablesMachine: ModeOnMachine = {
   look: lookForNftables,
+  readPresent: readPresentTables,
   readWalkable: readNftables,
   rehearse: rehearseNftables,
   open: openNftables,

@@ -1,6 +1,6 @@
 // What a mode that writes nftables tables says of a kernel that lacks something for them.
 
-import type { NftablesState, SeenTables } from '../../nftables/probe.ts'
+import type { NftablesState, SeenRules } from '../../nftables/probe.ts'
 import type { Advice, ModeOutlook } from '../contract.ts'
 
 const LACKS: Readonly<Partial<Record<NftablesState, Advice>>> = {
@@ -14,7 +14,7 @@ const LACKS: Readonly<Partial<Record<NftablesState, Advice>>> = {
   },
 }
 
-export function adviseOnTables({ state, missingModules }: SeenTables): Pick<ModeOutlook, 'lacks' | 'warnings'> {
+export function adviseOnTables({ state, missingModules }: SeenRules): Pick<ModeOutlook, 'lacks' | 'warnings'> {
   const lack = LACKS[state]
   return {
     lacks: lack === undefined ? [] : [lack],

@@ -3,22 +3,24 @@
 import { readFdLimit } from '../../system/fd-limit.ts'
 import type { Advice, LookOptions, ModeOutlook } from '../contract.ts'
 import { adviseOnTables } from '../shared/advise-on-tables.ts'
-import { probeTables } from '../../nftables/probe.ts'
+import { probeRules, readOutlines } from '../../nftables/probe.ts'
 import { TABLE } from './plan/names.ts'
 
 /** Two for each connection; with less than this there is a warning when it starts, too. */
 const FEW_FDS = 4096
 
-export function lookForUserspace({ families }: LookOptions): ModeOutlook {
-  const seen = probeTables(TABLE, families)
-  const { lacks, warnings } = adviseOnTables(seen)
+export function lookForUserspace(): ModeOutlook {
+  const { lacks, warnings } = adviseOnTables(probeRules())
   const limit = readFdLimit()
   return {
     lacks,
     warnings: [...warnings, ...POLICY, ...(limit < FEW_FDS ? [fewFiles(limit)] : [])],
     uses: ['netlink, no programs'],
-    present: seen.tables.map(({ family, name }) => `table ${family} ${name}`),
   }
+}
+
+export function readPresentTables({ families }: LookOptions): string[] {
+  return readOutlines(TABLE, families).map(({ family, name }) => `table ${family} ${name}`)
 }
 
 const POLICY: readonly Advice[] = [

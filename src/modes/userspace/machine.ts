@@ -10,11 +10,13 @@ import type { Logger } from '../../lib/log.ts'
 import type { NodeView } from '../../model/types.ts'
 import { USERSPACE_TABLE } from './plan/planner.ts'
 import type { DataPlane } from './data-path/data-plane.ts'
-import { lookForUserspace } from './look.ts'
+import { lookForUserspace, readPresentTables } from './look.ts'
 import { readUserspace } from './walkable.ts'
 import { rehearseUserspace } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import { trafficCounters } from '../traffic.ts'
+import { recallBackends } from './recall.ts'
+import { openUserspaceTraffic } from './traffic.ts'
 import { acquireCarrier } from './carrier.ts'
 import { UserspaceProgrammer } from './programmer.ts'
 import { failingBackends, formatUserspaceStatus, registerUserspaceMetrics } from './report.ts'
@@ -22,6 +24,7 @@ import { deleteTables, openWatchedTables, type WatchedTables } from '../../nftab
 
 export const userspaceMachine: ModeOnMachine = {
   look: lookForUserspace,
+  readPresent: readPresentTables,
   readWalkable: readUserspace,
   rehearse: rehearseUserspace,
   open: openUserspace,
@@ -49,10 +52,12 @@ function openUserspace(options: ModeOptions): RunningMode {
     throw error
   }
   raiseLimits(log)
+  const counters = trafficCounters(families)
   const programmers = new Map<Family, UserspaceProgrammer>()
   const served = families.map((family) => [family, listeners[family]] as const)
   return {
-    traffic: trafficCounters(families),
+    traffic: (family) => openUserspaceTraffic({ kernel: counters(family), listeners: listeners[family], plane }),
+    remembered: (question) => recallBackends(plane, listeners[question.family], question),
     programmer(family, { metrics, onRefused }) {
       if (programmers.size === 0) registerUserspaceMetrics(metrics, served)
       const programmer = new UserspaceProgrammer({

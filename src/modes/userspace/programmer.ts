@@ -7,7 +7,7 @@
 
 import type { Clock, Timer } from '../../lib/clock.ts'
 import { joinHostPort } from '../../lib/ip.ts'
-import type { NodeView, Policy, ServicePortChange, ServicePortView } from '../../model/types.ts'
+import type { NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
 import { type Entrance, listsOf, type SeenAs } from './plan/entrance.ts'
 import { userspacePlanner } from './plan/planner.ts'
 import { type DoorAddress, doorsIn, knownPorts } from './plan/service.ts'
@@ -18,6 +18,7 @@ import { isPortTaken } from './data-path/sockets.ts'
 import type { TableDriver } from '../../nftables/table-driver.ts'
 import { TableProgrammer } from '../shared/table-programmer.ts'
 import type { Programmer, SyncStats } from '../programmer.ts'
+import { LISTS, servedName } from './served-name.ts'
 
 export interface UserspaceProgrammerOptions {
   readonly listeners: Listeners
@@ -128,7 +129,7 @@ export class UserspaceProgrammer implements Programmer {
   /** Where UDP flows of a service port go at present, those that came before it changed included. */
   flowTargets(view: ServicePortView): string[] {
     return LISTS.flatMap((list) => {
-      const doors = this.#options.listeners.get(nameOf(view, list))?.doors.values() ?? []
+      const doors = this.#options.listeners.get(servedName(view, list))?.doors.values() ?? []
       return Array.from(doors, ({ address, port }) => joinHostPort(address, port))
     })
   }
@@ -187,7 +188,7 @@ export class UserspaceProgrammer implements Programmer {
       const refused = new Set<string>()
       for (const [list, { backends, seenAs }] of listsOf(view)) {
         const reasons = this.#options.listeners.serve({
-          name: nameOf(view, list),
+          name: servedName(view, list),
           protocol: view.protocol === 'UDP' ? 'UDP' : 'TCP',
           backends,
           affinitySeconds: view.frontends[0]?.affinitySeconds,
@@ -213,7 +214,7 @@ export class UserspaceProgrammer implements Programmer {
     const leaving: number[] = []
     const wanted = listsOf(view)
     for (const list of LISTS) {
-      const name = nameOf(view, list)
+      const name = servedName(view, list)
       const seenAs = wanted.get(list)?.seenAs
       if (seenAs !== undefined) stays.set(name, seenAs)
       const served = this.#options.listeners.get(name)
@@ -239,8 +240,8 @@ export class UserspaceProgrammer implements Programmer {
     if (!this.#isTold) return stats
     const lines = views.flatMap((view) =>
       LISTS.flatMap((list) => {
-        const served = this.#options.listeners.get(nameOf(view, list))
-        return served === undefined ? [] : [formatServed(nameOf(view, list), served)]
+        const served = this.#options.listeners.get(servedName(view, list))
+        return served === undefined ? [] : [formatServed(servedName(view, list), served)]
       }),
     )
     return { ...stats, commands: [...(stats.commands ?? []), ...lines.slice(0, MOST_TOLD)] }
@@ -284,7 +285,7 @@ export class UserspaceProgrammer implements Programmer {
     if (before === undefined) return
     const stays = after && this.#fresh.get(after)?.stays
     for (const list of LISTS) {
-      const name = nameOf(before, list)
+      const name = servedName(before, list)
       this.#options.listeners.keep(name, stays?.get(name) ?? NO_DOOR)
     }
   }
@@ -297,7 +298,7 @@ export class UserspaceProgrammer implements Programmer {
 
   #find(view: ServicePortView, entrance: Entrance): DoorAddress | undefined {
     if (this.#serviceOf(view)?.refused.has(idOf(entrance)) === true) return undefined
-    return this.#options.listeners.find(nameOf(view, entrance.list), entrance.seenAs)
+    return this.#options.listeners.find(servedName(view, entrance.list), entrance.seenAs)
   }
 
   #serviceOf(view: ServicePortView): Service | undefined {
@@ -320,7 +321,6 @@ function formatServed(name: string, { doors, pool }: Served): string {
   return `# ${name}: ${at.join(', ')} carries to ${to.join(', ') || 'nowhere'}`
 }
 
-const LISTS: readonly Policy[] = ['Cluster', 'Local']
 const NO_DOOR: ReadonlySet<SeenAs> = new Set()
 /** How often it is tried to open a door for which there was no port. */
 const RETRY_MS = 5000
@@ -341,11 +341,6 @@ function otherDoors({ family }: NodeView, table: Table | undefined, listeners: L
 /** Whether another socket is there: of a TCP door, or of a UDP one. */
 function isOpen({ address, port }: DoorAddress): boolean {
   return (['TCP', 'UDP'] as const).some((protocol) => isPortTaken({ address, port, protocol }))
-}
-
-/** What a list is served under. */
-function nameOf({ name, protocol }: ServicePortView, list: Policy): string {
-  return list === 'Cluster' ? `${name}/${protocol}` : `${name}/${protocol} (Local)`
 }
 
 function idOf({ list, seenAs }: Entrance): string {

@@ -9,6 +9,7 @@ import { beginNftablesMessage, type MessageName, writeBatchMark } from './messag
 import { ruleAttributes, ruleToAttributes } from './rule.ts'
 import { setAttributes, setToAttributes } from './set.ts'
 import { tableAttributes } from './table.ts'
+import { NFT_TABLE_F_OWNER } from './uapi.ts'
 import { commentUserdata } from './userdata.ts'
 
 export interface TableId {
@@ -65,7 +66,11 @@ class BatchWriter {
     switch (op.op) {
       case 'addTable':
         return this.#message('newTable', NLM_F_CREATE, (writer) =>
-          tableAttributes.write(writer, { name: table, flags: 0, ...commentUserdata(op.comment) }),
+          tableAttributes.write(writer, {
+            name: table,
+            flags: op.isOwned === true ? NFT_TABLE_F_OWNER : 0,
+            ...commentUserdata(op.comment),
+          }),
         )
       case 'deleteTable':
         return this.#deleteTable()

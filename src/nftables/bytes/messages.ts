@@ -24,6 +24,7 @@ import {
   NFT_MSG_NEWSET,
   NFT_MSG_NEWSETELEM,
   NFT_MSG_NEWTABLE,
+  NFT_MSG_TRACE,
 } from './uapi.ts'
 import {
   NFNETLINK_V0,
@@ -52,6 +53,7 @@ export const MESSAGE = {
   deleteElements: NFT_MSG_DELSETELEM,
   newGeneration: NFT_MSG_NEWGEN,
   getGeneration: NFT_MSG_GETGEN,
+  trace: NFT_MSG_TRACE,
 } as const
 
 export type MessageName = keyof typeof MESSAGE

@@ -25,6 +25,7 @@ export const NFT_MSG_GETSETELEM = 13
 export const NFT_MSG_DELSETELEM = 14
 export const NFT_MSG_NEWGEN = 15
 export const NFT_MSG_GETGEN = 16
+export const NFT_MSG_TRACE = 17
 
 export const NFTA_LIST_ELEM = 1
 
@@ -32,6 +33,7 @@ export const NFTA_TABLE_NAME = 1
 export const NFTA_TABLE_FLAGS = 2
 export const NFTA_TABLE_USERDATA = 6
 export const NFT_TABLE_F_DORMANT = 0x1
+export const NFT_TABLE_F_OWNER = 0x2
 
 export const NFTA_CHAIN_TABLE = 1
 export const NFTA_CHAIN_NAME = 3
@@ -104,6 +106,16 @@ export const NF_DROP = 0
 
 export const NF_ACCEPT = 1
 
+export const NF_STOLEN = 2
+
+export const NF_QUEUE = 3
+
+export const NF_REPEAT = 4
+
+export const NFT_CONTINUE = -1
+
+export const NFT_BREAK = -2
+
 export const NFT_JUMP = -3
 
 export const NFT_GOTO = -4
@@ -130,6 +142,7 @@ export const NFTA_META_SREG = 3
 export const NFT_META_L4PROTO = 16
 export const NFT_META_MARK = 3
 export const NFT_META_IIFNAME = 6
+export const NFT_META_NFTRACE = 12
 export const NFT_META_NFPROTO = 15
 
 export const NFTA_CT_DREG = 1
@@ -254,3 +267,22 @@ export const NFTA_LIMIT_TYPE = 4
 export const NFTA_LIMIT_FLAGS = 5
 export const NFT_LIMIT_PKTS = 0
 export const NFT_LIMIT_F_INV = 1
+
+export const NFTA_MATCH_NAME = 1
+export const NFTA_TARGET_NAME = 1
+
+export const NFTA_TRACE_TABLE = 1
+export const NFTA_TRACE_CHAIN = 2
+export const NFTA_TRACE_RULE_HANDLE = 3
+export const NFTA_TRACE_TYPE = 4
+export const NFTA_TRACE_VERDICT = 5
+export const NFTA_TRACE_ID = 6
+export const NFTA_TRACE_NETWORK_HEADER = 8
+export const NFTA_TRACE_TRANSPORT_HEADER = 9
+export const NFTA_TRACE_MARK = 14
+export const NFTA_TRACE_NFPROTO = 15
+export const NFTA_TRACE_POLICY = 16
+
+export const NFT_TRACETYPE_POLICY = 1
+export const NFT_TRACETYPE_RETURN = 2
+export const NFT_TRACETYPE_RULE = 3

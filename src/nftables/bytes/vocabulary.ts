@@ -9,6 +9,7 @@ import { generationAttributes, MESSAGE, type MessageName, NFGENMSG_LENGTH } from
 import { ruleAttributes } from './rule.ts'
 import { setAttributes } from './set.ts'
 import { tableAttributes } from './table.ts'
+import { traceAttributes } from './trace.ts'
 
 const ATTRIBUTES: Readonly<Record<MessageName, Codec<unknown>>> = {
   newTable: tableAttributes,
@@ -28,6 +29,7 @@ const ATTRIBUTES: Readonly<Record<MessageName, Codec<unknown>>> = {
   deleteElements: elementListAttributes,
   newGeneration: generationAttributes,
   getGeneration: generationAttributes,
+  trace: traceAttributes,
 }
 
 const byNumber = new Map((Object.keys(MESSAGE) as MessageName[]).map((name) => [MESSAGE[name], name]))

@@ -33,6 +33,7 @@ export function sumRates(report: TrafficReport | null): Rates {
   for (const { rows } of report.nodes) {
     for (const row of rows) {
       if (row.backend !== null) addTo(pairs, `${row.service}|${row.backend}`, row)
+      if (row.frontend === null) continue
       addTo(ports, row.service, row)
       addTo(frontends, `${row.service}|${row.frontend}`, row)
     }

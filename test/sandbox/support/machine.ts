@@ -1,23 +1,35 @@
-// The machine that a sandbox is started on: a network namespace of the test's own, with nothing in it but loopback.
+// The machine that a sandbox is started on: a network namespace of the test's own, with nothing in it but loopback, and a
+// place of its own for the names of networks.
 
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { mustCall } from '../../../src/system/libc.ts'
 import { unshareNetwork } from '../../../src/system/netns.ts'
 import { Rtnetlink } from '../../../src/links/rtnetlink.ts'
 import { formatCidr } from '../../../src/lib/ip.ts'
 
+const NAMES = '/run/netns'
+const CLONE_NEWNS = 0x00020000
+const MS_PRIVATE_FROM_HERE = 0x44000
 let isEntered = false
-/** Names that other sandboxes of this computer, which crashed before, have left. */
-const leftByOthers = new Set(listFolder('/run/netns').filter((name) => leadsNowhere(join('/run/netns', name))))
 
 /** Moves this process, and what it starts from now on, to the machine. Once per test file. */
 export function enterMachine(): void {
   if (isEntered) return
   isEntered = true
   unshareNetwork()
+  hideNames()
   using links = new Rtnetlink()
   links.setUp('lo')
+}
+
+/** Sandboxes of tests beside this one have the same names. What this thread, and what it starts, sees there is empty. */
+function hideNames(): void {
+  mustCall('create a mount namespace', 'unshare', CLONE_NEWNS)
+  mustCall('keep mounts to itself', 'mount', null, '/', null, MS_PRIVATE_FROM_HERE, null)
+  mkdirSync(NAMES, { recursive: true })
+  mustCall(`hide ${NAMES}`, 'mount', 'tmpfs', NAMES, 'tmpfs', 0, null)
 }
 
 /** A folder for the files of sandboxes, away from those of others. */
@@ -39,7 +51,7 @@ export function leftovers(root: string): string[] {
     ...Object.keys(networkInterfaces()).filter((link) => link !== 'lo'),
     ...routes,
     ...listFolder(root).filter((name) => !name.startsWith('.')),
-    ...listFolder('/run/netns').filter((name) => isOfTests(name) && leadsNowhere(join('/run/netns', name))),
+    ...listFolder(NAMES).filter((name) => leadsNowhere(join(NAMES, name))),
     ...processesOf(root),
   ]
 }
@@ -65,11 +77,6 @@ function listFolder(path: string): string[] {
   } catch {
     return []
   }
-}
-
-/** Names of networks are seen on the whole machine. Those of tests begin with what a sandbox is called unless told. */
-function isOfTests(name: string): boolean {
-  return name.startsWith('sandbox') && !leftByOthers.has(name)
 }
 
 function leadsNowhere(path: string): boolean {

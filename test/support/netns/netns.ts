@@ -1,6 +1,9 @@
 // The sandbox's network namespaces, with what tests do in them besides: run programs, and stay there.
 
 import { spawn, spawnSync } from 'node:child_process'
+import { rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { enterNetworkFd } from '../../../src/system/netns.ts'
 import {
   NetworkNamespace,
@@ -8,6 +11,16 @@ import {
   ownNetworkNamespace,
 } from '../../../src/sandbox/netns/network-namespace.ts'
 import type { ChildProcess, SpawnOptions } from 'node:child_process'
+
+/**
+ * iptables-legacy locks for the whole machine. What is programmed here has nothing to do with the namespaces of other tests,
+ * which would be waited for, and longer than the 5 s that a proxy waits: each process of tests has a lock of its own.
+ */
+const lockFile = join(tmpdir(), `xtables-${process.pid}.lock`)
+if (process.env['XTABLES_LOCKFILE'] === undefined) {
+  process.env['XTABLES_LOCKFILE'] = lockFile
+  process.once('exit', () => rmSync(lockFile, { force: true }))
+}
 
 export class Netns extends NetworkNamespace {
   /** Runs commands of iproute2, one per line, in one process. */

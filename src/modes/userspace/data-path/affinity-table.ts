@@ -34,6 +34,13 @@ export class AffinityTable {
     return entry !== undefined && nowMs - entry.usedMs < this.timeoutMs ? entry.backend : undefined
   }
 
+  /** The same, with the time that is left. */
+  recall(client: Key, nowMs: number): { readonly backend: string; readonly leftMs: number } | undefined {
+    const entry = this.#recent.get(client) ?? this.#older.get(client)
+    const leftMs = entry === undefined ? 0 : entry.usedMs + this.timeoutMs - nowMs
+    return entry !== undefined && leftMs > 0 ? { backend: entry.backend, leftMs } : undefined
+  }
+
   remember(client: Key, backend: string, nowMs: number): void {
     if (nowMs - this.#startedMs >= this.timeoutMs || this.#recent.size >= this.#remembered) {
       this.#older = this.#recent

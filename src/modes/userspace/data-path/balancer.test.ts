@@ -2,7 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { Balancer, type PoolBackend, type PoolContent } from './balancer.ts'
 import { HealthBoard } from './pool-board.ts'
 
-const backends: PoolBackend[] = ['a', 'b', 'c'].map((id, slot) => ({ id, slot, address: new Uint8Array() }))
+const backends: PoolBackend[] = ['a', 'b', 'c'].map((id, slot) => ({
+  id,
+  slot,
+  serial: slot,
+  address: new Uint8Array(),
+}))
 
 function contentOf(ids: string, affinityMs?: number, health = HealthBoard.create(3)): PoolContent {
   return { backends: backends.filter(({ id }) => ids.includes(id)), health, affinityMs }
@@ -79,7 +84,7 @@ describe('Balancer', () => {
   test('what is said of a backend that was replaced does not fall back on the one that has its slot now', () => {
     const health = HealthBoard.create(3)
     const balancer = new Balancer(contentOf('abc', undefined, health))
-    const heir: PoolBackend = { id: 'heir', slot: 0, address: new Uint8Array() }
+    const heir: PoolBackend = { id: 'heir', slot: 0, serial: 9, address: new Uint8Array() }
     balancer.update({ backends: [heir], health, affinityMs: undefined })
     balancer.failed(backends[0]!, 1, 0)
     expect(health.health(0, 0).failures).toBe(0)

@@ -1,6 +1,7 @@
 // Which backend a client gets: its own when it has one, otherwise the next in turn that has not failed lately.
 
 import { AffinityTable } from './affinity-table.ts'
+import type { Recalled } from './pool.ts'
 import type { HealthBoard } from './pool-board.ts'
 import type { HostKey } from '../../../system/socket-address.ts'
 
@@ -11,6 +12,8 @@ export interface PoolBackend {
   readonly address: Uint8Array
   /** Its place on the health board. */
   readonly slot: number
+  /** No other backend ever has it. */
+  readonly serial: number
 }
 
 export interface PoolContent {
@@ -50,6 +53,12 @@ export class Balancer {
     const known = this.#affinity?.find(client, nowMs)
     const own = known === undefined ? undefined : this.#byId.get(known)
     return own ?? this.#next(nowMs)
+  }
+
+  /** Whom the client gets again, and for how long yet. Asking changes nothing. */
+  recall(client: HostKey, nowMs: number): Recalled | undefined {
+    const found = this.#affinity?.recall(client, nowMs)
+    return found !== undefined && this.#byId.has(found.backend) ? found : undefined
   }
 
   /** The backend of this name, while it is in the list. */

@@ -22,7 +22,10 @@ export interface NewPool extends PoolContents {
   readonly protocol: PoolProtocol
 }
 
-export interface BackendStatus extends Backend, BackendHealth {}
+export interface BackendStatus extends Backend, BackendHealth {
+  /** By which threads count for it. */
+  readonly serial: number
+}
 
 export interface NewDoor {
   /** A listening socket. It belongs to the pool from now on. */
@@ -49,6 +52,7 @@ export class Pool {
   #health = HealthBoard.create(4)
   /** Which backend has which slot. */
   #slots = new Map<string, number>()
+  #serials = new Map<string, number>()
   #contents: PoolContents
   #isClosed = false
 
@@ -59,6 +63,11 @@ export class Pool {
     this.#contents = contentsOf(contents)
     const pool = { id: this.#id, family, protocol, counters: this.#counters, ...this.#state() }
     this.#tellAll({ kind: 'open', pool })
+  }
+
+  /** By which number threads know it. */
+  get id(): number {
+    return this.#id
   }
 
   get isClosed(): boolean {
@@ -104,6 +113,7 @@ export class Pool {
     return this.#contents.backends.map((backend) => ({
       ...backend,
       ...this.#health.health(this.#slots.get(idOf(backend))!, nowMs),
+      serial: this.#serials.get(idOf(backend))!,
     }))
   }
 
@@ -116,7 +126,10 @@ export class Pool {
     this.#assignSlots()
     const { backends, affinitySeconds } = this.#contents
     return {
-      backends: backends.map(({ ip, port }) => ({ ip, port, slot: this.#slots.get(idOf({ ip, port }))! })),
+      backends: backends.map(({ ip, port }) => {
+        const id = idOf({ ip, port })
+        return { ip, port, slot: this.#slots.get(id)!, serial: this.#serials.get(id)! }
+      }),
       health: this.#health.memory,
       affinitySeconds,
     }
@@ -138,6 +151,7 @@ export class Pool {
       this.#health.forgive(free)
     }
     this.#slots = slots
+    this.#serials = new Map(ids.map((id) => [id, this.#serials.get(id) ?? this.#threads.nextId()]))
   }
 }
 

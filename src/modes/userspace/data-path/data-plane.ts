@@ -3,7 +3,9 @@
 import { mustCall, tryCall } from '../../../system/libc.ts'
 import type { PortRange } from '../../../lib/port-range.ts'
 import { type NewPool, Pool } from './control-pool.ts'
+import type { Recalled } from './pool.ts'
 import { SourcePorts } from './source-ports.ts'
+import { createTally, readTally, type Tallied } from './tally.ts'
 import { bulkStreams, Team, type TeamMemory } from './team.ts'
 import { WorkerLink } from './worker-link.ts'
 
@@ -18,6 +20,15 @@ export interface DataPlaneOptions {
   readonly onWarning: (message: string) => void
   /** A thread died, and its connections with it. */
   readonly onFailed: (error: Error) => void
+}
+
+/** Backends that are counted for, in each thread: as many pairs as the kernel counts. */
+const MOST_TALLIED = 8192
+
+/** By serial number, what went to each backend since it was opened. */
+export interface Tally {
+  read(): ReadonlyMap<number, Tallied>
+  close(): void
 }
 
 /** So many closed pools are kept without looking whether they have connections. */
@@ -39,6 +50,7 @@ export class DataPlane {
   #sweepFrom = FEW_CLOSED
   #isSweeping = false
   #crew: Crew | undefined
+  #tally: { readonly memory: SharedArrayBuffer; users: number } | undefined
   #lastId = 0
 
   constructor(options: DataPlaneOptions) {
@@ -73,6 +85,37 @@ export class DataPlane {
   get isIdle(): boolean {
     // In this order: a stream that changes threads is always one of these.
     return this.active === 0 && (this.#crew === undefined || bulkStreams(this.#crew.team) === 0)
+  }
+
+  /** Counts what goes to each backend until it is closed. */
+  openTally(): Tally {
+    if (this.#tally === undefined) {
+      this.#tally = { memory: createTally(this.threads, MOST_TALLIED), users: 0 }
+      this.#tellTally(this.#tally.memory)
+    }
+    const tally = this.#tally
+    tally.users++
+    let isOpen = true
+    return {
+      read: () => readTally(tally.memory, this.threads),
+      close: () => {
+        if (isOpen) tally.users--
+        isOpen = false
+        if (tally.users > 0 || this.#tally !== tally) return
+        this.#tally = undefined
+        this.#tellTally(undefined)
+      },
+    }
+  }
+
+  /** Which backends affinity has for a client, an address: one thread knows, or with several doors of UDP one for each. */
+  async recall(pool: Pool, client: string): Promise<readonly Recalled[]> {
+    const recalled = await Promise.all(this.#crew?.links.map((link) => link.recall(pool.id, client)) ?? [])
+    return recalled.filter((each) => each !== undefined)
+  }
+
+  #tellTally(memory: SharedArrayBuffer | undefined): void {
+    for (const link of this.#crew?.links ?? []) link.post({ kind: 'tally', memory })
   }
 
   /** Resolves when all that was opened, changed and shut is so, and clients that came before are counted. */
@@ -130,6 +173,7 @@ export class DataPlane {
     }
     process.on('exit', onExit)
     this.#crew = { links, team, onExit }
+    if (this.#tally !== undefined) this.#tellTally(this.#tally.memory)
     return this.#crew
   }
 }

@@ -9,6 +9,8 @@ export interface BackendSpec {
   readonly port: number
   /** Its place on the health board. */
   readonly slot: number
+  /** No other backend ever has it. */
+  readonly serial: number
 }
 
 /** What may change while a pool is open. */
@@ -47,8 +49,23 @@ export type Command =
   | { readonly kind: 'shut'; readonly door: number }
   /** All its doors are shut. */
   | { readonly kind: 'close'; readonly id: number }
+  /** Counts what goes to each backend in this memory; undefined: no longer. */
+  | { readonly kind: 'tally'; readonly memory: SharedArrayBuffer | undefined }
+  /** Which backend a pool remembers for a client, an address. */
+  | { readonly kind: 'recall'; readonly id: number; readonly pool: number; readonly client: string }
   /** Reports when all that came before is done, and all that was handed over before is taken. */
   | { readonly kind: 'tell when done' }
 
 /** What a thread has to say. */
-export type Report = { readonly kind: 'warning'; readonly message: string } | { readonly kind: 'done' }
+export type Report =
+  | { readonly kind: 'warning'; readonly message: string }
+  | { readonly kind: 'done' }
+  /** Answers `recall`, by its number. */
+  | { readonly kind: 'recalled'; readonly id: number; readonly recalled: Recalled | undefined }
+
+/** What affinity remembers of a client. */
+export interface Recalled {
+  /** `ip port` */
+  readonly backend: string
+  readonly leftMs: number
+}

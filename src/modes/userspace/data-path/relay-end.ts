@@ -5,6 +5,7 @@
 
 import { lastErrno } from '../../../system/libc.ts'
 import { type Pipe, PIPE_SIZE } from './pipe-pool.ts'
+import type { TO_BACKENDS, TO_CLIENTS } from './pool-board.ts'
 import { FAILED, HUNG_UP, PEER_CLOSED, READABLE, type Resumable, URGENT, type Watched, WRITABLE } from './reactor.ts'
 import type { Relay } from './relay.ts'
 
@@ -24,7 +25,7 @@ const MORE_THAN_DATA = URGENT | PEER_CLOSED | HUNG_UP | FAILED
 export class RelayEnd implements Watched, Resumable {
   readonly fd: number
   readonly #relay: Relay
-  readonly #counter: number
+  readonly #counter: typeof TO_BACKENDS | typeof TO_CLIENTS
   peer!: RelayEnd
   /** May have something to read. */
   #isReadable = false
@@ -46,7 +47,7 @@ export class RelayEnd implements Watched, Resumable {
   #inPipe = 0
   #rest: Uint8Array | undefined
 
-  constructor(relay: Relay, fd: number, counter: number) {
+  constructor(relay: Relay, fd: number, counter: typeof TO_BACKENDS | typeof TO_CLIENTS) {
     this.#relay = relay
     this.fd = fd
     this.#counter = counter
@@ -138,12 +139,12 @@ export class RelayEnd implements Watched, Resumable {
     // The end follows in a moment: it can go in the same packet.
     const written = send(this.peer.fd, buffer, length, this.#isAtEnd ? MSG_NOSIGNAL | MSG_MORE : MSG_NOSIGNAL)
     if (written === length) {
-      this.#relay.counters[this.#counter]! += length
+      this.#relay.count(this.#counter, length)
       return this.#isReadable
     }
     if (written === -1 && lastErrno() !== 'EAGAIN') return this.#peerBroke()
     const passed = Math.max(0, written)
-    this.#relay.counters[this.#counter]! += passed
+    this.#relay.count(this.#counter, passed)
     this.#rest = buffer.slice(passed, length)
     return false
   }
@@ -173,7 +174,7 @@ export class RelayEnd implements Watched, Resumable {
     const { readFd } = this.#pipe!
     const written = splice(readFd, null, this.peer.fd, null, this.#inPipe, SPLICE_F_MOVE | SPLICE_F_NONBLOCK)
     if (written === -1) return lastErrno() === 'EAGAIN' ? false : this.#peerBroke()
-    this.#relay.counters[this.#counter]! += written
+    this.#relay.count(this.#counter, written)
     this.#inPipe -= written
     if (this.#inPipe === 0) {
       pipes.giveBack(this.#pipe!)
@@ -185,7 +186,7 @@ export class RelayEnd implements Watched, Resumable {
   #writeRest(rest: Uint8Array): boolean {
     const written = this.#relay.relays.send(this.peer.fd, rest, rest.length, MSG_NOSIGNAL)
     if (written === -1) return lastErrno() === 'EAGAIN' ? false : this.#peerBroke()
-    this.#relay.counters[this.#counter]! += written
+    this.#relay.count(this.#counter, written)
     this.#rest = written === rest.length ? undefined : rest.subarray(written)
     return true
   }

@@ -12,10 +12,11 @@ import { ACTIVE, TO_BACKENDS, TO_CLIENTS } from './pool-board.ts'
 import { type Reactor, STREAM_EVENTS } from './reactor.ts'
 import { BUFFER_SIZE, RelayEnd } from './relay-end.ts'
 import { keepAlive, resetOnClose } from './sockets.ts'
+import { RECEIVED_BYTES, SENT_BYTES, type ThreadTally } from './tally.ts'
 import type { Team } from './team.ts'
 import type { TimerQueue } from './timer-queue.ts'
 
-/** The kind of record by which a relay is handed over: both sockets, the pool, the source port and the state. */
+/** The kind of record by which a relay is handed over: both sockets, the pool, the source port, the state and the backend. */
 export const HANDED_RELAY = 2
 const STATE_BITS = 8
 /** What ends within this time need not be watched over. */
@@ -27,6 +28,7 @@ export class Relays {
   readonly sources: ClientSources
   readonly team: Team
   readonly warn: (message: string) => void
+  readonly tally: ThreadTally
   readonly pipes: PipePool
   readonly buffer: Uint8Array = new Uint8Array(BUFFER_SIZE)
   readonly recv: ReturnType<typeof boundCall<'recv'>> = boundCall('recv')
@@ -38,11 +40,12 @@ export class Relays {
   /** Those that have not lived long yet. */
   readonly young: TimerQueue<Relay>
 
-  constructor(reactor: Reactor, { sources, team, endFd, warn }: RelaysOptions) {
+  constructor(reactor: Reactor, { sources, team, endFd, warn, tally }: RelaysOptions) {
     this.reactor = reactor
     this.sources = sources
     this.team = team
     this.warn = warn
+    this.tally = tally
     this.pipes = new PipePool(endFd)
     this.flushing = reactor.timers(FLUSH_CHECK_MS, (flushing) => flushing.check())
     this.young = reactor.timers(YOUNG_MS, (relay) => keepAlive(relay.backend.fd))
@@ -79,6 +82,7 @@ export interface RelaysOptions {
   /** Where file descriptors end that connections may take. */
   readonly endFd: number
   readonly warn: (message: string) => void
+  readonly tally: ThreadTally
 }
 
 export interface RelaySockets {
@@ -86,6 +90,8 @@ export interface RelaySockets {
   readonly backendFd: number
   /** By which number all threads know the pool. */
   readonly pool: number
+  /** Of the backend. */
+  readonly serial: number
   readonly counters: Float64Array
   readonly shown: ShownClient | undefined
 }
@@ -112,6 +118,12 @@ export class Relay {
     relays.young.start(this, relays.reactor.nowMs)
   }
 
+  /** So many bytes have been passed on, to the backend or to the client. */
+  count(counter: typeof TO_BACKENDS | typeof TO_CLIENTS, bytes: number): void {
+    this.counters[counter]! += bytes
+    this.relays.tally.add(this.#sockets.serial, counter === TO_BACKENDS ? SENT_BYTES : RECEIVED_BYTES, bytes)
+  }
+
   /** It carries much. Gives it to the thread with the least of these; true when that is another one. */
   moveIfBetter(): boolean {
     if (this.#threadIsDecided) return false
@@ -120,11 +132,11 @@ export class Relay {
     team.countBulk(team.index, 1)
     const thread = team.threadForBulk()
     if (thread === undefined) return false
-    const { clientFd, backendFd, pool, shown } = this.#sockets
+    const { clientFd, backendFd, pool, serial, shown } = this.#sockets
     const state = this.client.state() | (this.backend.state() << STATE_BITS)
     reactor.forget(clientFd)
     reactor.forget(backendFd)
-    if (!team.send(thread, [HANDED_RELAY, clientFd, backendFd, pool, shown?.port ?? 0, state])) {
+    if (!team.send(thread, [HANDED_RELAY, clientFd, backendFd, pool, shown?.port ?? 0, state, serial])) {
       return !this.watch()
     }
     // In this order: DataPlane.isIdle looks at the active ones first.

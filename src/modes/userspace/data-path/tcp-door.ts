@@ -11,6 +11,7 @@ import { type ClientSources, isDisguised, type ShownClient } from './client-sour
 import { ADDRESS_LENGTH, hostKey, type HostKey } from '../../../system/socket-address.ts'
 import { BACKLOG, resetOnClose, SOCK_CLOEXEC, SOCK_NONBLOCK } from './sockets.ts'
 import type { SpareSockets } from './spare-sockets.ts'
+import { BEGUN } from './tally.ts'
 import type { TimerQueue } from './timer-queue.ts'
 
 /** How long the first, second ... backend has to answer. There are as many tries as there are times. */
@@ -269,10 +270,12 @@ class Attempt implements Watched {
     const { reactor } = shared.relays
     options.balancer.worked(this.#backend!)
     options.balancer.remember(this.#backend!, this.#client, reactor.nowMs)
+    shared.relays.tally.add(this.#backend!.serial, BEGUN, 1)
     const relay = shared.relays.join({
       clientFd: this.#clientFd,
       backendFd: this.#backendFd,
       pool: options.pool,
+      serial: this.#backend!.serial,
       counters: options.counters,
       shown: this.#shown,
     })

@@ -2,15 +2,16 @@
 
 import { Balancer, type PoolContent } from './balancer.ts'
 import { ClientSources } from './client-sources.ts'
-import type { Command, DoorSpec, PoolSpec, PoolState } from './pool.ts'
+import type { Command, DoorSpec, PoolSpec, PoolState, Recalled } from './pool.ts'
 import { COUNTERS, countersOf, HealthBoard } from './pool-board.ts'
 import { Reactor } from './reactor.ts'
 import { Relays } from './relay.ts'
-import { encodeAddress } from '../../../system/socket-address.ts'
+import { encodeAddress, hostKey } from '../../../system/socket-address.ts'
 import type { SourcePorts } from './source-ports.ts'
 import { SpareSockets } from './spare-sockets.ts'
 import { HANDED_CLIENT, TcpDoor, TcpShared } from './tcp-door.ts'
 import type { Team } from './team.ts'
+import { ThreadTally } from './tally.ts'
 import type { TimerQueue } from './timer-queue.ts'
 import { UdpDoor, type UdpLimits, udpLimits, UdpShared } from './udp-door.ts'
 
@@ -39,6 +40,7 @@ const FORGET_AFTER_MS = 1000
 export class DataPathThread {
   readonly reactor: Reactor = new Reactor()
   readonly #team: Team
+  readonly #tally: ThreadTally
   readonly #sources: ClientSources
   readonly #spares: SpareSockets
   readonly #relays: Relays
@@ -51,12 +53,13 @@ export class DataPathThread {
 
   constructor({ udpIdleMs, sourcePorts, team, endFd, warn, ...options }: ThreadOptions) {
     this.#team = team
+    const tally = (this.#tally = new ThreadTally(team.index, team.size))
     const sources = (this.#sources = new ClientSources(sourcePorts, warn))
     const spares = (this.#spares = new SpareSockets(endFd))
-    this.#relays = new Relays(this.reactor, { sources, team, endFd, warn })
+    this.#relays = new Relays(this.reactor, { sources, team, endFd, warn, tally })
     this.#tcp = new TcpShared(this.#relays, { sources, spares, warn })
     const limits = options.udpLimits ?? udpLimits(endFd, team.size)
-    this.#udp = new UdpShared(this.reactor, { idleMs: udpIdleMs, sources, spares, warn, limits })
+    this.#udp = new UdpShared(this.reactor, { idleMs: udpIdleMs, sources, spares, warn, limits, tally })
     this.#shutDoors = this.reactor.timers(FORGET_AFTER_MS, (door) => this.#doors.delete(door))
     if (team.size > 1) this.reactor.onTurn = (nowMs) => team.lookAtSelf(nowMs)
   }
@@ -79,10 +82,19 @@ export class DataPathThread {
       case 'close':
         this.#pools.delete(command.id)
         break
+      case 'tally':
+        this.#tally.use(command.memory)
+        break
+      case 'recall':
       case 'tell when done':
         // Answered by worker.ts.
         break
     }
+  }
+
+  /** Which backend a pool remembers for a client. Of a pool with affinity, one thread knows: the keeper of its door. */
+  recall(pool: number, client: string): Recalled | undefined {
+    return this.#pools.get(pool)?.balancer.recall(hostKey(encodeAddress(client, 0)), this.reactor.nowMs)
   }
 
   /** Ends all connections and closes what it has opened. */
@@ -107,10 +119,10 @@ export class DataPathThread {
       else this.reactor.close(clientFd)
       return
     }
-    const [clientFd = -1, backendFd = -1, pool = -1, sourcePort = 0, state = 0] = words
+    const [clientFd = -1, backendFd = -1, pool = -1, sourcePort = 0, state = 0, serial = 0] = words
     const counters = this.#pools.get(pool)?.counters ?? UNREAD_COUNTERS
     const shown = this.#sources.shownBy(backendFd, sourcePort)
-    this.#relays.takeOver({ clientFd, backendFd, pool, shown, counters }, state)
+    this.#relays.takeOver({ clientFd, backendFd, pool, serial, shown, counters }, state)
   }
 
   #open(spec: PoolSpec): void {
@@ -158,7 +170,12 @@ const UNREAD_COUNTERS = new Float64Array(COUNTERS.length)
 
 function contentOf({ backends, health, affinitySeconds }: PoolState): PoolContent {
   return {
-    backends: backends.map(({ ip, port, slot }) => ({ id: `${ip} ${port}`, address: encodeAddress(ip, port), slot })),
+    backends: backends.map(({ ip, port, slot, serial }) => ({
+      id: `${ip} ${port}`,
+      address: encodeAddress(ip, port),
+      slot,
+      serial,
+    })),
     health: new HealthBoard(health),
     affinityMs: affinitySeconds === undefined ? undefined : affinitySeconds * 1000,
   }

@@ -12,6 +12,7 @@ import { type ClientSources, isDisguised, type ShownClient } from './client-sour
 import { ADDRESS_LENGTH, clientKey, hostKey } from '../../../system/socket-address.ts'
 import { noRoomToWatch } from './relay.ts'
 import type { SpareSockets } from './spare-sockets.ts'
+import { BEGUN, RECEIVED_BYTES, RECEIVED_PACKETS, SENT_BYTES, SENT_PACKETS, type ThreadTally } from './tally.ts'
 import type { TimerQueue } from './timer-queue.ts'
 
 const LARGEST_DATAGRAM = 65_535
@@ -59,6 +60,7 @@ export interface UdpSharedOptions {
   readonly spares: SpareSockets
   readonly warn: (message: string) => void
   readonly limits: UdpLimits
+  readonly tally: ThreadTally
 }
 
 /** What all UDP doors of a thread use together. */
@@ -68,6 +70,7 @@ export class UdpShared {
   readonly spares: SpareSockets
   readonly warn: (message: string) => void
   readonly limits: UdpLimits
+  readonly tally: ThreadTally
   readonly idle: TimerQueue<UdpSession>
   /** Those that are kept only because an answer may still come. */
   readonly awaiting: TimerQueue<UdpSession>
@@ -83,12 +86,13 @@ export class UdpShared {
   readonly sendto: ReturnType<typeof boundCall<'sendto'>> = boundCall('sendto')
   readonly connect: ReturnType<typeof boundCall<'connect'>> = boundCall('connect')
 
-  constructor(reactor: Reactor, { idleMs, sources, spares, warn, limits }: UdpSharedOptions) {
+  constructor(reactor: Reactor, { idleMs, sources, spares, warn, limits, tally }: UdpSharedOptions) {
     this.reactor = reactor
     this.sources = sources
     this.spares = spares
     this.warn = warn
     this.limits = limits
+    this.tally = tally
     this.idle = reactor.timers(idleMs, (session) => session.mayEnd())
     this.awaiting = reactor.timers(ANSWER_MS, (session) => session.mayEnd())
     this.paused = reactor.timers(PAUSE_MS, (door) => door.goOn())
@@ -179,6 +183,8 @@ export class UdpDoor implements Watched {
       if (tries > 0) counters[RETRIES]!++
       if (session !== 'failed' && session.send(length)) {
         counters[TO_BACKENDS]! += length
+        this.shared.tally.add(session.backend.serial, SENT_PACKETS, 1)
+        this.shared.tally.add(session.backend.serial, SENT_BYTES, length)
         return
       }
     }
@@ -207,6 +213,7 @@ export class UdpDoor implements Watched {
     const begun = session.begin()
     if (begun !== 'begun') return begun
     options.balancer.remember(backend, client, nowMs)
+    shared.tally.add(backend.serial, BEGUN, 1)
     return session
   }
 
@@ -325,7 +332,10 @@ class UdpSession implements Watched {
       if (!this.#hasAnswered) options.balancer.worked(this.backend)
       this.#hasAnswered = true
       const sent = shared.sendto(options.fd, buffer, length, MSG_NOSIGNAL, this.#address, this.#address.length)
-      if (sent !== -1) options.counters[TO_CLIENTS]! += length
+      if (sent === -1) continue
+      options.counters[TO_CLIENTS]! += length
+      shared.tally.add(this.backend.serial, RECEIVED_PACKETS, 1)
+      shared.tally.add(this.backend.serial, RECEIVED_BYTES, length)
     }
   }
 

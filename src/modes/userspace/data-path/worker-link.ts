@@ -3,7 +3,7 @@
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { tryCall } from '../../../system/libc.ts'
 import type { PortRange } from '../../../lib/port-range.ts'
-import type { Command, Report } from './pool.ts'
+import type { Command, Recalled, Report } from './pool.ts'
 import type { TeamMemory } from './team.ts'
 
 /** What all threads are started with. */
@@ -49,6 +49,8 @@ export class WorkerLink {
   readonly #wakeFd: number
   readonly #stopped = new SharedArrayBuffer(4)
   readonly #waiting: (() => void)[] = []
+  readonly #recalling = new Map<number, (recalled: Recalled | undefined) => void>()
+  #lastQuestion = 0
   /** How many commands of this turn. */
   #posted = 0
   /** It was asked to, or it has failed. */
@@ -76,6 +78,7 @@ export class WorkerLink {
     this.#worker.unref()
     port1.on('message', (report: Report) => {
       if (report.kind === 'warning') onWarning(report.message)
+      else if (report.kind === 'recalled') this.#recalling.get(report.id)?.(report.recalled)
       else this.#waiting.shift()?.()
     })
     port1.unref()
@@ -102,6 +105,17 @@ export class WorkerLink {
       this.post({ kind: 'tell when done' })
     })
     if (this.#waiting.length === 0) this.#port.unref()
+  }
+
+  /** Which backend this thread remembers for a client of a pool. */
+  async recall(pool: number, client: string): Promise<Recalled | undefined> {
+    const id = ++this.#lastQuestion
+    const recalled = await new Promise<Recalled | undefined>((resolve) => {
+      this.#recalling.set(id, resolve)
+      this.post({ kind: 'recall', id, pool, client })
+    })
+    this.#recalling.delete(id)
+    return recalled
   }
 
   /** Ends the thread; its connections end with it. */

@@ -4,7 +4,7 @@
 import { receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { boundCall, lastErrno } from '../../../system/libc.ts'
 import { KernelError } from '../../../lib/errors.ts'
-import type { Command } from './pool.ts'
+import type { Command, Report } from './pool.ts'
 import { READABLE } from './reactor.ts'
 import { readFdLimit } from '../../../system/fd-limit.ts'
 import { SourcePorts } from './source-ports.ts'
@@ -47,7 +47,10 @@ function run({ index, udpIdleMs, sourcePorts, ephemeral, team, port, stopped }: 
       for (let received; (received = receiveMessageOnPort(port)) !== undefined;) {
         const command = received.message as Command
         if (command.kind === 'tell when done') questions++
-        else thread.carryOut(command)
+        else if (command.kind === 'recall') {
+          const recalled = thread.recall(command.pool, command.client)
+          port.postMessage({ kind: 'recalled', id: command.id, recalled } satisfies Report)
+        } else thread.carryOut(command)
       }
       thread.takeHanded()
       for (; questions > 0; questions--) port.postMessage({ kind: 'done' })

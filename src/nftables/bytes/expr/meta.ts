@@ -6,6 +6,7 @@ import {
   NFT_META_L4PROTO,
   NFT_META_MARK,
   NFT_META_NFPROTO,
+  NFT_META_NFTRACE,
   NFTA_META_DREG,
   NFTA_META_KEY,
   NFTA_META_SREG,
@@ -29,5 +30,8 @@ export const meta: ExpressionCodec<'meta'> = expression(
 export const metaSet: ExpressionCodec<'metaSet'> = expression(
   'metaSet',
   'meta',
-  nest({ key: attr(NFTA_META_KEY, named(be32, { mark: NFT_META_MARK })), sreg: attr(NFTA_META_SREG, register) }),
+  nest({
+    key: attr(NFTA_META_KEY, named(be32, { mark: NFT_META_MARK, nftrace: NFT_META_NFTRACE })),
+    sreg: attr(NFTA_META_SREG, register),
+  }),
 )

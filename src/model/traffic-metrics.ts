@@ -1,0 +1,7 @@
+// Whether the traffic of a Service has metrics of its own, where `--traffic-metrics` lets anything be counted.
+//
+//     service.kube-proxy-ts.io/traffic-metrics: "on"
+//
+// Without it, the first to have traffic have them.
+
+export const TRAFFIC_METRICS_ANNOTATION = 'service.kube-proxy-ts.io/traffic-metrics'

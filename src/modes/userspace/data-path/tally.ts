@@ -1,0 +1,80 @@
+// What goes to each backend, counted while an asker looks, and not otherwise. Each thread has a part of the memory of its own,
+// which it alone writes; the sum is taken when it is asked for.
+
+/** What is counted for a backend. Of a stream the process sees bytes and no packets. */
+export const TALLIED = ['begun', 'sentPackets', 'sentBytes', 'receivedPackets', 'receivedBytes'] as const
+export type Tallied = Readonly<Record<(typeof TALLIED)[number], number>>
+
+export const BEGUN = 0
+export const SENT_PACKETS = 1
+export const SENT_BYTES = 2
+export const RECEIVED_PACKETS = 3
+export const RECEIVED_BYTES = 4
+
+/** In front of its counts an entry has the serial number of its backend; in front of its entries a thread has their count. */
+const ENTRY = 1 + TALLIED.length
+
+/** Room for `most` backends, in each thread. */
+export function createTally(threads: number, most: number): SharedArrayBuffer {
+  return new SharedArrayBuffer(threads * (1 + most * ENTRY) * Float64Array.BYTES_PER_ELEMENT)
+}
+
+/** A thread's own part; it counts while it has memory. */
+export class ThreadTally {
+  readonly #thread: number
+  readonly #threads: number
+  #words: Float64Array | undefined
+  /** Where backends have their counts, by serial number. */
+  readonly #places = new Map<number, number>()
+
+  constructor(thread: number, threads: number) {
+    this.#thread = thread
+    this.#threads = threads
+  }
+
+  use(memory: SharedArrayBuffer | undefined): void {
+    this.#words = memory && partOf(memory, this.#thread, this.#threads)
+    this.#places.clear()
+  }
+
+  /** Backends for which there is no room are not counted. */
+  add(serial: number, what: number, amount: number): void {
+    if (this.#words === undefined) return
+    const place = this.#places.get(serial) ?? this.#enter(this.#words, serial)
+    if (place !== -1) this.#words[place + what]! += amount
+  }
+
+  #enter(words: Float64Array, serial: number): number {
+    const at = 1 + words[0]! * ENTRY
+    if (at + ENTRY > words.length) return -1
+    words[at] = serial
+    words[0]!++
+    this.#places.set(serial, at + 1)
+    return at + 1
+  }
+}
+
+/** By serial number: what all threads have counted. */
+export function readTally(memory: SharedArrayBuffer, threads: number): ReadonlyMap<number, Tallied> {
+  const sums = new Map<number, number[]>()
+  for (let thread = 0; thread < threads; thread++) {
+    const words = partOf(memory, thread, threads)
+    for (let entry = 0; entry < words[0]!; entry++) {
+      const at = 1 + entry * ENTRY
+      const sum = sums.get(words[at]!) ?? TALLIED.map(() => 0)
+      TALLIED.forEach((_, what) => (sum[what]! += words[at + 1 + what]!))
+      sums.set(words[at]!, sum)
+    }
+  }
+  return new Map(
+    Array.from(sums, ([serial, sum]) => [
+      serial,
+      Object.fromEntries(TALLIED.map((name, what) => [name, sum[what]])) as Tallied,
+    ]),
+  )
+}
+
+function partOf(memory: SharedArrayBuffer, thread: number, threads: number): Float64Array {
+  const length = memory.byteLength / threads
+  return new Float64Array(memory, thread * length, length / Float64Array.BYTES_PER_ELEMENT)
+}

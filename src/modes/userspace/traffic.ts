@@ -1,0 +1,57 @@
+// What goes through the proxy's own doors: the kernel counts what comes to frontends, and the threads what goes to backends.
+
+import { closeAllNow } from '../../lib/close-all.ts'
+import type { ServicePortView } from '../../model/types.ts'
+import type { Carried, TrafficCounter } from '../traffic.ts'
+import type { DataPlane } from './data-path/data-plane.ts'
+import type { Listeners } from './data-path/listeners.ts'
+import { TALLIED, type Tallied } from './data-path/tally.ts'
+import { LISTS, servedName } from './served-name.ts'
+
+export interface UserspaceTrafficOptions {
+  readonly kernel: TrafficCounter
+  readonly listeners: Pick<Listeners, 'get'>
+  readonly plane: Pick<DataPlane, 'openTally'>
+}
+
+export function openUserspaceTraffic({ kernel, listeners, plane }: UserspaceTrafficOptions): TrafficCounter {
+  const tally = plane.openTally()
+  return {
+    read: (views) => {
+      const all = [...views]
+      return { ...kernel.read(all), carried: carriedTo(all, listeners, tally.read()) }
+    },
+    close: () =>
+      closeAllNow(
+        () => kernel.close(),
+        () => tally.close(),
+      ),
+  }
+}
+
+/** Backends that had nothing are left out. One that is in both lists of a service port is told once. */
+export function carriedTo(
+  views: readonly ServicePortView[],
+  listeners: Pick<Listeners, 'get'>,
+  counts: ReadonlyMap<number, Tallied>,
+): Carried[] {
+  return views.flatMap((view) => {
+    const carried = new Map<string, Carried>()
+    for (const list of LISTS) {
+      for (const { ip, port, serial, restsForMs } of listeners.get(servedName(view, list))?.pool.backends() ?? []) {
+        const counted = counts.get(serial)
+        if (counted === undefined) continue
+        const before = carried.get(`${ip} ${port}`)
+        const sum = Object.fromEntries(TALLIED.map((name) => [name, counted[name] + (before?.[name] ?? 0)]))
+        carried.set(`${ip} ${port}`, {
+          service: view.name,
+          protocol: view.protocol,
+          backend: { address: ip, port },
+          isResting: restsForMs > 0,
+          ...(sum as unknown as Tallied),
+        })
+      }
+    }
+    return [...carried.values()]
+  })
+}

@@ -1,0 +1,108 @@
+// Tracing, switched on for one flow and off again, and what the kernel tells meanwhile.
+//
+// The table belongs to the socket of this process by which it was made: when that is closed, for whatever reason, the kernel takes
+// the table away.
+
+import { drainSocket } from '../netlink/drain.ts'
+import { NetlinkClient } from '../netlink/client.ts'
+import { messagesOf } from '../netlink/message.ts'
+import { NetlinkSocket } from '../netlink/socket.ts'
+import { NFNETLINK_V0, NFNLGRP_NFTRACE } from '../netlink/uapi/nfnetlink.ts'
+import { NETLINK_NETFILTER, NLM_F_DUMP, NLM_F_REQUEST } from '../netlink/uapi/netlink.ts'
+import { Writer } from '../netlink/writer.ts'
+import { messageType, NFGENMSG_LENGTH } from './bytes/messages.ts'
+import { ruleAttributes, ruleFromAttributes } from './bytes/rule.ts'
+import { decodeTrace, type TraceEvent } from './bytes/trace.ts'
+import { nftablesVocabulary } from './bytes/vocabulary.ts'
+import { describeRule } from './describe-rule.ts'
+import { NftablesDriver } from './driver.ts'
+import { nftFamily } from './language.ts'
+import { type FlowToTrace, opsToTrace } from './trace-table.ts'
+
+/** One packet meets some dozens of rules; a connection that is tried again and again, some hundreds. */
+const RECEIVE_BUFFER = 4 << 20
+
+export interface TracedRule {
+  readonly event: TraceEvent
+  /** The rule in words like nft's; undefined where it met none, or the rule is gone. */
+  readonly rule: string | undefined
+}
+
+export class Trace {
+  readonly #driver: NftablesDriver
+  readonly #socket: NetlinkSocket
+
+  constructor(table: string, flow: FlowToTrace) {
+    this.#socket = new NetlinkSocket(NETLINK_NETFILTER, {
+      receiveBuffer: RECEIVE_BUFFER,
+      groups: [NFNLGRP_NFTRACE],
+      vocabulary: nftablesVocabulary,
+    })
+    this.#driver = new NftablesDriver({ family: nftFamily(flow.family), table })
+    try {
+      this.#driver.apply(opsToTrace(flow))
+    } catch (error) {
+      this.#driver.close()
+      this.#socket.close()
+      throw error
+    }
+  }
+
+  /** What was told so far, with the rules as they are now. */
+  read(): TracedRule[] {
+    const events: TraceEvent[] = []
+    drainSocket(this.#socket, (datagram) => {
+      for (const message of messagesOf(datagram)) {
+        const event = decodeTrace(message)
+        if (event !== undefined) events.push(event)
+      }
+    })
+    const texts = new Map<string, ReadonlyMap<bigint, string>>()
+    return events.map((event) => {
+      const { family, table, handle } = event
+      if (handle === undefined) return { event, rule: undefined }
+      const key = `${family} ${table}`
+      let rules = texts.get(key)
+      if (rules === undefined) texts.set(key, (rules = readRules(family, table)))
+      return { event, rule: rules.get(handle) }
+    })
+  }
+
+  /** Tracing ends, and nothing of it stays. */
+  close(): void {
+    this.#socket.close()
+    try {
+      this.#driver.apply([{ op: 'deleteTable' }])
+    } finally {
+      this.#driver.close()
+    }
+  }
+}
+
+/** The rules of a table of any family, by handle. */
+function readRules(family: number, table: string): ReadonlyMap<bigint, string> {
+  const socket = new NetlinkSocket(NETLINK_NETFILTER, { vocabulary: nftablesVocabulary })
+  try {
+    const writer = new Writer()
+    writer.beginMessage(messageType('getRule'), NLM_F_REQUEST | NLM_F_DUMP)
+    writer.u8(family)
+    writer.u8(NFNETLINK_V0)
+    writer.be16(0)
+    ruleAttributes.write(writer, { table } as Parameters<typeof ruleAttributes.write>[1])
+    writer.endMessage()
+    const rules = new NetlinkClient(socket.exchange).dump(`read rules of table ${table}`, writer.written(), (message) =>
+      ruleAttributes.read(message.view, message.start + NFGENMSG_LENGTH, message.end),
+    )
+    return new Map(
+      rules
+        .filter((each) => each.table === table)
+        .flatMap((attributes) => {
+          const rule = ruleFromAttributes(attributes)
+          const comment = rule.comment === undefined ? '' : ` comment "${rule.comment}"`
+          return rule.handle === undefined ? [] : [[rule.handle, describeRule(rule) + comment] as const]
+        }),
+    )
+  } finally {
+    socket.close()
+  }
+}

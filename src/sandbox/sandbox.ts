@@ -146,7 +146,7 @@ export class Sandbox {
     } catch (error) {
       await this.#restartProxy(index, before)
       await this.#proxies[index]!.ready(READY_WITHIN_MS)
-      throw new Error(`${messageOf(error)}; it runs in mode ${before}, as before`)
+      throw new Error(`${messageOf(error)}; it runs in mode ${before}, as before`, { cause: error })
     }
   }
 

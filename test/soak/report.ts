@@ -34,7 +34,7 @@ export interface Report {
 export class Findings {
   readonly #ledger: Ledger
   readonly #growth: Growth
-  readonly convergenceMs: number[] = []
+  readonly #convergenceMs: number[] = []
   readonly #slowest: Record<string, number> = {}
   readonly changes: Record<string, number> = {}
   readonly faults: Record<string, number> = {}
@@ -47,7 +47,7 @@ export class Findings {
 
   /** A change was seen, on each node after so long. */
   converged(change: string, times: readonly number[]): void {
-    this.convergenceMs.push(...times)
+    this.#convergenceMs.push(...times)
     this.#slowest[change] = Math.round(Math.max(this.#slowest[change] ?? 0, ...times))
   }
 
@@ -97,7 +97,7 @@ export class Findings {
   }
 
   #convergence(): Convergence {
-    const all = this.convergenceMs
+    const all = this.#convergenceMs
     return { count: all.length, medianMs: median(all), p99Ms: quantile(all, 0.99), worstMs: quantile(all, 1) }
   }
 }

@@ -93,10 +93,13 @@ async function withProxy<T>(wish: Wish, measure: (proxy: MeasuredProxy) => Promi
 /** A packet to each service port, and its answer, so that the kernel has an element for each in every set. */
 async function touchAll(services: number): Promise<void> {
   const client = createSocket('udp4')
-  let answers = 0
-  client.on('message', () => answers++)
+  const heard = { answers: 0 }
+  client.on('message', () => heard.answers++)
   const caughtUp = async (wanted: number) => {
-    for (let waited = 0; waited < 500 && answers < wanted; waited++) await sleep(2)
+    for (let waited = 0; waited < 500; waited++) {
+      if (heard.answers >= wanted) return
+      await sleep(2)
+    }
   }
   for (let i = 0; i < services; i++) {
     await new Promise((resolve) => client.send('hello', 80, clusterIp(i), resolve))
@@ -105,7 +108,7 @@ async function touchAll(services: number): Promise<void> {
   }
   await caughtUp(services)
   client.close()
-  if (answers < services) console.error(`${services - answers} packets had no answer`)
+  if (heard.answers < services) console.error(`${services - heard.answers} packets had no answer`)
 }
 
 interface PageFigures {

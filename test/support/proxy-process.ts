@@ -31,20 +31,10 @@ export interface ProxyOptions {
 export const healthzPort = 10256
 export const metricsPort = 10249
 
-const root = join(import.meta.dirname, '../..')
-
-/**
- * As bin/kube-proxy does once all is built, which it is before User Mode Linux starts. The kernel there panics when a process
- * is killed while it forks (6.12: flush_tlb_mm walks the half-made copy of its memory), and the script forks until it
- * has become node.
- */
-const withoutShell = ['node', '--max-semi-space-size=2', join(root, 'dist/cli/main.js')]
-
 /** Another program can be put to the same tests: PROXY_COMMAND="/usr/local/bin/kube-proxy --kube-api-content-type=application/json". */
 export function proxyCommand(): readonly string[] {
   const given = process.env['PROXY_COMMAND']
-  if (given !== undefined) return given.split(' ')
-  return process.env['UML'] === undefined ? [join(root, 'bin/kube-proxy')] : withoutShell
+  return given === undefined ? [join(import.meta.dirname, '../../bin/kube-proxy')] : given.split(' ')
 }
 
 /** Why a mode cannot be tried here; undefined when it can. */

@@ -96,7 +96,8 @@ async function touchAll(services: number): Promise<void> {
   let answers = 0
   client.on('message', () => answers++)
   const caughtUp = async (wanted: number) => {
-    for (let waited = 0; waited < 500 && answers < wanted; waited++) await sleep(2)
+    const isBehind = () => answers < wanted
+    for (let waited = 0; waited < 500 && isBehind(); waited++) await sleep(2)
   }
   for (let i = 0; i < services; i++) {
     await new Promise((resolve) => client.send('hello', 80, clusterIp(i), resolve))

@@ -126,7 +126,9 @@ function programLayer(architecture, sbom) {
     ['usr/local/share/doc/kube-proxy/sbom.cdx.json', textEntry(sbom)],
     ...folderEntries(released(native), `${home}/${native}`),
   ])
-  for (const file of readdirSync(released('')).filter((each) => /\.mjs$|^(build|log-sources)\.json$/.test(each))) {
+  // page.js and page.css are there with --with-ui alone.
+  const shipped = /\.mjs$|^(build|log-sources)\.json$|^page\.(js|css)$/
+  for (const file of readdirSync(released('')).filter((each) => shipped.test(each))) {
     const text = readFileSync(released(file), 'utf8')
     const isProgram = file === 'kube-proxy.mjs'
     const content = isProgram ? text.replace(/^#!.* node /, '#!/usr/local/bin/node ') : text

@@ -36,7 +36,7 @@ export interface TrafficCounts {
   readonly receivedBytes: number
 }
 
-/** What went from a frontend to a backend, or what came to a frontend that refuses. */
+/** What went from a frontend to a backend, or what a frontend refused. */
 export interface TrafficRow extends TrafficCounts {
   /** `namespace/name:port`. */
   readonly service: string
@@ -44,7 +44,7 @@ export interface TrafficRow extends TrafficCounts {
   readonly frontend: string
   /** `ip:port`; absent for refusals, and where `carried` has the backends. */
   readonly backend?: string | undefined
-  /** Packets to a frontend without endpoints. */
+  /** Packets that the frontend refused or dropped: without endpoints, without local ones, from sources that are not allowed. */
   readonly refused: number
   /** It gets no new connections for a while. */
   readonly isEjected: boolean

@@ -31,6 +31,9 @@ const WAITS = 12
 /** Processes of ours that run now, for any family. */
 const ours = new Set<number>()
 
+/** The last change of iptables-legacy, of any family: they take the same lock, so one begins when the other has ended. */
+let lastOfLegacy: Promise<unknown> = Promise.resolve()
+
 export class Iptables {
   readonly backend: Backend
   /** Processes that change rules for us right now, or did until just now. */
@@ -72,7 +75,14 @@ export class Iptables {
   }
 
   /** The text may be made while it is taken; without any, nothing is done. Rejects with a RestoreError when it is refused. */
-  async restore(text: KeptText): Promise<void> {
+  restore(text: KeptText): Promise<void> {
+    if (this.backend !== 'legacy') return this.#restore(text)
+    const result = lastOfLegacy.then(() => this.#restore(text))
+    lastOfLegacy = result.catch(() => {})
+    return result
+  }
+
+  async #restore(text: KeptText): Promise<void> {
     const { programs, family, onContention } = this.#options
     const [first] = text
     if (first === undefined) return

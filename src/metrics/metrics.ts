@@ -225,7 +225,7 @@ function ownMetrics() {
     }),
     trafficRefused: counter({
       name: 'kubeproxyts_traffic_refused_packets_total',
-      help: 'With --traffic-metrics: packets to frontends that have no endpoints',
+      help: 'With --traffic-metrics: packets that were refused or dropped, for want of endpoints or because of their source',
       labels: ['service_port'],
     }),
     configReloads: counter({

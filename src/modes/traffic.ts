@@ -1,10 +1,16 @@
 // Counting what goes through a mode's services, while an asker looks.
 
-import type { Family } from '../lib/ip.ts'
+import { cidrEnd, type Family, mergeCidrs } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ServicePortView } from '../model/types.ts'
 import { COUNTING_TABLE } from '../nftables/counting-table.ts'
-import { type Closed, type Counted as CountedByKernel, Counting, endCounting } from '../nftables/open-counting.ts'
+import {
+  type Closed,
+  type Counted as CountedByKernel,
+  Counting,
+  endCounting,
+  type SourceRange,
+} from '../nftables/open-counting.ts'
 import { deleteTables } from '../nftables/watched-tables.ts'
 import { addressField, portField, protocolField } from '../nftables/fields.ts'
 
@@ -63,17 +69,23 @@ function openTrafficCounter(family: Family): TrafficCounter {
   }
 }
 
-/** Those that refuse, or drop, every client. Where only some sources are refused, their packets are not counted. */
+/** Frontends that refuse, or drop, any client: all of them, those outside without local endpoints, those from elsewhere than allowed. */
 function closedFrontends(views: Iterable<ServicePortView>): Closed {
   const frontends = new Set<string>()
   const ports = new Set<string>()
+  const guarded = new Map<string, SourceRange[]>()
   for (const view of views) {
-    for (const { address, protocol, port, fromPods, fromNode, fromOthers } of view.frontends) {
-      if ([fromPods, fromNode, fromOthers].some(({ verdict }) => verdict.kind === 'to')) continue
+    for (const { address, protocol, port, fromPods, fromNode, fromOthers, allowedSources } of view.frontends) {
       const rest = protocolField(protocol) + portField(port)
-      if (address === undefined) ports.add(rest)
-      else frontends.add(addressField(address) + rest)
+      const key = address === undefined ? rest : addressField(address) + rest
+      if (address !== undefined && allowedSources !== undefined) {
+        const ranges = mergeCidrs(allowedSources).map((cidr) => ({ first: cidr.network, last: cidrEnd(cidr) }))
+        guarded.set(key, ranges)
+      }
+      if ([fromPods, fromNode, fromOthers].every(({ verdict }) => verdict.kind === 'to')) continue
+      const closed = address === undefined ? ports : frontends
+      closed.add(key)
     }
   }
-  return { frontends, ports }
+  return { frontends, ports, guarded }
 }

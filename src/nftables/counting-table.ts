@@ -10,10 +10,12 @@ import { splitFields } from './fields.ts'
 import {
   destinationAddress,
   destinationPort,
+  goBack,
   inputInterface,
   isIn,
   isLocalAddress,
   isNewConnection,
+  isNotIn,
   jump,
   type Operand,
   originalDestinationAddress,
@@ -21,6 +23,7 @@ import {
   type Piece,
   protocol,
   rule,
+  sourceAddress,
   wasDnated,
 } from './language.ts'
 import { Transaction } from './transaction.ts'
@@ -32,16 +35,22 @@ export const COUNTING_TABLE = 'kube-proxy-counters'
 const IDLE_MS = 5 * 60_000
 /** After all that translates, and before anything that refuses. */
 const AFTER_ALL = 310
-const BEFORE_ALL = -105
+/** Behind the translation, at -100, and before IPVS takes what the node sends. What was not translated will be refused. */
+const TRANSLATED = -99
+/** Before source ranges are looked at, at -110. */
+const BEFORE_ALL = -115
 
 export interface CountingTable {
   /** Packets of clients, of backends, and those that begin a connection: by pair. */
   readonly sent: NftSet
   readonly received: NftSet
   readonly begun: NftSet
-  /** Frontends that refuse, which the proxy fills in, and what came there. */
+  /** Frontends that refuse all clients or some, which the proxy fills in, and what was refused there. */
   readonly closed: NftSet
   readonly closedPorts: NftSet
+  /** Frontends that are for some sources only, and which. */
+  readonly guarded: NftSet
+  readonly allowed: NftSet
   readonly refused: NftSet
   readonly refusedPorts: NftSet
   readonly chains: readonly Chain[]
@@ -59,6 +68,8 @@ export function planCountingTable(family: Family, size: number): CountingTable {
     begun: counting('begun', pair, size),
     closed: plain('closed', frontend),
     closedPorts: plain('closed-ports', port),
+    guarded: plain('guarded', frontend),
+    allowed: { ...plain('allowed', [...frontend, address]), interval: true },
     refused: counting('refused', frontend, size),
     refusedPorts: counting('refused-ports', port, size),
   }
@@ -78,10 +89,17 @@ export function planCountingTable(family: Family, size: number): CountingTable {
     rule([direction('reply'), add(sets.received, ofPair)]),
     rule([isNewConnection, add(sets.begun, ofPair)]),
   ]
-  const refusals = (...first: Piece[]) => [
-    rule([...first, isIn(ofFrontend, sets.closed.name), add(sets.refused, ofFrontend)]),
+  const isStranger = [
+    isNewConnection,
+    isIn(ofFrontend, sets.guarded.name),
+    isNotIn([...ofFrontend, sourceAddress(family)], sets.allowed.name),
+  ]
+  const refusals = [
+    rule([wasDnated, goBack]),
+    // These have been counted, and in some modes they come this far.
+    rule([...isStranger, goBack]),
+    rule([isIn(ofFrontend, sets.closed.name), add(sets.refused, ofFrontend)]),
     rule([
-      ...first,
       isLocalAddress('daddr'),
       isIn(ofFrontend.slice(1), sets.closedPorts.name),
       add(sets.refusedPorts, ofFrontend.slice(1)),
@@ -98,8 +116,18 @@ export function planCountingTable(family: Family, size: number): CountingTable {
     chain('delivered', { type: 'filter', hook: 'input', priority: AFTER_ALL }, [
       rule([fromElsewhere, wasDnated, jump('count')]),
     ]),
-    chain('arriving', { type: 'filter', hook: 'prerouting', priority: BEFORE_ALL }, refusals(fromElsewhere)),
-    chain('leaving', { type: 'filter', hook: 'output', priority: BEFORE_ALL }, refusals()),
+    chain('refusals', undefined, refusals),
+    chain('strangers', undefined, [rule([...isStranger, add(sets.refused, ofFrontend)])]),
+    chain('arriving', { type: 'filter', hook: 'prerouting', priority: BEFORE_ALL }, [
+      rule([fromElsewhere, jump('strangers')]),
+    ]),
+    chain('leaving', { type: 'filter', hook: 'output', priority: BEFORE_ALL }, [rule([jump('strangers')])]),
+    chain('arrived', { type: 'filter', hook: 'prerouting', priority: TRANSLATED }, [
+      rule([fromElsewhere, isNewConnection, jump('refusals')]),
+    ]),
+    chain('left', { type: 'filter', hook: 'output', priority: TRANSLATED }, [
+      rule([isNewConnection, jump('refusals')]),
+    ]),
   ]
   return { ...sets, chains }
 }

@@ -1,6 +1,6 @@
 // Counting, switched on and off.
 
-import { type Family, formatIp } from '../lib/ip.ts'
+import { type Bytes, type Family, formatIp } from '../lib/ip.ts'
 import { KernelError } from '../lib/errors.ts'
 import { COUNTING_TABLE, opsToCount, planCountingTable, splitPair, type CountingTable } from './counting-table.ts'
 import { NftablesDriver } from './driver.ts'
@@ -25,7 +25,7 @@ export interface CountedPair {
   readonly received: Amount
 }
 
-/** What came to a frontend that refuses. */
+/** What came to a frontend and was refused. */
 export interface CountedRefusal {
   readonly protocol: TransportProtocol
   /** Undefined for a node port. */
@@ -45,11 +45,21 @@ export interface Counted {
   }
 }
 
-/** Keys of frontends that refuse: `address . protocol . port`, `protocol . port`. */
+/** Which clients are refused where. */
 export interface Closed {
+  /** Frontends that refuse all of them, or some: `address . protocol . port`, `protocol . port`. */
   readonly frontends: ReadonlySet<string>
   readonly ports: ReadonlySet<string>
+  /** Frontends that are for some sources only, with the ranges of these. */
+  readonly guarded: ReadonlyMap<string, readonly SourceRange[]>
 }
+
+export interface SourceRange {
+  readonly first: Bytes
+  readonly last: Bytes
+}
+
+const OPEN: Closed = { frontends: new Set(), ports: new Set(), guarded: new Map() }
 
 const NOTHING: Amount = { packets: 0, bytes: 0 }
 const PROTOCOLS: ReadonlyMap<number, TransportProtocol> = new Map(
@@ -60,7 +70,7 @@ const PROTOCOLS: ReadonlyMap<number, TransportProtocol> = new Map(
 export class Counting {
   readonly #driver: NftablesDriver
   readonly #table: CountingTable
-  #closed: Closed = { frontends: new Set(), ports: new Set() }
+  #closed: Closed = OPEN
 
   constructor(family: Family, size: number) {
     this.#table = planCountingTable(family, size)
@@ -78,9 +88,13 @@ export class Counting {
 
   /** Tells the kernel which frontends refuse. */
   follow(closed: Closed): void {
+    const { closed: frontends, closedPorts, guarded, allowed } = this.#table
+    const before = this.#closed
     const ops = [
-      ...diffKeys(this.#table.closed, this.#closed.frontends, closed.frontends),
-      ...diffKeys(this.#table.closedPorts, this.#closed.ports, closed.ports),
+      ...diffElements(frontends, keys(before.frontends), keys(closed.frontends)),
+      ...diffElements(closedPorts, keys(before.ports), keys(closed.ports)),
+      ...diffElements(allowed, ranges(before), ranges(closed)),
+      ...diffElements(guarded, keys(before.guarded.keys()), keys(closed.guarded.keys())),
     ]
     if (ops.length > 0) this.#driver.apply(ops)
     this.#closed = closed
@@ -145,9 +159,22 @@ export function endCounting(families: readonly Family[]): void {
   }
 }
 
-function diffKeys(set: NftSet, before: ReadonlySet<string>, after: ReadonlySet<string>): Op[] {
-  const without = (keys: ReadonlySet<string>, others: ReadonlySet<string>): Element[] =>
-    [...keys].filter((key) => !others.has(key)).map((key) => ({ key }))
+type Elements = ReadonlyMap<string, Element>
+
+function keys(all: Iterable<string>): Elements {
+  return new Map(Array.from(all, (key) => [key, { key }]))
+}
+
+function ranges({ guarded }: Closed): Elements {
+  const elements = [...guarded].flatMap(([key, sources]) =>
+    sources.map(({ first, last }) => ({ key: key + first, keyEnd: key + last })),
+  )
+  return new Map(elements.map((element) => [element.key + element.keyEnd, element]))
+}
+
+function diffElements(set: NftSet, before: Elements, after: Elements): Op[] {
+  const without = (some: Elements, others: Elements) =>
+    [...some].flatMap(([name, element]) => (others.has(name) ? [] : [element]))
   const [added, deleted] = [without(after, before), without(before, after)]
   return [
     ...(deleted.length > 0 ? [{ op: 'deleteElements', set, elements: deleted } as const] : []),

@@ -321,7 +321,8 @@ export class NodeProxy {
   /** In the background. What the configuration says by then counts. */
   #judge(): void {
     const running = () => ({ options: { ...this.#options, ...this.#loaded }, node: this.#state.node })
-    this.#selfCheck?.begin(running, this.#events)
+    const isBusy = () => this.#parts.some(({ pipeline }) => pipeline.syncState.lastSyncMs === undefined)
+    this.#selfCheck?.begin(running, this.#events, isBusy)
   }
 
   #setNode(node: Node | undefined): void {

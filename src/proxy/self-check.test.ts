@@ -65,3 +65,19 @@ test('SelfCheck judges once for several changes at once, and no more when it is 
   await clock.advance(10_000)
   expect(events).toHaveLength(1)
 })
+
+test('SelfCheck waits for the first rules, but not for ever', async () => {
+  const { check, clock } = open([full], [full])
+  let isBusy = true
+  const begin = () => check.begin(running, { record: () => {} }, () => isBusy)
+  begin()
+  await clock.advance(60_000)
+  expect(check.status()).toContain('not judged yet')
+  isBusy = false
+  await clock.advance(3000)
+  expect(check.status()).toContain('9 of 10')
+  const stuck = open([wrong])
+  stuck.check.begin(running, { record: () => {} }, () => true)
+  await stuck.clock.advance(120_000)
+  expect(stuck.check.status()).toContain('it cannot work')
+})

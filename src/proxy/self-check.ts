@@ -34,6 +34,8 @@ export interface SelfCheckOptions {
 
 /** The start has the processor for itself, and a proxy that is just being stopped has gone. */
 const JUDGE_AFTER_MS = 3000
+/** Reading tables while they are being filled takes both longer; but a proxy that never gets there is judged, too. */
+const WAITS_FOR_RULES = 40
 
 /** These have Events of their own. */
 const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(['mode-stands-in', 'mode-default'])
@@ -50,20 +52,26 @@ export class SelfCheck {
     this.#options = options
   }
 
-  /** Judges a moment later, in the background. */
-  begin(running: () => RunningNode, events: Pick<EventRecorder, 'record'>): void {
+  /** Judges a moment later, in the background, and not while the first rules are being written. */
+  begin(running: () => RunningNode, events: Pick<EventRecorder, 'record'>, isBusy: () => boolean = () => false): void {
     const { judge, clock, log } = this.#options
     if (judge === undefined) return
     const round = ++this.#round
+    let waits = 0
     this.#timer?.cancel()
-    this.#timer = clock.setTimeout(() => {
+    const later = () => {
+      if (isBusy() && ++waits < WAITS_FOR_RULES) {
+        this.#timer = clock.setTimeout(later, JUDGE_AFTER_MS)
+        return
+      }
       judge(running()).then(
         (faults) => {
           if (round === this.#round) this.#found(faults, events)
         },
         (error: unknown) => log.v(2)?.info('Cannot judge this node', { err: messageOf(error) }),
       )
-    }, JUDGE_AFTER_MS)
+    }
+    this.#timer = clock.setTimeout(later, JUDGE_AFTER_MS)
   }
 
   stop(): void {

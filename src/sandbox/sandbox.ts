@@ -5,6 +5,7 @@ import { appendFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { release } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { messageOf } from '../lib/errors.ts'
 import type { Family } from '../lib/ip.ts'
 import { createLogger, type Logger } from '../lib/log.ts'
 import { textFormat } from '../lib/log-text.ts'
@@ -144,7 +145,8 @@ export class Sandbox {
       await this.#proxies[index]!.ready(READY_WITHIN_MS)
     } catch (error) {
       await this.#restartProxy(index, before)
-      throw error
+      await this.#proxies[index]!.ready(READY_WITHIN_MS)
+      throw new Error(`${messageOf(error)}; it runs in mode ${before}, as before`, { cause: error })
     }
   }
 

@@ -108,8 +108,22 @@ function loadKoffi(): Koffi {
   return createRequire(import.meta.url)(name) as Koffi
 }
 
+let counted: Map<string, number> | undefined
+
+/** How often each call is made by `work`, but for those of boundCall(). For tests of what a change costs. */
+export async function countCalls(work: () => void | Promise<void>): Promise<ReadonlyMap<string, number>> {
+  const counts = (counted = new Map<string, number>())
+  try {
+    await work()
+  } finally {
+    counted = undefined
+  }
+  return counts
+}
+
 /** Calls libc and returns what it returns: -1 is left to the caller, which finds the reason in lastErrno(). */
 export function tryCall<N extends keyof Calls>(name: N, ...args: Parameters<Calls[N]>): number {
+  if (counted !== undefined) counted.set(name, (counted.get(name) ?? 0) + 1)
   return (calls[name] ?? call(name))(...args)
 }
 

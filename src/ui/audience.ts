@@ -1,6 +1,7 @@
 // The pages that are open: each hears what happens as Server-Sent Events. While there is none, nothing is asked of any proxy.
 
 import type { ServerResponse } from 'node:http'
+import { diffValues } from './patch.ts'
 import { MOST_CHANGES, type ChangeEntry, type LoadReport, type Snapshot, type UiEvents } from './protocol.ts'
 import type { UiSource } from './source.ts'
 
@@ -25,8 +26,10 @@ export class Audience {
   #lastSnapshotMs = 0
   #isMaking = false
   #isStale = false
-  /** What the pages have, without the time. */
-  #sent = ''
+  /** What the pages have that follow. */
+  #shown: Snapshot | undefined
+  /** The pages that were told everything, and hear of differences from then on. */
+  readonly #followers = new Set<ServerResponse>()
 
   constructor(source: UiSource) {
     this.#source = source
@@ -49,7 +52,9 @@ export class Audience {
     if (this.#pages.size === 1) this.#begin()
     const snapshot = await this.#source.snapshot()
     if (!this.#pages.has(response)) return
-    this.#sendTo(response, 'snapshot', snapshot)
+    this.#show(snapshot)
+    this.#sendTo(response, 'snapshot', this.#shown!)
+    this.#followers.add(response)
     for (const change of this.#changes) this.#sendTo(response, 'change', change)
   }
 
@@ -60,10 +65,12 @@ export class Audience {
       page.end()
     }
     this.#pages.clear()
+    this.#followers.clear()
     this.#end()
   }
 
   #remove(response: ServerResponse): void {
+    this.#followers.delete(response)
     if (this.#pages.delete(response) && this.#pages.size === 0) this.#end()
   }
 
@@ -85,7 +92,7 @@ export class Audience {
     clearInterval(this.#heartbeat)
     clearTimeout(this.#snapshotTimer)
     this.#snapshotTimer = undefined
-    this.#sent = ''
+    this.#shown = undefined
   }
 
   /** A change that was told before, to a page that is gone, is not told again. */
@@ -120,10 +127,7 @@ export class Audience {
     this.#isStale = false
     try {
       const snapshot = await this.#source.snapshot()
-      const content = contentOf(snapshot)
-      // A page that came meanwhile has a newer one.
-      if (content !== this.#sent && this.#pages.size > 0) this.#send('snapshot', snapshot)
-      this.#sent = content
+      if (this.#pages.size > 0) this.#show(snapshot)
     } catch {
       // The source is closing; the pages are told by close().
     } finally {
@@ -131,6 +135,17 @@ export class Audience {
       this.#lastSnapshotMs = performance.now()
       if (this.#isStale) this.#schedule()
     }
+  }
+
+  /** Tells those that follow what is another one, if anything but the time is. */
+  #show(snapshot: Snapshot): void {
+    const before = this.#shown
+    const patch = before === undefined ? undefined : diffValues({ ...before, nowMs: snapshot.nowMs }, snapshot)
+    if (before !== undefined && patch === undefined) return
+    this.#shown = snapshot
+    if (patch === undefined) return
+    const text = format('update', { nowMs: snapshot.nowMs, patch })
+    for (const page of this.#followers) write(page, text)
   }
 
   async #sendTraffic(): Promise<void> {
@@ -149,15 +164,11 @@ export class Audience {
   }
 }
 
-function format(event: string, data: unknown): string {
+function format<E extends keyof UiEvents>(event: E, data: UiEvents[E]): string {
   return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
 }
 
 function write(page: ServerResponse, text: string): void {
   if (page.writableLength > MOST_UNREAD) page.destroy()
   else page.write(text)
-}
-
-function contentOf(snapshot: Snapshot): string {
-  return JSON.stringify({ ...snapshot, nowMs: 0 })
 }

@@ -11,12 +11,14 @@ export interface BackendVerdict {
   readonly ejected: boolean
 }
 
-export type BackendVerdicts = ReadonlyMap<string, BackendVerdict>
+/** By the port of a service, as in `default/web:http`, and the address of the backend, as in `10.1.0.5:8080`. */
+export type BackendVerdicts = ReadonlyMap<string, ReadonlyMap<string, BackendVerdict>>
+
+const USED: BackendVerdict = { why: undefined, ejected: false }
 
 /** What follows from what is known stays the same. */
 const judged = new WeakMap<Known, BackendVerdicts>()
 
-/** By `PORT ADDRESS`, as in `default/web:http 10.1.0.5:8080`. */
 export function judgeBackends(known: Known): BackendVerdicts {
   const before = judged.get(known)
   if (before !== undefined) return before
@@ -25,8 +27,8 @@ export function judgeBackends(known: Known): BackendVerdicts {
   return verdicts
 }
 
-function judge(known: Known): Map<string, BackendVerdict> {
-  const verdicts = new Map<string, BackendVerdict>()
+function judge(known: Known): BackendVerdicts {
+  const verdicts = new Map<string, Map<string, BackendVerdict>>()
   for (const family of [4, 6] as const) {
     const decided = decideAll(known, family)
     if (decided === undefined) continue
@@ -39,11 +41,13 @@ function judge(known: Known): Map<string, BackendVerdict> {
       const selected = endpoints.filter((each) => whyNotSelected(each, selection, node) === undefined)
       const ejections = view.connectRetry === true ? new Set(known.ejected.keys()) : NO_EJECTIONS
       const ejected = new Set(siftEjected(selected, ejections).ejected)
+      let ofPort = verdicts.get(view.name)
+      if (ofPort === undefined) verdicts.set(view.name, (ofPort = new Map()))
       for (const endpoint of endpoints) {
         const address = joinHostPort(endpoint.ip, endpoint.port)
         const isEjected = ejected.has(endpoint)
         const why = isEjected ? `ejected: ${known.ejected.get(address)}` : whyNotSelected(endpoint, selection, node)
-        verdicts.set(`${view.name} ${address}`, { why, ejected: isEjected })
+        ofPort.set(address, why === undefined ? USED : { why, ejected: isEjected })
       }
     }
   }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { nodeView, service, slice } from '../../test/support/kube-objects.ts'
 import type { Known } from '../explain/known.ts'
 import { modeNamed } from '../modes/all.ts'
-import { MOST_SERVICES, planSnapshot, type ClusterFacts, type NodeFacts } from './plan-snapshot.ts'
+import { MOST_BACKENDS, MOST_SERVICES, planSnapshot, type ClusterFacts, type NodeFacts } from './plan-snapshot.ts'
 import type { PodInfo } from './protocol.ts'
 
 const known: Known = {
@@ -90,10 +90,19 @@ test('what there is no room for is counted, and the system comes last', () => {
   const dns = { ...service(), namespace: 'kube-system', name: 'dns' }
   const { services, leftOut } = planSnapshot({ ...facts, services: [dns, ...many] })
   expect(services).toHaveLength(MOST_SERVICES)
-  expect(leftOut).toEqual({ services: 1, pods: 0 })
+  expect(leftOut).toEqual({ services: 1, pods: 0, backends: 0 })
   expect(services.some(({ system }) => system)).toBe(false)
   expect(planSnapshot({ ...facts, services: [dns, service()] }).services.map(({ name }) => name)).toEqual([
     'web',
     'dns',
   ])
+})
+
+test('endpoints that there is no room for are counted, each once', () => {
+  const addresses = Array.from({ length: MOST_BACKENDS + 3 }, (_, i) => `10.1.${i >> 7}.${i & 127}`)
+  const slices = [slice(addresses), { ...slice(addresses.slice(-2)), name: 'again' }]
+  const { services, leftOut } = planSnapshot({ ...facts, slices })
+  const [port] = services[0]!.ports
+  expect([port!.backends.length, port!.moreBackends]).toEqual([MOST_BACKENDS, 3])
+  expect(leftOut).toEqual({ services: 0, pods: 0, backends: 3 })
 })

@@ -6,7 +6,7 @@ import type { EndpointSlice, Service } from '../kube/types.ts'
 import { canonicalIp, joinHostPort } from '../lib/ip.ts'
 import { CONNECT_RETRY_ANNOTATION } from '../model/connect-retry.ts'
 import { parseOnOff } from '../model/on-off.ts'
-import { judgeBackends, type BackendVerdict } from './judge-backends.ts'
+import { judgeBackends, type BackendVerdict, type BackendVerdicts } from './judge-backends.ts'
 import type {
   BackendInfo,
   DeploymentInfo,
@@ -21,7 +21,8 @@ import type {
 /** More than this is not drawn: the page would not be readable, and each change would be dear. */
 export const MOST_SERVICES = 300
 export const MOST_PODS = 1000
-const MOST_BACKENDS = 200
+/** Of one port. */
+export const MOST_BACKENDS = 200
 
 export interface NodeFacts {
   readonly name: string
@@ -57,7 +58,10 @@ export function planSnapshot(facts: ClusterFacts): Snapshot {
   const { kind, name, nowMs, can, terminal, apiServer, outside, load } = facts
   const { services, pods, nodes, deployments } = facts
   const context = contextOf(facts)
-  const sorted = services.toSorted(byImportance)
+  const shown = services
+    .toSorted(byImportance)
+    .slice(0, MOST_SERVICES)
+    .map((service) => describeService(service, context))
   return {
     version: 1,
     nowMs,
@@ -71,10 +75,11 @@ export function planSnapshot(facts: ClusterFacts): Snapshot {
     deployments,
     outside,
     load,
-    services: sorted.slice(0, MOST_SERVICES).map((service) => describeService(service, context)),
+    services: shown,
     leftOut: {
       services: Math.max(0, services.length - MOST_SERVICES),
       pods: Math.max(0, pods.length - MOST_PODS),
+      backends: shown.reduce((sum, { ports }) => ports.reduce((all, { moreBackends }) => all + moreBackends, sum), 0),
     },
   }
 }
@@ -82,7 +87,7 @@ export function planSnapshot(facts: ClusterFacts): Snapshot {
 interface Context {
   readonly slices: ReadonlyMap<string, readonly EndpointSlice[]>
   readonly pods: ReadonlyMap<string, PodInfo>
-  readonly verdicts: readonly { readonly node: string; readonly of: ReadonlyMap<string, BackendVerdict> }[]
+  readonly verdicts: readonly { readonly node: string; readonly of: BackendVerdicts }[]
   readonly selectors: ClusterFacts['selectors']
   /** Of services that do not say. */
   readonly connectRetry: boolean
@@ -183,15 +188,20 @@ function describePort(
 ): ServicePortInfo {
   const id = port.name === '' ? `${namespace}/${name}` : `${namespace}/${name}:${port.name}`
   const backends = new Map<string, BackendInfo>()
+  const leftOut = new Set<string>()
+  const judges = context.verdicts.map(({ node, of }) => ({ node, of: of.get(id) }))
   for (const slice of slices) {
     const found = slice.ports.find((each) => each.name === port.name && each.protocol === port.protocol)
     if (found?.port === undefined) continue
     for (const endpoint of slice.endpoints) {
       const ip = canonicalIp(endpoint.address) ?? endpoint.address
       const address = joinHostPort(ip, found.port)
-      if (backends.size >= MOST_BACKENDS || backends.has(address)) continue
+      if (backends.has(address)) continue
+      if (backends.size >= MOST_BACKENDS) {
+        leftOut.add(address)
+        continue
+      }
       const pod = context.pods.get(ip)
-      const verdicts = context.verdicts.map(({ node, of }) => ({ node, verdict: of.get(`${id} ${address}`) }))
       backends.set(address, {
         address,
         pod: pod === undefined ? null : `${pod.namespace}/${pod.name}`,
@@ -199,8 +209,7 @@ function describePort(
         ready: endpoint.ready,
         serving: endpoint.serving,
         terminating: endpoint.terminating,
-        notOn: Object.fromEntries(verdicts.flatMap(({ node, verdict }) => whyNot(node, verdict))),
-        ejectedOn: verdicts.flatMap(({ node, verdict }) => (verdict?.ejected === true ? [node] : [])),
+        ...verdictsOn(address, judges),
       })
     }
   }
@@ -211,7 +220,27 @@ function describePort(
     port: port.port,
     nodePort: port.nodePort === 0 ? null : port.nodePort,
     backends: [...backends.values()],
+    moreBackends: leftOut.size,
   }
+}
+
+const USED_EVERYWHERE: Pick<BackendInfo, 'notOn' | 'ejectedOn'> = { notOn: {}, ejectedOn: [] }
+
+/** What the proxies make of it. Nearly all backends are used by all: these are not described one by one. */
+function verdictsOn(
+  address: string,
+  judges: readonly { readonly node: string; readonly of: ReadonlyMap<string, BackendVerdict> | undefined }[],
+): Pick<BackendInfo, 'notOn' | 'ejectedOn'> {
+  if (judges.every(({ of }) => isUsed(of?.get(address)))) return USED_EVERYWHERE
+  const verdicts = judges.map(({ node, of }) => ({ node, verdict: of?.get(address) }))
+  return {
+    notOn: Object.fromEntries(verdicts.flatMap(({ node, verdict }) => whyNot(node, verdict))),
+    ejectedOn: verdicts.flatMap(({ node, verdict }) => (verdict?.ejected === true ? [node] : [])),
+  }
+}
+
+function isUsed(verdict: BackendVerdict | undefined): boolean {
+  return verdict !== undefined && verdict.why === undefined && !verdict.ejected
 }
 
 function whyNot(node: string, verdict: BackendVerdict | undefined): [string, string][] {

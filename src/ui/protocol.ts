@@ -1,9 +1,9 @@
 // What the server of the page and the page say to each other. Types alone: both sides import them, and nothing else of each other
-// but commands.ts, which is pure.
+// but commands.ts and patch.ts, which are pure.
 //
 //   GET  /?token=T          the page, with the first Snapshot inside; sets the cookie, and the page takes the token out of the URL
 //   GET  /page.js /page.css what the page is made of
-//   GET  /api/events        Server-Sent Events: `snapshot`, `traffic`, `change`, `load`, `end`, as in UiEvents
+//   GET  /api/events        Server-Sent Events: `snapshot`, `update`, `traffic`, `change`, `load`, `end`, as in UiEvents
 //   GET  /api/service       a Service in detail: ServiceQuery -> ServiceDetail
 //   POST /api/explain       a packet: ExplainQuestion -> ExplainAnswer
 //   POST /api/act           something is done, in a sandbox alone: Action -> ActAnswer
@@ -13,6 +13,7 @@
 // snapshot says what that is.
 
 import type { Explanation } from '../explain/explanation.ts'
+import type { Patch } from './patch.ts'
 
 /** The id of the element of the page that has the first snapshot: `<script type="application/json" id="snapshot">`. */
 export const SNAPSHOT_ELEMENT = 'snapshot'
@@ -24,8 +25,10 @@ export interface Refusal {
 
 /** The Server-Sent Events, by their names; `data` is one of these as JSON. The first is a snapshot. */
 export interface UiEvents {
-  /** All of it, again, whenever something changed: at most 5 per second. */
+  /** All of it, once. */
   readonly snapshot: Snapshot
+  /** What is another one since then, whenever something changed: at most 5 per second. */
+  readonly update: SnapshotUpdate
   /** Every second, while there is a client. */
   readonly traffic: TrafficReport
   /** One for each sync of a proxy. Those since the first client came are told to each later one, up to MOST_CHANGES. */
@@ -34,6 +37,12 @@ export interface UiEvents {
   readonly load: LoadReport
   /** The server ends: the page says so and does not try again at once. */
   readonly end: { readonly reason: string }
+}
+
+export interface SnapshotUpdate {
+  readonly nowMs: number
+  /** For the snapshot as it was after the update before. */
+  readonly patch: Patch
 }
 
 /** The newest that the server remembers, for all nodes together. */
@@ -61,7 +70,7 @@ export interface Snapshot {
   /** The machine outside of the cluster: of a sandbox alone. */
   readonly outside: OutsideInfo | null
   /** What there was no room for; nothing is left out silently. */
-  readonly leftOut: { readonly services: number; readonly pods: number }
+  readonly leftOut: { readonly services: number; readonly pods: number; readonly backends: number }
   /** The load that runs. */
   readonly load: LoadWish | null
 }
@@ -188,6 +197,8 @@ export interface ServicePortInfo {
   readonly port: number
   readonly nodePort: number | null
   readonly backends: readonly BackendInfo[]
+  /** How many more there are than are listed. */
+  readonly moreBackends: number
 }
 
 export interface BackendInfo {

@@ -187,6 +187,7 @@ export class ProxyWatch {
         address === undefined ? `*:${number}` : `${address.includes(':') ? `[${address}]` : address}:${number}`,
       ),
     )
+    if (found?.fromOthers.verdict.kind === 'to') return found.allowedSources !== undefined
     return found?.fromOthers.verdict.kind === 'drop'
   }
 }

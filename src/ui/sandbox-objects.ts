@@ -23,30 +23,53 @@ export interface SandboxObjects {
 /** What the page shows changes with objects of these kinds. */
 export const shownKinds = [services, endpointSlices, pods, deployments] as const
 
-export function describeObjects(registry: Registry): SandboxObjects {
-  const reader = new JsonReader(new StringPool())
-  const json = (object: object) => object as unknown as JsonObject
-  const all = registry.collection(services).list()
-  return {
-    services: all.map(({ object }) => serviceKind.fromJson(json(object), reader).object),
-    slices: registry
-      .collection(endpointSlices)
-      .list()
-      .map(({ object }) => sliceKind.fromJson(json(object), reader).object),
-    selectors: new Map(all.map(({ key, object }) => [key, object.spec.selector ?? {}])),
-    pods: registry
-      .collection(pods)
-      .list()
-      .map(({ object }) => describePod(object, registry)),
-    deployments: registry
-      .collection(deployments)
-      .list()
-      .map(({ object: { metadata, spec, status } }) => ({
-        namespace: metadata.namespace ?? '',
-        name: metadata.name,
-        replicas: spec.replicas ?? 0,
-        ready: status.readyReplicas ?? 0,
-      })),
+/** A version of an object never changes: it is described once, and its description is the same object for as long as it is the newest. */
+export class ObjectDescriptions {
+  readonly #registry: Registry
+  readonly #reader = new JsonReader(new StringPool())
+  readonly #services = new Kept((object: object) => serviceKind.fromJson(object as JsonObject, this.#reader).object)
+  readonly #slices = new Kept((object: object) => sliceKind.fromJson(object as JsonObject, this.#reader).object)
+  readonly #pods = new Kept((pod: Pod) => describePod(pod, this.#registry))
+
+  constructor(registry: Registry) {
+    this.#registry = registry
+  }
+
+  /** As they are now. */
+  describe(): SandboxObjects {
+    const registry = this.#registry
+    const all = registry.collection(services).list()
+    return {
+      services: this.#services.of(all),
+      slices: this.#slices.of(registry.collection(endpointSlices).list()),
+      selectors: new Map(all.map(({ key, object }) => [key, object.spec.selector ?? {}])),
+      pods: this.#pods.of(registry.collection(pods).list()),
+      deployments: registry
+        .collection(deployments)
+        .list()
+        .map(({ object: { metadata, spec, status } }) => ({
+          namespace: metadata.namespace ?? '',
+          name: metadata.name,
+          replicas: spec.replicas ?? 0,
+          ready: status.readyReplicas ?? 0,
+        })),
+    }
+  }
+}
+
+/** What was made of each object, for those of the last list. */
+class Kept<From extends object, To> {
+  readonly #make: (object: From) => To
+  #made = new Map<From, To>()
+
+  constructor(make: (object: From) => To) {
+    this.#make = make
+  }
+
+  of(all: readonly { readonly object: From }[]): To[] {
+    const before = this.#made
+    this.#made = new Map(all.map(({ object }) => [object, before.get(object) ?? this.#make(object)]))
+    return [...this.#made.values()]
   }
 }
 

@@ -26,7 +26,7 @@ import { ProxyWatch } from './proxy-watch.ts'
 import { RemoteEye } from './remote-eye.ts'
 import { Load } from './run-load.ts'
 import { SandboxHands } from './sandbox-hands.ts'
-import { describeObjects, shownKinds, type SandboxObjects } from './sandbox-objects.ts'
+import { ObjectDescriptions, shownKinds, type SandboxObjects } from './sandbox-objects.ts'
 import { AskedWrongly, type UiListener, type UiSource } from './source.ts'
 
 /** A page is not kept waiting for a proxy that does not answer. */
@@ -36,6 +36,7 @@ export class SandboxSource implements UiSource {
   readonly #sandbox: Sandbox
   readonly #terminal: Terminal
   readonly #hands: SandboxHands
+  readonly #objects: ObjectDescriptions
   readonly #watches: readonly ProxyWatch[]
   readonly #eyes = new Map<string, RemoteEye>()
   #listener: UiListener | undefined
@@ -46,6 +47,7 @@ export class SandboxSource implements UiSource {
     const { folder, network } = sandbox
     this.#sandbox = sandbox
     this.#hands = new SandboxHands(sandbox)
+    this.#objects = new ObjectDescriptions(sandbox.registry)
     this.#terminal = {
       program,
       sandbox: folder.name === 'sandbox' ? null : folder.name,
@@ -57,7 +59,7 @@ export class SandboxSource implements UiSource {
   async snapshot(): Promise<Snapshot> {
     const asked = Promise.all(this.#watches.map((watch) => watch.refresh()))
     await Promise.race([asked, patience()])
-    return this.#plan(describeObjects(this.#sandbox.registry))
+    return this.#plan(this.#objects.describe())
   }
 
   begin(listener: UiListener): void {
@@ -125,7 +127,7 @@ export class SandboxSource implements UiSource {
   }
 
   async act(action: Action): Promise<ActAnswer> {
-    const objects = describeObjects(this.#sandbox.registry)
+    const objects = this.#objects.describe()
     const command = commandFor(action, this.#plan(objects))
     try {
       const did =
@@ -207,7 +209,7 @@ export class SandboxSource implements UiSource {
   }
 
   get #pods(): (Known['pods'][number] & { readonly hostNetwork: boolean })[] {
-    return describeObjects(this.#sandbox.registry).pods.map(({ namespace, name, ips, node, hostNetwork }) => ({
+    return this.#objects.describe().pods.map(({ namespace, name, ips, node, hostNetwork }) => ({
       namespace,
       name,
       ips,

@@ -26,7 +26,7 @@ const snapshot: Snapshot = {
   services: [],
   deployments: [],
   outside: null,
-  leftOut: { services: 0, pods: 0 },
+  leftOut: { services: 0, pods: 0, backends: 0 },
   load: null,
 }
 
@@ -234,12 +234,31 @@ test('changes that come together are told together, and what did not change is n
   for (let i = 0; i < 100; i++) source.listener!.changed()
   await ears.until('the change has come', ({ name }) => (name === 'another' ? undefined : name))
   expect(source.made - before).toBeLessThan(4)
-  const told = ears.heard.snapshot.length
+  const told = ears.heard.update.length
   for (let i = 0; i < 3; i++) {
     source.listener!.changed()
     await eventually('it was looked at', () => (source.made > before + i + 1 ? undefined : 'not yet'))
   }
-  expect(ears.heard.snapshot).toHaveLength(told)
+  expect(ears.heard.update).toHaveLength(told)
+})
+
+test('a page hears everything once and then what is another one; one that comes later has the same', async () => {
+  await client.open()
+  using first = client.listen()
+  await first.until('it hears', () => undefined)
+  for (const name of ['another', 'a third']) {
+    source.name = name
+    source.listener!.changed()
+    await first.until('the change has come', (heard) => (heard.name === name ? undefined : heard.name))
+  }
+  expect(first.heard.snapshot).toHaveLength(1)
+  expect(first.heard.update.at(-1)!.patch).toEqual({ fields: { name: { put: 'a third' } } })
+  source.name = 'a fourth'
+  using second = client.listen()
+  await second.until('the second hears', () => undefined)
+  // It was looked at for the second page; the first is told what was seen.
+  await first.until('the first hears, too', ({ name }) => (name === 'a fourth' ? undefined : name))
+  expect(second.last).toEqual(first.last)
 })
 
 test('a page that comes later hears of changes before it, up to a limit, and each once', async () => {

@@ -1,20 +1,25 @@
 // Start, change and CPU of the iptables mode with both backends, beside a bare iptables-restore of the same rules.
-//   npm run bench:iptables -- [services ...]
+//   npm run bench:iptables -- [--starts 3] [--backends nft,legacy] [services ...]
 //
 // Runs the built program against an API server on loopback, in a network namespace of its own. All figures of one line
 // come from one run; compare columns rather than runs.
 
 import { execFileSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { TestApiServer } from '../support/api-server/api-server.ts'
 import { benchNode, clusterOf } from '../support/api-server/sample-cluster.ts'
 import { median, table } from './figures.ts'
-import { MeasuredProxy } from './measured-proxy.ts'
+import { cpuOf, MeasuredProxy } from './measured-proxy.ts'
 import { setLoopbackUp } from './netns.ts'
 
+const { values, positionals } = parseArgs({
+  options: { starts: { type: 'string', default: '3' }, backends: { type: 'string', default: 'nft,legacy' } },
+  allowPositionals: true,
+})
+const STARTS = Number(values.starts)
 const ENDPOINTS = 10
-const STARTS = 3
 const CHANGES = 20
 const PAUSE_MS = 200
 
@@ -22,7 +27,9 @@ type Backend = 'nft' | 'legacy'
 
 interface Figures {
   readonly startMs: number
+  readonly startCpuMs: number
   readonly bareStartMs: number
+  readonly bareStartCpuMs: number
   readonly changeMs: number
   readonly bareChangeMs: number
   readonly cpuPerChangeMs: number
@@ -49,6 +56,7 @@ async function measure(backend: Backend, services: number): Promise<Figures> {
   }
   const proxy = await startFromNothing(backend, server)
   starts.push(await proxy.live())
+  const startCpuMs = proxy.cpuMs() + proxy.programsCpuMs()
   let round = 0
   const change = () => server.store.apply(changed(slices[(round * 7919) % slices.length], round++) as never)
   const changes: number[] = []
@@ -72,15 +80,19 @@ async function measure(backend: Backend, services: number): Promise<Figures> {
   }
   const saved = iptables(backend, '-save', [])
   flush()
-  const bareStartMs = median(
-    Array.from({ length: STARTS }, () => {
-      flush()
-      return restoreMs(backend, saved)
-    }),
-  )
+  const bareStarts: number[] = []
+  let bareStartCpuMs = 0
+  for (let i = 0; i < STARTS; i++) {
+    flush()
+    const beforeMs = cpuOf('self').childrenMs
+    bareStarts.push(restoreMs(backend, saved))
+    bareStartCpuMs = cpuOf('self').childrenMs - beforeMs
+  }
   return {
     startMs: median(starts),
-    bareStartMs,
+    startCpuMs,
+    bareStartMs: median(bareStarts),
+    bareStartCpuMs,
     changeMs: median(changes),
     bareChangeMs: median(bareChanges),
     cpuPerChangeMs,
@@ -148,16 +160,18 @@ if (process.getuid?.() !== 0) throw new Error('Cannot measure: needs root, to ma
 unshareNetwork()
 setLoopbackUp()
 
-const sizes = process.argv.slice(2).map(Number)
 const rows: string[][] = []
-for (const services of sizes.length > 0 ? sizes : [1000]) {
-  for (const backend of ['nft', 'legacy'] as const) {
-    const { startMs, bareStartMs, changeMs, bareChangeMs, cpuPerChangeMs, rssMb } = await measure(backend, services)
+for (const services of positionals.length > 0 ? positionals.map(Number) : [1000]) {
+  for (const backend of values.backends.split(',') as Backend[]) {
+    const figures = await measure(backend, services)
+    const { startMs, bareStartMs, changeMs, bareChangeMs, cpuPerChangeMs, rssMb } = figures
     rows.push([
       backend,
       String(services),
       `${(startMs / 1000).toFixed(2)} s`,
       `${(bareStartMs / 1000).toFixed(2)} s`,
+      `${(figures.startCpuMs / 1000).toFixed(2)} s`,
+      `${(figures.bareStartCpuMs / 1000).toFixed(2)} s`,
       `${changeMs.toFixed(1)} ms`,
       `${bareChangeMs.toFixed(1)} ms`,
       `${cpuPerChangeMs.toFixed(1)} ms`,
@@ -168,13 +182,24 @@ for (const services of sizes.length > 0 ? sizes : [1000]) {
 }
 console.log(
   table(
-    ['iptables', 'services', 'start to live', 'bare restore', 'one change', 'bare change', 'own CPU per change', 'RSS'],
+    [
+      'iptables',
+      'services',
+      'start to live',
+      'bare restore',
+      'CPU of the start',
+      'of the bare restore',
+      'one change',
+      'bare change',
+      'own CPU per change',
+      'RSS',
+    ],
     rows,
   ),
 )
 console.log(`
 ${ENDPOINTS} endpoints per service. "start to live": median of ${STARTS}, from exec to the end of the first sync, listing from
-the API server included; "bare restore": iptables-restore of what iptables-save then prints. "one change": median of
+the API server included, its CPU with that of the programs that it ran; "bare restore": iptables-restore of what iptables-save then prints. "one change": median of
 ${CHANGES}, from the event received to the end of iptables-restore; "bare change": iptables-restore of a text with nothing
 but the change.`)
 process.exit(0)

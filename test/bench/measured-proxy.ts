@@ -76,8 +76,12 @@ export class MeasuredProxy implements AsyncDisposable {
   }
 
   cpuMs(): number {
-    const fields = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
-    return ((Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS) * 1000
+    return cpuOf(this.#child.pid!).ownMs
+  }
+
+  /** Of the programs that it ran and that have ended. */
+  programsCpuMs(): number {
+    return cpuOf(this.#child.pid!).childrenMs
   }
 
   rssMb(): number {
@@ -106,6 +110,13 @@ export class MeasuredProxy implements AsyncDisposable {
       request.on('error', reject)
     })
   }
+}
+
+/** Of a process, and of those of its children that have ended. */
+export function cpuOf(pid: number | 'self'): { readonly ownMs: number; readonly childrenMs: number } {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ').map(Number)
+  const ms = (at: number) => ((fields[at]! + fields[at + 1]!) / CLOCK_TICKS) * 1000
+  return { ownMs: ms(11), childrenMs: ms(13) }
 }
 
 /** A real API server has its answers in a cache before the proxy asks. */

@@ -1,10 +1,11 @@
 // Start, change, CPU, memory and bytes of the nftables mode, beside the shape of one chain per service through `nft -f`.
-//   npm run bench -- [services ...]
+//   npm run bench -- [--endpoints 10] [services ...]
 //
 // Runs the built program against an API server on loopback, in a network namespace of its own. All figures of one line
 // come from one run; compare columns rather than runs.
 
 import { execFileSync } from 'node:child_process'
+import { parseArgs } from 'node:util'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { TestApiServer } from '../support/api-server/api-server.ts'
 import { benchNode, clusterOf } from '../support/api-server/sample-cluster.ts'
@@ -13,7 +14,11 @@ import { median, table } from './figures.ts'
 import { MeasuredProxy } from './measured-proxy.ts'
 import { flushRules, setLoopbackUp } from './netns.ts'
 
-const ENDPOINTS = 10
+const { values, positionals } = parseArgs({
+  options: { endpoints: { type: 'string', default: '10' } },
+  allowPositionals: true,
+})
+const ENDPOINTS = Number(values.endpoints)
 const CHANGES = 100
 const CHURN = 500
 const CHURN_MS = 5000
@@ -69,7 +74,7 @@ if (process.getuid?.() !== 0) throw new Error('Cannot measure: needs root, to ma
 unshareNetwork()
 setLoopbackUp()
 
-const sizes = process.argv.slice(2).map(Number)
+const sizes = positionals.map(Number)
 const rows: string[][] = []
 for (const services of sizes.length > 0 ? sizes : [100, 1000, 10_000, 50_000]) {
   const ours = await measure(services)

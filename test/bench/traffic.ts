@@ -93,16 +93,22 @@ async function withProxy<T>(wish: Wish, measure: (proxy: MeasuredProxy) => Promi
 /** A packet to each service port, and its answer, so that the kernel has an element for each in every set. */
 async function touchAll(services: number): Promise<void> {
   const client = createSocket('udp4')
-  let answers = 0
-  client.on('message', () => answers++)
+  const heard = { answers: 0 }
+  client.on('message', () => heard.answers++)
+  const caughtUp = async (wanted: number) => {
+    for (let waited = 0; waited < 500; waited++) {
+      if (heard.answers >= wanted) return
+      await sleep(2)
+    }
+  }
   for (let i = 0; i < services; i++) {
     await new Promise((resolve) => client.send('hello', 80, clusterIp(i), resolve))
     // The receive buffer of the server is not endless.
-    if (i % 64 === 0) await sleep(1)
+    if (i % 64 === 63) await caughtUp(i + 1)
   }
-  for (let waited = 0; waited < 200 && answers < services; waited++) await sleep(50)
+  await caughtUp(services)
   client.close()
-  if (answers < services) console.error(`${services - answers} packets had no answer`)
+  if (heard.answers < services) console.error(`${services - heard.answers} packets had no answer`)
 }
 
 interface PageFigures {

@@ -1,8 +1,8 @@
 // What a start, changes and rest cost, for several programs in turns: A B A B, so that a busy machine disturbs all of them alike.
-//   npm run bench:turns -- [--rounds 5] [--services 1000] [--endpoints 10] [--changes 0] [NAME=COMMAND ...]
+//   npm run bench:turns -- [--rounds 5] [--services 1000] [--endpoints 10] [--changes 0] [--rest 5] [NAME=COMMAND ...]
 //
 // The figures are the kernel's about the process: CPU, memory, wakeups. With --changes, so many are made, one in 10 ms, and
-// then the program is left alone for 5 s. A COMMAND is a program with arguments; this program as it is shipped, on the Node in
+// then the program is left alone for --rest seconds. A COMMAND is a program with arguments; this program as it is shipped, on the Node in
 // PATH, when none is given. With KUBE_APISERVER=/path/to/kube-apiserver (and etcd in PATH) the API server is the real one; else
 // it is that of the sandbox.
 
@@ -28,6 +28,7 @@ const { values, positionals } = parseArgs({
     endpoints: { type: 'string', default: '10' },
     changes: { type: 'string', default: '0' },
     mode: { type: 'string', default: 'nftables' },
+    rest: { type: 'string', default: '5' },
     log: { type: 'boolean', default: false },
   },
   allowPositionals: true,
@@ -47,13 +48,13 @@ const columns = {
   changesCpu: 'CPU of the changes, ms',
   busy: 'after the changes, MB',
   busyFile: 'of it pages of files, MB',
-  idleCpu: 'CPU of 5 s of rest, ms',
-  wakeups: 'wakeups in 5 s of rest',
+  idleCpu: `CPU of ${values.rest} s of rest, ms`,
+  wakeups: `wakeups in ${values.rest} s of rest`,
   rest: 'at rest, MB',
 } as const
 type Figures = Partial<Record<keyof typeof columns, number>>
 
-const REST_MS = 5000
+const REST_MS = Number(values.rest) * 1000
 const CHANGE_EVERY_MS = 10
 const CLOCK_TICKS = 100
 

@@ -1,5 +1,5 @@
 // What the userspace mode costs, beside HAProxy in front of the same backend on the same node.
-//   npm run bench:userspace              (needs root and haproxy; HAPROXY names another place than PATH)
+//   [ROUNDS=3] [IDLE=4000] npm run bench:userspace       (needs root and haproxy; HAPROXY names another place than PATH)
 //
 // Clients are a pod, whose address the backend sees, and the node itself. CPU is that of the proxying process, all of its
 // threads. All figures of one line come from one run, taken in turns; compare columns rather than runs.
@@ -20,7 +20,7 @@ const ROUNDS = Number(process.env['ROUNDS'] ?? 3)
 const CONNECTIONS = 10_000
 const STREAMS = 4
 const BYTES_PER_STREAM = 1_000_000_000
-const IDLE = 4000
+const IDLE = Number(process.env['IDLE'] ?? 4000)
 const BACKEND_PORT = 9001
 const HAPROXY_PORT = 9003
 const CLOCK_TICKS = 100

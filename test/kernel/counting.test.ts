@@ -11,6 +11,9 @@ import { unshareNetwork } from '../../src/system/netns.ts'
 import { eventually } from '../support/eventually.ts'
 import { isRoot, listWithNft, loadWithNft } from '../support/nft.ts'
 
+const open = { frontends: new Set<string>(), ports: new Set<string>(), guarded: new Map<string, never>() }
+const key = (address: string) => addressField(address) + protocolField('UDP') + portField(53)
+
 beforeAll(() => {
   if (!isRoot) return
   unshareNetwork()
@@ -61,12 +64,12 @@ describe.runIf(isRoot)('counting', () => {
 
   it('tells what came to frontends that refuse', async () => {
     const counting = new Counting(4, 1000)
-    const key = (address: string) => addressField(address) + protocolField('UDP') + portField(53)
     counting.follow({
+      ...open,
       frontends: new Set([key('127.0.0.9'), key('127.0.0.10')]),
-      ports: new Set(),
     })
     counting.follow({
+      ...open,
       frontends: new Set([key('127.0.0.9')]),
       ports: new Set([protocolField('UDP') + portField(30053)]),
     })
@@ -81,6 +84,54 @@ describe.runIf(isRoot)('counting', () => {
       { protocol: 'UDP', address: undefined, port: 30053, packets: 1 },
     ])
     socket.close()
+    counting.close()
+  })
+
+  it('tells those that are refused from those that are served', async () => {
+    // As a Local policy without local endpoints does: some are translated, and the others are not.
+    loadWithNft(
+      'table ip split { chain o { type nat hook output priority -100; ip saddr 127.0.0.5 ip daddr 127.0.0.9 udp dport 53 dnat to 127.0.0.1:9; }; }',
+    )
+    // As source ranges do in the mode nftables: at once. In the mode iptables they come farther.
+    loadWithNft(
+      'table ip guard { chain o { type filter hook output priority -110; ip saddr 127.0.0.6 ip daddr 127.0.0.20 drop; }; }',
+    )
+    const counting = new Counting(4, 1000)
+    const range = { first: addressField('127.0.0.4'), last: addressField('127.0.0.5') }
+    const guarded = new Map(['127.0.0.20', '127.0.0.21', '127.0.0.22'].map((address) => [key(address), [range]]))
+    const frontends = new Set(['127.0.0.9', '127.0.0.22'].map(key))
+    counting.follow({ ...open, frontends, guarded })
+    for (const [from, times] of [
+      ['127.0.0.5', 1],
+      ['127.0.0.6', 2],
+    ] as const) {
+      const socket = createSocket('udp4')
+      await new Promise<void>((resolve) => socket.bind(0, from, resolve))
+      for (const address of ['127.0.0.9', '127.0.0.20', '127.0.0.21', '127.0.0.22']) {
+        for (let i = 0; i < times; i++) {
+          // What is dropped on its way out is told to the sender.
+          await new Promise<void>((resolve) => socket.send('hello', 53, address, () => resolve()))
+        }
+      }
+      socket.close()
+    }
+    const packets = new Map(counting.read().refusals.map((each) => [each.address, each.packets]))
+    expect(Object.fromEntries(packets)).toEqual({
+      '127.0.0.9': 2,
+      '127.0.0.20': 2,
+      '127.0.0.21': 2,
+      // It refuses everybody: one that is allowed, and two that are not, each once.
+      '127.0.0.22': 3,
+    })
+    counting.follow({
+      ...open,
+      guarded: new Map([[key('127.0.0.20'), [{ ...range, last: addressField('127.0.0.6') }]]]),
+    })
+    const socket = createSocket('udp4')
+    await new Promise<void>((resolve) => socket.bind(0, '127.0.0.6', resolve))
+    await new Promise<void>((resolve) => socket.send('hello', 53, '127.0.0.20', () => resolve()))
+    socket.close()
+    expect(counting.read().refusals.find(({ address }) => address === '127.0.0.20')?.packets).toBe(2)
     counting.close()
   })
 

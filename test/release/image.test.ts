@@ -34,6 +34,25 @@ function build(out: string, { umask, zone }: { umask: string; zone: string }): s
   return join(out, `kube-proxy-ts-test-${architecture}.tar`)
 }
 
+/** A proxy and its page, out of a folder with the files of the image; prints what the page is made of. */
+const servePage = `
+  cd "$1"
+  ip link set lo up
+  for each in proc dev; do mount --bind "/$each" "$each"; done
+  mkdir -p run/manifests
+  chroot . usr/local/bin/kube-proxy --proxy-mode=nftables --manifests=/run/manifests --hostname-override=node >run/log 2>&1 &
+  proxy=$!
+  until ls run/kube-proxy-ts/*.sock >/dev/null 2>&1 || ! kill -0 $proxy 2>/dev/null; do sleep 0.1; done
+  chroot . usr/local/bin/kube-proxy ui >run/ui 2>&1 &
+  ui=$!
+  until grep -q token= run/ui || ! kill -0 $ui 2>/dev/null; do sleep 0.1; done
+  cat run/log run/ui >&2
+  url=$(sed -n 's#^ *\\(http://.*token=.*\\)#\\1#p' run/ui)
+  curl -s "\${url%%/?token*}/page.js?token=\${url##*token=}"
+  kill $ui $proxy
+  wait
+`
+
 function sha256(content: Buffer): string {
   return createHash('sha256').update(content).digest('hex')
 }
@@ -152,6 +171,26 @@ describe('the image', () => {
   test('starts as kubeadm starts it', () => {
     const command = [image.root, '/usr/local/bin/kube-proxy', '--version']
     expect(spawnSync('chroot', command, { encoding: 'utf8' }).stdout).toMatch(/^Kubernetes v1\.37\.0\+ts\./)
+  })
+
+  test('has the page of kube-proxy ui if that is asked for, serves it, and has none of it otherwise', () => {
+    const ofPage = (root: string) =>
+      readdirSync(join(root, 'usr/local/lib/kube-proxy')).filter((each) => /^(page\.|ui\.)/.test(each))
+    expect(ofPage(image.root)).toEqual([])
+    const without = spawnSync('chroot', [image.root, '/usr/local/bin/kube-proxy', 'ui'], { encoding: 'utf8' })
+    expect(without).toMatchObject({ status: 1, stderr: expect.stringContaining('without it') as string })
+    const file = join(folder, 'with-ui.tar')
+    const root = join(folder, 'with-ui')
+    const args = ['--arch', architecture, '--tag', 'test', '--with-ui', '--root', file]
+    execFileSync('scripts/image', args, { cwd: checkout, stdio: ['ignore', 'ignore', 'pipe'] })
+    mkdirSync(root)
+    execFileSync('tar', ['-xpf', file, '-C', root])
+    expect(ofPage(root)).toEqual(['page.css', 'page.js', 'ui.mjs'])
+    // In a network and with mounts of its own, which go with it.
+    const { stdout, stderr } = spawnSync('unshare', ['--net', '--mount', 'sh', '-c', servePage, 'sh', root], {
+      encoding: 'utf8',
+    })
+    expect(stdout, stderr).toBe(readFileSync(join(root, 'usr/local/lib/kube-proxy/page.js'), 'utf8'))
   })
 
   describe('has no more rights than it needs:', () => describeLeastRights(() => archive, noNpm))

@@ -4,7 +4,7 @@ import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parse } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { enterMachine, leftovers, makeRoot, removeRoot } from './support/machine.ts'
@@ -26,12 +26,11 @@ beforeAll(async () => {
   const { api } = sandbox
   const pods = '/api/v1/namespaces/default/pods'
   await Promise.all([
-    api.create(pods, aPod('a1', 'node-1', 'web')),
-    api.create(pods, aPod('b1', 'node-2', 'web')),
+    ...guideObjects('Pod').map((pod) => api.create(pods, pod)),
     api.create(pods, aPod('m1', 'node-1', 'mute')),
     api.create(pods, aSickPod()),
   ])
-  for (const service of objects) await api.create(services, service)
+  for (const service of [...guideObjects('Service'), ...objects]) await api.create(services, service)
   const slices = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices'
   await api.create(slices, aSliceByHand('by-hand', { name: 'web', ready: true }))
   await api.create(slices, aSliceByHand('unready', { name: 'http', ready: false }))
@@ -46,6 +45,14 @@ afterAll(async () => {
   removeRoot(root)
 })
 
+/** Those of the file that a reader of the guide applies. */
+function guideObjects(kind: string): object[] {
+  const file = join(import.meta.dirname, '../../examples/broken-services.yaml')
+  return parseAllDocuments(readFileSync(file, 'utf8'))
+    .map((document) => document.toJS() as { kind: string })
+    .filter((object) => object.kind === kind)
+}
+
 function aService(name: string, spec: object, labels: Readonly<Record<string, string>> = {}): object {
   const ports = [{ port: 80, targetPort: 'web' }]
   return { metadata: { name, labels }, spec: { selector: { app: 'web' }, ports, ...spec } }
@@ -54,19 +61,15 @@ function aService(name: string, spec: object, labels: Readonly<Record<string, st
 const onNode2 = { name: 'b1' }
 const objects = [
   // The oldest service that asks for an address gets it, and of one second the first by name.
-  aService('web', { externalIPs: [TAKEN] }),
+  aService('web-early', { externalIPs: [TAKEN] }),
   aService('headless', { clusterIP: 'None' }),
   { metadata: { name: 'elsewhere' }, spec: { type: 'ExternalName', externalName: 'example.com' } },
   aService('adopted', {}, { 'service.kubernetes.io/service-proxy-name': 'other' }),
-  aService('unmatched', { selector: { app: 'wev' } }),
   { metadata: { name: 'unwritten' }, spec: { ports: [{ port: 80 }] } },
   aService('sick', { selector: { app: 'sick' } }),
-  aService('misnamed', { ports: [{ port: 80, targetPort: 'http' }] }),
   { metadata: { name: 'by-hand' }, spec: { ports: [{ name: 'http', port: 80 }] } },
   { metadata: { name: 'unready' }, spec: { ports: [{ name: 'http', port: 80 }] } },
   aService('inside', { selector: onNode2, internalTrafficPolicy: 'Local' }),
-  aService('outside', { selector: onNode2, type: 'LoadBalancer', externalTrafficPolicy: 'Local' }),
-  aService('walled', { type: 'LoadBalancer', loadBalancerSourceRanges: ['10.9.0.0/16'] }),
   aService('web-late', { externalIPs: [TAKEN] }),
   aService('deaf', { ports: [{ port: 80, targetPort: 4444 }] }),
   aService('mute', { selector: { app: 'mute' } }),

@@ -29,7 +29,7 @@ export function makeSnapshot({ nodes = 2, pods = 3, services = 1 }: Size = {}): 
     ),
     deployments: [{ namespace: 'default', name: 'whoami', replicas: pods, ready: pods }],
     outside: { name: 'machine', addresses: ['172.30.0.254'] },
-    leftOut: { services: 0, pods: 0 },
+    leftOut: { services: 0, pods: 0, backends: 0 },
     load: null,
   }
 }
@@ -85,6 +85,7 @@ export function makeService(index: number, pods: readonly PodInfo[]): ServiceInf
         port: 3000,
         nodePort: 30_000 + index,
         backends: pods.map(makeBackend),
+        moreBackends: 0,
       },
     ],
     system: false,

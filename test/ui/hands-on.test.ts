@@ -1,6 +1,7 @@
 // Every button of Hands on, with what it does to the cluster and to the kernel, and the command that does the same.
 
 import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
@@ -185,6 +186,28 @@ describe.skipIf(chromiumPath === undefined)('hands on (needs Chromium)', () => {
     await goTo(page, 'Map')
     await page.getByRole('link', { name: /^Node node-2, mode iptables/ }).waitFor()
     await goTo(page, 'Hands on')
+  })
+
+  test('a mode that this kernel cannot run: the reason is said, and the node stays as it is', async () => {
+    const mode = page.getByRole('group', { name: 'mode of node-1' })
+    await mode.getByRole('button', { name: 'ipvs' }).click()
+    const deed = page.locator('.deed').first()
+    await deed.filter({ has: page.locator('code', { hasText: 'mode node-1 ipvs' }) }).waitFor()
+    await page.locator('.deed:first-child:is(.is-failed, .is-done)').waitFor()
+    const answer = (await deed.locator('p').textContent()) ?? ''
+    if (existsSync('/proc/net/ip_vs')) {
+      expect(answer).toBe('The proxy of node-1 runs in mode ipvs')
+      return
+    }
+    expect(answer).toMatch(/^Cannot start the proxy of node-1: .*(IPVS|ip_vs).*; it runs in mode nftables, as before$/)
+    await eventually('the page shows the mode in force', async () =>
+      (await mode.getByRole('button', { name: 'nftables' }).getAttribute('aria-pressed')) === 'true'
+        ? undefined
+        : 'not yet',
+    )
+    expect(await mode.getByRole('button', { name: 'ipvs' }).getAttribute('aria-pressed')).toBe('false')
+    expect(askNode(stage.sandbox, 'node-1', 'nft', 'list', 'tables')).toContain('table ip kube-proxy\n')
+    expect(curl().stdout).toContain('viola from')
   })
 
   test('the client ends with a click', async () => {

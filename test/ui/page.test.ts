@@ -315,6 +315,34 @@ describe.skipIf(chromiumPath === undefined)('the page of a sandbox (needs Chromi
     await page.context().close()
   })
 
+  test('keeps nothing of the views that were left', async () => {
+    const session = await page.context().newCDPSession(page)
+    await session.send('Performance.enable')
+    const nodes = async () => {
+      await session.send('HeapProfiler.collectGarbage')
+      const { metrics } = await session.send('Performance.getMetrics')
+      return metrics.find(({ name }) => name === 'Nodes')?.value ?? 0
+    }
+    await goTo(page, 'Map')
+    await page.reload()
+    await page
+      .getByRole('link', { name: /^Pod default/ })
+      .first()
+      .waitFor()
+    const before = await nodes()
+    for (const view of [...views, 'Map']) await goTo(page, view)
+    await page
+      .getByRole('link', { name: /^Pod default/ })
+      .first()
+      .waitFor()
+    // A map has some 200. What was told meanwhile takes a few.
+    await eventually('the browser lets go of what it drew', async () => {
+      const after = await nodes()
+      return after < before + 60 ? undefined : `${after} nodes, ${before} at first`
+    })
+    await session.detach()
+  })
+
   test('says so when the sandbox ends, and nothing was complained about', async () => {
     // But for the question that made no sense.
     expect(opened.complaints.filter((line) => !/status of 400 .*\/api\/explain$/.test(line))).toEqual([])

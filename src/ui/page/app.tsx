@@ -9,10 +9,8 @@ import { Header } from './parts/header.tsx'
 import type { Route } from './route.ts'
 import { ServiceView } from './service/service-view.tsx'
 import { TourView } from './tour/tour-view.tsx'
-import { useRoute } from './use-route.ts'
 
-export function App() {
-  const route = useRoute()
+export function App({ route }: { route: Route }) {
   const main = useRef<HTMLElement>(null)
   const isFirst = useRef(true)
   useEffect(() => {

@@ -12,6 +12,7 @@ import {
   type ServiceQuery,
   type UiEvents,
 } from '../protocol.ts'
+import { updateSnapshot } from '../update-snapshot.ts'
 import type { Store } from './store.ts'
 
 /** Hears the server's events from now on. The browser connects again by itself. */
@@ -28,6 +29,7 @@ export function watchEvents(store: Store): EventSource {
     if (store.state.connection.state !== 'ended') store.set({ connection: { state: 'lost' }, traffic: null })
   })
   on('snapshot', (snapshot) => store.set({ snapshot }))
+  on('update', (update) => store.set({ snapshot: updateSnapshot(store.state.snapshot, update) }))
   on('traffic', (traffic) => store.set({ traffic }))
   on('change', (change) => store.set({ changes: addChange(store.state.changes, change) }))
   on('load', (load) => store.set({ load }))
@@ -43,8 +45,11 @@ function addChange(changes: readonly ChangeEntry[], change: ChangeEntry): readon
   return changes.some(({ id }) => id === change.id) ? changes : [...changes, change].slice(-MOST_CHANGES)
 }
 
-export async function readService({ namespace, name, node }: ServiceQuery): Promise<ServiceDetail> {
-  return receive(await fetch(`api/service?${new URLSearchParams({ namespace, name, node })}`))
+export async function readService(
+  { namespace, name, node }: ServiceQuery,
+  signal: AbortSignal,
+): Promise<ServiceDetail> {
+  return receive(await fetch(`api/service?${new URLSearchParams({ namespace, name, node })}`, { signal }))
 }
 
 export async function explain(question: ExplainQuestion): Promise<ExplainAnswer> {

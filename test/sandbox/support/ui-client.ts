@@ -5,6 +5,7 @@ import { Socket } from 'node:net'
 import { eventually } from '../../support/eventually.ts'
 import type { NetworkNamespace } from '../../../src/sandbox/netns/network-namespace.ts'
 import { openClientSocket } from '../../../src/sandbox/netns/sockets.ts'
+import { updateSnapshot } from '../../../src/ui/update-snapshot.ts'
 import type { ActAnswer, Action, Snapshot, UiEvents } from '../../../src/ui/protocol.ts'
 
 export interface Answered {
@@ -86,7 +87,7 @@ export class UiClient {
 }
 
 export class UiEars implements Disposable {
-  readonly heard: Heard = { snapshot: [], traffic: [], change: [], load: [], end: [] }
+  readonly heard: Heard = { snapshot: [], update: [], traffic: [], change: [], load: [], end: [] }
   readonly #asked: ReturnType<typeof get>
   status: number | undefined
 
@@ -104,8 +105,11 @@ export class UiEars implements Disposable {
     this.#asked.on('error', () => {})
   }
 
+  /** As a page had it, one after the other. */
+  readonly shown: Snapshot[] = []
+
   get last(): Snapshot | undefined {
-    return this.heard.snapshot.at(-1)
+    return this.shown.at(-1)
   }
 
   /** Waits until the newest snapshot is as it should be: `problem` says what it lacks. */
@@ -121,6 +125,9 @@ export class UiEars implements Disposable {
   #take(event: string): void {
     const [, name, data] = /^event: (\w+)\ndata: (.*)$/.exec(event) ?? []
     if (name === undefined || data === undefined) return
-    this.heard[name as keyof Heard].push(JSON.parse(data) as never)
+    const said = JSON.parse(data) as never
+    this.heard[name as keyof Heard].push(said)
+    if (name === 'snapshot') this.shown.push(said)
+    if (name === 'update') this.shown.push(updateSnapshot(this.last!, said))
   }
 }

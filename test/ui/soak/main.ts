@@ -103,29 +103,37 @@ function describe({ atS, heapMb, nodes, pods, listeners, rssMb }: Sample): strin
   return `${atS} s: JavaScript heap ${heapMb.toFixed(1)} MB, ${nodes} DOM nodes for ${pods} pods, ${listeners} listeners; the sandbox ${rssMb.toFixed(0)} MB`
 }
 
-/** The second half must not have more than the first, but for noise. */
+/**
+ * What is filled once - code that was compiled, the list of changes, the history of the API server - is filled in the first fifth. From
+ * then on the typical figure may not rise by more than this: a tenth, and what one sample differs from the next by.
+ */
 function report(): void {
-  const half = Math.floor(samples.length / 2)
-  // Node lets garbage lie as long as there is room: what is left after it was collected is the lowest figure.
-  const lowest = (part: readonly Sample[], of: (sample: Sample) => number) => Math.min(...part.map(of))
-  const median = (part: readonly Sample[], of: (sample: Sample) => number) =>
-    part.map(of).sort((a, b) => a - b)[Math.floor(part.length / 2)] ?? 0
-  const judge = (what: string, of: (sample: Sample) => number, room: number, typical = median) => {
-    // What is filled once - code that was compiled, the list of changes - is filled in the first sixth.
-    const [before, after] = [typical(samples.slice(Math.floor(half / 3), half), of), typical(samples.slice(half), of)]
-    const isFlat = after <= before * 1.1 + room
+  const judge = (what: string, of: (sample: Sample) => number, room: number) => {
+    const [before, after] = [median(partOf(0.2, 0.4).map(of)), median(partOf(0.8, 1).map(of))]
+    const most = before * 1.1 + room
+    const isFlat = after <= most
     console.log(
-      `${isFlat ? 'flat ' : 'GREW '} ${what}: ${before.toFixed(1)} in the first half, ${after.toFixed(1)} in the second`,
+      `${isFlat ? 'flat ' : 'GREW '} ${what}: ${before.toFixed(1)} in the second fifth of the time, ${after.toFixed(1)} in the last; at most ${most.toFixed(1)}`,
     )
     return isFlat
   }
   console.log(`${minutes} minutes, ${changes} rounds of changes, ${samples.length} samples`)
   const areFlat = [
     judge('JavaScript heap, MB', ({ heapMb }) => heapMb, 1),
-    judge('DOM nodes for each pod of the map', ({ nodes, pods }) => nodes / Math.max(1, pods), 2),
-    judge('event listeners', ({ listeners }) => listeners, 50),
-    judge('RSS of the sandbox at its lowest, MB', ({ rssMb }) => rssMb, 15, lowest),
+    judge('DOM nodes', ({ nodes }) => nodes, 100),
+    judge('event listeners', ({ listeners }) => listeners, 10),
+    judge('RSS of the sandbox, MB', ({ rssMb }) => rssMb, 10),
   ]
   for (const complaint of new Set(complaints)) console.log(`complained: ${complaint}`)
   if (!areFlat.every(Boolean)) process.exitCode = 1
+}
+
+/** The samples of a part of the time. */
+function partOf(from: number, to: number): Sample[] {
+  const endS = samples.at(-1)?.atS ?? 0
+  return samples.filter(({ atS }) => atS >= endS * from && atS <= endS * to)
+}
+
+function median(figures: readonly number[]): number {
+  return figures.toSorted((a, b) => a - b)[Math.floor(figures.length / 2)] ?? Number.NaN
 }

@@ -6,7 +6,8 @@ import type { TableBase } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
 import type { Chain } from '../../../nftables/types.ts'
 import { checkChains, firewallChains, guardElements, guardHooks } from '../../shared/plan/guards.ts'
-import { chain, DSTNAT, fromPods, hookAt, matchKeys, nodePortGuard, onNewConnections } from '../../shared/plan/match.ts'
+import { GATE_CHAINS } from '../../shared/plan/gates.ts'
+import { chain, DSTNAT, fromPods, hookAt, matchKeys, nodePortGuard } from '../../shared/plan/match.ts'
 import { SOURCES } from './entrance.ts'
 import { CHAINS, SETS } from './names.ts'
 import { schemaFor, setsOf } from './schema.ts'
@@ -21,12 +22,12 @@ export function planBase(node: NodeView): TableBase {
       ...serviceChains(node),
       ...checkChains(node),
       doorsCheck(node.family),
-      ...guardHooks([onNewConnections(CHAINS.doorsCheck)]),
+      ...guardHooks([CHAINS.doorsCheck]),
       ...natHooks(),
     ],
     elements: guardElements(node, schema.guards),
     commonSets: new Set([SETS.clusterIps]),
-    sharedChains: new Set(),
+    sharedChains: new Set(GATE_CHAINS),
   }
 }
 

@@ -20,6 +20,9 @@ export interface HistoryLimits {
   readonly values: number
 }
 
+/** How much more than that may be remembered, so that not each change has one forgotten. */
+const STEP = 1.25
+
 export type ChangeListener<T extends ApiObject = ApiObject> = (change: Change<T>) => void
 
 export class Collection<T extends ApiObject = ApiObject> {
@@ -90,12 +93,14 @@ export class Collection<T extends ApiObject = ApiObject> {
   put(after: Stored<T>): void {
     const before = this.#objects.get(after.key)
     if (before === undefined) this.#sortedKeys = undefined
+    before?.forgetEncodings()
     this.#objects.set(after.key, after)
     this.#record({ revision: after.revision, key: after.key, before, after, last: after })
   }
 
   delete(before: Stored<T>, revision: number): void {
     this.#objects.delete(before.key)
+    before.forgetEncodings()
     this.#sortedKeys = undefined
     const metadata = { ...before.object.metadata, resourceVersion: String(revision) }
     const last = new Stored(before.key, { ...before.object, metadata }, revision)
@@ -129,7 +134,7 @@ export class Collection<T extends ApiObject = ApiObject> {
   /** In large steps: cutting one off each time would copy the rest each time. */
   #forgetOldest(): void {
     const { changes, values } = this.#limits
-    if (this.#history.length <= changes * 2 && this.#valuesInHistory <= values * 2) return
+    if (this.#history.length <= changes * STEP && this.#valuesInHistory <= values * STEP) return
     let cut = 0
     while (this.#history.length - cut > changes || (this.#valuesInHistory > values && cut < this.#history.length - 1)) {
       const { last, revision } = this.#history[cut++]!

@@ -13,8 +13,8 @@ export interface StoreOptions {
 }
 
 const defaultHistoryLimit = 8192
-/** Some 50 MB for each resource that changes so much: 400 changes of a slice with a hundred endpoints. */
-const defaultHistoryValues = 500_000
+/** Some 10 MB for each resource that changes so much: 80 changes of a slice with a hundred endpoints. */
+const defaultHistoryValues = 100_000
 
 export class Store {
   readonly #collections = new Map<string, Collection>()

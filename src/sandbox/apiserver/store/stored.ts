@@ -6,7 +6,7 @@ import { countValues, type JsonObject } from '../json.ts'
 
 /**
  * One version of one object. It never changes, so its encodings are made once, when they are first asked for: ten
- * watchers and a hundred lists share them.
+ * watchers and a hundred lists share them, for as long as it is the newest.
  */
 export class Stored<T extends ApiObject = ApiObject> {
   readonly key: string
@@ -25,6 +25,12 @@ export class Stored<T extends ApiObject = ApiObject> {
   /** How many values there are in it: what it takes in memory is about that. */
   get values(): number {
     return (this.#values ??= countValues(this.object))
+  }
+
+  /** A version that is superseded is rarely asked for again. */
+  forgetEncodings(): void {
+    this.#body = undefined
+    this.#protobuf = undefined
   }
 
   /** Its JSON without kind and apiVersion, which an item of a list does not repeat. */

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { LoadReport } from '../../protocol.ts'
 import { podId, serviceId } from '../map/targets.ts'
 import { formatMs } from '../rates.ts'
+import { firstService } from '../parts/first-service.ts'
 import { usePart, useSnapshot } from '../store.ts'
 import { ActButton, type Hands } from './act-button.tsx'
 import { Options } from '../parts/options.tsx'
@@ -14,7 +15,8 @@ export function ClientHands(hands: Hands) {
   const [from, setFrom] = useState('outside')
   const [to, setTo] = useState('')
   const [perSecond, setPerSecond] = useState(10)
-  const asked = to === '' ? (askable[0] === undefined ? '' : serviceId(askable[0])) : to
+  const first = firstService(askable)
+  const asked = to === '' ? (first === undefined ? '' : serviceId(first)) : to
   return (
     <section aria-labelledby="client">
       <h2 id="client">A client that asks again and again</h2>

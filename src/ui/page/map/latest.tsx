@@ -31,9 +31,12 @@ export function Latest() {
               <span>{change.node}</span>
               <span class="latest-what">
                 {object === undefined ? WHY[change.why] : `${object.kind} ${object.namespace}/${object.name}`}
+                {change.family === 6 && ', IPv6'}
               </span>
               <span class="latest-operations">
-                {change.operations} {change.operations === 1 ? 'operation' : 'operations'}
+                {change.operations === 0
+                  ? 'nothing to do'
+                  : `${change.operations} ${change.operations === 1 ? 'operation' : 'operations'}`}
               </span>
               <span class="number">{took === null ? '' : formatMs(took)}</span>
             </li>

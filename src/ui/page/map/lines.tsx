@@ -87,11 +87,11 @@ function isLoadOf(to: string, service: ServiceInfo): boolean {
   return to === serviceId(service) || to.startsWith(`${serviceId(service)}:`)
 }
 
-/** To the left side of a service; in a narrow window the machine stands above it. */
+/** To the left side of a service; in a narrow window the machine stands above all of them, and the way leads around. */
 function fromBox(outside: Box, service: Box): string {
   if (service.x > outside.x + outside.width) return curve(outside, service)
-  const x = service.x + service.width - 16
-  return `M${x} ${outside.y + outside.height}V${service.y}`
+  const middle = ({ y, height }: Box) => y + height / 2
+  return `M${outside.x} ${middle(outside)}h-8V${middle(service)}H${service.x}`
 }
 
 function Refusals({ service, box, rates }: { service: ServiceInfo; box: Box | undefined; rates: Rates }) {

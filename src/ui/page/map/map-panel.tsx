@@ -112,7 +112,6 @@ function AboutNode({ node }: { node: NodeInfo }) {
 
 function AboutService({ service }: { service: ServiceInfo }) {
   const id = serviceId(service)
-  const backends = service.ports.flatMap(({ backends }) => backends)
   return (
     <>
       <Facts
@@ -130,7 +129,7 @@ function AboutService({ service }: { service: ServiceInfo }) {
               )
               .join(', '),
           ],
-          ['endpoints', `${backends.filter(({ ready }) => ready).length} of ${backends.length} ready`],
+          ['endpoints', endpointWords(service)],
           service.affinitySeconds === null ? null : ['affinity', `${service.affinitySeconds} s`],
         ]}
       />
@@ -147,6 +146,12 @@ function AboutService({ service }: { service: ServiceInfo }) {
       </p>
     </>
   )
+}
+
+function endpointWords({ ports }: ServiceInfo): string {
+  const backends = ports.flatMap((port) => port.backends)
+  const more = ports.reduce((sum, { moreBackends }) => sum + moreBackends, 0)
+  return `${backends.filter(({ ready }) => ready).length} of ${backends.length} ready${more === 0 ? '' : `, ${more} more not shown`}`
 }
 
 function AboutPod({ pod }: { pod: PodInfo }) {

@@ -40,6 +40,7 @@ export function MapTable({ services }: { services: readonly ServiceInfo[] }) {
               const rate = addRates(...service.ports.map(({ id }) => rates.ports.get(id)))
               const backends = service.ports.flatMap(({ backends }) => backends)
               const ready = backends.filter(({ ready, ejectedOn }) => ready && ejectedOn.length === 0).length
+              const more = service.ports.reduce((sum, { moreBackends }) => sum + moreBackends, 0)
               return (
                 <tr key={serviceId(service)}>
                   <th scope="row">
@@ -50,6 +51,7 @@ export function MapTable({ services }: { services: readonly ServiceInfo[] }) {
                   <td class="mono">{service.ports.map(({ port, protocol }) => `${port}/${protocol}`).join(', ')}</td>
                   <td class="number">
                     {ready} of {backends.length}
+                    {more > 0 && `, ${more} more`}
                   </td>
                   <td class="number">{formatPerSecond(rate.connections)}</td>
                   <td class="number">{rate.bytes > 0 ? `${formatBytes(rate.bytes)}/s` : ''}</td>

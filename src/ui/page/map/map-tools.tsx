@@ -1,5 +1,6 @@
 import { useSnapshot } from '../store.ts'
 import { formatRoute } from '../route.ts'
+import { leftOutWords } from './left-out.ts'
 import type { MapFilter } from './search.ts'
 
 interface Props {
@@ -62,9 +63,9 @@ export function MapTools({ filter, onFilter, form, onForm, shown, pick }: Props)
         <p class="count" role="status">
           {shown === all ? '' : `${shown} of `}
           {all} {all === 1 ? 'service' : 'services'}
-          {leftOut.services > 0 && `, ${leftOut.services} more are not shown`}
         </p>
       </div>
+      {leftOutWords(leftOut) !== '' && <p class="notice">{leftOutWords(leftOut)}</p>}
       {pick !== null && (
         <p class="notice" role="status">
           {pick === 'from'

@@ -1,5 +1,6 @@
 // The packet that is being put together. It is kept while one looks elsewhere, and the address of the page can name its ends.
 
+import { firstService } from '../parts/first-service.ts'
 import type { ExplainQuestion, Snapshot } from '../../protocol.ts'
 import { serviceId } from '../map/targets.ts'
 
@@ -15,7 +16,7 @@ export interface Draft {
 let kept: Draft | null = null
 
 export function startDraft({ services, outside, nodes }: Snapshot, query: Readonly<Record<string, string>>): Draft {
-  const service = services.find(({ system }) => !system) ?? services[0]
+  const service = firstService(services)
   const first: Draft = kept ?? {
     from: outside === null ? 'node' : 'outside',
     node: outside === null ? (nodes[0]?.name ?? '') : '',

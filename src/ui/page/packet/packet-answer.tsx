@@ -52,14 +52,22 @@ export function PacketAnswer({ answer }: { answer: ExplainAnswer }) {
           </a>
         </div>
         <Command text={command} />
-        <details>
-          <summary>Show it</summary>
-          <div class="scroll" tabIndex={0} role="region" aria-label="The picture">
-            <img src={picture} alt={`The way of the packet through the hooks. ${explanation.headline}`} />
-          </div>
-        </details>
+        <Picture source={picture} alt={`The way of the packet through the hooks. ${explanation.headline}`} />
       </section>
     </>
+  )
+}
+
+/** A picture is a document of its own, which the browser keeps for a while: there is none unless it is looked at. */
+function Picture({ source, alt }: { source: string; alt: string }) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>Show it</summary>
+      <div class="scroll" tabIndex={0} role="region" aria-label="The picture">
+        {isOpen && <img src={source} alt={alt} />}
+      </div>
+    </details>
   )
 }
 

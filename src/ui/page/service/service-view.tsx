@@ -7,12 +7,13 @@ import { serviceId } from '../map/targets.ts'
 import { shown } from '../parts/async.ts'
 import { formatRoute } from '../route.ts'
 import { useSnapshot } from '../store.ts'
-import { replaceRoute } from '../use-route.ts'
+import { replaceRoute } from '../replace-route.ts'
 import { Backends } from './backends.tsx'
 import { Frontends } from './frontends.tsx'
 import { KernelWords } from './kernel-words.tsx'
 import { linkedTo, type Pointed } from './links.ts'
 import { useDetail } from './use-detail.ts'
+import { firstService } from '../parts/first-service.ts'
 import { Options } from '../parts/options.tsx'
 
 export function ServiceView({ query }: { query: Readonly<Record<string, string>> }) {
@@ -67,7 +68,7 @@ export function ServiceView({ query }: { query: Readonly<Record<string, string>>
 
 function chosenService(services: readonly ServiceInfo[], id: string | undefined): ServiceInfo | undefined {
   if (id !== undefined) return services.find((each) => serviceId(each) === id)
-  return services.find(({ system }) => !system) ?? services[0]
+  return firstService(services)
 }
 
 /** What was asked for: the object itself. */

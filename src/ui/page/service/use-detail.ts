@@ -3,41 +3,47 @@ import type { ServiceDetail, ServiceQuery, Snapshot } from '../../protocol.ts'
 import { messageOf, shown, type Waited } from '../parts/async.ts'
 import { readService } from '../connect.ts'
 import { useStore } from '../store.ts'
+import { Asker } from './asker.ts'
 
-/** At most one question at a time, and some time between two. */
+/** Between two questions. */
 const PAUSE_MS = 400
 
 /** A service as a node's proxy and kernel have it; asked again when something about it may have changed. */
 export function useDetail({ namespace, name, node }: ServiceQuery, snapshot: Snapshot): Waited<ServiceDetail> {
   const [detail, setDetail] = useState<Waited<ServiceDetail>>({ state: 'none' })
   const store = useStore()
-  const changes = useRef(0)
+  const asker = useRef<Asker<ServiceDetail> | null>(null)
   const version = keyOf({ namespace, name, node }, snapshot)
-  const [lastChange, setLastChange] = useState(0)
-  useEffect(
-    () =>
-      store.subscribe(() => {
-        const id = store.state.changes.findLast((each) => each.node === node)?.id ?? 0
-        if (id !== changes.current) setLastChange((changes.current = id))
-      }),
-    [store, node],
-  )
+  const askedAt = useRef(version)
   useEffect(() => {
     if (name === '' || node === '') return
-    let isCurrent = true
-    const ask = () => {
-      setDetail((before) => ({ state: 'waiting', before: sameService(shown(before), { namespace, name, node }) }))
-      readService({ namespace, name, node }).then(
-        (value) => isCurrent && setDetail({ state: 'here', value }),
-        (error: unknown) => isCurrent && setDetail({ state: 'failed', error: messageOf(error) }),
-      )
-    }
-    const timer = setTimeout(ask, shown(detail) === null ? 0 : PAUSE_MS)
+    const query = { namespace, name, node }
+    const current = new Asker<ServiceDetail>(PAUSE_MS, {
+      ask: (signal) => {
+        setDetail((before) => ({ state: 'waiting', before: sameService(shown(before), query) }))
+        return readService(query, signal)
+      },
+      answered: (value) => setDetail({ state: 'here', value }),
+      failed: (error) => setDetail({ state: 'failed', error: messageOf(error) }),
+    })
+    asker.current = current
+    askedAt.current = version
+    const lastChange = () => store.state.changes.findLast((each) => each.node === node)?.id
+    let change = lastChange()
+    const end = store.subscribe(() => {
+      if (change === (change = lastChange())) return
+      current.again()
+    })
     return () => {
-      isCurrent = false
-      clearTimeout(timer)
+      end()
+      current.close()
+      asker.current = null
     }
-  }, [namespace, name, node, version, lastChange])
+  }, [store, namespace, name, node])
+  useEffect(() => {
+    if (askedAt.current !== version) asker.current?.again()
+    askedAt.current = version
+  }, [version])
   return detail
 }
 

@@ -1,5 +1,6 @@
 // What a step of the tour has done, and what could be seen since.
 
+import { firstService } from '../parts/first-service.ts'
 import type { ActAnswer, Action, ChangeEntry, ExplainAnswer, LoadReport, Snapshot } from '../../protocol.ts'
 import type { PageState } from '../store.ts'
 
@@ -55,9 +56,11 @@ export interface Stage {
 }
 
 export function findStage({ services, nodes, pods, deployments }: Snapshot): Stage | null {
-  const service = services.find(
-    ({ system, clusterIPs, ports }) =>
-      !system && clusterIPs.length > 0 && ports.some(({ protocol }) => protocol === 'TCP'),
+  const service = firstService(
+    services.filter(
+      ({ system, clusterIPs, ports }) =>
+        !system && clusterIPs.length > 0 && ports.some(({ protocol }) => protocol === 'TCP'),
+    ),
   )
   const node = nodes[0]
   if (service === undefined || node === undefined) return null

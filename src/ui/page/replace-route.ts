@@ -1,0 +1,5 @@
+/** Changes what the address says without a new entry in the history. */
+export function replaceRoute(hash: string): void {
+  history.replaceState(null, '', hash)
+  dispatchEvent(new HashChangeEvent('hashchange'))
+}

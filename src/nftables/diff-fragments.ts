@@ -83,7 +83,7 @@ function diffSharedRules(
 ): void {
   for (const shared of after.sharedRules) {
     if (!ledger.useRule(shared)) continue
-    if (shared.set !== undefined) transaction.addSet(shared.set)
+    transaction.addSet(shared.set)
     transaction.addRule(shared.chain, shared.rule)
   }
   for (const shared of before.sharedRules) ledger.releaseRule(shared)

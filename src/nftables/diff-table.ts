@@ -76,9 +76,7 @@ function addFragment(transaction: Transaction, fragment: Fragment, ledger: Ledge
   for (const set of fragment.sets) transaction.addSet(set)
   for (const chain of fragment.chains) transaction.addChain(chain)
   // The rule that uses the set comes with the chains.
-  for (const shared of fragment.sharedRules) {
-    if (ledger.useRule(shared) && shared.set !== undefined) transaction.addSet(shared.set)
-  }
+  for (const shared of fragment.sharedRules) if (ledger.useRule(shared)) transaction.addSet(shared.set)
   for (const { set, elements } of fragment.elements) {
     for (const element of elements) {
       if (ledger.isCommon(set) && ledger.count(set, element, 1) > 1) continue
@@ -124,7 +122,7 @@ function updateFragment(
   for (const set of fragment.sets) leftovers.keepSet(transaction, set)
   for (const chain of fragment.chains) leftovers.keepChain(transaction, chain, 'exact')
   for (const shared of fragment.sharedRules) {
-    if (ledger.useRule(shared) && shared.set !== undefined) leftovers.keepSet(transaction, shared.set)
+    if (ledger.useRule(shared)) leftovers.keepSet(transaction, shared.set)
   }
   for (const { set, elements } of fragment.elements) {
     for (const element of elements) {

@@ -8,7 +8,7 @@ export interface Fragment {
   readonly sets: readonly NftSet[]
   /** Chains of this fragment alone, with their rules. */
   readonly chains: readonly Chain[]
-  /** Rules of the base's chains that are there while a fragment needs them. */
+  /** Sets that fragments share, each with the one rule of a base chain that uses it: there while a fragment needs it. */
   readonly sharedRules: readonly SharedRule[]
   /** Elements, by set. */
   readonly elements: readonly SetElements[]
@@ -22,10 +22,7 @@ export interface Learned {
 }
 
 export interface SharedRule {
-  /** By which it is known among all shared rules of the table. */
-  readonly name: string
-  /** The set that this rule alone uses, which comes and goes with it. */
-  readonly set?: NftSet
+  readonly set: NftSet
   readonly chain: string
   readonly rule: Rule
 }

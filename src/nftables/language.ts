@@ -195,8 +195,6 @@ export function isNotLoopback(family: Family): Piece {
 }
 
 export const isNewConnection: Piece = flagMatch('ct state new', ct('state', 0), CT_STATE_NEW)
-/** Also packets that the tracker does not know. */
-export const isNotNewConnection: Piece = flagMatch('ct state ! new', ct('state', 0), CT_STATE_NEW, 'eq')
 export const wasDnated: Piece = flagMatch('ct status dnat', ct('status', 0), IPS_DST_NAT)
 
 /** Packets that come back from where the connection was sent to. */

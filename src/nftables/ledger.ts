@@ -7,7 +7,7 @@ export class Ledger {
   readonly #commonSets: ReadonlySet<string>
   /** Users of each element, by set name and element key. */
   readonly #elements = new Map<string, Map<string, number>>()
-  /** Users of each shared rule, by its name. Stays at 0 for rules that are in the table but not needed. */
+  /** Users of each shared rule, by the name of its set. Stays at 0 for rules that are in the table but not needed. */
   readonly #rules = new Map<string, { readonly shared: SharedRule; users: number }>()
 
   constructor(base: TableBase) {
@@ -35,17 +35,17 @@ export class Ledger {
 
   /** Notes one more user of the rule; true when the rule has to be put into the table. */
   useRule(shared: SharedRule): boolean {
-    const entry = this.#rules.get(shared.name)
+    const entry = this.#rules.get(shared.set.name)
     if (entry !== undefined) {
       entry.users++
       return false
     }
-    this.#rules.set(shared.name, { shared, users: 1 })
+    this.#rules.set(shared.set.name, { shared, users: 1 })
     return true
   }
 
   releaseRule(shared: SharedRule): void {
-    const entry = this.#rules.get(shared.name)
+    const entry = this.#rules.get(shared.set.name)
     if (entry !== undefined) entry.users--
   }
 

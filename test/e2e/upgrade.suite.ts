@@ -23,9 +23,7 @@ export function testUpgrade(mode: ModeName): void {
     afterAll(() => rig[Symbol.asyncDispose]())
 
     const options = () => ({ netns: rig.network.node, mode, kubeconfig: rig.cluster.kubeconfig, args: ['-v=2'] })
-    /** Without what settled() leaves: its service has no endpoints for a moment, and the rule for such stays for a while. */
-    const ofSettled = /default\/svc-\d+|10\.5\.0\.|fd05::|"chain":"service-endpoints-check"/
-    const rules = () => readRules(rig.network.node).filter((line) => !ofSettled.test(line))
+    const rules = () => readRules(rig.network.node).filter((line) => !/default\/svc-\d+|10\.5\.0\.|fd05::/.test(line))
 
     test('the new process after the old one: no connection is lost, and the rules are the same', async () => {
       await using old = await startProxy(options())

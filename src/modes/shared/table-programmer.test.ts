@@ -5,14 +5,13 @@ import { ManualClock } from '../../lib/clock.ts'
 import { KernelError } from '../../lib/errors.ts'
 import type { Family } from '../../lib/ip.ts'
 import type { Backend, Frontend, FrontendAddress, ServicePortChange, ServicePortView } from '../../model/types.ts'
-import { CHAINS, SETS } from '../nftables/plan/names.ts'
 import { nftablesPlanner } from '../nftables/plan/planner.ts'
 import { schemaFor } from '../nftables/plan/schema.ts'
 import { applyOps } from '../../nftables/apply-ops.ts'
 import { formatTable } from '../../nftables/format.ts'
 import { nftFamily } from '../../nftables/language.ts'
-import { integerField, portField, protocolField, type TransportProtocol } from '../../nftables/fields.ts'
-import type { Element, NftSet, Op, Rule, Table } from '../../nftables/types.ts'
+import { integerField } from '../../nftables/fields.ts'
+import type { Element, NftSet, Op, Table } from '../../nftables/types.ts'
 import { TableProgrammer } from './table-programmer.ts'
 import { runs } from '../../../test/support/runs.ts'
 
@@ -77,33 +76,6 @@ function inOrder(elements: Table['elements']): Table['elements'] {
   )
 }
 
-const { sharedChains } = nftablesPlanner.base(aNodeView())
-
-/** Whether packets have something to find where a rule leads them that not every table has. */
-function isNeeded({ elements }: Table, chain: string, { text }: Rule): boolean {
-  const has = (set: string, protocol = '') =>
-    [...(elements.get(set)?.values() ?? [])].some(({ key }) => key.slice(0, -portField(0).length).endsWith(protocol))
-  const [records, nodePortRecords] = [SETS.rememberServices, SETS.rememberNodePorts]
-  switch (chain) {
-    case CHAINS.filterPreroutingPreDnat:
-    case CHAINS.filterOutputPreDnat:
-      return has(SETS.firewallIps)
-    case CHAINS.affinityPrerouting:
-    case CHAINS.affinityOutput:
-      return has(records) || has(nodePortRecords)
-    case CHAINS.recordAffinity: {
-      const [, protocol = ''] = /^meta l4proto (\w+)/.exec(text) ?? []
-      const map = text.endsWith(`@${records}`) ? records : nodePortRecords
-      return has(map, protocolField(protocol.toUpperCase() as TransportProtocol))
-    }
-    case CHAINS.serviceEndpointsCheck:
-    case CHAINS.nodePortEndpointsCheck:
-      return Array.from(text.matchAll(/@(no-endpoint-[a-z-]+)/g), ([, set]) => set!).every((set) => has(set))
-    default:
-      return true
-  }
-}
-
 /**
  * The text of a table, without the shared sets and rules that no service uses any more and without empty stale chains. The
  * places of backends do not matter: each is as likely as the others.
@@ -117,8 +89,8 @@ function essence(table: Table | undefined): string {
   const chains = [...table.chains]
     .filter(([name, chain]) => chain.rules.length > 0 || !/^(stick|record)-/.test(name))
     .map(([name, chain]) => {
-      const rules = chain.rules.filter((rule) => uses(rule.text) && isNeeded(table, name, rule))
-      const ordered = sharedChains.has(name) ? rules.sort((a, b) => (a.text < b.text ? -1 : 1)) : rules
+      const rules = chain.rules.filter((rule) => uses(rule.text))
+      const ordered = name.includes('-pick') ? rules.sort((a, b) => (a.text < b.text ? -1 : 1)) : rules
       return [name, { ...chain, rules: ordered }] as const
     })
   return formatTable({ ...table, sets: new Map(sets), chains: new Map(chains), elements: inOrder(table.elements) })

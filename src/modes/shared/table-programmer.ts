@@ -210,7 +210,7 @@ function sweepRules(ledger: Ledger): readonly Op[] {
       used.map((shared) => shared.rule),
     )
   }
-  for (const { set } of unused) if (set !== undefined) transaction.deleteSet(set.name)
+  for (const { set } of unused) transaction.deleteSet(set.name)
   return transaction.ops()
 }
 

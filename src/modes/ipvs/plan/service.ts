@@ -5,7 +5,6 @@ import type { Frontend, NodeView, ServicePortView } from '../../../model/types.t
 import { addressField, integerField, portField, protocolField } from '../../../nftables/fields.ts'
 import type { Fragment, SharedRule } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
-import type { NftSet } from '../../../nftables/types.ts'
 import {
   Elements,
   frontendKey,
@@ -32,7 +31,7 @@ export function planFragment(node: NodeView, port: ServicePortView): Fragment {
     planAddress(schema, frontend, { key, elements })
     planMasquerade(schema, frontend, { key, elements })
     const shared = planShortCircuit(node, frontend, { key, elements })
-    if (shared !== undefined) sharedRules.set(shared.name, shared)
+    if (shared !== undefined) sharedRules.set(shared.set.name, shared)
   }
   planHairpins(schema.hairpin, port, elements)
   if (port.healthCheckNodePort !== undefined) {
@@ -77,12 +76,10 @@ function planShortCircuit(node: NodeView, frontend: Frontend, { key, elements }:
   return shared
 }
 
-type ShortCircuitRule = SharedRule & { readonly set: NftSet }
-
-const rules = new Map<string, ShortCircuitRule>()
+const rules = new Map<string, SharedRule>()
 
 /** The rule for all frontends whose short circuit has so many endpoints, made once. */
-function shortCircuitRule(family: Family, kind: 'nodePort' | 'service', count: number): ShortCircuitRule {
+function shortCircuitRule(family: Family, kind: 'nodePort' | 'service', count: number): SharedRule {
   const id = `${family} ${kind} ${count}`
   let shared = rules.get(id)
   if (shared === undefined) {
@@ -92,7 +89,7 @@ function shortCircuitRule(family: Family, kind: 'nodePort' | 'service', count: n
     const set = makeSet(countSetName(chain, count), byNodePort ? NODE_PORT_KEY : serviceKey(family))
     const endpoints = byNodePort ? SETS.nodePortEndpoints : SETS.serviceEndpoints
     const rule = nft.rule([nft.isIn(key, set.name), nft.dnatTo(family, [...key, nft.random(count)], endpoints)])
-    rules.set(id, (shared = { name: set.name, set, chain, rule }))
+    rules.set(id, (shared = { set, chain, rule }))
   }
   return shared
 }

@@ -6,21 +6,21 @@
 
 import type { Family } from '../../../lib/ip.ts'
 import type { Backend, Frontend, NodeView, Policy, ServicePortView } from '../../../model/types.ts'
-import type { Fragment, Learned, SharedRule } from '../../../nftables/fragment.ts'
+import type { Fragment, Learned } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
 import type { Chain, Jump, NftSet } from '../../../nftables/types.ts'
 import { type Elements, frontendKey, mainVerdict } from '../../shared/plan/frontend.ts'
 import { chain, fromPods } from '../../shared/plan/match.ts'
-import { type AffinityNames, affinityNames, CHAINS, SETS } from './names.ts'
+import { type AffinityNames, affinityNames } from './names.ts'
 import { affinityMap, schemaFor } from './schema.ts'
 import { endpointData, setsOf } from './frontend.ts'
 
-type AffinityPart = Pick<Fragment, 'sets' | 'chains' | 'learned' | 'sharedRules'>
+type AffinityPart = Pick<Fragment, 'sets' | 'chains' | 'learned'>
 
 export function planAffinity(node: NodeView, port: ServicePortView, elements: Elements): AffinityPart {
   const seconds = port.frontends[0]?.affinitySeconds
   const lists = Object.entries(port.lists) as [Policy, readonly Backend[]][]
-  if (seconds === undefined || lists.length === 0) return { sets: [], chains: [], learned: [], sharedRules: [] }
+  if (seconds === undefined || lists.length === 0) return { sets: [], chains: [], learned: [] }
 
   const names = affinityNames(port)
   for (const frontend of port.frontends) planElements(node, frontend, { names, elements })
@@ -32,35 +32,7 @@ export function planAffinity(node: NodeView, port: ServicePortView, elements: El
     chains.push(...listChains(node.family, port, { names, policy, set, seconds }))
   }
   if (lists.length === 2) chains.push(externalChain(node, names))
-  const sharedRules = recordRules(node.family, port)
-  return { sets: learned.map(({ set }) => set), chains, learned, sharedRules }
-}
-
-/**
- * What leads the packets that are to be noted to the chains above: after the translation, when both ends are known. A node port
- * may be the port of an address, too, and then it is the address that was meant.
- */
-function recordRules(family: Family, { protocol, frontends }: ServicePortView): SharedRule[] {
-  const service = [nft.originalDestinationAddress(family), nft.protocol, nft.originalDestinationPort]
-  const nodePort = [nft.protocol, nft.originalDestinationPort]
-  const record = nft.rule([nft.isNewConnection, nft.wasDnated, nft.jump(CHAINS.recordAffinity)])
-  const rules = [CHAINS.affinityPrerouting, CHAINS.affinityOutput].map((name): SharedRule => ({
-    name,
-    chain: name,
-    rule: record,
-  }))
-  const add = (kind: string, pieces: readonly nft.Piece[]) => {
-    const rule = nft.rule([nft.isProtocol(protocol), ...pieces])
-    rules.push({ name: `${CHAINS.recordAffinity} ${protocol} ${kind}`, chain: CHAINS.recordAffinity, rule })
-  }
-  if (frontends.some(({ kind }) => kind !== 'nodePort')) {
-    add('services', [nft.verdictFrom(service, SETS.rememberServices)])
-  }
-  if (frontends.some(({ kind }) => kind === 'nodePort')) {
-    const isNoAddress = [nft.isNotIn(service, SETS.services), nft.isNotIn(service, SETS.localServices)]
-    add('nodePorts', [...isNoAddress, nft.verdictFrom(nodePort, SETS.rememberNodePorts)])
-  }
-  return rules
+  return { sets: learned.map(({ set }) => set), chains, learned }
 }
 
 function planElements(

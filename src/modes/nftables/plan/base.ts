@@ -1,11 +1,11 @@
-// The fixed part of the table: every rule there is, apart from one per number of endpoints in use, the few of services with
-// session affinity, and those that only some services need. docs/modes/nftables.md has the picture and the reasons.
+// The fixed part of the table: every rule there is, apart from one per number of endpoints in use and the few of
+// services with session affinity. docs/modes/nftables.md has the picture and the reasons.
 
+import type { Family } from '../../../lib/ip.ts'
 import type { NodeView } from '../../../model/types.ts'
 import type { TableBase } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
 import type { Chain, Rule } from '../../../nftables/types.ts'
-import { GATE_CHAINS } from '../../shared/plan/gates.ts'
 import { checkChains, firewallChains, guardElements, guardHooks } from '../../shared/plan/guards.ts'
 import {
   chain,
@@ -21,6 +21,8 @@ import {
 import { CHAINS, SETS } from './names.ts'
 import { schemaFor } from './schema.ts'
 
+const PROTOCOLS = ['TCP', 'UDP', 'SCTP'] as const
+
 export function planBase(node: NodeView): TableBase {
   const keys = matchKeys(node.family)
   return {
@@ -30,18 +32,14 @@ export function planBase(node: NodeView): TableBase {
       ...firewallChains(node.family),
       ...nodePortChains(node, keys),
       ...serviceChains(node, keys),
-      chain(CHAINS.recordAffinity, []),
+      affinityChain(node.family),
       ...checkChains(node),
       masqueradingChain(node),
       ...hookChains(),
     ],
     elements: guardElements(node, schemaFor(node.family)),
     commonSets: new Set([SETS.clusterIps, SETS.hairpin]),
-    sharedChains: new Set<string>([
-      ...GATE_CHAINS,
-      CHAINS.affinityPrerouting,
-      CHAINS.affinityOutput,
-      CHAINS.recordAffinity,
+    sharedChains: new Set([
       CHAINS.pickServices,
       CHAINS.pickLocalServices,
       CHAINS.pickNodePorts,
@@ -114,6 +112,21 @@ function shortCircuits(node: NodeView, toCluster: string): Rule[] {
   ]
 }
 
+/** Notes which endpoint a client got. Runs after the translation, when both ends are known. */
+function affinityChain(family: Family): Chain {
+  const service = [nft.originalDestinationAddress(family), nft.protocol, nft.originalDestinationPort]
+  const nodePort = [nft.protocol, nft.originalDestinationPort]
+  return chain(
+    CHAINS.recordAffinity,
+    PROTOCOLS.flatMap((name) => [
+      nft.rule([nft.isProtocol(name), nft.verdictFrom(service, SETS.rememberServices)]),
+      nft.rule([nft.isProtocol(name), nft.isIn(service, SETS.services), nft.goBack]),
+      nft.rule([nft.isProtocol(name), nft.isIn(service, SETS.localServices), nft.goBack]),
+      nft.rule([nft.isProtocol(name), nft.verdictFrom(nodePort, SETS.rememberNodePorts)]),
+    ]),
+  )
+}
+
 function masqueradingChain(node: NodeView): Chain {
   const { family, masqueradeMark } = node
   const tuple = [nft.sourceAddress(family), nft.destinationAddress(family), nft.protocol, nft.destinationPort]
@@ -124,12 +137,12 @@ function masqueradingChain(node: NodeView): Chain {
 }
 
 function hookChains(): Chain[] {
+  const record = [nft.rule([nft.isNewConnection, nft.wasDnated, nft.jump(CHAINS.recordAffinity)])]
   const services = [nft.rule([nft.jump(CHAINS.services)])]
   return [
     chain(CHAINS.natPostrouting, [nft.rule([nft.jump(CHAINS.masquerading)])], hookAt('nat', 'postrouting', SRCNAT)),
-    // Their rules come with the first service that has affinity: see affinity.ts.
-    chain(CHAINS.affinityPrerouting, [], hookAt('filter', 'prerouting', DSTNAT + 10)),
-    chain(CHAINS.affinityOutput, [], hookAt('filter', 'output', DSTNAT + 10)),
+    chain(CHAINS.affinityPrerouting, record, hookAt('filter', 'prerouting', DSTNAT + 10)),
+    chain(CHAINS.affinityOutput, record, hookAt('filter', 'output', DSTNAT + 10)),
     ...guardHooks(),
     chain(CHAINS.natPrerouting, services, hookAt('nat', 'prerouting', DSTNAT)),
     chain(CHAINS.natOutput, services, hookAt('nat', 'output', DSTNAT)),

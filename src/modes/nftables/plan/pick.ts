@@ -6,7 +6,6 @@
 import type { Family } from '../../../lib/ip.ts'
 import type { SharedRule } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
-import type { NftSet } from '../../../nftables/types.ts'
 import { matchKeys } from '../../shared/plan/match.ts'
 import { makeSet, NODE_PORT_KEY, serviceKey } from '../../shared/plan/schema.ts'
 import { CHAINS, countSetName, SETS } from './names.ts'
@@ -18,18 +17,16 @@ interface Pick {
   readonly count: number
 }
 
-type PickRule = SharedRule & { readonly set: NftSet }
+const cache = new Map<string, SharedRule>()
 
-const cache = new Map<string, PickRule>()
-
-export function pickRule(family: Family, pick: Pick): PickRule {
+export function pickRule(family: Family, pick: Pick): SharedRule {
   const id = `${family} ${pick.frontends.served} ${pick.list} ${pick.count}`
   let shared = cache.get(id)
   if (shared === undefined) cache.set(id, (shared = makePickRule(family, pick)))
   return shared
 }
 
-function makePickRule(family: Family, { frontends, list, count }: Pick): PickRule {
+function makePickRule(family: Family, { frontends, list, count }: Pick): SharedRule {
   const byNodePort = frontends === BY_NODE_PORT
   const main = list === 'main'
   const keys = matchKeys(family)
@@ -40,7 +37,6 @@ function makePickRule(family: Family, { frontends, list, count }: Pick): PickRul
   )
   const endpoints = SETS[main ? frontends.endpoints : frontends.localEndpoints]
   return {
-    name: set.name,
     set,
     chain: pickChain(byNodePort, main),
     rule: nft.rule([nft.isIn(key, set.name), nft.dnatTo(family, [...key, nft.random(count)], endpoints)]),

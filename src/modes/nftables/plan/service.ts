@@ -14,7 +14,6 @@ import {
   planRefusals,
   planSources,
 } from '../../shared/plan/frontend.ts'
-import { gateRules } from '../../shared/plan/gates.ts'
 import type { Places } from '../../shared/plan/places.ts'
 import type { PlanContext } from '../../shared/plan/table-planner.ts'
 import { planAffinity } from './affinity.ts'
@@ -34,13 +33,11 @@ export function planFragment(node: NodeView, port: ServicePortView, context: Pla
     planVerdicts(schema, frontend, { key, elements })
     planSources(schema, frontend, elements)
     const lists = planLists(node, frontend, { key, elements, places, other: others.get(key), differences })
-    for (const shared of lists) sharedRules.set(shared.name, shared)
+    for (const shared of lists) sharedRules.set(shared.set.name, shared)
   }
   planHairpins(schema.hairpin, port, elements)
   const affinity = planAffinity(node, port, elements)
-  const list = elements.list()
-  const rules = [...sharedRules.values(), ...affinity.sharedRules, ...gateRules(node, list)]
-  return { ...affinity, sharedRules: rules, elements: list }
+  return { ...affinity, sharedRules: [...sharedRules.values()], elements: elements.list() }
 }
 
 interface Target {

@@ -6,8 +6,8 @@ import type { NodeView } from '../../../model/types.ts'
 import { addressField } from '../../../nftables/fields.ts'
 import type { SetElements } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
-import type { Chain } from '../../../nftables/types.ts'
-import { chain, DSTNAT, hookAt, matchKeys, onlyNewConnections } from './match.ts'
+import type { Chain, Rule } from '../../../nftables/types.ts'
+import { chain, DSTNAT, hookAt, matchKeys, onNewConnections } from './match.ts'
 import { GUARD_CHAINS as CHAINS, GUARD_SETS as SETS } from './names.ts'
 import type { GuardSchema } from './schema.ts'
 
@@ -29,11 +29,18 @@ export function firewallChains(family: Family): Chain[] {
 /** What reaches these was not translated. */
 export function checkChains(node: NodeView): Chain[] {
   const { family } = node
+  const { service, nodePort } = matchKeys(family)
   const daddr = [nft.destinationAddress(family)]
+  const guard = node.nodePortAddresses.kind === 'only' ? nft.isIn(daddr, SETS.nodePortIps) : nft.isNotLoopback(family)
   return [
-    // Their rules come with the services that need them: see gates.ts.
-    chain(CHAINS.serviceEndpointsCheck, []),
-    chain(CHAINS.nodePortEndpointsCheck, []),
+    chain(CHAINS.serviceEndpointsCheck, [
+      nft.rule([nft.isIn(service, SETS.rejectServices), nft.reject(family)]),
+      nft.rule([nft.isIn(service, SETS.dropServices), nft.drop]),
+    ]),
+    chain(CHAINS.nodePortEndpointsCheck, [
+      nft.rule([guard, nft.isIn(nodePort, SETS.rejectNodePorts), nft.reject(family)]),
+      nft.rule([guard, nft.isIn(nodePort, SETS.dropNodePorts), nft.drop]),
+    ]),
     chain(CHAINS.clusterIpsCheck, [
       nft.rule([nft.isIn(daddr, SETS.clusterIps), nft.reject(family)], 'Reject traffic to invalid ports of ClusterIPs'),
       nft.rule([nft.isIn(daddr, SETS.serviceCidrs), nft.drop], 'Drop traffic to unallocated ClusterIPs'),
@@ -41,21 +48,21 @@ export function checkChains(node: NodeView): Chain[] {
   ]
 }
 
-/**
- * The base chains that lead to the checks. `input` are further chains for what this machine itself is asked. Each begins with the
- * one rule that packets of connections meet that are under way, which are nearly all packets.
- */
-export function guardHooks(input: readonly string[] = []): Chain[] {
-  const { serviceEndpointsCheck, nodePortEndpointsCheck, clusterIpsCheck } = CHAINS
-  const checks = onlyNewConnections([serviceEndpointsCheck, clusterIpsCheck])
-  const inputChecks = onlyNewConnections([nodePortEndpointsCheck, serviceEndpointsCheck, ...input])
+/** The base chains that lead to the checks. `input` are further rules for what this machine itself is asked. */
+export function guardHooks(input: readonly Rule[] = []): Chain[] {
+  const { serviceEndpointsCheck, nodePortEndpointsCheck, clusterIpsCheck, firewallCheck } = CHAINS
+  const checks = [onNewConnections(serviceEndpointsCheck), onNewConnections(clusterIpsCheck)]
+  const firewall = [onNewConnections(firewallCheck)]
   return [
-    chain(CHAINS.filterInput, inputChecks, hookAt('filter', 'input', 0)),
+    chain(
+      CHAINS.filterInput,
+      [onNewConnections(nodePortEndpointsCheck), onNewConnections(serviceEndpointsCheck), ...input],
+      hookAt('filter', 'input', 0),
+    ),
     chain(CHAINS.filterForward, checks, hookAt('filter', 'forward', 0)),
     chain(CHAINS.filterOutput, checks, hookAt('filter', 'output', 0)),
-    // Their rules come with the first service that has source ranges.
-    chain(CHAINS.filterPreroutingPreDnat, [], hookAt('filter', 'prerouting', DSTNAT - 10)),
-    chain(CHAINS.filterOutputPreDnat, [], hookAt('filter', 'output', DSTNAT - 10)),
+    chain(CHAINS.filterPreroutingPreDnat, firewall, hookAt('filter', 'prerouting', DSTNAT - 10)),
+    chain(CHAINS.filterOutputPreDnat, firewall, hookAt('filter', 'output', DSTNAT - 10)),
   ]
 }
 

@@ -60,11 +60,6 @@ export function onNewConnections(target: string): Rule {
   return nft.rule([nft.isNewConnection, nft.jump(target)])
 }
 
-/** What connections under way need not pass. */
-export function onlyNewConnections(targets: readonly string[]): Rule[] {
-  return [nft.rule([nft.isNotNewConnection, nft.goBack]), ...targets.map((target) => nft.rule([nft.jump(target)]))]
-}
-
 /** Marks connections to cluster IPs that are to be masqueraded. */
 export function clusterIpMasquerade(node: NodeView): Rule[] {
   const mark = nft.addMark(node.masqueradeMark)

@@ -6,8 +6,7 @@ import type { TableBase } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
 import type { Chain } from '../../../nftables/types.ts'
 import { checkChains, firewallChains, guardElements, guardHooks } from '../../shared/plan/guards.ts'
-import { GATE_CHAINS } from '../../shared/plan/gates.ts'
-import { chain, DSTNAT, fromPods, hookAt, matchKeys, nodePortGuard } from '../../shared/plan/match.ts'
+import { chain, DSTNAT, fromPods, hookAt, matchKeys, nodePortGuard, onNewConnections } from '../../shared/plan/match.ts'
 import { SOURCES } from './entrance.ts'
 import { CHAINS, SETS } from './names.ts'
 import { schemaFor, setsOf } from './schema.ts'
@@ -22,12 +21,12 @@ export function planBase(node: NodeView): TableBase {
       ...serviceChains(node),
       ...checkChains(node),
       doorsCheck(node.family),
-      ...guardHooks([CHAINS.doorsCheck]),
+      ...guardHooks([onNewConnections(CHAINS.doorsCheck)]),
       ...natHooks(),
     ],
     elements: guardElements(node, schema.guards),
     commonSets: new Set([SETS.clusterIps]),
-    sharedChains: new Set(GATE_CHAINS),
+    sharedChains: new Set(),
   }
 }
 

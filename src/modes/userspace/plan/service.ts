@@ -7,7 +7,6 @@ import { addressField, portField, protocolField } from '../../../nftables/fields
 import { EMPTY_FRAGMENT, type Fragment } from '../../../nftables/fragment.ts'
 import type { NftSet, Table } from '../../../nftables/types.ts'
 import { Elements, frontendKey, planClusterIp, planRefusals, planSources } from '../../shared/plan/frontend.ts'
-import { gateRules } from '../../shared/plan/gates.ts'
 import { type Entrance, entranceFor, type Source, SOURCES } from './entrance.ts'
 import { type Schema, schemaFor } from './schema.ts'
 
@@ -43,8 +42,7 @@ export function planFragment(node: NodeView, view: ServicePortView, { find, leav
     }
   }
   for (const port of ports) elements.add(schema.doors, { key: protocolField(view.protocol) + portField(port) })
-  const list = elements.list()
-  return { ...EMPTY_FRAGMENT, sharedRules: gateRules(node, list), elements: list }
+  return { ...EMPTY_FRAGMENT, elements: elements.list() }
 }
 
 interface Target {

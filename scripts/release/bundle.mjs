@@ -14,7 +14,7 @@ import { fetchPackage, lockedPackage, unpackPackage } from './npm-package.mjs'
 export const processors = ['x64', 'arm64']
 
 /** Node's own settings, as in bin/kube-proxy. env -S: a line that starts with #! has one argument only. */
-const shebang = '#!/usr/bin/env -S node --max-semi-space-size=2 --heap-growing-percent=60'
+const shebang = '#!/usr/bin/env -S node --max-semi-space-size=2'
 
 /** The command line of the proxy itself, and the configuration but for what only a file of it needs. Other commands come later. */
 const beforeTheLog = new RegExp(

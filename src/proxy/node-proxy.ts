@@ -14,7 +14,7 @@ import type { Logger } from '../lib/log.ts'
 import { nodeNameProblem } from '../model/node-name-problem.ts'
 import { ProblemLog } from '../model/problems.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
-import { giveBackMemory } from '../system/give-back.ts'
+import { collectInTime, giveBackMemory } from '../system/give-back.ts'
 import { Answers } from './answers.ts'
 import { beginSource, type BegunSource } from './begin.ts'
 import { closeProxy } from './close-proxy.ts'
@@ -85,6 +85,7 @@ export class NodeProxy {
   /** Rejects when the settings cannot be used, or the mode on this machine. Nothing else happens before start(). */
   static async open(options: RunOptions, surroundings: Surroundings = {}): Promise<NodeProxy> {
     const { config, log } = options
+    collectInTime()
     let proxy: NodeProxy | undefined
     const { source, countRequests } = surroundings.begun ?? beginSource(options)
     const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)

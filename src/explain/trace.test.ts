@@ -68,4 +68,12 @@ describe('followTrace()', () => {
     const { lines, outcome } = followTrace([entry, first, entry, next], flow, OWN)
     expect([lines.length, outcome]).toEqual([1, 'untouched'])
   })
+
+  it('follows a packet that IPVS has translated through the same hook', () => {
+    const translated = to('10.244.1.3', 3000)
+    const again = told(`${OWN} output`, { ...translated, type: 'policy', verdict: undefined, policy: 'accept' })
+    const leaves = told('kube-proxy-ipvs nat-postrouting', translated, 'masquerade')
+    const { outcome, destination } = followTrace([entry, again, leaves, entry], flow, OWN)
+    expect([outcome, destination]).toEqual(['to', '10.244.1.3:3000'])
+  })
 })

@@ -37,11 +37,18 @@ export function followTrace(told: readonly TracedRule[], flow: TracedFlow, table
   return { lines: met.map(formatTraced), outcome: outcomeOf(dropped, destination !== dialled), destination }
 }
 
-/** The number of a packet is used again. It enters once; a second time it is another one. */
+/**
+ * The number of a packet is used again. It enters a hook once with the destination that was dialled; a second time it is another
+ * one. With another destination it is the same packet: IPVS has translated it, and sends it through the hooks again.
+ */
 function firstPacket(told: readonly TracedRule[], table: string): readonly TracedRule[] {
   const entries = told.flatMap(({ event }, i) => (event.table === table && event.packet !== undefined ? [i] : []))
   const [first = 0, ...later] = entries
-  const again = later.find((i) => told[i]!.event.chain === told[first]!.event.chain)
+  const entryOf = (i: number) => {
+    const { chain, packet } = told[i]!.event
+    return `${chain} ${packet?.destination} ${packet?.destinationPort}`
+  }
+  const again = later.find((i) => entryOf(i) === entryOf(first))
   return again === undefined ? told : told.slice(0, again)
 }
 

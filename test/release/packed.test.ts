@@ -39,9 +39,7 @@ test('has no packages to install, no sources, no sandbox and no page', () => {
 
 test('its program can be started by its name, and has the licences of what is in it', () => {
   expect(statSync(packed.program).mode & 0o111).not.toBe(0)
-  expect(readFileSync(packed.program, 'utf8')).toMatch(
-    /^#!\/usr\/bin\/env -S node --max-semi-space-size=2\n/,
-  )
+  expect(readFileSync(packed.program, 'utf8')).toMatch(/^#!\/usr\/bin\/env -S node --max-semi-space-size=2\n/)
   expect(spawnSync(packed.program, ['--version'], { encoding: 'utf8' }).stdout).toMatch(/^Kubernetes v/)
   const licences = readFileSync(join(packed.folder, 'dist/release/LICENSES.txt'), 'utf8')
   for (const name of ['yaml', 'koffi']) expect(licences).toMatch(new RegExp(`^${name} \\d`, 'm'))

@@ -13,7 +13,7 @@ import { DEFAULT_SCHEDULER } from './plan/servers.ts'
 
 export function lookForIpvs({ config }: LookOptions): ModeOutlook {
   const { lacks, warnings } = adviseOnTables(probeRules())
-  const state = probeIpvs()
+  const state = readState()
   const scheduler = `ip_vs_${config.ipvs.scheduler || DEFAULT_SCHEDULER}`
   const modules = state === 'missing' ? ['dummy'] : ['dummy', scheduler]
   return {
@@ -49,35 +49,36 @@ function lackOf(module: string): Advice {
   }
 }
 
-/** The kernel is asked only where that loads nothing. */
-function probeIpvs(): 'works' | 'can be loaded' | 'missing' {
+/** The kernel's IPVS, or why it cannot be asked: it is asked only where that loads nothing. */
+function openPresent(): IpvsDriver | 'can be loaded' | 'missing' {
   const state = readModuleState('ip_vs')
   if (state === 'missing' || state === 'can be loaded') return state
-  const driver = openIpvs()
-  driver?.close()
-  return driver === undefined ? 'missing' : 'works'
+  try {
+    return new IpvsDriver()
+  } catch (error) {
+    if (error instanceof UnsupportedError) return 'missing'
+    throw error
+  }
+}
+
+function readState(): 'works' | 'can be loaded' | 'missing' {
+  const driver = openPresent()
+  if (typeof driver === 'string') return driver
+  driver.close()
+  return 'works'
 }
 
 function countServers(): number {
-  if (probeIpvs() !== 'works') return 0
-  const driver = openIpvs()
+  const driver = openPresent()
+  if (typeof driver === 'string') return 0
   try {
-    return driver?.readServers().length ?? 0
+    return driver.readServers().length
   } catch (error) {
     // It does not tell a process without rights.
     if (error instanceof KernelError && error.errno === 'EPERM') return 0
     throw error
   } finally {
-    driver?.close()
-  }
-}
-
-function openIpvs(): IpvsDriver | undefined {
-  try {
-    return new IpvsDriver()
-  } catch (error) {
-    if (error instanceof UnsupportedError) return undefined
-    throw error
+    driver.close()
   }
 }
 

@@ -30,15 +30,13 @@ export class AffinityTable {
 
   /** The backend of a client that came within the timeout. */
   find(client: Key, nowMs: number): string | undefined {
-    const entry = this.#recent.get(client) ?? this.#older.get(client)
-    return entry !== undefined && nowMs - entry.usedMs < this.timeoutMs ? entry.backend : undefined
+    return this.#entry(client, nowMs)?.backend
   }
 
   /** The same, with the time that is left. */
   recall(client: Key, nowMs: number): { readonly backend: string; readonly leftMs: number } | undefined {
-    const entry = this.#recent.get(client) ?? this.#older.get(client)
-    const leftMs = entry === undefined ? 0 : entry.usedMs + this.timeoutMs - nowMs
-    return entry !== undefined && leftMs > 0 ? { backend: entry.backend, leftMs } : undefined
+    const entry = this.#entry(client, nowMs)
+    return entry && { backend: entry.backend, leftMs: entry.usedMs + this.timeoutMs - nowMs }
   }
 
   remember(client: Key, backend: string, nowMs: number): void {
@@ -54,5 +52,10 @@ export class AffinityTable {
   forget(client: Key): void {
     this.#recent.delete(client)
     this.#older.delete(client)
+  }
+
+  #entry(client: Key, nowMs: number): Entry | undefined {
+    const entry = this.#recent.get(client) ?? this.#older.get(client)
+    return entry !== undefined && nowMs - entry.usedMs < this.timeoutMs ? entry : undefined
   }
 }

@@ -2,7 +2,7 @@
 
 import type { AffinityAnswer } from '../control/affinity.ts'
 import { allowArguments, argument, QuestionError, type Question } from '../control/questions.ts'
-import { canonicalIp, joinHostPort, parseIp } from '../lib/ip.ts'
+import { canonicalIp, ipFamily, joinHostPort } from '../lib/ip.ts'
 import type { ServicePortView } from '../model/types.ts'
 import type { RunningMode } from '../modes/contract.ts'
 import type { FamilyPipeline } from './family-pipeline.ts'
@@ -28,7 +28,7 @@ export function affinityQuestion({ pipelines, remembered }: AffinityQuestionOpti
       }
       if (remembered === undefined)
         throw new QuestionError('In this mode the kernel remembers clients, and not the proxy')
-      const family = parseIp(client)!.length === 4 ? 4 : 6
+      const family = ipFamily(client)!
       const view = viewNamed(pipelines.find(({ node }) => node.family === family)?.model.views() ?? [], name)
       if (view === undefined)
         throw new QuestionError(`Cannot find service port ${JSON.stringify(name)} in IPv${family}`)

@@ -34,7 +34,7 @@ export function removeNetnsNames({ name, pid }: { readonly name: string; readonl
   for (const entry of entries) if (entry.startsWith(`${name}-`)) removeIfOurs(join(FOLDER, entry), pid)
 }
 
-/** A sandbox that was killed, and whose folder is gone, leaves names that nobody else would ever free. */
+/** A sandbox that was killed, and whose folder is gone, leaves names that no other sandbox would free. */
 function removeIfLeft(path: string): void {
   try {
     const isLink = lstatSync(path).isSymbolicLink()

@@ -1,5 +1,6 @@
 // The sandbox's network by itself: who reaches whom, and what is left of it afterwards.
 
+import { spawnSync } from 'node:child_process'
 import { networkInterfaces } from 'node:os'
 import { get } from 'node:http'
 import { Socket } from 'node:net'
@@ -50,6 +51,12 @@ afterAll(() => {
   }
   network[Symbol.dispose]()
   expect(Object.keys(networkInterfaces()), 'no link is left on the machine').toEqual(['lo'])
+})
+
+test('the addresses of the machine are usable at once: none changes later, which browsers take for another network', () => {
+  const { stdout } = spawnSync('ip', ['-6', 'address', 'show', 'dev', network.machineLink], { encoding: 'utf8' })
+  expect(stdout).toContain('scope link')
+  expect(stdout).not.toContain('tentative')
 })
 
 test('a pod reaches every pod, itself included, and is seen with its own address', async () => {

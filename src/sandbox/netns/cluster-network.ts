@@ -75,8 +75,12 @@ export class ClusterNetwork implements Disposable {
       master: this.#fabricBridge,
       kind: { type: 'veth', peer: machineLink, netns: machine.netns.fd },
     })
-    // The machine may have switched IPv6 off for links that come; this one is ours.
-    machine.netns.setSysctls({ [`ipv6/conf/${machineLink}/disable_ipv6`]: 0 })
+    machine.netns.setSysctls({
+      // The machine may have switched IPv6 off for links that come; this one is ours.
+      [`ipv6/conf/${machineLink}/disable_ipv6`]: 0,
+      // An address that becomes usable seconds later is a change of the network to a browser: it drops what it is loading.
+      [`ipv6/conf/${machineLink}/accept_dad`]: 0,
+    })
     const index = machine.links.setUp(machineLink)
     addAddresses(machine, index, plan.machine, plan.fabricRanges)
     return index

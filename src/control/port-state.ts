@@ -1,18 +1,23 @@
 // A service port as it is sent: each list of backends once, not with every verdict that uses it.
 
-import type { Frontend, Route, ServicePortView, Verdict } from '../model/types.ts'
+import { BackendList } from '../model/backend-list.ts'
+import type { Backend, Frontend, Policy, Route, ServicePortView, Verdict } from '../model/types.ts'
 
 type SentVerdict = Exclude<Verdict, { kind: 'to' }> | Omit<Extract<Verdict, { kind: 'to' }>, 'backends'>
 type SentRoute = Omit<Route, 'verdict'> & { readonly verdict: SentVerdict }
 type Routes = 'fromPods' | 'fromNode' | 'fromOthers'
 
-export type PortState = Omit<ServicePortView, 'frontends'> & {
+export type PortState = Omit<ServicePortView, 'frontends' | 'lists' | 'backends'> & {
+  readonly lists: Readonly<Partial<Record<Policy, readonly Backend[]>>>
+  readonly backends: readonly Backend[]
   readonly frontends: readonly (Omit<Frontend, Routes> & Readonly<Record<Routes, SentRoute>>)[]
 }
 
-export function describePort({ frontends, ...rest }: ServicePortView): PortState {
+export function describePort({ frontends, lists, backends, ...rest }: ServicePortView): PortState {
   return {
     ...rest,
+    lists: mapLists(lists, (list) => [...list]),
+    backends: [...backends],
     frontends: frontends.map((frontend) => ({
       ...frontend,
       fromPods: describeRoute(frontend.fromPods),
@@ -24,13 +29,15 @@ export function describePort({ frontends, ...rest }: ServicePortView): PortState
 
 /** The view that was sent. */
 export function restorePort(port: PortState): ServicePortView {
-  const { lists } = port
+  const lists = mapLists(port.lists, (list) => BackendList.of(list))
   const restore = ({ verdict, ...rest }: SentRoute): Route => ({
     ...rest,
-    verdict: verdict.kind === 'to' ? { ...verdict, backends: lists[verdict.policy] ?? [] } : verdict,
+    verdict: verdict.kind === 'to' ? { ...verdict, backends: lists[verdict.policy] ?? BackendList.none } : verdict,
   })
   return {
     ...port,
+    lists,
+    backends: BackendList.of(port.backends),
     frontends: port.frontends.map((frontend) => ({
       ...frontend,
       address: frontend.address,
@@ -40,6 +47,14 @@ export function restorePort(port: PortState): ServicePortView {
       fromNode: restore(frontend.fromNode),
       fromOthers: restore(frontend.fromOthers),
     })),
+  }
+}
+
+function mapLists<T, U>(lists: Readonly<Partial<Record<Policy, T>>>, map: (list: T) => U): Partial<Record<Policy, U>> {
+  const { Cluster, Local } = lists
+  return {
+    ...(Cluster === undefined ? {} : { Cluster: map(Cluster) }),
+    ...(Local === undefined ? {} : { Local: map(Local) }),
   }
 }
 

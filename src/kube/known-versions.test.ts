@@ -6,6 +6,17 @@ test('KnownVersions.set() tells whether the version is new', () => {
   expect([known.set('a', '1'), known.set('a', '1'), known.set('a', '2')]).toEqual([true, false, true])
 })
 
+test.each([
+  ['1', '01'],
+  ['9007199254740993', '9007199254740992'],
+  ['', '0'],
+  ['1e3', '1000'],
+  ['a', 'NaN'],
+])('KnownVersions.set() tells %j from %j', (before, after) => {
+  const known = new KnownVersions()
+  expect([known.set('a', before), known.set('a', before), known.set('a', after)]).toEqual([true, false, true])
+})
+
 test('KnownVersions.finishList() forgets and returns what was not listed', () => {
   const known = new KnownVersions()
   known.set('a', '1')

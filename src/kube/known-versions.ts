@@ -2,14 +2,15 @@
 // list, only what is different.
 
 export class KnownVersions {
-  readonly #versions = new Map<string, string>()
+  readonly #versions = new Map<string, string | number>()
   /** The keys of the list that is being read. */
   #listed: Set<string> | undefined
 
   /** Notes a version; false when it is the one that is known. */
   set(key: string, resourceVersion: string): boolean {
-    if (this.#versions.get(key) === resourceVersion) return false
-    this.#versions.set(key, resourceVersion)
+    const version = compactVersion(resourceVersion)
+    if (this.#versions.get(key) === version) return false
+    this.#versions.set(key, version)
     return true
   }
 
@@ -45,6 +46,12 @@ export class KnownVersions {
     for (const key of gone) this.#versions.delete(key)
     return gone
   }
+}
+
+/** Versions are decimal numbers in every Kubernetes, and a number takes less memory than its text. Anything else stays a text. */
+function compactVersion(resourceVersion: string): string | number {
+  const number = Number(resourceVersion)
+  return Number.isSafeInteger(number) && String(number) === resourceVersion ? number : resourceVersion
 }
 
 /**

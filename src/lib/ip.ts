@@ -143,7 +143,7 @@ const IPV6_LOOPBACK = '\0'.repeat(15) + '\x01'
 const IPV4_MAPPED = '\0'.repeat(10) + '\xff\xff'
 
 function parseIpv4(text: string): Bytes | undefined {
-  let bytes = ''
+  let address = 0
   let value = 0
   let digits = 0
   let parts = 0
@@ -151,7 +151,7 @@ function parseIpv4(text: string): Bytes | undefined {
     const c = i < text.length ? text.charCodeAt(i) : 46
     if (c === 46) {
       if (digits === 0 || ++parts > 4) return undefined
-      bytes += String.fromCharCode(value)
+      address = address * 256 + value
       value = digits = 0
     } else if (c >= 48 && c <= 57) {
       value = value * 10 + (c - 48)
@@ -160,7 +160,8 @@ function parseIpv4(text: string): Bytes | undefined {
       return undefined
     }
   }
-  return parts === 4 ? bytes : undefined
+  if (parts !== 4) return undefined
+  return String.fromCharCode(address >>> 24, (address >>> 16) & 0xff, (address >>> 8) & 0xff, address & 0xff)
 }
 
 function parseIpv6(text: string): Bytes | undefined {
@@ -171,7 +172,8 @@ function parseIpv6(text: string): Bytes | undefined {
   if (head === undefined || tail === undefined) return undefined
   const length = head.length + tail.length
   if (gap < 0 ? length !== 16 : length > 14) return undefined
-  const bytes = head + '\0'.repeat(16 - length) + tail
+  // join() makes one flat string of the pieces: addresses are kept.
+  const bytes = [head, '\0'.repeat(16 - length), tail].join('')
   return bytes.startsWith(IPV4_MAPPED) ? bytes.slice(12) : bytes
 }
 

@@ -2,10 +2,10 @@
 // was not read or could not be used; a model that is given them decides the same.
 
 import type { EndpointSlice, NamespacedName, Service, SliceEndpoint } from '../kube/types.ts'
-import { formatCidr, type Family } from '../lib/ip.ts'
+import { formatCidr, formatIp, type Family } from '../lib/ip.ts'
 import { CONNECT_RETRY_ANNOTATION } from './connect-retry.ts'
 import type { ServiceInfo } from './service-ports.ts'
-import { READY, SERVING, TERMINATING, type SliceRecord } from './slice-record.ts'
+import { addressAt, READY, SERVING, TERMINATING, type SliceRecord } from './slice-record.ts'
 import { TRAFFIC_METRICS_ANNOTATION } from './traffic-metrics.ts'
 import { WEIGHTS_ANNOTATION } from './weights.ts'
 
@@ -75,15 +75,15 @@ export function describeSlice(record: SliceRecord, family: Family): EndpointSlic
     serviceName,
     addressType: `IPv${family}`,
     ports: record.ports.map(({ name: portName, protocol, port }) => ({ name: portName, protocol, port })),
-    endpoints: record.addresses.map((address, i) => describeEndpoint(record, address, i)),
+    endpoints: Array.from(record.conditions, (_, i) => describeEndpoint(record, i)),
     triggerTimeMs: undefined,
   }
 }
 
-function describeEndpoint(record: SliceRecord, address: string, i: number): SliceEndpoint {
+function describeEndpoint(record: SliceRecord, i: number): SliceEndpoint {
   const conditions = record.conditions.charCodeAt(i)
   return {
-    address,
+    address: formatIp(addressAt(record, i)),
     ready: (conditions & READY) !== 0,
     serving: (conditions & SERVING) !== 0,
     terminating: (conditions & TERMINATING) !== 0,

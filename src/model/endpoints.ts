@@ -1,13 +1,14 @@
 // The endpoints of a service port, put together from all slices of the service.
 
 import type { Protocol } from '../kube/types.ts'
-import { parseIp } from '../lib/ip.ts'
-import type { Bytes } from '../lib/ip.ts'
-import { credibility, READY, SERVING, TERMINATING } from './slice-record.ts'
+import { type Bytes, formatIp } from '../lib/ip.ts'
+import { addressAt, countOf, credibility, READY, SERVING, TERMINATING } from './slice-record.ts'
 import type { SliceRecord } from './slice-record.ts'
 
-/** One endpoint of a service port. Made for planning and forgotten afterwards; what stays is a Backend. */
+/** One endpoint of a service port. Made for planning and forgotten afterwards; what stays is in a list of backends. */
 export interface Endpoint {
+  readonly address: Bytes
+  /** The canonical text of the address. */
   readonly ip: string
   readonly port: number
   readonly isLocal: boolean
@@ -54,25 +55,14 @@ export function mergeEndpoints(sources: readonly PortSource[], nodeName: string)
   const [first, ...others] = sources
   if (first === undefined) return []
   // Within one slice, addresses are sorted and unique.
-  if (others.length === 0) return first.record.addresses.map((_, i) => endpointAt(first, i, nodeName))
+  if (others.length === 0) return endpointsOf(first, nodeName)
 
-  const all: { readonly source: PortSource; readonly index: number; readonly bytes: Bytes }[] = []
-  for (const source of sources) {
-    for (const [index, address] of source.record.addresses.entries()) {
-      all.push({ source, index, bytes: parseIp(address) ?? '' })
-    }
-  }
+  const all = sources.flatMap((source) => endpointsOf(source, nodeName))
   all.sort((a, b) => {
-    if (a.bytes !== b.bytes) return a.bytes < b.bytes ? -1 : 1
-    return (
-      a.source.port - b.source.port ||
-      credibility(b.source.record.conditions.charCodeAt(b.index)) -
-        credibility(a.source.record.conditions.charCodeAt(a.index))
-    )
+    if (a.address !== b.address) return a.address < b.address ? -1 : 1
+    return a.port - b.port || credibility(b.conditions) - credibility(a.conditions)
   })
-  return all
-    .filter(({ bytes, source }, i) => bytes !== all[i - 1]?.bytes || source.port !== all[i - 1]?.source.port)
-    .map(({ source, index }) => endpointAt(source, index, nodeName))
+  return all.filter(({ address, port }, i) => address !== all[i - 1]?.address || port !== all[i - 1]?.port)
 }
 
 /** Slices have up to 20,000 ports, mostly for the same endpoints. After so many looks, the ports that are left are not asked. */
@@ -85,8 +75,8 @@ export function countLocalReady(sources: Iterable<readonly PortSource[]>, nodeNa
   for (const ofPort of sources) {
     looks += countEndpoints(ofPort)
     if (looks > MOST_LOOKS) break
-    for (const { ip, isLocal, ready } of mergeEndpoints(ofPort, nodeName)) {
-      if (isLocal && ready) addresses.add(ip)
+    for (const { address, isLocal, ready } of mergeEndpoints(ofPort, nodeName)) {
+      if (isLocal && ready) addresses.add(address)
     }
   }
   return addresses.size
@@ -94,20 +84,62 @@ export function countLocalReady(sources: Iterable<readonly PortSource[]>, nodeNa
 
 /** How many endpoints the sources have together, before those that are there twice are left out. */
 export function countEndpoints(sources: readonly PortSource[]): number {
-  return sources.reduce((sum, { record }) => sum + record.addresses.length, 0)
+  return sources.reduce((sum, { record }) => sum + countOf(record), 0)
 }
 
-function endpointAt({ record, port }: PortSource, index: number, nodeName: string): Endpoint {
-  const conditions = record.conditions.charCodeAt(index)
-  return {
-    ip: record.addresses[index] ?? '',
-    port,
-    isLocal: nodeName !== '' && record.nodeNames[index] === nodeName,
-    nodeName: record.nodeNames[index] ?? '',
-    ready: (conditions & READY) !== 0,
-    serving: (conditions & SERVING) !== 0,
-    terminating: (conditions & TERMINATING) !== 0,
-    zoneHints: record.zoneHints?.[index],
-    nodeHints: record.nodeHints?.[index],
+function endpointsOf(source: PortSource, nodeName: string): RecordedEndpoint[] {
+  const endpoints: RecordedEndpoint[] = []
+  for (let index = 0; index < countOf(source.record); index++) {
+    endpoints.push(new RecordedEndpoint(source, index, nodeName))
+  }
+  return endpoints
+}
+
+/** An endpoint of a slice. What is not asked for is not looked up. */
+class RecordedEndpoint implements Endpoint {
+  readonly address: Bytes
+  readonly port: number
+  readonly isLocal: boolean
+  readonly #record: SliceRecord
+  readonly #index: number
+
+  constructor({ record, port }: PortSource, index: number, nodeName: string) {
+    this.#record = record
+    this.#index = index
+    this.address = addressAt(record, index)
+    this.port = port
+    this.isLocal = nodeName !== '' && record.nodeNames[index] === nodeName
+  }
+
+  get conditions(): number {
+    return this.#record.conditions.charCodeAt(this.#index)
+  }
+
+  get ip(): string {
+    return formatIp(this.address)
+  }
+
+  get nodeName(): string {
+    return this.#record.nodeNames[this.#index] ?? ''
+  }
+
+  get ready(): boolean {
+    return (this.conditions & READY) !== 0
+  }
+
+  get serving(): boolean {
+    return (this.conditions & SERVING) !== 0
+  }
+
+  get terminating(): boolean {
+    return (this.conditions & TERMINATING) !== 0
+  }
+
+  get zoneHints(): Endpoint['zoneHints'] {
+    return this.#record.zoneHints?.[this.#index]
+  }
+
+  get nodeHints(): Endpoint['nodeHints'] {
+    return this.#record.nodeHints?.[this.#index]
   }
 }

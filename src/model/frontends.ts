@@ -10,7 +10,7 @@
 
 import { cidrContains, compareCidrs, formatCidr, parseIp } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
-import { backendLists, servingList } from './backends.ts'
+import { backendLists, type BackendLists, servingList } from './backends.ts'
 import { claimedFrontends } from './claims.ts'
 import type { ClaimedFrontend } from './claims.ts'
 import { NO_EJECTIONS, siftEjected, type Ejections } from './ejections.ts'
@@ -86,18 +86,23 @@ export function planServicePort(input: PlanInput): PlannedServicePort {
           affinitySeconds: service.affinitySeconds,
         }
       }),
-      lists: {
-        ...(uses.cluster && verdicts.cluster.kind === 'to' ? { Cluster: lists.cluster } : {}),
-        ...(uses.local && verdicts.local.kind === 'to' ? { Local: lists.local } : {}),
-      },
+      lists: usedLists(uses.cluster ? verdicts.cluster : undefined, uses.local ? verdicts.local : undefined),
       backends: lists.union,
       serving: port.protocol === 'UDP' ? servingList(endpoints, previous) : NONE,
-      ...(retries ? { connectRetry: true } : {}),
-      ...(sifted.ejected.length === 0 ? {} : { ejected: ejectedBackends(sifted.ejected, previous) }),
+      connectRetry: retries ? true : undefined,
+      ejected: sifted.ejected.length === 0 ? undefined : ejectedBackends(sifted.ejected, previous),
       healthCheckNodePort: service.healthCheckNodePort === 0 ? undefined : service.healthCheckNodePort,
     },
     lacksLocal: { internal: internalLocal && hasNoLocal, external: externalLocal && hasNoLocal },
   }
+}
+
+/** Literals and no spreads: V8 keeps room for more fields in an object that was spread, and there are very many of these. */
+function usedLists(cluster: Verdict | undefined, local: Verdict | undefined): ServicePortView['lists'] {
+  const Cluster = cluster?.kind === 'to' ? cluster.backends : undefined
+  const Local = local?.kind === 'to' ? local.backends : undefined
+  if (Cluster === undefined) return Local === undefined ? NO_LISTS : { Local }
+  return Local === undefined ? { Cluster } : { Cluster, Local }
 }
 
 /** Whether two views of the same service port say the same. */
@@ -152,21 +157,17 @@ interface PolicyVerdicts {
 }
 
 const NONE: readonly never[] = []
+const NO_LISTS: ServicePortView['lists'] = {}
 const REJECT: Verdict = { kind: 'reject', reason: 'has no endpoints' }
 const DROP: Verdict = { kind: 'drop', reason: 'has no local endpoints' }
 
-function policyVerdicts(lists: PolicyLists, anywhere: boolean): PolicyVerdicts {
+function policyVerdicts(lists: BackendLists, anywhere: boolean): PolicyVerdicts {
   if (!anywhere) return { cluster: REJECT, local: REJECT }
   return {
     // Endpoints that can be used anywhere are in the Cluster list, so an empty one means that nothing uses it.
     cluster: lists.cluster.length === 0 ? REJECT : { kind: 'to', policy: 'Cluster', backends: lists.cluster },
     local: lists.local.length === 0 ? DROP : { kind: 'to', policy: 'Local', backends: lists.local },
   }
-}
-
-interface PolicyLists {
-  readonly cluster: readonly Backend[]
-  readonly local: readonly Backend[]
 }
 
 function internalRoutes(verdict: Verdict, node: NodeView): Routes {

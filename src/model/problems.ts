@@ -42,7 +42,8 @@ export class ProblemLog {
 
   /** All problems of the object, as one family sees it now. What was said before and is not repeated here is over. */
   set(object: string, family: Family, messages: readonly string[]): void {
-    const current = this.#current.get(object)
+    // Looking up a name that was just put together means reading all of it; mostly there is nothing to look up.
+    const current = this.#current.size === 0 ? undefined : this.#current.get(object)
     if (current === undefined && messages.length === 0) return
     const bit = FAMILY_BIT[family]
     const next = new Map<string, number>()

@@ -221,10 +221,10 @@ test('ServiceModel views keep the promises of their type', () => {
             expect(verdict.backends.length).toBeGreaterThan(0)
             expect(lists.get(verdict.policy) ?? verdict.backends).toBe(verdict.backends)
             lists.set(verdict.policy, verdict.backends)
-            for (const backend of verdict.backends) chosen.add(backend)
+            for (const record of verdict.backends.allRecords()) chosen.add(record)
           }
         }
-        expect(new Set<unknown>(view.backends)).toEqual(chosen)
+        expect(new Set<unknown>(view.backends.allRecords())).toEqual(chosen)
         expect(view.backends).toHaveLength(chosen.size)
       }
     }),

@@ -217,7 +217,7 @@ test('ServiceModel believes the same of two slices that disagree, whichever came
     model.setService(service())
     for (const object of order) model.setSlice(object)
     model.takeChanges()
-    expect(model.view('default/web')?.backends).toMatchObject([{ isLocal: true }])
+    expect([...model.view('default/web')!.backends]).toMatchObject([{ isLocal: true }])
   }
 })
 

@@ -15,7 +15,7 @@ import { planServicePorts } from './service-plan.ts'
 import type { ServicePlan } from './service-plan.ts'
 import { parseService, sameService } from './service-ports.ts'
 import type { ServiceInfo } from './service-ports.ts'
-import { concernsFamily, parseSlice, sameRecord } from './slice-record.ts'
+import { concernsFamily, countOf, parseSlice, sameRecord } from './slice-record.ts'
 import type { SlicePort, SliceRecord } from './slice-record.ts'
 import { TriggerTimes } from './trigger-times.ts'
 import type {
@@ -113,7 +113,9 @@ export class ServiceModel {
     for (const name of ports) this.#markDirty(serviceOf(name))
   }
 
-  setService(service: Service, key: NamespacedName = namespacedName(service)): void {
+  setService(service: Service, name: NamespacedName = namespacedName(service)): void {
+    // Its slices may have brought the same text before.
+    const key = this.#entries.get(name)?.key ?? name
     const problems: string[] = []
     const { allowExternalIPs, weighs } = this.#options
     const info = parseService(service, key, { family: this.#node.family, allowExternalIPs, weighs, problems })
@@ -133,7 +135,7 @@ export class ServiceModel {
     const { family } = this.#node
     if (!concernsFamily(slice, family)) return this.deleteSlice(key)
     const problems: string[] = []
-    const service = `${slice.namespace}/${slice.serviceName}`
+    const service = [slice.namespace, slice.serviceName].join('/')
     const keys = { key, service: this.#entries.get(service)?.key ?? service }
     const record = parseSlice(slice, keys, { family, problems })
     this.#options.problems.set(`EndpointSlice ${key}`, family, problems)
@@ -199,7 +201,7 @@ export class ServiceModel {
 
   /** How many endpoints the slices of a service name, whatever their ports. */
   countEndpointsOf(key: NamespacedName): number {
-    return (this.#entries.get(key)?.slices ?? []).reduce((sum, { addresses }) => sum + addresses.length, 0)
+    return (this.#entries.get(key)?.slices ?? []).reduce((sum, slice) => sum + countOf(slice), 0)
   }
 
   /** Names of service ports, and whether their traffic is to have metrics of its own; undefined: if there is room. */

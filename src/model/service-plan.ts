@@ -72,7 +72,8 @@ export function planServicePorts(input: ServicePlanInput): ServicePlan {
     return [previous !== undefined && sameView(previous, view) ? previous : view]
   })
   return {
-    views,
+    // A list that grew has room for many more; a copy has not.
+    views: views.slice(),
     losses,
     noLocalEndpoints,
     healthCheck: healthCheckOf(info, () => countLocalReady(sources.values(), node.nodeName)),

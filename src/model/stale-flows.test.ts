@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import * as fc from 'fast-check'
 import { goneUdpFrontends, staleAnswerers, StaleFlowIndex } from './stale-flows.ts'
+import { BackendList } from './backend-list.ts'
 import type { UdpFlow } from './stale-flows.ts'
 import type { Frontend, ServicePortView } from './types.ts'
 
@@ -37,7 +38,7 @@ function view(
   wish: Partial<ServicePortView> = {},
 ): ServicePortView {
   const names = { name: 'kube-system/dns', namespace: 'kube-system', service: 'dns', portName: '' }
-  return { ...names, protocol: 'UDP', frontends, lists: {}, backends: [], serving, ...wish }
+  return { ...names, protocol: 'UDP', frontends, lists: {}, backends: BackendList.none, serving, ...wish }
 }
 
 const dns = (serving: readonly string[]) => view([frontend(clusterIp, 53), frontend(undefined, 30053)], serving)

@@ -10,7 +10,7 @@ const local = { isLocal: true }
 
 function ep(name: string, wish: Partial<Endpoint> = {}): Endpoint {
   const plain = { isLocal: false, nodeName: '', ready: true, serving: true, terminating: false }
-  return { ip: name, port: 1, zoneHints: undefined, nodeHints: undefined, ...plain, ...wish }
+  return { ip: name, address: name, port: 1, zoneHints: undefined, nodeHints: undefined, ...plain, ...wish }
 }
 
 function reach(endpoints: Endpoint[], uses = both, place: { nodeName: string; zone: string | undefined } = node) {
@@ -102,6 +102,7 @@ describe('reachableEndpoints()', () => {
     const hints = fc.option(fc.subarray(['zone-a', 'zone-b', 'node-a', 'node-b'], { minLength: 1 }), { nil: undefined })
     const any = fc.record({
       ip: fc.string(),
+      address: fc.constant(''),
       port: fc.constant(1),
       isLocal: fc.boolean(),
       nodeName: fc.constant(''),

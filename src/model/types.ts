@@ -5,6 +5,7 @@
 
 import type { Cidr, Family } from '../lib/ip.ts'
 import type { Protocol } from '../kube/types.ts'
+import type { BackendList } from './backend-list.ts'
 
 /** `namespace/name:port`, or `namespace/name` for an unnamed port. */
 export type ServicePortName = string
@@ -28,9 +29,9 @@ export type Policy = 'Cluster' | 'Local'
 export type Verdict =
   /**
    * To one of these, never empty. A service port has at most two lists: the one that Cluster policy uses and the one that
-   * Local policy uses. Verdicts with the same policy share one array.
+   * Local policy uses. Verdicts with the same policy share one object.
    */
-  | { readonly kind: 'to'; readonly policy: Policy; readonly backends: readonly Backend[] }
+  | { readonly kind: 'to'; readonly policy: Policy; readonly backends: BackendList }
   /** Refuse at once: the service has no usable endpoint anywhere. */
   | { readonly kind: 'reject'; readonly reason: 'has no endpoints' }
   /** Say nothing: the policy is Local and no endpoint is on this node, so a load balancer should try another node. */
@@ -83,13 +84,13 @@ export interface ServicePortView {
   readonly protocol: Protocol
   /** The cluster IP first, then load-balancer IPs, external IPs, the node port. Without those that another service owns. */
   readonly frontends: readonly Frontend[]
-  /** The lists of backends that frontends use, by policy; absent: no frontend does. The verdicts have the same arrays. */
-  readonly lists: Readonly<Partial<Record<Policy, readonly Backend[]>>>
+  /** The lists of backends that frontends use, by policy; absent: no frontend does. The verdicts have the same objects. */
+  readonly lists: Readonly<Partial<Record<Policy, BackendList>>>
   /**
    * Every backend that some frontend may choose: the union of the lists, without duplicates. Like those, in
-   * order of address and port. An array that did not change is the same array in the next view.
+   * order of address and port. A list that did not change is the same object in the next view.
    */
-  readonly backends: readonly Backend[]
+  readonly backends: BackendList
   /**
    * `ip:port` (`[ip]:port` for IPv6) of every endpoint that still serves, whatever the policies say: what an existing
    * flow may keep using. Only UDP ports have it, for only their flows outlive their endpoints; empty for the others.

@@ -66,13 +66,12 @@ function addRange(byRange: Map<number, Map<Bytes, number>>, { prefix, network }:
   if (!networks.has(network)) networks.set(network, weight)
 }
 
-export function weightOf(weights: Weights, endpoint: { readonly ip: string; readonly nodeName: string }): number {
-  const address = parseIp(endpoint.ip) ?? ''
+export function weightOf(
+  weights: Weights,
+  { address, nodeName }: { readonly address: Bytes; readonly nodeName: string },
+): number {
   return (
-    weights.byAddress.get(address) ??
-    weightOfRange(weights, address) ??
-    weights.byNode.get(endpoint.nodeName) ??
-    weights.others
+    weights.byAddress.get(address) ?? weightOfRange(weights, address) ?? weights.byNode.get(nodeName) ?? weights.others
   )
 }
 

@@ -78,8 +78,9 @@ function addFragment(transaction: Transaction, fragment: Fragment, ledger: Ledge
   // The rule that uses the set comes with the chains.
   for (const shared of fragment.sharedRules) if (ledger.useRule(shared)) transaction.addSet(shared.set)
   for (const { set, elements } of fragment.elements) {
+    const isCommon = ledger.isCommon(set)
     for (const element of elements) {
-      if (ledger.isCommon(set) && ledger.count(set, element, 1) > 1) continue
+      if (isCommon && ledger.count(set, element, 1) > 1) continue
       transaction.addElement(set, element)
     }
   }

@@ -35,10 +35,24 @@ export function protocolField(protocol: TransportProtocol): Bytes {
 }
 
 export function portField(port: number): Bytes {
-  return String.fromCharCode(port >> 8, port & 0xff, 0, 0)
+  if (port !== lastPort) {
+    lastPort = port
+    lastPortField = String.fromCharCode(port >> 8, port & 0xff, 0, 0)
+  }
+  return lastPortField
 }
 
-export const integerField: (value: number) => Bytes = host32
+/** Fields are asked for by the million, and mostly for the same port again. */
+let lastPort = -1
+let lastPortField: Bytes = ''
+
+export function integerField(value: number): Bytes {
+  return value < SMALL ? (smallIntegers[value] ??= host32(value)) : host32(value)
+}
+
+/** Most numbers are places in short lists. */
+const SMALL = 1024
+const smallIntegers: Bytes[] = []
 
 /** The fields of a key or value, in order, without splitting further. */
 export function splitFields(types: readonly FieldType[], bytes: Bytes): Bytes[] {

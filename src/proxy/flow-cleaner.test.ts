@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { aNodeView } from '../../test/support/arbitrary-views.ts'
 import { ManualClock } from '../lib/clock.ts'
 import { silentLogger } from '../lib/log.ts'
+import { BackendList } from '../model/backend-list.ts'
 import type { UdpFlow } from '../model/stale-flows.ts'
 import type { Frontend, ServicePortView } from '../model/types.ts'
 import { FlowCleaner, type FlowCleanerOptions } from './flow-cleaner.ts'
@@ -64,7 +65,7 @@ function dns(...backends: readonly number[]): ServicePortView {
     protocol: 'UDP',
     frontends: [frontend],
     lists: {},
-    backends: [],
+    backends: BackendList.none,
     serving: backends.map((backend) => `10.64.0.${backend}:5353`),
   }
 }

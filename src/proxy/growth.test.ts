@@ -3,6 +3,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { bytesAllocated } from '../../test/support/allocations.ts'
+import { bytesKept } from '../../test/support/kept-bytes.ts'
 import { measureGrowth, NEARLY_LINEAR } from '../../test/support/growth.ts'
 import { nodeView, service, slice } from '../../test/support/kube-objects.ts'
 import { silentProgrammers } from '../../test/support/silent-kernel.ts'
@@ -319,3 +320,31 @@ describe('bytes of objects that a change of one endpoint makes, from the slice t
     expect(bytes / rounds).toBeLessThan(most[mode])
   })
 })
+
+test('bytes of objects that stay for a service and for an endpoint, in nftables mode', () => {
+  const keptBy = (services: number, endpoints: number) =>
+    bytesKept(() => {
+      const model = modelOf()
+      const programmer = silentProgrammers.nftables()
+      for (let i = 0; i < services; i++) {
+        const name = `service-${i}`
+        model.setService(service({ name, clusterIPs: [ip(i)], ports: [{ name: 'http' }] }))
+        const nodes = times(endpoints, (j) => ({ address: ip(i * endpoints + j, 11), nodeName: NODES[j % 100]! }))
+        model.setSlice(slice(nodes, { name: `${name}-abc12`, serviceName: name, ports: [{ name: 'http' }] }))
+      }
+      model.takeChanges()
+      void programmer.syncAll(node, model.views())
+      return { model, programmer }
+    })
+  const services = 4096
+  // What is compiled and cached on the way is there before it counts.
+  keptBy(100, 10)
+  const [few, many] = [keptBy(services, 10), keptBy(services, 50)]
+  const perEndpoint = (many - few) / services / 40
+  const perService = few / services - 10 * perEndpoint
+  // Measured: 18 and 1686.
+  expect(perEndpoint).toBeLessThan(22)
+  expect(perService).toBeLessThan(1900)
+})
+
+const NODES = times(100, (i) => `node-${i}`)

@@ -370,7 +370,7 @@ export class ConnectRetry {
     const watched = this.#watched.get(family)
     if (watched === undefined || this.#options.where !== 'behind IPVS') return []
     watched.byFrontend ??= viewsByFrontend(watched)
-    const backends = watched.byFrontend.get(addressField(ip) + portField(port))?.backends ?? []
+    const backends = [...(watched.byFrontend.get(addressField(ip) + portField(port))?.backends ?? [])]
     if (backends.length <= MOST_BEHIND) return backends
     const first = Math.floor(Math.random() * backends.length)
     return [...backends.slice(first), ...backends.slice(0, first)].slice(0, MOST_BEHIND)

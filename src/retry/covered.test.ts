@@ -1,10 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import type { Backend, ServicePortView } from '../model/types.ts'
+import { BackendList } from '../model/backend-list.ts'
+import type { ServicePortView } from '../model/types.ts'
 import { addressField, portField } from '../nftables/fields.ts'
 import { aNodeView, cidr } from '../../test/support/arbitrary-views.ts'
 import { BackendIndex, planCoveredFrontends, planNodePortAddresses } from './covered.ts'
 
-const backends: readonly Backend[] = [1, 2, 3].map((n) => ({ ip: `10.1.0.${n}`, port: 8080, isLocal: true }))
+const backends = [1, 2, 3].map((n) => ({ ip: `10.1.0.${n}`, port: 8080, isLocal: true }))
+const all = BackendList.of(backends)
+const first = BackendList.of(backends.slice(0, 1))
 
 function aView(lists: ServicePortView['lists'], more: Partial<ServicePortView> = {}): ServicePortView {
   const route = { verdict: { kind: 'reject', reason: 'has no endpoints' }, masquerade: false } as const
@@ -21,7 +24,7 @@ function aView(lists: ServicePortView['lists'], more: Partial<ServicePortView> =
       { kind: 'nodePort', address: undefined, port: 30080, ...rest },
     ],
     lists,
-    backends: lists.Cluster ?? [],
+    backends: lists.Cluster ?? BackendList.none,
     serving: [],
     connectRetry: true,
     ...more,
@@ -32,7 +35,7 @@ const key = (address: string, port: number) => addressField(address) + portField
 
 describe('planCoveredFrontends()', () => {
   test('what a client dials, node ports on each address', () => {
-    expect(planCoveredFrontends(aView({ Cluster: backends }), ['10.3.0.1', '10.3.0.2'])).toEqual([
+    expect(planCoveredFrontends(aView({ Cluster: all }), ['10.3.0.1', '10.3.0.2'])).toEqual([
       key('10.2.0.1', 80),
       key('10.3.0.1', 30080),
       key('10.3.0.2', 30080),
@@ -40,15 +43,12 @@ describe('planCoveredFrontends()', () => {
   })
 
   test.for<[string, ServicePortView]>([
-    ['has one backend', aView({ Cluster: backends.slice(0, 1) })],
-    ['has one backend left', aView({ Cluster: backends.slice(0, 1) }, { ejected: backends.slice(1) })],
-    [
-      'has one backend on this node, for clients from outside',
-      aView({ Cluster: backends, Local: backends.slice(0, 1) }),
-    ],
+    ['has one backend', aView({ Cluster: first })],
+    ['has one backend left', aView({ Cluster: first }, { ejected: backends.slice(1) })],
+    ['has one backend on this node, for clients from outside', aView({ Cluster: all, Local: first })],
     ['has no backend', aView({})],
-    ['did not ask for it', aView({ Cluster: backends }, { connectRetry: undefined })],
-    ['is UDP', aView({ Cluster: backends }, { protocol: 'UDP' })],
+    ['did not ask for it', aView({ Cluster: all }, { connectRetry: undefined })],
+    ['is UDP', aView({ Cluster: all }, { protocol: 'UDP' })],
   ])('nothing of a port that %s', ([, view]) => {
     expect(planCoveredFrontends(view, [])).toEqual([])
   })
@@ -64,13 +64,13 @@ test('planNodePortAddresses() has those of the model, or all of the machine but 
 
 test('BackendIndex has those that are ejected too, until their port is gone', () => {
   const index = new BackendIndex()
-  const [first, second] = backends
-  const view = aView({ Cluster: [first!] }, { backends: [first!], ejected: [second!] })
+  const [one, second] = backends
+  const view = aView({ Cluster: first }, { ejected: [second!] })
   index.add(view)
   index.add({ ...view, name: 'default/api' })
   expect(index.portsOf(second!)).toEqual(['default/web', 'default/api'])
   index.remove(view)
   expect(index.portsOf(second!)).toEqual(['default/api'])
   index.remove({ ...view, name: 'default/api' })
-  expect(index.has(first!) || index.has(second!)).toBe(false)
+  expect(index.has(one!) || index.has(second!)).toBe(false)
 })

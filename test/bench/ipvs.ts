@@ -11,6 +11,7 @@ import { LinkDriver } from '../../src/links/driver.ts'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { systemClock } from '../../src/lib/clock.ts'
+import { BackendList } from '../../src/model/backend-list.ts'
 import type { Backend, ServicePortView } from '../../src/model/types.ts'
 import { ipvsPlanner } from '../../src/modes/ipvs/plan/planner.ts'
 import { IpvsProgrammer } from '../../src/modes/ipvs/programmer.ts'
@@ -36,7 +37,7 @@ function backends(service: number, count: number): Backend[] {
 }
 
 function view(service: number, endpoints = ENDPOINTS): ServicePortView {
-  const list = backends(service, endpoints)
+  const list = BackendList.of(backends(service, endpoints))
   const route = { verdict: { kind: 'to', policy: 'Cluster', backends: list } as const, masquerade: false }
   return {
     name: `bench/s${service}`,

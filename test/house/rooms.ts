@@ -122,8 +122,8 @@ export const rooms: readonly Room[] = [
   {
     folder: 'control',
     what: 'the unix socket over which a running proxy can be asked: questions, the server, the client',
-    imports: ['lib'],
-    types: ['kube', 'model'],
+    imports: ['lib', 'model'],
+    types: ['kube'],
     effects: ['server.ts', 'client.ts', 'bind-socket.ts', 'path.ts'],
   },
   {

@@ -9,6 +9,7 @@ import { unshareNetwork } from '../../src/system/netns.ts'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
 import { ManualClock } from '../../src/lib/clock.ts'
 import { formatIp, joinHostPort } from '../../src/lib/ip.ts'
+import { BackendList } from '../../src/model/backend-list.ts'
 import type { PortRange } from '../../src/lib/port-range.ts'
 import type { Backend, Frontend, Policy, Route, ServicePortView } from '../../src/model/types.ts'
 import { USERSPACE_TABLE } from '../../src/modes/userspace/plan/planner.ts'
@@ -31,7 +32,8 @@ function ip(...args: string[]): void {
 }
 
 /** A service port with a cluster IP and, of the same backends, an external IP. */
-function aView(index: number, backends: readonly Backend[], protocol: 'TCP' | 'UDP' = 'TCP'): ServicePortView {
+function aView(index: number, list: readonly Backend[], protocol: 'TCP' | 'UDP' = 'TCP'): ServicePortView {
+  const backends = BackendList.of(list)
   const verdict: Route['verdict'] =
     backends.length === 0 ? { kind: 'reject', reason: 'has no endpoints' } : { kind: 'to', policy: 'Cluster', backends }
   const route = (masquerade: boolean): Route => ({ verdict, masquerade: masquerade && backends.length > 0 })
@@ -61,8 +63,9 @@ function aView(index: number, backends: readonly Backend[], protocol: 'TCP' | 'U
 }
 
 /** The same by UDP, with all clients led to the list of one policy. */
-function aUdpView(policy: Policy, backends: readonly Backend[], serving = backends): ServicePortView {
-  const view = aView(1, backends, 'UDP')
+function aUdpView(policy: Policy, list: readonly Backend[], serving = list): ServicePortView {
+  const view = aView(1, list, 'UDP')
+  const { backends } = view
   const verdict: Route['verdict'] = { kind: 'to', policy, backends }
   const route: Route = { verdict, masquerade: true }
   return {

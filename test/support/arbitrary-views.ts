@@ -4,6 +4,7 @@ import { listsIn } from './lists.ts'
 import fc from 'fast-check'
 import { type Cidr, type Family, parseCidr } from '../../src/lib/ip.ts'
 import type { Protocol } from '../../src/kube/types.ts'
+import { BackendList } from '../../src/model/backend-list.ts'
 import type { Backend, Frontend, NodeView, Route, ServicePortView, Verdict } from '../../src/model/types.ts'
 
 /** A node with the settings that most tests want; anything can be overridden. */
@@ -68,8 +69,9 @@ function arbitraryBackend(family: Family): fc.Arbitrary<Backend> {
 }
 
 function buildView(family: Family, index: number, choice: Choice): ServicePortView {
-  const local = choice.cluster.filter((backend) => backend.isLocal)
-  const verdicts = { Cluster: verdict('Cluster', choice.cluster, choice), Local: verdict('Local', local, choice) }
+  const backends = BackendList.of(choice.cluster)
+  const local = BackendList.of(choice.cluster.filter((backend) => backend.isLocal))
+  const verdicts = { Cluster: verdict('Cluster', backends, choice), Local: verdict('Local', local, choice) }
   const frontends: Frontend[] = [clusterIp(family, index, { choice, to: verdicts[choice.internal] })]
   for (const kind of choice.kinds) frontends.push(external(family, index, { kind, choice, verdicts }))
   return {
@@ -80,12 +82,12 @@ function buildView(family: Family, index: number, choice: Choice): ServicePortVi
     protocol: choice.protocol,
     frontends,
     lists: listsIn(frontends),
-    backends: choice.cluster,
+    backends,
     serving: choice.cluster.map((backend) => `${backend.ip}:${backend.port}`),
   }
 }
 
-function verdict(policy: 'Cluster' | 'Local', backends: readonly Backend[], choice: Choice): Verdict {
+function verdict(policy: 'Cluster' | 'Local', backends: BackendList, choice: Choice): Verdict {
   if (backends.length > 0) return { kind: 'to', policy, backends }
   if (choice.cluster.length > 0) return { kind: 'drop', reason: 'has no local endpoints' }
   return { kind: 'reject', reason: 'has no endpoints' }

@@ -110,7 +110,7 @@ function userspace(node: NodeView, views: readonly ServicePortView[]): Walkable 
       const door = way.verdict === 'accept' && way.translated ? behind.get(way.destinationPort) : undefined
       if (door === undefined) return way
       const { backends } = listsOf(door.view).get(door.entrance.list)!
-      const { ip, port } = backends[around.random(backends.length)]!
+      const { ip, port } = [...backends][around.random(backends.length)]!
       const disguise = {
         family: node.family,
         protocol: 'TCP',

@@ -36,7 +36,8 @@ export const EMPTY_META: ObjectMeta = {
 /** `namespace/name`, or `name` for an object without a namespace; empty for one without a name, such as a bookmark. */
 export function keyOf(meta: ObjectMeta): string {
   if (meta.name === '') return ''
-  return meta.namespace === '' ? meta.name : `${meta.namespace}/${meta.name}`
+  // join() rather than a template: the result is one flat string, and it is kept.
+  return meta.namespace === '' ? meta.name : [meta.namespace, meta.name].join('/')
 }
 
 /** An object of metadata, spec and status, and where its fields go. */

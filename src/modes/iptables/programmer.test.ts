@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { aNodeView, arbitraryView } from '../../../test/support/arbitrary-views.ts'
 import { MemoryIptables } from '../../../test/support/memory-iptables.ts'
+import { BackendList } from '../../model/backend-list.ts'
 import type { Family } from '../../lib/ip.ts'
 import { silentLogger } from '../../lib/log.ts'
 import type { NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
@@ -165,9 +166,9 @@ function served(count: number): ServicePortView[] {
 /** A service port with one list of so many endpoints. */
 function withEndpoints(count: number): ServicePortView {
   const [view] = served(1)
-  const backends = Array.from({ length: count }, (_, i) => {
-    return { ip: `10.64.${i >> 8}.${i & 255}`, port: 80, isLocal: false }
-  })
+  const backends = BackendList.of(
+    Array.from({ length: count }, (_, i) => ({ ip: `10.64.${i >> 8}.${i & 255}`, port: 80, isLocal: false })),
+  )
   const route = { verdict: { kind: 'to', policy: 'Cluster', backends }, masquerade: false } as const
   const [clusterIp] = view!.frontends
   return {

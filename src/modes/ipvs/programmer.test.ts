@@ -4,7 +4,8 @@ import { aNodeView, arbitraryView } from '../../../test/support/arbitrary-views.
 import { MemoryIpvs, MemoryLink } from '../../../test/support/memory-ipvs.ts'
 import { ManualClock } from '../../lib/clock.ts'
 import { type Family, parseCidr } from '../../lib/ip.ts'
-import type { Backend, NodeView, ServicePortView } from '../../model/types.ts'
+import { BackendList } from '../../model/backend-list.ts'
+import type { NodeView, ServicePortView } from '../../model/types.ts'
 import { ipvsPlanner } from './plan/planner.ts'
 import { applyOps } from '../../nftables/apply-ops.ts'
 import { nftFamily } from '../../nftables/language.ts'
@@ -76,7 +77,7 @@ class Machine {
 /** The essentials of a view: one cluster IP, and these backends. */
 function view(hosts: readonly number[], wish: { protocol?: 'TCP' | 'UDP'; address?: string } = {}): ServicePortView {
   const { protocol = 'TCP', address = '10.96.0.1' } = wish
-  const backends: Backend[] = hosts.map((host) => ({ ip: `10.64.0.${host}`, port: 8080, isLocal: false }))
+  const backends = BackendList.of(hosts.map((host) => ({ ip: `10.64.0.${host}`, port: 8080, isLocal: false })))
   const verdict =
     backends.length > 0
       ? ({ kind: 'to', policy: 'Cluster', backends } as const)

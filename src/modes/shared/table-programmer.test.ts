@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { aNodeView, arbitraryView } from '../../../test/support/arbitrary-views.ts'
 import { ManualClock } from '../../lib/clock.ts'
 import { KernelError } from '../../lib/errors.ts'
+import { BackendList } from '../../model/backend-list.ts'
 import type { Family } from '../../lib/ip.ts'
 import type { Backend, Frontend, FrontendAddress, ServicePortChange, ServicePortView } from '../../model/types.ts'
 import { nftablesPlanner } from '../nftables/plan/planner.ts'
@@ -232,7 +233,8 @@ describe('TableProgrammer and a service with 1000 endpoints', () => {
   const all = Array.from({ length: 2000 }, (_, i) => backend(i))
 
   /** With a cluster IP, an external IP and a node port, and these endpoints. */
-  function aView(backends: readonly Backend[]): ServicePortView {
+  function aView(list: readonly Backend[]): ServicePortView {
+    const backends = BackendList.of(list)
     const route = { verdict: { kind: 'to', policy: 'Cluster', backends } as const, masquerade: true }
     const to = { fromPods: route, fromNode: route, fromOthers: route, isSplit: false, protocol: 'TCP' as const }
     const common = { ...to, port: 80, allowedSources: undefined, affinitySeconds: undefined }

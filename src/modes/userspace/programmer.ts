@@ -190,7 +190,7 @@ export class UserspaceProgrammer implements Programmer {
         const reasons = this.#options.listeners.serve({
           name: servedName(view, list),
           protocol: view.protocol === 'UDP' ? 'UDP' : 'TCP',
-          backends,
+          backends: [...backends],
           affinitySeconds: view.frontends[0]?.affinitySeconds,
           seenAs,
           preferredPort: (each) => preferredPort(view, { list, seenAs: each }),

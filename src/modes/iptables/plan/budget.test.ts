@@ -3,7 +3,8 @@
 import { listsIn } from '../../../../test/support/lists.ts'
 import { expect, it } from 'vitest'
 import { aNodeView } from '../../../../test/support/arbitrary-views.ts'
-import type { Backend, Frontend, Route, ServicePortView } from '../../../model/types.ts'
+import { BackendList } from '../../../model/backend-list.ts'
+import type { Frontend, Route, ServicePortView } from '../../../model/types.ts'
 import { iptablesPlanner } from './planner.ts'
 import type { IptablesSettings } from './settings.ts'
 
@@ -21,11 +22,9 @@ interface Shape {
 }
 
 function aServicePort({ kinds, endpoints, affinity }: Shape): ServicePortView {
-  const backends = Array.from({ length: endpoints }, (_, i): Backend => ({
-    ip: `10.64.0.${i}`,
-    port: 80,
-    isLocal: true,
-  }))
+  const backends = BackendList.of(
+    Array.from({ length: endpoints }, (_, i) => ({ ip: `10.64.0.${i}`, port: 80, isLocal: true })),
+  )
   const verdict =
     endpoints === 0
       ? ({ kind: 'reject', reason: 'has no endpoints' } as const)

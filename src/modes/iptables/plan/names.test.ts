@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { BackendList } from '../../../model/backend-list.ts'
 import type { ServicePortView } from '../../../model/types.ts'
 import { isServiceChain, ServiceNames } from './names.ts'
 
@@ -11,7 +12,7 @@ function aPort(name: string): ServicePortView {
     protocol: 'TCP',
     frontends: [],
     lists: {},
-    backends: [],
+    backends: BackendList.none,
     serving: [],
   }
 }

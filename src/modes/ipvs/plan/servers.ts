@@ -1,6 +1,7 @@
 // The virtual servers of a service port.
 
-import type { Backend, Frontend, NodeView, ServicePortView } from '../../../model/types.ts'
+import type { BackendList } from '../../../model/backend-list.ts'
+import type { Frontend, NodeView, ServicePortView } from '../../../model/types.ts'
 import type { WantedServer } from '../../../ipvs/owners.ts'
 import { SCHEDULER_FLAGS, type Destination } from '../../../ipvs/types.ts'
 import { servedVerdict } from './frontend.ts'
@@ -48,7 +49,7 @@ function flagsFor(scheduler: string): number {
 const NONE: readonly Destination[] = []
 
 /** The model keeps lists that did not change; so do we, and the diff looks at identity first. */
-const cache = new WeakMap<readonly Backend[], readonly Destination[]>()
+const cache = new WeakMap<BackendList, readonly Destination[]>()
 
 function destinationsOf(frontend: Frontend): readonly Destination[] {
   const verdict = servedVerdict(frontend)

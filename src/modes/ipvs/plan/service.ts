@@ -70,8 +70,10 @@ function planShortCircuit(node: NodeView, frontend: Frontend, { key, elements }:
   const shared = shortCircuitRule(node.family, kind, verdict.backends.length)
   const endpoints = kind === 'nodePort' ? schema.nodePortEndpoints : schema.serviceEndpoints
   elements.add(shared.set, { key })
-  for (const [slot, backend] of verdict.backends.entries()) {
-    elements.add(endpoints, { key: key + integerField(slot), data: addressField(backend.ip) + portField(backend.port) })
+  const { backends } = verdict
+  for (let slot = 0; slot < backends.length; slot++) {
+    const data = backends.addressAt(slot) + portField(backends.portAt(slot))
+    elements.add(endpoints, { key: key + integerField(slot), data })
   }
   return shared
 }

@@ -1,6 +1,8 @@
 // A table that is there already has its backends at places, perhaps at others than a new table would: they stay there.
 
-import type { Backend, ServicePortView } from '../../../model/types.ts'
+import type { Bytes } from '../../../lib/ip.ts'
+import type { BackendList } from '../../../model/backend-list.ts'
+import type { ServicePortView } from '../../../model/types.ts'
 import type { Fragment } from '../../../nftables/fragment.ts'
 import type { Table } from '../../../nftables/types.ts'
 import { frontendKey } from '../../shared/plan/frontend.ts'
@@ -16,16 +18,16 @@ export function adoptPlaces(
 ): boolean {
   if (hasAll(table, fragment)) return false
   const family = table.family === 'ip' ? 4 : 6
-  const seen = new Set<readonly Backend[]>()
+  const seen = new Set<BackendList>()
   let adopted = false
   for (const frontend of port.frontends) {
     for (const { set, backends } of listsOf(family, frontend)) {
       // All frontends of a list have the same places.
       if (seen.has(backends)) continue
       seen.add(backends)
-      const known = new Map(backends.map((backend) => [endpointData(backend), backend]))
+      const known = new Map(backends.allRecords().map((record, i) => [endpointData(backends, i), record]))
       const elements = table.elements.get(set.name)
-      const former: (Backend | undefined)[] = []
+      const former: (Bytes | undefined)[] = []
       for (let place = 0, key = frontendKey(frontend); ; place++) {
         const element = elements?.get(placeKey(key, place))
         if (element === undefined) break
@@ -34,7 +36,7 @@ export function adoptPlaces(
       if (former.length === 0) continue
       const before = places.of(backends)
       places.arrange(backends, keepPlaces(backends, former))
-      adopted ||= places.of(backends).some((backend, i) => backend !== before[i])
+      adopted ||= places.of(backends).records !== before.records
     }
   }
   return adopted

@@ -5,7 +5,8 @@
 // endpoint just because it got it through a frontend that may use it.
 
 import type { Family } from '../../../lib/ip.ts'
-import type { Backend, Frontend, NodeView, Policy, ServicePortView } from '../../../model/types.ts'
+import type { BackendList } from '../../../model/backend-list.ts'
+import type { Frontend, NodeView, Policy, ServicePortView } from '../../../model/types.ts'
 import type { Fragment, Learned } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
 import type { Chain, Jump, NftSet } from '../../../nftables/types.ts'
@@ -19,7 +20,7 @@ type AffinityPart = Pick<Fragment, 'sets' | 'chains' | 'learned'>
 
 export function planAffinity(node: NodeView, port: ServicePortView, elements: Elements): AffinityPart {
   const seconds = port.frontends[0]?.affinitySeconds
-  const lists = Object.entries(port.lists) as [Policy, readonly Backend[]][]
+  const lists = Object.entries(port.lists) as [Policy, BackendList][]
   if (seconds === undefined || lists.length === 0) return { sets: [], chains: [], learned: [] }
 
   const names = affinityNames(port)
@@ -28,7 +29,7 @@ export function planAffinity(node: NodeView, port: ServicePortView, elements: El
   const chains: Chain[] = []
   for (const [policy, backends] of lists) {
     const set = affinityMap(node.family, mapName(names, policy))
-    learned.push({ set, allowedData: backends.map(endpointData) })
+    learned.push({ set, allowedData: backends.allRecords().map((_, i) => endpointData(backends, i)) })
     chains.push(...listChains(node.family, port, { names, policy, set, seconds }))
   }
   if (lists.length === 2) chains.push(externalChain(node, names))

@@ -1,8 +1,9 @@
 // What the planners of services, lists and affinity share: which sets a frontend uses.
 
 import type { Bytes } from '../../../lib/ip.ts'
-import type { Backend, Frontend } from '../../../model/types.ts'
-import { addressField, portField } from '../../../nftables/fields.ts'
+import type { BackendList } from '../../../model/backend-list.ts'
+import type { Frontend } from '../../../model/types.ts'
+import { portField } from '../../../nftables/fields.ts'
 import type { Schema } from './schema.ts'
 
 type Setting = keyof Schema
@@ -36,6 +37,6 @@ export function setsOf(frontend: Frontend): FrontendSets {
   return frontend.kind === 'nodePort' ? BY_NODE_PORT : BY_ADDRESS
 }
 
-export function endpointData(backend: Backend): Bytes {
-  return addressField(backend.ip) + portField(backend.port)
+export function endpointData(backends: BackendList, index: number): Bytes {
+  return backends.addressAt(index) + portField(backends.portAt(index))
 }

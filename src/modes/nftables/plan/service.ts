@@ -1,7 +1,8 @@
 // How one service port looks in the table: almost entirely as elements of the fixed sets and maps.
 
 import type { Bytes, Family } from '../../../lib/ip.ts'
-import type { Backend, Frontend, NodeView, ServicePortView, Verdict } from '../../../model/types.ts'
+import type { BackendList } from '../../../model/backend-list.ts'
+import type { Frontend, NodeView, ServicePortView, Verdict } from '../../../model/types.ts'
 import { integerField } from '../../../nftables/fields.ts'
 import type { Fragment, SharedRule } from '../../../nftables/fragment.ts'
 import type { NftSet } from '../../../nftables/types.ts'
@@ -57,7 +58,7 @@ export interface FrontendList {
   readonly list: 'main' | 'local'
   /** The map from places to backends. */
   readonly set: NftSet
-  readonly backends: readonly Backend[]
+  readonly backends: BackendList
 }
 
 export function listsOf(family: Family, frontend: Frontend): FrontendList[] {
@@ -90,16 +91,12 @@ function planVerdicts(schema: Schema, frontend: Frontend, { key, elements }: Tar
 }
 
 /** The places at which a list has another backend than the list on the other side of the change. */
-function placesThatDiffer(): (placed: readonly Backend[], other: readonly Backend[] | undefined) => readonly number[] {
+function placesThatDiffer(): (placed: BackendList, other: BackendList | undefined) => readonly number[] {
   let last: readonly [placed: unknown, other: unknown, places: readonly number[]] | undefined
   return (placed, other) => {
     // Most frontends have the same list.
     if (last?.[0] === placed && last[1] === other) return last[2]
-    const places: number[] = []
-    for (let place = 0; place < placed.length; place++) {
-      const [a, b] = [placed[place]!, other?.[place]]
-      if (a !== b && (a.ip !== b?.ip || a.port !== b.port)) places.push(place)
-    }
+    const places = placed.placesUnlike(other)
     last = [placed, other, places]
     return places
   }
@@ -108,14 +105,14 @@ function placesThatDiffer(): (placed: readonly Backend[], other: readonly Backen
 function planLists(node: NodeView, frontend: Frontend, target: ListTarget): SharedRule[] {
   const { key, elements, places, other, differences } = target
   const sets = setsOf(frontend)
-  const placesOf = (list: readonly Backend[] | undefined) => (list && places?.of(list)) ?? list
+  const placesOf = (list: BackendList | undefined) => (list && places?.of(list)) ?? list
   const others = other === undefined ? [] : listsOf(node.family, other)
   return listsOf(node.family, frontend).map(({ list, set, backends }) => {
     const pick = pickRule(node.family, { frontends: sets, list, count: backends.length })
     elements.add(pick.set, { key })
     const placed = placesOf(backends)!
     for (const place of differences(placed, placesOf(others.find((each) => each.list === list)?.backends))) {
-      elements.add(set, { key: placeKey(key, place), data: endpointData(placed[place]!) })
+      elements.add(set, { key: placeKey(key, place), data: endpointData(placed, place) })
     }
     return pick
   })

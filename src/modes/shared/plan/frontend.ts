@@ -62,9 +62,9 @@ export function planSources(schema: GuardSchema, frontend: Frontend, elements: E
  * translation. Those that are known to run elsewhere cannot begin one here.
  */
 export function planHairpins(hairpin: NftSet, { backends, protocol }: ServicePortView, elements: Elements): void {
-  for (const { ip, port, isLocal, mayBeLocal } of backends) {
-    if (!isLocal && mayBeLocal !== true) continue
-    const address = addressField(ip)
-    elements.add(hairpin, { key: address + address + protocolField(protocol) + portField(port) })
+  for (let i = 0; i < backends.length; i++) {
+    if (!backends.canBeLocalAt(i)) continue
+    const address = backends.addressAt(i)
+    elements.add(hairpin, { key: address + address + protocolField(protocol) + portField(backends.portAt(i)) })
   }
 }

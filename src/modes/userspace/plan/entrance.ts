@@ -1,6 +1,7 @@
 // Where a client enters the proxy decides what becomes of it: which backends it may get, and whose address they see.
 
-import type { Backend, Frontend, Policy, Route, ServicePortView } from '../../../model/types.ts'
+import type { BackendList } from '../../../model/backend-list.ts'
+import type { Frontend, Policy, Route, ServicePortView } from '../../../model/types.ts'
 
 /** Whose address backends see. */
 export type SeenAs = 'client' | 'node'
@@ -28,13 +29,13 @@ export function entranceFor(frontend: Frontend, source: Source): Entrance | unde
 }
 
 export interface ServedList {
-  readonly backends: readonly Backend[]
+  readonly backends: BackendList
   readonly seenAs: ReadonlySet<SeenAs>
 }
 
 /** The lists of a service port, and the entrances that each needs. */
 export function listsOf({ frontends, protocol, lists }: ServicePortView): ReadonlyMap<Policy, ServedList> {
-  const served = new Map<Policy, { backends: readonly Backend[]; seenAs: Set<SeenAs> }>()
+  const served = new Map<Policy, { backends: BackendList; seenAs: Set<SeenAs> }>()
   // Its streams and message boundaries would not survive.
   if (protocol === 'SCTP') return served
   for (const frontend of frontends) {

@@ -1,0 +1,179 @@
+// A list of backends, all in one string.
+//
+// A cluster may have a million endpoints. As objects with texts they cost a hundred bytes each, and V8 looks at every one of
+// them whenever it collects garbage; in a string they cost nine, or 21 with IPv6. What a reader asks for is made when it asks.
+
+import { type Bytes, formatIp, parseIp } from '../lib/ip.ts'
+import type { Backend } from './types.ts'
+import { DEFAULT_WEIGHT } from './weights.ts'
+
+/** What a list keeps of a backend. The address is bytes, the weight one of 0 to 65535. */
+export interface BackendRecord {
+  readonly address: Bytes
+  readonly port: number
+  readonly isLocal: boolean
+  readonly mayBeLocal: boolean
+  readonly weight: number
+}
+
+/** A record: the address, the port (2 bytes), these traits (1), the weight (2). Address and port tell backends apart. */
+const IS_LOCAL = 1
+const MAY_BE_LOCAL = 2
+const PORT_LENGTH = 2
+const REST_LENGTH = 3
+
+/** So many records are compared at once. */
+const BLOCK = 64
+
+export class BackendList implements Iterable<Backend> {
+  static readonly none: BackendList = new BackendList('', 4)
+
+  /** One record after the other. Two lists with the same records are the same. */
+  readonly records: Bytes
+  readonly recordLength: number
+
+  /** `records` as a {@link RecordWriter} writes them. */
+  constructor(records: Bytes, addressLength: number) {
+    this.records = records
+    this.recordLength = addressLength + PORT_LENGTH + REST_LENGTH
+  }
+
+  static of(backends: readonly Backend[]): BackendList {
+    const records = new RecordWriter()
+    for (const { ip, port, isLocal, mayBeLocal = false, weight = DEFAULT_WEIGHT } of backends) {
+      records.add({ address: parseIp(ip) ?? '', port, isLocal, mayBeLocal, weight })
+    }
+    return records.list()
+  }
+
+  get length(): number {
+    return this.records.length / this.recordLength
+  }
+
+  *[Symbol.iterator](): Generator<Backend> {
+    for (let i = 0; i < this.length; i++) yield this.#at(i)
+  }
+
+  map<T>(callback: (backend: Backend, index: number) => T): T[] {
+    return Array.from(this, callback)
+  }
+
+  /** For readers of JSON, a list of backends as any other. */
+  toJSON(): Backend[] {
+    return [...this]
+  }
+
+  addressAt(index: number): Bytes {
+    const start = index * this.recordLength
+    return this.records.slice(start, start + this.recordLength - REST_LENGTH - PORT_LENGTH)
+  }
+
+  portAt(index: number): number {
+    const at = (index + 1) * this.recordLength - REST_LENGTH - PORT_LENGTH
+    return (this.records.charCodeAt(at) << 8) | this.records.charCodeAt(at + 1)
+  }
+
+  /** Whether it runs on this node, or may do so. */
+  canBeLocalAt(index: number): boolean {
+    return this.#traitsAt(index) !== 0
+  }
+
+  /** Everything about a backend, for those who only compare. */
+  recordAt(index: number): Bytes {
+    return this.records.slice(index * this.recordLength, (index + 1) * this.recordLength)
+  }
+
+  allRecords(): Bytes[] {
+    const all: Bytes[] = []
+    for (let i = 0; i < this.length; i++) all.push(this.recordAt(i))
+    return all
+  }
+
+  /** Where a record is; -1: nowhere. */
+  placeOf(record: Bytes): number {
+    for (let at = this.records.indexOf(record); at >= 0; at = this.records.indexOf(record, at + 1)) {
+      if (at % this.recordLength === 0) return at / this.recordLength
+    }
+    return -1
+  }
+
+  /** A list of these records, which are of the same family. */
+  rearranged(records: Bytes): BackendList {
+    return new BackendList(records, this.recordLength - PORT_LENGTH - REST_LENGTH)
+  }
+
+  /** The places at which the other list has another address or port, or nothing. */
+  placesUnlike(other: BackendList | undefined): number[] {
+    const places: number[] = []
+    for (let block = 0; block < this.length; block += BLOCK) {
+      const [start, end] = [block * this.recordLength, (block + BLOCK) * this.recordLength]
+      if (other !== undefined && this.records.slice(start, end) === other.records.slice(start, end)) continue
+      const last = Math.min(this.length, block + BLOCK)
+      for (let place = block; place < last; place++) {
+        if (other === undefined || backendId(this.recordAt(place)) !== backendId(other.recordAt(place))) {
+          places.push(place)
+        }
+      }
+    }
+    return places
+  }
+
+  #at(index: number): Backend {
+    const ip = formatIp(this.addressAt(index))
+    const port = this.portAt(index)
+    const traits = this.#traitsAt(index)
+    const weight = this.#weightAt(index)
+    const mayBeLocal = (traits & MAY_BE_LOCAL) !== 0
+    return {
+      ip,
+      port,
+      isLocal: (traits & IS_LOCAL) !== 0,
+      ...(mayBeLocal ? { mayBeLocal } : {}),
+      ...(weight === DEFAULT_WEIGHT ? {} : { weight }),
+    }
+  }
+
+  #traitsAt(index: number): number {
+    return this.records.charCodeAt((index + 1) * this.recordLength - REST_LENGTH)
+  }
+
+  #weightAt(index: number): number {
+    const at = (index + 1) * this.recordLength - REST_LENGTH + 1
+    return (this.records.charCodeAt(at) << 8) | this.records.charCodeAt(at + 1)
+  }
+}
+
+/** What tells a backend from others: its address and port. */
+export function backendId(record: Bytes): Bytes {
+  return record.slice(0, -REST_LENGTH)
+}
+
+/** Puts a list together. */
+export class RecordWriter {
+  readonly #parts: Bytes[] = []
+  /** What stands behind the last address, and what that was made of: the backends of a list mostly have it in common. */
+  #rest: Bytes = ''
+  #port = -1
+  #traits = 0
+  #weight = 0
+
+  add({ address, port, isLocal, mayBeLocal, weight }: BackendRecord): void {
+    const traits = (isLocal ? IS_LOCAL : 0) | (mayBeLocal ? MAY_BE_LOCAL : 0)
+    if (port !== this.#port || traits !== this.#traits || weight !== this.#weight) {
+      this.#rest = String.fromCharCode(port >> 8, port & 0xff, traits, weight >> 8, weight & 0xff)
+      this.#port = port
+      this.#traits = traits
+      this.#weight = weight
+    }
+    this.#parts.push(address, this.#rest)
+  }
+
+  /** What was written, or `previous` when that is the same. */
+  list(previous?: BackendList): BackendList {
+    const [first] = this.#parts
+    if (first === undefined) return BackendList.none
+    // The result of join() is one flat string. Adding piece by piece would make a tree of them.
+    const records = this.#parts.join('')
+    return previous?.records === records ? previous : new BackendList(records, first.length)
+  }
+}

@@ -3,7 +3,7 @@
 
 export class KnownVersions {
   readonly #versions = new Map<string, string | number>()
-  /** The keys of the list that is being read. */
+  /** The keys of the list that is being read; undefined while that list is all that is known. */
   #listed: Set<string> | undefined
 
   /** Notes a version; false when it is the one that is known. */
@@ -25,7 +25,7 @@ export class KnownVersions {
   }
 
   startList(): void {
-    this.#listed = new Set()
+    this.#listed = this.#versions.size === 0 ? undefined : new Set()
   }
 
   /** The same as set(), for an object of the list. */

@@ -57,11 +57,9 @@ export function planServicePort(input: PlanInput): PlannedServicePort {
   const lists = backendLists(endpoints, sifted, { weights: service.weights, previous })
   const verdicts = policyVerdicts(lists, reachable.anywhere)
   const internal = internalRoutes(internalLocal ? verdicts.local : verdicts.cluster, node)
-  const external = externalLocal
-    ? externalLocalRoutes(verdicts, node)
-    : sameForAll(routeTo(verdicts.cluster, true, WHY.externalCluster))
+  const external = outside ? externalRoutes(verdicts, externalLocal, node) : internal
   const allowedSources = outside ? allowedSourcesOf(service, node) : undefined
-  const balancers = new Set(service.loadBalancerIPs)
+  const balancers = outside ? new Set(service.loadBalancerIPs) : NO_ADDRESSES
   const hasNoLocal = verdicts.local.kind === 'drop'
   return {
     view: {
@@ -128,6 +126,7 @@ interface SiftedEndpoints {
 
 /** What the policies allow, without what does not answer. */
 function sift({ cluster, local }: ReachableEndpoints, ejections: Ejections): SiftedEndpoints {
+  if (ejections.size === 0) return { cluster, local, ejected: NONE }
   const ofCluster = siftEjected(cluster, ejections)
   const ofLocal = siftEjected(local, ejections)
   return {
@@ -158,6 +157,7 @@ interface PolicyVerdicts {
 
 const NONE: readonly never[] = []
 const NO_LISTS: ServicePortView['lists'] = {}
+const NO_ADDRESSES: ReadonlySet<string> = new Set()
 const REJECT: Verdict = { kind: 'reject', reason: 'has no endpoints' }
 const DROP: Verdict = { kind: 'drop', reason: 'has no local endpoints' }
 
@@ -176,6 +176,11 @@ function internalRoutes(verdict: Verdict, node: NodeView): Routes {
   if (node.localDetector.kind === 'none') return sameForAll(routeTo(verdict, false, WHY.noDetector))
   const masqueraded = routeTo(verdict, true, WHY.notAPod)
   return { fromPods: routeTo(verdict, false, WHY.pod), fromNode: masqueraded, fromOthers: masqueraded }
+}
+
+function externalRoutes(verdicts: PolicyVerdicts, isLocal: boolean, node: NodeView): Routes {
+  if (isLocal) return externalLocalRoutes(verdicts, node)
+  return sameForAll(routeTo(verdicts.cluster, true, WHY.externalCluster))
 }
 
 function externalLocalRoutes(verdicts: PolicyVerdicts, node: NodeView): Routes {

@@ -329,8 +329,9 @@ export class ServiceModel {
   #setLosses(entry: Entry, losses: ServicePlan['losses']): void {
     const { problems } = this.#options
     const { family } = this.#node
-    const former = new Set(entry.losers)
     const now = losses.filter(({ messages }) => messages.length > 0)
+    if (now.length === 0 && entry.losers.length === 0) return
+    const former = new Set(entry.losers)
     for (const { name, messages } of now) {
       former.delete(name)
       problems.set(`Service port ${name}`, family, messages)

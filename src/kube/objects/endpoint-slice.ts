@@ -30,9 +30,8 @@ function finish(meta: ObjectMeta, fields: SliceFields): Decoded<EndpointSlice> {
     name: meta.name,
     serviceName: meta.labels?.[SERVICE_NAME_LABEL] ?? '',
     addressType: fields.addressType,
-    // Copied, because a list that grew by push() keeps room for more.
-    ports: fields.ports.slice(),
-    endpoints: fields.endpoints.slice(),
+    ports: fields.ports,
+    endpoints: fields.endpoints,
     triggerTimeMs: parseTime(meta.annotations?.[TRIGGER_TIME_ANNOTATION] ?? ''),
   }
   return { key: keyOf(meta), resourceVersion: meta.resourceVersion, object }

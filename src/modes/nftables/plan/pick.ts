@@ -17,12 +17,15 @@ interface Pick {
   readonly count: number
 }
 
-const cache = new Map<string, SharedRule>()
+/** By number of endpoints, for each combination of the rest: every list of every frontend asks. */
+const cache = Array.from({ length: 8 }, () => new Map<number, SharedRule>())
 
 export function pickRule(family: Family, pick: Pick): SharedRule {
-  const id = `${family} ${pick.frontends.served} ${pick.list} ${pick.count}`
-  let shared = cache.get(id)
-  if (shared === undefined) cache.set(id, (shared = makePickRule(family, pick)))
+  const { frontends, list, count } = pick
+  const kind = (family === 4 ? 0 : 4) + (frontends === BY_NODE_PORT ? 2 : 0) + (list === 'main' ? 0 : 1)
+  const known = cache[kind]!
+  let shared = known.get(count)
+  if (shared === undefined) known.set(count, (shared = makePickRule(family, pick)))
   return shared
 }
 

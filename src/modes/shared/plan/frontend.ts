@@ -39,9 +39,10 @@ export function planClusterIp(schema: GuardSchema, frontend: Frontend, elements:
 
 /** Which clients are refused, and which hear nothing. */
 export function planRefusals(schema: GuardSchema, frontend: Frontend, elements: Elements): void {
+  const { kind } = frontend.fromOthers.verdict
+  if (kind === 'to') return
   const key = frontendKey(frontend)
   const byNodePort = frontend.kind === 'nodePort'
-  const { kind } = frontend.fromOthers.verdict
   if (kind === 'reject') elements.add(byNodePort ? schema.rejectNodePorts : schema.rejectServices, { key })
   if (kind === 'drop') elements.add(byNodePort ? schema.dropNodePorts : schema.dropServices, { key })
 }

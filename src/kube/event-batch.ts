@@ -5,6 +5,9 @@ import type { ObjectEvent, ResourceHandler } from './resource-handler.ts'
 /** The handler threw; not a failure of the API. */
 export class HandlerError extends Error {}
 
+/** V8 collects objects cheaply while they are new, and a megabyte or two later they no longer are. */
+const MANY = 200
+
 export class EventBatch<T> {
   readonly #handler: ResourceHandler<T>
   #events: ObjectEvent<T>[] = []
@@ -20,9 +23,11 @@ export class EventBatch<T> {
 
   /**
    * Delivers at the end of this turn of the event loop: the server sends each event of a burst by itself, but they are
-   * read within one turn. What the handler throws goes to `onError`.
+   * read within one turn. What the handler throws then goes to `onError`. Many events are delivered at once: the objects of
+   * a long list are not to wait for each other.
    */
   flushSoon(onError: (error: Error) => void): void {
+    if (this.#events.length >= MANY) return this.flush()
     if (this.#events.length === 0 || this.#scheduled !== undefined) return
     this.#scheduled = setImmediate(() => {
       try {

@@ -123,14 +123,12 @@ export class BackendList implements Iterable<Backend> {
     const port = this.portAt(index)
     const traits = this.#traitsAt(index)
     const weight = this.#weightAt(index)
+    const isLocal = (traits & IS_LOCAL) !== 0
     const mayBeLocal = (traits & MAY_BE_LOCAL) !== 0
-    return {
-      ip,
-      port,
-      isLocal: (traits & IS_LOCAL) !== 0,
-      ...(mayBeLocal ? { mayBeLocal } : {}),
-      ...(weight === DEFAULT_WEIGHT ? {} : { weight }),
-    }
+    // Literals and no spreads: V8 would make a shape of its own for each that was spread.
+    if (weight !== DEFAULT_WEIGHT)
+      return mayBeLocal ? { ip, port, isLocal, mayBeLocal, weight } : { ip, port, isLocal, weight }
+    return mayBeLocal ? { ip, port, isLocal, mayBeLocal } : { ip, port, isLocal }
   }
 
   #traitsAt(index: number): number {

@@ -37,8 +37,9 @@ export function planFragment(node: NodeView, port: ServicePortView, context: Pla
     for (const shared of lists) sharedRules.set(shared.set.name, shared)
   }
   planHairpins(schema.hairpin, port, elements)
-  const affinity = planAffinity(node, port, elements)
-  return { ...affinity, sharedRules: [...sharedRules.values()], elements: elements.list() }
+  const { sets, chains, learned } = planAffinity(node, port, elements)
+  // No spread: V8 would make a shape of its own for each of these, by the hundred thousand.
+  return { sets, chains, learned, sharedRules: [...sharedRules.values()], elements: elements.list() }
 }
 
 interface Target {

@@ -4,7 +4,7 @@
 import { type Bytes, type Family, formatIp } from '../../../lib/ip.ts'
 import type { Frontend, NodeView, ServicePortView } from '../../../model/types.ts'
 import { addressField, portField, protocolField } from '../../../nftables/fields.ts'
-import { EMPTY_FRAGMENT, type Fragment } from '../../../nftables/fragment.ts'
+import type { Fragment } from '../../../nftables/fragment.ts'
 import type { NftSet, Table } from '../../../nftables/types.ts'
 import { Elements, frontendKey, planClusterIp, planRefusals, planSources } from '../../shared/plan/frontend.ts'
 import { type Entrance, entranceFor, type Source, SOURCES } from './entrance.ts'
@@ -42,7 +42,7 @@ export function planFragment(node: NodeView, view: ServicePortView, { find, leav
     }
   }
   for (const port of ports) elements.add(schema.doors, { key: protocolField(view.protocol) + portField(port) })
-  return { ...EMPTY_FRAGMENT, elements: elements.list() }
+  return { sets: [], chains: [], sharedRules: [], learned: [], elements: elements.list() }
 }
 
 interface Target {

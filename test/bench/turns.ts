@@ -33,7 +33,7 @@ const { values, positionals } = parseArgs({
   },
   allowPositionals: true,
 })
-const ours = new URL('../../../../dist/release/kube-proxy.mjs', import.meta.url).pathname
+const ours = new URL('../../../../dist/release/kube-proxy.cjs', import.meta.url).pathname
 const ways = (positionals.length > 0 ? positionals : [`kube-proxy-ts=${ours}`]).map((each) => {
   const at = each.indexOf('=')
   return { name: each.slice(0, at), command: each.slice(at + 1).split(' ') }

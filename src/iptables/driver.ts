@@ -56,8 +56,8 @@ export class Iptables {
     throw new Error(`Cannot read the tables: ${name} ${explain(result)}`)
   }
 
-  /** Undecided counts as yes: another program may hold the lock, or there is no memory to look. */
-  async hasChain(table: TableName, chain: string): Promise<boolean> {
+  /** Undefined when it cannot tell: another program may hold the lock, or there is no memory to look. */
+  async hasChain(table: TableName, chain: string): Promise<boolean | undefined> {
     const { programs, family } = this.#options
     const { code, stderr } = await runProgram(programName(programs, family, ''), [
       ...waitArgs(programs),
@@ -66,7 +66,8 @@ export class Iptables {
       '-S',
       chain,
     ])
-    return code === 0 || !saysNoSuchChain(stderr)
+    if (code === 0) return true
+    return saysNoSuchChain(stderr) ? false : undefined
   }
 
   /** Whether rules are being changed for us. */

@@ -197,10 +197,10 @@ class CanaryWatch {
     }
   }
 
-  /** How many canaries are there. */
+  /** How many canaries are there. One that cannot be looked for counts: its absence would mean that all was flushed. */
   async #alive(): Promise<number> {
     const { chain, tables } = this.#options.canary
     const found = await Promise.all(tables.map((table) => this.#iptables.hasChain(table, chain)))
-    return found.filter(Boolean).length
+    return found.filter((isThere) => isThere !== false).length
   }
 }

@@ -1,5 +1,7 @@
 // Start, change, CPU, memory and bytes of the nftables mode, beside the shape of one chain per service through `nft -f`.
-//   npm run bench -- [--endpoints 10] [services ...]
+//   npm run bench -- [--endpoints 10] [--mode nftables] [services ...]
+//
+// The userspace mode has no such peer here: see bench:userspace for what it carries. iptables and ipvs have benchmarks of their own.
 //
 // Runs the built program against an API server on loopback, in a network namespace of its own. All figures of one line
 // come from one run; compare columns rather than runs.
@@ -15,7 +17,7 @@ import { MeasuredProxy } from './measured-proxy.ts'
 import { flushRules, setLoopbackUp } from './netns.ts'
 
 const { values, positionals } = parseArgs({
-  options: { endpoints: { type: 'string', default: '10' } },
+  options: { endpoints: { type: 'string', default: '10' }, mode: { type: 'string', default: 'nftables' } },
   allowPositionals: true,
 })
 const ENDPOINTS = Number(values.endpoints)
@@ -23,7 +25,7 @@ const CHANGES = 100
 const CHURN = 500
 const CHURN_MS = 5000
 /** Beyond this the peer takes minutes. */
-const PEER_LIMIT = 10_000
+const PEER_LIMIT = values.mode === 'nftables' ? 10_000 : 0
 
 interface Figures {
   readonly startMs: number
@@ -42,7 +44,7 @@ async function measure(services: number): Promise<Figures> {
   const slices = [...clusterOf({ services, endpointsPerService: ENDPOINTS })].filter(
     (object) => object.kind === 'EndpointSlice',
   )
-  await using proxy = await MeasuredProxy.start(server.url)
+  await using proxy = await MeasuredProxy.start(server.url, { mode: values.mode })
   const startMs = await proxy.live()
   const startCpuMs = proxy.cpuMs()
   const bytes = await proxy.metric('kubeproxyts_netlink_sent_bytes_total{ip_family="IPv4"}')
@@ -113,5 +115,7 @@ ${ENDPOINTS} endpoints per service. "start to live": from exec to the kernel's a
 server included; the peer's figure is the bare load, without listing. "one change": median of ${CHANGES}, from the event
 received to the kernel's acknowledgement; the peer replaces one service's chain.
 `)
-execFileSync(process.execPath, [new URL('connect-retry.js', import.meta.url).pathname], { stdio: 'inherit' })
+if (values.mode === 'nftables') {
+  execFileSync(process.execPath, [new URL('connect-retry.js', import.meta.url).pathname], { stdio: 'inherit' })
+}
 process.exit(0)

@@ -109,7 +109,7 @@ describe.for(['nft', 'legacy'] as const)('iptables-%s', (backend) => {
       const nothing = ['mangle', 'nat', 'filter'].map((table) => String.raw`*${table}\nCOMMIT\n`).join('')
       rig.network.node.run('sh', ['-c', `printf '${nothing}' | ${name}-restore`])
     }
-    await served(backend === 'nft' ? 1000 : 6000)
+    await served(backend === 'nft' ? 1000 : 15_000)
     const hints = programs.map((name) => `${name} mangle :KUBE-IPTABLES-HINT -`)
     await rulesAre(before.filter((line) => !hints.includes(line)))
   })
@@ -120,15 +120,16 @@ describe.for(['nft', 'legacy'] as const)('iptables-%s', (backend) => {
       const nothing = ['mangle', 'nat', 'filter'].map((table) => String.raw`*${table}\nCOMMIT\n`).join('')
       rig.network.node.run('sh', ['-c', `printf '${nothing}' | ${name}-restore`])
     }
-    await served(6000)
+    await served(15_000)
   })
 
   test('a single chain that another program flushes is there again', async () => {
-    // With iptables-legacy, where the kernel does not tell, everything is compared every sync period.
+    // With iptables-legacy, where the kernel does not tell, everything is compared every sync period, but in a fiftieth of
+    // the time at most: where a comparison waits for the lock of another test, that is half a minute.
     await start('iptables', '--iptables-sync-period=1s')
     const before = await quietRules()
     for (const name of programs) rig.network.node.run(name, ['-t', 'nat', '-F', 'KUBE-SERVICES'])
-    await served(backend === 'nft' ? 1000 : 6000)
+    await served(backend === 'nft' ? 1000 : 30_000)
     await rulesAre(before)
   })
 

@@ -79,6 +79,14 @@ describe('load', () => {
     expect(after).toMatchObject({ backend_failures_total: 0, unserved_total: 0 })
   })
 
+  test('a service that had no client has no series of metrics', async () => {
+    const { service, done } = await serve(['localA'], MIRROR_PORT)
+    const page = (await proxy.ask('/metrics'))!.body
+    expect(page).toContain('kubeproxyts_change_duration_seconds_count')
+    expect(page).not.toContain(`/${service.metadata.name}/`)
+    done()
+  })
+
   test('transfers of 100 MB both ways at once arrive whole, while backends come and go', async () => {
     const bytes = randomBytes(1 << 20)
     const changing = new AbortController()

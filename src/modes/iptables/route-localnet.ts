@@ -7,13 +7,12 @@
 
 import type { Logger } from '../../lib/log.ts'
 import { CHAINS } from './plan/names.ts'
-import { hasLocalnetNote } from './plan/cleanup.ts'
+import type { Iptables } from '../../iptables/driver.ts'
 import { KeptText } from '../../iptables/kept-text.ts'
 import type { Op } from '../../iptables/ops.ts'
 import { Script } from '../../iptables/script.ts'
 import { applyHostSetup, type HostSetting } from '../../system/host-setup.ts'
 import { readNumber, type SettingFiles } from '../../system/setting-files.ts'
-import type { IptablesDriver } from './programmer.ts'
 
 export const ROUTE_LOCALNET: HostSetting = {
   path: '/proc/sys/net/ipv4/conf/all/route_localnet',
@@ -21,18 +20,21 @@ export const ROUTE_LOCALNET: HostSetting = {
   rule: 'exactly',
 }
 
+/** The filter table, for the note. */
+type NoteKeeper = Pick<Iptables, 'backend' | 'hasChain' | 'restore'>
+
 const { localnetNote: chain } = CHAINS
 const WRITE_NOTE: Op = { op: 'writeChain', table: 'filter', chain, stage: 'helper', rules: [], owner: undefined }
 const DELETE_NOTE: Op = { op: 'deleteChain', table: 'filter', chain }
 
 export class RouteLocalnet {
-  readonly #driver: Pick<IptablesDriver, 'backend' | 'read' | 'restore'>
+  readonly #driver: NoteKeeper
   readonly #files: SettingFiles
   readonly #log: Logger
-  /** Whether we turned it on; undefined until the tables have been asked. */
+  /** Whether we turned it on; undefined until the table has been asked, and as long as it does not tell. */
   #isOurs: boolean | undefined
 
-  constructor(driver: Pick<IptablesDriver, 'backend' | 'read' | 'restore'>, files: SettingFiles, log: Logger) {
+  constructor(driver: NoteKeeper, files: SettingFiles, log: Logger) {
     this.#driver = driver
     this.#files = files
     this.#log = log
@@ -44,7 +46,7 @@ export class RouteLocalnet {
    */
   async follow(wanted: boolean, written = false): Promise<void> {
     const wasKnown = this.#isOurs !== undefined
-    this.#isOurs ??= hasLocalnetNote(await this.#driver.read())
+    this.#isOurs ??= await this.#driver.hasChain('filter', chain)
     if (wanted && readNumber(this.#files, ROUTE_LOCALNET.path) !== 1) await this.#turnOn()
     else if (!wanted && this.#isOurs) await this.#turnOff()
     else if (wanted && this.#isOurs && wasKnown && written) await this.#write(WRITE_NOTE)

@@ -55,16 +55,15 @@ const METRICS: readonly { name: string; kind: 'counter' | 'gauge'; counter: Coun
   },
 ]
 
-/** Registers the metrics of the mode, by service port. */
+/** Registers the metrics of the mode, by service port: those that had a client. A cluster has thousands that had none. */
 export function registerUserspaceMetrics(metrics: Metrics, served: ServedFamilies): void {
   const labels = ['ip_family', 'service_port'] as const
-  const perList = (read: (served: Served) => number) =>
-    served.flatMap(([family, listeners]) =>
-      Array.from(listeners.entries(), ([name, list]) => [[`IPv${family}`, name] as const, read(list)] as const),
-    )
+  let used: readonly UsedPort[] = []
+  metrics.beforePage(() => (used = [...usedPorts(served)]))
+  const perPort = (read: (port: UsedPort) => number) => used.map((port) => [port.labels, read(port)] as const)
   metrics.register(
     ...METRICS.map(({ name, kind, counter, help }) =>
-      lookedUp(kind, { name, help, labels }, () => perList(({ pool }) => pool.totals()[counter])),
+      lookedUp(kind, { name, help, labels }, () => perPort(({ totals }) => totals[counter])),
     ),
     lookedUp(
       'gauge',
@@ -73,9 +72,25 @@ export function registerUserspaceMetrics(metrics: Metrics, served: ServedFamilie
         help: 'Backends that are left alone for a while because they did not answer',
         labels,
       },
-      () => perList(({ pool }) => pool.backends().filter(isResting).length),
+      () => perPort(({ resting }) => resting),
     ),
   )
+}
+
+interface UsedPort {
+  readonly labels: readonly [ipFamily: string, servicePort: string]
+  readonly totals: PoolTotals
+  readonly resting: number
+}
+
+function* usedPorts(served: ServedFamilies): Generator<UsedPort> {
+  for (const [family, listeners] of served) {
+    for (const [name, { pool }] of listeners.entries()) {
+      const totals = pool.totals()
+      if (totals.connections === 0) continue
+      yield { labels: [`IPv${family}`, name], totals, resting: pool.backends().filter(isResting).length }
+    }
+  }
 }
 
 /** For people: every service port, where it is served, and which backends have failed. */

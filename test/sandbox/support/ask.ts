@@ -45,14 +45,19 @@ export function ask(from: NetworkNamespace, host: string, port: number, path = '
   })
 }
 
-/** Sends a datagram from a socket of its own and waits for the echo. */
+/** A datagram that is lost, or comes before the rules do, is lost for good: it is sent again. */
+const SEND_AGAIN_MS = 200
+
+/** Sends a datagram from a socket of its own, again and again, and waits for the echo. */
 export function askUdp(from: NetworkNamespace, host: string, port: number): Promise<Outcome> {
   const family = host.includes(':') ? 6 : 4
   return new Promise((resolve) => {
     const socket = createSocket(`udp${family}`)
     const timer = setTimeout(() => finish('silent'), limitMs())
+    let again: NodeJS.Timeout | undefined
     const finish = (outcome: Outcome) => {
       clearTimeout(timer)
+      clearInterval(again)
       resolve(outcome)
       socket.close()
     }
@@ -63,7 +68,10 @@ export function askUdp(from: NetworkNamespace, host: string, port: number): Prom
       finish({ pod, node: '', client, body })
     })
     socket.bind({ fd: openClientSocket(from, 'udp', family) }, () => {
-      socket.connect(port, host, () => socket.send('hello'))
+      socket.connect(port, host, () => {
+        socket.send('hello')
+        again = setInterval(() => socket.send('hello'), SEND_AGAIN_MS)
+      })
     })
   })
 }

@@ -94,6 +94,10 @@ async function writePrograms(out, { withUi }) {
     sourcemap: 'hidden',
   })
   await build.close()
+  // What is bundled has become require(); of the rest, V8 would not know how to load it.
+  const lost = output.find(({ code }) => code !== undefined && /\bimport\(/.test(code))
+  if (lost !== undefined)
+    throw new Error(`Cannot bundle: import() of a module that is not bundled, in ${lost.fileName}`)
   writeFileSync(join(out, 'log-sources.json'), `${JSON.stringify(logSources(output))}\n`)
   for (const { type, fileName } of output)
     if (type === 'asset' && fileName.endsWith('.map')) rmSync(join(out, fileName))

@@ -1,7 +1,7 @@
 // The program as it is shipped, in dist/release: a few files of JavaScript, koffi's native part for each processor, licences.
 // Without the sandbox, and without the page of `kube-proxy ui` unless it is asked for: --with-ui. It runs with Node and nothing else.
 
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { SourceMap } from 'node:module'
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,20 +13,21 @@ import { fetchPackage, lockedPackage, unpackPackage } from './npm-package.mjs'
 /** As Node names them. */
 export const processors = ['x64', 'arm64']
 
-/** Node's own settings, as in bin/kube-proxy. env -S: a line that starts with #! has one argument only. */
-const shebang = '#!/usr/bin/env -S node --max-semi-space-size=2'
+/** Without a setting for V8: on Node 20 and 22, Node would then not use what it has compiled of itself. */
+const shebang = '#!/usr/bin/env node'
 
-/** The command line of the proxy itself, and the configuration but for what only a file of it needs. Other commands come later. */
-const beforeTheLog = new RegExp(
-  [
-    'src/cli/(apply-flags|build-info|command-line|flag|load-option|log|old-flags|parse-flags|refuse-inspector|version)',
-    'src/config/(?!load|decode|encode|watch)',
-    'src/modes/(all|[a-z]+/mode)\\.ts$',
-  ].join('|'),
-)
+/**
+ * The stages of a start, each with what it loads itself: until the first line of the log, until the API server is asked, and
+ * the rest of a proxy in nftables mode. Few files, since each costs time; whatever else there is comes when it is needed.
+ */
+const stages = {
+  start: ['cli/main.ts', 'cli/logging.ts', 'cli/log-sinks.ts', 'cli/load-options.ts'],
+  client: ['proxy/run.ts'],
+  proxy: ['proxy/node-proxy.ts', 'modes/nftables/machine.ts'],
+}
 
 const inputs = {
-  'kube-proxy': 'src/cli/main.ts',
+  program: 'src/cli/main.ts',
   // The threads of the userspace mode start here: src/modes/userspace/data-path/worker-link.ts
   worker: 'src/modes/userspace/data-path/worker.ts',
 }
@@ -37,11 +38,12 @@ export async function bundle(out = join(checkout, 'dist', 'release'), { withUi =
   mkdirSync(out, { recursive: true })
   const modules = await writePrograms(out, { withUi })
   if (withUi) await buildPage(out)
-  chmodSync(join(out, 'kube-proxy.mjs'), 0o755)
+  writeLauncher(out)
   const bundled = packagesOf(modules).map(lockedPackage)
   const natives = processors.map((processor) => copyKoffi(processor, out))
   writeFileSync(join(out, 'build.json'), nameCommit())
-  tryIt(join(out, 'kube-proxy.mjs'))
+  tryIt(join(out, 'kube-proxy.cjs'))
+  compileParts(out)
   const page = withUi ? [lockedPackage('preact')] : []
   const packages = [...bundled, ...page, lockedPackage('koffi'), ...natives]
   writeFileSync(join(out, 'LICENSES.txt'), licences(packages))
@@ -57,13 +59,13 @@ function tryIt(program) {
 }
 
 async function writePrograms(out, { withUi }) {
+  const modules = new ModuleGraph()
   const build = await rolldown({
     cwd: checkout,
     input: inputs,
     platform: 'node',
     preserveEntrySignatures: false,
-    // import() of the sandbox fails, and the program says that it was shipped without.
-    external: [/\/(explain-)?sandbox\.ts$/, ...(withUi ? [] : [/\/ui\.ts$/])],
+    plugins: [modules.plugin, leaveOut(withUi ? /\/(explain-)?sandbox\.ts$/ : /\/((explain-)?sandbox|ui)\.ts$/)],
     onLog(_level, log) {
       // That something is loaded lazily in one place, and not in another, is no fault.
       if (log.code === 'INEFFECTIVE_DYNAMIC_IMPORT') return
@@ -72,32 +74,81 @@ async function writePrograms(out, { withUi }) {
   })
   const { output } = await build.write({
     dir: out,
-    format: 'esm',
-    entryFileNames: '[name].mjs',
-    chunkFileNames: '[name].mjs',
-    // Fewer files, since each costs time: what every part uses, and what comes before the first line of the log. What starts
-    // the program is in neither, as the threads load the first.
+    // Not ESM, which Node gives no way to load with what V8 made of it.
+    format: 'cjs',
+    entryFileNames: '[name].cjs',
+    chunkFileNames: '[name].cjs',
     codeSplitting: {
       includeDependenciesRecursively: false,
       groups: [
         { name: 'yaml', test: /node_modules\/yaml\// },
-        // With those that load the larger modules of Node.
+        // The threads of the userspace mode load these two as well, and none of the stages.
         { name: 'system', test: /src\/lib\/(hash|http|port-range)|src\/system\/|src\/netlink\// },
         { name: 'lib', test: /src\/lib\// },
-        { name: 'start', test: beforeTheLog },
+        ...Object.entries(stages).map(([name, files]) => ({ name, test: modules.loadedBy(files) })),
       ],
     },
     // Names stay readable: they are in traces of errors.
     minify: false,
     // For the places in the log; no file of its own is written.
     sourcemap: 'hidden',
-    banner: (chunk) => (chunk.name === 'kube-proxy' && chunk.isEntry ? shebang : ''),
   })
   await build.close()
+  // What is bundled has become require(); of the rest, V8 would not know how to load it.
+  const lost = output.find(({ code }) => code !== undefined && /\bimport\(/.test(code))
+  if (lost !== undefined)
+    throw new Error(`Cannot bundle: import() of a module that is not bundled, in ${lost.fileName}`)
   writeFileSync(join(out, 'log-sources.json'), `${JSON.stringify(logSources(output))}\n`)
   for (const { type, fileName } of output)
     if (type === 'asset' && fileName.endsWith('.map')) rmSync(join(out, fileName))
   return output.flatMap((chunk) => (chunk.type === 'chunk' ? chunk.moduleIds : []))
+}
+
+/** Which module imports which. */
+class ModuleGraph {
+  #imports = new Map()
+  plugin = { name: 'module-graph', moduleParsed: ({ id, importedIds }) => void this.#imports.set(id, importedIds) }
+
+  /** Whether a module is one of these files of src, or is imported by them. */
+  loadedBy(files) {
+    let found
+    return (id) => (found ??= this.#closure(files)).has(id)
+  }
+
+  #closure(files) {
+    const found = new Set()
+    const add = (id) => {
+      if (found.has(id)) return
+      found.add(id)
+      this.#imports.get(id)?.forEach(add)
+    }
+    for (const file of files) add(join(checkout, 'src', file))
+    return found
+  }
+}
+
+/** import() of these fails, and the program says that it was shipped without. */
+function leaveOut(pattern) {
+  const id = '\0left-out'
+  return {
+    name: 'leave-out',
+    resolveId: (source) => (pattern.test(source) ? id : null),
+    load: (each) =>
+      each === id ? "throw Object.assign(new Error('left out'), { code: 'ERR_MODULE_NOT_FOUND' })" : null,
+  }
+}
+
+function writeLauncher(out) {
+  const text = readFileSync(join(import.meta.dirname, 'launch.cjs'), 'utf8')
+  writeFileSync(join(out, 'kube-proxy.cjs'), `${shebang}\n${text}`)
+  chmodSync(join(out, 'kube-proxy.cjs'), 0o755)
+}
+
+/** For the start of the program on this Node and this processor; others do without. */
+export function compileParts(out, node = process.execPath) {
+  const parts = readdirSync(out).filter((file) => file.endsWith('.cjs') && file !== 'kube-proxy.cjs')
+  const program = join(import.meta.dirname, 'compile.cjs')
+  execFileSync(node, ['--hash-seed=1', program, ...parts.map((part) => join(out, part))])
 }
 
 /** Where the program logs, as src/cli/log-sources.ts reads it: the header of a line and --vmodule name sources, not bundles. */
@@ -163,5 +214,5 @@ function licences(packages) {
 if (import.meta.filename === process.argv[1]) {
   const packages = await bundle(undefined, { withUi: process.argv.includes('--with-ui') })
   const names = packages.map(({ name, version }) => `${name}@${version}`)
-  console.error(`dist/release: kube-proxy.mjs with ${names.join(', ')}`)
+  console.error(`dist/release: kube-proxy.cjs with ${names.join(', ')}`)
 }

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { bundle } from './bundle.mjs'
+import { bundle, compileParts } from './bundle.mjs'
 import { checkout } from './checkout.mjs'
 import { fetchDebian, unpackDebian } from './debian.mjs'
 import { imageNode, nodeRuntime } from './node-runtimes.mjs'
@@ -118,22 +118,27 @@ function nodeLayer(architecture) {
 
 /** No shell: the kernel starts Node for the first line of the program. */
 function programLayer(architecture, sbom) {
-  const native = `koffi-linux-${processors[architecture]}`
+  const processor = processors[architecture]
+  const native = `koffi-linux-${processor}`
+  // Only where the Node of the image can be run: for another processor the image does without, and starts a little later.
+  if (processor === process.arch) compileParts(released(''), join(nodeRuntime(imageNode, processor), 'bin/node'))
   const entries = new Map([
-    ['usr/local/bin/kube-proxy', { kind: 'link', target: `../../../${home}/kube-proxy.mjs` }],
+    ['usr/local/bin/kube-proxy', { kind: 'link', target: `../../../${home}/kube-proxy.cjs` }],
     ['usr/local/share/doc/kube-proxy/LICENSE', textEntry(readFileSync(join(checkout, 'LICENSE')))],
     ['usr/local/share/doc/kube-proxy/LICENSES.txt', textEntry(readFileSync(released('LICENSES.txt')))],
     ['usr/local/share/doc/kube-proxy/sbom.cdx.json', textEntry(sbom)],
     ...folderEntries(released(native), `${home}/${native}`),
   ])
   // page.js and page.css are there with --with-ui alone.
-  const shipped = /\.mjs$|^(build|log-sources)\.json$|^page\.(js|css)$/
-  for (const file of readdirSync(released('')).filter((each) => shipped.test(each))) {
-    const text = readFileSync(released(file), 'utf8')
-    const isProgram = file === 'kube-proxy.mjs'
-    const content = isProgram ? text.replace(/^#!.* node /, '#!/usr/local/bin/node ') : text
-    entries.set(`${home}/${file}`, textEntry(content, isProgram ? 0o755 : 0o644))
+  const shipped = /\.cjs$|^(build|log-sources)\.json$|^page\.(js|css)$/
+  const compiled = `.v${imageNode}-${processor}.bin`
+  const isShipped = (file) => shipped.test(file) || file.endsWith(compiled)
+  for (const file of readdirSync(released('')).filter(isShipped)) {
+    const content = readFileSync(released(file))
+    entries.set(`${home}/${file}`, { kind: 'file', mode: 0o644, content })
   }
+  const launcher = readFileSync(released('kube-proxy.cjs'), 'utf8').replace(/^#!.*/, '#!/usr/local/bin/node')
+  entries.set(`${home}/kube-proxy.cjs`, textEntry(launcher, 0o755))
   return entries
 }
 

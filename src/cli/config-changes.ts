@@ -28,7 +28,7 @@ export async function* configurationChanges(
     try {
       const result = loadConfiguration(content.text, file.options)
       // Two megabytes that most proxies never need.
-      const { isDeepStrictEqual } = await import('node:util')
+      const { isDeepStrictEqual } = process.getBuiltinModule('node:util')
       if (isDeepStrictEqual(result.loaded, current)) continue
       current = result.loaded
       file.onAccepted(result)

@@ -4,4 +4,5 @@
 import './refuse-inspector.ts'
 import { runCommandLine } from './command-line.ts'
 
-process.exit(await runCommandLine(process.argv.slice(2)))
+// No top-level await: a release is CommonJS.
+void runCommandLine(process.argv.slice(2)).then((status) => process.exit(status))

@@ -134,7 +134,7 @@ const doNothing: readonly FlagSpec[] = [
   ...withoutEffect('bool', '--cleanup removes IPVS rules that are ours, and a start never flushes any', 'cleanup-ipvs'),
   ...withoutEffect(
     'string',
-    'kube-proxy lost it in 1.15; the cgroup is the service manager’s business',
+    "kube-proxy lost it in 1.15; the cgroup is the service manager's business",
     'resource-container',
   ),
   ...withoutEffect('string', 'stack traces are printed with errors at -v=4 and above', 'log-backtrace-at'),

@@ -3,6 +3,7 @@
 import { accessSync, constants, existsSync } from 'node:fs'
 import { delimiter, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { collectInTime } from '../system/give-back.ts'
 import { dieWithParent } from '../system/process.ts'
 import { KernelError, messageOf } from '../lib/errors.ts'
 import type { ExampleService } from '../sandbox/example.ts'
@@ -32,6 +33,7 @@ export async function runSandboxStart(command: StartCommand, argv: readonly stri
   }
   if (isInsideUserNamespace() && command.life === 'foreground') dieWithParent()
   surviveClosedStreams()
+  collectInTime()
   const end = untilSignal()
   const sandbox = await openSandbox(command).catch((error: unknown) => {
     throw withRemedy(error)

@@ -1,6 +1,7 @@
 // `kube-proxy ui`: a page that shows what the proxy of this node does, until the command ends. It changes nothing.
 
 import { askPath } from '../control/path.ts'
+import { collectInTime } from '../system/give-back.ts'
 import { messageOf } from '../lib/errors.ts'
 import { surviveClosedStreams } from './log-sinks.ts'
 import { formatUiHelp } from './ui-help.ts'
@@ -24,6 +25,7 @@ export async function runUiCommand(argv: readonly string[]): Promise<number> {
     return exitStatus.failure
   }
   surviveClosedStreams()
+  collectInTime()
   try {
     await serve(command)
     return exitStatus.ok

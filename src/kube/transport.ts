@@ -2,13 +2,12 @@
 
 import type { Buffer } from 'node:buffer'
 import type { Agent, IncomingMessage, RequestOptions } from 'node:http'
-import https from 'node:https'
 import { isIP, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { connect as connectTls, TLSSocket } from 'node:tls'
+import type { TLSSocket } from 'node:tls'
 import { systemClock, type Clock } from '../lib/clock.ts'
 import { messageOf } from '../lib/errors.ts'
-import { Agent as PlainAgent, request as requestPlain } from '../lib/http.ts'
+import { Agent as PlainAgent, request as requestPlain, secure } from '../lib/http.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ClusterAccess } from './access/cluster-access.ts'
 import { Credentials, type RequestCredentials, type TlsMaterial } from './access/credentials.ts'
@@ -132,7 +131,7 @@ export class Transport implements ApiClient {
       ...(request.signal === undefined ? {} : { signal: request.signal }),
     }
     return new Promise((resolve, reject) => {
-      const send = url.protocol === 'https:' ? https.request : requestPlain
+      const send = url.protocol === 'https:' ? secure.http.request : requestPlain
       const outgoing = send(url, options)
       const giveUpAfter = (ms: number, what: string): NodeJS.Timeout =>
         setTimeout(() => outgoing.destroy(new Error(`no ${what} within ${ms / 1000} s`)), ms)
@@ -199,13 +198,13 @@ export class Transport implements ApiClient {
       ...(material.cert === undefined ? {} : { cert: material.cert }),
       ...(material.key === undefined ? {} : { key: material.key }),
     }
-    const agent = new https.Agent({ ...keepAlive, ...tlsOptions })
+    const agent = new secure.http.Agent({ ...keepAlive, ...tlsOptions })
     if (proxy === undefined) return agent
     const host = server.hostname.replace(/^\[|\]$/g, '')
     // An address is no server name (RFC 6066); the certificate is then checked against `host`.
     const servername = isIP(host) === 0 ? host : ''
     return tunnelled(agent, { proxy, server, trusted: material.ca }, (socket) =>
-      connectTls({ host, servername, ...tlsOptions, socket }),
+      secure.tls.connect({ host, servername, ...tlsOptions, socket }),
     )
   }
 }
@@ -235,8 +234,9 @@ function retire(agent: Agent): void {
 class StaleConnectionError extends Error {}
 
 function onceConnected(socket: Socket, callback: () => void): void {
-  const secure = socket instanceof TLSSocket && (socket as TLSSocket & { secureConnecting: boolean }).secureConnecting
-  if (secure) socket.once('secureConnect', callback)
+  // A socket without TLS has no such field.
+  const isShakingHands = (socket as TLSSocket & { readonly secureConnecting?: boolean }).secureConnecting === true
+  if (isShakingHands) socket.once('secureConnect', callback)
   else if (socket.connecting) socket.once('connect', callback)
   else callback()
 }

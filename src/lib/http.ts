@@ -2,6 +2,8 @@
 // a program that does nothing else, and as much time as the rest of Node takes to start. Its parts are modules as well, without that.
 
 import type * as http from 'node:http'
+import type * as https from 'node:https'
+import type * as tls from 'node:tls'
 
 type Http = Pick<typeof http, 'Agent' | 'createServer' | 'request'>
 
@@ -23,3 +25,13 @@ function partsOfHttp(): Http | undefined {
 }
 
 export const { Agent, createServer, request }: Http = partsOfHttp() ?? process.getBuiltinModule('node:http')
+
+/** TLS, and HTTP over it: loaded when the first connection is to be encrypted, as that takes some milliseconds. */
+export const secure = {
+  get http(): typeof https {
+    return process.getBuiltinModule('node:https')
+  },
+  get tls(): typeof tls {
+    return process.getBuiltinModule('node:tls')
+  },
+}

@@ -1,6 +1,7 @@
 // Requests and their answers: sequence numbers, acknowledgements, dumps that were interrupted, errors.
 
 import { KernelError } from '../lib/errors.ts'
+import { nextTurn } from '../lib/next-turn.ts'
 import {
   type Acknowledgement,
   type Message,
@@ -170,8 +171,4 @@ export class NetlinkClient {
 
 function throwIfFailed(op: string, { errno, extack }: Pick<Acknowledgement, 'errno' | 'extack'>): void {
   if (errno !== 0) throw new KernelError(op, errnoName(errno), extack)
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => void setImmediate(resolve))
 }

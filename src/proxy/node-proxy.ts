@@ -85,7 +85,6 @@ export class NodeProxy {
   /** Rejects when the settings cannot be used, or the mode on this machine. Nothing else happens before start(). */
   static async open(options: RunOptions, surroundings: Surroundings = {}): Promise<NodeProxy> {
     const { config, log } = options
-    collectInTime()
     let proxy: NodeProxy | undefined
     const { source, countRequests } = surroundings.begun ?? beginSource(options)
     const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)
@@ -99,6 +98,8 @@ export class NodeProxy {
       source.close()
       throw error
     })
+    // Not before all of it is loaded: what V8 has compiled beforehand is only used with the flags that it was compiled with.
+    collectInTime()
     const opened = new NodeProxy(options, { surroundings, source, families, inForce })
     proxy = opened
     countRequests((request) => opened.#countRequest(request))

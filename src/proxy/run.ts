@@ -3,6 +3,7 @@
 import type { RunOptions } from '../config/run-options.ts'
 import type { LoadedConfiguration } from '../config/types.ts'
 import { systemClock } from '../lib/clock.ts'
+import { nextTurn } from '../lib/next-turn.ts'
 import { beginSource } from './begin.ts'
 import type { NodeProxy } from './node-proxy.ts'
 import { type Judge, SelfCheck } from './self-check.ts'
@@ -15,6 +16,8 @@ export async function runProxy(options: RunOptions, judge?: Judge): Promise<void
   const selfCheck = new SelfCheck({ judge, clock: systemClock, log: options.log })
   // The API server is asked before the rest is loaded, and answers meanwhile.
   const begun = beginSource(options)
+  // Connections are opened and requests are sent in turns of the event loop. Loading the rest takes all of one.
+  await nextTurn()
   const proxy = await openProxy(options, { selfCheck, begun })
   const runner = new ProxyRunner(options, { proxy, selfCheck })
   const hurry = new AbortController()
@@ -30,7 +33,12 @@ export async function runProxy(options: RunOptions, judge?: Judge): Promise<void
   await Promise.race([runner.run(), signalled.then(() => runner.end(hurry.signal))])
 }
 
-const openProxy: typeof NodeProxy.open = async (...args) => (await import('./node-proxy.ts')).NodeProxy.open(...args)
+const openProxy: typeof NodeProxy.open = async (...args) => {
+  const { NodeProxy: Proxy } = await import('./node-proxy.ts')
+  // The API server may have said something meanwhile, of which TLS has to be told.
+  await nextTurn()
+  return Proxy.open(...args)
+}
 
 class ProxyRunner {
   readonly #options: RunOptions

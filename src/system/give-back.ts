@@ -14,16 +14,18 @@ const MADV_DONTNEED = 4
 const LARGEST_COLLECTED = 48 << 20
 
 /**
- * From now on, V8 collects dead objects when its heap has grown by 60 percent. Left to itself it judges by the time that
- * collecting takes, and lets the heap of a program that does little grow to three times its size.
+ * From now on, V8 collects dead objects when its heap has grown by 60 percent, and keeps the nursery for young ones as small as it
+ * is. Left to itself it judges by the time that collecting takes, and lets the heap of a program that does little grow to three
+ * times its size. Flags of the command line would do the same, but with any of them, Node 20 and 22 compile Node's own modules at
+ * each start instead of using what they have compiled.
  *
- * And it begins all objects as young ones, which cost little when they die. Left to itself it guesses from those that
- * came before which will stay; at a start it guesses wrong, and a million elements on their way to the kernel are made as old ones.
+ * And all objects begin as young ones, which cost little when they die. Left to itself V8 guesses from those that came before which
+ * will stay; at a start it guesses wrong, and makes a million elements on their way to the kernel as old ones.
  */
 export function collectInTime(): void {
   try {
-    // Flags for the command line would be more than the first line of a script can have.
     setFlagsFromString('--heap-growing-percent=60')
+    setFlagsFromString('--semi-space-growth-factor=1')
     setFlagsFromString('--no-allocation-site-pretenuring')
   } catch {
     // A V8 whose flags are frozen: nothing is lost but memory.

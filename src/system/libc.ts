@@ -102,9 +102,9 @@ function call(name: keyof Calls): (...args: unknown[]) => number {
   return (calls[name] ??= koffi.load(null).func(PROTOTYPES[name]) as (...args: unknown[]) => number)
 }
 
-/** A release, which is of .mjs files, has koffi's native part beside them; a checkout has the npm package. */
+/** A release, which is of .cjs files, has koffi's native part beside them; a checkout has the npm package. */
 function loadKoffi(): Koffi {
-  const name = import.meta.url.endsWith('.mjs') ? `./koffi-linux-${process.arch}/index.js` : 'koffi'
+  const name = import.meta.url.endsWith('.cjs') ? `./koffi-linux-${process.arch}/index.js` : 'koffi'
   return createRequire(import.meta.url)(name) as Koffi
 }
 

@@ -1,6 +1,6 @@
 // Other programs, run to their end.
 
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 
 export interface ProgramResult {
@@ -29,6 +29,8 @@ const SYSTEM_PATHS = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/bin', '/bin
 export function runProgram(name: string, args: readonly string[], options: RunOptions = {}): Promise<ProgramResult> {
   return new Promise((resolve, reject) => {
     expectSpareFiles(name)
+    // Loaded here: a mode that runs no programs does without.
+    const { spawn } = process.getBuiltinModule('node:child_process')
     const child = spawn(name, args, { env: programEnvironment(), stdio: ['pipe', 'pipe', 'pipe'] })
     const pid = child.pid ?? 0
     if (pid !== 0) options.onStart?.(pid)

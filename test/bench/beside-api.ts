@@ -9,6 +9,7 @@ import https from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { makeReady } from './measured-proxy.ts'
 import { TestApiServer } from '../support/api-server/api-server.ts'
 import type { ApiObject } from '../support/api-server/objects.ts'
 
@@ -30,7 +31,11 @@ async function openSandboxApi(): Promise<BenchApi> {
   const folder = mkdtempSync(join(tmpdir(), 'beside-api-'))
   return {
     kubeconfig: writeKubeconfig(folder, { server: server.url }, {}),
-    load: async (objects) => server.store.applyAll([node, ...objects]),
+    load: async (objects) => {
+      server.store.applyAll([node, ...objects])
+      // For the first program as for the others.
+      await makeReady(server.url)
+    },
     put: async (object) => void server.store.apply(structuredClone(object)),
     async [Symbol.asyncDispose]() {
       await server.stop()

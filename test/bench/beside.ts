@@ -43,7 +43,7 @@ if (go === undefined) throw new Error('Cannot measure: GO_KUBE_PROXY must name a
 if (process.getuid?.() !== 0) throw new Error('Cannot measure: needs root, to make a network namespace')
 const sizes = positionals.map(Number)
 /** As it is installed on nodes; the Node that runs it is the one in PATH. */
-const ours = new URL('../../../../dist/release/kube-proxy.mjs', import.meta.url).pathname
+const ours = new URL('../../../../dist/release/kube-proxy.cjs', import.meta.url).pathname
 const programs = { 'kube-proxy-ts': ours, 'kube-proxy': go }
 
 async function measure(program: string, api: BenchApi, objects: readonly ApiObject[]): Promise<Figures> {

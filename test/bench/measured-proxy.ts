@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { benchEnvironment } from './beside-contestant.ts'
 
 const METRICS_PORT = 10249
 const CLOCK_TICKS = 100
@@ -39,7 +40,10 @@ export class MeasuredProxy implements AsyncDisposable {
     const flags = [`--proxy-mode=${mode}`, '--hostname-override=bench', '--cluster-cidr=10.0.0.0/8', ...more]
     const args = [...flags, `--kubeconfig=${kubeconfig}`, '--conntrack-max-per-core=0']
     await makeReady(server)
-    return new MeasuredProxy(folder, spawn(program, args, { stdio: ['ignore', 'ignore', 'inherit'] }))
+    return new MeasuredProxy(
+      folder,
+      spawn(program, args, { stdio: ['ignore', 'ignore', 'inherit'], env: benchEnvironment }),
+    )
   }
 
   /** Milliseconds from the start to the first complete set of rules. The program notes the time; asking for it can wait. */
@@ -120,7 +124,7 @@ export function cpuOf(pid: number | 'self'): { readonly ownMs: number; readonly 
 }
 
 /** A real API server has its answers in a cache before the proxy asks. */
-async function makeReady(server: string): Promise<void> {
+export async function makeReady(server: string): Promise<void> {
   const headers = { accept: 'application/vnd.kubernetes.protobuf' }
   for (const path of ['/api/v1/services', '/apis/discovery.k8s.io/v1/endpointslices', '/api/v1/nodes']) {
     for (let i = 0; i < 3; i++) await (await fetch(new URL(path, server), { headers })).arrayBuffer()

@@ -231,7 +231,7 @@ table inet one {
 
 async function measure(services: number): Promise<string[][]> {
   const go = process.env['GO_KUBE_PROXY']
-  const ours = new URL('../../../../dist/release/kube-proxy.mjs', import.meta.url).pathname
+  const ours = new URL('../../../../dist/release/kube-proxy.cjs', import.meta.url).pathname
   const places = [
     Place.withRules('direct', ''),
     Place.withRules('direct, tracked', tracked),

@@ -16,7 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { clusterOf } from '../support/api-server/sample-cluster.ts'
 import { openApi, type BenchApi } from './beside-api.ts'
-import { benchFlags } from './beside-contestant.ts'
+import { benchEnvironment, benchFlags } from './beside-contestant.ts'
 import { median, table } from './figures.ts'
 import { flushRules, setLoopbackUp } from './netns.ts'
 import type { ApiObject } from '../support/api-server/objects.ts'
@@ -33,7 +33,7 @@ const { values, positionals } = parseArgs({
   },
   allowPositionals: true,
 })
-const ours = new URL('../../../../dist/release/kube-proxy.mjs', import.meta.url).pathname
+const ours = new URL('../../../../dist/release/kube-proxy.cjs', import.meta.url).pathname
 const ways = (positionals.length > 0 ? positionals : [`kube-proxy-ts=${ours}`]).map((each) => {
   const at = each.indexOf('=')
   return { name: each.slice(0, at), command: each.slice(at + 1).split(' ') }
@@ -43,6 +43,7 @@ const ways = (positionals.length > 0 ? positionals : [`kube-proxy-ts=${ours}`]).
 const columns = {
   live: 'start to live, ms',
   startCpu: 'CPU of the start, ms',
+  startMain: 'of it of the main thread, ms',
   startSystem: 'of it in the kernel, ms',
   peak: 'highest after the start, MB',
   changesCpu: 'CPU of the changes, ms',
@@ -66,7 +67,7 @@ class Process {
   constructor(command: readonly string[], kubeconfig: string) {
     const log = openSync(join(this.#folder, 'log'), 'w')
     const words = ['--pdeathsig', 'KILL', '--', ...command, ...benchFlags(values.mode, kubeconfig)]
-    this.#child = spawn('setpriv', words, { stdio: ['ignore', log, log] })
+    this.#child = spawn('setpriv', words, { stdio: ['ignore', log, log], env: benchEnvironment })
   }
 
   get log(): string {
@@ -76,7 +77,7 @@ class Process {
   /** Milliseconds until the first complete set of rules was in the kernel. */
   async live(): Promise<number> {
     for (;;) {
-      await sleep(100)
+      await sleep(50)
       if (this.#child.exitCode !== null) throw new Error(`Cannot measure: the program ended: ${this.log}`)
       const liveMs = (await lastSync()) * 1000 - this.startMs
       if (liveMs > 0) return liveMs
@@ -88,6 +89,10 @@ class Process {
     const fields = this.#file('stat').split(') ').at(-1)!.split(' ')
     const ms = (n: number) => (Number(fields[n]) / CLOCK_TICKS) * 1000
     return { all: ms(11) + ms(12), system: ms(12) }
+  }
+
+  mainCpuMs(): number {
+    return Number(this.#file(`task/${this.#child.pid}/schedstat`).split(' ')[0]) / 1e6
   }
 
   /** Of the threads that there are, exactly. */
@@ -130,8 +135,9 @@ async function measure(command: readonly string[], api: BenchApi, slices: readon
   const program = new Process(command, api.kubeconfig)
   const live = await program.live()
   const { all: startCpu, system: startSystem } = program.cpuMs()
+  const startMain = program.mainCpuMs()
   await sleep(1000)
-  const start: Figures = { live, startCpu, startSystem, peak: program.memoryMb('VmHWM') }
+  const start: Figures = { live, startCpu, startMain, startSystem, peak: program.memoryMb('VmHWM') }
   if (Number(values.changes) === 0) {
     await program.stop()
     return start

@@ -1,7 +1,8 @@
 // What the userspace mode costs, beside HAProxy in front of the same backend on the same node.
 //   [ROUNDS=3] [IDLE=4000] npm run bench:userspace       (needs root and haproxy; HAPROXY names another place than PATH)
 //
-// Clients are a pod, whose address the backend sees, and the node itself. CPU is that of the proxying process, all of its
+// Clients are a pod, whose address the backend sees, and the node itself. HAProxy shows the backend its own address, and in a
+// line of its own that of the pod, as the userspace mode does. CPU is that of the proxying process, all of its
 // threads. All figures of one line come from one run, taken in turns; compare columns rather than runs.
 
 import { spawnSync, type ChildProcess } from 'node:child_process'
@@ -23,6 +24,7 @@ const BYTES_PER_STREAM = 1_000_000_000
 const IDLE = Number(process.env['IDLE'] ?? 4000)
 const BACKEND_PORT = 9001
 const HAPROXY_PORT = 9003
+const TRANSPARENT_PORT = 9004
 const CLOCK_TICKS = 100
 
 const LOAD = new URL('userspace-load.js', import.meta.url).pathname
@@ -47,6 +49,11 @@ try {
   const candidates = [ours.candidate, haproxy.candidate]
   const rows = [
     ['short connections from a pod', 'connections', ...(await compare(candidates, rig.network.pods.localA, 'short'))],
+    [
+      'short connections from a pod, whose address HAProxy shows, too',
+      'connections',
+      ...(await compare([ours.candidate, haproxy.transparent], rig.network.pods.localA, 'short')),
+    ],
     ['short connections from the node', 'connections', ...(await compare(candidates, rig.network.node, 'short'))],
     ['large transfers to a pod', 'MB', ...(await compare(candidates, rig.network.pods.localA, 'large'))],
   ]
@@ -117,7 +124,13 @@ async function startOurs({ network, cluster }: Rig): Promise<{ proxy: ProxyProce
   return { proxy, candidate: { name: 'kube-proxy-ts', pid: proxy.pid, host: service.spec.clusterIP, port: 80 } }
 }
 
-async function startHaproxy({ network, cluster }: Rig): Promise<{ process: ChildProcess; candidate: Candidate }> {
+interface RunningHaproxy {
+  readonly process: ChildProcess
+  readonly candidate: Candidate
+  readonly transparent: Candidate
+}
+
+async function startHaproxy({ network, cluster }: Rig): Promise<RunningHaproxy> {
   const program = process.env['HAPROXY'] ?? 'haproxy'
   if (spawnSync(program, ['-v']).status !== 0) {
     throw new Error(`Cannot compare: ${program} does not run; install haproxy or name it in HAPROXY`)
@@ -138,11 +151,31 @@ frontend f
   default_backend b
 backend b
   server s ${pods.localB.ip[4]}:${BACKEND_PORT}
+frontend transparent
+  bind ${node.ip[4]}:${TRANSPARENT_PORT}
+  default_backend transparent
+backend transparent
+  source 0.0.0.0 usesrc clientip
+  server s ${pods.localB.ip[4]}:${BACKEND_PORT}
 `,
   )
+  catchAnswers(network.node)
   const child = network.node.spawn([program, '-f', file], { stdio: ['ignore', 'inherit', 'ignore'] })
   await sleep(1000)
-  return { process: child, candidate: { name: 'HAProxy', pid: child.pid!, host: node.ip[4], port: HAPROXY_PORT } }
+  const at = (port: number): Candidate => ({ name: 'HAProxy', pid: child.pid!, host: node.ip[4], port })
+  return { process: child, candidate: at(HAPROXY_PORT), transparent: at(TRANSPARENT_PORT) }
+}
+
+/** What is sent to an address that HAProxy has borrowed is for HAProxy. */
+function catchAnswers(netns: Netns): void {
+  const rule = 'socket transparent 1 meta mark set 1'
+  netns.run(
+    'nft',
+    ['-f', '-'],
+    `table ip haproxy { chain in { type filter hook prerouting priority mangle; ${rule}; }; }`,
+  )
+  netns.run('ip', ['rule', 'add', 'fwmark', '1', 'lookup', '100'])
+  netns.run('ip', ['route', 'add', 'local', '0.0.0.0/0', 'dev', 'lo', 'table', '100'])
 }
 
 /** Of a process, or of one of its threads. */

@@ -17,6 +17,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { imageNode } from '../../scripts/release/node-runtimes.mjs'
 import { checkout } from '../support/checkout.ts'
 import { Image } from './image.ts'
 import { describeLeastRights } from './least-rights.suite.ts'
@@ -173,9 +174,16 @@ describe('the image', () => {
     expect(spawnSync('chroot', command, { encoding: 'utf8' }).stdout).toMatch(/^Kubernetes v1\.37\.0\+ts\./)
   })
 
+  test('has what V8 made of each part, by the Node that is in it and by no other', () => {
+    const files = readdirSync(join(image.root, 'usr/local/lib/kube-proxy'))
+    const parts = files.filter((each) => each.endsWith('.cjs') && each !== 'kube-proxy.cjs')
+    const suffix = `.v${imageNode}-${process.arch}.bin`
+    expect(files.filter((each) => each.endsWith('.bin'))).toEqual(parts.map((each) => each + suffix).sort())
+  })
+
   test('has the page of kube-proxy ui if that is asked for, serves it, and has none of it otherwise', () => {
     const ofPage = (root: string) =>
-      readdirSync(join(root, 'usr/local/lib/kube-proxy')).filter((each) => /^(page\.|ui\.)/.test(each))
+      readdirSync(join(root, 'usr/local/lib/kube-proxy')).filter((each) => /^(page|ui)\.(js|cjs|css)$/.test(each))
     expect(ofPage(image.root)).toEqual([])
     const without = spawnSync('chroot', [image.root, '/usr/local/bin/kube-proxy', 'ui'], { encoding: 'utf8' })
     expect(without).toMatchObject({ status: 1, stderr: expect.stringContaining('without it') as string })
@@ -185,7 +193,7 @@ describe('the image', () => {
     execFileSync('scripts/image', args, { cwd: checkout, stdio: ['ignore', 'ignore', 'pipe'] })
     mkdirSync(root)
     execFileSync('tar', ['-xpf', file, '-C', root])
-    expect(ofPage(root)).toEqual(['page.css', 'page.js', 'ui.mjs'])
+    expect(ofPage(root)).toEqual(['page.css', 'page.js', 'ui.cjs'])
     // In a network and with mounts of its own, which go with it.
     const { stdout, stderr } = spawnSync('unshare', ['--net', '--mount', 'sh', '-c', servePage, 'sh', root], {
       encoding: 'utf8',

@@ -2,7 +2,20 @@
 
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { nodeRuntime, testedNodes } from '../../scripts/release/node-runtimes.mjs'
@@ -19,8 +32,6 @@ beforeAll(() => {
   packed = new Packed()
 })
 afterAll(() => packed[Symbol.dispose]())
-
-const options = ['--max-semi-space-size=2']
 
 /** Nothing of the machine's but what is needed to start. */
 function run(args: readonly string[], node = process.execPath) {
@@ -39,7 +50,7 @@ test('has no packages to install, no sources, no sandbox and no page', () => {
 
 test('its program can be started by its name, and has the licences of what is in it', () => {
   expect(statSync(packed.program).mode & 0o111).not.toBe(0)
-  expect(readFileSync(packed.program, 'utf8')).toMatch(/^#!\/usr\/bin\/env -S node --max-semi-space-size=2\n/)
+  expect(readFileSync(packed.program, 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/)
   expect(spawnSync(packed.program, ['--version'], { encoding: 'utf8' }).stdout).toMatch(/^Kubernetes v/)
   const licences = readFileSync(join(packed.folder, 'dist/release/LICENSES.txt'), 'utf8')
   for (const name of ['yaml', 'koffi']) expect(licences).toMatch(new RegExp(`^${name} \\d`, 'm'))
@@ -70,6 +81,80 @@ test('names sources in its log, not bundles, and finds them by --vmodule', () =>
   expect(run([...flags, '--vmodule=node-*=9,load-options=1']).stderr).toMatch(/ load-options\.ts:\d+\] "FLAG: /)
 })
 
+describe('what V8 made of its parts', () => {
+  /** Tells, for each part that is loaded, whether V8 was given what it had made of it, and took it. */
+  const witness = `
+    const vm = require('node:vm')
+    vm.Script = class extends vm.Script {
+      constructor(text, options) {
+        super(text, options)
+        const { filename, cachedData } = options
+        console.error(filename, cachedData === undefined ? 'compiled' : this.cachedDataRejected ? 'refused' : 'taken')
+      }
+    }`
+
+  /** A copy of the program, and how it loads its parts. */
+  function loading(change: (file: (name: string) => string) => void) {
+    const folder = join(packed.folder, 'copy')
+    cpSync(join(packed.folder, 'dist/release'), folder, { recursive: true })
+    try {
+      const bin = readdirSync(folder)
+        .find((name) => name.startsWith('lib.cjs.'))!
+        .slice('lib.cjs'.length)
+      change((name) => join(folder, name.replace('.bin', bin)))
+      writeFileSync(join(folder, 'witness.cjs'), witness)
+      const args = ['--require', join(folder, 'witness.cjs'), join(folder, 'kube-proxy.cjs'), '--version']
+      const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', env: {} })
+      const parts = Object.fromEntries(stderr.split('\n').map((line) => line.split(' ') as [string, string]))
+      return {
+        status,
+        isRight: stdout.startsWith('Kubernetes v'),
+        lib: parts['lib.cjs'],
+        program: parts['program.cjs'],
+      }
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  }
+
+  test('is used by the Node that packed it', () => {
+    expect(loading(() => {})).toEqual({ status: 0, isRight: true, lib: 'taken', program: 'taken' })
+  })
+
+  const spoil: Record<string, (file: (name: string) => string) => void> = {
+    missing: (file) => rmSync(file('lib.cjs.bin')),
+    empty: (file) => truncateSync(file('lib.cjs.bin')),
+    'cut off': (file) => truncateSync(file('lib.cjs.bin'), 20_000),
+    damaged: (file) => {
+      const bytes = readFileSync(file('lib.cjs.bin'))
+      for (let i = 2000; i < 6000; i += 7) bytes[i]! ^= 0x55
+      writeFileSync(file('lib.cjs.bin'), bytes)
+    },
+    'of another part': (file) => cpSync(file('system.cjs.bin'), file('lib.cjs.bin')),
+    'of another build of Node': (file) => {
+      const bytes = readFileSync(file('lib.cjs.bin'))
+      bytes[8]! ^= 1
+      writeFileSync(file('lib.cjs.bin'), bytes)
+    },
+    'older than the part, which is as long as before': (file) => {
+      const text = readFileSync(file('lib.cjs'), 'utf8')
+      writeFileSync(file('lib.cjs'), text.replace('//#region', '//!region'))
+    },
+    'older than the part': (file) => appendFileSync(file('lib.cjs'), '\n'),
+    'writable by others': (file) => chmodSync(file('lib.cjs.bin'), 0o666),
+    ...(process.getuid?.() === 0 && { "another user's": (file) => chownSync(file('lib.cjs.bin'), 65534, 65534) }),
+  }
+
+  test.for(Object.keys(spoil))('is not used when it is %s', (how) => {
+    expect(loading(spoil[how]!)).toEqual({ status: 0, isRight: true, lib: 'compiled', program: 'taken' })
+  })
+
+  test('is refused by V8 when Node is given other flags', () => {
+    const args = ['--stack-size=900', packed.program, '--version']
+    expect(spawnSync(process.execPath, args, { encoding: 'utf8', env: {} })).toMatchObject({ status: 0, stderr: '' })
+  })
+})
+
 /** Until its first output, in milliseconds. */
 async function firstOutput(args: readonly string[]): Promise<number> {
   const started = performance.now()
@@ -88,11 +173,13 @@ test('loads little before its first line: no other command, and none of the larg
     loaded.add(file)
     if (file.startsWith('node:')) return
     const text = readFileSync(join(packed.folder, 'dist/release', file), 'utf8')
-    for (const [, from] of text.matchAll(/^import [^;]*?"([^"]+)"/gm)) load(from!.replace('./', ''))
+    for (const [, from] of text.matchAll(/^(?:const|let) [^;]*? = (?:\S*\()?require\("([^"]+)"\)/gm)) {
+      load(from!.replace('./', ''))
+    }
   }
-  load('kube-proxy.mjs')
-  const modules = ['node:fs', 'node:fs/promises', 'node:os', 'node:path']
-  const ours = /^(kube-proxy|lib|start|names\d*)\.mjs$/
+  load('program.cjs')
+  const modules = ['node:fs', 'node:os', 'node:path']
+  const ours = /^(lib|program|rolldown-runtime)\.cjs$/
   expect([...loaded].filter((file) => !ours.test(file) && !modules.includes(file))).toEqual([])
 })
 
@@ -105,7 +192,7 @@ test('says its first line in 80 ms, on a machine where Node itself takes 40', as
   let [node, program] = [Infinity, Infinity]
   for (let turn = 0; turn < 40 && (turn < 5 || program / node >= 2); turn++) {
     node = Math.min(node, await firstOutput(['-e', 'console.error(1)']))
-    program = Math.min(program, await firstOutput([...options, packed.program, ...flags]))
+    program = Math.min(program, await firstOutput([packed.program, ...flags]))
   }
   expect(program / node, `${program.toFixed()} ms, Node itself ${node.toFixed()} ms`).toBeLessThan(2)
 })
@@ -128,7 +215,7 @@ describe.each(testedNodes)('on Node %s', (version) => {
     expect(run(['--version=raw'], node).stdout).toContain(`NodeVersion:"v${version}"`)
     const service = aService({ type: 'NodePort', families: [4] })
     rig.cluster.put(service, aSlice(service, ['localB'], { family: 4 }))
-    const command = [node, ...options, packed.program]
+    const command = [node, packed.program]
     const { kubeconfig } = rig.cluster
     await using proxy = await startProxy({ netns: rig.network.node, mode, kubeconfig, command })
     await rig.settled()

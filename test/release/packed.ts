@@ -10,7 +10,7 @@ import { checkout } from '../support/checkout.ts'
 export class Packed implements Disposable {
   readonly #home = mkdtempSync(join(tmpdir(), 'packed-'))
   readonly folder = join(this.#home, 'package')
-  readonly program = join(this.folder, 'dist/release/kube-proxy.mjs')
+  readonly program = join(this.folder, 'dist/release/kube-proxy.cjs')
 
   /** The file that npm made. */
   readonly archive: string

@@ -1,6 +1,6 @@
 // Runs a credential plugin, and keeps what it printed until that expires or the API server refuses it.
 
-import { execFile, type ExecFileException } from 'node:child_process'
+import type { ExecFileException } from 'node:child_process'
 import { isJsonObject } from '../encoding/json-reader.ts'
 import { AccessError, type ExecPluginConfig } from './cluster-access.ts'
 
@@ -63,6 +63,8 @@ export class ExecPlugin {
     environment['KUBERNETES_EXEC_INFO'] = info
     return new Promise((resolve, reject) => {
       const options = { env: environment, timeout: PLUGIN_TIMEOUT_MS, maxBuffer: MOST_PRINTED }
+      // Most proxies have a token, and never load this.
+      const { execFile } = process.getBuiltinModule('node:child_process')
       execFile(command, [...args], options, (error, stdout, stderr) => {
         if (error === null) return resolve(stdout)
         const missing = (error as NodeJS.ErrnoException).code === 'ENOENT'

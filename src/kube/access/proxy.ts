@@ -1,10 +1,8 @@
 // HTTP proxies between us and the API server: from the kubeconfig's proxy-url, or from the environment as Go reads it.
 
 import { Buffer } from 'node:buffer'
-import https from 'node:https'
 import type { Socket } from 'node:net'
-import { rootCertificates } from 'node:tls'
-import { request as requestPlain } from '../../lib/http.ts'
+import { request as requestPlain, secure } from '../../lib/http.ts'
 import { cidrContains, parseCidr, parseIp } from '../../lib/ip.ts'
 import { AccessError } from './cluster-access.ts'
 
@@ -65,12 +63,12 @@ export function openTunnel(proxy: URL, target: URL, trusted: Buffer | undefined)
     headers['proxy-authorization'] = `Basic ${Buffer.from(pair).toString('base64')}`
   }
   return new Promise((resolve, reject) => {
-    const secure = proxy.protocol === 'https:'
-    const connect = (secure ? https.request : requestPlain)({
+    const isSecure = proxy.protocol === 'https:'
+    const connect = (isSecure ? secure.http.request : requestPlain)({
       // The cluster's authority may have signed the proxy, as client-go expects; or one that the machine trusts.
-      ...(secure && trusted !== undefined ? { ca: [trusted, ...rootCertificates] } : {}),
+      ...(isSecure && trusted !== undefined ? { ca: [trusted, ...secure.tls.rootCertificates] } : {}),
       host: proxy.hostname.replace(/^\[|\]$/g, ''),
-      port: proxy.port || (secure ? 443 : 80),
+      port: proxy.port || (isSecure ? 443 : 80),
       method: 'CONNECT',
       path: host,
       headers,

@@ -33,13 +33,13 @@ export interface WorkerLinkOptions {
 
 const ONE = new BigUint64Array([1n])
 
-// Threads run compiled code only; from the sources, as in tests, they take it from the build. A release is of .mjs files.
+// Threads run compiled code only; from the sources, as in tests, they take it from the build. A release is of .cjs files.
 const PROGRAMS = {
   ts: '../../../../dist/modes/userspace/data-path/worker.js',
   js: './worker.js',
-  mjs: './worker.mjs',
+  cjs: './worker.cjs',
 } as const
-const KIND = /(?<kind>ts|mjs|js)$/.exec(import.meta.url)!.groups!['kind'] as keyof typeof PROGRAMS
+const KIND = /(?<kind>ts|cjs|js)$/.exec(import.meta.url)!.groups!['kind'] as keyof typeof PROGRAMS
 const PROGRAM = new URL(PROGRAMS[KIND], import.meta.url)
 
 /** Starts a thread and tells it things. */

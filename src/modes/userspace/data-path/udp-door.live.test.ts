@@ -135,7 +135,7 @@ describe('UDP through the data path', () => {
       await sleep(25)
     }
     expect(pool.totals()).toMatchObject({ connections: 20, unserved: 0 })
-    expect(pool.totals().active).toBeLessThan(8)
+    await eventually('they have left', () => (pool.totals().active < 8 ? undefined : `${pool.totals().active} wait`))
   })
 
   test('what was asked of a backend before it was removed is answered', async () => {
@@ -304,8 +304,7 @@ describe('UDP through the data path', () => {
     const { port, pool, shut } = path.open({ backends: [backend], affinitySeconds: noAffinity }, { protocol: 'UDP' })
     expect(await ask(client, port, 'x')).toBe('a x')
     shut()
-    await sleep(20)
-    expect(await askInVain(client, port, 'x')).toBe('')
-    expect(pool.totals().active).toBe(0)
+    await eventually('no client is answered', async () => (await askInVain(client, port, 'x')) || undefined)
+    await eventually('it is closed', () => (pool.totals().active === 0 ? undefined : 'active'))
   })
 })

@@ -23,18 +23,21 @@ const cases = Object.keys(ways).flatMap((way) =>
 )
 
 export interface RouteOptions {
-  /** Whose failures are heard of, so that the endpoints are ejected. Others have their next SYN balanced afresh. */
+  /**
+   * Whose failures are heard of, so that the endpoints are ejected. Others have their next SYN balanced afresh. They have some
+   * eight of them: with half of the endpoints dead, one client in 256 would meet none that lives. With one of four it is one in 65,000.
+   */
   readonly heard: readonly (keyof Rig['network']['sources'])[]
-  /** How many of four endpoints cannot be reached. */
+  /** How many of four endpoints cannot be reached, for those whose failures are heard of. For others it is one. */
   readonly unreached: 1 | 2
 }
 
 export function testRoutes(retry: () => RetryRig, { heard, unreached }: RouteOptions): void {
-  describe.concurrent(`no client sees that ${unreached} of 4 endpoints cannot be reached`, () => {
+  describe.concurrent('no client sees that some of 4 endpoints cannot be reached', () => {
     test.for(cases)('$way, for $source over IPv$family', async ({ way, source, family }) => {
       const { rig } = retry()
       const { service, target, addresses } = await retry().serve({ families: [family], type: 'NodePort', healthy: 4 })
-      const dead = addresses.slice(0, unreached)
+      const dead = addresses.slice(0, heard.includes(source) ? unreached : 1)
       rig.network.node.ip(dead.map((address) => ways[way](address)))
       const nodePort = { address: node.ip[family], port: service.spec.ports[0]?.nodePort ?? 0 }
       const to = source === 'external' ? nodePort : target

@@ -47,7 +47,7 @@ type Collect = (options?: object) => void
 
 function collectGarbage(): void {
   if (getHeapStatistics().used_heap_size > LARGEST_COLLECTED) return
-  // A flag for the command line would be one more than the first line of a script can have.
+  // Not a flag for the command line: see collectInTime().
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as Collect
   setFlagsFromString('--no-expose-gc')

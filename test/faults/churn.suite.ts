@@ -2,7 +2,6 @@
 //
 // CHURN_MINUTES=10 makes it ten minutes.
 
-import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { aService, aSlice, type ApiObject } from '../support/builders.ts'
@@ -100,7 +99,7 @@ export function testChurn(mode: FaultyMode, ordinarySeconds: number): void {
         fds: before.fds + 2,
         threads: before.threads + 1,
         // What it has at rest depends on when it last gave memory back, which is once in a minute at most.
-        rssMb: highestRssMb(faulty.proxy.pid) + MOST_GROWTH_MB,
+        rssMb: before.highestRssMb + MOST_GROWTH_MB,
         kernelObjects: before.kernelObjects + MOST_LINGERING,
         nftObjects: before.nftObjects + 2 * MOST_LINGERING,
         flows: before.flows + MOST_FLOWS,
@@ -118,11 +117,6 @@ export function testChurn(mode: FaultyMode, ordinarySeconds: number): void {
       faulty.expectAlive()
     })
   })
-}
-
-/** The most that the process ever had. */
-function highestRssMb(pid: number): number {
-  return Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
 }
 
 function objectsOf(service: (typeof shapes)[number]): ApiObject[] {

@@ -109,6 +109,8 @@ function savedRules(node: Netns, program: string): string[] {
 /** How much there is of everything that could leak. */
 export interface Footprint {
   readonly rssMb: number
+  /** The most that it ever had. */
+  readonly highestRssMb: number
   readonly fds: number
   readonly threads: number
   /** Lines of rules(). */
@@ -123,6 +125,7 @@ export function footprint(mode: FaultyMode, node: Netns, pid: number): Footprint
   const number = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1])
   return {
     rssMb: number('VmRSS') / 1024,
+    highestRssMb: number('VmHWM') / 1024,
     fds: countFds(pid),
     threads: number('Threads'),
     kernelObjects: mode.rules(node).split('\n').length,

@@ -7,6 +7,7 @@ import type { Fragment, SharedRule } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
 import {
   Elements,
+  endpointData,
   frontendKey,
   planClusterIp,
   planHairpins,
@@ -72,8 +73,7 @@ function planShortCircuit(node: NodeView, frontend: Frontend, { key, elements }:
   elements.add(shared.set, { key })
   const { backends } = verdict
   for (let slot = 0; slot < backends.length; slot++) {
-    const data = backends.addressAt(slot) + portField(backends.portAt(slot))
-    elements.add(endpoints, { key: key + integerField(slot), data })
+    elements.add(endpoints, { key: key + integerField(slot), data: endpointData(backends, slot) })
   }
   return shared
 }

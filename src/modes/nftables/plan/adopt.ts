@@ -5,9 +5,8 @@ import type { BackendList } from '../../../model/backend-list.ts'
 import type { ServicePortView } from '../../../model/types.ts'
 import type { Fragment } from '../../../nftables/fragment.ts'
 import type { Table } from '../../../nftables/types.ts'
-import { frontendKey } from '../../shared/plan/frontend.ts'
+import { endpointData, frontendKey } from '../../shared/plan/frontend.ts'
 import { keepPlaces, type Places } from '../../shared/plan/places.ts'
-import { endpointData } from './frontend.ts'
 import { listsOf, placeKey } from './service.ts'
 
 /** True when there was something to adopt. */

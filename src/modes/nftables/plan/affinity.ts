@@ -10,11 +10,11 @@ import type { Frontend, NodeView, Policy, ServicePortView } from '../../../model
 import type { Fragment, Learned } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
 import type { Chain, Jump, NftSet } from '../../../nftables/types.ts'
-import { type Elements, frontendKey, mainVerdict } from '../../shared/plan/frontend.ts'
+import { type Elements, endpointData, frontendKey, mainVerdict } from '../../shared/plan/frontend.ts'
 import { chain, fromPods } from '../../shared/plan/match.ts'
 import { type AffinityNames, affinityNames } from './names.ts'
 import { affinityMap, schemaFor } from './schema.ts'
-import { endpointData, setsOf } from './frontend.ts'
+import { setsOf } from './frontend.ts'
 
 type AffinityPart = Pick<Fragment, 'sets' | 'chains' | 'learned'>
 

@@ -1,9 +1,6 @@
 // What the planners of services, lists and affinity share: which sets a frontend uses.
 
-import type { Bytes } from '../../../lib/ip.ts'
-import type { BackendList } from '../../../model/backend-list.ts'
 import type { Frontend } from '../../../model/types.ts'
-import { portField } from '../../../nftables/fields.ts'
 import type { Schema } from './schema.ts'
 
 type Setting = keyof Schema
@@ -35,8 +32,4 @@ export type FrontendSets = typeof BY_ADDRESS | typeof BY_NODE_PORT
 
 export function setsOf(frontend: Frontend): FrontendSets {
   return frontend.kind === 'nodePort' ? BY_NODE_PORT : BY_ADDRESS
-}
-
-export function endpointData(backends: BackendList, index: number): Bytes {
-  return backends.addressAt(index) + portField(backends.portAt(index))
 }

@@ -8,6 +8,7 @@ import type { Fragment, SharedRule } from '../../../nftables/fragment.ts'
 import type { NftSet } from '../../../nftables/types.ts'
 import {
   Elements,
+  endpointData,
   frontendKey,
   mainVerdict,
   planClusterIp,
@@ -19,7 +20,7 @@ import type { Places } from '../../shared/plan/places.ts'
 import type { PlanContext } from '../../shared/plan/table-planner.ts'
 import { planAffinity } from './affinity.ts'
 import { pickRule } from './pick.ts'
-import { endpointData, setsOf } from './frontend.ts'
+import { setsOf } from './frontend.ts'
 import { type Schema, schemaFor } from './schema.ts'
 
 export function planFragment(node: NodeView, port: ServicePortView, context: PlanContext = {}): Fragment {

@@ -1,6 +1,7 @@
 // What the planners of all modes with an nftables table do with a frontend.
 
 import { type Bytes, cidrEnd, mergeCidrs } from '../../../lib/ip.ts'
+import type { BackendList } from '../../../model/backend-list.ts'
 import type { Frontend, ServicePortView, Verdict } from '../../../model/types.ts'
 import { addressField, portField, protocolField } from '../../../nftables/fields.ts'
 import type { Fragment } from '../../../nftables/fragment.ts'
@@ -68,4 +69,9 @@ export function planHairpins(hairpin: NftSet, { backends, protocol }: ServicePor
     const address = backends.addressAt(i)
     elements.add(hairpin, { key: address + address + protocolField(protocol) + portField(backends.portAt(i)) })
   }
+}
+
+/** What a packet gets that is sent to this backend: its address and port. */
+export function endpointData(backends: BackendList, index: number): Bytes {
+  return backends.addressAt(index) + portField(backends.portAt(index))
 }

@@ -23,10 +23,22 @@ const LARGEST_COLLECTED = 48 << 20
  * will stay; at a start it guesses wrong, and makes a million elements on their way to the kernel as old ones.
  */
 export function collectInTime(): void {
+  setFlag('--heap-growing-percent=60')
+  setFlag('--no-allocation-site-pretenuring')
+  keepNurserySmall()
+}
+
+/**
+ * The nursery of each thread stays as small as it is. To be called again when a thread has begun: V8 has one such setting for all
+ * threads, and sets it back to 2 whenever it makes the heap of a new one.
+ */
+export function keepNurserySmall(): void {
+  setFlag('--semi-space-growth-factor=1')
+}
+
+function setFlag(flag: string): void {
   try {
-    setFlagsFromString('--heap-growing-percent=60')
-    setFlagsFromString('--semi-space-growth-factor=1')
-    setFlagsFromString('--no-allocation-site-pretenuring')
+    setFlagsFromString(flag)
   } catch {
     // A V8 whose flags are frozen: nothing is lost but memory.
   }

@@ -1,5 +1,6 @@
 // The threads of the data path, as the built program runs them.
 
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { readdirSync } from 'node:fs'
@@ -117,4 +118,37 @@ test('clients that wait while many pools are closed are counted', async () => {
   for (const socket of sockets) socket.destroy()
   await eventually('all are over', () => (plane.isIdle ? undefined : `${plane.active}`))
   await plane.stop()
+})
+
+test('the nursery of the thread that starts them stays as small as it was', () => {
+  // In a process of its own: that of the tests has had its nursery grown long ago.
+  const program = `async function main() {
+    const { getHeapSpaceStatistics } = await import('node:v8')
+    const { collectInTime } = await import('./dist/system/give-back.js')
+    const { DataPlane } = await import('./dist/modes/userspace/data-path/data-plane.js')
+    const nursery = () => getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space').space_size
+    // Much of it survives, which is why V8 would have a larger nursery.
+    const work = () => {
+      for (let round = 0; round < 20; round++) Array.from({ length: 60_000 }, (_, i) => ({ i, list: [i] }))
+    }
+    collectInTime()
+    const before = nursery()
+    const plane = new DataPlane({
+      threads: 2, udpIdleMs: 250, ephemeral: ${JSON.stringify(ephemeral)}, reserved: new Set(),
+      onWarning: console.error, onFailed: (error) => { throw error },
+    })
+    const open = () => plane.open({ family: 4, protocol: 'TCP', backends: [], affinitySeconds: undefined })
+    open()
+    // As a first sync does, which takes its time and is one turn.
+    for (const end = performance.now() + 300; performance.now() < end;) open()
+    work()
+    await plane.settle()
+    work()
+    console.log(JSON.stringify({ before, after: nursery() }))
+    await plane.stop()
+  }
+  void main()`
+  const said = execFileSync(process.execPath, ['-e', program], { encoding: 'utf8' })
+  const { before, after } = JSON.parse(said) as Record<'before' | 'after', number>
+  expect(after).toBe(before)
 })

@@ -1,6 +1,7 @@
 // The control side's end of a data-path thread.
 
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
+import { keepNurserySmall } from '../../../system/give-back.ts'
 import { tryCall } from '../../../system/libc.ts'
 import type { PortRange } from '../../../lib/port-range.ts'
 import type { Command, Recalled, Report } from './pool.ts'
@@ -51,6 +52,8 @@ export class WorkerLink {
   readonly #waiting: (() => void)[] = []
   readonly #recalling = new Map<number, (recalled: Recalled | undefined) => void>()
   #lastQuestion = 0
+  /** Its heap has been made, and Node runs in it. */
+  #isOnline = false
   /** How many commands of this turn. */
   #posted = 0
   /** It was asked to, or it has failed. */
@@ -72,6 +75,10 @@ export class WorkerLink {
       if (!this.#isEnding) onFailed(error)
       this.#isEnding = true
     }
+    this.#worker.once('online', () => {
+      this.#isOnline = true
+      keepNurserySmall()
+    })
     this.#worker.on('error', fail)
     // What it failed of may be told after its end.
     this.#worker.on('exit', (code) => setImmediate(fail, new Error(`it ended with status ${code}`)))
@@ -86,6 +93,8 @@ export class WorkerLink {
 
   /** The thread is woken at once, and, if more commands follow in this turn, once again for all of them. */
   post(command: Command): void {
+    // Of the first sync there are thousands before Node tells in the next turn that the thread is online.
+    if (!this.#isOnline) keepNurserySmall()
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- That is for windows.
     this.#port.postMessage(command)
     this.#posted++

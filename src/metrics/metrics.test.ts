@@ -61,6 +61,40 @@ describe('createMetrics()', () => {
     expect(namesIn(mode)).toEqual([...inEveryMode, ...more].sort())
   })
 
+  test('page() has all that text() has, in parts with turns of other work in between', async () => {
+    const metrics = aProxy()
+    for (let i = 0; i < 8192; i++) metrics.trafficBytes.with(`default/service-${i}:http`, 'sent').inc(i)
+    let turns = 0
+    let isOver = false
+    const turn = () => {
+      turns++
+      if (!isOver) setImmediate(turn)
+    }
+    setImmediate(turn)
+    const parts = await metrics.page()
+    isOver = true
+    // Without what the process uses, which is more each time.
+    const ofProxy = (text: string) => text.match(/^(# )?(HELP |TYPE )?kube.*$/gm)
+    expect(ofProxy(Buffer.concat(parts).toString())).toEqual(ofProxy(metrics.text()))
+    expect(parts.length).toBeGreaterThan(8)
+    expect(turns).toBeGreaterThanOrEqual(parts.length - 1)
+  })
+
+  test('what is done apart waits for a page that is being made, and the next page for it', async () => {
+    const metrics = aProxy()
+    const order: string[] = []
+    metrics.beforePage(async () => {
+      order.push('page begins')
+      await new Promise((resolve) => setImmediate(resolve))
+      order.push('page is read')
+    })
+    const failing = metrics.apart(async () => Promise.reject(new Error('no')))
+    const all = [metrics.page(), metrics.apart(() => void order.push('apart')), metrics.page()]
+    await expect(failing).rejects.toThrow('no')
+    await Promise.all(all)
+    expect(order).toEqual(['page begins', 'page is read', 'apart', 'page begins', 'page is read'])
+  })
+
   test('metrics of another mode can be written to and are not shown', () => {
     const metrics = aProxy()
     metrics.iptablesRestoreFailures.with('IPv4').inc()

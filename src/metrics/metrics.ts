@@ -3,6 +3,7 @@
 // All metrics exist in every mode, so that code need not ask before it writes; a mode's page shows those that kube-proxy
 // shows in that mode. As there, a metric with labels is absent until something has been written to it.
 
+import { setImmediate } from 'node:timers/promises'
 import { conntrackMetrics, coreMetrics, iptablesMetrics, nftablesMetrics, partialSyncMetrics } from './kube-proxy.ts'
 import { processMetrics, processStartSeconds, processStartTime } from './process.ts'
 import { counter, gauge, histogram, Registry, type Printable } from './registry.ts'
@@ -27,6 +28,8 @@ export interface MetricsOptions {
   readonly features?: Readonly<Record<string, { readonly stage: string; readonly enabled: boolean }>>
 }
 
+const encoder = new TextEncoder()
+
 export type Metrics = ReturnType<typeof createMetrics>
 
 /** A metric that only some modes show. */
@@ -45,7 +48,14 @@ export function createMetrics(options: MetricsOptions) {
   page.register(...Object.values(core), ...Object.values(rest), ...Object.values(own))
   page.register(...options.shown.map((key) => byMode[key]))
   const sliPage = new Registry()
-  const readers: (() => void)[] = []
+  const readers: (() => void | Promise<void>)[] = []
+  let last: Promise<unknown> = Promise.resolve()
+  /** What is asked for takes its turn, whether what came before failed or not. */
+  const apart = <T>(work: () => T | Promise<T>): Promise<T> => {
+    const done = last.then(work)
+    last = done.catch(() => {})
+    return done
+  }
   sliPage.register(processStartTime('ALPHA'), ...Object.values(sli))
 
   return {
@@ -59,11 +69,24 @@ export function createMetrics(options: MetricsOptions) {
     /** Adds a metric that only the caller can read, such as a counter that lives in the kernel. */
     register: (...metrics: Printable[]) => page.register(...metrics),
     definitions: () => page.definitions(),
-    /** Calls back before each page is made, to bring metrics up to date that are read from elsewhere. */
-    beforePage: (read: () => void) => void readers.push(read),
-    /** The body of /metrics. */
+    /** Calls back before each page is made, to bring metrics up to date that are read from elsewhere. A page waits for it. */
+    beforePage: (read: () => void | Promise<void>) => void readers.push(read),
+    /** Does something while no page is made: what it changes would be in one half of a page and not in the other. */
+    apart,
+    /** The body of /metrics, in parts. Other work gets a turn after each: with thousands of series it is megabytes. */
+    page: (): Promise<readonly Uint8Array[]> =>
+      apart(async () => {
+        for (const read of readers) await read()
+        const parts: Uint8Array[] = []
+        for (const part of page.parts()) {
+          if (parts.length > 0) await setImmediate()
+          parts.push(encoder.encode(part))
+        }
+        return parts
+      }),
+    /** The same in one turn, without what takes longer to bring up to date. */
     text() {
-      for (const read of readers) read()
+      for (const read of readers) void read()
       return page.text()
     },
     /** The body of /metrics/slis. */

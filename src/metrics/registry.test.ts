@@ -82,6 +82,22 @@ h_count{ip_family="IPv4"} 4
     expect(() => registry.register(counter(definition))).toThrow('Cannot register twice')
   })
 
+  test('series stay in order when some go, come and come again, also while a page is made', () => {
+    const rules = gauge({ name: 'rules', help: 'Rules', labels: ['table'] })
+    const tables = () => [...textOf(rules).matchAll(/table="(\w+)"/g)].map(([, table]) => table)
+    for (const table of ['c', 'a', 'b']) rules.with(table).set(1)
+    expect(tables()).toEqual(['a', 'b', 'c'])
+    rules.remove('b')
+    rules.with('d').set(1)
+    rules.with('b').set(1)
+    expect(tables()).toEqual(['a', 'b', 'c', 'd'])
+    const page = rules.parts()
+    rules.remove('a')
+    rules.with('_').set(1)
+    expect([...page].join('')).toMatch(/="_".*="b".*="c".*="d"/s)
+    expect(tables()).toEqual(['_', 'b', 'c', 'd'])
+  })
+
   test('reset() forgets labelled series and sets the others to 0', () => {
     const registry = new Registry()
     const labelled = counter({ name: 'a', help: 'A', labels: ['l'] })

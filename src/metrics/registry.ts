@@ -96,14 +96,19 @@ export class Histogram implements Series {
   }
 }
 
+/** Of one metric, printed at a time. */
+const SERIES_IN_PART = 512
+/** So many characters are a part of a page: that of a proxy that shows no traffic is one. */
+const PART_LENGTH = 64 * 1024
+
 /** A metric of any kind, as a registry sees it. */
 export interface Printable {
   readonly name: string
   readonly kind: Kind
   readonly labels: readonly string[]
   readonly help: string
-  /** Its lines, or '' while it has no series. */
-  text(): string
+  /** Its lines, so many at a time; none while it has no series. */
+  parts(): Iterable<string>
   /** Forgets every series. */
   reset(): void
 }
@@ -116,6 +121,8 @@ export class Metric<Labels extends readonly string[], S extends Series> implemen
   readonly #create: () => S
   /** By the text of the labels. */
   readonly #series = new Map<string, S>()
+  #keys: string[] = []
+  #isSorted = true
 
   constructor(kind: Kind, definition: MetricDefinition<Labels>, create: () => S) {
     this.kind = kind
@@ -140,36 +147,71 @@ export class Metric<Labels extends readonly string[], S extends Series> implemen
   /** The series with these label values, which exists from now on. */
   with(...values: LabelValues<Labels>): S {
     const key = labelText(this.#definition.labels, values)
-    let series = this.#series.get(key)
-    if (series === undefined) this.#series.set(key, (series = this.#create()))
-    return series
+    return this.#series.get(key) ?? this.#add(key)
   }
 
   /** Forgets one series. */
   remove(...values: LabelValues<Labels>): void {
-    this.#series.delete(labelText(this.#definition.labels, values))
+    if (this.#series.delete(labelText(this.#definition.labels, values))) this.#disorder()
   }
 
   reset(): void {
     this.#series.clear()
+    this.#keys = []
     this.#createUnlabelled()
   }
 
-  text(): string {
-    if (this.#series.size === 0) return ''
+  *parts(): Generator<string> {
+    if (this.#series.size === 0) return
     let text = this.#header
-    for (const key of [...this.#series.keys()].sort()) {
-      this.#series.get(key)!.emit((suffix, lastLabel, value) => {
-        const labels = key === '' || lastLabel === '' ? key + lastLabel : `${key},${lastLabel}`
-        text += line(this.name + suffix, labels, value)
-      })
+    let labels = ''
+    const emit = (suffix: string, lastLabel: string, value: number) => {
+      text += line(
+        this.name + suffix,
+        labels === '' || lastLabel === '' ? labels + lastLabel : `${labels},${lastLabel}`,
+        value,
+      )
     }
-    return text
+    let count = 0
+    for (const key of this.#sortedKeys()) {
+      labels = key
+      // It may have been removed since the part before.
+      this.#series.get(key)?.emit(emit)
+      count++
+      if (count % SERIES_IN_PART !== 0) continue
+      yield text
+      text = ''
+    }
+    if (text !== '') yield text
+  }
+
+  /** Sorted when there are others. Most are in order already, which makes it cheap. */
+  #sortedKeys(): readonly string[] {
+    if (this.#isSorted) return this.#keys
+    const keys = this.#keys.filter((key) => this.#series.has(key)).sort()
+    // One that was removed and came again is there twice.
+    this.#keys = keys.filter((key, i) => key !== keys[i - 1])
+    this.#isSorted = true
+    return this.#keys
   }
 
   /** A metric without labels has its one series from the start, so that it is there with 0. */
   #createUnlabelled(): void {
-    if (this.#definition.labels.length === 0) this.#series.set('', this.#create())
+    if (this.#definition.labels.length === 0) this.#add('')
+  }
+
+  #add(key: string): S {
+    const series = this.#create()
+    this.#series.set(key, series)
+    this.#disorder()
+    this.#keys.push(key)
+    return series
+  }
+
+  /** A page may be being made of the list as it was. */
+  #disorder(): void {
+    if (this.#isSorted) this.#keys = [...this.#keys]
+    this.#isSorted = false
   }
 }
 
@@ -202,14 +244,14 @@ export function lookedUp<const Labels extends readonly string[]>(
     name: definition.name,
     labels: definition.labels,
     help: definition.help,
-    text: () => {
+    parts: () => {
       try {
         const lines = Array.from(read(), ([values, value]) =>
           line(definition.name, labelText(definition.labels, values), value),
         )
-        return lines.length === 0 ? '' : header(kind, definition) + lines.sort().join('')
+        return lines.length === 0 ? [] : [header(kind, definition) + lines.sort().join('')]
       } catch {
-        return ''
+        return []
       }
     },
     reset: () => {},
@@ -238,9 +280,21 @@ export class Registry {
 
   /** The Prometheus text format 0.0.4, ordered by name, as Go's client prints it. */
   text(): string {
-    let text = ''
-    for (const name of [...this.#metrics.keys()].sort()) text += this.#metrics.get(name)!.text()
-    return text
+    return [...this.parts()].join('')
+  }
+
+  /** The same, so much of it at a time as other work can wait for. */
+  *parts(): Generator<string> {
+    let part = ''
+    for (const name of [...this.#metrics.keys()].sort()) {
+      for (const text of this.#metrics.get(name)!.parts()) {
+        part += text
+        if (part.length < PART_LENGTH) continue
+        yield part
+        part = ''
+      }
+    }
+    if (part !== '') yield part
   }
 }
 

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
-import type { TrafficAnswer, TrafficRow } from '../control/traffic.ts'
+import type { TrafficRow } from '../control/traffic.ts'
 import { ManualClock } from '../lib/clock.ts'
 import { silentLogger } from '../lib/log.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import { TrafficMetrics } from './traffic-metrics.ts'
+import type { TrafficReading } from './traffic.ts'
 
 const NOTHING = { begun: 0, sentPackets: 0, sentBytes: 0, receivedPackets: 0, receivedBytes: 0 }
 const build = { major: '', minor: '', version: '', commit: '', treeState: '', buildDate: '' }
@@ -28,19 +29,23 @@ function open() {
   const kept: boolean[] = []
   const state = { rows: [] as TrafficRow[], other: NOTHING, services: ['a/a', 'a/b', 'a/c'], reads: 0 }
   const wishes: Record<string, boolean> = {}
-  const answer = (): TrafficAnswer => ({ nowMs: 0, sinceMs: 1, mode: 'nftables', nodeName: 'n', ...state })
+  const reading = (): TrafficReading => ({
+    answer: { nowMs: 0, sinceMs: 1, mode: 'nftables', nodeName: 'n', rows: state.rows, other: state.other },
+    ids: state.rows.map(({ service }) => service),
+  })
   const shown = new TrafficMetrics({
-    traffic: { keep: (isKept) => void kept.push(isKept), read: () => (state.reads++, answer()) },
+    traffic: { keep: (isKept) => void kept.push(isKept), read: async () => (state.reads++, reading()) },
     servicePorts: () => state.services.map((name) => [name, wishes[name]] as const),
     metrics,
     clock,
     log: silentLogger,
   })
+  const page = async () => Buffer.concat(await metrics.page()).toString()
   const lines = async () => {
     await clock.advance(2000)
-    return metrics.text().match(/^kubeproxyts_traffic_connections_total.*$/gm) ?? []
+    return (await page()).match(/^kubeproxyts_traffic_connections_total.*$/gm) ?? []
   }
-  return { clock, metrics, kept, state, wishes, shown, lines }
+  return { clock, page, kept, state, wishes, shown, lines }
 }
 
 test('is off unless asked for, and then nothing counts', async () => {
@@ -50,7 +55,7 @@ test('is off unless asked for, and then nothing counts', async () => {
 })
 
 test('so many service ports have a label of their own; the rest is other', async () => {
-  const { lines, state, shown, metrics } = open()
+  const { lines, state, shown, page } = open()
   shown.show(2)
   state.rows = [row('a/a', 1), row('a/b', 2), row('a/c', 4)]
   state.other = { ...NOTHING, begun: 8 }
@@ -59,7 +64,7 @@ test('so many service ports have a label of their own; the rest is other', async
     'kubeproxyts_traffic_connections_total{service_port="a/b"} 2',
     'kubeproxyts_traffic_connections_total{service_port="other"} 12',
   ])
-  expect(metrics.text()).toContain('kubeproxyts_traffic_bytes_total{direction="sent",service_port="a/b"} 200')
+  expect(await page()).toContain('kubeproxyts_traffic_bytes_total{direction="sent",service_port="a/b"} 200')
 })
 
 test('counters only grow: also when the kernel has forgotten a pair and begins anew', async () => {
@@ -84,13 +89,16 @@ test('a deleted service port makes room for another', async () => {
 })
 
 test('is read without a page, too, before the kernel forgets; and pages that follow at once share a reading', async () => {
-  const { clock, metrics, state, shown } = open()
+  const { clock, page, state, shown } = open()
   shown.show(1)
   await clock.advance(60_000)
   expect(state.reads).toBe(1)
-  metrics.text()
-  metrics.text()
+  await page()
+  await page()
   expect(state.reads).toBe(1)
+  await clock.advance(1000)
+  await Promise.all([page(), page()])
+  expect(state.reads).toBe(2)
 })
 
 test('switched off, it is gone, and nothing counts', async () => {

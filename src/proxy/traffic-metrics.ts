@@ -1,10 +1,11 @@
 // `--traffic-metrics`: what the kernel has counted as metrics, by service port; so many of them, and the rest as `other`.
 
-import type { TrafficAnswer, TrafficCounts, TrafficRow } from '../control/traffic.ts'
+import type { TrafficCounts, TrafficRow } from '../control/traffic.ts'
 import type { Clock, Timer } from '../lib/clock.ts'
+import { inPieces } from '../lib/in-pieces.ts'
 import type { Logger } from '../lib/log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { Traffic } from './traffic.ts'
+import type { Traffic, TrafficReading } from './traffic.ts'
 
 export interface TrafficMetricsOptions {
   readonly traffic: Pick<Traffic, 'keep' | 'read'>
@@ -19,6 +20,8 @@ export interface TrafficMetricsOptions {
 const FETCH_MS = 60_000
 /** Pages that follow each other at once show the same. */
 const FRESH_MS = 1000
+/** Rows that are added up before other work gets a turn. */
+const PIECE = 1024
 
 /** The label of those that have none of their own. No service port is called so: they have a namespace. */
 export const OTHER = 'other'
@@ -29,14 +32,21 @@ export class TrafficMetrics {
   /** Service ports that have series of their own, in the order in which they came. */
   readonly #shown = new Set<string>()
   #wishes: ReadonlyMap<string, boolean | undefined> = new Map()
-  #before: TrafficAnswer | undefined
+  /** All that are shown have asked for it: known until the next reading, so that it is not found out for each of thousands. */
+  #haveAllAsked = false
+  /** By label. */
+  readonly #series = new Map<string, LabelSeries>()
+  /** What has been added up, by what it is known by. */
+  #added: Added | undefined
   #readMs = -Infinity
+  #fetching: Promise<void> | undefined
   #timer: Timer | undefined
 
   constructor(options: TrafficMetricsOptions) {
     this.#options = options
     options.metrics.beforePage(() => {
-      if (this.#timer !== undefined && options.clock.monotonicNow() - this.#readMs >= FRESH_MS) this.#fetch()
+      const isFresh = options.clock.monotonicNow() - this.#readMs < FRESH_MS
+      return this.#timer === undefined || isFresh ? this.#fetching : this.#fetch()
     })
   }
 
@@ -63,42 +73,57 @@ export class TrafficMetrics {
     const { trafficConnections, trafficPackets, trafficBytes, trafficRefused } = this.#options.metrics
     for (const metric of [trafficConnections, trafficPackets, trafficBytes, trafficRefused]) metric.reset()
     this.#shown.clear()
-    this.#before = undefined
+    this.#series.clear()
+    this.#added = undefined
+    this.#fetching = undefined
+    this.#readMs = -Infinity
     this.#most = 0
   }
 
   #arm(): void {
-    this.#timer = this.#options.clock.setTimeout(() => {
-      this.#fetch()
+    const { clock, metrics } = this.#options
+    this.#timer = clock.setTimeout(() => {
       this.#arm()
+      void metrics.apart(() => (this.#timer === undefined ? undefined : this.#fetch()))
     }, FETCH_MS)
   }
 
-  #fetch(): void {
-    const { traffic, clock, log } = this.#options
-    this.#readMs = clock.monotonicNow()
+  #fetch(): Promise<void> {
+    this.#readMs = this.#options.clock.monotonicNow()
+    const fetching = this.#fetchNow(() => this.#fetching === fetching)
+    this.#fetching = fetching
+    return fetching
+  }
+
+  /** `isWanted`: whether it has not been switched off meanwhile. */
+  async #fetchNow(isWanted: () => boolean): Promise<void> {
+    const { traffic, log, servicePorts } = this.#options
     try {
-      const now = traffic.read()
-      if (now === undefined) return
-      this.#wishes = new Map(this.#options.servicePorts())
+      const now = await traffic.read()
+      if (now === undefined || !isWanted()) return
+      this.#wishes = new Map(servicePorts())
+      this.#haveAllAsked = false
       this.#forgetUnwanted()
-      this.#add(now)
-      this.#before = now
+      await this.#add(now, isWanted)
     } catch (error) {
       log.error(error, 'Cannot read the counts of traffic')
     }
   }
 
-  #add(now: TrafficAnswer): void {
-    const before = this.#before?.sinceMs === now.sinceMs ? this.#before : undefined
-    const earlier = new Map((before?.rows ?? []).map((row) => [idOf(row), row]))
-    for (const row of now.rows) {
-      const old = earlier.get(idOf(row))
-      const grown = { ...difference(row, old), refused: growth(row.refused, old?.refused) }
-      if (Object.values(grown).some((value) => value > 0)) this.#count(this.#labelOf(row.service), grown)
-    }
-    const other = difference(now.other, before?.other)
-    if (Object.values(other).some((value) => value > 0)) this.#count(OTHER, { ...other, refused: 0 })
+  async #add({ answer, ids }: TrafficReading, isWanted: () => boolean): Promise<void> {
+    const { rows, other, sinceMs } = answer
+    const before = this.#added?.sinceMs === sinceMs ? this.#added : undefined
+    const now: Added = { sinceMs, rows: new Map(), other }
+    // What was not read this time may be read again, from nothing: then it begins anew.
+    this.#added = now
+    await inPieces(rows.keys(), PIECE, (i) => {
+      if (!isWanted()) return
+      const [row, id] = [rows[i]!, ids[i]!]
+      const old = before?.rows.get(id)
+      now.rows.set(id, row)
+      if (old === undefined || !isSame(row, old)) this.#count(this.#labelOf(row.service), row, old)
+    })
+    if (isWanted() && (before === undefined || !isSame(other, before.other))) this.#count(OTHER, other, before?.other)
   }
 
   #labelOf(servicePort: string): string {
@@ -111,19 +136,38 @@ export class TrafficMetrics {
 
   /** The last one that came without asking for it gives way to one that asks; false when all have asked. */
   #makeRoom(): boolean {
+    if (this.#haveAllAsked) return false
     const last = [...this.#shown].findLast((name) => this.#wishes.get(name) !== true)
     if (last !== undefined) this.#hide(last)
+    this.#haveAllAsked = last === undefined
     return last !== undefined
   }
 
-  #count(label: string, grown: TrafficCounts & { readonly refused: number }): void {
+  /** Adds what has grown, if anything has. */
+  #count(label: string, now: Told, before: Told | undefined): void {
+    let series = this.#series.get(label)
+    if (series === undefined) {
+      if (!hasAny(now)) return
+      this.#series.set(label, (series = this.#seriesOf(label)))
+    }
+    series.begun.inc(growth(now.begun, before?.begun))
+    series.sentPackets.inc(growth(now.sentPackets, before?.sentPackets))
+    series.receivedPackets.inc(growth(now.receivedPackets, before?.receivedPackets))
+    series.sentBytes.inc(growth(now.sentBytes, before?.sentBytes))
+    series.receivedBytes.inc(growth(now.receivedBytes, before?.receivedBytes))
+    series.refused.inc(growth(now.refused ?? 0, before?.refused))
+  }
+
+  #seriesOf(label: string): LabelSeries {
     const { metrics } = this.#options
-    metrics.trafficConnections.with(label).inc(grown.begun)
-    metrics.trafficPackets.with(label, 'sent').inc(grown.sentPackets)
-    metrics.trafficPackets.with(label, 'received').inc(grown.receivedPackets)
-    metrics.trafficBytes.with(label, 'sent').inc(grown.sentBytes)
-    metrics.trafficBytes.with(label, 'received').inc(grown.receivedBytes)
-    metrics.trafficRefused.with(label).inc(grown.refused)
+    return {
+      begun: metrics.trafficConnections.with(label),
+      sentPackets: metrics.trafficPackets.with(label, 'sent'),
+      receivedPackets: metrics.trafficPackets.with(label, 'received'),
+      sentBytes: metrics.trafficBytes.with(label, 'sent'),
+      receivedBytes: metrics.trafficBytes.with(label, 'received'),
+      refused: metrics.trafficRefused.with(label),
+    }
   }
 
   /** Those that are deleted, or do not want to be shown: another service port can have their place. */
@@ -136,6 +180,7 @@ export class TrafficMetrics {
   #hide(name: string): void {
     const { metrics } = this.#options
     this.#shown.delete(name)
+    this.#series.delete(name)
     metrics.trafficConnections.remove(name)
     metrics.trafficRefused.remove(name)
     for (const direction of ['sent', 'received']) {
@@ -145,21 +190,34 @@ export class TrafficMetrics {
   }
 }
 
-function idOf({ service, frontend, backend = '' }: TrafficRow): string {
-  return `${service} ${frontend} ${backend}`
+/** Refusals are told of rows alone. */
+type Told = TrafficCounts & { readonly refused?: number }
+
+interface Added {
+  /** When counting began. */
+  readonly sinceMs: number
+  readonly rows: Map<string, TrafficRow>
+  readonly other: TrafficCounts
+}
+
+type LabelSeries = Readonly<Record<keyof TrafficCounts | 'refused', { inc(by: number): void }>>
+
+function isSame(a: Told, b: Told): boolean {
+  return (
+    a.sentPackets === b.sentPackets &&
+    a.receivedPackets === b.receivedPackets &&
+    a.begun === b.begun &&
+    a.refused === b.refused &&
+    a.sentBytes === b.sentBytes &&
+    a.receivedBytes === b.receivedBytes
+  )
+}
+
+function hasAny({ begun, sentPackets, sentBytes, receivedPackets, receivedBytes, refused = 0 }: Told): boolean {
+  return begun + sentPackets + sentBytes + receivedPackets + receivedBytes + refused > 0
 }
 
 /** A pair that was forgotten in between begins at nothing again. */
 function growth(now: number, before = 0): number {
   return now < before ? now : now - before
-}
-
-function difference(now: TrafficCounts, before: TrafficCounts | undefined): TrafficCounts {
-  return {
-    begun: growth(now.begun, before?.begun),
-    sentPackets: growth(now.sentPackets, before?.sentPackets),
-    sentBytes: growth(now.sentBytes, before?.sentBytes),
-    receivedPackets: growth(now.receivedPackets, before?.receivedPackets),
-    receivedBytes: growth(now.receivedBytes, before?.receivedBytes),
-  }
 }

@@ -1,12 +1,14 @@
 import { expect, test } from 'vitest'
+import type { TrafficAnswer } from '../control/traffic.ts'
 import { ManualClock } from '../lib/clock.ts'
 import { KernelError } from '../lib/errors.ts'
 import { silentLogger } from '../lib/log.ts'
+import { nextTurn } from '../lib/next-turn.ts'
 import type { ServicePortView } from '../model/types.ts'
 import type { Counted, TrafficCounter } from '../modes/contract.ts'
 import { Traffic } from './traffic.ts'
 
-const nothing = { packets: 0, bytes: 0 }
+const NOTHING = { begun: 0, sentPackets: 0, sentBytes: 0, receivedPackets: 0, receivedBytes: 0 }
 const view = {
   name: 'default/web',
   frontends: [
@@ -17,13 +19,16 @@ const view = {
 
 function pair(address: string, port: number): Counted['pairs'][number] {
   const backend = { address: '10.1.0.1', port: 8080 }
+  const id = `${address} ${port}`
   return {
+    ...NOTHING,
+    id,
     protocol: 'TCP',
     frontend: { address, port },
     backend,
     begun: 2,
-    sent: { packets: 3, bytes: 300 },
-    received: nothing,
+    sentPackets: 3,
+    sentBytes: 300,
   }
 }
 
@@ -31,10 +36,10 @@ function open() {
   const clock = new ManualClock()
   const told: string[] = []
   const counter: TrafficCounter = {
-    read: () => ({
+    read: async () => ({
       pairs: [pair('10.0.0.1', 80), pair('192.168.0.7', 30080), pair('172.16.0.1', 80)],
       refusals: [{ protocol: 'TCP', address: undefined, port: 30080, packets: 4 }],
-      total: { begun: 7, sent: { packets: 10, bytes: 1000 }, received: nothing },
+      total: { ...NOTHING, begun: 7, sentPackets: 10, sentBytes: 1000 },
     }),
     close: () => void told.push('closed'),
   }
@@ -45,13 +50,14 @@ function open() {
     clock,
     log: silentLogger,
   })
-  const ask = (signal: AbortSignal) => traffic.question.answer(new URLSearchParams(), { signal })
+  const ask = (signal: AbortSignal) =>
+    traffic.question.answer(new URLSearchParams(), { signal }) as Promise<TrafficAnswer>
   return { clock, told, traffic, ask }
 }
 
-test('counts are told by service, frontend and backend; the rest is others', () => {
+test('counts are told by service, frontend and backend; the rest is others', async () => {
   const { ask } = open()
-  const { rows, other } = ask(new AbortController().signal) as { rows: unknown[]; other: unknown }
+  const { rows, other } = await ask(new AbortController().signal)
   expect(rows).toMatchObject([
     {
       service: 'default/web',
@@ -67,12 +73,12 @@ test('counts are told by service, frontend and backend; the rest is others', () 
   expect(other).toMatchObject({ begun: 1, sentPackets: 1, sentBytes: 100 })
 })
 
-test('the kernel counts while there is an asker, and no longer', () => {
+test('the kernel counts while there is an asker, and no longer', async () => {
   const { told, traffic, ask } = open()
   const [first, second] = [new AbortController(), new AbortController()]
-  ask(first.signal)
-  ask(second.signal)
-  ask(first.signal)
+  await ask(first.signal)
+  await ask(second.signal)
+  await ask(first.signal)
   first.abort()
   expect([told, traffic.isCounting]).toEqual([['opened'], true])
   second.abort()
@@ -82,20 +88,20 @@ test('the kernel counts while there is an asker, and no longer', () => {
 test('an asker who stays and does not ask does not look any more', async () => {
   const { clock, told, ask } = open()
   const { signal } = new AbortController()
-  ask(signal)
+  await ask(signal)
   await clock.advance(14_000)
-  ask(signal)
+  await ask(signal)
   await clock.advance(14_000)
   expect(told).toEqual(['opened'])
   await clock.advance(2000)
   expect(told).toEqual(['opened', 'closed'])
-  ask(signal)
+  await ask(signal)
   expect(told).toEqual(['opened', 'closed', 'opened'])
 })
 
-test('it ends with the proxy, and where the mode cannot tell, that is said', () => {
+test('it ends with the proxy, and where the mode cannot tell, that is said', async () => {
   const { told, traffic, ask } = open()
-  ask(new AbortController().signal)
+  await ask(new AbortController().signal)
   traffic.close()
   expect(told).toEqual(['opened', 'closed'])
   const none = new Traffic({
@@ -109,27 +115,31 @@ test('it ends with the proxy, and where the mode cannot tell, that is said', () 
   expect(() => none.question.answer(new URLSearchParams(), asker)).toThrow(/Cannot count: the ipvs mode/)
 })
 
-test('what the kernel has forgotten is not told as traffic of others', () => {
+test('what the kernel has forgotten is not told as traffic of others', async () => {
   let pairs = [pair('10.0.0.1', 80)]
   const traffic = new Traffic({
     families: [{ family: 4, views: () => [view] }],
     about: () => ({ mode: 'nftables', nodeName: 'n', ejected: [] }),
     open: () => ({
-      read: () => ({ pairs, refusals: [], total: { begun: 2, sent: { packets: 3, bytes: 300 }, received: nothing } }),
+      read: async () => ({ pairs, refusals: [], total: { ...NOTHING, begun: 2, sentPackets: 3, sentBytes: 300 } }),
       close: () => {},
     }),
     clock: new ManualClock(),
     log: silentLogger,
   })
   traffic.keep(true)
-  expect(traffic.read()?.other.sentPackets).toBe(0)
+  const other = async () => (await traffic.read())?.answer.other
+  expect(await other()).toEqual(NOTHING)
+  // The kernel has a clock for new connections, and one for packets.
+  pairs = [{ ...pairs[0]!, begun: 0 }]
+  expect(await other()).toEqual(NOTHING)
   pairs = []
-  expect(traffic.read()?.other.sentPackets).toBe(0)
+  expect(await other()).toEqual(NOTHING)
   traffic.keep(false)
-  expect([traffic.read(), traffic.isCounting]).toEqual([undefined, false])
+  expect([await traffic.read(), traffic.isCounting]).toEqual([undefined, false])
 })
 
-test('it begins anew when another program has removed what counts', () => {
+test('it begins anew when another program has removed what counts', async () => {
   let opened = 0
   const traffic = new Traffic({
     families: [{ family: 4, views: () => [view] }],
@@ -137,9 +147,9 @@ test('it begins anew when another program has removed what counts', () => {
     open: () => {
       const nth = ++opened
       return {
-        read() {
+        async read() {
           if (nth === 1) throw new KernelError('read set sent', 'ENOENT')
-          return { pairs: [], refusals: [], total: { begun: 0, sent: nothing, received: nothing } }
+          return { pairs: [], refusals: [], total: NOTHING }
         },
         close() {
           if (nth === 1) throw new KernelError('delete table', 'ENOENT')
@@ -150,10 +160,10 @@ test('it begins anew when another program has removed what counts', () => {
     log: silentLogger,
   })
   traffic.keep(true)
-  expect([traffic.read()?.rows, opened]).toEqual([[], 2])
+  expect([(await traffic.read())?.answer.rows, opened]).toEqual([[], 2])
 })
 
-test('where the proxy carries connections itself, it tells the backends, and the kernel the frontends', () => {
+test('where the proxy carries connections itself, it tells the backends, and the kernel the frontends', async () => {
   const carried = {
     service: 'default/web',
     protocol: 'TCP',
@@ -166,16 +176,19 @@ test('where the proxy carries connections itself, it tells the backends, and the
     isResting: true,
   } as const
   // Two doors of one frontend.
-  const doors = [pair('10.0.0.1', 80), { ...pair('10.0.0.1', 80), backend: { address: '172.16.0.1', port: 40_001 } }]
-  const total = { begun: 4, sent: { packets: 6, bytes: 600 }, received: nothing }
+  const doors = [
+    pair('10.0.0.1', 80),
+    { ...pair('10.0.0.1', 80), id: 'b', backend: { address: '172.16.0.1', port: 40_001 } },
+  ]
+  const total = { ...NOTHING, begun: 4, sentPackets: 6, sentBytes: 600 }
   const traffic = new Traffic({
     families: [{ family: 4, views: () => [view] }],
     about: () => ({ mode: 'userspace', nodeName: 'n', ejected: [] }),
-    open: () => ({ read: () => ({ pairs: doors, refusals: [], total, carried: [carried] }), close: () => {} }),
+    open: () => ({ read: async () => ({ pairs: doors, refusals: [], total, carried: [carried] }), close: () => {} }),
     clock: new ManualClock(),
     log: silentLogger,
   })
-  const answer = traffic.question.answer(new URLSearchParams(), { signal: new AbortController().signal })
+  const answer = await traffic.question.answer(new URLSearchParams(), { signal: new AbortController().signal })
   expect(answer).toMatchObject({
     rows: [{ service: 'default/web', frontend: 'tcp 10.0.0.1:80', backend: undefined, begun: 4, sentBytes: 600 }],
     carried: [
@@ -183,4 +196,68 @@ test('where the proxy carries connections itself, it tells the backends, and the
     ],
     other: { begun: 0 },
   })
+})
+
+test('who asks while it is read gets the same reading', async () => {
+  let reads = 0
+  const traffic = new Traffic({
+    families: [{ family: 4, views: () => [view] }],
+    about: () => ({ mode: 'nftables', nodeName: 'n', ejected: [] }),
+    open: () => ({
+      read: async () => (reads++, { pairs: [], refusals: [], total: NOTHING }),
+      close: () => {},
+    }),
+    clock: new ManualClock(),
+    log: silentLogger,
+  })
+  traffic.keep(true)
+  const [first, second] = await Promise.all([traffic.read(), traffic.read()])
+  expect([reads, first === second]).toEqual([1, true])
+  await traffic.read()
+  expect(reads).toBe(2)
+})
+
+test('a reading during which counting ends tells nothing', async () => {
+  const opened = { closed: false }
+  const traffic = new Traffic({
+    families: [{ family: 4, views: () => [view] }],
+    about: () => ({ mode: 'nftables', nodeName: 'n', ejected: [] }),
+    open: () => ({
+      async read() {
+        await nextTurn()
+        if (opened.closed) throw new Error('counting has ended')
+        return { pairs: [], refusals: [], total: NOTHING }
+      },
+      close: () => void (opened.closed = true),
+    }),
+    clock: new ManualClock(),
+    log: silentLogger,
+  })
+  traffic.keep(true)
+  const reading = traffic.read()
+  traffic.keep(false)
+  expect(await reading).toBeUndefined()
+})
+
+test('other work gets its turns while thousands of pairs are read', async () => {
+  const pairs = Array.from({ length: 8192 }, (_, i) => ({ ...pair('10.0.0.1', 80), id: String(i) }))
+  const traffic = new Traffic({
+    families: [{ family: 4, views: () => [view] }],
+    about: () => ({ mode: 'nftables', nodeName: 'n', ejected: [] }),
+    open: () => ({ read: async () => ({ pairs, refusals: [], total: NOTHING }), close: () => {} }),
+    clock: new ManualClock(),
+    log: silentLogger,
+  })
+  traffic.keep(true)
+  let turns = 0
+  let isOver = false
+  const turn = () => {
+    turns++
+    if (!isOver) setImmediate(turn)
+  }
+  setImmediate(turn)
+  const reading = await traffic.read()
+  isOver = true
+  expect(reading?.answer.rows).toHaveLength(8192)
+  expect(turns).toBeGreaterThanOrEqual(8)
 })

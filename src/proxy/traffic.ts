@@ -3,12 +3,14 @@
 import type { Asker, Question } from '../control/questions.ts'
 import { allowArguments, QuestionError } from '../control/questions.ts'
 import type { CarriedRow, TrafficAnswer, TrafficCounts, TrafficRow } from '../control/traffic.ts'
+import { nextTurn } from '../lib/next-turn.ts'
 import type { Clock, Timer } from '../lib/clock.ts'
 import { KernelError, messageOf } from '../lib/errors.ts'
-import { joinHostPort, type Family } from '../lib/ip.ts'
+import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ServicePortView } from '../model/types.ts'
-import type { Carried, Counted, TrafficCounter } from '../modes/contract.ts'
+import type { TrafficCounter } from '../modes/contract.ts'
+import { carriedRow, FamilyRows, NOTHING, plus } from './traffic-rows.ts'
 
 export interface TrafficOptions {
   readonly families: readonly { readonly family: Family; readonly views: () => Iterable<ServicePortView> }[]
@@ -18,6 +20,15 @@ export interface TrafficOptions {
   /** The mode's; absent: it cannot tell. */
   readonly open: ((family: Family) => TrafficCounter) | undefined
 }
+
+/** An answer, and what its rows are known by: the same in every answer since counting began. */
+export interface TrafficReading {
+  readonly answer: TrafficAnswer
+  readonly ids: readonly string[]
+}
+
+/** The last asker has gone while the counts were read for it. */
+class CountingEnded extends QuestionError {}
 
 /** An asker that has not asked for this long does not look any more. */
 const LEASE_MS = 15_000
@@ -29,7 +40,9 @@ export class Traffic {
   /** Whether metrics show it: then it goes on until they do no longer. */
   #isKept = false
   #counters: ReadonlyMap<Family, TrafficCounter> | undefined
-  readonly #forgotten = new Map<Family, ForgottenPairs>()
+  readonly #rows = new Map<Family, FamilyRows>()
+  /** The one under way: whoever asks meanwhile gets the same. */
+  #reading: Promise<TrafficReading> | undefined
   #sinceMs = 0
 
   constructor(options: TrafficOptions) {
@@ -42,7 +55,7 @@ export class Traffic {
     answer: (query, asker) => {
       allowArguments(query)
       this.#promise(asker)
-      return this.#answer()
+      return this.#read().then(({ answer }) => answer)
     },
   }
 
@@ -59,8 +72,14 @@ export class Traffic {
   }
 
   /** What has been counted so far; undefined while nothing counts. */
-  read(): TrafficAnswer | undefined {
-    return this.#counters === undefined ? undefined : this.#answer()
+  async read(): Promise<TrafficReading | undefined> {
+    if (this.#counters === undefined) return undefined
+    try {
+      return await this.#read()
+    } catch (error) {
+      if (error instanceof CountingEnded) return undefined
+      throw error
+    }
   }
 
   /** Counting ends, whichever command looks. */
@@ -104,7 +123,7 @@ export class Traffic {
       throw error
     }
     this.#counters = counters
-    for (const { family } of families) this.#forgotten.set(family, new ForgottenPairs())
+    for (const { family } of families) this.#rows.set(family, new FamilyRows(family))
     this.#sinceMs = clock.now()
     log.info('Counting traffic, because it is asked for')
   }
@@ -118,6 +137,7 @@ export class Traffic {
   #end(): void {
     const counters = this.#counters ?? new Map<Family, TrafficCounter>()
     this.#counters = undefined
+    this.#reading = undefined
     for (const counter of counters.values()) {
       try {
         counter.close()
@@ -128,142 +148,50 @@ export class Traffic {
     }
   }
 
-  #answer(): TrafficAnswer {
+  #read(): Promise<TrafficReading> {
+    if (this.#reading !== undefined) return this.#reading
+    const reading = this.#readOrBeginAnew().finally(() => {
+      if (this.#reading === reading) this.#reading = undefined
+    })
+    this.#reading = reading
+    return reading
+  }
+
+  async #readOrBeginAnew(): Promise<TrafficReading> {
+    const counters = this.#counters
     try {
-      return this.#readAll()
+      return await this.#readAll()
     } catch (error) {
+      if (this.#counters !== counters) throw new CountingEnded('Cannot count: counting has ended', { cause: error })
       if (!(error instanceof KernelError && error.errno === 'ENOENT')) throw error
       // Another program has removed what counts (`nft flush ruleset`): from now on, then.
+      const reading = this.#reading
       this.#end()
       this.#begin()
+      this.#reading = reading
       return this.#readAll()
     }
   }
 
-  #readAll(): TrafficAnswer {
+  /** In many turns of the event loop: a node has thousands of pairs. */
+  async #readAll(): Promise<TrafficReading> {
     const { families, about, clock } = this.#options
+    const [counters, sinceMs] = [this.#counters!, this.#sinceMs]
     const { mode, nodeName, ejected } = about()
-    const rows: TrafficRow[] = []
+    const all = { rows: [] as TrafficRow[], ids: [] as string[] }
     let carried: CarriedRow[] | undefined
     let other: TrafficCounts = NOTHING
     for (const { family, views } of families) {
-      const all = [...views()]
-      const counted = this.#counters!.get(family)!.read(all)
-      const found = rowsOf(all, counted, new Set(ejected))
-      rows.push(...(counted.carried === undefined ? found : byFrontend(found)))
+      const known = [...views()]
+      const counted = await counters.get(family)!.read(known)
+      const found = await this.#rows.get(family)!.follow(known, counted, new Set(ejected))
+      for (const row of found.rows) all.rows.push(row)
+      for (const id of found.ids) all.ids.push(id)
       if (counted.carried !== undefined) carried = [...(carried ?? []), ...counted.carried.map(carriedRow)]
-      other = plus(other, restOf(counted, this.#forgotten.get(family)!.follow(counted)))
+      other = plus(other, found.other)
+      await nextTurn()
     }
-    return { nowMs: clock.now(), sinceMs: this.#sinceMs, mode, nodeName, rows, other, carried }
-  }
-}
-
-const NOTHING: TrafficCounts = { begun: 0, sentPackets: 0, sentBytes: 0, receivedPackets: 0, receivedBytes: 0 }
-
-/** Translations of other programs are left out. */
-function rowsOf(views: readonly ServicePortView[], counted: Counted, ejected: ReadonlySet<string>): TrafficRow[] {
-  const services = new Map<string, string>()
-  for (const { name, frontends } of views) {
-    for (const { protocol, address, port } of frontends) services.set(`${protocol} ${address ?? ''} ${port}`, name)
-  }
-  const serviceAt = (protocol: string, address: string | undefined, port: number) =>
-    services.get(`${protocol} ${address ?? ''} ${port}`) ?? services.get(`${protocol}  ${port}`)
-  const rows: TrafficRow[] = []
-  for (const { protocol, frontend, backend, begun, sent, received } of counted.pairs) {
-    const service = serviceAt(protocol, frontend.address, frontend.port)
-    if (service === undefined) continue
-    const to = joinHostPort(backend.address, backend.port)
-    rows.push({
-      service,
-      frontend: `${protocol.toLowerCase()} ${joinHostPort(frontend.address, frontend.port)}`,
-      backend: to,
-      begun,
-      sentPackets: sent.packets,
-      sentBytes: sent.bytes,
-      receivedPackets: received.packets,
-      receivedBytes: received.bytes,
-      refused: 0,
-      isEjected: ejected.has(to),
-    })
-  }
-  for (const { protocol, address, port, packets } of counted.refusals) {
-    const service = serviceAt(protocol, address, port)
-    if (service === undefined) continue
-    const frontend = `${protocol.toLowerCase()} ${address === undefined ? `*:${port}` : joinHostPort(address, port)}`
-    rows.push({ ...NOTHING, service, frontend, refused: packets, isEjected: false })
-  }
-  return rows
-}
-
-/** What the kernel calls backends are doors of the proxy, several for a frontend. */
-function byFrontend(rows: readonly TrafficRow[]): TrafficRow[] {
-  const sums = new Map<string, TrafficRow>()
-  for (const row of rows) {
-    const key = `${row.service} ${row.frontend}`
-    const before = sums.get(key)
-    const refused = row.refused + (before?.refused ?? 0)
-    sums.set(key, { ...row, backend: undefined, isEjected: false, refused, ...plus(row, before ?? NOTHING) })
-  }
-  return [...sums.values()]
-}
-
-function carriedRow({ backend, protocol, isResting, ...counts }: Carried): CarriedRow {
-  return { ...counts, protocol: protocol.toLowerCase(), backend: join(backend), isEjected: isResting }
-}
-
-/** The kernel forgets a pair that had no packets for a while; the totals do not. */
-class ForgottenPairs {
-  #last = new Map<string, TrafficCounts>()
-  #sum = NOTHING
-
-  /** What pairs had that are forgotten by now. */
-  follow({ pairs }: Counted): TrafficCounts {
-    const now = new Map(
-      pairs.map((pair) => [`${pair.protocol} ${join(pair.frontend)} ${join(pair.backend)}`, countsOf(pair)]),
-    )
-    for (const [key, before] of this.#last) {
-      const after = now.get(key)
-      // One that is there again has begun anew.
-      if (after === undefined || after.sentPackets < before.sentPackets) this.#sum = plus(this.#sum, before)
-    }
-    this.#last = now
-    return this.#sum
-  }
-}
-
-function join({ address, port }: { readonly address: string; readonly port: number }): string {
-  return joinHostPort(address, port)
-}
-
-function countsOf({ begun, sent, received }: Counted['pairs'][number]): TrafficCounts {
-  return {
-    begun,
-    sentPackets: sent.packets,
-    sentBytes: sent.bytes,
-    receivedPackets: received.packets,
-    receivedBytes: received.bytes,
-  }
-}
-
-function restOf({ pairs, total }: Counted, forgotten: TrafficCounts): TrafficCounts {
-  const sum = pairs.reduce<TrafficCounts>((all, pair) => plus(all, countsOf(pair)), forgotten)
-  // Packets that come between two readings must not make it negative.
-  const rest = (whole: number, part: number) => Math.max(0, whole - part)
-  return {
-    begun: rest(total.begun, sum.begun),
-    sentPackets: rest(total.sent.packets, sum.sentPackets),
-    sentBytes: rest(total.sent.bytes, sum.sentBytes),
-    receivedPackets: rest(total.received.packets, sum.receivedPackets),
-    receivedBytes: rest(total.received.bytes, sum.receivedBytes),
-  }
-}
-
-function plus(a: TrafficCounts, b: TrafficCounts): TrafficCounts {
-  return {
-    begun: a.begun + b.begun,
-    sentPackets: a.sentPackets + b.sentPackets,
-    sentBytes: a.sentBytes + b.sentBytes,
-    receivedPackets: a.receivedPackets + b.receivedPackets,
-    receivedBytes: a.receivedBytes + b.receivedBytes,
+    const { rows, ids } = all
+    return { answer: { nowMs: clock.now(), sinceMs, mode, nodeName, rows, other, carried }, ids }
   }
 }

@@ -46,7 +46,8 @@ describe('metricsPage()', () => {
       'Content-Type': 'text/plain; version=0.0.4; charset=utf-8; escaping=underscores',
       'Process-Start-Time-Unix': '1794717678',
     })
-    expect(reply.body).toContain('\nkubeproxy_sync_proxy_rules_service_changes_total 7\n')
+    const page = Buffer.concat(reply.body as Uint8Array[]).toString()
+    expect(page).toContain('\nkubeproxy_sync_proxy_rules_service_changes_total 7\n')
     expect((await ask('/metrics/slis')).body).toContain('process_start_time_seconds')
   })
 
@@ -199,7 +200,11 @@ Paths: /configz /flagz /healthz /metrics /proxyMode
 
 test('serveMetrics() serves the pages and survives one that throws', async () => {
   const errors: unknown[] = []
-  const { pages, verbosities } = aProxy({
+  const {
+    pages,
+    verbosities,
+    metrics: own,
+  } = aProxy({
     config: () => {
       throw new Error('broken')
     },
@@ -216,9 +221,19 @@ test('serveMetrics() serves the pages and survives one that throws', async () =>
     const url = `http://127.0.0.1:${server.bound!.port}`
     expect((await fetch(`${url}/configz`)).status).toBe(500)
     expect(errors).toEqual([new Error('broken')])
+    // Megabytes, which are sent in parts.
+    for (let i = 0; i < 16_384; i++) own.trafficBytes.with(`default/service-${i}`, 'sent').inc(i)
     const metrics = await fetch(`${url}/metrics`)
     expect(metrics.status).toBe(200)
-    expect((await metrics.text()).length).toBe(Number(metrics.headers.get('content-length')))
+    const page = await metrics.text()
+    expect(page.length).toBe(Number(metrics.headers.get('content-length')))
+    expect(page.match(/^kubeproxyts_traffic_bytes_total\{/gm)).toHaveLength(16_384)
+    // One who goes in the middle of it.
+    const gone = new AbortController()
+    await fetch(`${url}/metrics`, { signal: gone.signal })
+    gone.abort()
+    const head = await fetch(`${url}/metrics`, { method: 'HEAD' })
+    expect([head.status, await head.text()]).toEqual([200, ''])
     const put = await fetch(`${url}/debug/flags/v`, { method: 'PUT', body: '6' })
     expect(await put.text()).toBe('successfully set klog.logging.verbosity to 6\n')
     expect(verbosities).toEqual([6])

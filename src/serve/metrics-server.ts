@@ -8,8 +8,8 @@ import { flagzPage, statuszPage } from './zpages.ts'
 export interface ServedMetrics {
   /** When the process started, in seconds since 1970. */
   readonly startSeconds: number
-  /** In the Prometheus text format. */
-  text(): string
+  /** In the Prometheus text format; the first in parts. */
+  page(): Promise<readonly Uint8Array[]>
   sliText(): string
   resetSlis(): void
   readonly healthcheck: { with(name: string, type: string): { set(value: number): void } }
@@ -46,7 +46,7 @@ export function serveMetrics(options: MetricsServerOptions): Listener | undefine
 /** The pages of the metrics port. All are for GET and HEAD, but for the two that change something. */
 export function metricsPage(options: MetricsPageOptions): Page {
   const pages = new Map<string, Page>([
-    ['/metrics', () => prometheusReply(options, options.metrics.text())],
+    ['/metrics', async () => prometheusReply(options, await options.metrics.page())],
     ['/proxyMode', () => textReply(200, options.mode())],
     ['/configz', () => jsonReply(200, JSON.stringify({ 'kubeproxy.config.k8s.io': options.config() }))],
     ['/healthz', healthzPage(options)],
@@ -77,14 +77,14 @@ function readOnly(page: Page): Page {
   }
 }
 
-function prometheusReply({ metrics }: MetricsPageOptions, text: string): Reply {
+function prometheusReply({ metrics }: MetricsPageOptions, body: Reply['body']): Reply {
   return {
     status: 200,
     headers: {
       'Content-Type': 'text/plain; version=0.0.4; charset=utf-8; escaping=underscores',
       'Process-Start-Time-Unix': String(Math.floor(metrics.startSeconds)),
     },
-    body: text,
+    body,
   }
 }
 

@@ -1,7 +1,8 @@
 // What our pages answer, as data. Sending it, HEAD, lengths and failures are dealt with here, once.
 
-import type { IncomingMessage, RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Logger } from '../lib/log.ts'
+import { nextTurn } from '../lib/next-turn.ts'
 
 export interface PageRequest {
   readonly method: string
@@ -15,7 +16,8 @@ export interface PageRequest {
 export interface Reply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  readonly body: string | Uint8Array
+  /** A list of parts is sent part by part, with other work in between. */
+  readonly body: string | Uint8Array | readonly Uint8Array[]
 }
 
 export type Page = (request: PageRequest) => Reply | Promise<Reply>
@@ -43,14 +45,36 @@ export function listenerFor(page: Page, log: Logger): RequestListener {
         log.error(error, 'Cannot answer a request', { method: request.method, url: request.url })
         return textReply(500, 'internal error\n')
       })
-      .then((reply) => {
-        // Writing to a connection that is gone is reported as an event, which does not matter.
-        response.on('error', () => {})
-        const length = typeof reply.body === 'string' ? Buffer.byteLength(reply.body) : reply.body.length
-        response.writeHead(reply.status, { ...reply.headers, 'Content-Length': length })
-        response.end(reply.body)
-      })
+      .then((reply) => send(response, reply))
   }
+}
+
+async function send(response: ServerResponse, { status, headers, body }: Reply): Promise<void> {
+  // Writing to a connection that is gone is reported as an event, which does not matter.
+  response.on('error', () => {})
+  const parts = typeof body === 'string' || body instanceof Uint8Array ? [body] : body
+  const length = parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0)
+  response.writeHead(status, { ...headers, 'Content-Length': length })
+  for (const part of parts.slice(0, -1)) {
+    if (!response.write(part)) await drained(response)
+    if (response.destroyed) return
+    await nextTurn()
+  }
+  response.end(parts.at(-1))
+}
+
+/** Resolves when the client has taken what was written, or has gone. */
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off('drain', done)
+      response.off('close', done)
+      resolve()
+    }
+    response.on('drain', done)
+    response.on('close', done)
+    if (response.destroyed) done()
+  })
 }
 
 async function answer(page: Page, request: IncomingMessage): Promise<Reply> {

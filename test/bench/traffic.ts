@@ -1,5 +1,7 @@
 // What it costs to be looked at: a page of metrics with as much traffic as there is room for, and each packet while an asker looks.
-//   npm run bench:traffic -- [service ports]
+//   npm run bench:traffic -- [service ports] [--pages]
+//
+// --pages: only the pages.
 //
 // Runs the built program against an API server on loopback, in a network namespace of its own, where one process has all
 // endpoints. With and without an asker by turns; compare columns of a line rather than runs. CPU is that of the process that pays:
@@ -37,7 +39,7 @@ const STREAM = 1_000_000_000
 const PAGE_EVERY_MS = 1100
 
 if (process.getuid?.() !== 0) throw new Error('Cannot measure: needs root, to make a network namespace')
-const most = Number(process.argv[2] ?? 8192)
+const most = Number(process.argv.slice(2).find((argument) => /^\d+$/.test(argument)) ?? 8192)
 unshareNetwork()
 setLoopbackUp()
 execFileSync('ip', ['address', 'add', `${ENDPOINT}/32`, 'dev', 'lo'])
@@ -114,6 +116,8 @@ async function touchAll(services: number): Promise<void> {
 interface PageFigures {
   readonly cpuMs: number
   readonly tookMs: number
+  /** The slowest answer to one who asks something else meanwhile. */
+  readonly longestMs: number
   readonly bytes: number
   readonly pairs: number
 }
@@ -123,6 +127,7 @@ async function measurePages(proxy: MeasuredProxy): Promise<PageFigures> {
   await readPage()
   await sleep(PAGE_EVERY_MS)
   const took: number[] = []
+  const longest: number[] = []
   let bytes = 0
   const cpuBefore = proxy.cpuMs()
   for (let i = 0; i < PAGES; i++) {
@@ -132,16 +137,33 @@ async function measurePages(proxy: MeasuredProxy): Promise<PageFigures> {
     await sleep(PAGE_EVERY_MS)
   }
   const cpuMs = (proxy.cpuMs() - cpuBefore) / PAGES
+  for (let i = 0; i < PAGES; i++) {
+    longest.push(await askOthers(readPage()))
+    await sleep(PAGE_EVERY_MS)
+  }
   const client = new ControlClient(socket)
   const { rows } = await client.ask<TrafficAnswer>('traffic')
   client.close()
-  return { cpuMs, tookMs: median(took), bytes, pairs: rows.length }
+  return { cpuMs, tookMs: median(took), longestMs: median(longest), bytes, pairs: rows.length }
 }
 
-function readPage(): Promise<string> {
+/** Asks for a small page, again and again, until the large one is there. */
+async function askOthers(large: Promise<unknown>): Promise<number> {
+  const state = { isThere: false }
+  void large.finally(() => (state.isThere = true))
+  let longestMs = 0
+  while (!state.isThere) {
+    const startMs = performance.now()
+    await readPage(10256, '/healthz')
+    longestMs = Math.max(longestMs, performance.now() - startMs)
+  }
+  return longestMs
+}
+
+function readPage(port = 10249, path = '/metrics'): Promise<string> {
   return new Promise((resolve, reject) => {
     http
-      .get({ host: '127.0.0.1', port: 10249, path: '/metrics', agent: false }, (response) => {
+      .get({ host: '127.0.0.1', port, path, agent: false }, (response) => {
         let text = ''
         response.setEncoding('utf8')
         response.on('data', (chunk: string) => (text += chunk))
@@ -247,12 +269,24 @@ for (const [n, services] of [
     String(n === 0 ? 0 : figures.pairs),
     `${figures.cpuMs.toFixed(1)} ms (${(figures.cpuMs / base.cpuMs).toFixed(1)})`,
     `${figures.tookMs.toFixed(1)} ms`,
+    `${figures.longestMs.toFixed(1)} ms`,
     `${(figures.bytes / 1000).toFixed(0)} kB`,
   ])
   console.error(pages.at(-1)!.join(' | '))
 }
-const head = ['`--traffic-metrics`', 'pairs with traffic', 'CPU of a page (as a multiple)', 'it takes', 'it is']
+const head = [
+  '`--traffic-metrics`',
+  'pairs with traffic',
+  'CPU of a page (as a multiple)',
+  'it takes',
+  '/healthz meanwhile, slowest, median of pages',
+  'it is',
+]
 console.log(table(head, pages))
+if (process.argv.includes('--pages')) {
+  rmSync(folder, { recursive: true })
+  process.exit(0)
+}
 
 const costs: string[][] = []
 const note = (what: string, unit: string, { without, looked }: { without: number; looked: number }) => {

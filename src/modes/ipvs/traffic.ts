@@ -3,9 +3,7 @@
 import { IpvsDriver } from '../../ipvs/driver.ts'
 import { destinationKey, type DestinationState, serverKey, type ServerState } from '../../ipvs/types.ts'
 import type { Family } from '../../lib/ip.ts'
-import type { Counted, TrafficCounter } from '../traffic.ts'
-
-type Pair = Counted['pairs'][number]
+import type { CountedPair, Counts, TrafficCounter } from '../traffic.ts'
 
 /**
  * `refusals` counts what IPVS never sees: packets to frontends without endpoints. Nothing is switched on in IPVS, so what it has
@@ -15,9 +13,9 @@ export function openIpvsTraffic(family: Family, refusals: TrafficCounter): Traff
   const driver = new IpvsDriver()
   const before = countsOf(driver.read(family))
   return {
-    read(views) {
+    async read(views) {
       const pairs = pairsSince(driver.read(family), before)
-      const counted = refusals.read(views)
+      const counted = await refusals.read(views)
       return { pairs, refusals: counted.refusals, total: totalOf(pairs) }
     },
     close() {
@@ -36,38 +34,45 @@ function countsOf(states: readonly ServerState[]): ReadonlyMap<string, Destinati
 }
 
 /** Those that had no packet are left out. */
-export function pairsSince(states: readonly ServerState[], before: ReadonlyMap<string, DestinationState>): Pair[] {
+export function pairsSince(
+  states: readonly ServerState[],
+  before: ReadonlyMap<string, DestinationState>,
+): CountedPair[] {
   return states.flatMap(({ server, destinations }) =>
-    destinations.flatMap((now): Pair[] => {
-      const old = before.get(`${serverKey(server)} ${destinationKey(now)}`)
+    destinations.flatMap((now): CountedPair[] => {
+      const id = `${serverKey(server)} ${destinationKey(now)}`
+      const old = before.get(id)
       // One that was removed and added again counts from nothing.
       const base = old !== undefined && old.packetsIn <= now.packetsIn ? old : undefined
       const since = (field: 'connections' | 'packetsIn' | 'packetsOut' | 'bytesIn' | 'bytesOut') =>
         Number(now[field] - (base?.[field] ?? 0n))
-      const sent = { packets: since('packetsIn'), bytes: since('bytesIn') }
-      if (sent.packets === 0) return []
+      const sentPackets = since('packetsIn')
+      if (sentPackets === 0) return []
       return [
         {
+          id,
           protocol: server.protocol,
           frontend: { address: server.address, port: server.port },
           backend: { address: now.address, port: now.port },
           begun: since('connections'),
-          sent,
-          received: { packets: since('packetsOut'), bytes: since('bytesOut') },
+          sentPackets,
+          sentBytes: since('bytesIn'),
+          receivedPackets: since('packetsOut'),
+          receivedBytes: since('bytesOut'),
         },
       ]
     }),
   )
 }
 
-function totalOf(pairs: readonly Pair[]): Counted['total'] {
-  const total = { begun: 0, sent: { packets: 0, bytes: 0 }, received: { packets: 0, bytes: 0 } }
-  for (const { begun, sent, received } of pairs) {
-    total.begun += begun
-    total.sent.packets += sent.packets
-    total.sent.bytes += sent.bytes
-    total.received.packets += received.packets
-    total.received.bytes += received.bytes
+function totalOf(pairs: readonly CountedPair[]): Counts {
+  const total = { begun: 0, sentPackets: 0, sentBytes: 0, receivedPackets: 0, receivedBytes: 0 }
+  for (const pair of pairs) {
+    total.begun += pair.begun
+    total.sentPackets += pair.sentPackets
+    total.sentBytes += pair.sentBytes
+    total.receivedPackets += pair.receivedPackets
+    total.receivedBytes += pair.receivedBytes
   }
   return total
 }

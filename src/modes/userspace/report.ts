@@ -59,7 +59,7 @@ const METRICS: readonly { name: string; kind: 'counter' | 'gauge'; counter: Coun
 export function registerUserspaceMetrics(metrics: Metrics, served: ServedFamilies): void {
   const labels = ['ip_family', 'service_port'] as const
   let used: readonly UsedPort[] = []
-  metrics.beforePage(() => (used = [...usedPorts(served)]))
+  metrics.beforePage(() => void (used = [...usedPorts(served)]))
   const perPort = (read: (port: UsedPort) => number) => used.map((port) => [port.labels, read(port)] as const)
   metrics.register(
     ...METRICS.map(({ name, kind, counter, help }) =>

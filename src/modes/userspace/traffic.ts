@@ -17,9 +17,10 @@ export interface UserspaceTrafficOptions {
 export function openUserspaceTraffic({ kernel, listeners, plane }: UserspaceTrafficOptions): TrafficCounter {
   const tally = plane.openTally()
   return {
-    read: (views) => {
+    async read(views) {
       const all = [...views]
-      return { ...kernel.read(all), carried: carriedTo(all, listeners, tally.read()) }
+      const counted = await kernel.read(all)
+      return { ...counted, carried: carriedTo(all, listeners, tally.read()) }
     },
     close: () =>
       closeAllNow(

@@ -1,5 +1,6 @@
 // How the userspace mode starts, ends, starts again, and what it does with few rights.
 
+import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
@@ -197,6 +198,44 @@ test('where it is not, that is said; clients beyond it wait until others are don
   expect(await talk('afterwards')).toBe('afterwards')
 })
 
+test('doors beyond the limit are told together, with what to do, and when it is over', async () => {
+  const services = Array.from({ length: 150 }, () => aService())
+  const slices = services.map((service) => aSlice(service, ['localB']))
+  proxy = await start('prlimit', '--nofile=4096:4096', 'setpriv', '--bounding-set', '-sys_resource')
+  const lines = (text: string) =>
+    proxy
+      .log()
+      .split('\n')
+      .filter((line) => line.includes(text))
+  const closedDoors = async () => {
+    const page = (await proxy.ask('/metrics'))?.body ?? ''
+    return Number(/^kubeproxyts_userspace_closed_doors\{ip_family="IPv4"\} (\d+)$/m.exec(page)?.[1])
+  }
+  try {
+    setOpenFiles(proxy, '256:4096')
+    rig.cluster.put(...services, ...slices)
+    await eventually('doors are closed, and that is said', async () => {
+      const closed = await closedDoors()
+      return closed > 100 && lines('Cannot open doors').length > 0 ? undefined : `${closed} are`
+    })
+    const said = lines('Cannot open doors')
+    // On a slow machine services come for longer than a moment.
+    expect(said.length).toBeLessThanOrEqual(3)
+    expect(said.at(-1)).toMatch(/doors=\d+ first="\S+\/\S+" limit=256/)
+    expect(lines('Cannot serve a service port')).toEqual([])
+    expect((await proxy.ask('/statusz'))?.body).toMatch(/IPv4: \d+ doors are closed, because too many files are open/)
+    setOpenFiles(proxy, '4096:4096')
+    const isOver = () => (lines('All doors are open').length === 1 ? undefined : proxy.logTail(5))
+    await eventually('all are open', isOver, { withinMs: 10_000 })
+    expect(await closedDoors()).toBe(0)
+    const last = { address: services.at(-1)!.spec.clusterIP, port: 80 }
+    expect((await tcpProbe(rig.network.sources.localPod, last)).kind).toBe('answered')
+  } finally {
+    rig.cluster.remove(...services, ...slices)
+  }
+  await rig.settled()
+})
+
 test('streams that stall at the limit leave file descriptors to the rest of the process', async () => {
   proxy = await start('prlimit', '--nofile=256:256', 'setpriv', '--bounding-set', '-sys_resource')
   const inherited = pipesOf(proxy)
@@ -313,6 +352,12 @@ test('without CAP_NET_ADMIN it does not start, and says what is missing', async 
   expect(await proxy.exited).toBe('1')
   expect(proxy.log()).toMatch(/userspace.*CAP_NET_ADMIN/)
 })
+
+/** `soft:hard` */
+function setOpenFiles({ pid }: ProxyProcess, limits: string): void {
+  const { status, stderr } = spawnSync('prlimit', [`--pid=${pid}`, `--nofile=${limits}`], { encoding: 'utf8' })
+  expect(status, stderr).toBe(0)
+}
 
 /** With a command that starts another: `prlimit ...`. */
 async function start(...prefix: readonly string[]): Promise<ProxyProcess> {

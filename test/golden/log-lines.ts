@@ -35,9 +35,14 @@ export const logLines: readonly LogLine[] = [
     'Cannot give back kernel settings of another mode',
     'A setting that another mode made stays; the line names the mode, and `err` says why. The mode in force is not touched by it.',
   ),
+  error('Cannot serve a service port: its clients are refused', 'userspace mode: no port is free.'),
   error(
-    'Cannot serve a service port: its clients are refused',
-    'userspace mode: no port is free, or too many files are open.',
+    'Cannot open doors, so clients of their services are refused: raise the limit of open files (LimitNOFILE, ulimit -n)',
+    'userspace mode: `doors` of them, `first` is the service port of one, `limit` is the limit. Said once, and again when there are twice as many.',
+  ),
+  info(
+    'All doors are open: there are file descriptors for them again',
+    'userspace mode: the line above is over. It is tried every 5 s.',
   ),
   error(
     'Cannot restore rules that another program changed',

@@ -37,7 +37,7 @@ it('docs/reference/metrics.md lists the metrics of every mode', async () => {
   for (const { name: mode, metrics: shown } of modes) {
     const build = { major: '', minor: '', version: '', commit: '', treeState: '', buildDate: '' }
     const metrics = createMetrics({ shown, build })
-    if (mode === 'userspace') registerUserspaceMetrics(metrics, [])
+    if (mode === 'userspace') registerUserspaceMetrics(metrics, [], new Map())
     for (const { name, kind, labels, help } of metrics.definitions()) {
       modesOf.set(name, [...(modesOf.get(name) ?? []), mode])
       rows.set(name, `${kind} | ${labels.map((label) => `\`${label}\``).join(', ')} | ${help}`)

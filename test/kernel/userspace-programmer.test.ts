@@ -13,6 +13,7 @@ import { BackendList } from '../../src/model/backend-list.ts'
 import type { PortRange } from '../../src/lib/port-range.ts'
 import type { Backend, Frontend, Policy, Route, ServicePortView } from '../../src/model/types.ts'
 import { USERSPACE_TABLE } from '../../src/modes/userspace/plan/planner.ts'
+import type { Closed } from '../../src/modes/userspace/closed-doors.ts'
 import { UserspaceProgrammer } from '../../src/modes/userspace/programmer.ts'
 import { Listeners } from '../../src/modes/userspace/data-path/listeners.ts'
 import { openListener } from '../../src/modes/userspace/data-path/sockets.ts'
@@ -99,6 +100,9 @@ async function aUdpClient(address: string, port = 80) {
 /** One run of the proxy: what it opens goes with it, rules stay. */
 class Run implements Disposable {
   readonly refused: string[] = []
+  closed: Closed | undefined
+  /** Where file descriptors end that doors may take. */
+  endFd = Infinity
   readonly successors: (number | undefined)[] = []
   readonly clock = new ManualClock()
   readonly path = new InlineDataPath()
@@ -108,7 +112,7 @@ class Run implements Disposable {
   address: string = node.nodeIp
 
   constructor(range?: PortRange) {
-    this.listeners = new Listeners({ family: 4, plane: this.path.plane, range, ephemeral })
+    this.listeners = new Listeners({ family: 4, plane: this.path.plane, range, ephemeral, endFd: () => this.endFd })
     const { driver } = this
     this.programmer = new UserspaceProgrammer({
       listeners: this.listeners,
@@ -120,6 +124,7 @@ class Run implements Disposable {
       },
       clock: this.clock,
       onRefused: (name, reason) => this.refused.push(`${name}: ${reason}`),
+      onClosedDoors: ({ doors, first }) => void (this.closed = { doors, first }),
       listenAddress: () => this.address,
       onSuccessor: (door) => this.successors.push(door?.port),
     })
@@ -311,6 +316,28 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     expect(run.refused).toEqual([])
     expect(run.ports()['10.96.0.1']).toBeGreaterThanOrEqual(48_002)
     expect(await ask('10.96.0.1')).toBe('a')
+  })
+
+  it('counts the doors for which no file descriptor is left, refuses their services, and opens them when there are some', async () => {
+    using run = new Run()
+    run.programmer.syncAll(node, [aView(1, to(a))])
+    expect(run.closed).toEqual({ doors: 0, first: undefined })
+    run.endFd = 3
+    const more = [2, 3, 4].map((i) => aView(i, to(b)))
+    run.programmer.sync(
+      node,
+      more.map((view) => ({ name: view.name, before: undefined, after: view })),
+    )
+    // Each service has two doors. None of it is told service by service.
+    expect([run.closed, run.refused]).toEqual([{ doors: 6, first: 'ns/svc-2:p' }, []])
+    expect(await ask('10.96.0.1')).toBe('a')
+    expect(await ask('10.96.0.3')).toBe('ECONNREFUSED')
+    run.programmer.sync(node, [{ name: more[0]!.name, before: more[0]!, after: undefined }])
+    expect(run.closed).toEqual({ doors: 4, first: 'ns/svc-3:p' })
+    run.endFd = Infinity
+    await run.clock.advance(5000)
+    expect(run.closed).toEqual({ doors: 0, first: undefined })
+    expect(await ask('10.96.0.3')).toBe('b')
   })
 
   it('says when no port is left, refuses that service, serves the others, and serves it when there is one', async () => {

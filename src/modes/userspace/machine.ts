@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { listAddresses } from '../../links/addresses.ts'
-import { raiseFdLimit } from '../../system/fd-limit.ts'
+import { raiseFdLimit, readFdLimit } from '../../system/fd-limit.ts'
 import { closeAll, closeAllNow } from '../../lib/close-all.ts'
 import { KernelError, UnsupportedError } from '../../lib/errors.ts'
 import { type Family, isLinkLocal, isLoopback, joinHostPort, parseIp } from '../../lib/ip.ts'
@@ -18,6 +18,7 @@ import { trafficCounters } from '../traffic.ts'
 import { recallBackends } from './recall.ts'
 import { openUserspaceTraffic } from './traffic.ts'
 import { acquireCarrier } from './carrier.ts'
+import { ClosedDoors } from './closed-doors.ts'
 import { UserspaceProgrammer } from './programmer.ts'
 import { failingBackends, formatUserspaceStatus, registerUserspaceMetrics } from './report.ts'
 import { deleteTables, openWatchedTables, type WatchedTables } from '../../nftables/watched-tables.ts'
@@ -33,6 +34,8 @@ export const userspaceMachine: ModeOnMachine = {
 
 const SUCCEEDED =
   'Another process of this program has taken over; it has the rules, and this one lets its connections end'
+const TOO_FEW_FDS =
+  'Cannot open doors, so clients of their services are refused: raise the limit of open files (LimitNOFILE, ulimit -n)'
 /** Two for each connection. */
 const WANTED_FDS = 1_048_576
 const FEW_FDS = 4096
@@ -54,12 +57,18 @@ function openUserspace(options: ModeOptions): RunningMode {
   raiseLimits(log)
   const counters = trafficCounters(families)
   const programmers = new Map<Family, UserspaceProgrammer>()
+  const closed = new Map<Family, ClosedDoors>()
+  const stopTelling = () => {
+    for (const each of closed.values()) each.stop()
+  }
   const served = families.map((family) => [family, listeners[family]] as const)
   return {
     traffic: (family) => openUserspaceTraffic({ kernel: counters(family), listeners: listeners[family], plane }),
     remembered: (question) => recallBackends(plane, listeners[question.family], question),
     programmer(family, { metrics, onRefused }) {
-      if (programmers.size === 0) registerUserspaceMetrics(metrics, served)
+      if (programmers.size === 0) registerUserspaceMetrics(metrics, served, closed)
+      const ofFamily = closedDoors(`IPv${family}`, options, onRefused)
+      closed.set(family, ofFamily)
       const programmer = new UserspaceProgrammer({
         listeners: listeners[family],
         driver: tables.driver(family),
@@ -77,20 +86,23 @@ function openUserspace(options: ModeOptions): RunningMode {
           log.error(undefined, 'Cannot serve a service port: its clients are refused', { servicePort: name, reason })
           onRefused(name, reason)
         },
+        onClosedDoors: (now) => ofFamily.note(now),
       })
       programmers.set(family, programmer)
       return programmer
     },
     flowTargets: (family, view) => programmers.get(family)?.flowTargets(view) ?? [],
     failing: (family) => failingBackends(listeners[family]),
-    status: () => formatUserspaceStatus(served),
+    status: () => formatUserspaceStatus(served, closed),
     close: () =>
       closeAllNow(
+        () => stopTelling(),
         () => tables.close(),
         () => carrier.release(),
       ),
     end: (signal) =>
       closeAll(
+        () => stopTelling(),
         // Withdrawing needs the watch, which has to look away from a large transaction.
         ...Array.from(programmers.values(), (programmer) => () => programmer.withdraw()),
         () => tables.close(),
@@ -113,6 +125,22 @@ function openTables({ families, onForeignChange }: ModeOptions): WatchedTables {
     if (!(error instanceof KernelError) || error.errno !== 'EPERM') throw error
     throw new UnsupportedError('the userspace mode', 'its redirect rules need CAP_NET_ADMIN', { cause: error })
   }
+}
+
+function closedDoors(
+  ipFamily: string,
+  { log, clock }: ModeOptions,
+  onRefused: (name: string, reason: string) => void,
+): ClosedDoors {
+  return new ClosedDoors({
+    clock,
+    onClosed: ({ doors, first }) => {
+      const limit = readFdLimit()
+      log.error(undefined, TOO_FEW_FDS, { ipFamily, doors, first, limit })
+      onRefused(first, `${doors} doors are closed, this is the first: the limit of open files is ${limit}, raise it`)
+    },
+    onOver: () => log.info('All doors are open: there are file descriptors for them again', { ipFamily }),
+  })
 }
 
 function raiseLimits(log: Logger): void {

@@ -8,12 +8,13 @@
 import type { Clock, Timer } from '../../lib/clock.ts'
 import { joinHostPort } from '../../lib/ip.ts'
 import type { NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
+import type { Closed } from './closed-doors.ts'
 import { type Entrance, listsOf, type SeenAs } from './plan/entrance.ts'
 import { userspacePlanner } from './plan/planner.ts'
 import { type DoorAddress, doorsIn, knownPorts } from './plan/service.ts'
 import type { Table } from '../../nftables/types.ts'
 import type { Pool } from './data-path/control-pool.ts'
-import type { Listeners, Served } from './data-path/listeners.ts'
+import type { Listeners, Refusal, Served } from './data-path/listeners.ts'
 import { isPortTaken } from './data-path/sockets.ts'
 import type { TableDriver } from '../../nftables/table-driver.ts'
 import { TableProgrammer } from '../shared/table-programmer.ts'
@@ -24,8 +25,10 @@ export interface UserspaceProgrammerOptions {
   readonly listeners: Listeners
   readonly driver: TableDriver
   readonly clock: Clock
-  /** Called when a service port cannot be served. */
+  /** Called when a service port cannot be served, unless for want of file descriptors. */
   readonly onRefused: (name: string, reason: string) => void
+  /** Called after each sync with the doors for which there was no file descriptor. */
+  readonly onClosedDoors: (closed: Closed) => void
   /** The address of this machine on which clients of the node are served. */
   readonly listenAddress: (node: NodeView) => string
   /** Called when another process has taken over, and with undefined when that one is gone: then all is to be synced again. */
@@ -37,8 +40,8 @@ type PreferredPort = (view: ServicePortView, entrance: Entrance) => number | und
 /** How a service port is served. */
 interface Service {
   readonly view: ServicePortView
-  /** Entrances that could not be opened. */
-  readonly refused: ReadonlySet<string>
+  /** Entrances that could not be opened, and why. */
+  readonly refused: ReadonlyMap<string, Refusal>
   /** The doors that stay open, by list. */
   readonly stays: ReadonlyMap<string, ReadonlySet<SeenAs>>
   /** The ports of those to which no rule leads. */
@@ -54,6 +57,7 @@ export class UserspaceProgrammer implements Programmer {
   #fresh: ReadonlyMap<ServicePortView, Service> = new Map()
   #node: NodeView | undefined
   #isWithdrawn = false
+  #isEnding = false
   #isTold = false
   /** What is served on an address that the node had before, until the rules lead there no more. */
   readonly #left: Pool[] = []
@@ -96,6 +100,7 @@ export class UserspaceProgrammer implements Programmer {
       this.#note(name, after)
     }
     this.#fresh = new Map()
+    this.#tellClosedDoors()
     this.#retryLater(node)
     return stats
   }
@@ -117,6 +122,7 @@ export class UserspaceProgrammer implements Programmer {
     this.#known.clear()
     for (const view of all) this.#note(view.name, view)
     this.#fresh = new Map()
+    this.#tellClosedDoors()
     this.#retryLater(node)
     return stats
   }
@@ -139,6 +145,7 @@ export class UserspaceProgrammer implements Programmer {
    * changed the doors close all the same: a client that is led there is refused instead of being cut off later.
    */
   withdraw(): void {
+    this.#isEnding = true
     try {
       if (this.#node !== undefined && this.#successor === undefined) this.syncAll(this.#node, [])
     } finally {
@@ -185,7 +192,7 @@ export class UserspaceProgrammer implements Programmer {
   #serve(views: readonly ServicePortView[], preferredPort: PreferredPort): Map<ServicePortView, Service> {
     const services = new Map<ServicePortView, Service>()
     for (const view of views) {
-      const refused = new Set<string>()
+      const refused = new Map<string, Refusal>()
       for (const [list, { backends, seenAs }] of listsOf(view)) {
         const reasons = this.#options.listeners.serve({
           name: servedName(view, list),
@@ -195,11 +202,12 @@ export class UserspaceProgrammer implements Programmer {
           seenAs,
           preferredPort: (each) => preferredPort(view, { list, seenAs: each }),
         })
-        for (const [each, reason] of reasons) {
+        for (const [each, refusal] of reasons) {
           const entrance = idOf({ list, seenAs: each })
-          refused.add(entrance)
-          // Said once.
-          if (this.#known.get(view.name)?.refused.has(entrance) !== true) this.#options.onRefused(view.name, reason)
+          refused.set(entrance, refusal)
+          // Said once; those for want of file descriptors are said together.
+          const before = this.#known.get(view.name)?.refused.get(entrance)
+          if (!refusal.isShort && before?.isShort !== false) this.#options.onRefused(view.name, refusal.reason)
         }
       }
       // Where a port is missing, perhaps such a door has it.
@@ -251,6 +259,20 @@ export class UserspaceProgrammer implements Programmer {
     const service = view === undefined ? undefined : this.#fresh.get(view)
     if (service === undefined || (service.refused.size === 0 && service.leaving.length === 0)) this.#known.delete(name)
     else this.#known.set(name, service)
+  }
+
+  #tellClosedDoors(): void {
+    let doors = 0
+    let first: string | undefined
+    for (const [name, { refused }] of this.#known) {
+      for (const { isShort } of refused.values()) {
+        if (!isShort) continue
+        doors++
+        first ??= name
+      }
+    }
+    // At the end there are no doors at all, which is not news.
+    if (!this.#isEnding) this.#options.onClosedDoors({ doors, first })
   }
 
   get #refused(): readonly (readonly [string, Service])[] {

@@ -10,6 +10,9 @@ import { lookedUp } from '../../metrics/registry.ts'
 /** Those of each family that is served. */
 export type ServedFamilies = readonly (readonly [Family, Listeners])[]
 
+/** Doors that cannot be opened. */
+export type ClosedOfFamilies = ReadonlyMap<Family, { readonly doors: number }>
+
 const METRICS: readonly { name: string; kind: 'counter' | 'gauge'; counter: CounterName; help: string }[] = [
   {
     name: 'kubeproxyts_userspace_connections_total',
@@ -56,7 +59,7 @@ const METRICS: readonly { name: string; kind: 'counter' | 'gauge'; counter: Coun
 ]
 
 /** Registers the metrics of the mode, by service port: those that had a client. A cluster has thousands that had none. */
-export function registerUserspaceMetrics(metrics: Metrics, served: ServedFamilies): void {
+export function registerUserspaceMetrics(metrics: Metrics, served: ServedFamilies, closed: ClosedOfFamilies): void {
   const labels = ['ip_family', 'service_port'] as const
   let used: readonly UsedPort[] = []
   metrics.beforePage(() => void (used = [...usedPorts(served)]))
@@ -73,6 +76,15 @@ export function registerUserspaceMetrics(metrics: Metrics, served: ServedFamilie
         labels,
       },
       () => perPort(({ resting }) => resting),
+    ),
+    lookedUp(
+      'gauge',
+      {
+        name: 'kubeproxyts_userspace_closed_doors',
+        help: 'Doors that are not open because too many files are: clients of their services are refused',
+        labels: ['ip_family'],
+      },
+      () => Array.from(closed, ([family, { doors }]) => [[`IPv${family}`], doors] as const),
     ),
   )
 }
@@ -94,12 +106,15 @@ function* usedPorts(served: ServedFamilies): Generator<UsedPort> {
 }
 
 /** For people: every service port, where it is served, and which backends have failed. */
-export function formatUserspaceStatus(served: ServedFamilies): string {
+export function formatUserspaceStatus(served: ServedFamilies, closed: ClosedOfFamilies): string {
   const lines = served.flatMap(([, listeners]) => {
     const lists = [...listeners.entries()].sort(([a], [b]) => (a < b ? -1 : 1))
     return lists.flatMap(([name, list]) => formatList(name, list))
   })
-  return ['Userspace proxy:', ...lines].join('\n')
+  const short = Array.from(closed).flatMap(([family, { doors }]) =>
+    doors === 0 ? [] : [`  IPv${family}: ${doors} doors are closed, because too many files are open: raise the limit`],
+  )
+  return ['Userspace proxy:', ...short, ...lines].join('\n')
 }
 
 /** Those that did not answer the last time. */

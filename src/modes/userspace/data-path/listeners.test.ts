@@ -5,6 +5,7 @@ import { InlineDataPath } from '../../../../test/support/inline-data-path.ts'
 import { Listeners, type ListenersOptions, type Wanted } from './listeners.ts'
 import type { SeenAs } from '../plan/entrance.ts'
 
+const ANY = { first: 41_000, last: 42_000 }
 const NODE: ReadonlySet<SeenAs> = new Set(['node'])
 
 function wanted(name: string): Wanted {
@@ -38,22 +39,32 @@ describe('Listeners', () => {
   test('a range that is used up is not searched for each service again, until there is reason to', async () => {
     const listeners = open()
     const reason = `no port of the range ${port}-${port} is free`
-    expect([...listeners.serve(wanted('a')).values()]).toEqual([reason])
+    const serve = (name: string) => Array.from(listeners.serve(wanted(name)).values(), (refusal) => refusal.reason)
+    expect(serve('a')).toEqual([reason])
     taken.close()
     await once(taken, 'close')
     // It is free by now, which is not looked at.
-    expect([...listeners.serve(wanted('b')).values()]).toEqual([reason])
+    expect(serve('b')).toEqual([reason])
     listeners.lookForPorts()
-    expect([...listeners.serve(wanted('b')).values()]).toEqual([])
+    expect(serve('b')).toEqual([])
     // A door of its own that is shut is a reason, too.
-    expect([...listeners.serve(wanted('a')).values()]).toEqual([reason])
+    expect(serve('a')).toEqual([reason])
     listeners.keep('b', new Set())
     await new Promise((resolve) => setTimeout(resolve, 50))
-    expect([...listeners.serve(wanted('a')).values()]).toEqual([])
+    expect(serve('a')).toEqual([])
   })
 
   test('doors leave file descriptors to the rest of the process', () => {
-    const refused = open({ range: undefined, endFd: () => 3 }).serve(wanted('a'))
-    expect([...refused.values()]).toEqual(['Cannot open a socket: EMFILE'])
+    let endFd = 3
+    let looked = 0
+    const listeners = open({ range: undefined, ephemeral: ANY, endFd: () => (looked++, endFd) })
+    const short = { reason: 'Cannot open a socket: EMFILE', isShort: true }
+    expect([...listeners.serve(wanted('a')).values()]).toEqual([short])
+    // The next one is not tried, until there is reason to.
+    expect([...listeners.serve(wanted('b')).values()]).toEqual([short])
+    expect(looked).toBe(1)
+    endFd = 1000
+    listeners.lookForPorts()
+    expect(['a', 'b'].map((name) => listeners.serve(wanted(name)).size)).toEqual([0, 0])
   })
 })

@@ -1,6 +1,6 @@
 // What one IP family is served with: a pool for each list of backends, and where its doors are.
 
-import { messageOf } from '../../../lib/errors.ts'
+import { KernelError, messageOf } from '../../../lib/errors.ts'
 import type { Family } from '../../../lib/ip.ts'
 import { type PortRange, portsFor } from '../../../lib/port-range.ts'
 import type { Pool, PoolContents } from './control-pool.ts'
@@ -43,6 +43,13 @@ export interface Served {
   readonly doors: Map<SeenAs, Door & { readonly id: number }>
 }
 
+/** Why a door is not open. */
+export interface Refusal {
+  readonly reason: string
+  /** This process, or the machine, has no file descriptor left for it, nor for others. */
+  readonly isShort: boolean
+}
+
 /** How many ports are tried before the kernel is asked for one. */
 const TRIES_WITHOUT_RANGE = 16
 
@@ -58,6 +65,8 @@ export class Listeners {
    * many services would keep this process from all else.
    */
   readonly #usedUp = new Set<PoolProtocol>()
+  /** The same for file descriptors, of which the next door needs one as well. */
+  #isShort: Refusal | undefined
 
   constructor(options: ListenersOptions) {
     this.#options = options
@@ -92,7 +101,7 @@ export class Listeners {
   }
 
   /** Serves what is wanted, or changes how. Returns the doors that could not be opened, and why. */
-  serve(wanted: Wanted): ReadonlyMap<SeenAs, string> {
+  serve(wanted: Wanted): ReadonlyMap<SeenAs, Refusal> {
     const { name, protocol, backends, affinitySeconds } = wanted
     const { family, plane } = this.#options
     let served = this.#byName.get(name)
@@ -104,9 +113,10 @@ export class Listeners {
     return this.#openDoors(served, wanted)
   }
 
-  /** Another program may have let go of a port. */
+  /** Another program may have let go of a port, a client of a file descriptor, and the limit may have been raised. */
   lookForPorts(): void {
     this.#usedUp.clear()
+    this.#isShort = undefined
   }
 
   /** Shuts the doors that are not wanted any more; without any, the list is no longer served. */
@@ -117,7 +127,7 @@ export class Listeners {
       if (seenAs.has(each)) continue
       served.pool.shut(id)
       served.doors.delete(each)
-      this.#usedUp.clear()
+      this.lookForPorts()
     }
     if (seenAs.size > 0) return
     served.pool.close()
@@ -128,13 +138,13 @@ export class Listeners {
     for (const name of this.#byName.keys()) this.keep(name, NO_DOOR)
   }
 
-  #openDoors(served: Served, wanted: Wanted): ReadonlyMap<SeenAs, string> {
-    const refused = new Map<SeenAs, string>()
+  #openDoors(served: Served, wanted: Wanted): ReadonlyMap<SeenAs, Refusal> {
+    const refused = new Map<SeenAs, Refusal>()
     const address = this.#address
     for (const seenAs of wanted.seenAs) {
       if (served.doors.has(seenAs)) continue
       const opened = this.#open(wanted, seenAs)
-      if (typeof opened === 'string') {
+      if ('reason' in opened) {
         refused.set(seenAs, opened)
         continue
       }
@@ -145,12 +155,13 @@ export class Listeners {
   }
 
   /** The listener, or why there is none. */
-  #open(wanted: Wanted, seenAs: SeenAs): OpenListener | string {
+  #open(wanted: Wanted, seenAs: SeenAs): OpenListener | Refusal {
+    if (this.#isShort !== undefined) return this.#isShort
     const { family, range, endFd } = this.#options
     const { protocol } = wanted
     const options = { family, protocol, address: this.#address, endFd: endFd?.() }
-    const noneIsFree =
-      range === undefined ? 'no port is free' : `no port of the range ${range.first}-${range.last} is free`
+    const reason = range === undefined ? 'no port is free' : `no port of the range ${range.first}-${range.last} is free`
+    const noneIsFree = { reason, isShort: false }
     if (this.#usedUp.has(protocol)) return noneIsFree
     try {
       for (const port of this.#candidates(`${wanted.name} ${seenAs}`, wanted.preferredPort(seenAs))) {
@@ -160,7 +171,10 @@ export class Listeners {
       this.#usedUp.add(protocol)
       return noneIsFree
     } catch (error) {
-      return messageOf(error)
+      const isShort = error instanceof KernelError && (error.errno === 'EMFILE' || error.errno === 'ENFILE')
+      const refusal = { reason: messageOf(error), isShort }
+      if (isShort) this.#isShort = refusal
+      return refusal
     }
   }
 

@@ -78,7 +78,7 @@ function inOrder(elements: Table['elements']): Table['elements'] {
 }
 
 /** Sets that come with a rule, and may outlive their last element. */
-const SHARED = /-(\d+|affinity-record-(tcp|udp|sctp))$/
+const SHARED = /-(\d+|affinity-record-(tcp|udp|sctp))$|^firewall-frontends$/
 
 /**
  * The text of a table, without the shared sets and rules that no service uses any more and without empty stale chains. The

@@ -22,11 +22,13 @@ import { schemaFor } from './schema.ts'
 
 export function planBase(node: NodeView): TableBase {
   const keys = matchKeys(node.family)
+  const schema = schemaFor(node.family)
   return {
     comment: 'rules for kube-proxy',
-    sets: Object.values(schemaFor(node.family)),
+    // Comes with the rule that uses it.
+    sets: Object.values(schema).filter((set) => set !== schema.firewallIps),
     chains: [
-      ...firewallChains(node.family),
+      ...firewallChains(node.family, []),
       ...nodePortChains(node, keys),
       ...serviceChains(node, keys),
       ...affinityChains(),
@@ -34,13 +36,14 @@ export function planBase(node: NodeView): TableBase {
       masqueradingChain(node),
       ...hookChains(),
     ],
-    elements: guardElements(node, schemaFor(node.family)),
+    elements: guardElements(node, schema),
     commonSets: new Set([SETS.clusterIps, SETS.hairpin]),
     sharedChains: new Set([
       CHAINS.pickServices,
       CHAINS.pickLocalServices,
       CHAINS.pickNodePorts,
       CHAINS.pickLocalNodePorts,
+      CHAINS.firewallCheck,
       CHAINS.recordServices,
       CHAINS.recordNodePorts,
     ]),

@@ -18,9 +18,11 @@ import {
 } from '../../shared/plan/frontend.ts'
 import type { Places } from '../../shared/plan/places.ts'
 import type { PlanContext } from '../../shared/plan/table-planner.ts'
+import { firewallCheckRule } from '../../shared/plan/guards.ts'
 import { planAffinity } from './affinity.ts'
 import { pickRule } from './pick.ts'
 import { setsOf } from './frontend.ts'
+import { CHAINS } from './names.ts'
 import { type Schema, schemaFor } from './schema.ts'
 
 export function planFragment(node: NodeView, port: ServicePortView, context: PlanContext = {}): Fragment {
@@ -34,6 +36,7 @@ export function planFragment(node: NodeView, port: ServicePortView, context: Pla
     const key = frontendKey(frontend)
     planVerdicts(schema, frontend, { key, elements })
     planSources(schema, frontend, elements)
+    if (frontend.allowedSources !== undefined) sharedRules.set(schema.firewallIps.name, firewallRule(node.family))
     const lists = planLists(node, frontend, { key, elements, places, other: others.get(key), differences })
     for (const shared of lists) sharedRules.set(shared.set.name, shared)
   }
@@ -43,6 +46,11 @@ export function planFragment(node: NodeView, port: ServicePortView, context: Pla
   const { sets, chains, learned } = affinity
   // No spread: V8 would make a shape of its own for each of these, by the hundred thousand.
   return { sets, chains, learned, sharedRules: [...sharedRules.values()], elements: elements.list() }
+}
+
+/** There while a service has source ranges, so that other clusters do not pay for it. */
+function firewallRule(family: Family): SharedRule {
+  return { set: schemaFor(family).firewallIps, chain: CHAINS.firewallCheck, rule: firewallCheckRule(family) }
 }
 
 interface Target {

@@ -12,8 +12,7 @@ import { GUARD_CHAINS as CHAINS, GUARD_SETS as SETS } from './names.ts'
 import type { GuardSchema } from './schema.ts'
 
 /** Source ranges, before anything is translated. */
-export function firewallChains(family: Family): Chain[] {
-  const { service } = matchKeys(family)
+export function firewallChains(family: Family, check: readonly Rule[] = [firewallCheckRule(family)]): Chain[] {
   const connection = [nft.destinationAddress(family), nft.destinationPort, nft.sourceAddress(family)]
   return [
     chain(CHAINS.firewallSources, [
@@ -22,8 +21,13 @@ export function firewallChains(family: Family): Chain[] {
       ),
       nft.rule([nft.drop]),
     ]),
-    chain(CHAINS.firewallCheck, [nft.rule([nft.isIn(service, SETS.firewallIps), nft.goto(CHAINS.firewallSources)])]),
+    chain(CHAINS.firewallCheck, check),
   ]
+}
+
+export function firewallCheckRule(family: Family): Rule {
+  const { service } = matchKeys(family)
+  return nft.rule([nft.isIn(service, SETS.firewallIps), nft.goto(CHAINS.firewallSources)])
 }
 
 /** What reaches these was not translated. */
@@ -31,6 +35,10 @@ export function checkChains(node: NodeView): Chain[] {
   const { family } = node
   const { service, nodePort } = matchKeys(family)
   const daddr = [nft.destinationAddress(family)]
+  const dropUnallocated = nft.rule(
+    [nft.isIn(daddr, SETS.serviceCidrs), nft.drop],
+    'Drop traffic to unallocated ClusterIPs',
+  )
   const guard = node.nodePortAddresses.kind === 'only' ? nft.isIn(daddr, SETS.nodePortIps) : nft.isNotLoopback(family)
   return [
     ...refusals(family),
@@ -42,7 +50,7 @@ export function checkChains(node: NodeView): Chain[] {
     ]),
     chain(CHAINS.clusterIpsCheck, [
       nft.rule([nft.isIn(daddr, SETS.clusterIps), nft.reject(family)], 'Reject traffic to invalid ports of ClusterIPs'),
-      nft.rule([nft.isIn(daddr, SETS.serviceCidrs), nft.drop], 'Drop traffic to unallocated ClusterIPs'),
+      ...(node.serviceCidrs.length === 0 ? [] : [dropUnallocated]),
     ]),
   ]
 }

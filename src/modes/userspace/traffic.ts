@@ -1,12 +1,16 @@
 // What goes through the proxy's own doors: the kernel counts what comes to frontends, and the threads what goes to backends.
 
 import { closeAllNow } from '../../lib/close-all.ts'
+import { inPieces } from '../../lib/in-pieces.ts'
 import type { ServicePortView } from '../../model/types.ts'
 import type { Carried, TrafficCounter } from '../traffic.ts'
 import type { DataPlane } from './data-path/data-plane.ts'
 import type { Listeners } from './data-path/listeners.ts'
 import { TALLIED, type Tallied } from './data-path/tally.ts'
 import { LISTS, servedName } from './served-name.ts'
+
+/** Service ports that are looked at before other work gets a turn. */
+const PIECE = 256
 
 export interface UserspaceTrafficOptions {
   readonly kernel: TrafficCounter
@@ -20,7 +24,7 @@ export function openUserspaceTraffic({ kernel, listeners, plane }: UserspaceTraf
     async read(views) {
       const all = [...views]
       const counted = await kernel.read(all)
-      return { ...counted, carried: carriedTo(all, listeners, tally.read()) }
+      return { ...counted, carried: await carriedTo(all, listeners, tally.read()) }
     },
     close: () =>
       closeAllNow(
@@ -31,28 +35,38 @@ export function openUserspaceTraffic({ kernel, listeners, plane }: UserspaceTraf
 }
 
 /** Backends that had nothing are left out. One that is in both lists of a service port is told once. */
-export function carriedTo(
+async function carriedTo(
   views: readonly ServicePortView[],
   listeners: Pick<Listeners, 'get'>,
   counts: ReadonlyMap<number, Tallied>,
-): Carried[] {
-  return views.flatMap((view) => {
-    const carried = new Map<string, Carried>()
-    for (const list of LISTS) {
-      for (const { ip, port, serial, restsForMs } of listeners.get(servedName(view, list))?.pool.backends() ?? []) {
-        const counted = counts.get(serial)
-        if (counted === undefined) continue
-        const before = carried.get(`${ip} ${port}`)
-        const sum = Object.fromEntries(TALLIED.map((name) => [name, counted[name] + (before?.[name] ?? 0)]))
-        carried.set(`${ip} ${port}`, {
-          service: view.name,
-          protocol: view.protocol,
-          backend: { address: ip, port },
-          isResting: restsForMs > 0,
-          ...(sum as unknown as Tallied),
-        })
-      }
-    }
-    return [...carried.values()]
+): Promise<Carried[]> {
+  const all: Carried[] = []
+  await inPieces(views, PIECE, (view) => {
+    for (const carried of carriedBy(view, listeners, counts)) all.push(carried)
   })
+  return all
+}
+
+function carriedBy(
+  view: ServicePortView,
+  listeners: Pick<Listeners, 'get'>,
+  counts: ReadonlyMap<number, Tallied>,
+): Iterable<Carried> {
+  const carried = new Map<string, Carried>()
+  for (const list of LISTS) {
+    for (const { ip, port, serial, restsForMs } of listeners.get(servedName(view, list))?.pool.backends() ?? []) {
+      const counted = counts.get(serial)
+      if (counted === undefined) continue
+      const before = carried.get(`${ip} ${port}`)
+      const sum = Object.fromEntries(TALLIED.map((name) => [name, counted[name] + (before?.[name] ?? 0)]))
+      carried.set(`${ip} ${port}`, {
+        service: view.name,
+        protocol: view.protocol,
+        backend: { address: ip, port },
+        isResting: restsForMs > 0,
+        ...(sum as unknown as Tallied),
+      })
+    }
+  }
+  return carried.values()
 }

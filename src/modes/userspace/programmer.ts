@@ -86,6 +86,7 @@ export class UserspaceProgrammer implements Programmer {
   sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
     if (this.#isWithdrawn) return NOTHING_DONE
     if (this.#successor !== undefined) return SUCCEEDED
+    this.#options.listeners.lookForFds()
     const all = [...changes, ...this.#retries(changes)]
     this.#fresh = this.#serve(
       all.flatMap(({ after }) => after ?? []),

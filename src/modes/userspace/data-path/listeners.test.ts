@@ -64,7 +64,7 @@ describe('Listeners', () => {
     expect([...listeners.serve(wanted('b')).values()]).toEqual([short])
     expect(looked).toBe(1)
     endFd = 1000
-    listeners.lookForPorts()
+    listeners.lookForFds()
     expect(['a', 'b'].map((name) => listeners.serve(wanted(name)).size)).toEqual([0, 0])
   })
 })

@@ -113,9 +113,14 @@ export class Listeners {
     return this.#openDoors(served, wanted)
   }
 
-  /** Another program may have let go of a port, a client of a file descriptor, and the limit may have been raised. */
+  /** Another program may have let go of a port. */
   lookForPorts(): void {
     this.#usedUp.clear()
+    this.lookForFds()
+  }
+
+  /** A client may have let go of a file descriptor, or the limit was raised. To find out takes one system call. */
+  lookForFds(): void {
     this.#isShort = undefined
   }
 

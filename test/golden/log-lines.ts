@@ -42,7 +42,7 @@ export const logLines: readonly LogLine[] = [
   ),
   info(
     'All doors are open: there are file descriptors for them again',
-    'userspace mode: the line above is over. It is tried every 5 s.',
+    'userspace mode: the line above is over.',
   ),
   error(
     'Cannot restore rules that another program changed',

@@ -40,10 +40,7 @@ export const logLines: readonly LogLine[] = [
     'Cannot open doors, so clients of their services are refused: raise the limit of open files (LimitNOFILE, ulimit -n)',
     'userspace mode: `doors` of them, `first` is the service port of one, `limit` is the limit. Said once, and again when there are twice as many.',
   ),
-  info(
-    'All doors are open: there are file descriptors for them again',
-    'userspace mode: the line above is over.',
-  ),
+  info('All doors are open: there are file descriptors for them again', 'userspace mode: the line above is over.'),
   error(
     'Cannot restore rules that another program changed',
     'It is tried again. Two proxies on one node are the usual reason.',

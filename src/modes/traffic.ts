@@ -1,38 +1,19 @@
 // Counting what goes through a mode's services, while an asker looks.
 
-import { closeAllNow } from '../lib/close-all.ts'
 import { cidrEnd, type Family, mergeCidrs } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { nextTurn } from '../lib/next-turn.ts'
 import type { ServicePortView } from '../model/types.ts'
-import { COUNTING_TABLE, planCountingTable } from '../nftables/counting-table.ts'
-import { type Closed, type CountedRefusal, Counting, endCounting, type SourceRange } from '../nftables/open-counting.ts'
+import { COUNTING_TABLE } from '../nftables/counting-table.ts'
+import { type Closed, Counting, endCounting, type SourceRange } from '../nftables/open-counting.ts'
+import type { CountedTable, Counts } from '../nftables/read-counters.ts'
 import { deleteTables } from '../nftables/watched-tables.ts'
-import { addressField, portField, protocolField, type TransportProtocol } from '../nftables/fields.ts'
-import { CounterReader } from './read-counters.ts'
+import { addressField, portField, protocolField } from '../nftables/fields.ts'
 
-export type { CountedRefusal } from '../nftables/open-counting.ts'
+export type { CountedPair, CountedRefusal, Counts } from '../nftables/read-counters.ts'
 
 /** Pairs of a frontend and a backend for which the kernel has room, for each family. */
 const MOST_PAIRS = 8192
-
-export interface Counts {
-  /** Packets that begin a connection: one that is sent again counts again. */
-  readonly begun: number
-  readonly sentPackets: number
-  readonly sentBytes: number
-  readonly receivedPackets: number
-  readonly receivedBytes: number
-}
-
-/** What the kernel has counted between a frontend and one of its backends, since it began to. */
-export interface CountedPair extends Counts {
-  /** The same in every reading. */
-  readonly id: string
-  readonly protocol: TransportProtocol
-  readonly frontend: { readonly address: string; readonly port: number }
-  readonly backend: { readonly address: string; readonly port: number }
-}
 
 /** What a proxy that carries connections itself has passed on to a backend, without headers. */
 export interface Carried extends Counts {
@@ -47,11 +28,7 @@ export interface Carried extends Counts {
   readonly isResting: boolean
 }
 
-export interface Counted {
-  readonly pairs: readonly CountedPair[]
-  readonly refusals: readonly CountedRefusal[]
-  /** Of all pairs, also of those for which there was no room. */
-  readonly total: Counts
+export interface Counted extends CountedTable {
   /** By backend, for a mode in which the kernel sees connections end at the proxy: pairs are then of frontends and its doors. */
   readonly carried?: readonly Carried[]
 }
@@ -78,25 +55,14 @@ export function cleanUpCounting(log: Logger): void {
 }
 
 function openTrafficCounter(family: Family): TrafficCounter {
-  const reader = new CounterReader(family, planCountingTable(family, MOST_PAIRS))
-  let counting: Counting
-  try {
-    counting = new Counting(family, MOST_PAIRS)
-  } catch (error) {
-    reader.close()
-    throw error
-  }
+  const counting = new Counting(family, MOST_PAIRS)
   return {
     async read(views) {
       counting.follow(closedFrontends(views))
       await nextTurn()
-      return reader.read(performance.now())
+      return counting.read()
     },
-    close: () =>
-      closeAllNow(
-        () => reader.close(),
-        () => counting.close(),
-      ),
+    close: () => counting.close(),
   }
 }
 

@@ -154,17 +154,18 @@ export class NftablesDriver {
     return reader.elements().map((element, i) => ({ element, remainingMs: remainingMs[i] ?? Infinity }))
   }
 
-  /** What the elements of a set have counted. Packets go on meanwhile: it is a moment, and not the same one for all. */
-  readCounters(set: NftSet): CountedElement[] {
+  /**
+   * What the elements of a set have counted. Packets go on meanwhile: it is a moment, and not the same one for all. The list comes in
+   * parts that are decoded when they are asked for, so that other work can have its turns in between.
+   */
+  readCounters(set: NftSet): (() => CountedElement[])[] {
     this.#begin('getElements', NLM_F_DUMP)
     elementListAttributes.write(this.#writer, { table: this.table, set: set.name })
-    const lists = this.#client.dump(
-      this.#place(`read counters of set ${set.name}`),
-      this.#end(),
-      (message) => decode(countedListAttributes, message),
-      'accept',
-    )
-    return lists.flatMap(({ elements = [] }) => elements.flatMap((each) => countedElement(set, each) ?? []))
+    const lists = this.#client.dump(this.#place(`read counters of set ${set.name}`), this.#end(), contentOf, 'accept')
+    return lists.map((content) => () => {
+      const { elements = [] } = countedListAttributes.read(content, 0, content.byteLength) ?? {}
+      return elements.flatMap((each) => countedElement(set, each) ?? [])
+    })
   }
 
   /** The number of the last transaction, of whichever process, in this network namespace. */
@@ -308,4 +309,10 @@ function decode<T>(codec: Codec<T>, { view, start, end }: Message): T | undefine
 /** Blocks: everything here is synchronous. */
 function sleep(milliseconds: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
+}
+
+/** Copied: the buffer is used again for the next message. */
+function contentOf({ view, start, end }: Message): DataView {
+  const from = view.byteOffset + start + NFGENMSG_LENGTH
+  return new DataView(view.buffer.slice(from, view.byteOffset + end))
 }

@@ -5,6 +5,7 @@
 
 import type { Bytes } from '../lib/ip.ts'
 import { inPieces } from '../lib/in-pieces.ts'
+import type { CountedElement } from './bytes/counted-element.ts'
 
 /** What an element has counted. One object for as long as the kernel has the element. */
 export interface Count {
@@ -19,14 +20,8 @@ interface Followed extends Count {
   seen: number
 }
 
-export interface ListedElement {
-  readonly key: Bytes
-  readonly packets: number
-  readonly bytes: number
-}
-
 /** A part of a list, decoded when it is asked for. */
-export type ListedPart = () => Iterable<ListedElement>
+type ListedPart = () => Iterable<CountedElement>
 
 /** Parts that are decoded before other work gets a turn: some hundred elements each. */
 const PARTS = 4
@@ -58,7 +53,7 @@ export class CounterSet {
     this.#lastMs = nowMs
   }
 
-  #note({ key, packets, bytes }: ListedElement, reading: number, nowMs: number): void {
+  #note({ key, packets, bytes }: CountedElement, reading: number, nowMs: number): void {
     const count = this.#counts.get(key)
     if (count === undefined) {
       this.#counts.set(key, { packets, bytes, seen: reading, livedMs: Math.max(this.#lastMs, nowMs - this.#idleMs) })

@@ -1,25 +1,48 @@
 // The table that counts, read so that other work has its turns: each list is received in one, for it has to be of one moment as far
 // as the kernel lets it, and decoded in many.
 
-import { formatIp, type Bytes, type Family } from '../lib/ip.ts'
+import { formatIp, type Bytes } from '../lib/ip.ts'
 import { inPieces } from '../lib/in-pieces.ts'
 import { nextTurn } from '../lib/next-turn.ts'
-import { NetlinkClient } from '../netlink/client.ts'
-import type { Message } from '../netlink/message.ts'
-import { NetlinkSocket } from '../netlink/socket.ts'
-import { NETLINK_NETFILTER, NLM_F_DUMP } from '../netlink/uapi/netlink.ts'
-import { Writer } from '../netlink/writer.ts'
-import { countedElement, countedListAttributes } from '../nftables/bytes/counted-element.ts'
-import { elementListAttributes } from '../nftables/bytes/element.ts'
-import { beginNftablesMessage, NFGENMSG_LENGTH } from '../nftables/bytes/messages.ts'
-import { nftablesVocabulary } from '../nftables/bytes/vocabulary.ts'
-import { COUNTING_TABLE, type CountingTable, splitPair } from '../nftables/counting-table.ts'
-import { NftablesDriver } from '../nftables/driver.ts'
-import { PROTOCOL_NUMBERS, type TransportProtocol } from '../nftables/fields.ts'
-import { nftFamily } from '../nftables/language.ts'
-import type { NftSet } from '../nftables/types.ts'
-import { CounterSet, type ListedElement, type ListedPart } from './counter-set.ts'
-import type { Counted, CountedPair, CountedRefusal, Counts } from './traffic.ts'
+import { CounterSet } from './counter-set.ts'
+import { type CountingTable, splitPair } from './counting-table.ts'
+import type { NftablesDriver } from './driver.ts'
+import { PROTOCOL_NUMBERS, type TransportProtocol } from './fields.ts'
+import type { NftSet } from './types.ts'
+
+export interface Counts {
+  /** Packets that begin a connection: one that is sent again counts again. */
+  readonly begun: number
+  readonly sentPackets: number
+  readonly sentBytes: number
+  readonly receivedPackets: number
+  readonly receivedBytes: number
+}
+
+/** What the kernel has counted between a frontend and one of its backends, since it began to. */
+export interface CountedPair extends Counts {
+  /** The same in every reading. */
+  readonly id: string
+  readonly protocol: TransportProtocol
+  readonly frontend: { readonly address: string; readonly port: number }
+  readonly backend: { readonly address: string; readonly port: number }
+}
+
+/** What came to a frontend and was refused. */
+export interface CountedRefusal {
+  readonly protocol: TransportProtocol
+  /** Undefined for a node port. */
+  readonly address: string | undefined
+  readonly port: number
+  readonly packets: number
+}
+
+export interface CountedTable {
+  readonly pairs: readonly CountedPair[]
+  readonly refusals: readonly CountedRefusal[]
+  /** Of all pairs, also of those for which there was no room. */
+  readonly total: Counts
+}
 
 /** Pairs that are put together before other work gets a turn. */
 const PIECE = 1024
@@ -33,17 +56,15 @@ type PairName = Pick<CountedPair, 'id' | 'protocol' | 'frontend' | 'backend'>
 export class CounterReader {
   readonly #table: CountingTable
   readonly #driver: NftablesDriver
-  readonly #socket = new NetlinkSocket(NETLINK_NETFILTER, { vocabulary: nftablesVocabulary })
-  readonly #client = new NetlinkClient(this.#socket.exchange)
-  readonly #writer = new Writer()
   readonly #sets: Readonly<Record<'sent' | 'received' | 'begun' | 'refused' | 'refusedPorts', CounterSet>>
   /** What the keys of pairs say. */
   #names = new Map<Bytes, PairName>()
   #isClosed = false
 
-  constructor(family: Family, table: CountingTable) {
+  /** The driver is that of the table, and stays the caller's. */
+  constructor(driver: NftablesDriver, table: CountingTable) {
     this.#table = table
-    this.#driver = new NftablesDriver({ family: nftFamily(family), table: COUNTING_TABLE })
+    this.#driver = driver
     const setFor = ({ timeoutMs }: NftSet) => new CounterSet(timeoutMs ?? Infinity)
     const { sent, received, begun, refused, refusedPorts } = table
     this.#sets = {
@@ -56,9 +77,10 @@ export class CounterReader {
   }
 
   /** One at a time. */
-  async read(nowMs: number): Promise<Counted> {
+  async read(nowMs: number): Promise<CountedTable> {
     for (const name of ['sent', 'received', 'begun', 'refused', 'refusedPorts'] as const) {
-      const parts = this.#receive(this.#table[name])
+      this.#mustBeOpen()
+      const parts = this.#driver.readCounters(this.#table[name])
       await nextTurn()
       await this.#sets[name].follow(parts, nowMs)
     }
@@ -66,26 +88,17 @@ export class CounterReader {
     return { pairs: await this.#pairs(), refusals: this.#refusals(), total }
   }
 
+  /** A reading that is under way fails. */
   close(): void {
     this.#isClosed = true
-    this.#socket.close()
-    this.#driver.close()
   }
 
-  /** The kernel's list as it comes; nothing of it is decoded yet. */
-  #receive(set: NftSet): ListedPart[] {
+  #mustBeOpen(): void {
     if (this.#isClosed) throw new Error('counting has ended')
-    this.#writer.reset()
-    beginNftablesMessage(this.#writer, 'getElements', this.#driver.family, NLM_F_DUMP)
-    elementListAttributes.write(this.#writer, { table: COUNTING_TABLE, set: set.name })
-    this.#writer.endMessage()
-    const place = `read counters of set ${set.name} of table ${this.#driver.family} ${COUNTING_TABLE}`
-    const lists = this.#client.dump(place, this.#writer.written(), contentOf, 'accept')
-    return lists.map((content) => () => decodeList(set, content))
   }
 
   #readTotal(): Counts {
-    if (this.#isClosed) throw new Error('counting has ended')
+    this.#mustBeOpen()
     const rules = this.#driver.readOutline()?.chains.get('count')?.rules ?? []
     const amounts = rules.flatMap(({ expressions }) =>
       expressions.flatMap((each) => (each.kind === 'counter' ? [each] : [])),
@@ -134,20 +147,6 @@ export class CounterReader {
       const { counts } = [this.#sets.refused, this.#sets.refusedPorts][i]!
       return [...counts].flatMap(([key, { packets }]) => refusalOf(set, key, packets) ?? [])
     })
-  }
-}
-
-/** Copied: the buffer is used again for the next message. */
-function contentOf({ view, start, end }: Message): DataView {
-  const from = view.byteOffset + start + NFGENMSG_LENGTH
-  return new DataView(view.buffer.slice(from, view.byteOffset + end))
-}
-
-function* decodeList(set: NftSet, content: DataView): Generator<ListedElement> {
-  const { elements = [] } = countedListAttributes.read(content, 0, content.byteLength) ?? {}
-  for (const each of elements) {
-    const element = countedElement(set, each)
-    if (element !== undefined) yield element
   }
 }
 

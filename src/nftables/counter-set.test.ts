@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
-import { CounterSet, type ListedElement } from './counter-set.ts'
+import type { CountedElement } from './bytes/counted-element.ts'
+import { CounterSet } from './counter-set.ts'
 
 const IDLE_MS = 300_000
-const element = (key: string, packets: number): ListedElement => ({ key, packets, bytes: 100 * packets })
-const parts = (...elements: readonly ListedElement[]) => elements.map((each) => () => [each])
+const element = (key: string, packets: number): CountedElement => ({ key, packets, bytes: 100 * packets })
+const parts = (...elements: readonly CountedElement[]) => elements.map((each) => () => [each])
 
 test('what is left out of a list, and had packets lately, keeps its count', async () => {
   const set = new CounterSet(IDLE_MS)

@@ -1,6 +1,6 @@
 // From whatever is in the kernel to the whole table that should be there.
 
-import type { Fragment, TableBase } from './fragment.ts'
+import type { Fragment, SharedRule, TableBase } from './fragment.ts'
 import type { Ledger } from './ledger.ts'
 import { sameHook, sameRules, sameRulesInAnyOrder, sameSet, sameValue } from './same.ts'
 import { Transaction } from './transaction.ts'
@@ -51,19 +51,48 @@ function isOurs(actual: Table, base: TableBase): boolean {
 }
 
 function* buildTable({ base, fragments }: Wanted, ledger: Ledger): Generator<readonly Op[]> {
+  const early = new EarlyRules(base)
   const first = new Transaction()
   for (const set of base.sets) first.addSet(set)
+  for (const chain of early.chains) first.addChain(chain)
   yield [{ op: 'addTable', comment: base.comment }, ...first.ops()]
 
   let chunk = new Transaction()
   for (const fragment of fragments) {
     addFragment(chunk, fragment, ledger)
+    early.add(chunk, fragment)
     if (chunk.elementCount < CHUNK) continue
     yield chunk.ops()
     chunk = new Transaction()
   }
-  addBase(chunk, base, ledger)
+  addBase(chunk, base, { ledger, early })
   yield chunk.ops()
+}
+
+/**
+ * When the first rule of a chain uses a map, the kernel looks at all elements of the map. So that rule comes while there are
+ * few of them. No packet gets there before the base chains are there, which come last.
+ */
+class EarlyRules {
+  readonly chains: readonly Chain[]
+  /** By chain. */
+  readonly #rules = new Map<string, SharedRule>()
+
+  constructor({ chains, sharedChains }: TableBase) {
+    this.chains = chains.filter(({ name, hook }) => hook === undefined && sharedChains.has(name))
+  }
+
+  add(transaction: Transaction, { sharedRules }: Fragment): void {
+    for (const shared of sharedRules) {
+      if (this.#rules.has(shared.chain) || !this.chains.some(({ name }) => name === shared.chain)) continue
+      this.#rules.set(shared.chain, shared)
+      transaction.addRule(shared.chain, shared.rule)
+    }
+  }
+
+  has({ chain, set }: SharedRule): boolean {
+    return this.#rules.get(chain)?.set.name === set.name
+  }
 }
 
 /** The one transaction that puts what is wanted in the place of whatever table there is. */
@@ -71,7 +100,7 @@ export function replaceTable({ base, fragments }: Wanted, ledger: Ledger): reado
   const transaction = new Transaction()
   for (const set of base.sets) transaction.addSet(set)
   for (const fragment of fragments) addFragment(transaction, fragment, ledger)
-  addBase(transaction, base, ledger)
+  addBase(transaction, base, { ledger, early: undefined })
   return [{ op: 'deleteTable' }, { op: 'addTable', comment: base.comment }, ...transaction.ops()]
 }
 
@@ -89,10 +118,16 @@ function addFragment(transaction: Transaction, fragment: Fragment, ledger: Ledge
   }
 }
 
-function addBase(transaction: Transaction, base: TableBase, ledger: Ledger): void {
+function addBase(
+  transaction: Transaction,
+  base: TableBase,
+  { ledger, early }: { ledger: Ledger; early: EarlyRules | undefined },
+): void {
   for (const { set, elements } of base.elements) for (const element of elements) transaction.addElement(set, element)
-  for (const chain of base.chains) transaction.addChain(chain)
-  for (const shared of ledger.rulesInUse()) transaction.addRule(shared.chain, shared.rule)
+  for (const chain of base.chains) if (early?.chains.includes(chain) !== true) transaction.addChain(chain)
+  for (const shared of ledger.rulesInUse()) {
+    if (early?.has(shared) !== true) transaction.addRule(shared.chain, shared.rule)
+  }
 }
 
 function updateTable(actual: Table, { base, fragments }: Wanted, ledger: Ledger): readonly Op[] {

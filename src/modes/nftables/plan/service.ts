@@ -26,21 +26,21 @@ import { type Schema, schemaFor } from './schema.ts'
 export function planFragment(node: NodeView, port: ServicePortView, context: PlanContext = {}): Fragment {
   const schema = schemaFor(node.family)
   const elements = new Elements()
-  const sharedRules = new Map<string, SharedRule>()
+  const sharedRules: SharedRule[] = []
   const { places, unlike } = context
   const differences = placesThatDiffer()
-  const others = new Map(unlike?.frontends.map((frontend) => [frontendKey(frontend), frontend]))
+  const others = unlike && new Map(unlike.frontends.map((frontend) => [frontendKey(frontend), frontend]))
   for (const frontend of port.frontends) {
     const key = frontendKey(frontend)
     planVerdicts(schema, frontend, { key, elements })
     planSources(schema, frontend, elements)
-    const lists = planLists(node, frontend, { key, elements, places, other: others.get(key), differences })
-    for (const shared of lists) sharedRules.set(shared.set.name, shared)
+    const lists = planLists(node, frontend, { key, elements, places, other: others?.get(key), differences })
+    for (const shared of lists) if (!sharedRules.includes(shared)) sharedRules.push(shared)
   }
   planHairpins(schema.hairpin, port, elements)
   const { sets, chains, learned } = planAffinity(node, port, elements)
   // No spread: V8 would make a shape of its own for each of these, by the hundred thousand.
-  return { sets, chains, learned, sharedRules: [...sharedRules.values()], elements: elements.list() }
+  return { sets, chains, learned, sharedRules, elements: elements.list() }
 }
 
 interface Target {

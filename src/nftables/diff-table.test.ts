@@ -20,7 +20,11 @@ const chainNamed = (name: string, hook?: Chain['hook']): Chain => ({ name, comme
 const sharedRule = (set: string): SharedRule => ({
   set: setNamed(set),
   chain: 'pick',
-  rule: { text: `meets @${set}`, comment: undefined, expressions: [] },
+  rule: {
+    text: `meets @${set}`,
+    comment: undefined,
+    expressions: [{ kind: 'lookup', set: 'values', sreg: 8, dreg: 9 }],
+  },
 })
 
 /** With so many elements that each is a transaction of its own. */
@@ -29,7 +33,7 @@ function fragmentWith(shared: SharedRule, first: number): Fragment {
   return { ...EMPTY_FRAGMENT, sharedRules: [shared], elements: [{ set: setNamed('all'), elements }] }
 }
 
-test('a new table has the first rule of each chain of shared rules before it has many elements, and base chains last', () => {
+test('a new table has a rule of each chain that uses a map before it has many elements, and base chains last', () => {
   const hook = { type: 'nat', hook: 'output', priority: 0 } as const
   const wanted: Wanted = {
     base: {
@@ -43,17 +47,17 @@ test('a new table has the first rule of each chain of shared rules before it has
     fragments: [
       fragmentWith(sharedRule('a'), 0),
       fragmentWith(sharedRule('b'), 2000),
-      fragmentWith(sharedRule('a'), 4000),
+      fragmentWith(sharedRule('b'), 4000),
     ],
   }
   const transactions = [...diffTable(undefined, wanted, new Ledger(wanted.base))]
   const shape = transactions.map((ops) => ops.map(describeOp))
   expect(shape).toEqual([
-    ['addTable', 'addSet all', 'addChain pick'],
-    ['addSet a', 'addElements 2000', 'addRule meets @a'],
+    ['addTable', 'addSet all'],
+    ['addSet a', 'addChain pick', 'addElements 2000', 'addRule meets @a'],
     ['addSet b', 'addElements 2000'],
     ['addElements 2000'],
-    ['addChain services', 'addChain output', 'addRule meets @b'],
+    ['addChain services', 'addChain output', 'flushChain pick', 'addRule meets @b', 'addRule meets @a'],
   ])
 })
 
@@ -65,6 +69,8 @@ function describeOp(op: Op): string {
       return `addChain ${op.chain.name}`
     case 'addRule':
       return `addRule ${op.rule.text}`
+    case 'flushChain':
+      return `flushChain ${op.name}`
     case 'addElements':
       return `addElements ${op.elements.length}`
     default:

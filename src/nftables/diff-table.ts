@@ -1,6 +1,6 @@
 // From whatever is in the kernel to the whole table that should be there.
 
-import type { Fragment, SharedRule, TableBase } from './fragment.ts'
+import type { Fragment, TableBase } from './fragment.ts'
 import type { Ledger } from './ledger.ts'
 import { sameHook, sameRules, sameRulesInAnyOrder, sameSet, sameValue } from './same.ts'
 import { Transaction } from './transaction.ts'
@@ -54,7 +54,6 @@ function* buildTable({ base, fragments }: Wanted, ledger: Ledger): Generator<rea
   const early = new EarlyRules(base)
   const first = new Transaction()
   for (const set of base.sets) first.addSet(set)
-  for (const chain of early.chains) first.addChain(chain)
   yield [{ op: 'addTable', comment: base.comment }, ...first.ops()]
 
   let chunk = new Transaction()
@@ -70,29 +69,37 @@ function* buildTable({ base, fragments }: Wanted, ledger: Ledger): Generator<rea
 }
 
 /**
- * When the first rule of a chain uses a map, the kernel looks at all elements of the map. So that rule comes while there are
- * few of them. No packet gets there before the base chains are there, which come last.
+ * When a rule uses a map, and is the first of its chain that does, the kernel looks at all elements of the map. So one comes while
+ * there are few of them; all of the chain's rules, in their order, take its place at the end. No packet gets there before
+ * the base chains are there, which come last. Verdict maps are left alone: in use, each of their elements would cost more.
  */
 class EarlyRules {
-  readonly chains: readonly Chain[]
-  /** By chain. */
-  readonly #rules = new Map<string, SharedRule>()
+  readonly #base: TableBase
+  /** The chains that have one. */
+  readonly #chains = new Set<string>()
 
-  constructor({ chains, sharedChains }: TableBase) {
-    this.chains = chains.filter(({ name, hook }) => hook === undefined && sharedChains.has(name))
+  constructor(base: TableBase) {
+    this.#base = base
   }
 
   add(transaction: Transaction, { sharedRules }: Fragment): void {
     for (const shared of sharedRules) {
-      if (this.#rules.has(shared.chain) || !this.chains.some(({ name }) => name === shared.chain)) continue
-      this.#rules.set(shared.chain, shared)
+      if (this.#chains.has(shared.chain) || !readsValues(shared.rule)) continue
+      const chain = this.#base.chains.find(({ name, hook }) => name === shared.chain && hook === undefined)
+      if (chain === undefined) continue
+      this.#chains.add(chain.name)
+      transaction.addChain(chain)
       transaction.addRule(shared.chain, shared.rule)
     }
   }
 
-  has({ chain, set }: SharedRule): boolean {
-    return this.#rules.get(chain)?.set.name === set.name
+  has(chain: string): boolean {
+    return this.#chains.has(chain)
   }
+}
+
+function readsValues({ expressions }: Rule): boolean {
+  return expressions.some((expression) => expression.kind === 'lookup' && typeof expression.dreg === 'number')
 }
 
 /** The one transaction that puts what is wanted in the place of whatever table there is. */
@@ -100,7 +107,7 @@ export function replaceTable({ base, fragments }: Wanted, ledger: Ledger): reado
   const transaction = new Transaction()
   for (const set of base.sets) transaction.addSet(set)
   for (const fragment of fragments) addFragment(transaction, fragment, ledger)
-  addBase(transaction, base, { ledger, early: undefined })
+  addBase(transaction, base, { ledger })
   return [{ op: 'deleteTable' }, { op: 'addTable', comment: base.comment }, ...transaction.ops()]
 }
 
@@ -121,12 +128,14 @@ function addFragment(transaction: Transaction, fragment: Fragment, ledger: Ledge
 function addBase(
   transaction: Transaction,
   base: TableBase,
-  { ledger, early }: { ledger: Ledger; early: EarlyRules | undefined },
+  { ledger, early }: { ledger: Ledger; early?: EarlyRules },
 ): void {
   for (const { set, elements } of base.elements) for (const element of elements) transaction.addElement(set, element)
-  for (const chain of base.chains) if (early?.chains.includes(chain) !== true) transaction.addChain(chain)
-  for (const shared of ledger.rulesInUse()) {
-    if (early?.has(shared) !== true) transaction.addRule(shared.chain, shared.rule)
+  const sharedRules = ledger.rulesInUse()
+  for (const chain of base.chains) {
+    const rules = sharedRules.filter((shared) => shared.chain === chain.name).map(({ rule }) => rule)
+    if (early?.has(chain.name) === true) transaction.replaceRules(chain.name, rules)
+    else transaction.addChain({ ...chain, rules: [...chain.rules, ...rules] })
   }
 }
 

@@ -4,7 +4,7 @@
 // every piece here is one that nft has, and tests compile each rule's text with nft and compare the expressions.
 
 import { host32 } from '../lib/endian.ts'
-import type { Bytes, Family } from '../lib/ip.ts'
+import { type Bytes, type Cidr, type Family, formatCidr, formatIp, prefixMask } from '../lib/ip.ts'
 import { PROTOCOL_NUMBERS, type TransportProtocol } from './fields.ts'
 import type { CtKey, Expression, NftFamily, Rule } from './types.ts'
 
@@ -177,6 +177,28 @@ export function isLocalAddress(source: 'saddr' | 'daddr'): Piece {
     expressions: [
       { kind: 'fib', source, result: 'type', dreg: 0 },
       { kind: 'cmp', op: 'eq', sreg: 0, value: host32(RTN_LOCAL) },
+    ],
+  }
+}
+
+/** Whether the client is in the range. nft compares the first bytes of a range that ends with a byte, and masks others. */
+export function sourceIs(op: 'eq' | 'neq', cidr: Cidr): Piece {
+  const { family, network, prefix } = cidr
+  const { text, load } = sourceAddress(family)
+  const isOneAddress = prefix === network.length * 8
+  const words = `${text} ${op === 'eq' ? '' : '!= '}${isOneAddress ? formatIp(network) : formatCidr(cidr)}`
+  if (prefix % 8 === 0) {
+    const value = network.slice(0, prefix / 8)
+    const first = { ...load(0), length: value.length } as Expression
+    return { text: words, expressions: [first, { kind: 'cmp', op, sreg: 0, value }] }
+  }
+  const mask = prefixMask(prefix, network.length)
+  return {
+    text: words,
+    expressions: [
+      load(0),
+      { kind: 'bitwise', sreg: 0, dreg: 0, length: network.length, mask, xor: '\0'.repeat(network.length) },
+      { kind: 'cmp', op, sreg: 0, value: network },
     ],
   }
 }

@@ -49,9 +49,10 @@ export class Ledger {
     if (entry !== undefined) entry.users--
   }
 
-  /** The shared rules that some fragment uses. */
-  *rulesInUse(): Generator<SharedRule> {
-    for (const { shared, users } of this.#rules.values()) if (users > 0) yield shared
+  /** The shared rules that some fragment uses, those of most fragments first: a packet looks at one after the other. */
+  rulesInUse(): SharedRule[] {
+    const inUse = [...this.#rules.values()].filter(({ users }) => users > 0)
+    return inUse.sort((a, b) => b.users - a.users).map(({ shared }) => shared)
   }
 
   /** How many shared rules are in the table that no fragment uses. */

@@ -121,8 +121,8 @@ const costs: Record<Exclude<ModeName, 'userspace'>, Record<string, string>> = {
     'an endpoint comes': '1 12 6 1804',
     'an endpoint goes': '1 10 10 820',
     'the same is said again': '0 0 0 0',
-    'a service goes': '1 10 26 1184',
-    'a service comes': '1 10 26 1504',
+    'a service goes': '1 9 25 1092',
+    'a service comes': '1 9 25 1412',
   },
   ipvs: {
     'an endpoint is replaced': '1 4 0 0',

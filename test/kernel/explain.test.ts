@@ -137,7 +137,7 @@ describe.skipIf(!isRoot)('explain beside the kernel (needs root)', () => {
 
   it('a kernel that does something else is shouted about, by what is read and by the packet', async () => {
     program(known)
-    run('nft', 'flush', 'set', 'ip', 'kube-proxy', 'served-ips')
+    for (const set of ['served-ips', 'served-ips-special']) run('nft', 'flush', 'set', 'ip', 'kube-proxy', set)
     const prepared = prepare(known, { from: 'node', to: 'default/web' })
     const sent = await sendPacket(prepared)
     expect(sent.outcome).toBe('reject')

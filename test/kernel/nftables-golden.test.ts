@@ -1,6 +1,8 @@
 // Every rule of the golden tables, compiled by nft from its text, is what we send. So nft can print all that we write.
 
 import { describe, expect, it } from 'vitest'
+import { parseCidr } from '../../src/lib/ip.ts'
+import { nftFamily, rule, sourceIs } from '../../src/nftables/language.ts'
 import { goldenCases, planGoldenTable } from '../support/golden-tables.ts'
 import { formatTable } from '../../src/nftables/format.ts'
 import { compileTableWithNft } from '../support/nft-debug.ts'
@@ -17,5 +19,20 @@ describe.each(goldenCases)('the tables for %s', (name) => {
       const rules = chain.rules.filter((rule) => !beyondNft.test(rule.text))
       expect(compiled.get(chain.name) ?? [], chain.name).toEqual(rules.map((rule) => rule.expressions))
     }
+  })
+})
+
+describe('a range of sources', () => {
+  const ranges = ['10.0.0.0/8', '10.16.0.0/12', '10.1.2.0/24', '10.1.2.128/25', '10.1.2.3/32', '128.0.0.0/1']
+  const ranges6 = ['fd00::/8', 'fd01:2:3::/48', 'fd01:2:3::/61', 'fd01::/64', 'fd01::7/128', '8000::/1']
+
+  it.each([...ranges, ...ranges6])('is compared as nft does: %s', (text) => {
+    const cidr = parseCidr(text)!
+    const rules = (['eq', 'neq'] as const).map((op) => rule([sourceIs(op, cidr)]))
+    const lines = rules.map((each) => `${each.text} return`).join('\n')
+    const compiled = compileTableWithNft(`table ${nftFamily(cidr.family)} t {\nchain c {\n${lines}\n}\n}`)
+    expect(compiled.get('c')!.map((expressions) => expressions.slice(0, -1))).toEqual(
+      rules.map(({ expressions }) => expressions),
+    )
   })
 })

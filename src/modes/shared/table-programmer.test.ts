@@ -77,21 +77,24 @@ function inOrder(elements: Table['elements']): Table['elements'] {
   )
 }
 
+/** Sets that come with a rule, and may outlive their last element. */
+const SHARED = /-(\d+|affinity-record-(tcp|udp|sctp))$|^firewall-frontends$/
+
 /**
  * The text of a table, without the shared sets and rules that no service uses any more and without empty stale chains. The
  * places of backends do not matter: each is as likely as the others.
  */
 function essence(table: Table | undefined): string {
   if (table === undefined) return ''
-  const counted = /-\d+$/
-  const sets = [...table.sets].filter(([name]) => !counted.test(name) || table.elements.has(name))
+  const sets = [...table.sets].filter(([name]) => !SHARED.test(name) || table.elements.has(name))
   const names = new Set(sets.map(([name]) => name))
-  const uses = (text: string) => [...text.matchAll(/@([a-z-]+-\d+)\b/g)].every(([, name]) => names.has(name!))
+  const uses = (text: string) =>
+    [...text.matchAll(/@([a-z0-9-]+)/g)].every(([, name]) => !SHARED.test(name!) || names.has(name!))
   const chains = [...table.chains]
     .filter(([name, chain]) => chain.rules.length > 0 || !/^(stick|record)-/.test(name))
     .map(([name, chain]) => {
       const rules = chain.rules.filter((rule) => uses(rule.text))
-      const ordered = name.includes('-pick') ? rules.sort((a, b) => (a.text < b.text ? -1 : 1)) : rules
+      const ordered = /-pick|^affinity-record/.test(name) ? rules.sort((a, b) => (a.text < b.text ? -1 : 1)) : rules
       return [name, { ...chain, rules: ordered }] as const
     })
   return formatTable({ ...table, sets: new Map(sets), chains: new Map(chains), elements: inOrder(table.elements) })
@@ -153,7 +156,7 @@ describe.each(families)('TableProgrammer for IPv%d', (family) => {
     fc.assert(
       fc.property(histories(family), (steps) => {
         const { driver, present } = walkThrough(steps)
-        const stale = /^(stick|record)-|-\d+$/
+        const stale = new RegExp(`^(stick|record)-|${SHARED.source}`)
         const backends = () => new Map([...driver.table!.elements].filter(([name]) => !stale.test(name)))
         const before = backends()
         programmerFor(driver).syncAll(node, present)

@@ -204,7 +204,7 @@ function sweepRules(ledger: Ledger): readonly Op[] {
   const unused = ledger.dropUnusedRules()
   const transaction = new Transaction()
   for (const chain of new Set(unused.map((shared) => shared.chain))) {
-    const used = [...ledger.rulesInUse()].filter((shared) => shared.chain === chain)
+    const used = ledger.rulesInUse().filter((shared) => shared.chain === chain)
     transaction.replaceRules(
       chain,
       used.map((shared) => shared.rule),

@@ -7,7 +7,7 @@ import { addressField } from '../../../nftables/fields.ts'
 import type { SetElements, TableBase } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
 import type { Chain, Rule } from '../../../nftables/types.ts'
-import { firewallChains, guardElements } from '../../shared/plan/guards.ts'
+import { firewallChains, guardElements, refusals } from '../../shared/plan/guards.ts'
 import {
   chain,
   clusterIpMasquerade,
@@ -108,6 +108,7 @@ function checkChains(family: Family): Chain[] {
   const isNodePortIp = nft.isIn(address, SETS.nodePortIps)
   const isFrontendIp = nft.isIn(address, SETS.frontendIps)
   return [
+    ...refusals(family),
     chain(CHAINS.hostPortGuard, [
       nft.rule([nft.isIn(service, SETS.services), nft.goBack]),
       nft.rule([nft.isIn(nodePort, SETS.healthCheckPorts), nft.goBack], 'load balancers probe their own address'),
@@ -115,15 +116,13 @@ function checkChains(family: Family): Chain[] {
       nft.rule([nft.reject(family)], 'service IPs do not lead to ports of the node'),
     ]),
     chain(CHAINS.serviceEndpointsCheck, [
-      nft.rule([nft.isIn(service, SETS.rejectServices), nft.reject(family)]),
-      nft.rule([nft.isIn(service, SETS.dropServices), nft.drop]),
+      nft.rule([nft.isIn(service, SETS.unservedServices), nft.goto(CHAINS.refuseService)]),
       nft.rule([isFrontendIp, nft.isNotIn(address, SETS.nodeIps), nft.goto(CHAINS.hostPortGuard)]),
     ]),
     chain(CHAINS.nodePortEndpointsCheck, [
       // An external address may be the node's own, and its port a node port: then IPVS serves the address.
       nft.rule([nft.isIn(service, SETS.services), nft.goBack]),
-      nft.rule([isNodePortIp, nft.isIn(nodePort, SETS.rejectNodePorts), nft.reject(family)]),
-      nft.rule([isNodePortIp, nft.isIn(nodePort, SETS.dropNodePorts), nft.drop]),
+      nft.rule([nft.isIn(nodePort, SETS.unservedNodePorts), isNodePortIp, nft.goto(CHAINS.refuseNodePort)]),
     ]),
     chain(CHAINS.clusterIpsCheck, [
       nft.rule(

@@ -7,7 +7,7 @@
 import type { Family } from '../../../lib/ip.ts'
 import type { BackendList } from '../../../model/backend-list.ts'
 import type { Frontend, NodeView, Policy, ServicePortView } from '../../../model/types.ts'
-import type { Fragment, Learned } from '../../../nftables/fragment.ts'
+import type { Fragment, Learned, SharedRule } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
 import type { Chain, Jump, NftSet } from '../../../nftables/types.ts'
 import { type Elements, endpointData, frontendKey, mainVerdict } from '../../shared/plan/frontend.ts'
@@ -15,16 +15,18 @@ import { chain, fromPods } from '../../shared/plan/match.ts'
 import { type AffinityNames, affinityNames } from './names.ts'
 import { affinityMap, schemaFor } from './schema.ts'
 import { setsOf } from './frontend.ts'
+import { recordKey, recordRule } from './record.ts'
 
-type AffinityPart = Pick<Fragment, 'sets' | 'chains' | 'learned'>
+type AffinityPart = Pick<Fragment, 'sets' | 'chains' | 'learned' | 'sharedRules'>
 
 export function planAffinity(node: NodeView, port: ServicePortView, elements: Elements): AffinityPart {
   const seconds = port.frontends[0]?.affinitySeconds
   const lists = Object.entries(port.lists) as [Policy, BackendList][]
-  if (seconds === undefined || lists.length === 0) return { sets: [], chains: [], learned: [] }
+  if (seconds === undefined || lists.length === 0) return { sets: [], chains: [], learned: [], sharedRules: [] }
 
   const names = affinityNames(port)
-  for (const frontend of port.frontends) planElements(node, frontend, { names, elements })
+  const sharedRules = new Set<SharedRule>()
+  for (const frontend of port.frontends) planElements(node, frontend, { names, elements, sharedRules })
   const learned: Learned[] = []
   const chains: Chain[] = []
   for (const [policy, backends] of lists) {
@@ -33,13 +35,13 @@ export function planAffinity(node: NodeView, port: ServicePortView, elements: El
     chains.push(...listChains(node.family, port, { names, policy, set, seconds }))
   }
   if (lists.length === 2) chains.push(externalChain(node, names))
-  return { sets: learned.map(({ set }) => set), chains, learned }
+  return { sets: learned.map(({ set }) => set), chains, learned, sharedRules: [...sharedRules] }
 }
 
 function planElements(
   node: NodeView,
   frontend: Frontend,
-  { names, elements }: { names: AffinityNames; elements: Elements },
+  { names, elements, sharedRules }: { names: AffinityNames; elements: Elements; sharedRules: Set<SharedRule> },
 ): void {
   const main = mainVerdict(frontend)
   if (main.kind !== 'to') return
@@ -50,10 +52,10 @@ function planElements(
   const localToo = frontend.isSplit && frontend.fromOthers.verdict.kind === 'to'
   put(schema[sets.stick], { code: 'jump', chain: stickChain(names, main.policy) })
   if (localToo) put(schema[sets.stickLocal], { code: 'jump', chain: names.stickLocal })
-  put(schema[sets.remember], {
-    code: 'goto',
-    chain: localToo ? names.recordExternal : recordChain(names, main.policy),
-  })
+  const record = recordRule(node.family, frontend)
+  const recorder = localToo ? names.recordExternal : recordChain(names, main.policy)
+  elements.add(record.set, { key: recordKey(frontend), verdict: { code: 'goto', chain: recorder } })
+  sharedRules.add(record)
 }
 
 interface List {

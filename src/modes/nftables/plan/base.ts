@@ -1,7 +1,6 @@
 // The fixed part of the table: every rule there is, apart from one per number of endpoints in use and the few of
 // services with session affinity. docs/modes/nftables.md has the picture and the reasons.
 
-import type { Family } from '../../../lib/ip.ts'
 import type { NodeView } from '../../../model/types.ts'
 import type { TableBase } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
@@ -21,51 +20,60 @@ import {
 import { CHAINS, SETS } from './names.ts'
 import { schemaFor } from './schema.ts'
 
-const PROTOCOLS = ['TCP', 'UDP', 'SCTP'] as const
-
 export function planBase(node: NodeView): TableBase {
   const keys = matchKeys(node.family)
+  const schema = schemaFor(node.family)
   return {
     comment: 'rules for kube-proxy',
-    sets: Object.values(schemaFor(node.family)),
+    // Comes with the rule that uses it.
+    sets: Object.values(schema).filter((set) => set !== schema.firewallIps),
     chains: [
-      ...firewallChains(node.family),
+      ...firewallChains(node.family, []),
       ...nodePortChains(node, keys),
       ...serviceChains(node, keys),
-      affinityChain(node.family),
+      ...affinityChains(),
       ...checkChains(node),
       masqueradingChain(node),
       ...hookChains(),
     ],
-    elements: guardElements(node, schemaFor(node.family)),
+    elements: guardElements(node, schema),
     commonSets: new Set([SETS.clusterIps, SETS.hairpin]),
     sharedChains: new Set([
       CHAINS.pickServices,
       CHAINS.pickLocalServices,
       CHAINS.pickNodePorts,
       CHAINS.pickLocalNodePorts,
+      CHAINS.firewallCheck,
+      CHAINS.recordServices,
+      CHAINS.recordNodePorts,
     ]),
   }
 }
 
+/** The ways through these chains are the same for frontends with an address and for node ports. */
 function serviceChains(node: NodeView, { service }: MatchKeys): Chain[] {
   const mark = nft.addMark(node.masqueradeMark)
   return [
     chain(CHAINS.pickServices, []),
     chain(CHAINS.pickLocalServices, []),
-    chain(CHAINS.clusterServices, [
+    chain(CHAINS.clusterServices, pick(CHAINS.pickServices)),
+    chain(CHAINS.stickyServices, [
       nft.rule([nft.verdictFrom(service, SETS.stickServices)]),
-      ...pick(CHAINS.pickServices),
+      nft.rule([nft.goto(CHAINS.clusterServices)]),
     ]),
     chain(CHAINS.localServices, [
-      ...shortCircuits(node, CHAINS.clusterServices),
+      ...shortCircuits(node, CHAINS.stickyServices),
       nft.rule([nft.verdictFrom(service, SETS.stickLocalServices)]),
       ...pick(CHAINS.pickLocalServices),
     ]),
+    chain(CHAINS.specialServices, [
+      nft.rule([nft.isIn(service, SETS.localServices), nft.goto(CHAINS.localServices)]),
+      nft.rule([nft.isIn(service, SETS.masqueradeServices), mark], 'masquerade externalTrafficPolicy Cluster'),
+      nft.rule([nft.goto(CHAINS.stickyServices)]),
+    ]),
     chain(CHAINS.services, [
       ...clusterIpMasquerade(node),
-      nft.rule([nft.isIn(service, SETS.masqueradeServices), mark], 'masquerade externalTrafficPolicy Cluster'),
-      nft.rule([nft.isIn(service, SETS.localServices), nft.goto(CHAINS.localServices)]),
+      nft.rule([nft.isIn(service, SETS.specialServices), nft.goto(CHAINS.specialServices)]),
       nft.rule([nft.isIn(service, SETS.services), nft.goto(CHAINS.clusterServices)]),
       nft.rule([...nodePortGuard(node), nft.jump(CHAINS.nodePorts)]),
     ]),
@@ -73,22 +81,31 @@ function serviceChains(node: NodeView, { service }: MatchKeys): Chain[] {
 }
 
 function nodePortChains(node: NodeView, { nodePort }: MatchKeys): Chain[] {
+  const mark = nft.addMark(node.masqueradeMark)
   return [
     chain(CHAINS.pickNodePorts, []),
     chain(CHAINS.pickLocalNodePorts, []),
-    chain(CHAINS.clusterNodePorts, [
+    chain(CHAINS.clusterNodePorts, pick(CHAINS.pickNodePorts)),
+    chain(CHAINS.stickyNodePorts, [
       nft.rule([nft.verdictFrom(nodePort, SETS.stickNodePorts)]),
-      ...pick(CHAINS.pickNodePorts),
+      nft.rule([nft.goto(CHAINS.clusterNodePorts)]),
     ]),
     chain(CHAINS.localNodePorts, [
-      ...shortCircuits(node, CHAINS.clusterNodePorts),
+      ...shortCircuits(node, CHAINS.stickyNodePorts),
       nft.rule([nft.verdictFrom(nodePort, SETS.stickLocalNodePorts)]),
       ...pick(CHAINS.pickLocalNodePorts),
     ]),
-    chain(CHAINS.nodePorts, [
-      nft.rule([nft.isIn(nodePort, SETS.masqueradeNodePorts), nft.addMark(node.masqueradeMark)]),
+    chain(CHAINS.specialNodePorts, [
       nft.rule([nft.isIn(nodePort, SETS.localNodePorts), nft.goto(CHAINS.localNodePorts)]),
-      nft.rule([nft.isIn(nodePort, SETS.nodePorts), nft.goto(CHAINS.clusterNodePorts)]),
+      nft.rule([mark], 'masquerade externalTrafficPolicy Cluster'),
+      nft.rule([nft.goto(CHAINS.stickyNodePorts)]),
+    ]),
+    chain(CHAINS.nodePorts, [
+      nft.rule([nft.isIn(nodePort, SETS.specialNodePorts), nft.goto(CHAINS.specialNodePorts)]),
+      nft.rule(
+        [nft.isIn(nodePort, SETS.nodePorts), mark, nft.goto(CHAINS.clusterNodePorts)],
+        'masquerade externalTrafficPolicy Cluster',
+      ),
     ]),
   ]
 }
@@ -112,19 +129,19 @@ function shortCircuits(node: NodeView, toCluster: string): Rule[] {
   ]
 }
 
-/** Notes which endpoint a client got. Runs after the translation, when both ends are known. */
-function affinityChain(family: Family): Chain {
-  const service = [nft.originalDestinationAddress(family), nft.protocol, nft.originalDestinationPort]
-  const nodePort = [nft.protocol, nft.originalDestinationPort]
-  return chain(
-    CHAINS.recordAffinity,
-    PROTOCOLS.flatMap((name) => [
-      nft.rule([nft.isProtocol(name), nft.verdictFrom(service, SETS.rememberServices)]),
-      nft.rule([nft.isProtocol(name), nft.isIn(service, SETS.services), nft.goBack]),
-      nft.rule([nft.isProtocol(name), nft.isIn(service, SETS.localServices), nft.goBack]),
-      nft.rule([nft.isProtocol(name), nft.verdictFrom(nodePort, SETS.rememberNodePorts)]),
+/**
+ * Notes which endpoint a client got. Runs after the translation, when both ends are known. Rules come with services that need
+ * them (see affinity.ts), so that others cost nothing; what is no frontend by its address may be a node port.
+ */
+function affinityChains(): Chain[] {
+  return [
+    chain(CHAINS.recordServices, []),
+    chain(CHAINS.recordNodePorts, []),
+    chain(CHAINS.affinityCheck, [
+      nft.rule([nft.jump(CHAINS.recordServices)]),
+      nft.rule([nft.jump(CHAINS.recordNodePorts)]),
     ]),
-  )
+  ]
 }
 
 function masqueradingChain(node: NodeView): Chain {
@@ -137,13 +154,11 @@ function masqueradingChain(node: NodeView): Chain {
 }
 
 function hookChains(): Chain[] {
-  const record = [nft.rule([nft.isNewConnection, nft.wasDnated, nft.jump(CHAINS.recordAffinity)])]
+  const remember = nft.rule([nft.wasDnated, nft.jump(CHAINS.affinityCheck)])
   const services = [nft.rule([nft.jump(CHAINS.services)])]
   return [
     chain(CHAINS.natPostrouting, [nft.rule([nft.jump(CHAINS.masquerading)])], hookAt('nat', 'postrouting', SRCNAT)),
-    chain(CHAINS.affinityPrerouting, record, hookAt('filter', 'prerouting', DSTNAT + 10)),
-    chain(CHAINS.affinityOutput, record, hookAt('filter', 'output', DSTNAT + 10)),
-    ...guardHooks(),
+    ...guardHooks({ all: [remember] }),
     chain(CHAINS.natPrerouting, services, hookAt('nat', 'prerouting', DSTNAT)),
     chain(CHAINS.natOutput, services, hookAt('nat', 'output', DSTNAT)),
   ]

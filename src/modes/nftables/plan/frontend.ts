@@ -8,24 +8,22 @@ type Setting = keyof Schema
 /** The sets that a frontend with an address uses, and those that a node port uses. */
 export const BY_ADDRESS = {
   served: 'services',
+  special: 'specialServices',
   servedLocally: 'localServices',
-  masquerade: 'masqueradeServices',
   endpoints: 'endpoints',
   localEndpoints: 'localEndpoints',
   stick: 'stickServices',
   stickLocal: 'stickLocalServices',
-  remember: 'rememberServices',
 } as const satisfies Record<string, Setting>
 
 export const BY_NODE_PORT = {
   served: 'nodePorts',
+  special: 'specialNodePorts',
   servedLocally: 'localNodePorts',
-  masquerade: 'masqueradeNodePorts',
   endpoints: 'nodePortEndpoints',
   localEndpoints: 'localNodePortEndpoints',
   stick: 'stickNodePorts',
   stickLocal: 'stickLocalNodePorts',
-  remember: 'rememberNodePorts',
 } as const satisfies Record<string, Setting>
 
 export type FrontendSets = typeof BY_ADDRESS | typeof BY_NODE_PORT

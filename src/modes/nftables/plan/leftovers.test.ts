@@ -27,17 +27,13 @@ const theirs = {
   ],
 }
 const ours = {
-  chains: [
-    'affinity-prerouting',
-    'services-pick',
-    'stick-ULMVA6XW-ns/web/tcp/',
-    'record-external-ULMVA6XW-ns/web/tcp/',
-  ],
+  chains: ['affinity-check', 'services-pick', 'stick-ULMVA6XW-ns/web/tcp/', 'record-external-ULMVA6XW-ns/web/tcp/'],
   sets: [
     set('served-ips'),
     set('served-ips-2'),
     set('served-nodeports-local-17'),
     set('service-affinity', 'verdict'),
+    set('nodeport-affinity-record-udp', 'verdict'),
     set('affinity-local-ULMVA6XW-ns/web/tcp/', ['ipv4_addr', 'inet_service']),
   ],
 }

@@ -1,7 +1,7 @@
 // What stays in the table when kube-proxy takes a node back: it adds to the table that it finds and knows nothing of these.
 
 import type { Op, Table } from '../../../nftables/types.ts'
-import { CHAINS, SETS } from './names.ts'
+import { CHAINS, isRecordSetName, SETS } from './names.ts'
 
 /** Names that kube-proxy has, too, and the same meaning for. */
 const SHARED_CHAINS: ReadonlySet<string> = new Set([
@@ -38,7 +38,10 @@ export function planLeftovers({ sets, chains }: Table): Op[] {
   const ownChains = [...chains.keys()].filter((name) => OWN_CHAINS.has(name) || /^(stick|record)-.*\//.test(name))
   const ownSets = Array.from(sets.values())
     // kube-proxy's sets of clients have such names, too, but are no maps.
-    .filter(({ name, data }) => OWN_SETS.has(name) || isOfCount(name) || (/^affinity-.*\//.test(name) && data))
+    .filter(
+      ({ name, data }) =>
+        OWN_SETS.has(name) || isOfCount(name) || isRecordSetName(name) || (/^affinity-.*\//.test(name) && data),
+    )
     .map(({ name }) => name)
   return [
     ...ownChains.map((name): Op => ({ op: 'flushChain', name })),

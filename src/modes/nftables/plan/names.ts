@@ -5,6 +5,7 @@
 
 import type { ServicePortView } from '../../../model/types.ts'
 import { hashedName } from '../../../lib/hash.ts'
+import type { TransportProtocol } from '../../../nftables/fields.ts'
 import { GUARD_CHAINS, GUARD_SETS } from '../../shared/plan/names.ts'
 
 export const TABLE = 'kube-proxy'
@@ -12,24 +13,23 @@ export const TABLE = 'kube-proxy'
 export const SETS = {
   ...GUARD_SETS,
   hairpin: 'hairpin-connections',
-  /** Frontends by address: served, served from the local list when the client is outside, always masqueraded ... */
+  /** Frontends by address: served, those of them that need more than a choice, of these the ones with a local list for clients from outside ... */
   services: 'served-ips',
+  specialServices: 'served-ips-special',
   localServices: 'served-ips-local',
   masqueradeServices: 'served-ips-masquerade',
   endpoints: 'service-endpoints',
   localEndpoints: 'service-endpoints-local',
   stickServices: 'service-affinity',
   stickLocalServices: 'service-affinity-local',
-  rememberServices: 'service-affinity-record',
   /** The same, for node ports. */
   nodePorts: 'served-nodeports',
+  specialNodePorts: 'served-nodeports-special',
   localNodePorts: 'served-nodeports-local',
-  masqueradeNodePorts: 'served-nodeports-masquerade',
   nodePortEndpoints: 'nodeport-endpoints',
   localNodePortEndpoints: 'nodeport-endpoints-local',
   stickNodePorts: 'nodeport-affinity',
   stickLocalNodePorts: 'nodeport-affinity-local',
-  rememberNodePorts: 'nodeport-affinity-record',
 } as const
 
 export const CHAINS = {
@@ -37,25 +37,40 @@ export const CHAINS = {
   natPrerouting: 'nat-prerouting',
   natOutput: 'nat-output',
   natPostrouting: 'nat-postrouting',
-  affinityPrerouting: 'affinity-prerouting',
-  affinityOutput: 'affinity-output',
   services: 'services',
+  specialServices: 'services-special',
+  stickyServices: 'services-sticky',
   clusterServices: 'services-cluster',
   localServices: 'services-local',
   pickServices: 'services-pick',
   pickLocalServices: 'services-pick-local',
   nodePorts: 'nodeports',
+  specialNodePorts: 'nodeports-special',
+  stickyNodePorts: 'nodeports-sticky',
   clusterNodePorts: 'nodeports-cluster',
   localNodePorts: 'nodeports-local',
   pickNodePorts: 'nodeports-pick',
   pickLocalNodePorts: 'nodeports-pick-local',
-  recordAffinity: 'affinity-record',
+  affinityCheck: 'affinity-check',
+  recordServices: 'affinity-record-services',
+  recordNodePorts: 'affinity-record-nodeports',
   masquerading: 'masquerading',
 } as const
 
 /** The set of the frontends that have `count` endpoints to choose from. */
 export function countSetName(frontends: string, count: number): string {
   return `${frontends}-${count}`
+}
+
+const RECORD_SETS = { services: 'service-affinity-record', nodePorts: 'nodeport-affinity-record' } as const
+
+/** The frontends of a protocol whose clients are remembered, and by which chain. */
+export function recordSetName(frontends: keyof typeof RECORD_SETS, protocol: TransportProtocol): string {
+  return `${RECORD_SETS[frontends]}-${protocol.toLowerCase()}`
+}
+
+export function isRecordSetName(name: string): boolean {
+  return Object.values(RECORD_SETS).some((record) => name.startsWith(`${record}-`))
 }
 
 /** The objects of one service port with session affinity; each name is used for a map or for chains. */

@@ -41,29 +41,26 @@ function buildSchema(family: Family): Schema {
     firewallAllowedUDP: guards.firewallAllowedUDP,
     firewallAllowedSCTP: guards.firewallAllowedSCTP,
     services: makeSet(SETS.services, service, { comment: 'ClusterIP, ExternalIP and LoadBalancer IP traffic' }),
+    specialServices: makeSet(SETS.specialServices, service, { comment: 'Those that need more than a choice' }),
     localServices: makeSet(SETS.localServices, service, { comment: 'Frontends with externalTrafficPolicy Local' }),
     masqueradeServices: makeSet(SETS.masqueradeServices, service, {
       comment: 'Frontends with externalTrafficPolicy Cluster',
     }),
+    unservedServices: guards.unservedServices,
     rejectServices: guards.rejectServices,
-    dropServices: guards.dropServices,
     endpoints: makeSet(SETS.endpoints, [...service, 'integer'], { data: endpoint }),
     localEndpoints: makeSet(SETS.localEndpoints, [...service, 'integer'], { data: endpoint }),
     stickServices: makeSet(SETS.stickServices, service, { data: verdict }),
     stickLocalServices: makeSet(SETS.stickLocalServices, service, { data: verdict }),
-    rememberServices: makeSet(SETS.rememberServices, service, { data: verdict }),
     nodePorts: makeSet(SETS.nodePorts, nodePort, { comment: 'NodePort traffic' }),
+    specialNodePorts: makeSet(SETS.specialNodePorts, nodePort, { comment: 'Those that need more than a choice' }),
     localNodePorts: makeSet(SETS.localNodePorts, nodePort, { comment: 'NodePorts with externalTrafficPolicy Local' }),
-    masqueradeNodePorts: makeSet(SETS.masqueradeNodePorts, nodePort, {
-      comment: 'NodePorts with externalTrafficPolicy Cluster',
-    }),
+    unservedNodePorts: guards.unservedNodePorts,
     rejectNodePorts: guards.rejectNodePorts,
-    dropNodePorts: guards.dropNodePorts,
     nodePortEndpoints: makeSet(SETS.nodePortEndpoints, [...nodePort, 'integer'], { data: endpoint }),
     localNodePortEndpoints: makeSet(SETS.localNodePortEndpoints, [...nodePort, 'integer'], { data: endpoint }),
     stickNodePorts: makeSet(SETS.stickNodePorts, nodePort, { data: verdict }),
     stickLocalNodePorts: makeSet(SETS.stickLocalNodePorts, nodePort, { data: verdict }),
-    rememberNodePorts: makeSet(SETS.rememberNodePorts, nodePort, { data: verdict }),
   }
 }
 

@@ -6,7 +6,7 @@ import { protocolField, splitFields } from '../../../nftables/fields.ts'
 import type { NftSet, Table } from '../../../nftables/types.ts'
 import { SETS } from './names.ts'
 
-const SERVED = [SETS.services, SETS.localServices, SETS.nodePorts, SETS.localNodePorts] as const
+const SERVED = [SETS.services, SETS.nodePorts] as const
 const UDP = protocolField('UDP')
 
 /** Only those of UDP: flows of other protocols are not cleaned up, and a table may have very many of them. */

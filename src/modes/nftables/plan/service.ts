@@ -18,29 +18,39 @@ import {
 } from '../../shared/plan/frontend.ts'
 import type { Places } from '../../shared/plan/places.ts'
 import type { PlanContext } from '../../shared/plan/table-planner.ts'
+import { firewallCheckRule } from '../../shared/plan/guards.ts'
 import { planAffinity } from './affinity.ts'
 import { pickRule } from './pick.ts'
 import { setsOf } from './frontend.ts'
+import { CHAINS } from './names.ts'
 import { type Schema, schemaFor } from './schema.ts'
 
 export function planFragment(node: NodeView, port: ServicePortView, context: PlanContext = {}): Fragment {
   const schema = schemaFor(node.family)
   const elements = new Elements()
-  const sharedRules: SharedRule[] = []
+  const sharedRules = new Map<string, SharedRule>()
   const { places, unlike } = context
   const differences = placesThatDiffer()
-  const others = unlike && new Map(unlike.frontends.map((frontend) => [frontendKey(frontend), frontend]))
+  const others = new Map(unlike?.frontends.map((frontend) => [frontendKey(frontend), frontend]))
   for (const frontend of port.frontends) {
     const key = frontendKey(frontend)
     planVerdicts(schema, frontend, { key, elements })
     planSources(schema, frontend, elements)
-    const lists = planLists(node, frontend, { key, elements, places, other: others?.get(key), differences })
-    for (const shared of lists) if (!sharedRules.includes(shared)) sharedRules.push(shared)
+    if (frontend.allowedSources !== undefined) sharedRules.set(schema.firewallIps.name, firewallRule(node.family))
+    const lists = planLists(node, frontend, { key, elements, places, other: others.get(key), differences })
+    for (const shared of lists) sharedRules.set(shared.set.name, shared)
   }
   planHairpins(schema.hairpin, port, elements)
-  const { sets, chains, learned } = planAffinity(node, port, elements)
+  const affinity = planAffinity(node, port, elements)
+  for (const shared of affinity.sharedRules) sharedRules.set(shared.set.name, shared)
+  const { sets, chains, learned } = affinity
   // No spread: V8 would make a shape of its own for each of these, by the hundred thousand.
-  return { sets, chains, learned, sharedRules, elements: elements.list() }
+  return { sets, chains, learned, sharedRules: [...sharedRules.values()], elements: elements.list() }
+}
+
+/** There while a service has source ranges, so that other clusters do not pay for it. */
+function firewallRule(family: Family): SharedRule {
+  return { set: schemaFor(family).firewallIps, chain: CHAINS.firewallCheck, rule: firewallCheckRule(family) }
 }
 
 interface Target {
@@ -83,13 +93,23 @@ export function placeKey(frontend: Bytes, place: number): Bytes {
 function planVerdicts(schema: Schema, frontend: Frontend, { key, elements }: Target): void {
   const sets = setsOf(frontend)
   planClusterIp(schema, frontend, elements)
-  if (mainVerdict(frontend).kind === 'to') {
-    elements.add(schema[frontend.isSplit ? sets.servedLocally : sets.served], { key })
-  }
   planRefusals(schema, frontend, elements)
-  // Cluster IPs are masqueraded by a rule of their own, which looks at where the packet comes from.
-  const always = frontend.kind !== 'clusterIP' && frontend.fromPods.masquerade && frontend.fromOthers.masquerade
-  if (always && frontend.fromOthers.verdict.kind === 'to') elements.add(schema[sets.masquerade], { key })
+  if (mainVerdict(frontend).kind !== 'to') return
+  // In all sets that it belongs to, not in one of them: a packet that is under way while it moves from one to another finds it.
+  elements.add(schema[sets.served], { key })
+  if (isSpecial(frontend)) elements.add(schema[sets.special], { key })
+  if (frontend.isSplit) elements.add(schema[sets.servedLocally], { key })
+  if (isMasqueraded(frontend)) elements.add(schema.masqueradeServices, { key })
+}
+
+/** Whether its clients need more than a choice among all endpoints. Node ports that do not are masqueraded by the rule that finds them. */
+function isSpecial(frontend: Frontend): boolean {
+  return frontend.isSplit || frontend.affinitySeconds !== undefined || isMasqueraded(frontend)
+}
+
+/** Whether it says so in a set. Cluster IPs are masqueraded by a rule of their own, which looks at where the packet comes from. */
+function isMasqueraded({ kind, isSplit }: Frontend): boolean {
+  return kind !== 'clusterIP' && kind !== 'nodePort' && !isSplit
 }
 
 /** The places at which a list has another backend than the list on the other side of the change. */

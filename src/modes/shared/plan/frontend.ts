@@ -39,13 +39,17 @@ export function planClusterIp(schema: GuardSchema, frontend: Frontend, elements:
 }
 
 /** Which clients are refused, and which hear nothing. */
-export function planRefusals(schema: GuardSchema, frontend: Frontend, elements: Elements): void {
-  const { kind } = frontend.fromOthers.verdict
+export function planRefusals(
+  schema: GuardSchema,
+  frontend: Frontend,
+  elements: Elements,
+  kind = frontend.fromOthers.verdict.kind,
+): void {
   if (kind === 'to') return
   const key = frontendKey(frontend)
   const byNodePort = frontend.kind === 'nodePort'
+  elements.add(byNodePort ? schema.unservedNodePorts : schema.unservedServices, { key })
   if (kind === 'reject') elements.add(byNodePort ? schema.rejectNodePorts : schema.rejectServices, { key })
-  if (kind === 'drop') elements.add(byNodePort ? schema.dropNodePorts : schema.dropServices, { key })
 }
 
 /** The sources that may connect. */

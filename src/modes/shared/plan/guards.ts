@@ -7,13 +7,12 @@ import { addressField } from '../../../nftables/fields.ts'
 import type { SetElements } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
 import type { Chain, Rule } from '../../../nftables/types.ts'
-import { chain, DSTNAT, hookAt, matchKeys, onNewConnections } from './match.ts'
+import { chain, DSTNAT, hookAt, matchKeys, onNewConnections, podRange } from './match.ts'
 import { GUARD_CHAINS as CHAINS, GUARD_SETS as SETS } from './names.ts'
 import type { GuardSchema } from './schema.ts'
 
 /** Source ranges, before anything is translated. */
-export function firewallChains(family: Family): Chain[] {
-  const { service } = matchKeys(family)
+export function firewallChains(family: Family, check: readonly Rule[] = [firewallCheckRule(family)]): Chain[] {
   const connection = [nft.destinationAddress(family), nft.destinationPort, nft.sourceAddress(family)]
   return [
     chain(CHAINS.firewallSources, [
@@ -22,8 +21,13 @@ export function firewallChains(family: Family): Chain[] {
       ),
       nft.rule([nft.drop]),
     ]),
-    chain(CHAINS.firewallCheck, [nft.rule([nft.isIn(service, SETS.firewallIps), nft.goto(CHAINS.firewallSources)])]),
+    chain(CHAINS.firewallCheck, check),
   ]
+}
+
+export function firewallCheckRule(family: Family): Rule {
+  const { service } = matchKeys(family)
+  return nft.rule([nft.isIn(service, SETS.firewallIps), nft.goto(CHAINS.firewallSources)])
 }
 
 /** What reaches these was not translated. */
@@ -31,36 +35,60 @@ export function checkChains(node: NodeView): Chain[] {
   const { family } = node
   const { service, nodePort } = matchKeys(family)
   const daddr = [nft.destinationAddress(family)]
+  const dropUnallocated = nft.rule(
+    [nft.isIn(daddr, SETS.serviceCidrs), nft.drop],
+    'Drop traffic to unallocated ClusterIPs',
+  )
   const guard = node.nodePortAddresses.kind === 'only' ? nft.isIn(daddr, SETS.nodePortIps) : nft.isNotLoopback(family)
   return [
+    ...refusals(family),
     chain(CHAINS.serviceEndpointsCheck, [
-      nft.rule([nft.isIn(service, SETS.rejectServices), nft.reject(family)]),
-      nft.rule([nft.isIn(service, SETS.dropServices), nft.drop]),
+      nft.rule([nft.isIn(service, SETS.unservedServices), nft.goto(CHAINS.refuseService)]),
     ]),
     chain(CHAINS.nodePortEndpointsCheck, [
-      nft.rule([guard, nft.isIn(nodePort, SETS.rejectNodePorts), nft.reject(family)]),
-      nft.rule([guard, nft.isIn(nodePort, SETS.dropNodePorts), nft.drop]),
+      nft.rule([nft.isIn(nodePort, SETS.unservedNodePorts), guard, nft.goto(CHAINS.refuseNodePort)]),
     ]),
     chain(CHAINS.clusterIpsCheck, [
       nft.rule([nft.isIn(daddr, SETS.clusterIps), nft.reject(family)], 'Reject traffic to invalid ports of ClusterIPs'),
-      nft.rule([nft.isIn(daddr, SETS.serviceCidrs), nft.drop], 'Drop traffic to unallocated ClusterIPs'),
+      ...(node.serviceCidrs.length === 0 ? [] : [dropUnallocated]),
     ]),
   ]
 }
 
-/** The base chains that lead to the checks. `input` are further rules for what this machine itself is asked. */
-export function guardHooks(input: readonly Rule[] = []): Chain[] {
+/**
+ * What a client hears that cannot be served. Drops what is in neither set any more: a packet that is under way while a frontend
+ * gets its first endpoint is sent again, and then served.
+ */
+export function refusals(family: Family): Chain[] {
+  const { service, nodePort } = matchKeys(family)
+  const refuse = (key: readonly nft.Operand[], rejected: string) => [
+    nft.rule([nft.isIn(key, rejected), nft.reject(family)]),
+    nft.rule([nft.drop]),
+  ]
+  return [
+    chain(CHAINS.refuseService, refuse(service, SETS.rejectServices)),
+    chain(CHAINS.refuseNodePort, refuse(nodePort, SETS.rejectNodePorts)),
+  ]
+}
+
+/** The further rules of a mode for the first packet of a connection: to this machine itself, and to wherever. */
+interface FurtherRules {
+  readonly incoming?: readonly Rule[]
+  readonly all?: readonly Rule[]
+}
+
+/** The base chains that lead to the checks. A packet of a connection that is known pays for one look at its state. */
+export function guardHooks({ incoming = [], all = [] }: FurtherRules = {}): Chain[] {
   const { serviceEndpointsCheck, nodePortEndpointsCheck, clusterIpsCheck, firewallCheck } = CHAINS
-  const checks = [onNewConnections(serviceEndpointsCheck), onNewConnections(clusterIpsCheck)]
+  const to = (target: string) => nft.rule([nft.jump(target)])
+  const outgoing = [onNewConnections(CHAINS.outgoingChecks)]
   const firewall = [onNewConnections(firewallCheck)]
   return [
-    chain(
-      CHAINS.filterInput,
-      [onNewConnections(nodePortEndpointsCheck), onNewConnections(serviceEndpointsCheck), ...input],
-      hookAt('filter', 'input', 0),
-    ),
-    chain(CHAINS.filterForward, checks, hookAt('filter', 'forward', 0)),
-    chain(CHAINS.filterOutput, checks, hookAt('filter', 'output', 0)),
+    chain(CHAINS.incomingChecks, [...all, to(nodePortEndpointsCheck), to(serviceEndpointsCheck), ...incoming]),
+    chain(CHAINS.outgoingChecks, [...all, to(serviceEndpointsCheck), to(clusterIpsCheck)]),
+    chain(CHAINS.filterInput, [onNewConnections(CHAINS.incomingChecks)], hookAt('filter', 'input', 0)),
+    chain(CHAINS.filterForward, outgoing, hookAt('filter', 'forward', 0)),
+    chain(CHAINS.filterOutput, outgoing, hookAt('filter', 'output', 0)),
     chain(CHAINS.filterPreroutingPreDnat, firewall, hookAt('filter', 'prerouting', DSTNAT - 10)),
     chain(CHAINS.filterOutputPreDnat, firewall, hookAt('filter', 'output', DSTNAT - 10)),
   ]
@@ -70,7 +98,8 @@ export function guardHooks(input: readonly Rule[] = []): Chain[] {
 export function guardElements(node: NodeView, schema: GuardSchema): SetElements[] {
   const { nodePortAddresses, localDetector } = node
   const ips = nodePortAddresses.kind === 'only' ? nodePortAddresses.addresses : []
-  const pods = localDetector.kind === 'cidr' ? localDetector.cidrs : []
+  const isSet = localDetector.kind === 'cidr' && podRange(localDetector.cidrs) === undefined
+  const pods = isSet ? localDetector.cidrs : []
   const ranges = (cidrs: NodeView['serviceCidrs']) =>
     mergeCidrs(cidrs).map((cidr) => ({ key: cidr.network, keyEnd: cidrEnd(cidr) }))
   return [

@@ -9,10 +9,11 @@ export const GUARD_SETS = {
   firewallAllowedTCP: 'firewall-allowed-tcp',
   firewallAllowedUDP: 'firewall-allowed-udp',
   firewallAllowedSCTP: 'firewall-allowed-sctp',
+  /** Frontends that have no endpoint for their clients; those that are told so. */
+  unservedServices: 'no-endpoint-services-all',
   rejectServices: 'no-endpoint-services-reject',
-  dropServices: 'no-endpoint-services-drop',
+  unservedNodePorts: 'no-endpoint-nodeports-all',
   rejectNodePorts: 'no-endpoint-nodeports-reject',
-  dropNodePorts: 'no-endpoint-nodeports-drop',
 } as const
 
 export const GUARD_CHAINS = {
@@ -23,7 +24,11 @@ export const GUARD_CHAINS = {
   filterOutput: 'filter-output',
   firewallCheck: 'firewall-check',
   firewallSources: 'firewall-sources',
+  incomingChecks: 'incoming-checks',
+  outgoingChecks: 'outgoing-checks',
   serviceEndpointsCheck: 'service-endpoints-check',
+  refuseService: 'refuse-service',
   nodePortEndpointsCheck: 'nodeport-endpoints-check',
+  refuseNodePort: 'refuse-nodeport',
   clusterIpsCheck: 'cluster-ips-check',
 } as const

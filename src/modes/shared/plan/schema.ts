@@ -55,9 +55,11 @@ export function guardSchema(family: Family): GuardSchema {
     firewallAllowedTCP: allowedSources(family, SETS.firewallAllowedTCP),
     firewallAllowedUDP: allowedSources(family, SETS.firewallAllowedUDP),
     firewallAllowedSCTP: allowedSources(family, SETS.firewallAllowedSCTP),
-    rejectServices: makeSet(SETS.rejectServices, service, { comment: 'Frontends without endpoints' }),
-    dropServices: makeSet(SETS.dropServices, service, { comment: 'Frontends without local endpoints' }),
-    rejectNodePorts: makeSet(SETS.rejectNodePorts, NODE_PORT_KEY, { comment: 'NodePorts without endpoints' }),
-    dropNodePorts: makeSet(SETS.dropNodePorts, NODE_PORT_KEY, { comment: 'NodePorts without local endpoints' }),
+    unservedServices: makeSet(SETS.unservedServices, service, { comment: 'Frontends without endpoints for a client' }),
+    rejectServices: makeSet(SETS.rejectServices, service, { comment: 'Frontends without any endpoint' }),
+    unservedNodePorts: makeSet(SETS.unservedNodePorts, NODE_PORT_KEY, {
+      comment: 'NodePorts without endpoints for a client',
+    }),
+    rejectNodePorts: makeSet(SETS.rejectNodePorts, NODE_PORT_KEY, { comment: 'NodePorts without any endpoint' }),
   }
 }

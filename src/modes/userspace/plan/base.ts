@@ -6,7 +6,7 @@ import type { TableBase } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
 import type { Chain } from '../../../nftables/types.ts'
 import { checkChains, firewallChains, guardElements, guardHooks } from '../../shared/plan/guards.ts'
-import { chain, DSTNAT, fromPods, hookAt, matchKeys, nodePortGuard, onNewConnections } from '../../shared/plan/match.ts'
+import { chain, DSTNAT, fromPods, hookAt, matchKeys, nodePortGuard } from '../../shared/plan/match.ts'
 import { SOURCES } from './entrance.ts'
 import { CHAINS, SETS } from './names.ts'
 import { schemaFor, setsOf } from './schema.ts'
@@ -21,7 +21,7 @@ export function planBase(node: NodeView): TableBase {
       ...serviceChains(node),
       ...checkChains(node),
       doorsCheck(node.family),
-      ...guardHooks([onNewConnections(CHAINS.doorsCheck)]),
+      ...guardHooks({ incoming: [nft.rule([nft.jump(CHAINS.doorsCheck)])] }),
       ...natHooks(),
     ],
     elements: guardElements(node, schema.guards),

@@ -32,14 +32,10 @@ export function planFragment(node: NodeView, view: ServicePortView, { find, leav
   const ports = new Set(leaving(view))
   for (const frontend of view.frontends) {
     planClusterIp(schema.guards, frontend, elements)
-    planRefusals(schema.guards, frontend, elements)
     planSources(schema.guards, frontend, elements)
     const isServed = planDoors(schema, frontend, { elements, ports, find: (entrance) => find(view, entrance) })
     // There are backends, and no door to them: better a clear answer than none.
-    if (!isServed) {
-      const { rejectNodePorts, rejectServices } = schema.guards
-      elements.add(frontend.kind === 'nodePort' ? rejectNodePorts : rejectServices, { key: frontendKey(frontend) })
-    }
+    planRefusals(schema.guards, frontend, elements, isServed ? undefined : 'reject')
   }
   for (const port of ports) elements.add(schema.doors, { key: protocolField(view.protocol) + portField(port) })
   return { sets: [], chains: [], sharedRules: [], learned: [], elements: elements.list() }

@@ -57,7 +57,7 @@ test('a new table has a rule of each chain that uses a map before it has many el
     ['addSet a', 'addChain pick', 'addElements 2000', 'addRule meets @a'],
     ['addSet b', 'addElements 2000'],
     ['addElements 2000'],
-    ['addChain services', 'addChain output', 'flushChain pick', 'addRule meets @b', 'addRule meets @a'],
+    ['addChain services', 'addChain output', 'insertRule meets @b'],
   ])
 })
 
@@ -68,9 +68,7 @@ function describeOp(op: Op): string {
     case 'addChain':
       return `addChain ${op.chain.name}`
     case 'addRule':
-      return `addRule ${op.rule.text}`
-    case 'flushChain':
-      return `flushChain ${op.name}`
+      return `${op.place === 'first' ? 'insert' : 'add'}Rule ${op.rule.text}`
     case 'addElements':
       return `addElements ${op.elements.length}`
     default:

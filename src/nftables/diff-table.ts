@@ -70,13 +70,13 @@ function* buildTable({ base, fragments }: Wanted, ledger: Ledger): Generator<rea
 
 /**
  * When a rule uses a map, and is the first of its chain that does, the kernel looks at all elements of the map. So one comes while
- * there are few of them; all of the chain's rules, in their order, take its place at the end. No packet gets there before
- * the base chains are there, which come last. Verdict maps are left alone: in use, each of their elements would cost more.
+ * there are few of them, and the others of the chain around it at the end. No packet gets there before the base chains are
+ * there, which come last. Verdict maps are left alone: in use, each of their elements would cost more.
  */
 class EarlyRules {
   readonly #base: TableBase
-  /** The chains that have one. */
-  readonly #chains = new Set<string>()
+  /** By chain. */
+  readonly #rules = new Map<string, Rule>()
 
   constructor(base: TableBase) {
     this.#base = base
@@ -84,17 +84,23 @@ class EarlyRules {
 
   add(transaction: Transaction, { sharedRules }: Fragment): void {
     for (const shared of sharedRules) {
-      if (this.#chains.has(shared.chain) || !readsValues(shared.rule)) continue
+      if (this.#rules.has(shared.chain) || !readsValues(shared.rule)) continue
       const chain = this.#base.chains.find(({ name, hook }) => name === shared.chain && hook === undefined)
       if (chain === undefined) continue
-      this.#chains.add(chain.name)
+      this.#rules.set(chain.name, shared.rule)
       transaction.addChain(chain)
       transaction.addRule(shared.chain, shared.rule)
     }
   }
 
-  has(chain: string): boolean {
-    return this.#chains.has(chain)
+  /** The others of the chain, around the one that is there; false when there is none. */
+  complete(transaction: Transaction, chain: string, rules: readonly Rule[]): boolean {
+    const early = this.#rules.get(chain)
+    if (early === undefined) return false
+    const at = rules.indexOf(early)
+    for (const rule of rules.slice(0, at).reverse()) transaction.insertRule(chain, rule)
+    for (const rule of rules.slice(at + 1)) transaction.addRule(chain, rule)
+    return true
   }
 }
 
@@ -134,8 +140,8 @@ function addBase(
   const sharedRules = ledger.rulesInUse()
   for (const chain of base.chains) {
     const rules = sharedRules.filter((shared) => shared.chain === chain.name).map(({ rule }) => rule)
-    if (early?.has(chain.name) === true) transaction.replaceRules(chain.name, rules)
-    else transaction.addChain({ ...chain, rules: [...chain.rules, ...rules] })
+    if (early?.complete(transaction, chain.name, rules) === true) continue
+    transaction.addChain({ ...chain, rules: [...chain.rules, ...rules] })
   }
 }
 

@@ -30,7 +30,12 @@ export class KnownVersions {
 
   /** The same as set(), for an object of the list. */
   list(key: string, resourceVersion: string): boolean {
-    this.#listed?.add(key)
+    if (this.#listed === undefined) {
+      // Nothing was known before: looking for it first would cost as much again.
+      this.#versions.set(key, compactVersion(resourceVersion))
+      return true
+    }
+    this.#listed.add(key)
     return this.set(key, resourceVersion)
   }
 

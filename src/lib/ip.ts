@@ -131,7 +131,7 @@ export function isLinkLocalMulticast(bytes: Bytes): boolean {
 
 /** Whether the address is 0.0.0.0 or ::. */
 export function isUnspecified(bytes: Bytes): boolean {
-  return bytes === '\0'.repeat(bytes.length)
+  return bytes === (bytes.length === 4 ? IPV4_UNSPECIFIED : IPV6_UNSPECIFIED)
 }
 
 /** `10.0.0.1:80` or `[fd00::1]:80`. */
@@ -139,6 +139,8 @@ export function joinHostPort(ip: string, port: number): string {
   return ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`
 }
 
+const IPV4_UNSPECIFIED = '\0'.repeat(4)
+const IPV6_UNSPECIFIED = '\0'.repeat(16)
 const IPV6_LOOPBACK = '\0'.repeat(15) + '\x01'
 const IPV4_MAPPED = '\0'.repeat(10) + '\xff\xff'
 

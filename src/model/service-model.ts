@@ -57,6 +57,8 @@ interface Entry {
 }
 
 const NONE: readonly never[] = []
+/** Never filled: what is done to it is looking up and deleting. */
+const NO_VIEWS = new Map<ServicePortName, ServicePortView>()
 
 /**
  * Takes API objects as they come, in any order, and says which service ports changed. An event costs work for its own
@@ -176,7 +178,8 @@ export class ServiceModel {
   }
 
   *views(): Generator<ServicePortView> {
-    for (const { views } of this.#entries.values()) yield* views
+    // yield* would make an object more for each.
+    for (const { views } of this.#entries.values()) for (const view of views) yield view
   }
 
   view(name: ServicePortName): ServicePortView | undefined {
@@ -292,7 +295,7 @@ export class ServiceModel {
   /** Brings an entry up to date and adds what changed. */
   #plan(entry: Entry, changes: ServicePortChange[]): void {
     const { info, slices } = entry
-    const former = new Map(entry.views.map((view) => [view.name, view]))
+    const former = entry.views.length === 0 ? NO_VIEWS : new Map(entry.views.map((view) => [view.name, view]))
     const plan =
       info &&
       planServicePorts({

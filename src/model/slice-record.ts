@@ -122,13 +122,20 @@ interface ReadEndpoint {
 function uniqueEndpoints(endpoints: readonly SliceEndpoint[], family: Family, problems: string[]): ReadEndpoint[] {
   const read: ReadEndpoint[] = []
   const refused = new Summary()
+  // As they mostly come: then there is nothing to sort, and none is there twice.
+  let isInOrder = true
+  let last: Bytes = ''
   for (const endpoint of endpoints) {
     const bytes = parseIp(endpoint.address)
     const why = bytes === undefined ? notAnAddress(family) : whyRefused(bytes, family)
-    if (bytes !== undefined && why === undefined) read.push({ bytes, endpoint })
-    else refused.add(() => `endpoint address ${quote(endpoint.address)} ${why} and is ignored`)
+    if (bytes !== undefined && why === undefined) {
+      read.push({ bytes, endpoint })
+      isInOrder &&= last < bytes
+      last = bytes
+    } else refused.add(() => `endpoint address ${quote(endpoint.address)} ${why} and is ignored`)
   }
   refused.tell(problems)
+  if (isInOrder) return read
   read.sort(
     (a, b) =>
       compareBytes(a.bytes, b.bytes) || credibility(conditionsOf(b.endpoint)) - credibility(conditionsOf(a.endpoint)),

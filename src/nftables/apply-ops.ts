@@ -50,7 +50,10 @@ function applyOp(table: MutableTable | undefined, op: Op): MutableTable | undefi
       break
     case 'addRule': {
       const chain = find(table.chains, op.chain)
-      table.chains.set(op.chain, { ...chain, rules: [...chain.rules, op.rule] })
+      table.chains.set(op.chain, {
+        ...chain,
+        rules: op.place === 'first' ? [op.rule, ...chain.rules] : [...chain.rules, op.rule],
+      })
       break
     }
     case 'addElements':

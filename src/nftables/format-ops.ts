@@ -38,7 +38,8 @@ function* formatOp(where: string, op: Op): Generator<string> {
       break
     case 'addRule': {
       const { text, comment } = op.rule
-      yield `add rule ${where} ${op.chain} ${text}${comment === undefined ? '' : ` comment ${JSON.stringify(comment)}`}`
+      const verb = op.place === 'first' ? 'insert' : 'add'
+      yield `${verb} rule ${where} ${op.chain} ${text}${comment === undefined ? '' : ` comment ${JSON.stringify(comment)}`}`
       break
     }
     case 'addElements':

@@ -35,6 +35,11 @@ export class Transaction {
     this.#rules.push({ op: 'addRule', chain, rule })
   }
 
+  /** In front of the rules that the chain has. */
+  insertRule(chain: string, rule: Rule): void {
+    this.#rules.push({ op: 'addRule', chain, rule, place: 'first' })
+  }
+
   /** Replaces the rules of a chain that exists. */
   replaceRules(chain: string, rules: readonly Rule[]): void {
     this.#rules.push({ op: 'flushChain', name: chain })

@@ -208,6 +208,7 @@ export type Op =
   | { readonly op: 'deleteChain'; readonly name: string }
   /** Deletes all rules of the chain. */
   | { readonly op: 'flushChain'; readonly name: string }
-  | { readonly op: 'addRule'; readonly chain: string; readonly rule: Rule }
+  /** Behind the other rules of the chain, or before them. */
+  | { readonly op: 'addRule'; readonly chain: string; readonly rule: Rule; readonly place?: 'first' }
   | { readonly op: 'addElements'; readonly set: NftSet; readonly elements: readonly Element[] }
   | { readonly op: 'deleteElements'; readonly set: NftSet; readonly elements: readonly Element[] }

@@ -88,13 +88,14 @@ export class FlowCleaner {
     const task = (this.#next ??= newTask())
     task.answerers = union(task.answerers, answerers)
     task.gone.push(...goneUdpFrontends(changes), ...gone)
-    for (const { name, after } of served) {
-      if (after === undefined) task.views.delete(name)
-      else task.views.set(name, after)
-    }
     if (all !== undefined) {
       task.views.clear()
       for (const view of all) if (view.protocol === 'UDP') task.views.set(view.name, this.#served(view))
+    } else {
+      for (const { name, after } of served) {
+        if (after === undefined) task.views.delete(name)
+        else task.views.set(name, after)
+      }
     }
     this.#looking ??= this.#look()
   }

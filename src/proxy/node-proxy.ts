@@ -308,9 +308,9 @@ export class NodeProxy {
 
   #startPipelines(): void {
     const [first] = this.#parts
-    const places = first?.pipeline.model.endpointPlaces()
-    const exists = this.#state.node !== undefined
-    const problem = places === undefined ? undefined : nodeNameProblem(this.#nodeName, exists, places)
+    // Where there is such a Node, its name is right, and the endpoints need not be looked at.
+    const places = this.#state.node === undefined ? first?.pipeline.model.endpointPlaces() : undefined
+    const problem = places === undefined ? undefined : nodeNameProblem(this.#nodeName, false, places)
     if (problem !== undefined) this.#log.error(undefined, problem)
     const families = this.#parts.map(({ pipeline }) => pipeline.node.family)
     const { warnings, errors } = this.#state.problems(otherSettings(this.#loaded.config, families))

@@ -89,7 +89,7 @@ class BatchWriter {
       case 'flushChain':
         return this.#message('deleteRule', 0, (writer) => ruleAttributes.write(writer, { table, chain: op.name }))
       case 'addRule':
-        return this.#message('newRule', NLM_F_CREATE | NLM_F_APPEND, (writer) =>
+        return this.#message('newRule', NLM_F_CREATE | (op.place === 'first' ? 0 : NLM_F_APPEND), (writer) =>
           ruleAttributes.write(writer, ruleToAttributes({ table, chain: op.chain }, op.rule)),
         )
       case 'addElements':

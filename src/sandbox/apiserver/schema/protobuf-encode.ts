@@ -2,7 +2,7 @@
 
 import { Buffer } from 'node:buffer'
 import { parseTime } from '../time.ts'
-import { ProtoWriter } from './proto-writer.ts'
+import { LENGTH_DELIMITED, ProtoWriter } from './proto-writer.ts'
 import { messageNamed } from './schema.ts'
 import type { Json, JsonObject } from '../json.ts'
 import type { Field, FieldType, Message, Scalar } from './schema.ts'
@@ -37,29 +37,39 @@ export function encodeEnvelope(type: TypeMeta, raw: Uint8Array): Buffer {
 }
 
 /** A list of messages that are encoded already, in pieces that are sent one after the other. */
-export function encodeList(type: TypeMeta, metadata: JsonObject, items: readonly Uint8Array[]): Buffer[] {
+export function* encodeList(type: TypeMeta, metadata: JsonObject, items: readonly Uint8Array[]): Generator<Buffer> {
   const listMeta = encodeMessage(messageNamed('meta.ListMeta'), metadata)
   writer.reset()
   writer.bytes(LIST.metadata, listMeta)
   const head = writer.finish()
-  const framed = items.map(frameItem)
-  const size = framed.reduce((sum, item) => sum + item.length, head.length)
+  const size = items.reduce((sum, { length }) => sum + 1 + varintLength(length) + length, head.length)
   writer.reset()
+  writer.raw(head)
   writer.varint(size)
-  writer.tag(UNKNOWN.raw, 2)
+  writer.tag(UNKNOWN.raw, LENGTH_DELIMITED)
   writeTypeMeta(type)
   writer.raw(magic)
-  const opening = writer.finish()
+  yield writer.finish()
+  // Many items to a piece: a piece for each would cost the server more than all of the encoding.
+  for (let first = 0, next: number; first < items.length; first = next) {
+    let length = 0
+    for (next = first; next < items.length && length < PIECE_LENGTH; next++) length += items[next]!.length
+    writer.reset()
+    for (let i = next - 1; i >= first; i--) writer.bytes(LIST.items, items[i]!)
+    yield writer.finish()
+  }
   writer.reset()
   writer.string(UNKNOWN.contentType, '')
   writer.string(UNKNOWN.contentEncoding, '')
-  return [opening, head, ...framed, writer.finish()]
+  yield writer.finish()
 }
 
-function frameItem(item: Uint8Array): Buffer {
-  writer.reset()
-  writer.bytes(LIST.items, item)
-  return writer.finish()
+const PIECE_LENGTH = 64 * 1024
+
+function varintLength(value: number): number {
+  let length = 1
+  for (let rest = value; rest >= 0x80; rest = Math.floor(rest / 0x80)) length++
+  return length
 }
 
 /** One frame of a watch: four bytes of length, and the event with its object in an envelope. */

@@ -16,6 +16,9 @@ import {
   CTA_PROTO_DST_PORT,
   CTA_PROTO_NUM,
   CTA_PROTO_SRC_PORT,
+  CTA_PROTOINFO,
+  CTA_PROTOINFO_TCP,
+  CTA_PROTOINFO_TCP_STATE,
   CTA_STATUS,
   CTA_TIMEOUT,
   CTA_TUPLE_IP,
@@ -72,6 +75,11 @@ export const flowAttributes = nest({
     CTA_FILTER,
     nest({ original: opt(CTA_FILTER_ORIG_FLAGS, ne32), reply: opt(CTA_FILTER_REPLY_FLAGS, ne32) }),
   ),
+})
+
+/** What the tracker knows of a TCP connection. */
+export const tcpAttributes = nest({
+  info: opt(CTA_PROTOINFO, nest({ tcp: opt(CTA_PROTOINFO_TCP, nest({ state: opt(CTA_PROTOINFO_TCP_STATE, u8) })) })),
 })
 
 export type FlowAttributes = Infer<typeof flowAttributes>

@@ -25,6 +25,7 @@ import {
   CTA_TUPLE_PROTO,
   CTA_TUPLE_REPLY,
   IPCTNL_MSG_CT_DELETE,
+  IPCTNL_MSG_CT_GET,
   IPCTNL_MSG_CT_NEW,
 } from './uapi.ts'
 import { hostPlace, PORT_AT, PORT_LENGTH } from '../system/socket-address.ts'
@@ -35,8 +36,10 @@ const AF: Readonly<Record<Family, number>> = { 4: 2, 6: 10 }
 /** How long an entry waits for its first packet. */
 const TIMEOUT_S = 10
 
+const MESSAGES = { new: IPCTNL_MSG_CT_NEW, get: IPCTNL_MSG_CT_GET, delete: IPCTNL_MSG_CT_DELETE } as const
+
 export interface TemplateOptions {
-  readonly message: 'new' | 'delete'
+  readonly message: keyof typeof MESSAGES
   readonly family: Family
   /** The number of the transport protocol. */
   readonly protocol: number
@@ -56,8 +59,10 @@ export class ConntrackTemplate {
     const writer = new Writer(256)
     this.#host = hostPlace(family)
     const isNew = message === 'new'
-    const type = isNew ? IPCTNL_MSG_CT_NEW : IPCTNL_MSG_CT_DELETE
-    writer.beginMessage((NFNL_SUBSYS_CTNETLINK << 8) | type, NLM_F_REQUEST | (isNew ? NLM_F_CREATE | NLM_F_EXCL : 0))
+    writer.beginMessage(
+      (NFNL_SUBSYS_CTNETLINK << 8) | MESSAGES[message],
+      NLM_F_REQUEST | (isNew ? NLM_F_CREATE | NLM_F_EXCL : 0),
+    )
     writer.u8(AF[family])
     writer.u8(NFNETLINK_V0)
     writer.be16(0)

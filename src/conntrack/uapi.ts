@@ -9,6 +9,8 @@ export const CTA_TUPLE_REPLY = 2
 
 export const CTA_STATUS = 3
 
+export const CTA_PROTOINFO = 4
+
 export const CTA_NAT_SRC = 6
 
 export const CTA_TIMEOUT = 7
@@ -38,3 +40,11 @@ export const CTA_NAT_V4_MINIP = 1
 export const CTA_NAT_V4_MAXIP = 2
 export const CTA_NAT_V6_MINIP = 4
 export const CTA_NAT_V6_MAXIP = 5
+
+export const CTA_PROTOINFO_TCP = 1
+export const CTA_PROTOINFO_TCP_STATE = 1
+
+// include/uapi/linux/netfilter/nf_conntrack_tcp.h
+export const TCP_CONNTRACK_NONE = 0
+export const TCP_CONNTRACK_TIME_WAIT = 7
+export const TCP_CONNTRACK_CLOSE = 8

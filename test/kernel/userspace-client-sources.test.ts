@@ -1,6 +1,7 @@
 // Backends see the client: what the connection tracker is told, and what becomes of a connection when it refuses.
 
 import { execFileSync, spawnSync } from 'node:child_process'
+import { createServer } from 'node:net'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { tryCall } from '../../src/system/libc.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
@@ -8,7 +9,8 @@ import { ClientSources } from '../../src/modes/userspace/data-path/client-source
 import { openListener, openSocket, type PoolProtocol } from '../../src/modes/userspace/data-path/sockets.ts'
 import { SourcePorts } from '../../src/modes/userspace/data-path/source-ports.ts'
 import { encodeAddress } from '../../src/system/socket-address.ts'
-import { isRoot } from '../support/nft.ts'
+import { eventually } from '../support/eventually.ts'
+import { isRoot, loadWithNft } from '../support/nft.ts'
 
 const node = '10.9.0.1'
 const built = new URL('../../dist', import.meta.url).pathname
@@ -32,13 +34,15 @@ function connectAs(client: string, backend: string, sources: ClientSources, prot
   return { fd, shown, port: shown?.port ?? 0 }
 }
 
+function conntrackOf(port: number): string {
+  return execFileSync('conntrack', ['-L', '-p', 'tcp', '--orig-port-src', `${port}`], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  }).toString()
+}
+
 /** Flows from this port: `to backend, answers to client`. */
 function flows(port: number): string[] {
-  const text = execFileSync('conntrack', ['-L', '-p', 'tcp', '--orig-port-src', `${port}`], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-  return text
-    .toString()
+  return conntrackOf(port)
     .split('\n')
     .flatMap((line) => {
       const [, to, seenAs] = /dst=(\S+).* dst=(\S+)/.exec(line) ?? []
@@ -85,6 +89,39 @@ describe.skipIf(!isRoot)('ClientSources (needs root)', () => {
     for (const { fd } of [first[1]!, third, fourth]) tryCall('close', fd)
     sources.dispose()
     execFileSync('conntrack', ['-F'], { stdio: 'ignore' })
+  })
+
+  it('leaves a connection alone that another process has, and takes its port when it has ended', async () => {
+    loadWithNft(`table ip tracked {
+      chain o { type nat hook output priority -100; }
+      chain p { type nat hook postrouting priority 100; }
+      chain f { type filter hook output priority 0; ct state invalid drop; }
+    }`)
+    execFileSync('ip', ['address', 'add', '10.9.9.7', 'dev', 'lo'])
+    const onePort = { first: 41_500, last: 41_500 }
+    const warnings: string[] = []
+    const process = () =>
+      new ClientSources(new SourcePorts(SourcePorts.createMemory(), onePort), (message) => warnings.push(message))
+    const server = createServer((socket) => socket.on('data', () => socket.end('bye')))
+    await new Promise<void>((resolve) => void server.listen(80, '10.9.1.1', resolve))
+    const old = connectAs('10.9.9.7', '10.9.1.1', process())
+    const backend = encodeAddress('10.9.1.1', 80)
+    tryCall('connect', old.fd, backend, backend.length)
+    const stateOf = () => /(\S+) src=/.exec(conntrackOf(41_500))?.[1]
+    await eventually('it is open', () => (stateOf() === 'ESTABLISHED' ? undefined : conntrackOf(41_500)))
+    const next = process()
+    expect(connectAs('10.9.9.8', '10.9.1.1', next).port).toBe(0)
+    expect(warnings).toEqual([expect.stringContaining('no source port was found free')])
+    expect(flows(41_500)).toEqual(['10.9.1.1 sees 10.9.9.7'])
+    // It still works.
+    tryCall('send', old.fd, Buffer.from('well?'), 5, 0)
+    const SHUT_WR = 1
+    tryCall('shutdown', old.fd, SHUT_WR)
+    await eventually('it has ended', () => (stateOf() === 'TIME_WAIT' ? undefined : conntrackOf(41_500)))
+    tryCall('close', old.fd)
+    expect(connectAs('10.9.9.8', '10.9.1.1', next).port).toBe(41_500)
+    expect(flows(41_500)).toEqual(['10.9.1.1 sees 10.9.9.8'])
+    server.close()
   })
 
   it('passes over ports that are reserved, or that another socket listens on', () => {

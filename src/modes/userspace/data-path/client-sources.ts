@@ -9,8 +9,10 @@ import { NetlinkSocket } from '../../../netlink/socket.ts'
 import { messageOf } from '../../../lib/errors.ts'
 import type { Family } from '../../../lib/ip.ts'
 import type { SeenAs } from '../plan/entrance.ts'
+import { tcpAttributes } from '../../../conntrack/messages.ts'
 import { ConntrackTemplate } from '../../../conntrack/template.ts'
-import { NETLINK_NETFILTER } from '../../../netlink/uapi/netlink.ts'
+import { TCP_CONNTRACK_CLOSE, TCP_CONNTRACK_NONE, TCP_CONNTRACK_TIME_WAIT } from '../../../conntrack/uapi.ts'
+import { NETLINK_NETFILTER, NLMSG_ERROR } from '../../../netlink/uapi/netlink.ts'
 import { LITTLE_ENDIAN } from '../../../netlink/writer.ts'
 import { familyOf, isSameHost, setPort } from '../../../system/socket-address.ts'
 import { type PoolProtocol, readSocketAddress, shareAddress } from './sockets.ts'
@@ -20,9 +22,14 @@ const PROTOCOL_NUMBERS = { TCP: 6, UDP: 17 } as const
 const MSG_DONTWAIT = 0x40
 /** Where struct nlmsgerr says what went wrong. */
 const ERROR_AT = 16
+/** Where a message says what it is, and where the attributes of a flow begin. */
+const TYPE_AT = 4
+const FLOW_AT = 20
 /** Ports that are tried for one connection. */
 const TRIES = 8
 const PORT_IS_USED = 'port is used'
+/** States of a connection that has ended, or that has never begun. */
+const OVER: ReadonlySet<number> = new Set([TCP_CONNTRACK_NONE, TCP_CONNTRACK_TIME_WAIT, TCP_CONNTRACK_CLOSE])
 
 export interface Disguise {
   readonly family: Family
@@ -54,6 +61,7 @@ export interface ShownClient {
 
 interface Templates {
   readonly create: ConntrackTemplate
+  readonly look: ConntrackTemplate
   readonly remove: ConntrackTemplate
 }
 
@@ -63,7 +71,7 @@ export class ClientSources {
   readonly #bind = boundCall('bind')
   readonly #send = boundCall('send')
   readonly #recv = boundCall('recv')
-  readonly #answer = new Uint8Array(256)
+  readonly #answer = new Uint8Array(1024)
   readonly #answerView = new DataView(this.#answer.buffer)
   readonly #templates: Partial<Record<PoolProtocol, Partial<Record<Family, Templates>>>> = {}
   readonly #socket: NetlinkSocket | undefined
@@ -158,9 +166,19 @@ export class ClientSources {
     if (!this.#beginAt(fd, disguise)) return PORT_IS_USED
     const error = this.#tell('create', disguise)
     if (error !== 'EEXIST') return error
-    // What is left of an earlier connection from this port.
+    // Of an earlier connection from this port; or of one that another process still has, such as the one that is taken over from.
+    if (!this.#isOver(disguise)) return PORT_IS_USED
     this.#tell('remove', disguise)
     return this.#tell('create', disguise)
+  }
+
+  /** Whether the connection that the tracker knows has ended. Of UDP it cannot be told. */
+  #isOver(disguise: Disguise): boolean {
+    const failure = this.#tell('look', disguise)
+    if (failure !== '') return failure === 'ENOENT'
+    const { info } = tcpAttributes.read(this.#answerView, FLOW_AT, this.#answerView.getUint32(0, LITTLE_ENDIAN)) ?? {}
+    const state = info?.tcp?.state
+    return state !== undefined && OVER.has(state)
   }
 
   /** Begins at a port that serves connections to other backends already, and perhaps one to this. */
@@ -183,9 +201,10 @@ export class ClientSources {
     const { bytes } = template
     const { fd } = this.#socket!
     if (this.#send(fd, bytes, bytes.length, 0) === -1) return lastErrno()
-    // Only failures are answered.
+    // Only failures are answered, and questions.
     const length = this.#recv(fd, this.#answer, this.#answer.length, MSG_DONTWAIT)
-    return length < ERROR_AT + 4 ? '' : errnoName(-this.#answerView.getInt32(ERROR_AT, LITTLE_ENDIAN))
+    const isFailure = length >= ERROR_AT + 4 && this.#answerView.getUint16(TYPE_AT, LITTLE_ENDIAN) === NLMSG_ERROR
+    return isFailure ? errnoName(-this.#answerView.getInt32(ERROR_AT, LITTLE_ENDIAN)) : ''
   }
 
   #templatesFor(family: Family, protocol: PoolProtocol): Templates {
@@ -198,6 +217,7 @@ function createTemplates(family: Family, protocol: PoolProtocol): Templates {
   const options = { family, protocol: PROTOCOL_NUMBERS[protocol] }
   return {
     create: new ConntrackTemplate({ ...options, message: 'new' }),
+    look: new ConntrackTemplate({ ...options, message: 'get' }),
     remove: new ConntrackTemplate({ ...options, message: 'delete' }),
   }
 }

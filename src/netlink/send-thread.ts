@@ -45,7 +45,7 @@ export class SendThread {
       keepNurserySmall()
       this.#isUp = Atomics.load(this.#words, 0) === STATE.idle
     }
-    if (!this.#isUp || bytes.length > ROOM) return false
+    if (!this.#isUp || bytes.length > ROOM || this.#socket.isPrinted) return false
     this.#socket.makeRoom(bytes.length)
     this.#bytes.set(bytes)
     this.#length = this.#words[1] = bytes.length

@@ -17,7 +17,8 @@ function run(settings: SendSettings): void {
     state = Atomics.load(words, 0)
     if (state !== STATE.sending) continue
     words[2] = send(settings.fd, bytes, words[1]!, 0)
-    Atomics.store(words, 0, STATE.idle)
+    // Unless it was ended meanwhile.
+    Atomics.compareExchange(words, 0, STATE.sending, STATE.idle)
     Atomics.notify(words, 0)
   }
 }

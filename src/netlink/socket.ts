@@ -48,6 +48,8 @@ export class NetlinkSocket {
   readonly fd: number
   /** The number by which the kernel knows this socket. */
   readonly port: number
+  /** All that goes over it is printed, which send() and receive() do. */
+  readonly isPrinted = DEBUG
   readonly #vocabulary: Vocabulary | undefined
   readonly #received = new Uint8Array(RECEIVE_SIZE)
   readonly #from = new Uint32Array(ADDRESS_LENGTH / 4)

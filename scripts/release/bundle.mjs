@@ -30,6 +30,8 @@ const inputs = {
   program: 'src/cli/main.ts',
   // The threads of the userspace mode start here: src/modes/userspace/data-path/worker-link.ts
   worker: 'src/modes/userspace/data-path/worker.ts',
+  // And the one that sends to the kernel: src/netlink/send-thread.ts
+  sender: 'src/netlink/send-worker.ts',
 }
 
 /** Writes the release and answers which npm packages are in it. */
@@ -83,7 +85,7 @@ async function writePrograms(out, { withUi }) {
       groups: [
         { name: 'yaml', test: /node_modules\/yaml\// },
         // The threads of the userspace mode load these two as well, and none of the stages.
-        { name: 'system', test: /src\/lib\/(hash|http|port-range)|src\/system\/|src\/netlink\// },
+        { name: 'system', test: /src\/lib\/(hash|http|port-range)|src\/system\/|src\/netlink\/(?!send-worker)/ },
         { name: 'lib', test: /src\/lib\// },
         ...Object.entries(stages).map(([name, files]) => ({ name, test: modules.loadedBy(files) })),
       ],

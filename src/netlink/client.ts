@@ -28,6 +28,12 @@ const DUMP_ATTEMPTS = 20
 /** How long a list is worked on before other work gets a turn. */
 const SLICE_MS = 4
 
+/** The numbers of the messages of a batch. */
+export interface BatchNumbers {
+  readonly first: number
+  readonly count: number
+}
+
 export class NetlinkClient {
   readonly #exchange: Exchange
   #sequence = 0
@@ -112,11 +118,22 @@ export class NetlinkClient {
    * in place of the sequence number.
    */
   batch(messages: Uint8Array): Acknowledgement[] {
+    const numbers = this.numberBatch(messages)
+    return this.readBatch(numbers, this.#exchange(messages, 'poll'))
+  }
+
+  /** For a batch that is sent by others: gives its messages their numbers. */
+  numberBatch(messages: Uint8Array): BatchNumbers {
     const first = this.#sequence + 1
     const count = numberMessages(messages, first)
     this.#sequence += count
+    return { first, count }
+  }
+
+  /** What the kernel answers to a batch, out of what it has sent. */
+  readBatch({ first, count }: BatchNumbers, datagrams: Iterable<Uint8Array>): Acknowledgement[] {
     const acknowledgements: Acknowledgement[] = []
-    for (const datagram of this.#exchange(messages, 'poll')) {
+    for (const datagram of datagrams) {
       for (const answer of messagesOf(datagram)) {
         const index = answer.sequence - first
         if (answer.type !== NLMSG_ERROR || index < 0 || index >= count) continue

@@ -48,6 +48,8 @@ export class NetlinkSocket {
   readonly fd: number
   /** The number by which the kernel knows this socket. */
   readonly port: number
+  /** All that goes over it is printed, which send() and receive() do. */
+  readonly isPrinted = DEBUG
   readonly #vocabulary: Vocabulary | undefined
   readonly #received = new Uint8Array(RECEIVE_SIZE)
   readonly #from = new Uint32Array(ADDRESS_LENGTH / 4)
@@ -78,14 +80,23 @@ export class NetlinkSocket {
 
   /** Sends a datagram, of any size. The kernel has done what it says, or refused to, when this returns. */
   send(bytes: Uint8Array): void {
-    if (bytes.length > this.#sendBuffer) {
-      this.#sendBuffer = Math.max(bytes.length + (bytes.length >> 1), 1 << 18)
-      this.#trySetOption(SOL_SOCKET, SO_SNDBUFFORCE, this.#sendBuffer)
-    }
+    this.makeRoom(bytes.length)
     if (DEBUG) this.#print('>', bytes)
     const sent = mustCall(`send ${bytes.length} bytes over netlink`, 'send', this.fd, bytes, bytes.length, 0)
     if (sent !== bytes.length)
       throw new KernelError(`send ${bytes.length} bytes over netlink, only ${sent} went`, 'EIO')
+  }
+
+  /** The kernel takes no longer datagram than the socket has room for. */
+  makeRoom(length: number): void {
+    if (length <= this.#sendBuffer) return
+    this.#sendBuffer = Math.max(length + (length >> 1), 1 << 18)
+    this.#trySetOption(SOL_SOCKET, SO_SNDBUFFORCE, this.#sendBuffer)
+  }
+
+  /** All datagrams that are there. */
+  *received(): Generator<Uint8Array> {
+    for (let datagram = this.receive('poll'); datagram !== undefined; datagram = this.receive('poll')) yield datagram
   }
 
   /**

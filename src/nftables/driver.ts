@@ -14,8 +14,8 @@ import {
   type TableOutline,
 } from './types.ts'
 import type { Codec } from '../netlink/attributes.ts'
-import type { Message } from '../netlink/message.ts'
-import { writeBatch } from './bytes/batch.ts'
+import type { Acknowledgement, Message } from '../netlink/message.ts'
+import { type BatchMessage, writeBatch } from './bytes/batch.ts'
 import { chainAttributes, chainFromAttributes } from './bytes/chain.ts'
 import { type CountedElement, countedElement, countedListAttributes } from './bytes/counted-element.ts'
 import { describeOp } from './bytes/describe.ts'
@@ -30,6 +30,8 @@ import { NETLINK_NETFILTER, NLM_F_DUMP } from '../netlink/uapi/netlink.ts'
 import { Writer } from '../netlink/writer.ts'
 import { errnoName } from '../system/libc.ts'
 import { NetlinkClient, type WhenInterrupted } from '../netlink/client.ts'
+import { SendThread } from '../netlink/send-thread.ts'
+import type { OnApplied } from './table-driver.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
 import { NftablesListener } from './listener.ts'
 
@@ -79,10 +81,54 @@ export class NftablesDriver {
    */
   apply(ops: readonly Op[]): { readonly bytes: number } {
     if (ops.length === 0) return { bytes: 0 }
+    const { messages, bytes } = this.#write(ops)
+    this.#confirm(messages, bytes, this.#client.batch(bytes))
+    // The buffer of a large transaction is not kept.
+    this.#writer.reset()
+    return { bytes: bytes.length }
+  }
+
+  /**
+   * Carries out transactions one after the other, as apply() does. While the kernel is at one, on a thread of its own, the next
+   * is made; so the first that the kernel refuses is known when one more has been made.
+   */
+  applyEach(transactions: Iterable<readonly Op[]>, onApplied: OnApplied): void {
+    const thread = new SendThread(this.#socket)
+    let finish = () => {}
+    try {
+      for (const ops of transactions) {
+        if (ops.length === 0) continue
+        const { messages, bytes } = this.#write(ops)
+        finish()
+        finish = () => {}
+        const numbers = this.#client.numberBatch(bytes)
+        if (thread.begin(bytes)) {
+          finish = () => {
+            const sent = thread.wait()
+            this.#confirm(messages, sent, this.#client.readBatch(numbers, this.#socket.received()))
+            onApplied(ops, sent.length)
+          }
+        } else {
+          this.#socket.send(bytes)
+          this.#confirm(messages, bytes, this.#client.readBatch(numbers, this.#socket.received()))
+          onApplied(ops, bytes.length)
+        }
+      }
+      finish()
+    } finally {
+      thread.close()
+      this.#writer.reset()
+    }
+  }
+
+  #write(ops: readonly Op[]): { messages: readonly BatchMessage[]; bytes: Uint8Array } {
     this.#writer.reset()
     const messages = writeBatch(this.#writer, this, ops)
-    const bytes = this.#writer.written()
-    const acknowledgements = this.#client.batch(bytes)
+    return { messages, bytes: this.#writer.written() }
+  }
+
+  /** Fails with the first message that the kernel refused. */
+  #confirm(messages: readonly BatchMessage[], bytes: Uint8Array, acknowledgements: readonly Acknowledgement[]): void {
     const failed = acknowledgements.find(({ errno }) => errno !== 0)
     if (failed !== undefined) {
       const message = messages[failed.sequence]
@@ -95,9 +141,6 @@ export class NftablesDriver {
       throw this.#error('commit', 'ENOMSG', 'the kernel did not answer')
     }
     this.#commits++
-    // The buffer of a large transaction is not kept.
-    this.#writer.reset()
-    return { bytes: bytes.length }
   }
 
   /**

@@ -1,12 +1,12 @@
 // The nftables tables of a mode, one per family, with an eye on other programs that touch them.
 
 import { NftablesDriver } from './driver.ts'
-import { type NftablesChange, watchNftables } from './watch.ts'
+import { type NftablesChange, type NftablesWatch, watchNftables } from './watch.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { nftFamily } from './language.ts'
 import type { Op } from './types.ts'
-import type { TableDriver } from './table-driver.ts'
+import type { OnApplied, TableDriver } from './table-driver.ts'
 
 export interface WatchedTablesOptions {
   readonly table: string
@@ -38,6 +38,7 @@ export function openWatchedTables({ table, families, onForeignChange }: WatchedT
       const driver = drivers.get(family)!
       return {
         apply: (ops) => (isLarge(ops) ? watch.quietly(() => driver.apply(ops)) : driver.apply(ops)),
+        applyEach: (transactions, onApplied) => applyEach(driver, watch, { transactions, onApplied }),
         read: () => driver.read(),
         readElements: (set) => driver.readElements(set),
         close: () => driver.close(),
@@ -45,6 +46,27 @@ export function openWatchedTables({ table, families, onForeignChange }: WatchedT
     },
     close: () => watch.close(),
   }
+}
+
+/** So many large transactions do not pay for a thread, nor for not listening in between. */
+const FEW = 50
+
+function applyEach(
+  driver: NftablesDriver,
+  watch: NftablesWatch,
+  { transactions, onApplied }: { transactions: Iterable<readonly Op[]>; onApplied: OnApplied },
+): void {
+  const all = transactions[Symbol.iterator]()
+  for (let large = 0; large < FEW;) {
+    const { done, value: ops } = all.next()
+    if (done === true) return
+    const isQuiet = isLarge(ops)
+    const { bytes } = isQuiet ? watch.quietly(() => driver.apply(ops)) : driver.apply(ops)
+    onApplied(ops, bytes)
+    if (isQuiet) large++
+  }
+  const rest = { [Symbol.iterator]: () => all }
+  watch.quietly(() => driver.applyEach(rest, onApplied))
 }
 
 /** Deletes the tables of this name, of both families; harmless when there are none. */

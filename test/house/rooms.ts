@@ -35,7 +35,7 @@ export const rooms: readonly Room[] = [
     folder: 'netlink',
     what: 'the tools of a codec: sockets, messages, attributes',
     imports: ['lib', 'system'],
-    effects: ['socket.ts', 'client.ts', 'drain.ts', 'generic-netlink.ts'],
+    effects: ['socket.ts', 'client.ts', 'drain.ts', 'generic-netlink.ts', 'send-thread.ts', 'send-worker.ts'],
   },
   {
     folder: 'nftables',

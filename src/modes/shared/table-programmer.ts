@@ -135,10 +135,14 @@ export class TableProgrammer implements Programmer {
     const wanted = { base, fragments }
     const replaces = actual !== undefined && this.#refusals >= REFUSALS_TO_REPLACE
     try {
-      for (const ops of replaces ? [replaceTable(wanted, ledger)] : diffTable(actual, wanted, ledger)) {
-        stats.note(formatOps(nftFamily(node.family), planner.table, ops))
-        this.#apply(ops, stats)
-      }
+      const transactions = replaces ? [replaceTable(wanted, ledger)] : diffTable(actual, wanted, ledger)
+      const noted = (function* () {
+        for (const ops of transactions) {
+          stats.note(formatOps(nftFamily(node.family), planner.table, ops))
+          yield ops
+        }
+      })()
+      this.#applyEach(noted, stats)
     } catch (error) {
       if (!isShortage(error)) this.#refusals++
       throw error
@@ -153,6 +157,12 @@ export class TableProgrammer implements Programmer {
   #apply(ops: readonly Op[], stats: SyncCount): void {
     if (ops.length === 0) return
     stats.count(operationsOf(ops), this.#options.driver.apply(ops).bytes)
+  }
+
+  #applyEach(transactions: Iterable<readonly Op[]>, stats: SyncCount): void {
+    const { driver } = this.#options
+    if (driver.applyEach === undefined) for (const ops of transactions) this.#apply(ops, stats)
+    else driver.applyEach(transactions, (ops, bytes) => stats.count(operationsOf(ops), bytes))
   }
 
   #deleteStaleChains(stats: SyncCount): void {

@@ -85,7 +85,10 @@ async function writePrograms(out, { withUi }) {
       groups: [
         { name: 'yaml', test: /node_modules\/yaml\// },
         // The threads of the userspace mode load these two as well, and none of the stages.
-        { name: 'system', test: /src\/lib\/(hash|http|port-range)|src\/system\/|src\/netlink\/(?!send-worker)/ },
+        {
+          name: 'system',
+          test: /src\/lib\/(hash|http|port-range)|src\/system\/|src\/netlink\/(?!send-worker)|src\/conntrack\/messages|src\/conntrack\/uapi/,
+        },
         { name: 'lib', test: /src\/lib\// },
         ...Object.entries(stages).map(([name, files]) => ({ name, test: modules.loadedBy(files) })),
       ],
@@ -96,6 +99,12 @@ async function writePrograms(out, { withUi }) {
     sourcemap: 'hidden',
   })
   await build.close()
+  for (const thread of ['worker.cjs', 'sender.cjs']) {
+    const { imports } = output.find(({ fileName }) => fileName === thread)
+    const stage = imports.find((name) => name.replace('.cjs', '') in stages)
+    // It would run the program once more.
+    if (stage !== undefined) throw new Error(`Cannot bundle: ${thread} loads ${stage}`)
+  }
   // What is bundled has become require(); of the rest, V8 would not know how to load it.
   const lost = output.find(({ code }) => code !== undefined && /\bimport\(/.test(code))
   if (lost !== undefined)

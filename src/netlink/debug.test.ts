@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import type { NftSet } from '../nftables/types.ts'
 import { protocolFilter, writeFlowMessage } from '../conntrack/messages.ts'
 import { conntrackVocabulary } from '../conntrack/vocabulary.ts'
 import { nftablesVocabulary } from '../nftables/bytes/vocabulary.ts'
@@ -7,17 +6,9 @@ import { describeDatagram } from './debug.ts'
 import { writeBatch } from '../nftables/bytes/batch.ts'
 import { NLM_F_DUMP } from './uapi/netlink.ts'
 import { Writer } from './writer.ts'
+import { makeSet } from '../nftables/make-set.ts'
 
-const set: NftSet = {
-  name: 'cluster-ips',
-  key: ['ipv4_addr'],
-  data: undefined,
-  interval: false,
-  dynamic: false,
-  timeoutMs: undefined,
-  size: undefined,
-  comment: undefined,
-}
+const set = makeSet('cluster-ips', ['ipv4_addr'])
 
 describe('describeDatagram()', () => {
   it('says what is in a transaction', () => {

@@ -26,6 +26,7 @@ import {
   sourceAddress,
   wasDnated,
 } from './language.ts'
+import { makeSet } from './make-set.ts'
 import { Transaction } from './transaction.ts'
 import type { Chain, FieldType, Hook, NftSet, Op } from './types.ts'
 
@@ -66,10 +67,10 @@ export function planCountingTable(family: Family, size: number): CountingTable {
     sent: counting('sent', pair, size),
     received: counting('received', pair, size),
     begun: counting('begun', pair, size),
-    closed: plain('closed', frontend),
-    closedPorts: plain('closed-ports', port),
-    guarded: plain('guarded', frontend),
-    allowed: { ...plain('allowed', [...frontend, address]), interval: true },
+    closed: makeSet('closed', frontend),
+    closedPorts: makeSet('closed-ports', port),
+    guarded: makeSet('guarded', frontend),
+    allowed: makeSet('allowed', [...frontend, address], { interval: true }),
     refused: counting('refused', frontend, size),
     refusedPorts: counting('refused-ports', port, size),
   }
@@ -149,29 +150,7 @@ export function splitPair(set: NftSet, key: Bytes): readonly Bytes[] {
 }
 
 function counting(name: string, key: readonly FieldType[], size: number): NftSet {
-  return {
-    name,
-    key,
-    data: undefined,
-    interval: false,
-    dynamic: true,
-    timeoutMs: IDLE_MS,
-    size,
-    comment: undefined,
-  }
-}
-
-function plain(name: string, key: readonly FieldType[]): NftSet {
-  return {
-    name,
-    key,
-    data: undefined,
-    interval: false,
-    dynamic: false,
-    timeoutMs: undefined,
-    size: undefined,
-    comment: undefined,
-  }
+  return makeSet(name, key, { dynamic: true, timeoutMs: IDLE_MS, size })
 }
 
 function chain(name: string, hook: Hook | undefined, rules: Chain['rules']): Chain {

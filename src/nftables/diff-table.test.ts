@@ -2,18 +2,10 @@ import { expect, test } from 'vitest'
 import { diffTable, type Wanted } from './diff-table.ts'
 import { EMPTY_FRAGMENT, type Fragment, type SharedRule } from './fragment.ts'
 import { Ledger } from './ledger.ts'
-import type { Chain, NftSet, Op } from './types.ts'
+import { makeSet } from './make-set.ts'
+import type { Chain, Op } from './types.ts'
 
-const setNamed = (name: string): NftSet => ({
-  name,
-  key: ['integer'],
-  data: undefined,
-  interval: false,
-  dynamic: false,
-  timeoutMs: undefined,
-  size: undefined,
-  comment: undefined,
-})
+const setNamed = (name: string) => makeSet(name, ['integer'])
 
 const chainNamed = (name: string, hook?: Chain['hook']): Chain => ({ name, comment: undefined, hook, rules: [] })
 

@@ -5,6 +5,7 @@ import { FIELD_BYTES } from './fields.ts'
 import { type Json, type JsonOperand, listOf, type OperandType, operandsOf, rangeOf, recordOf } from './json-operand.ts'
 import { type Element, elementKey, type FieldType, type NftFamily, type NftSet } from './types.ts'
 import type { LearnedElement } from './walk.ts'
+import { makeSet } from './make-set.ts'
 
 /** A list of elements that stands in a rule, or in a set. */
 type Data = NftSet['data']
@@ -71,16 +72,7 @@ export function anonymousSet(
   if (!key.every(isFieldType)) return undefined
   const name = `__${data === undefined ? 'set' : 'map'}${sets.sets.size}`
   const interval = JSON.stringify(list).includes('"prefix"') || JSON.stringify(list).includes('"range"')
-  const set: NftSet = {
-    name,
-    key,
-    data,
-    interval,
-    dynamic: false,
-    timeoutMs: undefined,
-    size: undefined,
-    comment: undefined,
-  }
+  const set = makeSet(name, key, { data, interval })
   sets.sets.set(name, set)
   sets.addElements(set, list)
   return name

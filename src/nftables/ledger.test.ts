@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import type { SharedRule } from './fragment.ts'
 import { Ledger } from './ledger.ts'
+import { makeSet } from './make-set.ts'
 
 const NO_BASE = { comment: '', sets: [], chains: [], elements: [], commonSets: new Set(''), sharedChains: new Set('') }
 
 function shared(name: string): SharedRule {
-  const nothing = { data: undefined, timeoutMs: undefined, size: undefined, comment: undefined }
   return {
-    set: { name, key: ['ipv4_addr'], interval: false, dynamic: false, ...nothing },
+    set: makeSet(name, ['ipv4_addr']),
     chain: 'pick',
     rule: { text: name, comment: undefined, expressions: [] },
   }

@@ -3,6 +3,7 @@
 
 import type { Family } from '../lib/ip.ts'
 import * as nft from '../nftables/language.ts'
+import { makeSet } from '../nftables/make-set.ts'
 import type { Chain, FieldType, Hook, NftSet, Rule, Table } from '../nftables/types.ts'
 import { ALIVE_MS, CHAINS, RETRY_TABLE, SETS } from './names.ts'
 
@@ -51,17 +52,12 @@ export function planRetrySets(family: Family): Readonly<Record<keyof typeof SETS
   const connection: readonly FieldType[] = [address, 'inet_service', address, 'inet_service']
   const remembered = { dynamic: true, timeoutMs: REMEMBERED_MS, size: REMEMBERED }
   return {
-    alive: setOf(SETS.alive, ['inet_proto'], { dynamic: true, timeoutMs: ALIVE_MS, size: 2 }),
-    frontends: setOf(SETS.frontends, [address, 'inet_service']),
-    once: setOf(SETS.once, connection, remembered),
-    twice: setOf(SETS.twice, connection, remembered),
-    doomed: setOf(SETS.doomed, connection, { ...remembered, timeoutMs: 1000 }),
+    alive: makeSet(SETS.alive, ['inet_proto'], { dynamic: true, timeoutMs: ALIVE_MS, size: 2 }),
+    frontends: makeSet(SETS.frontends, [address, 'inet_service']),
+    once: makeSet(SETS.once, connection, remembered),
+    twice: makeSet(SETS.twice, connection, remembered),
+    doomed: makeSet(SETS.doomed, connection, { ...remembered, timeoutMs: 1000 }),
   }
-}
-
-function setOf(name: string, key: readonly FieldType[], more: Partial<NftSet> = {}): NftSet {
-  const plain = { data: undefined, interval: false, dynamic: false, timeoutMs: undefined, size: undefined }
-  return { name, key, ...plain, comment: undefined, ...more }
 }
 
 /** The connection as the client began it. Behind a match on the protocol, or nft does not know what the ports are. */

@@ -3,20 +3,12 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { KernelError } from '../../src/lib/errors.ts'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
-import type { Element, NftSet, Op } from '../../src/nftables/types.ts'
+import type { Element, Op } from '../../src/nftables/types.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { isRoot, nft } from '../support/nft.ts'
+import { makeSet } from '../../src/nftables/make-set.ts'
 
-const set: NftSet = {
-  name: 'numbers',
-  key: ['integer'],
-  data: undefined,
-  interval: false,
-  dynamic: false,
-  timeoutMs: undefined,
-  size: undefined,
-  comment: undefined,
-}
+const set = makeSet('numbers', ['integer'])
 const TRANSACTIONS = 200
 const EACH = 50
 

@@ -3,9 +3,10 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
-import type { Chain, Expression, NftSet } from '../../src/nftables/types.ts'
+import type { Chain, Expression } from '../../src/nftables/types.ts'
 import { compileTableWithNft, compileWithNft, formatLikeNft } from '../support/nft-debug.ts'
 import { isRoot, listJsonWithNft, listWithNft, loadWithNft, nft, opsToCreate, withoutHandles } from '../support/nft.ts'
+import { makeSet } from '../../src/nftables/make-set.ts'
 
 const SETS = `
   map endpoints { typeof ip daddr . meta l4proto . th dport . numgen random mod 2 : ip daddr . th dport; }
@@ -142,16 +143,7 @@ describe.skipIf(!isRoot)('a rule that remembers IPv6 clients (needs root)', () =
   it('is listed by nft, which cannot compile it', () => {
     unshareNetwork()
     const driver = new NftablesDriver({ family: 'ip6', table: 't' })
-    const set: NftSet = {
-      name: 'affinity',
-      key: ['ipv6_addr'],
-      data: ['ipv6_addr', 'inet_service'],
-      interval: false,
-      dynamic: true,
-      timeoutMs: undefined,
-      size: 1000,
-      comment: undefined,
-    }
+    const set = makeSet('affinity', ['ipv6_addr'], { data: ['ipv6_addr', 'inet_service'], dynamic: true, size: 1000 })
     const expressions: Expression[] = [
       { kind: 'meta', key: 'l4proto', dreg: 0 },
       { kind: 'cmp', op: 'eq', sreg: 0, value: '\x06' },

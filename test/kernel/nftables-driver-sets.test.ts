@@ -8,6 +8,7 @@ import { parseIp } from '../../src/lib/ip.ts'
 import { elementKey, type Element, type NftSet, type Op } from '../../src/nftables/types.ts'
 import { arbitraryElement, arbitrarySet } from '../support/arbitrary-nftables.ts'
 import { isRoot, listJsonWithNft, listWithNft, loadWithNft, nft, opsToCreate, withoutHandles } from '../support/nft.ts'
+import { makeSet } from '../../src/nftables/make-set.ts'
 
 const WRITTEN_BY_NFT = `
 table ip t {
@@ -54,16 +55,7 @@ table ip6 t {
 }
 `
 
-const plain: NftSet = {
-  name: 's',
-  key: ['ipv4_addr'],
-  data: undefined,
-  interval: false,
-  dynamic: false,
-  timeoutMs: undefined,
-  size: undefined,
-  comment: undefined,
-}
+const plain = makeSet('s', ['ipv4_addr'])
 const ip = (text: string) => parseIp(text)!
 const add = (set: NftSet, ...elements: Element[]): Op => ({ op: 'addElements', set, elements })
 const remove = (set: NftSet, ...elements: Element[]): Op => ({ op: 'deleteElements', set, elements })

@@ -6,20 +6,12 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
 import { type NftablesChange, type NftablesWatch, watchNftables } from '../../src/nftables/watch.ts'
-import type { NftSet, Op } from '../../src/nftables/types.ts'
+import type { Op } from '../../src/nftables/types.ts'
 import { eventually } from '../support/eventually.ts'
 import { isRoot, loadWithNft, nft } from '../support/nft.ts'
+import { makeSet } from '../../src/nftables/make-set.ts'
 
-const set: NftSet = {
-  name: 's',
-  key: ['ipv4_addr'],
-  data: undefined,
-  interval: false,
-  dynamic: false,
-  timeoutMs: undefined,
-  size: undefined,
-  comment: undefined,
-}
+const set = makeSet('s', ['ipv4_addr'])
 const create: Op[] = [
   { op: 'addTable', comment: undefined },
   { op: 'addSet', set },

@@ -6,17 +6,9 @@ import { NftablesDriver } from '../../src/nftables/driver.ts'
 import { KernelError } from '../../src/lib/errors.ts'
 import type { Chain, Element, NftSet, Op, Rule } from '../../src/nftables/types.ts'
 import { isRoot, listWithNft, loadWithNft, nft } from '../support/nft.ts'
+import { makeSet } from '../../src/nftables/make-set.ts'
 
-const services: NftSet = {
-  name: 'service-ips',
-  key: ['ipv4_addr', 'inet_proto', 'inet_service'],
-  data: undefined,
-  interval: false,
-  dynamic: false,
-  timeoutMs: undefined,
-  size: undefined,
-  comment: undefined,
-}
+const services = makeSet('service-ips', ['ipv4_addr', 'inet_proto', 'inet_service'])
 const endpoints: NftSet = { ...services, name: 'endpoints', data: ['ipv4_addr', 'inet_service'] }
 const service = (n: number): Element => ({
   key: `\n${String.fromCharCode(n >> 16, (n >> 8) & 255, n & 255)}\x06\0\0\0\0P\0\0`,

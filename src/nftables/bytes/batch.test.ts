@@ -1,22 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import type { Chain, Element, NftSet, Op } from '../types.ts'
+import type { Chain, Element, Op } from '../types.ts'
 import { type Message, messagesOf } from '../../netlink/message.ts'
 import { NLM_F_ACK, NLM_F_EXCL } from '../../netlink/uapi/netlink.ts'
 import { NFNL_MSG_BATCH_BEGIN, NFNL_MSG_BATCH_END } from '../../netlink/uapi/nfnetlink.ts'
 import { Writer } from '../../netlink/writer.ts'
 import { writeBatch } from './batch.ts'
 import { messageType } from './messages.ts'
+import { makeSet } from '../make-set.ts'
 
-const set: NftSet = {
-  name: 'cluster-ips',
-  key: ['ipv4_addr'],
-  data: undefined,
-  interval: false,
-  dynamic: false,
-  timeoutMs: undefined,
-  size: undefined,
-  comment: undefined,
-}
+const set = makeSet('cluster-ips', ['ipv4_addr'])
 const chain: Chain = { name: 'services', comment: undefined, hook: undefined, rules: [] }
 const rule = { text: 'drop', comment: undefined, expressions: [{ kind: 'verdict', code: 'drop' }] } as const
 const element: Element = { key: '\n\0\0\x01' }

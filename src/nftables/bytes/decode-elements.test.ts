@@ -9,6 +9,7 @@ import { beginNftablesMessage, NFGENMSG_LENGTH } from './messages.ts'
 import { ElementReader } from './decode-elements.ts'
 import { writeElements } from './encode-elements.ts'
 import { runs } from '../../../test/support/runs.ts'
+import { makeSet } from '../make-set.ts'
 
 function messageWith(set: NftSet, elements: readonly Element[]): Uint8Array {
   const writer = new Writer()
@@ -37,16 +38,7 @@ describe('ElementReader', () => {
   })
 
   it('puts the points of ranges together from several messages', () => {
-    const ports: NftSet = {
-      name: 'ports',
-      key: ['inet_service'],
-      data: undefined,
-      interval: true,
-      dynamic: false,
-      timeoutMs: undefined,
-      size: undefined,
-      comment: undefined,
-    }
+    const ports = makeSet('ports', ['inet_service'], { interval: true })
     const ranges = [
       { key: '\0\x10\0\0', keyEnd: '\0\x20\0\0' },
       { key: '\0\x30\0\0', keyEnd: '\xff\xff\0\0' },

@@ -1,20 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import type { NftSet, Op } from '../types.ts'
+import type { Op } from '../types.ts'
 import { messagesOf } from '../../netlink/message.ts'
 import { Writer } from '../../netlink/writer.ts'
 import { writeBatch } from './batch.ts'
 import { describeOp } from './describe.ts'
+import { makeSet } from '../make-set.ts'
 
-const services: NftSet = {
-  name: 'service-ips',
-  key: ['ipv4_addr', 'inet_proto', 'inet_service'],
-  data: undefined,
-  interval: false,
-  dynamic: false,
-  timeoutMs: undefined,
-  size: undefined,
-  comment: undefined,
-}
+const services = makeSet('service-ips', ['ipv4_addr', 'inet_proto', 'inet_service'])
 const key = (last: number) => `\n\0\0${String.fromCharCode(last)}\x06\0\0\0\0P\0\0`
 
 describe('describeOp()', () => {

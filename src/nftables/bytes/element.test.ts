@@ -4,17 +4,9 @@ import { arbitraryElement, arbitrarySet } from '../../../test/support/arbitrary-
 import { parseIp } from '../../lib/ip.ts'
 import type { Element, NftSet } from '../types.ts'
 import { elementsFromAttributes, elementToAttributes, storesPoints } from './element.ts'
+import { makeSet } from '../make-set.ts'
 
-const ranges: NftSet = {
-  name: 'pod-cidrs',
-  key: ['ipv4_addr'],
-  data: undefined,
-  interval: true,
-  dynamic: false,
-  timeoutMs: undefined,
-  size: undefined,
-  comment: undefined,
-}
+const ranges = makeSet('pod-cidrs', ['ipv4_addr'], { interval: true })
 
 const ip = (text: string) => parseIp(text)!
 const range = (first: string, last: string): Element => ({ key: ip(first), keyEnd: ip(last) })

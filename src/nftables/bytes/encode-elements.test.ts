@@ -5,17 +5,11 @@ import type { Element, NftSet } from '../types.ts'
 import { Writer } from '../../netlink/writer.ts'
 import { elementListAttributes, storesPoints } from './element.ts'
 import { writeByTable, writeElements, writeFast } from './encode-elements.ts'
+import { makeSet } from '../make-set.ts'
 
-const endpoints: NftSet = {
-  name: 'endpoints',
-  key: ['ipv4_addr', 'inet_proto', 'inet_service', 'integer'],
+const endpoints = makeSet('endpoints', ['ipv4_addr', 'inet_proto', 'inet_service', 'integer'], {
   data: ['ipv4_addr', 'inet_service'],
-  interval: false,
-  dynamic: false,
-  timeoutMs: undefined,
-  size: undefined,
-  comment: undefined,
-}
+})
 
 const action = fc.constantFrom('add' as const, 'delete' as const)
 

@@ -4,17 +4,9 @@ import { arbitrarySet } from '../../../test/support/arbitrary-nftables.ts'
 import type { NftSet } from '../types.ts'
 import { Writer } from '../../netlink/writer.ts'
 import { setAttributes, setFromAttributes, setToAttributes } from './set.ts'
+import { makeSet } from '../make-set.ts'
 
-const base: NftSet = {
-  name: 's',
-  key: ['ipv4_addr'],
-  data: undefined,
-  interval: false,
-  dynamic: false,
-  timeoutMs: undefined,
-  size: undefined,
-  comment: undefined,
-}
+const base = makeSet('s', ['ipv4_addr'])
 
 const hex = (text: string | undefined) => Buffer.from(text ?? '', 'latin1').toString('hex')
 

@@ -15,7 +15,8 @@ import {
   planSources,
 } from '../../shared/plan/frontend.ts'
 import { matchKeys } from '../../shared/plan/match.ts'
-import { makeSet, NODE_PORT_KEY, serviceKey } from '../../shared/plan/schema.ts'
+import { makeSet } from '../../../nftables/make-set.ts'
+import { NODE_PORT_KEY, serviceKey } from '../../shared/plan/schema.ts'
 import { servedVerdict, shortCircuitVerdict } from './frontend.ts'
 import { CHAINS, countSetName, SETS } from './names.ts'
 import { type Schema, schemaFor } from './schema.ts'

@@ -5,7 +5,8 @@ import type { Frontend } from '../../../model/types.ts'
 import { addressField, portField, type TransportProtocol } from '../../../nftables/fields.ts'
 import type { SharedRule } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
-import { addressType, makeSet } from '../../shared/plan/schema.ts'
+import { makeSet } from '../../../nftables/make-set.ts'
+import { addressType } from '../../shared/plan/schema.ts'
 import { CHAINS, recordSetName, SETS } from './names.ts'
 
 const cache = new Map<string, SharedRule>()

@@ -1,24 +1,11 @@
-// Sets: how they are made, what keys they have, and those that every mode with an nftables table has.
+// Sets: what keys they have, and those that every mode with an nftables table has.
 
 import type { Family } from '../../../lib/ip.ts'
+import { makeSet } from '../../../nftables/make-set.ts'
 import type { FieldType, NftSet } from '../../../nftables/types.ts'
 import { GUARD_SETS } from './names.ts'
 
-type SetOptions = Partial<Pick<NftSet, 'data' | 'interval' | 'dynamic' | 'size' | 'comment'>>
-
 export type GuardSchema = Readonly<Record<keyof typeof GUARD_SETS, NftSet>>
-
-export function makeSet(name: string, key: readonly FieldType[], options: SetOptions = {}): NftSet {
-  const defaults = {
-    data: undefined,
-    interval: false,
-    dynamic: false,
-    timeoutMs: undefined,
-    size: undefined,
-    comment: undefined,
-  }
-  return { name, key, ...defaults, ...options }
-}
 
 export function addressType(family: Family): FieldType {
   return family === 4 ? 'ipv4_addr' : 'ipv6_addr'

@@ -1,15 +1,9 @@
 // The sets and maps of our table: what they are keyed by and what they say.
 
+import { makeSet } from '../../../nftables/make-set.ts'
 import type { Family } from '../../../lib/ip.ts'
 import type { FieldType, NftSet } from '../../../nftables/types.ts'
-import {
-  addressType,
-  type GuardSchema,
-  guardSchema,
-  makeSet,
-  NODE_PORT_KEY,
-  serviceKey,
-} from '../../shared/plan/schema.ts'
+import { addressType, type GuardSchema, guardSchema, NODE_PORT_KEY, serviceKey } from '../../shared/plan/schema.ts'
 import type { Source } from './entrance.ts'
 import { SETS } from './names.ts'
 

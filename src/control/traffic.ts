@@ -1,5 +1,7 @@
 // The answer to the question `traffic`: what the kernel has counted since it began to, for an asker who looks.
 
+import type { TrafficCounts } from '../lib/traffic-counts.ts'
+
 /** Since counting began. It ends when the asker goes, or has not asked for a while. */
 export interface TrafficAnswer {
   readonly nowMs: number
@@ -25,15 +27,6 @@ export interface CarriedRow extends TrafficCounts {
   readonly backend: string
   /** It gets no new connections for a while. */
   readonly isEjected: boolean
-}
-
-export interface TrafficCounts {
-  /** Packets that begin a connection: one that is sent again counts again. */
-  readonly begun: number
-  readonly sentPackets: number
-  readonly sentBytes: number
-  readonly receivedPackets: number
-  readonly receivedBytes: number
 }
 
 /** What went from a frontend to a backend, or what a frontend refused. */

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { turnsDuring } from '../../test/support/turns.ts'
+import { nextTurn } from '../lib/next-turn.ts'
 import { modeNamed } from '../modes/all.ts'
 import { createMetrics, type Metrics, type MetricsOptions } from './metrics.ts'
 import { nfacctMetrics } from './kube-proxy.ts'
@@ -64,15 +66,7 @@ describe('createMetrics()', () => {
   test('page() has all that text() has, in parts with turns of other work in between', async () => {
     const metrics = aProxy()
     for (let i = 0; i < 8192; i++) metrics.trafficBytes.with(`default/service-${i}:http`, 'sent').inc(i)
-    let turns = 0
-    let isOver = false
-    const turn = () => {
-      turns++
-      if (!isOver) setImmediate(turn)
-    }
-    setImmediate(turn)
-    const parts = await metrics.page()
-    isOver = true
+    const { result: parts, turns } = await turnsDuring(() => metrics.page())
     // Without what the process uses, which is more each time.
     const ofProxy = (text: string) => text.match(/^(# )?(HELP |TYPE )?kube.*$/gm)
     expect(ofProxy(Buffer.concat(parts).toString())).toEqual(ofProxy(metrics.text()))
@@ -85,7 +79,7 @@ describe('createMetrics()', () => {
     const order: string[] = []
     metrics.beforePage(async () => {
       order.push('page begins')
-      await new Promise((resolve) => setImmediate(resolve))
+      await nextTurn()
       order.push('page is read')
     })
     const failing = metrics.apart(async () => Promise.reject(new Error('no')))

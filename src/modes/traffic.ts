@@ -3,20 +3,21 @@
 import { cidrEnd, type Family, mergeCidrs } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { nextTurn } from '../lib/next-turn.ts'
+import type { TrafficCounts } from '../lib/traffic-counts.ts'
 import type { ServicePortView } from '../model/types.ts'
 import { COUNTING_TABLE } from '../nftables/counting-table.ts'
 import { type Closed, Counting, endCounting, type SourceRange } from '../nftables/open-counting.ts'
-import type { CountedTable, Counts } from '../nftables/read-counters.ts'
+import type { CountedTable } from '../nftables/read-counters.ts'
 import { deleteTables } from '../nftables/watched-tables.ts'
 import { addressField, portField, protocolField } from '../nftables/fields.ts'
 
-export type { CountedPair, CountedRefusal, Counts } from '../nftables/read-counters.ts'
+export type { CountedPair, CountedRefusal } from '../nftables/read-counters.ts'
 
 /** Pairs of a frontend and a backend for which the kernel has room, for each family. */
 const MOST_PAIRS = 8192
 
 /** What a proxy that carries connections itself has passed on to a backend, without headers. */
-export interface Carried extends Counts {
+export interface Carried extends TrafficCounts {
   readonly service: string
   readonly protocol: ServicePortView['protocol']
   readonly backend: { readonly address: string; readonly port: number }

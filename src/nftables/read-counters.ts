@@ -4,23 +4,15 @@
 import { formatIp, type Bytes } from '../lib/ip.ts'
 import { inPieces } from '../lib/in-pieces.ts'
 import { nextTurn } from '../lib/next-turn.ts'
+import type { TrafficCounts } from '../lib/traffic-counts.ts'
 import { CounterSet } from './counter-set.ts'
 import { type CountingTable, splitPair } from './counting-table.ts'
 import type { NftablesDriver } from './driver.ts'
 import { PROTOCOL_NUMBERS, type TransportProtocol } from './fields.ts'
 import type { NftSet } from './types.ts'
 
-export interface Counts {
-  /** Packets that begin a connection: one that is sent again counts again. */
-  readonly begun: number
-  readonly sentPackets: number
-  readonly sentBytes: number
-  readonly receivedPackets: number
-  readonly receivedBytes: number
-}
-
 /** What the kernel has counted between a frontend and one of its backends, since it began to. */
-export interface CountedPair extends Counts {
+export interface CountedPair extends TrafficCounts {
   /** The same in every reading. */
   readonly id: string
   readonly protocol: TransportProtocol
@@ -41,7 +33,7 @@ export interface CountedTable {
   readonly pairs: readonly CountedPair[]
   readonly refusals: readonly CountedRefusal[]
   /** Of all pairs, also of those for which there was no room. */
-  readonly total: Counts
+  readonly total: TrafficCounts
 }
 
 /** Pairs that are put together before other work gets a turn. */
@@ -97,7 +89,7 @@ export class CounterReader {
     if (this.#isClosed) throw new Error('counting has ended')
   }
 
-  #readTotal(): Counts {
+  #readTotal(): TrafficCounts {
     this.#mustBeOpen()
     const rules = this.#driver.readOutline()?.chains.get('count')?.rules ?? []
     const amounts = rules.flatMap(({ expressions }) =>

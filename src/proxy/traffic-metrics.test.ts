@@ -2,16 +2,16 @@ import { expect, test } from 'vitest'
 import type { TrafficRow } from '../control/traffic.ts'
 import { ManualClock } from '../lib/clock.ts'
 import { silentLogger } from '../lib/log.ts'
+import { NO_TRAFFIC } from '../lib/traffic-counts.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import { TrafficMetrics } from './traffic-metrics.ts'
 import type { TrafficReading } from './traffic.ts'
 
-const NOTHING = { begun: 0, sentPackets: 0, sentBytes: 0, receivedPackets: 0, receivedBytes: 0 }
 const build = { major: '', minor: '', version: '', commit: '', treeState: '', buildDate: '' }
 
 function row(service: string, begun: number): TrafficRow {
   return {
-    ...NOTHING,
+    ...NO_TRAFFIC,
     service,
     frontend: 'tcp 10.0.0.1:80',
     backend: '10.1.0.1:80',
@@ -27,7 +27,7 @@ function open() {
   const clock = new ManualClock()
   const metrics = createMetrics({ shown: [], build })
   const kept: boolean[] = []
-  const state = { rows: [] as TrafficRow[], other: NOTHING, services: ['a/a', 'a/b', 'a/c'], reads: 0 }
+  const state = { rows: [] as TrafficRow[], other: NO_TRAFFIC, services: ['a/a', 'a/b', 'a/c'], reads: 0 }
   const wishes: Record<string, boolean> = {}
   const reading = (): TrafficReading => ({
     answer: { nowMs: 0, sinceMs: 1, mode: 'nftables', nodeName: 'n', rows: state.rows, other: state.other },
@@ -58,7 +58,7 @@ test('so many service ports have a label of their own; the rest is other', async
   const { lines, state, shown, page } = open()
   shown.show(2)
   state.rows = [row('a/a', 1), row('a/b', 2), row('a/c', 4)]
-  state.other = { ...NOTHING, begun: 8 }
+  state.other = { ...NO_TRAFFIC, begun: 8 }
   expect(await lines()).toEqual([
     'kubeproxyts_traffic_connections_total{service_port="a/a"} 1',
     'kubeproxyts_traffic_connections_total{service_port="a/b"} 2',

@@ -1,9 +1,10 @@
 // What the kernel has counted between addresses becomes rows by service, from reading to reading. What one reading has found out
 // about a pair is kept for the next, and other work gets its turns: there are thousands of pairs.
 
-import type { CarriedRow, TrafficCounts, TrafficRow } from '../control/traffic.ts'
+import type { CarriedRow, TrafficRow } from '../control/traffic.ts'
 import { inPieces } from '../lib/in-pieces.ts'
 import { type Family, joinHostPort } from '../lib/ip.ts'
+import { addTraffic, NO_TRAFFIC, type TrafficCounts } from '../lib/traffic-counts.ts'
 import type { ServicePortView } from '../model/types.ts'
 import type { Carried, Counted } from '../modes/contract.ts'
 
@@ -12,8 +13,7 @@ type Pair = Counted['pairs'][number]
 /** Pairs, or service ports, that are looked at before other work gets a turn. */
 const PIECE = 1024
 
-export const NOTHING: TrafficCounts = { begun: 0, sentPackets: 0, sentBytes: 0, receivedPackets: 0, receivedBytes: 0 }
-const FIELDS = Object.keys(NOTHING) as (keyof TrafficCounts)[]
+const FIELDS = Object.keys(NO_TRAFFIC) as (keyof TrafficCounts)[]
 
 /** Where a pair belongs, in words. */
 interface PairLabels {
@@ -39,7 +39,7 @@ export class FamilyRows {
   #labels = new Map<string, PairLabels>()
   #counts = new Map<string, TrafficCounts>()
   /** What pairs had that the kernel has forgotten by now: it does so after a while without packets. The totals do not. */
-  #forgotten = NOTHING
+  #forgotten = NO_TRAFFIC
 
   constructor(family: Family) {
     this.#family = family
@@ -55,12 +55,12 @@ export class FamilyRows {
     const labels = new Map<string, PairLabels>()
     const counts = new Map<string, TrafficCounts>()
     const [rows, ids]: [TrafficRow[], string[]] = [[], []]
-    const sum = { ...NOTHING }
+    const sum = { ...NO_TRAFFIC }
     await inPieces(pairs, PIECE, (pair) => {
       const named = known.get(pair.id) ?? this.#labelsOf(pair)
       labels.set(pair.id, named)
       counts.set(pair.id, pair)
-      addTo(sum, pair)
+      addTraffic(sum, pair)
       if (named.service === undefined) return
       ids.push(pair.id)
       rows.push(rowOf(named, pair, ejected.has(named.backend)))
@@ -74,9 +74,9 @@ export class FamilyRows {
       const where = address === undefined ? `*:${port}` : joinHostPort(address, port)
       const frontend = `${protocol.toLowerCase()} ${where}`
       ids.push(`IPv${this.#family} refused at ${frontend}`)
-      rows.push({ ...NOTHING, service, frontend, refused: packets, isEjected: false })
+      rows.push({ ...NO_TRAFFIC, service, frontend, refused: packets, isEjected: false })
     }
-    addTo(sum, this.#forgotten)
+    addTraffic(sum, this.#forgotten)
     const other = restOf(total, sum)
     return carried === undefined ? { rows, ids, other } : { ...byFrontend(this.#family, rows), other }
   }
@@ -92,7 +92,7 @@ export class FamilyRows {
   async #noteForgotten(now: ReadonlyMap<string, TrafficCounts>): Promise<void> {
     const forgotten = { ...this.#forgotten }
     await inPieces(this.#counts, PIECE, ([id, before]) => {
-      const after = now.get(id) ?? NOTHING
+      const after = now.get(id) ?? NO_TRAFFIC
       // A count that is less has begun anew. They are forgotten one by one: that of new connections before that of packets.
       for (const field of FIELDS) if (after[field] < before[field]) forgotten[field] += before[field]
     })
@@ -146,7 +146,7 @@ function byFrontend(family: Family, rows: readonly TrafficRow[]): Omit<FoundRows
     const key = `IPv${family} ${row.service} ${row.frontend}`
     const before = sums.get(key)
     const refused = row.refused + (before?.refused ?? 0)
-    sums.set(key, { ...row, backend: undefined, isEjected: false, refused, ...plus(row, before ?? NOTHING) })
+    sums.set(key, { ...row, backend: undefined, isEjected: false, refused, ...plus(row, before ?? NO_TRAFFIC) })
   }
   return { rows: [...sums.values()], ids: [...sums.keys()] }
 }
@@ -157,20 +157,10 @@ export function carriedRow({ backend, protocol, isResting, ...counts }: Carried)
 }
 
 export function plus(a: TrafficCounts, b: TrafficCounts): TrafficCounts {
-  const sum = { ...NOTHING }
-  addTo(sum, a)
-  addTo(sum, b)
+  const sum = { ...NO_TRAFFIC }
+  addTraffic(sum, a)
+  addTraffic(sum, b)
   return sum
-}
-
-type Sum = { -readonly [Field in keyof TrafficCounts]: number }
-
-function addTo(sum: Sum, more: TrafficCounts): void {
-  sum.begun += more.begun
-  sum.sentPackets += more.sentPackets
-  sum.sentBytes += more.sentBytes
-  sum.receivedPackets += more.receivedPackets
-  sum.receivedBytes += more.receivedBytes
 }
 
 function restOf(total: TrafficCounts, part: TrafficCounts): TrafficCounts {

@@ -1,14 +1,15 @@
 import { expect, test } from 'vitest'
+import { turnsDuring } from '../../test/support/turns.ts'
 import type { TrafficAnswer } from '../control/traffic.ts'
 import { ManualClock } from '../lib/clock.ts'
 import { KernelError } from '../lib/errors.ts'
 import { silentLogger } from '../lib/log.ts'
 import { nextTurn } from '../lib/next-turn.ts'
+import { NO_TRAFFIC } from '../lib/traffic-counts.ts'
 import type { ServicePortView } from '../model/types.ts'
 import type { Counted, TrafficCounter } from '../modes/contract.ts'
 import { Traffic } from './traffic.ts'
 
-const NOTHING = { begun: 0, sentPackets: 0, sentBytes: 0, receivedPackets: 0, receivedBytes: 0 }
 const view = {
   name: 'default/web',
   frontends: [
@@ -21,7 +22,7 @@ function pair(address: string, port: number): Counted['pairs'][number] {
   const backend = { address: '10.1.0.1', port: 8080 }
   const id = `${address} ${port}`
   return {
-    ...NOTHING,
+    ...NO_TRAFFIC,
     id,
     protocol: 'TCP',
     frontend: { address, port },
@@ -39,7 +40,7 @@ function open() {
     read: async () => ({
       pairs: [pair('10.0.0.1', 80), pair('192.168.0.7', 30080), pair('172.16.0.1', 80)],
       refusals: [{ protocol: 'TCP', address: undefined, port: 30080, packets: 4 }],
-      total: { ...NOTHING, begun: 7, sentPackets: 10, sentBytes: 1000 },
+      total: { ...NO_TRAFFIC, begun: 7, sentPackets: 10, sentBytes: 1000 },
     }),
     close: () => void told.push('closed'),
   }
@@ -121,7 +122,7 @@ test('what the kernel has forgotten is not told as traffic of others', async () 
     families: [{ family: 4, views: () => [view] }],
     about: () => ({ mode: 'nftables', nodeName: 'n', ejected: [] }),
     open: () => ({
-      read: async () => ({ pairs, refusals: [], total: { ...NOTHING, begun: 2, sentPackets: 3, sentBytes: 300 } }),
+      read: async () => ({ pairs, refusals: [], total: { ...NO_TRAFFIC, begun: 2, sentPackets: 3, sentBytes: 300 } }),
       close: () => {},
     }),
     clock: new ManualClock(),
@@ -129,12 +130,12 @@ test('what the kernel has forgotten is not told as traffic of others', async () 
   })
   traffic.keep(true)
   const other = async () => (await traffic.read())?.answer.other
-  expect(await other()).toEqual(NOTHING)
+  expect(await other()).toEqual(NO_TRAFFIC)
   // The kernel has a clock for new connections, and one for packets.
   pairs = [{ ...pairs[0]!, begun: 0 }]
-  expect(await other()).toEqual(NOTHING)
+  expect(await other()).toEqual(NO_TRAFFIC)
   pairs = []
-  expect(await other()).toEqual(NOTHING)
+  expect(await other()).toEqual(NO_TRAFFIC)
   traffic.keep(false)
   expect([await traffic.read(), traffic.isCounting]).toEqual([undefined, false])
 })
@@ -149,7 +150,7 @@ test('it begins anew when another program has removed what counts', async () => 
       return {
         async read() {
           if (nth === 1) throw new KernelError('read set sent', 'ENOENT')
-          return { pairs: [], refusals: [], total: NOTHING }
+          return { pairs: [], refusals: [], total: NO_TRAFFIC }
         },
         close() {
           if (nth === 1) throw new KernelError('delete table', 'ENOENT')
@@ -180,7 +181,7 @@ test('where the proxy carries connections itself, it tells the backends, and the
     pair('10.0.0.1', 80),
     { ...pair('10.0.0.1', 80), id: 'b', backend: { address: '172.16.0.1', port: 40_001 } },
   ]
-  const total = { ...NOTHING, begun: 4, sentPackets: 6, sentBytes: 600 }
+  const total = { ...NO_TRAFFIC, begun: 4, sentPackets: 6, sentBytes: 600 }
   const traffic = new Traffic({
     families: [{ family: 4, views: () => [view] }],
     about: () => ({ mode: 'userspace', nodeName: 'n', ejected: [] }),
@@ -204,7 +205,7 @@ test('who asks while it is read gets the same reading', async () => {
     families: [{ family: 4, views: () => [view] }],
     about: () => ({ mode: 'nftables', nodeName: 'n', ejected: [] }),
     open: () => ({
-      read: async () => (reads++, { pairs: [], refusals: [], total: NOTHING }),
+      read: async () => (reads++, { pairs: [], refusals: [], total: NO_TRAFFIC }),
       close: () => {},
     }),
     clock: new ManualClock(),
@@ -226,7 +227,7 @@ test('a reading during which counting ends tells nothing', async () => {
       async read() {
         await nextTurn()
         if (opened.closed) throw new Error('counting has ended')
-        return { pairs: [], refusals: [], total: NOTHING }
+        return { pairs: [], refusals: [], total: NO_TRAFFIC }
       },
       close: () => void (opened.closed = true),
     }),
@@ -244,20 +245,12 @@ test('other work gets its turns while thousands of pairs are read', async () => 
   const traffic = new Traffic({
     families: [{ family: 4, views: () => [view] }],
     about: () => ({ mode: 'nftables', nodeName: 'n', ejected: [] }),
-    open: () => ({ read: async () => ({ pairs, refusals: [], total: NOTHING }), close: () => {} }),
+    open: () => ({ read: async () => ({ pairs, refusals: [], total: NO_TRAFFIC }), close: () => {} }),
     clock: new ManualClock(),
     log: silentLogger,
   })
   traffic.keep(true)
-  let turns = 0
-  let isOver = false
-  const turn = () => {
-    turns++
-    if (!isOver) setImmediate(turn)
-  }
-  setImmediate(turn)
-  const reading = await traffic.read()
-  isOver = true
+  const { result: reading, turns } = await turnsDuring(() => traffic.read())
   expect(reading?.answer.rows).toHaveLength(8192)
   expect(turns).toBeGreaterThanOrEqual(8)
 })

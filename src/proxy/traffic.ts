@@ -2,15 +2,16 @@
 
 import type { Asker, Question } from '../control/questions.ts'
 import { allowArguments, QuestionError } from '../control/questions.ts'
-import type { CarriedRow, TrafficAnswer, TrafficCounts, TrafficRow } from '../control/traffic.ts'
+import type { CarriedRow, TrafficAnswer, TrafficRow } from '../control/traffic.ts'
 import { nextTurn } from '../lib/next-turn.ts'
 import type { Clock, Timer } from '../lib/clock.ts'
 import { KernelError, messageOf } from '../lib/errors.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
+import { NO_TRAFFIC, type TrafficCounts } from '../lib/traffic-counts.ts'
 import type { ServicePortView } from '../model/types.ts'
 import type { TrafficCounter } from '../modes/contract.ts'
-import { carriedRow, FamilyRows, NOTHING, plus } from './traffic-rows.ts'
+import { carriedRow, FamilyRows, plus } from './traffic-rows.ts'
 
 export interface TrafficOptions {
   readonly families: readonly { readonly family: Family; readonly views: () => Iterable<ServicePortView> }[]
@@ -180,7 +181,7 @@ export class Traffic {
     const { mode, nodeName, ejected } = about()
     const all = { rows: [] as TrafficRow[], ids: [] as string[] }
     let carried: CarriedRow[] | undefined
-    let other: TrafficCounts = NOTHING
+    let other: TrafficCounts = NO_TRAFFIC
     for (const { family, views } of families) {
       const known = [...views()]
       const counted = await counters.get(family)!.read(known)

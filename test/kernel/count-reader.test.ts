@@ -7,6 +7,7 @@ import { Counting } from '../../src/nftables/open-counting.ts'
 import { trafficCounters } from '../../src/modes/traffic.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { isRoot, listWithNft, loadWithNft } from '../support/nft.ts'
+import { turnsDuring } from '../support/turns.ts'
 
 const MOST = 8192
 
@@ -29,23 +30,6 @@ function countPairs(count: number): void {
   for (const [set, packets] of sets) {
     loadWithNft(`add element ip ${COUNTING_TABLE} ${set} { ${elements(packets).join(', ')} }`)
   }
-}
-
-/** The longest turn of the event loop while something goes on. */
-async function longestTurn(work: () => Promise<unknown>): Promise<number> {
-  let lastMs = performance.now()
-  let longestMs = 0
-  let isOver = false
-  const turn = () => {
-    const nowMs = performance.now()
-    longestMs = Math.max(longestMs, nowMs - lastMs)
-    lastMs = nowMs
-    if (!isOver) setImmediate(turn)
-  }
-  setImmediate(turn)
-  await work()
-  isOver = true
-  return longestMs
 }
 
 describe.runIf(isRoot)('the reader of counts', () => {
@@ -73,7 +57,7 @@ describe.runIf(isRoot)('the reader of counts', () => {
     const parts: number[] = []
     for (let round = 0; round < 5; round++) {
       const startMs = performance.now()
-      const longestMs = await longestTurn(() => counting.read())
+      const { longestMs } = await turnsDuring(() => counting.read())
       parts.push(longestMs / (performance.now() - startMs))
     }
     expect(Math.min(...parts)).toBeLessThan(1 / 3)

@@ -3,7 +3,8 @@
 import { IpvsDriver } from '../../ipvs/driver.ts'
 import { destinationKey, type DestinationState, serverKey, type ServerState } from '../../ipvs/types.ts'
 import type { Family } from '../../lib/ip.ts'
-import type { CountedPair, Counts, TrafficCounter } from '../traffic.ts'
+import { addTraffic, NO_TRAFFIC, type TrafficCounts } from '../../lib/traffic-counts.ts'
+import type { CountedPair, TrafficCounter } from '../traffic.ts'
 
 /**
  * `refusals` counts what IPVS never sees: packets to frontends without endpoints. Nothing is switched on in IPVS, so what it has
@@ -65,14 +66,8 @@ export function pairsSince(
   )
 }
 
-function totalOf(pairs: readonly CountedPair[]): Counts {
-  const total = { begun: 0, sentPackets: 0, sentBytes: 0, receivedPackets: 0, receivedBytes: 0 }
-  for (const pair of pairs) {
-    total.begun += pair.begun
-    total.sentPackets += pair.sentPackets
-    total.sentBytes += pair.sentBytes
-    total.receivedPackets += pair.receivedPackets
-    total.receivedBytes += pair.receivedBytes
-  }
+function totalOf(pairs: readonly CountedPair[]): TrafficCounts {
+  const total = { ...NO_TRAFFIC }
+  for (const pair of pairs) addTraffic(total, pair)
   return total
 }

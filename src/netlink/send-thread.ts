@@ -6,6 +6,7 @@
 import { Worker } from 'node:worker_threads'
 import { KernelError } from '../lib/errors.ts'
 import { keepNurserySmall } from '../system/give-back.ts'
+import { threadProgram } from '../system/thread-program.ts'
 import { type SendSettings, STATE } from './send-settings.ts'
 import type { NetlinkSocket } from './socket.ts'
 
@@ -14,9 +15,11 @@ const ROOM = 1 << 20
 /** A transaction takes milliseconds. */
 const PATIENCE_MS = 60_000
 
-// As in userspace mode: threads run compiled code only.
-const PROGRAMS = { ts: '../../dist/netlink/send-worker.js', js: './send-worker.js', cjs: './sender.cjs' } as const
-const KIND = /(?<kind>ts|cjs|js)$/.exec(import.meta.url)!.groups!['kind'] as keyof typeof PROGRAMS
+const PROGRAM = threadProgram(import.meta.url, {
+  ts: '../../dist/netlink/send-worker.js',
+  js: './send-worker.js',
+  cjs: './sender.cjs',
+})
 
 export class SendThread {
   readonly #socket: NetlinkSocket
@@ -28,7 +31,7 @@ export class SendThread {
   constructor(socket: NetlinkSocket) {
     this.#socket = socket
     const settings: SendSettings = { fd: socket.fd, words: this.#words.buffer, bytes: this.#bytes.buffer }
-    const worker = new Worker(new URL(PROGRAMS[KIND], import.meta.url), {
+    const worker = new Worker(PROGRAM, {
       workerData: settings,
       name: 'netlink-send',
       resourceLimits: { maxYoungGenerationSizeMb: 2 },

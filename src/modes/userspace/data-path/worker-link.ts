@@ -3,6 +3,7 @@
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { keepNurserySmall } from '../../../system/give-back.ts'
 import { tryCall } from '../../../system/libc.ts'
+import { threadProgram } from '../../../system/thread-program.ts'
 import type { PortRange } from '../../../lib/port-range.ts'
 import type { Command, Recalled, Report } from './pool.ts'
 import type { TeamMemory } from './team.ts'
@@ -34,14 +35,11 @@ export interface WorkerLinkOptions {
 
 const ONE = new BigUint64Array([1n])
 
-// Threads run compiled code only; from the sources, as in tests, they take it from the build. A release is of .cjs files.
-const PROGRAMS = {
+const PROGRAM = threadProgram(import.meta.url, {
   ts: '../../../../dist/modes/userspace/data-path/worker.js',
   js: './worker.js',
   cjs: './worker.cjs',
-} as const
-const KIND = /(?<kind>ts|cjs|js)$/.exec(import.meta.url)!.groups!['kind'] as keyof typeof PROGRAMS
-const PROGRAM = new URL(PROGRAMS[KIND], import.meta.url)
+})
 
 /** Starts a thread and tells it things. */
 export class WorkerLink {

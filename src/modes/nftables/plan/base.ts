@@ -50,62 +50,74 @@ export function planBase(node: NodeView): TableBase {
   }
 }
 
-/** The ways through these chains are the same for frontends with an address and for node ports. */
 function serviceChains(node: NodeView, { service }: MatchKeys): Chain[] {
+  const { clusterServices, localServices, nodePorts, services, specialServices, stickyServices } = CHAINS
   const mark = nft.addMark(node.masqueradeMark)
   return [
-    chain(CHAINS.pickServices, []),
-    chain(CHAINS.pickLocalServices, []),
-    chain(CHAINS.clusterServices, pick(CHAINS.pickServices)),
-    chain(CHAINS.stickyServices, [
-      nft.rule([nft.verdictFrom(service, SETS.stickServices)]),
-      nft.rule([nft.goto(CHAINS.clusterServices)]),
-    ]),
-    chain(CHAINS.localServices, [
-      ...shortCircuits(node, CHAINS.stickyServices),
-      nft.rule([nft.verdictFrom(service, SETS.stickLocalServices)]),
-      ...pick(CHAINS.pickLocalServices),
-    ]),
-    chain(CHAINS.specialServices, [
-      nft.rule([nft.isIn(service, SETS.localServices), nft.goto(CHAINS.localServices)]),
+    ...choosingChains(node, service, {
+      pick: CHAINS.pickServices,
+      pickLocal: CHAINS.pickLocalServices,
+      cluster: clusterServices,
+      sticky: stickyServices,
+      local: localServices,
+      stick: SETS.stickServices,
+      stickLocal: SETS.stickLocalServices,
+    }),
+    chain(specialServices, [
+      nft.rule([nft.isIn(service, SETS.localServices), nft.goto(localServices)]),
       nft.rule([nft.isIn(service, SETS.masqueradeServices), mark], 'masquerade externalTrafficPolicy Cluster'),
-      nft.rule([nft.goto(CHAINS.stickyServices)]),
+      nft.rule([nft.goto(stickyServices)]),
     ]),
-    chain(CHAINS.services, [
+    chain(services, [
       ...clusterIpMasquerade(node),
-      nft.rule([nft.isIn(service, SETS.specialServices), nft.goto(CHAINS.specialServices)]),
-      nft.rule([nft.isIn(service, SETS.services), nft.goto(CHAINS.clusterServices)]),
-      nft.rule([...nodePortGuard(node), nft.jump(CHAINS.nodePorts)]),
+      nft.rule([nft.isIn(service, SETS.specialServices), nft.goto(specialServices)]),
+      nft.rule([nft.isIn(service, SETS.services), nft.goto(clusterServices)]),
+      nft.rule([...nodePortGuard(node), nft.jump(nodePorts)]),
     ]),
   ]
 }
 
 function nodePortChains(node: NodeView, { nodePort }: MatchKeys): Chain[] {
+  const { clusterNodePorts, localNodePorts, nodePorts, specialNodePorts, stickyNodePorts } = CHAINS
   const mark = nft.addMark(node.masqueradeMark)
+  const why = 'masquerade externalTrafficPolicy Cluster'
   return [
-    chain(CHAINS.pickNodePorts, []),
-    chain(CHAINS.pickLocalNodePorts, []),
-    chain(CHAINS.clusterNodePorts, pick(CHAINS.pickNodePorts)),
-    chain(CHAINS.stickyNodePorts, [
-      nft.rule([nft.verdictFrom(nodePort, SETS.stickNodePorts)]),
-      nft.rule([nft.goto(CHAINS.clusterNodePorts)]),
+    ...choosingChains(node, nodePort, {
+      pick: CHAINS.pickNodePorts,
+      pickLocal: CHAINS.pickLocalNodePorts,
+      cluster: clusterNodePorts,
+      sticky: stickyNodePorts,
+      local: localNodePorts,
+      stick: SETS.stickNodePorts,
+      stickLocal: SETS.stickLocalNodePorts,
+    }),
+    chain(specialNodePorts, [
+      nft.rule([nft.isIn(nodePort, SETS.localNodePorts), nft.goto(localNodePorts)]),
+      nft.rule([mark], why),
+      nft.rule([nft.goto(stickyNodePorts)]),
     ]),
-    chain(CHAINS.localNodePorts, [
-      ...shortCircuits(node, CHAINS.stickyNodePorts),
-      nft.rule([nft.verdictFrom(nodePort, SETS.stickLocalNodePorts)]),
-      ...pick(CHAINS.pickLocalNodePorts),
+    chain(nodePorts, [
+      nft.rule([nft.isIn(nodePort, SETS.specialNodePorts), nft.goto(specialNodePorts)]),
+      nft.rule([nft.isIn(nodePort, SETS.nodePorts), mark, nft.goto(clusterNodePorts)], why),
     ]),
-    chain(CHAINS.specialNodePorts, [
-      nft.rule([nft.isIn(nodePort, SETS.localNodePorts), nft.goto(CHAINS.localNodePorts)]),
-      nft.rule([mark], 'masquerade externalTrafficPolicy Cluster'),
-      nft.rule([nft.goto(CHAINS.stickyNodePorts)]),
-    ]),
-    chain(CHAINS.nodePorts, [
-      nft.rule([nft.isIn(nodePort, SETS.specialNodePorts), nft.goto(CHAINS.specialNodePorts)]),
-      nft.rule(
-        [nft.isIn(nodePort, SETS.nodePorts), mark, nft.goto(CHAINS.clusterNodePorts)],
-        'masquerade externalTrafficPolicy Cluster',
-      ),
+  ]
+}
+
+type ChoosingNames = Readonly<
+  Record<'pick' | 'pickLocal' | 'cluster' | 'sticky' | 'local' | 'stick' | 'stickLocal', string>
+>
+
+/** How an endpoint is chosen; the same for frontends with an address and for node ports. */
+function choosingChains(node: NodeView, key: MatchKeys['service'], names: ChoosingNames): Chain[] {
+  return [
+    chain(names.pick, []),
+    chain(names.pickLocal, []),
+    chain(names.cluster, pick(names.pick)),
+    chain(names.sticky, [nft.rule([nft.verdictFrom(key, names.stick)]), nft.rule([nft.goto(names.cluster)])]),
+    chain(names.local, [
+      ...shortCircuits(node, names.sticky),
+      nft.rule([nft.verdictFrom(key, names.stickLocal)]),
+      ...pick(names.pickLocal),
     ]),
   ]
 }

@@ -36,7 +36,7 @@ export function planFragment(node: NodeView, port: ServicePortView, context: Pla
     const key = frontendKey(frontend)
     planVerdicts(schema, frontend, { key, elements })
     planSources(schema, frontend, elements)
-    if (frontend.allowedSources !== undefined) sharedRules.set(schema.firewallIps.name, firewallRule(node.family))
+    if (frontend.allowedSources !== undefined) sharedRules.set(schema.firewallIps.name, FIREWALL_RULES[node.family])
     const lists = planLists(node, frontend, { key, elements, places, other: others.get(key), differences })
     for (const shared of lists) sharedRules.set(shared.set.name, shared)
   }
@@ -49,6 +49,8 @@ export function planFragment(node: NodeView, port: ServicePortView, context: Pla
 }
 
 /** There while a service has source ranges, so that other clusters do not pay for it. */
+const FIREWALL_RULES = { 4: firewallRule(4), 6: firewallRule(6) } as const
+
 function firewallRule(family: Family): SharedRule {
   return { set: schemaFor(family).firewallIps, chain: CHAINS.firewallCheck, rule: firewallCheckRule(family) }
 }

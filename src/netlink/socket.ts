@@ -94,9 +94,9 @@ export class NetlinkSocket {
     this.#trySetOption(SOL_SOCKET, SO_SNDBUFFORCE, this.#sendBuffer)
   }
 
-  /** All datagrams that are there. */
-  *received(): Generator<Uint8Array> {
-    for (let datagram = this.receive('poll'); datagram !== undefined; datagram = this.receive('poll')) yield datagram
+  /** One datagram after the other, as receive() gives them: `poll` ends when there is no more. */
+  *received(mode: 'wait' | 'poll'): Generator<Uint8Array> {
+    for (let datagram = this.receive(mode); datagram !== undefined; datagram = this.receive(mode)) yield datagram
   }
 
   /**
@@ -142,11 +142,7 @@ export class NetlinkSocket {
 
   *#exchange(request: Uint8Array, mode: 'wait' | 'poll'): Generator<Uint8Array> {
     this.send(request)
-    for (;;) {
-      const datagram = this.receive(mode)
-      if (datagram === undefined) return
-      yield datagram
-    }
+    yield* this.received(mode)
   }
 
   #print(direction: '>' | '<', datagram: Uint8Array): void {

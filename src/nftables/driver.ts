@@ -102,16 +102,15 @@ export class NftablesDriver {
         finish()
         finish = () => {}
         const numbers = this.#client.numberBatch(bytes)
+        const confirm = (sent: Uint8Array) => {
+          this.#confirm(messages, sent, this.#client.readBatch(numbers, this.#socket.received('poll')))
+          onApplied(ops, sent.length)
+        }
         if (thread.begin(bytes)) {
-          finish = () => {
-            const sent = thread.wait()
-            this.#confirm(messages, sent, this.#client.readBatch(numbers, this.#socket.received()))
-            onApplied(ops, sent.length)
-          }
+          finish = () => confirm(thread.wait())
         } else {
           this.#socket.send(bytes)
-          this.#confirm(messages, bytes, this.#client.readBatch(numbers, this.#socket.received()))
-          onApplied(ops, bytes.length)
+          confirm(bytes)
         }
       }
       finish()

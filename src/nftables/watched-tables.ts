@@ -37,7 +37,7 @@ export function openWatchedTables({ table, families, onForeignChange }: WatchedT
     driver(family) {
       const driver = drivers.get(family)!
       return {
-        apply: (ops) => (isLarge(ops) ? watch.quietly(() => driver.apply(ops)) : driver.apply(ops)),
+        apply: (ops) => apply(driver, watch, ops),
         applyEach: (transactions, onApplied) => applyEach(driver, watch, { transactions, onApplied }),
         read: () => driver.read(),
         readElements: (set) => driver.readElements(set),
@@ -46,6 +46,10 @@ export function openWatchedTables({ table, families, onForeignChange }: WatchedT
     },
     close: () => watch.close(),
   }
+}
+
+function apply(driver: NftablesDriver, watch: NftablesWatch, ops: readonly Op[]): { readonly bytes: number } {
+  return isLarge(ops) ? watch.quietly(() => driver.apply(ops)) : driver.apply(ops)
 }
 
 /** So many large transactions do not pay for a thread, nor for not listening in between. */
@@ -60,10 +64,8 @@ function applyEach(
   for (let large = 0; large < FEW;) {
     const { done, value: ops } = all.next()
     if (done === true) return
-    const isQuiet = isLarge(ops)
-    const { bytes } = isQuiet ? watch.quietly(() => driver.apply(ops)) : driver.apply(ops)
-    onApplied(ops, bytes)
-    if (isQuiet) large++
+    onApplied(ops, apply(driver, watch, ops).bytes)
+    if (isLarge(ops)) large++
   }
   const rest = { [Symbol.iterator]: () => all }
   watch.quietly(() => driver.applyEach(rest, onApplied))

@@ -45,7 +45,8 @@ function runInPod(sandbox: string, pod: string, [script, ...args]: readonly stri
     child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text))
     child.stderr.setEncoding('utf8').on('data', (text: string) => (complaint += text))
     child.once('error', reject)
-    child.once('exit', (code) => {
+    // Not 'exit', after which there may be output that was not read yet.
+    child.once('close', (code) => {
       if (code === 0) resolve(out.trim())
       else reject(new Error(`Cannot run in pod ${pod} of the sandbox: ${complaint.trim() || `status ${code}`}`))
     })

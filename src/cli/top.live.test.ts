@@ -65,7 +65,8 @@ class Terminal {
     // A process group of its own: a signal to it goes to all of them, as from a terminal that closes.
     this.#child = spawn('script', ['-qfec', command, '/dev/null'], { detached: true })
     this.#child.stdout.setEncoding('utf8').on('data', (text: string) => (this.#output += text))
-    this.ended = new Promise((resolve) => this.#child.once('exit', resolve))
+    // Not 'exit', after which there may be output that was not read yet.
+    this.ended = new Promise((resolve) => this.#child.once('close', resolve))
   }
 
   type(keys: string): void {
@@ -193,7 +194,7 @@ test('piped, it prints plain lines, table after table', async () => {
     const child = spawn(program, ['top', `--control-socket=${socket}`, '--count=2'])
     let text = ''
     child.stdout.setEncoding('utf8').on('data', (piece: string) => (text += piece))
-    child.once('exit', () => resolve(text))
+    child.once('close', () => resolve(text))
   })
   expect(printed).not.toContain('\u001b')
   expect(printed.match(/^services +conn\/s/gm)).toHaveLength(2)

@@ -82,7 +82,7 @@ async function fetchMuch(bytes: number, count: number): Promise<void> {
 
 async function stayConnected(connections: number): Promise<void> {
   for (let i = 0; i < connections; i += AT_ONCE) {
-    const some = Array.from({ length: AT_ONCE }, () => connect(port, host))
+    const some = Array.from({ length: Math.min(AT_ONCE, connections - i) }, () => connect(port, host))
     await Promise.all(some.map((socket) => once(socket, 'connect')))
     for (const socket of some) socket.write('I')
   }

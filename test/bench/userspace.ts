@@ -1,11 +1,12 @@
 // What the userspace mode costs, beside HAProxy in front of the same backend on the same node.
 //   [ROUNDS=3] [IDLE=4000] npm run bench:userspace       (needs root and haproxy; HAPROXY names another place than PATH)
+//   [IDLE=4000] npm run bench:userspace -- idle          (only idle connections, without haproxy)
 //
 // Clients are a pod, whose address the backend sees, and the node itself. HAProxy shows the backend its own address, and in a
 // line of its own that of the pod, as the userspace mode does. CPU is that of the proxying process, all of its
 // threads. All figures of one line come from one run, taken in turns; compare columns rather than runs.
 
-import { spawnSync, type ChildProcess } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,6 +23,8 @@ const CONNECTIONS = 10_000
 const STREAMS = 4
 const BYTES_PER_STREAM = 1_000_000_000
 const IDLE = Number(process.env['IDLE'] ?? 4000)
+/** The proxy gives memory back when it has had nothing to do for two seconds. */
+const GIVEN_BACK_MS = 4000
 const BACKEND_PORT = 9001
 const HAPROXY_PORT = 9003
 const TRANSPARENT_PORT = 9004
@@ -43,9 +46,17 @@ const backend = rig.network.pods.localB.spawn(['node', LOAD, 'serve', `${BACKEND
   stdio: ['ignore', 'pipe', 'inherit'],
 })
 await once(backend.stdout!, 'data')
-const haproxy = await startHaproxy(rig)
 const ours = await startOurs(rig)
 try {
+  if (process.argv[2] !== 'idle') await compareWithHaproxy()
+  console.log(await memoryOfIdle(ours.candidate, rig))
+} finally {
+  backend.kill('SIGKILL')
+  await ours.proxy[Symbol.asyncDispose]()
+}
+
+async function compareWithHaproxy(): Promise<void> {
+  using haproxy = await startHaproxy(rig)
   const candidates = [ours.candidate, haproxy.candidate]
   const rows = [
     ['short connections from a pod', 'connections', ...(await compare(candidates, rig.network.pods.localA, 'short'))],
@@ -60,11 +71,6 @@ try {
   console.log(table(['what', 'per CPU-second', 'kube-proxy-ts', 'HAProxy', 'ratio'], rows))
   const cores = await coresUsed(ours.candidate, rig.network.pods.localA)
   console.log(`\ncores used by large transfers, thread by thread: ${cores.map((each) => each.toFixed(2)).join(' + ')}`)
-  console.log(`memory per idle connection: ${(await memoryPerConnection(ours.candidate, rig)).toFixed(1)} kB`)
-} finally {
-  haproxy.process.kill('SIGKILL')
-  backend.kill('SIGKILL')
-  await ours.proxy[Symbol.asyncDispose]()
 }
 
 /** Rounds in turns, so that what else the machine does meets both. */
@@ -102,16 +108,20 @@ async function coresUsed(candidate: Candidate, client: Netns): Promise<number[]>
   return threads.map((thread, i) => (cpuMs(thread) - beforeMs[i]!) / elapsedMs).filter((cores) => cores > 0.02)
 }
 
-async function memoryPerConnection({ pid, host, port }: Candidate, { network }: Rig): Promise<number> {
+async function memoryOfIdle({ pid, host, port }: Candidate, { network }: Rig): Promise<string> {
+  await sleep(GIVEN_BACK_MS)
   const beforeKb = rssKb(pid)
   const args = [LOAD, 'idle', host, `${port}`, `${IDLE}`]
   const child = network.pods.localA.spawn(['node', ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
   await once(child.stdout!, 'data')
-  await sleep(500)
-  const perConnection = (rssKb(pid) - beforeKb) / IDLE
+  await sleep(GIVEN_BACK_MS)
+  const withThemKb = rssKb(pid)
+  const carried = connectionsTo(backend.pid!, BACKEND_PORT)
+  if (carried !== IDLE) throw new Error(`Cannot measure: the backend has ${carried} connections of ${IDLE}`)
   child.stdin!.end()
   await once(child, 'exit')
-  return perConnection
+  const each = ((withThemKb - beforeKb) / IDLE).toFixed(1)
+  return `${IDLE} idle connections: ${beforeKb} kB before, ${withThemKb} kB with them, ${each} kB for each`
 }
 
 async function startOurs({ network, cluster }: Rig): Promise<{ proxy: ProxyProcess; candidate: Candidate }> {
@@ -124,8 +134,7 @@ async function startOurs({ network, cluster }: Rig): Promise<{ proxy: ProxyProce
   return { proxy, candidate: { name: 'kube-proxy-ts', pid: proxy.pid, host: service.spec.clusterIP, port: 80 } }
 }
 
-interface RunningHaproxy {
-  readonly process: ChildProcess
+interface RunningHaproxy extends Disposable {
   readonly candidate: Candidate
   readonly transparent: Candidate
 }
@@ -163,7 +172,11 @@ backend transparent
   const child = network.node.spawn([program, '-f', file], { stdio: ['ignore', 'inherit', 'ignore'] })
   await sleep(1000)
   const at = (port: number): Candidate => ({ name: 'HAProxy', pid: child.pid!, host: node.ip[4], port })
-  return { process: child, candidate: at(HAPROXY_PORT), transparent: at(TRANSPARENT_PORT) }
+  return {
+    candidate: at(HAPROXY_PORT),
+    transparent: at(TRANSPARENT_PORT),
+    [Symbol.dispose]: () => void child.kill('SIGKILL'),
+  }
 }
 
 /** What is sent to an address that HAProxy has borrowed is for HAProxy. */
@@ -182,6 +195,13 @@ function catchAnswers(netns: Netns): void {
 function cpuMs(pid: number | string): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
   return ((Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS) * 1000
+}
+
+/** Those that are open, in the network namespace of a process. */
+function connectionsTo(pid: number, port: number): number {
+  const local = `:${port.toString(16).padStart(4, '0').toUpperCase()}`
+  const isOne = (line: string) => line.trim().split(/\s+/)[1]?.endsWith(local) === true && / 01 /.test(line)
+  return readFileSync(`/proc/${pid}/net/tcp`, 'utf8').split('\n').filter(isOne).length
 }
 
 function rssKb(pid: number): number {

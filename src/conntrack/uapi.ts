@@ -45,6 +45,5 @@ export const CTA_PROTOINFO_TCP = 1
 export const CTA_PROTOINFO_TCP_STATE = 1
 
 // include/uapi/linux/netfilter/nf_conntrack_tcp.h
-export const TCP_CONNTRACK_NONE = 0
 export const TCP_CONNTRACK_TIME_WAIT = 7
 export const TCP_CONNTRACK_CLOSE = 8

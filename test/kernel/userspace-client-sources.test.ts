@@ -22,6 +22,9 @@ function open(reserved: readonly number[] = []): { sources: ClientSources; warni
   return { warnings, sources: new ClientSources(ports, (message) => warnings.push(message)) }
 }
 
+/** In place of a port: the socket must not connect. */
+const SPENT = -1
+
 /** Opens a socket that is to be seen as the client by the backend. Returns where it begins; 0: it is seen as the node. */
 function connectAs(client: string, backend: string, sources: ClientSources, protocol: PoolProtocol = 'TCP') {
   const fd = openSocket(4, protocol)
@@ -31,7 +34,7 @@ function connectAs(client: string, backend: string, sources: ClientSources, prot
     client: encodeAddress(client, 1),
   }
   const shown = sources.disguise(fd, { family: 4, protocol, ...addresses })
-  return { fd, shown, port: shown?.port ?? 0 }
+  return shown === 'spent' ? { fd, shown: undefined, port: SPENT } : { fd, shown, port: shown?.port ?? 0 }
 }
 
 function conntrackOf(port: number): string {
@@ -55,10 +58,16 @@ describe.skipIf(!isRoot)('ClientSources (needs root)', () => {
   beforeAll(() => {
     unshareNetwork()
     execFileSync('ip', ['link', 'set', 'lo', 'up'])
-    for (const address of [node, '10.9.1.1', '10.9.1.2']) execFileSync('ip', ['address', 'add', address, 'dev', 'lo'])
+    loadWithNft(`table ip tracked {
+      chain o { type nat hook output priority -100; }
+      chain p { type nat hook postrouting priority 100; }
+      chain f { type filter hook output priority 0; ct state invalid drop; }
+    }`)
+    for (const address of [node, '10.9.1.1', '10.9.1.2', '10.9.9.1', '10.9.9.7'])
+      execFileSync('ip', ['address', 'add', address, 'dev', 'lo'])
   })
 
-  it('gives each connection a port of its own, and shares ports when there are none left', () => {
+  it('gives each connection a port of its own, and shares ports when there are none left', async () => {
     const { sources, warnings } = open()
     const first = [connectAs('10.9.9.1', '10.9.1.1', sources), connectAs('10.9.9.2', '10.9.1.1', sources)]
     expect(new Set(first.map(({ port }) => port))).toEqual(new Set([41_000, 41_001]))
@@ -76,7 +85,10 @@ describe.skipIf(!isRoot)('ClientSources (needs root)', () => {
     expect(warnings).toEqual(['Cannot show clients to backends, they see this node: no source port was found free'])
     // No other flow was touched for it.
     expect([...flows(41_000), ...flows(41_001)]).toHaveLength(4)
-    // Connections that have ended make room; what the tracker remembers of them goes when the port is needed.
+    // Connections that have ended make room.
+    const backend = encodeAddress('10.9.1.1', 80)
+    tryCall('connect', first[0]!.fd, backend, backend.length)
+    await eventually('it was refused', () => (flows(first[0]!.port).length === 1 ? undefined : 'the tracker knows it'))
     for (const { fd, shown } of [first[0]!, ...second]) {
       tryCall('close', fd)
       sources.lingers(shown)
@@ -92,26 +104,26 @@ describe.skipIf(!isRoot)('ClientSources (needs root)', () => {
   })
 
   it('leaves a connection alone that another process has, and takes its port when it has ended', async () => {
-    loadWithNft(`table ip tracked {
-      chain o { type nat hook output priority -100; }
-      chain p { type nat hook postrouting priority 100; }
-      chain f { type filter hook output priority 0; ct state invalid drop; }
-    }`)
-    execFileSync('ip', ['address', 'add', '10.9.9.7', 'dev', 'lo'])
-    const onePort = { first: 41_500, last: 41_500 }
     const warnings: string[] = []
-    const process = () =>
-      new ClientSources(new SourcePorts(SourcePorts.createMemory(), onePort), (message) => warnings.push(message))
+    const process = (last: number) => {
+      const ports = new SourcePorts(SourcePorts.createMemory(), { first: 41_500, last })
+      return new ClientSources(ports, (message) => warnings.push(message))
+    }
     const server = createServer((socket) => socket.on('data', () => socket.end('bye')))
     await new Promise<void>((resolve) => void server.listen(80, '10.9.1.1', resolve))
-    const old = connectAs('10.9.9.7', '10.9.1.1', process())
+    const old = connectAs('10.9.9.7', '10.9.1.1', process(41_500))
     const backend = encodeAddress('10.9.1.1', 80)
     tryCall('connect', old.fd, backend, backend.length)
     const stateOf = () => /(\S+) src=/.exec(conntrackOf(41_500))?.[1]
     await eventually('it is open', () => (stateOf() === 'ESTABLISHED' ? undefined : conntrackOf(41_500)))
-    const next = process()
-    expect(connectAs('10.9.9.8', '10.9.1.1', next).port).toBe(0)
-    expect(warnings).toEqual([expect.stringContaining('no source port was found free')])
+    const next = process(41_500)
+    // Connected, it would be taken for the other client. The next socket may have more luck.
+    expect(connectAs('10.9.9.8', '10.9.1.1', next).port).toBe(SPENT)
+    const either = process(41_501)
+    await eventually('a socket has luck', () => {
+      const { port } = connectAs('10.9.9.8', '10.9.1.1', either)
+      return port === 41_501 ? undefined : `it began at ${port}`
+    })
     expect(flows(41_500)).toEqual(['10.9.1.1 sees 10.9.9.7'])
     // It still works.
     tryCall('send', old.fd, Buffer.from('well?'), 5, 0)
@@ -121,7 +133,22 @@ describe.skipIf(!isRoot)('ClientSources (needs root)', () => {
     tryCall('close', old.fd)
     expect(connectAs('10.9.9.8', '10.9.1.1', next).port).toBe(41_500)
     expect(flows(41_500)).toEqual(['10.9.1.1 sees 10.9.9.8'])
+    expect(warnings).toEqual([])
     server.close()
+  })
+
+  it('takes no UDP client for one of a process that was killed', () => {
+    const process = () => {
+      const ports = new SourcePorts(SourcePorts.createMemory(), { first: 41_600, last: 41_600 })
+      return new ClientSources(ports, () => {})
+    }
+    const killed = connectAs('10.9.9.1', '10.9.1.1', process(), 'UDP')
+    tryCall('close', killed.fd)
+    const next = process()
+    expect(connectAs('10.9.9.2', '10.9.1.1', next, 'UDP').port).toBe(SPENT)
+    expect(connectAs('10.9.9.2', '10.9.1.2', next, 'UDP').port).toBe(41_600)
+    next.dispose()
+    execFileSync('conntrack', ['-F'], { stdio: 'ignore' })
   })
 
   it('passes over ports that are reserved, or that another socket listens on', () => {

@@ -11,7 +11,7 @@ import type { Family } from '../../../lib/ip.ts'
 import type { SeenAs } from '../plan/entrance.ts'
 import { tcpAttributes } from '../../../conntrack/messages.ts'
 import { ConntrackTemplate } from '../../../conntrack/template.ts'
-import { TCP_CONNTRACK_CLOSE, TCP_CONNTRACK_NONE, TCP_CONNTRACK_TIME_WAIT } from '../../../conntrack/uapi.ts'
+import { TCP_CONNTRACK_CLOSE, TCP_CONNTRACK_TIME_WAIT } from '../../../conntrack/uapi.ts'
 import { NETLINK_NETFILTER, NLMSG_ERROR } from '../../../netlink/uapi/netlink.ts'
 import { LITTLE_ENDIAN } from '../../../netlink/writer.ts'
 import { familyOf, isSameHost, setPort } from '../../../system/socket-address.ts'
@@ -28,8 +28,9 @@ const FLOW_AT = 20
 /** Ports that are tried for one connection. */
 const TRIES = 8
 const PORT_IS_USED = 'port is used'
-/** States of a connection that has ended, or that has never begun. */
-const OVER: ReadonlySet<number> = new Set([TCP_CONNTRACK_NONE, TCP_CONNTRACK_TIME_WAIT, TCP_CONNTRACK_CLOSE])
+const SOCKET_IS_SPENT = 'socket is spent'
+/** States of a connection that has ended. One without a state is about to begin: another thread has this moment told of it. */
+const OVER: ReadonlySet<number> = new Set([TCP_CONNTRACK_TIME_WAIT, TCP_CONNTRACK_CLOSE])
 
 export interface Disguise {
   readonly family: Family
@@ -97,9 +98,10 @@ export class ClientSources {
 
   /**
    * Makes the backend see the client when this socket connects to it. What it returns is to be given to over() or
-   * lingers() when the socket is closed; undefined when the backend will see this node.
+   * lingers() when the socket is closed; undefined when the backend will see this node. `spent`: it must not connect, for it
+   * has a port by now from which the backend would see another client. Another socket can be tried.
    */
-  disguise(fd: number, disguise: Disguise): ShownClient | undefined {
+  disguise(fd: number, disguise: Disguise): ShownClient | undefined | 'spent' {
     if (this.#socket === undefined) return undefined
     shareAddress(fd)
     for (let tries = 0; tries < TRIES; tries++) {
@@ -111,6 +113,11 @@ export class ClientSources {
       if (error === '') return this.#note(port, disguise)
       this.#ports.giveBack(port)
       if (error === PORT_IS_USED) continue
+      if (error === SOCKET_IS_SPENT) {
+        // A process that was here before took its ports in a row, too.
+        this.#ports.goElsewhere()
+        return 'spent'
+      }
       this.#warn(`Cannot show clients to backends, they see this node: the connection tracker says ${error}`)
       return undefined
     }
@@ -167,7 +174,7 @@ export class ClientSources {
     const error = this.#tell('create', disguise)
     if (error !== 'EEXIST') return error
     // Of an earlier connection from this port; or of one that another process still has, such as the one that is taken over from.
-    if (!this.#isOver(disguise)) return PORT_IS_USED
+    if (!this.#isOver(disguise)) return SOCKET_IS_SPENT
     this.#tell('remove', disguise)
     return this.#tell('create', disguise)
   }

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { SourcePorts } from './source-ports.ts'
 
 const range = { first: 100, last: 109 }
@@ -35,5 +35,18 @@ describe('SourcePorts', () => {
     const next = Array.from({ length: 10 }, () => ports.take()!)
     expect(next.map(({ port }) => port).indexOf(first)).toBe(9)
     expect(next.every(({ isExclusive }) => isExclusive)).toBe(true)
+  })
+
+  test('thousands in a row that others keep do not hide those that are free', () => {
+    const wide = { first: 32_768, last: 60_999 }
+    const memory = SourcePorts.createMemory()
+    new Int32Array(memory).fill(1, wide.first, 45_000)
+    vi.spyOn(Math, 'random').mockReturnValueOnce(0).mockReturnValueOnce(0.25).mockReturnValueOnce(0.5)
+    const ports = new SourcePorts(memory, wide)
+    expect([ports.take(), ports.take()]).toEqual([
+      { port: 46_884, isExclusive: true },
+      { port: 46_885, isExclusive: true },
+    ])
+    vi.restoreAllMocks()
   })
 })

@@ -3,8 +3,9 @@
 import type { PortRange } from '../../../lib/port-range.ts'
 
 const PORTS = 65_536
-/** How many ports are looked at to find one that is free. */
-const LOOKS = 256
+/** How many ports in a row are looked at to find one that is free, and in how many places. */
+const LOOKS = 64
+const PLACES = 8
 /** In place of a number of users: the operator keeps the port for other programs. */
 const RESERVED = -1
 
@@ -23,7 +24,7 @@ export class SourcePorts {
   constructor(memory: SharedArrayBuffer, range: PortRange) {
     this.#users = new Int32Array(memory)
     this.#range = range
-    this.#next = range.first + Math.floor(Math.random() * (range.last - range.first + 1))
+    this.#next = this.#anyPort()
   }
 
   /** Reserved ports are never taken. */
@@ -35,12 +36,17 @@ export class SourcePorts {
   }
 
   /**
-   * The free port whose last use is longest ago; one that is in use when none is found free. undefined: all are reserved.
+   * A free port, as a rule the one whose last use is longest ago; one that is in use when none is found free. undefined: all
+   * are reserved.
    */
   take(): SourcePort | undefined {
-    for (let looks = 0; looks < LOOKS; looks++) {
-      const port = this.#step()
-      if (Atomics.compareExchange(this.#users, port, 0, 1) === 0) return { port, isExclusive: true }
+    for (let places = PLACES; places > 0; places--) {
+      for (let looks = LOOKS; looks > 0; looks--) {
+        const port = this.#step()
+        if (Atomics.compareExchange(this.#users, port, 0, 1) === 0) return { port, isExclusive: true }
+      }
+      // Thousands in a row may be in use: those of another thread, of connections that stay.
+      this.goElsewhere()
     }
     for (let looks = this.#range.last - this.#range.first + 1; looks > 0; looks--) {
       const port = this.#step()
@@ -51,8 +57,18 @@ export class SourcePorts {
     return undefined
   }
 
+  /** Takes the next port from another part of the range. */
+  goElsewhere(): void {
+    this.#next = this.#anyPort()
+  }
+
   giveBack(port: number): void {
     Atomics.sub(this.#users, port, 1)
+  }
+
+  #anyPort(): number {
+    const { first, last } = this.#range
+    return first + Math.floor(Math.random() * (last - first + 1))
   }
 
   #step(): number {

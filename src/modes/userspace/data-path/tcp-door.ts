@@ -242,7 +242,10 @@ class Attempt implements Watched {
         shared.warn(`Cannot connect to a backend: ${shared.spares.errno}`)
         return 'no socket'
       }
-      this.#disguise(address, ports > 0)
+      if (!this.#disguise(address, ports > 0)) {
+        this.#leaveBackend()
+        continue
+      }
       if (shared.connect(this.#backendFd, address, address.length) === 0) return 'under way'
       const errno = lastErrno()
       if (errno === 'EINPROGRESS') return 'under way'
@@ -256,13 +259,20 @@ class Attempt implements Watched {
     }
   }
 
-  #disguise(backend: Uint8Array, hasPortsLeft: boolean): void {
+  /** False when the socket must not connect. */
+  #disguise(backend: Uint8Array, hasPortsLeft: boolean): boolean {
     const { shared, options } = this.#door
     const { family, node, seenAs } = options
     const disguise = { family, protocol: 'TCP', node, backend, client: this.#address } as const
-    if (!isDisguised(seenAs, disguise)) return
-    if (hasPortsLeft) this.#shown = shared.sources.disguise(this.#backendFd, disguise)
-    else shared.sources.noPortIsFree()
+    if (!isDisguised(seenAs, disguise)) return true
+    if (!hasPortsLeft) {
+      shared.sources.noPortIsFree()
+      return true
+    }
+    const shown = shared.sources.disguise(this.#backendFd, disguise)
+    if (shown === 'spent') return false
+    this.#shown = shown
+    return true
   }
 
   #succeed(events: number): void {

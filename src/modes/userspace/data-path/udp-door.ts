@@ -37,6 +37,9 @@ const LOSSES: ReadonlySet<string> = new Set(['EAGAIN', 'ENOBUFS', 'ENOMEM', 'EMS
 /** Of connect(): no port is free, or no memory. The backend has not been asked at all. */
 const OWN_FAULT: ReadonlySet<string> = new Set([...LOSSES, 'EADDRNOTAVAIL', 'EADDRINUSE', 'EMFILE', 'ENFILE'])
 
+/** How many sockets are tried that begin where the connection tracker still knows another client. Then the node is seen. */
+const SOCKETS_TRIED = 4
+
 /** How many UDP clients there may be at once. */
 export interface UdpLimits {
   readonly perDoor: number
@@ -256,7 +259,7 @@ class UdpSession implements Watched {
   readonly key: number | string
   readonly backend: PoolBackend
   readonly #door: UdpDoor
-  readonly #fd: number
+  #fd: number
   readonly #address: Uint8Array
   readonly #openedMs: number
   #usedMs: number
@@ -283,12 +286,11 @@ class UdpSession implements Watched {
 
   /** Connects to the backend. When that is not possible the session is over. */
   begin(): 'begun' | 'failed' | 'nowhere' {
-    const { shared, options } = this.#door
-    const { family, node, seenAs } = options
+    const { shared } = this.#door
     const { address } = this.backend
-    const disguise = { family, protocol: 'UDP', node, backend: address, client: this.#address } as const
-    if (isDisguised(seenAs, disguise)) this.#shown = shared.sources.disguise(this.#fd, disguise)
-    if (shared.connect(this.#fd, address, address.length) === -1) {
+    if (!this.#disguise()) {
+      shared.warn(`Cannot connect to a backend: ${shared.spares.errno}`)
+    } else if (shared.connect(this.#fd, address, address.length) === -1) {
       const errno = lastErrno()
       if (!OWN_FAULT.has(errno)) {
         this.#fail()
@@ -303,6 +305,26 @@ class UdpSession implements Watched {
     }
     this.end()
     return 'nowhere'
+  }
+
+  /** Makes the backend see the client, if it is to; false when there is no socket left. */
+  #disguise(): boolean {
+    const { shared, options } = this.#door
+    const { family, node, seenAs } = options
+    const disguise = { family, protocol: 'UDP', node, backend: this.backend.address, client: this.#address } as const
+    if (!isDisguised(seenAs, disguise)) return true
+    for (let sockets = SOCKETS_TRIED; sockets > 0; sockets--) {
+      const shown = shared.sources.disguise(this.#fd, disguise)
+      if (shown !== 'spent') {
+        this.#shown = shown
+        return true
+      }
+      shared.reactor.close(this.#fd)
+      this.#fd = shared.spares.take(family, 'UDP')
+      if (this.#fd === -1) return false
+    }
+    shared.sources.noPortIsFree()
+    return true
   }
 
   /** Sends what is in the buffer to the backend; false when that is known not to listen. */

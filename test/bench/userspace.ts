@@ -3,8 +3,8 @@
 //   [IDLE=4000] npm run bench:userspace -- idle          (only idle connections, without haproxy)
 //
 // Clients are a pod, whose address the backend sees, and the node itself. HAProxy shows the backend its own address, and in a
-// line of its own that of the pod, as the userspace mode does. CPU is that of the proxying process, all of its
-// threads. All figures of one line come from one run, taken in turns; compare columns rather than runs.
+// line of its own that of the pod, as the userspace mode does. It has a thread for each processor, as it comes, and in a line of
+// its own one, which needs less CPU and cannot use more. CPU is that of the proxying process, all of its threads. All figures of one line come from one run, taken in turns; compare columns rather than runs.
 
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -27,10 +27,11 @@ const IDLE = Number(process.env['IDLE'] ?? 4000)
 const GIVEN_BACK_MS = 4000
 const BACKEND_PORT = 9001
 const HAPROXY_PORT = 9003
-const TRANSPARENT_PORT = 9004
 const CLOCK_TICKS = 100
 
 const LOAD = new URL('userspace-load.js', import.meta.url).pathname
+
+type Load = 'short' | 'large'
 
 /** Something that proxies, and where. */
 interface Candidate {
@@ -56,25 +57,28 @@ try {
 }
 
 async function compareWithHaproxy(): Promise<void> {
-  using haproxy = await startHaproxy(rig)
-  const candidates = [ours.candidate, haproxy.candidate]
+  catchAnswers(rig.network.node)
+  using haproxy = await startHaproxy(rig, HAPROXY_PORT)
+  using onOneThread = await startHaproxy(rig, HAPROXY_PORT + 10, 1)
+  const { localA: pod } = rig.network.pods
+  const besideOurs = (other: Candidate, client: Netns, load: Load) => compare([ours.candidate, other], client, load)
   const rows = [
-    ['short connections from a pod', 'connections', ...(await compare(candidates, rig.network.pods.localA, 'short'))],
+    ['short connections from a pod', ...(await besideOurs(haproxy.plain, pod, 'short'))],
     [
       'short connections from a pod, whose address HAProxy shows, too',
-      'connections',
-      ...(await compare([ours.candidate, haproxy.transparent], rig.network.pods.localA, 'short')),
+      ...(await besideOurs(haproxy.transparent, pod, 'short')),
     ],
-    ['short connections from the node', 'connections', ...(await compare(candidates, rig.network.node, 'short'))],
-    ['large transfers to a pod', 'MB', ...(await compare(candidates, rig.network.pods.localA, 'large'))],
+    ['short connections from a pod, HAProxy on one thread', ...(await besideOurs(onOneThread.plain, pod, 'short'))],
+    ['short connections from the node', ...(await besideOurs(haproxy.plain, rig.network.node, 'short'))],
+    ['MB of large transfers to a pod', ...(await besideOurs(haproxy.plain, pod, 'large'))],
   ]
-  console.log(table(['what', 'per CPU-second', 'kube-proxy-ts', 'HAProxy', 'ratio'], rows))
-  const cores = await coresUsed(ours.candidate, rig.network.pods.localA)
+  console.log(table(['per second of CPU', 'kube-proxy-ts', 'HAProxy', 'ratio'], rows))
+  const cores = await coresUsed(ours.candidate, pod)
   console.log(`\ncores used by large transfers, thread by thread: ${cores.map((each) => each.toFixed(2)).join(' + ')}`)
 }
 
 /** Rounds in turns, so that what else the machine does meets both. */
-async function compare(candidates: readonly Candidate[], client: Netns, load: 'short' | 'large'): Promise<string[]> {
+async function compare(candidates: readonly Candidate[], client: Netns, load: Load): Promise<string[]> {
   const figures = new Map<Candidate, number[]>(candidates.map((candidate) => [candidate, []]))
   const amount = load === 'short' ? CONNECTIONS : (STREAMS * BYTES_PER_STREAM) / 1e6
   for (let round = 0; round <= ROUNDS; round++) {
@@ -89,7 +93,7 @@ async function compare(candidates: readonly Candidate[], client: Netns, load: 's
   return [mine.toFixed(0), theirs.toFixed(0), (mine / theirs).toFixed(2)]
 }
 
-async function run(client: Netns, { host, port }: Candidate, load: 'short' | 'large'): Promise<void> {
+async function run(client: Netns, { host, port }: Candidate, load: Load): Promise<void> {
   const amounts = load === 'short' ? [CONNECTIONS] : [BYTES_PER_STREAM, STREAMS]
   const args = [LOAD, load, host, `${port}`, ...amounts.map(String)]
   const child = client.spawn(['node', ...args], { stdio: ['ignore', 'inherit', 'inherit'] })
@@ -135,48 +139,45 @@ async function startOurs({ network, cluster }: Rig): Promise<{ proxy: ProxyProce
 }
 
 interface RunningHaproxy extends Disposable {
-  readonly candidate: Candidate
+  readonly plain: Candidate
+  /** It shows the client's address to the backend. */
   readonly transparent: Candidate
 }
 
-async function startHaproxy({ network, cluster }: Rig): Promise<RunningHaproxy> {
+/** Where the plain one listens; the transparent one does so at the port behind. As many threads as it starts by itself, unless given. */
+async function startHaproxy({ network, cluster }: Rig, port: number, threads?: number): Promise<RunningHaproxy> {
   const program = process.env['HAPROXY'] ?? 'haproxy'
   if (spawnSync(program, ['-v']).status !== 0) {
     throw new Error(`Cannot compare: ${program} does not run; install haproxy or name it in HAPROXY`)
   }
-  const file = join(cluster.folder, 'haproxy.cfg')
+  const file = join(cluster.folder, `haproxy-${port}.cfg`)
   writeFileSync(
     file,
     `global
-  nbthread 1
   maxconn 8000
+  ${threads === undefined ? '' : `nbthread ${threads}`}
 defaults
   mode tcp
   timeout connect 5s
   timeout client 1m
   timeout server 1m
-frontend f
-  bind ${node.ip[4]}:${HAPROXY_PORT}
-  default_backend b
-backend b
+frontend plain
+  bind ${node.ip[4]}:${port}
+  default_backend plain
+backend plain
   server s ${pods.localB.ip[4]}:${BACKEND_PORT}
 frontend transparent
-  bind ${node.ip[4]}:${TRANSPARENT_PORT}
+  bind ${node.ip[4]}:${port + 1}
   default_backend transparent
 backend transparent
   source 0.0.0.0 usesrc clientip
   server s ${pods.localB.ip[4]}:${BACKEND_PORT}
 `,
   )
-  catchAnswers(network.node)
   const child = network.node.spawn([program, '-f', file], { stdio: ['ignore', 'inherit', 'ignore'] })
   await sleep(1000)
-  const at = (port: number): Candidate => ({ name: 'HAProxy', pid: child.pid!, host: node.ip[4], port })
-  return {
-    candidate: at(HAPROXY_PORT),
-    transparent: at(TRANSPARENT_PORT),
-    [Symbol.dispose]: () => void child.kill('SIGKILL'),
-  }
+  const at = (its: number): Candidate => ({ name: 'HAProxy', pid: child.pid!, host: node.ip[4], port: its })
+  return { plain: at(port), transparent: at(port + 1), [Symbol.dispose]: () => void child.kill('SIGKILL') }
 }
 
 /** What is sent to an address that HAProxy has borrowed is for HAProxy. */

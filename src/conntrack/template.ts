@@ -39,13 +39,14 @@ const TIMEOUT_S = 10
 const MESSAGES = { new: IPCTNL_MSG_CT_NEW, get: IPCTNL_MSG_CT_GET, delete: IPCTNL_MSG_CT_DELETE } as const
 
 export interface TemplateOptions {
-  readonly message: keyof typeof MESSAGES
+  /** In this order, in one datagram. The kernel carries out each, whether it could do the one before or not. */
+  readonly messages: readonly (keyof typeof MESSAGES)[]
   readonly family: Family
   /** The number of the transport protocol. */
   readonly protocol: number
 }
 
-/** A message about one flow. `setFlow` changes which. */
+/** Messages about one flow. `setFlow` changes which. */
 export class ConntrackTemplate {
   readonly bytes: Uint8Array
   readonly #host: { readonly at: number; readonly length: number }
@@ -55,9 +56,33 @@ export class ConntrackTemplate {
   readonly #toPort: number[] = []
   readonly #seenAs: number[] = []
 
-  constructor({ message, family, protocol }: TemplateOptions) {
+  constructor({ messages, family, protocol }: TemplateOptions) {
     const writer = new Writer(256)
     this.#host = hostPlace(family)
+    for (const message of messages) this.#writeMessage(writer, message, { family, protocol })
+    this.bytes = writer.written().slice()
+  }
+
+  /** Socket addresses: the real sender, the receiver, and the sender that the receiver sees. */
+  setFlow(from: Uint8Array, to: Uint8Array, seenAs: Uint8Array): void {
+    const { at, length } = this.#host
+    this.#put(this.#fromAddress, from, at, length)
+    this.#put(this.#fromPort, from, PORT_AT, PORT_LENGTH)
+    this.#put(this.#toAddress, to, at, length)
+    this.#put(this.#toPort, to, PORT_AT, PORT_LENGTH)
+    this.#put(this.#seenAs, seenAs, at, length)
+  }
+
+  /** Copies a part of a socket address to all its places. */
+  #put(places: readonly number[], value: Uint8Array, from: number, length: number): void {
+    for (const at of places) for (let i = 0; i < length; i++) this.bytes[at + i] = value[from + i]!
+  }
+
+  #writeMessage(
+    writer: Writer,
+    message: keyof typeof MESSAGES,
+    { family, protocol }: Pick<TemplateOptions, 'family' | 'protocol'>,
+  ): void {
     const isNew = message === 'new'
     writer.beginMessage(
       (NFNL_SUBSYS_CTNETLINK << 8) | MESSAGES[message],
@@ -77,22 +102,6 @@ export class ConntrackTemplate {
       this.#writeTranslation(writer, family)
     }
     writer.endMessage()
-    this.bytes = writer.written().slice()
-  }
-
-  /** Socket addresses: the real sender, the receiver, and the sender that the receiver sees. */
-  setFlow(from: Uint8Array, to: Uint8Array, seenAs: Uint8Array): void {
-    const { at, length } = this.#host
-    this.#put(this.#fromAddress, from, at, length)
-    this.#put(this.#fromPort, from, PORT_AT, PORT_LENGTH)
-    this.#put(this.#toAddress, to, at, length)
-    this.#put(this.#toPort, to, PORT_AT, PORT_LENGTH)
-    this.#put(this.#seenAs, seenAs, at, length)
-  }
-
-  /** Copies a part of a socket address to all its places. */
-  #put(places: readonly number[], value: Uint8Array, from: number, length: number): void {
-    for (const at of places) for (let i = 0; i < length; i++) this.bytes[at + i] = value[from + i]!
   }
 
   #writeTranslation(writer: Writer, family: Family): void {

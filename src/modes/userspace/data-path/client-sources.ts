@@ -11,7 +11,7 @@ import type { Family } from '../../../lib/ip.ts'
 import type { SeenAs } from '../plan/entrance.ts'
 import { tcpAttributes } from '../../../conntrack/messages.ts'
 import { ConntrackTemplate } from '../../../conntrack/template.ts'
-import { TCP_CONNTRACK_CLOSE, TCP_CONNTRACK_TIME_WAIT } from '../../../conntrack/uapi.ts'
+import { IPCTNL_MSG_CT_DELETE, TCP_CONNTRACK_CLOSE, TCP_CONNTRACK_TIME_WAIT } from '../../../conntrack/uapi.ts'
 import { NETLINK_NETFILTER, NLMSG_ERROR } from '../../../netlink/uapi/netlink.ts'
 import { LITTLE_ENDIAN } from '../../../netlink/writer.ts'
 import { familyOf, isSameHost, setPort } from '../../../system/socket-address.ts'
@@ -20,8 +20,9 @@ import type { SourcePorts } from './source-ports.ts'
 
 const PROTOCOL_NUMBERS = { TCP: 6, UDP: 17 } as const
 const MSG_DONTWAIT = 0x40
-/** Where struct nlmsgerr says what went wrong. */
+/** Where struct nlmsgerr says what went wrong, and with which message. */
 const ERROR_AT = 16
+const FAILED_TYPE_AT = 24
 /** Where a message says what it is, and where the attributes of a flow begin. */
 const TYPE_AT = 4
 const FLOW_AT = 20
@@ -62,6 +63,8 @@ export interface ShownClient {
 
 interface Templates {
   readonly create: ConntrackTemplate
+  /** In place of one that may be there. */
+  readonly replace: ConntrackTemplate
   readonly look: ConntrackTemplate
   readonly remove: ConntrackTemplate
 }
@@ -109,7 +112,7 @@ export class ClientSources {
       if (taken === undefined) break
       const { port, isExclusive } = taken
       setPort(disguise.node, port)
-      const error = isExclusive ? this.#claim(fd, disguise) : this.#share(fd, disguise)
+      const error = isExclusive ? this.#claim(fd, port, disguise) : this.#share(fd, disguise)
       if (error === '') return this.#note(port, disguise)
       this.#ports.giveBack(port)
       if (error === PORT_IS_USED) continue
@@ -165,18 +168,21 @@ export class ClientSources {
   #note(port: number, { family, protocol, node, backend }: Disguise): ShownClient {
     const shown = { port, family, protocol, node, backend }
     if (protocol === 'UDP') this.#shown.add(shown)
+    else this.#ports.noteBackend(port, backend)
     return shown
   }
 
   /** Begins at a port that no other connection uses. Returns the name of the error, or ''. */
-  #claim(fd: number, disguise: Disguise): string {
+  #claim(fd: number, port: number, disguise: Disguise): string {
     if (!this.#beginAt(fd, disguise)) return PORT_IS_USED
-    const error = this.#tell('create', disguise)
+    // What the tracker may know of an earlier connection of this process is over. With many connections to few backends that is
+    // the rule, and costs no more than one that it does not know.
+    const isOwn = disguise.protocol === 'TCP' && this.#ports.hasServed(port, disguise.backend)
+    const error = this.#tell(isOwn ? 'replace' : 'create', disguise)
     if (error !== 'EEXIST') return error
     // Of an earlier connection from this port; or of one that another process still has, such as the one that is taken over from.
     if (!this.#isOver(disguise)) return SOCKET_IS_SPENT
-    this.#tell('remove', disguise)
-    return this.#tell('create', disguise)
+    return this.#tell('replace', disguise)
   }
 
   /** Whether the connection that the tracker knows has ended. Of UDP it cannot be told. */
@@ -208,10 +214,15 @@ export class ClientSources {
     const { bytes } = template
     const { fd } = this.#socket!
     if (this.#send(fd, bytes, bytes.length, 0) === -1) return lastErrno()
-    // Only failures are answered, and questions.
-    const length = this.#recv(fd, this.#answer, this.#answer.length, MSG_DONTWAIT)
-    const isFailure = length >= ERROR_AT + 4 && this.#answerView.getUint16(TYPE_AT, LITTLE_ENDIAN) === NLMSG_ERROR
-    return isFailure ? errnoName(-this.#answerView.getInt32(ERROR_AT, LITTLE_ENDIAN)) : ''
+    const view = this.#answerView
+    for (;;) {
+      // Only failures are answered, and questions.
+      const length = this.#recv(fd, this.#answer, this.#answer.length, MSG_DONTWAIT)
+      if (length < FAILED_TYPE_AT + 2 || view.getUint16(TYPE_AT, LITTLE_ENDIAN) !== NLMSG_ERROR) return ''
+      // There was nothing to be replaced.
+      if (what === 'replace' && view.getUint8(FAILED_TYPE_AT) === IPCTNL_MSG_CT_DELETE) continue
+      return errnoName(-view.getInt32(ERROR_AT, LITTLE_ENDIAN))
+    }
   }
 
   #templatesFor(family: Family, protocol: PoolProtocol): Templates {
@@ -223,8 +234,9 @@ export class ClientSources {
 function createTemplates(family: Family, protocol: PoolProtocol): Templates {
   const options = { family, protocol: PROTOCOL_NUMBERS[protocol] }
   return {
-    create: new ConntrackTemplate({ ...options, message: 'new' }),
-    look: new ConntrackTemplate({ ...options, message: 'get' }),
-    remove: new ConntrackTemplate({ ...options, message: 'delete' }),
+    create: new ConntrackTemplate({ ...options, messages: ['new'] }),
+    replace: new ConntrackTemplate({ ...options, messages: ['delete', 'new'] }),
+    look: new ConntrackTemplate({ ...options, messages: ['get'] }),
+    remove: new ConntrackTemplate({ ...options, messages: ['delete'] }),
   }
 }

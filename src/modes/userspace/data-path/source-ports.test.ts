@@ -37,6 +37,17 @@ describe('SourcePorts', () => {
     expect(next.every(({ isExclusive }) => isExclusive)).toBe(true)
   })
 
+  test('all threads know to which backend the last connection from a port went', () => {
+    const memory = SourcePorts.createMemory()
+    const [one, other] = [new SourcePorts(memory, range), new SourcePorts(memory, range)]
+    const [backend, another] = [Uint8Array.of(1, 2, 3), Uint8Array.of(1, 2, 4)]
+    expect(other.hasServed(100, backend)).toBe(false)
+    one.noteBackend(100, backend)
+    expect([backend, another].map((each) => other.hasServed(100, each))).toEqual([true, false])
+    one.noteBackend(100, another)
+    expect([backend, another].map((each) => other.hasServed(100, each))).toEqual([false, true])
+  })
+
   test('thousands in a row that others keep do not hide those that are free', () => {
     const wide = { first: 32_768, last: 60_999 }
     const memory = SourcePorts.createMemory()

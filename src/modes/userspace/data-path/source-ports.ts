@@ -18,19 +18,22 @@ export interface SourcePort {
 export class SourcePorts {
   /** How many connections use each port. */
   readonly #users: Int32Array
+  /** To which backend the last connection from each port went, as a hash; 0: to none. */
+  readonly #backends: Int32Array
   readonly #range: PortRange
   #next: number
 
   constructor(memory: SharedArrayBuffer, range: PortRange) {
-    this.#users = new Int32Array(memory)
+    this.#users = new Int32Array(memory, 0, PORTS)
+    this.#backends = new Int32Array(memory, PORTS * Int32Array.BYTES_PER_ELEMENT, PORTS)
     this.#range = range
     this.#next = this.#anyPort()
   }
 
   /** Reserved ports are never taken. */
   static createMemory(reserved: Iterable<number> = []): SharedArrayBuffer {
-    const memory = new SharedArrayBuffer(PORTS * Int32Array.BYTES_PER_ELEMENT)
-    const users = new Int32Array(memory)
+    const memory = new SharedArrayBuffer(2 * PORTS * Int32Array.BYTES_PER_ELEMENT)
+    const users = new Int32Array(memory, 0, PORTS)
     for (const port of reserved) users[port] = RESERVED
     return memory
   }
@@ -66,6 +69,16 @@ export class SourcePorts {
     Atomics.sub(this.#users, port, 1)
   }
 
+  /** A connection to this backend begins at the port. */
+  noteBackend(port: number, backend: Uint8Array): void {
+    this.#backends[port] = hashOf(backend)
+  }
+
+  /** Whether the last connection that began there went to this backend. */
+  hasServed(port: number, backend: Uint8Array): boolean {
+    return this.#backends[port] === hashOf(backend)
+  }
+
   #anyPort(): number {
     const { first, last } = this.#range
     return first + Math.floor(Math.random() * (last - first + 1))
@@ -76,4 +89,11 @@ export class SourcePorts {
     this.#next = port >= this.#range.last ? this.#range.first : port + 1
     return port
   }
+}
+
+/** FNV-1a, and never 0. */
+function hashOf(bytes: Uint8Array): number {
+  let hash = 0x811c9dc5
+  for (const byte of bytes) hash = Math.imul(hash ^ byte, 0x01000193)
+  return hash | 1
 }

@@ -8,6 +8,9 @@ import { join } from 'node:path'
 
 const CLOCK_TICKS = 100
 
+/** This program as it is installed on nodes. The Node that runs it is the one in PATH. */
+export const ours: string = new URL('../../../../dist/release/kube-proxy.cjs', import.meta.url).pathname
+
 /** What every proxy is started with that is measured beside another. */
 export function benchFlags(mode: string, kubeconfig: string): readonly string[] {
   return [

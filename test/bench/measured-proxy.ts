@@ -1,11 +1,11 @@
-// The built program as a child process, and what it costs.
+// This program as a child process, and what it costs.
 
 import { spawn, type ChildProcess } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { benchEnvironment } from './beside-contestant.ts'
+import { benchEnvironment, ours } from './beside-contestant.ts'
 
 const METRICS_PORT = 10249
 const CLOCK_TICKS = 100
@@ -36,13 +36,12 @@ export class MeasuredProxy implements AsyncDisposable {
         'current-context': 'x',
       }),
     )
-    const program = new URL('../../../../bin/kube-proxy', import.meta.url).pathname
     const flags = [`--proxy-mode=${mode}`, '--hostname-override=bench', '--cluster-cidr=10.0.0.0/8', ...more]
     const args = [...flags, `--kubeconfig=${kubeconfig}`, '--conntrack-max-per-core=0']
     await makeReady(server)
     return new MeasuredProxy(
       folder,
-      spawn(program, args, { stdio: ['ignore', 'ignore', 'inherit'], env: benchEnvironment }),
+      spawn(ours, args, { stdio: ['ignore', 'ignore', 'inherit'], env: benchEnvironment }),
     )
   }
 

@@ -13,7 +13,7 @@ import { boundCall, lastErrno, mustCall } from '../../src/system/libc.ts'
 import { enterNetworkFd, unshareNetwork } from '../../src/system/netns.ts'
 import { ADDRESS_LENGTH, addressFamily, encodeAddress, familyOf } from '../../src/system/socket-address.ts'
 import { openApi } from './beside-api.ts'
-import { Contestant } from './beside-contestant.ts'
+import { Contestant, ours } from './beside-contestant.ts'
 import { median, table } from './figures.ts'
 import { targets, type Target, packetCluster } from './packets-cluster.ts'
 
@@ -231,7 +231,6 @@ table inet one {
 
 async function measure(services: number): Promise<string[][]> {
   const go = process.env['GO_KUBE_PROXY']
-  const ours = new URL('../../../../dist/release/kube-proxy.cjs', import.meta.url).pathname
   const places = [
     Place.withRules('direct', ''),
     Place.withRules('direct, tracked', tracked),

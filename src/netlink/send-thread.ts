@@ -7,6 +7,7 @@ import { Worker } from 'node:worker_threads'
 import { KernelError } from '../lib/errors.ts'
 import { keepNurserySmall } from '../system/give-back.ts'
 import { threadProgram } from '../system/thread-program.ts'
+import { waitWhile } from '../system/wait-while.ts'
 import { type SendSettings, STATE } from './send-settings.ts'
 import type { NetlinkSocket } from './socket.ts'
 
@@ -59,7 +60,7 @@ export class SendThread {
   /** Waits for what was begun, and gives what was sent. The kernel's answers are in the socket then. */
   wait(): Uint8Array {
     const bytes = this.#bytes.subarray(0, this.#length)
-    if (Atomics.wait(this.#words, 0, STATE.sending, PATIENCE_MS) === 'timed-out') {
+    if (!waitWhile(this.#words, 0, STATE.sending, PATIENCE_MS)) {
       throw new KernelError(`send ${bytes.length} bytes over netlink`, 'ETIMEDOUT')
     }
     // Whatever was wrong, the kernel has done nothing, and says here what it was.
@@ -69,7 +70,7 @@ export class SendThread {
 
   /** Ends the thread, when it has sent what it was asked to. */
   close(): void {
-    Atomics.wait(this.#words, 0, STATE.sending, PATIENCE_MS)
+    waitWhile(this.#words, 0, STATE.sending, PATIENCE_MS)
     this.#tell(STATE.ended)
   }
 

@@ -55,6 +55,19 @@ describe.skipIf(!isRoot)('NftablesDriver.applyEach() (needs root)', () => {
     expect(driver.readElements(set).length).toBe(TRANSACTIONS * EACH)
   })
 
+  it('waits for each of them, however fast they come', () => {
+    create()
+    const [first, last] = [50 * EACH, 20_000]
+    const transactions = function* (): Generator<readonly Op[]> {
+      yield* slowly(50)
+      for (let n = first; n < last; n++) yield [{ op: 'addElements', set, elements: [element(n)] }]
+    }
+    let told = 0
+    driver.applyEach(transactions(), () => told++)
+    expect(told).toBe(50 + last - first)
+    expect(driver.readElements(set).length).toBe(last)
+  })
+
   it('ends with the first that the kernel refuses, and says which it was', () => {
     create()
     const failing = 150

@@ -10,6 +10,7 @@ import type { TrafficAnswer, TrafficRow } from '../control/traffic.ts'
 import { ControlServer } from '../control/server.ts'
 import { systemClock } from '../lib/clock.ts'
 import { silentLogger } from '../lib/log.ts'
+import { NO_TRAFFIC } from '../lib/traffic-counts.ts'
 
 const program = join(import.meta.dirname, '../../bin/kube-proxy')
 const ENTER = '\u001b[?1049h'
@@ -51,7 +52,7 @@ function answer(nth: number): TrafficAnswer {
     mode: 'nftables',
     nodeName: 'node-1',
     rows: [row('default/fat', 1, 5_000_000), row('default/few', 70, 100)],
-    other: { begun: 0, sentPackets: 0, sentBytes: 0, receivedPackets: 0, receivedBytes: 0 },
+    other: NO_TRAFFIC,
   }
 }
 

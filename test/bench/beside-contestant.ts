@@ -5,11 +5,10 @@ import { once } from 'node:events'
 import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-
-const CLOCK_TICKS = 100
+import { cpuOf, rssKbOf } from './process-cost.ts'
 
 /** This program as it is installed on nodes. The Node that runs it is the one in PATH. */
-export const ours: string = new URL('../../../../dist/release/kube-proxy.cjs', import.meta.url).pathname
+export const shippedProgram: string = new URL('../../../../dist/release/kube-proxy.cjs', import.meta.url).pathname
 
 /** What every proxy is started with that is measured beside another. */
 export function benchFlags(mode: string, kubeconfig: string): readonly string[] {
@@ -49,14 +48,12 @@ export class Contestant implements AsyncDisposable {
 
   /** Of the process, and of the programs that it ran and that have ended. */
   cpuMs(): number {
-    const fields = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
-    const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)
-    return (ticks / CLOCK_TICKS) * 1000
+    const { ownMs, childrenMs } = cpuOf(this.#child.pid!)
+    return ownMs + childrenMs
   }
 
   rssMb(): number {
-    const status = readFileSync(`/proc/${this.#child.pid}/status`, 'utf8')
-    return Number(/VmRSS:\s+(\d+)/.exec(status)![1]) / 1024
+    return rssKbOf(this.#child.pid!) / 1024
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -11,7 +11,7 @@ import { execFileSync } from 'node:child_process'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { clusterOf } from '../support/api-server/sample-cluster.ts'
 import { openApi, type BenchApi } from './beside-api.ts'
-import { Contestant, ours } from './beside-contestant.ts'
+import { Contestant, shippedProgram } from './beside-contestant.ts'
 import { awaitAnswer, serveAddresses } from './beside-traffic.ts'
 import { median, table } from './figures.ts'
 import { setLoopbackUp } from './netns.ts'
@@ -42,7 +42,7 @@ const go = process.env['GO_KUBE_PROXY']
 if (go === undefined) throw new Error('Cannot measure: GO_KUBE_PROXY must name a kube-proxy to compare with')
 if (process.getuid?.() !== 0) throw new Error('Cannot measure: needs root, to make a network namespace')
 const sizes = positionals.map(Number)
-const programs = { 'kube-proxy-ts': ours, 'kube-proxy': go }
+const programs = { 'kube-proxy-ts': shippedProgram, 'kube-proxy': go }
 
 async function measure(program: string, api: BenchApi, objects: readonly ApiObject[]): Promise<Figures> {
   execFileSync('nft', ['flush', 'ruleset'])

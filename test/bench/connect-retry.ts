@@ -16,6 +16,7 @@ import { eventually } from '../support/eventually.ts'
 import type { Netns } from '../support/netns/netns.ts'
 import { startProxy } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
+import { shippedProgram } from './beside-contestant.ts'
 import { median, table } from './figures.ts'
 
 const ROUNDS = 300
@@ -29,8 +30,6 @@ const BULK_PORT = 7070
 /** What came while this process was busy connecting has room here. */
 const BACKLOG = 4096
 
-const program = new URL('../../../../bin/kube-proxy', import.meta.url).pathname
-
 await using rig = await openRig()
 const { node, pods, sources } = rig.network
 await using proxy = await startProxy({
@@ -38,7 +37,7 @@ await using proxy = await startProxy({
   mode: 'nftables',
   kubeconfig: rig.cluster.kubeconfig,
   args: ['--connect-retry'],
-  command: [program],
+  command: [shippedProgram],
 })
 const web = aService({
   ports: [

@@ -11,7 +11,8 @@ import { unshareNetwork } from '../../src/system/netns.ts'
 import { TestApiServer } from '../support/api-server/api-server.ts'
 import { benchNode, clusterOf } from '../support/api-server/sample-cluster.ts'
 import { median, table } from './figures.ts'
-import { cpuOf, MeasuredProxy } from './measured-proxy.ts'
+import { MeasuredProxy } from './measured-proxy.ts'
+import { cpuOf } from './process-cost.ts'
 import { setLoopbackUp } from './netns.ts'
 
 const { values, positionals } = parseArgs({

@@ -1,14 +1,14 @@
 // This program as a child process, and what it costs.
 
 import { spawn, type ChildProcess } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { benchEnvironment, ours } from './beside-contestant.ts'
+import { benchEnvironment, shippedProgram } from './beside-contestant.ts'
+import { cpuOf, rssKbOf } from './process-cost.ts'
 
 const METRICS_PORT = 10249
-const CLOCK_TICKS = 100
 
 export class MeasuredProxy implements AsyncDisposable {
   readonly #folder: string
@@ -41,7 +41,7 @@ export class MeasuredProxy implements AsyncDisposable {
     await makeReady(server)
     return new MeasuredProxy(
       folder,
-      spawn(ours, args, { stdio: ['ignore', 'ignore', 'inherit'], env: benchEnvironment }),
+      spawn(shippedProgram, args, { stdio: ['ignore', 'ignore', 'inherit'], env: benchEnvironment }),
     )
   }
 
@@ -88,8 +88,7 @@ export class MeasuredProxy implements AsyncDisposable {
   }
 
   rssMb(): number {
-    const status = readFileSync(`/proc/${this.#child.pid}/status`, 'utf8')
-    return Number(/VmRSS:\s+(\d+)/.exec(status)![1]) / 1024
+    return rssKbOf(this.#child.pid!) / 1024
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -113,13 +112,6 @@ export class MeasuredProxy implements AsyncDisposable {
       request.on('error', reject)
     })
   }
-}
-
-/** Of a process, and of those of its children that have ended. */
-export function cpuOf(pid: number | 'self'): { readonly ownMs: number; readonly childrenMs: number } {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ').map(Number)
-  const ms = (at: number) => ((fields[at]! + fields[at + 1]!) / CLOCK_TICKS) * 1000
-  return { ownMs: ms(11), childrenMs: ms(13) }
 }
 
 /** A real API server has its answers in a cache before the proxy asks. */

@@ -13,7 +13,7 @@ import { boundCall, lastErrno, mustCall } from '../../src/system/libc.ts'
 import { enterNetworkFd, unshareNetwork } from '../../src/system/netns.ts'
 import { ADDRESS_LENGTH, addressFamily, encodeAddress, familyOf } from '../../src/system/socket-address.ts'
 import { openApi } from './beside-api.ts'
-import { Contestant, ours } from './beside-contestant.ts'
+import { Contestant, shippedProgram } from './beside-contestant.ts'
 import { median, table } from './figures.ts'
 import { targets, type Target, packetCluster } from './packets-cluster.ts'
 
@@ -235,7 +235,7 @@ async function measure(services: number): Promise<string[][]> {
     Place.withRules('direct', ''),
     Place.withRules('direct, tracked', tracked),
     Place.withRules('one dnat rule', oneRule(services)),
-    await Place.withProxy('kube-proxy-ts', ours, 'nftables', services),
+    await Place.withProxy('kube-proxy-ts', shippedProgram, 'nftables', services),
     go === undefined ? undefined : await Place.withProxy('kube-proxy nftables', go, 'nftables', services),
     go === undefined ? undefined : await Place.withProxy('kube-proxy iptables', go, 'iptables', services),
   ].filter((place) => place !== undefined)

@@ -16,7 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { clusterOf } from '../support/api-server/sample-cluster.ts'
 import { openApi, type BenchApi } from './beside-api.ts'
-import { benchEnvironment, benchFlags, ours } from './beside-contestant.ts'
+import { benchEnvironment, benchFlags, shippedProgram } from './beside-contestant.ts'
 import { median, table } from './figures.ts'
 import { flushRules, setLoopbackUp } from './netns.ts'
 import type { ApiObject } from '../support/api-server/objects.ts'
@@ -33,7 +33,7 @@ const { values, positionals } = parseArgs({
   },
   allowPositionals: true,
 })
-const ways = (positionals.length > 0 ? positionals : [`kube-proxy-ts=${ours}`]).map((each) => {
+const ways = (positionals.length > 0 ? positionals : [`kube-proxy-ts=${shippedProgram}`]).map((each) => {
   const at = each.indexOf('=')
   return { name: each.slice(0, at), command: each.slice(at + 1).split(' ') }
 })

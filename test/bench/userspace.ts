@@ -4,7 +4,8 @@
 //
 // Clients are a pod, whose address the backend sees, and the node itself. HAProxy shows the backend its own address, and in a
 // line of its own that of the pod, as the userspace mode does. It has a thread for each processor, as it comes, and in a line of
-// its own one, which needs less CPU and cannot use more. CPU is that of the proxying process, all of its threads. All figures of one line come from one run, taken in turns; compare columns rather than runs.
+// its own one, which needs less CPU and cannot use more. CPU is that of the proxying process, all of its threads. All figures of
+// one line come from one run, taken in turns; compare columns rather than runs.
 
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -16,7 +17,9 @@ import { aService, aSlice } from '../support/builders.ts'
 import type { Netns } from '../support/netns/netns.ts'
 import { ProxyProcess, proxyFlags } from '../support/proxy-process.ts'
 import { openRig, type Rig } from '../support/rig.ts'
+import { shippedProgram } from './beside-contestant.ts'
 import { median, table } from './figures.ts'
+import { cpuOf, rssKbOf } from './process-cost.ts'
 
 const ROUNDS = Number(process.env['ROUNDS'] ?? 3)
 const CONNECTIONS = 10_000
@@ -27,7 +30,6 @@ const IDLE = Number(process.env['IDLE'] ?? 4000)
 const GIVEN_BACK_MS = 4000
 const BACKEND_PORT = 9001
 const HAPROXY_PORT = 9003
-const CLOCK_TICKS = 100
 
 const LOAD = new URL('userspace-load.js', import.meta.url).pathname
 
@@ -41,7 +43,7 @@ interface Candidate {
   readonly port: number
 }
 
-process.env['PROXY_COMMAND'] ??= new URL('../../../../bin/kube-proxy', import.meta.url).pathname
+process.env['PROXY_COMMAND'] ??= shippedProgram
 await using rig = await openRig()
 const backend = rig.network.pods.localB.spawn(['node', LOAD, 'serve', `${BACKEND_PORT}`], {
   stdio: ['ignore', 'pipe', 'inherit'],
@@ -83,10 +85,10 @@ async function compare(candidates: readonly Candidate[], client: Netns, load: Lo
   const amount = load === 'short' ? CONNECTIONS : (STREAMS * BYTES_PER_STREAM) / 1e6
   for (let round = 0; round <= ROUNDS; round++) {
     for (const candidate of candidates) {
-      const beforeMs = cpuMs(candidate.pid)
+      const beforeMs = cpuOf(candidate.pid).ownMs
       await run(client, candidate, load)
       // The first round warms up.
-      if (round > 0) figures.get(candidate)!.push((amount * 1000) / (cpuMs(candidate.pid) - beforeMs))
+      if (round > 0) figures.get(candidate)!.push((amount * 1000) / (cpuOf(candidate.pid).ownMs - beforeMs))
     }
   }
   const [mine = NaN, theirs = NaN] = candidates.map((candidate) => median(figures.get(candidate)!))
@@ -105,21 +107,21 @@ async function run(client: Netns, { host, port }: Candidate, load: Load): Promis
 async function coresUsed(candidate: Candidate, client: Netns): Promise<number[]> {
   const tasks = `${candidate.pid}/task`
   const threads = readdirSync(`/proc/${tasks}`).map((thread) => `${tasks}/${thread}`)
-  const beforeMs = threads.map(cpuMs)
+  const beforeMs = threads.map((thread) => cpuOf(thread).ownMs)
   const startMs = performance.now()
   await run(client, candidate, 'large')
   const elapsedMs = performance.now() - startMs
-  return threads.map((thread, i) => (cpuMs(thread) - beforeMs[i]!) / elapsedMs).filter((cores) => cores > 0.02)
+  return threads.map((thread, i) => (cpuOf(thread).ownMs - beforeMs[i]!) / elapsedMs).filter((cores) => cores > 0.02)
 }
 
 async function memoryOfIdle({ pid, host, port }: Candidate, { network }: Rig): Promise<string> {
   await sleep(GIVEN_BACK_MS)
-  const beforeKb = rssKb(pid)
+  const beforeKb = rssKbOf(pid)
   const args = [LOAD, 'idle', host, `${port}`, `${IDLE}`]
   const child = network.pods.localA.spawn(['node', ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
   await once(child.stdout!, 'data')
   await sleep(GIVEN_BACK_MS)
-  const withThemKb = rssKb(pid)
+  const withThemKb = rssKbOf(pid)
   const carried = connectionsTo(backend.pid!, BACKEND_PORT)
   if (carried !== IDLE) throw new Error(`Cannot measure: the backend has ${carried} connections of ${IDLE}`)
   child.stdin!.end()
@@ -192,19 +194,9 @@ function catchAnswers(netns: Netns): void {
   netns.run('ip', ['route', 'add', 'local', '0.0.0.0/0', 'dev', 'lo', 'table', '100'])
 }
 
-/** Of a process, or of one of its threads. */
-function cpuMs(pid: number | string): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
-  return ((Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS) * 1000
-}
-
 /** Those that are open, in the network namespace of a process. */
 function connectionsTo(pid: number, port: number): number {
   const local = `:${port.toString(16).padStart(4, '0').toUpperCase()}`
   const isOne = (line: string) => line.trim().split(/\s+/)[1]?.endsWith(local) === true && / 01 /.test(line)
   return readFileSync(`/proc/${pid}/net/tcp`, 'utf8').split('\n').filter(isOne).length
-}
-
-function rssKb(pid: number): number {
-  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1])
 }

@@ -2,6 +2,7 @@
 
 import { KernelError } from '../lib/errors.ts'
 import { nextTurn } from '../lib/next-turn.ts'
+import { atOnce, type Steps } from '../lib/steps.ts'
 import {
   type Acknowledgement,
   type Message,
@@ -64,6 +65,23 @@ export class NetlinkClient {
     throw new KernelError(op, 'EBADMSG')
   }
 
+  /**
+   * Sends one message that is answered with one for each thing that it asks for, and asks to be acknowledged. Returns the error at which
+   * the kernel stopped; undefined when it has answered all.
+   */
+  getEach(op: string, message: Uint8Array, each: (answer: Message) => void): KernelError | undefined {
+    const sequence = this.#number(message)
+    for (const answer of this.#answers(message, sequence)) {
+      if (answer.type !== NLMSG_ERROR) {
+        each(answer)
+        continue
+      }
+      const { errno, extack } = decodeAcknowledgement(answer)
+      return errno === 0 ? undefined : new KernelError(op, errnoName(errno), extack)
+    }
+    throw new KernelError(op, 'EBADMSG')
+  }
+
   /** Sends a message that is answered with a list. What `decode` gives as undefined is left out. */
   dump<T>(
     op: string,
@@ -79,19 +97,24 @@ export class NetlinkClient {
         if (value !== undefined) list.push(value)
       }
     }
-    this.dumpEach(op, message, begin, whenInterrupted)
+    atOnce(this.dumping(op, message, begin, whenInterrupted))
     return list
   }
 
-  /** As dump(). `begin` is called for each attempt and gives what the answers of that attempt are passed to. */
-  dumpEach(
+  /**
+   * As dump(), in steps, one for each part of the list. `begin` is called for each attempt and gives what the parts of that attempt
+   * are passed to.
+   */
+  *dumping(
     op: string,
     message: Uint8Array,
     begin: () => (answer: Message) => void,
     whenInterrupted: WhenInterrupted = 'again',
-  ): void {
+  ): Steps<void> {
+    // The caller may use its buffer again between two steps.
+    const request = Uint8Array.from(message)
     for (let attempt = 0; attempt < DUMP_ATTEMPTS; attempt++) {
-      if (this.#dumpOnce(op, message, { each: begin(), whenInterrupted }) === 'whole') return
+      if ((yield* this.#dumpingOnce(op, request, { each: begin(), whenInterrupted })) === 'whole') return
     }
     throw new KernelError(`${op} while it changes`, 'EINTR')
   }
@@ -143,17 +166,18 @@ export class NetlinkClient {
     return acknowledgements
   }
 
-  #dumpOnce(
+  *#dumpingOnce(
     op: string,
     message: Uint8Array,
     { each, whenInterrupted }: { each: (answer: Message) => void; whenInterrupted: WhenInterrupted },
-  ): 'whole' | 'interrupted' {
+  ): Steps<'whole' | 'interrupted'> {
     let result: 'whole' | 'interrupted' = 'whole'
     const sequence = this.#number(message)
     for (const answer of this.#answers(message, sequence)) {
       // The rest has to be received all the same: it would be in the way of the next answer.
       if (whenInterrupted === 'again' && (answer.flags & NLM_F_DUMP_INTR) !== 0) result = 'interrupted'
       if (!this.#passOn(op, answer, result === 'whole' ? each : () => {})) break
+      yield
     }
     return result
   }

@@ -2,6 +2,8 @@
 
 import { nftablesVocabulary } from './bytes/vocabulary.ts'
 import { KernelError } from '../lib/errors.ts'
+import type { Bytes } from '../lib/ip.ts'
+import { atOnce, type Steps } from '../lib/steps.ts'
 import {
   elementKey,
   type Chain,
@@ -9,8 +11,8 @@ import {
   type NftFamily,
   type NftSet,
   type Op,
+  type OwnTable,
   type Rule,
-  type Table,
   type TableOutline,
 } from './types.ts'
 import type { Codec } from '../netlink/attributes.ts'
@@ -22,16 +24,17 @@ import { describeOp } from './bytes/describe.ts'
 import { elementListAttributes } from './bytes/element.ts'
 import { beginNftablesMessage, generationAttributes, type MessageName, NFGENMSG_LENGTH } from './bytes/messages.ts'
 import { ElementReader } from './bytes/decode-elements.ts'
+import { writeElements } from './bytes/encode-elements.ts'
 import { ruleAttributes, ruleFromAttributes } from './bytes/rule.ts'
 import { setAttributes, setFromAttributes } from './bytes/set.ts'
 import { isDormant, type TableAttributes, tableAttributes } from './bytes/table.ts'
 import { decodeComment, UDATA_COMMENT } from './bytes/userdata.ts'
-import { NETLINK_NETFILTER, NLM_F_DUMP } from '../netlink/uapi/netlink.ts'
+import { NETLINK_NETFILTER, NLM_F_ACK, NLM_F_DUMP } from '../netlink/uapi/netlink.ts'
 import { Writer } from '../netlink/writer.ts'
 import { errnoName } from '../system/libc.ts'
 import { NetlinkClient, type WhenInterrupted } from '../netlink/client.ts'
 import { SendThread } from '../netlink/send-thread.ts'
-import type { OnApplied } from './table-driver.ts'
+import type { OnApplied, TableDriver, TableParts } from './table-driver.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
 import { NftablesListener } from './listener.ts'
 
@@ -46,9 +49,31 @@ const READ_ATTEMPTS = 5
 /** How often a set is read again because the kernel rearranges it. The waits in between double: a second in all. */
 const SETTLE_ATTEMPTS = 10
 
-export class NftablesDriver {
+/** Keys of one request: the answers, a page of memory each, have to find room in the socket. */
+const KEYS_AT_ONCE = 128
+
+/** Some milliseconds. */
+const ELEMENTS_OF_A_STEP = 5000
+
+/** Measured: to list so many elements takes the kernel as long as to find each by its key. It grows with their square. */
+const MANY = 50_000
+
+interface ReadOptions {
+  /** What packets have added, too. */
+  readonly dynamicElements?: boolean
+  /** Names of sets whose elements are left out. */
+  readonly without?: ReadonlySet<string>
+}
+
+export class NftablesDriver implements TableDriver {
   readonly family: NftFamily
   readonly table: string
+  readonly parts: TableParts = {
+    many: MANY,
+    read: (without) => this.reading({ without }),
+    readElements: (set) => this.#readingList(set),
+    readKeys: (set, keys) => this.readKeys(set, keys),
+  }
   readonly #socket: NetlinkSocket
   readonly #client: NetlinkClient
   readonly #writer = new Writer()
@@ -146,13 +171,18 @@ export class NftablesDriver {
    * The whole table as it is in the kernel; undefined when there is none. The elements of dynamic sets, which packets add,
    * are read on request only.
    */
-  read(options: { readonly dynamicElements?: boolean } = {}): Table | undefined {
+  read(options: ReadOptions = {}): OwnTable | undefined {
+    return atOnce(this.reading(options))
+  }
+
+  /** The same, in steps. */
+  *reading(options: ReadOptions = {}): Steps<OwnTable | undefined> {
     const listener = new NftablesListener(this)
     try {
       for (let attempt = 0; attempt < READ_ATTEMPTS; attempt++) {
         listener.restart()
         const before = this.generation()
-        const result = this.#tryRead(options.dynamicElements === true)
+        const result = yield* this.#tryReading(options)
         const after = this.generation()
         // A transaction in between changes the generation. If it was on this table, what was read may be half of each.
         if (after !== before && !listener.sparesUs(after)) continue
@@ -186,12 +216,39 @@ export class NftablesDriver {
 
   /** The elements of one set. */
   readElements(set: NftSet): Element[] {
-    return [...this.#readElements(set, 'again').values()]
+    return atOnce(this.#readingList(set))
+  }
+
+  *#readingList(set: NftSet): Steps<Element[]> {
+    return [...(yield* this.#readingElements(set, 'again')).values()]
+  }
+
+  /**
+   * Those elements of a set that have one of these keys. The kernel lists a set in parts, and for each of them counts from the
+   * beginning: all of a million elements take it a minute. By their keys it finds them in three seconds.
+   */
+  readKeys(set: NftSet, keys: readonly Bytes[]): Element[] {
+    const op = this.#place(`read keys of set ${set.name}`)
+    const reader = new ElementReader(set)
+    for (let next = 0; next < keys.length;) {
+      const elements = keys.slice(next, next + KEYS_AT_ONCE).map((key) => ({ key }))
+      this.#begin('getElements', NLM_F_ACK)
+      writeElements(this.#writer, { table: this.table, set, elements, action: 'delete' }, 0)
+      let found = 0
+      const error = this.#client.getEach(op, this.#end(), (message) => {
+        found++
+        reader.add(message)
+      })
+      // It stops at the first key that is not there.
+      if (error !== undefined && error.errno !== 'ENOENT') throw error
+      next += error === undefined ? elements.length : found + 1
+    }
+    return reader.elements()
   }
 
   /** What packets have added to a dynamic set, and how long each element is still remembered. */
   readLearned(set: NftSet): readonly { readonly element: Element; readonly remainingMs: number }[] {
-    const reader = this.#fillReader(set, 'again')
+    const reader = atOnce(this.#fillingReader(set, 'again'))
     const { remainingMs } = reader
     return reader.elements().map((element, i) => ({ element, remainingMs: remainingMs[i] ?? Infinity }))
   }
@@ -223,10 +280,10 @@ export class NftablesDriver {
   }
 
   /** An error is returned and not thrown: if the table was changed meanwhile, it means nothing. */
-  #tryRead(dynamicElements: boolean): Table | KernelError | undefined {
+  *#tryReading(options: ReadOptions): Steps<OwnTable | KernelError | undefined> {
     try {
       const outline = this.readOutline()
-      return outline && { ...outline, elements: this.#readAllElements(outline.sets, dynamicElements) }
+      return outline && { ...outline, elements: yield* this.#readingAllElements(outline.sets, options) }
     } catch (error) {
       if (error instanceof KernelError) return error
       throw error
@@ -270,11 +327,14 @@ export class NftablesDriver {
     return chains
   }
 
-  #readAllElements(sets: ReadonlyMap<string, NftSet>, dynamicToo: boolean): Table['elements'] {
-    const all = new Map<string, ReadonlyMap<string, Element>>()
+  *#readingAllElements(
+    sets: ReadonlyMap<string, NftSet>,
+    { dynamicElements = false, without }: ReadOptions,
+  ): Steps<OwnTable['elements']> {
+    const all: OwnTable['elements'] = new Map()
     for (const set of sets.values()) {
-      if (set.dynamic && !dynamicToo) continue
-      const elements = this.#readElements(set, 'accept')
+      if ((set.dynamic && !dynamicElements) || without?.has(set.name) === true) continue
+      const elements = yield* this.#readingElements(set, 'accept')
       if (elements.size > 0) all.set(set.name, elements)
     }
     return all
@@ -284,11 +344,14 @@ export class NftablesDriver {
    * After many elements were added, the kernel enlarges the hash table behind a set in the background. A dump that goes on
    * meanwhile continues by position, in another order: for each element that it misses it lists another twice.
    */
-  #readElements(set: NftSet, whenInterrupted: WhenInterrupted): Map<string, Element> {
+  *#readingElements(set: NftSet, whenInterrupted: WhenInterrupted): Steps<Map<string, Element>> {
     for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
-      const list = this.#dumpElements(set, whenInterrupted)
+      const list = (yield* this.#fillingReader(set, whenInterrupted)).elements()
       const elements = new Map<string, Element>()
-      for (const element of list) elements.set(elementKey(element), element)
+      for (const element of list) {
+        elements.set(elementKey(element), element)
+        if (elements.size % ELEMENTS_OF_A_STEP === 0) yield
+      }
       // Packets change a dynamic set at any moment: by the time that it is read, some of it may have changed.
       if (elements.size === list.length || set.dynamic) return elements
       sleep(2 ** attempt)
@@ -296,11 +359,7 @@ export class NftablesDriver {
     throw this.#error(`read elements of set ${set.name}`, 'EINTR', 'it keeps changing')
   }
 
-  #dumpElements(set: NftSet, whenInterrupted: WhenInterrupted): Element[] {
-    return this.#fillReader(set, whenInterrupted).elements()
-  }
-
-  #fillReader(set: NftSet, whenInterrupted: WhenInterrupted): ElementReader {
+  *#fillingReader(set: NftSet, whenInterrupted: WhenInterrupted): Steps<ElementReader> {
     if (set.key.length === 0 || set.data?.length === 0) return new ElementReader(set)
     this.#begin('getElements', NLM_F_DUMP)
     elementListAttributes.write(this.#writer, { table: this.table, set: set.name })
@@ -309,7 +368,7 @@ export class NftablesDriver {
       reader = new ElementReader(set)
       return (message: Message) => reader.add(message)
     }
-    this.#client.dumpEach(this.#place(`read elements of set ${set.name}`), this.#end(), begin, whenInterrupted)
+    yield* this.#client.dumping(this.#place(`read elements of set ${set.name}`), this.#end(), begin, whenInterrupted)
     return reader
   }
 

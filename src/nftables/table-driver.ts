@@ -1,4 +1,6 @@
-import type { Element, NftSet, Op, Table } from './types.ts'
+import type { Bytes } from '../lib/ip.ts'
+import type { Steps } from '../lib/steps.ts'
+import type { Element, NftSet, Op, OwnTable, Table } from './types.ts'
 
 export type OnApplied = (ops: readonly Op[], bytes: number) => void
 
@@ -9,5 +11,18 @@ export interface TableDriver {
   applyEach?(transactions: Iterable<readonly Op[]>, onApplied: OnApplied): void
   read(): Table | undefined
   readElements(set: NftSet): readonly Element[]
+  /** For tables that may be very long. Without it, they are read whole and at once. */
+  readonly parts?: TableParts
   close(): void
+}
+
+/** A table that is read in steps and in parts. */
+export interface TableParts {
+  /** More elements than this are read faster by their keys. */
+  readonly many: number
+  /** Without the elements of the named sets. */
+  read(without: ReadonlySet<string>): Steps<OwnTable | undefined>
+  readElements(set: NftSet): Steps<readonly Element[]>
+  /** Those elements of a set that have one of these keys. */
+  readKeys(set: NftSet, keys: readonly Bytes[]): readonly Element[]
 }

@@ -24,6 +24,11 @@ export interface Table extends TableOutline {
   readonly elements: ReadonlyMap<string, ReadonlyMap<string, Element>>
 }
 
+/** A table that its owner may take apart. */
+export interface OwnTable extends TableOutline {
+  readonly elements: Map<string, Map<string, Element>>
+}
+
 /** A set, or a map when it has `data`. */
 export interface NftSet {
   readonly name: string

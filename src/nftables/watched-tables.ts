@@ -41,6 +41,7 @@ export function openWatchedTables({ table, families, onForeignChange }: WatchedT
         applyEach: (transactions, onApplied) => applyEach(driver, watch, { transactions, onApplied }),
         read: () => driver.read(),
         readElements: (set) => driver.readElements(set),
+        parts: driver.parts,
         close: () => driver.close(),
       }
     },

@@ -6,7 +6,7 @@ import http from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { benchEnvironment, shippedProgram } from './beside-contestant.ts'
-import { cpuOf, rssKbOf } from './process-cost.ts'
+import { cpuOf, peakKbOf, rssKbOf } from './process-cost.ts'
 
 const METRICS_PORT = 10249
 
@@ -89,6 +89,10 @@ export class MeasuredProxy implements AsyncDisposable {
 
   rssMb(): number {
     return rssKbOf(this.#child.pid!) / 1024
+  }
+
+  peakMb(): number {
+    return peakKbOf(this.#child.pid!) / 1024
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -12,5 +12,14 @@ export function cpuOf(pid: number | string): { readonly ownMs: number; readonly 
 }
 
 export function rssKbOf(pid: number): number {
-  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1])
+  return statusOf(pid, 'VmRSS')
+}
+
+/** The most that it ever had. */
+export function peakKbOf(pid: number): number {
+  return statusOf(pid, 'VmHWM')
+}
+
+function statusOf(pid: number, field: 'VmRSS' | 'VmHWM'): number {
+  return Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1])
 }

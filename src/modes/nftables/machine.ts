@@ -6,6 +6,7 @@ import { lookForNftables, readPresentTables } from './look.ts'
 import { readNftables } from './walkable.ts'
 import { rehearseNftables } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
+import type { Programmer } from '../programmer.ts'
 import { trafficCounters } from '../traffic.ts'
 import { TableProgrammer } from '../shared/table-programmer.ts'
 import { deleteTables, openWatchedTables } from '../../nftables/watched-tables.ts'
@@ -29,9 +30,19 @@ function openNftables({ families, clock, onForeignChange }: ModeOptions): Runnin
         syncFailed: () => metrics.nftablesSyncFailures.with(ipFamily).inc(),
         cleanupFailed: () => metrics.nftablesCleanupFailures.with(ipFamily).inc(),
       }
-      return new TableProgrammer({ planner: nftablesPlanner, driver: tables.driver(family), clock, counts })
+      return inTurns(new TableProgrammer({ planner: nftablesPlanner, driver: tables.driver(family), clock, counts }))
     },
     traffic: trafficCounters(families),
     close: () => tables.close(),
+  }
+}
+
+/** Its table may be very long: a comparison must not keep others waiting. */
+function inTurns(programmer: TableProgrammer): Programmer {
+  return {
+    sync: (node, changes) => programmer.sync(node, changes),
+    syncAll: (node, views) => programmer.syncAllInTurns(node, views),
+    tellCommands: (isTold) => programmer.tellCommands(isTold),
+    close: () => programmer.close(),
   }
 }

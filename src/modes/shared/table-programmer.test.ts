@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { aNodeView, arbitraryView } from '../../../test/support/arbitrary-views.ts'
 import { ManualClock } from '../../lib/clock.ts'
 import { KernelError } from '../../lib/errors.ts'
+import { nextTurn } from '../../lib/next-turn.ts'
 import { BackendList } from '../../model/backend-list.ts'
 import type { Family } from '../../lib/ip.ts'
 import type { Backend, Frontend, FrontendAddress, ServicePortChange, ServicePortView } from '../../model/types.ts'
@@ -12,7 +13,9 @@ import { applyOps } from '../../nftables/apply-ops.ts'
 import { formatTable } from '../../nftables/format.ts'
 import { nftFamily } from '../../nftables/language.ts'
 import { integerField } from '../../nftables/fields.ts'
-import type { Element, NftSet, Op, Table } from '../../nftables/types.ts'
+import { ownTable } from '../../nftables/update-table.ts'
+import type { TableParts } from '../../nftables/table-driver.ts'
+import type { Chain, Element, NftSet, Op, Table } from '../../nftables/types.ts'
 import { TableProgrammer } from './table-programmer.ts'
 import { runs } from '../../../test/support/runs.ts'
 
@@ -22,12 +25,17 @@ class MemoryTable {
   transactions = 0
   failNext = false
   failure = new Error('refused')
+  /** Of the last transaction. */
   lastOps: readonly Op[] = []
+  /** Of all of them. */
+  readonly ops: Op[] = []
+  readonly parts?: TableParts
   readonly #family: Family
 
-  constructor(family: Family, table?: Table) {
+  constructor(family: Family, table?: Table, isRead: Reading = 'whole') {
     this.#family = family
     this.table = table
+    if (isRead === 'by keys') this.parts = this.#readByKeys()
   }
 
   apply(ops: readonly Op[]): { bytes: number } {
@@ -38,6 +46,7 @@ class MemoryTable {
     this.table = applyOps(nftFamily(this.#family), nftablesPlanner.table, this.table, ops)
     this.transactions++
     this.lastOps = ops
+    this.ops.push(...ops)
     return { bytes: ops.length }
   }
 
@@ -50,7 +59,33 @@ class MemoryTable {
   }
 
   close(): void {}
+
+  /** However few there are. */
+  #readByKeys(): TableParts {
+    const without = (sets: ReadonlySet<string>) => {
+      const table = this.table && ownTable(this.table)
+      for (const set of sets) table?.elements.delete(set)
+      return table
+    }
+    const elementsOf = ({ name }: NftSet) => this.table?.elements.get(name) ?? new Map<string, Element>()
+    return {
+      many: 0,
+      *read(sets) {
+        const table = without(sets)
+        if (table !== undefined) yield
+        return table
+      },
+      *readElements(set) {
+        yield
+        return [...elementsOf(set).values()]
+      },
+      readKeys: (set, keys) => keys.flatMap((key) => elementsOf(set).get(key) ?? []),
+    }
+  }
 }
+
+/** The lists of backends with the rest, or by their keys. */
+type Reading = 'whole' | 'by keys'
 
 function programmerFor(driver: MemoryTable, clock = new ManualClock()): TableProgrammer {
   return new TableProgrammer({ planner: nftablesPlanner, driver, clock })
@@ -100,7 +135,7 @@ function essence(table: Table | undefined): string {
   return formatTable({ ...table, sets: new Map(sets), chains: new Map(chains), elements: inOrder(table.elements) })
 }
 
-const families = [4, 6] as const
+const OUTPUT = { type: 'nat', hook: 'output', priority: -100 } as const
 
 function fromScratch(family: Family, views: readonly ServicePortView[]): Table | undefined {
   const driver = new MemoryTable(family)
@@ -126,12 +161,16 @@ function changesBetween(
   })
 }
 
-describe.each(families)('TableProgrammer for IPv%d', (family) => {
+describe.each([
+  [4, 'whole'],
+  [4, 'by keys'],
+  [6, 'whole'],
+] as const)('TableProgrammer for IPv%d, reading lists %s', (family, reading) => {
   const node = aNodeView({ family })
 
   /** The kernel's table after the steps, one by one, and the service ports that are there at the end. */
   function walkThrough(steps: readonly (ServicePortView | undefined)[][]) {
-    const driver = new MemoryTable(family)
+    const driver = new MemoryTable(family, undefined, reading)
     const programmer = programmerFor(driver)
     programmer.syncAll(node, [])
     let before: (ServicePortView | undefined)[] = []
@@ -173,7 +212,7 @@ describe.each(families)('TableProgrammer for IPv%d', (family) => {
     fc.assert(
       fc.property(histories(family), histories(family), (first, second) => {
         const [from, to] = [first.at(-1)!, second.at(-1)!].map((views) => views.filter((view) => view !== undefined))
-        const driver = new MemoryTable(family, fromScratch(family, from!))
+        const driver = new MemoryTable(family, fromScratch(family, from!), reading)
         programmerFor(driver).syncAll(node, to!)
         expect(essence(driver.table)).toBe(essence(fromScratch(family, to!)))
         expect(driver.transactions).toBeLessThanOrEqual(1)
@@ -186,7 +225,7 @@ describe.each(families)('TableProgrammer for IPv%d', (family) => {
     fc.assert(
       fc.property(histories(family), (steps) => {
         const views = steps.at(-1)!.filter((view) => view !== undefined)
-        const driver = new MemoryTable(family, fromScratch(family, views))
+        const driver = new MemoryTable(family, fromScratch(family, views), reading)
         const programmer = programmerFor(driver)
         programmer.syncAll(node, views)
         programmer.sync(
@@ -204,7 +243,7 @@ describe.each(families)('TableProgrammer for IPv%d', (family) => {
     fc.assert(
       fc.property(histories(family), histories(family), (first, second) => {
         const [from, to] = [first.at(-1)!, second.at(-1)!].map((views) => views.filter((view) => view !== undefined))
-        const driver = new MemoryTable(family, fromScratch(family, from!))
+        const driver = new MemoryTable(family, fromScratch(family, from!), reading)
         const { gone } = programmerFor(driver).syncAll(node, to!)
         const wanted = new Set(to!.flatMap(({ frontends }) => frontends.map(idOf)))
         const served = from!.flatMap(({ frontends }) =>
@@ -220,12 +259,23 @@ describe.each(families)('TableProgrammer for IPv%d', (family) => {
   it('replaces a table that is not of our making in one transaction', () => {
     const foreign = applyOps(nftFamily(family), 'kube-proxy', undefined, [
       { op: 'addTable', comment: 'rules for kube-proxy' },
-      { op: 'addChain', chain: { name: 'services', comment: undefined, hook: undefined, rules: [] } },
+      { op: 'addChain', chain: { name: 'nat-output', comment: undefined, hook: OUTPUT, rules: [] } },
     ])
-    const driver = new MemoryTable(family, foreign)
+    const driver = new MemoryTable(family, foreign, reading)
     programmerFor(driver).syncAll(node, [])
     expect(driver.transactions).toBe(1)
     expect(essence(driver.table)).toBe(essence(fromScratch(family, [])))
+  })
+
+  it.each([
+    ['that was never finished', { chains: new Map<string, Chain>() }],
+    ['that another program has switched off', { isDormant: true } as const],
+  ])('makes a table anew %s: no packet sees it', (_, state) => {
+    const whole = fromScratch(family, [])!
+    const driver = new MemoryTable(family, { ...whole, ...state }, reading)
+    programmerFor(driver).syncAll(node, [])
+    expect(driver.ops[0]).toEqual({ op: 'deleteTable' })
+    expect(essence(driver.table)).toBe(essence(whole))
   })
 })
 
@@ -321,6 +371,34 @@ describe('TableProgrammer', () => {
     ])
     programmerFor(driver).syncAll(aNodeView(), [one!])
     expect(essence(driver.table)).toBe(essence(fromScratch(4, [one!])))
+  })
+
+  it('lets other work in while it compares, unless there is nothing to compare with', async () => {
+    const driver = new MemoryTable(4, undefined, 'by keys')
+    expect(programmerFor(driver).syncAllInTurns(aNodeView(), [one!])).not.toBeInstanceOf(Promise)
+    const { transactions } = driver
+    const comparison = programmerFor(driver).syncAllInTurns(aNodeView(), [two!])
+    await nextTurn()
+    expect(driver.transactions).toBe(transactions)
+    await comparison
+    expect(driver.transactions).toBe(transactions + 1)
+    expect(essence(driver.table)).toBe(essence(fromScratch(4, [two!])))
+  })
+
+  it('looks at whole lists after the kernel has refused what their keys led to', () => {
+    const driver = new MemoryTable(4, fromScratch(4, [one!]), 'by keys')
+    const { endpoints } = schemaFor(4)
+    const stray: Element = { key: '\x0a\0\0\x01\x06\0\0\0\0\x50\0\0\0\0\0\0', data: '\x0a\0\0\x02\0\x50\0\0' }
+    driver.apply([{ op: 'addElements', set: endpoints, elements: [stray] }])
+    const programmer = programmerFor(driver)
+    const isThere = () => driver.table!.elements.get(endpoints.name)?.has(stray.key) === true
+    programmer.syncAll(aNodeView(), [one!])
+    expect(isThere()).toBe(true)
+    driver.failNext = true
+    expect(() => programmer.syncAll(aNodeView(), [two!])).toThrow('refused')
+    programmer.syncAll(aNodeView(), [two!])
+    expect(isThere()).toBe(false)
+    expect(essence(driver.table)).toBe(essence(fromScratch(4, [two!])))
   })
 
   it('does not make the table anew because the kernel lacks memory', () => {

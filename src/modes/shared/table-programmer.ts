@@ -2,19 +2,22 @@
 
 import type { Clock } from '../../lib/clock.ts'
 import { KernelError } from '../../lib/errors.ts'
-import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
+import { atOnce, inTurns, type Steps } from '../../lib/steps.ts'
+import type { NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
 import type { TableDriver } from '../../nftables/table-driver.ts'
 import { Places } from './plan/places.ts'
 import type { TablePlanner } from './plan/table-planner.ts'
 import { diffFragments, type FragmentChange } from '../../nftables/diff-fragments.ts'
-import { diffTable, replaceTable } from '../../nftables/diff-table.ts'
 import { formatOps } from '../../nftables/format-ops.ts'
 import type { Fragment, Learned } from '../../nftables/fragment.ts'
 import { nftFamily } from '../../nftables/language.ts'
-import { Ledger } from '../../nftables/ledger.ts'
+import type { Ledger } from '../../nftables/ledger.ts'
 import { Transaction } from '../../nftables/transaction.ts'
 import type { Op } from '../../nftables/types.ts'
 import type { Programmer, SyncStats } from '../programmer.ts'
+import { applyCounted } from './apply-counted.ts'
+import { forgettingLearned } from './forget-learned.ts'
+import { FullSync } from './full-sync.ts'
 import { SyncCount } from './sync-count.ts'
 
 export interface TableProgrammerOptions {
@@ -35,8 +38,6 @@ export interface FailureCounts {
 const STALE_CHAIN_MS = 1000
 /** Shared rules that no service uses any more are swept when there are this many. */
 const UNUSED_RULES = 16
-/** Another program that uses our table may have left it in a state that no difference leads out of: then it is made anew. */
-const REFUSALS_TO_REPLACE = 2
 
 export class TableProgrammer implements Programmer {
   readonly #options: TableProgrammerOptions
@@ -53,11 +54,21 @@ export class TableProgrammer implements Programmer {
   }
 
   sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
-    return this.#counted(() => this.#sync(node, changes))
+    try {
+      return this.#sync(node, changes)
+    } catch (error) {
+      this.#options.counts?.syncFailed()
+      throw error
+    }
   }
 
   syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
-    return this.#counted(() => this.#syncAll(node, views))
+    return atOnce(this.#syncAll(node, views))
+  }
+
+  /** The same, and other work has its turns while the kernel's table is compared. The views must not change until it is done. */
+  syncAllInTurns(node: NodeView, views: Iterable<ServicePortView>): SyncStats | Promise<SyncStats> {
+    return inTurns(this.#syncAll(node, views))
   }
 
   tellCommands(isTold: boolean): void {
@@ -68,19 +79,10 @@ export class TableProgrammer implements Programmer {
     this.#options.driver.close()
   }
 
-  #counted(work: () => SyncStats): SyncStats {
-    try {
-      return work()
-    } catch (error) {
-      this.#options.counts?.syncFailed()
-      throw error
-    }
-  }
-
   #sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
     const ledger = this.#ledger
     if (ledger === undefined) throw new Error('Cannot program changes: the table has not been programmed as a whole')
-    const { planner, clock } = this.#options
+    const { planner, driver, clock } = this.#options
     const stats = new SyncCount(this.#isTold)
     const tell = (ops: readonly Op[]) => stats.tell(() => formatOps(nftFamily(node.family), planner.table, ops))
     const places = this.#places
@@ -102,67 +104,44 @@ export class TableProgrammer implements Programmer {
     tell(swept)
     this.#apply(swept, stats)
     this.#deleteStaleChains(stats)
-    for (const { before, after } of fragmentChanges) this.#forget(shrunk(before, after), stats)
+    const learned = fragmentChanges.flatMap(({ before, after }) => shrunk(before, after))
+    atOnce(forgettingLearned(driver, learned, stats))
     for (const chain of staleChains) this.#staleChains.set(chain, clock.monotonicNow())
     this.#ledger = ledger
     return stats
   }
 
-  #syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
-    const { planner, driver } = this.#options
-    const base = planner.base(node)
-    const ledger = new Ledger(base)
+  *#syncAll(node: NodeView, views: Iterable<ServicePortView>): Steps<SyncStats> {
+    const { planner, driver, counts } = this.#options
     const stats = new SyncCount(this.#isTold)
-    const learned: Learned[] = []
     this.#ledger = undefined
     this.#staleChains.clear()
-    const actual = driver.read()
-    const served = new ServedBefore(actual === undefined ? [] : (planner.servedUdp?.(actual) ?? []))
-    const places = this.#places
-    const planned = (port: ServicePortView) => {
-      const fragment = planner.service(node, port, { places })
-      const isAdopted = actual !== undefined && planner.adopt?.(actual, { port, fragment }, places) === true
-      return isAdopted ? planner.service(node, port, { places }) : fragment
-    }
-    const fragments = (function* (): Generator<Fragment> {
-      for (const view of views) {
-        served.stays(view)
-        const fragment = planned(view)
-        learned.push(...fragment.learned)
-        yield fragment
-      }
-    })()
-    const wanted = { base, fragments }
-    const replaces = actual !== undefined && this.#refusals >= REFUSALS_TO_REPLACE
     try {
-      const transactions = replaces ? [replaceTable(wanted, ledger)] : diffTable(actual, wanted, ledger)
-      const noted = (function* () {
-        for (const ops of transactions) {
-          stats.note(formatOps(nftFamily(node.family), planner.table, ops))
-          yield ops
-        }
-      })()
-      this.#applyEach(noted, stats)
+      const places = this.#places
+      const sync = new FullSync({ planner, driver, places, node, views, refusals: this.#refusals, stats })
+      const actual = yield* sync.reading()
+      yield* this.#countingRefusals(sync.programming(actual))
+      yield* sync.finishing(actual)
+      this.#ledger = sync.ledger
     } catch (error) {
-      if (!isShortage(error)) this.#refusals++
+      counts?.syncFailed()
       throw error
     }
-    this.#refusals = 0
-    if (actual !== undefined) this.#forget(learned, stats)
-    this.#ledger = ledger
-    stats.gone = served.rest()
     return stats
   }
 
-  #apply(ops: readonly Op[], stats: SyncCount): void {
-    if (ops.length === 0) return
-    stats.count(operationsOf(ops), this.#options.driver.apply(ops).bytes)
+  *#countingRefusals(programming: Steps<void>): Steps<void> {
+    try {
+      yield* programming
+      this.#refusals = 0
+    } catch (error) {
+      if (!passes(error)) this.#refusals++
+      throw error
+    }
   }
 
-  #applyEach(transactions: Iterable<readonly Op[]>, stats: SyncCount): void {
-    const { driver } = this.#options
-    if (driver.applyEach === undefined) for (const ops of transactions) this.#apply(ops, stats)
-    else driver.applyEach(transactions, (ops, bytes) => stats.count(operationsOf(ops), bytes))
+  #apply(ops: readonly Op[], stats: SyncCount): void {
+    applyCounted(this.#options.driver, ops, stats)
   }
 
   #deleteStaleChains(stats: SyncCount): void {
@@ -180,23 +159,17 @@ export class TableProgrammer implements Programmer {
       throw error
     }
   }
-
-  /** Deletes what packets have noted and what is no longer true. */
-  #forget(learned: readonly Learned[], stats: SyncCount): void {
-    for (const { set, allowedData } of learned) {
-      const allowed = new Set(allowedData)
-      const elements = this.#options.driver.readElements(set).filter(({ data }) => !allowed.has(data ?? ''))
-      if (elements.length > 0) this.#apply([{ op: 'deleteElements', set, elements }], stats)
-    }
-  }
 }
 
-/** The kernel lacks memory for now. A new table would need more of it, and forget what packets have noted. */
-function isShortage(error: unknown): boolean {
-  return error instanceof KernelError && SHORTAGES.includes(error.errno)
+/**
+ * The kernel lacks memory for now, or another program does not let us finish. A new table would need more memory, and forget what
+ * packets have noted.
+ */
+function passes(error: unknown): boolean {
+  return error instanceof KernelError && PASSING.includes(error.errno)
 }
 
-const SHORTAGES: readonly string[] = ['ENOMEM', 'ENOBUFS', 'EAGAIN', 'ETIMEDOUT']
+const PASSING: readonly string[] = ['ENOMEM', 'ENOBUFS', 'EAGAIN', 'ETIMEDOUT', 'EINTR']
 
 /** The dynamic maps of a fragment from whose values something was taken away. */
 function shrunk(before: Fragment | undefined, after: Fragment | undefined): Learned[] {
@@ -222,32 +195,4 @@ function sweepRules(ledger: Ledger): readonly Op[] {
   }
   for (const { set } of unused) transaction.deleteSet(set.name)
   return transaction.ops()
-}
-
-/** The UDP frontends of a table that was read back, without those that are still wanted. */
-class ServedBefore {
-  readonly #rest: Map<string, FrontendAddress>
-
-  constructor(frontends: Iterable<FrontendAddress>) {
-    this.#rest = new Map(Array.from(frontends, (frontend) => [idOf(frontend), frontend]))
-  }
-
-  stays({ protocol, frontends }: ServicePortView): void {
-    if (protocol === 'UDP' && this.#rest.size > 0) for (const frontend of frontends) this.#rest.delete(idOf(frontend))
-  }
-
-  rest(): FrontendAddress[] {
-    return [...this.#rest.values()]
-  }
-}
-
-function idOf({ address, port }: FrontendAddress): string {
-  return `${address} ${port}`
-}
-
-/** Each element counts. */
-function operationsOf(ops: readonly Op[]): number {
-  let operations = 0
-  for (const op of ops) operations += 'elements' in op ? op.elements.length : 1
-  return operations
 }

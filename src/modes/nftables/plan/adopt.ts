@@ -1,22 +1,21 @@
 // A table that is there already has its backends at places, perhaps at others than a new table would: they stay there.
 
-import type { Bytes } from '../../../lib/ip.ts'
+import type { Bytes, Family } from '../../../lib/ip.ts'
 import type { BackendList } from '../../../model/backend-list.ts'
 import type { ServicePortView } from '../../../model/types.ts'
 import type { Fragment } from '../../../nftables/fragment.ts'
-import type { Table } from '../../../nftables/types.ts'
 import { endpointData, frontendKey } from '../../shared/plan/frontend.ts'
 import { keepPlaces, type Places } from '../../shared/plan/places.ts'
+import type { FindElement } from '../../shared/plan/table-planner.ts'
 import { listsOf, placeKey } from './service.ts'
 
 /** True when there was something to adopt. */
 export function adoptPlaces(
-  table: Table,
-  { port, fragment }: { readonly port: ServicePortView; readonly fragment: Fragment },
+  find: FindElement,
+  { family, port, fragment }: { readonly family: Family; readonly port: ServicePortView; readonly fragment: Fragment },
   places: Places,
 ): boolean {
-  if (hasAll(table, fragment)) return false
-  const family = table.family === 'ip' ? 4 : 6
+  if (hasAll(find, fragment)) return false
   const seen = new Set<BackendList>()
   let adopted = false
   for (const frontend of port.frontends) {
@@ -25,10 +24,9 @@ export function adoptPlaces(
       if (seen.has(backends)) continue
       seen.add(backends)
       const known = new Map(backends.allRecords().map((record, i) => [endpointData(backends, i), record]))
-      const elements = table.elements.get(set.name)
       const former: (Bytes | undefined)[] = []
       for (let place = 0, key = frontendKey(frontend); ; place++) {
-        const element = elements?.get(placeKey(key, place))
+        const element = find(set.name, placeKey(key, place))
         if (element === undefined) break
         former.push(known.get(element.data ?? ''))
       }
@@ -41,10 +39,9 @@ export function adoptPlaces(
   return adopted
 }
 
-/** Whether the table has every backend where the fragment has it. */
-function hasAll(table: Table, fragment: Fragment): boolean {
-  return fragment.elements.every(({ set, elements }) => {
-    const actual = table.elements.get(set.name)
-    return elements.every(({ key, data }) => data === undefined || actual?.get(key)?.data === data)
-  })
+/** Whether the kernel has every backend where the fragment has it. */
+function hasAll(find: FindElement, fragment: Fragment): boolean {
+  return fragment.elements.every(({ set, elements }) =>
+    elements.every(({ key, data }) => data === undefined || find(set.name, key)?.data === data),
+  )
 }

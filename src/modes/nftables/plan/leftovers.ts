@@ -1,7 +1,7 @@
 // What stays in the table when kube-proxy takes a node back: it adds to the table that it finds and knows nothing of these.
 
 import type { Op, Table } from '../../../nftables/types.ts'
-import { CHAINS, isRecordSetName, SETS } from './names.ts'
+import { CHAINS, isRecordSetName, SETS, splitCountSetName } from './names.ts'
 
 /** Names that kube-proxy has, too, and the same meaning for. */
 const SHARED_CHAINS: ReadonlySet<string> = new Set([
@@ -53,6 +53,5 @@ export function planLeftovers({ sets, chains }: Table): Op[] {
 
 /** See countSetName(). */
 function isOfCount(name: string): boolean {
-  const [, frontends] = /^(.*)-\d+$/.exec(name) ?? []
-  return frontends !== undefined && OWN_SETS.has(frontends)
+  return OWN_SETS.has(splitCountSetName(name)?.frontends ?? '')
 }

@@ -62,6 +62,12 @@ export function countSetName(frontends: string, count: number): string {
   return `${frontends}-${count}`
 }
 
+/** Undefined for a name that is not of this kind, or whose number makes no sense. */
+export function splitCountSetName(name: string): { readonly frontends: string; readonly count: number } | undefined {
+  const [, frontends, count] = /^(.*)-(\d{1,6})$/.exec(name) ?? []
+  return frontends === undefined ? undefined : { frontends, count: Number(count) }
+}
+
 const RECORD_SETS = { services: 'service-affinity-record', nodePorts: 'nodeport-affinity-record' } as const
 
 /** The frontends of a protocol whose clients are remembered, and by which chain. */

@@ -3,14 +3,16 @@
 import type { TablePlanner } from '../../shared/plan/table-planner.ts'
 import { adoptPlaces } from './adopt.ts'
 import { planBase } from './base.ts'
+import { LIST_MAPS, listLengths } from './lists.ts'
 import { TABLE } from './names.ts'
 import { servedUdpFrontends } from './served.ts'
-import { planFragment } from './service.ts'
+import { placeKey, planFragment } from './service.ts'
 
 export const nftablesPlanner: TablePlanner = {
   table: TABLE,
   base: planBase,
   service: planFragment,
   adopt: adoptPlaces,
+  lists: { maps: LIST_MAPS, lengths: listLengths, placeKey },
   servedUdp: servedUdpFrontends,
 }

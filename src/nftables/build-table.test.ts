@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { diffTable, type Wanted } from './diff-table.ts'
+import { buildTable, type Wanted } from './build-table.ts'
 import { EMPTY_FRAGMENT, type Fragment, type SharedRule } from './fragment.ts'
 import { Ledger } from './ledger.ts'
 import { makeSet } from './make-set.ts'
@@ -42,7 +42,7 @@ test('a new table has a rule of each chain that uses a map before it has many el
       fragmentWith(sharedRule('b'), 4000),
     ],
   }
-  const transactions = [...diffTable(undefined, wanted, new Ledger(wanted.base))]
+  const transactions = [...buildTable(wanted, new Ledger(wanted.base))]
   const shape = transactions.map((ops) => ops.map(describeOp))
   expect(shape).toEqual([
     ['addTable', 'addSet all'],

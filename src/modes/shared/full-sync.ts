@@ -1,0 +1,154 @@
+// The whole table, compared with the kernel's: at the start, after a failure, when another program has changed it, and now and then.
+
+import type { Steps } from '../../lib/steps.ts'
+import type { NodeView, ServicePortView } from '../../model/types.ts'
+import { buildTable, replaceTable, type Wanted } from '../../nftables/build-table.ts'
+import { formatOps } from '../../nftables/format-ops.ts'
+import type { Fragment, Learned, TableBase } from '../../nftables/fragment.ts'
+import { nftFamily } from '../../nftables/language.ts'
+import { Ledger } from '../../nftables/ledger.ts'
+import type { TableDriver } from '../../nftables/table-driver.ts'
+import type { Op, OwnTable } from '../../nftables/types.ts'
+import { isAtWork, isOurs, ownTable, TableUpdate } from '../../nftables/update-table.ts'
+import { applyEachCounted } from './apply-counted.ts'
+import { forgettingLearned } from './forget-learned.ts'
+import { KernelLists } from './kernel-lists.ts'
+import type { Places } from './plan/places.ts'
+import type { FindElement, TablePlanner } from './plan/table-planner.ts'
+import { ServedBefore } from './served-before.ts'
+import type { SyncCount } from './sync-count.ts'
+
+export interface FullSyncOptions {
+  readonly planner: TablePlanner
+  readonly driver: TableDriver
+  readonly places: Places
+  readonly node: NodeView
+  readonly views: Iterable<ServicePortView>
+  /** How often in a row the kernel has refused the result of a comparison. */
+  readonly refusals: number
+  readonly stats: SyncCount
+}
+
+/** Another program that uses our table may have left it in a state that no difference leads out of: then it is made anew. */
+const REFUSALS_TO_REPLACE = 2
+/** Backends that are compared in one step: some milliseconds. */
+const BACKENDS_OF_A_STEP = 1000
+
+const NO_SETS: ReadonlySet<string> = new Set()
+
+export class FullSync {
+  /** Of the whole table, when the sync has succeeded. */
+  readonly ledger: Ledger
+  readonly #options: FullSyncOptions
+  readonly #base: TableBase
+  readonly #learned: Learned[] = []
+  #served = new ServedBefore([])
+
+  constructor(options: FullSyncOptions) {
+    this.#options = options
+    this.#base = options.planner.base(options.node)
+    this.ledger = new Ledger(this.#base)
+  }
+
+  /** What is there, without the lists where they can be read apart. */
+  *reading(): Steps<OwnTable | undefined> {
+    const { planner, driver } = this.#options
+    if (driver.parts !== undefined) return yield* driver.parts.read(planner.lists?.maps ?? NO_SETS)
+    const table = driver.read()
+    return table && ownTable(table)
+  }
+
+  *programming(actual: OwnTable | undefined): Steps<void> {
+    const { planner, refusals } = this.#options
+    if (actual === undefined) return this.#applyEach(buildTable(this.#wanted(), this.ledger))
+    this.#served = new ServedBefore(planner.servedUdp?.(actual) ?? [])
+    if (!isAtWork(actual)) return this.#applyEach(this.#rebuild())
+    if (refusals >= REFUSALS_TO_REPLACE || !isOurs(actual, this.#base)) {
+      return this.#applyEach([replaceTable(this.#wanted(), this.ledger)])
+    }
+    yield* this.#updating(actual)
+  }
+
+  /** What else is no longer true: notes of packets, and flows of frontends that went while no proxy watched. */
+  *finishing(actual: OwnTable | undefined): Steps<void> {
+    const { driver, stats } = this.#options
+    if (actual !== undefined) yield* forgettingLearned(driver, this.#learned, stats)
+    stats.gone = this.#served.rest()
+  }
+
+  /** No packet sees the table that is there, so no packet misses it. */
+  *#rebuild(): Generator<readonly Op[]> {
+    yield [{ op: 'deleteTable' }]
+    yield* buildTable(this.#wanted(), this.ledger)
+  }
+
+  #wanted(): Wanted {
+    const plan = (view: ServicePortView) => this.#plan(view)
+    const { views } = this.#options
+    const fragments = (function* () {
+      for (const view of views) yield plan(view)
+    })()
+    return { base: this.#base, fragments }
+  }
+
+  *#updating(actual: OwnTable): Steps<void> {
+    const update = new TableUpdate(actual, this.#base, this.ledger)
+    const lists = yield* this.#openingLists(actual, update)
+    const find: FindElement = (set, key) => update.find(set, key)
+    for (const views of inGroups(this.#options.views)) {
+      lists?.read(views)
+      for (const view of views) update.add(this.#plan(view, find))
+      yield
+    }
+    if (lists !== undefined) yield* lists.readingRest()
+    this.#applyEach([update.finish()])
+  }
+
+  /** Undefined where they were read with the table. */
+  *#openingLists(actual: OwnTable, update: TableUpdate): Steps<KernelLists | undefined> {
+    const { planner, driver, refusals } = this.#options
+    const { parts } = driver
+    if (parts === undefined || planner.lists === undefined) return undefined
+    const lists = new KernelLists({ actual, lists: planner.lists, parts, update })
+    // What the kernel refused may be in the way of something that only the whole shows.
+    if (refusals > 0 || !lists.areLong) yield* lists.readingWhole()
+    return lists
+  }
+
+  #plan(view: ServicePortView, find?: FindElement): Fragment {
+    const { planner, node, places } = this.#options
+    this.#served.stays(view)
+    let fragment = planner.service(node, view, { places })
+    const planned = { family: node.family, port: view, fragment }
+    if (find !== undefined && planner.adopt?.(find, planned, places) === true) {
+      fragment = planner.service(node, view, { places })
+    }
+    this.#learned.push(...fragment.learned)
+    return fragment
+  }
+
+  #applyEach(transactions: Iterable<readonly Op[]>): void {
+    const { planner, driver, node, stats } = this.#options
+    const noted = (function* () {
+      for (const ops of transactions) {
+        stats.note(formatOps(nftFamily(node.family), planner.table, ops))
+        yield ops
+      }
+    })()
+    applyEachCounted(driver, noted, stats)
+  }
+}
+
+function* inGroups(views: Iterable<ServicePortView>): Generator<ServicePortView[]> {
+  let group: ServicePortView[] = []
+  let backends = 0
+  for (const view of views) {
+    group.push(view)
+    backends += view.frontends.length * (view.backends.length + 1)
+    if (backends < BACKENDS_OF_A_STEP) continue
+    yield group
+    group = []
+    backends = 0
+  }
+  yield group
+}

@@ -34,7 +34,7 @@ import { Writer } from '../netlink/writer.ts'
 import { errnoName } from '../system/libc.ts'
 import { NetlinkClient, type WhenInterrupted } from '../netlink/client.ts'
 import { SendThread } from '../netlink/send-thread.ts'
-import type { OnApplied, TableDriver, TableParts } from './table-driver.ts'
+import type { OnApplied, PerhapsSets, TableDriver, TableParts } from './table-driver.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
 import { NftablesListener } from './listener.ts'
 
@@ -61,8 +61,7 @@ const MANY = 50_000
 interface ReadOptions {
   /** What packets have added, too. */
   readonly dynamicElements?: boolean
-  /** Names of sets whose elements are left out. */
-  readonly without?: ReadonlySet<string>
+  readonly perhaps?: PerhapsSets | undefined
 }
 
 export class NftablesDriver implements TableDriver {
@@ -70,8 +69,7 @@ export class NftablesDriver implements TableDriver {
   readonly table: string
   readonly parts: TableParts = {
     many: MANY,
-    read: (without) => this.reading({ without }),
-    readElements: (set) => this.#readingList(set),
+    read: (perhaps) => this.reading({ perhaps }),
     readKeys: (set, keys) => this.readKeys(set, keys),
   }
   readonly #socket: NetlinkSocket
@@ -216,11 +214,7 @@ export class NftablesDriver implements TableDriver {
 
   /** The elements of one set. */
   readElements(set: NftSet): Element[] {
-    return atOnce(this.#readingList(set))
-  }
-
-  *#readingList(set: NftSet): Steps<Element[]> {
-    return [...(yield* this.#readingElements(set, 'again')).values()]
+    return [...atOnce(this.#readingElements(set, 'again')).values()]
   }
 
   /**
@@ -283,7 +277,7 @@ export class NftablesDriver implements TableDriver {
   *#tryReading(options: ReadOptions): Steps<OwnTable | KernelError | undefined> {
     try {
       const outline = this.readOutline()
-      return outline && { ...outline, elements: yield* this.#readingAllElements(outline.sets, options) }
+      return outline && { ...outline, elements: yield* this.#readingAllElements(outline, options) }
     } catch (error) {
       if (error instanceof KernelError) return error
       throw error
@@ -328,16 +322,21 @@ export class NftablesDriver implements TableDriver {
   }
 
   *#readingAllElements(
-    sets: ReadonlyMap<string, NftSet>,
-    { dynamicElements = false, without }: ReadOptions,
+    outline: TableOutline,
+    { dynamicElements = false, perhaps }: ReadOptions,
   ): Steps<OwnTable['elements']> {
-    const all: OwnTable['elements'] = new Map()
-    for (const set of sets.values()) {
-      if ((set.dynamic && !dynamicElements) || without?.has(set.name) === true) continue
-      const elements = yield* this.#readingElements(set, 'accept')
-      if (elements.size > 0) all.set(set.name, elements)
-    }
-    return all
+    const sets = [...outline.sets.values()].filter(({ dynamic }) => !dynamic || dynamicElements)
+    const isLast = ({ name }: NftSet) => perhaps?.sets.has(name) === true
+    const elements: OwnTable['elements'] = new Map()
+    for (const set of sets) if (!isLast(set)) yield* this.#readingInto(elements, set)
+    if (perhaps === undefined || !perhaps.areWanted({ ...outline, elements })) return elements
+    for (const set of sets) if (isLast(set)) yield* this.#readingInto(elements, set)
+    return elements
+  }
+
+  *#readingInto(all: OwnTable['elements'], set: NftSet): Steps<void> {
+    const elements = yield* this.#readingElements(set, 'accept')
+    if (elements.size > 0) all.set(set.name, elements)
   }
 
   /**

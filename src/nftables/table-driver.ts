@@ -20,9 +20,13 @@ export interface TableDriver {
 export interface TableParts {
   /** More elements than this are read faster by their keys. */
   readonly many: number
-  /** Without the elements of the named sets. */
-  read(without: ReadonlySet<string>): Steps<OwnTable | undefined>
-  readElements(set: NftSet): Steps<readonly Element[]>
+  read(perhaps?: PerhapsSets): Steps<OwnTable | undefined>
   /** Those elements of a set that have one of these keys. */
   readKeys(set: NftSet, keys: readonly Bytes[]): readonly Element[]
+}
+
+/** Sets that are read last, and only if what the rest of the table says is a reason to. */
+export interface PerhapsSets {
+  readonly sets: ReadonlySet<string>
+  readonly areWanted: (rest: Table) => boolean
 }

@@ -8,13 +8,13 @@ import type { Fragment, Learned, TableBase } from '../../nftables/fragment.ts'
 import { nftFamily } from '../../nftables/language.ts'
 import { Ledger } from '../../nftables/ledger.ts'
 import type { TableDriver } from '../../nftables/table-driver.ts'
-import type { Op, OwnTable } from '../../nftables/types.ts'
+import type { Op, OwnTable, Table } from '../../nftables/types.ts'
 import { isAtWork, isOurs, ownTable, TableUpdate } from '../../nftables/update-table.ts'
 import { applyEachCounted } from './apply-counted.ts'
 import { forgettingLearned } from './forget-learned.ts'
 import { KernelLists } from './kernel-lists.ts'
 import type { Places } from './plan/places.ts'
-import type { FindElement, TablePlanner } from './plan/table-planner.ts'
+import type { FindElement, ListLengths, TablePlanner } from './plan/table-planner.ts'
 import { ServedBefore } from './served-before.ts'
 import type { SyncCount } from './sync-count.ts'
 
@@ -34,8 +34,6 @@ const REFUSALS_TO_REPLACE = 2
 /** Backends that are compared in one step: some milliseconds. */
 const BACKENDS_OF_A_STEP = 1000
 
-const NO_SETS: ReadonlySet<string> = new Set()
-
 export class FullSync {
   /** Of the whole table, when the sync has succeeded. */
   readonly ledger: Ledger
@@ -43,6 +41,8 @@ export class FullSync {
   readonly #base: TableBase
   readonly #learned: Learned[] = []
   #served = new ServedBefore([])
+  /** The lists that are too long to be read with the table. */
+  #unread: ListLengths | undefined
 
   constructor(options: FullSyncOptions) {
     this.#options = options
@@ -50,12 +50,17 @@ export class FullSync {
     this.ledger = new Ledger(this.#base)
   }
 
-  /** What is there, without the lists where they can be read apart. */
+  /** What is there, without the lists where they are too long. */
   *reading(): Steps<OwnTable | undefined> {
     const { planner, driver } = this.#options
-    if (driver.parts !== undefined) return yield* driver.parts.read(planner.lists?.maps ?? NO_SETS)
-    const table = driver.read()
-    return table && ownTable(table)
+    const { parts } = driver
+    if (parts === undefined) {
+      const table = driver.read()
+      return table && ownTable(table)
+    }
+    const { lists } = planner
+    const areWanted = (rest: Table) => lists === undefined || this.#areShort(lists.lengths(rest), parts.many)
+    return yield* parts.read(lists && { sets: lists.maps, areWanted })
   }
 
   *programming(actual: OwnTable | undefined): Steps<void> {
@@ -93,7 +98,7 @@ export class FullSync {
 
   *#updating(actual: OwnTable): Steps<void> {
     const update = new TableUpdate(actual, this.#base, this.ledger)
-    const lists = yield* this.#openingLists(actual, update)
+    const lists = this.#unreadLists(actual, update)
     const find: FindElement = (set, key) => update.find(set, key)
     for (const views of inGroups(this.#options.views)) {
       lists?.read(views)
@@ -104,15 +109,19 @@ export class FullSync {
     this.#applyEach([update.finish()])
   }
 
-  /** Undefined where they were read with the table. */
-  *#openingLists(actual: OwnTable, update: TableUpdate): Steps<KernelLists | undefined> {
-    const { planner, driver, refusals } = this.#options
-    const { parts } = driver
-    if (parts === undefined || planner.lists === undefined) return undefined
-    const lists = new KernelLists({ actual, lists: planner.lists, parts, update })
+  #areShort(lengths: ListLengths, many: number): boolean {
     // What the kernel refused may be in the way of something that only the whole shows.
-    if (refusals > 0 || !lists.areLong) yield* lists.readingWhole()
-    return lists
+    const areShort = this.#options.refusals > 0 || placesIn(lengths) <= many
+    this.#unread = areShort ? undefined : lengths
+    return areShort
+  }
+
+  /** Undefined where they were read with the table. */
+  #unreadLists(actual: OwnTable, update: TableUpdate): KernelLists | undefined {
+    const lengths = this.#unread
+    const { planner, driver } = this.#options
+    if (lengths === undefined || driver.parts === undefined || planner.lists === undefined) return undefined
+    return new KernelLists({ actual, lists: planner.lists, lengths, parts: driver.parts, update })
   }
 
   #plan(view: ServicePortView, find?: FindElement): Fragment {
@@ -137,6 +146,12 @@ export class FullSync {
     })()
     applyEachCounted(driver, noted, stats)
   }
+}
+
+function placesIn(lengths: ListLengths): number {
+  let places = 0
+  for (const ofMap of lengths.values()) for (const length of ofMap.values()) places += length
+  return places
 }
 
 function* inGroups(views: Iterable<ServicePortView>): Generator<ServicePortView[]> {

@@ -12,6 +12,8 @@ import type { ListLengths, TableLists } from './plan/table-planner.ts'
 interface KernelListsOptions {
   readonly actual: Table
   readonly lists: TableLists
+  /** How long they are. */
+  readonly lengths: ListLengths
   readonly parts: TableParts
   /** Where they are added to what was found. */
   readonly update: TableUpdate
@@ -24,24 +26,7 @@ export class KernelLists {
 
   constructor(options: KernelListsOptions) {
     this.#options = options
-    this.#lengths = options.lists.lengths(options.actual)
-  }
-
-  /** Whether they are better read by keys. What other programs have put where no frontend leads to, and does no harm, stays unseen then. */
-  get areLong(): boolean {
-    let places = 0
-    for (const ofMap of this.#lengths.values()) for (const length of ofMap.values()) places += length
-    return places > this.#options.parts.many
-  }
-
-  /** Reads all there are. */
-  *readingWhole(): Steps<void> {
-    const { actual, lists, parts, update } = this.#options
-    for (const map of lists.maps) {
-      const set = actual.sets.get(map)
-      if (set !== undefined) update.addFound(set, yield* parts.readElements(set))
-      this.#lengths.get(map)?.clear()
-    }
+    this.#lengths = options.lengths
   }
 
   /** Reads those of some service ports. */
@@ -49,9 +34,7 @@ export class KernelLists {
     const frontends = new Set(views.flatMap((view) => view.frontends.map(frontendKey)))
     for (const [map, lengths] of this.#lengths) {
       const keys: Bytes[] = []
-      for (const frontend of frontends) {
-        this.#takeKeys(lengths, frontend, keys)
-      }
+      for (const frontend of frontends) this.#takeKeys(lengths, frontend, keys)
       this.#readKeys(map, keys)
     }
   }

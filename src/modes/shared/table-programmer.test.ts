@@ -62,22 +62,20 @@ class MemoryTable {
 
   /** However few there are. */
   #readByKeys(): TableParts {
-    const without = (sets: ReadonlySet<string>) => {
-      const table = this.table && ownTable(this.table)
-      for (const set of sets) table?.elements.delete(set)
-      return table
-    }
+    const copy = () => this.table && ownTable(this.table)
     const elementsOf = ({ name }: NftSet) => this.table?.elements.get(name) ?? new Map<string, Element>()
     return {
       many: 0,
-      *read(sets) {
-        const table = without(sets)
-        if (table !== undefined) yield
-        return table
-      },
-      *readElements(set) {
+      *read(perhaps) {
+        const table = copy()
+        if (table === undefined) return undefined
         yield
-        return [...elementsOf(set).values()]
+        const lists = [...(perhaps?.sets ?? [])].map((set) => [set, table.elements.get(set)] as const)
+        for (const [set] of lists) table.elements.delete(set)
+        if (perhaps?.areWanted(table) === true) {
+          for (const [set, elements] of lists) if (elements !== undefined) table.elements.set(set, elements)
+        }
+        return table
       },
       readKeys: (set, keys) => keys.flatMap((key) => elementsOf(set).get(key) ?? []),
     }

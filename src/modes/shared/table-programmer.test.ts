@@ -30,6 +30,7 @@ class MemoryTable {
   /** Of all of them. */
   readonly ops: Op[] = []
   readonly parts?: TableParts
+  keysRead = 0
   readonly #family: Family
 
   constructor(family: Family, table?: Table, isRead: Reading = 'whole') {
@@ -77,7 +78,10 @@ class MemoryTable {
         }
         return table
       },
-      readKeys: (set, keys) => keys.flatMap((key) => elementsOf(set).get(key) ?? []),
+      readKeys: (set, keys) => {
+        this.keysRead += keys.length
+        return keys.flatMap((key) => elementsOf(set).get(key) ?? [])
+      },
     }
   }
 }
@@ -381,6 +385,16 @@ describe('TableProgrammer', () => {
     await comparison
     expect(driver.transactions).toBe(transactions + 1)
     expect(essence(driver.table)).toBe(essence(fromScratch(4, [two!])))
+  })
+
+  it('asks the kernel once for each backend of each frontend, of those that went as well', () => {
+    const both = fromScratch(4, [one!, fc.sample(arbitraryView(4, 1), { numRuns: 1, seed: 9 })[0]!])!
+    const lists = [...both.elements].filter(([name]) => /-endpoints(-local)?$/.test(name))
+    const places = lists.reduce((sum, [, elements]) => sum + elements.size, 0)
+    expect(places).toBeGreaterThan(10)
+    const driver = new MemoryTable(4, both, 'by keys')
+    programmerFor(driver).syncAll(aNodeView(), [one!])
+    expect(driver.keysRead).toBe(places)
   })
 
   it('looks at whole lists after the kernel has refused what their keys led to', () => {

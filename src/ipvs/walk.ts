@@ -6,8 +6,15 @@
 
 import { type Bytes, formatIp, parseIp } from '../lib/ip.ts'
 import { PROTOCOL_NUMBERS } from '../nftables/fields.ts'
-import type { Table } from '../nftables/types.ts'
-import { type Packet, type Station, type Surroundings, type Taken, type Walk, walkTable } from '../nftables/walk.ts'
+import {
+  type Packet,
+  type Station,
+  type Surroundings,
+  type Taken,
+  type Walk,
+  type WalkedTable,
+  walkTable,
+} from '../nftables/walk.ts'
 import { destinationKey, serverKey, type Destination, type PlannedServer, type ServerId } from './types.ts'
 
 /** NF_IP_PRI_NAT_SRC - 1 and NF_IP_PRI_NAT_DST + 2: ip_vs_ops4, ip_vs_ops6. */
@@ -18,7 +25,7 @@ const HOOKS = [
 
 /** What the mode has put into the kernel for one family. */
 export interface IpvsState {
-  readonly table: Table
+  readonly table: WalkedTable
   /** With all their destinations, those of weight 0 too. */
   readonly servers: readonly PlannedServer[]
   /** The addresses of kube-ipvs0: they are the machine's, so packets to them come to the input hook. */

@@ -56,7 +56,7 @@ const KEYS_AT_ONCE = 128
 const ELEMENTS_OF_A_STEP = 5000
 
 /** Measured: to list so many elements takes the kernel as long as to find each by its key. It grows with their square. */
-const MANY = 50_000
+export const MANY = 50_000
 
 interface ReadOptions {
   /** What packets have added, too. */

@@ -1,38 +1,81 @@
 // A table of the kernel, read with what packets have added to it, for packets to walk through on paper.
 
+import type { Bytes } from '../lib/ip.ts'
 import type { Walkable } from '../lib/packet-walk.ts'
 import { NftablesDriver, type NftablesDriverOptions } from './driver.ts'
-import type { Table } from './types.ts'
-import type { LearnedElement } from './walk.ts'
+import type { PerhapsSets } from './table-driver.ts'
+import type { Element, NftSet, Table } from './types.ts'
+import type { LearnedElement, WalkedElements, WalkedTable } from './walk.ts'
 import { type Learned, walkableTable } from './walkable.ts'
 
 export interface ReadTable {
-  readonly table: Table
+  readonly table: WalkedTable
   readonly learned: Learned
 }
 
+interface ReadTableOptions extends NftablesDriverOptions {
+  /** What is not wanted is looked up while packets walk. */
+  readonly perhaps?: PerhapsSets
+}
+
 /** Undefined when there is no such table. `nowMs` is the time on the clock of the walks. */
-export function readTableAndLearned(options: NftablesDriverOptions, nowMs: number): ReadTable | undefined {
+export function readTableAndLearned(options: ReadTableOptions, nowMs: number): ReadTable | undefined {
+  const { perhaps } = options
   const driver = new NftablesDriver(options)
   try {
-    const table = driver.read()
+    let isWhole = true
+    const areWanted = (rest: Table) => (isWhole = perhaps!.areWanted(rest))
+    const table = driver.read({ perhaps: perhaps && { ...perhaps, areWanted } })
     if (table === undefined) return undefined
+    const elements = new Map<string, WalkedElements>(table.elements)
     const learned = new Map<string, Map<string, LearnedElement>>()
     for (const set of table.sets.values()) {
-      if (!set.dynamic) continue
-      const elements = new Map<string, LearnedElement>()
-      for (const { element, remainingMs } of driver.readLearned(set)) {
-        elements.set(element.key, { data: element.data ?? '', expiresMs: nowMs + remainingMs })
-      }
-      learned.set(set.name, elements)
+      if (!isWhole && perhaps?.sets.has(set.name) === true) elements.set(set.name, new LookedUpElements(options, set))
+      if (set.dynamic) learned.set(set.name, readLearned(driver, set, nowMs))
     }
-    return { table, learned }
+    return { table: { ...table, elements }, learned }
   } finally {
     driver.close()
   }
 }
 
-export function readWalkableTable(options: NftablesDriverOptions, nowMs: number): Walkable | undefined {
+function readLearned(driver: NftablesDriver, set: NftSet, nowMs: number): Map<string, LearnedElement> {
+  const elements = new Map<string, LearnedElement>()
+  for (const { element, remainingMs } of driver.readLearned(set)) {
+    elements.set(element.key, { data: element.data ?? '', expiresMs: nowMs + remainingMs })
+  }
+  return elements
+}
+
+/** Of a set that is too long to be read: a packet looks at few of them. */
+class LookedUpElements implements WalkedElements {
+  readonly #options: NftablesDriverOptions
+  readonly #set: NftSet
+
+  constructor(options: NftablesDriverOptions, set: NftSet) {
+    this.#options = options
+    this.#set = set
+  }
+
+  get(key: Bytes): Element | undefined {
+    return this.#ask((driver) => driver.readKeys(this.#set, [key])[0])
+  }
+
+  values(): Iterable<Element> {
+    return this.#ask((driver) => driver.readElements(this.#set))
+  }
+
+  #ask<T>(question: (driver: NftablesDriver) => T): T {
+    const driver = new NftablesDriver(this.#options)
+    try {
+      return question(driver)
+    } finally {
+      driver.close()
+    }
+  }
+}
+
+export function readWalkableTable(options: ReadTableOptions, nowMs: number): Walkable | undefined {
   const read = readTableAndLearned(options, nowMs)
   return read && walkableTable(read.table, read.learned)
 }

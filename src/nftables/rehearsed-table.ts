@@ -3,23 +3,27 @@
 import { applyOps } from './apply-ops.ts'
 import { formatTable } from './format.ts'
 import { formatOps } from './format-ops.ts'
-import type { TableDriver } from './table-driver.ts'
-import type { Element, NftFamily, NftSet, Op, Table } from './types.ts'
+import type { Steps } from '../lib/steps.ts'
+import type { PerhapsSets, TableDriver, TableParts } from './table-driver.ts'
+import type { Element, NftFamily, NftSet, Op, OwnTable, Table } from './types.ts'
 
 export interface RehearsedTableOptions {
   readonly family: NftFamily
   readonly name: string
   /** The kernel's side; absent: a kernel that has no such table. */
-  readonly kernel?: Pick<TableDriver, 'read' | 'readElements'> | undefined
+  readonly kernel?: Pick<TableDriver, 'read' | 'readElements' | 'parts'> | undefined
 }
 
 export class RehearsedTable implements TableDriver {
+  readonly parts?: TableParts
   readonly #options: RehearsedTableOptions
   readonly #ops: Op[] = []
-  #read: Table | undefined
+  #sets: Table['sets'] | undefined
 
   constructor(options: RehearsedTableOptions) {
     this.#options = options
+    const parts = options.kernel?.parts
+    if (parts !== undefined) this.parts = { ...parts, read: (perhaps) => this.#reading(parts, perhaps) }
   }
 
   apply(ops: readonly Op[]): { readonly bytes: number } {
@@ -29,12 +33,20 @@ export class RehearsedTable implements TableDriver {
   }
 
   read(): Table | undefined {
-    return (this.#read = this.#options.kernel?.read())
+    const table = this.#options.kernel?.read()
+    this.#sets = table?.sets
+    return table
+  }
+
+  *#reading(parts: TableParts, perhaps: PerhapsSets | undefined): Steps<OwnTable | undefined> {
+    const table = yield* parts.read(perhaps)
+    this.#sets = table?.sets
+    return table
   }
 
   readElements(set: NftSet): readonly Element[] {
     // One that would only be made now has none.
-    return this.#read?.sets.has(set.name) === true ? (this.#options.kernel?.readElements(set) ?? []) : []
+    return this.#sets?.has(set.name) === true ? (this.#options.kernel?.readElements(set) ?? []) : []
   }
 
   close(): void {}

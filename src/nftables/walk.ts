@@ -6,7 +6,17 @@ import { decodeHost32, host32 } from '../lib/endian.ts'
 import { type Bytes, formatIp } from '../lib/ip.ts'
 import type { FirstPacket, MachineAround, PacketWalk } from '../lib/packet-walk.ts'
 import { FIELD_BYTES, splitFields } from './fields.ts'
-import type { Chain, Element, Expression, Hook, Jump, NftSet, Rule, Table } from './types.ts'
+import type { Chain, Element, Expression, Hook, Jump, NftSet, Rule, TableOutline } from './types.ts'
+
+/** A table as far as packets look into it. */
+export interface WalkedTable extends TableOutline {
+  readonly elements: { get(set: string): WalkedElements | undefined }
+}
+
+export interface WalkedElements {
+  get(key: Bytes): Element | undefined
+  values(): Iterable<Element>
+}
 
 export interface Packet extends FirstPacket {
   /** IANA number. */
@@ -59,7 +69,7 @@ export type Taken =
 
 /** Sends the packet through all hooks that it meets. No more than one station takes it. */
 export function walkTable(
-  table: Table,
+  table: WalkedTable,
   packet: Packet,
   surroundings: Surroundings,
   stations: readonly Station[] = [],
@@ -77,7 +87,7 @@ export function walkTable(
   return machine.result('accept')
 }
 
-function hookedChains(table: Table, hook: Hook['hook']): Chain[] {
+function hookedChains(table: WalkedTable, hook: Hook['hook']): Chain[] {
   return [...table.chains.values()].filter((chain) => chain.hook?.hook === hook)
 }
 
@@ -90,7 +100,7 @@ type Verdict = 'accept' | 'drop' | 'reject'
 type Outcome = Verdict | 'return' | Jump | undefined
 
 class Machine {
-  readonly #table: Table
+  readonly #table: WalkedTable
   readonly #packet: Packet
   readonly #surroundings: Surroundings
   readonly #registers = Array.from({ length: 16 }, (): Bytes => '\0\0\0\0')
@@ -109,7 +119,7 @@ class Machine {
   #masqueraded = false
   #mark = 0
 
-  constructor(table: Table, packet: Packet, surroundings: Surroundings) {
+  constructor(table: WalkedTable, packet: Packet, surroundings: Surroundings) {
     this.#table = table
     this.#packet = packet
     this.#surroundings = surroundings

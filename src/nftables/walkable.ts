@@ -4,7 +4,6 @@ import type { KernelStep, KernelWay, MachineAround, Walkable, WalkedPacket } fro
 import { describeRule } from './describe-rule.ts'
 import { formatFields, PROTOCOL_NUMBERS } from './fields.ts'
 import { formatElement } from './format.ts'
-import type { Table } from './types.ts'
 import {
   type Found,
   type LearnedElement,
@@ -12,12 +11,13 @@ import {
   type Step,
   type Surroundings,
   type Walk,
+  type WalkedTable,
   walkTable,
 } from './walk.ts'
 
 export type Learned = ReadonlyMap<string, ReadonlyMap<string, LearnedElement>>
 
-export function walkableTable(table: Table, learned: Learned): Walkable {
+export function walkableTable(table: WalkedTable, learned: Learned): Walkable {
   return {
     what: `table ${table.family} ${table.name}`,
     walk: (packet, around) => wayOf(table.name, walkTable(table, packetOf(packet), surroundingsOf(around, learned))),

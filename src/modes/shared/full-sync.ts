@@ -12,7 +12,7 @@ import type { Op, OwnTable, Table } from '../../nftables/types.ts'
 import { isAtWork, isOurs, ownTable, TableUpdate } from '../../nftables/update-table.ts'
 import { applyEachCounted } from './apply-counted.ts'
 import { forgettingLearned } from './forget-learned.ts'
-import { KernelLists } from './kernel-lists.ts'
+import { countPlaces, KernelLists } from './kernel-lists.ts'
 import type { Places } from './plan/places.ts'
 import type { FindElement, ListLengths, TablePlanner } from './plan/table-planner.ts'
 import { ServedBefore } from './served-before.ts'
@@ -111,7 +111,7 @@ export class FullSync {
 
   #areShort(lengths: ListLengths, many: number): boolean {
     // What the kernel refused may be in the way of something that only the whole shows.
-    const areShort = this.#options.refusals > 0 || placesIn(lengths) <= many
+    const areShort = this.#options.refusals > 0 || countPlaces(lengths) <= many
     this.#unread = areShort ? undefined : lengths
     return areShort
   }
@@ -146,12 +146,6 @@ export class FullSync {
     })()
     applyEachCounted(driver, noted, stats)
   }
-}
-
-function placesIn(lengths: ListLengths): number {
-  let places = 0
-  for (const ofMap of lengths.values()) for (const length of ofMap.values()) places += length
-  return places
 }
 
 function* inGroups(views: Iterable<ServicePortView>): Generator<ServicePortView[]> {

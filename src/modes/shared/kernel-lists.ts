@@ -9,6 +9,12 @@ import type { TableUpdate } from '../../nftables/update-table.ts'
 import { frontendKey } from './plan/frontend.ts'
 import type { ListLengths, TableLists } from './plan/table-planner.ts'
 
+export function countPlaces(lengths: ListLengths): number {
+  let places = 0
+  for (const ofMap of lengths.values()) for (const length of ofMap.values()) places += length
+  return places
+}
+
 interface KernelListsOptions {
   readonly actual: Table
   readonly lists: TableLists

@@ -8,6 +8,7 @@ import { rehearseNftables } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import type { Programmer } from '../programmer.ts'
 import { trafficCounters } from '../traffic.ts'
+import { OneAtATime } from '../shared/one-at-a-time.ts'
 import { TableProgrammer } from '../shared/table-programmer.ts'
 import { deleteTables, openWatchedTables } from '../../nftables/watched-tables.ts'
 
@@ -30,7 +31,13 @@ function openNftables({ families, clock, onForeignChange }: ModeOptions): Runnin
         syncFailed: () => metrics.nftablesSyncFailures.with(ipFamily).inc(),
         cleanupFailed: () => metrics.nftablesCleanupFailures.with(ipFamily).inc(),
       }
-      return inTurns(new TableProgrammer({ planner: nftablesPlanner, driver: tables.driver(family), clock, counts }))
+      const programmer = new TableProgrammer({
+        planner: nftablesPlanner,
+        driver: tables.driver(family),
+        clock,
+        counts,
+      })
+      return new OneAtATime(inTurns(programmer))
     },
     traffic: trafficCounters(families),
     close: () => tables.close(),

@@ -86,7 +86,7 @@ async function askProxy(
 ): Promise<{ proxy: ProxyFact; known: Known | undefined; drift: NodeFacts['drift'] }> {
   const client = new ControlClient(socket)
   try {
-    const state = await client.ask<StateAnswer>('state', { timeoutMs: PATIENCE_MS })
+    const state = await client.ask<StateAnswer>('state', { timeoutMs: PATIENCE_MS, query: { only: 'objects' } })
     const proxy = { kind: 'answers', mode: state.mode.name, node: state.nodeName } as const
     const drift = state.families.map(({ family, drift: ofFamily }) => ({ family, ...ofFamily }))
     return { proxy, known: knownFromState(state, modeNamed), drift }

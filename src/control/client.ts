@@ -56,6 +56,7 @@ export class ControlClient {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EACCES' || code === 'EPERM') return `${about}: only root may`
     if (code === 'ECONNREFUSED') return `${about}: it does not run any more`
+    if (code === 'ECONNRESET') return `${about}: the answer broke off; the log of the proxy says why`
     if (code !== 'ENOENT') return `${about}: ${messageOf(error)}`
     const others = listSockets().filter((path) => path !== this.path && existsSync(path))
     const elsewhere =

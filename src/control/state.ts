@@ -44,7 +44,7 @@ export interface EjectedBackend {
   readonly untilMs?: number | undefined
 }
 
-/** One IP family. With the argument `service`, its lists have what is of that service only. */
+/** One IP family. With the argument `service`, its lists have what is of that service only; with `only=objects`, `ports` is empty. */
 export interface FamilyState {
   readonly family: Family
   /** What the settings, the Node and the machine come to. */

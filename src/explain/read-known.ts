@@ -41,7 +41,7 @@ export interface ReadObjects {
 }
 
 export async function readKnownFromProxy(socket: string): Promise<Known> {
-  return knownFromState(await ask<StateAnswer>('state', { socket }), modeNamed)
+  return knownFromState(await ask<StateAnswer>('state', { socket, query: { only: 'objects' } }), modeNamed)
 }
 
 export interface KnownOptions {

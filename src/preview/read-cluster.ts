@@ -33,7 +33,7 @@ export interface Cluster {
 export async function readRunningProxy(socket: string): Promise<Cluster> {
   const client = new ControlClient(socket)
   try {
-    const state = await client.ask<StateAnswer>('state')
+    const state = await client.ask<StateAnswer>('state', { query: { only: 'objects' } })
     const nothing: Pick<FamilyState, 'services' | 'slices'> = { services: [], slices: [] }
     return {
       source: `the proxy at ${client.path}, pid ${state.pid}`,

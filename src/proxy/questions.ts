@@ -18,17 +18,22 @@ export function proxyQuestions(proxy: AskedProxy): readonly Question[] {
   return [
     {
       name: 'state',
-      what: 'configuration, node, objects and decisions; service=NAMESPACE/NAME for those of one service',
+      what: 'configuration, node, objects and decisions; service=NAMESPACE/NAME for those of one service, only=objects without decisions',
       answer(query): StateToSend {
-        allowArguments(query, 'service')
+        allowArguments(query, 'service', 'only')
         const service = argument(query, 'service')
         if (service !== undefined && !/^[^/]+\/[^/]+$/.test(service)) {
           throw new QuestionError(`Cannot find service ${JSON.stringify(service)}: must be NAMESPACE/NAME`)
         }
-        return {
-          ...proxy.about(),
-          families: proxy.pipelines.map((pipeline) => ({ ...syncOf(pipeline), ...decisionsOf(pipeline, service) })),
+        const only = argument(query, 'only')
+        if (only !== undefined && only !== 'objects') {
+          throw new QuestionError(`Cannot tell only ${JSON.stringify(only)}: must be objects`)
         }
+        const families = proxy.pipelines.map((pipeline) => {
+          const { ports, ...objects } = decisionsOf(pipeline, service)
+          return { ...syncOf(pipeline), ...objects, ports: only === undefined ? ports : [] }
+        })
+        return { ...proxy.about(), families }
       },
     },
   ]

@@ -55,7 +55,7 @@ export async function answerEye(
 }
 
 async function readKnown({ socket, pods, otherNodes }: EyeContext): Promise<Known> {
-  const known = knownFromState(await ask<StateAnswer>('state', { socket }), modeNamed)
+  const known = knownFromState(await ask<StateAnswer>('state', { socket, query: { only: 'objects' } }), modeNamed)
   return { ...known, pods, otherNodes }
 }
 

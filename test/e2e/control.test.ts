@@ -54,6 +54,10 @@ test('it tells what it knows and has decided', async () => {
   expect(v4!.drift.holds).toBe(true)
   expect(v4!.services.map(({ name }) => name)).toEqual([web.metadata.name])
   expect(v4!.ports.map(restorePort)[0]!.backends).toHaveLength(1)
+  const { families } = await ask<StateAnswer>('state', { socket, query: { service: key, only: 'objects' } })
+  expect(families[0]).toMatchObject({ services: v4!.services, slices: v4!.slices, ports: [] })
+  const misspelt = ask('state', { socket, query: { only: 'object' } })
+  await expect(misspelt).rejects.toThrow('Cannot tell only "object": must be objects')
 })
 
 test('what another program changes is told, and the plan has nothing left to do', async () => {

@@ -7,7 +7,6 @@ export type Protocol = 'TCP' | 'UDP' | 'SCTP'
 export interface Service {
   readonly namespace: string
   readonly name: string
-  readonly uid: string
   readonly type: string
   readonly clusterIPs: readonly string[]
   readonly externalIPs: readonly string[]
@@ -67,7 +66,6 @@ export interface SliceEndpoint {
   readonly serving: boolean
   readonly terminating: boolean
   readonly nodeName: string | undefined
-  readonly zone: string | undefined
   /** hints.forZones[].name and hints.forNodes[].name; undefined when there are none. */
   readonly zoneHints: readonly string[] | undefined
   readonly nodeHints: readonly string[] | undefined
@@ -76,7 +74,6 @@ export interface SliceEndpoint {
 /** A Node, reduced to what the proxy reads. */
 export interface Node {
   readonly name: string
-  readonly uid: string
   /** Label topology.kubernetes.io/zone. */
   readonly zone: string | undefined
   readonly addresses: readonly { readonly type: string; readonly address: string }[]

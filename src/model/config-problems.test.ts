@@ -5,7 +5,6 @@ import type { NodeSettings } from './node-view.ts'
 
 const node: Node = {
   name: 'n',
-  uid: '',
   zone: undefined,
   addresses: [{ type: 'InternalIP', address: '192.168.0.1' }],
   podCIDRs: ['10.1.0.0/24'],

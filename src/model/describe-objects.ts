@@ -31,7 +31,6 @@ export function describeService(info: ServiceInfo): Service {
   return {
     namespace: info.namespace,
     name: info.name,
-    uid: '',
     type: typeOf(info),
     clusterIPs: [info.clusterIP],
     externalIPs: info.externalIPs,
@@ -88,7 +87,6 @@ function describeEndpoint(record: SliceRecord, i: number): SliceEndpoint {
     serving: (conditions & SERVING) !== 0,
     terminating: (conditions & TERMINATING) !== 0,
     nodeName: record.nodeNames[i] || undefined,
-    zone: undefined,
     zoneHints: record.zoneHints?.[i],
     nodeHints: record.nodeHints?.[i],
   }

@@ -14,7 +14,6 @@ const settings: NodeSettings = {
 }
 const node: Node = {
   name: 'node-a',
-  uid: 'uid',
   zone: 'zone-a',
   addresses: [{ type: 'InternalIP', address: '192.168.0.1' }],
   podCIDRs: ['10.1.7.0/24'],

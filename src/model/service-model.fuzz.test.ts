@@ -31,7 +31,6 @@ const protocol = fc.constantFrom<string>('TCP', 'UDP', 'SCTP', '', 'ICMP') as fc
 const hostileService: fc.Arbitrary<Service> = fc.record({
   namespace: fc.constantFrom('evil', 'default', '', 'default/web'),
   name: text.filter((name) => name !== 'web'),
-  uid: text,
   type: fc.oneof(text, fc.constantFrom('ClusterIP', 'NodePort', 'LoadBalancer')),
   clusterIPs: fc.oneof(texts, fc.constant(['10.0.0.9'])),
   externalIPs: texts,

@@ -207,7 +207,7 @@ test('sameService() sees every difference that matters', () => {
   const same = (wish: Parameters<typeof service>[0]) =>
     sameService(read(service(base)).info, read(service({ ...base, ...wish })).info)
   expect(same({})).toBe(true)
-  expect(same({ uid: 'x', annotations: { a: 'b' } })).toBe(true)
+  expect(same({ annotations: { a: 'b' } })).toBe(true)
   for (const wish of [
     { clusterIPs: ['10.0.0.2'] },
     { clusterIPs: ['None'] },

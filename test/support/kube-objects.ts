@@ -11,7 +11,6 @@ export function service(
   return {
     namespace: 'default',
     name: 'web',
-    uid: 'uid',
     type: 'ClusterIP',
     clusterIPs: ['10.0.0.1'],
     externalIPs: [],
@@ -37,7 +36,6 @@ export function endpoint(wish: string | (Partial<SliceEndpoint> & { address: str
     serving: true,
     terminating: false,
     nodeName: undefined,
-    zone: undefined,
     zoneHints: undefined,
     nodeHints: undefined,
     ...(typeof wish === 'string' ? { address: wish } : wish),

@@ -84,7 +84,6 @@ function aRandomService(dice: Dice, family: Family, i: number): Service {
   return {
     namespace: 'default',
     name: `s${i}`,
-    uid: `s${i}`,
     type,
     clusterIPs: [dice.one(15) ? 'None' : family === 4 ? `10.2.0.${10 + i}` : `fd02::${10 + i}`],
     externalIPs: dice.one(3) ? dice.some(EXTERNAL[family]) : [],
@@ -107,10 +106,7 @@ const RANGES6 = ['fd03::/64', 'fd01::/48', 'fd03::100/128']
 const MODES = ['VIP', 'VIP', 'Proxy']
 
 function aRandomSlice(dice: Dice, family: Family, service: Service, nth: number): EndpointSlice {
-  const hosts = [
-    ...Object.values(pods),
-    ...(dice.one(6) ? [{ ip: node.ip, nodeName: node.name, zone: node.zone }] : []),
-  ]
+  const hosts = [...Object.values(pods), ...(dice.one(6) ? [{ ip: node.ip, nodeName: node.name }] : [])]
   const hints = dice.pick(['none', 'none', 'zones', 'nodes', 'some'] as const)
   const ready = dice.pick([2, 10, 10])
   const endpoints = dice.some(hosts).map((host): SliceEndpoint => {
@@ -123,7 +119,6 @@ function aRandomSlice(dice: Dice, family: Family, service: Service, nth: number)
       serving,
       terminating,
       nodeName: dice.one(10) ? undefined : host.nodeName,
-      zone: host.zone,
       zoneHints: hinted ? [dice.pick([node.zone, peer.zone])] : undefined,
       nodeHints: hints === 'nodes' ? [dice.pick([node.name, peer.name])] : undefined,
     }

@@ -9,7 +9,7 @@ export function objectsOf({ services, slices }: RandomCluster): ApiObject[] {
 }
 
 function serviceObject(service: Service): ApiService {
-  const { namespace, name, uid, type, clusterIPs, labels, createdMs, ingress } = service
+  const { namespace, name, type, clusterIPs, labels, createdMs, ingress } = service
   const isIpv6 = [...clusterIPs, ...service.externalIPs, ...ingress.map(({ ip }) => ip)].some((ip) => ip.includes(':'))
   return {
     apiVersion: 'v1',
@@ -17,7 +17,7 @@ function serviceObject(service: Service): ApiService {
     metadata: {
       namespace,
       name,
-      uid,
+      uid: name,
       // The API knows whole seconds.
       creationTimestamp: new Date((createdMs ?? 0) * 1000).toISOString(),
       ...(labels && { labels: { ...labels } }),
@@ -53,11 +53,10 @@ function sliceObject({ namespace, name, serviceName, addressType, ports, endpoin
     metadata: { namespace, name, labels: { 'kubernetes.io/service-name': serviceName } },
     addressType,
     ports: ports.map(({ name: portName, protocol, port = 0 }) => ({ name: portName, protocol, port })),
-    endpoints: endpoints.map(({ address, ready, serving, terminating, nodeName, zone, zoneHints, nodeHints }) => ({
+    endpoints: endpoints.map(({ address, ready, serving, terminating, nodeName, zoneHints, nodeHints }) => ({
       addresses: [address],
       conditions: { ready, serving, terminating },
       ...(nodeName === undefined ? {} : { nodeName }),
-      ...(zone === undefined ? {} : { zone }),
       ...(zoneHints === undefined && nodeHints === undefined
         ? {}
         : {

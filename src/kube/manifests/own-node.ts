@@ -15,7 +15,7 @@ export async function readOwnNode(name: string): Promise<Node> {
     SOMEWHERE.map(async ([type, somewhere, family]) => (await sourceAddress(type, somewhere)) ?? firstAddress(family)),
   )
   const addresses = found.flatMap((address) => (address === undefined ? [] : [{ type: 'InternalIP', address }]))
-  return { name, uid: '', zone: undefined, addresses, podCIDRs: [], deleting: false, taints: [] }
+  return { name, zone: undefined, addresses, podCIDRs: [], deleting: false, taints: [] }
 }
 
 /** The address that packets to somewhere would carry, by the routes of this machine. */

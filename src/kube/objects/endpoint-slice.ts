@@ -1,5 +1,6 @@
 // What is read from an EndpointSlice (discovery.k8s.io/v1), from either encoding.
 
+import { growList } from '../../lib/grow-list.ts'
 import type { Decoded, Resource } from '../resource.ts'
 import type { EndpointPort, EndpointSlice, SliceEndpoint } from '../types.ts'
 import type { JsonObject, JsonReader } from '../encoding/json-reader.ts'
@@ -44,7 +45,7 @@ function keepKey(key: string): boolean {
 function sliceFromProtobuf(reader: ProtoReader, end: number): Decoded<EndpointSlice> {
   let meta = EMPTY_META
   let addressType = ''
-  const ports: EndpointPort[] = []
+  let ports: readonly EndpointPort[] = []
   const endpoints: SliceEndpoint[] = []
   while (reader.pos < end) {
     switch (reader.field(end)) {
@@ -55,7 +56,7 @@ function sliceFromProtobuf(reader: ProtoReader, end: number): Decoded<EndpointSl
         decodeEndpoint(reader, endpoints)
         break
       case 3:
-        decodePort(reader, ports)
+        ports = withPort(ports, reader)
         break
       case 4:
         addressType = reader.pooled()
@@ -74,7 +75,6 @@ function decodeEndpoint(reader: ProtoReader, endpoints: SliceEndpoint[]): void {
   let serving = true
   let terminating = false
   let nodeName: string | undefined
-  let zone: string | undefined
   let hints: Hints = NO_HINTS
   for (const end = reader.enter(); reader.pos < end;) {
     switch (reader.field(end)) {
@@ -94,9 +94,6 @@ function decodeEndpoint(reader: ProtoReader, endpoints: SliceEndpoint[]): void {
       case 6:
         nodeName = reader.pooled()
         break
-      case 7:
-        zone = reader.pooled()
-        break
       case 8:
         hints = decodeHints(reader)
         break
@@ -106,7 +103,7 @@ function decodeEndpoint(reader: ProtoReader, endpoints: SliceEndpoint[]): void {
   }
   if (address === '') return
   const { zoneHints, nodeHints } = hints
-  endpoints.push({ address, ready, serving, terminating, nodeName, zone, zoneHints, nodeHints })
+  endpoints.push({ address, ready, serving, terminating, nodeName, zoneHints, nodeHints })
 }
 
 interface Hints {
@@ -150,7 +147,7 @@ function hintList(names: readonly string[], lists: { listOf(name: string): reado
   return names.length === 1 ? lists.listOf(names[0]!) : names.slice()
 }
 
-function decodePort(reader: ProtoReader, ports: EndpointPort[]): void {
+function withPort(ports: readonly EndpointPort[], reader: ProtoReader): readonly EndpointPort[] {
   let name = ''
   let protocolName = ''
   let port: number | undefined
@@ -170,7 +167,7 @@ function decodePort(reader: ProtoReader, ports: EndpointPort[]): void {
     }
   }
   const protocol = parseProtocol(protocolName)
-  if (protocol !== undefined) ports.push({ name, protocol, port })
+  return protocol === undefined ? ports : growList(ports, { name, protocol, port })
 }
 
 function sliceFromJson(json: JsonObject, reader: JsonReader): Decoded<EndpointSlice> {
@@ -199,7 +196,6 @@ function endpointFromJson(address: string, endpoint: JsonObject, reader: JsonRea
     serving: conditions['serving'] !== false,
     terminating: conditions['terminating'] === true,
     nodeName: typeof endpoint['nodeName'] === 'string' ? reader.pooled(endpoint['nodeName']) : undefined,
-    zone: typeof endpoint['zone'] === 'string' ? reader.pooled(endpoint['zone']) : undefined,
     zoneHints: hintsFromJson(hints['forZones'], reader),
     nodeHints: hintsFromJson(hints['forNodes'], reader),
   }

@@ -58,7 +58,6 @@ function endpointOf(address: string, nodeName: string | undefined, ready: boolea
     serving: ready,
     terminating: false,
     nodeName,
-    zone: undefined,
     zoneHints: undefined,
     nodeHints: undefined,
   }

@@ -28,7 +28,6 @@ function finish(meta: ObjectMeta, fields: NodeFields): Decoded<Node> {
   const podCIDRs = fields.podCIDRs.length === 0 && fields.podCIDR !== '' ? [fields.podCIDR] : fields.podCIDRs
   const object: Node = {
     name: meta.name,
-    uid: meta.uid,
     zone: meta.labels?.[ZONE_LABEL],
     addresses: fields.addresses,
     podCIDRs,

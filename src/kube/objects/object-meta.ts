@@ -9,7 +9,6 @@ export type StringMap = Readonly<Record<string, string>>
 export interface ObjectMeta {
   readonly name: string
   readonly namespace: string
-  readonly uid: string
   readonly resourceVersion: string
   /** 0 when unknown. */
   readonly createdMs: number
@@ -25,7 +24,6 @@ export type KeepKey = (key: string) => boolean
 export const EMPTY_META: ObjectMeta = {
   name: '',
   namespace: '',
-  uid: '',
   resourceVersion: '',
   createdMs: 0,
   deleting: false,
@@ -72,7 +70,6 @@ export function partsFromProtobuf<F>(reader: ProtoReader, end: number, parts: Ob
 export function metaFromProtobuf(reader: ProtoReader, keep: KeepKey): ObjectMeta {
   let name = ''
   let namespace = ''
-  let uid = ''
   let resourceVersion = ''
   let createdMs = 0
   let deleting = false
@@ -85,9 +82,6 @@ export function metaFromProtobuf(reader: ProtoReader, keep: KeepKey): ObjectMeta
         break
       case 3:
         namespace = reader.pooled()
-        break
-      case 5:
-        uid = reader.string()
         break
       case 6:
         resourceVersion = reader.string()
@@ -109,7 +103,7 @@ export function metaFromProtobuf(reader: ProtoReader, keep: KeepKey): ObjectMeta
         reader.skip(end)
     }
   }
-  return { name, namespace, uid, resourceVersion, createdMs, deleting, labels, annotations }
+  return { name, namespace, resourceVersion, createdMs, deleting, labels, annotations }
 }
 
 /** One entry of a map<string, string>, added to the map if it is wanted. */
@@ -163,7 +157,6 @@ export function metaFromJson(object: JsonObject, reader: JsonReader, keep: KeepK
   return {
     name: reader.string(meta['name']),
     namespace: reader.pooled(meta['namespace']),
-    uid: reader.string(meta['uid']),
     resourceVersion: reader.string(meta['resourceVersion']),
     createdMs: parseTime(reader.string(meta['creationTimestamp'])) ?? 0,
     deleting: typeof meta['deletionTimestamp'] === 'string',

@@ -1,5 +1,6 @@
 // What is read from a Service (core/v1), from either encoding.
 
+import { growList } from '../../lib/grow-list.ts'
 import type { Decoded, Resource } from '../resource.ts'
 import type { LoadBalancerIngress, Service, ServicePort } from '../types.ts'
 import type { JsonObject, JsonReader } from '../encoding/json-reader.ts'
@@ -19,16 +20,16 @@ export const services: Resource<Service> = {
 interface ServiceFields {
   type: string
   clusterIP: string
-  clusterIPs: string[]
-  externalIPs: string[]
-  ports: ServicePort[]
+  clusterIPs: readonly string[]
+  externalIPs: readonly string[]
+  ports: readonly ServicePort[]
   sessionAffinity: string
   affinityTimeoutSeconds: number | undefined
   externalTrafficPolicy: string
   internalTrafficPolicy: string
-  loadBalancerSourceRanges: string[]
+  loadBalancerSourceRanges: readonly string[]
   healthCheckNodePort: number
-  ingress: LoadBalancerIngress[]
+  ingress: readonly LoadBalancerIngress[]
 }
 
 const NONE: readonly never[] = []
@@ -37,16 +38,16 @@ function emptyFields(): ServiceFields {
   return {
     type: '',
     clusterIP: '',
-    clusterIPs: [],
-    externalIPs: [],
-    ports: [],
+    clusterIPs: NONE,
+    externalIPs: NONE,
+    ports: NONE,
     sessionAffinity: '',
     affinityTimeoutSeconds: undefined,
     externalTrafficPolicy: '',
     internalTrafficPolicy: '',
-    loadBalancerSourceRanges: [],
+    loadBalancerSourceRanges: NONE,
     healthCheckNodePort: 0,
-    ingress: [],
+    ingress: NONE,
   }
 }
 
@@ -56,7 +57,6 @@ function finish(meta: ObjectMeta, fields: ServiceFields): Decoded<Service> {
   const object: Service = {
     namespace: meta.namespace,
     name: meta.name,
-    uid: meta.uid,
     type: fields.type || 'ClusterIP',
     clusterIPs: fitted(clusterIPs),
     externalIPs: fitted(fields.externalIPs),
@@ -75,7 +75,7 @@ function finish(meta: ObjectMeta, fields: ServiceFields): Decoded<Service> {
   return { key: keyOf(meta), resourceVersion: meta.resourceVersion, object }
 }
 
-/** A list that takes as much memory as it has elements: push() reserves room for 17. Most lists here have one, or none. */
+/** A list that takes as much memory as it has elements: push() reserves room for more. Most lists here have one, or none. */
 function fitted<T>(list: readonly T[]): readonly T[] {
   return list.length === 0 ? NONE : list.slice()
 }
@@ -93,7 +93,7 @@ function decodeSpec(reader: ProtoReader, fields: ServiceFields): void {
   for (const end = reader.enter(); reader.pos < end;) {
     switch (reader.field(end)) {
       case 1:
-        decodePort(reader, fields.ports)
+        fields.ports = withPort(fields.ports, reader)
         break
       case 3:
         fields.clusterIP = reader.string()
@@ -102,13 +102,13 @@ function decodeSpec(reader: ProtoReader, fields: ServiceFields): void {
         fields.type = reader.pooled()
         break
       case 5:
-        fields.externalIPs.push(reader.string())
+        fields.externalIPs = growList(fields.externalIPs, reader.string())
         break
       case 7:
         fields.sessionAffinity = reader.pooled()
         break
       case 9:
-        fields.loadBalancerSourceRanges.push(reader.pooled())
+        fields.loadBalancerSourceRanges = growList(fields.loadBalancerSourceRanges, reader.pooled())
         break
       case 11:
         fields.externalTrafficPolicy = reader.pooled()
@@ -120,7 +120,7 @@ function decodeSpec(reader: ProtoReader, fields: ServiceFields): void {
         fields.affinityTimeoutSeconds = decodeAffinityTimeout(reader)
         break
       case 18:
-        fields.clusterIPs.push(reader.string())
+        fields.clusterIPs = growList(fields.clusterIPs, reader.string())
         break
       case 22:
         fields.internalTrafficPolicy = reader.pooled()
@@ -131,7 +131,7 @@ function decodeSpec(reader: ProtoReader, fields: ServiceFields): void {
   }
 }
 
-function decodePort(reader: ProtoReader, ports: ServicePort[]): void {
+function withPort(ports: ServiceFields['ports'], reader: ProtoReader): ServiceFields['ports'] {
   let name = ''
   let protocolName = ''
   let port = 0
@@ -155,7 +155,7 @@ function decodePort(reader: ProtoReader, ports: ServicePort[]): void {
     }
   }
   const protocol = parseProtocol(protocolName)
-  if (protocol !== undefined) ports.push({ name, protocol, port, nodePort })
+  return protocol === undefined ? ports : growList(ports, { name, protocol, port, nodePort })
 }
 
 /** SessionAffinityConfig.clientIP.timeoutSeconds */
@@ -182,13 +182,13 @@ function decodeStatus(reader: ProtoReader, fields: ServiceFields): void {
       continue
     }
     for (const balancerEnd = reader.enter(); reader.pos < balancerEnd;) {
-      if (reader.field(balancerEnd) === 1) decodeIngress(reader, fields.ingress)
+      if (reader.field(balancerEnd) === 1) fields.ingress = withIngress(fields.ingress, reader)
       else reader.skip(balancerEnd)
     }
   }
 }
 
-function decodeIngress(reader: ProtoReader, ingress: LoadBalancerIngress[]): void {
+function withIngress(ingress: ServiceFields['ingress'], reader: ProtoReader): ServiceFields['ingress'] {
   let ip = ''
   let ipMode = ''
   for (const end = reader.enter(); reader.pos < end;) {
@@ -203,12 +203,12 @@ function decodeIngress(reader: ProtoReader, ingress: LoadBalancerIngress[]): voi
         reader.skip(end)
     }
   }
-  addIngress(ingress, ip, ipMode)
+  return withIngressOf(ingress, ip, ipMode)
 }
 
 /** An ingress that has a host name only is nothing for a proxy. */
-function addIngress(ingress: LoadBalancerIngress[], ip: string, ipMode: string): void {
-  if (ip !== '') ingress.push({ ip, ipMode: ipMode || 'VIP' })
+function withIngressOf(ingress: ServiceFields['ingress'], ip: string, ipMode: string): ServiceFields['ingress'] {
+  return ip === '' ? ingress : growList(ingress, { ip, ipMode: ipMode || 'VIP' })
 }
 
 function serviceFromJson(json: JsonObject, reader: JsonReader): Decoded<Service> {
@@ -244,10 +244,10 @@ function portsFromJson(value: unknown, reader: JsonReader): ServicePort[] {
   return ports
 }
 
-function ingressFromJson(value: unknown, reader: JsonReader): LoadBalancerIngress[] {
-  const ingress: LoadBalancerIngress[] = []
+function ingressFromJson(value: unknown, reader: JsonReader): ServiceFields['ingress'] {
+  let ingress: ServiceFields['ingress'] = NONE
   for (const json of reader.objects(value)) {
-    addIngress(ingress, reader.string(json['ip']), reader.pooled(json['ipMode']))
+    ingress = withIngressOf(ingress, reader.string(json['ip']), reader.pooled(json['ipMode']))
   }
   return ingress
 }

@@ -2,12 +2,14 @@
 
 import type { ResourceHandler } from './resource-handler.ts'
 
-/** What only an earlier source had goes when the next one is complete. Until then it stays: half of the objects would be worse. */
+/**
+ * What only an earlier source had goes when the next one is complete. Until then it stays: half of the objects would be worse.
+ * One that was to stay for good, and ends before it is complete, must have taken back what it brought.
+ */
 export class HandOver<T> {
   readonly #handler: ResourceHandler<T>
-  /** Which source set a key last. */
-  readonly #sources = new Map<string, number>()
-  #source = 0
+  /** What only sources that were there for now have brought. */
+  readonly #passing = new Set<string>()
 
   constructor(handler: ResourceHandler<T>) {
     this.#handler = handler
@@ -16,27 +18,23 @@ export class HandOver<T> {
   /** The handler for the next source. One that is there for good, once complete, is never followed by another. */
   next(stays: 'for good' | 'for now'): ResourceHandler<T> {
     const handler = this.#handler
-    const sources = this.#sources
-    const source = ++this.#source
-    let isTracked = true
+    const passing = this.#passing
+    const former = new Set(passing)
     return {
       onEvents(events) {
-        if (isTracked) {
+        if (stays === 'for now' || former.size > 0) {
           for (const { type, key } of events) {
-            if (type === 'set') sources.set(key, source)
-            else sources.delete(key)
+            former.delete(key)
+            if (stays === 'for now' && type === 'set') passing.add(key)
+            else passing.delete(key)
           }
         }
         handler.onEvents(events)
       },
       onSynced() {
-        const gone = [...sources].flatMap(([key, from]) => (from === source ? [] : [{ type: 'delete' as const, key }]))
-        for (const { key } of gone) sources.delete(key)
-        if (stays === 'for good') {
-          isTracked = false
-          sources.clear()
-        }
-        if (gone.length > 0) handler.onEvents(gone)
+        for (const key of former) passing.delete(key)
+        if (former.size > 0) handler.onEvents(Array.from(former, (key) => ({ type: 'delete', key })))
+        former.clear()
         handler.onSynced?.()
       },
       onUnavailable: (error) => handler.onUnavailable?.(error),

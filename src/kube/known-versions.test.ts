@@ -17,6 +17,14 @@ test.each([
   expect([known.set('a', before), known.set('a', before), known.set('a', after)]).toEqual([true, false, true])
 })
 
+test('KnownVersions.forgetAll() returns what was known', () => {
+  const known = new KnownVersions()
+  known.set('a', '1')
+  known.set('b', '1')
+  expect(known.forgetAll()).toEqual(['a', 'b'])
+  expect(known.set('a', '1')).toBe(true)
+})
+
 test('KnownVersions.finishList() forgets and returns what was not listed', () => {
   const known = new KnownVersions()
   known.set('a', '1')

@@ -19,6 +19,13 @@ export class KnownVersions {
     return this.#versions.delete(key)
   }
 
+  /** Forgets all, and returns what was known. */
+  forgetAll(): string[] {
+    const keys = [...this.#versions.keys()]
+    this.#versions.clear()
+    return keys
+  }
+
   /** The server counts anew: equal versions no longer mean equal objects. */
   doubt(): void {
     for (const key of this.#versions.keys()) this.#versions.set(key, '')
@@ -55,8 +62,7 @@ export class KnownVersions {
 
 /** Versions are decimal numbers in every Kubernetes, and a number takes less memory than its text. Anything else stays a text. */
 function compactVersion(resourceVersion: string): string | number {
-  const number = Number(resourceVersion)
-  return Number.isSafeInteger(number) && String(number) === resourceVersion ? number : resourceVersion
+  return /^[1-9]\d{0,14}$/.test(resourceVersion) ? Number(resourceVersion) : resourceVersion
 }
 
 /**

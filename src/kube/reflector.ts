@@ -30,7 +30,7 @@ export interface ReflectorOptions<T> {
   readonly handler: ResourceHandler<T>
   readonly log: Logger
   readonly signal: AbortSignal
-  /** Errors for which there is another way than trying again, as long as no list has succeeded. */
+  /** Errors for which there is another way than trying again, as long as no list has succeeded. What came so far is taken back. */
   readonly giveUpOn?: (error: unknown) => boolean
   readonly timing?: Partial<ReflectorTiming>
   /** Told when a watch begins that is not the first. */
@@ -249,7 +249,10 @@ class Reflector<T> {
   /** Decides how to go on after a failure, and waits. */
   async #recover(error: unknown): Promise<void> {
     if (error instanceof HandlerError) throw error
-    if (!this.#synced && this.#options.giveUpOn?.(error) === true) throw error
+    if (!this.#synced && this.#options.giveUpOn?.(error) === true) {
+      this.#takeBack()
+      throw error
+    }
     const wasListing = this.#version === undefined
     const cause = error instanceof WatchLostError ? error.cause : error
     const isInvalid = !wasListing && isVersionInvalid(cause)
@@ -274,6 +277,12 @@ class Reflector<T> {
     const action = wasListing ? 'Failed to list' : 'Failed to watch'
     this.#log.error(cause, action, { server: this.#options.client.server, retryInMs: Math.round(delayMs) })
     await this.#sleep(delayMs)
+  }
+
+  /** Another source may not have what a list brought that was never complete. */
+  #takeBack(): void {
+    for (const key of this.#known.forgetAll()) this.#batch.add({ type: 'delete', key })
+    this.#batch.flush()
   }
 
   async #sleep(delayMs: number): Promise<void> {

@@ -169,6 +169,25 @@ describe('watchCluster()', () => {
     expect(rig.slices.keys).toEqual(['default/web-1', 'default/web-2'])
   })
 
+  test('what a list of EndpointSlices brought is gone when that was cut off, and there is none when it is asked for again', async () => {
+    const rig = await start({
+      before(server) {
+        const one = CLUSTER[3]!
+        const many = Array.from({ length: 50 }, (_, i) => ({ ...one, metadata: { ...one.metadata, name: `web-${i}` } }))
+        server.store.applyAll(many)
+        const onList = { on: 'list', resource: 'endpointslices' } as const
+        server.fail({ ...onList, what: { type: 'cut', afterBytes: 4000 } })
+        server.fail({
+          ...onList,
+          what: { type: 'status', status: { code: 404, reason: 'NotFound', message: 'not found' } },
+        })
+      },
+    })
+    await synced(rig)
+    expect(rig.slices.keys).toEqual(['default/web-ipv4-0'])
+    expect(rig.slices.events).toContain('set default/web-1')
+  })
+
   test('lists headless services too where the server cannot leave them out', async () => {
     const rig = await start({ server: { serviceFieldSelectors: [] } })
     await synced(rig)

@@ -5,8 +5,8 @@ import type { ObjectEvent, ResourceHandler } from './resource-handler.ts'
 /** The handler threw; not a failure of the API. */
 export class HandlerError extends Error {}
 
-/** V8 collects objects cheaply while they are new, and a megabyte or two later they no longer are. */
-const MANY = 200
+/** V8 collects objects cheaply while they are new: those that still wait when it does are copied first, and a megabyte or two later kept. */
+const MANY = 32
 
 export class EventBatch<T> {
   readonly #handler: ResourceHandler<T>

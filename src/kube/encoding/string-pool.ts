@@ -1,4 +1,4 @@
-// Node names, zones, namespaces, port names and the like repeat a hundred thousand times in a large cluster. Looking them
+// Node names, namespaces, port names and the like repeat a hundred thousand times in a large cluster. Looking them
 // up by their bytes keeps one string of each, and creates none for the repetitions.
 
 import type { Buffer } from 'node:buffer'
@@ -13,13 +13,13 @@ const WAYS = 4
 const MAX_LENGTH = 64
 
 export class StringPool {
-  readonly #slots: (string | undefined)[]
+  readonly #slots: (string | undefined)[] = []
   readonly #mask: number
   readonly #lists = new Map<string, readonly string[]>()
 
   /** `slots` must be a power of two. */
   constructor(slots: number = DEFAULT_SLOTS) {
-    this.#slots = Array.from({ length: slots })
+    this.#slots.length = slots
     this.#mask = slots - 1
   }
 

@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import { service } from '../../test/support/kube-objects.ts'
 import { Claims, claimedFrontends, describeFrontend } from './claims.ts'
 import { parseService } from './service-ports.ts'
-import type { ServiceInfo } from './service-ports.ts'
+import type { ServiceInfo, ServicePortInfo } from './service-ports.ts'
 
 function info(name: string, wish: Parameters<typeof service>[0] = {}): ServiceInfo {
   const object = service({ name, ...wish })
@@ -53,6 +53,18 @@ describe('Claims', () => {
     expect(ownerOf(claims, '203.0.113.9')).toBe('default/younger')
     expect(ownerOf(claims, '10.0.0.9')).toBeUndefined()
     expect([...claims.replace(undefined, older)]).toEqual([younger])
+  })
+
+  test('says what a service port owns of what it claims, with rivals and when they have gone', () => {
+    const claims = new Claims()
+    const [port] = younger.ports as [ServicePortInfo]
+    const owned = () => claims.ownedBy(port, claimedFrontends(port)).map(({ address }) => address)
+    claims.replace(undefined, younger)
+    expect(owned()).toEqual(['10.0.0.2', '203.0.113.9'])
+    claims.replace(undefined, older)
+    expect(owned()).toEqual(['10.0.0.2'])
+    claims.replace(older, undefined)
+    expect(owned()).toEqual(['10.0.0.2', '203.0.113.9'])
   })
 
   test('keeps node ports apart from addresses and protocols apart from each other', () => {

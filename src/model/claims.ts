@@ -20,6 +20,8 @@ export interface ClaimedFrontend {
 export class Claims {
   /** The only claimant or, where there are several, all of them, the owner first. */
   readonly #claimants = new Map<Bytes, ServicePortInfo | readonly ServicePortInfo[]>()
+  /** How many frontends have several claimants. Mostly none has. */
+  #contested = 0
 
   /**
    * Replaces what a service claims. Returns the other services whose views and problems may have changed: those that get
@@ -36,6 +38,11 @@ export class Claims {
     if (before !== undefined) rivals.delete(before)
     if (after !== undefined) rivals.delete(after)
     return rivals
+  }
+
+  /** What the service port owns of what it claims. */
+  ownedBy(port: ServicePortInfo, claimed: readonly ClaimedFrontend[]): readonly ClaimedFrontend[] {
+    return this.#contested === 0 ? claimed : claimed.filter((frontend) => this.owner(frontend) === port)
   }
 
   /** The service port that owns the frontend; undefined when no service claims it. */
@@ -63,6 +70,7 @@ export class Claims {
     const claimants = withElement(before, port, orderOf(frontend))
     noteRivals(rivals, { claimants, changes: claimants[0] === owner ? [] : [owner] })
     this.#claimants.set(key, claimants)
+    if (!isList(known)) this.#contested++
   }
 
   #release(port: ServicePortInfo, frontend: ClaimedFrontend, rivals: Set<ServiceInfo>): void {
@@ -76,8 +84,10 @@ export class Claims {
     const others = withoutElement(known, port, orderOf(frontend))
     noteRivals(rivals, { claimants: others, changes: owner === port ? [others[0]] : [] })
     const [only] = others
-    if (only !== undefined && others.length === 1) this.#claimants.set(key, only)
-    else this.#claimants.set(key, others)
+    if (only !== undefined && others.length === 1) {
+      this.#claimants.set(key, only)
+      this.#contested--
+    } else this.#claimants.set(key, others)
   }
 }
 

@@ -52,11 +52,8 @@ export function portKey(name: string, protocol: Protocol): string {
  * (it is just moving from one to another, or its address has a new owner), the more credible wins, then the earlier slice.
  */
 export function mergeEndpoints(sources: readonly PortSource[], nodeName: string): Endpoint[] {
-  const [first, ...others] = sources
-  if (first === undefined) return []
   // Within one slice, addresses are sorted and unique.
-  if (others.length === 0) return endpointsOf(first, nodeName)
-
+  if (sources.length === 1) return endpointsOf(sources[0]!, nodeName)
   const all = sources.flatMap((source) => endpointsOf(source, nodeName))
   all.sort((a, b) => {
     if (a.address !== b.address) return a.address < b.address ? -1 : 1
@@ -84,7 +81,9 @@ export function countLocalReady(sources: Iterable<readonly PortSource[]>, nodeNa
 
 /** How many endpoints the sources have together, before those that are there twice are left out. */
 export function countEndpoints(sources: readonly PortSource[]): number {
-  return sources.reduce((sum, { record }) => sum + countOf(record), 0)
+  let count = 0
+  for (const { record } of sources) count += countOf(record)
+  return count
 }
 
 function endpointsOf(source: PortSource, nodeName: string): RecordedEndpoint[] {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { nodeView, service } from '../../test/support/kube-objects.ts'
 import type { Service } from '../kube/types.ts'
 import { formatCidr, parseIp } from '../lib/ip.ts'
+import { claimedFrontends } from './claims.ts'
 import type { Endpoint } from './endpoints.ts'
 import { planServicePort, sameView } from './frontends.ts'
 import type { PlannedServicePort } from './frontends.ts'
@@ -49,7 +50,8 @@ function plan({
   const info = parseService(object, 'default/web', { family: 4, allowExternalIPs: true, problems: [] })
   const [port] = info?.ports ?? []
   if (port === undefined) throw new Error('Cannot plan: the service has no port')
-  return planServicePort({ port, endpoints, node: nodeView(node), owns: ({ address }) => owns(address), previous })
+  const owned = claimedFrontends(port).filter(({ address }) => owns(address))
+  return planServicePort({ port, endpoints, node: nodeView(node), owned, previous })
 }
 
 /** One line per frontend: what happens to pods, the node and others. */

@@ -11,7 +11,6 @@
 import { cidrContains, compareCidrs, formatCidr, parseIp } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
 import { backendLists, type BackendLists, servingList } from './backends.ts'
-import { claimedFrontends } from './claims.ts'
 import type { ClaimedFrontend } from './claims.ts'
 import { NO_EJECTIONS, siftEjected, type Ejections } from './ejections.ts'
 import type { Endpoint } from './endpoints.ts'
@@ -24,8 +23,8 @@ export interface PlanInput {
   /** As mergeEndpoints() returns them. */
   readonly endpoints: readonly Endpoint[]
   readonly node: NodeView
-  /** Whether the service port gets the frontend or another one does. */
-  readonly owns: (frontend: ClaimedFrontend) => boolean
+  /** The frontends that the service port gets, of those that it claims. */
+  readonly owned: readonly ClaimedFrontend[]
   /** The last view: its lists are reused where they are the same. */
   readonly previous: ServicePortView | undefined
   /** Whether connections are tried again where the service does not say; absent: no. */
@@ -42,10 +41,9 @@ export interface PlannedServicePort {
 
 /** Decides everything about one service port. */
 export function planServicePort(input: PlanInput): PlannedServicePort {
-  const { port, endpoints, node, owns, previous } = input
+  const { port, endpoints, node, owned, previous } = input
   const { service } = port
   const retries = port.protocol === 'TCP' && (service.connectRetry ?? input.connectRetry ?? false)
-  const owned = claimedFrontends(port).filter(owns)
   const inside = owned.some(({ address }) => address === service.clusterIP)
   const outside = owned.length > (inside ? 1 : 0)
   const internalLocal = inside && service.internalPolicyLocal

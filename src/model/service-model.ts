@@ -46,6 +46,10 @@ export interface ServiceModelOptions {
 interface Entry {
   readonly key: NamespacedName
   info: ServiceInfo | undefined
+  /** What it was when it was planned. */
+  plannedInfo: ServiceInfo | undefined
+  /** Whether it has to be planned anew: then it is in the list of those. */
+  isDirty: boolean
   /** In order of their keys. */
   slices: readonly SliceRecord[]
   /** What takeChanges() left behind, in order of the service's ports. */
@@ -57,6 +61,7 @@ interface Entry {
 }
 
 const NONE: readonly never[] = []
+const ALL_LOCAL: NoLocalEndpoints = { internal: 0, external: 0 }
 /** Never filled: what is done to it is looking up and deleting. */
 const NO_VIEWS = new Map<ServicePortName, ServicePortView>()
 
@@ -71,9 +76,7 @@ export class ServiceModel {
   readonly #claims = new Claims()
   readonly #triggerTimes: TriggerTimes
   /** Those to plan anew. */
-  readonly #dirty = new Set<Entry>()
-  /** Services that changed since the last takeChanges(), with what they were then. */
-  readonly #changedServices = new Map<Entry, ServiceInfo | undefined>()
+  #dirty: Entry[] = []
   readonly #healthChecks = new Map<NamespacedName, HealthCheck>()
   #healthCheckList: readonly HealthCheck[] | undefined
   #node: NodeView
@@ -98,38 +101,40 @@ export class ServiceModel {
     if (node.family !== before.family)
       throw new Error(`Cannot plan for IPv${node.family}: the model is IPv${before.family}`)
     this.#node = node
-    if (concernsServices(before, node)) for (const entry of this.#entries.values()) this.#dirty.add(entry)
+    if (concernsServices(before, node)) for (const entry of this.#entries.values()) this.#markDirty(entry)
   }
 
   /** For services that do not say. True when it makes a difference. */
   setConnectRetry(connectRetry: boolean): boolean {
     if (connectRetry === this.#connectRetry) return false
     this.#connectRetry = connectRetry
-    for (const entry of this.#entries.values()) if (entry.info?.connectRetry === undefined) this.#dirty.add(entry)
+    for (const entry of this.#entries.values()) if (entry.info?.connectRetry === undefined) this.#markDirty(entry)
     return true
   }
 
   /** Which backends do not answer, and the ports whose lists that may change. */
   setEjections(ejections: Ejections, ports: Iterable<ServicePortName>): void {
     this.#ejections = ejections
-    for (const name of ports) this.#markDirty(serviceOf(name))
+    for (const name of ports) this.#markDirty(this.#entries.get(serviceOf(name)))
   }
 
   setService(service: Service, name: NamespacedName = namespacedName(service)): void {
+    const entry = this.#entries.get(name)
     // Its slices may have brought the same text before.
-    const key = this.#entries.get(name)?.key ?? name
+    const key = entry?.key ?? name
     const problems: string[] = []
     const { allowExternalIPs, weighs } = this.#options
     const info = parseService(service, key, { family: this.#node.family, allowExternalIPs, weighs, problems })
     this.#options.problems.set(`Service ${key}`, this.#node.family, problems)
     this.#servicesTotal++
-    this.#changeService(key, info)
+    if (entry !== undefined || info !== undefined) this.#changeService(entry ?? this.#newEntry(key), info)
   }
 
   deleteService(key: NamespacedName): void {
     this.#options.problems.set(`Service ${key}`, this.#node.family, NONE)
     this.#servicesTotal++
-    this.#changeService(key, undefined)
+    const entry = this.#entries.get(key)
+    if (entry !== undefined) this.#changeService(entry, undefined)
   }
 
   /** Slices of the other family are ignored; they may be given all the same. */
@@ -138,8 +143,8 @@ export class ServiceModel {
     if (!concernsFamily(slice, family)) return this.deleteSlice(key)
     const problems: string[] = []
     const service = [slice.namespace, slice.serviceName].join('/')
-    const keys = { key, service: this.#entries.get(service)?.key ?? service }
-    const record = parseSlice(slice, keys, { family, problems })
+    const entry = this.#entries.get(service)
+    const record = parseSlice(slice, { key, service: entry?.key ?? service }, { family, problems })
     this.#options.problems.set(`EndpointSlice ${key}`, family, problems)
     if (record === undefined) return this.#dropSlice(key)
     this.#endpointsTotal++
@@ -147,8 +152,8 @@ export class ServiceModel {
     if (before !== undefined && sameRecord(before, record)) return
     this.#endpointsPending++
     this.#triggerTimes.add(record.service, slice.triggerTimeMs)
-    if (before !== undefined && before.service !== record.service) this.#replaceSlice(before.service, before, undefined)
-    this.#replaceSlice(record.service, before?.service === record.service ? before : undefined, record)
+    if (before !== undefined && before.service !== record.service) this.#removeSlice(before)
+    this.#addSlice(entry ?? this.#newEntry(record.service), record)
     this.#slices.set(key, record)
   }
 
@@ -159,15 +164,14 @@ export class ServiceModel {
 
   /** Whether anything has to be planned anew. */
   get hasChanges(): boolean {
-    return this.#dirty.size > 0
+    return this.#dirty.length > 0
   }
 
   /** The service ports whose views differ from what the last call left behind. */
   takeChanges(): ServicePortChange[] {
     const changes: ServicePortChange[] = []
     for (const entry of this.#dirty) this.#plan(entry, changes)
-    this.#dirty.clear()
-    this.#changedServices.clear()
+    this.#dirty = []
     this.#endpointsPending = 0
     return changes
   }
@@ -221,8 +225,9 @@ export class ServiceModel {
   }
 
   get changeCounts(): ChangeCounts {
+    const isChanged = ({ info, plannedInfo }: Entry) => !sameService(info, plannedInfo)
     return {
-      servicesPending: this.#changedServices.size,
+      servicesPending: this.#dirty.reduce((sum, entry) => sum + (isChanged(entry) ? 1 : 0), 0),
       servicesTotal: this.#servicesTotal,
       endpointsPending: this.#endpointsPending,
       endpointsTotal: this.#endpointsTotal,
@@ -243,17 +248,12 @@ export class ServiceModel {
     return (this.#healthCheckList ??= [...this.#healthChecks.values()])
   }
 
-  #changeService(key: NamespacedName, info: ServiceInfo | undefined): void {
-    const known = this.#entries.get(key)
-    if (known === undefined && info === undefined) return
-    const entry = known ?? this.#newEntry(key)
+  #changeService(entry: Entry, info: ServiceInfo | undefined): void {
     const before = entry.info
     if (sameService(before, info)) return
     entry.info = info
-    this.#dirty.add(entry)
-    for (const rival of this.#claims.replace(before, info)) this.#markDirty(rival.key)
-    if (!this.#changedServices.has(entry)) this.#changedServices.set(entry, before)
-    else if (sameService(this.#changedServices.get(entry), info)) this.#changedServices.delete(entry)
+    this.#markDirty(entry)
+    for (const rival of this.#claims.replace(before, info)) this.#markDirty(this.#entries.get(rival.key))
   }
 
   #dropSlice(key: NamespacedName): void {
@@ -261,22 +261,30 @@ export class ServiceModel {
     if (record === undefined) return
     this.#endpointsTotal++
     this.#endpointsPending++
-    this.#replaceSlice(record.service, record, undefined)
+    this.#removeSlice(record)
     this.#slices.delete(key)
   }
 
-  #replaceSlice(service: NamespacedName, before: SliceRecord | undefined, after: SliceRecord | undefined): void {
-    const entry = this.#entries.get(service) ?? this.#newEntry(service)
-    if (after === undefined) this.#triggerTimes.forget(service)
-    if (after !== undefined) entry.slices = withElement(entry.slices, after, byKey)
-    else if (before !== undefined) entry.slices = withoutElement(entry.slices, before, byKey)
-    this.#dirty.add(entry)
+  /** In place of a former record of the same slice, if there is one. */
+  #addSlice(entry: Entry, record: SliceRecord): void {
+    entry.slices = withElement(entry.slices, record, byKey)
+    this.#markDirty(entry)
+  }
+
+  #removeSlice(record: SliceRecord): void {
+    this.#triggerTimes.forget(record.service)
+    const entry = this.#entries.get(record.service)
+    if (entry === undefined) return
+    entry.slices = withoutElement(entry.slices, record, byKey)
+    this.#markDirty(entry)
   }
 
   #newEntry(key: NamespacedName): Entry {
-    const entry = {
+    const entry: Entry = {
       key,
       info: undefined,
+      plannedInfo: undefined,
+      isDirty: false,
       slices: NONE,
       views: NONE,
       losers: NONE,
@@ -287,14 +295,17 @@ export class ServiceModel {
     return entry
   }
 
-  #markDirty(key: NamespacedName): void {
-    const entry = this.#entries.get(key)
-    if (entry !== undefined) this.#dirty.add(entry)
+  #markDirty(entry: Entry | undefined): void {
+    if (entry === undefined || entry.isDirty) return
+    entry.isDirty = true
+    this.#dirty.push(entry)
   }
 
   /** Brings an entry up to date and adds what changed. */
   #plan(entry: Entry, changes: ServicePortChange[]): void {
     const { info, slices } = entry
+    entry.plannedInfo = info
+    entry.isDirty = false
     const former = entry.views.length === 0 ? NO_VIEWS : new Map(entry.views.map((view) => [view.name, view]))
     const plan =
       info &&
@@ -315,7 +326,7 @@ export class ServiceModel {
     }
     for (const [name, before] of former) changes.push({ name, before, after: undefined })
     this.#setLosses(entry, plan?.losses ?? NONE)
-    this.#countNoLocal(entry, plan?.noLocalEndpoints ?? { internal: 0, external: 0 })
+    this.#countNoLocal(entry, plan?.noLocalEndpoints ?? ALL_LOCAL)
     this.#setHealthCheck(entry.key, plan?.healthCheck)
     if (info === undefined && slices.length === 0) this.#entries.delete(entry.key)
   }
@@ -332,15 +343,14 @@ export class ServiceModel {
   #setLosses(entry: Entry, losses: ServicePlan['losses']): void {
     const { problems } = this.#options
     const { family } = this.#node
-    const now = losses.filter(({ messages }) => messages.length > 0)
-    if (now.length === 0 && entry.losers.length === 0) return
+    if (losses.length === 0 && entry.losers.length === 0) return
     const former = new Set(entry.losers)
-    for (const { name, messages } of now) {
+    for (const { name, messages } of losses) {
       former.delete(name)
       problems.set(`Service port ${name}`, family, messages)
     }
     for (const name of former) problems.set(`Service port ${name}`, family, NONE)
-    entry.losers = now.length === 0 ? NONE : now.map(({ name }) => name)
+    entry.losers = losses.length === 0 ? NONE : losses.map(({ name }) => name)
   }
 
   #countNoLocal(entry: Entry, now: NoLocalEndpoints): void {

@@ -1,6 +1,7 @@
 // All ports of one service at once.
 
-import { describeFrontend } from './claims.ts'
+import { growList } from '../lib/grow-list.ts'
+import { claimedFrontends, describeFrontend } from './claims.ts'
 import type { ClaimedFrontend, Claims } from './claims.ts'
 import type { Ejections } from './ejections.ts'
 import { countEndpoints, countLocalReady, mergeEndpoints, portKey, portSources, type PortSource } from './endpoints.ts'
@@ -25,7 +26,7 @@ export interface ServicePlanInput {
 export interface ServicePlan {
   /** In order of the service's ports, without those that ask too much. A view that says the same as before is the same object. */
   readonly views: readonly ServicePortView[]
-  /** What a port asks for and does not get, in words. */
+  /** What ports ask for and do not get, in words. */
   readonly losses: readonly { readonly name: ServicePortName; readonly messages: readonly string[] }[]
   readonly noLocalEndpoints: NoLocalEndpoints
   readonly healthCheck: HealthCheck | undefined
@@ -44,41 +45,49 @@ export function planServicePorts(input: ServicePlanInput): ServicePlan {
   const noLocalEndpoints = { internal: 0, external: 0 }
   const losses: { name: ServicePortName; messages: string[] }[] = []
   let entries = 0
-  const views = info.ports.flatMap((port) => {
-    const lost = new Summary()
-    const owns = (frontend: ClaimedFrontend) => {
-      if (claims.owner(frontend) === port) return true
-      lost.add(
-        () => `${describeFrontend(frontend)} belongs to ${claims.describeOwner(frontend)}; this port does not get it`,
-      )
-      return false
-    }
+  let views: readonly ServicePortView[] = NONE
+  for (const port of info.ports) {
     const previous = former.get(port.name)
-    const ofPort = sources.get(portKey(port.portName, port.protocol)) ?? []
+    const ofPort = sources.get(portKey(port.portName, port.protocol)) ?? NONE
     const needed = entriesOf(port, ofPort)
     if (entries + needed > MOST_ENTRIES) {
       const message = `the port is left out: with ${needed} entries in the kernel, the service would have more than ${MOST_ENTRIES}`
       losses.push({ name: port.name, messages: [message] })
-      return []
+      continue
     }
     entries += needed
     const endpoints = mergeEndpoints(ofPort, node.nodeName)
-    const { view, lacksLocal } = planServicePort({ port, endpoints, node, owns, previous, connectRetry, ejections })
-    const messages: string[] = []
-    lost.tell(messages)
-    losses.push({ name: port.name, messages })
+    const claimed = claimedFrontends(port)
+    const owned = claims.ownedBy(port, claimed)
+    if (owned.length < claimed.length) losses.push({ name: port.name, messages: describeLosses(port, claimed, claims) })
+    const { view, lacksLocal } = planServicePort({ port, endpoints, node, owned, previous, connectRetry, ejections })
     if (lacksLocal.internal) noLocalEndpoints.internal++
     if (lacksLocal.external) noLocalEndpoints.external++
-    return [previous !== undefined && sameView(previous, view) ? previous : view]
-  })
+    views = growList(views, previous !== undefined && sameView(previous, view) ? previous : view)
+  }
   return {
     // A list that grew has room for many more; a copy has not.
-    views: views.slice(),
+    views: views.length === 1 ? views : views.slice(),
     losses,
     noLocalEndpoints,
     healthCheck: healthCheckOf(info, () => countLocalReady(sources.values(), node.nodeName)),
   }
 }
+
+function describeLosses(port: ServicePortInfo, claimed: readonly ClaimedFrontend[], claims: Claims): string[] {
+  const summary = new Summary()
+  for (const frontend of claimed) {
+    if (claims.owner(frontend) === port) continue
+    summary.add(
+      () => `${describeFrontend(frontend)} belongs to ${claims.describeOwner(frontend)}; this port does not get it`,
+    )
+  }
+  const messages: string[] = []
+  summary.tell(messages)
+  return messages
+}
+
+const NONE: readonly never[] = []
 
 /** How many entries the port needs where each frontend has a list of its own, as in nftables mode. Counted before any is made. */
 function entriesOf(port: ServicePortInfo, sources: readonly PortSource[]): number {

@@ -1,6 +1,7 @@
 // A Service as one IP family sees it: addresses parsed and filtered, policies and defaults resolved.
 
 import type { NamespacedName, Protocol, Service, ServicePort } from '../kube/types.ts'
+import { growList } from '../lib/grow-list.ts'
 import { compareCidrs, formatCidr, parseCidr } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
 import { compareBytes, isOfFamily, parseAddress } from './address.ts'
@@ -84,11 +85,8 @@ export function parseService(
   const clusterIP = parseIps(service.clusterIPs, 'spec.clusterIPs', context)[0]?.text
   if (clusterIP === undefined) return undefined
 
-  const ports = usablePorts(service.ports, problems)
   const externalPolicyLocal = isExternallyAccessible(service) && service.externalTrafficPolicy === 'Local'
-  // Filled below: the two refer to each other.
-  const infos = Array.from<ServicePortInfo>({ length: ports.length })
-  const info: ServiceInfo = {
+  const info: ServiceInfo & { ports: readonly ServicePortInfo[] } = {
     key,
     namespace: service.namespace,
     name: service.name,
@@ -104,9 +102,10 @@ export function parseService(
     weights: context.weighs === true ? parseWeights(service.annotations?.[WEIGHTS_ANNOTATION], problems) : undefined,
     connectRetry: parseOnOff(service.annotations, CONNECT_RETRY_ANNOTATION, problems),
     trafficMetrics: parseOnOff(service.annotations, TRAFFIC_METRICS_ANNOTATION, problems),
-    ports: infos,
+    ports: NONE,
   }
-  for (const [i, port] of ports.entries()) infos[i] = portInfo(info, port)
+  // The two refer to each other.
+  info.ports = usablePorts(service.ports, problems).map((port) => portInfo(info, port))
   return info
 }
 
@@ -166,29 +165,39 @@ function isExternallyAccessible(service: Service): boolean {
 }
 
 /** A load balancer of mode Proxy delivers to node ports or pods; its addresses must not be captured. */
-function virtualIps(service: Service): string[] {
+function virtualIps(service: Service): readonly string[] {
+  if (service.ingress.length === 0) return NONE
   return service.ingress.filter(({ ip, ipMode }) => ip !== '' && ipMode === 'VIP').map(({ ip }) => ip)
 }
 
 function sortedIps(texts: readonly string[], field: string, context: ParseServiceContext): readonly string[] {
   if (texts.length === 0) return NONE
-  const addresses = parseIps(texts, field, context).sort((a, b) => compareBytes(a.bytes, b.bytes))
+  const addresses = parseIps(texts, field, context).toSorted((a, b) => compareBytes(a.bytes, b.bytes))
   return addresses.map(({ text }) => text).filter((text, i, all) => text !== all[i - 1])
 }
 
-function parseIps(texts: readonly string[], field: string, { family, problems }: ParseServiceContext): Address[] {
-  const addresses: Address[] = []
+function parseIps(
+  texts: readonly string[],
+  field: string,
+  { family, problems }: ParseServiceContext,
+): readonly Address[] {
+  let addresses: readonly Address[] = NONE
   const bad = new Summary()
   for (const text of texts) {
     const address = parseAddress(text)
     if (address !== undefined) {
-      if (isOfFamily(address.bytes, family)) addresses.push(address)
+      if (isOfFamily(address.bytes, family)) addresses = growList(addresses, address)
     } else if (text.trim() !== '') {
-      bad.add(() => `${field}: ${quote(text)} is not an IP address and is ignored`)
+      addNotAnAddress(bad, field, text)
     }
   }
   bad.tell(problems)
   return addresses
+}
+
+/** Not in the loop: a function there that uses its variables makes an object of each turn. */
+function addNotAnAddress(bad: Summary, field: string, text: string): void {
+  bad.add(() => `${field}: ${quote(text)} is not an IP address and is ignored`)
 }
 
 /** Validation lets white space pass. A range that holds every address is the same as no ranges at all. */
@@ -227,13 +236,15 @@ function affinitySeconds({ affinityTimeoutSeconds: seconds }: Service, problems:
   return DEFAULT_AFFINITY_SECONDS
 }
 
-function usablePorts(ports: readonly ServicePort[], problems: string[]): ServicePort[] {
+function usablePorts(ports: readonly ServicePort[], problems: string[]): readonly ServicePort[] {
+  // Most services have one port.
+  if (ports.length === 1 && refusalOf(ports[0]!) === undefined) return ports
   const names = new Set<string>()
   const bad = new Summary()
-  const usable = ports.filter(({ name, port, protocol }) => {
-    if (!isPortName(name)) bad.add(() => `port name ${quote(name)} is not valid; the port is ignored`)
-    else if (!isPortNumber(port)) bad.add(() => `port ${quote(name)} has the invalid number ${port} and is ignored`)
-    else if (!isProtocol(protocol)) bad.add(() => `port ${quote(name)} has an unknown protocol and is ignored`)
+  const usable = ports.filter((port) => {
+    const { name } = port
+    const refusal = refusalOf(port)
+    if (refusal !== undefined) bad.add(refusal)
     else if (names.has(name)) bad.add(() => `port name ${quote(name)} is there twice; the second is ignored`)
     else {
       names.add(name)
@@ -243,6 +254,14 @@ function usablePorts(ports: readonly ServicePort[], problems: string[]): Service
   })
   bad.tell(problems)
   return usable
+}
+
+/** Why the port is left out, in words; undefined: it is not. */
+function refusalOf({ name, port, protocol }: ServicePort): (() => string) | undefined {
+  if (!isPortName(name)) return () => `port name ${quote(name)} is not valid; the port is ignored`
+  if (!isPortNumber(port)) return () => `port ${quote(name)} has the invalid number ${port} and is ignored`
+  if (!isProtocol(protocol)) return () => `port ${quote(name)} has an unknown protocol and is ignored`
+  return undefined
 }
 
 function sameList<T>(a: readonly T[], b: readonly T[], textOf: (value: T) => string): boolean {

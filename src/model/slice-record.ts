@@ -74,17 +74,17 @@ export function parseSlice(
     problems.push('label kubernetes.io/service-name is missing; the slice is ignored')
     return undefined
   }
-  const endpoints = uniqueEndpoints(slice.endpoints, family, problems)
+  const { endpoints, addresses } = uniqueEndpoints(slice.endpoints, family, problems)
   return {
     key: keys.key,
     service: keys.service,
     ports: usablePorts(slice.ports, problems),
     // The result of join() is one flat string. Adding piece by piece would make a tree of them.
-    addresses: endpoints.map(({ bytes }) => bytes).join(''),
+    addresses: addresses.join(''),
     conditions: conditionsColumn(endpoints),
-    nodeNames: endpoints.map(({ endpoint }) => endpoint.nodeName ?? ''),
-    zoneHints: hintsColumn(endpoints, ({ endpoint }) => endpoint.zoneHints),
-    nodeHints: hintsColumn(endpoints, ({ endpoint }) => endpoint.nodeHints),
+    nodeNames: endpoints.map(({ nodeName }) => nodeName ?? ''),
+    zoneHints: hintsColumn(endpoints, ({ zoneHints }) => zoneHints),
+    nodeHints: hintsColumn(endpoints, ({ nodeHints }) => nodeHints),
   }
 }
 
@@ -114,50 +114,59 @@ export function credibility(conditions: number): number {
   )
 }
 
-interface ReadEndpoint {
-  readonly bytes: Bytes
-  readonly endpoint: SliceEndpoint
+/** Two columns: endpoints, and the address of each. */
+interface ReadEndpoints {
+  readonly endpoints: readonly SliceEndpoint[]
+  readonly addresses: readonly Bytes[]
 }
 
-function uniqueEndpoints(endpoints: readonly SliceEndpoint[], family: Family, problems: string[]): ReadEndpoint[] {
-  const read: ReadEndpoint[] = []
-  const refused = new Summary()
-  // As they mostly come: then there is nothing to sort, and none is there twice.
-  let isInOrder = true
+function uniqueEndpoints(endpoints: readonly SliceEndpoint[], family: Family, problems: string[]): ReadEndpoints {
+  const addresses: Bytes[] = []
   let last: Bytes = ''
+  for (const { address } of endpoints) {
+    const bytes = parseIp(address)
+    // Where all can be used and come in order, there is nothing to sort, and none is there twice.
+    if (bytes === undefined || whyRefused(bytes, family) !== undefined || bytes <= last)
+      return sortEndpoints(endpoints, family, problems)
+    addresses.push(bytes)
+    last = bytes
+  }
+  return { endpoints, addresses }
+}
+
+function sortEndpoints(endpoints: readonly SliceEndpoint[], family: Family, problems: string[]): ReadEndpoints {
+  const read: { readonly bytes: Bytes; readonly endpoint: SliceEndpoint }[] = []
+  const refused = new Summary()
   for (const endpoint of endpoints) {
     const bytes = parseIp(endpoint.address)
-    const why = bytes === undefined ? notAnAddress(family) : whyRefused(bytes, family)
-    if (bytes !== undefined && why === undefined) {
-      read.push({ bytes, endpoint })
-      isInOrder &&= last < bytes
-      last = bytes
-    } else refused.add(() => `endpoint address ${quote(endpoint.address)} ${why} and is ignored`)
+    const why = whyRefused(bytes, family)
+    if (bytes !== undefined && why === undefined) read.push({ bytes, endpoint })
+    else refused.add(() => `endpoint address ${quote(endpoint.address)} ${why} and is ignored`)
   }
   refused.tell(problems)
-  if (isInOrder) return read
   read.sort(
     (a, b) =>
       compareBytes(a.bytes, b.bytes) || credibility(conditionsOf(b.endpoint)) - credibility(conditionsOf(a.endpoint)),
   )
-  return read.filter(({ bytes }, i) => i === 0 || bytes !== read[i - 1]?.bytes)
+  const unique = read.filter(({ bytes }, i) => i === 0 || bytes !== read[i - 1]?.bytes)
+  return { endpoints: unique.map(({ endpoint }) => endpoint), addresses: unique.map(({ bytes }) => bytes) }
 }
 
-function whyRefused(bytes: Bytes, family: Family): string | undefined {
-  if (!isOfFamily(bytes, family)) return notAnAddress(family)
+function whyRefused(bytes: Bytes | undefined, family: Family): string | undefined {
+  if (bytes === undefined || !isOfFamily(bytes, family)) return `is not an IPv${family} address`
   return isForbidden(bytes) ? 'is loopback, link-local or unspecified' : undefined
 }
 
-function notAnAddress(family: Family): string {
-  return `is not an IPv${family} address`
+/** Most slices have the same: endpoints that are ready and serve. */
+function conditionsColumn(endpoints: readonly SliceEndpoint[]): Bytes {
+  const count = endpoints.length
+  if (endpoints.every((endpoint) => conditionsOf(endpoint) === USUAL)) {
+    return (USUAL_CONDITIONS[count] ??= String.fromCharCode(USUAL).repeat(count))
+  }
+  return endpoints.map((endpoint) => String.fromCharCode(conditionsOf(endpoint))).join('')
 }
 
-/** Most slices have the same: endpoints that are ready and serve. */
-function conditionsColumn(endpoints: readonly ReadEndpoint[]): Bytes {
-  const column = endpoints.map(({ endpoint }) => String.fromCharCode(conditionsOf(endpoint))).join('')
-  const usual = (USUAL_CONDITIONS[column.length] ??= String.fromCharCode(READY | SERVING).repeat(column.length))
-  return column === usual ? usual : column
-}
+const USUAL = READY | SERVING
 
 /** By the number of endpoints, of which the API server allows 1000 in a slice. */
 const USUAL_CONDITIONS: Bytes[] = []
@@ -175,25 +184,35 @@ function isForbidden(bytes: Bytes): boolean {
 }
 
 function usablePorts(ports: readonly EndpointPort[], problems: string[]): readonly SlicePort[] {
+  if (ports.every(isUsable)) return knownPorts.same(ports)
   const refused = new Summary()
-  const usable = ports.filter((port): port is SlicePort => {
+  for (const port of ports) {
     const why = refusalOf(port)
     if (why !== undefined) refused.add(() => `port ${quote(port.name)} ${why} and is ignored`)
-    return why === undefined
-  })
+  }
   refused.tell(problems)
-  return knownPorts.same(usable)
+  return knownPorts.same(ports.filter(isUsable))
+}
+
+function isUsable(port: EndpointPort): port is SlicePort {
+  return refusalOf(port) === undefined
 }
 
 /** Most slices of a cluster have one of a few lists of ports, which they share. */
 class KnownPorts {
   readonly #lists = new Map<string, readonly SlicePort[]>()
+  #last: readonly SlicePort[] = []
 
   /** A list that says the same as this one. */
   same(ports: readonly SlicePort[]): readonly SlicePort[] {
-    const [only] = ports
-    // Filtered lists have room for more than they hold; copies have not.
+    const only = ports[0]
+    // Lists that were filled have room for more than they hold; copies have not.
     if (only === undefined || ports.length > 1) return ports.slice()
+    if (!samePort(only, this.#last[0])) this.#last = this.#lookUp(only)
+    return this.#last
+  }
+
+  #lookUp(only: SlicePort): readonly SlicePort[] {
     const key = `${only.port} ${only.protocol} ${only.name}`
     let known = this.#lists.get(key)
     if (known === undefined) {
@@ -217,8 +236,8 @@ function refusalOf({ name, port, protocol }: EndpointPort): string | undefined {
 }
 
 function hintsColumn(
-  endpoints: readonly ReadEndpoint[],
-  hintsOf: (endpoint: ReadEndpoint) => readonly string[] | undefined,
+  endpoints: readonly SliceEndpoint[],
+  hintsOf: (endpoint: SliceEndpoint) => readonly string[] | undefined,
 ): SliceRecord['zoneHints'] {
   return endpoints.some((endpoint) => hintsOf(endpoint) !== undefined) ? endpoints.map(hintsOf) : undefined
 }

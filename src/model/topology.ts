@@ -43,8 +43,8 @@ export function reachableEndpoints(
   node: NodePlace,
 ): ReachableEndpoints {
   return {
-    cluster: uses.cluster ? selectedEndpoints(endpoints, 'Cluster', node) : [],
-    local: uses.local ? selectedEndpoints(endpoints, 'Local', node) : [],
+    cluster: uses.cluster ? selectedEndpoints(endpoints, 'Cluster', node) : NONE,
+    local: uses.local ? selectedEndpoints(endpoints, 'Local', node) : NONE,
     anywhere: endpoints.some((endpoint) => endpoint.ready || isDraining(endpoint)),
   }
 }
@@ -75,9 +75,11 @@ export function whyNotSelected(
   }
 }
 
-function selectedEndpoints(endpoints: readonly Endpoint[], policy: Policy, node: NodePlace): Endpoint[] {
+function selectedEndpoints(endpoints: readonly Endpoint[], policy: Policy, node: NodePlace): readonly Endpoint[] {
   const selection = planSelection(endpoints, policy, node)
-  return endpoints.filter((endpoint) => whyNotSelected(endpoint, selection, node) === undefined)
+  const isSelected = (endpoint: Endpoint) => whyNotSelected(endpoint, selection, node) === undefined
+  // As it mostly is.
+  return endpoints.every(isSelected) ? endpoints : endpoints.filter(isSelected)
 }
 
 function whyNotReady(endpoint: Endpoint): string {
@@ -90,6 +92,7 @@ function isDraining(endpoint: Endpoint): boolean {
   return endpoint.serving && endpoint.terminating
 }
 
+const NONE: readonly never[] = []
 const LOCAL: Topology = { kind: 'everywhere', because: 'hints narrow Cluster policy only' }
 const NO_READY: Topology = { kind: 'everywhere', because: 'no endpoint is ready' }
 const NO_HINTS: Topology = { kind: 'everywhere', because: 'the endpoints have no hints' }
@@ -103,7 +106,7 @@ const NOT_OURS: Topology = { kind: 'everywhere', because: 'no hint names this no
  * before zone hints. Without ready endpoints there is nothing to narrow.
  */
 function planTopology(endpoints: readonly Endpoint[], { nodeName, zone }: NodePlace): Topology {
-  const ready = endpoints.filter((endpoint) => endpoint.ready)
+  const ready = endpoints.every(isReady) ? endpoints : endpoints.filter(isReady)
   if (ready.length === 0) return NO_READY
   const allHaveNodes = ready.every((endpoint) => hasHints(endpoint.nodeHints))
   if (allHaveNodes && ready.some(({ nodeHints }) => nodeHints?.includes(nodeName) === true)) {
@@ -113,6 +116,10 @@ function planTopology(endpoints: readonly Endpoint[], { nodeName, zone }: NodePl
   if (!allHaveZones) return allHaveNodes ? NOT_OURS : ready.some(isHinted) ? SOME_HINTS : NO_HINTS
   if (zone === undefined) return NO_ZONE
   return ready.some(({ zoneHints }) => zoneHints?.includes(zone) === true) ? { kind: 'zone hints', zone } : NOT_OURS
+}
+
+function isReady({ ready }: Endpoint): boolean {
+  return ready
 }
 
 function isHinted({ zoneHints, nodeHints }: Endpoint): boolean {

@@ -19,10 +19,13 @@ import { recordKey, recordRule } from './record.ts'
 
 type AffinityPart = Pick<Fragment, 'sets' | 'chains' | 'learned' | 'sharedRules'>
 
+const NO_AFFINITY: AffinityPart = { sets: [], chains: [], learned: [], sharedRules: [] }
+
 export function planAffinity(node: NodeView, port: ServicePortView, elements: Elements): AffinityPart {
   const seconds = port.frontends[0]?.affinitySeconds
+  if (seconds === undefined) return NO_AFFINITY
   const lists = Object.entries(port.lists) as [Policy, BackendList][]
-  if (seconds === undefined || lists.length === 0) return { sets: [], chains: [], learned: [], sharedRules: [] }
+  if (lists.length === 0) return NO_AFFINITY
 
   const names = affinityNames(port)
   const sharedRules = new Set<SharedRule>()

@@ -28,24 +28,27 @@ import { type Schema, schemaFor } from './schema.ts'
 export function planFragment(node: NodeView, port: ServicePortView, context: PlanContext = {}): Fragment {
   const schema = schemaFor(node.family)
   const elements = new Elements()
-  const sharedRules = new Map<string, SharedRule>()
+  const sharedRules: SharedRule[] = []
   const { places, unlike } = context
   const differences = placesThatDiffer()
-  const others = new Map(unlike?.frontends.map((frontend) => [frontendKey(frontend), frontend]))
+  const others = unlike && new Map(unlike.frontends.map((frontend) => [frontendKey(frontend), frontend]))
   for (const frontend of port.frontends) {
     const key = frontendKey(frontend)
     planVerdicts(schema, frontend, { key, elements })
     planSources(schema, frontend, elements)
-    if (frontend.allowedSources !== undefined) sharedRules.set(schema.firewallIps.name, FIREWALL_RULES[node.family])
-    const lists = planLists(node, frontend, { key, elements, places, other: others.get(key), differences })
-    for (const shared of lists) sharedRules.set(shared.set.name, shared)
+    if (frontend.allowedSources !== undefined) addOnce(sharedRules, FIREWALL_RULES[node.family])
+    planLists(node, frontend, { key, elements, places, other: others?.get(key), differences, sharedRules })
   }
   planHairpins(schema.hairpin, port, elements)
-  const affinity = planAffinity(node, port, elements)
-  for (const shared of affinity.sharedRules) sharedRules.set(shared.set.name, shared)
-  const { sets, chains, learned } = affinity
+  const { sets, chains, learned, sharedRules: ofAffinity } = planAffinity(node, port, elements)
+  for (const shared of ofAffinity) addOnce(sharedRules, shared)
   // No spread: V8 would make a shape of its own for each of these, by the hundred thousand.
-  return { sets, chains, learned, sharedRules: [...sharedRules.values()], elements: elements.list() }
+  return { sets, chains, learned, sharedRules, elements: elements.list() }
+}
+
+/** A fragment has a few, however many frontends. */
+function addOnce(rules: SharedRule[], rule: SharedRule): void {
+  if (!rules.includes(rule)) rules.push(rule)
 }
 
 /** There while a service has source ranges, so that other clusters do not pay for it. */
@@ -65,6 +68,7 @@ interface ListTarget extends Target {
   /** The frontend on the other side of the change. */
   readonly other: Frontend | undefined
   readonly differences: ReturnType<typeof placesThatDiffer>
+  readonly sharedRules: SharedRule[]
 }
 
 /** One of the two lists that a frontend may have: for all clients, or for those from outside where the policy is Local. */
@@ -75,16 +79,17 @@ export interface FrontendList {
   readonly backends: BackendList
 }
 
-export function listsOf(family: Family, frontend: Frontend): FrontendList[] {
+export function listsOf(family: Family, frontend: Frontend): readonly FrontendList[] {
   const schema = schemaFor(family)
   const sets = setsOf(frontend)
-  const lists: FrontendList[] = []
-  const add = (verdict: Verdict, set: NftSet, list: FrontendList['list']) => {
-    if (verdict.kind === 'to') lists.push({ list, set, backends: verdict.backends })
-  }
-  add(mainVerdict(frontend), schema[sets.endpoints], 'main')
-  if (frontend.isSplit) add(frontend.fromOthers.verdict, schema[sets.localEndpoints], 'local')
-  return lists
+  const main = listOf('main', mainVerdict(frontend), schema[sets.endpoints])
+  return frontend.isSplit
+    ? [...main, ...listOf('local', frontend.fromOthers.verdict, schema[sets.localEndpoints])]
+    : main
+}
+
+function listOf(list: FrontendList['list'], verdict: Verdict, set: NftSet): readonly FrontendList[] {
+  return verdict.kind === 'to' ? [{ list, set, backends: verdict.backends }] : []
 }
 
 /** The key under which a map has the backend of a place. */
@@ -126,18 +131,18 @@ function placesThatDiffer(): (placed: BackendList, other: BackendList | undefine
   }
 }
 
-function planLists(node: NodeView, frontend: Frontend, target: ListTarget): SharedRule[] {
-  const { key, elements, places, other, differences } = target
+function planLists(node: NodeView, frontend: Frontend, target: ListTarget): void {
+  const { key, elements, places, other, differences, sharedRules } = target
   const sets = setsOf(frontend)
   const placesOf = (list: BackendList | undefined) => (list && places?.of(list)) ?? list
-  const others = other === undefined ? [] : listsOf(node.family, other)
-  return listsOf(node.family, frontend).map(({ list, set, backends }) => {
+  const others = other && listsOf(node.family, other)
+  for (const { list, set, backends } of listsOf(node.family, frontend)) {
     const pick = pickRule(node.family, { frontends: sets, list, count: backends.length })
+    addOnce(sharedRules, pick)
     elements.add(pick.set, { key })
     const placed = placesOf(backends)!
-    for (const place of differences(placed, placesOf(others.find((each) => each.list === list)?.backends))) {
+    for (const place of differences(placed, placesOf(others?.find((each) => each.list === list)?.backends))) {
       elements.add(set, { key: placeKey(key, place), data: endpointData(placed, place) })
     }
-    return pick
-  })
+  }
 }

@@ -10,16 +10,21 @@ import type { GuardSchema } from './schema.ts'
 
 /** Collects the elements of one fragment by set. */
 export class Elements {
-  readonly #bySet = new Map<NftSet, Element[]>()
+  /** A fragment uses a dozen sets at most: looking through them takes less than a map would. */
+  readonly #lists: { readonly set: NftSet; readonly elements: Element[] }[] = []
 
   add(set: NftSet, element: Element): void {
-    const list = this.#bySet.get(set)
-    if (list === undefined) this.#bySet.set(set, [element])
-    else list.push(element)
+    for (const list of this.#lists) {
+      if (list.set === set) {
+        list.elements.push(element)
+        return
+      }
+    }
+    this.#lists.push({ set, elements: [element] })
   }
 
   list(): Fragment['elements'] {
-    return Array.from(this.#bySet, ([set, elements]) => ({ set, elements }))
+    return this.#lists
   }
 }
 

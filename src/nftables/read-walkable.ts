@@ -2,7 +2,8 @@
 
 import type { Bytes } from '../lib/ip.ts'
 import type { Walkable } from '../lib/packet-walk.ts'
-import { NftablesDriver, type NftablesDriverOptions } from './driver.ts'
+import type { TableId } from './bytes/batch.ts'
+import { NftablesDriver } from './driver.ts'
 import type { PerhapsSets } from './table-driver.ts'
 import type { Element, NftSet, Table } from './types.ts'
 import type { LearnedElement, WalkedElements, WalkedTable } from './walk.ts'
@@ -13,7 +14,7 @@ export interface ReadTable {
   readonly learned: Learned
 }
 
-interface ReadTableOptions extends NftablesDriverOptions {
+interface ReadTableOptions extends TableId {
   /** What is not wanted is looked up while packets walk. */
   readonly perhaps?: PerhapsSets
 }
@@ -49,11 +50,11 @@ function readLearned(driver: NftablesDriver, set: NftSet, nowMs: number): Map<st
 
 /** Of a set that is too long to be read: a packet looks at few of them. */
 class LookedUpElements implements WalkedElements {
-  readonly #options: NftablesDriverOptions
+  readonly #id: TableId
   readonly #set: NftSet
 
-  constructor(options: NftablesDriverOptions, set: NftSet) {
-    this.#options = options
+  constructor(id: TableId, set: NftSet) {
+    this.#id = id
     this.#set = set
   }
 
@@ -66,7 +67,7 @@ class LookedUpElements implements WalkedElements {
   }
 
   #ask<T>(question: (driver: NftablesDriver) => T): T {
-    const driver = new NftablesDriver(this.#options)
+    const driver = new NftablesDriver(this.#id)
     try {
       return question(driver)
     } finally {

@@ -43,6 +43,7 @@ export const rooms: readonly Room[] = [
     imports: tools,
     effects: [
       'driver.ts',
+      'table-reader.ts',
       'listener.ts',
       'read-walkable.ts',
       'watch.ts',

@@ -1,7 +1,7 @@
 // What the nftables mode has in the kernel, for explain.
 
 import type { Walkable } from '../../lib/packet-walk.ts'
-import { MANY } from '../../nftables/driver.ts'
+import { MANY } from '../../nftables/table-reader.ts'
 import { nftFamily } from '../../nftables/language.ts'
 import { readWalkableTable } from '../../nftables/read-walkable.ts'
 import type { Table } from '../../nftables/types.ts'

@@ -1,6 +1,9 @@
 // What a person can do to a sandbox from the page. Each has a command that does the same: commands.ts.
 
 import { spawn } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ask } from '../control/client.ts'
+import type { StateAnswer } from '../control/state.ts'
 import { failAnnotation } from '../sandbox/apiserver/objects/pod-wishes.ts'
 import { deployments, pods, services } from '../sandbox/apiserver/resources/table.ts'
 import type { NetworkNamespace } from '../sandbox/netns/network-namespace.ts'
@@ -14,6 +17,8 @@ import { AskedWrongly } from './source.ts'
 type Done = Exclude<Action, { action: 'load' | 'load-end' }>
 
 const PROGRAM_MS = 10_000
+const KNOWN_MS = 5000
+const KNOWN_POLL_MS = 10
 
 export class SandboxHands {
   readonly #sandbox: Sandbox
@@ -68,6 +73,7 @@ export class SandboxHands {
           metadata.annotations = value === 'off' ? others : { ...others, [CONNECT_RETRY_ANNOTATION]: value }
         })
         mustBeThere(found, `Service ${namespace}/${name}`)
+        if (value === 'on') await this.#allKnowRetry(`${namespace}/${name}`)
         return value === 'on'
           ? `Clients of Service ${name} whose pod does not answer get another`
           : `Service ${name} has no connect-retry of its own`
@@ -95,6 +101,22 @@ export class SandboxHands {
       case 'api-server-back':
         this.#sandbox.setApiServerAway(false)
         return 'The nodes reach the API server'
+    }
+  }
+
+  /** What is done next may be to a pod of it: then it has to be in force. A proxy that does not answer is not waited for. */
+  async #allKnowRetry(service: string): Promise<void> {
+    const knows = async (node: string) => {
+      const asked = { socket: this.#sandbox.proxySocket(node), query: { service, only: 'objects' } }
+      const { families } = await ask<StateAnswer>('state', asked)
+      return families.every(({ services: known, sync }) => {
+        const isKnown = known.every(({ annotations }) => annotations?.[CONNECT_RETRY_ANNOTATION] === 'on')
+        return isKnown && sync.waitingSinceMs === undefined
+      })
+    }
+    const endMs = performance.now() + KNOWN_MS
+    for (const { plan } of this.#sandbox.network.nodes) {
+      while (performance.now() < endMs && !(await knows(plan.name).catch(() => true))) await sleep(KNOWN_POLL_MS)
     }
   }
 

@@ -1,5 +1,6 @@
 // Programs iptables: plans fragments, sends differences, and keeps account of what is in the kernel.
 
+import { InOrder } from '../../lib/in-order.ts'
 import type { Logger } from '../../lib/log.ts'
 import type { NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../../model/types.ts'
 import { CHAINS } from './plan/names.ts'
@@ -65,20 +66,20 @@ export class IptablesProgrammer implements Programmer {
   /** Those of them that the operator has been told of, also in syncs that failed. */
   #told = new Set<ServicePortName>()
   #isTold = false
-  /** The last call: one at a time. */
-  #last: Promise<unknown> = Promise.resolve()
+  /** One call at a time. */
+  readonly #order = new InOrder()
 
   constructor(options: IptablesProgrammerOptions) {
     this.#options = options
   }
 
   sync(node: NodeView, changes: readonly ServicePortChange[]): Promise<SyncStats> {
-    return this.#queue(() => this.#sync(node, changes))
+    return this.#order.do(() => this.#sync(node, changes))
   }
 
   syncAll(node: NodeView, views: Iterable<ServicePortView>): Promise<SyncStats> {
     const now = [...views]
-    return this.#queue(() => this.#syncAll(node, now))
+    return this.#order.do(() => this.#syncAll(node, now))
   }
 
   tellCommands(isTold: boolean): void {
@@ -87,12 +88,6 @@ export class IptablesProgrammer implements Programmer {
 
   close(): void {
     this.#options.driver.close()
-  }
-
-  #queue(work: () => Promise<SyncStats>): Promise<SyncStats> {
-    const result = this.#last.then(work)
-    this.#last = result.catch(() => {})
-    return result
   }
 
   async #sync(node: NodeView, changes: readonly ServicePortChange[]): Promise<SyncStats> {

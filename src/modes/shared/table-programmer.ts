@@ -135,7 +135,7 @@ export class TableProgrammer implements Programmer {
       yield* programming
       this.#refusals = 0
     } catch (error) {
-      if (!passes(error)) this.#refusals++
+      if (!isShortage(error)) this.#refusals++
       throw error
     }
   }
@@ -161,15 +161,12 @@ export class TableProgrammer implements Programmer {
   }
 }
 
-/**
- * The kernel lacks memory for now, or another program does not let us finish. A new table would need more memory, and forget what
- * packets have noted.
- */
-function passes(error: unknown): boolean {
-  return error instanceof KernelError && PASSING.includes(error.errno)
+/** The kernel lacks memory for now. A new table would need more of it, and forget what packets have noted. */
+function isShortage(error: unknown): boolean {
+  return error instanceof KernelError && SHORTAGES.includes(error.errno)
 }
 
-const PASSING: readonly string[] = ['ENOMEM', 'ENOBUFS', 'EAGAIN', 'ETIMEDOUT', 'EINTR']
+const SHORTAGES: readonly string[] = ['ENOMEM', 'ENOBUFS', 'EAGAIN', 'ETIMEDOUT']
 
 /** The dynamic maps of a fragment from whose values something was taken away. */
 function shrunk(before: Fragment | undefined, after: Fragment | undefined): Learned[] {

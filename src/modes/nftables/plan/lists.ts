@@ -14,6 +14,9 @@ const MAPS: ReadonlyMap<string, string> = new Map(
   ]),
 )
 
+/** No list is longer: a set that says so is not of our making. */
+const LONGEST = 999_999
+
 export const LIST_MAPS: ReadonlySet<string> = new Set(MAPS.values())
 
 /** Rules choose among as many places as the set says that a frontend is in. What a map may have beyond them is never looked up. */
@@ -22,7 +25,7 @@ export function listLengths(table: Table): ListLengths {
   for (const [name, elements] of table.elements) {
     const counted = splitCountSetName(name)
     const ofMap = counted && lengths.get(MAPS.get(counted.frontends) ?? '')
-    if (counted === undefined || ofMap === undefined) continue
+    if (counted === undefined || ofMap === undefined || counted.count > LONGEST) continue
     for (const { key } of elements.values()) ofMap.set(key, Math.max(ofMap.get(key) ?? 0, counted.count))
   }
   return lengths

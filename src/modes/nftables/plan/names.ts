@@ -62,9 +62,9 @@ export function countSetName(frontends: string, count: number): string {
   return `${frontends}-${count}`
 }
 
-/** Undefined for a name that is not of this kind, or whose number makes no sense. */
+/** Undefined for a name that is not of this kind. */
 export function splitCountSetName(name: string): { readonly frontends: string; readonly count: number } | undefined {
-  const [, frontends, count] = /^(.*)-(\d{1,6})$/.exec(name) ?? []
+  const [, frontends, count] = /^(.*)-(\d+)$/.exec(name) ?? []
   return frontends === undefined ? undefined : { frontends, count: Number(count) }
 }
 

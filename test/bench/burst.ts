@@ -3,13 +3,12 @@
 //
 // Runs the built program against an API server on loopback, in a network namespace of its own.
 
-import { unshareNetwork } from '../../src/system/netns.ts'
 import { TestApiServer } from '../support/api-server/api-server.ts'
 import { benchNode, clusterOf } from '../support/api-server/sample-cluster.ts'
 import { median, table } from './figures.ts'
 import { HealthProber } from './health-prober.ts'
 import { MeasuredProxy } from './measured-proxy.ts'
-import { flushRules, setLoopbackUp } from './netns.ts'
+import { enterOwnNetwork, flushRules } from './netns.ts'
 
 const ENDPOINTS = 10
 const CHANGES = 1000
@@ -73,9 +72,7 @@ async function measure(services: number): Promise<Figures[]> {
   return figures
 }
 
-if (process.getuid?.() !== 0) throw new Error('Cannot measure: needs root, to make a network namespace')
-unshareNetwork()
-setLoopbackUp()
+enterOwnNetwork()
 const sizes = process.argv.slice(2).map(Number)
 const rows: string[][] = []
 for (const services of sizes.length > 0 ? sizes : [1000, 10_000]) {

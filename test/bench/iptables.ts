@@ -7,13 +7,12 @@
 import { execFileSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { unshareNetwork } from '../../src/system/netns.ts'
 import { TestApiServer } from '../support/api-server/api-server.ts'
 import { benchNode, clusterOf } from '../support/api-server/sample-cluster.ts'
 import { median, table } from './figures.ts'
 import { MeasuredProxy } from './measured-proxy.ts'
 import { cpuOf } from './process-cost.ts'
-import { setLoopbackUp } from './netns.ts'
+import { enterOwnNetwork } from './netns.ts'
 
 const { values, positionals } = parseArgs({
   options: { starts: { type: 'string', default: '3' }, backends: { type: 'string', default: 'nft,legacy' } },
@@ -165,9 +164,7 @@ function flush(): void {
   }
 }
 
-if (process.getuid?.() !== 0) throw new Error('Cannot measure: needs root, to make a network namespace')
-unshareNetwork()
-setLoopbackUp()
+enterOwnNetwork()
 
 const rows: string[][] = []
 for (const services of positionals.length > 0 ? positionals.map(Number) : [1000]) {

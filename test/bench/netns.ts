@@ -1,4 +1,12 @@
 import { execFileSync } from 'node:child_process'
+import { unshareNetwork } from '../../src/system/netns.ts'
+
+/** A network namespace of its own, with loopback. */
+export function enterOwnNetwork(): void {
+  if (process.getuid?.() !== 0) throw new Error('Cannot measure: needs root, to make a network namespace')
+  unshareNetwork()
+  setLoopbackUp()
+}
 
 /** In a new network namespace even loopback is down. */
 export function setLoopbackUp(): void {

@@ -8,13 +8,12 @@
 
 import { execFileSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
-import { unshareNetwork } from '../../src/system/netns.ts'
 import { TestApiServer } from '../support/api-server/api-server.ts'
 import { benchNode, clusterOf } from '../support/api-server/sample-cluster.ts'
 import { measurePeer, type PeerFigures } from './chain-per-service.ts'
 import { median, table } from './figures.ts'
 import { MeasuredProxy } from './measured-proxy.ts'
-import { flushRules, setLoopbackUp } from './netns.ts'
+import { enterOwnNetwork, flushRules } from './netns.ts'
 
 const { values, positionals } = parseArgs({
   options: { endpoints: { type: 'string', default: '10' }, mode: { type: 'string', default: 'nftables' } },
@@ -72,9 +71,7 @@ async function measure(services: number): Promise<Figures> {
   }
 }
 
-if (process.getuid?.() !== 0) throw new Error('Cannot measure: needs root, to make a network namespace')
-unshareNetwork()
-setLoopbackUp()
+enterOwnNetwork()
 
 const sizes = positionals.map(Number)
 const rows: string[][] = []

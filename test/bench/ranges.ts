@@ -6,13 +6,12 @@
 
 import { execFileSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { unshareNetwork } from '../../src/system/netns.ts'
 import { TestApiServer } from '../support/api-server/api-server.ts'
 import type { ApiObject } from '../support/api-server/objects.ts'
 import { benchNode } from '../support/api-server/sample-cluster.ts'
 import { median, table } from './figures.ts'
 import { MeasuredProxy } from './measured-proxy.ts'
-import { flushRules, setLoopbackUp } from './netns.ts'
+import { enterOwnNetwork, flushRules } from './netns.ts'
 
 const RANGES = 20
 const CLIENTS = 100
@@ -74,9 +73,7 @@ function remember(): number {
   return names.length * CLIENTS
 }
 
-if (process.getuid?.() !== 0) throw new Error('Cannot measure: needs root, to make a network namespace')
-unshareNetwork()
-setLoopbackUp()
+enterOwnNetwork()
 const count = Number(process.argv[2] ?? 1000)
 const rows: string[][] = []
 for (const kinds of [['plain'], ['plain', 'ranges', 'affinity']] as const satisfies Kind[][]) {

@@ -13,12 +13,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { unshareNetwork } from '../../src/system/netns.ts'
 import { clusterOf } from '../support/api-server/sample-cluster.ts'
 import { openApi, type BenchApi } from './beside-api.ts'
 import { benchEnvironment, benchFlags, shippedProgram } from './beside-contestant.ts'
 import { median, table } from './figures.ts'
-import { flushRules, setLoopbackUp } from './netns.ts'
+import { enterOwnNetwork, flushRules } from './netns.ts'
 import type { ApiObject } from '../support/api-server/objects.ts'
 
 const { values, positionals } = parseArgs({
@@ -168,9 +167,7 @@ async function measure(command: readonly string[], api: BenchApi, slices: readon
   }
 }
 
-if (process.getuid?.() !== 0) throw new Error('Cannot measure: needs root, to make a network namespace')
-unshareNetwork()
-setLoopbackUp()
+enterOwnNetwork()
 await using api = await openApi(process.env['KUBE_APISERVER'])
 const cluster = [...clusterOf({ services: Number(values.services), endpointsPerService: Number(values.endpoints) })]
 await api.load(cluster)

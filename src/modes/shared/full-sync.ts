@@ -13,7 +13,7 @@ import { isAtWork, isOurs, ownTable, TableUpdate } from '../../nftables/update-t
 import { applyEachCounted } from './apply-counted.ts'
 import { forgettingLearned } from './forget-learned.ts'
 import { countPlaces, KernelLists } from './kernel-lists.ts'
-import type { Places } from './plan/places.ts'
+import type { Places } from '../../model/places.ts'
 import type { FindElement, ListLengths, TablePlanner } from './plan/table-planner.ts'
 import { ServedBefore } from './served-before.ts'
 import type { SyncCount } from './sync-count.ts'

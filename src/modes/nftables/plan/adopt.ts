@@ -5,7 +5,7 @@ import type { BackendList } from '../../../model/backend-list.ts'
 import type { ServicePortView } from '../../../model/types.ts'
 import type { Fragment } from '../../../nftables/fragment.ts'
 import { endpointData, frontendKey } from '../../shared/plan/frontend.ts'
-import { keepPlaces, type Places } from '../../shared/plan/places.ts'
+import { keepPlaces, type Places } from '../../../model/places.ts'
 import type { FindElement } from '../../shared/plan/table-planner.ts'
 import { listsOf, placeKey } from './service.ts'
 

@@ -16,7 +16,7 @@ import {
   planRefusals,
   planSources,
 } from '../../shared/plan/frontend.ts'
-import type { Places } from '../../shared/plan/places.ts'
+import type { Places } from '../../../model/places.ts'
 import type { PlanContext } from '../../shared/plan/table-planner.ts'
 import { firewallCheckRule } from '../../shared/plan/guards.ts'
 import { planAffinity } from './affinity.ts'

@@ -2,7 +2,7 @@ import type { Bytes, Family } from '../../../lib/ip.ts'
 import type { FrontendAddress, NodeView, ServicePortView } from '../../../model/types.ts'
 import type { Fragment, TableBase } from '../../../nftables/fragment.ts'
 import type { Element, Table } from '../../../nftables/types.ts'
-import type { Places } from './places.ts'
+import type { Places } from '../../../model/places.ts'
 
 /** What a fragment depends on besides its service port. */
 export interface PlanContext {

@@ -3,9 +3,9 @@
 // If places followed the order of addresses, one endpoint that goes would move half of the others, for every frontend. So those
 // that stay keep their places: what comes takes the places that are free, and into those that are left the last ones move.
 
-import type { Bytes } from '../../../lib/ip.ts'
-import { backendId, type BackendList } from '../../../model/backend-list.ts'
-import type { ServicePortView } from '../../../model/types.ts'
+import type { Bytes } from '../lib/ip.ts'
+import { backendId, type BackendList } from './backend-list.ts'
+import type { ServicePortView } from './types.ts'
 
 /**
  * The places of all lists. A list that is not known here is in order of addresses. Lists are told apart as objects: while

@@ -1,9 +1,9 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { BackendList } from '../../../model/backend-list.ts'
-import type { Backend } from '../../../model/types.ts'
+import { BackendList } from './backend-list.ts'
+import type { Backend } from './types.ts'
 import { keepPlaces, Places } from './places.ts'
-import { arbitraryView } from '../../../../test/support/arbitrary-views.ts'
+import { arbitraryView } from '../../test/support/arbitrary-views.ts'
 
 const backend = (host: number, isLocal = false): Backend => ({ ip: `10.0.0.${host}`, port: 80, isLocal })
 const all = Array.from({ length: 9 }, (_, i) => backend(i))

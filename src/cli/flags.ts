@@ -221,6 +221,13 @@ const mode: readonly FlagSpec[] = [
     group: 'Proxy mode',
     help: 'Give a client another endpoint when the one it got refuses its connection, says nothing or is gone (TCP). A Service may say otherwise: annotation service.kube-proxy-ts.io/connect-retry, "on" or "off". (Not a flag of kube-proxy.)',
   }),
+  flag({
+    name: 'choose-at-connect',
+    kind: 'string',
+    field: 'chooseAtConnect',
+    group: 'Proxy mode',
+    help: 'Let processes of a cgroup choose the endpoint of a cluster IP when they connect, so that none of their packets has to be translated (TCP; modes nftables and iptables): "pods", or the folder of a cgroup. Empty: none. (Not a flag of kube-proxy.)',
+  }),
 ]
 
 const pods: readonly FlagSpec[] = [

@@ -23,6 +23,11 @@ export const isIp: Check<string> = (value) =>
 export const isCidr: Check<string> = (value) =>
   parseCidr(value) === undefined ? 'must be a CIDR (e.g. 10.100.0.0/16 or fde4:8dba:82e1::/48)' : undefined
 
+export const isCgroup: Check<string> = (value) =>
+  value === '' || value === 'pods' || value.startsWith('/')
+    ? undefined
+    : 'must be empty, "pods" or the folder of a cgroup (e.g. /sys/fs/cgroup/kubepods.slice)'
+
 /** `IP:port`, as Go's SplitHostPort reads it. */
 export const isHostPort: Check<string> = (value) => {
   const parts = splitHostPort(value)

@@ -1,7 +1,7 @@
 // KubeProxyConfiguration v1alpha1 as one table: every field that a file may have, with its default and its rules.
 // The facts are those of kube-proxy 1.37; fields marked `legacy` are older and still understood.
 
-import { isCidr, isHostPort, isIp, notNegative, oneOf, positive, previousMinor, within } from './checks.ts'
+import { isCgroup, isCidr, isHostPort, isIp, notNegative, oneOf, positive, previousMinor, within } from './checks.ts'
 import {
   bool,
   bools,
@@ -176,6 +176,10 @@ export const configurationFields = {
   connectRetry: bool(
     'Give a client another endpoint when the one it got does not answer, for Services that do not say by annotation. Not a field of kube-proxy.',
     { omitDefault: true },
+  ),
+  chooseAtConnect: string(
+    'Let processes of a cgroup choose the endpoint of a cluster IP when they connect (TCP): "pods", or the folder of a cgroup. Empty: none. Not a field of kube-proxy.',
+    { omitDefault: true, check: isCgroup },
   ),
   trafficMetrics: int32(
     'Show the traffic of so many service ports as metrics, and of the rest as "other". 0: nothing counts. Not a field of kube-proxy.',

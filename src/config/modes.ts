@@ -10,6 +10,8 @@ export interface ModeFacts {
   readonly featureGate?: Parameters<typeof featureEnabled>[1]
   /** nodePortAddresses where the configuration has none. */
   readonly defaultNodePortAddresses: readonly string[]
+  /** Whether it gives a connection to any endpoint by chance alone: then a process can as well choose when it connects. */
+  readonly choosesAtRandom: boolean
   /** The mode that stands in for it where this machine cannot run it. */
   readonly standIn?: string
   /** The one that does where the operator asks for the chain that kube-proxy's old documentation describes. */

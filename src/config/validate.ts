@@ -22,6 +22,7 @@ export function validateConfiguration(config: KubeProxyConfiguration, modes: Ava
     ...checkNodePortAddresses(config),
     ...checkDetectLocal(config),
     ...checkLogging(config),
+    ...checkChooseAtConnect(config, modes),
   ]
 }
 
@@ -68,6 +69,15 @@ function checkPeriods({ mode, syncPeriodMs, minSyncPeriodMs }: KubeProxyConfigur
   if (minSyncPeriodMs <= syncPeriodMs) return []
   const message = `must be greater than or equal to ${minPath}, which is ${formatDuration(minSyncPeriodMs)}`
   return [{ path, value: formatDuration(syncPeriodMs), message }]
+}
+
+/** A mode that weighs, counts or tries again has reasons for its choice, which a process that connects does not know. */
+function checkChooseAtConnect({ chooseAtConnect, mode }: KubeProxyConfiguration, modes: AvailableModes): FieldError[] {
+  const facts = modes.find(({ name }) => name === mode)
+  if (chooseAtConnect === '' || facts === undefined || facts.choosesAtRandom) return []
+  const able = modes.filter(({ choosesAtRandom }) => choosesAtRandom).map(({ name }) => name)
+  const message = `must be empty in mode ${mode}, which has its own way to choose; it is for ${able.join(' and ')}`
+  return [{ path: 'chooseAtConnect', value: chooseAtConnect, message }]
 }
 
 const nodePortKeywords: readonly string[] = ['primary', 'localhost', 'all']

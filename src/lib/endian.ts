@@ -4,6 +4,12 @@ import type { Bytes } from './ip.ts'
 
 const LITTLE = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1
 
+/** A 16-bit number in this machine's byte order; a negative one as its two's complement. */
+export function host16(value: number): Bytes {
+  const [low, high] = [value & 0xff, (value >> 8) & 0xff]
+  return LITTLE ? String.fromCharCode(low, high) : String.fromCharCode(high, low)
+}
+
 /** A 32-bit number in this machine's byte order. */
 export function host32(value: number): Bytes {
   return LITTLE

@@ -231,6 +231,11 @@ function ownMetrics() {
       help: 'Backends that are ejected now',
       labels: ['ip_family'],
     }),
+    connectFrontends: gauge({
+      name: 'kubeproxyts_choose_at_connect_frontends',
+      help: 'With --choose-at-connect: cluster IPs and ports whose endpoints are chosen when a process connects',
+      labels: ['ip_family'],
+    }),
     trafficConnections: counter({
       name: 'kubeproxyts_traffic_connections_total',
       help: 'With --traffic-metrics: packets that begin a connection, by service port',

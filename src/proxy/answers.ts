@@ -9,6 +9,7 @@ import type { StateToSend } from '../control/state.ts'
 import { systemClock } from '../lib/clock.ts'
 import { closeAll } from '../lib/close-all.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import type { ChooseAtConnect } from '../connect/choose-at-connect.ts'
 import type { ConnectRetry } from '../retry/connect-retry.ts'
 import { formatRetryStatus } from '../retry/format-status.ts'
 import { affinityQuestion } from './affinity-question.ts'
@@ -35,6 +36,7 @@ export interface AnswersOptions {
   readonly state: NodeState
   readonly inForce: ModeInForce
   readonly retry: ConnectRetry
+  readonly connectChoice: Pick<ChooseAtConnect, 'status'> | undefined
   readonly metrics: Metrics
   readonly selfCheck: SelfCheck | undefined
 }
@@ -88,10 +90,11 @@ export class Answers {
 
   /** Lines for people. */
   status(): string {
-    const { pipelines, retry, selfCheck, inForce } = this.#options
+    const { pipelines, retry, connectChoice, selfCheck, inForce } = this.#options
     const drift = pipelines.map(({ node, driftState }) => formatDrift(`IPv${node.family}`, driftState))
     const retries = formatRetryStatus(retry, systemClock.now())
-    return [selfCheck?.status(), drift.join('\n'), inForce.running.status?.(), retries].filter(Boolean).join('\n\n')
+    const parts = [selfCheck?.status(), drift.join('\n'), inForce.running.status?.(), retries, connectChoice?.status()]
+    return parts.filter(Boolean).join('\n\n')
   }
 
   close(): Promise<void> {

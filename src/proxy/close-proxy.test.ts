@@ -1,7 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import { type Belongings, closeProxy } from './close-proxy.ts'
 
-const order = ['addressWatch', 'rest', 'part 4', 'part 6', 'retry', 'mode', 'servers', 'answers', 'source']
+const order = [
+  'addressWatch',
+  'rest',
+  'part 4',
+  'part 6',
+  'retry',
+  'connectChoice',
+  'mode',
+  'servers',
+  'answers',
+  'source',
+]
 
 /** Belongings that note when they begin to close and when they have; the failing one rejects instead. */
 function belongings(failing?: string) {
@@ -19,6 +30,7 @@ function belongings(failing?: string) {
     rest: closable('rest'),
     parts: [closable('part 4'), closable('part 6')],
     retry: closable('retry'),
+    connectChoice: closable('connectChoice'),
     mode: closable('mode'),
     servers: closable('servers'),
     answers: closable('answers'),

@@ -18,6 +18,7 @@ export interface Belongings {
   /** One for each IP family. A sync that is under way comes to its end. */
   readonly parts: readonly Stoppable[]
   readonly retry: Closable
+  readonly connectChoice: Closable | undefined
   readonly mode: Closable
   readonly servers: Closable
   readonly answers: Closable
@@ -28,12 +29,14 @@ export interface Belongings {
  * What begins work first, then the work, then what it needs: a sync needs the mode, and retries eject through the parts. Those
  * that ask are answered until the mode is closed. Whatever fails, the rest is closed; rejects with the first error.
  */
-export function closeProxy({ addressWatch, rest, parts, retry, mode, servers, answers, source }: Belongings) {
+export function closeProxy(belongings: Belongings) {
+  const { addressWatch, rest, parts, retry, connectChoice, mode, servers, answers, source } = belongings
   return closeAll(
     () => addressWatch?.close(),
     () => rest.stop(),
     ...parts.map((part) => () => part.stop()),
     () => retry.close(),
+    () => connectChoice?.close(),
     () => mode.close(),
     () => servers.close(),
     () => answers.close(),

@@ -8,7 +8,7 @@ import { closeAll } from '../lib/close-all.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ProblemLog } from '../model/problems.ts'
 import { ServiceModel } from '../model/service-model.ts'
-import type { HealthCheck, NodeView } from '../model/types.ts'
+import type { HealthCheck, NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
 import type { ProxyHealth } from '../serve/proxy-health.ts'
 import { type HealthAddresses, ServiceHealth } from '../serve/service-health.ts'
 import type { RunnerPeriods } from './bounded-runner.ts'
@@ -16,7 +16,11 @@ import { FamilyPipeline } from './family-pipeline.ts'
 import { FlowCleaner } from './flow-cleaner.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { RunningMode } from '../modes/contract.ts'
-import type { ConnectRetry } from '../retry/connect-retry.ts'
+
+/** What has to know what was programmed. */
+export interface SyncFollower {
+  follow(node: NodeView, changes: readonly ServicePortChange[], all?: Iterable<ServicePortView>): void
+}
 
 export interface FamilyPartOptions {
   readonly node: NodeView
@@ -35,8 +39,8 @@ export interface FamilyPartOptions {
   readonly onSynced: () => void
   /** Whether connections are tried again where a service does not say. */
   readonly connectRetry: boolean
-  /** Hears of what each sync was about. */
-  readonly retry: Pick<ConnectRetry, 'follow'>
+  /** Hear of what each sync was about. */
+  readonly followers: readonly SyncFollower[]
 }
 
 export class FamilyPart {
@@ -66,9 +70,10 @@ export class FamilyPart {
       periods,
       clock,
       log,
-      onSynced: (changes, all) => {
+      onSynced: (changes, isFull) => {
         this.#syncServiceHealth()
-        options.retry.follow(this.pipeline.node, changes, all)
+        const { node: synced, model } = this.pipeline
+        for (const follower of options.followers) follower.follow(synced, changes, isFull ? model.views() : undefined)
         onSynced()
       },
     })

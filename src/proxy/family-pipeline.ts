@@ -8,7 +8,7 @@ import { closeAll } from '../lib/close-all.ts'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ServiceModel } from '../model/service-model.ts'
-import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
+import type { NodeView, ServicePortChange } from '../model/types.ts'
 import type { IpFamilyName, ProxyHealth } from '../serve/proxy-health.ts'
 import { BoundedRunner, type RunnerPeriods, type RunReason } from './bounded-runner.ts'
 import type { Answerers, FlowCleaner } from './flow-cleaner.ts'
@@ -28,8 +28,8 @@ export interface FamilyPipelineOptions {
   readonly periods: RunnerPeriods
   readonly clock: Clock
   readonly log: Logger
-  /** Called after each sync that succeeded, with what it was about: all service ports after a comparison with the kernel. */
-  readonly onSynced: (changes: readonly ServicePortChange[], all: Iterable<ServicePortView> | undefined) => void
+  /** Called after each sync that succeeded, with what it was about; a full one compared everything with the kernel. */
+  readonly onSynced: (changes: readonly ServicePortChange[], isFull: boolean) => void
 }
 
 /** All rules are compared with the kernel's this often, or when changes leave no time for it, half as often. */
@@ -297,7 +297,7 @@ export class FamilyPipeline {
     this.#accounts.countChanges()
     if (stats.isSucceeded !== true)
       flows.clean(this.#node, { changes, all: full ? model.views() : undefined, gone, answerers })
-    onSynced(changes, full ? model.views() : undefined)
+    onSynced(changes, full)
     return stats
   }
 

@@ -19,6 +19,7 @@ import { Answers } from './answers.ts'
 import { beginSource, type BegunSource } from './begin.ts'
 import { closeProxy } from './close-proxy.ts'
 import { clusterHandlers } from './cluster-handlers.ts'
+import { loadConnectChoice, type OpenConnectChoice } from './connect-choice.ts'
 import { hasIpv6 } from './families.ts'
 import { FamilyPart } from './family-part.ts'
 import type { FamilyPipeline } from './family-pipeline.ts'
@@ -29,6 +30,7 @@ import { openModeOrStandIn, type ModeInForce } from './open-mode.ts'
 import { OtherModes } from './other-modes.ts'
 import { NodeState } from './node-state.ts'
 import { Rest } from './rest.ts'
+import type { ChooseAtConnect } from '../connect/choose-at-connect.ts'
 import type { ConnectRetry } from '../retry/connect-retry.ts'
 import { openConnectRetry } from './retries.ts'
 import type { SelfCheck } from './self-check.ts'
@@ -58,6 +60,7 @@ interface Opened {
   readonly source: ClusterSource
   readonly families: readonly Family[]
   readonly inForce: ModeInForce
+  readonly openConnectChoice: OpenConnectChoice | undefined
 }
 
 export class NodeProxy {
@@ -70,6 +73,7 @@ export class NodeProxy {
   readonly #health: ProxyHealth
   readonly #state: NodeState
   readonly #retry: ConnectRetry
+  readonly #connectChoice: ChooseAtConnect | undefined
   readonly #parts: readonly FamilyPart[]
   readonly #servers: Servers
   readonly #events: Pick<EventRecorder, 'record'>
@@ -98,15 +102,17 @@ export class NodeProxy {
       source.close()
       throw error
     })
+    const openConnectChoice = await loadConnectChoice(config.chooseAtConnect, inForce.mode, log)
     // Not before all of it is loaded: what V8 has compiled beforehand is only used with the flags that it was compiled with.
     collectInTime()
-    const opened = new NodeProxy(options, { surroundings, source, families, inForce })
+    const opened = new NodeProxy(options, { surroundings, source, families, inForce, openConnectChoice })
     proxy = opened
     countRequests((request) => opened.#countRequest(request))
     return opened
   }
 
-  private constructor(options: RunOptions, { surroundings, source, families, inForce }: Opened) {
+  private constructor(options: RunOptions, opened: Opened) {
+    const { surroundings, source, families, inForce } = opened
     const { config, log } = options
     this.#options = options
     this.#loaded = options
@@ -142,6 +148,12 @@ export class NodeProxy {
       events: this.#events,
       log,
     })
+    this.#connectChoice = opened.openConnectChoice?.({
+      families,
+      views: (family) => this.#pipeline(family)!.model.views(),
+      metrics: this.#metrics,
+      log,
+    })
     this.#parts = families.map((family) => this.#createPart(family, problems))
     this.#answers = new Answers({
       run: options,
@@ -153,6 +165,7 @@ export class NodeProxy {
       state: this.#state,
       inForce,
       retry: this.#retry,
+      connectChoice: this.#connectChoice,
       metrics: this.#metrics,
       selfCheck,
     })
@@ -251,6 +264,7 @@ export class NodeProxy {
       rest: this.#rest,
       parts: this.#parts,
       retry: this.#retry,
+      connectChoice: this.#connectChoice,
       mode: this.#inForce.running,
       servers: this.#servers,
       answers: this.#answers,
@@ -287,7 +301,7 @@ export class NodeProxy {
       weighs: this.#mode.weighs,
       periods: periodsOf(this.#loaded, this.#mode),
       connectRetry: this.#loaded.config.connectRetry,
-      retry: this.#retry,
+      followers: this.#connectChoice === undefined ? [this.#retry] : [this.#retry, this.#connectChoice],
       allowExternalIPs: featureEnabled(this.#loaded.config.featureGates, 'AllowServiceExternalIPs'),
       machineAddresses: () => this.#state.machineAddresses,
       problems,

@@ -15,7 +15,14 @@ import { valueAt } from '../config/value-at.ts'
 import type { Mode } from '../modes/contract.ts'
 
 /** Fields that cannot change under a running proxy: a new one takes over from it, and the rules stay meanwhile. */
-const restartFields = ['mode', 'clientConnection', 'hostnameOverride', 'featureGates', 'enableProfiling'] as const
+const restartFields = [
+  'mode',
+  'clientConnection',
+  'hostnameOverride',
+  'featureGates',
+  'enableProfiling',
+  'chooseAtConnect',
+] as const
 
 export function restartsFor(mode: Mode, before: KubeProxyConfiguration, after: KubeProxyConfiguration): boolean {
   return [...restartFields, ...mode.restartFields].some(

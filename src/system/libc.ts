@@ -49,6 +49,7 @@ interface Calls {
   execvp(program: string, argv: readonly (string | null)[]): number
   malloc_trim(kept: number): number
   madvise(start: bigint, length: bigint, advice: number): number
+  syscall(number: number, command: number, attributes: Memory, length: number): number
 }
 
 const PROTOTYPES: Readonly<Record<keyof Calls, string>> = {
@@ -90,6 +91,7 @@ const PROTOTYPES: Readonly<Record<keyof Calls, string>> = {
   execvp: 'int execvp(const char *, const char **)',
   malloc_trim: 'int malloc_trim(size_t)',
   madvise: 'int madvise(uintptr_t, size_t, int)',
+  syscall: 'long syscall(long, int, void *, unsigned int)',
 }
 
 let koffi: Koffi | undefined
@@ -137,6 +139,12 @@ export function mustCall<N extends keyof Calls>(op: string, name: N, ...args: Pa
   const result = tryCall(name, ...args)
   if (result === -1) throw new KernelError(op, lastErrno())
   return result
+}
+
+/** Where bytes are, for calls that are given a structure with pointers in it. They stay there while they are referred to. */
+export function addressOf(bytes: Uint8Array): bigint {
+  koffi ??= loadKoffi()
+  return koffi.address(bytes)
 }
 
 /** The name of the error of the last call that failed: "ENOENT". */

@@ -9,6 +9,7 @@ import { modeNamed } from '../../src/modes/all.ts'
 import { isPromisedBy } from '../conformance/modes.ts'
 import { packetFlowCases } from '../conformance/packet-flow.cases.ts'
 import { echoPorts, hostAt, nodeAddresses } from '../support/addresses.ts'
+import { Cgroup } from '../support/cgroup.ts'
 import { askProxy } from '../support/ask-proxy.ts'
 import { explainFlow, type FlowContext } from '../support/explain-flow.ts'
 import { tryFlow } from '../support/flows.ts'
@@ -29,9 +30,17 @@ const rowsToRun = packetFlowCases.filter((row) => !left.test(row.name))
 const isAnotherProgram = process.env['PROXY_COMMAND'] !== undefined
 
 let rig: Rig
+let clients: Cgroup | undefined
 
-/** Declares the tests of a mode, or a single one that is skipped when the mode cannot run here. `prepare` sets up the node. */
-export function testPacketFlow(mode: ModeName, prepare: (node: Netns) => void = () => {}): void {
+export interface Circumstances {
+  /** Sets up the node. */
+  readonly prepare?: (node: Netns) => void
+  /** `--choose-at-connect` for the pods of the node, and for the node itself. */
+  readonly choosesAtConnect?: true
+}
+
+/** Declares the tests of a mode, or a single one that is skipped when the mode cannot run here. */
+export function testPacketFlow(mode: ModeName, { prepare, choosesAtConnect }: Circumstances = {}): void {
   const reason = whyNotRun(mode)
   if (reason !== undefined) {
     test(`the packet-flow table in ${mode} mode`, ({ skip }) => skip(reason))
@@ -39,9 +48,15 @@ export function testPacketFlow(mode: ModeName, prepare: (node: Netns) => void = 
   }
   beforeAll(async () => {
     rig = await openRig()
-    prepare(rig.network.node)
+    prepare?.(rig.network.node)
+    if (choosesAtConnect === true) clients = new Cgroup(`kube-proxy-ts-test-${process.pid}`)
+    const { localPod, otherLocalPod, node } = rig.network.sources
+    for (const source of [localPod, otherLocalPod, node]) source.clients = clients
   })
-  afterAll(() => rig[Symbol.asyncDispose]())
+  afterAll(async () => {
+    await rig[Symbol.asyncDispose]()
+    clients?.[Symbol.dispose]()
+  })
   const promised = rowsToRun.filter((row) => isPromisedBy(mode, row))
   for (const [settings, rows] of bySettings(promised)) {
     describe(`${mode} with the settings ${settings}`, () => testRows(mode, rows))
@@ -54,7 +69,9 @@ function testRows(mode: ModeName, rows: readonly PacketFlowCase[]): void {
   beforeAll(async () => {
     rig.cluster.put(...rows.flatMap((row) => row.objects))
     const settings = rows[0]?.settings ?? {}
-    proxy = await startProxy({ netns: rig.network.node, mode, kubeconfig: rig.cluster.kubeconfig, settings })
+    const { kubeconfig } = rig.cluster
+    const args = clients === undefined ? [] : [`--choose-at-connect=${clients.folder}`]
+    proxy = await startProxy({ netns: rig.network.node, mode, kubeconfig, settings, args })
     await rig.settled()
   })
   afterAll(async () => {
@@ -102,6 +119,7 @@ async function expectFlows(flows: readonly Flow[], when = 'at first'): Promise<v
     sources: rig.network.sources,
     isNode: (address) => nodeAddresses.includes(address),
     withoutProxy,
+    choosesAtConnect: clients !== undefined,
   }
   const complaints: string[] = []
   for (const flow of flows) complaints.push(...(await tryFlow(stage, flow)))

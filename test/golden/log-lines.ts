@@ -53,6 +53,18 @@ export const logLines: readonly LogLine[] = [
     'Cannot give back kernel settings of another mode',
     '`--init-only`: what `mode` had changed stays; `err` names it. The proxy runs all the same.',
   ),
+  error(
+    'Cannot choose endpoints at connect(), the rules do without',
+    '`--choose-at-connect`: `err` says what is missing - a cgroup, a right, something of the kernel. Services are served by the rules alone; it is tried again every minute, and the line comes again when the reason is another.',
+  ),
+  warning(
+    'Endpoints are not chosen at connect(): the mode has its own way to choose',
+    '`--choose-at-connect` where another mode stands in for the one that was asked for.',
+  ),
+  info(
+    'Endpoints of cluster IPs are chosen at connect()',
+    '`--choose-at-connect` is in force for processes of `cgroup`.',
+  ),
   error('Control socket failed', 'The proxy goes on; it cannot be asked until it is started anew.'),
   error('Cannot answer at the control socket', 'A fault of the program; the asker is told, and the proxy goes on.'),
   error('Cannot finish an answer at the control socket', 'The same, after a part of the answer was sent.'),

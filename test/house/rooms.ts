@@ -78,6 +78,12 @@ export const rooms: readonly Room[] = [
     effects: ['driver.ts', 'watch.ts', 'addresses.ts', 'rtnetlink.ts'],
   },
   {
+    folder: 'bpf',
+    what: 'programs for the kernel to run, and maps for them to look things up in: instructions, their bytes, the system call',
+    imports: ['lib', 'system'],
+    effects: ['call.ts', 'hash-map.ts', 'socket-programs.ts'],
+  },
+  {
     folder: 'kube',
     what: 'the API server: access, list and watch, objects, Events; files in its place',
     imports: ['lib'],
@@ -100,6 +106,12 @@ export const rooms: readonly Room[] = [
     what: 'connections whose backend does not answer get another: the table, the log of failures, suspects and their trials',
     imports: [...tools, 'nftables', 'conntrack', 'model'],
     effects: ['retry-table.ts', 'nflog.ts', 'trial.ts', 'connect-retry.ts', 'cleanup.ts'],
+  },
+  {
+    folder: 'connect',
+    what: 'processes choose the endpoint of a cluster IP when they call connect(): which, the programs, the maps',
+    imports: ['lib', 'bpf', 'model'],
+    effects: ['cgroup.ts', 'connect-programs.ts', 'choose-at-connect.ts'],
   },
   {
     folder: 'metrics',
@@ -139,6 +151,7 @@ export const rooms: readonly Room[] = [
       'config',
       'model',
       'retry',
+      'connect',
       'metrics',
       'modes',
       'serve',

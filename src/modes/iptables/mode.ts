@@ -23,6 +23,7 @@ export const iptablesMode: Mode = {
     'iptablesRulesWritten',
   ],
   weighs: false,
+  choosesAtRandom: true,
   retries: 'kernel',
   serviceLinks: [],
   habits: {

@@ -12,6 +12,7 @@ export const ipvsMode: Mode = {
   restartFields: ['ipvs'],
   metrics: ['conntrackDuration', 'conntrackDeleted'],
   weighs: true,
+  choosesAtRandom: false,
   retries: 'behind IPVS',
   serviceLinks: [LINK],
   habits: {

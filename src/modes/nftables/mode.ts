@@ -16,6 +16,7 @@ export const nftablesMode: Mode = {
     'nftablesCleanupFailures',
   ],
   weighs: false,
+  choosesAtRandom: true,
   retries: 'kernel',
   serviceLinks: [],
   habits: {

@@ -9,6 +9,7 @@ export const userspaceMode: Mode = {
   restartFields: ['userspace'],
   metrics: ['conntrackDuration', 'conntrackDeleted'],
   weighs: false,
+  choosesAtRandom: false,
   retries: 'mode',
   serviceLinks: [],
   habits: {

@@ -11,6 +11,7 @@ import {
   ownNetworkNamespace,
 } from '../../../src/sandbox/netns/network-namespace.ts'
 import type { ChildProcess, SpawnOptions } from 'node:child_process'
+import type { Cgroup } from '../cgroup.ts'
 
 /**
  * iptables-legacy locks for the whole machine. What is programmed here has nothing to do with the namespaces of other tests,
@@ -23,6 +24,9 @@ if (process.env['XTABLES_LOCKFILE'] === undefined) {
 }
 
 export class Netns extends NetworkNamespace {
+  /** The cgroup of the clients there; undefined: that of this process. */
+  clients: Cgroup | undefined
+
   /** Runs commands of iproute2, one per line, in one process. */
   ip(commands: readonly string[]): void {
     this.run('ip', ['-batch', '-'], commands.join('\n'))

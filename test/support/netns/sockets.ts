@@ -10,6 +10,7 @@ import {
   familyOf,
 } from '../../../src/system/socket-address.ts'
 import { openClientSocket } from '../../../src/sandbox/netns/sockets.ts'
+import type { Netns } from './netns.ts'
 import type { NetworkNamespace } from '../../../src/sandbox/netns/network-namespace.ts'
 
 const SOCK_RAW_NONBLOCK_CLOEXEC = 3 | 0o4000 | 0o2000000
@@ -29,13 +30,15 @@ export interface SocketAddress {
 
 /** A client's socket for connections to an address, from an address that the caller chooses, if it does. */
 export function openClient(
-  netns: NetworkNamespace,
+  netns: Netns,
   transport: 'tcp' | 'udp',
   to: { readonly address: string },
   from: { readonly ip?: string | undefined; readonly port?: number | undefined } = {},
 ): number {
   const family = to.address.includes(':') ? 6 : 4
-  const fd = openClientSocket(netns, transport, family)
+  const open = () => openClientSocket(netns, transport, family)
+  // A socket belongs to the cgroup of the process that opens it.
+  const fd = netns.clients === undefined ? open() : netns.clients.within(open)
   if (from.ip !== undefined || from.port !== undefined) {
     bindSocket(fd, { ip: from.ip ?? (family === 4 ? '0.0.0.0' : '::'), port: from.port ?? 0 })
   }

@@ -1,0 +1,45 @@
+// Numbers of include/uapi/linux/bpf.h and btf.h.
+
+/** The system call. */
+export const BPF_CALL: Readonly<Partial<Record<NodeJS.Architecture, number>>> = { x64: 321, arm64: 280 }
+
+/** enum bpf_cmd */
+export const COMMAND = {
+  createMap: 0,
+  loadProgram: 5,
+  lookUpBatch: 24,
+  updateBatch: 26,
+  deleteBatch: 27,
+  createLink: 28,
+  updateLink: 29,
+} as const
+
+/** enum bpf_map_type */
+export const MAP_TYPE = { hash: 1 } as const
+
+/** Memory of an element is taken when it comes. */
+export const BPF_F_NO_PREALLOC = 1
+
+/** enum bpf_prog_type: programs that are given a socket, and such that are given an address as well. */
+const BPF_PROG_TYPE_CGROUP_SOCK = 9
+const BPF_PROG_TYPE_CGROUP_SOCK_ADDR = 18
+
+/** What a process of a cgroup does with a socket, and a program can have a hand in: enum bpf_attach_type. */
+export const HOOKS = {
+  connect4: { type: BPF_PROG_TYPE_CGROUP_SOCK_ADDR, attach: 10 },
+  connect6: { type: BPF_PROG_TYPE_CGROUP_SOCK_ADDR, attach: 11 },
+  getpeername4: { type: BPF_PROG_TYPE_CGROUP_SOCK_ADDR, attach: 29 },
+  getpeername6: { type: BPF_PROG_TYPE_CGROUP_SOCK_ADDR, attach: 30 },
+  release: { type: BPF_PROG_TYPE_CGROUP_SOCK, attach: 34 },
+} as const
+
+export type Hook = keyof typeof HOOKS
+
+/** Functions that programs can call. */
+export const HELPER = { lookUp: 1, update: 2, delete: 3, random: 7, socketCookie: 46 } as const
+
+/** What a program at release() is given: struct bpf_sock, by offset. */
+export const SOCKET = { type: 8, protocol: 12 } as const
+
+/** What a program at connect() or getpeername() is given: struct bpf_sock_addr, by offset. Addresses and ports in network order. */
+export const SOCKET_ADDRESS = { ip4: 4, ip6: 8, port: 24, type: 32, protocol: 36 } as const

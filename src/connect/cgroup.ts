@@ -1,0 +1,41 @@
+// The cgroup whose processes are meant.
+
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** The word for the cgroup that kubelet makes for all pods, whichever it is. */
+export const PODS = 'pods'
+
+/** Below the root, as kubelet names it: with systemd or by itself, as it is or in a node that is a container (kind). */
+const POD_GROUPS = [
+  'kubepods.slice',
+  'kubepods',
+  'kubelet.slice/kubelet-kubepods.slice',
+  'kubelet.slice/kubelet.service/kubepods.slice',
+  'kubelet/kubepods',
+]
+
+/** The folder of a cgroup by what the configuration says. Throws when there is none. */
+export function findCgroup(wanted: string): string {
+  const roots = readRoots()
+  if (wanted === PODS) return findPodGroup(roots)
+  if (!existsSync(join(wanted, 'cgroup.procs'))) throw new Error(`There is no cgroup ${wanted}`)
+  return wanted
+}
+
+function findPodGroup(roots: readonly string[]): string {
+  const groups = roots.flatMap((root) => POD_GROUPS.map((group) => join(root, group)))
+  const found = groups.find((group) => existsSync(group))
+  if (found !== undefined) return found
+  const where = roots.length === 0 ? 'no cgroup file system (version 2) is mounted' : `none of ${groups.join(', ')}`
+  throw new Error(`There is no cgroup of pods here: ${where}`)
+}
+
+/** Where cgroups of version 2 are mounted. */
+function readRoots(): string[] {
+  return readFileSync('/proc/self/mounts', 'latin1')
+    .split('\n')
+    .map((line) => line.split(' '))
+    .filter(([, , type]) => type === 'cgroup2')
+    .map(([, folder]) => folder!.replaceAll('\\040', ' '))
+}

@@ -1,0 +1,86 @@
+// The programs and maps that are in the kernel, for all families. They go when this is closed, or with this process.
+
+import { HashMap } from '../bpf/hash-map.ts'
+import { AttachedProgram } from '../bpf/socket-programs.ts'
+import type { Hook } from '../bpf/uapi.ts'
+import { closeAllNow } from '../lib/close-all.ts'
+import type { Family } from '../lib/ip.ts'
+import { layouts, REMEMBERED } from './layout.ts'
+import { planPrograms } from './programs.ts'
+
+/** A map of the backends of a family's cluster IPs. */
+export function createBackends(family: Family, capacity: number): HashMap {
+  const { keyLength, valueLength } = layouts[family]
+  return new HashMap({ name: `kube_backends${family}`, keyLength, valueLength, capacity, memory: 'as needed' })
+}
+
+/** Open sockets that were sent elsewhere than they dialled: what comes above goes by the rules. They take 7 MB of the kernel's. */
+const MOST_SOCKETS = 1 << 16
+const COOKIE_LENGTH = 8
+
+export class ConnectPrograms {
+  readonly cgroup: string
+  readonly #dialled: HashMap
+  readonly #maps: Map<Family, HashMap>
+  readonly #attached = new Map<Hook, AttachedProgram>()
+
+  /** With empty maps. */
+  constructor(cgroup: string, families: readonly Family[]) {
+    this.cgroup = cgroup
+    this.#dialled = new HashMap({
+      name: 'kube_dialled',
+      keyLength: COOKIE_LENGTH,
+      valueLength: 4 * REMEMBERED.words,
+      capacity: MOST_SOCKETS,
+      memory: 'at once',
+    })
+    this.#maps = new Map()
+    try {
+      for (const family of families) this.#maps.set(family, createBackends(family, 1))
+      this.#attach()
+    } catch (error) {
+      this.close()
+      throw error
+    }
+  }
+
+  map(family: Family): HashMap {
+    return this.#maps.get(family)!
+  }
+
+  /** From now on, this is the family's map. */
+  use(family: Family, map: HashMap): void {
+    const former = this.map(family)
+    this.#maps.set(family, map)
+    try {
+      this.#attach()
+    } catch (error) {
+      this.#maps.set(family, former)
+      throw error
+    }
+    former.close()
+  }
+
+  close(): void {
+    closeAllNow(
+      ...Array.from(this.#attached.values(), (program) => () => program.close()),
+      ...Array.from(this.#maps.values(), (map) => () => map.close()),
+      () => this.#dialled.close(),
+    )
+    this.#attached.clear()
+    this.#maps.clear()
+  }
+
+  #attach(): void {
+    const programs = planPrograms({
+      backends4: this.map(4).fd,
+      backends6: this.#maps.get(6)?.fd,
+      dialled: this.#dialled.fd,
+    })
+    for (const [hook, steps] of Object.entries(programs) as [Hook, (typeof programs)[Hook] & {}][]) {
+      const attached = this.#attached.get(hook)
+      if (attached === undefined) this.#attached.set(hook, new AttachedProgram(hook, steps, this.cgroup))
+      else if (hook.startsWith('connect')) attached.replace(steps)
+    }
+  }
+}

@@ -1,0 +1,45 @@
+// How cluster IPs and their backends stand in the maps: written by this program, read by the one in the kernel.
+//
+// One map for each family. The key is the address and port that a client dials, and a place. At place 0 stands how many backends
+// there are, at places 1 to that number one of them each, as address and port. Address and port are in network order, as the
+// kernel gives them to a program; the rest is in this machine's.
+
+import { host16, host32 } from '../lib/endian.ts'
+import type { Bytes, Family } from '../lib/ip.ts'
+
+export const ADDRESS_LENGTH: Readonly<Record<Family, number>> = { 4: 4, 6: 16 }
+const PORT_LENGTH = 2
+const PLACE_LENGTH = 2
+
+/** More backends than this have no place. */
+export const MOST_PLACES = 0xffff
+
+/** Where the parts of a key and of a value begin. */
+export const layouts = { 4: layoutOf(4), 6: layoutOf(6) } as const
+
+export type Layout = ReturnType<typeof layoutOf>
+
+function layoutOf(family: Family) {
+  const port = ADDRESS_LENGTH[family]
+  const place = port + PORT_LENGTH
+  return { family, port, place, keyLength: place + PLACE_LENGTH, valueLength: place + PLACE_LENGTH }
+}
+
+export function keyOf(address: Bytes, port: number, place: number): Bytes {
+  return address + networkPort(port) + host16(place)
+}
+
+export function backendValue(address: Bytes, port: number): Bytes {
+  return address + networkPort(port) + '\0'.repeat(PLACE_LENGTH)
+}
+
+export function countValue(family: Family, count: number): Bytes {
+  return host32(count) + '\0'.repeat(layouts[family].valueLength - 4)
+}
+
+function networkPort(port: number): Bytes {
+  return String.fromCharCode(port >> 8, port & 0xff)
+}
+
+/** What is remembered of a socket, by its number; in 32-bit words: where the process meant to connect, and where it was sent instead. */
+export const REMEMBERED = { dialled: 0, dialledPort: 4, chosen: 5, chosenPort: 9, words: 10 } as const

@@ -1,0 +1,108 @@
+// Which cluster IPs a process can be spared the rules for, and how they stand in the map.
+
+import type { Bytes, Family } from '../lib/ip.ts'
+import { parseIp } from '../lib/ip.ts'
+import type { BackendList } from '../model/backend-list.ts'
+import { Places } from '../model/places.ts'
+import type { Frontend, ServicePortChange, ServicePortView } from '../model/types.ts'
+import { backendValue, countValue, keyOf, MOST_PLACES } from './layout.ts'
+
+/** A cluster IP and port for which connect() chooses. */
+export interface ChosenFrontend {
+  readonly address: Bytes
+  readonly port: number
+  readonly backends: BackendList
+}
+
+/** Elements of the map: in this order, so that whoever looks meanwhile finds a backend, or nothing and goes by the rules. */
+export interface MapChange {
+  readonly put: (readonly [key: Bytes, value: Bytes])[]
+  readonly deleted: Bytes[]
+}
+
+/**
+ * Those where the address of a backend in the place of the dialled one is all that the rules would do. Not those that remember
+ * clients, by an address that a socket has only later; not those whose clients are masqueraded though they are pods; and not
+ * those whose connections are tried again, since each attempt must be free to go elsewhere.
+ */
+export function chosenFrontends({ protocol, connectRetry, frontends }: ServicePortView): ChosenFrontend[] {
+  if (protocol !== 'TCP' || connectRetry === true) return []
+  return frontends.flatMap((frontend) => chosenFrontend(frontend) ?? [])
+}
+
+function chosenFrontend({ kind, address, port, fromPods, fromNode, ...rest }: Frontend): ChosenFrontend | undefined {
+  if (kind !== 'clusterIP' || address === undefined) return undefined
+  if (rest.affinitySeconds !== undefined || rest.allowedSources !== undefined || fromPods.masquerade) return undefined
+  const [forPods, forNode] = [fromPods.verdict, fromNode.verdict]
+  if (forPods.kind !== 'to' || forNode.kind !== 'to' || forPods.backends !== forNode.backends) return undefined
+  if (forPods.backends.length > MOST_PLACES) return undefined
+  return { address: parseIp(address)!, port, backends: forPods.backends }
+}
+
+/** What a family's map has, from one change to the next. */
+export class ConnectPlan {
+  readonly #family: Family
+  readonly #places = new Places()
+  #frontends = 0
+
+  constructor(family: Family) {
+    this.#family = family
+  }
+
+  /** How many cluster IPs and ports have an entry. */
+  get frontends(): number {
+    return this.#frontends
+  }
+
+  plan(changes: readonly ServicePortChange[]): MapChange {
+    const backends: MapChange['put'] = []
+    const counts: MapChange['put'] = []
+    const deleted = new Set<Bytes>()
+    const steps = changes.map(({ before, after }) => {
+      if (before !== undefined && after !== undefined) this.#places.keep(before, after)
+      return { before: frontendsByKey(before), after: frontendsByKey(after) }
+    })
+    for (const { before, after } of steps) {
+      for (const [key, frontend] of before) this.#planDeleted(frontend, after.get(key), deleted)
+      this.#frontends += after.size - before.size
+    }
+    // Behind all that goes: an address may pass from one service to another.
+    for (const { before, after } of steps) {
+      for (const [key, frontend] of after) {
+        deleted.delete(key)
+        this.#planPut(frontend, before.get(key), { backends, counts, deleted })
+      }
+    }
+    return { put: [...backends, ...counts], deleted: [...deleted] }
+  }
+
+  #planDeleted(
+    { address, port, backends }: ChosenFrontend,
+    after: ChosenFrontend | undefined,
+    deleted: Set<Bytes>,
+  ): void {
+    if (after === undefined) deleted.add(keyOf(address, port, 0))
+    for (let i = after?.backends.length ?? 0; i < backends.length; i++) deleted.add(keyOf(address, port, i + 1))
+  }
+
+  #planPut(
+    { address, port, backends: list }: ChosenFrontend,
+    before: ChosenFrontend | undefined,
+    { backends, counts, deleted }: Record<'backends' | 'counts', MapChange['put']> & { deleted: Set<Bytes> },
+  ): void {
+    const placed = this.#places.of(list)
+    for (const i of placed.placesUnlike(before && this.#places.of(before.backends))) {
+      const key = keyOf(address, port, i + 1)
+      deleted.delete(key)
+      backends.push([key, backendValue(placed.addressAt(i), placed.portAt(i))])
+    }
+    if (before?.backends.length === list.length) return
+    counts.push([keyOf(address, port, 0), countValue(this.#family, list.length)])
+  }
+}
+
+/** By the key at which their number of backends stands. */
+function frontendsByKey(view: ServicePortView | undefined): ReadonlyMap<Bytes, ChosenFrontend> {
+  const frontends = view === undefined ? [] : chosenFrontends(view)
+  return new Map(frontends.map((frontend) => [keyOf(frontend.address, frontend.port, 0), frontend]))
+}

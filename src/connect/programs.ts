@@ -1,0 +1,231 @@
+// The programs that the kernel runs when a process calls connect() or getpeername().
+//
+// The first looks for the address and port that the process dials, chooses one of its backends at random and puts that in their
+// place. Whatever is missing - an entry, a backend, memory - the call goes on as it was, and the rules of the mode see to its
+// packets. The second says, to a process that asks, the address that it has dialled; what is remembered for that goes when the
+// process closes its socket.
+
+import {
+  add,
+  call,
+  exit,
+  jumpIfNull,
+  jumpUnless,
+  jumpUnlessSame,
+  label,
+  load,
+  loadMap,
+  modulo,
+  move,
+  type Register,
+  set,
+  STACK,
+  type Step,
+  store,
+  storeValue,
+} from '../bpf/instructions.ts'
+import { HELPER, type Hook, SOCKET, SOCKET_ADDRESS } from '../bpf/uapi.ts'
+import { type Layout, layouts, REMEMBERED } from './layout.ts'
+
+/** Descriptors of the maps that the programs use. */
+export interface Maps {
+  readonly backends4: number
+  /** Absent: a machine without IPv6. */
+  readonly backends6: number | undefined
+  /** What is remembered of sockets. */
+  readonly dialled: number
+}
+
+const SOCK_STREAM = 1
+const IPPROTO_TCP = 6
+
+/** What the kernel is told: to go on. */
+const GO_ON = 1
+
+/** The second half of ::ffff:0:0/96, as a word that was read from memory in network order. */
+const MAPPED_WORD = 0xffff0000 | 0
+
+/** Registers that stay as they are over calls. */
+const CONTEXT: Register = 6
+const COUNT: Register = 7
+const BACKEND: Register = 8
+
+/** Where things stand on the stack: above them, at its end, is room for the longest key of backends. */
+const COOKIE_AT = -32
+const REMEMBERED_AT = COOKIE_AT - 4 * REMEMBERED.words
+
+/** Whether there is something to replace or not. */
+const ANY = 0
+
+/** The 32-bit words of an address, as offsets in what a program is given. */
+const IP4_WORDS = [SOCKET_ADDRESS.ip4]
+const IP6_WORDS = [0, 4, 8, 12].map((offset) => SOCKET_ADDRESS.ip6 + offset)
+
+export function planPrograms({ backends4, backends6, dialled }: Maps): Partial<Record<Hook, readonly Step[]>> {
+  const programs = {
+    connect4: connect4(backends4, dialled),
+    getpeername4: getpeername(IP4_WORDS, dialled),
+    release: release(dialled),
+  }
+  if (backends6 === undefined) return programs
+  return {
+    ...programs,
+    connect6: connect6(backends4, backends6, dialled),
+    getpeername6: getpeername(IP6_WORDS, dialled),
+  }
+}
+
+function connect4(backends: number, dialled: number): Step[] {
+  return [...onlyTcp(), ...choose({ words: IP4_WORDS, layout: layouts[4], backends, dialled }), ...goOn()]
+}
+
+/** Sockets of IPv6 can also dial IPv4 addresses, written as ::ffff:10.0.0.1. */
+function connect6(backends4: number, backends6: number, dialled: number): Step[] {
+  const prefix = [0, 0, MAPPED_WORD].flatMap((value, i) => [
+    load(4, 0, CONTEXT, IP6_WORDS[i]!),
+    jumpUnless(0, value, 'IPv6'),
+  ])
+  return [
+    ...onlyTcp(),
+    ...prefix,
+    ...choose({ words: IP6_WORDS, layout: layouts[4], backends: backends4, dialled }),
+    set(0, GO_ON),
+    exit(),
+    label('IPv6'),
+    ...choose({ words: IP6_WORDS, layout: layouts[6], backends: backends6, dialled }),
+    ...goOn(),
+  ]
+}
+
+function onlyTcp(): Step[] {
+  return [
+    move(CONTEXT, 1),
+    load(4, 0, CONTEXT, SOCKET_ADDRESS.type),
+    jumpUnless(0, SOCK_STREAM, 'go on'),
+    load(4, 0, CONTEXT, SOCKET_ADDRESS.protocol),
+    jumpUnless(0, IPPROTO_TCP, 'go on'),
+  ]
+}
+
+function goOn(): Step[] {
+  return [label('go on'), set(0, GO_ON), exit()]
+}
+
+interface Choice {
+  /** Of the address that the process dials. */
+  readonly words: readonly number[]
+  /** Of the map: its keys have the last of those words, or all. */
+  readonly layout: Layout
+  readonly backends: number
+  readonly dialled: number
+}
+
+function choose({ words, layout, backends, dialled }: Choice): Step[] {
+  const key = -layout.keyLength
+  const keyWords = words.slice(-layout.port / 4)
+  return [
+    ...keyWords.flatMap((word, i) => [load(4, 0, CONTEXT, word), store(4, STACK, key + 4 * i, 0)]),
+    load(4, 0, CONTEXT, SOCKET_ADDRESS.port),
+    store(2, STACK, key + layout.port, 0),
+    storeValue(2, STACK, key + layout.place, 0),
+    ...lookUp(backends, key),
+    load(4, COUNT, 0, 0),
+    call(HELPER.random),
+    // By zero, a division of this machine leaves what it was given: a place that nothing stands at.
+    modulo(0, COUNT),
+    add(0, 1),
+    store(2, STACK, key + layout.place, 0),
+    ...lookUp(backends, key),
+    move(BACKEND, 0),
+    ...remembered(words.length, 4).flatMap((at) => storeValue(4, STACK, at, 0)),
+    ...words.flatMap((word, i) => {
+      const place = i - (words.length - keyWords.length)
+      return [
+        load(4, 1, CONTEXT, word),
+        store(4, STACK, REMEMBERED_AT + 4 * (REMEMBERED.dialled + i), 1),
+        ...(place < 0 ? [] : [load(4, 1, BACKEND, 4 * place)]),
+        store(4, STACK, REMEMBERED_AT + 4 * (REMEMBERED.chosen + i), 1),
+      ]
+    }),
+    load(4, 1, CONTEXT, SOCKET_ADDRESS.port),
+    store(4, STACK, REMEMBERED_AT + 4 * REMEMBERED.dialledPort, 1),
+    load(2, 1, BACKEND, layout.port),
+    store(4, STACK, REMEMBERED_AT + 4 * REMEMBERED.chosenPort, 1),
+    ...remember(dialled),
+    ...keyWords.flatMap((word, i) => [load(4, 1, BACKEND, 4 * i), store(4, CONTEXT, word, 1)]),
+    load(2, 1, BACKEND, layout.port),
+    store(4, CONTEXT, SOCKET_ADDRESS.port, 1),
+  ]
+}
+
+/** A socket may have been connected anew, elsewhere: what is remembered counts while it is connected where it was sent. */
+function getpeername(words: readonly number[], dialled: number): Step[] {
+  const fields = [
+    ...words.map((word, i) => ({ at: word, dialled: REMEMBERED.dialled + i, chosen: REMEMBERED.chosen + i })),
+    { at: SOCKET_ADDRESS.port, dialled: REMEMBERED.dialledPort, chosen: REMEMBERED.chosenPort },
+  ]
+  return [
+    move(CONTEXT, 1),
+    ...recall(dialled),
+    ...fields.flatMap(({ at, chosen }) => [
+      load(4, 1, CONTEXT, at),
+      load(4, 2, 0, 4 * chosen),
+      jumpUnlessSame(1, 2, 'go on'),
+    ]),
+    ...fields.flatMap(({ at, dialled }) => [load(4, 1, 0, 4 * dialled), store(4, CONTEXT, at, 1)]),
+    ...goOn(),
+  ]
+}
+
+/** The words of both addresses that an address has not. */
+function remembered(first: number, end: number): number[] {
+  const words = Array.from({ length: end - first }, (_, i) => first + i)
+  return words.flatMap((i) => [REMEMBERED.dialled + i, REMEMBERED.chosen + i].map((word) => REMEMBERED_AT + 4 * word))
+}
+
+/** Whoever finds no room goes by the rules. */
+function remember(dialled: number): Step[] {
+  return [
+    ...socketKey(),
+    loadMap(1, dialled),
+    move(2, STACK),
+    add(2, COOKIE_AT),
+    move(3, STACK),
+    add(3, REMEMBERED_AT),
+    set(4, ANY),
+    call(HELPER.update),
+    jumpUnless(0, 0, 'go on'),
+  ]
+}
+
+/** With the last descriptor of a socket, what is remembered of it goes. */
+function release(dialled: number): Step[] {
+  return [
+    move(CONTEXT, 1),
+    load(4, 0, CONTEXT, SOCKET.type),
+    jumpUnless(0, SOCK_STREAM, 'go on'),
+    load(4, 0, CONTEXT, SOCKET.protocol),
+    jumpUnless(0, IPPROTO_TCP, 'go on'),
+    ...socketKey(),
+    loadMap(1, dialled),
+    move(2, STACK),
+    add(2, COOKIE_AT),
+    call(HELPER.delete),
+    ...goOn(),
+  ]
+}
+
+/** r0 is what is remembered of the socket. */
+function recall(dialled: number): Step[] {
+  return [...socketKey(), ...lookUp(dialled, COOKIE_AT)]
+}
+
+/** The number that the kernel knows the socket by. */
+function socketKey(): Step[] {
+  return [move(1, CONTEXT), call(HELPER.socketCookie), store(8, STACK, COOKIE_AT, 0)]
+}
+
+/** r0 is the value of the key that stands there on the stack. */
+function lookUp(map: number, keyAt: number): Step[] {
+  return [loadMap(1, map), move(2, STACK), add(2, keyAt), call(HELPER.lookUp), jumpIfNull(0, 'go on')]
+}

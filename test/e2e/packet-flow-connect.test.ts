@@ -1,0 +1,5 @@
+// The same with endpoints that the clients' own connect() chooses, where that is possible.
+
+import { testPacketFlow } from './packet-flow.suite.ts'
+
+testPacketFlow('nftables', { choosesAtConnect: true })

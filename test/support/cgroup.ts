@@ -1,0 +1,47 @@
+// A cgroup (version 2) of a test's own.
+
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Where cgroups of version 2 are mounted; undefined: nowhere. */
+export function cgroupRoot(): string | undefined {
+  const mounts = readFileSync('/proc/self/mounts', 'latin1').split('\n')
+  return mounts.map((line) => line.split(' ')).find(([, , type]) => type === 'cgroup2')?.[1]
+}
+
+export class Cgroup implements Disposable {
+  readonly folder: string
+  readonly #root: string
+
+  constructor(name: string) {
+    const root = cgroupRoot()
+    if (root === undefined) throw new Error('Cannot make a cgroup: no cgroup file system (version 2) is mounted')
+    this.#root = root
+    this.folder = join(root, name)
+    mkdirSync(this.folder, { recursive: true })
+  }
+
+  /** Sockets that this process opens from now on belong to it. */
+  enter(): void {
+    writeFileSync(join(this.folder, 'cgroup.procs'), String(process.pid))
+  }
+
+  /** What `work` opens belongs to it. */
+  within<T>(work: () => T): T {
+    this.enter()
+    try {
+      return work()
+    } finally {
+      this.leave()
+    }
+  }
+
+  leave(): void {
+    writeFileSync(join(this.#root, 'cgroup.procs'), String(process.pid))
+  }
+
+  /** When all its processes have ended, or left. */
+  [Symbol.dispose](): void {
+    rmdirSync(this.folder)
+  }
+}

@@ -46,6 +46,11 @@ export class Contestant implements AsyncDisposable {
     return `${exitCode ?? signalCode}: ${readFileSync(join(this.#folder, 'log'), 'utf8').slice(-2000)}`
   }
 
+  /** Whether its log has these words. */
+  said(words: string): boolean {
+    return readFileSync(join(this.#folder, 'log'), 'utf8').includes(words)
+  }
+
   /** Of the process, and of the programs that it ran and that have ended. */
   cpuMs(): number {
     const { ownMs, childrenMs } = cpuOf(this.#child.pid!)

@@ -62,6 +62,11 @@ export class ChooseAtConnect {
     }
   }
 
+  /** The folder of the cgroup that it is in force for. */
+  get cgroup(): string | undefined {
+    return this.#programs?.cgroup
+  }
+
   /** For people. */
   status(): string {
     const { cgroup, families } = this.#options

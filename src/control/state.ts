@@ -30,6 +30,8 @@ export interface StateAnswer {
   readonly families: readonly FamilyState[]
   /** Backends that get no new connections until they answer again. */
   readonly ejected?: readonly EjectedBackend[] | undefined
+  /** The cgroup whose processes choose an endpoint when they connect; absent: none do. */
+  readonly chooseAtConnect?: string | undefined
 }
 
 export interface EjectedBackend {

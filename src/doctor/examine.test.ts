@@ -31,6 +31,7 @@ const explanation: Explanation = {
   policy: null,
   backends: [{ address: '10.244.1.3', port: 3000, node: 'node-1', eligible: true, why: '', masquerade: true }],
   affinity: null,
+  atConnect: null,
   masquerade: null,
   problems: [],
   kernel: { what: 'table ip kube-proxy', error: null, ways: [], differences: [] },

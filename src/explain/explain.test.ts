@@ -135,6 +135,25 @@ describe('reasons', () => {
   })
 })
 
+describe('the choice at connect()', () => {
+  const choosing = { ...known, chooseAtConnect: '/sys/fs/cgroup/kubepods.slice' }
+  const atConnect = (question: Question) => explain(prepare(choosing, question), undefined).atConnect
+
+  it('is told to whom it may concern', () => {
+    expect(atConnect({ from: 'client', to: 'web' })).toContain('a process of the cgroup /sys/fs/cgroup/kubepods.slice')
+    const text = formatText(explain(prepare(choosing, { from: 'node', to: 'web' }), undefined))
+    expect(text).toMatch(/^connect\(\)\s+a process of the cgroup/m)
+  })
+
+  it('is nothing to others', () => {
+    expect(ask({ from: 'client', to: 'web' }).atConnect).toBeNull()
+    expect(atConnect({ from: 'outside', to: 'web' })).toBeNull()
+    expect(atConnect({ from: 'client', to: 'empty' })).toBeNull()
+    const retrying = { ...choosing, connectRetry: true }
+    expect(explain(prepare(retrying, { from: 'client', to: 'web' }), undefined).atConnect).toBeNull()
+  })
+})
+
 describe('the kernel', () => {
   it('agrees with what was decided', async () => {
     const explanation = explain(prepare(known, { from: 'client', to: 'web' }), await kernel())

@@ -1,6 +1,7 @@
 // A question, what is known, and what is in the kernel become an explanation.
 
 import { type Family, joinHostPort, formatIp, parseIp } from '../lib/ip.ts'
+import { chosenFrontends } from '../connect/plan.ts'
 import type { KernelWay, Walkable, WalkedPacket } from '../lib/packet-walk.ts'
 import type { Topology } from '../model/topology.ts'
 import { compareWays, endOf, outcomeOf, phrase } from './compare.ts'
@@ -160,10 +161,19 @@ function explainDecision(prepared: Prepared, state: KernelState | undefined, sen
     })),
     affinity: explainAffinity(decision, kernel, state),
     masquerade: explainMasquerade(decision),
+    atConnect: explainChoice(prepared),
     problems: problemsOf(prepared, service),
     kernel: kernel?.explained ?? null,
     sent: sent ?? null,
   }
+}
+
+/** `--choose-at-connect`: the rules are for those that are not of its cgroup, and for what it leaves to them. */
+function explainChoice({ known, decision: { dialled, client } }: Prepared): string | null {
+  const { chooseAtConnect } = known
+  if (chooseAtConnect === undefined || dialled === undefined || client.kind === 'other') return null
+  if (dialled.frontend.kind !== 'clusterIP' || chosenFrontends(dialled.view).length === 0) return null
+  return `a process of the cgroup ${chooseAtConnect} gets one of these when it connects, and its packets meet no rule of the service`
 }
 
 interface WalkedKernel {

@@ -36,6 +36,8 @@ export interface Explanation {
   readonly backends: readonly ExplainedBackend[]
   readonly affinity: ExplainedAffinity | null
   readonly masquerade: { readonly masquerade: boolean | 'depends on the backend'; readonly why: string } | null
+  /** For a connection that may be chosen at connect(): for whom, and what that means. Null: the rules see all of them. */
+  readonly atConnect: string | null
   /** What else was found out about the objects, in words. */
   readonly problems: readonly string[]
   /** Null: nothing of a kernel was looked at. */

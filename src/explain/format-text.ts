@@ -22,7 +22,8 @@ export function formatText(explanation: Explanation, paint: Paint = plain): stri
 }
 
 function decisionLines(explanation: Explanation, paint: Paint): string[] {
-  const { question, frontend, misses, client, sources, policy, backends, affinity, masquerade, problems } = explanation
+  const { question, frontend, misses, client, sources, policy, backends, affinity, masquerade, problems, atConnect } =
+    explanation
   const { from, source, node, mode, asked, assumed } = question
   const say = (label: string, text: string) => labelled(label, text, paint)
   if (!question.hasObjects) return say('asked', `${source} to ${target(explanation)}, by ${asked}`)
@@ -46,6 +47,7 @@ function decisionLines(explanation: Explanation, paint: Paint): string[] {
     ...(policy === null ? [] : say('policy', `${policy.why}; ${policy.topology}`)),
     ...(frontend === null ? [] : backendLines(backends, paint)),
     ...problems.flatMap((text) => say('', `${paint('bad', '!')} ${text}`)),
+    ...(atConnect === null ? [] : say('connect()', atConnect)),
     ...(affinity === null ? [] : say('affinity', affinityWords(affinity))),
     ...(masquerade === null ? [] : say('source', masqueradeWords(masquerade))),
     ...say(

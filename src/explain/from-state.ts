@@ -5,7 +5,7 @@ import type { EndpointSlice, Service } from '../kube/types.ts'
 import type { Known } from './known.ts'
 
 export function knownFromState(state: StateAnswer, modeNamed: (name: string) => Known['mode']): Known {
-  const { config, families, mode, machineAddresses, ejected = [], pid } = state
+  const { config, families, mode, machineAddresses, ejected = [], chooseAtConnect, pid } = state
   return {
     source: `the proxy of this node (process ${pid})`,
     hasObjects: true,
@@ -20,6 +20,7 @@ export function knownFromState(state: StateAnswer, modeNamed: (name: string) => 
     ejected: new Map(
       ejected.map(({ backend, reason, sinceMs }) => [backend, `${reason}, since ${new Date(sinceMs).toISOString()}`]),
     ),
+    chooseAtConnect,
     otherNodes: [],
     pods: [],
   }

@@ -36,7 +36,7 @@ export interface AnswersOptions {
   readonly state: NodeState
   readonly inForce: ModeInForce
   readonly retry: ConnectRetry
-  readonly connectChoice: Pick<ChooseAtConnect, 'status'> | undefined
+  readonly connectChoice: Pick<ChooseAtConnect, 'status' | 'cgroup'> | undefined
   readonly metrics: Metrics
   readonly selfCheck: SelfCheck | undefined
 }
@@ -126,6 +126,7 @@ export class Answers {
       machineAddresses: state.machineAddresses,
       serviceCidrs: state.serviceCidrs,
       ejected: this.#ejected(),
+      chooseAtConnect: this.#options.connectChoice?.cgroup,
     }
   }
 }

@@ -168,7 +168,7 @@ export const rooms: readonly Room[] = [
   {
     folder: 'explain',
     what: '`kube-proxy explain`: a question, objects and the state of a kernel become an explanation as data, then text or a picture',
-    imports: ['lib', 'nftables', 'iptables', 'kube', 'config', 'model', 'modes', 'control', 'proxy'],
+    imports: ['lib', 'nftables', 'iptables', 'kube', 'config', 'model', 'connect', 'modes', 'control', 'proxy'],
     effects: ['read-known.ts', 'read-kernel.ts', 'send.ts'],
   },
   {

@@ -54,6 +54,7 @@ const explanation: Explanation = {
   policy: null,
   backends: [],
   affinity: null,
+  atConnect: null,
   masquerade: null,
   problems: [],
   kernel: { what: '', error: null, ways: [way('10.244.1.3:3000'), way('10.244.2.3:3000')], differences: [] },

@@ -1,0 +1,153 @@
+// Endpoints that the clients' own connect() chooses: which connections that is true of, and what they see of it.
+
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Conntrack } from '../../src/conntrack/driver.ts'
+import { node } from '../support/addresses.ts'
+import { aService, aSlice, type ApiService, type EndpointWish, type ServiceWish } from '../support/builders.ts'
+import { Cgroup, cgroupRoot } from '../support/cgroup.ts'
+import { eventually } from '../support/eventually.ts'
+import { openTcp, tcpProbe } from '../support/netns/probe.ts'
+import { startProxy, type ProxyProcess } from '../support/proxy-process.ts'
+import { openRig, type Rig } from '../support/rig.ts'
+import type { Netns } from '../support/netns/netns.ts'
+
+const TCP = 6
+const why = cgroupRoot() === undefined ? 'no cgroup file system (version 2) is mounted' : undefined
+
+if (why !== undefined) test('endpoints chosen at connect()', ({ skip }) => skip(why))
+else {
+  describe.each(['nftables', 'iptables'] as const)('in %s mode', (mode) => {
+    let rig: Rig
+    let proxy: ProxyProcess
+    let clients: Cgroup
+
+    beforeAll(async () => {
+      rig = await openRig()
+      clients = new Cgroup(`kube-proxy-ts-test-${process.pid}-${mode}`)
+      rig.network.sources.localPod.clients = clients
+      rig.network.sources.node.clients = clients
+      proxy = await start()
+    })
+    afterAll(async () => {
+      await proxy[Symbol.asyncDispose]()
+      await rig[Symbol.asyncDispose]()
+      clients[Symbol.dispose]()
+    })
+
+    async function start(folder = clients.folder): Promise<ProxyProcess> {
+      const { kubeconfig } = rig.cluster
+      const args = [`--choose-at-connect=${folder}`]
+      const started = await startProxy({ netns: rig.network.node, mode, kubeconfig, args })
+      await rig.settled()
+      return started
+    }
+
+    async function serve(wish: ServiceWish, ...endpoints: EndpointWish[]): Promise<ApiService> {
+      const service = aService(wish)
+      rig.cluster.put(service, aSlice(service, endpoints.length === 0 ? ['localB', 'remoteA'] : endpoints))
+      await rig.settled()
+      return service
+    }
+
+    /** What the node's connection tracker knows of a connection: that it goes to an endpoint, or to the service. */
+    async function wayOf(source: Netns, service: ApiService, port = 80, address = service.spec.clusterIP) {
+      const { answer, conversation } = await openTcp(source, { address, port })
+      try {
+        if (answer.kind !== 'answered') return answer.kind
+        const { client, clientPort, greeting } = answer
+        const knows = (dst: string, dport: number) =>
+          rig.network.node.enter(() => {
+            const tracker = new Conntrack()
+            const original = { src: client, sport: clientPort, dst, dport }
+            const flow = tracker.lookUp(client.includes(':') ? 6 : 4, TCP, { original })
+            tracker.close()
+            return flow !== undefined
+          })
+        if (knows(address, port)) return 'by the rules'
+        return knows(greeting.at, greeting.port) ? 'chosen' : 'unknown'
+      } finally {
+        conversation.close()
+      }
+    }
+
+    test.for([4, 6] as const)('a pod and the node connect to an endpoint itself, over IPv%d', async (family) => {
+      const service = await serve({ families: [family] }, 'remoteA')
+      const { localPod, otherLocalPod, node: itself } = rig.network.sources
+      expect(await wayOf(localPod, service)).toBe('chosen')
+      expect(await wayOf(itself, service)).toBe('chosen')
+      // Its processes are not in the cgroup.
+      expect(await wayOf(otherLocalPod, service)).toBe('by the rules')
+    })
+
+    test('a service with affinity, one with retries, and a node port go by the rules', async () => {
+      const { localPod } = rig.network.sources
+      const sticky = await serve({ spec: { sessionAffinity: 'ClientIP' } })
+      expect(await wayOf(localPod, sticky)).toBe('by the rules')
+      const patient = aService({})
+      patient.metadata.annotations = { 'service.kube-proxy-ts.io/connect-retry': 'on' }
+      rig.cluster.put(patient, aSlice(patient, ['localB', 'remoteA']))
+      await rig.settled()
+      expect(await wayOf(localPod, patient)).toBe('by the rules')
+      const open = await serve({ type: 'NodePort' })
+      expect(await wayOf(localPod, open, open.spec.ports[0]?.nodePort ?? 0, node.ip[4])).toBe('by the rules')
+      expect(await wayOf(localPod, open)).toBe('chosen')
+    })
+
+    test('endpoints come and go, and without any the rules refuse', async () => {
+      const { localPod } = rig.network.sources
+      const service = aService({})
+      const target = { address: service.spec.clusterIP, port: 80 }
+      const have = async (...endpoints: EndpointWish[]) => {
+        rig.cluster.put(service, aSlice(service, endpoints, { name: 'one-slice' }))
+        await rig.settled()
+      }
+      const hosts = async () => {
+        const answers = await Promise.all(Array.from({ length: 30 }, () => tcpProbe(localPod, target)))
+        return [...new Set(answers.map((each) => (each.kind === 'answered' ? each.greeting.host : each.kind)))].sort()
+      }
+      await have('localB')
+      expect(await hosts()).toEqual(['localB'])
+      await have('localB', 'remoteA', 'localC')
+      expect(await hosts()).toEqual(['localB', 'localC', 'remoteA'])
+      await have('localC')
+      expect(await hosts()).toEqual(['localC'])
+      await have()
+      expect(await hosts()).toEqual(['refused'])
+    })
+
+    test('the metrics and /statusz say so', async () => {
+      await serve({})
+      const page = (await proxy.ask('/metrics'))?.body ?? ''
+      const count = /^kubeproxyts_choose_at_connect_frontends\{ip_family="IPv4"\} (\d+)$/m.exec(page)?.[1]
+      expect(Number(count)).toBeGreaterThan(0)
+      const status = (await proxy.ask('/statusz'))?.body ?? ''
+      expect(status).toContain(`Choice at connect(): for ${clients.folder}, cluster IP ports: IPv4=${count}`)
+    })
+
+    test('when the program is killed the rules go on, and the next one chooses again', async () => {
+      const { localPod } = rig.network.sources
+      const service = await serve({})
+      const { answer, conversation } = await openTcp(localPod, { address: service.spec.clusterIP, port: 80 })
+      expect(answer.kind).toBe('answered')
+      await proxy.stop('SIGKILL')
+      expect(await wayOf(localPod, service)).toBe('by the rules')
+      expect((await conversation.say('still there?')).kind).toBe('answered')
+      await proxy[Symbol.asyncDispose]()
+      proxy = await start()
+      expect(await wayOf(localPod, service)).toBe('chosen')
+      expect((await conversation.say('and now?')).kind).toBe('answered')
+      conversation.close()
+    })
+
+    test('without the cgroup, it says so and the rules do all of it', async () => {
+      const service = await serve({})
+      await proxy.stop('SIGTERM')
+      await proxy[Symbol.asyncDispose]()
+      proxy = await start('/sys/fs/cgroup/not-there')
+      expect(await wayOf(rig.network.sources.localPod, service)).toBe('by the rules')
+      await eventually('it has said so', () =>
+        proxy.log().includes('There is no cgroup /sys/fs/cgroup/not-there') ? undefined : proxy.logTail(5),
+      )
+    })
+  })
+}

@@ -1,0 +1,208 @@
+// The programs at connect() in this kernel, with sockets of this process, in a network namespace and a cgroup of its own.
+
+import { once } from 'node:events'
+import { connect, createServer, type Server } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { HashMap } from '../../src/bpf/hash-map.ts'
+import { ChooseAtConnect } from '../../src/connect/choose-at-connect.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import type { Family } from '../../src/lib/ip.ts'
+import { silentLogger } from '../../src/lib/log.ts'
+import { atOnce } from '../../src/lib/steps.ts'
+import type { ServicePortView } from '../../src/model/types.ts'
+import { mustCall, tryCall } from '../../src/system/libc.ts'
+import { addressFamily, encodeAddress } from '../../src/system/socket-address.ts'
+import { aNodeView } from '../support/arbitrary-views.ts'
+import { Cgroup, cgroupRoot } from '../support/cgroup.ts'
+import { aClusterIpView, backendPort as PORT } from '../support/cluster-ip-view.ts'
+import { eventually } from '../support/eventually.ts'
+import { openNetns, restIn } from '../support/netns/netns.ts'
+
+const nodes = { 4: aNodeView({ family: 4 }), 6: aNodeView({ family: 6 }) }
+const why = cgroupRoot() === undefined ? 'no cgroup file system (version 2) is mounted' : undefined
+
+if (why !== undefined) it('connect()', ({ skip }) => skip(why))
+
+describe.skipIf(why !== undefined)('connect()', () => {
+  let cgroup: Cgroup
+  let server: Server
+  let inNamespace: Disposable
+  const counts = new Map<Family, number>()
+
+  beforeAll(async () => {
+    const netns = openNetns('choose-at-connect')
+    inNamespace = restIn(netns)
+    netns.ip(['link set lo up', 'route add local 10.0.0.0/8 dev lo', 'route add local fd00::/16 dev lo'])
+    cgroup = new Cgroup(`kube-proxy-ts-kernel-${process.pid}`)
+    cgroup.enter()
+    server = createServer((socket) => socket.on('error', () => {}).end(socket.localAddress ?? '')).listen(PORT, '::')
+    await once(server, 'listening')
+  })
+
+  afterAll(async () => {
+    server.close()
+    cgroup.leave()
+    cgroup[Symbol.dispose]()
+    inNamespace[Symbol.dispose]()
+  })
+
+  function open(folder = cgroup.folder): ChooseAtConnect {
+    const choice = new ChooseAtConnect({
+      cgroup: folder,
+      families: [4, 6],
+      views: () => [],
+      onFrontends: (family, count) => counts.set(family, count),
+      clock: systemClock,
+      log: silentLogger,
+    })
+    onTestFinished(() => choice.close())
+    return choice
+  }
+
+  it('goes to each endpoint now and then, and says what was dialled', async () => {
+    const choice = open()
+    await follow(choice, 4, [aView(1, ['10.1.0.1', '10.1.0.2', '10.1.0.3'])])
+    const seen = new Set<string>()
+    for (let i = 0; i < 100; i++) {
+      const { at, peer } = await dial('10.96.0.1', 80)
+      expect(peer).toBe('10.96.0.1:80')
+      seen.add(at)
+    }
+    expect([...seen].sort()).toEqual(['10.1.0.1', '10.1.0.2', '10.1.0.3'].map(mapped))
+  })
+
+  it('does so for IPv6, and for IPv4 addresses of IPv6 sockets', async () => {
+    const choice = open()
+    await follow(choice, 4, [aView(1, ['10.1.0.1'])])
+    await follow(choice, 6, [aClusterIpView('fd00:96::1', ['fd00::7'])])
+    expect(await dial('fd00:96::1', 80)).toEqual({ at: 'fd00::7', peer: 'fd00:96::1:80' })
+    expect(await dial('::ffff:10.96.0.1', 80)).toEqual({ at: mapped('10.1.0.1'), peer: '::ffff:10.96.0.1:80' })
+  })
+
+  it('leaves other addresses, ports and protocols alone', async () => {
+    const choice = open()
+    await follow(choice, 4, [aView(1, ['10.1.0.1'])])
+    expect(await dial('10.96.0.1', PORT)).toEqual({ at: mapped('10.96.0.1'), peer: '10.96.0.1:8080' })
+    expect(peerOfUdp('10.96.0.1', 80)).toBe('10.96.0.1')
+  })
+
+  it('tells the truth of a socket that was connected anew, elsewhere', async () => {
+    const choice = open()
+    await follow(choice, 4, [aView(1, ['10.1.0.1'])])
+    const AF_UNSPEC = new Uint8Array(16)
+    const fd = mustCall('open a socket', 'socket', addressFamily(4), 1, 0)
+    const [service, endpoint] = [encodeAddress('10.96.0.1', 80), encodeAddress('10.1.0.2', PORT)]
+    mustCall('connect', 'connect', fd, service, service.length)
+    expect(peerOf(fd)).toEqual(Array.from(service.slice(0, 8)))
+    mustCall('disconnect', 'connect', fd, AF_UNSPEC, AF_UNSPEC.length)
+    mustCall('connect', 'connect', fd, endpoint, endpoint.length)
+    expect(peerOf(fd)).toEqual(Array.from(endpoint.slice(0, 8)))
+    tryCall('close', fd)
+  })
+
+  it('follows changes, and grows with them', async () => {
+    const choice = open()
+    const first = aView(1, ['10.1.0.1', '10.1.0.2'])
+    await follow(choice, 4, [first])
+    const next = aView(1, ['10.1.0.2'])
+    change(choice, [{ name: 'a', before: first, after: next }])
+    for (let i = 0; i < 20; i++) expect((await dial('10.96.0.1', 80)).at).toBe(mapped('10.1.0.2'))
+    // More than the map had room for.
+    const many = Array.from({ length: 3000 }, (_, i) => aView(i + 2, ['10.1.0.5', '10.1.0.6']))
+    change(
+      choice,
+      many.map((after) => ({ name: after.name, before: undefined, after })),
+    )
+    await eventually('all are in the map', () => (counts.get(4) === 3001 ? undefined : String(counts.get(4))))
+    expect((await dial('10.96.11.185', 80)).at).toMatch(/10\.1\.0\.[56]$/)
+    expect((await dial('10.96.0.1', 80)).at).toBe(mapped('10.1.0.2'))
+    change(choice, [{ name: 'a', before: next, after: undefined }])
+    await expect(dial('10.96.0.1', 80)).rejects.toThrow('ECONNREFUSED')
+  })
+
+  it('is as it was when it is closed, or when its cgroup is not there', async () => {
+    const choice = open()
+    await follow(choice, 4, [aView(1, ['10.1.0.1'])])
+    expect(choice.status()).toBe(`Choice at connect(): for ${cgroup.folder}, cluster IP ports: IPv4=1 IPv6=0`)
+    await choice.close()
+    await expect(dial('10.96.0.1', 80)).rejects.toThrow('ECONNREFUSED')
+    const other = open('/sys/fs/cgroup/not-there')
+    other.follow(nodes[4], [], [aView(1, ['10.1.0.1'])])
+    expect(other.status()).toBe(
+      'Choice at connect(): not for /sys/fs/cgroup/not-there: There is no cgroup /sys/fs/cgroup/not-there',
+    )
+  })
+
+  async function follow(choice: ChooseAtConnect, family: Family, views: readonly ServicePortView[]): Promise<void> {
+    counts.clear()
+    choice.follow(nodes[family], [], views)
+    await eventually('the map is filled', () => (counts.get(family) === views.length ? undefined : 'not yet'))
+  }
+})
+
+describe('HashMap', () => {
+  const options = { name: 'kube_test', keyLength: 4, valueLength: 4, memory: 'as needed' } as const
+  const element = (i: number) => [String.fromCharCode(i & 0xff, i >> 8, 0, 0), '\x01\0\0\0'] as const
+  const elements = Array.from({ length: 10_000 }, (_, i) => element(i))
+
+  it('says when it is full, and has all of it when it has grown', () => {
+    const small = new HashMap({ ...options, capacity: 8000 })
+    expect(atOnce(small.put(elements))).toBe(false)
+    const large = atOnce(small.grown(20_000))
+    small.close()
+    expect(atOnce(large.put(elements))).toBe(true)
+    const largest = atOnce(large.grown(30_000))
+    // It has no more: of twice as many, it can take just so many more.
+    const more = Array.from({ length: 20_000 }, (_, i) => element(10_000 + i))
+    expect(atOnce(largest.put(more))).toBe(true)
+    large.close()
+    largest.close()
+  })
+
+  it('deletes what is there, past what is not', () => {
+    const map = new HashMap({ ...options, capacity: 10_000 })
+    atOnce(map.put(elements.filter((_, i) => i % 3 > 0)))
+    atOnce(map.delete(elements.slice(0, 9000).map(([key]) => key)))
+    // What is left is a third less than the last thousand.
+    expect(atOnce(map.put(Array.from({ length: 9334 }, (_, i) => element(20_000 + i))))).toBe(true)
+    expect(atOnce(map.put([element(50_000)]))).toBe(false)
+    map.close()
+  })
+})
+
+function change(choice: ChooseAtConnect, changes: Parameters<ChooseAtConnect['follow']>[1]): void {
+  choice.follow(nodes[4], changes)
+}
+
+/** A service port by number, at 10.96.0.0/16. */
+function aView(index: number, hosts: readonly string[]): ServicePortView {
+  return aClusterIpView(`10.96.${index >> 8}.${index & 0xff}`, hosts)
+}
+
+const mapped = (ip: string) => `::ffff:${ip}`
+
+/** Where a connection ends up, and what its client takes it for. */
+async function dial(host: string, port: number): Promise<{ at: string; peer: string }> {
+  const socket = connect({ host, port })
+  await once(socket, 'connect')
+  const peer = `${socket.remoteAddress}:${socket.remotePort}`
+  const parts: Buffer[] = []
+  for await (const part of socket) parts.push(part as Buffer)
+  return { at: Buffer.concat(parts).toString(), peer }
+}
+
+function peerOfUdp(host: string, port: number): string {
+  const fd = mustCall('open a socket', 'socket', addressFamily(4), 2, 0)
+  const address = encodeAddress(host, port)
+  mustCall('connect', 'connect', fd, address, address.length)
+  const peer = peerOf(fd)
+  tryCall('close', fd)
+  return peer.slice(4, 8).join('.')
+}
+
+/** Family, port and address of struct sockaddr_in. */
+function peerOf(fd: number): number[] {
+  const peer = new Uint8Array(16)
+  mustCall('ask for the peer', 'getpeername', fd, peer, Uint32Array.of(16))
+  return Array.from(peer.slice(0, 8))
+}

@@ -14,7 +14,7 @@ import { inTurns, type Steps } from '../lib/steps.ts'
 import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
 import { findCgroup } from './cgroup.ts'
 import { ConnectPrograms, createBackends } from './connect-programs.ts'
-import { chosenFrontends, ConnectPlan } from './plan.ts'
+import { ConnectPlan } from './plan.ts'
 
 export interface ChooseAtConnectOptions {
   /** `pods`, or the folder of a cgroup. */
@@ -55,7 +55,7 @@ export class ChooseAtConnect {
     if (all === undefined && plan !== undefined) {
       if (changes.length > 0) this.#do(family, plan, () => this.#change(family, plan, changes))
     } else if (this.#options.clock.monotonicNow() >= this.#retryMs) {
-      const views = Array.from(all ?? this.#options.views(family)).filter((view) => chosenFrontends(view).length > 0)
+      const views = Array.from(all ?? this.#options.views(family))
       const next = new ConnectPlan(family)
       this.#plans.set(family, next)
       this.#do(family, next, () => this.#build(family, next, views))
@@ -101,14 +101,14 @@ export class ChooseAtConnect {
 
   *#build(family: Family, plan: ConnectPlan, views: readonly ServicePortView[]): Steps<void> {
     const programs = (this.#programs ??= this.#open())
-    const map = createBackends(family, 2 * countElements(views) + SPARE)
+    const map = createBackends(family, 2 * mostElements(views) + SPARE)
     try {
       for (let next = 0; next < views.length;) {
         const changes: ServicePortChange[] = []
         for (let elements = 0; next < views.length && elements < PIECE; next++) {
           const after = views[next]!
           changes.push({ name: after.name, before: undefined, after })
-          elements += countElements([after])
+          elements += mostElements([after])
         }
         yield* map.put(plan.plan(changes).put)
         yield
@@ -157,8 +157,7 @@ export class ChooseAtConnect {
   }
 }
 
-function countElements(views: readonly ServicePortView[]): number {
-  let count = 0
-  for (const view of views) for (const { backends } of chosenFrontends(view)) count += 1 + backends.length
-  return count
+/** So many elements at most: a service port has one cluster IP in a family. */
+function mostElements(views: readonly ServicePortView[]): number {
+  return views.reduce((sum, { backends }) => sum + 1 + backends.length, 0)
 }

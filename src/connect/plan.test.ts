@@ -128,6 +128,9 @@ describe('chosenFrontends()', () => {
     ['an external IP', withFrontend({ kind: 'externalIP' })],
     ['a node port', withFrontend({ kind: 'nodePort', address: undefined })],
     ['masquerading of all', withFrontend({ fromPods: masqueraded })],
+    ['an endpoint that is loopback', aView(['10.1.0.1', '127.0.0.1'])],
+    ['a link-local endpoint', aView(['169.254.169.254'])],
+    ['an endpoint that is multicast', aView(['224.0.0.1'])],
     ['no endpoints', withFrontend({ fromPods: rejected, fromNode: rejected })],
   ])('leaves %s to the rules', (_, view) => {
     expect(chosenFrontends(view)).toEqual([])

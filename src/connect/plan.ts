@@ -1,7 +1,7 @@
 // Which cluster IPs a process can be spared the rules for, and how they stand in the map.
 
 import type { Bytes, Family } from '../lib/ip.ts'
-import { parseIp } from '../lib/ip.ts'
+import { isLinkLocal, isLoopback, isUnspecified, parseIp } from '../lib/ip.ts'
 import type { BackendList } from '../model/backend-list.ts'
 import { Places } from '../model/places.ts'
 import type { Frontend, ServicePortChange, ServicePortView } from '../model/types.ts'
@@ -35,8 +35,26 @@ function chosenFrontend({ kind, address, port, fromPods, fromNode, ...rest }: Fr
   if (rest.affinitySeconds !== undefined || rest.allowedSources !== undefined || fromPods.masquerade) return undefined
   const [forPods, forNode] = [fromPods.verdict, fromNode.verdict]
   if (forPods.kind !== 'to' || forNode.kind !== 'to' || forPods.backends !== forNode.backends) return undefined
-  if (forPods.backends.length > MOST_PLACES) return undefined
+  if (forPods.backends.length > MOST_PLACES || hasOwnAddress(forPods.backends)) return undefined
   return { address: parseIp(address)!, port, backends: forPods.backends }
+}
+
+/**
+ * Whether one of the addresses is such that each host, or each pod, has its own: loopback, link-local and the like. To the rules
+ * they are the node's, and lead nowhere; a process that connects would reach what it has there itself. No API server allows
+ * them, but objects also come from files.
+ */
+function hasOwnAddress(backends: BackendList): boolean {
+  for (let i = 0; i < backends.length; i++) {
+    const address = backends.addressAt(i)
+    if (isLoopback(address) || isLinkLocal(address) || isUnspecified(address) || isMulticast(address)) return true
+  }
+  return false
+}
+
+function isMulticast(address: Bytes): boolean {
+  const first = address.charCodeAt(0)
+  return address.length === 4 ? first >= 224 : first === 0xff
 }
 
 /** What a family's map has, from one change to the next. */

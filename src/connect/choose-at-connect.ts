@@ -15,6 +15,7 @@ import type { NodeView, ServicePortChange, ServicePortView } from '../model/type
 import { findCgroup } from './cgroup.ts'
 import { ConnectPrograms, createBackends } from './connect-programs.ts'
 import { ConnectPlan } from './plan.ts'
+import { ToldViews } from './told-views.ts'
 
 export interface ChooseAtConnectOptions {
   /** `pods`, or the folder of a cgroup. */
@@ -35,11 +36,18 @@ const SPARE = 1024
 /** Where the kernel cannot do it, it is asked again now and then. */
 const RETRY_MS = 60_000
 
+/** A family: what it was told, and what its map has. */
+interface Followed {
+  readonly family: Family
+  readonly told: ToldViews
+  readonly plan: ConnectPlan
+}
+
 export class ChooseAtConnect {
   readonly #options: ChooseAtConnectOptions
   readonly #order = new InOrder()
-  /** What each family's map has. A family that is not here has to be told everything first. */
-  readonly #plans = new Map<Family, ConnectPlan>()
+  /** A family that is not here has to be told everything first. */
+  readonly #followed = new Map<Family, Followed>()
   #programs: ConnectPrograms | undefined
   #retryMs = -Infinity
   /** What was wrong the last time. */
@@ -51,15 +59,9 @@ export class ChooseAtConnect {
 
   /** After a sync: what changed, or all that there is. */
   follow({ family }: NodeView, changes: readonly ServicePortChange[], all?: Iterable<ServicePortView>): void {
-    const plan = this.#plans.get(family)
-    if (all === undefined && plan !== undefined) {
-      if (changes.length > 0) this.#do(family, plan, () => this.#change(family, plan, changes))
-    } else if (this.#options.clock.monotonicNow() >= this.#retryMs) {
-      const views = Array.from(all ?? this.#options.views(family))
-      const next = new ConnectPlan(family)
-      this.#plans.set(family, next)
-      this.#do(family, next, () => this.#build(family, next, views))
-    }
+    const followed = this.#followed.get(family)
+    if (followed === undefined) this.#begin(family, all)
+    else this.#goOn(followed, all === undefined ? changes : followed.told.changesTo(all))
   }
 
   /** The folder of the cgroup that it is in force for. */
@@ -71,24 +73,37 @@ export class ChooseAtConnect {
   status(): string {
     const { cgroup, families } = this.#options
     if (this.#programs === undefined) return `Choice at connect(): not for ${cgroup}: ${this.#problem ?? 'not yet'}`
-    const counts = families.map((family) => `IPv${family}=${this.#plans.get(family)?.frontends ?? 0}`)
+    const counts = families.map((family) => `IPv${family}=${this.#followed.get(family)?.plan.frontends ?? 0}`)
     return `Choice at connect(): for ${this.#programs.cgroup}, cluster IP ports: ${counts.join(' ')}`
   }
 
   close(): void | Promise<void> {
     this.#retryMs = Infinity
-    this.#plans.clear()
+    this.#followed.clear()
     return this.#order.do(() => this.#closePrograms())
   }
 
+  #begin(family: Family, all: Iterable<ServicePortView> = this.#options.views(family)): void {
+    if (this.#options.clock.monotonicNow() < this.#retryMs) return
+    const followed: Followed = { family, told: new ToldViews(), plan: new ConnectPlan(family) }
+    const changes = followed.told.changesTo(all)
+    followed.told.note(changes)
+    this.#followed.set(family, followed)
+    this.#do(followed, () => this.#build(followed, changes))
+  }
+
+  #goOn(followed: Followed, changes: readonly ServicePortChange[]): void {
+    followed.told.note(changes)
+    if (changes.length > 0) this.#do(followed, () => this.#change(followed, changes))
+  }
+
   /** One thing after the other, of what has not been given up meanwhile. What fails is taken back as a whole. */
-  #do(family: Family, plan: ConnectPlan, work: () => Steps<void>): void {
-    const isGivenUp = () => this.#plans.get(family) !== plan
+  #do(followed: Followed, work: () => Steps<void>): void {
     const done = () => {
-      if (!isGivenUp()) this.#options.onFrontends(family, plan.frontends)
+      if (!this.#isGivenUp(followed)) this.#options.onFrontends(followed.family, followed.plan.frontends)
     }
     void this.#order.do(() => {
-      if (isGivenUp()) return
+      if (this.#isGivenUp(followed)) return
       try {
         const pending = inTurns(work())
         if (pending instanceof Promise) return pending.then(done).catch((error: unknown) => this.#failed(error))
@@ -99,19 +114,27 @@ export class ChooseAtConnect {
     })
   }
 
-  *#build(family: Family, plan: ConnectPlan, views: readonly ServicePortView[]): Steps<void> {
+  /** Something failed meanwhile, or it is over. */
+  #isGivenUp(followed: Followed): boolean {
+    return this.#followed.get(followed.family) !== followed
+  }
+
+  /** Nobody looks at the map until it has all of them. */
+  *#build(followed: Followed, all: readonly ServicePortChange[]): Steps<void> {
+    const { family, plan } = followed
     const programs = (this.#programs ??= this.#open())
-    const map = createBackends(family, 2 * mostElements(views) + SPARE)
+    const most = all.reduce((sum, change) => sum + mostElements(change), 0)
+    const map = createBackends(family, 2 * most + SPARE)
     try {
-      for (let next = 0; next < views.length;) {
-        const changes: ServicePortChange[] = []
-        for (let elements = 0; next < views.length && elements < PIECE; next++) {
-          const after = views[next]!
-          changes.push({ name: after.name, before: undefined, after })
-          elements += mostElements([after])
+      for (let next = 0; next < all.length;) {
+        const piece: ServicePortChange[] = []
+        for (let elements = 0; next < all.length && elements < PIECE; next++) {
+          piece.push(all[next]!)
+          elements += mostElements(all[next]!)
         }
-        yield* map.put(plan.plan(changes).put)
+        yield* map.put(plan.plan(piece).put)
         yield
+        if (this.#isGivenUp(followed)) return map.close()
       }
       programs.use(family, map)
     } catch (error) {
@@ -120,7 +143,7 @@ export class ChooseAtConnect {
     }
   }
 
-  *#change(family: Family, plan: ConnectPlan, changes: readonly ServicePortChange[]): Steps<void> {
+  *#change({ family, plan }: Followed, changes: readonly ServicePortChange[]): Steps<void> {
     const programs = this.#programs!
     const { put, deleted } = plan.plan(changes)
     while (!(yield* programs.map(family).put(put))) {
@@ -140,7 +163,7 @@ export class ChooseAtConnect {
 
   #failed(error: unknown): void {
     const { log, clock, families, onFrontends } = this.#options
-    this.#plans.clear()
+    this.#followed.clear()
     this.#closePrograms()
     for (const family of families) onFrontends(family, 0)
     this.#retryMs = clock.monotonicNow() + RETRY_MS
@@ -158,6 +181,6 @@ export class ChooseAtConnect {
 }
 
 /** So many elements at most: a service port has one cluster IP in a family. */
-function mostElements(views: readonly ServicePortView[]): number {
-  return views.reduce((sum, { backends }) => sum + 1 + backends.length, 0)
+function mostElements({ after }: ServicePortChange): number {
+  return 1 + (after?.backends.length ?? 0)
 }

@@ -120,6 +120,15 @@ describe.skipIf(why !== undefined)('connect()', () => {
     await expect(dial('10.96.0.1', 80)).rejects.toThrow('ECONNREFUSED')
   })
 
+  it('follows what it is told as a whole', async () => {
+    const choice = open()
+    const [one, two] = [aView(1, ['10.1.0.1']), aView(2, ['10.1.0.2'])]
+    await follow(choice, 4, [one, two])
+    await follow(choice, 4, [aView(1, ['10.1.0.3'])])
+    expect((await dial('10.96.0.1', 80)).at).toBe(mapped('10.1.0.3'))
+    await expect(dial('10.96.0.2', 80)).rejects.toThrow('ECONNREFUSED')
+  })
+
   it('is as it was when it is closed, or when its cgroup is not there', async () => {
     const choice = open()
     await follow(choice, 4, [aView(1, ['10.1.0.1'])])

@@ -14,6 +14,7 @@ import type { ModeName } from '../conformance/modes.ts'
 import { node, ranges } from '../support/addresses.ts'
 import type { ApiServerOptions } from '../support/api-server/api-server.ts'
 import { aService, aSlice } from '../support/builders.ts'
+import { Cgroup, cgroupRoot } from '../support/cgroup.ts'
 import { checkout } from '../support/checkout.ts'
 import { eventually } from '../support/eventually.ts'
 import { httpGet, tcpProbe } from '../support/netns/probe.ts'
@@ -45,7 +46,7 @@ const token = 'the-token-of-the-service-account'
 async function openNode(
   folder: string,
   mode: ModeName,
-  api: ApiServerOptions = {},
+  { components = [], ...api }: ApiServerOptions & { components?: readonly string[] } = {},
 ): Promise<{ rig: Rig; pod: Pod; home: string }> {
   const users = [{ name: 'system:serviceaccount:kube-system:kube-proxy-ts', token, rules: roleRules() }]
   const rig = await openRig({ users, ...api })
@@ -61,7 +62,7 @@ async function openNode(
   const network = rig.network.node.path
   // Limits that belong to the machine and not to the namespace stay; and kubelet would have set the score.
   const more = ['--conntrack-max-per-core=0', '--strict-proxy-mode', '--oom-score-adj=0']
-  return { rig, pod: new Pod({ mode, nodeName: node.name, settings, network, folder: home }, more), home }
+  return { rig, pod: new Pod({ mode, components, nodeName: node.name, settings, network, folder: home }, more), home }
 }
 
 function probe(rig: Rig, { httpGet: { host, port, path } }: Probe) {
@@ -202,6 +203,36 @@ export function describeLeastRights(archive: () => string, whyNone: string | und
       expect(await proxy.stop('SIGTERM'), proxy.logTail(20)).toBe('0')
       const programs = /"Using iptables" programs="(\S+)/.exec(proxy.log())?.[1]
       return programs === undefined ? 'it serves' : `it serves by ${programs}`
+    }
+  })
+
+  test('chooses at connect() with the component that says so, and not with fewer rights', async ({ skip }) => {
+    const root = cgroupRoot()
+    if (whyNone !== undefined) skip(whyNone)
+    if (root === undefined) return skip('no cgroup file system (version 2) is mounted')
+    if (existsSync(join(root, 'kubepods'))) skip('this machine is a node: it has a cgroup of pods')
+    using pods = new Cgroup('kubepods')
+    const { rig, pod } = await openNode(folder, 'nftables', { components: ['choose-at-connect'] })
+    await using _ = rig
+    const web = aService({ families: [4] })
+    rig.cluster.put(web, aSlice(web, ['localA'], { family: 4 }))
+    const { localPod } = rig.network.sources
+    localPod.clients = pods
+    /** By the rules, a pod that reaches itself sees an address of the node. */
+    const meetsItself = async () => {
+      const answer = await tcpProbe(localPod, { address: web.spec.clusterIP, port: 80 })
+      return answer.kind === 'answered' && answer.greeting.seenAs === answer.client
+    }
+    for (const lacking of [undefined, ...pod.rights.filter((right) => right !== 'NET_ADMIN')]) {
+      const capabilities = pod.rights.filter((right) => right !== lacking)
+      await using proxy = run(rig, { ...pod.main(), capabilities })
+      await proxy.ready()
+      await rig.settled()
+      const status = (await proxy.ask('/statusz'))?.body ?? ''
+      if (lacking === undefined) expect(status).toMatch(/^Choice at connect\(\): for \/host\/cgroup\S*\/kubepods,/m)
+      else expect(status).toMatch(/^Choice at connect\(\): not for pods: .*EPERM/m)
+      expect(await meetsItself(), proxy.logTail(20)).toBe(lacking === undefined)
+      expect(await proxy.stop('SIGTERM'), proxy.logTail(20)).toBe('0')
     }
   })
 

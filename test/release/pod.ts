@@ -8,6 +8,8 @@ import type { ContainerOptions, Mount } from './containerd.ts'
 
 export interface PodOptions {
   readonly mode: string
+  /** Of deploy/components. */
+  readonly components?: readonly string[]
   readonly nodeName: string
   /** Of the ConfigMap. */
   readonly settings: Readonly<Record<string, string>>
@@ -59,7 +61,8 @@ export class Pod {
   constructor(options: PodOptions, more: readonly string[]) {
     this.#options = options
     this.#more = more
-    const objects = renderKustomization(join(checkout, 'deploy/overlays', options.mode))
+    const components = (options.components ?? []).map((name) => join(checkout, 'deploy/components', name))
+    const objects = renderKustomization(join(checkout, 'deploy/overlays', options.mode), components)
     const find = (kind: string) => objects.find((object) => object.kind === kind)!
     this.#spec = (find('DaemonSet')['spec'] as { template: { spec: PodSpec } }).template.spec
     this.#configMap = find('ConfigMap')

@@ -54,12 +54,15 @@ const BACKEND: Register = 8
 const COOKIE_AT = -32
 const REMEMBERED_AT = COOKIE_AT - 4 * REMEMBERED.words
 
+/** The words of the longest address. */
+const ADDRESS_FIELDS = [0, 1, 2, 3]
+
 /** Whether there is something to replace or not. */
 const ANY = 0
 
 /** The 32-bit words of an address, as offsets in what a program is given. */
 const IP4_WORDS = [SOCKET_ADDRESS.ip4]
-const IP6_WORDS = [0, 4, 8, 12].map((offset) => SOCKET_ADDRESS.ip6 + offset)
+const IP6_WORDS = ADDRESS_FIELDS.map((i) => SOCKET_ADDRESS.ip6 + 4 * i)
 
 export function planPrograms({ backends4, backends6, dialled }: Maps): Partial<Record<Hook, readonly Step[]>> {
   const programs = {
@@ -76,7 +79,7 @@ export function planPrograms({ backends4, backends6, dialled }: Maps): Partial<R
 }
 
 function connect4(backends: number, dialled: number): Step[] {
-  return [...onlyTcp(), ...choose({ words: IP4_WORDS, layout: layouts[4], backends, dialled }), ...goOn()]
+  return [...onlyTcp(SOCKET_ADDRESS), ...choose({ words: IP4_WORDS, layout: layouts[4], backends, dialled }), ...goOn()]
 }
 
 /** Sockets of IPv6 can also dial IPv4 addresses, written as ::ffff:10.0.0.1. */
@@ -86,7 +89,7 @@ function connect6(backends4: number, backends6: number, dialled: number): Step[]
     jumpUnless(0, value, 'IPv6'),
   ])
   return [
-    ...onlyTcp(),
+    ...onlyTcp(SOCKET_ADDRESS),
     ...prefix,
     ...choose({ words: IP6_WORDS, layout: layouts[4], backends: backends4, dialled }),
     set(0, GO_ON),
@@ -97,12 +100,13 @@ function connect6(backends4: number, backends6: number, dialled: number): Step[]
   ]
 }
 
-function onlyTcp(): Step[] {
+/** The first of each program: what it is given stays at hand, and sockets of other protocols are none of its business. */
+function onlyTcp({ type, protocol }: Readonly<Record<'type' | 'protocol', number>>): Step[] {
   return [
     move(CONTEXT, 1),
-    load(4, 0, CONTEXT, SOCKET_ADDRESS.type),
+    load(4, 0, CONTEXT, type),
     jumpUnless(0, SOCK_STREAM, 'go on'),
-    load(4, 0, CONTEXT, SOCKET_ADDRESS.protocol),
+    load(4, 0, CONTEXT, protocol),
     jumpUnless(0, IPPROTO_TCP, 'go on'),
   ]
 }
@@ -137,24 +141,34 @@ function choose({ words, layout, backends, dialled }: Choice): Step[] {
     store(2, STACK, key + layout.place, 0),
     ...lookUp(backends, key),
     move(BACKEND, 0),
-    ...remembered(words.length, 4).flatMap((at) => storeValue(4, STACK, at, 0)),
-    ...words.flatMap((word, i) => {
-      const place = i - (words.length - keyWords.length)
-      return [
-        load(4, 1, CONTEXT, word),
-        store(4, STACK, REMEMBERED_AT + 4 * (REMEMBERED.dialled + i), 1),
-        ...(place < 0 ? [] : [load(4, 1, BACKEND, 4 * place)]),
-        store(4, STACK, REMEMBERED_AT + 4 * (REMEMBERED.chosen + i), 1),
-      ]
-    }),
-    load(4, 1, CONTEXT, SOCKET_ADDRESS.port),
-    store(4, STACK, REMEMBERED_AT + 4 * REMEMBERED.dialledPort, 1),
-    load(2, 1, BACKEND, layout.port),
-    store(4, STACK, REMEMBERED_AT + 4 * REMEMBERED.chosenPort, 1),
+    ...noteBoth(words, layout),
     ...remember(dialled),
     ...keyWords.flatMap((word, i) => [load(4, 1, BACKEND, 4 * i), store(4, CONTEXT, word, 1)]),
     load(2, 1, BACKEND, layout.port),
     store(4, CONTEXT, SOCKET_ADDRESS.port, 1),
+  ]
+}
+
+/** Writes to the stack what was dialled and what was chosen. An IPv4 address in an IPv6 socket keeps the words before it. */
+function noteBoth(words: readonly number[], layout: Layout): Step[] {
+  const kept = words.length - layout.port / 4
+  const note = (field: number, from: Register) => store(4, STACK, REMEMBERED_AT + 4 * field, from)
+  return [
+    // All of it has to be written, also where an address is shorter.
+    ...ADDRESS_FIELDS.slice(words.length).flatMap((i) => [
+      storeValue(4, STACK, REMEMBERED_AT + 4 * (REMEMBERED.dialled + i), 0),
+      storeValue(4, STACK, REMEMBERED_AT + 4 * (REMEMBERED.chosen + i), 0),
+    ]),
+    ...words.flatMap((word, i) => [
+      load(4, 1, CONTEXT, word),
+      note(REMEMBERED.dialled + i, 1),
+      ...(i < kept ? [] : [load(4, 1, BACKEND, 4 * (i - kept))]),
+      note(REMEMBERED.chosen + i, 1),
+    ]),
+    load(4, 1, CONTEXT, SOCKET_ADDRESS.port),
+    note(REMEMBERED.dialledPort, 1),
+    load(2, 1, BACKEND, layout.port),
+    note(REMEMBERED.chosenPort, 1),
   ]
 }
 
@@ -177,12 +191,6 @@ function getpeername(words: readonly number[], dialled: number): Step[] {
   ]
 }
 
-/** The words of both addresses that an address has not. */
-function remembered(first: number, end: number): number[] {
-  const words = Array.from({ length: end - first }, (_, i) => first + i)
-  return words.flatMap((i) => [REMEMBERED.dialled + i, REMEMBERED.chosen + i].map((word) => REMEMBERED_AT + 4 * word))
-}
-
 /** Whoever finds no room goes by the rules. */
 function remember(dialled: number): Step[] {
   return [
@@ -201,11 +209,7 @@ function remember(dialled: number): Step[] {
 /** With the last descriptor of a socket, what is remembered of it goes. */
 function release(dialled: number): Step[] {
   return [
-    move(CONTEXT, 1),
-    load(4, 0, CONTEXT, SOCKET.type),
-    jumpUnless(0, SOCK_STREAM, 'go on'),
-    load(4, 0, CONTEXT, SOCKET.protocol),
-    jumpUnless(0, IPPROTO_TCP, 'go on'),
+    ...onlyTcp(SOCKET),
     ...socketKey(),
     loadMap(1, dialled),
     move(2, STACK),

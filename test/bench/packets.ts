@@ -1,9 +1,10 @@
 // What a packet pays: connect() and bytes through a service, beside the same without one and beside kube-proxy's rules.
-//   [GO_KUBE_PROXY=/path/to/kube-proxy] npm run bench:packets -- [--batches 30] [--within 120] [services ...]
+//   [GO_KUBE_PROXY=/path/to/kube-proxy] npm run bench:packets -- [--rounds 3] [--batches 30] [--within 120] [services ...]
 //
 // Each kind of rules has a network namespace and a process of its own, and they are measured in turn, a hundred connections at a
 // time: A B C, A B C. Client, server and kernel work on one thread of that process, and the figure is its CPU time: other work
-// on the machine is not in it. kube-proxy's rules are its own, written by it; without GO_KUBE_PROXY they are left out.
+// on the machine is not in it. A process may be a tenth faster than another all its life, so there are several rounds of
+// processes. kube-proxy's rules are its own, written by it; without GO_KUBE_PROXY they are left out.
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -99,37 +100,54 @@ async function openPlaces(services: number): Promise<Contest[]> {
   return contests
 }
 
+/** What is measured, in the order of the table. */
+function questions(services: number) {
+  return targets(services).flatMap((target) => {
+    const connects = { target, what: 'connect', words: `connect(), ${target.kind}, µs`, digits: 1 } as const
+    const transfers = { target, what: 'transfer', words: '1 MB, µs', digits: 0 } as const
+    return target.kind === 'cluster IP' ? [connects, transfers] : [connects]
+  })
+}
+
 async function measure(services: number): Promise<string[][]> {
-  const contests = await openPlaces(services)
-  const rows: string[][] = []
-  const run = async (what: 'connect' | 'transfer', words: string, target: Target, digits: number) => {
-    const samples = new Map(contests.map(({ name }) => [name, [] as number[]]))
-    for (let batch = -2; batch < Number(values.batches); batch++) {
-      for (const { name, place, dials } of contests) {
-        const [ip, port] = dials === 'endpoint' ? [target.endpoint, 8080] : [target.ip, target.port]
-        const figure = await place.measure(what, ip, port)
-        if (batch >= 0 && figure !== undefined) samples.get(name)!.push(figure)
-      }
-    }
+  const asked = questions(services).map((question) => ({ ...question, samples: new Map<string, number[]>() }))
+  for (let round = 0; round < Number(values.rounds); round++) {
+    const contests = await openPlaces(services)
+    for (const { target, what, samples } of asked) await sample(contests, target, what, samples)
+    for (const place of new Set(contests.map((contest) => contest.place))) await place.close()
+  }
+  return asked.map(({ words, digits, samples }) => {
     const base = median(samples.get(BASE)!)
     const cells = columns.map((column) => {
       const figures = samples.get(column) ?? []
       if (figures.length === 0) return '-'
       return `${(median(figures) / 1000).toFixed(digits)} (${(median(figures) / base).toFixed(2)})`
     })
-    rows.push([String(services), words, ...cells])
-    console.error(rows.at(-1)!.join(' | '))
+    return [String(services), words, ...cells]
+  })
+}
+
+async function sample(
+  contests: readonly Contest[],
+  target: Target,
+  what: 'connect' | 'transfer',
+  samples: Map<string, number[]>,
+): Promise<void> {
+  for (let batch = -2; batch < Number(values.batches); batch++) {
+    for (const { name, place, dials } of contests) {
+      const [ip, port] = dials === 'endpoint' ? [target.endpoint, 8080] : [target.ip, target.port]
+      const figure = await place.measure(what, ip, port)
+      if (batch >= 0 && figure !== undefined) samples.set(name, [...(samples.get(name) ?? []), figure])
+    }
   }
-  for (const target of targets(services)) {
-    await run('connect', `connect(), ${target.kind}, µs`, target, 1)
-    if (target.kind === 'cluster IP') await run('transfer', '1 MB, µs', target, 0)
-  }
-  for (const place of new Set(contests.map((contest) => contest.place))) await place.close()
-  return rows
 }
 
 const { values, positionals } = parseArgs({
-  options: { batches: { type: 'string', default: '30' }, within: { type: 'string', default: '120' } },
+  options: {
+    batches: { type: 'string', default: '30' },
+    rounds: { type: 'string', default: '3' },
+    within: { type: 'string', default: '120' },
+  },
   allowPositionals: true,
 })
 const withinMs = Number(values.within) * 1000
@@ -154,4 +172,4 @@ console.log(table(['services', 'what', ...columns], rows))
 console.log(`
 CPU time of the thread that connects, in the kernel and in the calls; in brackets as a multiple of the same connection to an
 endpoint itself, past the rules of kube-proxy-ts. "one dnat rule": the least that the kernel can do for a service. Median of
-${values.batches} batches of ${CONNECTS}.`)
+${values.rounds} rounds of processes with ${values.batches} batches of ${CONNECTS} each.`)

@@ -107,23 +107,20 @@ class Place {
       const startNs = cpuNs()
       const result = connect(client, address, address.length)
       if (i >= 0) sum += cpuNs() - startNs
-      if (result !== 0) {
-        console.error(`Cannot connect to ${ip}:${port} in ${this.#settings.name}: ${lastErrno()}`)
-        close(client)
-        return undefined
-      }
+      if (result !== 0) return this.#failed(client, ip, port)
       close(accepted(this.#listeners[family]))
       close(client)
     }
     return sum / CONNECTS
   }
 
-  /** Nanoseconds per MB, sent and received. */
-  transfer(ip: string, port: number): number {
+  /** Nanoseconds per MB, sent and received; undefined when it cannot connect. */
+  transfer(ip: string, port: number): number | undefined {
     const address = encodeAddress(ip, port)
     const family = familyOf(address)
     const client = socket(addressFamily(family), SOCK_STREAM, 0)
-    if (connect(client, address, address.length) !== 0) throw new Error(`Cannot connect to ${ip}:${port}`)
+    setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, patience, 16)
+    if (connect(client, address, address.length) !== 0) return this.#failed(client, ip, port)
     const server = accepted(this.#listeners[family])
     const startNs = cpuNs()
     for (let i = 0; i < PIECES; i++) {
@@ -136,6 +133,11 @@ class Place {
     close(server)
     close(client)
     return spentNs / ((PIECE * PIECES) / 1e6)
+  }
+
+  #failed(client: number, ip: string, port: number): undefined {
+    console.error(`Cannot connect to ${ip}:${port} in ${this.#settings.name}: ${lastErrno()}`)
+    close(client)
   }
 
   async close(): Promise<void> {

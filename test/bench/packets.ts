@@ -12,7 +12,8 @@ import { parseArgs } from 'node:util'
 import { shippedProgram } from './beside-contestant.ts'
 import { median, table } from './figures.ts'
 import { type Target, targets } from './packets-cluster.ts'
-import { type Answer, CONNECTS, type Maker, type Order } from './packets-place.ts'
+import { CONNECTS } from './local-client.ts'
+import type { Answer, Maker, Order } from './packets-place.ts'
 
 /** A process that measures in a place of its own. */
 class Place {

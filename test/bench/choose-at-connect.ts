@@ -1,0 +1,149 @@
+// What the choice at connect() takes, by itself: of a connection, in a namespace without any rules, and of the proxy that keeps
+// its maps.
+//   npm run bench:connect -- [services ...]
+
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ChooseAtConnect } from '../../src/connect/choose-at-connect.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { silentLogger } from '../../src/lib/log.ts'
+import type { ServicePortView } from '../../src/model/types.ts'
+import { aNodeView } from '../support/arbitrary-views.ts'
+import { Cgroup } from '../support/cgroup.ts'
+import { aClusterIpView, backendPort } from '../support/cluster-ip-view.ts'
+import { median, table } from './figures.ts'
+import { LocalClient } from './local-client.ts'
+import { enterOwnNetwork } from './netns.ts'
+
+const BATCHES = 40
+const ENDPOINTS = 10
+const CHANGES = 1000
+const node = aNodeView({ family: 4 })
+const service = '172.16.0.1'
+const endpoint = '10.254.0.1'
+
+/** Averages of batches in turn, in microseconds. */
+function inTurns(client: LocalClient, ...targets: (readonly [ip: string, port: number])[]): number[] {
+  const samples = targets.map((): number[] => [])
+  for (let batch = -3; batch < BATCHES; batch++) {
+    for (const [i, [ip, port]] of targets.entries()) {
+      const figure = client.connect(ip, port)
+      if (figure === undefined) throw new Error(`Cannot connect to ${ip}:${port}`)
+      if (batch >= 0) samples[i]!.push(figure)
+    }
+  }
+  return samples.map((figures) => median(figures) / 1000)
+}
+
+/** Opens it for some service ports, and waits until they are in the kernel. */
+async function open(cgroup: Cgroup, views: readonly ServicePortView[]): Promise<ChooseAtConnect> {
+  let count = 0
+  const choice = new ChooseAtConnect({
+    cgroup: cgroup.folder,
+    families: [4, 6],
+    views: () => [],
+    onFrontends: (_, frontends) => (count = frontends),
+    clock: systemClock,
+    log: silentLogger,
+  })
+  choice.follow(node, [], views)
+  while (count !== views.length) await sleep(1)
+  return choice
+}
+
+async function measureConnect(cgroup: Cgroup): Promise<string[]> {
+  const client = new LocalClient()
+  const [without] = inTurns(client, [endpoint, backendPort])
+  const choice = await open(cgroup, [aClusterIpView(service, [endpoint, '10.254.0.2', '10.254.0.3'])])
+  const [past, chosen] = inTurns(client, [endpoint, backendPort], [service, 80])
+  await choice.close()
+  return [without, past, chosen].map((figure) => figure!.toFixed(1))
+}
+
+/** What the kernel says that the maps of this process take. */
+function mapBytes(): number {
+  return readdirSync('/proc/self/fd')
+    .filter((fd) => isMap(fd))
+    .map((fd) => Number(/^memlock:\s+(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1] ?? 0))
+    .reduce((sum, bytes) => sum + bytes, 0)
+}
+
+function isMap(fd: string): boolean {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`).includes('bpf-map')
+  } catch {
+    // The descriptor with which the folder is read.
+    return false
+  }
+}
+
+async function measureMaps(cgroup: Cgroup, services: number): Promise<string[]> {
+  const viewOf = (i: number) => {
+    const hosts = Array.from(
+      { length: ENDPOINTS },
+      (_, j) => `10.${(i >> 12) & 255}.${(i >> 4) & 255}.${(i & 15) * 16 + j}`,
+    )
+    return aClusterIpView(`172.${16 + (i >> 16)}.${(i >> 8) & 255}.${i & 255}`, hosts)
+  }
+  const views = Array.from({ length: services }, (_, i) => viewOf(i))
+  let lastMs = performance.now()
+  let longestMs = 0
+  const timer = setInterval(() => {
+    longestMs = Math.max(longestMs, performance.now() - lastMs)
+    lastMs = performance.now()
+  }, 1)
+  const startMs = performance.now()
+  const choice = await open(cgroup, views)
+  const filledMs = performance.now() - startMs
+  clearInterval(timer)
+  const bytes = mapBytes()
+  let before = views[0]!
+  const changesMs = performance.now()
+  for (let i = 0; i < CHANGES; i++) {
+    const after = viewOf(i % 2 === 0 ? services + 1 : 0)
+    // The same service with other endpoints.
+    const changed = { ...after, name: before.name, frontends: rebased(after, before) }
+    choice.follow(node, [{ name: before.name, before, after: changed }])
+    before = changed
+  }
+  const changeUs = ((performance.now() - changesMs) * 1000) / CHANGES
+  await choice.close()
+  return [
+    String(services),
+    `${(filledMs / 1000).toFixed(2)} s`,
+    `${longestMs.toFixed(0)} ms`,
+    `${changeUs.toFixed(0)} µs`,
+    `${(bytes / 1e6).toFixed(0)} MB`,
+  ]
+}
+
+function rebased(
+  { frontends }: ServicePortView,
+  { frontends: [first] }: ServicePortView,
+): ServicePortView['frontends'] {
+  return frontends.map((frontend) => ({ ...frontend, address: first!.address }))
+}
+
+enterOwnNetwork()
+execFileSync('ip', ['route', 'add', 'local', '10.0.0.0/8', 'dev', 'lo'])
+const cgroup = new Cgroup('kube-proxy-ts-bench')
+cgroup.enter()
+try {
+  const columns = ['no program', 'a program, no service', 'a service']
+  console.log(table(columns, [await measureConnect(cgroup)]))
+  console.log(`\nCPU of a connect() in µs, without any rules. Median of ${BATCHES} batches.\n`)
+  const sizes = process.argv.slice(2).map(Number)
+  const rows: string[][] = []
+  for (const services of sizes.length > 0 ? sizes : [1000, 10_000, 100_000])
+    rows.push(await measureMaps(cgroup, services))
+  console.log(
+    table(['services', 'all in the kernel', 'longest turn', `one with other ${ENDPOINTS} endpoints`, 'maps'], rows),
+  )
+  console.log(
+    `\n${ENDPOINTS} endpoints each. The maps are as large as the kernel says; 7 MB of them are for open sockets.`,
+  )
+} finally {
+  cgroup.leave()
+  cgroup[Symbol.dispose]()
+}

@@ -5,6 +5,7 @@
 // All of it goes with this process, and where something is missing the call goes on as it was: the rules of the mode are what
 // they always were. So nothing has to be cleaned up, and what fails here fails nobody's connection.
 
+import type { HashMap } from '../bpf/hash-map.ts'
 import type { Clock } from '../lib/clock.ts'
 import { messageOf } from '../lib/errors.ts'
 import { InOrder } from '../lib/in-order.ts'
@@ -121,12 +122,18 @@ export class ChooseAtConnect {
 
   /** Nobody looks at the map until it has all of them. */
   *#build(followed: Followed, all: readonly ServicePortChange[]): Steps<void> {
-    const { family, plan } = followed
     const programs = (this.#programs ??= this.#open())
+    const map = yield* this.#fill(followed, all)
+    if (map !== undefined) programs.use(followed.family, map)
+  }
+
+  /** Undefined when it was given up. */
+  *#fill(followed: Followed, all: readonly ServicePortChange[]): Steps<HashMap | undefined> {
+    const { family, plan } = followed
     const most = all.reduce((sum, change) => sum + mostElements(change), 0)
     const map = createBackends(family, 2 * most + SPARE)
     try {
-      for (let next = 0; next < all.length;) {
+      for (let next = 0; next < all.length && !this.#isGivenUp(followed);) {
         const piece: ServicePortChange[] = []
         for (let elements = 0; next < all.length && elements < PIECE; next++) {
           piece.push(all[next]!)
@@ -134,13 +141,14 @@ export class ChooseAtConnect {
         }
         yield* map.put(plan.plan(piece).put)
         yield
-        if (this.#isGivenUp(followed)) return map.close()
       }
-      programs.use(family, map)
     } catch (error) {
       map.close()
       throw error
     }
+    if (!this.#isGivenUp(followed)) return map
+    map.close()
+    return undefined
   }
 
   *#change({ family, plan }: Followed, changes: readonly ServicePortChange[]): Steps<void> {

@@ -48,7 +48,7 @@ export class ConnectPrograms {
     return this.#maps.get(family)!
   }
 
-  /** From now on, this is the family's map. */
+  /** From now on, this is the family's map, and closed with the rest. It is closed at once where that fails. */
   use(family: Family, map: HashMap): void {
     const former = this.map(family)
     this.#maps.set(family, map)
@@ -56,6 +56,7 @@ export class ConnectPrograms {
       this.#attach()
     } catch (error) {
       this.#maps.set(family, former)
+      map.close()
       throw error
     }
     former.close()

@@ -16,6 +16,8 @@ export interface TrafficAnswer {
    * then of frontends alone.
    */
   readonly carried?: readonly CarriedRow[] | undefined
+  /** The cgroup whose connections to cluster IPs are not in it: they are chosen at connect(). Absent: all are. */
+  readonly without?: string | undefined
 }
 
 export interface CarriedRow extends TrafficCounts {

@@ -53,7 +53,12 @@ export class Answers {
     this.#options = options
     this.#traffic = new Traffic({
       families: pipelines.map((pipeline) => ({ family: pipeline.node.family, views: () => pipeline.model.views() })),
-      about: () => ({ mode: inForce.mode.name, nodeName, ejected: this.#ejected().map(({ backend }) => backend) }),
+      about: () => ({
+        mode: inForce.mode.name,
+        nodeName,
+        ejected: this.#ejected().map(({ backend }) => backend),
+        without: options.connectChoice?.cgroup,
+      }),
       open: inForce.running.traffic,
       clock: systemClock,
       log: run.log,

@@ -15,7 +15,12 @@ import { carriedRow, FamilyRows, plus } from './traffic-rows.ts'
 
 export interface TrafficOptions {
   readonly families: readonly { readonly family: Family; readonly views: () => Iterable<ServicePortView> }[]
-  readonly about: () => { readonly mode: string; readonly nodeName: string; readonly ejected: readonly string[] }
+  readonly about: () => {
+    readonly mode: string
+    readonly nodeName: string
+    readonly ejected: readonly string[]
+    readonly without?: string | undefined
+  }
   readonly clock: Clock
   readonly log: Logger
   /** The mode's; absent: it cannot tell. */
@@ -178,7 +183,7 @@ export class Traffic {
   async #readAll(): Promise<TrafficReading> {
     const { families, about, clock } = this.#options
     const [counters, sinceMs] = [this.#counters!, this.#sinceMs]
-    const { mode, nodeName, ejected } = about()
+    const { mode, nodeName, ejected, without } = about()
     const all = { rows: [] as TrafficRow[], ids: [] as string[] }
     let carried: CarriedRow[] | undefined
     let other: TrafficCounts = NO_TRAFFIC
@@ -193,6 +198,6 @@ export class Traffic {
       await nextTurn()
     }
     const { rows, ids } = all
-    return { answer: { nowMs: clock.now(), sinceMs, mode, nodeName, rows, other, carried }, ids }
+    return { answer: { nowMs: clock.now(), sinceMs, mode, nodeName, rows, other, carried, without }, ids }
   }
 }

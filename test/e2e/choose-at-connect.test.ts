@@ -7,7 +7,7 @@ import { aService, aSlice, type ApiService, type EndpointWish, type ServiceWish 
 import { Cgroup, cgroupRoot } from '../support/cgroup.ts'
 import { eventually } from '../support/eventually.ts'
 import { openTcp, tcpProbe } from '../support/netns/probe.ts'
-import { startProxy, type ProxyProcess } from '../support/proxy-process.ts'
+import { proxyCommand, startProxy, type ProxyProcess } from '../support/proxy-process.ts'
 import { openRig, type Rig } from '../support/rig.ts'
 import type { Netns } from '../support/netns/netns.ts'
 
@@ -115,13 +115,21 @@ else {
       expect(await hosts()).toEqual(['refused'])
     })
 
-    test('the metrics and /statusz say so', async () => {
-      await serve({})
+    test('the metrics, /statusz, explain and top say so', async () => {
+      const service = await serve({})
       const page = (await proxy.ask('/metrics'))?.body ?? ''
       const count = /^kubeproxyts_choose_at_connect_frontends\{ip_family="IPv4"\} (\d+)$/m.exec(page)?.[1]
       expect(Number(count)).toBeGreaterThan(0)
       const status = (await proxy.ask('/statusz'))?.body ?? ''
       expect(status).toContain(`Choice at connect(): for ${clients.folder}, cluster IP ports: IPv4=${count}`)
+      const ask = (...words: readonly string[]) => {
+        const [program = '', ...rest] = proxyCommand()
+        return rig.network.node.run(program, [...rest, ...words])
+      }
+      expect(ask('explain', 'node', `${service.spec.clusterIP}:80`)).toContain(
+        `a process of the cgroup ${clients.folder}`,
+      )
+      expect(ask('top', '--count=1')).toContain('without what is chosen at connect()')
     })
 
     test('when the program is killed the rules go on, and the next one chooses again', async () => {

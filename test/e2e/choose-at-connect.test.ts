@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Conntrack } from '../../src/conntrack/driver.ts'
 import { node } from '../support/addresses.ts'
 import { aService, aSlice, type ApiService, type EndpointWish, type ServiceWish } from '../support/builders.ts'
-import { Cgroup, cgroupRoot } from '../support/cgroup.ts'
+import { Cgroup, whyNoCgroup } from '../support/cgroup.ts'
 import { eventually } from '../support/eventually.ts'
 import { openTcp, tcpProbe } from '../support/netns/probe.ts'
 import { proxyCommand, startProxy, type ProxyProcess } from '../support/proxy-process.ts'
@@ -12,7 +12,7 @@ import { openRig, type Rig } from '../support/rig.ts'
 import type { Netns } from '../support/netns/netns.ts'
 
 const TCP = 6
-const why = cgroupRoot() === undefined ? 'no cgroup file system (version 2) is mounted' : undefined
+const why = whyNoCgroup()
 
 if (why !== undefined) test('endpoints chosen at connect()', ({ skip }) => skip(why))
 else {

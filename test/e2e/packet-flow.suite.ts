@@ -4,12 +4,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { decideAll } from '../../src/explain/known.ts'
-import type { Family } from '../../src/lib/ip.ts'
+import { cidrContains, type Family, parseCidr, parseIp } from '../../src/lib/ip.ts'
 import { modeNamed } from '../../src/modes/all.ts'
 import { isPromisedBy } from '../conformance/modes.ts'
 import { packetFlowCases } from '../conformance/packet-flow.cases.ts'
-import { echoPorts, hostAt, nodeAddresses } from '../support/addresses.ts'
-import { Cgroup } from '../support/cgroup.ts'
+import { echoPorts, hostAt, nodeAddresses, ranges } from '../support/addresses.ts'
+import { Cgroup, whyNoCgroup } from '../support/cgroup.ts'
 import { askProxy } from '../support/ask-proxy.ts'
 import { explainFlow, type FlowContext } from '../support/explain-flow.ts'
 import { tryFlow } from '../support/flows.ts'
@@ -35,13 +35,13 @@ let clients: Cgroup | undefined
 export interface Circumstances {
   /** Sets up the node. */
   readonly prepare?: (node: Netns) => void
-  /** `--choose-at-connect` for the pods of the node, and for the node itself. */
+  /** `--choose-at-connect` for the pods of the node, and for the node itself; with the rows that it may concern. */
   readonly choosesAtConnect?: true
 }
 
 /** Declares the tests of a mode, or a single one that is skipped when the mode cannot run here. */
 export function testPacketFlow(mode: ModeName, { prepare, choosesAtConnect }: Circumstances = {}): void {
-  const reason = whyNotRun(mode)
+  const reason = whyNotRun(mode) ?? (choosesAtConnect === true ? whyNoCgroup() : undefined)
   if (reason !== undefined) {
     test(`the packet-flow table in ${mode} mode`, ({ skip }) => skip(reason))
     return
@@ -57,10 +57,19 @@ export function testPacketFlow(mode: ModeName, { prepare, choosesAtConnect }: Ci
     await rig[Symbol.asyncDispose]()
     clients?.[Symbol.dispose]()
   })
-  const promised = rowsToRun.filter((row) => isPromisedBy(mode, row))
+  const promised = rowsToRun.filter((row) => isPromisedBy(mode, row) && (choosesAtConnect !== true || mayChoose(row)))
   for (const [settings, rows] of bySettings(promised)) {
     describe(`${mode} with the settings ${settings}`, () => testRows(mode, rows))
   }
+}
+
+const serviceRanges = [ranges.services[4], ranges.services[6]].map((text) => parseCidr(text)!)
+
+/** Whether there is a TCP connection to a cluster IP in it. */
+function mayChoose({ flows, steps }: PacketFlowCase): boolean {
+  return [...flows, ...steps.flatMap((step) => step.flows)].some(
+    ({ to }) => to.protocol === 'TCP' && serviceRanges.some((range) => cidrContains(range, parseIp(to.address)!)),
+  )
 }
 
 /** One start of the program for all rows of the same settings, and all of them in the cluster at once. */

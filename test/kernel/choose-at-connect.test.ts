@@ -13,13 +13,13 @@ import type { ServicePortView } from '../../src/model/types.ts'
 import { mustCall, tryCall } from '../../src/system/libc.ts'
 import { addressFamily, encodeAddress } from '../../src/system/socket-address.ts'
 import { aNodeView } from '../support/arbitrary-views.ts'
-import { Cgroup, cgroupRoot } from '../support/cgroup.ts'
+import { Cgroup, whyNoCgroup } from '../support/cgroup.ts'
 import { aClusterIpView, backendPort as PORT } from '../support/cluster-ip-view.ts'
 import { eventually } from '../support/eventually.ts'
 import { openNetns, restIn } from '../support/netns/netns.ts'
 
 const nodes = { 4: aNodeView({ family: 4 }), 6: aNodeView({ family: 6 }) }
-const why = cgroupRoot() === undefined ? 'no cgroup file system (version 2) is mounted' : undefined
+const why = whyNoCgroup()
 
 if (why !== undefined) it('connect()', ({ skip }) => skip(why))
 

@@ -14,7 +14,7 @@ import type { ModeName } from '../conformance/modes.ts'
 import { node, ranges } from '../support/addresses.ts'
 import type { ApiServerOptions } from '../support/api-server/api-server.ts'
 import { aService, aSlice } from '../support/builders.ts'
-import { Cgroup, cgroupRoot } from '../support/cgroup.ts'
+import { Cgroup, cgroupRoot, whyNoCgroup } from '../support/cgroup.ts'
 import { checkout } from '../support/checkout.ts'
 import { eventually } from '../support/eventually.ts'
 import { httpGet, tcpProbe } from '../support/netns/probe.ts'
@@ -207,10 +207,9 @@ export function describeLeastRights(archive: () => string, whyNone: string | und
   })
 
   test('chooses at connect() with the component that says so, and not with fewer rights', async ({ skip }) => {
-    const root = cgroupRoot()
-    if (whyNone !== undefined) skip(whyNone)
-    if (root === undefined) return skip('no cgroup file system (version 2) is mounted')
-    if (existsSync(join(root, 'kubepods'))) skip('this machine is a node: it has a cgroup of pods')
+    const reason = whyNone ?? whyNoCgroup()
+    if (reason !== undefined) skip(reason)
+    if (existsSync(join(cgroupRoot()!, 'kubepods'))) skip('this machine is a node: it has a cgroup of pods')
     using pods = new Cgroup('kubepods')
     const { rig, pod } = await openNode(folder, 'nftables', { components: ['choose-at-connect'] })
     await using _ = rig

@@ -9,6 +9,11 @@ export function cgroupRoot(): string | undefined {
   return mounts.map((line) => line.split(' ')).find(([, , type]) => type === 'cgroup2')?.[1]
 }
 
+/** Why a test that needs one cannot run here; undefined when it can. */
+export function whyNoCgroup(): string | undefined {
+  return cgroupRoot() === undefined ? 'no cgroup file system (version 2) is mounted' : undefined
+}
+
 export class Cgroup implements Disposable {
   readonly folder: string
   readonly #root: string

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** The word for the cgroup that kubelet makes for all pods, whichever it is. */
-export const PODS = 'pods'
+const PODS = 'pods'
 
 /** Below the root, as kubelet names it: with systemd or by itself, as it is or in a node that is a container (kind). */
 const POD_GROUPS = [
@@ -17,8 +17,7 @@ const POD_GROUPS = [
 
 /** The folder of a cgroup by what the configuration says. Throws when there is none. */
 export function findCgroup(wanted: string): string {
-  const roots = readRoots()
-  if (wanted === PODS) return findPodGroup(roots)
+  if (wanted === PODS) return findPodGroup(readCgroupRoots())
   if (!existsSync(join(wanted, 'cgroup.procs'))) throw new Error(`There is no cgroup ${wanted}`)
   return wanted
 }
@@ -32,7 +31,7 @@ function findPodGroup(roots: readonly string[]): string {
 }
 
 /** Where cgroups of version 2 are mounted. */
-function readRoots(): string[] {
+export function readCgroupRoots(): string[] {
   return readFileSync('/proc/self/mounts', 'latin1')
     .split('\n')
     .map((line) => line.split(' '))

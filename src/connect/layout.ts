@@ -7,7 +7,7 @@
 import { host16, host32 } from '../lib/endian.ts'
 import type { Bytes, Family } from '../lib/ip.ts'
 
-export const ADDRESS_LENGTH: Readonly<Record<Family, number>> = { 4: 4, 6: 16 }
+const ADDRESS_LENGTH: Readonly<Record<Family, number>> = { 4: 4, 6: 16 }
 const PORT_LENGTH = 2
 const PLACE_LENGTH = 2
 

@@ -11,14 +11,14 @@ import { LinkDriver } from '../../src/links/driver.ts'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { BackendList } from '../../src/model/backend-list.ts'
-import type { Backend, ServicePortView } from '../../src/model/types.ts'
+import type { ServicePortView } from '../../src/model/types.ts'
 import { ipvsPlanner } from '../../src/modes/ipvs/plan/planner.ts'
 import { IpvsProgrammer } from '../../src/modes/ipvs/programmer.ts'
 import { FamilyAudit } from '../../src/modes/ipvs/table-watch.ts'
 import { formatServers } from '../../src/ipvs/format.ts'
 import type { IpvsOp, PlannedServer } from '../../src/ipvs/types.ts'
 import { aNodeView } from '../support/arbitrary-views.ts'
+import { aClusterIpView } from '../support/cluster-ip-view.ts'
 import { median, table } from './figures.ts'
 import { setLoopbackUp } from './netns.ts'
 
@@ -28,41 +28,10 @@ const CALLS = 15
 
 const node = aNodeView()
 
-function backends(service: number, count: number): Backend[] {
-  return Array.from({ length: count }, (_, i) => ({
-    ip: `10.${64 + (service >> 10)}.${(service >> 2) & 255}.${((service & 3) << 6) + i + 1}`,
-    port: 8080,
-    isLocal: false,
-  }))
-}
-
 function view(service: number, endpoints = ENDPOINTS): ServicePortView {
-  const list = BackendList.of(backends(service, endpoints))
-  const route = { verdict: { kind: 'to', policy: 'Cluster', backends: list } as const, masquerade: false }
-  return {
-    name: `bench/s${service}`,
-    namespace: 'bench',
-    service: `s${service}`,
-    portName: '',
-    protocol: 'TCP',
-    frontends: [
-      {
-        kind: 'clusterIP',
-        address: `10.96.${service >> 8}.${service & 255}`,
-        protocol: 'TCP',
-        port: 80,
-        fromPods: route,
-        fromNode: route,
-        fromOthers: route,
-        isSplit: false,
-        allowedSources: undefined,
-        affinitySeconds: undefined,
-      },
-    ],
-    lists: { Cluster: list },
-    backends: list,
-    serving: [],
-  }
+  const net = `10.${64 + (service >> 10)}.${(service >> 2) & 255}`
+  const backends = Array.from({ length: endpoints }, (_, i) => `${net}.${((service & 3) << 6) + i + 1}`)
+  return aClusterIpView(`10.96.${service >> 8}.${service & 255}`, backends)
 }
 
 function plan(views: readonly ServicePortView[]): PlannedServer[] {

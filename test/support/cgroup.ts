@@ -1,12 +1,12 @@
 // A cgroup (version 2) of a test's own.
 
-import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { readCgroupRoots } from '../../src/connect/cgroup.ts'
 
-/** Where cgroups of version 2 are mounted; undefined: nowhere. */
+/** Where cgroups of version 2 are mounted first; undefined: nowhere. */
 export function cgroupRoot(): string | undefined {
-  const mounts = readFileSync('/proc/self/mounts', 'latin1').split('\n')
-  return mounts.map((line) => line.split(' ')).find(([, , type]) => type === 'cgroup2')?.[1]
+  return readCgroupRoots()[0]
 }
 
 /** Why a test that needs one cannot run here; undefined when it can. */

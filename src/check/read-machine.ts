@@ -14,6 +14,7 @@ import { probeNftables } from '../nftables/probe.ts'
 import { type HostSetting, planConntrack, readNodeCpus } from '../system/host-setup.ts'
 import { readModuleState } from '../system/kernel-modules.ts'
 import type { ConntrackFacts, KernelFacts, OtherFacts, PortFact, SettingFact } from './facts.ts'
+import { isProxy } from './is-proxy.ts'
 import { isTaken, parseListeners } from './parse-listeners.ts'
 
 /** Modules, and the file that shows that one is at work, also where it is built in. */
@@ -127,13 +128,6 @@ function readProxies(): OtherFacts['processes'] {
     if (readLink(`/proc/${name}/ns/net`) !== network) return []
     return [{ pid: Number(name), command: command.join(' ').slice(0, 200) }]
   })
-}
-
-/** `/usr/local/bin/kube-proxy --config=...`, or ours, which node runs; not a sandbox or another check. */
-function isProxy(command: readonly string[]): boolean {
-  const isOurs = command.slice(0, 8).findIndex((part) => /\/dist\/cli\/main\.js$|\/kube-proxy$/.test(part))
-  const at = /(^|\/)kube-proxy$/.test(command[0] ?? '') ? 0 : /(^|\/)node$/.test(command[0] ?? '') ? isOurs : -1
-  return at >= 0 && !['check', 'sandbox'].includes(command[at + 1] ?? '')
 }
 
 function readSetting(setting: HostSetting): SettingFact {

@@ -1,5 +1,6 @@
 // The program as it is shipped, in dist/release: a few files of JavaScript, koffi's native part for each processor, licences.
 // Without the sandbox, and without the page of `kube-proxy ui` unless it is asked for: --with-ui. It runs with Node and nothing else.
+// A checkout runs its proxy in the same form, since that starts in half the time: scripts/build.mjs.
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import { SourceMap } from 'node:module'
@@ -36,20 +37,27 @@ const inputs = {
 
 /** Writes the release and answers which npm packages are in it. */
 export async function bundle(out = join(checkout, 'dist', 'release'), { withUi = false } = {}) {
+  const packages = await bundleProgram(out, { withUi, natives: processors })
+  tryIt(join(out, 'kube-proxy.cjs'))
+  if (withUi) {
+    await buildPage(out)
+    packages.push(lockedPackage('preact'))
+  }
+  writeFileSync(join(out, 'LICENSES.txt'), licences(packages))
+  return packages
+}
+
+/** The program alone, with koffi for these processors. Answers which npm packages are in it. */
+export async function bundleProgram(out, { withUi = false, natives }) {
   rmSync(out, { recursive: true, force: true })
   mkdirSync(out, { recursive: true })
   const modules = await writePrograms(out, { withUi })
-  if (withUi) await buildPage(out)
   writeLauncher(out)
   const bundled = packagesOf(modules).map(lockedPackage)
-  const natives = processors.map((processor) => copyKoffi(processor, out))
+  const koffi = natives.map((processor) => copyKoffi(processor, out))
   writeFileSync(join(out, 'build.json'), nameCommit())
-  tryIt(join(out, 'kube-proxy.cjs'))
   compileParts(out)
-  const page = withUi ? [lockedPackage('preact')] : []
-  const packages = [...bundled, ...page, lockedPackage('koffi'), ...natives]
-  writeFileSync(join(out, 'LICENSES.txt'), licences(packages))
-  return packages
+  return [...bundled, lockedPackage('koffi'), ...koffi]
 }
 
 /** Files that load each other in a circle are no fault to the bundler, and the program does not start. */
@@ -196,7 +204,7 @@ function copyKoffi(processor, out) {
   return locked
 }
 
-/** As bin/kube-proxy does it for a checkout. */
+/** What --version names: the commit, and whether the files are its own. Nothing where git cannot tell. */
 function nameCommit() {
   const git = (...args) => {
     const options = { cwd: checkout, encoding: 'utf8', env: { ...process.env, TZ: 'UTC' } }

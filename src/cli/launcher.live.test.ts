@@ -24,8 +24,7 @@ let launcher: string
 beforeAll(() => {
   root = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'launcher-')))
   launcher = join(root, 'bin/kube-proxy')
-  for (const folder of ['bin', 'src/cli', 'src/ui/page', 'scripts', 'fake'])
-    fs.mkdirSync(join(root, folder), { recursive: true })
+  for (const folder of ['bin', 'src/cli', 'src/ui/page', 'fake']) fs.mkdirSync(join(root, folder), { recursive: true })
   const settings = [
     'package.json',
     'package-lock.json',
@@ -33,14 +32,18 @@ beforeAll(() => {
     'tsconfig.build.json',
     'src/ui/page/tsconfig.json',
   ]
-  for (const file of ['bin/kube-proxy', 'scripts/build-page.mjs', ...settings]) {
-    fs.copyFileSync(join(repository, file), join(root, file))
-  }
+  for (const file of ['bin/kube-proxy', ...settings]) fs.copyFileSync(join(repository, file), join(root, file))
+  fs.cpSync(join(repository, 'scripts'), join(root, 'scripts'), { recursive: true })
   // Packages that are as new as the lock file need no npm.
   fs.utimesSync(join(root, 'package-lock.json'), 0, 0)
   fs.symlinkSync(join(repository, 'node_modules'), join(root, 'node_modules'))
   fs.writeFileSync(join(root, 'fake/npm'), '#!/bin/sh\necho "npm $*" >&2\nexit 9\n', { mode: 0o755 })
   fs.writeFileSync(join(root, 'src/cli/main.ts'), program)
+  // The threads of the real program have files of their own in the bundle.
+  for (const thread of ['src/modes/userspace/data-path/worker.ts', 'src/netlink/send-worker.ts']) {
+    fs.mkdirSync(join(root, thread, '..'), { recursive: true })
+    fs.writeFileSync(join(root, thread), '')
+  }
   fs.writeFileSync(join(root, 'src/ui/page/main.tsx'), page)
   fs.writeFileSync(join(root, 'src/ui/page/page.css'), 'body {}')
 })
@@ -63,6 +66,17 @@ test('bin/kube-proxy builds once, however many start at the same time', async ()
 
 test('bin/kube-proxy says nothing and builds nothing when all is built', async () => {
   expect(await start(launcher)).toEqual({ output: ['/'], stderr: '' })
+})
+
+test('bin/kube-proxy runs the proxy as it is shipped, and a command from the files of the build', async () => {
+  const which = `console.log(JSON.stringify([process.argv[1], ...process.argv.slice(2)]))`
+  fs.writeFileSync(join(root, 'src/cli/main.ts'), which)
+  expect((await start(launcher, ['--v=2'])).output).toEqual([join(root, 'dist/bundle/kube-proxy.cjs'), '--v=2'])
+  expect((await start(launcher)).output).toEqual([join(root, 'dist/bundle/kube-proxy.cjs')])
+  expect((await start(launcher, ['sandbox'])).output).toEqual([join(root, 'dist/cli/main.js'), 'sandbox'])
+  expect(fs.readdirSync(join(root, 'dist')).filter((name) => name.startsWith('bundle.'))).toEqual([])
+  fs.writeFileSync(join(root, 'src/cli/main.ts'), program)
+  await start(launcher)
 })
 
 test('bin/kube-proxy works through links, and by a relative path', async () => {

@@ -6,7 +6,7 @@ import { connect, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { TestApiServer, type ApiServerOptions } from '../../test/support/api-server/api-server.ts'
 import { createCertificates, type TestCertificates } from '../../test/support/api-server/certificates.ts'
 import { STATUS } from '../../test/support/api-server/faults.ts'
@@ -276,6 +276,21 @@ describe('TLS of a Transport', () => {
       await expect(get(trusting)).resolves.toContain('ServiceList')
       trusting.close()
       await expect(get(clientOf(server.url))).rejects.toThrow(/unable to (verify|get)|self.signed/)
+    }
+  })
+
+  test('trusts whom the machine trusts, where no authority is given', async () => {
+    const file = join(folder, 'roots.crt')
+    writeFileSync(file, certificates.ca)
+    vi.stubEnv('SSL_CERT_FILE', file)
+    try {
+      for await (const server of started(httpsOptions())) {
+        const client = clientOf(server.url)
+        await expect(get(client)).resolves.toContain('ServiceList')
+        client.close()
+      }
+    } finally {
+      vi.unstubAllEnvs()
     }
   })
 

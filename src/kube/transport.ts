@@ -11,6 +11,7 @@ import { Agent as PlainAgent, request as requestPlain, secure } from '../lib/htt
 import type { Logger } from '../lib/log.ts'
 import type { ClusterAccess } from './access/cluster-access.ts'
 import { Credentials, type RequestCredentials, type TlsMaterial } from './access/credentials.ts'
+import { rootsOfMachine } from './access/machine-roots.ts'
 import { openTunnel, proxyFromEnvironment } from './access/proxy.ts'
 import type { ApiClient, ApiRequest } from './api-client.ts'
 import { ApiError } from './api-error.ts'
@@ -194,7 +195,8 @@ export class Transport implements ApiClient {
     const tlsOptions = {
       rejectUnauthorized: tls.verify,
       ...(tls.serverName === undefined ? {} : { servername: tls.serverName }),
-      ...(material.ca === undefined ? {} : { ca: material.ca }),
+      // Nobody has to be trusted where nothing is verified; without a list, Node would read all its own.
+      ca: material.ca ?? (tls.verify ? [...rootsOfMachine()] : []),
       ...(material.cert === undefined ? {} : { cert: material.cert }),
       ...(material.key === undefined ? {} : { key: material.key }),
     }

@@ -5,6 +5,7 @@ import type { Socket } from 'node:net'
 import { request as requestPlain, secure } from '../../lib/http.ts'
 import { cidrContains, parseCidr, parseIp } from '../../lib/ip.ts'
 import { AccessError } from './cluster-access.ts'
+import { rootsOfMachine } from './machine-roots.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -66,7 +67,7 @@ export function openTunnel(proxy: URL, target: URL, trusted: Buffer | undefined)
     const isSecure = proxy.protocol === 'https:'
     const connect = (isSecure ? secure.http.request : requestPlain)({
       // The cluster's authority may have signed the proxy, as client-go expects; or one that the machine trusts.
-      ...(isSecure && trusted !== undefined ? { ca: [trusted, ...secure.tls.rootCertificates] } : {}),
+      ...(isSecure ? { ca: [...(trusted === undefined ? [] : [trusted]), ...rootsOfMachine()] } : {}),
       host: proxy.hostname.replace(/^\[|\]$/g, ''),
       port: proxy.port || (isSecure ? 443 : 80),
       method: 'CONNECT',

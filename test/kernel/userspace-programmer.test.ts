@@ -103,6 +103,8 @@ class Run implements Disposable {
   closed: Closed | undefined
   /** Where file descriptors end that doors may take. */
   endFd = Infinity
+  /** Whether the kernel refuses what is written: another process has changed the table meanwhile. */
+  isRefused = false
   readonly successors: (number | undefined)[] = []
   readonly clock = new ManualClock()
   readonly path = new InlineDataPath()
@@ -117,7 +119,10 @@ class Run implements Disposable {
     this.programmer = new UserspaceProgrammer({
       listeners: this.listeners,
       driver: {
-        apply: (ops) => driver.apply(ops),
+        apply: (ops) => {
+          if (this.isRefused) throw new Error('ENOENT')
+          return driver.apply(ops)
+        },
         read: () => driver.read(),
         readElements: (set) => driver.readElements(set),
         close: () => driver.close(),
@@ -227,6 +232,32 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
       expect(socket.destroyed).toBe(false)
     }
     socket.destroy()
+  })
+
+  it('takes the rules over when the kernel has refused its first try', async () => {
+    using elder = new Run()
+    elder.programmer.syncAll(node, [aView(1, to(a))])
+    using younger = new Run()
+    younger.isRefused = true
+    expect(() => younger.programmer.syncAll(node, [aView(1, to(b))])).toThrow('ENOENT')
+    younger.isRefused = false
+    expect(younger.programmer.syncAll(node, [aView(1, to(b))]).isSucceeded).toBeUndefined()
+    expect(younger.successors).toEqual([])
+    expect(await ask('10.96.0.1')).toBe('b')
+    expect(elder.programmer.syncAll(node, [aView(1, to(a))]).isSucceeded).toBe(true)
+  })
+
+  it('leaves the rules of another process alone when it ends before it had any', async () => {
+    using elder = new Run()
+    elder.programmer.syncAll(node, [aView(1, to(a))])
+    const ports = elder.ports()
+    using younger = new Run()
+    younger.isRefused = true
+    expect(() => younger.programmer.syncAll(node, [aView(1, to(b))])).toThrow('ENOENT')
+    younger.isRefused = false
+    younger.programmer.withdraw()
+    expect(elder.ports()).toEqual(ports)
+    expect(await ask('10.96.0.1')).toBe('a')
   })
 
   it('serves again when the process that had taken over is gone', async () => {

@@ -56,6 +56,8 @@ export class UserspaceProgrammer implements Programmer {
   /** The same for views that are being programmed. */
   #fresh: ReadonlyMap<ServicePortView, Service> = new Map()
   #node: NodeView | undefined
+  /** The rules have led here: a process that only tried to be led to has nobody's connections, and no successor. */
+  #hasServed = false
   #isWithdrawn = false
   #isEnding = false
   #isTold = false
@@ -110,7 +112,7 @@ export class UserspaceProgrammer implements Programmer {
     if (this.#isWithdrawn) return NOTHING_DONE
     const { listeners, driver, listenAddress } = this.#options
     const table = driver.read()
-    if (this.#node !== undefined && this.#yieldTo(otherDoors(node, table, listeners))) return SUCCEEDED
+    if (this.#hasServed && this.#yieldTo(otherDoors(node, table, listeners))) return SUCCEEDED
     this.#node = node
     this.#readBack = { table }
     this.#left.push(...listeners.moveTo(listenAddress(node)))
@@ -118,6 +120,7 @@ export class UserspaceProgrammer implements Programmer {
     const all = [...views]
     this.#fresh = this.#serve(all, knownPorts(node.family, table))
     const stats = this.#told(this.#rules.syncAll(node, all), all)
+    this.#hasServed = true
     this.#shutAllBut(all)
     for (const pool of this.#left.splice(0)) pool.close()
     this.#known.clear()
@@ -148,7 +151,8 @@ export class UserspaceProgrammer implements Programmer {
   withdraw(): void {
     this.#isEnding = true
     try {
-      if (this.#node !== undefined && this.#successor === undefined) this.syncAll(this.#node, [])
+      const node = this.#hasServed ? this.#node : undefined
+      if (node !== undefined && this.#successor === undefined) this.syncAll(node, [])
     } finally {
       this.#isWithdrawn = true
       this.#retryTimer?.cancel()

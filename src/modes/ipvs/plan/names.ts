@@ -26,8 +26,8 @@ export const SETS = {
 export const CHAINS = {
   ...GUARD_CHAINS,
   filterOutputPreIpvs: 'filter-output-pre-ipvs',
-  natPrerouting: 'nat-prerouting',
-  natOutput: 'nat-output',
+  filterPreroutingPreDnat: 'filter-prerouting-pre-dnat',
+  filterOutputPreDnat: 'filter-output-pre-dnat',
   natPostrouting: 'nat-postrouting',
   services: 'services',
   localServices: 'services-local',

@@ -5,11 +5,10 @@ import type { NodeView } from '../../../model/types.ts'
 import type { TableBase } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
 import type { Chain, Rule } from '../../../nftables/types.ts'
-import { checkChains, firewallChains, guardElements, guardHooks } from '../../shared/plan/guards.ts'
+import { checkChains, firewallChains, guardElements, guardHooks, natHooks } from '../../shared/plan/guards.ts'
 import {
   chain,
   clusterIpMasquerade,
-  DSTNAT,
   fromPods,
   hookAt,
   matchKeys,
@@ -51,7 +50,7 @@ export function planBase(node: NodeView): TableBase {
 }
 
 function serviceChains(node: NodeView, { service }: MatchKeys): Chain[] {
-  const { clusterServices, localServices, nodePorts, services, specialServices, stickyServices } = CHAINS
+  const { clusterServices, localServices, servedServices, specialServices, stickyServices } = CHAINS
   const mark = nft.addMark(node.masqueradeMark)
   return [
     ...choosingChains(node, service, {
@@ -68,17 +67,21 @@ function serviceChains(node: NodeView, { service }: MatchKeys): Chain[] {
       nft.rule([nft.isIn(service, SETS.masqueradeServices), mark], 'masquerade externalTrafficPolicy Cluster'),
       nft.rule([nft.goto(stickyServices)]),
     ]),
-    chain(services, [
-      ...clusterIpMasquerade(node),
+    chain(servedServices, [
       nft.rule([nft.isIn(service, SETS.specialServices), nft.goto(specialServices)]),
-      nft.rule([nft.isIn(service, SETS.services), nft.goto(clusterServices)]),
-      nft.rule([...nodePortGuard(node), nft.jump(nodePorts)]),
+      nft.rule([nft.goto(clusterServices)]),
+    ]),
+    chain(CHAINS.services, [
+      ...clusterIpMasquerade(node),
+      // What is no frontend pays for this lookup alone, and for a node port.
+      nft.rule([nft.isIn(service, SETS.services), nft.goto(servedServices)]),
+      nft.rule([...nodePortGuard(node), nft.jump(CHAINS.nodePorts)]),
     ]),
   ]
 }
 
 function nodePortChains(node: NodeView, { nodePort }: MatchKeys): Chain[] {
-  const { clusterNodePorts, localNodePorts, nodePorts, specialNodePorts, stickyNodePorts } = CHAINS
+  const { clusterNodePorts, localNodePorts, servedNodePorts, specialNodePorts, stickyNodePorts } = CHAINS
   const mark = nft.addMark(node.masqueradeMark)
   const why = 'masquerade externalTrafficPolicy Cluster'
   return [
@@ -96,10 +99,11 @@ function nodePortChains(node: NodeView, { nodePort }: MatchKeys): Chain[] {
       nft.rule([mark], why),
       nft.rule([nft.goto(stickyNodePorts)]),
     ]),
-    chain(nodePorts, [
+    chain(servedNodePorts, [
       nft.rule([nft.isIn(nodePort, SETS.specialNodePorts), nft.goto(specialNodePorts)]),
-      nft.rule([nft.isIn(nodePort, SETS.nodePorts), mark, nft.goto(clusterNodePorts)], why),
+      nft.rule([mark, nft.goto(clusterNodePorts)], why),
     ]),
+    chain(CHAINS.nodePorts, [nft.rule([nft.isIn(nodePort, SETS.nodePorts), nft.goto(servedNodePorts)])]),
   ]
 }
 
@@ -166,12 +170,11 @@ function masqueradingChain(node: NodeView): Chain {
 }
 
 function hookChains(): Chain[] {
-  const remember = nft.rule([nft.wasDnated, nft.jump(CHAINS.affinityCheck)])
-  const services = [nft.rule([nft.jump(CHAINS.services)])]
+  // What was translated is for an endpoint: none of the refusals is meant for it.
+  const remember = nft.rule([nft.wasDnated, nft.goto(CHAINS.affinityCheck)])
   return [
     chain(CHAINS.natPostrouting, [nft.rule([nft.jump(CHAINS.masquerading)])], hookAt('nat', 'postrouting', SRCNAT)),
     ...guardHooks({ all: [remember] }),
-    chain(CHAINS.natPrerouting, services, hookAt('nat', 'prerouting', DSTNAT)),
-    chain(CHAINS.natOutput, services, hookAt('nat', 'output', DSTNAT)),
+    ...natHooks(CHAINS.services),
   ]
 }

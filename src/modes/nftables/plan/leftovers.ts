@@ -5,8 +5,6 @@ import { CHAINS, isRecordSetName, SETS, splitCountSetName } from './names.ts'
 
 /** Names that kube-proxy has, too, and the same meaning for. */
 const SHARED_CHAINS: ReadonlySet<string> = new Set([
-  CHAINS.filterPreroutingPreDnat,
-  CHAINS.filterOutputPreDnat,
   CHAINS.filterInput,
   CHAINS.filterForward,
   CHAINS.filterOutput,

@@ -34,10 +34,9 @@ export const SETS = {
 
 export const CHAINS = {
   ...GUARD_CHAINS,
-  natPrerouting: 'nat-prerouting',
-  natOutput: 'nat-output',
   natPostrouting: 'nat-postrouting',
   services: 'services',
+  servedServices: 'services-served',
   specialServices: 'services-special',
   stickyServices: 'services-sticky',
   clusterServices: 'services-cluster',
@@ -45,6 +44,7 @@ export const CHAINS = {
   pickServices: 'services-pick',
   pickLocalServices: 'services-pick-local',
   nodePorts: 'nodeports',
+  servedNodePorts: 'nodeports-served',
   specialNodePorts: 'nodeports-special',
   stickyNodePorts: 'nodeports-sticky',
   clusterNodePorts: 'nodeports-cluster',

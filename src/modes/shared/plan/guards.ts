@@ -11,7 +11,7 @@ import { chain, DSTNAT, hookAt, matchKeys, onNewConnections, podRange } from './
 import { GUARD_CHAINS as CHAINS, GUARD_SETS as SETS } from './names.ts'
 import type { GuardSchema } from './schema.ts'
 
-/** Source ranges, before anything is translated. */
+/** Source ranges. To be passed before anything is translated, where the frontend is still to be seen. */
 export function firewallChains(family: Family, check: readonly Rule[] = [firewallCheckRule(family)]): Chain[] {
   const connection = [nft.destinationAddress(family), nft.destinationPort, nft.sourceAddress(family)]
   return [
@@ -79,18 +79,27 @@ interface FurtherRules {
 
 /** The base chains that lead to the checks. A packet of a connection that is known pays for one look at its state. */
 export function guardHooks({ incoming = [], all = [] }: FurtherRules = {}): Chain[] {
-  const { serviceEndpointsCheck, nodePortEndpointsCheck, clusterIpsCheck, firewallCheck } = CHAINS
+  const { serviceEndpointsCheck, nodePortEndpointsCheck, clusterIpsCheck } = CHAINS
   const to = (target: string) => nft.rule([nft.jump(target)])
   const outgoing = [onNewConnections(CHAINS.outgoingChecks)]
-  const firewall = [onNewConnections(firewallCheck)]
   return [
     chain(CHAINS.incomingChecks, [...all, to(nodePortEndpointsCheck), to(serviceEndpointsCheck), ...incoming]),
     chain(CHAINS.outgoingChecks, [...all, to(serviceEndpointsCheck), to(clusterIpsCheck)]),
     chain(CHAINS.filterInput, [onNewConnections(CHAINS.incomingChecks)], hookAt('filter', 'input', 0)),
     chain(CHAINS.filterForward, outgoing, hookAt('filter', 'forward', 0)),
     chain(CHAINS.filterOutput, outgoing, hookAt('filter', 'output', 0)),
-    chain(CHAINS.filterPreroutingPreDnat, firewall, hookAt('filter', 'prerouting', DSTNAT - 10)),
-    chain(CHAINS.filterOutputPreDnat, firewall, hookAt('filter', 'output', DSTNAT - 10)),
+  ]
+}
+
+/**
+ * The base chains that lead to what translates: for the first packet of a connection alone, as all chains for NAT. Source
+ * ranges come first, in the same chain: in hooks of their own, every packet of the machine would pass them.
+ */
+export function natHooks(services: string): Chain[] {
+  const rules = [nft.rule([nft.jump(CHAINS.firewallCheck)]), nft.rule([nft.jump(services)])]
+  return [
+    chain(CHAINS.natPrerouting, rules, hookAt('nat', 'prerouting', DSTNAT)),
+    chain(CHAINS.natOutput, rules, hookAt('nat', 'output', DSTNAT)),
   ]
 }
 

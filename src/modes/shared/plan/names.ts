@@ -17,8 +17,8 @@ export const GUARD_SETS = {
 } as const
 
 export const GUARD_CHAINS = {
-  filterPreroutingPreDnat: 'filter-prerouting-pre-dnat',
-  filterOutputPreDnat: 'filter-output-pre-dnat',
+  natPrerouting: 'nat-prerouting',
+  natOutput: 'nat-output',
   filterInput: 'filter-input',
   filterForward: 'filter-forward',
   filterOutput: 'filter-output',

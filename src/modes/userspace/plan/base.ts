@@ -5,8 +5,8 @@ import type { NodeView } from '../../../model/types.ts'
 import type { TableBase } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
 import type { Chain } from '../../../nftables/types.ts'
-import { checkChains, firewallChains, guardElements, guardHooks } from '../../shared/plan/guards.ts'
-import { chain, DSTNAT, fromPods, hookAt, matchKeys, nodePortGuard } from '../../shared/plan/match.ts'
+import { checkChains, firewallChains, guardElements, guardHooks, natHooks } from '../../shared/plan/guards.ts'
+import { chain, fromPods, matchKeys, nodePortGuard } from '../../shared/plan/match.ts'
 import { SOURCES } from './entrance.ts'
 import { CHAINS, SETS } from './names.ts'
 import { schemaFor, setsOf } from './schema.ts'
@@ -22,7 +22,7 @@ export function planBase(node: NodeView): TableBase {
       ...checkChains(node),
       doorsCheck(node.family),
       ...guardHooks({ incoming: [nft.rule([nft.jump(CHAINS.doorsCheck)])] }),
-      ...natHooks(),
+      ...natHooks(CHAINS.services),
     ],
     elements: guardElements(node, schema.guards),
     commonSets: new Set([SETS.clusterIps]),
@@ -57,12 +57,4 @@ function doorsCheck(family: Family): Chain {
     nft.rule([nft.wasDnated, nft.goBack]),
     nft.rule([nft.isIn(nodePort, SETS.doors), nft.reject(family)]),
   ])
-}
-
-function natHooks(): Chain[] {
-  const services = [nft.rule([nft.jump(CHAINS.services)])]
-  return [
-    chain(CHAINS.natPrerouting, services, hookAt('nat', 'prerouting', DSTNAT)),
-    chain(CHAINS.natOutput, services, hookAt('nat', 'output', DSTNAT)),
-  ]
 }

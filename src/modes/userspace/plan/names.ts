@@ -19,6 +19,4 @@ export const CHAINS = {
   services: 'services',
   from: { pods: 'services-from-pods', node: 'services-from-node', others: 'services-from-others' },
   doorsCheck: 'doors-check',
-  natPrerouting: 'nat-prerouting',
-  natOutput: 'nat-output',
 } as const

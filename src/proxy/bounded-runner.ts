@@ -39,7 +39,7 @@ const LONGEST_REST_MS = 1000
  * With a minMs of 0: so many runs without a pause after a quiet time, and then one in so many milliseconds. A change costs less
  * together with others than by itself, and changes that keep coming are not waited for one by one.
  */
-const EAGER_BURST = 100
+const EAGER_BURST = 16
 const EAGER_MS = 20
 
 /** The pause before a run that is urgent, where minMs is longer, and the part of the time that these get. */
@@ -52,7 +52,7 @@ type State = 'idle' | 'waiting' | 'running' | 'stopped'
  * Runs work on request, with kube-proxy's guarantees:
  * - never two runs at a time;
  * - minMs between the end of a run and the start of the next (`burst` runs may share one such pause);
- * - with a minMs of 0, no pause as long as runs are short and rare. A hundred may follow each other at once, then there is one
+ * - with a minMs of 0, no pause as long as runs are short and rare. Sixteen may follow each other at once, then there is one
  *   in 20 ms. And a user who may change one service may change it without end: after a quarter of a second of runs, they get a
  *   quarter of the time, and wait for at most a second;
  * - a request that is urgent waits for a tenth of a second at most, as long as runs are short and rare;

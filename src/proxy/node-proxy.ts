@@ -15,6 +15,7 @@ import { nodeNameProblem } from '../model/node-name-problem.ts'
 import { ProblemLog } from '../model/problems.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
 import { collectInTime, giveBackMemory } from '../system/give-back.ts'
+import { optimizeLater } from '../system/optimize-later.ts'
 import { Answers } from './answers.ts'
 import { beginSource, type BegunSource } from './begin.ts'
 import { closeProxy } from './close-proxy.ts'
@@ -83,7 +84,7 @@ export class NodeProxy {
   readonly #otherModes: OtherModes
   #addressWatch: { close(): void } | undefined
   readonly #abort = new AbortController()
-  readonly #rest = new Rest({ giveBack: giveBackMemory, memory: () => process.memoryUsage.rss(), clock: systemClock })
+  readonly #rest = new Rest({ giveBack: settleDown, memory: () => process.memoryUsage.rss(), clock: systemClock })
   #loaded: LoadedConfiguration
 
   /** Rejects when the settings cannot be used, or the mode on this machine. Nothing else happens before start(). */
@@ -360,4 +361,10 @@ export class NodeProxy {
 function buildInfo({ version, build }: RunOptions): Parameters<typeof createMetrics>[0]['build'] {
   const [, major = '', minor = ''] = /^v(\d+)\.(\d+)/.exec(version) ?? []
   return { major, minor, version, commit: build.commit, treeState: build.treeState, buildDate: build.date }
+}
+
+/** After the start, and now and then: what is left to do is little. */
+function settleDown(): void {
+  giveBackMemory()
+  optimizeLater()
 }

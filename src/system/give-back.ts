@@ -7,6 +7,7 @@ import { readFileSync, readlinkSync } from 'node:fs'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { tryCall } from './libc.ts'
+import { setV8Flag } from './v8-flag.ts'
 
 const MADV_DONTNEED = 4
 
@@ -23,8 +24,8 @@ const LARGEST_COLLECTED = 48 << 20
  * will stay; at a start it guesses wrong, and makes a million elements on their way to the kernel as old ones.
  */
 export function collectInTime(): void {
-  setFlag('--heap-growing-percent=60')
-  setFlag('--no-allocation-site-pretenuring')
+  setV8Flag('--heap-growing-percent=60')
+  setV8Flag('--no-allocation-site-pretenuring')
   keepNurserySmall()
 }
 
@@ -33,15 +34,7 @@ export function collectInTime(): void {
  * threads, and sets it back to 2 whenever it makes the heap of a new one.
  */
 export function keepNurserySmall(): void {
-  setFlag('--semi-space-growth-factor=1')
-}
-
-function setFlag(flag: string): void {
-  try {
-    setFlagsFromString(flag)
-  } catch {
-    // A V8 whose flags are frozen: nothing is lost but memory.
-  }
+  setV8Flag('--semi-space-growth-factor=1')
 }
 
 /** Does what can be done here: a V8 whose flags are frozen, a libc that is not glibc, a process without /proc go on as they are. */

@@ -9,15 +9,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { enterMachine, leftovers, makeRoot, removeRoot } from './support/machine.ts'
 import { aPod } from './support/objects.ts'
+import { isWritten } from '../support/is-written.ts'
 import { program, SandboxProcess } from './support/sandbox-process.ts'
 
 enterMachine()
 const root = makeRoot()
 const services = '/api/v1/namespaces/default/services'
 const TAKEN = '192.0.2.80'
-
-const isWritten =
-  process.argv.some((argument) => argument === '-u' || argument === '--update') || process.env['UPDATE'] === '1'
 
 let sandbox: SandboxProcess
 

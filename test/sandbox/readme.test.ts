@@ -7,14 +7,13 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { enterMachine, leftovers, makeRoot, removeRoot } from './support/machine.ts'
+import { isWritten } from '../support/is-written.ts'
 import { program, SandboxProcess } from './support/sandbox-process.ts'
 
 enterMachine()
 const readme = join(import.meta.dirname, '../../README.md')
 const placeOf = (name: string) => new RegExp(`(<!-- ${name}: [^\\n]*-->\\n)([\\s\\S]*?)(<!-- \\/${name} -->)`)
 const root = makeRoot()
-const isWritten =
-  process.argv.some((argument) => argument === '-u' || argument === '--update') || process.env['UPDATE'] === '1'
 
 // As for root, with files where root's are.
 delete process.env['SUDO_USER']

@@ -94,14 +94,28 @@ const PROTOTYPES: Readonly<Record<keyof Calls, string>> = {
   syscall: 'long syscall(long, int, void *, unsigned int)',
 }
 
+type Call = (...args: unknown[]) => number
+
 let koffi: Koffi | undefined
-const calls: Partial<Record<keyof Calls, (...args: unknown[]) => number>> = {}
+const calls: Partial<Record<keyof Calls, Call>> = {}
 
 /** Loading takes some ten milliseconds, so it happens when the first call is made and not when the program starts. */
-function call(name: keyof Calls): (...args: unknown[]) => number {
+function call(name: keyof Calls): Call {
   koffi ??= loadKoffi()
   // null: the symbols of this process, which has a libc already, whatever its file is called.
-  return (calls[name] ??= koffi.load(null).func(PROTOTYPES[name]) as (...args: unknown[]) => number)
+  return (calls[name] ??= notingErrno(koffi, koffi.load(null).func(PROTOTYPES[name]) as Call))
+}
+
+/** Of the last call that failed. */
+let errno = 0
+
+/** Reads errno in the function that called: when it returns, V8 may compile or collect, and its own calls set errno, too. */
+function notingErrno({ errno: readErrno }: Koffi, bare: Call): Call {
+  return (...args) => {
+    const result = bare(...args)
+    if (result === -1) errno = readErrno()
+    return result
+  }
 }
 
 /** A release, which is of .cjs files, has koffi's native part beside them; a checkout has the npm package. */
@@ -129,7 +143,7 @@ export function tryCall<N extends keyof Calls>(name: N, ...args: Parameters<Call
   return (calls[name] ?? call(name))(...args)
 }
 
-/** The bare function, for code that calls it a million times a second. */
+/** The function itself, for code that calls it a million times a second. */
 export function boundCall<N extends keyof Calls>(name: N): Calls[N] {
   return call(name)
 }
@@ -147,9 +161,9 @@ export function addressOf(bytes: Uint8Array): bigint {
   return koffi.address(bytes)
 }
 
-/** The name of the error of the last call that failed: "ENOENT". */
+/** The name of the error of the last call that failed, whatever has happened since: "ENOENT". */
 export function lastErrno(): string {
-  return errnoName(koffi?.errno() ?? 0)
+  return errnoName(errno)
 }
 
 /** One instruction of a classic BPF program: struct sock_filter. */
@@ -161,9 +175,7 @@ export interface BpfInstruction {
   readonly k: number
 }
 
-type AttachFilter = (...args: [fd: number, level: number, name: number, program: object, length: number]) => number
-
-let attachFilterCall: AttachFilter | undefined
+let attachFilterCall: Call | undefined
 
 /** Makes the kernel run a program on each packet for a socket and drop those for which it returns 0. */
 export function attachFilter(fd: number, program: readonly BpfInstruction[]): void {
@@ -172,7 +184,7 @@ export function attachFilter(fd: number, program: readonly BpfInstruction[]): vo
     const filter = koffi.struct({ code: 'uint16_t', jt: 'uint8_t', jf: 'uint8_t', k: 'uint32_t' })
     const fprog = koffi.struct({ len: 'uint16_t', filter: koffi.pointer(filter) })
     const parameters = ['int', 'int', 'int', koffi.pointer(fprog), 'uint32_t']
-    attachFilterCall = koffi.load(null).func('setsockopt', 'int', parameters) as AttachFilter
+    attachFilterCall = notingErrno(koffi, koffi.load(null).func('setsockopt', 'int', parameters) as Call)
   }
   const SOL_SOCKET = 1
   const SO_ATTACH_FILTER = 26
@@ -195,12 +207,12 @@ export function dropPackets(fd: number, drops: boolean): void {
 let names: Map<number, string> | undefined
 
 /** The name of an error number: "ENOENT" for 2. */
-export function errnoName(errno: number): string {
+export function errnoName(number: number): string {
   names ??= new Map(
     Object.entries(constants.errno)
       // EWOULDBLOCK and ENOTSUP are other names of EAGAIN and EOPNOTSUPP.
       .filter(([name]) => name !== 'EWOULDBLOCK' && name !== 'ENOTSUP')
-      .map(([name, number]) => [number, name]),
+      .map(([name, value]) => [value, name]),
   )
-  return names.get(errno) ?? `errno ${errno}`
+  return names.get(number) ?? `errno ${number}`
 }

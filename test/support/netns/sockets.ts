@@ -93,6 +93,7 @@ export function receivePacket(fd: number): { packet: Uint8Array; from: SocketAdd
   const sender = new Uint8Array(ADDRESS_LENGTH)
   const length = tryCall('recvfrom', fd, packet, packet.length, 0, sender, Uint32Array.of(sender.length))
   if (length >= 0) return { packet: packet.subarray(0, length), from: decodeAddress(sender) }
-  if (lastErrno() === 'EAGAIN') return undefined
+  // Short of memory, the kernel gives a packet later, or has lost it: whoever waits for it asks again, until it is too late.
+  if (['EAGAIN', 'ENOMEM'].includes(lastErrno())) return undefined
   throw new KernelError('receive a packet', lastErrno())
 }

@@ -13,6 +13,7 @@ import {
   tupleToAttributes,
   writeFlowMessage,
 } from './messages.ts'
+import { IPS_SEEN_REPLY } from './uapi.ts'
 import type { Message } from '../netlink/message.ts'
 import { NETLINK_NETFILTER, NLM_F_ACK, NLM_F_DUMP } from '../netlink/uapi/netlink.ts'
 import { Writer } from '../netlink/writer.ts'
@@ -40,8 +41,8 @@ export interface Flow {
   readonly protocol: number
   readonly original: FlowTuple
   readonly reply: FlowTuple
-  /** The bits of enum ip_conntrack_status: 0x20 when the destination was translated. */
-  readonly status: number
+  /** Whether there was a packet in both directions. */
+  readonly isAnswered: boolean
   /** 0 unless rules divide connections into zones. */
   readonly zone: number
   /** Tells this entry from most later ones of the same addresses and ports: it is made from where the entry is stored. */
@@ -177,7 +178,7 @@ function decodeFlow(family: Family, { view, start, end }: Message): Flow | undef
     protocol: original.protocol,
     original: tupleFromBytes(original),
     reply: tupleFromBytes(reply),
-    status: attributes.status ?? 0,
+    isAnswered: ((attributes.status ?? 0) & IPS_SEEN_REPLY) !== 0,
     zone: attributes.zone ?? 0,
     id: attributes.id ?? 0,
   }

@@ -44,6 +44,9 @@ export const CTA_NAT_V6_MAXIP = 5
 export const CTA_PROTOINFO_TCP = 1
 export const CTA_PROTOINFO_TCP_STATE = 1
 
+// enum ip_conntrack_status of include/uapi/linux/netfilter/nf_conntrack_common.h
+export const IPS_SEEN_REPLY = 1 << 1
+
 // include/uapi/linux/netfilter/nf_conntrack_tcp.h
 export const TCP_CONNTRACK_TIME_WAIT = 7
 export const TCP_CONNTRACK_CLOSE = 8

@@ -12,6 +12,7 @@ import {
   isLoopback,
   joinHostPort,
   mergeCidrs,
+  mergedContain,
   parseCidr,
   parseIp,
   splitHostPort,
@@ -121,6 +122,21 @@ test('mergeCidrs() leaves ranges that do not overlap and hold the same addresses
       const merged = mergeCidrs(ranges)
       const holders = merged.filter((range) => cidrContains(range, parseIp(address)!))
       expect(holders).toHaveLength(ranges.some((range) => cidrContains(range, parseIp(address)!)) ? 1 : 0)
+    }),
+  )
+})
+
+test('mergedContain() finds what one of the ranges contains', () => {
+  const near = fc.integer({ min: 0, max: 255 }).map((last) => `10.0.0.${last}`)
+  const small = fc.tuple(near, fc.integer({ min: 24, max: 32 })).map(([address, prefix]) => `${address}/${prefix}`)
+  const ranges = fc.array(
+    small.map((text) => parseCidr(text)!),
+    { maxLength: 12 },
+  )
+  fc.assert(
+    fc.property(ranges, near, (given, text) => {
+      const address = parseIp(text)!
+      expect(mergedContain(mergeCidrs(given), address)).toBe(given.some((range) => cidrContains(range, address)))
     }),
   )
 })

@@ -93,6 +93,19 @@ export function mergeCidrs(cidrs: readonly Cidr[]): Cidr[] {
   return kept
 }
 
+/** Whether one of the ranges contains the address. They are of its family, and such as mergeCidrs() makes them. */
+export function mergedContain(merged: readonly Cidr[], address: Bytes): boolean {
+  // The last that begins at the address or before it is the only one that can.
+  let [low, high] = [0, merged.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (merged[middle]!.network <= address) low = middle + 1
+    else high = middle
+  }
+  const range = merged[low - 1]
+  return range !== undefined && cidrContains(range, address)
+}
+
 /** By family, by network, then the wider first. */
 export function compareCidrs(a: Cidr, b: Cidr): number {
   if (a.family !== b.family) return a.family - b.family

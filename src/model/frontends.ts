@@ -258,7 +258,8 @@ function sameRoute(a: Route, b: Route): boolean {
   return a.verdict.policy === b.verdict.policy && a.verdict.backends === b.verdict.backends
 }
 
-function sameSources(a: readonly Cidr[] | undefined, b: readonly Cidr[] | undefined): boolean {
-  if (a === undefined || b === undefined) return a === b
+export function sameSources(a: readonly Cidr[] | undefined, b: readonly Cidr[] | undefined): boolean {
+  if (a === b) return true
+  if (a === undefined || b === undefined) return false
   return a.length === b.length && a.every((cidr, i) => compareCidrs(cidr, b[i] as Cidr) === 0)
 }

@@ -1,18 +1,21 @@
 import { describe, expect, test } from 'vitest'
 import * as fc from 'fast-check'
 import { goneUdpFrontends, staleAnswerers, StaleFlowIndex } from './stale-flows.ts'
+import { parseCidr } from '../lib/ip.ts'
 import { BackendList } from './backend-list.ts'
 import type { UdpFlow } from './stale-flows.ts'
 import type { Frontend, ServicePortView } from './types.ts'
 
 const clusterIp = '10.0.0.10'
 const nodeIp = '192.168.0.1'
+const client = '10.1.9.9'
 
 /** A flow from the client to an address, answered from another one: `dns(clusterIp, '10.1.0.1')`. */
 function flow(dst: string, dport: number, answeredBy: string, answeredFrom: number): UdpFlow {
   return {
-    original: { dst, dport },
+    original: { src: client, dst, dport },
     reply: { src: answeredBy, sport: answeredFrom },
+    isAnswered: true,
   }
 }
 
@@ -125,6 +128,32 @@ describe('StaleFlowIndex', () => {
     expect(index.isStale(flow(nodeIp, 30053, '10.1.0.2', 5353))).toBe(false)
   })
 
+  describe('where source ranges are set', () => {
+    const allowing = (...ranges: readonly string[]) => {
+      const allowedSources = ranges.map((range) => parseCidr(range)!)
+      return view([{ ...frontend(clusterIp, 514), kind: 'loadBalancerIP', allowedSources }], ['10.1.0.1:514'])
+    }
+    const answered = flow(clusterIp, 514, '10.1.0.1', 514)
+    const unanswered = { ...answered, isAnswered: false }
+
+    test('deletes flows of a client that is in none of them, but for those that were answered', () => {
+      const syslog = allowing('10.2.0.0/16', '10.1.9.10/31')
+      expect(stale([unanswered, answered], [syslog])).toEqual([unanswered])
+    })
+
+    test('keeps flows of a client that is in one of them', () => {
+      for (const range of ['10.1.9.9/32', '10.1.8.0/22', '0.0.0.0/0']) {
+        expect(stale([unanswered], [allowing('10.2.0.0/16', range, '9.0.0.0/8')])).toEqual([])
+      }
+    })
+
+    test('looks at the frontend that was dialled, not at the others of the service port', () => {
+      const both = { ...allowing('10.2.0.0/16') }
+      const syslog = { ...both, frontends: [...both.frontends, frontend('10.0.0.11', 514)] }
+      expect(stale([{ ...flow('10.0.0.11', 514, '10.1.0.1', 514), isAnswered: false }], [syslog])).toEqual([])
+    })
+  })
+
   test('speaks IPv6', () => {
     const six = view([frontend('fd02::a', 53)], ['[fd01::1]:5353'])
     const flows = [flow('fd02::a', 53, 'fd01::1', 5353), flow('fd02::a', 53, 'fd01::2', 5353)]
@@ -196,6 +225,9 @@ describe('staleAnswerers()', () => {
     expect(answerers(dns([one]), undefined)).toBe('any')
     expect(answerers(dns([one]), moved)).toBe('any')
     expect(answerers(dns([]), dns([one]))).toBe('any')
+    const within = (range: string) => view([{ ...frontend(clusterIp, 53), allowedSources: [parseCidr(range)!] }], [one])
+    expect(answerers(within('10.0.0.0/8'), within('10.1.0.0/16'))).toBe('any')
+    expect(answerers(within('10.0.0.0/8'), within('10.0.0.0/8'))).toEqual(new Set())
   })
 
   test('answer all flows that become stale, if none was before', () => {

@@ -1,9 +1,11 @@
 // UDP flows that the connection tracker still sends where the service no longer does.
 //
 // A UDP flow has no end: as long as packets come, its entry lives and its translation with it, even when the endpoint has
-// gone or the service only now has endpoints. Removing the entry makes the next packet ask the rules again.
+// gone, the service only now has endpoints, or the client is no longer allowed. Removing the entry makes the next packet ask the
+// rules again.
 
-import { joinHostPort } from '../lib/ip.ts'
+import { type Cidr, joinHostPort, mergeCidrs, mergedContain, parseIp } from '../lib/ip.ts'
+import { sameSources } from './frontends.ts'
 import type { Frontend, FrontendAddress, ServicePortChange, ServicePortView } from './types.ts'
 
 /**
@@ -11,16 +13,26 @@ import type { Frontend, FrontendAddress, ServicePortChange, ServicePortView } fr
  * `reply.src`. Addresses are canonical texts.
  */
 export interface UdpFlow {
-  readonly original: { readonly dst: string; readonly dport: number }
+  readonly original: { readonly src: string; readonly dst: string; readonly dport: number }
   readonly reply: { readonly src: string; readonly sport: number }
+  /** Whether there was a packet in both directions. */
+  readonly isAnswered: boolean
+}
+
+/** What decides about the flows to a frontend. */
+interface Served {
+  /** `ip:port` of the endpoints. */
+  readonly serving: ReadonlySet<string>
+  readonly sources: Sources | undefined
 }
 
 /**
  * Says of flows whether they are stale. A flow to a frontend stays when one of the service port's serving endpoints answers
- * it: policies choose for new connections and do not disturb old ones. Flows that go to no known frontend are never stale.
+ * it: policies choose for new connections and do not disturb old ones. Nor do source ranges, but a flow that was never answered
+ * is a new one with each packet, to kube-proxy too. Flows that go to no known frontend are never stale.
  */
 export class StaleFlowIndex {
-  readonly #frontends: FrontendIndex<ReadonlySet<string> | 'gone'>
+  readonly #frontends: FrontendIndex<Served | 'gone'>
 
   /** The addresses of this machine on which node ports are open: other machines' ports are not our business. */
   constructor(nodePortAddresses: ReadonlySet<string>) {
@@ -36,7 +48,10 @@ export class StaleFlowIndex {
   add(view: ServicePortView): void {
     if (view.protocol !== 'UDP') return
     const serving = new Set(view.serving)
-    for (const frontend of view.frontends) this.#frontends.set(frontend, serving)
+    for (const frontend of view.frontends) {
+      const sources = frontend.allowedSources && new Sources(frontend.allowedSources)
+      this.#frontends.set(frontend, { serving, sources })
+    }
   }
 
   /** Says nothing about the flows of a service port any more. */
@@ -45,8 +60,8 @@ export class StaleFlowIndex {
   }
 
   isStale(flow: UdpFlow): boolean {
-    const serving = this.#frontends.get(flow.original.dst, flow.original.dport)
-    return serving !== undefined && isStale(flow, serving)
+    const served = this.#frontends.get(flow.original.dst, flow.original.dport)
+    return served !== undefined && isStale(flow, served)
   }
 }
 
@@ -67,7 +82,7 @@ export function staleAnswerers(changes: readonly ServicePortChange[]): ReadonlyS
   const gone = new Set<string>()
   for (const { before, after } of changes) {
     if (before?.protocol !== 'UDP' && after?.protocol !== 'UDP') continue
-    if (before === undefined || after === undefined || !sameAddresses(before, after)) return 'any'
+    if (before === undefined || after === undefined || !sameFrontends(before, after)) return 'any'
     // A client that was not served has a flow that no rule translated.
     if (before.serving.length === 0 && after.serving.length > 0) return 'any'
     if (before.serving === after.serving) continue
@@ -77,23 +92,41 @@ export function staleAnswerers(changes: readonly ServicePortChange[]): ReadonlyS
   return gone
 }
 
-function sameAddresses(before: ServicePortView, after: ServicePortView): boolean {
+/** Also in whom they let in. */
+function sameFrontends(before: ServicePortView, after: ServicePortView): boolean {
   return (
     before.protocol === after.protocol &&
     before.frontends.length === after.frontends.length &&
-    before.frontends.every(({ address, port }, i) => {
+    before.frontends.every(({ address, port, allowedSources }, i) => {
       const now = after.frontends[i]!
-      return address === now.address && port === now.port
+      return address === now.address && port === now.port && sameSources(allowedSources, now.allowedSources)
     })
   )
 }
 
-function isStale({ original, reply }: UdpFlow, serving: ReadonlySet<string> | 'gone'): boolean {
+function isStale({ original, reply, isAnswered }: UdpFlow, served: Served | 'gone'): boolean {
   const isTranslated = reply.src !== original.dst || reply.sport !== original.dport
-  if (serving === 'gone') return isTranslated
+  if (served === 'gone') return isTranslated
+  const { serving, sources } = served
+  if (!isAnswered && sources?.has(original.src) === false) return true
   if (serving.has(joinHostPort(reply.src, reply.sport))) return false
   // No rule translated it, so it began while there was nothing to translate to. There is something now, or it may stay.
   return isTranslated || serving.size > 0
+}
+
+/** Source ranges, of which there may be tens of thousands, as there may be flows. */
+class Sources {
+  readonly #ranges: readonly Cidr[]
+  #merged: readonly Cidr[] | undefined
+
+  constructor(ranges: readonly Cidr[]) {
+    this.#ranges = ranges
+  }
+
+  has(address: string): boolean {
+    this.#merged ??= mergeCidrs(this.#ranges)
+    return mergedContain(this.#merged, parseIp(address)!)
+  }
 }
 
 /** Frontends by where packets are sent to. An address goes before a node port, as in the rules. */

@@ -38,8 +38,9 @@ class Tracker {
 
 function flow(backend: number): UdpFlow {
   return {
-    original: { dst: clusterIp, dport: 53 },
+    original: { src: '10.64.0.99', dst: clusterIp, dport: 53 },
     reply: { src: `10.64.0.${backend}`, sport: 5353 },
+    isAnswered: true,
   }
 }
 

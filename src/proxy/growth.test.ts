@@ -235,6 +235,7 @@ test('staleAnswerers() and StaleFlowIndex cost what the endpoints and flows do',
       const flow = (i: number) => ({
         original: { src: '10.1.0.1', dst: '10.0.0.1', sport: i, dport: 80 },
         reply: { src: ip(i, 11), dst: '10.1.0.1', sport: 8080, dport: i },
+        isAnswered: true,
       })
       return { change: { name: after.name, before, after }, flows: times(n, flow) }
     },

@@ -53,11 +53,8 @@ const TELL_MS = 10_000
 /** How often a mode that tries again itself is asked about backends that fail. */
 const POLL_MS = 500
 
-/** enum ip_conntrack_status: packets have come back. */
-const IPS_SEEN_REPLY = 1 << 1
-
-function isUnanswered({ status }: Flow): boolean {
-  return (status & IPS_SEEN_REPLY) === 0
+function isUnanswered({ isAnswered }: Flow): boolean {
+  return !isAnswered
 }
 
 /** One family. */

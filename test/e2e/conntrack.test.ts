@@ -1,8 +1,8 @@
 // UDP has no connections, so the kernel's memory of a flow can outlive its endpoint.
 
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { node, pods } from '../support/addresses.ts'
-import { aService, aSlice } from '../support/builders.ts'
+import { node, pods, ranges } from '../support/addresses.ts'
+import { anExternalIp, aService, aSlice } from '../support/builders.ts'
 import { eventually } from '../support/eventually.ts'
 import { startProxy } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
@@ -96,6 +96,29 @@ test('a UDP flow of a deleted service is forgotten', async () => {
   rig.cluster.remove(service, slice)
   await eventually('the flow has ended', async () => ((await partner(flow)) === 'localB' ? 'still served' : undefined))
   flow.close()
+})
+
+test('a UDP client that nobody answers is not let through any more when source ranges leave it out', async () => {
+  const ip = anExternalIp(4)
+  const fromPort = 5556
+  const targetPort = 9 // Where no pod listens: whoever gets through is refused.
+  const open = aService({
+    type: 'LoadBalancer',
+    ingress: [{ ip, ipMode: 'VIP' }],
+    ports: [{ protocol: 'UDP', targetPort }],
+  })
+  const closed = { ...open, spec: { ...open.spec, loadBalancerSourceRanges: [ranges.pods[4]] } }
+  await put(open, 'localB')
+  const flow = await openUdp(rig.network.sources.external, { address: ip, port: 80 }, { fromPort })
+  expect(await partner(flow)).toBe('refused')
+  flow.close()
+  await put(closed, 'localB')
+  await eventually('the same client port is not let through', async () => {
+    const again = await openUdp(rig.network.sources.external, { address: ip, port: 80 }, { fromPort })
+    const heard = await partner(again)
+    again.close()
+    return heard === 'silent' ? undefined : heard
+  })
 })
 
 test('flows straight to a pod, and TCP connections, are not disturbed', async () => {

@@ -193,6 +193,16 @@ async function letPodsServeOn(sandbox: SandboxProcess): Promise<void> {
     },
     { withinMs: 20_000 },
   )
+  await eventually(
+    'the rules lead to them alone: a mode may take a second and more to hear that the others have gone',
+    async () => {
+      const client = new Client(machine)
+      await sleep(1500)
+      const [failure] = await client.stop()
+      return failure
+    },
+    { withinMs: 20_000 },
+  )
 }
 
 function inNamespace(sandbox: SandboxProcess, place: string, command: readonly string[]): void {

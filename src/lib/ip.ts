@@ -4,6 +4,8 @@
 // are written to the kernel. Bytes are held as latin1 strings, one character per byte: such a string is a Map key,
 // compares with ===, and costs a third of a Uint8Array.
 
+import { placeOf } from './sorted-list.ts'
+
 /** The IP family of an address, a proxier, or a table. */
 export type Family = 4 | 6
 
@@ -96,13 +98,7 @@ export function mergeCidrs(cidrs: readonly Cidr[]): Cidr[] {
 /** Whether one of the ranges contains the address. They are of its family, and such as mergeCidrs() makes them. */
 export function mergedContain(merged: readonly Cidr[], address: Bytes): boolean {
   // The last that begins at the address or before it is the only one that can.
-  let [low, high] = [0, merged.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (merged[middle]!.network <= address) low = middle + 1
-    else high = middle
-  }
-  const range = merged[low - 1]
+  const range = merged[placeOf(merged, address, ({ network }, wanted) => (network <= wanted ? -1 : 1)) - 1]
   return range !== undefined && cidrContains(range, address)
 }
 

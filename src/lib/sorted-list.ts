@@ -28,8 +28,8 @@ function spliced<T>(list: readonly T[], at: number, deleted: number, ...added: T
   return own
 }
 
-/** Where the element is, or would have to be. */
-function placeOf<T>(list: readonly T[], element: T, compare: Compare<T>): number {
+/** Where the element is, or would have to be: behind all that come before it. */
+export function placeOf<T, E>(list: readonly T[], element: E, compare: (a: T, b: E) => number): number {
   let low = 0
   let high = list.length
   while (low < high) {

@@ -53,10 +53,6 @@ const TELL_MS = 10_000
 /** How often a mode that tries again itself is asked about backends that fail. */
 const POLL_MS = 500
 
-function isUnanswered({ isAnswered }: Flow): boolean {
-  return !isAnswered
-}
-
 /** One family. */
 interface Watched {
   readonly family: Family
@@ -351,7 +347,7 @@ export class ConnectRetry {
       const { sender } = failure
       const reply = { src: backend.ip, sport: backend.port, dst: sender.ip, dport: sender.port }
       const flow = this.#kernel!.conntrack.lookUp(family, TCP, { reply })
-      if (flow !== undefined && isUnanswered(flow)) this.#kernel!.conntrack.delete([flow])
+      if (flow?.isAnswered === false) this.#kernel!.conntrack.delete([flow])
     }
     // A refused connection the connection tracker has forgotten by itself.
     counts.retried(family, kind, 1)
@@ -380,7 +376,7 @@ export class ConnectRetry {
   #silent({ family, client, dialled }: Extract<Failure, { kind: 'silent' }>): void {
     const original = { src: client.ip, sport: client.port, dst: dialled.ip, dport: dialled.port }
     const flow = this.#kernel!.conntrack.lookUp(family, TCP, { original })
-    if (flow === undefined || !isUnanswered(flow)) return
+    if (flow === undefined || flow.isAnswered) return
     const backend = { ip: flow.reply.src, port: flow.reply.sport }
     const state = this.#report(family, backend, 'silent')
     if (state === 'ejected') this.#retry(family, [flow])
@@ -408,7 +404,7 @@ export class ConnectRetry {
     if (conntrack === undefined) return
     const unanswered = flows.filter(({ original, id }) => {
       const now = conntrack.lookUp(family, TCP, { original })
-      return now?.id === id && isUnanswered(now)
+      return now?.id === id && !now.isAnswered
     })
     const deleted = conntrack.delete(unanswered)
     if (deleted > 0) this.#options.counts.retried(family, 'silent', deleted)

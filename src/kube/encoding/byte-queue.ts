@@ -20,7 +20,10 @@ export class ByteQueue {
 
   append(chunk: Buffer): void {
     const length = this.length
-    if (length === 0 && this.bytes.length > KEEP_SIZE) this.bytes = Buffer.allocUnsafe(0)
+    if (length === 0) {
+      this.start = this.end = 0
+      if (this.bytes.length > KEEP_SIZE) this.bytes = Buffer.allocUnsafe(0)
+    }
     if (length + chunk.length > this.bytes.length) {
       this.#moveTo(Buffer.allocUnsafe(Math.max(INITIAL_SIZE, (length + chunk.length) * 2)))
     } else if (this.end + chunk.length > this.bytes.length) {

@@ -421,6 +421,22 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     open.destroy()
   })
 
+  it('leaves a program on another address alone that has the port of one of its listeners', async () => {
+    await using backend = await aUdpBackend('backend')
+    using run = new Run()
+    run.programmer.syncAll(node, [aView(1, to(a)), aView(2, to(backend), 'UDP')])
+    const { '10.96.0.1': tcp, '10.96.0.2': udp } = run.ports()
+    for (const address of ['127.0.0.1', otherAddress]) {
+      await using stream = await anEchoBackend('stream', address, tcp)
+      expect(await ask(stream.ip, stream.port)).toBe('stream')
+      await using datagrams = await aUdpBackend('datagrams', address, udp)
+      using client = await aUdpClient(datagrams.ip, datagrams.port)
+      expect(await client.ask('1')).toBe('datagrams 1')
+    }
+    using client = await aUdpClient(node.nodeIp, udp)
+    expect([await ask(node.nodeIp, tcp), await client.ask('1')]).toEqual(['ECONNREFUSED', 'ECONNREFUSED'])
+  })
+
   it('withdraw() leads no client to the proxy any more, and open connections live on', async () => {
     using run = new Run()
     run.programmer.syncAll(node, [aView(1, to(a))])
@@ -436,7 +452,7 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
   })
 
   describe('when the policy of a UDP service port changes', () => {
-    const doors = () => nft('list', 'set', 'ip', 'kube-proxy-userspace', 'doors').match(/udp \. \d+/g) ?? []
+    const doors = () => nft('list', 'set', 'ip', 'kube-proxy-userspace', 'doors').match(/[\d.]+ \. udp \. \d+/g) ?? []
     const change = (run: Run, before: ServicePortView, after?: ServicePortView) =>
       run.programmer.sync(node, [{ name: before.name, before, after }])
 

@@ -16,10 +16,14 @@ export interface TestBackend extends AsyncDisposable {
 }
 
 /** Does to each connection what it is told. */
-export async function aTcpBackend(onConnection: (socket: Socket) => void, host = '127.0.0.1'): Promise<TestBackend> {
+export async function aTcpBackend(
+  onConnection: (socket: Socket) => void,
+  host = '127.0.0.1',
+  port = 0,
+): Promise<TestBackend> {
   const connections = countConnections(onConnection)
   const { server } = connections
-  server.listen(0, host, 2048)
+  server.listen(port, host, 2048)
   await once(server, 'listening')
   return {
     ip: host,
@@ -32,11 +36,15 @@ export async function aTcpBackend(onConnection: (socket: Socket) => void, host =
 }
 
 /** Says its name to each client, sends back what it gets, and ends when the client does. */
-export function anEchoBackend(name: string, host = '127.0.0.1'): Promise<TestBackend> {
-  return aTcpBackend((socket) => {
-    socket.write(`${name}\n`)
-    socket.pipe(socket)
-  }, host)
+export function anEchoBackend(name: string, host = '127.0.0.1', port = 0): Promise<TestBackend> {
+  return aTcpBackend(
+    (socket) => {
+      socket.write(`${name}\n`)
+      socket.pipe(socket)
+    },
+    host,
+    port,
+  )
 }
 
 /** A port at which no server listens. */
@@ -69,17 +77,17 @@ export async function aHangingBackend(): Promise<TestBackend> {
 }
 
 /** Answers each datagram with its name and what it got. */
-export async function aUdpBackend(name: string): Promise<TestBackend> {
+export async function aUdpBackend(name: string, host = '127.0.0.1', port = 0): Promise<TestBackend> {
   let seen = 0
   const socket = createSocket('udp4')
   socket.on('message', (message, { port, address }) => {
     seen++
     socket.send(Buffer.concat([Buffer.from(`${name} `), message]), port, address)
   })
-  socket.bind(0, '127.0.0.1')
+  socket.bind(port, host)
   await once(socket, 'listening')
   return {
-    ip: '127.0.0.1',
+    ip: host,
     port: socket.address().port,
     get seen() {
       return seen

@@ -44,8 +44,8 @@ interface Service {
   readonly refused: ReadonlyMap<string, Refusal>
   /** The doors that stay open, by list. */
   readonly stays: ReadonlyMap<string, ReadonlySet<SeenAs>>
-  /** The ports of those to which no rule leads. */
-  readonly leaving: readonly number[]
+  /** Those of them to which no rule leads. */
+  readonly leaving: readonly DoorAddress[]
 }
 
 export class UserspaceProgrammer implements Programmer {
@@ -224,7 +224,7 @@ export class UserspaceProgrammer implements Programmer {
   /** Which doors stay open, and tells those to which rules lead no more which of their backends still serve. */
   #staying(view: ServicePortView, mayLeave: boolean): Pick<Service, 'stays' | 'leaving'> {
     const stays = new Map<string, ReadonlySet<SeenAs>>()
-    const leaving: number[] = []
+    const leaving: DoorAddress[] = []
     const wanted = listsOf(view)
     for (const list of LISTS) {
       const name = servedName(view, list)
@@ -234,7 +234,7 @@ export class UserspaceProgrammer implements Programmer {
       if (served === undefined || view.protocol !== 'UDP' || !mayLeave) continue
       if (seenAs === undefined && !this.#servesOn(view, served)) continue
       stays.set(name, new Set([...(seenAs ?? []), ...served.doors.keys()]))
-      for (const [each, { port }] of served.doors) if (seenAs?.has(each) !== true) leaving.push(port)
+      for (const [each, door] of served.doors) if (seenAs?.has(each) !== true) leaving.push(door)
     }
     return { stays, leaving }
   }

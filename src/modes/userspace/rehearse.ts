@@ -5,7 +5,7 @@ import type { Rehearsal, RehearseOptions } from '../rehearsal.ts'
 import { readTable, rehearseTable } from '../rehearse-table.ts'
 import type { Entrance } from './plan/entrance.ts'
 import { USERSPACE_TABLE, userspacePlanner } from './plan/planner.ts'
-import { type Doors, knownPorts } from './plan/service.ts'
+import { type DoorAddress, type Doors, knownPorts } from './plan/service.ts'
 
 /** Where the doors of a proxy that does not run are said to be. */
 const FIRST_PORT = 40_000
@@ -31,7 +31,7 @@ class NumberedDoors implements Doors {
     this.#known = known
   }
 
-  readonly find = (view: ServicePortView, entrance: Entrance): { address: string; port: number } | undefined => {
+  readonly find = (view: ServicePortView, entrance: Entrance): DoorAddress | undefined => {
     // Its streams and message boundaries would not survive.
     if (view.protocol === 'SCTP') return undefined
     const name = `${view.name} ${entrance.list} ${entrance.seenAs}`
@@ -43,5 +43,5 @@ class NumberedDoors implements Doors {
     return { address: this.#address, port }
   }
 
-  readonly leaving = (): readonly number[] => []
+  readonly leaving = (): readonly DoorAddress[] => []
 }

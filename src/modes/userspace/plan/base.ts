@@ -52,9 +52,9 @@ function serviceChains(node: NodeView): Chain[] {
 
 /** A client that dials a door without having been led there would get around source ranges and policies. */
 function doorsCheck(family: Family): Chain {
-  const { nodePort } = matchKeys(family)
+  const { service } = matchKeys(family)
   return chain(CHAINS.doorsCheck, [
     nft.rule([nft.wasDnated, nft.goBack]),
-    nft.rule([nft.isIn(nodePort, SETS.doors), nft.reject(family)]),
+    nft.rule([nft.isIn(service, SETS.doors), nft.reject(family)]),
   ])
 }

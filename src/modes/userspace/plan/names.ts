@@ -10,7 +10,7 @@ export const SETS = {
   services: { pods: 'service-doors-pods', node: 'service-doors-node', others: 'service-doors-others' },
   /** The same, for node ports. */
   nodePorts: { pods: 'nodeport-doors-pods', node: 'nodeport-doors-node', others: 'nodeport-doors-others' },
-  /** The ports that the proxy itself listens on. */
+  /** Where the proxy itself listens. */
   doors: 'doors',
 } as const
 

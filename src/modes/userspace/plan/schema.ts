@@ -33,7 +33,7 @@ function buildSchema(family: Family): Schema {
     guards: guardSchema(family),
     services: doors(SETS.services, serviceKey(family)),
     nodePorts: doors(SETS.nodePorts, NODE_PORT_KEY),
-    doors: makeSet(SETS.doors, NODE_PORT_KEY, { comment: 'Ports of the proxy, not to be dialled directly' }),
+    doors: makeSet(SETS.doors, serviceKey(family), { comment: 'Listeners of the proxy, not to be dialled directly' }),
   }
 }
 

@@ -18,8 +18,8 @@ export interface DoorAddress {
 /** Where the proxy has this entrance of a service port; undefined when it has none. */
 export type FindDoor = (view: ServicePortView, entrance: Entrance) => DoorAddress | undefined
 
-/** The ports of doors to which no rule leads any more, and that are open for clients who came before. */
-export type FindLeaving = (view: ServicePortView) => readonly number[]
+/** The doors to which no rule leads any more, and that are open for clients who came before. */
+export type FindLeaving = (view: ServicePortView) => readonly DoorAddress[]
 
 export interface Doors {
   readonly find: FindDoor
@@ -29,34 +29,34 @@ export interface Doors {
 export function planFragment(node: NodeView, view: ServicePortView, { find, leaving }: Doors): Fragment {
   const schema = schemaFor(node.family)
   const elements = new Elements()
-  const ports = new Set(leaving(view))
+  const listeners = new Set(leaving(view).map((door) => listenerKey(view, door)))
   for (const frontend of view.frontends) {
     planClusterIp(schema.guards, frontend, elements)
     planSources(schema.guards, frontend, elements)
-    const isServed = planDoors(schema, frontend, { elements, ports, find: (entrance) => find(view, entrance) })
+    const isServed = planDoors(schema, frontend, { elements, listeners, find: (entrance) => find(view, entrance) })
     // There are backends, and no door to them: better a clear answer than none.
     planRefusals(schema.guards, frontend, elements, isServed ? undefined : 'reject')
   }
-  for (const port of ports) elements.add(schema.doors, { key: protocolField(view.protocol) + portField(port) })
+  for (const key of listeners) elements.add(schema.doors, { key })
   return { sets: [], chains: [], sharedRules: [], learned: [], elements: elements.list() }
 }
 
 interface Target {
   readonly elements: Elements
-  /** The ports in use. */
-  readonly ports: Set<number>
+  /** Keys of the listeners in use. */
+  readonly listeners: Set<Bytes>
   readonly find: (entrance: Entrance) => DoorAddress | undefined
 }
 
 /** False when a client that is to be served has no door. */
-function planDoors(schema: Schema, frontend: Frontend, { elements, ports, find }: Target): boolean {
+function planDoors(schema: Schema, frontend: Frontend, { elements, listeners, find }: Target): boolean {
   const key = frontendKey(frontend)
   let isServed = true
   for (const source of SOURCES) {
     const entrance = entranceFor(frontend, source)
     const door = entrance && find(entrance)
     if (door !== undefined) {
-      ports.add(door.port)
+      listeners.add(listenerKey(frontend, door))
       elements.add(mapFor(schema, frontend, source), { key, data: addressField(door.address) + portField(door.port) })
     } else if (entrance !== undefined) isServed = false
   }
@@ -95,6 +95,11 @@ export function doorsIn(family: Family, table: Table | undefined): DoorAddress[]
     }
   }
   return [...found.values()]
+}
+
+/** Its address belongs to it: other programs may listen on other addresses of this machine with the same port. */
+function listenerKey({ protocol }: Pick<Frontend, 'protocol'>, { address, port }: DoorAddress): Bytes {
+  return addressField(address) + protocolField(protocol) + portField(port)
 }
 
 function mapFor({ nodePorts, services }: Schema, { kind }: Frontend, source: Source): NftSet {

@@ -9,6 +9,7 @@ import { knownFromState } from '../explain/from-state.ts'
 import type { Known } from '../explain/known.ts'
 import { messageOf } from '../lib/errors.ts'
 import { modeNamed } from '../modes/all.ts'
+import { dropsUnserved } from './drops-unserved.ts'
 import { planRates } from './plan-rates.ts'
 import type { ChangeEntry, NodeTraffic } from './protocol.ts'
 
@@ -91,7 +92,8 @@ export class ProxyWatch {
       const after = await client.ask<TrafficAnswer>('traffic', { timeoutMs: ASK_MS })
       const before = this.#counted
       if (this.#looking !== undefined) this.#counted = after
-      return { node: this.name, ...planRates(before, after, (service, frontend) => this.#drops(service, frontend)) }
+      const ports = this.#state?.families.flatMap((family) => family.ports) ?? []
+      return { node: this.name, ...planRates(before, after, dropsUnserved.bind(undefined, ports)) }
     } catch (error) {
       this.#counted = undefined
       client.close()
@@ -177,17 +179,5 @@ export class ProxyWatch {
       moreLines: change.moreCommands,
       error: change.error ?? null,
     }
-  }
-
-  /** Whether what comes to the frontend, and is not served, hears nothing. */
-  #drops(service: string, frontend: string): boolean {
-    const port = this.#state?.families.flatMap(({ ports }) => ports).find(({ name }) => name === service)
-    const found = port?.frontends.find(({ address, port: number }) =>
-      frontend.endsWith(
-        address === undefined ? `*:${number}` : `${address.includes(':') ? `[${address}]` : address}:${number}`,
-      ),
-    )
-    if (found?.fromOthers.verdict.kind === 'to') return found.allowedSources !== undefined
-    return found?.fromOthers.verdict.kind === 'drop'
   }
 }

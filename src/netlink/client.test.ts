@@ -17,13 +17,18 @@ interface Answer {
 
 /** A kernel that answers each request with the next of these lists, each list in one datagram per answer. */
 function answering(...lists: readonly Answer[][]): { client: NetlinkClient; requests: number[][] } {
+  return answeringFrom(0, lists)
+}
+
+/** The same, after so many messages. */
+function answeringFrom(sequence: number, lists: readonly Answer[][]): { client: NetlinkClient; requests: number[][] } {
   const requests: number[][] = []
   const exchange: Exchange = function* (request) {
     const sequences = [...messagesOf(request)].map(({ sequence }) => sequence)
     requests.push(sequences)
     for (const answer of lists[requests.length - 1] ?? []) yield encode(answer, sequences[0]!)
   }
-  return { client: new NetlinkClient(exchange), requests }
+  return { client: new NetlinkClient(exchange, sequence), requests }
 }
 
 function encode({ type, flags = 0, sequence = 0, errno, extack, content }: Answer, first: number): Uint8Array {
@@ -93,6 +98,16 @@ describe('NetlinkClient', () => {
     client.batch(message(3))
     client.request('do it', message())
     expect(requests).toEqual([[1], [2, 3, 4], [5]])
+  })
+
+  it('goes on from 0 when the 32 bits of a sequence number are used up', () => {
+    const answers: Answer[][] = [[ack], [{ ...ack, sequence: 3 }], [item(7), done], [ack]]
+    const { client, requests } = answeringFrom(2 ** 32 - 3, answers)
+    client.request('do it', message())
+    expect(client.batch(message(4)).map(({ sequence }) => sequence)).toEqual([3])
+    expect(client.dump('list', message(), contentOf)).toEqual([7])
+    expect(() => client.request('do it', message())).not.toThrow()
+    expect(requests).toEqual([[2 ** 32 - 2], [2 ** 32 - 1, 0, 1, 2], [3], [4]])
   })
 
   it('get() returns the one answer', () => {

@@ -37,10 +37,13 @@ export interface BatchNumbers {
 
 export class NetlinkClient {
   readonly #exchange: Exchange
-  #sequence = 0
+  /** The number of the last message: 32 bits, as in the header. A socket may live for more messages than that. */
+  #sequence: number
 
-  constructor(exchange: Exchange) {
+  /** `sequence`: the number of the message before the first. */
+  constructor(exchange: Exchange, sequence: number = 0) {
     this.#exchange = exchange
+    this.#sequence = sequence
   }
 
   /** Sends one message that asks to be acknowledged. `op` names it in the error. */
@@ -147,9 +150,9 @@ export class NetlinkClient {
 
   /** For a batch that is sent by others: gives its messages their numbers. */
   numberBatch(messages: Uint8Array): BatchNumbers {
-    const first = this.#sequence + 1
+    const first = (this.#sequence + 1) >>> 0
     const count = numberMessages(messages, first)
-    this.#sequence += count
+    this.#sequence = (this.#sequence + count) >>> 0
     return { first, count }
   }
 
@@ -158,8 +161,8 @@ export class NetlinkClient {
     const acknowledgements: Acknowledgement[] = []
     for (const datagram of datagrams) {
       for (const answer of messagesOf(datagram)) {
-        const index = answer.sequence - first
-        if (answer.type !== NLMSG_ERROR || index < 0 || index >= count) continue
+        const index = (answer.sequence - first) >>> 0
+        if (answer.type !== NLMSG_ERROR || index >= count) continue
         acknowledgements.push({ ...decodeAcknowledgement(answer), sequence: index })
       }
     }
@@ -197,7 +200,7 @@ export class NetlinkClient {
   }
 
   #number(message: Uint8Array): number {
-    this.#sequence++
+    this.#sequence = (this.#sequence + 1) >>> 0
     numberMessages(message, this.#sequence)
     return this.#sequence
   }

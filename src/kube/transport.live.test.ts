@@ -382,6 +382,28 @@ describe('proxies of a Transport', () => {
     },
   )
 
+  test('between two files of credentials that are replaced, a request fails, and the next one does not', async () => {
+    const proxy = await startProxy([])
+    const { port } = proxy.address() as AddressInfo
+    const closed = new Promise((resolve) => proxy.once('connect', (_, socket) => socket.once('close', resolve)))
+    const files = { cert: join(folder, 'rotated.crt'), key: join(folder, 'rotated.key') }
+    writeFileSync(files.cert, certificates.otherClient.cert)
+    writeFileSync(files.key, certificates.client.key)
+    for await (const server of started(httpsOptions())) {
+      const clientCertificate = { cert: { file: files.cert }, key: { file: files.key } }
+      const client = clientOf(server.url, {
+        tls: plainTls({ ca: { data: Buffer.from(certificates.ca) }, clientCertificate }),
+        proxyUrl: new URL(`http://127.0.0.1:${port}`),
+      })
+      await expect(get(client)).rejects.toThrow('key values mismatch')
+      await closed
+      writeFileSync(files.key, certificates.otherClient.key)
+      await expect(get(client)).resolves.toContain('ServiceList')
+      client.close()
+    }
+    proxy.close()
+  })
+
   test('a proxy that refuses is named', async () => {
     await using server = await TestApiServer.start()
     const client = clientOf('https://127.0.0.1:1', { proxyUrl: new URL(server.url) })

@@ -251,10 +251,18 @@ function tunnelled<A extends Agent>(
 ): A {
   // Agents call createConnection with a callback that may be called later; the types know only the immediate form.
   const open = (_options: unknown, done: (error: Error | null, socket?: Duplex) => void): void => {
-    openTunnel(proxy, server, trusted).then(
-      (socket) => done(null, wrap(socket)),
-      (error: unknown) => done(error instanceof Error ? error : new Error(String(error))),
-    )
+    const fail = (error: unknown) => done(error instanceof Error ? error : new Error(String(error)))
+    openTunnel(proxy, server, trusted).then((socket) => {
+      let wrapped: Duplex
+      try {
+        wrapped = wrap(socket)
+      } catch (error) {
+        // A certificate and a key that do not belong together: one of two files has been replaced already.
+        socket.destroy()
+        return fail(error)
+      }
+      done(null, wrapped)
+    }, fail)
   }
   Object.assign(agent, { createConnection: open })
   return agent

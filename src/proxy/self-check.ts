@@ -64,12 +64,11 @@ export class SelfCheck {
         this.#timer = clock.setTimeout(later, JUDGE_AFTER_MS)
         return
       }
-      judge(running()).then(
-        (faults) => {
+      judge(running())
+        .then((faults) => {
           if (round === this.#round) this.#found(faults, events)
-        },
-        (error: unknown) => log.v(2)?.info('Cannot judge this node', { err: messageOf(error) }),
-      )
+        })
+        .catch((error: unknown) => log.v(2)?.info('Cannot judge this node', { err: messageOf(error) }))
     }
     this.#timer = clock.setTimeout(later, JUDGE_AFTER_MS)
   }

@@ -40,12 +40,18 @@ export const notFound: Reply = textReply(404, '404 page not found\n')
 /** Answers every request with what the page says. A page that throws is a 500 and a log line, never the end. */
 export function listenerFor(page: Page, log: Logger): RequestListener {
   return (request, response) => {
+    const report = (error: unknown) =>
+      log.error(error, 'Cannot answer a request', { method: request.method, url: request.url })
     void answer(page, request)
       .catch((error: unknown) => {
-        log.error(error, 'Cannot answer a request', { method: request.method, url: request.url })
+        report(error)
         return textReply(500, 'internal error\n')
       })
       .then((reply) => send(response, reply))
+      .catch((error: unknown) => {
+        report(error)
+        response.destroy()
+      })
   }
 }
 

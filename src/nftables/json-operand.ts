@@ -105,7 +105,15 @@ function ctOperand(key: string, family: NftFamily): JsonOperand | undefined {
   return undefined
 }
 
-const FLAGS: Readonly<Record<string, number>> = { invalid: 1, established: 2, related: 4, new: 8, dnat: 32, snat: 16 }
+const FLAGS: Readonly<Record<string, number>> = {
+  invalid: 1,
+  established: 2,
+  related: 4,
+  new: 8,
+  confirmed: 8,
+  dnat: 32,
+  snat: 16,
+}
 
 /** The bits of `new`, `established,related`, `dnat`. */
 export function flagsOf(json: Json): number {

@@ -70,7 +70,8 @@ function matchOf(
   family: NftFamily,
   sets: SetsBeingRead,
 ): Expression[] | undefined {
-  const not = op === '!='
+  // Of flags, `!` says that none of them is set.
+  const not = op === '!=' || op === '!'
   const masked = recordOf(left)['&']
   if (Array.isArray(masked)) {
     const [operand] = operandsOf(masked[0], family) ?? []

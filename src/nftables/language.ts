@@ -238,6 +238,8 @@ export const isUnsettled: Piece = {
 }
 /** The tracker has forgotten it already. */
 export const isForgotten: Piece = flagMatch('ct status dying', ct('status', 0), IPS_DYING)
+/** The first packet of a connection. The tracker confirms a connection when that packet leaves this machine, or arrives. */
+export const isUnconfirmed: Piece = flagMatch('ct status ! confirmed', ct('status', 0), IPS_CONFIRMED, 'eq')
 export const isUnanswered: Piece = flagMatch('ct status ! seen-reply', ct('status', 0), IPS_SEEN_REPLY, 'eq')
 
 /** Exactly these of the flags fin, syn, rst and ack. Behind a match on TCP. */

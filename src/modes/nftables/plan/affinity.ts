@@ -75,7 +75,10 @@ function listChains(family: Family, port: ServicePortView, { names, policy, set,
     chain(stickChain(names, policy), [
       nft.rule([nft.isProtocol(port.protocol), nft.dnatTo(family, [client], set.name)]),
     ]),
-    chain(recordChain(names, policy), [nft.rule([nft.remember(set.name, { key: client, value: endpoint, seconds })])]),
+    // A packet that is sent again goes where the first one went, and that may be gone: only the first one says what was chosen.
+    chain(recordChain(names, policy), [
+      nft.rule([nft.isUnconfirmed, nft.remember(set.name, { key: client, value: endpoint, seconds })]),
+    ]),
   ]
 }
 

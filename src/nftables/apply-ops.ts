@@ -64,6 +64,9 @@ function applyOp(table: MutableTable | undefined, op: Op): MutableTable | undefi
         elements.set(elementKey(element), element)
       })
       break
+    case 'destroyElements':
+      changeElements(table, op, (elements, element) => elements.delete(elementKey(element)))
+      break
     case 'deleteElements':
       changeElements(table, op, (elements, element) => {
         if (!elements.delete(elementKey(element))) throw new Error(`Cannot delete from ${op.set.name}: not there`)
@@ -76,7 +79,7 @@ function applyOp(table: MutableTable | undefined, op: Op): MutableTable | undefi
 function changeElements(
   table: MutableTable,
   op: { readonly set: NftSet; readonly elements: readonly Element[] },
-  change: (elements: Map<string, Element>, element: Element) => void,
+  change: (elements: Map<string, Element>, element: Element) => unknown,
 ): void {
   find(table.sets, op.set.name)
   let elements = table.elements.get(op.set.name)

@@ -11,14 +11,18 @@ import { errnoName } from '../system/libc.ts'
 import { NetlinkClient } from '../netlink/client.ts'
 import { SendThread } from '../netlink/send-thread.ts'
 import type { OnApplied, TableDriver } from './table-driver.ts'
+import { makeSet } from './make-set.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
 import { tableError, TableReader } from './table-reader.ts'
+
+const NO_SET = makeSet('no-such-set', ['ipv4_addr'])
 
 export class NftablesDriver extends TableReader implements TableDriver {
   readonly #socket: NetlinkSocket
   readonly #client: NetlinkClient
   readonly #writer = new Writer()
   #commits = 0
+  #destroys: boolean | undefined
 
   constructor(id: TableId) {
     const socket = new NetlinkSocket(NETLINK_NETFILTER, { vocabulary: nftablesVocabulary })
@@ -36,6 +40,15 @@ export class NftablesDriver extends TableReader implements TableDriver {
   /** The port of the socket: notifications of our own transactions carry it. */
   get port(): number {
     return this.#socket.port
+  }
+
+  /** Whether this kernel knows the operation `destroyElements` (6.3): others call it invalid, this one looks for the set. */
+  get destroys(): boolean {
+    if (this.#destroys === undefined) {
+      const { bytes } = this.#write([{ op: 'destroyElements', set: NO_SET, elements: [{ key: '\0\0\0\0' }] }])
+      this.#destroys = this.#client.batch(bytes).some(({ errno }) => errnoName(errno) === 'ENOENT')
+    }
+    return this.#destroys
   }
 
   /**

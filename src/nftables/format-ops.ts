@@ -43,7 +43,9 @@ function* formatOp(where: string, op: Op): Generator<string> {
       break
     }
     case 'addElements':
-    case 'deleteElements': {
+    case 'deleteElements':
+    case 'destroyElements': {
+      // nft knows `destroy` only since 1.0.7.
       const verb = op.op === 'addElements' ? 'add' : 'delete'
       for (const element of op.elements) {
         yield `${verb} element ${where} ${op.set.name} { ${formatElement(op.set, element)} }`

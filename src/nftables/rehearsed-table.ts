@@ -16,6 +16,7 @@ export interface RehearsedTableOptions {
 
 export class RehearsedTable implements TableDriver {
   readonly parts?: TableParts
+  readonly destroys = true
   readonly #options: RehearsedTableOptions
   readonly #ops: Op[] = []
   #sets: Table['sets'] | undefined

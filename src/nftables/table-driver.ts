@@ -11,6 +11,10 @@ export interface TableDriver {
   applyEach?(transactions: Iterable<readonly Op[]>, onApplied: OnApplied): void
   read(): Table | undefined
   readElements(set: NftSet): readonly Element[]
+  /** The same in steps, as the kernel lists them: a set that packets change meanwhile may have an element twice, and lack another. */
+  readingElements?(set: NftSet): Steps<readonly Element[]>
+  /** Whether it knows the operation `destroyElements`. */
+  readonly destroys?: boolean
   /** For tables that may be very long. Without it, they are read whole and at once. */
   readonly parts?: TableParts
   close(): void

@@ -121,6 +121,11 @@ export class TableReader implements TableId {
     return [...atOnce(this.#readingElements(set, 'again')).values()]
   }
 
+  /** The same in steps, as the kernel lists them. */
+  *readingElements(set: NftSet): Steps<readonly Element[]> {
+    return (yield* this.#fillingReader(set, 'accept')).elements()
+  }
+
   /**
    * Those elements of a set that have one of these keys. The kernel lists a set in parts, and for each of them counts from the
    * beginning: all of a million elements take it a minute. By their keys it finds them in three seconds.

@@ -217,3 +217,5 @@ export type Op =
   | { readonly op: 'addRule'; readonly chain: string; readonly rule: Rule; readonly place?: 'first' }
   | { readonly op: 'addElements'; readonly set: NftSet; readonly elements: readonly Element[] }
   | { readonly op: 'deleteElements'; readonly set: NftSet; readonly elements: readonly Element[] }
+  /** Those that are still there. Kernels before 6.3 do not know it. */
+  | { readonly op: 'destroyElements'; readonly set: NftSet; readonly elements: readonly Element[] }

@@ -41,6 +41,10 @@ export function openWatchedTables({ table, families, onForeignChange }: WatchedT
         applyEach: (transactions, onApplied) => applyEach(driver, watch, { transactions, onApplied }),
         read: () => driver.read(),
         readElements: (set) => driver.readElements(set),
+        readingElements: (set) => driver.readingElements(set),
+        get destroys() {
+          return driver.destroys
+        },
         parts: driver.parts,
         close: () => driver.close(),
       }

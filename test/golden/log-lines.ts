@@ -24,6 +24,10 @@ export const logLines: readonly LogLine[] = [
     'The kernel refused a change of one IP family. It is tried again, more and more slowly; `/healthz` turns to 503 when it does not succeed.',
   ),
   error(
+    'Cannot delete stale affinity entries',
+    'nftables mode: clients may go on to an endpoint that has gone, until their affinity ends; all else is programmed. `err` has the answer of the kernel; it is tried again after `retryInMs`.',
+  ),
+  error(
     'Cannot program a service: iptables refuses its rules. All other services are programmed',
     'An Event `FailedToProgramService` names it as well. Usually something about it that this kernel does not have.',
   ),

@@ -8,6 +8,7 @@ import { rehearseNftables } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import type { Programmer } from '../programmer.ts'
 import { trafficCounters } from '../traffic.ts'
+import { InOrder } from '../../lib/in-order.ts'
 import { OneAtATime } from '../shared/one-at-a-time.ts'
 import { TableProgrammer } from '../shared/table-programmer.ts'
 import { deleteTables, openWatchedTables } from '../../nftables/watched-tables.ts'
@@ -22,7 +23,7 @@ export const nftablesMachine: ModeOnMachine = {
   cleanupLeftovers: removeLeftovers,
 }
 
-function openNftables({ families, clock, onForeignChange }: ModeOptions): RunningMode {
+function openNftables({ families, clock, onForeignChange, log }: ModeOptions): RunningMode {
   const tables = openWatchedTables({ table: nftablesPlanner.table, families, onForeignChange })
   return {
     programmer(family, { metrics }) {
@@ -31,13 +32,19 @@ function openNftables({ families, clock, onForeignChange }: ModeOptions): Runnin
         syncFailed: () => metrics.nftablesSyncFailures.with(ipFamily).inc(),
         cleanupFailed: () => metrics.nftablesCleanupFailures.with(ipFamily).inc(),
       }
+      const order = new InOrder()
+      const onFailed = (error: unknown, retryInMs: number) => {
+        counts.cleanupFailed()
+        log.error(error, 'Cannot delete stale affinity entries', { ipFamily, retryInMs })
+      }
       const programmer = new TableProgrammer({
         planner: nftablesPlanner,
         driver: tables.driver(family),
         clock,
         counts,
+        later: { order, onFailed },
       })
-      return new OneAtATime(inTurns(programmer))
+      return new OneAtATime(inTurns(programmer), order)
     },
     traffic: trafficCounters(families),
     close: () => tables.close(),
@@ -47,7 +54,7 @@ function openNftables({ families, clock, onForeignChange }: ModeOptions): Runnin
 /** Its table may be very long: a comparison must not keep others waiting. */
 function inTurns(programmer: TableProgrammer): Programmer {
   return {
-    sync: (node, changes) => programmer.sync(node, changes),
+    sync: (node, changes) => programmer.syncInTurns(node, changes),
     syncAll: (node, views) => programmer.syncAllInTurns(node, views),
     tellCommands: (isTold) => programmer.tellCommands(isTold),
     close: () => programmer.close(),

@@ -4,7 +4,7 @@ import type { TableDriver } from '../../nftables/table-driver.ts'
 import type { Op } from '../../nftables/types.ts'
 import type { SyncCount } from './sync-count.ts'
 
-export function applyCounted(driver: TableDriver, ops: readonly Op[], stats: SyncCount): void {
+export function applyCounted(driver: TableDriver, ops: readonly Op[], stats: Pick<SyncCount, 'count'>): void {
   if (ops.length > 0) stats.count(operationsOf(ops), driver.apply(ops).bytes)
 }
 

@@ -1,7 +1,7 @@
 // The whole table, compared with the kernel's: at the start, after a failure, when another program has changed it, and now and then.
 
 import type { Steps } from '../../lib/steps.ts'
-import type { NodeView, ServicePortView } from '../../model/types.ts'
+import type { FrontendAddress, NodeView, ServicePortView } from '../../model/types.ts'
 import { buildTable, replaceTable, type Wanted } from '../../nftables/build-table.ts'
 import { formatOps } from '../../nftables/format-ops.ts'
 import type { Fragment, Learned, TableBase } from '../../nftables/fragment.ts'
@@ -11,7 +11,6 @@ import type { TableDriver } from '../../nftables/table-driver.ts'
 import type { Op, OwnTable, Table } from '../../nftables/types.ts'
 import { isAtWork, isOurs, ownTable, TableUpdate } from '../../nftables/update-table.ts'
 import { applyEachCounted } from './apply-counted.ts'
-import { forgettingLearned } from './forget-learned.ts'
 import { countPlaces, KernelLists } from './kernel-lists.ts'
 import type { Places } from '../../model/places.ts'
 import type { FindElement, ListLengths, TablePlanner } from './plan/table-planner.ts'
@@ -37,9 +36,10 @@ const BACKENDS_OF_A_STEP = 1000
 export class FullSync {
   /** Of the whole table, when the sync has succeeded. */
   readonly ledger: Ledger
+  /** What packets note, of all service ports. */
+  readonly learned: Learned[] = []
   readonly #options: FullSyncOptions
   readonly #base: TableBase
-  readonly #learned: Learned[] = []
   #served = new ServedBefore([])
   /** The lists that are too long to be read with the table. */
   #unread: ListLengths | undefined
@@ -74,11 +74,9 @@ export class FullSync {
     yield* this.#updating(actual)
   }
 
-  /** What else is no longer true: notes of packets, and flows of frontends that went while no proxy watched. */
-  *finishing(actual: OwnTable | undefined): Steps<void> {
-    const { driver, stats } = this.#options
-    if (actual !== undefined) yield* forgettingLearned(driver, this.#learned, stats)
-    stats.gone = this.#served.rest()
+  /** The frontends that went while no proxy watched: their flows may go on. */
+  gone(): readonly FrontendAddress[] {
+    return this.#served.rest()
   }
 
   /** No packet sees the table that is there, so no packet misses it. */
@@ -132,7 +130,7 @@ export class FullSync {
     if (find !== undefined && planner.adopt?.(find, planned, places) === true) {
       fragment = planner.service(node, view, { places })
     }
-    this.#learned.push(...fragment.learned)
+    this.learned.push(...fragment.learned)
     return fragment
   }
 

@@ -7,10 +7,12 @@ import type { Programmer, SyncStats } from '../programmer.ts'
 /** Does one thing after the other, in the order in which they were asked for. */
 export class OneAtATime implements Programmer {
   readonly #programmer: Programmer
-  readonly #order = new InOrder()
+  readonly #order: InOrder
 
-  constructor(programmer: Programmer) {
+  /** What else is done with the same things asks for its turn in the same order. */
+  constructor(programmer: Programmer, order: InOrder = new InOrder()) {
     this.#programmer = programmer
+    this.#order = order
   }
 
   sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats | Promise<SyncStats> {

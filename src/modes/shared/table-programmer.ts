@@ -16,8 +16,8 @@ import { Transaction } from '../../nftables/transaction.ts'
 import type { Op } from '../../nftables/types.ts'
 import type { Programmer, SyncStats } from '../programmer.ts'
 import { applyCounted } from './apply-counted.ts'
-import { forgettingLearned } from './forget-learned.ts'
 import { FullSync } from './full-sync.ts'
+import { type LaterLooks, StaleEntries } from './stale-entries.ts'
 import { SyncCount } from './sync-count.ts'
 
 export interface TableProgrammerOptions {
@@ -25,6 +25,8 @@ export interface TableProgrammerOptions {
   readonly driver: TableDriver
   readonly clock: Clock
   readonly counts?: FailureCounts
+  /** For tables with maps that packets fill. */
+  readonly later?: LaterLooks
 }
 
 /** What the metrics show. */
@@ -43,6 +45,7 @@ export class TableProgrammer implements Programmer {
   readonly #options: TableProgrammerOptions
   #ledger: Ledger | undefined
   readonly #places = new Places()
+  readonly #staleEntries: StaleEntries
   /** Chains that are empty and wait to be deleted, with the time since which they are. */
   readonly #staleChains = new Map<string, number>()
   /** How often in a row the kernel refused to make the table what it should be. */
@@ -51,15 +54,16 @@ export class TableProgrammer implements Programmer {
 
   constructor(options: TableProgrammerOptions) {
     this.#options = options
+    this.#staleEntries = new StaleEntries(options)
   }
 
   sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
-    try {
-      return this.#sync(node, changes)
-    } catch (error) {
-      this.#options.counts?.syncFailed()
-      throw error
-    }
+    return atOnce(this.#syncing(node, changes))
+  }
+
+  /** The same, and other work has its turns while clients of what has gone are looked for. */
+  syncInTurns(node: NodeView, changes: readonly ServicePortChange[]): SyncStats | Promise<SyncStats> {
+    return inTurns(this.#syncing(node, changes))
   }
 
   syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
@@ -76,14 +80,26 @@ export class TableProgrammer implements Programmer {
   }
 
   close(): void {
+    this.#staleEntries.close()
     this.#options.driver.close()
   }
 
-  #sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
+  *#syncing(node: NodeView, changes: readonly ServicePortChange[]): Steps<SyncStats> {
+    const stats = new SyncCount(this.#isTold)
+    try {
+      this.#sync(node, changes, stats)
+      yield* this.#staleEntries.cleaning(stats)
+    } catch (error) {
+      this.#options.counts?.syncFailed()
+      throw error
+    }
+    return stats
+  }
+
+  #sync(node: NodeView, changes: readonly ServicePortChange[], stats: SyncCount): void {
     const ledger = this.#ledger
     if (ledger === undefined) throw new Error('Cannot program changes: the table has not been programmed as a whole')
-    const { planner, driver, clock } = this.#options
-    const stats = new SyncCount(this.#isTold)
+    const { planner, clock } = this.#options
     const tell = (ops: readonly Op[]) => stats.tell(() => formatOps(nftFamily(node.family), planner.table, ops))
     const places = this.#places
     const fragmentChanges = changes.map(({ before, after }): FragmentChange => {
@@ -104,11 +120,12 @@ export class TableProgrammer implements Programmer {
     tell(swept)
     this.#apply(swept, stats)
     this.#deleteStaleChains(stats)
-    const learned = fragmentChanges.flatMap(({ before, after }) => shrunk(before, after))
-    atOnce(forgettingLearned(driver, learned, stats))
     for (const chain of staleChains) this.#staleChains.set(chain, clock.monotonicNow())
     this.#ledger = ledger
-    return stats
+    for (const { before, after } of fragmentChanges) {
+      const [was, now] = [before?.learned ?? [], after?.learned ?? []]
+      if (was.length + now.length > 0) this.#staleEntries.changed(was, now, shrunk(before, after))
+    }
   }
 
   *#syncAll(node: NodeView, views: Iterable<ServicePortView>): Steps<SyncStats> {
@@ -121,8 +138,10 @@ export class TableProgrammer implements Programmer {
       const sync = new FullSync({ planner, driver, places, node, views, refusals: this.#refusals, stats })
       const actual = yield* sync.reading()
       yield* this.#countingRefusals(sync.programming(actual))
-      yield* sync.finishing(actual)
+      stats.gone = sync.gone()
       this.#ledger = sync.ledger
+      this.#staleEntries.compared(actual === undefined ? [] : sync.learned, { isChanged: stats.operations > 0 })
+      yield* this.#staleEntries.cleaning(stats)
     } catch (error) {
       counts?.syncFailed()
       throw error

@@ -94,6 +94,7 @@ class BatchWriter {
         )
       case 'addElements':
       case 'deleteElements':
+      case 'destroyElements':
         return this.#elements(op)
     }
   }
@@ -105,13 +106,13 @@ class BatchWriter {
     this.#message('deleteTable', 0, attributes)
   }
 
-  #elements(op: Extract<Op, { op: 'addElements' | 'deleteElements' }>): void {
+  #elements(op: Extract<Op, { op: 'addElements' | 'deleteElements' | 'destroyElements' }>): void {
     const action = op.op === 'addElements' ? 'add' : 'delete'
     const list = { table: this.#id.table, set: op.set, elements: op.elements, action } as const
     for (let next = 0; next < op.elements.length;) {
       const write = (writer: Writer) => (next = writeElements(writer, list, next))
-      if (action === 'add') this.#message('newElements', NLM_F_CREATE, write)
-      else this.#message('deleteElements', 0, write)
+      if (op.op === 'addElements') this.#message('newElements', NLM_F_CREATE, write)
+      else this.#message(op.op, 0, write)
     }
   }
 

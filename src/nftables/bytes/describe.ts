@@ -32,6 +32,7 @@ export function describeOp(op: Op, message?: Uint8Array, offset?: number): strin
     case 'addElements':
       return `add ${describeElements(op, message, offset)} to ${kindOf(op.set)} ${op.set.name}`
     case 'deleteElements':
+    case 'destroyElements':
       return `delete ${describeElements(op, message, offset)} from ${kindOf(op.set)} ${op.set.name}`
   }
 }

@@ -26,6 +26,7 @@ export const NFT_MSG_DELSETELEM = 14
 export const NFT_MSG_NEWGEN = 15
 export const NFT_MSG_GETGEN = 16
 export const NFT_MSG_TRACE = 17
+export const NFT_MSG_DESTROYSETELEM = 30
 
 export const NFTA_LIST_ELEM = 1
 

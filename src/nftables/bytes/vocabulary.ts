@@ -27,6 +27,7 @@ const ATTRIBUTES: Readonly<Record<MessageName, Codec<unknown>>> = {
   newElements: elementListAttributes,
   getElements: elementListAttributes,
   deleteElements: elementListAttributes,
+  destroyElements: elementListAttributes,
   newGeneration: generationAttributes,
   getGeneration: generationAttributes,
   trace: traceAttributes,

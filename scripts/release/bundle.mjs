@@ -29,8 +29,8 @@ const stages = {
 
 const inputs = {
   program: 'src/cli/main.ts',
-  // The threads of the userspace mode start here: src/modes/userspace/data-path/worker-link.ts
-  worker: 'src/modes/userspace/data-path/worker.ts',
+  // The threads that carry connections start here: src/data-path/worker-link.ts
+  worker: 'src/data-path/worker.ts',
   // And the one that sends to the kernel: src/netlink/send-thread.ts
   sender: 'src/netlink/send-worker.ts',
 }

@@ -40,7 +40,7 @@ beforeAll(() => {
   fs.writeFileSync(join(root, 'fake/npm'), '#!/bin/sh\necho "npm $*" >&2\nexit 9\n', { mode: 0o755 })
   fs.writeFileSync(join(root, 'src/cli/main.ts'), program)
   // The threads of the real program have files of their own in the bundle.
-  for (const thread of ['src/modes/userspace/data-path/worker.ts', 'src/netlink/send-worker.ts']) {
+  for (const thread of ['src/data-path/worker.ts', 'src/netlink/send-worker.ts']) {
     fs.mkdirSync(join(root, thread, '..'), { recursive: true })
     fs.writeFileSync(join(root, thread), '')
   }

@@ -14,7 +14,6 @@ export interface Room {
   readonly effects: 'all' | readonly string[]
 }
 
-const subsystems = ['nftables', 'iptables', 'ipvs', 'conntrack', 'links'] as const
 const tools = ['lib', 'system', 'netlink'] as const
 
 /** In the order in which they are best read: what comes later may build on what comes before. */
@@ -84,6 +83,12 @@ export const rooms: readonly Room[] = [
     effects: ['call.ts', 'hash-map.ts', 'socket-programs.ts'],
   },
   {
+    folder: 'data-path',
+    what: 'connections that this process carries itself: listeners, relays, the threads that serve them',
+    imports: [...tools, 'conntrack'],
+    effects: 'all',
+  },
+  {
     folder: 'kube',
     what: 'the API server: access, list and watch, objects, Events; files in its place',
     imports: ['lib'],
@@ -122,7 +127,7 @@ export const rooms: readonly Room[] = [
   {
     folder: 'modes',
     what: 'one folder per mode, whole: `plan/` (pure), programmer, machine, and `mode.ts`, its descriptor; `contract.ts`, `all.ts`',
-    imports: [...tools, ...subsystems, 'model', 'metrics'],
+    imports: ['lib', 'system', 'nftables', 'iptables', 'ipvs', 'links', 'data-path', 'model', 'metrics'],
     types: ['config'],
     effects: 'all',
   },

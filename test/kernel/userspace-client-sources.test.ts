@@ -5,9 +5,9 @@ import { createServer } from 'node:net'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { tryCall } from '../../src/system/libc.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
-import { ClientSources } from '../../src/modes/userspace/data-path/client-sources.ts'
-import { openListener, openSocket, type PoolProtocol } from '../../src/modes/userspace/data-path/sockets.ts'
-import { SourcePorts } from '../../src/modes/userspace/data-path/source-ports.ts'
+import { ClientSources } from '../../src/data-path/client-sources.ts'
+import { openListener, openSocket, type PoolProtocol } from '../../src/data-path/sockets.ts'
+import { SourcePorts } from '../../src/data-path/source-ports.ts'
 import { encodeAddress } from '../../src/system/socket-address.ts'
 import { eventually } from '../support/eventually.ts'
 import { isRoot, loadWithNft } from '../support/nft.ts'
@@ -176,9 +176,9 @@ describe.skipIf(!isRoot)('ClientSources (needs root)', () => {
 
   it('lets the backend see this node, and says so, when the connection tracker refuses', () => {
     const script = `
-      const { ClientSources } = await import('${built}/modes/userspace/data-path/client-sources.js')
-      const { SourcePorts } = await import('${built}/modes/userspace/data-path/source-ports.js')
-      const { openSocket } = await import('${built}/modes/userspace/data-path/sockets.js')
+      const { ClientSources } = await import('${built}/data-path/client-sources.js')
+      const { SourcePorts } = await import('${built}/data-path/source-ports.js')
+      const { openSocket } = await import('${built}/data-path/sockets.js')
       const { encodeAddress } = await import('${built}/system/socket-address.js')
       const ports = new SourcePorts(SourcePorts.createMemory(), { first: 41_000, last: 41_001 })
       const sources = new ClientSources(ports, (message) => console.log(message))

@@ -5,11 +5,11 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { DataPlane, type DataPlaneOptions } from '../../src/modes/userspace/data-path/data-plane.ts'
-import { WorkerLink } from '../../src/modes/userspace/data-path/worker-link.ts'
-import { openListener } from '../../src/modes/userspace/data-path/sockets.ts'
-import { SourcePorts } from '../../src/modes/userspace/data-path/source-ports.ts'
-import { Team } from '../../src/modes/userspace/data-path/team.ts'
+import { DataPlane, type DataPlaneOptions } from '../../src/data-path/data-plane.ts'
+import { WorkerLink } from '../../src/data-path/worker-link.ts'
+import { openListener } from '../../src/data-path/sockets.ts'
+import { SourcePorts } from '../../src/data-path/source-ports.ts'
+import { Team } from '../../src/data-path/team.ts'
 import { mustCall, tryCall } from '../../src/system/libc.ts'
 import { anEchoBackend } from '../support/backends.ts'
 import { eventually, staysQuiet } from '../support/eventually.ts'
@@ -125,7 +125,7 @@ test('the nursery of the thread that starts them stays as small as it was', () =
   const program = `async function main() {
     const { getHeapSpaceStatistics } = await import('node:v8')
     const { collectInTime } = await import('./dist/system/give-back.js')
-    const { DataPlane } = await import('./dist/modes/userspace/data-path/data-plane.js')
+    const { DataPlane } = await import('./dist/data-path/data-plane.js')
     const nursery = () => getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space').space_size
     // Much of it survives, which is why V8 would have a larger nursery.
     const work = () => {

@@ -8,7 +8,7 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { mustCall, tryCall } from '../../src/system/libc.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
-import { openSocket, shareAddress } from '../../src/modes/userspace/data-path/sockets.ts'
+import { openSocket, shareAddress } from '../../src/data-path/sockets.ts'
 import { encodeAddress } from '../../src/system/socket-address.ts'
 import { eventually } from '../support/eventually.ts'
 import { InlineDataPath } from '../support/inline-data-path.ts'

@@ -6,7 +6,7 @@ import { connect, type AddressInfo, type Socket } from 'node:net'
 import { mustCall, tryCall } from '../../src/system/libc.ts'
 import { countConnections } from './count-connections.ts'
 import { encodeAddress } from '../../src/system/socket-address.ts'
-import { openSocket } from '../../src/modes/userspace/data-path/sockets.ts'
+import { openSocket } from '../../src/data-path/sockets.ts'
 
 export interface TestBackend extends AsyncDisposable {
   readonly ip: string

@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
 import { lastErrno, mustCall, tryCall } from '../../src/system/libc.ts'
-import { openListener, openSocket } from '../../src/modes/userspace/data-path/sockets.ts'
+import { openListener, openSocket } from '../../src/data-path/sockets.ts'
 import { encodeAddress } from '../../src/system/socket-address.ts'
 import { InlineDataPath } from '../support/inline-data-path.ts'
 

@@ -1,8 +1,8 @@
 // Whom affinity remembers: the threads know.
 
 import type { RememberedBackend, RememberedQuestion } from '../contract.ts'
-import type { DataPlane } from './data-path/data-plane.ts'
-import type { Listeners } from './data-path/listeners.ts'
+import type { DataPlane } from '../../data-path/data-plane.ts'
+import type { Listeners } from '../../data-path/listeners.ts'
 import { servedName } from './served-name.ts'
 
 /** Those that the client may get again, the one with the most time left first. */

@@ -1,9 +1,9 @@
 // What the userspace mode tells about itself: metrics, and its part of /statusz.
 
 import { type Family, joinHostPort } from '../../lib/ip.ts'
-import type { BackendStatus } from './data-path/control-pool.ts'
-import type { Listeners, Served } from './data-path/listeners.ts'
-import type { CounterName, PoolTotals } from './data-path/pool-board.ts'
+import type { BackendStatus } from '../../data-path/control-pool.ts'
+import type { Listeners, Served } from '../../data-path/listeners.ts'
+import type { CounterName, PoolTotals } from '../../data-path/pool-board.ts'
 import type { Metrics } from '../../metrics/metrics.ts'
 import { lookedUp } from '../../metrics/registry.ts'
 

@@ -4,9 +4,9 @@ import { closeAllNow } from '../../lib/close-all.ts'
 import { inPieces } from '../../lib/in-pieces.ts'
 import type { ServicePortView } from '../../model/types.ts'
 import type { Carried, TrafficCounter } from '../traffic.ts'
-import type { DataPlane } from './data-path/data-plane.ts'
-import type { Listeners } from './data-path/listeners.ts'
-import { TALLIED, type Tallied } from './data-path/tally.ts'
+import type { DataPlane } from '../../data-path/data-plane.ts'
+import type { Listeners } from '../../data-path/listeners.ts'
+import { TALLIED, type Tallied } from '../../data-path/tally.ts'
 import { LISTS, servedName } from './served-name.ts'
 
 /** Service ports that are looked at before other work gets a turn. */

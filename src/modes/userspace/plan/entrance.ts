@@ -2,9 +2,7 @@
 
 import type { BackendList } from '../../../model/backend-list.ts'
 import type { Frontend, Policy, Route, ServicePortView } from '../../../model/types.ts'
-
-/** Whose address backends see. */
-export type SeenAs = 'client' | 'node'
+import type { SeenAs } from '../../../data-path/seen-as.ts'
 
 export interface Entrance {
   readonly list: Policy

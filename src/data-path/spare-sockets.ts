@@ -1,8 +1,8 @@
 // Sockets for backends, opened before they are needed: a client is let in only when there is one, so that it waits in the
 // kernel's queue while this process has no file descriptors left, instead of being turned away.
 
-import { boundCall, lastErrno } from '../../../system/libc.ts'
-import type { Family } from '../../../lib/ip.ts'
+import { boundCall, lastErrno } from '../system/libc.ts'
+import type { Family } from '../lib/ip.ts'
 import { openSocket, type PoolProtocol } from './sockets.ts'
 
 /** File descriptors that doors and connections leave to the rest of this process: the watch of the API server, healthz. */

@@ -1,11 +1,11 @@
 // What one IP family is served with: a pool for each list of backends, and where its doors are.
 
-import { KernelError, messageOf } from '../../../lib/errors.ts'
-import type { Family } from '../../../lib/ip.ts'
-import { type PortRange, portsFor } from '../../../lib/port-range.ts'
+import { KernelError, messageOf } from '../lib/errors.ts'
+import type { Family } from '../lib/ip.ts'
+import { type PortRange, portsFor } from '../lib/port-range.ts'
 import type { Pool, PoolContents } from './control-pool.ts'
 import type { DataPlane } from './data-plane.ts'
-import type { SeenAs } from '../plan/entrance.ts'
+import type { SeenAs } from './seen-as.ts'
 import { openListener, type OpenListener, type PoolProtocol } from './sockets.ts'
 
 export interface ListenersOptions {

@@ -4,17 +4,17 @@
 // replace that source by the client's address, and to put it back in the answers: as it does for translations that rules
 // ask for. So answers find their way wherever they do in the other modes, and nothing else has to be set up.
 
-import { boundCall, errnoName, lastErrno } from '../../../system/libc.ts'
-import { NetlinkSocket } from '../../../netlink/socket.ts'
-import { messageOf } from '../../../lib/errors.ts'
-import type { Family } from '../../../lib/ip.ts'
-import type { SeenAs } from '../plan/entrance.ts'
-import { tcpAttributes } from '../../../conntrack/messages.ts'
-import { ConntrackTemplate } from '../../../conntrack/template.ts'
-import { IPCTNL_MSG_CT_DELETE, TCP_CONNTRACK_CLOSE, TCP_CONNTRACK_TIME_WAIT } from '../../../conntrack/uapi.ts'
-import { NETLINK_NETFILTER, NLMSG_ERROR } from '../../../netlink/uapi/netlink.ts'
-import { LITTLE_ENDIAN } from '../../../netlink/writer.ts'
-import { familyOf, isSameHost, setPort } from '../../../system/socket-address.ts'
+import { boundCall, errnoName, lastErrno } from '../system/libc.ts'
+import { NetlinkSocket } from '../netlink/socket.ts'
+import { messageOf } from '../lib/errors.ts'
+import type { Family } from '../lib/ip.ts'
+import type { SeenAs } from './seen-as.ts'
+import { tcpAttributes } from '../conntrack/messages.ts'
+import { ConntrackTemplate } from '../conntrack/template.ts'
+import { IPCTNL_MSG_CT_DELETE, TCP_CONNTRACK_CLOSE, TCP_CONNTRACK_TIME_WAIT } from '../conntrack/uapi.ts'
+import { NETLINK_NETFILTER, NLMSG_ERROR } from '../netlink/uapi/netlink.ts'
+import { LITTLE_ENDIAN } from '../netlink/writer.ts'
+import { familyOf, isSameHost, setPort } from '../system/socket-address.ts'
 import { type PoolProtocol, readSocketAddress, shareAddress } from './sockets.ts'
 import type { SourcePorts } from './source-ports.ts'
 

@@ -4,7 +4,7 @@
 // The end of one direction (FIN) is passed on and the other goes on; a broken connection (RST) breaks the other end, too,
 // but not before it has got what was sent to it.
 
-import { boundCall, lastErrno } from '../../../system/libc.ts'
+import { boundCall, lastErrno } from '../system/libc.ts'
 import type { ClientSources, ShownClient } from './client-sources.ts'
 import { FLUSH_CHECK_MS, Flushing } from './flushing.ts'
 import { PipePool } from './pipe-pool.ts'

@@ -3,7 +3,7 @@
 // Small amounts are read and written; a stream that fills the buffer is bulk and goes through a pipe instead, so that its
 // data never enters this process. Nothing is read that cannot be passed on: the sender feels the receiver's pace.
 
-import { lastErrno } from '../../../system/libc.ts'
+import { lastErrno } from '../system/libc.ts'
 import { type Pipe, PIPE_SIZE } from './pipe-pool.ts'
 import type { TO_BACKENDS, TO_CLIENTS } from './pool-board.ts'
 import { FAILED, HUNG_UP, PEER_CLOSED, READABLE, type Resumable, URGENT, type Watched, WRITABLE } from './reactor.ts'

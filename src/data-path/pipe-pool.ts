@@ -1,6 +1,6 @@
 // Pipes, through which splice() moves data from socket to socket without copying it.
 
-import { boundCall } from '../../../system/libc.ts'
+import { boundCall } from '../system/libc.ts'
 
 export interface Pipe {
   readonly readFd: number

@@ -4,8 +4,8 @@
 // to a socket is one method call; a connection is a few fields. Everything is synchronous: a turn waits, calls what it
 // concerns, and returns.
 
-import { boundCall, lastErrno, mustCall } from '../../../system/libc.ts'
-import { KernelError } from '../../../lib/errors.ts'
+import { boundCall, lastErrno, mustCall } from '../system/libc.ts'
+import { KernelError } from '../lib/errors.ts'
 import { monotonicMs } from './monotonic.ts'
 import { TimerQueue } from './timer-queue.ts'
 

@@ -1,8 +1,8 @@
 // A pool as the control side sees it: backends, their health, and the doors that lead to them.
 
-import type { Family } from '../../../lib/ip.ts'
+import type { Family } from '../lib/ip.ts'
 import { monotonicMs } from './monotonic.ts'
-import type { SeenAs } from '../plan/entrance.ts'
+import type { SeenAs } from './seen-as.ts'
 import type { Command, PoolState } from './pool.ts'
 import { type BackendHealth, createCounters, HealthBoard, type PoolTotals, totalsOf } from './pool-board.ts'
 import type { PoolProtocol } from './sockets.ts'

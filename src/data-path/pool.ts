@@ -1,7 +1,7 @@
 // A pool: backends, and the doors that lead to them. What the control side says about it, and how threads are told.
 
-import type { Family } from '../../../lib/ip.ts'
-import type { SeenAs } from '../plan/entrance.ts'
+import type { Family } from '../lib/ip.ts'
+import type { SeenAs } from './seen-as.ts'
 import type { PoolProtocol } from './sockets.ts'
 
 export interface BackendSpec {

@@ -1,10 +1,10 @@
 // The control side's end of a data-path thread.
 
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
-import { keepNurserySmall } from '../../../system/give-back.ts'
-import { tryCall } from '../../../system/libc.ts'
-import { threadProgram } from '../../../system/thread-program.ts'
-import type { PortRange } from '../../../lib/port-range.ts'
+import { keepNurserySmall } from '../system/give-back.ts'
+import { tryCall } from '../system/libc.ts'
+import { threadProgram } from '../system/thread-program.ts'
+import type { PortRange } from '../lib/port-range.ts'
 import type { Command, Recalled, Report } from './pool.ts'
 import type { TeamMemory } from './team.ts'
 
@@ -36,7 +36,7 @@ export interface WorkerLinkOptions {
 const ONE = new BigUint64Array([1n])
 
 const PROGRAM = threadProgram(import.meta.url, {
-  ts: '../../../../dist/modes/userspace/data-path/worker.js',
+  ts: '../../dist/data-path/worker.js',
   js: './worker.js',
   cjs: './worker.cjs',
 })

@@ -1,9 +1,9 @@
 import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { InlineDataPath } from '../../../../test/support/inline-data-path.ts'
+import { InlineDataPath } from '../../test/support/inline-data-path.ts'
 import { Listeners, type ListenersOptions, type Wanted } from './listeners.ts'
-import type { SeenAs } from '../plan/entrance.ts'
+import type { SeenAs } from './seen-as.ts'
 
 const ANY = { first: 41_000, last: 42_000 }
 const NODE: ReadonlySet<SeenAs> = new Set(['node'])

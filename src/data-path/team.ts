@@ -4,7 +4,7 @@
 // events at once needs less time for each; when it has not, it sends new clients to the others. Streams that turn out to
 // carry much are spread over all threads in any case.
 
-import { boundCall } from '../../../system/libc.ts'
+import { boundCall } from '../system/libc.ts'
 import { Mailbox } from './mailbox.ts'
 
 /** What all threads share. */

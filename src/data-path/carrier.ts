@@ -3,12 +3,12 @@
 
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { readFdLimit } from '../../system/fd-limit.ts'
-import type { Family } from '../../lib/ip.ts'
-import { parsePortRange, type PortRange } from '../../lib/port-range.ts'
-import { DataPlane } from './data-path/data-plane.ts'
-import { Listeners } from './data-path/listeners.ts'
-import { endOfFds } from './data-path/spare-sockets.ts'
+import { readFdLimit } from '../system/fd-limit.ts'
+import type { Family } from '../lib/ip.ts'
+import { parsePortRange, type PortRange } from '../lib/port-range.ts'
+import { DataPlane } from './data-plane.ts'
+import { Listeners } from './listeners.ts'
+import { endOfFds } from './spare-sockets.ts'
 
 export interface CarrierSettings {
   /** `first-last`; empty: any port. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { mustCall, tryCall } from '../../../system/libc.ts'
+import { mustCall, tryCall } from '../system/libc.ts'
 import { READABLE, Reactor } from './reactor.ts'
 
 const EFD_NONBLOCK = 0o4000

@@ -1,15 +1,15 @@
 // UDP: each client has a socket of its own to its backend, until both are silent for a while and no answer is awaited. Which
 // backend that was is remembered for longer: a flow stays where it is while its backend serves, as in the other modes.
 
-import { boundCall, lastErrno } from '../../../system/libc.ts'
-import type { Family } from '../../../lib/ip.ts'
+import { boundCall, lastErrno } from '../system/libc.ts'
+import type { Family } from '../lib/ip.ts'
 import { AffinityTable } from './affinity-table.ts'
 import type { Balancer, PoolBackend } from './balancer.ts'
 import { ACTIVE, CONNECTIONS, FAILURES, RETRIES, TO_BACKENDS, TO_CLIENTS, UNSERVED } from './pool-board.ts'
 import { READABLE, type Reactor, type Watched } from './reactor.ts'
-import type { SeenAs } from '../plan/entrance.ts'
+import type { SeenAs } from './seen-as.ts'
 import { type ClientSources, isDisguised, type ShownClient } from './client-sources.ts'
-import { ADDRESS_LENGTH, clientKey, hostKey } from '../../../system/socket-address.ts'
+import { ADDRESS_LENGTH, clientKey, hostKey } from '../system/socket-address.ts'
 import { noRoomToWatch } from './relay.ts'
 import type { SpareSockets } from './spare-sockets.ts'
 import { BEGUN, RECEIVED_BYTES, RECEIVED_PACKETS, SENT_BYTES, SENT_PACKETS, type ThreadTally } from './tally.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { patience } from '../../../../test/support/patience.ts'
+import { patience } from '../../test/support/patience.ts'
 import { TimerQueue } from './timer-queue.ts'
 
 function aQueue(durationMs: number) {

@@ -3,7 +3,7 @@
 import { AffinityTable } from './affinity-table.ts'
 import type { Recalled } from './pool.ts'
 import type { HealthBoard } from './pool-board.ts'
-import type { HostKey } from '../../../system/socket-address.ts'
+import type { HostKey } from '../system/socket-address.ts'
 
 export interface PoolBackend {
   /** `ip:port` */

@@ -2,11 +2,11 @@
 // eventfd when there is a command to read.
 
 import { receiveMessageOnPort, workerData } from 'node:worker_threads'
-import { boundCall, lastErrno } from '../../../system/libc.ts'
-import { KernelError } from '../../../lib/errors.ts'
+import { boundCall, lastErrno } from '../system/libc.ts'
+import { KernelError } from '../lib/errors.ts'
 import type { Command, Report } from './pool.ts'
 import { READABLE } from './reactor.ts'
-import { readFdLimit } from '../../../system/fd-limit.ts'
+import { readFdLimit } from '../system/fd-limit.ts'
 import { SourcePorts } from './source-ports.ts'
 import { endOfFds } from './spare-sockets.ts'
 import { monotonicMs } from './monotonic.ts'

@@ -1,9 +1,9 @@
 // The sockets of the data path: how they are made and set.
 
-import { boundCall, lastErrno, mustCall, tryCall } from '../../../system/libc.ts'
-import { KernelError } from '../../../lib/errors.ts'
-import { type Family, ipFamily } from '../../../lib/ip.ts'
-import { addressFamily, ADDRESS_LENGTH, decodeAddress, encodeAddress } from '../../../system/socket-address.ts'
+import { boundCall, lastErrno, mustCall, tryCall } from '../system/libc.ts'
+import { KernelError } from '../lib/errors.ts'
+import { type Family, ipFamily } from '../lib/ip.ts'
+import { addressFamily, ADDRESS_LENGTH, decodeAddress, encodeAddress } from '../system/socket-address.ts'
 
 export type PoolProtocol = 'TCP' | 'UDP'
 

@@ -1,14 +1,14 @@
 // TCP: accepts, finds a backend that answers, and joins the two.
 
-import { boundCall, lastErrno, tryCall } from '../../../system/libc.ts'
-import type { Family } from '../../../lib/ip.ts'
+import { boundCall, lastErrno, tryCall } from '../system/libc.ts'
+import type { Family } from '../lib/ip.ts'
 import type { Balancer, PoolBackend } from './balancer.ts'
 import { ACTIVE, CONNECTIONS, FAILURES, RETRIES, UNSERVED } from './pool-board.ts'
 import { FAILED, READABLE, STREAM_EVENTS, type Watched, WRITABLE } from './reactor.ts'
 import { noRoomToWatch, type Relays } from './relay.ts'
-import type { SeenAs } from '../plan/entrance.ts'
+import type { SeenAs } from './seen-as.ts'
 import { type ClientSources, isDisguised, type ShownClient } from './client-sources.ts'
-import { ADDRESS_LENGTH, hostKey, type HostKey } from '../../../system/socket-address.ts'
+import { ADDRESS_LENGTH, hostKey, type HostKey } from '../system/socket-address.ts'
 import { BACKLOG, resetOnClose, SOCK_CLOEXEC, SOCK_NONBLOCK } from './sockets.ts'
 import type { SpareSockets } from './spare-sockets.ts'
 import { BEGUN } from './tally.ts'

@@ -6,7 +6,7 @@ import type { Command, DoorSpec, PoolSpec, PoolState, Recalled } from './pool.ts
 import { COUNTERS, countersOf, HealthBoard } from './pool-board.ts'
 import { Reactor } from './reactor.ts'
 import { Relays } from './relay.ts'
-import { encodeAddress, hostKey } from '../../../system/socket-address.ts'
+import { encodeAddress, hostKey } from '../system/socket-address.ts'
 import type { SourcePorts } from './source-ports.ts'
 import { SpareSockets } from './spare-sockets.ts'
 import { HANDED_CLIENT, TcpDoor, TcpShared } from './tcp-door.ts'

@@ -1,0 +1,2 @@
+/** Whose address backends see. */
+export type SeenAs = 'client' | 'node'

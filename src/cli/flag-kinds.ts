@@ -52,6 +52,10 @@ export const flagKinds = {
     (value) => value,
   ),
   bool: { ...kindOf<boolean>('bool', parseBool), bare: 'true' },
+  boolOrAnnotated: {
+    ...kindOf<boolean | 'annotated'>('true|annotated', (text) => (text === 'annotated' ? text : parseBool(text))),
+    bare: 'true',
+  },
   int32: kindOf<number>('int', (text) => parseInteger(text, -maxInt32 - 1, maxInt32)),
   level: kindOf<number>('level', (text) => parseInteger(text, 0, maxInt32)),
   uint64: kindOf<number>('int', (text) => parseInteger(text, 0, Number.MAX_SAFE_INTEGER)),

@@ -216,10 +216,10 @@ const mode: readonly FlagSpec[] = [
   }),
   flag({
     name: 'connect-retry',
-    kind: 'bool',
+    kind: 'boolOrAnnotated',
     field: 'connectRetry',
     group: 'Proxy mode',
-    help: 'Give a client another endpoint when the one it got refuses its connection, says nothing or is gone (TCP). A Service may say otherwise: annotation service.kube-proxy-ts.io/connect-retry, "on" or "off". (Not a flag of kube-proxy.)',
+    help: 'Give a client another endpoint when the one it got refuses its connection, says nothing or is gone (TCP). For no Service (false), for those with the annotation service.kube-proxy-ts.io/connect-retry: "on" (annotated), or for all but those with "off" (true). (Not a flag of kube-proxy.)',
   }),
   flag({
     name: 'choose-at-connect',

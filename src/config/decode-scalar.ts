@@ -15,6 +15,11 @@ export function decodeScalar(kind: LeafField['kind'], raw: unknown, plain: boole
   switch (kind) {
     case 'string':
       return typeof raw === 'string' ? { value: raw } : { message: 'must be text; put it in quotes' }
+    case 'bool|annotated': {
+      if (raw === 'annotated') return { value: raw }
+      const read = decodeScalar('bool', raw, plain)
+      return 'value' in read ? read : { message: `${read.message}, or annotated` }
+    }
     case 'bool': {
       const word = plain && typeof raw === 'string' ? boolWords.get(raw) : undefined
       if (word !== undefined) return { value: word }

@@ -66,6 +66,8 @@ function arbitraryField(field: FieldTable[string]): fc.Arbitrary<unknown> {
       return text
     case 'bool':
       return fc.boolean()
+    case 'bool|annotated':
+      return fc.oneof(fc.boolean(), fc.constant('annotated'))
     case 'float':
       return fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0)
     case 'duration':

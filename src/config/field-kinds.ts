@@ -22,6 +22,8 @@ interface FieldOf<K extends string, T> {
 
 export type StringField = FieldOf<'string', string>
 export type BoolField = FieldOf<'bool', boolean>
+/** Also for those that ask for it themselves, by annotation. */
+export type BoolOrAnnotatedField = FieldOf<'bool|annotated', boolean | 'annotated'>
 export type Int32Field = FieldOf<'int32', number>
 export type NullableInt32Field = FieldOf<'int32?', number | null>
 export type Uint32Field = FieldOf<'uint32', number>
@@ -55,6 +57,7 @@ export interface ObjectField<T extends FieldTable = FieldTable> {
 export type LeafField =
   | StringField
   | BoolField
+  | BoolOrAnnotatedField
   | Int32Field
   | NullableInt32Field
   | Uint32Field
@@ -95,6 +98,7 @@ function leaf<K extends LeafField['kind'], T>(kind: K, zeroValue: T) {
 
 export const string = leaf<'string', string>('string', '')
 export const bool = leaf<'bool', boolean>('bool', false)
+export const boolOrAnnotated = leaf<'bool|annotated', boolean | 'annotated'>('bool|annotated', false)
 export const int32 = leaf<'int32', number>('int32', 0)
 export const nullableInt32 = leaf<'int32?', number | null>('int32?', null)
 export const uint32 = leaf<'uint32', number>('uint32', 0)

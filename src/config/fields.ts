@@ -4,6 +4,7 @@
 import { isCgroup, isCidr, isHostPort, isIp, notNegative, oneOf, positive, previousMinor, within } from './checks.ts'
 import {
   bool,
+  boolOrAnnotated,
   bools,
   duration,
   durationOrNanos,
@@ -173,8 +174,8 @@ export const configurationFields = {
     ...orDefault(15 * minute),
     check: positive,
   }),
-  connectRetry: bool(
-    'Give a client another endpoint when the one it got does not answer, for Services that do not say by annotation. Not a field of kube-proxy.',
+  connectRetry: boolOrAnnotated(
+    'Give a client another endpoint when the one it got does not answer: for no Service (false), for those that ask for it by annotation (annotated), or for all but those that decline it (true). Not a field of kube-proxy.',
     { omitDefault: true },
   ),
   chooseAtConnect: string(

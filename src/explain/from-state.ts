@@ -2,6 +2,7 @@
 
 import type { StateAnswer } from '../control/state.ts'
 import type { EndpointSlice, Service } from '../kube/types.ts'
+import type { RetryScope } from '../model/connect-retry.ts'
 import type { Known } from './known.ts'
 
 export function knownFromState(state: StateAnswer, modeNamed: (name: string) => Known['mode']): Known {
@@ -16,7 +17,7 @@ export function knownFromState(state: StateAnswer, modeNamed: (name: string) => 
     slices: mergeSlices(families.flatMap(({ slices }) => slices)),
     allowExternalIPs: true,
     localhostNodePorts: blockOf(config, 'iptables')['localhostNodePorts'] !== false,
-    connectRetry: config['connectRetry'] === true,
+    connectRetry: scopeOf(config['connectRetry']),
     ejected: new Map(
       ejected.map(({ backend, reason, sinceMs }) => [backend, `${reason}, since ${new Date(sinceMs).toISOString()}`]),
     ),
@@ -24,6 +25,10 @@ export function knownFromState(state: StateAnswer, modeNamed: (name: string) => 
     otherNodes: [],
     pods: [],
   }
+}
+
+function scopeOf(value: unknown): RetryScope {
+  return value === 'annotated' || value === true ? value : false
 }
 
 /** Each family has its own half of a service. */

@@ -2,6 +2,7 @@
 
 import type { EndpointSlice, NamespacedName, Service } from '../kube/types.ts'
 import type { Family } from '../lib/ip.ts'
+import type { RetryScope } from '../model/connect-retry.ts'
 import { FrontendIndex, type OpenLoopback } from '../model/follow.ts'
 import { ProblemLog } from '../model/problems.ts'
 import { ServiceModel } from '../model/service-model.ts'
@@ -23,7 +24,7 @@ export interface Known {
   /** iptables.localhostNodePorts */
   readonly localhostNodePorts: boolean
   /** connectRetry of the configuration: only service ports that use it leave out ejected backends. */
-  readonly connectRetry: boolean
+  readonly connectRetry: RetryScope
   /** `ip:port` of backends that get no new connections for a while, and why. */
   readonly ejected: ReadonlyMap<string, string>
   /** The cgroup whose processes choose an endpoint when they connect; absent: none do. */

@@ -79,15 +79,15 @@ export const eventKinds = kinds({
   BackendEjected: {
     type: 'Warning',
     action: 'Sync',
-    when: 'With connect retry: a client failed at an endpoint of the Service, and so did this node. It gets no new connections from this node.',
-    on: 'Service',
+    when: 'With connect retry: a client failed at an endpoint, and so did this node. It gets no new connections from this node; the note names its Services.',
+    on: 'Node',
     isOfKubeProxy: false,
   },
   BackendReturned: {
     type: 'Normal',
     action: 'Sync',
     when: 'With connect retry: an endpoint that had been ejected answers again.',
-    on: 'Service',
+    on: 'Node',
     isOfKubeProxy: false,
   },
 })

@@ -12,6 +12,7 @@ import { cidrContains, compareCidrs, formatCidr, parseIp } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
 import { backendLists, type BackendLists, servingList } from './backends.ts'
 import type { ClaimedFrontend } from './claims.ts'
+import { isRetried, type RetryScope } from './connect-retry.ts'
 import { NO_EJECTIONS, siftEjected, type Ejections } from './ejections.ts'
 import type { Endpoint } from './endpoints.ts'
 import type { ServiceInfo, ServicePortInfo } from './service-ports.ts'
@@ -28,7 +29,7 @@ export interface PlanInput {
   /** The last view: its lists are reused where they are the same. */
   readonly previous: ServicePortView | undefined
   /** Whether connections are tried again where the service does not say; absent: no. */
-  readonly connectRetry?: boolean | undefined
+  readonly connectRetry?: RetryScope | undefined
   /** Backends that do not answer. Heeded where connections are tried again. */
   readonly ejections?: Ejections | undefined
 }
@@ -43,7 +44,7 @@ export interface PlannedServicePort {
 export function planServicePort(input: PlanInput): PlannedServicePort {
   const { port, endpoints, node, owned, previous } = input
   const { service } = port
-  const retries = port.protocol === 'TCP' && (service.connectRetry ?? input.connectRetry ?? false)
+  const retries = port.protocol === 'TCP' && isRetried(service.connectRetry, input.connectRetry ?? false)
   const inside = owned.some(({ address }) => address === service.clusterIP)
   const outside = owned.length > (inside ? 1 : 0)
   const internalLocal = inside && service.internalPolicyLocal

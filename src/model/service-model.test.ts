@@ -354,18 +354,35 @@ describe('ServiceModel, when connections are tried again', () => {
     expect(model.setConnectRetry(true)).toBe(false)
   })
 
-  test('heeds a service that says', () => {
+  test('heeds a service that declines', () => {
     const model = retrying({ 'service.kube-proxy-ts.io/connect-retry': 'off' })
     model.setConnectRetry(true)
     expect(model.takeChanges()).toEqual([])
-    model.setService(service({ annotations: { 'service.kube-proxy-ts.io/connect-retry': 'on' } }))
+  })
+
+  test('heeds a service that asks for it only where the operator allows that', () => {
+    const model = retrying({ 'service.kube-proxy-ts.io/connect-retry': 'on' })
+    expect(model.view('default/web')?.connectRetry).toBeUndefined()
+    expect(model.setConnectRetry('annotated')).toBe(true)
+    expect(words(model.takeChanges())).toEqual(['~default/web'])
+    expect(model.view('default/web')?.connectRetry).toBe(true)
+    model.setConnectRetry(true)
+    expect(model.takeChanges()).toEqual([])
     model.setConnectRetry(false)
     model.takeChanges()
-    expect(model.view('default/web')?.connectRetry).toBe(true)
+    expect(model.view('default/web')?.connectRetry).toBeUndefined()
+  })
+
+  test('is for those alone that ask for it, where the operator says so', () => {
+    const model = retrying()
+    model.setConnectRetry('annotated')
+    expect(model.takeChanges()).toEqual([])
   })
 
   test('takes ejected backends out of the lists, and puts them back', () => {
-    const model = retrying({ 'service.kube-proxy-ts.io/connect-retry': 'on' })
+    const model = retrying()
+    model.setConnectRetry(true)
+    model.takeChanges()
     const before = model.view('default/web')
     model.setEjections(new Set(['10.1.0.2:8080']), ['default/web'])
     expect(words(model.takeChanges())).toEqual(['~default/web'])

@@ -7,6 +7,7 @@ import { Claims } from './claims.ts'
 import { type Endpoint, mergeEndpoints, portKey, portSources } from './endpoints.ts'
 import { describeObjects } from './describe-objects.ts'
 import type { ModelObjects } from './describe-objects.ts'
+import { isRetried, type RetryScope } from './connect-retry.ts'
 import { NO_EJECTIONS, type Ejections } from './ejections.ts'
 import { endpointPlaces } from './node-name-problem.ts'
 import type { EndpointPlaces } from './node-name-problem.ts'
@@ -37,7 +38,7 @@ export interface ServiceModelOptions {
   /** Whether the mode can weigh endpoints. */
   readonly weighs?: boolean | undefined
   /** Whether connections are tried again where a service does not say; absent: no. */
-  readonly connectRetry?: boolean | undefined
+  readonly connectRetry?: RetryScope | undefined
   /** When the program started. Changes of endpoints that were triggered before are not timed. */
   readonly startedMs: number
 }
@@ -80,7 +81,7 @@ export class ServiceModel {
   readonly #healthChecks = new Map<NamespacedName, HealthCheck>()
   #healthCheckList: readonly HealthCheck[] | undefined
   #node: NodeView
-  #connectRetry: boolean
+  #connectRetry: RetryScope
   #ejections: Ejections = NO_EJECTIONS
   #servicesTotal = 0
   #endpointsPending = 0
@@ -104,11 +105,15 @@ export class ServiceModel {
     if (concernsServices(before, node)) for (const entry of this.#entries.values()) this.#markDirty(entry)
   }
 
-  /** For services that do not say. True when it makes a difference. */
-  setConnectRetry(connectRetry: boolean): boolean {
+  /** True when it makes a difference. */
+  setConnectRetry(connectRetry: RetryScope): boolean {
     if (connectRetry === this.#connectRetry) return false
+    const before = this.#connectRetry
     this.#connectRetry = connectRetry
-    for (const entry of this.#entries.values()) if (entry.info?.connectRetry === undefined) this.#markDirty(entry)
+    for (const entry of this.#entries.values()) {
+      const asked = entry.info?.connectRetry
+      if (isRetried(asked, before) !== isRetried(asked, connectRetry)) this.#markDirty(entry)
+    }
     return true
   }
 

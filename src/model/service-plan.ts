@@ -3,6 +3,7 @@
 import { growList } from '../lib/grow-list.ts'
 import { claimedFrontends, describeFrontend } from './claims.ts'
 import type { ClaimedFrontend, Claims } from './claims.ts'
+import type { RetryScope } from './connect-retry.ts'
 import type { Ejections } from './ejections.ts'
 import { countEndpoints, countLocalReady, mergeEndpoints, portKey, portSources, type PortSource } from './endpoints.ts'
 import { planServicePort, sameView } from './frontends.ts'
@@ -19,7 +20,7 @@ export interface ServicePlanInput {
   readonly claims: Claims
   /** The last plan's views by name. */
   readonly former: ReadonlyMap<ServicePortName, ServicePortView>
-  readonly connectRetry?: boolean | undefined
+  readonly connectRetry?: RetryScope | undefined
   readonly ejections?: Ejections | undefined
 }
 

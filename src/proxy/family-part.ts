@@ -6,6 +6,7 @@ import type { EventRecorder } from '../kube/events.ts'
 import { systemClock } from '../lib/clock.ts'
 import { closeAll } from '../lib/close-all.ts'
 import type { Logger } from '../lib/log.ts'
+import type { RetryScope } from '../model/connect-retry.ts'
 import type { ProblemLog } from '../model/problems.ts'
 import { ServiceModel } from '../model/service-model.ts'
 import type { HealthCheck, NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
@@ -38,7 +39,7 @@ export interface FamilyPartOptions {
   /** Called after each sync that succeeded. */
   readonly onSynced: () => void
   /** Whether connections are tried again where a service does not say. */
-  readonly connectRetry: boolean
+  readonly connectRetry: RetryScope
   /** Hear of what each sync was about. */
   readonly followers: readonly SyncFollower[]
 }

@@ -142,7 +142,6 @@ export class NodeProxy {
       families,
       mode: this.#mode,
       running: inForce.running,
-      nodeName: this.#nodeName,
       machineAddresses: () => this.#state.machineAddresses,
       pipeline: (family) => this.#pipeline(family),
       metrics: this.#metrics,

@@ -11,11 +11,13 @@ import type { Mode, RunningMode } from '../modes/contract.ts'
 import { ConnectRetry, type RetryCounts } from '../retry/connect-retry.ts'
 import type { FamilyPipeline } from './family-pipeline.ts'
 
+/** Services of one backend that an Event names. */
+const MOST_NAMED = 3
+
 export interface RetriesOptions {
   readonly families: readonly Family[]
   readonly mode: Mode
   readonly running: RunningMode
-  readonly nodeName: string
   readonly machineAddresses: () => readonly string[]
   readonly pipeline: (family: Family) => FamilyPipeline | undefined
   readonly metrics: Metrics
@@ -24,7 +26,7 @@ export interface RetriesOptions {
 }
 
 export function openConnectRetry(options: RetriesOptions): ConnectRetry {
-  const { families, mode, running, nodeName, machineAddresses, pipeline, metrics, events, log } = options
+  const { families, mode, running, machineAddresses, pipeline, metrics, events, log } = options
   return new ConnectRetry({
     families,
     where: mode.retries,
@@ -39,13 +41,13 @@ export function openConnectRetry(options: RetriesOptions): ConnectRetry {
       of.changed('urgent')
     },
     onSuspect: ({ ip, port, reason }, change, ports) => {
-      const backend = joinHostPort(ip, port)
+      const backend = `${joinHostPort(ip, port)} (${[...new Set(ports.map(serviceOf))].slice(0, MOST_NAMED).join(', ')})`
       const note =
         change === 'ejected'
-          ? `node ${nodeName} sends no new connections to ${backend}: a client failed there (${reason}), and so did this node`
-          : `node ${nodeName} sends connections to ${backend} again: it answers`
-      const reasonOf = change === 'ejected' ? 'BackendEjected' : 'BackendReturned'
-      for (const service of new Set(ports.map(serviceOf))) events.record(anEvent(reasonOf, note, service))
+          ? `no new connections go to ${backend}: a client failed there (${reason}), and so did this node`
+          : `connections go to ${backend} again: it answers`
+      // Of the node, not of the Service: whether this node can connect to an address is not for those to read who name it.
+      events.record(anEvent(change === 'ejected' ? 'BackendEjected' : 'BackendReturned', note))
     },
     counts: countsOf(metrics),
     clock: systemClock,

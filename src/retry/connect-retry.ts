@@ -7,6 +7,7 @@ import { closeAllNow } from '../lib/close-all.ts'
 import { type Bytes, type Family, joinHostPort } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import type { Ejections } from '../model/ejections.ts'
+import { serviceOf } from '../model/service-model.ts'
 import { addressField, portField } from '../nftables/fields.ts'
 import type { NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
 import { BackendIndex, planCoveredFrontends, planNodePortAddresses } from './covered.ts'
@@ -334,7 +335,7 @@ export class ConnectRetry {
 
   #askMode({ family, index }: Watched): void {
     for (const place of this.#options.failing?.(family) ?? []) {
-      if (index.has(place)) this.#suspects.report({ family, ...place }, 'silent')
+      if (index.has(place)) this.#report(family, place, 'silent')
     }
   }
 
@@ -390,9 +391,13 @@ export class ConnectRetry {
   }
 
   #report(family: Family, backend: Place, kind: FailureKind): Suspect['state'] | 'trusted' {
+    const watched = this.#watched.get(family)
     // Only what is a backend now: a packet says what it likes.
-    if (this.#watched.get(family)?.index.has(backend) !== true) return 'trusted'
-    return this.#suspects.report({ family, ...backend }, kind)
+    if (watched?.index.has(backend) !== true) return 'trusted'
+    // The node reaches its own addresses on a way that clients have not: past its firewall.
+    if (this.#options.machineAddresses().includes(backend.ip)) return 'trusted'
+    const services = new Set(watched.index.portsOf(backend).map(serviceOf))
+    return this.#suspects.report({ family, ...backend }, kind, [...services])
   }
 
   /**

@@ -4,6 +4,7 @@
 import type { Clock, Timer } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
 import type { FailureKind, Place } from './decode-failure.ts'
+import { SuspectQuota } from './suspect-quota.ts'
 
 /** `unknown`: the trial itself could not be made, which says nothing about the backend. */
 export type TrialResult = 'answers' | 'fails' | 'unknown'
@@ -39,8 +40,6 @@ const FIRST_PAUSE_MS = 1000
 const LONGEST_PAUSE_MS = 30_000
 /** One that was just found healthy is not tried again at once, whatever clients do. */
 const TRUSTED_MS = 1000
-/** More than this many are not looked at: their clients fare as before. */
-const MOST_SUSPECTS = 1024
 
 interface Entry {
   readonly backend: SuspectedBackend
@@ -55,6 +54,7 @@ interface Entry {
 export class Suspects {
   readonly #options: SuspectsOptions
   readonly #entries = new Map<string, Entry>()
+  readonly #quota = new SuspectQuota()
   /** Until when, by the monotonic clock. In the order of time. */
   readonly #trusted = new Map<string, number>()
 
@@ -62,12 +62,13 @@ export class Suspects {
     this.#options = options
   }
 
-  /** A client failed at this backend. What is thought of it now. */
-  report(backend: SuspectedBackend, reason: FailureKind): Suspect['state'] | 'trusted' {
+  /** A client of one of these services failed at this backend. What is thought of it now. */
+  report(backend: SuspectedBackend, reason: FailureKind, services: readonly string[]): Suspect['state'] | 'trusted' {
     const key = keyOf(backend)
     const known = this.#entries.get(key)
     if (known !== undefined) return known.state
-    if (this.#isTrusted(key) || this.#entries.size >= MOST_SUSPECTS) return 'trusted'
+    if (this.#isTrusted(key)) return 'trusted'
+    if (!this.#quota.take(key, services, this.#options.clock.monotonicNow())) return 'trusted'
     const entry: Entry = {
       backend,
       reason,
@@ -98,6 +99,7 @@ export class Suspects {
   close(): void {
     for (const { timer } of this.#entries.values()) timer?.cancel()
     this.#entries.clear()
+    this.#quota.clear()
   }
 
   async #try(entry: Entry): Promise<void> {
@@ -148,6 +150,7 @@ export class Suspects {
   #end(entry: Entry, change: 'acquitted' | 'returned' | 'gone'): void {
     entry.timer?.cancel()
     this.#entries.delete(keyOf(entry.backend))
+    this.#quota.leave(keyOf(entry.backend), this.#options.clock.monotonicNow())
     this.#tell(entry, change)
   }
 

@@ -141,6 +141,8 @@ export function proxyFlags(options: {
     `--control-socket=${options.controlSocket}`,
     // A user that asks for a mode wants to see that mode.
     '--strict-proxy-mode',
+    // The page and kubectl turn it on for one Service.
+    '--connect-retry=annotated',
     // Asked for from outside the node.
     `--healthz-bind-address=0.0.0.0:${HEALTHZ_PORT}`,
     // Settings of the whole machine, which is not the sandbox's to change.

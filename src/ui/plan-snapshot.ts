@@ -4,7 +4,7 @@ import type { StateAnswer } from '../control/state.ts'
 import type { Known } from '../explain/known.ts'
 import type { EndpointSlice, Service } from '../kube/types.ts'
 import { canonicalIp, joinHostPort } from '../lib/ip.ts'
-import { CONNECT_RETRY_ANNOTATION } from '../model/connect-retry.ts'
+import { CONNECT_RETRY_ANNOTATION, isRetried, type RetryScope } from '../model/connect-retry.ts'
 import { parseOnOff } from '../model/on-off.ts'
 import { judgeBackends, type BackendVerdict, type BackendVerdicts } from './judge-backends.ts'
 import type {
@@ -89,8 +89,8 @@ interface Context {
   readonly pods: ReadonlyMap<string, PodInfo>
   readonly verdicts: readonly { readonly node: string; readonly of: BackendVerdicts }[]
   readonly selectors: ClusterFacts['selectors']
-  /** Of services that do not say. */
-  readonly connectRetry: boolean
+  /** What the operator allows. */
+  readonly connectRetry: RetryScope
 }
 
 function contextOf({ slices, pods, nodes, selectors }: ClusterFacts): Context {
@@ -108,8 +108,13 @@ function contextOf({ slices, pods, nodes, selectors }: ClusterFacts): Context {
       known === undefined ? [] : [{ node: name, of: judgeBackends(known) }],
     ),
     selectors,
-    connectRetry: nodes.some(({ known }) => known?.connectRetry === true),
+    connectRetry: scopeIn(nodes.map(({ known }) => known?.connectRetry ?? false)),
   }
+}
+
+/** Of all nodes together. */
+function scopeIn(scopes: readonly RetryScope[]): RetryScope {
+  return scopes.includes(true) || (scopes.includes('annotated') && 'annotated')
 }
 
 export function isSystem({ namespace, name }: { readonly namespace: string; readonly name: string }): boolean {
@@ -173,7 +178,7 @@ function describeService(service: Service, context: Context): ServiceInfo {
     internalTrafficPolicy: service.internalTrafficPolicy === 'Local' ? 'Local' : 'Cluster',
     externalTrafficPolicy: service.externalTrafficPolicy === 'Local' ? 'Local' : 'Cluster',
     affinitySeconds: service.sessionAffinity === 'ClientIP' ? (service.affinityTimeoutSeconds ?? 10_800) : null,
-    connectRetry: parseOnOff(service.annotations, CONNECT_RETRY_ANNOTATION, []) ?? context.connectRetry,
+    connectRetry: isRetried(parseOnOff(service.annotations, CONNECT_RETRY_ANNOTATION, []), context.connectRetry),
     healthCheckNodePort: service.healthCheckNodePort === 0 ? null : service.healthCheckNodePort,
     selector: context.selectors.get(`${namespace}/${name}`) ?? {},
     ports: service.ports.map((port) => describePort(service, port, { slices, context })),

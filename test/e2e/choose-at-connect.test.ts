@@ -36,7 +36,7 @@ else {
 
     async function start(folder = clients.folder): Promise<ProxyProcess> {
       const { kubeconfig } = rig.cluster
-      const args = [`--choose-at-connect=${folder}`]
+      const args = [`--choose-at-connect=${folder}`, '--connect-retry=annotated']
       const started = await startProxy({ netns: rig.network.node, mode, kubeconfig, args })
       await rig.settled()
       return started

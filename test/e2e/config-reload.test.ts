@@ -64,6 +64,15 @@ test('retries of connections are turned on and off', async () => {
   await eventually('the table is there', () => (hasTable() ? undefined : 'it is not'))
   swapConfig(config())
   await eventually('the table is gone', () => (hasTable() ? 'it is there' : undefined))
+  swapConfig(config('connectRetry: annotated'))
+  const { metadata, ...rest } = web
+  rig.cluster.put({
+    ...rest,
+    metadata: { ...metadata, annotations: { 'service.kube-proxy-ts.io/connect-retry': 'on' } },
+  })
+  await eventually('the table is there, for a Service that asks', () => (hasTable() ? undefined : 'it is not'))
+  rig.cluster.put(web)
+  await eventually('it is gone', () => (hasTable() ? 'it is there' : undefined))
   expect(proxy.ended).toBeUndefined()
   expect(proxy.pid).toBe(pid)
 })

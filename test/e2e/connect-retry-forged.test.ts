@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { node, pods } from '../support/addresses.ts'
 import { eventually } from '../support/eventually.ts'
 import { Forger } from '../support/netns/forged-packets.ts'
+import { aService, aSlice } from '../support/builders.ts'
 import { openTcp, tcpProbe } from '../support/netns/probe.ts'
 import { hostOf, openRetryRig, patient } from './connect-retry.suite.ts'
 
@@ -108,4 +109,17 @@ test('one whose second SYN is answered goes on, though this node is not answered
     await sleep(100)
   }
   conversation.close()
+})
+
+test('an endpoint that is an address of this node is not tried, though its clients are tried again', async () => {
+  const service = aService({ ports: [{ targetPort: 8099 }] })
+  const endpoints = [node.ip[4], node.secondIp[4]].map((address) => ({ address, nodeName: node.name }))
+  retry().rig.cluster.put(service, aSlice(service, endpoints))
+  await retry().rig.settled()
+  const metric = (what: string) => retry().metric(`kubeproxyts_connect_retry_${what}_total{`)
+  const [suspected, retried] = [await metric('suspected'), await metric('retried')]
+  const answer = await tcpProbe(localPod(), { address: service.spec.clusterIP, port: 80 }, patient())
+  expect(answer).toEqual({ kind: 'refused' })
+  expect(await metric('retried')).toBeGreaterThan(retried)
+  expect(await metric('suspected')).toBe(suspected)
 })

@@ -141,6 +141,8 @@ export const fewerCases: readonly RetryCase[] = sources.flatMap((source, i) => [
 export interface RigOptions extends ProxyRun {
   /** Before the proxy starts. */
   readonly prepare?: (node: Netns) => void
+  /** What the operator says; unless given, that connections of all services are tried again. */
+  readonly flags?: readonly string[]
 }
 
 export interface RetryTestOptions extends RigOptions {
@@ -150,7 +152,10 @@ export interface RetryTestOptions extends RigOptions {
 }
 
 /** A proxy with retries for the tests of a file, from its start to its end. */
-export function openRetryRig(mode: ModeName, { prepare, ...run }: RigOptions = {}): () => RetryRig {
+export function openRetryRig(
+  mode: ModeName,
+  { prepare, flags = ['--connect-retry'], ...run }: RigOptions = {},
+): () => RetryRig {
   const cleanup = new Cleanup()
   let retry: RetryRig
   beforeAll(async () => {
@@ -158,7 +163,7 @@ export function openRetryRig(mode: ModeName, { prepare, ...run }: RigOptions = {
     prepare?.(rig.network.node)
     const { kubeconfig, folder } = rig.cluster
     const control = [`--control-socket=${join(folder, 'control.sock')}`]
-    const args = ['--connect-retry', '--nodeport-addresses=primary', ...control]
+    const args = [...flags, '--nodeport-addresses=primary', ...control]
     const proxy = cleanup.use(await startProxy({ netns: rig.network.node, mode, kubeconfig, args, ...run }))
     retry = new RetryRig(rig, () => proxy, control)
   })
@@ -290,12 +295,17 @@ export function testEjections(retry: () => RetryRig, retried: string): void {
       withinMs: 8000,
     })
     expect(await counted('returned_total')).toBeGreaterThan(returned)
-    const told = (reason: string) =>
+    const eventsOf = (reason: string) =>
       retry()
         .rig.cluster.server.requests.filter(({ method, path }) => method === 'POST' && path.includes('/events'))
-        .some(({ body }) => body.includes(reason) && body.includes(dead) && body.includes(`"${service.metadata.name}"`))
+        .filter(({ body }) => body.includes(reason) && body.includes(`${dead}:8080 (default/${service.metadata.name})`))
     for (const reason of ['BackendEjected', 'BackendReturned'])
-      await eventually(`an Event ${reason}`, () => (told(reason) ? undefined : 'not yet'))
+      await eventually(`an Event ${reason}`, () => (eventsOf(reason).length > 0 ? undefined : 'not yet'))
+    // Those who write EndpointSlices are not to read what this node can connect to.
+    const isAbout = [...eventsOf('BackendEjected'), ...eventsOf('BackendReturned')].map(
+      ({ body }) => /"kind":"(Node|Service)"/.exec(body)?.[1],
+    )
+    expect(new Set(isAbout)).toEqual(new Set(['Node']))
     for (const line of ['A backend is ejected', 'A backend is back']) expect(retry().proxy().log()).toContain(line)
   })
 }

@@ -101,14 +101,14 @@ describe.concurrent('what must not happen', () => {
   })
 })
 
-test('a Service says otherwise than the flag, at any time', async () => {
+test('a Service may decline, at any time', async () => {
   const off = await retry().serve({ fates: ['refuse', 'refuse'], annotation: 'off' })
   expect(await refusesAtOnce(localPod(), off.target)).toBeUndefined()
   const { metadata, ...rest } = off.service
   retry().failing.clear(off.addresses[1]!, 'refuse')
   retry().rig.cluster.put({
     ...rest,
-    metadata: { ...metadata, annotations: { 'service.kube-proxy-ts.io/connect-retry': 'on' } },
+    metadata: { ...metadata, annotations: {} },
   })
   await retry().rig.settled()
   expect(await connectTimes(12, localPod(), off.target)).toEqual(manyAnswered(12))

@@ -21,7 +21,7 @@ export const readKeys: readonly ReadKey[] = [
     what: 'annotation',
     on: 'Service',
     effect:
-      '`on` or `off`, whatever `--connect-retry` says: clients get another endpoint when the one they got does not answer. Our own; [more](../guides/dead-pods.md).',
+      'With `--connect-retry`: `off` takes it out; with `--connect-retry=annotated`: only those that say `on`. Their clients get another endpoint when the one they got does not answer. Without the flag it has no effect. Our own; [more](../guides/dead-pods.md).',
   },
   {
     key: 'service.kube-proxy-ts.io/traffic-metrics',

@@ -99,6 +99,7 @@ function tableOfFields(path: string, table: FieldTable): string {
 const typeNames: Readonly<Record<LeafField['kind'], string>> = {
   string: 'text',
   bool: 'bool',
+  'bool|annotated': 'bool or `annotated`',
   int32: 'int32',
   'int32?': 'int32 or null',
   uint32: 'uint32',

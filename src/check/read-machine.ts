@@ -1,6 +1,6 @@
 // What this machine is like: read, and nothing else.
 
-import { accessSync, constants, existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs'
 import { release } from 'node:os'
 import { splitHostPort } from '../config/checks.ts'
 import { standInFor } from '../config/modes.ts'
@@ -14,7 +14,7 @@ import { probeNftables } from '../nftables/probe.ts'
 import { type HostSetting, planConntrack, readNodeCpus } from '../system/host-setup.ts'
 import { readModuleState } from '../system/kernel-modules.ts'
 import type { ConntrackFacts, KernelFacts, OtherFacts, PortFact, SettingFact } from './facts.ts'
-import { isProxy } from './is-proxy.ts'
+import { findProxies } from './find-proxies.ts'
 import { isTaken, parseListeners } from './parse-listeners.ts'
 
 /** Modules, and the file that shows that one is at work, also where it is built in. */
@@ -113,21 +113,9 @@ export function readOthers({
     return host === '' ? [] : [{ name, address, isTaken: isTaken(listeners, host, Number(number)) }]
   }
   return {
-    processes: readProxies(),
+    processes: findProxies(),
     ports: [...port('healthz', healthzBindAddress), ...port('metrics', metricsBindAddress)],
   }
-}
-
-/** The processes called kube-proxy in this network namespace. Only root may know that of another's process. */
-function readProxies(): OtherFacts['processes'] {
-  const network = readLink('/proc/self/ns/net')
-  return readdirSync('/proc').flatMap((name) => {
-    if (!/^\d+$/.test(name) || Number(name) === process.pid) return []
-    const command = (readText(`/proc/${name}/cmdline`) ?? '').split('\0').filter((part) => part !== '')
-    if (!isProxy(command)) return []
-    if (readLink(`/proc/${name}/ns/net`) !== network) return []
-    return [{ pid: Number(name), command: command.join(' ').slice(0, 200) }]
-  })
 }
 
 function readSetting(setting: HostSetting): SettingFact {
@@ -151,14 +139,6 @@ function readNumber(path: string): number | undefined {
 function readText(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
-  } catch {
-    return undefined
-  }
-}
-
-function readLink(path: string): string | undefined {
-  try {
-    return readlinkSync(path)
   } catch {
     return undefined
   }

@@ -2,14 +2,16 @@
 
 import { ControlClient, NoProxyError } from '../control/client.ts'
 import type { StateAnswer } from '../control/state.ts'
-import { examine } from '../doctor/examine.ts'
+import { couldNotLook, examine } from '../doctor/examine.ts'
 import { examineNode } from '../doctor/examine-node.ts'
 import { formatDiagnosis, formatDiagnosisJson, formatNodeDiagnosis, formatNodeDiagnosisJson } from '../doctor/format.ts'
 import type { NodeFacts, ProxyFact } from '../doctor/facts.ts'
+import { findInstallation } from '../doctor/installation.ts'
 import { readFacts } from '../doctor/read-facts.ts'
 import { knownFromState } from '../explain/from-state.ts'
 import type { Known } from '../explain/known.ts'
 import { paintFor } from '../explain/paint.ts'
+import { FRONTEND_KINDS, isFrontendKind, type Question } from '../explain/question.ts'
 import { readApiObjects, type ReadObjects } from '../explain/read-known.ts'
 import { parseTarget } from '../explain/target.ts'
 import { messageOf } from '../lib/errors.ts'
@@ -22,7 +24,11 @@ const OWN_FLAGS: readonly OwnFlag[] = [
   { name: 'output', short: 'o', takesValue: true },
   { name: 'help', short: 'h', takesValue: false },
   { name: 'from', takesValue: true },
+  { name: 'via', takesValue: true },
 ]
+
+/** `open`: nothing was found, but not everything could be looked at. */
+export const doctorStatus = { clean: 0, failure: 1, found: 2, open: 3 } as const
 
 /** A proxy that has not answered by then is busy with something else, or hangs. */
 const PATIENCE_MS = 5000
@@ -37,12 +43,16 @@ export async function runDoctorCommand(argv: readonly string[]): Promise<number>
   const { given, errors: flagErrors } = parseFlags(flags)
   const output = own.get('output') ?? 'text'
   const isNode = positional.length === 0
+  const via = own.get('via')
   const target =
     positional.length <= 1 ? parseTarget(positional[0] ?? 'all') : 'doctor takes one NAMESPACE/SERVICE, or none'
   const wrong = [
     ...errors,
     ...flagErrors,
     ...(output === 'text' || output === 'json' ? [] : [`--output must be text or json, not ${JSON.stringify(output)}`]),
+    ...(via === undefined || isFrontendKind(via)
+      ? []
+      : [`--via must be one of ${FRONTEND_KINDS.join(', ')}, not ${JSON.stringify(via)}`]),
     ...(typeof target === 'string'
       ? [target]
       : target.service === undefined
@@ -51,34 +61,41 @@ export async function runDoctorCommand(argv: readonly string[]): Promise<number>
   ]
   if (wrong.length > 0 || typeof target === 'string' || target.service === undefined) {
     process.stderr.write(`${wrong.map((each) => `kube-proxy: ${each}\n`).join('')}See kube-proxy doctor --help\n`)
-    return 1
+    return doctorStatus.failure
   }
   const text = (name: string) => (given.get(name) as string | undefined) ?? ''
   try {
     const { proxy, known, drift } = await askProxy(text('control-socket'))
     const objects = await askApi(text('kubeconfig'), text('master'))
     const paint = paintFor(process.stdout, process.env)
+    const installation = findInstallation(proxy.kind === 'answers' ? proxy.node : undefined)
     if (isNode) {
-      const node = await examineNode({ proxy, known, objects, drift })
+      const node = await examineNode({ proxy, installation, known, objects, drift })
       process.stdout.write(output === 'json' ? formatNodeDiagnosisJson(node) : formatNodeDiagnosis(node, paint))
-      return node.finding === null && node.services.length === 0 ? 0 : 2
+      return statusOf(node.finding !== null || node.services.length > 0, node)
     }
     const facts = await readFacts({
       service: `${target.service.namespace}/${target.service.name}`,
       port: target.port === undefined ? '' : String(target.port),
       from: own.get('from') ?? 'node',
+      via: via as Question['via'],
       proxy,
+      installation,
       known,
       objects,
-      isHere: known !== undefined,
     })
     const diagnosis = examine(facts)
     process.stdout.write(output === 'json' ? formatDiagnosisJson(diagnosis) : formatDiagnosis(diagnosis, paint))
-    return diagnosis.finding === null ? 0 : 2
+    return statusOf(diagnosis.finding !== null, diagnosis)
   } catch (error) {
     process.stderr.write(`kube-proxy: ${messageOf(error)}\n`)
-    return 1
+    return doctorStatus.failure
   }
+}
+
+function statusOf(isFound: boolean, asked: Parameters<typeof couldNotLook>[0]): number {
+  if (isFound) return doctorStatus.found
+  return couldNotLook(asked) ? doctorStatus.open : doctorStatus.clean
 }
 
 async function askProxy(

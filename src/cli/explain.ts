@@ -6,7 +6,7 @@ import { formatJson } from '../explain/format-json.ts'
 import { formatText } from '../explain/format-text.ts'
 import type { Known } from '../explain/known.ts'
 import { paintFor } from '../explain/paint.ts'
-import type { Question } from '../explain/question.ts'
+import { FRONTEND_KINDS, isFrontendKind, type Question } from '../explain/question.ts'
 import { readKernelFor } from '../explain/read-kernel.ts'
 import type { Sender } from '../explain/send.ts'
 import { messageOf } from '../lib/errors.ts'
@@ -30,7 +30,6 @@ const OWN_FLAGS: readonly OwnFlag[] = [
 ]
 
 const OUTPUTS = ['text', 'json', 'svg', 'mermaid'] as const
-const KINDS = ['clusterIP', 'loadBalancerIP', 'externalIP', 'nodePort'] as const
 
 export const explainStatus = { sent: 0, failure: 1, notSent: 2, differs: 3 } as const
 
@@ -129,8 +128,8 @@ function readQuestion({ positional, own }: SplitArguments): Question | string {
     return `explain takes FROM and TO, but was also given ${more.map((each) => JSON.stringify(each)).join(', ')}`
   const via = own.get('via')
   const family = own.get('family')
-  if (via !== undefined && !isOneOf(via, KINDS))
-    return `--via must be one of ${KINDS.join(', ')}, not ${JSON.stringify(via)}`
+  if (via !== undefined && !isFrontendKind(via))
+    return `--via must be one of ${FRONTEND_KINDS.join(', ')}, not ${JSON.stringify(via)}`
   if (family !== undefined && family !== '4' && family !== '6')
     return `--family must be 4 or 6, not ${JSON.stringify(family)}`
   const [from, to] = second === undefined ? ['node', first] : [first, second]

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Explanation } from '../explain/explanation.ts'
 import { plain } from '../explain/paint.ts'
-import { examine } from './examine.ts'
+import { couldNotLook, examine } from './examine.ts'
 import type { Facts } from './facts.ts'
 import { formatDiagnosis } from './format.ts'
 
@@ -40,27 +40,38 @@ const explanation: Explanation = {
 
 /** Nothing is wrong. */
 const healthy: Facts = {
-  asked: { service: 'default/web', port: '', from: 'node' },
+  asked: { service: 'default/web', port: '', from: 'node', via: undefined },
   proxy: { kind: 'answers', mode: 'nftables', node: 'node-1' },
-  api: { server: 'https://api' },
+  installation: { logs: 'journalctl -u kube-proxy', status: 'systemctl status kube-proxy' },
   service: {
     type: 'ClusterIP',
     clusterIP: '10.96.0.80',
     externalName: '',
     proxyName: undefined,
     selector: { app: 'web' },
-    ports: [{ name: '', port: 80, protocol: 'TCP', targetPort: 'web' }],
+    ports: [{ name: '', port: 80, protocol: 'TCP', targetPort: 'web', nodePort: 0 }],
     pods: [{ name: 'a1', phase: 'Running', ready: true, why: '', portNames: ['web'] }],
-    endpoints: 1,
+    endpoints: { count: 1, ready: 1, draining: 0 },
     endpointPorts: ['(unnamed) 3000/TCP'],
   },
   near: [],
   explanation,
-  mistake: undefined,
-  machine: { forwarding: true, conntrack: { count: 10, max: 1000 }, smallMtus: [], strictRpFilter: [], rpFiltered: 0 },
-  foreign: [],
+  others: [],
+  machine: {
+    forwarding: true,
+    conntrack: { count: 10, max: 1000 },
+    smallMtus: [],
+    podMtu: { link: 'cni0', mtu: 1500 },
+    strictRpFilter: [],
+    rpFiltered: 0,
+  },
+  foreign: { found: [], doubts: [], policyEngines: [] },
+  ways: [{ to: '10.244.1.3:3000', way: { kind: 'link', link: 'eth0', mtu: 1500 } }],
+  wayBack: undefined,
   tries: [{ to: '10.244.1.3:3000', pod: '', result: 'connected', error: '' }],
   serviceTry: { to: '10.96.0.80:80', pod: '', result: 'connected', error: '' },
+  staleFlows: undefined,
+  dns: { kind: 'not asked' },
 }
 
 // What cannot be planted in a sandbox, or not without harm; the rest is in test/sandbox/doctor.test.ts.
@@ -86,13 +97,86 @@ describe('examine()', () => {
       },
     ],
     ['service-silent', { serviceTry: { to: '10.96.0.80:80', pod: '', result: 'no answer', error: 'timeout' } }],
+    [
+      'endpoint-refuses',
+      {
+        tries: [
+          { to: '10.244.1.3:3000', pod: '', result: 'connected', error: '' },
+          { to: '10.244.1.4:3000', pod: '', result: 'refused', error: 'ECONNREFUSED' },
+          { to: '10.244.1.5:3000', pod: '', result: 'connected', error: '' },
+        ],
+      },
+    ],
+    ['small-mtu', { ways: [{ to: '10.244.2.3:3000', way: { kind: 'link', link: 'eth0', mtu: 1300 } }] }],
+    ['no-route', { ways: [{ to: '10.244.2.3:3000', way: { kind: 'none', error: 'its route is a blackhole' } }] }],
+    ['no-way-back', { wayBack: { to: '172.30.0.1', way: { kind: 'none', error: 'there is no route' } } }],
+    [
+      'affinity-pins',
+      {
+        explanation: {
+          ...explanation,
+          affinity: { seconds: 60, remembered: true, backend: '10.244.1.4:3000', secondsLeft: 12 },
+        },
+        tries: [{ to: '10.244.1.4:3000', pod: '', result: 'no answer', error: 'timeout' }],
+      },
+    ],
+    [
+      'stale-flow',
+      {
+        staleFlows: [
+          { protocol: 'UDP', client: '10.244.1.9:5353', dialled: '10.96.0.10:53', endpoint: '10.244.7.7:53' },
+        ],
+      },
+    ],
+    ['dns-silent', { dns: { kind: 'silent', name: 'web', server: '10.96.0.10', error: 'ECONNREFUSED' } }],
+    ['dns-wrong', { dns: { kind: 'wrong', name: 'web', server: '10.96.0.10', answer: 'SERVFAIL' } }],
+    [
+      'network-policy',
+      {
+        foreign: {
+          found: [
+            {
+              table: 'filter of iptables-nft',
+              chain: 'cali-fw-x',
+              rule: '-j DROP',
+              verdict: 'drop',
+              owner: { name: 'Calico', kind: 'network policy' },
+              packet: 'a packet',
+              next: 'iptables -L',
+            },
+          ],
+          doubts: [],
+          policyEngines: ['Calico'],
+        },
+      },
+    ],
+    [
+      'node-port-closed',
+      {
+        asked: { ...healthy.asked, via: 'nodePort' },
+        others: [{ words: 'its node port 30000/TCP', kind: 'nodePort', explanation: undefined, serviceTry: undefined }],
+      },
+    ],
+    [
+      'service-silent',
+      {
+        others: [
+          {
+            words: 'its node port 172.30.0.11:30000/TCP',
+            kind: 'nodePort',
+            explanation,
+            serviceTry: { to: '172.30.0.11:30000', pod: '', result: 'no answer', error: 'timeout' },
+          },
+        ],
+      },
+    ],
     ['not-sent', { explanation: { ...explanation, outcome: 'untouched', headline: 'Nothing takes it.' } }],
   ])('finds %s', (code, change) => {
     expect(examine({ ...healthy, ...change }).finding?.code).toBe(code)
   })
 
   it('stops at the first that fails, and says what to type', () => {
-    const facts: Facts = { ...healthy, service: { ...healthy.service!, pods: [] }, tries: [], foreign: [] }
+    const facts: Facts = { ...healthy, service: { ...healthy.service!, pods: [] }, tries: [] }
     const { answers, finding } = examine(facts)
     expect(answers.at(-1)).toMatchObject({ question: 'does its selector match a pod', result: 'no' })
     expect(finding).toMatchObject({
@@ -102,5 +186,61 @@ describe('examine()', () => {
     expect(formatDiagnosis({ service: 'default/web', answers, finding }, plain)).toMatch(
       /\nNext: kubectl -n default get pods --show-labels\n$/,
     )
+  })
+
+  it('says how many of the endpoints fail', () => {
+    const tries = ['connected', 'refused', 'connected'].map((result, i) => ({
+      to: `10.244.1.${3 + i}:3000`,
+      pod: '',
+      result: result as 'connected' | 'refused',
+      error: '',
+    }))
+    expect(examine({ ...healthy, tries }).finding?.what).toMatch(
+      /^1 of 3 endpoints refuses: nothing listens at 10\.244\.1\.4:3000/,
+    )
+  })
+
+  it('claims nothing about what could not be looked at', () => {
+    const machine = { ...healthy.machine, conntrack: undefined, forwarding: undefined }
+    const foreign = {
+      found: [],
+      doubts: ['table inet fw, chain in has a rule that is not understood'],
+      policyEngines: [],
+    }
+    const diagnosis = examine({ ...healthy, machine, foreign })
+    expect(diagnosis.finding).toBeNull()
+    expect(couldNotLook(diagnosis)).toBe(true)
+    expect(diagnosis.answers.filter(({ result }) => result === 'not known')).toHaveLength(3)
+    expect(formatDiagnosis(diagnosis, plain)).toContain(
+      'default/web: nothing was found, but 3 questions were not answered (marked ?).',
+    )
+  })
+
+  it('does not claim without an API server what only that knows', () => {
+    const service = {
+      ...healthy.service!,
+      selector: 'not known' as const,
+      pods: undefined,
+      endpoints: { count: 3, ready: 0, draining: 0 },
+    }
+    expect(examine({ ...healthy, service }).finding).toMatchObject({
+      code: 'pods-not-ready',
+      what: 'none of its 3 endpoints is ready',
+    })
+  })
+
+  it('takes what the Service itself says for no fault, unless just that was asked', () => {
+    const sources = { allowed: false, why: 'loadBalancerSourceRanges has 10.9.0.0/16' }
+    const others = [
+      {
+        words: 'its load-balancer IP 172.30.0.129:80/TCP',
+        kind: 'loadBalancerIP',
+        explanation: { ...explanation, outcome: 'drop' as const, sources },
+        serviceTry: undefined,
+      },
+    ]
+    expect(examine({ ...healthy, others }).finding).toBeNull()
+    const asked = { ...healthy.asked, via: 'loadBalancerIP' }
+    expect(examine({ ...healthy, asked, others }).finding?.code).toBe('source-not-allowed')
   })
 })

@@ -2,8 +2,9 @@ import { expect, test } from 'vitest'
 import { findForeignIptables } from './foreign-iptables.ts'
 import { packetTo } from './read-machine.ts'
 
-const inside = packetTo('10.244.1.3', 3000, { source: '172.30.0.11', inputInterface: undefined })
-const through = packetTo('10.244.1.3', 3000, { source: '203.0.113.7', inputInterface: 'eth0' })
+const endpoint = { address: '10.244.1.3', port: 3000, protocol: 'TCP', isUntranslated: false }
+const inside = packetTo(endpoint, { source: '172.30.0.11', inputInterface: undefined })
+const through = packetTo(endpoint, { source: '203.0.113.7', inputInterface: 'eth0' })
 
 function find(...lines: readonly string[]) {
   return findForeignIptables(`${lines.join('\n')}\nCOMMIT\n`, 'iptables-nft', [inside, through])
@@ -37,6 +38,17 @@ test("a rule that sends it elsewhere is found, and those of a proxy are not anot
   expect(
     find('*filter', ':OUTPUT ACCEPT [0:0]', ':KUBE-X - [0:0]', '-A OUTPUT -j KUBE-X', '-A KUBE-X -j DROP'),
   ).toEqual([])
+})
+
+test('a network policy is told from a firewall, and kube-router from a proxy', () => {
+  const owners = (chain: string) =>
+    find('*filter', ':FORWARD ACCEPT [0:0]', `:${chain} - [0:0]`, `-A FORWARD -j ${chain}`, `-A ${chain} -j DROP`).map(
+      ({ owner }) => owner,
+    )
+  expect(owners('cali-tw-cali123')).toEqual([{ name: 'Calico', kind: 'network policy' }])
+  expect(owners('KUBE-POD-FW-ABC')).toEqual([{ name: 'kube-router', kind: 'network policy' }])
+  expect(owners('DOCKER-USER')).toEqual([{ name: 'Docker', kind: 'firewall' }])
+  expect(owners('WALL')).toEqual([undefined])
 })
 
 test('a policy drops what no rule lets through, unless a rule that cannot be read might', () => {

@@ -5,6 +5,7 @@ import { parseSaved, type SavedTables, walkableTables } from '../iptables/walkab
 import type { KernelWay, MachineAround } from '../lib/packet-walk.ts'
 import type { ForeignFact } from './facts.ts'
 import type { ForeignPacket } from './foreign.ts'
+import { isProxyChain, ownerOf } from './owners.ts'
 
 /** `text` is what iptables-save printed, `program` the one that changes it: `iptables-legacy`. */
 export function findForeignIptables(text: string, program: string, packets: readonly ForeignPacket[]): ForeignFact[] {
@@ -29,13 +30,14 @@ function walkForeign({ saved, policies, program }: Listed, { words, packet }: Fo
     chain,
     rule,
     verdict,
+    owner: ownerOf('', chain),
     packet: words,
     next: `${program} -t ${table} -L ${chain} -n -v --line-numbers`,
   })
   if (last !== undefined && (way.verdict !== 'accept' || way.translated)) {
     const [table = '', chain = ''] = last.place.split(' ')
     // What a proxy has decided is not another program's.
-    if (chain.startsWith('KUBE-')) return undefined
+    if (isProxyChain(chain)) return undefined
     return fact(table, chain, last.rule, way.verdict === 'accept' ? 'translated' : way.verdict)
   }
   const hook = packet.inputInterface === undefined ? 'OUTPUT' : 'FORWARD'

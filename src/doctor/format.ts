@@ -1,15 +1,24 @@
 // A diagnosis for people and for programs.
 
 import type { Paint } from '../explain/paint.ts'
-import type { Answer, Diagnosis, NodeDiagnosis } from './examine.ts'
+import { couldNotLook, type Diagnosis, type NodeDiagnosis } from './examine.ts'
+import type { Answer } from './verdict.ts'
 
 export function formatDiagnosis({ service, answers, finding }: Diagnosis, paint: Paint): string {
   const lines = answerLines(answers, paint)
   const end =
     finding === null
-      ? [paint('good', `${service}: nothing is wrong that can be seen from here.`)]
+      ? [allClear(service, answers, paint)]
       : [paint('bad', `${service}: ${finding.what}.`), `Next: ${paint('bold', finding.next)}`]
   return `${[...lines, '', ...end].join('\n')}\n`
+}
+
+/** What was not looked at is said to be so: it is no all-clear. */
+function allClear(subject: string, answers: readonly Answer[], paint: Paint): string {
+  const open = answers.filter(({ result }) => result === 'not known').length
+  if (open === 0) return paint('good', `${subject}: nothing is wrong that can be seen from here.`)
+  const count = open === 1 ? '1 question was' : `${open} questions were`
+  return paint('bold', `${subject}: nothing was found, but ${count} not answered (marked ?).`)
 }
 
 export function formatDiagnosisJson({ service, answers, finding }: Diagnosis): string {
@@ -28,9 +37,10 @@ export function formatNodeDiagnosis(diagnosis: NodeDiagnosis, paint: Paint): str
   }
   const of = looked < count ? `${looked} of its ${count} Services` : `its ${count} Services`
   if (services.length === 0) {
-    lines.push(
-      paint('good', `${node}: nothing is wrong that can be seen from here, with ${of}; endpoints were not dialled.`),
-    )
+    const clear = couldNotLook(diagnosis)
+      ? allClear(node, answers, paint)
+      : paint('good', `${node}: nothing is wrong that can be seen from here, with ${of}; endpoints were not dialled.`)
+    lines.push(clear)
     return `${lines.join('\n')}\n`
   }
   lines.push(paint('bad', `${node}: ${services.length} of ${of} do not answer this node, or not everywhere:`))

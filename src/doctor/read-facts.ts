@@ -1,27 +1,32 @@
 // Reads all that the doctor looks at. Opens connections to endpoints and closes them at once; changes nothing.
 
+import { conntrackFlows } from '../conntrack/driver.ts'
 import { explain, type KernelState, prepare } from '../explain/explain.ts'
 import type { Explanation } from '../explain/explanation.ts'
 import type { Known } from '../explain/known.ts'
-import { QuestionMistake } from '../explain/question.ts'
+import { isOutside, type Question, QuestionMistake } from '../explain/question.ts'
 import { readKernelState } from '../explain/read-kernel.ts'
 import type { ReadObjects } from '../explain/read-known.ts'
-import type { JsonObject } from '../kube/encoding/json-reader.ts'
-import type { Service } from '../kube/types.ts'
-import type { Family } from '../lib/ip.ts'
+import { type Bytes, canonicalIp, type Family, ipFamily, joinHostPort, parseIp } from '../lib/ip.ts'
 import { nearest } from '../lib/nearest.ts'
-import type { Facts, PodFact, ProxyFact, ServiceFact } from './facts.ts'
-import { packetTo, readForeign, readMachine, readRpFiltered, tryConnection } from './read-machine.ts'
+import { findWays } from '../links/find-ways.ts'
+import type { FrontendKind } from '../model/types.ts'
+import { lookUp } from './dns.ts'
+import type { DnsFact, Facts, Installation, OtherFrontend, ProxyFact, StaleFlow, WayFact } from './facts.ts'
+import { otherFrontends } from './frontends.ts'
+import { packetTo, readForeign, readMachine, readPodMtu, readRpFiltered, tryConnection } from './read-machine.ts'
+import { serviceFact } from './service-fact.ts'
 
 export interface ToExamine {
   readonly service: string
   readonly port: string
   readonly from: string
+  /** Only this kind of address. */
+  readonly via?: FrontendKind | undefined
   readonly proxy: ProxyFact
+  readonly installation: Installation
   readonly known: Known | undefined
   readonly objects: (ReadObjects & { readonly server: string }) | undefined
-  /** Whether this machine is the node: then its kernel and its settings are looked at, and endpoints are dialled. */
-  readonly isHere: boolean
   /** What was read of the kernel for another question; absent: it is read for this one. */
   readonly states?: Map<Family, Promise<KernelState>>
   /** False: endpoints are not dialled, nor rules of others looked at. */
@@ -29,34 +34,38 @@ export interface ToExamine {
 }
 
 /** So many endpoints are dialled. */
-const MOST_TRIES = 4
+const MOST_TRIES = 16
+const UDP = 17
 
+/** Throws a QuestionMistake where FROM makes no sense. */
 export async function readFacts(question: ToExamine): Promise<Facts> {
-  const { service: name, port, from, proxy, objects, isHere } = question
+  const { service: name, port, from, via, proxy, installation, objects } = question
   const known = withPods(question)
   const service = known && serviceFact(known, objects, name)
-  const base = {
-    asked: { service: name, port, from },
+  const explained = known === undefined || service === undefined ? undefined : await explainIt(question, known)
+  const family = explained === undefined ? 4 : (ipFamily(explained.question.destination) ?? 4)
+  const others = known === undefined || explained === undefined ? [] : await readOthers(question, known, explained)
+  const here = known === undefined || question.dials === false ? {} : await readHere(family, explained, known)
+  const areAllThere = (here.tries ?? []).every(({ result }) => result === 'connected')
+  return {
+    asked: { service: name, port, from, via },
     proxy,
-    api: objects && { server: objects.server },
+    installation,
     service,
     near: known === undefined ? [] : nearNames(known, name),
+    explanation: explained,
+    machine: readMachine(family),
+    foreign: undefined,
+    ways: undefined,
+    wayBack: undefined,
+    tries: [],
+    serviceTry: undefined,
+    staleFlows: undefined,
+    dns: { kind: 'not asked' },
+    ...here,
+    others: question.dials === false || !areAllThere ? others : await dialOthers(others),
   }
-  const { explanation, mistake, family } =
-    service === undefined || known === undefined ? NOTHING : await explainIt(question, known)
-  const here = isHere && question.dials !== false ? await readHere(family, explanation, known) : NOT_HERE
-  return { ...base, explanation, mistake, ...here }
 }
-
-const NOTHING = { explanation: undefined, mistake: undefined, family: 4 } as const
-const UNKNOWN_MACHINE = {
-  forwarding: undefined,
-  conntrack: undefined,
-  smallMtus: [],
-  strictRpFilter: [],
-  rpFiltered: 0,
-}
-const NOT_HERE = { machine: UNKNOWN_MACHINE, foreign: [], tries: [], serviceTry: undefined }
 
 /** The API server knows pods and other nodes; the proxy does not. */
 export function withPods({ known, objects }: Pick<ToExamine, 'known' | 'objects'>): Known | undefined {
@@ -67,20 +76,32 @@ export function withPods({ known, objects }: Pick<ToExamine, 'known' | 'objects'
   return { ...known, pods: objects.pods, services: [...known.services, ...missing] }
 }
 
-async function explainIt(
-  { service, port, from, isHere, states = new Map() }: ToExamine,
-  known: Known,
-): Promise<{ explanation: Explanation | undefined; mistake: string | undefined; family: Family }> {
-  const to = port === '' ? service : `${service}:${port}`
+/** Undefined: the service has nothing that could be dialled, or not the port. What it is then, other questions find. */
+async function explainIt(question: ToExamine, known: Known): Promise<Explanation | undefined> {
+  const { service, port, from, via } = question
   try {
-    const prepared = prepare(known, { from, to })
-    const { family } = prepared.asked
-    const state = isHere ? await stateOf(known.mode.name, family, states) : undefined
-    return { explanation: explain(prepared, state), mistake: undefined, family }
+    return await explainOne(question, known, { from, to: port === '' ? service : `${service}:${port}`, via })
   } catch (error) {
     if (!(error instanceof QuestionMistake)) throw error
-    return { explanation: undefined, mistake: error.message, family: 4 }
+    if (isAboutClient(known, question)) throw error
+    return undefined
   }
+}
+
+/** Whether the same could be asked about the node itself: then it is FROM that makes no sense. */
+function isAboutClient(known: Known, { service, port, from, via }: ToExamine): boolean {
+  if (from === 'node') return false
+  try {
+    prepare(known, { from: 'node', to: port === '' ? service : `${service}:${port}`, via })
+    return true
+  } catch {
+    return false
+  }
+}
+
+async function explainOne({ states = new Map() }: ToExamine, known: Known, asked: Question): Promise<Explanation> {
+  const prepared = prepare(known, asked)
+  return explain(prepared, await stateOf(known.mode.name, prepared.asked.family, states))
 }
 
 function stateOf(mode: string, family: Family, states: Map<Family, Promise<KernelState>>): Promise<KernelState> {
@@ -89,104 +110,182 @@ function stateOf(mode: string, family: Family, states: Map<Family, Promise<Kerne
   return state
 }
 
-type Here = Pick<Facts, 'machine' | 'foreign' | 'tries' | 'serviceTry'>
-
-async function readHere(family: Family, explanation: Explanation | undefined, known: Known | undefined): Promise<Here> {
-  const machine = readMachine(family)
-  if (explanation === undefined || explanation.outcome !== 'to') {
-    return { machine, foreign: [], tries: [], serviceTry: undefined }
+async function readOthers(question: ToExamine, known: Known, explained: Explanation): Promise<OtherFrontend[]> {
+  const { service, port, from, via } = question
+  const states = question.states ?? new Map<Family, Promise<KernelState>>()
+  const found: OtherFrontend[] = []
+  for (const { kind, words, target } of otherFrontends(known, { service, port, from, via, explained })) {
+    const clientFamily = ipFamily(from)
+    const family = target === undefined ? undefined : ipFamily(hostOf(target))
+    if (clientFamily !== undefined && family !== undefined && family !== clientFamily) continue
+    const explanation =
+      target === undefined ? undefined : await explainOther({ ...question, states }, known, { from, to: target })
+    if (target !== undefined && explanation === undefined) continue
+    found.push({ kind, words, explanation, serviceTry: undefined })
   }
+  return found
+}
+
+/** Undefined: the client has no address of this family. */
+async function explainOther(question: ToExamine, known: Known, asked: Question): Promise<Explanation | undefined> {
+  try {
+    return await explainOne(question, known, asked)
+  } catch (error) {
+    if (error instanceof QuestionMistake) return undefined
+    throw error
+  }
+}
+
+/** What the node may not reach by itself says nothing about others. */
+function dialOthers(others: readonly OtherFrontend[]): Promise<OtherFrontend[]> {
+  return Promise.all(
+    others.map(async (other) => {
+      const { explanation } = other
+      if (explanation === undefined || !isOwnTcp(explanation) || explanation.outcome !== 'to') return other
+      const { destination, port } = explanation.question
+      return { ...other, serviceTry: await tryConnection(destination, port, '') }
+    }),
+  )
+}
+
+function isOwnTcp({ question }: Explanation): boolean {
+  return question.from === 'the node itself' && question.protocol === 'TCP'
+}
+
+async function readHere(family: Family, explanation: Explanation | undefined, known: Known): Promise<Partial<Facts>> {
+  const machine = { ...readMachine(family), podMtu: readPodMtu(known, family) }
+  if (explanation === undefined) return { machine }
+  const dns = await askNameServer(known, explanation)
+  if (explanation.outcome !== 'to') return { machine, dns }
   const { question, backends } = explanation
   const eligible = backends.filter((each) => each.eligible).slice(0, MOST_TRIES)
-  const nodeIp = known?.nodes[family]?.nodeIp ?? question.source
-  // From this node, and from another client that passes through it.
-  const clients = [
-    { source: nodeIp, inputInterface: undefined },
-    { source: family === 4 ? '203.0.113.7' : '2001:db8:ffff::7', inputInterface: 'eth0' },
-  ]
-  const packets = eligible.flatMap(({ address, port }) => clients.map((client) => packetTo(address, port, client)))
-  const foreign = await readForeign(family, [
-    ...packets,
-    packetTo(question.destination, question.port, { source: nodeIp, inputInterface: undefined }),
-  ])
-  if (question.protocol !== 'TCP') return { machine, foreign, tries: [], serviceTry: undefined }
-  const podAt = (ip: string) => {
-    const pod = known?.pods.find(({ ips }) => ips.includes(ip))
-    return pod === undefined ? '' : `-n ${pod.namespace} ${pod.name}`
-  }
-  const filteredBefore = readRpFiltered()
-  const tries = await Promise.all(eligible.map(({ address, port }) => tryConnection(address, port, podAt(address))))
-  // What the node may not reach by itself says nothing about others.
   const isOwn = question.from === 'the node itself'
-  const serviceTry =
-    isOwn && tries.every(({ result }) => result === 'connected')
-      ? await tryConnection(question.destination, question.port, '')
-      : undefined
-  return { machine: { ...machine, rpFiltered: readRpFiltered() - filteredBefore }, foreign, tries, serviceTry }
-}
-
-function serviceFact(known: Known, objects: ReadObjects | undefined, name: string): ServiceFact | undefined {
-  const service = known.services.find((each) => `${each.namespace}/${each.name}` === name)
-  if (service === undefined) return undefined
-  const raw = objects?.raw.services.find((json) => keyOf(json) === name)
-  const spec = recordOf(raw?.['spec'])
-  const selector = raw === undefined ? undefined : stringsOf(spec['selector'])
-  const own = known.slices.filter((slice) => `${slice.namespace}/${slice.serviceName}` === name)
-  return {
-    type: service.type,
-    clusterIP: service.clusterIPs[0] ?? '',
-    externalName: typeof spec['externalName'] === 'string' ? spec['externalName'] : '',
-    proxyName: service.labels?.['service.kubernetes.io/service-proxy-name'],
-    // Without an API server, a service that has endpoints has them from somewhere.
-    selector: raw === undefined ? {} : selector,
-    ports: portsOf(service, spec),
-    pods: objects === undefined || selector === undefined ? undefined : podsOf(objects, service.namespace, selector),
-    endpoints: own.reduce((sum, { endpoints }) => sum + endpoints.length, 0),
-    endpointPorts: [
-      ...new Set(
-        own.flatMap(({ ports }) => ports.map((port) => `${port.name || '(unnamed)'} ${port.port}/${port.protocol}`)),
-      ),
-    ],
-  }
-}
-
-function portsOf(service: Service, spec: JsonObject): ServiceFact['ports'] {
-  const raw = Array.isArray(spec['ports']) ? spec['ports'].map(recordOf) : []
-  return service.ports.map(({ name, port, protocol }, i) => {
-    const target = raw[i]?.['targetPort']
-    const isGiven = typeof target === 'string' || typeof target === 'number'
-    return { name, port, protocol, targetPort: isGiven ? String(target) : String(port) }
-  })
-}
-
-function podsOf({ raw }: ReadObjects, namespace: string, selector: Readonly<Record<string, string>>): PodFact[] {
-  const wanted = Object.entries(selector)
-  return raw.pods
-    .filter((json) => recordOf(json['metadata'])['namespace'] === namespace)
-    .filter((json) => {
-      const labels = recordOf(recordOf(json['metadata'])['labels'])
-      return wanted.every(([key, value]) => labels[key] === value)
-    })
-    .map(podFact)
-}
-
-function podFact(json: JsonObject): PodFact {
-  const status = recordOf(json['status'])
-  const conditions = Array.isArray(status['conditions']) ? status['conditions'].map(recordOf) : []
-  const ready = conditions.find(({ type }) => type === 'Ready')
-  const containers = recordOf(json['spec'])['containers']
-  const ports = (Array.isArray(containers) ? containers.map(recordOf) : []).flatMap(({ ports: list }) =>
-    Array.isArray(list) ? list.map(recordOf) : [],
+  const [wayBack, ...ways] = waysTo([isOwn ? undefined : question.source, ...eligible.map(({ address }) => address)])
+  const foreign = await readForeign(family, packetsOf(family, explanation, known))
+  const filteredBefore = readRpFiltered()
+  const dialled = question.protocol === 'TCP' ? eligible : []
+  const tries = await Promise.all(
+    dialled.map(({ address, port }) => tryConnection(address, port, podAt(known, address))),
   )
-  const why = [ready?.['reason'], ready?.['message']].filter((each) => typeof each === 'string' && each !== '')
+  const areAllThere = tries.every(({ result }) => result === 'connected')
   return {
-    name: String(recordOf(json['metadata'])['name']),
-    phase: typeof status['phase'] === 'string' ? status['phase'] : 'in no phase',
-    ready: ready?.['status'] === 'True',
-    why: why.join(': '),
-    portNames: ports.flatMap(({ name }) => (typeof name === 'string' ? [name] : [])),
+    machine: { ...machine, rpFiltered: readRpFiltered() - filteredBefore },
+    dns,
+    // What passes shows that it passes.
+    foreign: tries.length > 0 && areAllThere && isOwn ? { ...foreign, doubts: [] } : foreign,
+    ways: ways.map((way, i) => ({ ...way!, to: joinHostPort(eligible[i]!.address, eligible[i]!.port) })),
+    wayBack: isAnyone(known, question.source) ? undefined : wayBack,
+    tries,
+    serviceTry:
+      isOwnTcp(explanation) && areAllThere ? await tryConnection(question.destination, question.port, '') : undefined,
+    staleFlows: await readStaleFlows(family, explanation, known),
   }
 }
+
+/** An address that stands for all clients outside: there is no route to it that says anything. */
+function isAnyone(known: Known, source: string): boolean {
+  return isOutside(known, source) && /^203\.0\.113\.|^2001:db8:ffff:/.test(source)
+}
+
+function waysTo(addresses: readonly (string | undefined)[]): (WayFact | undefined)[] {
+  const wanted = addresses.map((each) => (each === undefined ? undefined : parseIp(each)))
+  const found = findWays(wanted.filter((each): each is Bytes => each !== undefined))
+  let next = 0
+  return addresses.map((to, i) => (wanted[i] === undefined ? undefined : { to: to!, way: found[next++]! }))
+}
+
+/** To the endpoints, and to the service before it is translated: from this node, from a pod of it, and from who was asked about. */
+function packetsOf(family: Family, { question, backends }: Explanation, known: Known) {
+  const nodeIp = known.nodes[family]?.nodeIp
+  const nodeName = known.nodes[family]?.nodeName
+  const pod = known.slices
+    .flatMap(({ endpoints }) => endpoints)
+    .find(
+      (each) => each.nodeName === nodeName && ipFamily(each.address) === family && !isOwnAddress(known, each.address),
+    )
+  const isOwn = question.from === 'the node itself'
+  const through = [...(isOwn ? [] : [question.source]), ...(isOwn && pod !== undefined ? [pod.address] : [])]
+  const links = waysTo(through)
+  const clients = [
+    ...(isOwn && nodeIp !== undefined ? [{ source: nodeIp, inputInterface: undefined }] : []),
+    ...through.map((source, i) => {
+      const way = links[i]?.way
+      return { source, inputInterface: way?.kind === 'link' ? way.link : 'eth0' }
+    }),
+  ]
+  const { protocol } = question
+  return clients.flatMap((client) => [
+    packetTo({ address: question.destination, port: question.port, protocol, isUntranslated: true }, client),
+    ...backends
+      .filter((each) => each.eligible && each.address !== client.source)
+      .slice(0, MOST_TRIES)
+      .map(({ address, port }) => packetTo({ address, port, protocol, isUntranslated: false }, client)),
+  ])
+}
+
+function isOwnAddress({ machineAddresses }: Known, address: string): boolean {
+  return machineAddresses.includes(address)
+}
+
+function podAt({ pods }: Known, ip: string): string {
+  const pod = pods.find(({ ips }) => ips.includes(ip))
+  return pod === undefined ? '' : `-n ${pod.namespace} ${pod.name}`
+}
+
+/** Flows of UDP outlive endpoints. Where the proxy carries connections itself, and where it is IPVS, the tracker does not say whereto. */
+async function readStaleFlows(
+  family: Family,
+  { question, backends }: Explanation,
+  known: Known,
+): Promise<readonly StaleFlow[] | undefined> {
+  if (question.protocol !== 'UDP' || known.mode.name === 'userspace' || known.mode.name === 'ipvs') return undefined
+  const own = new Set(backends.map(({ address, port }) => joinHostPort(address, port)))
+  const find = () =>
+    conntrackFlows.findUdp(
+      family,
+      ({ protocol, original, reply }) =>
+        protocol === UDP &&
+        original.dst === question.destination &&
+        original.dport === question.port &&
+        !own.has(joinHostPort(reply.src, reply.sport)),
+    )
+  try {
+    if ((await find()).length === 0) return []
+    // Of what is just going, the proxy removes the flows a moment later.
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    return (await find()).map(({ original, reply }) => ({
+      protocol: 'UDP',
+      client: joinHostPort(original.src, original.sport),
+      dialled: joinHostPort(original.dst, original.dport),
+      endpoint: joinHostPort(reply.src, reply.sport),
+    }))
+  } catch {
+    return undefined
+  }
+}
+
+/** Of the cluster's name server, where there is a Service that is one. From outside, names of services are not looked up there. */
+async function askNameServer(known: Known, { question }: Explanation): Promise<DnsFact> {
+  const server = known.services.find(({ namespace, name }) => namespace === 'kube-system' && NAME_SERVERS.has(name))
+  const address = server?.clusterIPs.map((ip) => canonicalIp(ip)).find((ip) => ip !== undefined)
+  const [namespace, service] = question.to.split('/')
+  if (address === undefined || service === undefined || isOutside(known, question.source)) return { kind: 'not asked' }
+  const own = known.services.find((each) => each.namespace === namespace && each.name === service)
+  const clusterIP = own?.clusterIPs.map((ip) => canonicalIp(ip)).find((ip) => ip !== undefined)
+  if (clusterIP === undefined) return { kind: 'not asked' }
+  const name = `${service}.${namespace}.svc.cluster.local`
+  const answer = await lookUp(address, 53, name, ipFamily(clusterIP)!)
+  if (answer.kind === 'silent') return { kind: 'silent', name, server: address, error: answer.error }
+  // The cluster's domain may be another one: that it answers is what counts then.
+  if (answer.kind === 'code' && answer.code === 'NXDOMAIN') return { kind: 'not asked' }
+  if (answer.kind === 'code') return { kind: 'wrong', name, server: address, answer: answer.code }
+  const [first = ''] = answer.addresses
+  return answer.addresses.map((ip) => canonicalIp(ip)).includes(clusterIP)
+    ? { kind: 'answers', name, server: address, address: first }
+    : { kind: 'wrong', name, server: address, answer: first }
+}
+
+const NAME_SERVERS: ReadonlySet<string> = new Set(['kube-dns', 'coredns', 'rke2-coredns-rke2-coredns'])
 
 function nearNames({ services }: Known, name: string): string[] {
   const near = nearest(
@@ -198,18 +297,6 @@ function nearNames({ services }: Known, name: string): string[] {
   return [...new Set([...elsewhere, ...(near === undefined ? [] : [near])])].filter((each) => each !== name)
 }
 
-function keyOf(json: JsonObject): string {
-  const { namespace, name } = recordOf(json['metadata'])
-  return `${String(namespace)}/${String(name)}`
-}
-
-function recordOf(value: unknown): JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {}
-}
-
-function stringsOf(value: unknown): Record<string, string> | undefined {
-  const entries = Object.entries(recordOf(value)).filter(
-    (pair): pair is [string, string] => typeof pair[1] === 'string',
-  )
-  return entries.length === 0 ? undefined : Object.fromEntries(entries)
+function hostOf(target: string): string {
+  return target.replace(/:\d+\/\w+$/, '').replace(/^\[|\]$/g, '')
 }

@@ -2,15 +2,21 @@
 
 import { connect } from 'node:net'
 import { readFileSync } from 'node:fs'
-import { type Family, joinHostPort, parseIp } from '../lib/ip.ts'
-import { listLinkSizes } from '../links/addresses.ts'
+import type { Known } from '../explain/known.ts'
+import { KernelError } from '../lib/errors.ts'
+import { type Family, ipFamily, joinHostPort, parseIp } from '../lib/ip.ts'
+import type { WalkedPacket } from '../lib/packet-walk.ts'
 import { findPrograms } from '../iptables/probe.ts'
 import { programName } from '../iptables/programs.ts'
+import { listLinkSizes } from '../links/addresses.ts'
+import { findWays } from '../links/find-ways.ts'
+import { listTableNames, type TableName } from '../nftables/list-tables.ts'
 import { type ListedTable, parseListing } from '../nftables/parse-json.ts'
 import { runProgram } from '../system/run-program.ts'
-import { findForeign, type ForeignPacket } from './foreign.ts'
+import type { ForeignFacts, MachineFacts, TryFact } from './facts.ts'
+import { findForeign, type ForeignPacket, isForeignName } from './foreign.ts'
 import { findForeignIptables } from './foreign-iptables.ts'
-import type { ForeignFact, MachineFacts, TryFact } from './facts.ts'
+import { ownerOf } from './owners.ts'
 
 /** The least that IPv6 asks of a link. Tunnels have a little less than 1500, and that is fine. */
 const LEAST_MTU = 1280
@@ -29,49 +35,124 @@ export function readMachine(family: Family): MachineFacts {
     smallMtus: links.filter(({ mtu }) => mtu < LEAST_MTU).map(({ name, mtu }) => ({ name, mtu })),
     strictRpFilter: links.map(({ name }) => name).filter((name) => strictness(name, rpFilterOfAll) === 1),
     rpFiltered: 0,
+    podMtu: undefined,
   }
 }
 
-/** Without the programs there is nothing to go by, and nothing is found. */
-export async function readForeign(family: Family, packets: readonly ForeignPacket[]): Promise<ForeignFact[]> {
+/** What cannot be looked at is a doubt, not an all-clear. */
+export async function readForeign(family: Family, packets: readonly ForeignPacket[]): Promise<ForeignFacts> {
   const [byNft, byIptables] = await Promise.all([readForeignTables(family, packets), readForeignRules(family, packets)])
-  return [...byNft, ...byIptables]
+  return {
+    // What iptables-nft has is read in its own words.
+    found: [...byIptables.found, ...byNft.found.filter(({ table }) => !byIptables.tables.has(table))],
+    doubts: [...byNft.doubts, ...byIptables.doubts].filter((each) => !isAbout(each, byIptables.tables)),
+    policyEngines: [...new Set([...byNft.policyEngines, ...byIptables.policyEngines])],
+  }
 }
 
-async function readForeignTables(family: Family, packets: readonly ForeignPacket[]): Promise<ForeignFact[]> {
-  const tables = (await listTables('ruleset')) ?? (await listOneByOne())
-  return findForeign(
-    tables.filter(({ table }) => table.family === (family === 4 ? 'ip' : 'ip6')),
-    packets,
-  )
+function isAbout(doubt: string, tables: ReadonlySet<string>): boolean {
+  return [...tables].some((table) => doubt.startsWith(`table ${table},`))
+}
+
+async function readForeignTables(family: Family, packets: readonly ForeignPacket[]): Promise<ForeignFacts> {
+  const nft = family === 4 ? 'ip' : 'ip6'
+  const names = listForeignNames()
+  const isNear = names.filter((each) => [nft, 'inet', 'netdev', 'bridge'].includes(each.family))
+  if (isNear.length === 0) return NOTHING_FOREIGN
+  const listed = (await listTables('ruleset')) ?? (await listOneByOne(isNear))
+  const tables = listed.filter(({ table }) => table.family === nft)
+  const unread = isNear.filter(({ family: of, name }) => {
+    return !listed.some(({ listed: asListed, table }) => asListed === of && table.name === name)
+  })
+  const { found, doubts } = findForeign(tables, packets)
+  return {
+    found,
+    doubts: [
+      ...doubts,
+      ...unread.map(({ family: of, name }) => `table ${of} ${name}, of another program, cannot be followed here`),
+    ],
+    policyEngines: enginesOf(
+      tables.flatMap(({ table }) => [...table.chains.keys()].map((chain) => [table.name, chain])),
+    ),
+  }
+}
+
+const NOTHING_FOREIGN: ForeignFacts = { found: [], doubts: [], policyEngines: [] }
+
+/** A kernel without nftables has none. */
+function listForeignNames(): TableName[] {
+  try {
+    return listTableNames().filter(({ name }) => isForeignName(name))
+  } catch (error) {
+    if (error instanceof KernelError) return []
+    throw error
+  }
+}
+
+function enginesOf(places: readonly (readonly [string, string] | readonly string[])[]): string[] {
+  return places.flatMap(([table = '', chain = '']) => {
+    const owner = ownerOf(table, chain)
+    return owner?.kind === 'network policy' ? [owner.name] : []
+  })
 }
 
 /** Undefined where nft prints what is no JSON: 1.0.6 does, with success, for a table that belongs to a process. */
 async function listTables(...what: readonly string[]): Promise<ListedTable[] | undefined> {
-  const { code, stdout } = await runProgram('nft', ['-j', 'list', ...what])
-  if (code !== 0) return []
   try {
-    return parseListing(stdout)
+    const { code, stdout } = await runProgram('nft', ['-j', 'list', ...what])
+    return code === 0 ? parseListing(stdout) : []
   } catch {
     return undefined
   }
 }
 
 /** Those that can be read. */
-async function listOneByOne(): Promise<ListedTable[]> {
-  const { stdout } = await runProgram('nft', ['list', 'tables'])
-  const names = [...stdout.matchAll(/^table (\S+) (\S+)/gm)]
-  const listed = await Promise.all(names.map(([, family = '', name = '']) => listTables('table', family, name)))
+async function listOneByOne(names: readonly TableName[]): Promise<ListedTable[]> {
+  const listed = await Promise.all(names.map(({ family, name }) => listTables('table', family, name)))
   return listed.flatMap((tables) => tables ?? [])
 }
 
-async function readForeignRules(family: Family, packets: readonly ForeignPacket[]): Promise<ForeignFact[]> {
+/** `tables`: what iptables-nft has listed, as nft calls it. */
+interface IptablesRules extends ForeignFacts {
+  readonly tables: ReadonlySet<string>
+}
+
+async function readForeignRules(family: Family, packets: readonly ForeignPacket[]): Promise<IptablesRules> {
+  const nft = family === 4 ? 'ip' : 'ip6'
+  const tables = new Set<string>()
+  const texts: string[] = []
+  const translated = packets.filter(({ isUntranslated }) => !isUntranslated)
   const found = (await findPrograms()).map(async (programs) => {
     // Without -t: naming a table would make the kernel create it.
     const { code, stdout } = await runProgram(programName(programs, family, '-save'), [])
-    return code === 0 ? findForeignIptables(stdout, programName(programs, family, ''), packets) : []
+    if (code !== 0) return []
+    texts.push(stdout)
+    const name = programName(programs, family, '')
+    // Where a table of that name is nobody's but nft's, iptables-nft says so and lists nothing.
+    if (!name.includes('legacy')) for (const [, table] of stdout.matchAll(/^\*(\w+)$/gm)) tables.add(`${nft} ${table}`)
+    return findForeignIptables(stdout, name, translated)
   })
-  return (await Promise.all(found)).flat()
+  const chains = (text: string) => Array.from(text.matchAll(/^:(\S+) /gm), ([, chain = '']) => ['', chain])
+  return {
+    found: (await Promise.all(found)).flat(),
+    doubts: [],
+    policyEngines: [...new Set(enginesOf(texts.flatMap(chains)))],
+    tables,
+  }
+}
+
+/** The largest of the links that lead to pods of this node. */
+export function readPodMtu(known: Known, family: Family): MachineFacts['podMtu'] {
+  const nodeName = known.nodes[family]?.nodeName
+  const pods = known.slices
+    .flatMap(({ endpoints }) => endpoints)
+    .filter(({ nodeName: on, address }) => on === nodeName && ipFamily(address) === family)
+    .filter(({ address }) => !known.machineAddresses.includes(address))
+    .slice(0, 100)
+  const links = findWays(pods.map(({ address }) => parseIp(address)!)).flatMap((way) =>
+    way.kind === 'link' ? [{ link: way.link, mtu: way.mtu }] : [],
+  )
+  return links.sort((a, b) => b.mtu - a.mtu)[0]
 }
 
 /** How many packets rp_filter has dropped so far, on all interfaces. */
@@ -100,25 +181,36 @@ export function tryConnection(address: string, port: number, pod: string): Promi
   })
 }
 
+/** EINVAL: the route is a blackhole; EACCES: it says prohibit. */
+const NO_ROUTE: ReadonlySet<string> = new Set(['ENETUNREACH', 'EHOSTUNREACH', 'EINVAL', 'EACCES'])
+
 function resultOf(code: string | undefined): TryFact['result'] {
   if (code === 'ECONNREFUSED' || code === 'ECONNRESET') return 'refused'
-  return code === 'ENETUNREACH' || code === 'EHOSTUNREACH' ? 'no route' : 'no answer'
+  return NO_ROUTE.has(code ?? '') ? 'no route' : 'no answer'
+}
+
+interface PacketEnd {
+  readonly address: string
+  readonly port: number
+  readonly protocol: string
+  /** Whether it is still on the way to a service. */
+  readonly isUntranslated: boolean
 }
 
 export function packetTo(
-  address: string,
-  port: number,
+  { address, port, protocol, isUntranslated }: PacketEnd,
   from: { source: string; inputInterface: string | undefined },
 ): ForeignPacket {
   return {
     words: `a packet from ${from.inputInterface === undefined ? 'this node' : from.source} to ${joinHostPort(address, port)}`,
+    isUntranslated,
     packet: {
       inputInterface: from.inputInterface,
       source: parseIp(from.source)!,
       destination: parseIp(address)!,
       destinationPort: port,
       sourcePort: 40_000,
-      protocol: 'TCP',
+      protocol: protocol as WalkedPacket['protocol'],
     },
   }
 }

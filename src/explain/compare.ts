@@ -65,7 +65,7 @@ export function phrase(outcome: Decision['outcome']): string {
     case 'reject':
       return 'refused'
     case 'drop':
-      return 'dropped without a word'
+      return 'dropped silently'
     case 'untouched':
       return 'left alone'
   }

@@ -54,7 +54,7 @@ export function prepare(known: Known, question: Question): Prepared {
 const decidedBefore = new WeakMap<Known, Map<Family, Decided | undefined>>()
 
 /** Of one cluster many questions may be asked. */
-function decidedOf(known: Known, family: Family): Decided | undefined {
+export function decidedOf(known: Known, family: Family): Decided | undefined {
   let families = decidedBefore.get(known)
   if (families === undefined) decidedBefore.set(known, (families = new Map()))
   if (!families.has(family)) families.set(family, decideAll(known, family))
@@ -291,7 +291,7 @@ function headlineOf(decision: Decision, { asked, known }: Prepared, differences:
     case 'reject':
       return `A connection to ${what} is refused: ${decision.because}.`
     case 'drop':
-      return `A connection to ${what} is dropped without a word: ${decision.because}.`
+      return `A connection to ${what} is dropped silently: ${decision.because}.`
     case 'untouched':
       return `The proxy of ${nodeName(known)} leaves ${what} alone: ${decision.because}.`
   }

@@ -1,10 +1,10 @@
 // From the words of the command line to a connection: what FROM and TO mean in this cluster.
 
 import type { Protocol, Service } from '../kube/types.ts'
-import { canonicalIp, type Family, ipFamily, joinHostPort } from '../lib/ip.ts'
+import { canonicalIp, cidrContains, type Family, ipFamily, joinHostPort, parseIp } from '../lib/ip.ts'
 import { nearest } from '../lib/nearest.ts'
 import type { Connection } from '../model/follow.ts'
-import type { FrontendKind } from '../model/types.ts'
+import type { FrontendKind, NodeView } from '../model/types.ts'
 import type { Known } from './known.ts'
 import { parseTarget, type Target } from './target.ts'
 
@@ -20,6 +20,13 @@ export interface Question {
   readonly via?: FrontendKind | undefined
   readonly family?: Family | undefined
   readonly sourcePort?: number | undefined
+}
+
+/** What --via may be. */
+export const FRONTEND_KINDS: readonly FrontendKind[] = ['clusterIP', 'loadBalancerIP', 'externalIP', 'nodePort']
+
+export function isFrontendKind(text: string): text is FrontendKind {
+  return (FRONTEND_KINDS as readonly string[]).includes(text)
 }
 
 export interface Asked {
@@ -80,7 +87,7 @@ interface ServiceContext {
 function dialService(known: Known, service: Service, { target, question, assumed }: ServiceContext): DialledAddress {
   const name = `${service.namespace}/${service.name}`
   const port = choosePort(service, target, assumed)
-  const kind = question.via ?? kindFor(service, port.nodePort, question.from)
+  const kind = question.via ?? kindFor(known, service, { nodePort: port.nodePort, from: question.from })
   const family = question.family ?? familyFor(known, service, question.from)
   const ofFamily = (ips: readonly string[]) => ips.find((ip) => ipFamily(ip) === family)
   const clusterIP = ofFamily(service.clusterIPs)
@@ -91,7 +98,7 @@ function dialService(known: Known, service: Service, { target, question, assumed
       assumed.push(`dialled at its node port on ${address}`)
       return { address, port: port.nodePort, protocol: port.protocol }
     }
-    throw new QuestionMistake(`Service ${name} has no node port for ${port.name || port.port}`)
+    throw new QuestionMistake(whyNoNodePort(name, port, node))
   }
   const addresses = {
     clusterIP,
@@ -128,9 +135,41 @@ function choosePort(service: Service, { port, protocol }: Target, assumed: strin
   return { name: '', port, protocol: protocol ?? first?.protocol ?? 'TCP', nodePort: 0 }
 }
 
+function whyNoNodePort(
+  name: string,
+  { name: portName, port, nodePort }: Service['ports'][number],
+  node: NodeView | undefined,
+): string {
+  if (nodePort === 0) return `Service ${name} has no node port for ${portName || port}`
+  const open = node?.nodePortAddresses
+  const why =
+    open?.kind === 'only' ? 'nodePortAddresses has none of its addresses' : 'the node has no address of this family'
+  return `Node port ${nodePort} of Service ${name} is open on no address of this node: ${why}`
+}
+
+/** `outside`, or an address that is neither a pod's, nor the node's, nor another node's. */
+export function isOutside(known: Known, from: string): boolean {
+  if (from === 'outside') return true
+  const address = canonicalIp(from)
+  if (address === undefined || known.machineAddresses.includes(address)) return false
+  const node = known.nodes[ipFamily(address)!]
+  const bytes = parseIp(address) ?? ''
+  const detector = node?.localDetector
+  if (detector?.kind === 'cidr' && detector.cidrs.some((cidr) => cidrContains(cidr, bytes))) return false
+  return (
+    !known.pods.some(({ ips }) => ips.includes(address)) &&
+    !known.slices.some(({ endpoints }) => endpoints.some((each) => each.address === address)) &&
+    !known.otherNodes.some(({ addresses }) => addresses.includes(address))
+  )
+}
+
 /** From outside, nothing reaches a cluster IP. */
-function kindFor(service: Service, nodePort: number, from: string): FrontendKind {
-  if (from !== 'outside') return 'clusterIP'
+function kindFor(
+  known: Known,
+  service: Service,
+  { nodePort, from }: { readonly nodePort: number; readonly from: string },
+): FrontendKind {
+  if (!isOutside(known, from)) return 'clusterIP'
   if (service.ingress.some(({ ip }) => ip !== '')) return 'loadBalancerIP'
   if (service.externalIPs.length > 0) return 'externalIP'
   return nodePort === 0 ? 'clusterIP' : 'nodePort'

@@ -50,6 +50,7 @@ export const rooms: readonly Room[] = [
       'open-counting.ts',
       'open-trace.ts',
       'probe.ts',
+      'list-tables.ts',
     ],
   },
   {
@@ -74,7 +75,7 @@ export const rooms: readonly Room[] = [
     folder: 'links',
     what: 'links, addresses and routes; `bytes/`; the drivers and the watch',
     imports: tools,
-    effects: ['driver.ts', 'watch.ts', 'addresses.ts', 'rtnetlink.ts'],
+    effects: ['driver.ts', 'watch.ts', 'addresses.ts', 'rtnetlink.ts', 'find-ways.ts'],
   },
   {
     folder: 'bpf',
@@ -168,7 +169,7 @@ export const rooms: readonly Room[] = [
     folder: 'check',
     what: '`kube-proxy check`: facts are read, then judged; changes nothing',
     imports: ['lib', 'system', 'nftables', 'kube', 'config', 'model', 'modes', 'proxy'],
-    effects: ['read-machine.ts', 'read-api.ts', 'read-facts.ts', 'run-check.ts', 'judge-running.ts'],
+    effects: ['read-machine.ts', 'read-api.ts', 'read-facts.ts', 'run-check.ts', 'judge-running.ts', 'find-proxies.ts'],
   },
   {
     folder: 'explain',
@@ -179,8 +180,8 @@ export const rooms: readonly Room[] = [
   {
     folder: 'doctor',
     what: '`kube-proxy doctor`: facts are read, then questions are asked in order; changes nothing',
-    imports: ['lib', 'system', 'nftables', 'iptables', 'links', 'kube', 'explain'],
-    effects: ['read-machine.ts', 'read-facts.ts', 'examine-node.ts'],
+    imports: ['lib', 'system', 'nftables', 'iptables', 'links', 'conntrack', 'kube', 'model', 'check', 'explain'],
+    effects: ['read-machine.ts', 'read-facts.ts', 'examine-node.ts', 'dns.ts', 'installation.ts'],
   },
   {
     folder: 'preview',

@@ -143,7 +143,8 @@ async function expectFinding(code: string, service: string, ...flags: readonly s
     if (finding?.code !== code)
       return finding === null ? 'it finds nothing' : `it finds ${finding.code}: ${finding.what}`
     expect(finding.what).not.toBe('')
-    expect(finding.next).toMatch(/^(kubectl|kube-proxy|nft|ip|iptables-nft|sysctl|dig|systemctl|journalctl) /)
+    expect(finding.next).toMatch(/^(kubectl|kube-proxy|nft|ip|iptables-nft|sysctl|dig|ps|conntrack) /)
+    expect(finding.what).not.toMatch(/\.$/)
     return undefined
   })
 }
@@ -201,8 +202,10 @@ describe('of objects', () => {
     ['source-not-allowed', 'default/walled', ['--from', 'outside']],
     ['address-taken', 'default/web-late', []],
     ['endpoint-refuses', 'default/deaf', []],
-    ['not-sent', 'default/unready', []],
-    ['cannot-ask', 'default/web', ['--from', 'fd00::7']],
+    ['pods-not-ready', 'default/unready', []],
+    ['external-policy-local', 'default/outside', ['--from', '172.30.0.1']],
+    ['source-not-allowed', 'default/walled', ['--from', '172.30.0.1']],
+    ['external-policy-local', 'default/outside', ['--from', 'outside', '--via', 'nodePort']],
   ] as const)('%s', (code, service, flags) => expectFinding(code, service, ...flags))
 })
 
@@ -211,7 +214,40 @@ async function doctorAlone(...args: readonly string[]): Promise<Diagnosis> {
   return JSON.parse(await on('node-1', program, 'doctor', ...args, '-o', 'json')) as Diagnosis
 }
 
+/** Node 1, while `plant` is in force. */
+async function whilePlanted(plant: string, remove: string, check: () => Promise<void>): Promise<void> {
+  expect(await on('node-1', 'sh', '-ec', `${plant}; echo planted`)).toContain('planted\n')
+  try {
+    await check()
+  } finally {
+    await on('node-1', 'sh', '-c', remove)
+  }
+}
+
+/** Exit status of the doctor. */
+async function statusOf(...args: readonly string[]): Promise<number> {
+  const printed = await on('node-1', 'sh', '-c', `${[program, 'doctor', ...args].join(' ')} > /dev/null 2>&1; echo $?`)
+  return Number(printed.trim())
+}
+
 describe('of the node, one after the other', () => {
+  test('a healthy service is clean without an API server: the proxy itself knows of readiness and ports', async () => {
+    const diagnosis = (await doctorAlone('default/web')) as Diagnosis & {
+      answers: { question: string; result: string }[]
+    }
+    expect(diagnosis.finding).toBeNull()
+    expect(diagnosis.answers.filter(({ result }) => result !== 'yes')).toEqual([])
+    expect(await statusOf('default/web')).toBe(0)
+    expect((await doctorAlone('default/unready')).finding?.code).toBe('pods-not-ready')
+  })
+
+  test('the exit status tells a finding from a question that makes no sense', async () => {
+    expect(await statusOf('default/unmatched')).toBe(2)
+    expect(await statusOf('default/web', '--from', 'fd00::7')).toBe(1)
+    expect(await statusOf('default/web', '--from', 'nosuch')).toBe(1)
+    expect(await statusOf('default/web', '--via', 'post')).toBe(1)
+  })
+
   test('no-endpoints, to one who cannot see pods', async () => {
     expect((await doctorAlone('default/unmatched')).finding?.code).toBe('no-endpoints')
   })
@@ -304,6 +340,90 @@ describe('of the node, one after the other', () => {
     } finally {
       await on('node-1', 'iptables-nft', '-P', 'FORWARD', 'ACCEPT')
     }
+  })
+
+  test.each(['filter', 'nat', 'mangle', 'firewalld'])('foreign-rule, in a table that is called %s', (name) =>
+    whilePlanted(
+      `nft add table inet ${name}; nft 'add chain inet ${name} out { type filter hook output priority 0; }'; nft add rule inet ${name} out tcp dport 3000 drop`,
+      `nft delete table inet ${name}`,
+      async () => {
+        await expectFinding('foreign-rule', 'default/web')
+        if (name === 'firewalld')
+          expect((await doctor('default/web')).finding?.what).toMatch(/^a rule of firewalld drops/)
+      },
+    ),
+  )
+
+  test('network-policy: a drop in a chain of Calico is told from a firewall', () =>
+    whilePlanted(
+      'iptables-nft -N cali-FORWARD; iptables-nft -I FORWARD -j cali-FORWARD; iptables-nft -A cali-FORWARD -p tcp --dport 3000 -j DROP',
+      'iptables-nft -F; iptables-nft -X cali-FORWARD',
+      () => expectFinding('network-policy', 'default/web'),
+    ))
+
+  test('a rule that cannot be read is a doubt: no finding, and no all-clear for others than this node', () =>
+    whilePlanted(
+      "nft add table inet odd; nft 'add chain inet odd pass { type filter hook forward priority 0; }'; nft add rule inet odd pass rt classid 7 drop",
+      'nft delete table inet odd',
+      async () => {
+        expect(await statusOf('default/web')).toBe(0)
+        expect(await statusOf('default/web', '--from', '10.244.1.99')).toBe(3)
+      },
+    ))
+
+  test('no-route: a blackhole', () =>
+    whilePlanted('ip route add blackhole 10.244.2.0/25', 'ip route del blackhole 10.244.2.0/25', () =>
+      expectFinding('no-route', 'default/far'),
+    ))
+
+  test('no-way-back: answers to the client have no route', () =>
+    whilePlanted('ip route add unreachable 198.51.100.0/24', 'ip route del unreachable 198.51.100.0/24', () =>
+      expectFinding('no-way-back', 'default/web', '--from', '198.51.100.7', '--via', 'clusterIP'),
+    ))
+
+  test('small-mtu: the way takes less than pods may send', async () => {
+    const [link = ''] = /(?<=dev )\S+/.exec(await on('node-1', 'ip', 'route', 'get', '10.244.2.1')) ?? []
+    await whilePlanted(`ip link set ${link} mtu 1300`, `ip link set ${link} mtu 1500`, () =>
+      expectFinding('small-mtu', 'default/far'),
+    )
+  })
+
+  test('affinity-pins: the endpoint that this node is kept at has died, and others have not', async () => {
+    const service = {
+      metadata: { name: 'pinned' },
+      spec: { selector: { app: 'web' }, ports: [{ port: 80, targetPort: 'web' }] },
+    }
+    const spec = { ...service.spec, sessionAffinity: 'ClientIP' }
+    await sandbox.api.create(services, { ...service, spec })
+    const { spec: made } = await sandbox.api.get(`${services}/pinned`)
+    const ask = (): Promise<string> => on('node-1', 'curl', '-sm', '3', `http://${made.clusterIP}`)
+    let pod = ''
+    await eventually('it answers', async () => {
+      pod = /(a1|b1)/.exec(await ask().catch(() => ''))?.[1] ?? ''
+      return pod === '' ? 'no answer' : undefined
+    })
+    await on(
+      pod,
+      'nft',
+      'add table inet wall; add chain inet wall in { type filter hook input priority 0; policy drop; }',
+    )
+    try {
+      await expectFinding('affinity-pins', 'default/pinned')
+    } finally {
+      await on(pod, 'nft', 'delete table inet wall')
+    }
+  })
+
+  test('stale-flow: the connection tracker sends a UDP client to where nobody is', async () => {
+    const ports = [{ port: 53, protocol: 'UDP', targetPort: 3000 }]
+    await sandbox.api.create(services, { metadata: { name: 'old-dns' }, spec: { selector: { app: 'web' }, ports } })
+    const { spec: made } = await sandbox.api.get(`${services}/old-dns`)
+    const flow = `-p udp -s 10.244.1.99 -d ${made.clusterIP} --sport 5353 --dport 53`
+    await whilePlanted(
+      `conntrack -I ${flow} -r 10.244.7.7 -q 10.244.1.99 --reply-port-src 53 --reply-port-dst 5353 -t 300`,
+      `conntrack -D ${flow}`,
+      () => expectFinding('stale-flow', 'default/old-dns'),
+    )
   })
 
   test('forwarding-off', async () => {
@@ -424,5 +544,10 @@ describe('of the node, one after the other', () => {
 
   test('and in the end it finds nothing', async () => {
     await eventually('nothing is wrong', async () => (await doctor('default/web')).finding?.what)
+  })
+
+  test('dns-silent: the name server has no pod any more', async () => {
+    await sandbox.api.delete('/apis/apps/v1/namespaces/kube-system/deployments/kube-dns')
+    await expectFinding('dns-silent', 'default/web')
   })
 })

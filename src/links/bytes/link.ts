@@ -119,6 +119,7 @@ export function decodeLink({ type, view, start, end }: Message): Link | undefine
 
 /** How large the packets of a link may be. */
 export interface LinkSize {
+  readonly index: number
   readonly name: string
   readonly mtu: number
   readonly isUp: boolean
@@ -128,7 +129,12 @@ export function decodeLinkSize({ type, view, start, end }: Message): LinkSize | 
   if (type !== RTM_NEWLINK || end - start < IFINFOMSG_LENGTH) return undefined
   const { name, mtu } = sizeAttributes.read(view, start + IFINFOMSG_LENGTH, end) ?? {}
   if (name === undefined || mtu === undefined) return undefined
-  return { name, mtu, isUp: (view.getUint32(start + 8, LITTLE_ENDIAN) & IFF_UP) !== 0 }
+  return {
+    index: view.getInt32(start + 4, LITTLE_ENDIAN),
+    name,
+    mtu,
+    isUp: (view.getUint32(start + 8, LITTLE_ENDIAN) & IFF_UP) !== 0,
+  }
 }
 
 function writePeer(writer: Writer, { peer, netns }: VethPeer): void {

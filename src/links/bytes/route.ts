@@ -1,16 +1,19 @@
 // Routes: struct rtmsg and its attributes.
 
 import type { Bytes, Cidr, Family } from '../../lib/ip.ts'
-import { bytes, nest, opt } from '../../netlink/attributes.ts'
+import { bytes, ne32, nest, opt } from '../../netlink/attributes.ts'
 import type { Message } from '../../netlink/message.ts'
+import type { Writer } from '../../netlink/writer.ts'
 import {
   RT_SCOPE_LINK,
   RT_SCOPE_UNIVERSE,
   RT_TABLE_MAIN,
   RTA_DST,
   RTA_GATEWAY,
+  RTA_METRICS,
   RTA_MULTIPATH,
   RTA_OIF,
+  RTAX_MTU,
   RTM_GETROUTE,
   RTM_NEWROUTE,
   RTN_UNICAST,
@@ -19,7 +22,6 @@ import {
 } from './uapi/rtnetlink.ts'
 import { NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NLM_F_REQUEST } from '../../netlink/uapi/netlink.ts'
 import { ADDRESS_FAMILY } from './address-family.ts'
-import type { Writer } from '../../netlink/writer.ts'
 
 /** family, length of destination, of source, TOS, table, protocol, scope, type (1 byte each), flags (4) */
 const RTMSG_LENGTH = 12
@@ -88,6 +90,37 @@ export function decodeRouteDestination({ view, start, end }: Message): Cidr | un
   const network = routeAttributes.read(view, start + RTMSG_LENGTH, end)?.to
   if (network === undefined) return undefined
   return { family: network.length === 4 ? 4 : 6, network, prefix: view.getUint8(start + 1) }
+}
+
+/** Asks by which route the kernel would send to an address. */
+export function writeRouteRequest(writer: Writer, to: Bytes): void {
+  writer.beginMessage(RTM_GETROUTE, NLM_F_REQUEST)
+  writeHeader(writer, [ADDRESS_FAMILY[to.length === 4 ? 4 : 6], to.length * 8, 0, 0, 0, 0, 0, 0])
+  writer.begin(RTA_DST)
+  writer.raw(to)
+  writer.end()
+  writer.endMessage()
+}
+
+/** A route that the kernel has found. */
+export interface FoundRoute {
+  /** RTN_*: unicast, local, blackhole. */
+  readonly type: number
+  /** The index of the link. */
+  readonly link: number | undefined
+  /** Where the route, or what the kernel has learned of the way, allows less than the link. */
+  readonly mtu: number | undefined
+}
+
+const foundAttributes = nest({
+  link: opt(RTA_OIF, ne32),
+  metrics: opt(RTA_METRICS, nest({ mtu: opt(RTAX_MTU, ne32) })),
+})
+
+export function decodeFoundRoute({ type, view, start, end }: Message): FoundRoute | undefined {
+  if (type !== RTM_NEWROUTE || end - start < RTMSG_LENGTH) return undefined
+  const { link, metrics } = foundAttributes.read(view, start + RTMSG_LENGTH, end) ?? {}
+  return { type: view.getUint8(start + 7), link, mtu: metrics?.mtu || undefined }
 }
 
 function writeHeader(writer: Writer, fields: readonly number[]): void {

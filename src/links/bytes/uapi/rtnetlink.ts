@@ -36,6 +36,7 @@ export const RTA_DST = 1
 export const RTA_OIF = 4
 export const RTA_GATEWAY = 5
 export const RTA_MULTIPATH = 9
+export const RTA_METRICS = 8
 
 export const RT_TABLE_MAIN = 254
 export const RTPROT_STATIC = 4
@@ -45,4 +46,8 @@ export const RT_SCOPE_LINK = 253
 export const RT_SCOPE_HOST = 254
 export const RT_SCOPE_NOWHERE = 255
 export const RTN_UNICAST = 1
+export const RTN_LOCAL = 2
+export const RTN_BLACKHOLE = 6
 export const RTN_UNREACHABLE = 7
+/** Of RTA_METRICS. */
+export const RTAX_MTU = 2

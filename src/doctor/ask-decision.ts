@@ -1,0 +1,82 @@
+// Questions about what the proxy has decided, for one address of the service.
+
+import type { Explanation } from '../explain/explanation.ts'
+import type { Facts } from './facts.ts'
+import { kubectl } from './ask-service.ts'
+import { fine, finding, unknown, type Question, type Verdict } from './verdict.ts'
+
+type Decision = Pick<Facts, 'asked' | 'explanation'>
+
+export const DECISION_QUESTIONS: readonly Question<Decision>[] = [
+  { text: 'does the Service get the address', ask: askOwner },
+  { text: 'is the source allowed', ask: askSource },
+  { text: 'does the policy leave an endpoint for this node', ask: askPolicy },
+  { text: 'is the connection sent to an endpoint', ask: askSent },
+  { text: 'does the kernel hold what was decided', ask: askKernel },
+]
+
+/** How explain is asked the same. */
+export function explainCommand({ asked }: Pick<Facts, 'asked'>, more = ''): string {
+  const to = `${asked.service}${asked.port === '' ? '' : `:${asked.port}`}`
+  const via = asked.via === undefined ? '' : ` --via ${asked.via}`
+  return `kube-proxy explain ${asked.from} ${to}${via}${more}`
+}
+
+function askOwner({ explanation }: Decision): Verdict {
+  const lost = (explanation?.problems ?? []).find((text) => text.includes('does not get it'))
+  if (lost !== undefined) return finding('address-taken', lost, 'kubectl get services --all-namespaces -o wide')
+  return fine(explanation?.frontend?.address ?? '')
+}
+
+function askSource(facts: Decision): Verdict {
+  const sources = facts.explanation?.sources
+  if (sources === undefined || sources === null) return fine('any source is')
+  if (sources.allowed) return fine(sources.why)
+  return finding(
+    'source-not-allowed',
+    sources.why,
+    kubectl(facts, "get service SERVICE -o jsonpath='{.spec.loadBalancerSourceRanges}'"),
+  )
+}
+
+function askPolicy(facts: Decision): Verdict {
+  const { explanation } = facts
+  if (explanation === undefined || explanation.policy === null) return undefined
+  const { policy, outcome, backends } = explanation
+  if (outcome === 'to' || outcome === 'untouched') return fine(policy.why)
+  if (policy.list !== 'Local') return fine(policy.why)
+  const where = [...new Set(backends.map(({ node }) => node))].join(', ')
+  return finding(
+    policy.field === 'internalTrafficPolicy' ? 'internal-policy-local' : 'external-policy-local',
+    `spec.${policy.field} is Local, and no usable endpoint is on this node${where === '' ? '' : `; they are on ${where}`}`,
+    kubectl(facts, 'get pods -o wide'),
+  )
+}
+
+function askSent(facts: Decision): Verdict {
+  const { explanation } = facts
+  if (explanation === undefined) return unknown('nothing was decided')
+  if (explanation.outcome === 'to') return fine(explanation.because)
+  const [miss] = explanation.misses
+  const near = miss === undefined ? '' : ` Near it: ${miss.what}: ${miss.why}`
+  return finding('not-sent', withoutStop(`${explanation.headline}${near}`), explainCommand(facts))
+}
+
+function askKernel(facts: Decision): Verdict {
+  const kernel = facts.explanation?.kernel
+  if (kernel === undefined || kernel === null) return unknown('no kernel was looked at')
+  if (kernel.error !== null) return unknown(kernel.error)
+  const [difference] = kernel.differences
+  if (difference === undefined) return fine(kernel.what)
+  return finding('kernel-differs', difference, explainCommand(facts))
+}
+
+/** A finding is put into a sentence that has its own. */
+function withoutStop(text: string): string {
+  return text.replace(/\.$/, '')
+}
+
+/** What the service itself says not to serve for this client: as it should be, unless just that was asked. */
+export function isByDesign(code: string, { sources }: Explanation): boolean {
+  return code === 'source-not-allowed' && sources?.allowed === false
+}

@@ -1,0 +1,105 @@
+// Questions about the node: the proxy, the kernel's settings, rules of other programs.
+
+import type { Facts, ForeignFact, NodeFacts } from './facts.ts'
+import { fine, finding, unknown, type Question, type Verdict } from './verdict.ts'
+
+export function askProxy({ proxy, installation }: Pick<Facts, 'proxy' | 'installation'>): Verdict {
+  if (proxy.kind === 'answers') return fine(`in mode ${proxy.mode}, as node ${proxy.node}`)
+  if (proxy.kind === 'silent') {
+    return finding('proxy-silent', `the proxy of this node does not answer: ${proxy.error}`, installation.logs)
+  }
+  return finding('proxy-none', proxy.error, installation.status)
+}
+
+export const MACHINE_QUESTIONS: readonly Question<
+  Pick<Facts, 'machine' | 'proxy'> & { explanation?: Facts['explanation'] }
+>[] = [
+  { text: 'does this machine forward packets', ask: askForwarding },
+  { text: 'has the connection tracker room', ask: askConntrack },
+  { text: 'do links take packets of the usual size', ask: askSmallest },
+]
+
+export const NODE_QUESTIONS: readonly Question<NodeFacts>[] = [
+  { text: 'does a proxy run on this node, and answer', ask: askProxy },
+  { text: 'does the kernel hold what was decided', ask: askDrift },
+  ...MACHINE_QUESTIONS,
+  { text: 'do rules of other programs let packets pass', ask: askForeign },
+]
+
+function askDrift({ drift }: NodeFacts): Verdict {
+  if (drift.length === 0) return unknown('no proxy said')
+  const [lost] = drift.filter(({ holds }) => !holds)
+  if (lost !== undefined) {
+    const since = new Date(lost.sinceMs).toISOString()
+    return finding(
+      'kernel-differs',
+      `the kernel does not hold what was decided for IPv${lost.family}, since ${since}: ${lost.reason}`,
+      'kube-proxy plan',
+    )
+  }
+  const times = drift.reduce((sum, each) => sum + each.times, 0)
+  return fine(times === 0 ? '' : `another program had changed it ${times} times`)
+}
+
+function askForwarding({
+  machine,
+  proxy,
+  explanation,
+}: Pick<Facts, 'machine' | 'proxy'> & { explanation?: Facts['explanation'] }): Verdict {
+  if (machine.forwarding === undefined) return unknown('the setting cannot be read')
+  if (machine.forwarding || (proxy.kind === 'answers' && proxy.mode === 'userspace')) return fine()
+  const setting =
+    explanation?.question.destination.includes(':') === true ? 'net.ipv6.conf.all.forwarding' : 'net.ipv4.ip_forward'
+  return finding(
+    'forwarding-off',
+    `${setting} is 0: this machine passes nothing on, so only its own connections reach endpoints`,
+    `sysctl -w ${setting}=1`,
+  )
+}
+
+/** New connections are refused a little before it is full. */
+const FULL = 0.97
+
+function askConntrack({ machine: { conntrack } }: Pick<Facts, 'machine'>): Verdict {
+  if (conntrack === undefined) return unknown('its count cannot be read')
+  if (conntrack.count < conntrack.max * FULL) return fine(`${conntrack.count} of ${conntrack.max}`)
+  return finding(
+    'conntrack-full',
+    `the connection tracker is full: ${conntrack.count} of ${conntrack.max}; new connections are dropped`,
+    `sysctl -w net.netfilter.nf_conntrack_max=${conntrack.max * 2}`,
+  )
+}
+
+function askSmallest({ machine }: Pick<Facts, 'machine'>): Verdict {
+  const [small] = machine.smallMtus
+  if (small === undefined) return fine()
+  return finding(
+    'small-mtu',
+    `interface ${small.name} has an MTU of ${small.mtu}: connections begin, and large packets get lost`,
+    `ip link set ${small.name} mtu 1500    # what the rest of the network has`,
+  )
+}
+
+export function askForeign({ foreign }: Pick<Facts, 'foreign'>): Verdict {
+  if (foreign === undefined) return undefined
+  const [first] = foreign.found
+  if (first !== undefined) return foreignFinding(first)
+  const [doubt] = foreign.doubts
+  return doubt === undefined ? fine() : unknown(doubt)
+}
+
+function foreignFinding(fact: ForeignFact) {
+  const { table, chain, rule, verdict, packet, owner, next } = fact
+  const deed = { drop: 'drops', reject: 'refuses', translated: 'sends elsewhere' }[verdict]
+  const place = `table ${table}, chain ${chain}: ${rule}`
+  if (owner?.kind === 'network policy') {
+    const command = 'kubectl get networkpolicies --all-namespaces'
+    return finding(
+      'network-policy',
+      `a network policy, enforced by ${owner.name}, ${deed} ${packet}: ${place}`,
+      command,
+    )
+  }
+  const whose = owner === undefined ? "another program's rule" : `a rule of ${owner.name}`
+  return finding('foreign-rule', `${whose} ${deed} ${packet}: ${place}`, next)
+}

@@ -1,0 +1,168 @@
+// Questions about the way: routes, sizes, whether endpoints and the service answer, what is remembered of before.
+
+import type { Facts, TryFact, WayFact } from './facts.ts'
+import { explainCommand } from './ask-decision.ts'
+import { fine, finding, unknown, type Question, type Verdict } from './verdict.ts'
+
+export const NETWORK_QUESTIONS: readonly Question<Facts>[] = [
+  { text: 'is there a way to the endpoints', ask: askRoute },
+  { text: 'is there a way back to the client', ask: askWayBack },
+  { text: 'do packets of the pods fit on the way', ask: askSize },
+  { text: 'are answers let in on the way by which they come', ask: askRpFilter },
+  { text: 'does affinity lead to an endpoint that answers', ask: askAffinity },
+  { text: 'do the endpoints answer', ask: askAnswer },
+  { text: 'do old flows lead to endpoints that are there', ask: askStaleFlows },
+  { text: 'does the Service answer this node', ask: askService },
+]
+
+function askRoute({ ways, tries }: Facts): Verdict {
+  if (ways === undefined) return undefined
+  const lost = tries.find(({ result }) => result === 'no route')
+  const without = ways.find(({ way }) => way.kind === 'none')
+  if (lost === undefined && without === undefined) return fine(linksOf(ways))
+  const to = lost?.to ?? without!.to
+  const why = without?.way.kind === 'none' ? without.way.error : lost!.error
+  return finding('no-route', `this machine has no way to the endpoint ${to}: ${why}`, `ip route get ${hostOf(to)}`)
+}
+
+function linksOf(ways: readonly WayFact[]): string {
+  return [...new Set(ways.flatMap(({ way }) => (way.kind === 'link' ? [way.link] : [])))].join(', ')
+}
+
+function askWayBack({ wayBack }: Facts): Verdict {
+  if (wayBack === undefined) return undefined
+  const { to, way } = wayBack
+  if (way.kind !== 'none') return fine(way.kind === 'link' ? way.link : '')
+  return finding(
+    'no-way-back',
+    `this machine has no way back to the client ${to}: ${way.error}; answers that pass it get lost`,
+    `ip route get ${to}`,
+  )
+}
+
+function askSize({ ways, machine: { podMtu } }: Facts): Verdict {
+  if (ways === undefined || podMtu === undefined) return undefined
+  for (const { to, way } of ways) {
+    if (way.kind !== 'link' || way.mtu >= podMtu.mtu) continue
+    return finding(
+      'small-mtu',
+      `pods of this node may send ${podMtu.mtu} bytes at once (${podMtu.link}), and the way to ${to} takes ${way.mtu} (${way.link}): connections begin, and large packets get lost`,
+      `ip link show ${way.link}    # raise its MTU, or lower that of the pods in the network plugin's configuration`,
+    )
+  }
+  return fine(`${podMtu.mtu} bytes`)
+}
+
+function askRpFilter({ machine: { strictRpFilter, rpFiltered }, tries }: Facts): Verdict {
+  const lost = tries.find(({ result }) => result === 'no answer')
+  const [link] = strictRpFilter
+  if (lost === undefined || link === undefined || rpFiltered === 0) return fine()
+  return finding(
+    'rp-filter',
+    `rp_filter is strict on ${strictRpFilter.join(', ')}, and dropped ${rpFiltered} packets while ${lost.to} was dialled: its answers come by another way than the route to it`,
+    `sysctl -w net.ipv4.conf.${link}.rp_filter=2    # and compare: ip route get ${hostOf(lost.to)}`,
+  )
+}
+
+function askAffinity(facts: Facts): Verdict {
+  const { explanation, tries, asked } = facts
+  const backend = explanation?.affinity?.backend
+  if (backend === undefined || backend === null) return undefined
+  const tried = tries.find(({ to }) => to === backend)
+  if (tried === undefined || tried.result === 'not tried') return undefined
+  if (tried.result === 'connected') return fine(backend)
+  const left = explanation?.affinity?.secondsLeft
+  return finding(
+    'affinity-pins',
+    `session affinity keeps ${asked.from === 'node' ? 'this node' : asked.from} at ${backend}, which ${deedOf(tried)}${left === null || left === undefined ? '' : `, for ${left} s more`}`,
+    explainCommand(facts),
+  )
+}
+
+function askAnswer({ tries, foreign, explanation }: Facts): Verdict {
+  const asked = tries.filter(({ result }) => result !== 'not tried')
+  if (asked.length === 0) return explanation === undefined ? undefined : unknown('only TCP can be tried')
+  const failed = asked.filter(({ result }) => result !== 'connected')
+  const [first] = failed
+  const eligible = explanation?.backends.filter((each) => each.eligible).length ?? asked.length
+  if (first === undefined) {
+    return fine(
+      asked.length === eligible ? `${eligible} of ${eligible}` : `${asked.length} that were tried, of ${eligible}`,
+    )
+  }
+  const share = asked.length === 1 ? 'the endpoint' : `${failed.length} of ${asked.length} endpoints`
+  if (first.result === 'refused') {
+    return finding(
+      'endpoint-refuses',
+      `${share} ${failed.length === 1 || asked.length === 1 ? 'refuses' : 'refuse'}: nothing listens at ${first.to} in the pod`,
+      `kubectl exec ${first.pod || 'POD'} -- ss -ltn    # what does it listen on? Compare with targetPort`,
+    )
+  }
+  const engines = foreign?.policyEngines ?? []
+  const policy = engines.length === 0 ? '' : `; network policies are enforced here (${engines.join(', ')})`
+  return finding(
+    'endpoint-silent',
+    `${share} ${failed.length === 1 || asked.length === 1 ? 'does' : 'do'} not answer: packets to ${first.to} get lost on the way there or back, or the pod drops them${policy}`,
+    'kubectl get networkpolicies --all-namespaces    # then, in the pod: tcpdump -ni any tcp',
+  )
+}
+
+function askStaleFlows({ staleFlows }: Facts): Verdict {
+  if (staleFlows === undefined) return undefined
+  const [first] = staleFlows
+  if (first === undefined) return fine()
+  const { protocol, client, dialled, endpoint } = first
+  const [address, port] = [hostOf(dialled), dialled.replace(/^.*:/, '')]
+  return finding(
+    'stale-flow',
+    `the connection tracker still sends ${protocol} from ${client} to ${endpoint}, which is no endpoint any more${staleFlows.length === 1 ? '' : `, and ${staleFlows.length - 1} flows more`}`,
+    `conntrack -D -p ${protocol.toLowerCase()} --orig-dst ${address} --dport ${port}`,
+  )
+}
+
+function askService(facts: Facts): Verdict {
+  const { serviceTry, machine, explanation } = facts
+  // Others' connections cannot be tried from here, and are no question then.
+  if (serviceTry === undefined) {
+    if (explanation?.question.from !== 'the node itself') return undefined
+    return unknown(explanation.question.protocol === 'TCP' ? 'not tried' : 'only TCP can be tried')
+  }
+  if (serviceTry.result === 'connected') return fine()
+  const rp = machine.strictRpFilter.length === 0 ? '' : `; rp_filter is strict on ${machine.strictRpFilter.join(', ')}`
+  return finding(
+    'service-silent',
+    `${serviceTry.to} ${deedOf(serviceTry)} to this node (${serviceTry.error}), though its endpoints answer${rp}`,
+    explainCommand(facts, ' --send'),
+  )
+}
+
+export function askDns({ dns, asked }: Facts): Verdict {
+  switch (dns.kind) {
+    case 'not asked':
+      return undefined
+    case 'answers':
+      return fine(`${dns.name} is ${dns.address}`)
+    case 'wrong':
+      return finding(
+        'dns-wrong',
+        `the name server ${dns.server} answers ${dns.answer} for ${dns.name}`,
+        `dig @${dns.server} ${dns.name}`,
+      )
+    case 'silent':
+      return finding(
+        'dns-silent',
+        `the name server ${dns.server} does not answer (${dns.error}): names such as ${dns.name} cannot be looked up`,
+        asked.service === 'kube-system/kube-dns'
+          ? 'kubectl -n kube-system get pods -l k8s-app=kube-dns -o wide'
+          : 'kube-proxy doctor kube-system/kube-dns',
+      )
+  }
+}
+
+function deedOf({ result }: TryFact): string {
+  return result === 'refused' ? 'refuses' : result === 'no route' ? 'cannot be reached' : 'does not answer'
+}
+
+export function hostOf(text: string): string {
+  return text.replace(/:\d+$/, '').replace(/^\[|\]$/g, '')
+}

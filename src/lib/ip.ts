@@ -84,15 +84,31 @@ export function cidrEnd(cidr: Cidr): Bytes {
   return end
 }
 
-/** The ranges without those that another of them contains, in order. (Two CIDRs overlap only when one contains the other.) */
+/**
+ * The fewest ranges that say the same, in order: without those that another contains, and one instead of two that are its halves.
+ * (Two CIDRs overlap only when one contains the other.)
+ */
 export function mergeCidrs(cidrs: readonly Cidr[]): Cidr[] {
   const kept: Cidr[] = []
   // A range that contains others comes right before them: only the last that was kept can contain the next.
   for (const cidr of [...cidrs].sort(compareCidrs)) {
     const last = kept.at(-1)
-    if (last === undefined || !cidrContains(last, cidr.network)) kept.push(cidr)
+    if (last === undefined || !cidrContains(last, cidr.network)) keepJoined(kept, cidr)
   }
   return kept
+}
+
+/** Two halves become a whole, which may be the second half of another. "Everything" is never made of ranges: callers know it as none. */
+function keepJoined(kept: Cidr[], cidr: Cidr): void {
+  let { prefix } = cidr
+  let { network } = cidr
+  for (let last = kept.at(-1); last?.prefix === prefix && prefix > 1; last = kept.at(-1)) {
+    if (last.network.length !== network.length || maskBytes(network, prefix - 1) !== last.network) break
+    kept.pop()
+    network = last.network
+    prefix--
+  }
+  kept.push(prefix === cidr.prefix ? cidr : { family: cidr.family, network, prefix })
 }
 
 /** Whether one of the ranges contains the address. They are of its family, and such as mergeCidrs() makes them. */

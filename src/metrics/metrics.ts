@@ -181,6 +181,16 @@ function ownMetrics() {
       help: 'Operations that it took to restore what another program had changed or removed',
       labels: ['ip_family'],
     }),
+    longestTurn: gauge({
+      name: 'kubeproxyts_longest_turn_seconds',
+      help: 'The longest time in the last five to ten minutes in which the program did one thing and answered nobody',
+      labels: [],
+    }),
+    longestCall: gauge({
+      name: 'kubeproxyts_longest_system_call_seconds',
+      help: 'The longest system call of the main thread in the last five to ten minutes, as far as the program makes them itself',
+      labels: [],
+    }),
     netlinkBytes: counter({
       name: 'kubeproxyts_netlink_sent_bytes_total',
       help: 'Bytes sent to the kernel to program rules',

@@ -5,6 +5,7 @@
 
 import { Worker } from 'node:worker_threads'
 import { KernelError } from '../lib/errors.ts'
+import { noteCall } from '../system/libc.ts'
 import { keepNurserySmall } from '../system/give-back.ts'
 import { threadProgram } from '../system/thread-program.ts'
 import { waitWhile } from '../system/wait-while.ts'
@@ -60,9 +61,11 @@ export class SendThread {
   /** Waits for what was begun, and gives what was sent. The kernel's answers are in the socket then. */
   wait(): Uint8Array {
     const bytes = this.#bytes.subarray(0, this.#length)
+    const startMs = performance.now()
     if (!waitWhile(this.#words, 0, STATE.sending, PATIENCE_MS)) {
       throw new KernelError(`send ${bytes.length} bytes over netlink`, 'ETIMEDOUT')
     }
+    noteCall('send', performance.now() - startMs)
     // Whatever was wrong, the kernel has done nothing, and says here what it was.
     if (this.#words[2] !== bytes.length) this.#socket.send(Uint8Array.from(bytes))
     return bytes

@@ -109,6 +109,6 @@ function addBase(
   for (const chain of base.chains) {
     const rules = sharedRules.filter((shared) => shared.chain === chain.name).map(({ rule }) => rule)
     if (early?.complete(transaction, chain.name, rules) === true) continue
-    transaction.addChain({ ...chain, rules: [...chain.rules, ...rules] })
+    transaction.addChain({ ...chain, rules: [...rules, ...chain.rules] })
   }
 }

@@ -84,7 +84,8 @@ function diffSharedRules(
   for (const shared of after.sharedRules) {
     if (!ledger.useRule(shared)) continue
     transaction.addSet(shared.set)
-    transaction.addRule(shared.chain, shared.rule)
+    if (shared.place === 'first') transaction.insertRule(shared.chain, shared.rule)
+    else transaction.addRule(shared.chain, shared.rule)
   }
   for (const shared of before.sharedRules) ledger.releaseRule(shared)
 }

@@ -25,6 +25,8 @@ export interface SharedRule {
   readonly set: NftSet
   readonly chain: string
   readonly rule: Rule
+  /** Before the rules that the chain has of its own. A chain that has some takes no others. */
+  readonly place?: 'first'
 }
 
 export interface SetElements {
@@ -43,6 +45,6 @@ export interface TableBase {
   readonly elements: readonly SetElements[]
   /** Names of sets in which several fragments may have the same element. */
   readonly commonSets: ReadonlySet<string>
-  /** Names of the chains that hold the shared rules, whose order does not matter. */
+  /** Names of the chains that hold the shared rules, whose order does not matter. What such a chain has of its own comes after them. */
   readonly sharedChains: ReadonlySet<string>
 }

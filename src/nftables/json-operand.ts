@@ -15,6 +15,8 @@ export interface JsonOperand {
   readonly type: OperandType
   readonly words: number
   readonly load: (dreg: number) => Expression
+  /** Only these bits of what was loaded count. */
+  readonly mask?: Bytes
 }
 
 /** Undefined for what no rule of a proxy has. */
@@ -26,6 +28,8 @@ export function operandsOf(json: Json, family: NftFamily): JsonOperand[] | undef
 }
 
 function operandOf(json: JsonRecord, family: NftFamily): JsonOperand | undefined {
+  const masked = json['&']
+  if (Array.isArray(masked)) return maskedOperand(operandOf(recordOf(masked[0]), family), parseIp(String(masked[1])))
   const payload = recordOf(json['payload'])
   if (typeof payload['field'] === 'string') return payloadOperand(`${String(payload['protocol'])} ${payload['field']}`)
   const meta = recordOf(json['meta'])['key']
@@ -50,6 +54,11 @@ function operandOf(json: JsonRecord, family: NftFamily): JsonOperand | undefined
     }
   }
   return undefined
+}
+
+/** An address of which only some bits count. */
+function maskedOperand(operand: JsonOperand | undefined, mask: Bytes | undefined): JsonOperand | undefined {
+  return operand === undefined || mask?.length !== operand.words * 4 ? undefined : { ...operand, mask }
 }
 
 function payloadOperand(field: string): JsonOperand | undefined {

@@ -209,9 +209,11 @@ function bits(mask: number): Expression {
 
 function loadAll(operands: readonly JsonOperand[], first = 0): Expression[] {
   let dreg = first
-  return operands.map(({ load, words }) => {
-    const expression = load(dreg)
+  return operands.flatMap(({ load, words, mask }): Expression[] => {
+    const at = dreg
     dreg += words
-    return expression
+    if (mask === undefined) return [load(at)]
+    const { length } = mask
+    return [load(at), { kind: 'bitwise', sreg: at, dreg: at, length, mask, xor: '\0'.repeat(length) }]
   })
 }

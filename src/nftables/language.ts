@@ -40,6 +40,8 @@ export interface Operand {
   /** 32-bit registers that it takes. */
   readonly words: number
   readonly load: (dreg: number) => Expression
+  /** Only these bits of what was loaded count. */
+  readonly mask?: Bytes
 }
 
 /** A rule out of its parts, in order. */
@@ -59,6 +61,15 @@ export function nftFamily(family: Family): NftFamily {
 
 export function sourceAddress(family: Family): Operand {
   return networkField(`${nftFamily(family)} saddr`, family, family === 4 ? 12 : 8)
+}
+
+/** The first bits of the client's address: the range of this prefix that it is in. */
+export function sourceNetwork(family: Family, prefix: number): Operand {
+  const address = sourceAddress(family)
+  const length = address.words * 4
+  if (prefix === length * 8) return address
+  const mask = prefixMask(prefix, length)
+  return { ...address, text: `${address.text} & ${formatIp(mask)}`, mask }
 }
 
 export function destinationAddress(family: Family): Operand {
@@ -192,14 +203,9 @@ export function sourceIs(op: 'eq' | 'neq', cidr: Cidr): Piece {
     const first = { ...load(0), length: value.length } as Expression
     return { text: words, expressions: [first, { kind: 'cmp', op, sreg: 0, value }] }
   }
-  const mask = prefixMask(prefix, network.length)
   return {
     text: words,
-    expressions: [
-      load(0),
-      { kind: 'bitwise', sreg: 0, dreg: 0, length: network.length, mask, xor: '\0'.repeat(network.length) },
-      { kind: 'cmp', op, sreg: 0, value: network },
-    ],
+    expressions: [load(0), masked(0, prefixMask(prefix, network.length)), { kind: 'cmp', op, sreg: 0, value: network }],
   }
 }
 
@@ -413,11 +419,16 @@ function concat(operands: readonly Operand[]): string {
 
 function loadAll(operands: readonly Operand[], first = 0): Expression[] {
   let dreg = first
-  return operands.map((operand) => {
-    const expression = operand.load(dreg)
-    dreg += operand.words
-    return expression
+  return operands.flatMap(({ load, words, mask }) => {
+    const at = dreg
+    dreg += words
+    return mask === undefined ? [load(at)] : [load(at), masked(at, mask)]
   })
+}
+
+function masked(register: number, mask: Bytes): Expression {
+  const { length } = mask
+  return { kind: 'bitwise', sreg: register, dreg: register, length, mask, xor: '\0'.repeat(length) }
 }
 
 function networkField(text: string, family: Family, offset: number): Operand {

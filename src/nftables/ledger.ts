@@ -1,21 +1,26 @@
 // What several fragments of a table share, and how many of them do.
 
-import { elementKey, type Element, type NftSet } from './types.ts'
+import { elementKey, type Element, type NftSet, type Rule } from './types.ts'
 import type { Fragment, SharedRule, TableBase } from './fragment.ts'
 
 export class Ledger {
-  readonly #commonSets: ReadonlySet<string>
+  readonly #base: TableBase
   /** Users of each element, by set name and element key. */
   readonly #elements = new Map<string, Map<string, number>>()
   /** Users of each shared rule, by the name of its set. Stays at 0 for rules that are in the table but not needed. */
   readonly #rules = new Map<string, { readonly shared: SharedRule; users: number }>()
 
   constructor(base: TableBase) {
-    this.#commonSets = base.commonSets
+    this.#base = base
+  }
+
+  /** The rules that a chain has whatever services there are. */
+  ownRules(chain: string): readonly Rule[] {
+    return this.#base.chains.find(({ name }) => name === chain)?.rules ?? []
   }
 
   isCommon(set: NftSet): boolean {
-    return this.#commonSets.has(set.name)
+    return this.#base.commonSets.has(set.name)
   }
 
   users(set: NftSet, element: Element): number {

@@ -73,7 +73,7 @@ export class TableUpdate {
     const leftovers = this.#leftovers
     const ledger = this.#ledger
     for (const set of fragment.sets) leftovers.keepSet(transaction, set)
-    for (const chain of fragment.chains) leftovers.keepChain(transaction, chain, 'exact')
+    for (const chain of fragment.chains) leftovers.keepChain(transaction, chain)
     for (const shared of fragment.sharedRules) {
       if (ledger.useRule(shared)) leftovers.keepSet(transaction, shared.set)
     }
@@ -97,9 +97,8 @@ export class TableUpdate {
       else rules.push(rule)
     }
     for (const chain of base.chains) {
-      const shared = base.sharedChains.has(chain.name)
-      const rules = shared ? (sharedRules.get(chain.name) ?? []) : chain.rules
-      leftovers.keepChain(transaction, { ...chain, rules }, shared ? 'any' : 'exact')
+      const shared = sharedRules.get(chain.name) ?? []
+      leftovers.keepChain(transaction, { ...chain, rules: [...shared, ...chain.rules] }, shared.length)
     }
     for (const set of base.sets) leftovers.keepSet(transaction, set)
     leftovers.deleteRest(transaction)
@@ -135,15 +134,19 @@ class Leftovers {
     if (found === undefined) transaction.addSet(set)
   }
 
-  keepChain(transaction: Transaction, chain: Chain, order: 'exact' | 'any'): void {
+  /** The first `inAnyOrder` rules may be there in another order. */
+  keepChain(transaction: Transaction, chain: Chain, inAnyOrder = 0): void {
     const found = this.#chains.get(chain.name)
     this.#chains.delete(chain.name)
     if (found === undefined) {
       transaction.addChain(chain)
       return
     }
-    const same = order === 'exact' ? sameRules : sameRulesInAnyOrder
-    if (!same(found.rules, chain.rules)) transaction.replaceRules(chain.name, chain.rules)
+    const { rules } = chain
+    const same =
+      sameRulesInAnyOrder(found.rules.slice(0, inAnyOrder), rules.slice(0, inAnyOrder)) &&
+      sameRules(found.rules.slice(inAnyOrder), rules.slice(inAnyOrder))
+    if (!same) transaction.replaceRules(chain.name, rules)
   }
 
   keepElement(transaction: Transaction, set: NftSet, element: Element): void {

@@ -4,6 +4,7 @@ import { type Belongings, closeProxy } from './close-proxy.ts'
 const order = [
   'addressWatch',
   'rest',
+  'tripwire',
   'part 4',
   'part 6',
   'retry',
@@ -28,6 +29,7 @@ function belongings(failing?: string) {
   const owned: Belongings = {
     addressWatch: closable('addressWatch'),
     rest: closable('rest'),
+    tripwire: closable('tripwire'),
     parts: [closable('part 4'), closable('part 6')],
     retry: closable('retry'),
     connectChoice: closable('connectChoice'),

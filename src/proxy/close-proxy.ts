@@ -15,6 +15,7 @@ export interface Belongings {
   /** Tells of new addresses, which would begin syncs. */
   readonly addressWatch: Closable | undefined
   readonly rest: Stoppable
+  readonly tripwire: Stoppable
   /** One for each IP family. A sync that is under way comes to its end. */
   readonly parts: readonly Stoppable[]
   readonly retry: Closable
@@ -30,10 +31,11 @@ export interface Belongings {
  * that ask are answered until the mode is closed. Whatever fails, the rest is closed; rejects with the first error.
  */
 export function closeProxy(belongings: Belongings) {
-  const { addressWatch, rest, parts, retry, connectChoice, mode, servers, answers, source } = belongings
+  const { addressWatch, rest, tripwire, parts, retry, connectChoice, mode, servers, answers, source } = belongings
   return closeAll(
     () => addressWatch?.close(),
     () => rest.stop(),
+    () => tripwire.stop(),
     ...parts.map((part) => () => part.stop()),
     () => retry.close(),
     () => connectChoice?.close(),

@@ -191,7 +191,7 @@ describe('nftables: source ranges and affinity', () => {
       'an endpoint of another service': costs.nftables['an endpoint is replaced'],
       'an endpoint of one with ranges': '1 4 4 312',
       'an endpoint of one with affinity': '1 4 2 240',
-      'a source range': '1 4 2 264',
+      'a source range': '1 4 2 224',
     }
     expect(await costsBeside(0)).toEqual(expected)
     expect(await costsBeside(80)).toEqual(expected)

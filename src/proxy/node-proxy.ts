@@ -36,6 +36,7 @@ import type { ConnectRetry } from '../retry/connect-retry.ts'
 import { openConnectRetry } from './retries.ts'
 import type { SelfCheck } from './self-check.ts'
 import { Servers } from './servers.ts'
+import { openTripwire, type Tripwire } from './tripwire.ts'
 import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, restartsFor } from './settings.ts'
 
 /** Where there is no API server, the log has to do. */
@@ -84,6 +85,7 @@ export class NodeProxy {
   readonly #otherModes: OtherModes
   #addressWatch: { close(): void } | undefined
   readonly #abort = new AbortController()
+  readonly #tripwire: Tripwire
   readonly #rest = new Rest({ giveBack: settleDown, memory: () => process.memoryUsage.rss(), clock: systemClock })
   #loaded: LoadedConfiguration
 
@@ -125,6 +127,7 @@ export class NodeProxy {
     this.#otherModes = new OtherModes({ inForce: this.#mode, families, config: () => this.#loaded.config, log })
     const features = featureStates(config.featureGates)
     this.#metrics = createMetrics({ shown: this.#mode.metrics, build: buildInfo(options), features })
+    this.#tripwire = openTripwire(this.#metrics, log)
     this.#metrics.mode.with(this.#mode.name, config.mode).set(1)
     this.#health = new ProxyHealth({ clock: systemClock, timeoutMs: 2 * config.syncPeriodMs })
     const { signal } = this.#abort
@@ -185,6 +188,7 @@ export class NodeProxy {
     applySettings(this.#loaded.config, log)
     log.info('Starting', { mode: this.#mode.name, node: this.#nodeName, source: this.#source.name })
     this.#recordStart()
+    this.#tripwire.start()
     const failed = this.#servers.open(this.#loaded.config)
     this.#answers.open()
     this.#answers.apply(this.#loaded.config)
@@ -262,6 +266,7 @@ export class NodeProxy {
     return closeProxy({
       addressWatch: this.#addressWatch,
       rest: this.#rest,
+      tripwire: this.#tripwire,
       parts: this.#parts,
       retry: this.#retry,
       connectChoice: this.#connectChoice,

@@ -137,10 +137,37 @@ export async function countCalls(work: () => void | Promise<void>): Promise<Read
   return counts
 }
 
+/** A system call, and how long this thread was in it. */
+export interface TimedCall {
+  readonly name: string
+  readonly ms: number
+}
+
+const longest = { name: '', ms: 0 }
+
+/** The longest call of this thread since this was asked last, but for those of boundCall(). */
+export function takeLongestCall(): TimedCall {
+  const taken = { ...longest }
+  longest.ms = 0
+  return taken
+}
+
+/** Another thread made the call, and this one waited for it. */
+export function noteCall(name: string, ms: number): void {
+  if (ms <= longest.ms) return
+  longest.name = name
+  longest.ms = ms
+}
+
 /** Calls libc and returns what it returns: -1 is left to the caller, which finds the reason in lastErrno(). */
 export function tryCall<N extends keyof Calls>(name: N, ...args: Parameters<Calls[N]>): number {
   if (counted !== undefined) counted.set(name, (counted.get(name) ?? 0) + 1)
-  return (calls[name] ?? call(name))(...args)
+  const made = calls[name] ?? call(name)
+  const startMs = performance.now()
+  const result = made(...args)
+  const ms = performance.now() - startMs
+  if (ms > longest.ms) noteCall(name, ms)
+  return result
 }
 
 /** The function itself, for code that calls it a million times a second. */

@@ -179,6 +179,14 @@ export const logLines: readonly LogLine[] = [
     'The kubeconfig, or `--master`, has a URL with `http:`.',
   ),
   warning(
+    'A system call took very long, and nobody was answered meanwhile',
+    'More than a second in the kernel: `call` names it, and `tookMs` says how long. Please report it, with what had changed by then.',
+  ),
+  warning(
+    'The program was busy with one thing for very long, and nobody was answered meanwhile',
+    'The same where no call alone explains it; `longestCall` is the longest there was. On a node that is short of CPU it may have had to wait for its turn.',
+  ),
+  warning(
     'Still waiting for the xtables lock',
     'Another program has held `/run/xtables.lock` for a while; `kubeproxyts_iptables_lock_waits_total` counts it.',
   ),

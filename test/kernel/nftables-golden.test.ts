@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { parseCidr } from '../../src/lib/ip.ts'
-import { nftFamily, rule, sourceIs } from '../../src/nftables/language.ts'
+import { destinationAddress, isIn, nftFamily, rule, sourceIs, sourceNetwork } from '../../src/nftables/language.ts'
 import { goldenCases, planGoldenTable } from '../support/golden-tables.ts'
 import { formatTable } from '../../src/nftables/format.ts'
 import { compileTableWithNft } from '../support/nft-debug.ts'
@@ -35,4 +35,18 @@ describe('a range of sources', () => {
       rules.map(({ expressions }) => expressions),
     )
   })
+})
+
+it.each([4, 6] as const)('a source is masked as nft does it, for each length of prefix in IPv%d', (family) => {
+  const prefixes = Array.from({ length: family === 4 ? 32 : 128 }, (_, i) => i + 1)
+  const rules = prefixes.map((n) => rule([isIn([destinationAddress(family), sourceNetwork(family, n)], `s${n}`)]))
+  const address = `ipv${family}_addr`
+  const sets = prefixes.map((n) => `set s${n} { type ${address} . ${address}; }`)
+  const lines = rules.map(({ text }) => `${text} return`)
+  const compiled = compileTableWithNft(
+    `table ${nftFamily(family)} t {\n${sets.join('\n')}\nchain c {\n${lines.join('\n')}\n}\n}`,
+  )
+  expect(compiled.get('c')!.map((expressions) => expressions.slice(0, -1))).toEqual(
+    rules.map(({ expressions }) => expressions),
+  )
 })

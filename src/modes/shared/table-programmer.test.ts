@@ -131,7 +131,10 @@ function essence(table: Table | undefined): string {
     .filter(([name, chain]) => chain.rules.length > 0 || !/^(stick|record)-/.test(name))
     .map(([name, chain]) => {
       const rules = chain.rules.filter((rule) => uses(rule.text))
-      const ordered = /-pick|^affinity-record/.test(name) ? rules.sort((a, b) => (a.text < b.text ? -1 : 1)) : rules
+      const isShared = /-pick|^affinity-record|^firewall-sources/.test(name)
+      // What refuses the others comes last.
+      const [last, any] = rules.at(-1)?.text === 'drop' ? [rules.slice(-1), rules.slice(0, -1)] : [[], rules]
+      const ordered = isShared ? [...any.toSorted((a, b) => (a.text < b.text ? -1 : 1)), ...last] : rules
       return [name, { ...chain, rules: ordered }] as const
     })
   return formatTable({ ...table, sets: new Map(sets), chains: new Map(chains), elements: inOrder(table.elements) })

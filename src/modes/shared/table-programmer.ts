@@ -204,10 +204,7 @@ function sweepRules(ledger: Ledger): readonly Op[] {
   const transaction = new Transaction()
   for (const chain of new Set(unused.map((shared) => shared.chain))) {
     const used = ledger.rulesInUse().filter((shared) => shared.chain === chain)
-    transaction.replaceRules(
-      chain,
-      used.map((shared) => shared.rule),
-    )
+    transaction.replaceRules(chain, [...used.map(({ rule }) => rule), ...ledger.ownRules(chain)])
   }
   for (const { set } of unused) transaction.deleteSet(set.name)
   return transaction.ops()

@@ -43,7 +43,7 @@ export function planRules(node: NodeView, addresses: NodeAddresses): TableBase {
     ],
     elements: baseElements(node, addresses),
     commonSets: new Set([SETS.clusterIps, SETS.frontendIps, SETS.hairpin, SETS.healthCheckPorts]),
-    sharedChains: new Set([CHAINS.serviceShortCircuit, CHAINS.nodePortShortCircuit]),
+    sharedChains: new Set([CHAINS.firewallSources, CHAINS.serviceShortCircuit, CHAINS.nodePortShortCircuit]),
   }
 }
 

@@ -12,10 +12,10 @@ import {
   planClusterIp,
   planHairpins,
   planRefusals,
-  planSources,
 } from '../../shared/plan/frontend.ts'
 import { matchKeys } from '../../shared/plan/match.ts'
 import { makeSet } from '../../../nftables/make-set.ts'
+import { planSources } from '../../shared/plan/sources.ts'
 import { NODE_PORT_KEY, serviceKey } from '../../shared/plan/schema.ts'
 import { servedVerdict, shortCircuitVerdict } from './frontend.ts'
 import { CHAINS, countSetName, SETS } from './names.ts'
@@ -24,22 +24,22 @@ import { type Schema, schemaFor } from './schema.ts'
 export function planFragment(node: NodeView, port: ServicePortView): Fragment {
   const schema = schemaFor(node.family)
   const elements = new Elements()
-  const sharedRules = new Map<string, SharedRule>()
+  const sharedRules = new Set<SharedRule>()
   for (const frontend of port.frontends) {
     const key = frontendKey(frontend)
     planClusterIp(schema, frontend, elements)
     planRefusals(schema, frontend, elements)
-    planSources(schema, frontend, elements)
+    planSources(schema, frontend, { elements, sharedRules })
     planAddress(schema, frontend, { key, elements })
     planMasquerade(schema, frontend, { key, elements })
     const shared = planShortCircuit(node, frontend, { key, elements })
-    if (shared !== undefined) sharedRules.set(shared.set.name, shared)
+    if (shared !== undefined) sharedRules.add(shared)
   }
   planHairpins(schema.hairpin, port, elements)
   if (port.healthCheckNodePort !== undefined) {
     elements.add(schema.healthCheckPorts, { key: protocolField('TCP') + portField(port.healthCheckNodePort) })
   }
-  return { sets: [], chains: [], learned: [], sharedRules: [...sharedRules.values()], elements: elements.list() }
+  return { sets: [], chains: [], learned: [], sharedRules: [...sharedRules], elements: elements.list() }
 }
 
 interface Target {

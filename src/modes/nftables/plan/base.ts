@@ -43,6 +43,7 @@ export function planBase(node: NodeView): TableBase {
       CHAINS.pickNodePorts,
       CHAINS.pickLocalNodePorts,
       CHAINS.firewallCheck,
+      CHAINS.firewallSources,
       CHAINS.recordServices,
       CHAINS.recordNodePorts,
     ]),

@@ -14,11 +14,11 @@ import {
   planClusterIp,
   planHairpins,
   planRefusals,
-  planSources,
 } from '../../shared/plan/frontend.ts'
 import type { Places } from '../../../model/places.ts'
 import type { PlanContext } from '../../shared/plan/table-planner.ts'
 import { firewallCheckRule } from '../../shared/plan/guards.ts'
+import { planSources } from '../../shared/plan/sources.ts'
 import { planAffinity } from './affinity.ts'
 import { pickRule } from './pick.ts'
 import { setsOf } from './frontend.ts'
@@ -28,27 +28,22 @@ import { type Schema, schemaFor } from './schema.ts'
 export function planFragment(node: NodeView, port: ServicePortView, context: PlanContext = {}): Fragment {
   const schema = schemaFor(node.family)
   const elements = new Elements()
-  const sharedRules: SharedRule[] = []
+  const sharedRules = new Set<SharedRule>()
   const { places, unlike } = context
   const differences = placesThatDiffer()
   const others = unlike && new Map(unlike.frontends.map((frontend) => [frontendKey(frontend), frontend]))
   for (const frontend of port.frontends) {
     const key = frontendKey(frontend)
     planVerdicts(schema, frontend, { key, elements })
-    planSources(schema, frontend, elements)
-    if (frontend.allowedSources !== undefined) addOnce(sharedRules, FIREWALL_RULES[node.family])
+    planSources(schema, frontend, { elements, sharedRules })
+    if (frontend.allowedSources !== undefined) sharedRules.add(FIREWALL_RULES[node.family])
     planLists(node, frontend, { key, elements, places, other: others?.get(key), differences, sharedRules })
   }
   planHairpins(schema.hairpin, port, elements)
   const { sets, chains, learned, sharedRules: ofAffinity } = planAffinity(node, port, elements)
-  for (const shared of ofAffinity) addOnce(sharedRules, shared)
+  for (const shared of ofAffinity) sharedRules.add(shared)
   // No spread: V8 would make a shape of its own for each of these, by the hundred thousand.
-  return { sets, chains, learned, sharedRules, elements: elements.list() }
-}
-
-/** A fragment has a few, however many frontends. */
-function addOnce(rules: SharedRule[], rule: SharedRule): void {
-  if (!rules.includes(rule)) rules.push(rule)
+  return { sets, chains, learned, sharedRules: [...sharedRules], elements: elements.list() }
 }
 
 /** There while a service has source ranges, so that other clusters do not pay for it. */
@@ -68,7 +63,7 @@ interface ListTarget extends Target {
   /** The frontend on the other side of the change. */
   readonly other: Frontend | undefined
   readonly differences: ReturnType<typeof placesThatDiffer>
-  readonly sharedRules: SharedRule[]
+  readonly sharedRules: Set<SharedRule>
 }
 
 /** One of the two lists that a frontend may have: for all clients, or for those from outside where the policy is Local. */
@@ -138,7 +133,7 @@ function planLists(node: NodeView, frontend: Frontend, target: ListTarget): void
   const others = other && listsOf(node.family, other)
   for (const { list, set, backends } of listsOf(node.family, frontend)) {
     const pick = pickRule(node.family, { frontends: sets, list, count: backends.length })
-    addOnce(sharedRules, pick)
+    sharedRules.add(pick)
     elements.add(pick.set, { key })
     const placed = placesOf(backends)!
     for (const place of differences(placed, placesOf(others?.find((each) => each.list === list)?.backends))) {

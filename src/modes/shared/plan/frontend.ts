@@ -1,6 +1,6 @@
 // What the planners of all modes with an nftables table do with a frontend.
 
-import { type Bytes, cidrEnd, mergeCidrs } from '../../../lib/ip.ts'
+import type { Bytes } from '../../../lib/ip.ts'
 import type { BackendList } from '../../../model/backend-list.ts'
 import type { Frontend, ServicePortView, Verdict } from '../../../model/types.ts'
 import { addressField, portField, protocolField } from '../../../nftables/fields.ts'
@@ -55,17 +55,6 @@ export function planRefusals(
   const byNodePort = frontend.kind === 'nodePort'
   elements.add(byNodePort ? schema.unservedNodePorts : schema.unservedServices, { key })
   if (kind === 'reject') elements.add(byNodePort ? schema.rejectNodePorts : schema.rejectServices, { key })
-}
-
-/** The sources that may connect. */
-export function planSources(schema: GuardSchema, frontend: Frontend, elements: Elements): void {
-  if (frontend.allowedSources === undefined) return
-  elements.add(schema.firewallIps, { key: frontendKey(frontend) })
-  const allowed = schema[`firewallAllowed${frontend.protocol}`]
-  const key = addressField(frontend.address!) + portField(frontend.port)
-  for (const cidr of mergeCidrs(frontend.allowedSources)) {
-    elements.add(allowed, { key: key + cidr.network, keyEnd: key + cidrEnd(cidr) })
-  }
 }
 
 /**

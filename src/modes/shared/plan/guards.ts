@@ -11,18 +11,12 @@ import { chain, DSTNAT, hookAt, matchKeys, onNewConnections, podRange } from './
 import { GUARD_CHAINS as CHAINS, GUARD_SETS as SETS } from './names.ts'
 import type { GuardSchema } from './schema.ts'
 
-/** Source ranges. To be passed before anything is translated, where the frontend is still to be seen. */
+/**
+ * Source ranges. To be passed before anything is translated, where the frontend is still to be seen. The rules that let a client in
+ * come with the ranges: see sources.ts.
+ */
 export function firewallChains(family: Family, check: readonly Rule[] = [firewallCheckRule(family)]): Chain[] {
-  const connection = [nft.destinationAddress(family), nft.destinationPort, nft.sourceAddress(family)]
-  return [
-    chain(CHAINS.firewallSources, [
-      ...(['TCP', 'UDP', 'SCTP'] as const).map((protocol) =>
-        nft.rule([nft.isProtocol(protocol), nft.isIn(connection, SETS[`firewallAllowed${protocol}`]), nft.goBack]),
-      ),
-      nft.rule([nft.drop]),
-    ]),
-    chain(CHAINS.firewallCheck, check),
-  ]
+  return [chain(CHAINS.firewallSources, [nft.rule([nft.drop])]), chain(CHAINS.firewallCheck, check)]
 }
 
 export function firewallCheckRule(family: Family): Rule {

@@ -6,9 +6,6 @@ export const GUARD_SETS = {
   podCidrs: 'pod-cidrs',
   serviceCidrs: 'service-cidrs',
   firewallIps: 'firewall-frontends',
-  firewallAllowedTCP: 'firewall-allowed-tcp',
-  firewallAllowedUDP: 'firewall-allowed-udp',
-  firewallAllowedSCTP: 'firewall-allowed-sctp',
   /** Frontends that have no endpoint for their clients; those that are told so. */
   unservedServices: 'no-endpoint-services-all',
   rejectServices: 'no-endpoint-services-reject',

@@ -17,18 +17,6 @@ export function serviceKey(family: Family): readonly FieldType[] {
 }
 export const NODE_PORT_KEY: readonly FieldType[] = ['inet_proto', 'inet_service']
 
-/**
- * One for each protocol rather than one with the protocol in its key: of a one-byte field in a set of ranges nft makes an
- * expression (byteorder) that kernels since 6.12.y refuse, nft's own included.
- */
-function allowedSources(family: Family, name: string): NftSet {
-  const address = addressType(family)
-  return makeSet(name, [address, 'inet_service', address], {
-    interval: true,
-    comment: 'Sources that loadBalancerSourceRanges allow',
-  })
-}
-
 export function guardSchema(family: Family): GuardSchema {
   const address = addressType(family)
   const service = serviceKey(family)
@@ -39,9 +27,6 @@ export function guardSchema(family: Family): GuardSchema {
     podCidrs: makeSet(SETS.podCidrs, [address], { interval: true, comment: 'Sources that are pods' }),
     serviceCidrs: makeSet(SETS.serviceCidrs, [address], { interval: true, comment: 'Where ClusterIPs are taken from' }),
     firewallIps: makeSet(SETS.firewallIps, service, { comment: 'Frontends with loadBalancerSourceRanges' }),
-    firewallAllowedTCP: allowedSources(family, SETS.firewallAllowedTCP),
-    firewallAllowedUDP: allowedSources(family, SETS.firewallAllowedUDP),
-    firewallAllowedSCTP: allowedSources(family, SETS.firewallAllowedSCTP),
     unservedServices: makeSet(SETS.unservedServices, service, { comment: 'Frontends without endpoints for a client' }),
     rejectServices: makeSet(SETS.rejectServices, service, { comment: 'Frontends without any endpoint' }),
     unservedNodePorts: makeSet(SETS.unservedNodePorts, NODE_PORT_KEY, {

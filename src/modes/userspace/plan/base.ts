@@ -26,7 +26,7 @@ export function planBase(node: NodeView): TableBase {
     ],
     elements: guardElements(node, schema.guards),
     commonSets: new Set([SETS.clusterIps]),
-    sharedChains: new Set(),
+    sharedChains: new Set([CHAINS.firewallSources]),
   }
 }
 

@@ -4,9 +4,10 @@
 import { type Bytes, type Family, formatIp } from '../../../lib/ip.ts'
 import type { Frontend, NodeView, ServicePortView } from '../../../model/types.ts'
 import { addressField, portField, protocolField } from '../../../nftables/fields.ts'
-import type { Fragment } from '../../../nftables/fragment.ts'
+import type { Fragment, SharedRule } from '../../../nftables/fragment.ts'
 import type { NftSet, Table } from '../../../nftables/types.ts'
-import { Elements, frontendKey, planClusterIp, planRefusals, planSources } from '../../shared/plan/frontend.ts'
+import { Elements, frontendKey, planClusterIp, planRefusals } from '../../shared/plan/frontend.ts'
+import { planSources } from '../../shared/plan/sources.ts'
 import { type Entrance, entranceFor, type Source, SOURCES } from './entrance.ts'
 import { type Schema, schemaFor } from './schema.ts'
 
@@ -29,16 +30,17 @@ export interface Doors {
 export function planFragment(node: NodeView, view: ServicePortView, { find, leaving }: Doors): Fragment {
   const schema = schemaFor(node.family)
   const elements = new Elements()
+  const sharedRules = new Set<SharedRule>()
   const listeners = new Set(leaving(view).map((door) => listenerKey(view, door)))
   for (const frontend of view.frontends) {
     planClusterIp(schema.guards, frontend, elements)
-    planSources(schema.guards, frontend, elements)
+    planSources(schema.guards, frontend, { elements, sharedRules })
     const isServed = planDoors(schema, frontend, { elements, listeners, find: (entrance) => find(view, entrance) })
     // There are backends, and no door to them: better a clear answer than none.
     planRefusals(schema.guards, frontend, elements, isServed ? undefined : 'reject')
   }
   for (const key of listeners) elements.add(schema.doors, { key })
-  return { sets: [], chains: [], sharedRules: [], learned: [], elements: elements.list() }
+  return { sets: [], chains: [], sharedRules: [...sharedRules], learned: [], elements: elements.list() }
 }
 
 interface Target {

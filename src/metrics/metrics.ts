@@ -191,6 +191,16 @@ function ownMetrics() {
       help: 'The longest system call of the main thread in the last five to ten minutes, as far as the program makes them itself',
       labels: [],
     }),
+    followerFailures: counter({
+      name: 'kubeproxyts_follower_failures_total',
+      help: 'How often something that follows a sync failed, while the rules were in force; it is tried again by itself',
+      labels: ['ip_family', 'follower'],
+    }),
+    followerBehind: gauge({
+      name: 'kubeproxyts_follower_behind',
+      help: 'Whether something that follows a sync failed and has not been done since: 1 or 0',
+      labels: ['ip_family', 'follower'],
+    }),
     netlinkBytes: counter({
       name: 'kubeproxyts_netlink_sent_bytes_total',
       help: 'Bytes sent to the kernel to program rules',

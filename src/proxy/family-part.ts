@@ -9,19 +9,16 @@ import type { Logger } from '../lib/log.ts'
 import type { RetryScope } from '../model/connect-retry.ts'
 import type { ProblemLog } from '../model/problems.ts'
 import { ServiceModel } from '../model/service-model.ts'
-import type { HealthCheck, NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
+import type { HealthCheck, NodeView } from '../model/types.ts'
 import type { ProxyHealth } from '../serve/proxy-health.ts'
 import { type HealthAddresses, ServiceHealth } from '../serve/service-health.ts'
 import type { RunnerPeriods } from './bounded-runner.ts'
 import { FamilyPipeline } from './family-pipeline.ts'
 import { FlowCleaner } from './flow-cleaner.ts'
+import { followerFailures } from './follower-failures.ts'
+import type { Follower } from './followers.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { RunningMode } from '../modes/contract.ts'
-
-/** What has to know what was programmed. */
-export interface SyncFollower {
-  follow(node: NodeView, changes: readonly ServicePortChange[], all?: Iterable<ServicePortView>): void
-}
 
 export interface FamilyPartOptions {
   readonly node: NodeView
@@ -36,12 +33,10 @@ export interface FamilyPartOptions {
   readonly health: ProxyHealth
   readonly events: Pick<EventRecorder, 'record'>
   readonly log: Logger
-  /** Called after each sync that succeeded. */
-  readonly onSynced: () => void
   /** Whether connections are tried again where a service does not say. */
   readonly connectRetry: RetryScope
-  /** Hear of what each sync was about. */
-  readonly followers: readonly SyncFollower[]
+  /** What has to know what was programmed, besides the flows and the health check ports. */
+  readonly followers: readonly Follower[]
 }
 
 export class FamilyPart {
@@ -51,7 +46,7 @@ export class FamilyPart {
   #syncedChecks: readonly HealthCheck[] | undefined
 
   constructor(options: FamilyPartOptions) {
-    const { node, metrics, health, log, periods, problems, allowExternalIPs, onSynced } = options
+    const { node, metrics, health, log, periods, problems, allowExternalIPs } = options
     const clock = systemClock
     this.#serviceHealth = openServiceHealth(options)
     this.pipeline = new FamilyPipeline({
@@ -71,12 +66,7 @@ export class FamilyPart {
       periods,
       clock,
       log,
-      onSynced: (changes, isFull) => {
-        this.#syncServiceHealth()
-        const { node: synced, model } = this.pipeline
-        for (const follower of options.followers) follower.follow(synced, changes, isFull ? model.views() : undefined)
-        onSynced()
-      },
+      followers: [{ name: 'health_ports', follow: () => this.#syncServiceHealth() }, ...options.followers],
     })
   }
 
@@ -95,19 +85,20 @@ export class FamilyPart {
   #syncServiceHealth(): void {
     const checks = this.pipeline.model.healthChecks()
     if (checks === this.#syncedChecks) return
-    this.#syncedChecks = checks
     const nameOf = (check: (typeof checks)[number]) => `${check.namespace}/${check.service}`
     this.#serviceHealth.syncServices(new Map(checks.map((check) => [nameOf(check), check.port])))
     this.#serviceHealth.syncEndpoints(new Map(checks.map((check) => [nameOf(check), check.localEndpoints])))
+    this.#syncedChecks = checks
   }
 }
 
-function openServiceHealth({ node, health, events, log }: FamilyPartOptions): ServiceHealth {
+function openServiceHealth({ node, health, events, metrics, log }: FamilyPartOptions): ServiceHealth {
   return new ServiceHealth({
     family: node.family,
     addresses: healthAddresses(node),
     proxyHealthy: () => health.health().healthy,
     onRefused: ({ service, port, error }) => {
+      metrics.followerFailures.with(`IPv${node.family}`, 'health_ports').inc()
       const what = `healthcheck ${JSON.stringify(service)} on port ${port}`
       const note = `node ${node.nodeName} failed to start ${what}: ${error.message}`
       events.record(anEvent('FailedToStartServiceHealthcheck', note, service))
@@ -117,7 +108,13 @@ function openServiceHealth({ node, health, events, log }: FamilyPartOptions): Se
   })
 }
 
-function openProgrammer({ node, mode, metrics, events }: FamilyPartOptions): ReturnType<RunningMode['programmer']> {
+function openProgrammer({
+  node,
+  mode,
+  metrics,
+  events,
+  log,
+}: FamilyPartOptions): ReturnType<RunningMode['programmer']> {
   return mode.programmer(node.family, {
     metrics,
     onRefused: (service, reason) => {
@@ -125,6 +122,7 @@ function openProgrammer({ node, mode, metrics, events }: FamilyPartOptions): Ret
       const note = `node ${node.nodeName} cannot program service port ${service}: ${reason}`
       events.record(anEvent('FailedToProgramService', note))
     },
+    affinity: followerFailures({ metrics, clock: systemClock, log }, 'affinity', `IPv${node.family}`),
   })
 }
 
@@ -135,6 +133,7 @@ function openFlowCleaner({ node, mode, metrics, log, machineAddresses }: FamilyP
     metrics,
     clock: systemClock,
     log,
+    failures: followerFailures({ metrics, clock: systemClock, log }, 'udp_flows', `IPv${node.family}`),
     machineAddresses,
     targets: flowTargets && ((view) => flowTargets(node.family, view)),
   })

@@ -3,12 +3,14 @@ import { aNodeView } from '../../test/support/arbitrary-views.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import type { EndpointSlice } from '../kube/types.ts'
 import { ManualClock, systemClock } from '../lib/clock.ts'
+import { KernelError } from '../lib/errors.ts'
 import { silentLogger } from '../lib/log.ts'
 import { ProblemLog } from '../model/problems.ts'
 import { ServiceModel } from '../model/service-model.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
 import { FamilyPipeline, type SyncListener } from './family-pipeline.ts'
-import type { Answerers, FlowCleaner, Synced } from './flow-cleaner.ts'
+import type { Answerers, FlowCleaner } from './flow-cleaner.ts'
+import type { AppliedSync } from './followers.ts'
 import { modeNamed } from '../modes/all.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import type { SyncStats } from '../modes/programmer.ts'
@@ -43,13 +45,13 @@ function open() {
     node,
     model,
     programmer: { sync, syncAll: sync, tellCommands: (isTold) => void told.push(isTold), close() {} },
-    flows: { answerersOf() {}, clean() {} } as unknown as FlowCleaner,
+    flows: { answerersOf() {}, follow() {}, stop() {} } as unknown as FlowCleaner,
     metrics,
     health: new ProxyHealth({ clock, timeoutMs: 1000 }),
     periods: { minMs: 0, maxMs: 60_000, retryMs: 100, maxRetryMs: 1000 },
     clock,
     log: silentLogger,
-    onSynced() {},
+    followers: [],
   })
   const endpoint = (name: string) => {
     model.setSlice({ ...aSlice(name, ['10.1.0.1']), triggerTimeMs: clock.now() - 1000 })
@@ -137,13 +139,13 @@ describe('FamilyPipeline compares with the kernel', () => {
       node,
       model,
       programmer: { sync: call('changes'), syncAll: call('all'), close() {} },
-      flows: { answerersOf: () => new Map(), clean() {} } as unknown as FlowCleaner,
+      flows: { answerersOf: () => new Map(), follow() {}, stop() {} } as unknown as FlowCleaner,
       metrics: createMetrics({ shown: [], build }),
       health: new ProxyHealth({ clock, timeoutMs: 1000 }),
       periods: { minMs: 0, maxMs: MINUTE, retryMs: 100, maxRetryMs: 1000 },
       clock,
       log: silentLogger,
-      onSynced() {},
+      followers: [],
     })
     pipeline.start()
     for (let minute = 0; minute < minutes; minute++) {
@@ -189,14 +191,15 @@ test('what answers flows is asked before the sync that may take it away', async 
         happened.push('asked')
         return answerers
       },
-      clean: (_: unknown, synced: Synced) => happened.push(synced.answerers === answerers ? 'told' : 'not told'),
+      follow: (sync: AppliedSync) => happened.push(sync.answerers === answerers ? 'told' : 'not told'),
+      stop() {},
     } as unknown as FlowCleaner,
     metrics: createMetrics({ shown: [], build }),
     health: new ProxyHealth({ clock: systemClock, timeoutMs: 60_000 }),
     periods: { minMs: 0, maxMs: 60_000, retryMs: 1000, maxRetryMs: 1000 },
     clock: systemClock,
     log: silentLogger,
-    onSynced: () => {},
+    followers: [],
   })
   pipeline.start()
   await eventually('it is synced', () => (happened.length >= 3 ? undefined : happened.join()))
@@ -225,13 +228,13 @@ test('stop() closes the programmer when rules that are being restored are in pla
     node,
     model: new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 }),
     programmer,
-    flows: { answerersOf() {}, clean() {} } as unknown as FlowCleaner,
+    flows: { answerersOf() {}, follow() {}, stop() {} } as unknown as FlowCleaner,
     metrics: createMetrics({ shown: [], build }),
     health: new ProxyHealth({ clock: systemClock, timeoutMs: 60_000 }),
     periods: { minMs: 0, maxMs: 60_000, retryMs: 1000, maxRetryMs: 1000 },
     clock: systemClock,
     log: silentLogger,
-    onSynced: () => {},
+    followers: [],
   })
   pipeline.start()
   await new Promise((resolve) => setTimeout(resolve, 5))
@@ -291,5 +294,100 @@ describe('a listener', () => {
     calls.shift()!.break()
     await turn()
     expect(heard).toMatchObject([{ objects: [], error: 'refused', operations: 0 }])
+  })
+})
+
+describe.each(['at once', 'later'] as const)('what follows a sync that is done %s fails', (kind) => {
+  const MINUTE = 60_000
+
+  /** One of these fails, whichever: the programmer's own end, the flows, a follower, a listener, metrics. */
+  function openFailing(broken: { name: string | undefined }) {
+    const clock = new ManualClock()
+    const node = aNodeView({ family: 4 })
+    const metrics = createMetrics({ shown: [], build })
+    const model = new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 })
+    const health = new ProxyHealth({ clock, timeoutMs: 1000 })
+    const done: string[] = []
+    const calls: string[] = []
+    const step = (name: string) => {
+      if (broken.name === name) throw new KernelError(name, 'ENOBUFS')
+      done.push(name)
+    }
+    const sync = (full: boolean) => () => {
+      calls.push(full ? 'all' : 'changes')
+      return kind === 'at once' ? DONE : Promise.resolve(DONE)
+    }
+    const pipeline = new FamilyPipeline({
+      node,
+      model,
+      programmer: {
+        sync: sync(false),
+        syncAll: sync(true),
+        finish: () => (kind === 'at once' ? step('cleanup') : Promise.resolve().then(() => step('cleanup'))),
+        close() {},
+      },
+      flows: { answerersOf() {}, follow: () => step('udp_flows'), stop() {} } as unknown as FlowCleaner,
+      metrics,
+      health,
+      periods: { minMs: 0, maxMs: 2 * MINUTE, retryMs: 100, maxRetryMs: 1000 },
+      clock,
+      log: silentLogger,
+      followers: [
+        { name: 'health_ports', follow: () => step('health_ports') },
+        { name: 'rest', follow: () => step('rest') },
+      ],
+    })
+    pipeline.listen(() => step('changes'))
+    return { clock, model, pipeline, health, metrics, calls, done }
+  }
+
+  test.each(['cleanup', 'udp_flows', 'health_ports', 'rest', 'changes'])(
+    '%s: the sync counts, the others follow it, and it is tried again without a sync',
+    async (name) => {
+      const broken = { name: undefined as string | undefined }
+      const { clock, model, pipeline, health, metrics, calls, done } = openFailing(broken)
+      pipeline.start()
+      await clock.advance(10)
+      broken.name = name
+      done.length = 0
+      model.setSlice(aSlice('web', ['10.1.0.1']))
+      pipeline.changed()
+      await clock.advance(10)
+      const others = ['changes', 'cleanup', 'health_ports', 'rest', 'udp_flows'].filter((each) => each !== name)
+      expect([...done].sort()).toEqual(others)
+      expect(health.health().healthy).toBe(true)
+      expect(metrics.transactions.with('IPv4', 'committed').value).toBe(2)
+      expect(metrics.transactions.with('IPv4', 'refused').value).toBe(0)
+      expect(metrics.followerBehind.with('IPv4', name).value).toBe(1)
+      // Nothing is synced for it, and health stays what it is.
+      await clock.advance(MINUTE)
+      expect(calls).toEqual(['all', 'changes'])
+      expect(health.health().healthy).toBe(true)
+      broken.name = undefined
+      done.length = 0
+      await clock.advance(30_000)
+      // What is only told is told with the next sync.
+      if (name === 'changes') return
+      expect(done).toEqual([name])
+      expect(metrics.followerBehind.with('IPv4', name).value).toBe(0)
+      expect(calls).toEqual(['all', 'changes'])
+      await pipeline.stop()
+    },
+  )
+
+  test('metrics that cannot be written are in the way of nothing', async () => {
+    const { clock, model, pipeline, health, metrics, calls, done } = openFailing({ name: undefined })
+    pipeline.start()
+    await clock.advance(10)
+    metrics.syncDuration.with = () => {
+      throw new Error('no such metric')
+    }
+    done.length = 0
+    model.setSlice(aSlice('web', ['10.1.0.1']))
+    pipeline.changed()
+    await clock.advance(MINUTE)
+    expect([...done].sort()).toEqual(['changes', 'cleanup', 'health_ports', 'rest', 'udp_flows'])
+    expect(calls).toEqual(['all', 'changes'])
+    expect(health.health().healthy).toBe(true)
   })
 })

@@ -8,15 +8,17 @@ import { closeAll } from '../lib/close-all.ts'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ServiceModel } from '../model/service-model.ts'
-import type { NodeView, ServicePortChange } from '../model/types.ts'
+import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
 import type { IpFamilyName, ProxyHealth } from '../serve/proxy-health.ts'
 import { BoundedRunner, type RunnerPeriods, type RunReason } from './bounded-runner.ts'
 import type { Answerers, FlowCleaner } from './flow-cleaner.ts'
 import { Drift } from './drift.ts'
+import { type FollowerFailures, followerFailures, type FollowerName } from './follower-failures.ts'
+import { type Follower, Followers } from './followers.ts'
 import { Healer } from './healer.ts'
 import { SyncAccounts } from './sync-accounts.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { Programmer, SyncStats } from '../modes/programmer.ts'
+import type { FinishStats, Programmer, SyncStats } from '../modes/programmer.ts'
 
 export interface FamilyPipelineOptions {
   readonly node: NodeView
@@ -28,8 +30,8 @@ export interface FamilyPipelineOptions {
   readonly periods: RunnerPeriods
   readonly clock: Clock
   readonly log: Logger
-  /** Called after each sync that succeeded, with what it was about; a full one compared everything with the kernel. */
-  readonly onSynced: (changes: readonly ServicePortChange[], isFull: boolean) => void
+  /** What else has to know what was programmed. */
+  readonly followers: readonly Follower[]
 }
 
 /** All rules are compared with the kernel's this often, or when changes leave no time for it, half as often. */
@@ -41,7 +43,6 @@ interface BegunSync {
   readonly full: boolean
   readonly mayDiffer: boolean
   readonly changes: readonly ServicePortChange[]
-  readonly answerers: Answerers | undefined
   /** When the first of the events came that led to it. */
   readonly waitingSinceMs: number | undefined
   /** When those events were triggered, in the cluster. */
@@ -60,6 +61,8 @@ export class FamilyPipeline {
   readonly #healer: Healer
   readonly #accounts: SyncAccounts
   readonly #drift: Drift
+  readonly #followers: Followers
+  readonly #noteFailures: Record<'metrics' | 'changes', FollowerFailures>
   readonly #family: IpFamilyName
   #node: NodeView
   #started = false
@@ -96,6 +99,18 @@ export class FamilyPipeline {
     })
     this.#accounts = new SyncAccounts({ family: this.#family, model, metrics, clock })
     this.#drift = new Drift({ family: this.#family, metrics, clock })
+    const failures = (follower: FollowerName) => followerFailures({ metrics, clock, log }, follower, this.#family)
+    this.#noteFailures = { metrics: failures('metrics'), changes: failures('changes') }
+    this.#followers = new Followers({
+      followers: [
+        { name: 'cleanup', follow: () => this.#finish() },
+        { name: 'udp_flows', follow: (sync) => options.flows.follow(sync) },
+        ...options.followers,
+      ],
+      everything: () => ({ node: this.#node, changes: [], all: this.#views }),
+      failures,
+      clock,
+    })
     this.#healer = new Healer({
       restore: () => {
         this.#needFullSync = true
@@ -213,6 +228,8 @@ export class FamilyPipeline {
     return closeAll(
       () => this.#runner.stop(),
       () => healed,
+      () => this.#followers.stop(),
+      () => this.#options.flows.stop(),
       () => this.#options.programmer.close(),
     )
   }
@@ -234,14 +251,13 @@ export class FamilyPipeline {
   /** A programmer that runs other programs takes its time, in which events go on: what they change is for the next sync. */
   #sync(why: 'follows' | 'heals' = 'follows'): SyncStats | Promise<SyncStats> {
     const { model, programmer, clock, flows } = this.#options
-    this.#accounts.countChanges()
+    this.#note('metrics', () => this.#accounts.countChanges())
     const changes = model.takeChanges()
     const begun: BegunSync = {
       startMs: clock.monotonicNow(),
       full: this.#needFullSync,
       mayDiffer: this.#mayDiffer || changes.length > 0,
       changes,
-      answerers: flows.answerersOf(changes),
       waitingSinceMs: this.#waitingSinceMs,
       triggerTimes: [...this.#triggerTimes, ...[...model.takeTriggerTimes().values()].flat()],
       heard: this.#heard,
@@ -252,18 +268,19 @@ export class FamilyPipeline {
     this.#mayDiffer = false
     this.#waitingSinceMs = undefined
     this.#triggerTimes = []
+    let pending: SyncStats | Promise<SyncStats>
+    let answerers: Answerers | undefined
     try {
-      const pending = begun.full
-        ? programmer.syncAll(this.#node, model.views())
-        : programmer.sync(this.#node, begun.changes)
-      if (!(pending instanceof Promise)) return this.#succeed(begun, pending)
-      return pending.then(
-        (stats) => this.#succeed(begun, stats),
-        (error: unknown) => this.#fail(begun, error),
-      )
+      answerers = flows.answerersOf(changes)
+      pending = begun.full ? programmer.syncAll(this.#node, model.views()) : programmer.sync(this.#node, begun.changes)
     } catch (error) {
       return this.#fail(begun, error)
     }
+    if (!(pending instanceof Promise)) return this.#succeed(begun, pending, answerers)
+    return pending.then(
+      (stats) => this.#succeed(begun, stats, answerers),
+      (error: unknown) => this.#fail(begun, error),
+    )
   }
 
   #fail(begun: BegunSync, error: unknown): never {
@@ -271,34 +288,74 @@ export class FamilyPipeline {
     // The changes are taken and lost: only a comparison with the kernel knows what is missing.
     this.#needFullSync = true
     this.#mayDiffer = true
-    this.#drift.failed(messageOf(error))
     this.#waitingSinceMs = waitingSinceMs ?? this.#waitingSinceMs
     this.#triggerTimes.push(...triggerTimes)
-    this.#accounts.failed()
-    this.#tell(begun, { transactions: 0, operations: 0, bytes: 0 }, error)
+    this.#note('metrics', () => {
+      this.#drift.failed(messageOf(error))
+      this.#accounts.failed()
+    })
+    this.#note('changes', () => this.#tell(begun, { transactions: 0, operations: 0, bytes: 0 }, error))
     throw error
   }
 
-  #succeed(begun: BegunSync, stats: SyncStats): SyncStats {
-    const { clock, log, model, health, flows, onSynced } = this.#options
-    const { full, changes, answerers, startMs } = begun
+  /** The rules are in force: whatever fails from here on, the sync is done. */
+  #succeed(begun: BegunSync, stats: SyncStats, answerers: Answerers | undefined): SyncStats {
+    const { clock, log, health } = this.#options
+    const { full, changes, startMs } = begun
     this.#lastSyncMs = clock.monotonicNow()
     if (full) this.#lastFullSyncMs = this.#lastSyncMs
     this.#refused = stats.refused ?? 0
-    const tookMs = clock.monotonicNow() - startMs
-    this.#accounts.succeeded({ ...begun, tookMs }, stats)
-    this.#drift.synced({ full, mayDiffer: begun.mayDiffer, stats })
     health.updated(this.#family)
-    this.#tell(begun, stats)
-    const { gone, sample: _, commands: __, ...counts } = stats
-    log
-      .v(2)
-      ?.info('SyncProxyRules complete', { ipFamily: this.#family, full, changes: changes.length, tookMs, ...counts })
-    this.#accounts.countChanges()
-    if (stats.isSucceeded !== true)
-      flows.clean(this.#node, { changes, all: full ? model.views() : undefined, gone, answerers })
-    onSynced(changes, full)
+    const tookMs = clock.monotonicNow() - startMs
+    this.#note('metrics', () => {
+      this.#accounts.succeeded({ ...begun, tookMs }, stats)
+      this.#drift.synced({ full, mayDiffer: begun.mayDiffer, stats })
+      this.#accounts.countChanges()
+    })
+    const { gone, sample: _, commands: __, isSucceeded = false, ...counts } = stats
+    this.#note('changes', () => {
+      this.#tell(begun, stats)
+      log
+        .v(2)
+        ?.info('SyncProxyRules complete', { ipFamily: this.#family, full, changes: changes.length, tookMs, ...counts })
+    })
+    this.#followers.follow({
+      node: this.#node,
+      changes,
+      all: full ? this.#views : undefined,
+      gone,
+      answerers,
+      isSucceeded,
+    })
     return stats
+  }
+
+  /** What the programmer does when the rules are in force. */
+  #finish(): void | Promise<void> {
+    const count = (stats: FinishStats | void) => {
+      if (stats) this.#note('metrics', () => this.#accounts.finished(stats))
+    }
+    const pending = this.#options.programmer.finish?.()
+    return pending instanceof Promise ? pending.then(count) : count(pending)
+  }
+
+  /** What is only noted is not tried again: the next sync notes the same anew. */
+  #note<T>(what: 'metrics' | 'changes', work: () => T): T | undefined {
+    const { onFailed, onMended } = this.#noteFailures[what]
+    try {
+      const result = work()
+      onMended()
+      return result
+    } catch (error) {
+      onFailed(error)
+      return undefined
+    }
+  }
+
+  /** All service ports, as often as they are asked for. */
+  get #views(): Iterable<ServicePortView> {
+    const { model } = this.#options
+    return { [Symbol.iterator]: () => model.views() }
   }
 
   #tell(begun: BegunSync, stats: SyncStats, error?: unknown): void {

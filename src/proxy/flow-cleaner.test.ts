@@ -1,6 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { aNodeView } from '../../test/support/arbitrary-views.ts'
+import { ERRNOS } from '../../test/support/errnos.ts'
 import { ManualClock } from '../lib/clock.ts'
+import { KernelError } from '../lib/errors.ts'
 import { silentLogger } from '../lib/log.ts'
 import { BackendList } from '../model/backend-list.ts'
 import type { UdpFlow } from '../model/stale-flows.ts'
@@ -17,16 +19,19 @@ class Tracker {
   readonly asked: (string | undefined)[] = []
   readonly deleted: UdpFlow[] = []
   readonly #waiting: (() => void)[] = []
-  fails = false
+  failsWith: string | undefined
+  refusesToDelete = false
 
   async findUdp(_family: 4 | 6, isWanted: (flow: UdpFlow) => boolean, answerer?: string): Promise<UdpFlow[]> {
     this.asked.push(answerer)
     await new Promise<void>((resolve) => this.#waiting.push(resolve))
-    if (this.fails) throw new Error('ENOBUFS')
-    return this.flows.filter(isWanted)
+    if (this.failsWith !== undefined) throw new KernelError('list connections', this.failsWith)
+    const isAsked = ({ reply }: UdpFlow) => answerer === undefined || answerer === `${reply.src}:${reply.sport}`
+    return this.flows.filter((each) => isAsked(each) && isWanted(each))
   }
 
   delete(flows: readonly UdpFlow[]): number {
+    if (this.refusesToDelete) throw new KernelError('delete connections', 'EPERM')
     this.deleted.push(...flows)
     return flows.length
   }
@@ -74,8 +79,10 @@ function dns(...backends: readonly number[]): ServicePortView {
 describe('FlowCleaner', () => {
   let tracker: Tracker
   let cleaner: FlowCleaner
+  let clock: ManualClock
+  let failures: unknown[]
   const change = (before: ServicePortView | undefined, after: ServicePortView | undefined) =>
-    cleaner.clean(node, { changes: [{ name: 'ns/dns', before, after }], all: undefined })
+    cleaner.follow({ node, changes: [{ name: 'ns/dns', before, after }], all: undefined })
   const finish = async () => {
     const end = cleaner.idle().then(() => 'idle')
     const turn = () => new Promise<string>((resolve) => void setImmediate(() => resolve('busy')))
@@ -90,7 +97,8 @@ describe('FlowCleaner', () => {
         shown: [],
         build: { major: '', minor: '', version: '', commit: '', treeState: '', buildDate: '' },
       }),
-      clock: new ManualClock(),
+      clock,
+      failures: { onFailed: (error) => void failures.push(error), onMended: () => void failures.push('mended') },
       log: silentLogger,
       machineAddresses: () => [],
       targets,
@@ -98,6 +106,8 @@ describe('FlowCleaner', () => {
 
   beforeEach(() => {
     tracker = new Tracker()
+    clock = new ManualClock()
+    failures = []
     cleaner = open()
   })
 
@@ -142,19 +152,81 @@ describe('FlowCleaner', () => {
     const changes = [{ name: 'ns/dns', before: dns(7), after: dns(7) }]
     const answerers = cleaner.answerersOf(changes)
     doors = [door(2)]
-    cleaner.clean(node, { changes, all: undefined, answerers })
+    cleaner.follow({ node, changes, all: undefined, answerers })
     await finish()
     expect(tracker.asked).toEqual([door(1)])
     expect(tracker.deleted).toEqual([flow(1)])
   })
 
-  test('goes on after a failure', async () => {
+  describe.each(ERRNOS)('a look that fails with %s', (errno) => {
+    const again = async () => {
+      await clock.advance(60_000)
+      await finish()
+    }
+
+    beforeEach(() => {
+      tracker.failsWith = errno
+    })
+
+    test('is had again by itself, and the pauses grow', async () => {
+      tracker.flows = [flow(1)]
+      change(dns(1), dns())
+      await finish()
+      for (let i = 0; i < 4; i++) {
+        await clock.advance(60_000)
+        await finish()
+      }
+      expect(failures).toHaveLength(5)
+      expect(tracker.asked).toHaveLength(5)
+      tracker.failsWith = undefined
+      await again()
+      expect(tracker.deleted).toEqual([flow(1)])
+      expect(failures.at(-1)).toBe('mended')
+      await again()
+      expect(tracker.asked).toHaveLength(6)
+    })
+
+    test('is had again for what changed meanwhile, too, which spares what is right by then', async () => {
+      tracker.flows = [flow(1), flow(2), flow(3)]
+      change(dns(1, 2, 3), dns(2, 3))
+      // While it looks, and while it waits: the first endpoint is back, the second goes.
+      change(dns(2, 3), dns(1, 2, 3))
+      await finish()
+      change(dns(1, 2, 3), dns(1, 3))
+      expect(tracker.asked).toHaveLength(1)
+      tracker.failsWith = undefined
+      await again()
+      expect(tracker.deleted).toEqual([flow(2)])
+    })
+
+    test('knows the services that went since', async () => {
+      tracker.flows = [flow(1), flow(2)]
+      change(dns(1, 2), dns(2))
+      change(dns(2), undefined)
+      await finish()
+      tracker.failsWith = undefined
+      await again()
+      expect(tracker.deleted).toEqual([flow(1), flow(2)])
+    })
+
+    test('is not had again when another process has taken over', async () => {
+      tracker.flows = [flow(1)]
+      change(dns(1), dns())
+      await finish()
+      cleaner.follow({ node, changes: [], all: undefined, isSucceeded: true })
+      tracker.failsWith = undefined
+      await again()
+      expect(tracker.asked).toHaveLength(1)
+    })
+  })
+
+  test('what fails to be deleted is deleted later', async () => {
     tracker.flows = [flow(1)]
-    tracker.fails = true
+    tracker.refusesToDelete = true
     change(dns(1), dns())
     await finish()
-    tracker.fails = false
-    change(undefined, dns(2))
+    tracker.refusesToDelete = false
+    await clock.advance(1000)
     await finish()
     expect(tracker.deleted).toEqual([flow(1)])
   })

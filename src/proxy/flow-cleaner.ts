@@ -3,9 +3,12 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
+import { TryAgain } from '../lib/try-again.ts'
 import { goneUdpFrontends, staleAnswerers, StaleFlowIndex, type UdpFlow } from '../model/stale-flows.ts'
 import type { FrontendAddress, NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import type { FollowerFailures } from './follower-failures.ts'
+import type { AppliedSync } from './followers.ts'
 
 /** The kernel's connection tracker. */
 export interface FlowTable<F extends UdpFlow = UdpFlow> {
@@ -20,21 +23,11 @@ export interface FlowCleanerOptions {
   readonly metrics: Metrics
   readonly clock: Clock
   readonly log: Logger
+  readonly failures: FollowerFailures
   /** Every address of this machine, for node ports that are open on all of them. */
   readonly machineAddresses: () => readonly string[]
   /** `ip:port` of what answers the flows of a service port, where that is not the endpoints. */
   readonly targets?: ((view: ServicePortView) => readonly string[]) | undefined
-}
-
-/** What a sync was about. */
-export interface Synced {
-  readonly changes: readonly ServicePortChange[]
-  /** All service ports, after a comparison with the kernel. */
-  readonly all: Iterable<ServicePortView> | undefined
-  /** What that comparison found to be served no longer. */
-  readonly gone?: readonly FrontendAddress[] | undefined
-  /** What {@link FlowCleaner.answerersOf} said of the changes before they were made. */
-  readonly answerers?: Answerers | undefined
 }
 
 /** `ip:port` of what answers the flows of service ports. */
@@ -48,22 +41,27 @@ interface Task {
   readonly views: Map<ServicePortName, ServicePortView>
   readonly gone: FrontendAddress[]
   answerers: ReadonlySet<string> | 'any'
+  /** All service ports are among the views. */
+  isWhole: boolean
 }
 
 /**
  * Looks at flows in the background, one look at a time: what changes meanwhile is for the next one, however often it does,
- * and the look that goes on hears of it.
+ * and the look that goes on hears of it. A look that fails is had again, with what changed meanwhile.
  */
 export class FlowCleaner {
   readonly #options: FlowCleanerOptions
   #node: NodeView | undefined
   #next: Task | undefined
-  /** What the look that goes on goes by. */
+  /** The look that goes on, and what it goes by. */
+  #current: Task | undefined
   #index: StaleFlowIndex | undefined
   #looking: Promise<void> | undefined
+  readonly #again: TryAgain
 
   constructor(options: FlowCleanerOptions) {
     this.#options = options
+    this.#again = new TryAgain({ clock: options.clock, again: () => this.#begin(), ...options.failures })
   }
 
   /**
@@ -78,17 +76,37 @@ export class FlowCleaner {
     )
   }
 
-  /** Sees to the flows of what changed, or of `all` when given. A failure is logged: the rules are right all the same. */
-  clean(node: NodeView, { changes, all, gone = [], answerers: answered }: Synced): void {
+  /** Sees to the flows of what changed, or of all service ports when given. */
+  follow({ node, changes, all, gone = [], answerers: answered, isSucceeded = false }: AppliedSync): void {
+    if (isSucceeded) return this.#forget()
     this.#node = node
     const served = this.#servedChanges(changes, answered)
     this.#follow(served)
+    if (this.#current !== undefined) this.#note(this.#current, served, all)
     const answerers = all === undefined ? staleAnswerers(served) : 'any'
     if (answerers !== 'any' && answerers.size === 0 && this.#next === undefined) return
     const task = (this.#next ??= newTask())
     task.answerers = union(task.answerers, answerers)
     task.gone.push(...goneUdpFrontends(changes), ...gone)
+    this.#note(task, served, all)
+    if (!this.#again.isWaiting) this.#begin()
+  }
+
+  /** Resolves when the look that goes on has ended. No other is begun. */
+  async stop(): Promise<void> {
+    this.#again.close()
+    this.#forget()
+    await this.#looking
+  }
+
+  #forget(): void {
+    this.#next = undefined
+    this.#current = undefined
+  }
+
+  #note(task: Task, served: readonly ServicePortChange[], all: Iterable<ServicePortView> | undefined): void {
     if (all !== undefined) {
+      task.isWhole = true
       task.views.clear()
       for (const view of all) if (view.protocol === 'UDP') task.views.set(view.name, this.#served(view))
     } else {
@@ -97,7 +115,6 @@ export class FlowCleaner {
         else task.views.set(name, after)
       }
     }
-    this.#looking ??= this.#look()
   }
 
   /** When all that was asked for is done. */
@@ -105,10 +122,15 @@ export class FlowCleaner {
     await this.#looking
   }
 
+  #begin(): void {
+    this.#looking ??= this.#look()
+  }
+
   async #look(): Promise<void> {
     const { metrics, clock, log } = this.#options
     for (let task = this.#next; task !== undefined; task = this.#next) {
       this.#next = undefined
+      this.#current = task
       const { family } = this.#node!
       const ipFamily = family === 4 ? 'IPv4' : 'IPv6'
       const startMs = clock.monotonicNow()
@@ -116,11 +138,16 @@ export class FlowCleaner {
         const deleted = await this.#carryOut(task, family)
         metrics.conntrackDeleted.with(ipFamily).inc(deleted)
         if (deleted > 0) log.v(2)?.info('Removed stale UDP flows', { ipFamily, deleted })
+        this.#again.succeeded()
       } catch (error) {
-        log.error(error, 'Cannot remove stale UDP flows', { ipFamily })
+        if (this.#current !== undefined) this.#next = this.#next === undefined ? task : both(task, this.#next)
+        this.#again.failed(error)
+        break
+      } finally {
+        this.#current = undefined
+        this.#index = undefined
+        metrics.conntrackDuration.with(ipFamily).observe((clock.monotonicNow() - startMs) / 1000)
       }
-      this.#index = undefined
-      metrics.conntrackDuration.with(ipFamily).observe((clock.monotonicNow() - startMs) / 1000)
     }
     this.#looking = undefined
   }
@@ -170,7 +197,17 @@ export class FlowCleaner {
 }
 
 function newTask(): Task {
-  return { views: new Map(), gone: [], answerers: new Set() }
+  return { views: new Map(), gone: [], answerers: new Set(), isWhole: false }
+}
+
+/** The earlier one has heard of all that changed since. */
+function both(earlier: Task, later: Task): Task {
+  return {
+    views: later.isWhole ? later.views : new Map([...earlier.views, ...later.views]),
+    gone: [...earlier.gone, ...later.gone],
+    answerers: union(earlier.answerers, later.answerers),
+    isWhole: earlier.isWhole || later.isWhole,
+  }
 }
 
 function union(a: Task['answerers'], b: Task['answerers']): Task['answerers'] {

@@ -24,6 +24,7 @@ import { loadConnectChoice, type OpenConnectChoice } from './connect-choice.ts'
 import { hasIpv6 } from './families.ts'
 import { FamilyPart } from './family-part.ts'
 import type { FamilyPipeline } from './family-pipeline.ts'
+import type { Follower } from './followers.ts'
 import { followMachineAddresses, readMachineAddresses } from './machine-addresses.ts'
 import { createMetrics, type Metrics } from '../metrics/metrics.ts'
 import type { Mode } from '../modes/contract.ts'
@@ -306,7 +307,7 @@ export class NodeProxy {
       weighs: this.#mode.weighs,
       periods: periodsOf(this.#loaded, this.#mode),
       connectRetry: this.#loaded.config.connectRetry,
-      followers: this.#connectChoice === undefined ? [this.#retry] : [this.#retry, this.#connectChoice],
+      followers: this.#followers(family),
       allowExternalIPs: featureEnabled(this.#loaded.config.featureGates, 'AllowServiceExternalIPs'),
       machineAddresses: () => this.#state.machineAddresses,
       problems,
@@ -314,11 +315,17 @@ export class NodeProxy {
       health: this.#health,
       events: this.#events,
       log: this.#log,
-      onSynced: () => {
-        this.#otherModes.synced(family)
-        this.#rest.synced()
-      },
     })
+  }
+
+  #followers(family: Family): Follower[] {
+    const choice = this.#connectChoice
+    return [
+      { name: 'connect_retry', follow: ({ node, changes, all }) => this.#retry.follow(node, changes, all) },
+      { name: 'choose_at_connect', follow: ({ node, changes, all }) => choice?.follow(node, changes, all) },
+      { name: 'other_modes', follow: () => this.#otherModes.synced(family) },
+      { name: 'rest', follow: () => this.#rest.synced() },
+    ]
   }
 
   #pipeline(family: 4 | 6): FamilyPipeline | undefined {

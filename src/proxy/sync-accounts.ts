@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { ServiceModel } from '../model/service-model.ts'
 import type { ChangeCounts } from '../model/types.ts'
-import type { SyncStats } from '../modes/programmer.ts'
+import type { FinishStats, SyncStats } from '../modes/programmer.ts'
 import type { IpFamilyName } from '../serve/proxy-health.ts'
 
 export interface SyncAccountsOptions {
@@ -43,9 +43,7 @@ export class SyncAccounts {
     metrics.syncDuration.with(family).observe(tookMs / 1000)
     metrics[full ? 'syncFullDuration' : 'syncPartialDuration'].with(family).observe(tookMs / 1000)
     metrics.lastSync.with(family).set(clock.now() / 1000)
-    metrics.netlinkBytes.with(family).inc(stats.bytes)
-    metrics.transactions.with(family, 'committed').inc(stats.transactions)
-    metrics.operations.with(family).inc(stats.operations)
+    this.finished(stats)
     for (const triggerMs of triggerTimes) {
       metrics.networkProgrammingDuration.with(family).observe((clock.now() - triggerMs) / 1000)
     }
@@ -53,6 +51,14 @@ export class SyncAccounts {
       metrics.changeDuration.with(family).observe((clock.monotonicNow() - waitingSinceMs) / 1000)
     }
     this.#countNoLocalEndpoints()
+  }
+
+  /** What was written, in a sync or after it. */
+  finished({ bytes, transactions, operations }: FinishStats): void {
+    const { metrics, family } = this.#options
+    metrics.netlinkBytes.with(family).inc(bytes)
+    metrics.transactions.with(family, 'committed').inc(transactions)
+    metrics.operations.with(family).inc(operations)
   }
 
   failed(): void {

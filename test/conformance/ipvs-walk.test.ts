@@ -58,6 +58,7 @@ class IpvsNode implements PlannedNode {
 
   sync(changes: readonly ServicePortChange[]): void {
     this.#programmer.sync(this.#node, changes)
+    void this.#programmer.finish()
   }
 
   walk({ from, to }: Flow, client: string, choice: number): PlannedWay {

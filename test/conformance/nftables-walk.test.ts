@@ -29,6 +29,7 @@ class NftablesNode implements PlannedNode, TableDriver {
 
   sync(changes: readonly ServicePortChange[]): void {
     this.#programmer.sync(this.#node, changes)
+    void this.#programmer.finish()
   }
 
   walk(flow: Flow, client: string, choice: number): PlannedWay {

@@ -68,6 +68,7 @@ class UserspaceNode implements PlannedNode, TableDriver {
       }
     }
     this.#programmer.sync(this.#node, changes)
+    void this.#programmer.finish()
   }
 
   walk(flow: Flow, client: string): PlannedWay {

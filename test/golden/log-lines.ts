@@ -24,10 +24,6 @@ export const logLines: readonly LogLine[] = [
     'The kernel refused a change of one IP family. It is tried again, more and more slowly; `/healthz` turns to 503 when it does not succeed.',
   ),
   error(
-    'Cannot delete stale affinity entries',
-    'nftables mode: clients may go on to an endpoint that has gone, until their affinity ends; all else is programmed. `err` has the answer of the kernel; it is tried again after `retryInMs`.',
-  ),
-  error(
     'Cannot program a service: iptables refuses its rules. All other services are programmed',
     'An Event `FailedToProgramService` names it as well. Usually something about it that this kernel does not have.',
   ),
@@ -119,8 +115,8 @@ export const logLines: readonly LogLine[] = [
   ),
   error('Unexpected error', 'A fault of this program: please report it, with the stack that `-v=4` shows.'),
   error(
-    'Cannot remove stale UDP flows',
-    'Clients of a removed endpoint may go on sending to it until their flow ends.',
+    'The rules are in force; something that follows them failed',
+    '`follower` says what, `err` why; it is tried again by itself, `againInMs` says when, and `kubeproxyts_follower_behind` is 1 until it is done. With `udp_flows` and `affinity`, clients of a removed endpoint may go on sending to it until then. One line a minute at most.',
   ),
   error(
     'Another program keeps changing our rules; does another proxy run on this node?',

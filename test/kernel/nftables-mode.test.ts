@@ -46,7 +46,7 @@ describe.skipIf(!isRoot).each([4, 6] as const)('the nftables mode for IPv%d in t
     }
   })
 
-  it('follows any change, and nft lists every table', () => {
+  it('follows any change, and nft lists every table', async () => {
     const { driver, programmer } = openProgrammer()
     let before = views(0)
     programmer.syncAll(node, before)
@@ -56,6 +56,7 @@ describe.skipIf(!isRoot).each([4, 6] as const)('the nftables mode for IPv%d in t
         node,
         after.map((view, i) => ({ name: view.name, before: before[i], after: view })),
       )
+      await programmer.finish()
       before = after
       expect(nft('list', 'ruleset')).toContain(`table ${nftFamily(family)} kube-proxy`)
       nft('-j', 'list', 'ruleset')

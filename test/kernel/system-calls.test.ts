@@ -54,6 +54,7 @@ async function callsBeside(more: number): Promise<Record<string, string>> {
     const counts = await countCalls(async () => {
       change()
       programmer.sync(node, model.takeChanges())
+      await programmer.finish()
       // The watch would hear of it in another turn of the event loop.
       await sleep(20)
     })

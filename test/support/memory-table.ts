@@ -4,7 +4,7 @@ import type { Family } from '../../src/lib/ip.ts'
 import type { TableDriver } from '../../src/nftables/table-driver.ts'
 import { applyOps } from '../../src/nftables/apply-ops.ts'
 import { nftFamily } from '../../src/nftables/language.ts'
-import type { Op, Table } from '../../src/nftables/types.ts'
+import type { Element, NftSet, Op, Table } from '../../src/nftables/types.ts'
 
 export class MemoryTable implements TableDriver {
   readonly #family: Family
@@ -26,8 +26,8 @@ export class MemoryTable implements TableDriver {
     return this.table
   }
 
-  readElements(): [] {
-    return []
+  readElements(set: NftSet): readonly Element[] {
+    return [...(this.table?.elements.get(set.name)?.values() ?? [])]
   }
 
   close(): void {}

@@ -35,6 +35,7 @@ import { rehearseIptables } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import type { Programmer, ProgrammerReports, SyncStats } from '../programmer.ts'
 import { trafficCounters } from '../traffic.ts'
+import { OneAtATime } from '../shared/one-at-a-time.ts'
 import { RouteLocalnet, takeBackLocalnet } from './route-localnet.ts'
 
 export const iptablesMachine: ModeOnMachine = {
@@ -110,11 +111,11 @@ export async function openIptables(options: ModeOptions): Promise<RunningMode> {
       counted = true
       const programmer = createIptablesProgrammer({ planner, driver: quietly(driver, watch), family, log, reports })
       const localnet = family === 4 ? new RouteLocalnet(driver, settingFiles, log) : undefined
-      const after = async (node: NodeView, { transactions }: SyncStats) => {
+      const after = async ({ node, written }: Compared) => {
         watch.canariesSet(family)
-        await localnet?.follow(opensLocalhost(node, settings), transactions > 0)
+        await localnet?.follow(opensLocalhost(node, settings), written)
       }
-      return new AttendedProgrammer({ programmer, pause: pauses.get(family)!, clock, after })
+      return new OneAtATime(new AttendedProgrammer({ programmer, pause: pauses.get(family)!, clock, after }))
     },
     // With iptables-legacy the kernel may have no nftables: that is told to the asker.
     traffic: trafficCounters(found.programs.backend === 'nft' ? families : []),
@@ -206,13 +207,21 @@ interface Attendance {
   readonly programmer: Programmer
   readonly pause: HealPause
   readonly clock: Clock
-  /** Called after each comparison. */
-  readonly after: (node: NodeView, stats: SyncStats) => Promise<void>
+  /** Called after each comparison, and again when it fails. */
+  readonly after: (compared: Compared) => Promise<void>
+}
+
+interface Compared {
+  readonly node: NodeView
+  /** Rules had to be written. */
+  readonly written: boolean
 }
 
 /** Sees to kernel settings when all rules have been compared, and tells how long that takes. */
 class AttendedProgrammer implements Programmer {
   readonly #attendance: Attendance
+  /** What is still to be seen to. */
+  #compared: Compared | undefined
 
   constructor(attendance: Attendance) {
     this.#attendance = attendance
@@ -223,12 +232,18 @@ class AttendedProgrammer implements Programmer {
   }
 
   async syncAll(node: NodeView, views: Iterable<ServicePortView>): Promise<SyncStats> {
-    const { programmer, pause, clock, after } = this.#attendance
+    const { programmer, pause, clock } = this.#attendance
     const startMs = clock.monotonicNow()
     const stats = await programmer.syncAll(node, views)
     pause.compared(clock.monotonicNow() - startMs)
-    await after(node, stats)
+    this.#compared = { node, written: stats.transactions > 0 || this.#compared?.written === true }
     return stats
+  }
+
+  async finish(): Promise<void> {
+    if (this.#compared === undefined) return
+    await this.#attendance.after(this.#compared)
+    this.#compared = undefined
   }
 
   tellCommands(isTold: boolean): void {

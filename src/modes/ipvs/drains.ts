@@ -73,12 +73,17 @@ export class Drains {
     return [...retiring, ...this.#list.empty(emptied)]
   }
 
-  /** Deletes at once what has no connections, and looks again later at the others. */
+  /** Deletes at once what has no connections, and looks again later at the others, and where that failed. */
   begin({ retired }: IpvsDiff): IpvsOp[] {
     const servers = new Set(retired.map(({ server }) => server))
-    const ops = this.#look([...servers], () => undefined)
-    this.#schedule(LOOK_EVERY_MS)
-    return ops
+    try {
+      return this.#look([...servers], () => undefined)
+    } catch (error) {
+      this.#options.onError(error)
+      return []
+    } finally {
+      this.#schedule(LOOK_EVERY_MS)
+    }
   }
 
   close(): void {

@@ -19,7 +19,7 @@ import { Drains, type DrainDriver } from './drains.ts'
 import type { TableDriver } from '../../nftables/table-driver.ts'
 import { TableProgrammer } from '../shared/table-programmer.ts'
 import type { FamilyAudit } from './table-watch.ts'
-import type { Programmer, SyncStats } from '../programmer.ts'
+import type { FinishStats, Programmer, SyncStats } from '../programmer.ts'
 import { SyncCount } from '../shared/sync-count.ts'
 
 /** The kernel's virtual servers: IpvsDriver, or some in memory. */
@@ -148,6 +148,10 @@ export class IpvsProgrammer implements Programmer {
     this.#bind(diffAddresses(own, users.bound()), stats)
     this.#context = { settings, owners, users }
     return stats
+  }
+
+  finish(): FinishStats | Promise<FinishStats> {
+    return this.#rules.finish()
   }
 
   tellCommands(isTold: boolean): void {

@@ -23,26 +23,26 @@ export const nftablesMachine: ModeOnMachine = {
   cleanupLeftovers: removeLeftovers,
 }
 
-function openNftables({ families, clock, onForeignChange, log }: ModeOptions): RunningMode {
+function openNftables({ families, clock, onForeignChange }: ModeOptions): RunningMode {
   const tables = openWatchedTables({ table: nftablesPlanner.table, families, onForeignChange })
   return {
-    programmer(family, { metrics }) {
+    programmer(family, { metrics, affinity }) {
       const ipFamily = `IPv${family}`
       const counts = {
         syncFailed: () => metrics.nftablesSyncFailures.with(ipFamily).inc(),
         cleanupFailed: () => metrics.nftablesCleanupFailures.with(ipFamily).inc(),
       }
       const order = new InOrder()
-      const onFailed = (error: unknown, retryInMs: number) => {
+      const onFailed = (error: unknown, againInMs: number) => {
         counts.cleanupFailed()
-        log.error(error, 'Cannot delete stale affinity entries', { ipFamily, retryInMs })
+        affinity.onFailed(error, againInMs)
       }
       const programmer = new TableProgrammer({
         planner: nftablesPlanner,
         driver: tables.driver(family),
         clock,
         counts,
-        later: { order, onFailed },
+        later: { order, onFailed, onMended: () => affinity.onMended() },
       })
       return new OneAtATime(inTurns(programmer), order)
     },
@@ -54,8 +54,9 @@ function openNftables({ families, clock, onForeignChange, log }: ModeOptions): R
 /** Its table may be very long: a comparison must not keep others waiting. */
 function inTurns(programmer: TableProgrammer): Programmer {
   return {
-    sync: (node, changes) => programmer.syncInTurns(node, changes),
+    sync: (node, changes) => programmer.sync(node, changes),
     syncAll: (node, views) => programmer.syncAllInTurns(node, views),
+    finish: () => programmer.finish(),
     tellCommands: (isTold) => programmer.tellCommands(isTold),
     close: () => programmer.close(),
   }

@@ -2,7 +2,7 @@
 
 import { InOrder } from '../../lib/in-order.ts'
 import type { NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
-import type { Programmer, SyncStats } from '../programmer.ts'
+import type { FinishStats, Programmer, SyncStats } from '../programmer.ts'
 
 /** Does one thing after the other, in the order in which they were asked for. */
 export class OneAtATime implements Programmer {
@@ -23,6 +23,10 @@ export class OneAtATime implements Programmer {
     // As they are now: what changes while it goes on is asked for by itself.
     const all = [...views]
     return this.#order.do(() => this.#programmer.syncAll(node, all))
+  }
+
+  finish(): FinishStats | void | Promise<FinishStats | void> {
+    return this.#order.do(() => this.#programmer.finish?.())
   }
 
   tellCommands(isTold: boolean): void {

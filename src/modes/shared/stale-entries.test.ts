@@ -56,7 +56,12 @@ function open() {
   const clock = new ManualClock()
   const clients = new Clients()
   const failures: [unknown, number][] = []
-  const later = { order: new InOrder(), onFailed: (error: unknown, inMs: number) => failures.push([error, inMs]) }
+  const mended: number[] = []
+  const later = {
+    order: new InOrder(),
+    onFailed: (error: unknown, inMs: number) => failures.push([error, inMs]),
+    onMended: () => mended.push(failures.length),
+  }
   const stale = new StaleEntries({ driver: clients, clock, later })
   const shrinkTo = (...allowed: string[]) => {
     stale.changed([learned('gone')], [learned(...allowed)], [learned(...allowed)])
@@ -69,7 +74,7 @@ function open() {
       for (let turn = 0; turn < 5; turn++) await nextTurn()
     }
   }
-  return { pass, clock, clients, stale, failures, shrinkTo }
+  return { pass, clock, clients, stale, failures, mended, shrinkTo }
 }
 
 describe('StaleEntries', () => {
@@ -108,14 +113,16 @@ describe('StaleEntries', () => {
   })
 
   it('tries again what failed, more and more slowly, and nobody else fails with it', async () => {
-    const { clock, clients, failures, shrinkTo, pass } = open()
+    const { clock, clients, failures, mended, shrinkTo, pass } = open()
     clients.entries.set('a', 'gone')
     clients.failure = new KernelError('read', 'ENOMEM')
     shrinkTo('here')
     await pass(100_000)
     expect(failures.map(([, inMs]) => inMs).slice(0, 7)).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
+    expect(mended).toEqual([])
     clients.failure = undefined
     await pass(60_000)
+    expect(mended.length).toBeGreaterThan(0)
     expect([clients.entries.size, clock.waiting]).toEqual([0, 0])
   })
 

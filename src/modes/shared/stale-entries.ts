@@ -24,6 +24,8 @@ export interface LaterLooks {
   readonly order: InOrder
   /** It is tried again. */
   readonly onFailed: (error: unknown, retryInMs: number) => void
+  /** Nothing that failed is left. */
+  readonly onMended: () => void
 }
 
 const AGAIN_MS = 1000
@@ -86,6 +88,7 @@ export class StaleEntries {
         this.#failed(pending, error, later)
       }
     }
+    if (![...this.#pending.values()].some(({ failures }) => failures > 0)) later?.onMended()
     this.#schedule()
   }
 

@@ -14,7 +14,7 @@ import { nftFamily } from '../../nftables/language.ts'
 import type { Ledger } from '../../nftables/ledger.ts'
 import { Transaction } from '../../nftables/transaction.ts'
 import type { Op } from '../../nftables/types.ts'
-import type { Programmer, SyncStats } from '../programmer.ts'
+import type { FinishStats, Programmer, SyncStats } from '../programmer.ts'
 import { applyCounted } from './apply-counted.ts'
 import { FullSync } from './full-sync.ts'
 import { type LaterLooks, StaleEntries } from './stale-entries.ts'
@@ -58,12 +58,12 @@ export class TableProgrammer implements Programmer {
   }
 
   sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
-    return atOnce(this.#syncing(node, changes))
-  }
-
-  /** The same, and other work has its turns while clients of what has gone are looked for. */
-  syncInTurns(node: NodeView, changes: readonly ServicePortChange[]): SyncStats | Promise<SyncStats> {
-    return inTurns(this.#syncing(node, changes))
+    try {
+      return this.#sync(node, changes)
+    } catch (error) {
+      this.#options.counts?.syncFailed()
+      throw error
+    }
   }
 
   syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
@@ -75,6 +75,11 @@ export class TableProgrammer implements Programmer {
     return inTurns(this.#syncAll(node, views))
   }
 
+  /** What the rules can do without. Other work has its turns while clients of what has gone are looked for. */
+  finish(): FinishStats | Promise<FinishStats> {
+    return inTurns(this.#finish())
+  }
+
   tellCommands(isTold: boolean): void {
     this.#isTold = isTold
   }
@@ -84,22 +89,11 @@ export class TableProgrammer implements Programmer {
     this.#options.driver.close()
   }
 
-  *#syncing(node: NodeView, changes: readonly ServicePortChange[]): Steps<SyncStats> {
-    const stats = new SyncCount(this.#isTold)
-    try {
-      this.#sync(node, changes, stats)
-      yield* this.#staleEntries.cleaning(stats)
-    } catch (error) {
-      this.#options.counts?.syncFailed()
-      throw error
-    }
-    return stats
-  }
-
-  #sync(node: NodeView, changes: readonly ServicePortChange[], stats: SyncCount): void {
+  #sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
     const ledger = this.#ledger
     if (ledger === undefined) throw new Error('Cannot program changes: the table has not been programmed as a whole')
     const { planner, clock } = this.#options
+    const stats = new SyncCount(this.#isTold)
     const tell = (ops: readonly Op[]) => stats.tell(() => formatOps(nftFamily(node.family), planner.table, ops))
     const places = this.#places
     const fragmentChanges = changes.map(({ before, after }): FragmentChange => {
@@ -112,20 +106,17 @@ export class TableProgrammer implements Programmer {
     // Worthless until the kernel has accepted.
     this.#ledger = undefined
     const { ops, staleChains } = diffFragments(fragmentChanges, ledger)
-    for (const { after } of fragmentChanges)
-      for (const chain of after?.chains ?? []) this.#staleChains.delete(chain.name)
-    tell(ops)
-    this.#apply(ops, stats)
-    const swept = sweepRules(ledger)
-    tell(swept)
-    this.#apply(swept, stats)
-    this.#deleteStaleChains(stats)
-    for (const chain of staleChains) this.#staleChains.set(chain, clock.monotonicNow())
+    const all = [...ops, ...sweepRules(ledger)]
+    tell(all)
+    applyCounted(this.#options.driver, all, stats)
     this.#ledger = ledger
     for (const { before, after } of fragmentChanges) {
+      for (const chain of after?.chains ?? []) this.#staleChains.delete(chain.name)
       const [was, now] = [before?.learned ?? [], after?.learned ?? []]
       if (was.length + now.length > 0) this.#staleEntries.changed(was, now, shrunk(before, after))
     }
+    for (const chain of staleChains) this.#staleChains.set(chain, clock.monotonicNow())
+    return stats
   }
 
   *#syncAll(node: NodeView, views: Iterable<ServicePortView>): Steps<SyncStats> {
@@ -141,7 +132,6 @@ export class TableProgrammer implements Programmer {
       stats.gone = sync.gone()
       this.#ledger = sync.ledger
       this.#staleEntries.compared(actual === undefined ? [] : sync.learned, { isChanged: stats.operations > 0 })
-      yield* this.#staleEntries.cleaning(stats)
     } catch (error) {
       counts?.syncFailed()
       throw error
@@ -159,24 +149,45 @@ export class TableProgrammer implements Programmer {
     }
   }
 
-  #apply(ops: readonly Op[], stats: SyncCount): void {
-    applyCounted(this.#options.driver, ops, stats)
-  }
-
-  #deleteStaleChains(stats: SyncCount): void {
-    const before = this.#options.clock.monotonicNow() - STALE_CHAIN_MS
-    const transaction = new Transaction()
-    for (const [chain, sinceMs] of this.#staleChains) {
-      if (sinceMs > before) continue
-      transaction.deleteChain(chain)
-      this.#staleChains.delete(chain)
-    }
+  *#finish(): Steps<FinishStats> {
+    const stats = new SyncCount()
+    // Its failures are its own affair.
+    yield* this.#staleEntries.cleaning(stats)
     try {
-      this.#apply(transaction.ops(), stats)
+      this.#deleteStaleChains(stats)
     } catch (error) {
       this.#options.counts?.cleanupFailed()
       throw error
     }
+    return stats
+  }
+
+  /** All at once, or where that fails one by one: one of them may still be in use, or gone already. */
+  #deleteStaleChains(stats: SyncCount): void {
+    const before = this.#options.clock.monotonicNow() - STALE_CHAIN_MS
+    const due = Array.from(this.#staleChains).flatMap(([chain, sinceMs]) => (sinceMs > before ? [] : [chain]))
+    try {
+      this.#deleteChains(due, stats)
+    } catch (error) {
+      if (isShortage(error)) throw error
+      const failures: unknown[] = []
+      for (const chain of due) {
+        try {
+          this.#deleteChains([chain], stats)
+        } catch (failure) {
+          if (failure instanceof KernelError && failure.errno === 'ENOENT') this.#staleChains.delete(chain)
+          else failures.push(failure)
+        }
+      }
+      if (failures.length > 0) throw failures[0]
+    }
+  }
+
+  #deleteChains(chains: readonly string[], stats: SyncCount): void {
+    const transaction = new Transaction()
+    for (const chain of chains) transaction.deleteChain(chain)
+    applyCounted(this.#options.driver, transaction.ops(), stats)
+    for (const chain of chains) this.#staleChains.delete(chain)
   }
 }
 

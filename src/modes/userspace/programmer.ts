@@ -19,7 +19,7 @@ import type { SeenAs } from '../../data-path/seen-as.ts'
 import { isPortTaken } from '../../data-path/sockets.ts'
 import type { TableDriver } from '../../nftables/table-driver.ts'
 import { TableProgrammer } from '../shared/table-programmer.ts'
-import type { Programmer, SyncStats } from '../programmer.ts'
+import type { FinishStats, Programmer, SyncStats } from '../programmer.ts'
 import { LISTS, servedName } from './served-name.ts'
 
 export interface UserspaceProgrammerOptions {
@@ -130,6 +130,11 @@ export class UserspaceProgrammer implements Programmer {
     this.#tellClosedDoors()
     this.#retryLater(node)
     return stats
+  }
+
+  /** Nothing, while the rules are another's. */
+  finish(): FinishStats | void | Promise<FinishStats> {
+    if (!this.#isWithdrawn && this.#successor === undefined) return this.#rules.finish()
   }
 
   tellCommands(isTold: boolean): void {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { decodeFamilies } from '../../test/support/decode-families.ts'
 import { turnsDuring } from '../../test/support/turns.ts'
 import { nextTurn } from '../lib/next-turn.ts'
 import { modeNamed } from '../modes/all.ts'
@@ -74,6 +75,29 @@ describe('createMetrics()', () => {
     expect(turns).toBeGreaterThanOrEqual(parts.length - 1)
   })
 
+  test('page() has the same in the protobuf format, with turns of other work in between', async () => {
+    const metrics = aProxy()
+    for (let i = 0; i < 8192; i++) metrics.trafficBytes.with(`default/service-${i}:http`, 'sent').inc(i)
+    metrics.syncDuration.with('IPv4').observe(0.002)
+    const { result: parts, turns } = await turnsDuring(() => metrics.page({ format: 'protobuf' }))
+    const families = decodeFamilies(Buffer.concat(parts))
+    expect(families.map(({ name }) => name)).toEqual(
+      [...metrics.text().matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name),
+    )
+    expect(families.find(({ name }) => name === 'kubeproxyts_traffic_bytes_total')!.metrics).toHaveLength(8192)
+    // 700 kB, 64 at a time.
+    expect(turns).toBeGreaterThan(8)
+  })
+
+  test.each([true, false])('page() has native buckets where they are wanted: %s', async (nativeHistograms) => {
+    const metrics = aProxy({ nativeHistograms })
+    metrics.syncDuration.with('IPv4').observe(0.002)
+    const names = new Set(['kubeproxy_sync_proxy_rules_duration_seconds'])
+    const families = decodeFamilies(Buffer.concat(await metrics.page({ format: 'protobuf', names })))
+    expect(families.map(({ name }) => name)).toEqual([...names])
+    expect(families[0]!.metrics[0]!.histogram!.native !== undefined).toBe(nativeHistograms)
+  })
+
   test('what is done apart waits for a page that is being made, and the next page for it', async () => {
     const metrics = aProxy()
     const order: string[] = []
@@ -128,17 +152,16 @@ describe('createMetrics()', () => {
     expect(text).toContain('kubernetes_feature_enabled{name="Other",stage=""} 0\n')
   })
 
-  test('sliText() has the process start time and the health checks until they are reset', () => {
+  test('sliPage() has the process start time and the health checks until they are reset', async () => {
     const metrics = aProxy()
+    const sliText = async () => Buffer.concat(await metrics.sliPage()).toString()
     metrics.healthcheck.with('ping', 'healthz').set(1)
     metrics.healthchecks.with('ping', 'healthz', 'success').inc()
-    expect(metrics.sliText()).toContain('kubernetes_healthcheck{name="ping",type="healthz"} 1\n')
-    expect(metrics.sliText()).toContain(
-      'kubernetes_healthchecks_total{name="ping",status="success",type="healthz"} 1\n',
-    )
+    expect(await sliText()).toContain('kubernetes_healthcheck{name="ping",type="healthz"} 1\n')
+    expect(await sliText()).toContain('kubernetes_healthchecks_total{name="ping",status="success",type="healthz"} 1\n')
     expect(metrics.text()).not.toContain('healthcheck{')
     metrics.resetSlis()
-    expect(metrics.sliText()).toMatch(
+    expect(await sliText()).toMatch(
       /^# HELP process_start_time_seconds \[ALPHA\] .*\n# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds [\d.]+e\+09\n$/,
     )
   })

@@ -26,7 +26,18 @@ export interface MetricsOptions {
   readonly build: BuildInfo
   /** Feature gates: `{ NFTablesNetlink: { stage: 'BETA', enabled: true } }`. The stage of a GA feature is ''. */
   readonly features?: Readonly<Record<string, { readonly stage: string; readonly enabled: boolean }>>
+  /** Whether histograms have native buckets in the protobuf format; true if not given. */
+  readonly nativeHistograms?: boolean
 }
+
+/** How a page is asked for. */
+export interface PageRequest {
+  readonly format: 'text' | 'protobuf'
+  /** The metrics to show; undefined: all. */
+  readonly names?: ReadonlySet<string> | undefined
+}
+
+const everythingAsText: PageRequest = { format: 'text' }
 
 const encoder = new TextEncoder()
 
@@ -57,6 +68,23 @@ export function createMetrics(options: MetricsOptions) {
     return done
   }
   sliPage.register(processStartTime('ALPHA'), ...Object.values(sli))
+  const { nativeHistograms = true } = options
+  /** In parts. Other work gets a turn after each: with thousands of series it is megabytes. */
+  const bodyOf = async (registry: Registry, { format, names }: PageRequest): Promise<readonly Uint8Array[]> => {
+    const parts: Uint8Array[] = []
+    if (format === 'protobuf') {
+      for (const part of registry.encoded({ nativeHistograms }, names)) {
+        if (part.length > 0) parts.push(part)
+        await setImmediate()
+      }
+      return parts
+    }
+    for (const part of registry.parts(names)) {
+      if (parts.length > 0) await setImmediate()
+      parts.push(encoder.encode(part))
+    }
+    return parts
+  }
 
   return {
     ...core,
@@ -73,16 +101,11 @@ export function createMetrics(options: MetricsOptions) {
     beforePage: (read: () => void | Promise<void>) => void readers.push(read),
     /** Does something while no page is made: what it changes would be in one half of a page and not in the other. */
     apart,
-    /** The body of /metrics, in parts. Other work gets a turn after each: with thousands of series it is megabytes. */
-    page: (): Promise<readonly Uint8Array[]> =>
+    /** The body of /metrics, in parts. */
+    page: (request = everythingAsText): Promise<readonly Uint8Array[]> =>
       apart(async () => {
         for (const read of readers) await read()
-        const parts: Uint8Array[] = []
-        for (const part of page.parts()) {
-          if (parts.length > 0) await setImmediate()
-          parts.push(encoder.encode(part))
-        }
-        return parts
+        return bodyOf(page, request)
       }),
     /** The same in one turn, without what takes longer to bring up to date. */
     text() {
@@ -90,7 +113,7 @@ export function createMetrics(options: MetricsOptions) {
       return page.text()
     },
     /** The body of /metrics/slis. */
-    sliText: () => sliPage.text(),
+    sliPage: (request = everythingAsText): Promise<readonly Uint8Array[]> => bodyOf(sliPage, request),
     resetSlis: () => sliPage.reset(),
   }
 }

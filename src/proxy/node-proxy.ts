@@ -127,7 +127,12 @@ export class NodeProxy {
     this.#mode = inForce.mode
     this.#otherModes = new OtherModes({ inForce: this.#mode, families, config: () => this.#loaded.config, log })
     const features = featureStates(config.featureGates)
-    this.#metrics = createMetrics({ shown: this.#mode.metrics, build: buildInfo(options), features })
+    this.#metrics = createMetrics({
+      shown: this.#mode.metrics,
+      build: buildInfo(options),
+      features,
+      nativeHistograms: featureEnabled(config.featureGates, 'NativeHistograms'),
+    })
     this.#tripwire = openTripwire(this.#metrics, log)
     this.#metrics.mode.with(this.#mode.name, config.mode).set(1)
     this.#health = new ProxyHealth({ clock: systemClock, timeoutMs: 2 * config.syncPeriodMs })

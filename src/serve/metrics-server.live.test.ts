@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { decodeFamilies } from '../../test/support/decode-families.ts'
 import { systemClock } from '../lib/clock.ts'
 import { silentLogger } from '../lib/log.ts'
 import { createMetrics } from '../metrics/metrics.ts'
@@ -32,14 +33,18 @@ function aProxy(options: Partial<MetricsPageOptions> = {}) {
     const { method = 'GET', accept = '', body = '' } = more
     return page({ path: path!, method, accept, query: new URLSearchParams(query), body: () => Promise.resolve(body) })
   }
-  return { ask, metrics, pages, verbosities, bodyOf: async (target: string) => (await ask(target)).body as string }
+  return { ask, metrics, pages, verbosities, bodyOf: async (target: string) => textOf((await ask(target)).body) }
+}
+
+function textOf(body: Reply['body']): string {
+  return typeof body === 'string' ? body : Buffer.concat([body].flat()).toString()
 }
 
 const text = { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' }
 
 describe('metricsPage()', () => {
   test('/metrics and /metrics/slis are Prometheus pages', async () => {
-    const { ask, metrics } = aProxy()
+    const { ask, metrics, bodyOf } = aProxy()
     metrics.serviceChanges.with().inc(7)
     const reply = await ask('/metrics')
     expect(reply.headers).toEqual({
@@ -48,7 +53,18 @@ describe('metricsPage()', () => {
     })
     const page = Buffer.concat(reply.body as Uint8Array[]).toString()
     expect(page).toContain('\nkubeproxy_sync_proxy_rules_service_changes_total 7\n')
-    expect((await ask('/metrics/slis')).body).toContain('process_start_time_seconds')
+    expect(await bodyOf('/metrics/slis')).toContain('process_start_time_seconds')
+    expect((await bodyOf('/metrics?name[]=process_max_fds&name[]=kubeproxyts_mode')).match(/^# TYPE .*$/gm)).toEqual([
+      '# TYPE process_max_fds gauge',
+    ])
+  })
+
+  test.each(['/metrics', '/metrics/slis'])('%s is protobuf for those who ask for it', async (path) => {
+    const accept = 'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited'
+    const { headers, body } = await aProxy().ask(path, { accept })
+    expect(headers['Content-Type']).toBe(`${accept.replaceAll(';', '; ')}; escaping=underscores`)
+    const names = decodeFamilies(Buffer.concat(body as Uint8Array[])).map(({ name }) => name)
+    expect(names).toContain('process_start_time_seconds')
   })
 
   test('/healthz says ok and is counted among the SLIs, which DELETE forgets', async () => {

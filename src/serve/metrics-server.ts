@@ -1,16 +1,22 @@
 // The metrics port: /metrics, and what else tells about this process.
 
 import { listen, type Listener, type ListenOptions } from './listen.ts'
-import { jsonReply, listenerFor, notFound, textReply, type Page, type Reply } from './reply.ts'
+import { negotiateMetrics } from './negotiate.ts'
+import { jsonReply, listenerFor, notFound, textReply, type Page } from './reply.ts'
 import { flagzPage, statuszPage } from './zpages.ts'
+
+interface MetricsRequest {
+  readonly format: 'text' | 'protobuf'
+  readonly names: ReadonlySet<string> | undefined
+}
 
 /** The part of the proxy's metrics that these pages use. */
 export interface ServedMetrics {
   /** When the process started, in seconds since 1970. */
   readonly startSeconds: number
-  /** In the Prometheus text format; the first in parts. */
-  page(): Promise<readonly Uint8Array[]>
-  sliText(): string
+  /** In parts. */
+  page(request: MetricsRequest): Promise<readonly Uint8Array[]>
+  sliPage(request: MetricsRequest): Promise<readonly Uint8Array[]>
   resetSlis(): void
   readonly healthcheck: { with(name: string, type: string): { set(value: number): void } }
   readonly healthchecks: { with(name: string, type: string, status: string): { inc(): void } }
@@ -46,7 +52,7 @@ export function serveMetrics(options: MetricsServerOptions): Listener | undefine
 /** The pages of the metrics port. All are for GET and HEAD, but for the two that change something. */
 export function metricsPage(options: MetricsPageOptions): Page {
   const pages = new Map<string, Page>([
-    ['/metrics', async () => prometheusReply(options, await options.metrics.page())],
+    ['/metrics', prometheusPage(options, (request) => options.metrics.page(request))],
     ['/proxyMode', () => textReply(200, options.mode())],
     ['/configz', () => jsonReply(200, JSON.stringify({ 'kubeproxy.config.k8s.io': options.config() }))],
     ['/healthz', healthzPage(options)],
@@ -77,21 +83,29 @@ function readOnly(page: Page): Page {
   }
 }
 
-function prometheusReply({ metrics }: MetricsPageOptions, body: Reply['body']): Reply {
-  return {
-    status: 200,
-    headers: {
-      'Content-Type': 'text/plain; version=0.0.4; charset=utf-8; escaping=underscores',
-      'Process-Start-Time-Unix': String(Math.floor(metrics.startSeconds)),
-    },
-    body,
+/** Metrics in the form that the client accepts; `?name[]=` leaves out the others. */
+function prometheusPage(
+  { metrics }: MetricsPageOptions,
+  read: (request: MetricsRequest) => Promise<readonly Uint8Array[]>,
+): Page {
+  return async ({ accept, query }) => {
+    const { format, contentType } = negotiateMetrics(accept)
+    const names = query.getAll('name[]')
+    return {
+      status: 200,
+      headers: {
+        'Content-Type': contentType,
+        'Process-Start-Time-Unix': String(Math.floor(metrics.startSeconds)),
+      },
+      body: await read({ format, names: names.length === 0 ? undefined : new Set(names) }),
+    }
   }
 }
 
 /** The results of health checks; DELETE forgets them. */
 function sliPage(options: MetricsPageOptions): Page {
   const { metrics } = options
-  const read = readOnly(() => prometheusReply(options, metrics.sliText()))
+  const read = readOnly(prometheusPage(options, (request) => metrics.sliPage(request)))
   return (request) => {
     if (request.method !== 'DELETE') return read(request)
     metrics.resetSlis()

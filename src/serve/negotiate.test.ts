@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { negotiateForm } from './negotiate.ts'
+import { negotiateForm, negotiateMetrics } from './negotiate.ts'
 
 const json = { kind: 'structured', encoding: 'json', version: 'v1beta1' }
 const named = 'application/json;v=v1beta1;g=config.k8s.io;as=Flagz'
@@ -28,4 +28,45 @@ test.each([
   [';;,=,', undefined],
 ])('negotiateForm(%j) is %o', (accept, form) => {
   expect(negotiateForm(accept, 'Flagz')).toEqual(form)
+})
+
+const protobuf = 'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited'
+const isProtobuf = `${protobuf.replaceAll(';', '; ')}; escaping=underscores`
+const isText = 'text/plain; version=0.0.4; charset=utf-8; escaping=underscores'
+
+test.each([
+  ['', isText],
+  ['*/*', isText],
+  ['text/html', isText],
+  [protobuf, isProtobuf],
+  [isProtobuf, isProtobuf],
+  // Prometheus 2.42, without native histograms and with them.
+  [
+    'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1',
+    isText,
+  ],
+  [
+    `${protobuf},application/openmetrics-text;version=1.0.0;q=0.8,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1`,
+    isProtobuf,
+  ],
+  // Prometheus 3.
+  [
+    `${protobuf};q=0.6,application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1`,
+    isProtobuf,
+  ],
+  [
+    `text/plain;version=1.0.0;escaping=allow-utf-8;q=0.8,text/plain;version=0.0.4;q=0.3,${protobuf};q=0.1`,
+    isText.replace('underscores', 'allow-utf-8'),
+  ],
+  [`${protobuf};escaping=dots`, isProtobuf.replace('underscores', 'dots')],
+  [`${protobuf};escaping=else`, isProtobuf],
+  [`${protobuf};q=0.5,text/plain`, isText],
+  [`text/plain;q=0.5,${protobuf}`, isProtobuf],
+  [protobuf.replace('delimited', 'text'), isText],
+  [protobuf.replace('MetricFamily', 'Else'), isText],
+  ['application/vnd.google.protobuf', isText],
+  [';;,=,', isText],
+])('negotiateMetrics(%j) is %s', (accept, contentType) => {
+  const format = contentType.startsWith('text') ? 'text' : 'protobuf'
+  expect(negotiateMetrics(accept)).toEqual({ format, contentType })
 })

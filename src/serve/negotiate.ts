@@ -1,4 +1,5 @@
-// Which form of /flagz and /statusz a client wants. See negotiation.go in apiserver's flagz and statusz.
+// Which form of a page a client wants, as its Accept header says: of /flagz and /statusz as apiserver's flagz and statusz do it, of
+// /metrics as Prometheus's client for Go.
 
 /** Text for people, or a structured object in a version and an encoding. */
 export type Form =
@@ -21,9 +22,7 @@ interface MediaRange {
  */
 export function negotiateForm(accept: string, objectKind: 'Flagz' | 'Statusz'): Form | undefined {
   if (accept.trim() === '') return { kind: 'text' }
-  const ranges = accept.split(',').map(parseMediaRange)
-  // The sort keeps the order of equals.
-  for (const range of ranges.sort((a, b) => b.quality - a.quality)) {
+  for (const range of parseAccept(accept)) {
     const form = range.quality > 0 ? formFor(range, objectKind) : undefined
     if (form !== undefined) return form
   }
@@ -38,6 +37,43 @@ function formFor({ type, params }: MediaRange, objectKind: string): Form | undef
   if (encoding === undefined || as !== objectKind || params.get('g') !== 'config.k8s.io') return undefined
   if (version !== 'v1beta1' && version !== 'v1alpha1') return undefined
   return { kind: 'structured', encoding, version }
+}
+
+/** The form of a page of metrics. There is always one: what has none of what is accepted is answered with text. */
+export interface MetricsForm {
+  readonly format: 'text' | 'protobuf'
+  readonly contentType: string
+}
+
+const PROTOBUF = 'application/vnd.google.protobuf'
+const MESSAGE = 'io.prometheus.client.MetricFamily'
+/** How names would be written that the first versions of Prometheus did not allow. There are none, but the answer says it. */
+const ESCAPINGS = ['allow-utf-8', 'underscores', 'dots', 'values']
+
+export function negotiateMetrics(accept: string): MetricsForm {
+  let escaping = 'underscores'
+  const text = (): MetricsForm => ({
+    format: 'text',
+    contentType: `text/plain; version=0.0.4; charset=utf-8; escaping=${escaping}`,
+  })
+  for (const { type, params } of parseAccept(accept)) {
+    const asked = params.get('escaping')
+    if (asked !== undefined && ESCAPINGS.includes(asked)) escaping = asked
+    if (type === PROTOBUF && params.get('proto') === MESSAGE && params.get('encoding') === 'delimited') {
+      const contentType = `${PROTOBUF}; proto=${MESSAGE}; encoding=delimited; escaping=${escaping}`
+      return { format: 'protobuf', contentType }
+    }
+    if (type === 'text/plain' && ['0.0.4', undefined].includes(params.get('version'))) return text()
+  }
+  return text()
+}
+
+/** What a client accepts, what it likes best first. The sort keeps the order of equals. */
+function parseAccept(accept: string): MediaRange[] {
+  return accept
+    .split(',')
+    .map(parseMediaRange)
+    .sort((a, b) => b.quality - a.quality)
 }
 
 function parseMediaRange(text: string): MediaRange {

@@ -54,6 +54,12 @@ it('docs/reference/metrics.md lists the metrics of every mode', async () => {
 Served on the metrics port (127.0.0.1:10249 unless configured otherwise) under \`/metrics\`. Those that begin with \`kubeproxy_\` are
 kube-proxy's, with its names, labels and buckets; those that begin with \`kubeproxyts_\` are our own. This page is made by a test.
 
+The page is text (version 0.0.4), or Prometheus's protobuf where the \`Accept\` header prefers it
+(\`application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited\`); \`?name[]=NAME\`, also several times, shows those metrics
+alone. In protobuf each histogram has native buckets beside the classic ones, as kube-proxy 1.37 writes them: each ends at most 1.1 times where the one before does, and
+wider ones when there would be more than 160. \`--feature-gates=NativeHistograms=false\` leaves them out. Prometheus 2.40 and later takes them with
+\`--enable-feature=native-histograms\`, and then takes them instead of the classic ones: \`histogram_quantile(0.99, rate(kubeproxyts_change_duration_seconds[5m]))\`, without \`_bucket\`.
+
 | metric | kind | labels | what it tells | modes |
 | --- | --- | --- | --- | --- |
 ${lines.join('\n')}

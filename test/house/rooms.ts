@@ -122,7 +122,7 @@ export const rooms: readonly Room[] = [
   {
     folder: 'metrics',
     what: "kube-proxy's metrics and our own, and the page that shows them",
-    imports: [],
+    imports: ['lib'],
     effects: ['metrics.ts', 'process.ts'],
   },
   {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { ProtoWriter } from '../../sandbox/apiserver/schema/proto-writer.ts'
+import { ProtoWriter } from '../../lib/proto-writer.ts'
 import { DecodeError } from './decode-error.ts'
 import { ProtoReader } from './proto-reader.ts'
 import { StringPool } from './string-pool.ts'

@@ -1,7 +1,7 @@
 // /openapi/v2 in protobuf (gnostic's OpenAPIv2.proto), which is how old clients ask for it: kubectl 1.20 checks fields by
 // it before it sends them.
 
-import { ProtoWriter } from '../schema/proto-writer.ts'
+import { ProtoWriter } from '../../../lib/proto-writer.ts'
 import { allDefinitions, kindExtension, objectPath, writeParameters } from './openapi-definitions.ts'
 import { resources } from '../resources/table.ts'
 import type { Buffer } from 'node:buffer'

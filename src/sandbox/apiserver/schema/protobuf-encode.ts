@@ -2,7 +2,7 @@
 
 import { Buffer } from 'node:buffer'
 import { parseTime } from '../time.ts'
-import { LENGTH_DELIMITED, ProtoWriter } from './proto-writer.ts'
+import { LENGTH_DELIMITED, ProtoWriter } from '../../../lib/proto-writer.ts'
 import { messageNamed } from './schema.ts'
 import type { Json, JsonObject } from '../json.ts'
 import type { Field, FieldType, Message, Scalar } from './schema.ts'

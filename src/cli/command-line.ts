@@ -14,9 +14,7 @@ const exitStatus = { ok: 0, failure: 1 } as const
 export async function runCommandLine(argv: readonly string[]): Promise<number> {
   if (argv[0] === 'sandbox') return runSandbox(argv.slice(1))
   if (argv[0] === 'check') return (await import('./check.ts')).runCheckCommand(argv.slice(1))
-  if (argv[0] === 'doctor') return (await import('./doctor.ts')).runDoctorCommand(argv.slice(1))
-  if (argv[0] === 'explain') return (await import('./explain.ts')).runExplainCommand(argv.slice(1))
-  if (argv[0] === 'top') return (await import('./top.ts')).runTopCommand(argv.slice(1))
+  if (argv[0] === 'doctor' || argv[0] === 'explain' || argv[0] === 'top') return runAsking(argv[0], argv.slice(1))
   if (argv[0] === 'ui') return runUi(argv.slice(1))
   if (argv[0] === 'plan') return (await import('./preview.ts')).runPlanCommand(argv.slice(1))
   if (argv[0] === 'render') return (await import('./preview.ts')).runRenderCommand(argv.slice(1))
@@ -41,6 +39,21 @@ async function runSandbox(argv: readonly string[]): Promise<number> {
   if (command !== undefined) return command.runSandboxCommand(argv)
   process.stderr.write('kube-proxy: Cannot run a sandbox: this installation was made without it; a checkout has it\n')
   return exitStatus.failure
+}
+
+/** Of the proxy of this node or, on a machine that runs a sandbox instead, of a node of it. */
+async function runAsking(command: 'doctor' | 'explain' | 'top', argv: readonly string[]): Promise<number> {
+  const sandbox = await loadOptional(import('./sandbox-ask.ts'))
+  const status = await sandbox?.runInSandbox(command, argv)
+  if (status !== undefined) return status
+  switch (command) {
+    case 'doctor':
+      return (await import('./doctor.ts')).runDoctorCommand(argv)
+    case 'explain':
+      return (await import('./explain.ts')).runExplainCommand(argv)
+    case 'top':
+      return (await import('./top.ts')).runTopCommand(argv)
+  }
 }
 
 /** Nor does a node need the page, unless it was asked for. */

@@ -40,6 +40,11 @@ Ask the service:
   kubectl exec whoami-8fpqp -- curl -s http://whoami:3000/client               # from a pod, by name: whom does the server see?
   kubectl scale deployment whoami --replicas=30                                # and ask again
 
+Ask the proxy:
+  sudo ./bin/kube-proxy explain whoami   # which rule takes a packet, and why
+  sudo ./bin/kube-proxy doctor whoami    # what is wrong, if something is
+  sudo ./bin/kube-proxy top              # what goes through, live
+
 Ctrl-C takes everything down.
 `)
 })

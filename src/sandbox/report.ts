@@ -47,6 +47,7 @@ export function formatReport(report: Report): string {
     ...(report.pageUrl === undefined ? [] : [['See it in a browser:', ...indent([report.pageUrl])]]),
     ['Look at it:', ...indent([`export KUBECONFIG=${report.kubeconfig}`, 'kubectl get pods,services -o wide'])],
     ...services.slice(0, 1).map((service) => formatQuestions(report, service)),
+    ...services.slice(0, 1).map((service) => formatTools(report, service)),
     report.missingTools,
     [farewell(report)],
   ]
@@ -104,6 +105,17 @@ function formatQuestions(report: Report, asked: ReportedService): string[] {
     ['kubectl scale deployment whoami --replicas=30', 'and ask again'],
   ]
   return ['Ask the service:', ...indent(formatColumns(rows.map(([command, comment]) => [command!, `# ${comment}`])))]
+}
+
+/** They find the sandbox by themselves, wherever they are typed, unless there are several. */
+function formatTools({ command, name }: Report, { name: service }: ReportedService): string[] {
+  if (name !== undefined) return []
+  const rows = [
+    [`${command} explain ${service}`, 'which rule takes a packet, and why'],
+    [`${command} doctor ${service}`, 'what is wrong, if something is'],
+    [`${command} top`, 'what goes through, live'],
+  ]
+  return ['Ask the proxy:', ...indent(formatColumns(rows.map(([typed, comment]) => [typed!, `# ${comment}`])))]
 }
 
 function farewell({ life, command, name }: Report): string {

@@ -56,7 +56,7 @@ function compare(name: string, made: string): void {
 
 /** One of three pods fails, without retries and with them. */
 async function makeDeadPod(): Promise<string> {
-  await scale(3)
+  const scaled = await scale(3)
   const { spec } = await sandbox.api.get('/api/v1/namespaces/default/services/whoami')
   const service = `http://${spec.clusterIP}:3000`
   const { items } = await sandbox.api.get('/api/v1/namespaces/default/pods?labelSelector=app%3Dwhoami')
@@ -66,6 +66,7 @@ async function makeDeadPod(): Promise<string> {
   const isDead = `! curl -s -m 1 http://${status.podIP}:3000`
   const ask = `for i in $(seq 200); do curl -s ${service} > /dev/null || echo failed; done | wc -l`
   const lines = [
+    ...scaled,
     ...type(`kubectl annotate pod ${pod} sandbox/fail=refuse`),
     ...(await untilSo(isDead)),
     ...type(ask),

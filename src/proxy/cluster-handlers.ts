@@ -14,10 +14,15 @@ export interface ClusterHandlersOptions {
   readonly setServiceCidr: (name: string, cidrs: readonly string[]) => void
   /** Once, when every kind of object has been listed. */
   readonly onListed: () => void
+  /** Once, when there have been more slices than an ordinary cluster has. */
+  readonly onMany: () => void
 }
+
+const MANY = 2_000
 
 export function clusterHandlers(options: ClusterHandlersOptions): ClusterHandlers {
   const { pipelines, setNode, setServiceCidr } = options
+  let slices = 0
   // The rules wait until everything has been listed: half of the services would be worse than those of yesterday.
   const missing = new Set(['services', 'endpoints', 'node', 'service CIDRs'])
   const about = (what: string) => ({
@@ -54,6 +59,7 @@ export function clusterHandlers(options: ClusterHandlersOptions): ClusterHandler
       ...about('endpoints'),
       onEvents: (events) => {
         hear('EndpointSlice', events)
+        if (slices < MANY && (slices += events.length) >= MANY) options.onMany()
         eachModel((model) => {
           for (const event of events) {
             if (event.type === 'set') model.setSlice(event.object, event.key)

@@ -15,7 +15,7 @@ import { nodeNameProblem } from '../model/node-name-problem.ts'
 import { ProblemLog } from '../model/problems.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
 import { collectInTime, giveBackMemory } from '../system/give-back.ts'
-import { optimizeLater } from '../system/optimize-later.ts'
+import { optimizeLater, optimizeSooner } from '../system/optimize-later.ts'
 import { Answers } from './answers.ts'
 import { beginSource, type BegunSource } from './begin.ts'
 import { closeProxy } from './close-proxy.ts'
@@ -109,6 +109,7 @@ export class NodeProxy {
     const openConnectChoice = await loadConnectChoice(config.chooseAtConnect, inForce.mode, log)
     // Not before all of it is loaded: what V8 has compiled beforehand is only used with the flags that it was compiled with.
     collectInTime()
+    optimizeLater()
     const opened = new NodeProxy(options, { surroundings, source, families, inForce, openConnectChoice })
     proxy = opened
     countRequests((request) => opened.#countRequest(request))
@@ -210,6 +211,7 @@ export class NodeProxy {
         setNode: (node) => this.#setNode(node),
         setServiceCidr: (name, cidrs) => this.#state.setServiceCidr(name, cidrs),
         onListed: () => this.#startPipelines(),
+        onMany: optimizeSooner,
       }),
       log,
       signal: this.#abort.signal,

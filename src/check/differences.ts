@@ -34,7 +34,7 @@ export const differences: readonly Difference[] = [
   {
     fields: 'nftables.minSyncPeriod, ipvs.minSyncPeriod',
     applies: ({ config, minSyncPeriod }) => config.mode !== 'iptables' && minSyncPeriod === 'defaulted',
-    says: 'It is not given, so changes are applied at once, and every 20 ms while they keep coming: they cost little. kube-proxy waits a second. What is given is honoured.',
+    says: 'It is not given, so changes are applied at once, and every 20 to 100 ms while they keep coming: they cost little. kube-proxy waits a second. What is given is honoured.',
   },
   {
     fields: 'conntrack.*, oomScoreAdj',

@@ -36,11 +36,13 @@ const SHARE = 0.25
 const LONGEST_REST_MS = 1000
 
 /**
- * With a minMs of 0: so many runs without a pause after a quiet time, and then one in so many milliseconds. A change costs less
- * together with others than by itself, and changes that keep coming are not waited for one by one.
+ * With a minMs of 0: after a quiet time so many runs without a pause, then so many with a short one, and then one in so many
+ * milliseconds. A change costs less together with others than by itself, and changes that keep coming are not waited for one by one.
  */
-const EAGER_BURST = 16
-const EAGER_MS = 20
+const EAGER_AT_ONCE = 16
+const EAGER_QUICK = 32
+const EAGER_QUICK_MS = 20
+const EAGER_MS = 100
 
 /** The pause before a run that is urgent, where minMs is longer, and the part of the time that these get. */
 const URGENT_MS = 100
@@ -53,7 +55,7 @@ type State = 'idle' | 'waiting' | 'running' | 'stopped'
  * - never two runs at a time;
  * - minMs between the end of a run and the start of the next (`burst` runs may share one such pause);
  * - with a minMs of 0, no pause as long as runs are short and rare. Sixteen may follow each other at once, then there is one
- *   in 20 ms. And a user who may change one service may change it without end: after a quarter of a second of runs, they get a
+ *   in 20 ms, and after a second of that one in 100 ms. And a user who may change one service may change it without end: after a quarter of a second of runs, they get a
  *   quarter of the time, and wait for at most a second;
  * - a request that is urgent waits for a tenth of a second at most, as long as runs are short and rare;
  * - a run at least every maxMs, without any request;
@@ -131,23 +133,28 @@ export class BoundedRunner {
         : clock.setTimeout(() => this.#schedule(), Math.ceil(waitMs))
   }
 
-  /** How many runs may follow each other without a pause, and how long it takes until there may be one more. */
+  /** How many runs may follow each other without the pause for those that keep coming, and how long it takes until there may be one more. */
   get #burst(): number {
-    return this.#options.burst ?? (this.#periods.minMs === 0 ? EAGER_BURST : 1)
+    return this.#options.burst ?? (this.#periods.minMs === 0 ? EAGER_AT_ONCE + EAGER_QUICK : 1)
   }
 
   get #paceMs(): number {
     return this.#periods.minMs || EAGER_MS
   }
 
+  /** The pause before the next run, by those that there were of late. */
+  get #creditPauseMs(): number {
+    const isQuick = this.#periods.minMs === 0 && this.#options.burst === undefined && this.#credit < EAGER_QUICK + 1
+    const paceMs = this.#isUrgent ? Math.min(URGENT_MS, this.#paceMs) : this.#paceMs
+    return Math.max(Math.max(0, 1 - this.#credit) * paceMs, isQuick ? EAGER_QUICK_MS : 0)
+  }
+
   /** When the next run is to start. */
   #startMs(): number {
     const { minMs, maxMs, retryMs } = this.#periods
-    const missing = Math.max(0, 1 - this.#credit)
     const share = this.#isUrgent ? URGENT_SHARE : SHARE
     const restMs = minMs === 0 || this.#isUrgent ? Math.max(0, this.#spentMs - FREE_MS) / share : 0
-    const paceMs = this.#isUrgent ? Math.min(URGENT_MS, this.#paceMs) : this.#paceMs
-    const pauseMs = Math.max(missing * paceMs, this.#failures > 0 ? Math.min(retryMs, maxMs) : 0)
+    const pauseMs = Math.max(this.#creditPauseMs, this.#failures > 0 ? Math.min(retryMs, maxMs) : 0)
     const unaskedMs = this.#failures > 0 ? Math.min(this.#backOffMs(), maxMs) : maxMs
     const wantedMs = this.#requested ? Math.min(restMs, unaskedMs) : unaskedMs
     return this.#endedMs + Math.max(pauseMs, wantedMs)

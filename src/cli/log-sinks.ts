@@ -112,8 +112,13 @@ const MOST_ATTEMPTS = 100
 
 function lineWriter(descriptor: number, options: FileLogging): WriteLine {
   let size = fs.fstatSync(descriptor).size
+  // A disk that is full keeps nobody from being served.
   const write = (text: string) => {
-    size += fs.writeSync(descriptor, text)
+    try {
+      size += fs.writeSync(descriptor, text)
+    } catch {
+      // The line is lost.
+    }
   }
   const heading = `Log file created at: ${new Date().toISOString()}\nRunning on machine: ${os.hostname()}\n`
   if (!options.skipHeading) write(heading)

@@ -117,3 +117,9 @@ test('openLogging() writes each line once with --one-output, and to stderr too w
   expect(readFileSync(join(dir, 'kube-proxy.INFO'), 'utf8')).not.toContain('"two"')
   expect(stderr.match(/"(one|two)"/g)).toHaveLength(2)
 })
+
+test('a disk that is full costs lines, and nothing else', () => {
+  const log = openWith('--log-file=/dev/full', '--logtostderr=false', '--alsologtostderr')
+  expect(() => log.info('Hello')).not.toThrow()
+  expect(stderr).toContain('Hello')
+})

@@ -12,6 +12,7 @@ import { InOrder } from '../lib/in-order.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { inTurns, type Steps } from '../lib/steps.ts'
+import { TryAgain } from '../lib/try-again.ts'
 import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
 import { findCgroup } from './cgroup.ts'
 import { ConnectPrograms, createBackends } from './connect-programs.ts'
@@ -26,6 +27,9 @@ export interface ChooseAtConnectOptions {
   readonly views: (family: Family) => Iterable<ServicePortView>
   /** So many cluster IPs and ports are chosen for now. */
   readonly onFrontends: (family: Family, count: number) => void
+  /** It is tried again. */
+  readonly onFailed: (error: unknown) => void
+  readonly onMended: () => void
   readonly clock: Clock
   readonly log: Logger
 }
@@ -34,7 +38,7 @@ export interface ChooseAtConnectOptions {
 const PIECE = 4096
 /** Room that a map has beside that for twice as much. */
 const SPARE = 1024
-/** Where the kernel cannot do it, it is asked again now and then. */
+/** Where the kernel cannot do it, it is asked again this often at least. */
 const RETRY_MS = 60_000
 
 /** A family: what it was told, and what its map has. */
@@ -42,6 +46,8 @@ interface Followed {
   readonly family: Family
   readonly told: ToldViews
   readonly plan: ConnectPlan
+  /** The map has had all of it once. */
+  isBuilt: boolean
 }
 
 export class ChooseAtConnect {
@@ -49,20 +55,29 @@ export class ChooseAtConnect {
   readonly #order = new InOrder()
   /** A family that is not here has to be told everything first. */
   readonly #followed = new Map<Family, Followed>()
+  /** The families that have been programmed: of these there is something to tell. */
+  readonly #programmed = new Set<Family>()
+  readonly #again: TryAgain
   #programs: ConnectPrograms | undefined
-  #retryMs = -Infinity
   /** What was wrong the last time. */
   #problem: string | undefined
 
   constructor(options: ChooseAtConnectOptions) {
     this.#options = options
+    const { clock, onFailed, onMended } = options
+    const again = () => {
+      for (const family of this.#programmed) this.#begin(family)
+    }
+    this.#again = new TryAgain({ clock, again, onFailed, onMended, mostMs: RETRY_MS })
   }
 
   /** After a sync: what changed, or all that there is. */
   follow({ family }: NodeView, changes: readonly ServicePortChange[], all?: Iterable<ServicePortView>): void {
     const followed = this.#followed.get(family)
-    if (followed === undefined) this.#begin(family, all)
-    else this.#goOn(followed, all === undefined ? changes : followed.told.changesTo(all))
+    this.#programmed.add(family)
+    if (followed === undefined) {
+      if (!this.#again.isWaiting) this.#begin(family, all)
+    } else this.#goOn(followed, all === undefined ? changes : followed.told.changesTo(all))
   }
 
   /** The folder of the cgroup that it is in force for. */
@@ -79,14 +94,13 @@ export class ChooseAtConnect {
   }
 
   close(): void | Promise<void> {
-    this.#retryMs = Infinity
+    this.#again.close()
     this.#followed.clear()
     return this.#order.do(() => this.#closePrograms())
   }
 
   #begin(family: Family, all: Iterable<ServicePortView> = this.#options.views(family)): void {
-    if (this.#options.clock.monotonicNow() < this.#retryMs) return
-    const followed: Followed = { family, told: new ToldViews(), plan: new ConnectPlan(family) }
+    const followed: Followed = { family, told: new ToldViews(), plan: new ConnectPlan(family), isBuilt: false }
     const changes = followed.told.changesTo(all)
     followed.told.note(changes)
     this.#followed.set(family, followed)
@@ -101,7 +115,10 @@ export class ChooseAtConnect {
   /** One thing after the other, of what has not been given up meanwhile. What fails is taken back as a whole. */
   #do(followed: Followed, work: () => Steps<void>): void {
     const done = () => {
-      if (!this.#isGivenUp(followed)) this.#options.onFrontends(followed.family, followed.plan.frontends)
+      if (this.#isGivenUp(followed)) return
+      this.#options.onFrontends(followed.family, followed.plan.frontends)
+      followed.isBuilt = true
+      if ([...this.#programmed].every((family) => this.#followed.get(family)?.isBuilt === true)) this.#again.succeeded()
     }
     void this.#order.do(() => {
       if (this.#isGivenUp(followed)) return
@@ -170,11 +187,11 @@ export class ChooseAtConnect {
   }
 
   #failed(error: unknown): void {
-    const { log, clock, families, onFrontends } = this.#options
+    const { log, families, onFrontends } = this.#options
     this.#followed.clear()
+    this.#again.failed(error)
     this.#closePrograms()
     for (const family of families) onFrontends(family, 0)
-    this.#retryMs = clock.monotonicNow() + RETRY_MS
     const problem = messageOf(error)
     // The same again is no news.
     if (problem !== this.#problem) log.error(error, 'Cannot choose endpoints at connect(), the rules do without')

@@ -13,17 +13,26 @@ const STARTING: RecordedEvent = { type: 'Normal', reason: 'Starting', action: 'S
 let server: TestApiServer
 let client: ApiClient
 let stopping: AbortController
+let outcomes: string[] = []
 const clock = new ManualClock(Date.UTC(2026, 7, 1, 10))
 
 async function recorder(options: ApiServerOptions = {}): Promise<EventRecorder> {
   server = await TestApiServer.start(options)
   server.store.apply({ kind: 'Namespace', metadata: { name: 'ns' } })
   client = openApiClient({ kubeconfig: '', master: server.url, qps: -1 }, quietLog())
-  return new EventRecorder({ client, nodeName: 'here', log: quietLog(), signal: stopping.signal, clock })
+  return new EventRecorder({
+    client,
+    nodeName: 'here',
+    log: quietLog(),
+    signal: stopping.signal,
+    clock,
+    onOutcome: (outcome) => void outcomes.push(outcome),
+  })
 }
 
 beforeEach(() => {
   stopping = new AbortController()
+  outcomes = []
 })
 afterEach(async () => {
   stopping.abort()
@@ -102,11 +111,31 @@ describe('EventRecorder.record()', () => {
 
   test('gives up on an event that the server refuses for what it is', async () => {
     const events = await recorder()
-    server.fail({ on: 'any', what: { type: 'status', status: STATUS.forbidden } })
+    server.fail({ on: 'any', what: { type: 'status', status: { code: 422, reason: 'Invalid', message: 'no' } } })
     events.record(STARTING)
     events.record({ ...STARTING, reason: 'Next' })
-    await until('the next is sent', () => server.requests.length === 2)
+    await until('the next is sent', () => outcomes.length === 3)
     expect(sent()[1]?.body['reason']).toBe('Next')
+    expect(outcomes).toEqual(['failed', 'dropped', 'sent'])
+  })
+
+  test.each([
+    ['403', STATUS.forbidden],
+    ['429', { code: 429, reason: 'TooManyRequests', message: 'later' }],
+    ['500', { code: 500, reason: 'InternalError', message: 'a webhook is away' }],
+    ['503', STATUS.unavailable],
+  ])('%s: the event is sent later', async (code, status) => {
+    const events = await recorder()
+    server.fail({ on: 'any', what: { type: 'status', status } })
+    events.record(STARTING)
+    events.record({ ...STARTING, reason: 'Next' })
+    // What says something about one event does not keep the next waiting.
+    const waits = code === '429' || code === '503'
+    await until('it waits', () => server.requests.length === (waits ? 1 : 2) && clock.waiting > 0)
+    await clock.advance(10_000)
+    await until('both are sent', () => outcomes.length === 3)
+    expect(outcomes.toSorted()).toEqual(['failed', 'sent', 'sent'])
+    expect(sent().map(({ body }) => body['reason'])).toEqual(['Starting', 'Next', 'Starting'])
   })
 
   test('shortens notes to what the API accepts, without cutting a character', async () => {

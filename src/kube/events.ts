@@ -27,7 +27,11 @@ export interface EventRecorderOptions {
   readonly log: Logger
   readonly signal: AbortSignal
   readonly clock?: Clock
+  readonly onOutcome?: (outcome: EventOutcome) => void
 }
+
+/** Failed: it is tried again. Dropped: no longer, or there were too many. */
+export type EventOutcome = 'sent' | 'failed' | 'dropped'
 
 /** Events that wait to be sent; what comes on top of them is dropped. */
 const MAX_WAITING = 32
@@ -49,6 +53,7 @@ export class EventRecorder {
   readonly #waiting: PendingEvent[] = []
   readonly #recent = new Map<string, number>()
   #sending = false
+  #warnedMs = -Infinity
   #api: 'events.k8s.io/v1' | 'v1' = 'events.k8s.io/v1'
   #lastName = 0n
 
@@ -64,12 +69,13 @@ export class EventRecorder {
     const toldMs = this.#recent.get(identity)
     if (toldMs !== undefined && atMs - toldMs < REPEAT_MS) return
     if (this.#waiting.length >= MAX_WAITING) {
+      this.#options.onOutcome?.('dropped')
       this.#options.log.v(2)?.info('Too many events, dropping one', { reason: event.reason })
       return
     }
     this.#forgetBefore(atMs - REPEAT_MS)
     this.#recent.set(identity, atMs)
-    this.#waiting.push({ event, atMs })
+    this.#waiting.push({ event, atMs, attempts: 0 })
     if (!this.#sending) void this.#sendAll()
   }
 
@@ -79,31 +85,54 @@ export class EventRecorder {
     }
   }
 
+  /** In turns: one that is refused does not keep the others waiting, unless the server is what fails. */
   async #sendAll(): Promise<void> {
+    const { signal } = this.#options
     this.#sending = true
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      await this.#send(next)
+    const refused = new Set<PendingEvent>()
+    const pause = async () => {
+      refused.clear()
+      await sleep(this.#clock, RETRY_MS, signal).catch(() => {})
+    }
+    for (let next = this.#waiting.shift(); next !== undefined && !signal.aborted; next = this.#waiting.shift()) {
+      if (refused.has(next)) await pause()
+      const error = await this.#send(next)
+      if (error === undefined) continue
+      this.#waiting.push(next)
+      refused.add(next)
+      if (isAboutServer(error)) await pause()
     }
     this.#sending = false
   }
 
-  async #send(pending: PendingEvent): Promise<void> {
-    const { log, signal } = this.#options
-    for (let attempt = 1; !signal.aborted; attempt++) {
-      try {
-        return await this.#post(pending)
-      } catch (error) {
-        if (isNotServed(error) && this.#api !== 'v1') {
-          this.#api = 'v1'
-          continue
-        }
-        if (isHopeless(error) || attempt === ATTEMPTS) {
-          log.v(2)?.info('Cannot record event', { reason: pending.event.reason, err: messageOf(error) })
-          return
-        }
-        await sleep(this.#clock, RETRY_MS, signal).catch(() => {})
+  /** The error, when it is to be tried again. */
+  async #send(pending: PendingEvent): Promise<unknown> {
+    const { signal, onOutcome } = this.#options
+    try {
+      await this.#post(pending)
+      onOutcome?.('sent')
+      return undefined
+    } catch (error) {
+      if (signal.aborted) return undefined
+      if (isNotServed(error) && this.#api !== 'v1') {
+        this.#api = 'v1'
+        return this.#send(pending)
       }
+      onOutcome?.('failed')
+      this.#warn(pending, error)
+      if (!isHopeless(error) && ++pending.attempts < ATTEMPTS) return error
+      onOutcome?.('dropped')
+      // When it happens again, it may be told.
+      if (!isHopeless(error)) this.#recent.delete(JSON.stringify(pending.event))
+      return undefined
     }
+  }
+
+  #warn({ event }: PendingEvent, error: unknown): void {
+    const nowMs = this.#clock.monotonicNow()
+    if (nowMs < this.#warnedMs + REPEAT_MS) return
+    this.#warnedMs = nowMs
+    this.#options.log.warn('Cannot record an Event for now', { reason: event.reason, err: messageOf(error) })
   }
 
   async #post(pending: PendingEvent): Promise<void> {
@@ -178,11 +207,19 @@ function namespaceOf(event: RecordedEvent): string {
 interface PendingEvent {
   readonly event: RecordedEvent
   readonly atMs: number
+  attempts: number
 }
 
-/** Refused for what it is, not for when it came. */
+/** Refused for what it is, not for when it came. Rights may come later than the proxy. */
 function isHopeless(error: unknown): boolean {
-  return error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429
+  return error instanceof ApiError && error.status >= 400 && error.status < 500 && !PASSING.includes(error.status)
+}
+
+const PASSING: readonly number[] = [401, 403, 408, 429]
+
+/** The server has no time for anybody, or is away. */
+function isAboutServer(error: unknown): boolean {
+  return !(error instanceof ApiError) || [429, 503, 504].includes(error.status)
 }
 
 function shorten(note: string): string {

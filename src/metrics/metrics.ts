@@ -214,6 +214,11 @@ function ownMetrics() {
       help: 'The longest system call of the main thread in the last five to ten minutes, as far as the program makes them itself',
       labels: [],
     }),
+    events: counter({
+      name: 'kubeproxyts_events_total',
+      help: 'Events for the API server, by outcome: sent, failed (each attempt, it is tried again) or dropped',
+      labels: ['outcome'],
+    }),
     followerFailures: counter({
       name: 'kubeproxyts_follower_failures_total',
       help: 'How often something that follows a sync failed, while the rules were in force; it is tried again by itself',

@@ -3,10 +3,11 @@
 import type { ChooseAtConnect } from '../connect/choose-at-connect.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
-import type { Logger } from '../lib/log.ts'
+import { silentLogger, type Logger } from '../lib/log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { ServicePortView } from '../model/types.ts'
 import type { Mode } from '../modes/contract.ts'
+import { followerFailures, type FollowerFailures } from './follower-failures.ts'
 
 export interface ConnectChoiceOptions {
   readonly families: readonly Family[]
@@ -34,8 +35,23 @@ export async function loadConnectChoice(
       cgroup,
       families,
       views,
+      // It says by itself what is wrong, once.
+      ...everyOf(
+        families.map((family) =>
+          followerFailures({ metrics, clock: systemClock, log: silentLogger }, 'choose_at_connect', `IPv${family}`),
+        ),
+      ),
       onFrontends: (family, count) => metrics.connectFrontends.with(`IPv${family}`).set(count),
       clock: systemClock,
       log: to,
     })
+}
+
+function everyOf(
+  each: readonly FollowerFailures[],
+): Pick<FollowerFailures, 'onMended'> & { onFailed: (error: unknown) => void } {
+  return {
+    onFailed: (error) => each.forEach(({ onFailed }) => onFailed(error)),
+    onMended: () => each.forEach(({ onMended }) => onMended()),
+  }
 }

@@ -140,7 +140,15 @@ export class NodeProxy {
     const { signal } = this.#abort
     const { client } = this.#source
     this.#events =
-      client === undefined ? noEvents : new EventRecorder({ client, nodeName: this.#nodeName, log, signal })
+      client === undefined
+        ? noEvents
+        : new EventRecorder({
+            client,
+            nodeName: this.#nodeName,
+            log,
+            signal,
+            onOutcome: (outcome) => this.#metrics.events.with(outcome).inc(),
+          })
     const { legacy, selfCheck } = surroundings
     this.#selfCheck = selfCheck
     const node = legacy?.node?.name === this.#nodeName ? legacy.node : undefined

@@ -10,6 +10,7 @@ import { serviceOf } from '../model/service-model.ts'
 import type { Mode, RunningMode } from '../modes/contract.ts'
 import { ConnectRetry, type RetryCounts } from '../retry/connect-retry.ts'
 import type { FamilyPipeline } from './family-pipeline.ts'
+import { followerFailures } from './follower-failures.ts'
 
 /** Services of one backend that an Event names. */
 const MOST_NAMED = 3
@@ -49,6 +50,7 @@ export function openConnectRetry(options: RetriesOptions): ConnectRetry {
       // Of the node, not of the Service: whether this node can connect to an address is not for those to read who name it.
       events.record(anEvent(change === 'ejected' ? 'BackendEjected' : 'BackendReturned', note))
     },
+    onTable: (family) => followerFailures({ metrics, clock: systemClock, log }, 'connect_retry', `IPv${family}`),
     counts: countsOf(metrics),
     clock: systemClock,
     log,

@@ -6,6 +6,7 @@ import type { Clock, Timer } from '../lib/clock.ts'
 import { closeAllNow } from '../lib/close-all.ts'
 import { type Bytes, type Family, joinHostPort } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
+import { TryAgain, type TryAgainOptions } from '../lib/try-again.ts'
 import type { Ejections } from '../model/ejections.ts'
 import { serviceOf } from '../model/service-model.ts'
 import { addressField, portField } from '../nftables/fields.ts'
@@ -37,6 +38,8 @@ export interface ConnectRetryOptions {
   /** Which backends do not answer has changed; the ports are those whose lists that concerns. */
   readonly onEjections: (family: Family, ejections: Ejections, ports: readonly ServicePortName[]) => void
   readonly onSuspect: (suspect: Suspect, change: 'ejected' | 'returned', ports: readonly ServicePortName[]) => void
+  /** The table of a family could not be made what it should be; it is tried again. And it could. */
+  readonly onTable: (family: Family) => Pick<TryAgainOptions, 'onFailed' | 'onMended'>
   readonly counts: RetryCounts
   readonly clock: Clock
   readonly log: Logger
@@ -47,7 +50,7 @@ const TCP = 6
 const MOST_WAITING = 4096
 /** Backends that are tried when it is not known which one of a frontend's failed. */
 const MOST_BEHIND = 32
-/** Where the kernel cannot do it, it is asked again now and then. */
+/** Where the kernel cannot do it, it is asked again this often at least. */
 const REOPEN_MS = 60_000
 /** Errors are not told more often than this. */
 const TELL_MS = 10_000
@@ -61,6 +64,8 @@ interface Watched {
   /** By service port: its elements in the table. */
   readonly frontends: Map<ServicePortName, readonly Bytes[]>
   table: RetryTable | undefined
+  /** The table is not what it should be, and made so later. */
+  readonly again: TryAgain
   node: NodeView | undefined
   nodePortAddresses: readonly string[]
   views: Map<ServicePortName, ServicePortView>
@@ -86,8 +91,6 @@ export class ConnectRetry {
   #waitingCount = 0
   #kernel: { readonly packets: PacketLog; readonly conntrack: Conntrack } | undefined
   #timer: Timer | undefined
-  /** Until when the kernel is not asked again. */
-  #reopenMs = 0
   #toldMs = -Infinity
   /** What an earlier run left behind has been seen to. */
   #isSwept = false
@@ -103,6 +106,12 @@ export class ConnectRetry {
           index: new BackendIndex(),
           frontends: new Map(),
           table: undefined,
+          again: new TryAgain({
+            clock: options.clock,
+            again: () => this.#settle(this.#watched.get(family)!),
+            mostMs: REOPEN_MS,
+            ...options.onTable(family),
+          }),
           node: undefined,
           nodePortAddresses: [],
           views: new Map(),
@@ -163,6 +172,7 @@ export class ConnectRetry {
     this.#isClosed = true
     this.#timer?.cancel()
     this.#suspects.close()
+    for (const { again } of this.#watched.values()) again.close()
     closeAllNow(
       ...Array.from(
         this.#watched.values(),
@@ -225,44 +235,40 @@ export class ConnectRetry {
 
   /** Makes the kernel follow. The table is there while something is covered: without, no packet meets a rule of it. */
   #program(watched: Watched, gone: readonly Bytes[], added: readonly Bytes[]): void {
-    if (this.#options.where === 'mode') return
-    this.#guarded(() => {
-      if (watched.table !== undefined) {
-        if (watched.views.size === 0) this.#removeTable(watched)
-        else this.#change(watched, watched.table, { gone, added })
-      } else if (watched.frontends.size > 0) this.#build(watched)
-    })
+    // It will be made anew, with what changes until then.
+    if (this.#options.where === 'mode' || watched.again.isWaiting) return
+    if (watched.table !== undefined && watched.views.size > 0) {
+      try {
+        watched.table.change(gone, added)
+        return
+      } catch {
+        // Another program changed it.
+      }
+    } else if (watched.table === undefined && watched.frontends.size === 0) return
+    this.#settle(watched)
   }
 
-  #change(watched: Watched, table: RetryTable, { gone, added }: Record<'gone' | 'added', readonly Bytes[]>): void {
+  /** Makes the table what it should be, whatever it is. */
+  #settle(watched: Watched): void {
     try {
-      table.change(gone, added)
-    } catch {
-      // Another program had its hands in it.
-      this.#build(watched)
+      if (watched.views.size === 0) this.#removeTable(watched)
+      else this.#build(watched)
+      watched.again.succeeded()
+    } catch (error) {
+      watched.again.failed(error)
     }
   }
 
   #build(watched: Watched): void {
-    const { where, clock } = this.#options
-    if (clock.monotonicNow() < this.#reopenMs) return
-    try {
-      this.#kernel ??= this.#openKernel()
-      watched.table ??= new RetryTable({ family: watched.family, behindIpvs: where === 'behind IPVS' })
-      watched.table.build(this.#kernel.packets.group, [...watched.frontends.values()].flat())
-    } catch (error) {
-      this.#reopenMs = clock.monotonicNow() + REOPEN_MS
-      throw error
-    }
+    this.#kernel ??= this.#openKernel()
+    watched.table ??= new RetryTable({ family: watched.family, behindIpvs: this.#options.where === 'behind IPVS' })
+    watched.table.build(this.#kernel.packets.group, [...watched.frontends.values()].flat())
   }
 
   #removeTable(watched: Watched): void {
-    const { table } = watched
+    watched.table?.remove()
+    watched.table?.close()
     watched.table = undefined
-    closeAllNow(
-      () => table?.remove(),
-      () => table?.close(),
-    )
   }
 
   #openKernel(): { readonly packets: PacketLog; readonly conntrack: Conntrack } {
@@ -313,23 +319,19 @@ export class ConnectRetry {
     this.#timer = undefined
     for (const watched of this.#watched.values()) {
       if (this.#options.where === 'mode') this.#askMode(watched)
-      else this.#guarded(() => this.#renew(watched))
+      else this.#renew(watched)
     }
     this.#schedule()
   }
 
   /** Another program may have removed the table: then it is made anew. */
   #renew(watched: Watched): void {
-    const { table } = watched
-    if (table === undefined) {
-      if (watched.frontends.size > 0) this.#build(watched)
-      return
-    }
     try {
-      table.renew()
+      watched.table?.renew()
     } catch (error) {
+      if (watched.again.isWaiting) return
       this.#options.log.warn('The table of retries is made anew', { ipFamily: `IPv${watched.family}`, error })
-      this.#build(watched)
+      this.#settle(watched)
     }
   }
 

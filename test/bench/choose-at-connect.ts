@@ -43,6 +43,8 @@ async function open(cgroup: Cgroup, views: readonly ServicePortView[]): Promise<
     cgroup: cgroup.folder,
     families: [4, 6],
     views: () => [],
+    onFailed: () => {},
+    onMended: () => {},
     onFrontends: (_, frontends) => (count = frontends),
     clock: systemClock,
     log: silentLogger,

@@ -113,6 +113,10 @@ export const logLines: readonly LogLine[] = [
     'Cannot use ...; what it said before stays',
     '`--manifests`: a file has objects that are wrong; the lines before it say where.',
   ),
+  warning(
+    'Cannot record an Event for now',
+    'Events are for people, nothing else waits for them. Each is tried twelve times, 10 s apart; `kubeproxyts_events_total` counts what became of them. 403: the rights of `deploy/` let the proxy create Events. Once in ten minutes at most.',
+  ),
   error('Unexpected error', 'A fault of this program: please report it, with the stack that `-v=4` shows.'),
   error(
     'The rules are in force; something that follows them failed',

@@ -51,6 +51,8 @@ describe.skipIf(why !== undefined)('connect()', () => {
       cgroup: folder,
       families: [4, 6],
       views: () => [],
+      onFailed: () => {},
+      onMended: () => {},
       onFrontends: (family, count) => counts.set(family, count),
       clock: systemClock,
       log: silentLogger,

@@ -105,6 +105,8 @@ class Run implements Disposable {
   endFd = Infinity
   /** Whether the kernel refuses what is written: another process has changed the table meanwhile. */
   isRefused = false
+  /** How often it did not know what is in the kernel, and asked for a comparison. */
+  unsure = 0
   readonly successors: (number | undefined)[] = []
   readonly clock = new ManualClock()
   readonly path = new InlineDataPath()
@@ -131,6 +133,7 @@ class Run implements Disposable {
       onRefused: (name, reason) => this.refused.push(`${name}: ${reason}`),
       onClosedDoors: ({ doors, first }) => void (this.closed = { doors, first }),
       listenAddress: () => this.address,
+      onUnsure: () => this.unsure++,
       onSuccessor: (door) => this.successors.push(door?.port),
     })
   }
@@ -397,6 +400,13 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     run.programmer.sync(node, [])
     expect(run.refused).toHaveLength(2)
     run.programmer.sync(node, [{ name: one.name, before: one, after: undefined }])
+    // It tries again by itself, and when the kernel refuses that, a comparison has to show what is there.
+    run.isRefused = true
+    await run.clock.advance(5000)
+    expect(run.unsure).toBe(1)
+    run.isRefused = false
+    expect(() => run.programmer.sync(node, [])).toThrow('as a whole')
+    run.programmer.syncAll(node, [two])
     await eventually('the other has its port', async () => {
       await run.clock.advance(5000)
       const answer = await ask('10.96.0.2')

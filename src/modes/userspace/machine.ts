@@ -82,6 +82,7 @@ function openUserspace(options: ModeOptions): RunningMode {
             options.onForeignChange(family)
           }
         },
+        onUnsure: () => options.onForeignChange(family),
         onRefused: (name, reason) => {
           log.error(undefined, 'Cannot serve a service port: its clients are refused', { servicePort: name, reason })
           onRefused(name, reason)

@@ -32,6 +32,8 @@ export interface UserspaceProgrammerOptions {
   readonly onClosedDoors: (closed: Closed) => void
   /** The address of this machine on which clients of the node are served. */
   readonly listenAddress: (node: NodeView) => string
+  /** Called when a sync that nobody asked for has failed: then all is to be synced again. */
+  readonly onUnsure: () => void
   /** Called when another process has taken over, and with undefined when that one is gone: then all is to be synced again. */
   readonly onSuccessor: (door: DoorAddress | undefined) => void
 }
@@ -299,7 +301,8 @@ export class UserspaceProgrammer implements Programmer {
         this.#options.listeners.lookForPorts()
         this.sync(node, [])
       } catch {
-        // The next sync meets it again, and reports it.
+        // What is in the kernel is not known any more, and nobody else asks for a sync now.
+        this.#options.onUnsure()
       }
     }, RETRY_MS)
   }

@@ -99,6 +99,33 @@ describe('deploy/', () => {
     ])
   })
 
+  it('takes the settings of a kubeadm cluster as they are, beside every other component', () => {
+    for (const others of [[], ['choose-at-connect', 'iptables-legacy', 'metrics']]) {
+      const names = [...others, 'kubeadm', ...(others.length > 0 ? ['every-node'] : [])]
+      const folders = names.map((name) => join(deploy, 'components', name))
+      const objects = renderKustomization(join(deploy, 'overlays/iptables'), folders)
+      const { spec } = objects.find(({ kind }) => kind === 'DaemonSet') as unknown as typeof daemonSet & object
+      const { initContainers, containers } = spec.template.spec
+      expect(initContainers[0].args).toEqual(['--init-only', '--config=/var/lib/kube-proxy/config.conf'])
+      expect(initContainers[0].env).toEqual([])
+      expect(containers[0].args.slice(0, 2)).toEqual([
+        '--config=/var/lib/kube-proxy/config.conf',
+        '--hostname-override=$(NODE_NAME)',
+      ])
+      expect(containers[0].args.includes('--choose-at-connect=pods')).toBe(others.length > 0)
+      expect(containers[0].env.map(({ name }) => name)).toEqual(['NODE_NAME'])
+    }
+  })
+
+  it("patches the container of kubeadm's own DaemonSet", () => {
+    const [patch] = objects<{ metadata: object; spec: { template: { spec: { containers: object[] } } } }>(
+      'kubeadm-patches/kubeproxydaemonset+strategic.yaml',
+    )
+    expect(unknownFields('apps.DaemonSet', patch)).toEqual([])
+    expect(patch).toMatchObject({ metadata: { name: 'kube-proxy', namespace: 'kube-system' } })
+    expect(patch!.spec.template.spec.containers).toMatchObject([{ name: 'kube-proxy' }])
+  })
+
   it('lets the ServiceAccount read what the program lists and watches', () => {
     const [role, binding] = objects('base/rbac.yaml') as unknown as [{ rules: Rule[] }, object]
     expect(binding).toMatchObject({ subjects: [{ kind: 'ServiceAccount', name: 'kube-proxy-ts' }] })

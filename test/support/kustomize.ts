@@ -99,7 +99,9 @@ function applyOperation(object: unknown, { op, path, value }: Operation): void {
   if (typeof holder !== 'object' || holder === null) throw new Error(`Cannot patch: ${path} is not there`)
   if (op === 'add' && Array.isArray(holder) && last === '-') holder.push(value)
   else if (op === 'add' && !Array.isArray(holder)) (holder as Record<string, unknown>)[last] = value
+  else if (op === 'remove' && Array.isArray(holder) && last in holder) holder.splice(Number(last), 1)
   else if (op === 'remove' && last in holder) delete (holder as Record<string, unknown>)[last]
+  else if (op === 'replace' && last in holder) (holder as Record<string, unknown>)[last] = value
   else throw new Error(`Cannot patch: ${op} of ${path} is not known here`)
 }
 

@@ -67,4 +67,9 @@ export const differences: readonly Difference[] = [
     applies: ({ config }) => config.detectLocalMode === 'NodeCIDR',
     says: 'When spec.podCIDRs of the Node changes, the rules follow; kube-proxy ends.',
   },
+  {
+    fields: 'the Node',
+    applies: () => false,
+    says: 'When its addresses change the rules follow, when it goes, or says nothing of addresses or podCIDRs any more, what was known stays; kube-proxy ends. While a start waits for them, /livez says 200 and /healthz 503; kube-proxy does not listen yet.',
+  },
 ]

@@ -12,7 +12,9 @@ export interface ClusterHandlersOptions {
   readonly setNode: (node: Node | undefined) => void
   /** The ranges of one ServiceCIDR object; none when it is gone. */
   readonly setServiceCidr: (name: string, cidrs: readonly string[]) => void
-  /** Once, when every kind of object has been listed. */
+  /** When the Node has been listed; calls back when the rules can be made as far as the Node is concerned. */
+  readonly onNodeListed: (proceed: () => void) => void
+  /** Once, when every kind of object has been listed and the Node has been waited for. */
   readonly onListed: () => void
   /** Once, when there have been more slices than an ordinary cluster has. */
   readonly onMany: () => void
@@ -25,12 +27,10 @@ export function clusterHandlers(options: ClusterHandlersOptions): ClusterHandler
   let slices = 0
   // The rules wait until everything has been listed: half of the services would be worse than those of yesterday.
   const missing = new Set(['services', 'endpoints', 'node', 'service CIDRs'])
-  const about = (what: string) => ({
-    onSynced: () => {
-      missing.delete(what)
-      if (missing.size === 0) options.onListed()
-    },
-  })
+  const complete = (what: string) => {
+    if (missing.delete(what) && missing.size === 0) options.onListed()
+  }
+  const about = (what: string) => ({ onSynced: () => complete(what) })
   const hear = (kind: HeardObject['kind'], events: readonly ObjectEvent<unknown>[]) => {
     for (const pipeline of pipelines) {
       if (pipeline.isListenedTo) for (const event of events) pipeline.hear(describeEvent(kind, event))
@@ -69,7 +69,7 @@ export function clusterHandlers(options: ClusterHandlersOptions): ClusterHandler
       },
     },
     node: {
-      ...about('node'),
+      onSynced: () => options.onNodeListed(() => complete('node')),
       onEvents: (events) => {
         hear('Node', events)
         for (const event of events) setNode(event.type === 'set' ? event.object : undefined)

@@ -31,6 +31,7 @@ import type { Mode } from '../modes/contract.ts'
 import { openModeOrStandIn, type ModeInForce } from './open-mode.ts'
 import { OtherModes } from './other-modes.ts'
 import { NodeState } from './node-state.ts'
+import { NodeWait } from './node-wait.ts'
 import { Rest } from './rest.ts'
 import type { ChooseAtConnect } from '../connect/choose-at-connect.ts'
 import type { ConnectRetry } from '../retry/connect-retry.ts'
@@ -75,6 +76,7 @@ export class NodeProxy {
   readonly #metrics: Metrics
   readonly #health: ProxyHealth
   readonly #state: NodeState
+  readonly #nodeWait: NodeWait
   readonly #retry: ConnectRetry
   readonly #connectChoice: ChooseAtConnect | undefined
   readonly #parts: readonly FamilyPart[]
@@ -155,6 +157,15 @@ export class NodeProxy {
     const facts = { node, machineAddresses: readMachineAddresses() }
     this.#state = new NodeState(nodeSettings(config), facts, () => this.#nodeChanged())
     this.#health.setNode(node)
+    this.#nodeWait = new NodeWait({
+      nodeName: this.#nodeName,
+      node: () => this.#state.node,
+      needs:
+        client === undefined ? [] : config.detectLocalMode === 'NodeCIDR' ? ['addresses', 'podCIDRs'] : ['addresses'],
+      clock: systemClock,
+      log,
+      signal,
+    })
     const problems = new ProblemLog(({ object, message }) => log.warn(message, { object }))
     this.#retry = openConnectRetry({
       families,
@@ -218,6 +229,11 @@ export class NodeProxy {
         pipelines: this.#parts.map(({ pipeline }) => pipeline),
         setNode: (node) => this.#setNode(node),
         setServiceCidr: (name, cidrs) => this.#state.setServiceCidr(name, cidrs),
+        onNodeListed: (proceed) =>
+          this.#nodeWait.begin(() => {
+            this.#health.setNode(this.#state.node)
+            proceed()
+          }),
         onListed: () => this.#startPipelines(),
         onMany: optimizeSooner,
       }),
@@ -225,7 +241,7 @@ export class NodeProxy {
       signal: this.#abort.signal,
       onWatchRestarted: (resource) => this.#metrics.watchRestarts.with(resource).inc(),
     })
-    await Promise.race([watching, failed])
+    await Promise.race([watching, failed, this.#nodeWait.failed])
   }
 
   get legacy(): Legacy {
@@ -310,7 +326,7 @@ export class NodeProxy {
       this.#events.record(anEvent('KubeProxyModeFallback', note))
     }
     if (this.#loaded.mode === 'given') return
-    const note = `The proxy mode is not configured, using ${this.#mode.name}. Set it: the default may change.`
+    const note = `The proxy mode is not configured, using ${this.#mode.name}. Set it: from Kubernetes 1.40 on the default is nftables.`
     this.#log.warn(note)
     this.#events.record(anEvent('KubeProxyDefaultMode', note))
   }
@@ -374,8 +390,14 @@ export class NodeProxy {
       this.#log.error(undefined, note, { node: this.#nodeName })
       return
     }
-    this.#health.setNode(node)
-    this.#state.setNode(node)
+    const kept = this.#state.setNode(node)
+    if (kept.length > 0) {
+      const note = `The Node has no ${kept.join(' and ')} any more; what was known stays in force until it has`
+      this.#log.warn(note, { node: this.#nodeName })
+    }
+    // While more of it is waited for, no load balancer shall send anything here.
+    if (this.#nodeWait.isOver) this.#health.setNode(node)
+    this.#nodeWait.nodeChanged()
   }
 
   #nodeChanged(): void {

@@ -2,6 +2,7 @@
 
 import type { Node } from '../kube/types.ts'
 import type { Family } from '../lib/ip.ts'
+import { keepKnown } from '../model/known-node.ts'
 import { nodeViewWarnings, planNodeView, type NodeFacts, type NodeSettings } from '../model/node-view.ts'
 import { planConfigProblems, type ConfigProblems, type OtherSettings } from '../model/config-problems.ts'
 import type { NodeView } from '../model/types.ts'
@@ -46,9 +47,14 @@ export class NodeState {
     this.#onChange()
   }
 
-  /** A Node that is deleted is not forgotten: the machine is still there, with its pods, its addresses and its zone. */
-  setNode(node: Node): void {
-    this.#change({ node })
+  /**
+   * A Node that is deleted is not forgotten: the machine is still there, with its pods, its addresses and its zone. Nor are they
+   * when the Node does not say them any more: tells what that is.
+   */
+  setNode(node: Node): readonly string[] {
+    const known = keepKnown(this.#facts.node, node)
+    this.#change({ node: known.node })
+    return known.kept
   }
 
   setMachineAddresses(machineAddresses: readonly string[]): void {

@@ -39,11 +39,17 @@ test('with --bind-address-hard-fail a health port that is taken ends the program
   await squatter[Symbol.asyncDispose]()
 })
 
-test('a node name that matches nothing is told loudly, and service goes on', async () => {
+test('a node name that matches nothing is told loudly, and after half a minute service begins all the same', async () => {
   rig = await openRig()
   const service = put(aService())
+  const startedMs = performance.now()
   proxy = start(['--hostname-override=nobody'])
   await rig.settled(40_000)
+  expect(performance.now() - startedMs).toBeGreaterThan(30_000)
+  expect(proxy.log()).toContain('Waiting before the first rule: there is no Node')
+  expect(proxy.log()).toContain('Going on without: there is no Node')
+  // Nobody shall be sent to a node that is not known.
+  expect((await proxy.health())?.status).toBe(503)
   expect(await answererOf(service)).toBe('localB')
   await eventually('the log tells', () => {
     const lines = proxy?.log().split('\n') ?? []

@@ -81,6 +81,18 @@ export const logLines: readonly LogLine[] = [
     'Cannot use the changed configuration file; the running configuration stays',
     '`err` names the field. The metric `kubeproxyts_config_reloads_total` counts it as rejected.',
   ),
+  info(
+    'Waiting before the first rule: ...',
+    'There is no Node of this name yet, or it has no addresses, or, with detectLocalMode NodeCIDR, no podCIDRs. The rules of before stay meanwhile, and `/healthz` says 503. After 30 s it goes on without addresses; after five minutes without podCIDRs the program ends, as kube-proxy does.',
+  ),
+  error(
+    'Going on without: ...',
+    'There is no such Node, or it has no addresses, since 30 s: `--hostname-override` may be wrong. Until there are some, the address of this node is taken for 127.0.0.1, and nodePortAddresses `primary` opens node ports on all addresses. `--bind-address` sets the address.',
+  ),
+  warning(
+    'The Node has no ... any more; what was known stays in force until it has',
+    'The Node object was made anew, or another program emptied it. kube-proxy would end, and wait as at a start.',
+  ),
   error(
     'The Node object was deleted; what is known of it stays in force until it is back',
     'Perhaps the node was taken out of the cluster while the proxy runs.',

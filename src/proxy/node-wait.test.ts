@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest'
+import { ManualClock } from '../lib/clock.ts'
+import { silentLogger } from '../lib/log.ts'
+import type { Node } from '../kube/types.ts'
+import { NodeWait, type NodeWaitOptions } from './node-wait.ts'
+
+const bare: Node = { name: 'n1', zone: undefined, addresses: [], podCIDRs: [], deleting: false, taints: [] }
+const addressed: Node = { ...bare, addresses: [{ type: 'ExternalIP', address: '192.0.2.7' }] }
+const complete: Node = { ...addressed, podCIDRs: ['10.4.0.0/24'] }
+
+function begin(node: Node | undefined, needs: NodeWaitOptions['needs'] = ['addresses']) {
+  const clock = new ManualClock()
+  const lines: string[] = []
+  const abort = new AbortController()
+  let known = node
+  const say = (message: string) => void lines.push(message)
+  const wait = new NodeWait({
+    nodeName: 'n1',
+    node: () => known,
+    needs,
+    clock,
+    log: { ...silentLogger, info: say, error: (_, message) => say(message) },
+    signal: abort.signal,
+  })
+  const told: string[] = []
+  wait.failed.catch((error: unknown) => told.push(String(error)))
+  wait.begin(() => told.push('proceeds'))
+  return {
+    told,
+    lines,
+    clock,
+    abort,
+    wait,
+    become: (next: Node | undefined) => {
+      known = next
+      wait.nodeChanged()
+    },
+  }
+}
+
+const waits = 'Waiting before the first rule:'
+const goesOn = 'Going on without:'
+
+describe('NodeWait', () => {
+  test('does not wait for what is there', () => {
+    for (const { told, lines, wait } of [
+      begin(addressed),
+      begin(complete, ['addresses', 'podCIDRs']),
+      begin(bare, []),
+    ]) {
+      expect(told).toEqual(['proceeds'])
+      expect(lines).toEqual([])
+      expect(wait.isOver).toBe(true)
+    }
+  })
+
+  test('waits for addresses, and goes on as soon as they are there', async () => {
+    const { told, lines, clock, wait, become } = begin(undefined)
+    await clock.advance(29_000)
+    become(bare)
+    become({ ...bare, addresses: [{ type: 'Hostname', address: '192.0.2.7' }] })
+    become({ ...bare, addresses: [{ type: 'InternalIP', address: 'nonsense' }] })
+    expect([told, wait.isOver]).toEqual([[], false])
+    become(addressed)
+    expect([told, wait.isOver]).toEqual([['proceeds'], true])
+    await clock.advance(10 * 60_000)
+    become(bare)
+    expect(told).toEqual(['proceeds'])
+    expect(lines).toEqual([`${waits} there is no Node "n1"`])
+  })
+
+  test.each([
+    [undefined, 'there is no Node "n1"'],
+    [bare, 'the Node has no addresses'],
+  ])('goes on without addresses after 30 s: %o', async (node, why) => {
+    const { told, lines, clock } = begin(node)
+    await clock.advance(29_999)
+    expect(told).toEqual([])
+    await clock.advance(1)
+    expect(told).toEqual(['proceeds'])
+    expect(lines).toEqual([`${waits} ${why}`, `${goesOn} ${why}`])
+  })
+
+  test('waits for podCIDRs five minutes more, and then ends', async () => {
+    const { told, lines, clock } = begin(bare, ['addresses', 'podCIDRs'])
+    await clock.advance(30_000 + 299_999)
+    expect(told).toEqual([])
+    await clock.advance(1)
+    expect(told).toEqual([
+      'Error: Cannot tell which traffic is local (detectLocalMode is NodeCIDR): the Node has no podCIDRs',
+    ])
+    expect(lines).toEqual([`${waits} the Node has no addresses`, `${waits} the Node has no podCIDRs`])
+  })
+
+  test('goes on when podCIDRs come, with the addresses that have come meanwhile or without', async () => {
+    const { told, clock, become, lines } = begin(bare, ['addresses', 'podCIDRs'])
+    await clock.advance(60_000)
+    become(addressed)
+    expect(told).toEqual([])
+    become(complete)
+    expect(told).toEqual(['proceeds'])
+    expect(lines.some((line) => line.startsWith(goesOn))).toBe(false)
+    const other = begin(addressed, ['addresses', 'podCIDRs'])
+    other.become(bare)
+    other.become({ ...bare, podCIDRs: ['10.4.0.0/24'] })
+    expect(other.told).toEqual(['proceeds'])
+    expect(other.lines.at(-1)).toBe(`${goesOn} the Node has no addresses`)
+  })
+
+  test('what fails afterwards is told, and nothing follows an end', async () => {
+    const { wait } = begin(addressed, [])
+    wait.begin(() => {
+      throw new Error('not so')
+    })
+    await expect(wait.failed).rejects.toThrow('not so')
+    const { told, clock, abort, become } = begin(bare)
+    abort.abort()
+    become(addressed)
+    await clock.advance(60_000)
+    expect(told).toEqual([])
+  })
+})

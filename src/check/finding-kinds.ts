@@ -50,6 +50,11 @@ export const findingKinds = kinds({
     level: 'note',
     when: 'The configuration says something that this program treats otherwise than kube-proxy.',
   },
+  'external-ips-end': {
+    about: 'configuration',
+    level: 'note',
+    when: 'The feature gate AllowServiceExternalIPs is not off. Kubernetes 1.40 turns it off unless it is set, and 1.43 ends external IPs.',
+  },
   'kernel-ok': { about: 'kernel', level: 'ok', when: 'The kernel is recent enough.' },
   'kernel-old': {
     about: 'kernel',
@@ -84,7 +89,12 @@ export const findingKinds = kinds({
     about: 'modes',
     level: 'warning',
     when: 'No mode is configured. The start says so in an Event, too.',
-    todo: 'set mode in the file, or --proxy-mode: the default may change',
+    todo: 'set mode in the file, or --proxy-mode: iptables keeps what is, nftables is the default from Kubernetes 1.40 on',
+  },
+  'mode-ends': {
+    about: 'modes',
+    level: 'note',
+    when: "The mode is ipvs, which kube-proxy 1.40 does not start without its feature gate, and which 1.43 does not have. kube-proxy says so in the Event `IPVSDeprecation`; this program's own ipvs mode does not end.",
   },
   'mode-possible': { about: 'modes', level: 'note', when: 'Another mode that could run.' },
   'mode-not-possible': { about: 'modes', level: 'note', when: 'Another mode that could not run, and why.' },

@@ -61,6 +61,32 @@ const refused = (resource: string, status: number): ApiRequestFact[] => [
   { verb: 'list', resource, status, reason: 'no' },
 ]
 
+const coming = ['mode-default', 'mode-ends', 'external-ips-end']
+
+test.each([
+  ['the defaults', [], ['external-ips-end', 'mode-default'], /AllowServiceExternalIPs: true}.*iptables keeps what is/s],
+  ['a mode that stays', ['--proxy-mode=nftables'], ['external-ips-end'], /1\.40/],
+  ['no external IPs', ['--proxy-mode=iptables', '--feature-gates=AllowServiceExternalIPs=false'], [], /^$/],
+  [
+    'ipvs, and external IPs that are wanted',
+    ['--proxy-mode=ipvs', '--feature-gates=AllowServiceExternalIPs=true'],
+    ['external-ips-end', 'mode-ends'],
+    /with Kubernetes 1\.43.*KubeProxyIPVS: true}/s,
+  ],
+  [
+    'ipvs that is wanted',
+    ['--proxy-mode=ipvs', '--feature-gates=KubeProxyIPVS=true,AllowServiceExternalIPs=false'],
+    ['mode-ends'],
+    /^kube-proxy's ipvs mode ends with Kubernetes 1\.43\n(?!.*KubeProxyIPVS)/,
+  ],
+])('what Kubernetes 1.40 and 1.43 change: %s', (_, flags, expected, says) => {
+  const findings = judge(facts({ configuration: configuration(...flags) }), modes).findings.filter(({ code }) =>
+    coming.includes(code),
+  )
+  expect(findings.map(({ code }) => code)).toEqual(expected)
+  expect(findings.map(({ message, todo }) => `${message}\n${todo}`).join('\n')).toMatch(says)
+})
+
 test('a machine on which all is well has nothing but ok and notes, for every subject', () => {
   expect(codes({})).toEqual([])
   expect(codes({}, ['ok'])).toEqual([

@@ -15,6 +15,7 @@ import type {
 } from './facts.ts'
 import { type Finding, finding } from './finding-kinds.ts'
 import { judgeApi, judgeClock } from './judge-api.ts'
+import { judgeExternalIPs, judgeIpvs } from './judge-coming.ts'
 
 export interface Judgement {
   readonly mode: PlannedMode & { readonly asked: string }
@@ -54,6 +55,7 @@ function judgeConfiguration(facts: ConfigurationFacts): Finding[] {
     ...differences
       .filter(({ applies }) => applies(facts))
       .map(({ fields, says }) => finding('config-different', `${fields}: ${says}`)),
+    ...judgeExternalIPs(facts.config),
   ]
 }
 
@@ -98,8 +100,11 @@ function judgeModes({ modes: outlooks, configuration }: Facts, { chosen, givenUp
   for (const { what, todo: advice } of outlooks.get(chosen ?? asked)?.warnings ?? []) {
     findings.push(finding('mode-odd', `Mode ${chosen ?? asked}: ${what}`, advice))
   }
-  if (configuration.mode === 'defaulted')
-    findings.push(finding('mode-default', `No mode is configured: ${asked} is the default`))
+  if (configuration.mode === 'defaulted') {
+    const message = `No mode is configured: ${asked} is the default, until Kubernetes 1.40 makes it nftables`
+    findings.push(finding('mode-default', message))
+  }
+  findings.push(...judgeIpvs(configuration.config))
   for (const [name, outlook] of outlooks) {
     if (name === chosen || givenUp.includes(name)) continue
     const lacks = outlook.lacks.length > 0

@@ -21,3 +21,9 @@ function heapUsed(): number {
   for (let i = 0; i < 3; i++) collect()
   return process.memoryUsage().heapUsed
 }
+
+/** What buffers that are alive hold, outside of the heap. */
+export function bytesInBuffers(): number {
+  for (let i = 0; i < 3; i++) collect()
+  return process.memoryUsage().arrayBuffers
+}

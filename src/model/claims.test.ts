@@ -45,6 +45,26 @@ describe('Claims', () => {
     expect(ownerOf(claims, '10.0.0.2')).toBe('default/younger')
   })
 
+  test.each([1, 100])('gives the address of a load balancer to its service, even to a younger one, of %i', (n) => {
+    const loadBalancerIPs = Array.from({ length: n }, (_, i) => ({ ip: `198.51.100.${i}`, ipMode: 'VIP' }))
+    const address = `198.51.100.${n - 1}`
+    const thief = info('thief', { externalIPs: [address], clusterIPs: ['10.0.0.3'], createdMs: 0 })
+    const balanced = info('balanced', { ingress: loadBalancerIPs, clusterIPs: ['10.0.0.4'], createdMs: 5 })
+    const later = info('later', { ingress: loadBalancerIPs, clusterIPs: ['10.0.0.5'], createdMs: 6 })
+    const allocated = info('allocated', { clusterIPs: [address], createdMs: 9 })
+    const services = [later, thief, balanced, allocated]
+    const claims = new Claims()
+    for (const one of services) claims.replace(undefined, one)
+    for (const owner of ['allocated', 'balanced', 'later', 'thief']) {
+      expect(ownerOf(claims, address)).toBe(`default/${owner}`)
+      claims.replace(
+        services.find(({ name }) => name === owner),
+        undefined,
+      )
+    }
+    expect(ownerOf(claims, address)).toBeUndefined()
+  })
+
   test('hands a frontend on when its owner goes, and names the service that gets it', () => {
     const claims = new Claims()
     claims.replace(undefined, older)

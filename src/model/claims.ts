@@ -125,16 +125,32 @@ export function claimedFrontends({ service, protocol, port, nodePort }: ServiceP
 
 /**
  * A cluster IP goes before everything else: it was allocated by the API server, and a user who may write externalIPs must
- * not take another service's traffic with it. Then the older service, then the name.
+ * not take another service's traffic with it. Nor that of a load balancer, which is in the status, where controllers write. Then
+ * the older service, then the name. (kube-proxy has no order: one of them gets it, by chance.)
  */
 function orderOf({ address }: ClaimedFrontend): (a: ServicePortInfo, b: ServicePortInfo) => number {
   return (a, b) => {
-    const aIsClusterIp = a.service.clusterIP === address
-    const bIsClusterIp = b.service.clusterIP === address
-    if (aIsClusterIp !== bIsClusterIp) return aIsClusterIp ? -1 : 1
+    const byRole = roleOf(a.service, address) - roleOf(b.service, address)
+    if (byRole !== 0) return byRole
     if (a.service.createdMs !== b.service.createdMs) return a.service.createdMs - b.service.createdMs
     return a.name < b.name ? -1 : a.name > b.name ? 1 : 0
   }
+}
+
+function roleOf({ clusterIP, loadBalancerIPs }: ServiceInfo, address: string | undefined): number {
+  if (address === undefined || address === clusterIP) return 0
+  return hasElement(loadBalancerIPs, address) ? 1 : 2
+}
+
+/** Long lists are searched for each of their addresses. */
+const sets = new WeakMap<readonly string[], ReadonlySet<string>>()
+const FEW = 8
+
+function hasElement(list: readonly string[], element: string): boolean {
+  if (list.length <= FEW) return list.includes(element)
+  let set = sets.get(list)
+  if (set === undefined) sets.set(list, (set = new Set(list)))
+  return set.has(element)
 }
 
 const PROTOCOL_CHARACTER = { TCP: '\x06', UDP: '\x11', SCTP: '\x84' } as const satisfies Record<Protocol, Bytes>

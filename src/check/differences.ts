@@ -1,6 +1,7 @@
 // What a configuration can say that this program treats otherwise than kube-proxy does. One row each; docs/reference/configuration.md
 // shows them, and `kube-proxy check` those that apply.
 
+import { featureEnabled } from '../config/feature-gates.ts'
 import type { ConfigurationFacts } from './facts.ts'
 
 export interface Difference {
@@ -50,6 +51,12 @@ export const differences: readonly Difference[] = [
     fields: 'iptables.localhostNodePorts',
     applies: ({ config }) => config.mode === 'iptables' && config.iptables.localhostNodePorts,
     says: 'route_localnet is turned on after the rule that makes it safe, and off again by --cleanup; kube-proxy turns it on first, and never off.',
+  },
+  {
+    fields: 'featureGates: KubeProxyNFTablesLocalhostNodePorts',
+    applies: ({ config }) =>
+      config.mode === 'nftables' && featureEnabled(config.featureGates, 'KubeProxyNFTablesLocalhostNodePorts'),
+    says: 'UDP is relayed on localhost as TCP is; kube-proxy refuses it. With externalTrafficPolicy Local, the node reaches all endpoints there, as it does on every other address; kube-proxy takes those of the node alone.',
   },
   {
     fields: 'enableProfiling',

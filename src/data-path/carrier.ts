@@ -14,6 +14,8 @@ export interface CarrierSettings {
   /** `first-last`; empty: any port. */
   readonly portRange: string
   readonly udpIdleTimeoutMs: number
+  /** Absent: as many as this machine has work for. */
+  readonly threads?: number
 }
 
 export interface Carrier {
@@ -57,13 +59,13 @@ function createCarrier(settings: CarrierSettings, key: string, warn: (message: s
   const ephemeral = readEphemeralPorts()
   const reserved = readReservedPorts()
   const plane = new DataPlane({
-    threads: Math.min(MOST_THREADS, availableParallelism()),
+    threads: settings.threads ?? Math.min(MOST_THREADS, availableParallelism()),
     udpIdleMs: settings.udpIdleTimeoutMs,
     ephemeral,
     reserved,
     onWarning: warn,
     onFailed: (error) => {
-      throw new Error(`Cannot go on: a thread of the userspace proxy failed: ${error.message}`, { cause: error })
+      throw new Error(`Cannot go on: a thread that carries connections failed: ${error.message}`, { cause: error })
     },
   })
   const endFd = () => endOfFds(readFdLimit())

@@ -1,7 +1,7 @@
 // What one IP family is served with: a pool for each list of backends, and where its doors are.
 
 import { KernelError, messageOf } from '../lib/errors.ts'
-import type { Family } from '../lib/ip.ts'
+import { type Family, joinHostPort } from '../lib/ip.ts'
 import { type PortRange, portsFor } from '../lib/port-range.ts'
 import type { Pool, PoolContents } from './control-pool.ts'
 import type { DataPlane } from './data-plane.ts'
@@ -29,7 +29,9 @@ export interface Wanted extends PoolContents {
   /** Whose addresses its backends are to see. There is a door for each. */
   readonly seenAs: ReadonlySet<SeenAs>
   /** Where a door was before, if that is known. */
-  readonly preferredPort: (seenAs: SeenAs) => number | undefined
+  readonly preferredPort?: (seenAs: SeenAs) => number | undefined
+  /** The one port that will do. */
+  readonly port?: number
 }
 
 export interface Door {
@@ -163,13 +165,17 @@ export class Listeners {
   #open(wanted: Wanted, seenAs: SeenAs): OpenListener | Refusal {
     if (this.#isShort !== undefined) return this.#isShort
     const { family, range, endFd } = this.#options
-    const { protocol } = wanted
+    const { protocol, port: only } = wanted
     const options = { family, protocol, address: this.#address, endFd: endFd?.() }
     const reason = range === undefined ? 'no port is free' : `no port of the range ${range.first}-${range.last} is free`
     const noneIsFree = { reason, isShort: false }
-    if (this.#usedUp.has(protocol)) return noneIsFree
+    if (only === undefined && this.#usedUp.has(protocol)) return noneIsFree
     try {
-      for (const port of this.#candidates(`${wanted.name} ${seenAs}`, wanted.preferredPort(seenAs))) {
+      if (only !== undefined) {
+        const taken = { reason: `another program has ${joinHostPort(this.#address, only)}/${protocol}`, isShort: false }
+        return openListener({ ...options, port: only }) ?? taken
+      }
+      for (const port of this.#candidates(`${wanted.name} ${seenAs}`, wanted.preferredPort?.(seenAs))) {
         const opened = openListener({ ...options, port })
         if (opened !== undefined) return opened
       }

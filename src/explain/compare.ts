@@ -21,6 +21,7 @@ export function compareWays(decision: Decision, { ways, isPartial }: Ways, conte
     if (complaint !== undefined) complaints.add(complaint)
     reached.add(endOf(way))
   }
+  if (decision.isRelayed === true) return [...complaints]
   const isSticky = ways.some(({ remembered }) => remembered !== undefined)
   if (decision.outcome === 'to' && context.endsAt === undefined && !isPartial && !isSticky) {
     for (const { ip, port, eligible } of decision.backends) {
@@ -33,7 +34,9 @@ export function compareWays(decision: Decision, { ways, isPartial }: Ways, conte
 
 function complain(decision: Decision, way: KernelWay, context: CompareContext): string | undefined {
   const got = outcomeOf(way)
-  const { outcome } = decision
+  const { outcome, isRelayed } = decision
+  // Rules that leave it alone leave it to the listener.
+  if (isRelayed === true && got === 'untouched') return undefined
   if (got !== outcome)
     return `decided: ${phrase(outcome)}; in the kernel: ${phrase(got)}${got === 'to' ? ` ${endOf(way)}` : ''}`
   if (got !== 'to' || context.endsAt !== undefined) return undefined

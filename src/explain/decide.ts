@@ -1,7 +1,7 @@
 // What was decided about a connection, step by step, each with its reason. The decisions are the model's; here they are put in
 // the order in which a person asks.
 
-import { cidrContains, formatCidr, joinHostPort, parseIp } from '../lib/ip.ts'
+import { cidrContains, formatCidr, isLoopback, joinHostPort, parseIp } from '../lib/ip.ts'
 import {
   classifyClient,
   type Client,
@@ -11,6 +11,8 @@ import {
   routeOf,
   whyNotAllowed,
 } from '../model/follow.ts'
+import { isRefusedOnLocalhost } from '../model/localhost.ts'
+import { LOCALHOST } from '../model/node-port-addresses.ts'
 import { NO_EJECTIONS, siftEjected } from '../model/ejections.ts'
 import { planSelection, type Topology, whyNotSelected } from '../model/topology.ts'
 import type { Backend, Policy, Route } from '../model/types.ts'
@@ -23,6 +25,8 @@ export interface Decision {
   readonly because: string
   readonly client: Client
   readonly dialled: Dialled | undefined
+  /** A listener of the proxy takes it: rules leave it alone. */
+  readonly isRelayed?: true
   /** Undefined: any source may connect. */
   readonly sources: { readonly allowed: boolean; readonly why: string } | undefined
   readonly policy: DecidedPolicy | undefined
@@ -54,8 +58,10 @@ export interface DecidedBackend {
 
 export function decide(known: Known, decided: Decided, connection: Connection): Decision {
   const client = classifyClient(decided.node, connection, decided.isOwnAddress)
-  const dialled = decided.index.find(connection)
   const nothing = { client, sources: undefined, policy: undefined, backends: [] }
+  const refused = whyRefusedOnLocalhost(decided, connection)
+  if (refused !== undefined) return { ...nothing, dialled: undefined, outcome: 'reject', because: refused }
+  const dialled = decided.index.find(connection)
   if (dialled === undefined) return { ...nothing, dialled, ...decideStray(known, decided, connection) }
   const { frontend, view } = dialled
   const refusal = whyNotAllowed(frontend, connection.source)
@@ -79,17 +85,39 @@ export function decide(known: Known, decided: Decided, connection: Connection): 
       backends: backends.map((each) => ({ ...each, eligible: false, why: because })),
     }
   }
+  const isRelayed = frontend.kind === 'nodePort' && isServedOnLocalhost(decided, connection)
   if (verdict.kind === 'to') {
     const eligible = backends.filter((each) => each.eligible).length
     const because = `${view.name} has ${eligible} of ${backends.length} endpoints for this client`
-    return { ...common, outcome: 'to', because }
+    if (!isRelayed) return { ...common, outcome: 'to', because }
+    return { ...common, outcome: 'to', because: `${because}, and a listener of the proxy relays to them`, isRelayed }
   }
   const because = `${view.name} ${verdict.reason}`
+  if (isRelayed) return { ...common, outcome: 'untouched', because: `${because}, so the proxy does not listen there` }
   const leaves = connection.inputInterface === undefined && !decided.isOwnAddress(connection.destination)
   const isHeard = frontend.kind === 'clusterIP' || !leaves || known.mode.habits.refusesNode
   if (isHeard) return { ...common, outcome: verdict.kind, because }
   const silence = `the ${known.mode.name} mode does not look at what the node itself sends to an external address`
   return { ...common, outcome: 'untouched', because: `${because}, but ${silence}` }
+}
+
+function isServedOnLocalhost({ node }: Decided, { destination }: Connection): boolean {
+  return node.localhostNodePorts === 'served by listeners' && destination === LOCALHOST[node.family]
+}
+
+/** A node port that rules refuse on loopback addresses. */
+function whyRefusedOnLocalhost(
+  { node, index }: Decided,
+  { destination, protocol, port }: Connection,
+): string | undefined {
+  if (!isRefusedOnLocalhost(node, protocol) || !isLoopback(parseIp(destination) ?? '')) return undefined
+  const dialled = index.nodePort(protocol, port)
+  if (dialled === undefined) return undefined
+  const why =
+    node.localhostNodePorts === 'refused'
+      ? 'nodePortAddresses does not name localhost'
+      : `${protocol} cannot be relayed`
+  return `node port ${port}/${protocol} of ${dialled.view.name} is refused on localhost: ${why}`
 }
 
 function isSentSomewhere({ frontend: { fromPods, fromNode, fromOthers } }: Dialled): boolean {

@@ -232,14 +232,14 @@ function explainWay(way: KernelWay): ExplainedWay {
 }
 
 function explainAffinity(
-  { dialled }: Decision,
+  { dialled, isRelayed }: Decision,
   kernel: WalkedKernel | undefined,
   state: KernelState | undefined,
 ): ExplainedAffinity | null {
   const seconds = dialled?.frontend.affinitySeconds
   if (seconds === undefined) return null
   const unknown = { seconds, remembered: null, backend: null, secondsLeft: null }
-  if (kernel === undefined) return unknown
+  if (kernel === undefined || isRelayed === true) return unknown
   if (state?.kind === 'walkable' && state.walkable.endsAt === 'the proxy') {
     const { recalled } = state
     if (recalled === undefined) return unknown

@@ -4,6 +4,7 @@ import type { EndpointSlice, NamespacedName, Service } from '../kube/types.ts'
 import type { Family } from '../lib/ip.ts'
 import type { RetryScope } from '../model/connect-retry.ts'
 import { FrontendIndex, type OpenLoopback } from '../model/follow.ts'
+import { LOCALHOST } from '../model/node-port-addresses.ts'
 import { ProblemLog } from '../model/problems.ts'
 import { ServiceModel } from '../model/service-model.ts'
 import type { NodeView } from '../model/types.ts'
@@ -87,9 +88,11 @@ export function isOfService(object: string, key: NamespacedName): boolean {
   return object === `Service ${key}` || object === port || object.startsWith(`${port}:`)
 }
 
-/** As the iptables mode opens them: never for IPv6, nor where nodePortAddresses leaves them out. */
-function openLoopback({ mode, localhostNodePorts }: Known, { family, nodePortAddresses }: NodeView): OpenLoopback {
-  if (!mode.habits.localhostNodePorts || !localhostNodePorts || family === 6) return 'none'
+/** By rules, as the iptables mode opens them: never for IPv6, nor where nodePortAddresses leaves them out. */
+function openLoopback({ mode, localhostNodePorts }: Known, node: NodeView): OpenLoopback {
+  const { family, nodePortAddresses } = node
+  if (node.localhostNodePorts === 'served by listeners') return new Set([LOCALHOST[family]])
+  if (mode.habits.localhostNodePorts !== 'by rules' || !localhostNodePorts || family === 6) return 'none'
   if (nodePortAddresses.kind === 'all') return 'all'
   return nodePortAddresses.loopback === undefined ? 'none' : new Set(nodePortAddresses.loopback)
 }

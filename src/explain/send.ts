@@ -67,8 +67,12 @@ export async function sendPacket(
   }
 }
 
-export function differencesOf({ outcome, backends }: Decision, trace: Traced, endsAt?: Walkable['endsAt']): string[] {
-  if (trace.outcome === 'unknown') return []
+export function differencesOf(
+  { outcome, backends, isRelayed }: Decision,
+  trace: Traced,
+  endsAt?: Walkable['endsAt'],
+): string[] {
+  if (trace.outcome === 'unknown' || (isRelayed === true && trace.outcome === 'untouched')) return []
   if (trace.outcome !== outcome) return [`said: ${phrase(outcome)}; the packet was ${phrase(trace.outcome)}`]
   if (outcome !== 'to' || endsAt !== undefined) return []
   const isSaid = backends.some(({ ip, port, eligible }) => eligible && joinHostPort(ip, port) === trace.destination)

@@ -72,7 +72,7 @@ export const eventKinds = kinds({
   FailedToProgramService: {
     type: 'Warning',
     action: 'Sync',
-    when: 'A service port is refused by the kernel, or finds no free port in userspace mode; all others are served.',
+    when: 'A service port is refused by the kernel, or finds no free port in userspace mode; all others are served. Also when its node port on localhost cannot be listened on: then it is served everywhere else.',
     on: 'Node',
     isOfKubeProxy: false,
   },

@@ -183,6 +183,39 @@ export function nfacctMetrics(decodePackets: (object: string) => number): Printa
   ]
 }
 
+/** Where node ports on 127.0.0.1 and ::1 are looked after: behind a feature gate of the nftables mode. */
+export function localhostMetrics(read: {
+  readonly listeners: () => Iterable<readonly [labels: readonly [ipFamily: string], value: number]>
+  readonly rejected: () => Iterable<readonly [labels: readonly [ipFamily: string, protocol: string], value: number]>
+}) {
+  return {
+    listeners: lookedUp(
+      'gauge',
+      {
+        ...perFamily,
+        name: 'kubeproxy_nftables_localhost_nodeport_listeners',
+        help: 'Number of active localhost NodePort userspace proxy listeners.',
+      },
+      read.listeners,
+    ),
+    failures: counter({
+      ...perFamily,
+      name: 'kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total',
+      help: 'Number of localhost NodePort userspace proxy listener creation failures.',
+    }),
+    rejected: lookedUp(
+      'counter',
+      {
+        ...alpha,
+        name: 'kubeproxy_nftables_localhost_nodeport_rejected_packets_total',
+        help: 'Number of packets rejected on localhost NodePorts. UDP and SCTP are always rejected; TCP is rejected when the localhost NodePort proxy is not running',
+        labels: ['ip_family', 'protocol'],
+      },
+      read.rejected,
+    ),
+  }
+}
+
 function linearBuckets(start: number, width: number, count: number): number[] {
   return Array.from({ length: count }, (_, index) => start + index * width)
 }

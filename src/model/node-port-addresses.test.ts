@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Family } from '../lib/ip.ts'
-import { openNodePortAddresses, planNodePortAddresses } from './node-port-addresses.ts'
+import { namesLocalhost, openNodePortAddresses, planNodePortAddresses } from './node-port-addresses.ts'
 
 const machineAddresses = [
   '127.0.0.1',
@@ -64,5 +64,23 @@ describe('openNodePortAddresses()', () => {
     ])
     const all = openNodePortAddresses({ kind: 'all' }, ['127.0.0.1', '::1', '192.168.0.9', 'FD00::1'])
     expect([...all]).toEqual(['192.168.0.9', 'fd00::1'])
+  })
+})
+
+describe('namesLocalhost()', () => {
+  test.each([
+    [['localhost'], true, true],
+    [['primary', 'localhost'], true, true],
+    [['0.0.0.0/0', '127.0.0.1/32'], true, false],
+    [['127.0.0.0/8', '::1/128'], true, true],
+    // The address that the proxy would listen on is not in it.
+    [['127.0.0.2/32'], false, false],
+    // These have it as every address.
+    [['all'], false, false],
+    [['0.0.0.0/0', '::/0'], false, false],
+    [['primary'], false, false],
+    [[], false, false],
+  ])('%j: %s for IPv4, %s for IPv6', (configured, ipv4, ipv6) => {
+    expect([namesLocalhost(configured, 4), namesLocalhost(configured, 6)]).toEqual([ipv4, ipv6])
   })
 })

@@ -30,6 +30,20 @@ export function planNodePortAddresses(
   return { kind: 'only', addresses, ...(loopback.length > 0 && { loopback }) }
 }
 
+/** The one loopback address of a family that the proxy can listen on. */
+export const LOCALHOST = { 4: '127.0.0.1', 6: '::1' } as const
+
+/**
+ * Whether a range of loopback addresses has the one that the proxy listens on. Those of all addresses have it as well and do not
+ * mean it: that is what a cluster has which never asked for it.
+ */
+export function namesLocalhost(configured: readonly string[], family: Family): boolean {
+  const localhost = parseIp(LOCALHOST[family])!
+  return configured
+    .flatMap((text) => expand(text, family, UNKNOWN_NODE))
+    .some((cidr) => isLoopback(cidr.network) && cidrContains(cidr, localhost))
+}
+
 /** Whether it says anything about the family. */
 export function namesFamily(configured: readonly string[], family: Family, nodeIp: string): boolean {
   return configured.some((text) => expand(text, family, nodeIp).length > 0)
@@ -49,6 +63,8 @@ export function openNodePortAddresses(
   return open
 }
 
+/** For the word `primary` to mean nothing. */
+const UNKNOWN_NODE = ''
 const LOOPBACK = { 4: '127.0.0.0/8', 6: '::1/128' } as const
 const EVERYTHING = { 4: '0.0.0.0/0', 6: '::/0' } as const
 

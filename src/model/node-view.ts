@@ -6,7 +6,7 @@ import type { Cidr, Family } from '../lib/ip.ts'
 import { planLocalDetector } from './local-detector.ts'
 import type { DetectLocalSettings } from './local-detector.ts'
 import { isUnknown, planNodeIps } from './node-ips.ts'
-import { planNodePortAddresses } from './node-port-addresses.ts'
+import { namesLocalhost, planNodePortAddresses } from './node-port-addresses.ts'
 import type { NodeView } from './types.ts'
 
 /** What the configuration says, for the active mode. */
@@ -16,6 +16,8 @@ export interface NodeSettings {
   readonly detectLocal: DetectLocalSettings
   /** As configured; the nftables mode has `['primary']` where nothing is. Empty: all. */
   readonly nodePortAddresses: readonly string[]
+  /** Whether the proxy looks after node ports on 127.0.0.1 and ::1. */
+  readonly localhostNodePorts?: boolean
   readonly masqueradeAll: boolean
   readonly masqueradeBit: number
 }
@@ -43,6 +45,9 @@ export function planNodeView(settings: NodeSettings, facts: NodeFacts, family: F
     // Not a shift: bit 31 would make it negative.
     masqueradeMark: 2 ** settings.masqueradeBit,
     nodePortAddresses: planNodePortAddresses(settings.nodePortAddresses, { family, nodeIp, machineAddresses }),
+    ...(settings.localhostNodePorts === true && {
+      localhostNodePorts: namesLocalhost(settings.nodePortAddresses, family) ? 'served by listeners' : 'refused',
+    }),
     serviceCidrs: cidrsOf(facts.serviceCidrs, family),
   }
 }

@@ -16,11 +16,12 @@ import { JsonReader } from '../kube/encoding/json-reader.ts'
 import { StringPool } from '../kube/encoding/string-pool.ts'
 import { cidrContains, ipFamily, parseCidr, parseIp } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
-import { openNodePortAddresses } from './node-port-addresses.ts'
+import { isRefusedOnLocalhost, planLocalhostListener } from './localhost.ts'
+import { LOCALHOST, openNodePortAddresses } from './node-port-addresses.ts'
 import { planNodeView } from './node-view.ts'
 import { ProblemLog } from './problems.ts'
 import { ServiceModel } from './service-model.ts'
-import type { Frontend, NodeView, Route } from './types.ts'
+import type { Frontend, NodeView, Route, ServicePortView } from './types.ts'
 
 const reader = new JsonReader(new StringPool())
 
@@ -54,6 +55,7 @@ function aCluster(row: PacketFlowCase) {
           interfaceNamePrefix: settings.podInterfaceNamePrefix ?? '',
         },
         nodePortAddresses: settings.nodePortAddresses ?? ['primary'],
+        ...(settings.localhostNodePorts === true && { localhostNodePorts: true }),
         masqueradeAll: settings.masqueradeAll ?? false,
         masqueradeBit: 14,
       },
@@ -120,7 +122,14 @@ interface Packet {
 }
 
 function follow({ model, node, from, to }: Packet): unknown {
-  const frontends = [...model.views()].flatMap((view) => view.frontends).filter((one) => isFor(one, to, node))
+  const views = [...model.views()]
+  const onLocalhost = to.address === LOCALHOST[node.family] && views.filter((view) => hasNodePort(view, to))
+  if (onLocalhost && onLocalhost.length > 0 && isRefusedOnLocalhost(node, to.protocol)) return 'reject'
+  const listening = onLocalhost ? onLocalhost.filter((view) => planLocalhostListener(node, view) !== undefined) : []
+  const frontends = [
+    ...views.flatMap((view) => view.frontends).filter((one) => isFor(one, to, node)),
+    ...listening.flatMap((view) => view.frontends.filter(({ kind }) => kind === 'nodePort')),
+  ]
   // An address goes before a node port.
   const frontend = frontends.find(({ address }) => address !== undefined) ?? frontends[0]
   if (frontend === undefined) return 'no frontend'
@@ -136,6 +145,10 @@ function follow({ model, node, from, to }: Packet): unknown {
   const seenAs = from === 'node' || isHairpin || (masquerade && !isOnNode) ? 'node' : 'client'
   const sticky = frontend.affinitySeconds !== undefined
   return { backends: [...new Set(backends.map(({ text }) => text))].sort(), seenAs, sticky }
+}
+
+function hasNodePort({ frontends }: ServicePortView, { port, protocol }: Destination): boolean {
+  return frontends.some((each) => each.kind === 'nodePort' && each.port === port && each.protocol === protocol)
 }
 
 function isFor({ address, port, protocol }: Frontend, to: Destination, node: NodeView): boolean {

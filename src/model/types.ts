@@ -151,6 +151,12 @@ export type NodePortAddresses =
    */
   | { readonly kind: 'only'; readonly addresses: readonly string[]; readonly loopback?: readonly string[] }
 
+/**
+ * What becomes of node ports on 127.0.0.1 and ::1 in a mode whose kernel cannot translate what is sent there: the proxy listens,
+ * or the node's own programs hear that nobody does.
+ */
+export type LocalhostNodePorts = 'served by listeners' | 'refused'
+
 /** All that is not about one service, for one IP family. */
 export interface NodeView {
   readonly family: Family
@@ -163,6 +169,8 @@ export interface NodeView {
   /** The mark bit, as a number: 1 << 14. */
   readonly masqueradeMark: number
   readonly nodePortAddresses: NodePortAddresses
+  /** Absent: the mode has its own way with them, or nothing is done about them. */
+  readonly localhostNodePorts?: LocalhostNodePorts
   /** The ranges that cluster IPs are taken from, where the API server tells them. */
   readonly serviceCidrs: readonly Cidr[]
 }

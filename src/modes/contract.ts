@@ -43,8 +43,11 @@ export interface ModeHabits {
   readonly guards: 'no addresses' | 'cluster IPs' | 'all addresses'
   /** With a connection to an address of the service ranges that no service has. */
   readonly unallocated: 'drop' | 'untouched'
-  /** Whether node ports are open on IPv4 loopback addresses where the configuration allows it. */
-  readonly localhostNodePorts: boolean
+  /**
+   * How node ports are open on loopback addresses where the configuration allows it: by the kernel's rules, for IPv4 alone, or by
+   * listeners of the proxy.
+   */
+  readonly localhostNodePorts: 'never' | 'by rules' | 'by listeners'
   /** Whether the node's own connections to external addresses hear that there are no endpoints. */
   readonly refusesNode: boolean
   /** The addresses of this node at which a node port without endpoints is refused. */
@@ -110,6 +113,8 @@ export interface ModeOptions {
   readonly log: Logger
   readonly families: readonly Family[]
   readonly clock: Clock
+  /** For a mode that serves node ports on localhost by listeners: whether it is to look after them. */
+  readonly localhostNodePorts?: boolean
   /** Called when another program changes what this mode has programmed. */
   readonly onForeignChange: (family: Family) => void
 }

@@ -8,6 +8,7 @@
 import type { Bytes, Family } from '../lib/ip.ts'
 import { splitFields } from './fields.ts'
 import {
+  counter,
   destinationAddress,
   destinationPort,
   goBack,
@@ -189,11 +190,6 @@ function direction(which: 'original' | 'reply'): Piece {
       },
     ],
   }
-}
-
-const counter: Piece = {
-  text: 'counter',
-  expressions: [{ kind: 'counter', packets: 0n, bytes: 0n }],
 }
 
 function add({ name }: NftSet, operands: readonly Operand[]): Piece {

@@ -209,15 +209,24 @@ export function sourceIs(op: 'eq' | 'neq', cidr: Cidr): Piece {
   }
 }
 
-/** nft compares 127.0.0.0/8 by its first byte. */
+export function isLoopback(family: Family): Piece {
+  return loopback(family, 'eq')
+}
+
 export function isNotLoopback(family: Family): Piece {
+  return loopback(family, 'neq')
+}
+
+/** nft compares 127.0.0.0/8 by its first byte. */
+function loopback(family: Family, op: 'eq' | 'neq'): Piece {
   const length = family === 4 ? 1 : 16
   const value = family === 4 ? '\x7f' : '\0'.repeat(15) + '\x01'
+  const not = op === 'neq' ? '!= ' : ''
   return {
-    text: family === 4 ? 'ip daddr != 127.0.0.0/8' : 'ip6 daddr != ::1',
+    text: family === 4 ? `ip daddr ${not}127.0.0.0/8` : `ip6 daddr ${not}::1`,
     expressions: [
       { kind: 'payload', base: 'network', offset: family === 4 ? 16 : 24, length, dreg: 0 },
-      { kind: 'cmp', op: 'neq', sreg: 0, value },
+      { kind: 'cmp', op, sreg: 0, value },
     ],
   }
 }
@@ -321,6 +330,11 @@ export function isMarked(mark: number): Piece {
 }
 
 // ---- statements
+
+export const counter: Piece = {
+  text: 'counter',
+  expressions: [{ kind: 'counter', packets: 0n, bytes: 0n }],
+}
 
 export function addMark(mark: number): Piece {
   return changeMark(`meta mark set meta mark or ${hex(mark)}`, ~mark >>> 0, mark)

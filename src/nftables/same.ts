@@ -30,8 +30,12 @@ export function sameSet(a: NftSet, b: NftSet): boolean {
 
 function ruleIdentity(rule: Rule): string {
   const bigintToString = (_key: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value)
-  return `${rule.comment ?? ''}\0${JSON.stringify(rule.expressions.map(sortedEntries), bigintToString)}`
+  const expressions = rule.expressions.map((each) => sortedEntries(each.kind === 'counter' ? NOTHING_COUNTED : each))
+  return `${rule.comment ?? ''}\0${JSON.stringify(expressions, bigintToString)}`
 }
+
+/** What packets have counted makes no other rule of it. */
+const NOTHING_COUNTED = { kind: 'counter' } as const
 
 /** Independent of the order in which the fields were written down. */
 function sortedEntries(object: object): unknown[] {

@@ -111,6 +111,16 @@ export class TableReader implements TableId {
     }
   }
 
+  /** The rules of one chain; none where there is no such chain. */
+  readRules(chain: string): Rule[] {
+    this.#begin('getRule', NLM_F_DUMP)
+    ruleAttributes.write(this.#writer, { table: this.table, chain })
+    const op = this.#place(`read rules of chain ${chain}`)
+    const rules = this.#client.dump(op, this.#end(), (message) => decode(ruleAttributes, message), 'accept')
+    // Kernels that do not look at the chain list those of all.
+    return rules.filter((rule) => rule.table === this.table && rule.chain === chain).map(ruleFromAttributes)
+  }
+
   /** Whether there is such a table. */
   exists(): boolean {
     return this.#getTable() !== undefined

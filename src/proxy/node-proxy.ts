@@ -101,9 +101,10 @@ export class NodeProxy {
     const onForeignChange = (family: Family) => {
       if (proxy !== undefined) proxy.#pipeline(family)?.heal()
     }
+    const { localhostNodePorts = false } = nodeSettings(config)
     const inForce = await openModeOrStandIn(
       { name: config.mode, standIns: options.standIns },
-      { config, log, families, clock: systemClock, onForeignChange },
+      { config, log, families, clock: systemClock, onForeignChange, localhostNodePorts },
     ).catch((error: unknown) => {
       source.close()
       throw error

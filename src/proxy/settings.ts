@@ -2,6 +2,7 @@
 
 import { hostname } from 'node:os'
 import type { KubeProxyConfiguration, LoadedConfiguration } from '../config/types.ts'
+import { featureEnabled } from '../config/feature-gates.ts'
 import { splitHostPort } from '../config/checks.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
@@ -12,6 +13,7 @@ import { applyHostSetup, planConntrack, planOomScoreAdj, readNodeCpus } from '..
 import { settingFiles } from '../system/setting-files.ts'
 import { blockOf } from '../config/modes.ts'
 import { valueAt } from '../config/value-at.ts'
+import { modeNamed } from '../modes/all.ts'
 import type { Mode } from '../modes/contract.ts'
 
 /** Fields that cannot change under a running proxy: a new one takes over from it, and the rules stay meanwhile. */
@@ -37,13 +39,15 @@ export function nodeNameOf({ hostnameOverride }: KubeProxyConfiguration): string
 
 /** All of it by the mode that is configured, also where another one stands in: that is what the operator had in mind. */
 export function nodeSettings(config: KubeProxyConfiguration): NodeSettings {
-  const { detectLocalMode, detectLocal, nodePortAddresses } = config
+  const { detectLocalMode, detectLocal, nodePortAddresses, featureGates } = config
+  const isListening = modeNamed(config.mode).habits.localhostNodePorts === 'by listeners'
   const bit = config[blockOf(config.mode).masquerade].masqueradeBit
   return {
     nodeName: nodeNameOf(config),
     bindAddress: config.bindAddress,
     detectLocal: { ...detectLocal, mode: detectLocalMode },
     nodePortAddresses,
+    localhostNodePorts: isListening && featureEnabled(featureGates, 'KubeProxyNFTablesLocalhostNodePorts'),
     masqueradeAll: config.masqueradeAll,
     masqueradeBit: bit ?? DEFAULT_MASQUERADE_BIT,
   }

@@ -2,6 +2,9 @@
 
 import { describe } from 'vitest'
 import { ManualClock } from '../../src/lib/clock.ts'
+import { joinHostPort, parseIp } from '../../src/lib/ip.ts'
+import { type LocalhostListener, planLocalhostListener } from '../../src/model/localhost.ts'
+import { LOCALHOST } from '../../src/model/node-port-addresses.ts'
 import type { NodeView, ServicePortChange } from '../../src/model/types.ts'
 import { nftablesPlanner } from '../../src/modes/nftables/plan/planner.ts'
 import type { TableDriver } from '../../src/nftables/table-driver.ts'
@@ -10,11 +13,18 @@ import { applyOps } from '../../src/nftables/apply-ops.ts'
 import { nftFamily } from '../../src/nftables/language.ts'
 import type { LearnedElement } from '../../src/nftables/walk.ts'
 import type { NftSet, Op, Table } from '../../src/nftables/types.ts'
+import { Balancer } from '../../src/data-path/balancer.ts'
+import { HealthBoard } from '../../src/data-path/pool-board.ts'
+import { decodeAddress, encodeAddress, hostKey } from '../../src/system/socket-address.ts'
 import { type PlannedNode, type PlannedWay, testPlannedFlows } from '../support/planned-node.ts'
 import { walkFlow } from '../support/walk-flow.ts'
 import type { Flow } from './packet-flow.ts'
 
+/** What a listener of the proxy has behind it. */
+type Relay = LocalhostListener & { readonly balancer: Balancer }
+
 class NftablesNode implements PlannedNode, TableDriver {
+  readonly #relays = new Map<string, Relay>()
   readonly learned = new Map<string, Map<string, LearnedElement>>()
   readonly clock = new ManualClock()
   readonly #node: NodeView
@@ -30,9 +40,29 @@ class NftablesNode implements PlannedNode, TableDriver {
   sync(changes: readonly ServicePortChange[]): void {
     this.#programmer.sync(this.#node, changes)
     void this.#programmer.finish()
+    for (const { name, after } of changes) {
+      const listener = after && planLocalhostListener(this.#node, after)
+      if (listener === undefined) this.#relays.delete(name)
+      else this.#relays.set(name, { ...listener, balancer: newBalancer(listener) })
+    }
   }
 
+  /** What the rules leave alone may be for a listener. */
   walk(flow: Flow, client: string, choice: number): PlannedWay {
+    const way = this.#walkRules(flow, client, choice)
+    const { address, port, protocol } = flow.to
+    const relay = [...this.#relays.values()].find((each) => each.port === port && each.protocol === protocol)
+    if (relay === undefined || address !== LOCALHOST[this.#node.family]) return way
+    if (way.verdict !== 'accept' || way.translated) return way
+    const host = hostKey(encodeAddress(address, 0))
+    const backend = relay.balancer.pick(host, this.clock.monotonicNow())!
+    relay.balancer.remember(backend, host, this.clock.monotonicNow())
+    const to = decodeAddress(backend.address)
+    const end = { destination: parseIp(to.ip)!, destinationPort: to.port, translated: true, masqueraded: true }
+    return { ...way, ...end, met: [...way.met, `listener ${address} ${port}/${protocol}`] }
+  }
+
+  #walkRules(flow: Flow, client: string, choice: number): PlannedWay {
     return walkFlow(this.#table!, flow, client, {
       random: (modulus) => choice % modulus,
       now: () => this.clock.monotonicNow(),
@@ -60,6 +90,19 @@ class NftablesNode implements PlannedNode, TableDriver {
   }
 
   close(): void {}
+}
+
+function newBalancer({ backends, affinitySeconds }: LocalhostListener): Balancer {
+  return new Balancer({
+    backends: backends.map(({ ip, port }, slot) => ({
+      id: joinHostPort(ip, port),
+      address: encodeAddress(ip, port),
+      slot,
+      serial: slot,
+    })),
+    health: HealthBoard.create(backends.length),
+    affinityMs: affinitySeconds === undefined ? undefined : affinitySeconds * 1000,
+  })
 }
 
 describe('the plan of the nftables mode', () => {

@@ -4,6 +4,7 @@ import { affinityCases } from './cases/affinity.ts'
 import { clusterIpCases } from './cases/cluster-ip.ts'
 import { endpointCases } from './cases/endpoints.ts'
 import { externalCases } from './cases/external.ts'
+import { localhostCases } from './cases/localhost.ts'
 import { nodePortCases } from './cases/node-port.ts'
 import { oddCases } from './cases/odd.ts'
 import { settingsCases } from './cases/settings.ts'
@@ -12,6 +13,7 @@ import type { PacketFlowCase } from './packet-flow.ts'
 export const packetFlowCases: readonly PacketFlowCase[] = [
   ...clusterIpCases,
   ...nodePortCases,
+  ...localhostCases,
   ...externalCases,
   ...endpointCases,
   ...affinityCases,

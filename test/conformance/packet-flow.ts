@@ -20,6 +20,8 @@ export interface ProxySettings {
   readonly masqueradeAll?: boolean
   /** Absent: not given, so each mode has its own default. */
   readonly nodePortAddresses?: readonly string[]
+  /** The feature gate KubeProxyNFTablesLocalhostNodePorts. */
+  readonly localhostNodePorts?: true
 }
 
 /** The client that opens the connection. */

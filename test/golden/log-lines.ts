@@ -35,6 +35,10 @@ export const logLines: readonly LogLine[] = [
     'Cannot give back kernel settings of another mode',
     'A setting that another mode made stays; the line names the mode, and `err` says why. The mode in force is not touched by it.',
   ),
+  error(
+    'Cannot listen for a node port on localhost, trying again',
+    'nftables mode, with the feature gate `KubeProxyNFTablesLocalhostNodePorts`: `reason` says why, mostly that another program has the port. The node port is open everywhere else. Tried every 5 s, said once.',
+  ),
   error('Cannot serve a service port: its clients are refused', 'userspace mode: no port is free.'),
   error(
     'Cannot open doors, so clients of their services are refused: raise the limit of open files (LimitNOFILE, ulimit -n)',

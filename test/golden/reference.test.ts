@@ -11,6 +11,7 @@ import { apiVersion, configurationFields, kind } from '../../src/config/fields.t
 import { eventKinds } from '../../src/kube/event-kinds.ts'
 import { formatDuration } from '../../src/lib/duration.ts'
 import { modeNames, modes } from '../../src/modes/all.ts'
+import { localhostMetrics } from '../../src/metrics/kube-proxy.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { registerUserspaceMetrics } from '../../src/modes/userspace/report.ts'
 import { root, sources } from '../house/imports.ts'
@@ -38,6 +39,8 @@ it('docs/reference/metrics.md lists the metrics of every mode', async () => {
     const build = { major: '', minor: '', version: '', commit: '', treeState: '', buildDate: '' }
     const metrics = createMetrics({ shown, build })
     if (mode === 'userspace') registerUserspaceMetrics(metrics, [], new Map())
+    const none = () => []
+    if (mode === 'nftables') metrics.register(...Object.values(localhostMetrics({ listeners: none, rejected: none })))
     for (const { name, kind, labels, help } of metrics.definitions()) {
       modesOf.set(name, [...(modesOf.get(name) ?? []), mode])
       rows.set(name, `${kind} | ${labels.map((label) => `\`${label}\``).join(', ')} | ${help}`)

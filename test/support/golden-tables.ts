@@ -40,9 +40,14 @@ export function planEmptyTable(family: Family): Table {
 }
 
 /** Of the nftables mode, or of another one that has a table. */
-export function planGoldenTable(name: string, family: Family, planner: TablePlanner = nftablesPlanner): Table {
+export function planGoldenTable(
+  name: string,
+  family: Family,
+  planner: TablePlanner = nftablesPlanner,
+  wish: Partial<NodeView> = {},
+): Table {
   const driver = new MemoryTable(family, planner.table)
-  const node = goldenNode(family)
+  const node = { ...goldenNode(family), ...wish }
   const views = viewsFromYaml(`${folder}${name}/input.yaml`, node)
   new TableProgrammer({ planner, driver, clock: systemClock }).syncAll(node, views)
   return driver.table!

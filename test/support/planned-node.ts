@@ -146,6 +146,7 @@ export function nodeViewOf(
         interfaceNamePrefix: settings.podInterfaceNamePrefix ?? '',
       },
       nodePortAddresses: settings.nodePortAddresses ?? defaultNodePortAddresses,
+      ...(settings.localhostNodePorts === true && { localhostNodePorts: true }),
       masqueradeAll: settings.masqueradeAll ?? false,
       masqueradeBit: 14,
     },

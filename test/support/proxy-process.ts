@@ -164,6 +164,7 @@ export function proxyFlags({ mode, kubeconfig, settings = {}, args = [] }: Proxy
     'pod-interface-name-prefix': effective.podInterfaceNamePrefix,
     'masquerade-all': effective.masqueradeAll === true ? 'true' : undefined,
     'nodeport-addresses': effective.nodePortAddresses?.join(','),
+    'feature-gates': effective.localhostNodePorts && 'KubeProxyNFTablesLocalhostNodePorts=true',
   }
   return [
     ...Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}=${value}`])),

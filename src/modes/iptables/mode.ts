@@ -30,7 +30,7 @@ export const iptablesMode: Mode = {
     guards: 'no addresses',
     hairpin: 'all',
     unallocated: 'untouched',
-    localhostNodePorts: true,
+    localhostNodePorts: 'by rules',
     refusesNode: false,
     refusesNodePorts: 'on every address',
     sourceRanges: 'with endpoints',

@@ -19,7 +19,7 @@ export const ipvsMode: Mode = {
     guards: 'all addresses',
     hairpin: 'of this node',
     unallocated: 'drop',
-    localhostNodePorts: false,
+    localhostNodePorts: 'never',
     refusesNode: true,
     refusesNodePorts: 'where they are open',
     sourceRanges: 'first',

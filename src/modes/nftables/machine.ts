@@ -1,5 +1,6 @@
 // The nftables mode on this machine.
 
+import { closeAllNow } from '../../lib/close-all.ts'
 import { nftablesPlanner } from './plan/planner.ts'
 import { removeLeftovers } from './remove-leftovers.ts'
 import { lookForNftables, readPresentTables } from './look.ts'
@@ -23,10 +24,14 @@ export const nftablesMachine: ModeOnMachine = {
   cleanupLeftovers: removeLeftovers,
 }
 
-function openNftables({ families, clock, onForeignChange }: ModeOptions): RunningMode {
+async function openNftables(options: ModeOptions): Promise<RunningMode> {
+  const { families, clock, onForeignChange, localhostNodePorts } = options
+  const { LocalhostNodePorts } = localhostNodePorts === true ? await import('./localhost.ts') : {}
   const tables = openWatchedTables({ table: nftablesPlanner.table, families, onForeignChange })
+  const localhost = LocalhostNodePorts && new LocalhostNodePorts(options)
   return {
-    programmer(family, { metrics, affinity }) {
+    programmer(family, reports) {
+      const { metrics, affinity } = reports
       const ipFamily = `IPv${family}`
       const counts = {
         syncFailed: () => metrics.nftablesSyncFailures.with(ipFamily).inc(),
@@ -37,17 +42,24 @@ function openNftables({ families, clock, onForeignChange }: ModeOptions): Runnin
         counts.cleanupFailed()
         affinity.onFailed(error, againInMs)
       }
-      const programmer = new TableProgrammer({
-        planner: nftablesPlanner,
-        driver: tables.driver(family),
-        clock,
-        counts,
-        later: { order, onFailed, onMended: () => affinity.onMended() },
-      })
-      return new OneAtATime(inTurns(programmer), order)
+      const programmer = inTurns(
+        new TableProgrammer({
+          planner: nftablesPlanner,
+          driver: tables.driver(family),
+          clock,
+          counts,
+          later: { order, onFailed, onMended: () => affinity.onMended() },
+        }),
+      )
+      return new OneAtATime(localhost?.following(programmer, family, reports) ?? programmer, order)
     },
     traffic: trafficCounters(families),
-    close: () => tables.close(),
+    ...(localhost && { status: () => localhost.status() }),
+    close: () =>
+      closeAllNow(
+        () => localhost?.close(),
+        () => tables.close(),
+      ),
   }
 }
 

@@ -23,7 +23,7 @@ export const nftablesMode: Mode = {
     guards: 'cluster IPs',
     hairpin: 'of this node',
     unallocated: 'drop',
-    localhostNodePorts: false,
+    localhostNodePorts: 'by listeners',
     refusesNode: true,
     refusesNodePorts: 'where they are open',
     sourceRanges: 'first',

@@ -16,7 +16,7 @@ export const userspaceMode: Mode = {
     guards: 'cluster IPs',
     hairpin: 'all',
     unallocated: 'drop',
-    localhostNodePorts: false,
+    localhostNodePorts: 'never',
     refusesNode: true,
     refusesNodePorts: 'where they are open',
     sourceRanges: 'first',

@@ -16,6 +16,7 @@ import {
   nodePortGuard,
   SRCNAT,
 } from '../../shared/plan/match.ts'
+import { localhostChecks, refusingChains } from './localhost.ts'
 import { CHAINS, SETS } from './names.ts'
 import { schemaFor } from './schema.ts'
 
@@ -24,14 +25,17 @@ export function planBase(node: NodeView): TableBase {
   const schema = schemaFor(node.family)
   return {
     comment: 'rules for kube-proxy',
-    // Comes with the rule that uses it.
-    sets: Object.values(schema).filter((set) => set !== schema.firewallIps),
+    // The first comes with the rule that uses it.
+    sets: Object.values(schema).filter(
+      (set) => set !== schema.firewallIps && (set !== schema.refusedLocalhost || node.localhostNodePorts !== undefined),
+    ),
     chains: [
       ...firewallChains(node.family, []),
       ...nodePortChains(node, keys),
       ...serviceChains(node, keys),
       ...affinityChains(),
-      ...checkChains(node),
+      ...refusingChains(node),
+      ...checkChains(node, localhostChecks(node)),
       masqueradingChain(node),
       ...hookChains(),
     ],

@@ -30,6 +30,7 @@ export const SETS = {
   localNodePortEndpoints: 'nodeport-endpoints-local',
   stickNodePorts: 'nodeport-affinity',
   stickLocalNodePorts: 'nodeport-affinity-local',
+  refusedLocalhost: 'refused-localhost-nodeports',
 } as const
 
 export const CHAINS = {
@@ -55,6 +56,7 @@ export const CHAINS = {
   recordServices: 'affinity-record-services',
   recordNodePorts: 'affinity-record-nodeports',
   masquerading: 'masquerading',
+  refuseLocalhost: 'refuse-localhost-nodeport',
 } as const
 
 /** The set of the frontends that have `count` endpoints to choose from. */

@@ -59,6 +59,7 @@ function buildSchema(family: Family): Schema {
     localNodePortEndpoints: makeSet(SETS.localNodePortEndpoints, [...nodePort, 'integer'], { data: endpoint }),
     stickNodePorts: makeSet(SETS.stickNodePorts, nodePort, { data: verdict }),
     stickLocalNodePorts: makeSet(SETS.stickLocalNodePorts, nodePort, { data: verdict }),
+    refusedLocalhost: makeSet(SETS.refusedLocalhost, nodePort, { comment: 'NodePorts that are refused on localhost' }),
   }
 }
 

@@ -22,6 +22,7 @@ import { planSources } from '../../shared/plan/sources.ts'
 import { planAffinity } from './affinity.ts'
 import { pickRule } from './pick.ts'
 import { setsOf } from './frontend.ts'
+import { planRefusedLocalhost } from './localhost.ts'
 import { CHAINS } from './names.ts'
 import { type Schema, schemaFor } from './schema.ts'
 
@@ -40,6 +41,7 @@ export function planFragment(node: NodeView, port: ServicePortView, context: Pla
     planLists(node, frontend, { key, elements, places, other: others?.get(key), differences, sharedRules })
   }
   planHairpins(schema.hairpin, port, elements)
+  planRefusedLocalhost(node, port, elements)
   const { sets, chains, learned, sharedRules: ofAffinity } = planAffinity(node, port, elements)
   for (const shared of ofAffinity) sharedRules.add(shared)
   // No spread: V8 would make a shape of its own for each of these, by the hundred thousand.

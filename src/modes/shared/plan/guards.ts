@@ -24,8 +24,8 @@ export function firewallCheckRule(family: Family): Rule {
   return nft.rule([nft.isIn(service, SETS.firewallIps), nft.goto(CHAINS.firewallSources)])
 }
 
-/** What reaches these was not translated. */
-export function checkChains(node: NodeView): Chain[] {
+/** What reaches these was not translated. The given rules are a mode's own for what may be a node port. */
+export function checkChains(node: NodeView, nodePorts: readonly Rule[] = []): Chain[] {
   const { family } = node
   const { service, nodePort } = matchKeys(family)
   const daddr = [nft.destinationAddress(family)]
@@ -41,6 +41,7 @@ export function checkChains(node: NodeView): Chain[] {
     ]),
     chain(CHAINS.nodePortEndpointsCheck, [
       nft.rule([nft.isIn(nodePort, SETS.unservedNodePorts), guard, nft.goto(CHAINS.refuseNodePort)]),
+      ...nodePorts,
     ]),
     chain(CHAINS.clusterIpsCheck, [
       nft.rule([nft.isIn(daddr, SETS.clusterIps), nft.reject(family)], 'Reject traffic to invalid ports of ClusterIPs'),

@@ -147,6 +147,8 @@ describe('createMetrics()', () => {
     expect(Math.abs(value('process_start_time_seconds') - Date.now() / 1000)).toBeLessThan(3600)
     expect(value('process_open_fds')).toBeGreaterThan(2)
     expect(value('process_max_fds')).toBeGreaterThanOrEqual(value('process_open_fds'))
+    expect(value('process_virtual_memory_max_bytes')).toBeGreaterThanOrEqual(value('process_virtual_memory_bytes'))
+    for (const way of ['receive', 'transmit']) expect(value(`process_network_${way}_bytes_total`)).not.toBeNaN()
     expect(text).toMatch(/^kubernetes_build_info\{.*git_commit="abc".*git_version="v1.37.0".*\} 1$/m)
     expect(text).toContain('kubernetes_feature_enabled{name="NFTablesNetlink",stage="BETA"} 1\n')
     expect(text).toContain('kubernetes_feature_enabled{name="Other",stage=""} 0\n')

@@ -22,7 +22,23 @@ export function processMetrics(): Printable[] {
       'Number of open file descriptors.',
       () => readdirSync('/proc/self/fd').length - 1,
     ),
-    single('gauge', 'process_max_fds', 'Maximum number of open file descriptors.', readMaxFds),
+    single('gauge', 'process_max_fds', 'Maximum number of open file descriptors.', () => readLimit('Max open files')),
+    single('gauge', 'process_virtual_memory_max_bytes', 'Maximum amount of virtual memory available in bytes.', () =>
+      readLimit('Max address space'),
+    ),
+    // As Go's client, and not quite as its texts: it is what the network namespace of the process received and sent.
+    single(
+      'counter',
+      'process_network_receive_bytes_total',
+      'Number of bytes received by the process over the network.',
+      () => readOctets('InOctets'),
+    ),
+    single(
+      'counter',
+      'process_network_transmit_bytes_total',
+      'Number of bytes sent by the process over the network.',
+      () => readOctets('OutOctets'),
+    ),
     single('gauge', 'nodejs_heap_size_used_bytes', 'Memory that live and dead JavaScript objects take.', () => {
       return process.memoryUsage().heapUsed
     }),
@@ -56,7 +72,16 @@ function readVirtualMemory(): number {
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[20])
 }
 
-function readMaxFds(): number {
-  const soft = /^Max open files\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1]
-  return soft === 'unlimited' ? Infinity : Number(soft)
+function readLimit(name: string): number {
+  const soft = new RegExp(`^${name}\\s+(\\S+)`, 'm').exec(readFileSync('/proc/self/limits', 'latin1'))?.[1]
+  // What Go makes of no limit: the largest number of 64 bits.
+  return soft === 'unlimited' ? 2 ** 64 : Number(soft)
+}
+
+/** Of IPv4, as the kernel counts them; throws where it does not. */
+function readOctets(name: string): number {
+  const [names = '', values = ''] = readFileSync('/proc/self/net/netstat', 'latin1').match(/^IpExt: .*/gm) ?? []
+  const at = names.split(' ').indexOf(name)
+  if (at < 0) throw new Error(`Cannot read ${name}: /proc/self/net/netstat does not have it`)
+  return Number(values.split(' ')[at])
 }

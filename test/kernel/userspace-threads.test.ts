@@ -120,19 +120,16 @@ test('clients that wait while many pools are closed are counted', async () => {
   await plane.stop()
 })
 
-test('the nursery of the thread that starts them stays as small as it was', () => {
-  // In a process of its own: that of the tests has had its nursery grown long ago.
+test('the heap of the thread that starts them stays small while much is made and thrown away', () => {
+  // In a process of its own: that of the tests has had its heap grown long ago.
   const program = `async function main() {
-    const { getHeapSpaceStatistics } = await import('node:v8')
     const { collectInTime } = await import('./dist/system/give-back.js')
     const { DataPlane } = await import('./dist/data-path/data-plane.js')
-    const nursery = () => getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space').space_size
-    // Much of it survives, which is why V8 would have a larger nursery.
+    // Much of it survives for a while, which is why V8 would have a larger heap.
     const work = () => {
       for (let round = 0; round < 20; round++) Array.from({ length: 60_000 }, (_, i) => ({ i, list: [i] }))
     }
     collectInTime()
-    const before = nursery()
     const plane = new DataPlane({
       threads: 2, udpIdleMs: 250, ephemeral: ${JSON.stringify(ephemeral)}, reserved: new Set(),
       onWarning: console.error, onFailed: (error) => { throw error },
@@ -144,11 +141,12 @@ test('the nursery of the thread that starts them stays as small as it was', () =
     work()
     await plane.settle()
     work()
-    console.log(JSON.stringify({ before, after: nursery() }))
+    console.log(process.memoryUsage().heapTotal)
     await plane.stop()
   }
   void main()`
-  const said = execFileSync(process.execPath, ['-e', program], { encoding: 'utf8' })
-  const { before, after } = JSON.parse(said) as Record<'before' | 'after', number>
-  expect(after).toBe(before)
+  const heapBytes = Number(execFileSync(process.execPath, ['-e', program], { encoding: 'utf8' }))
+  // 16 to 19 MB; 49 to 64 where V8 is left to itself when the threads have begun.
+  expect(heapBytes).toBeGreaterThan(0)
+  expect(heapBytes).toBeLessThan(36 << 20)
 })

@@ -62,7 +62,7 @@ async function start(options: RigOptions = {}): Promise<Rig> {
     accept: options.accept ?? PROTOBUF,
     limits: { qps: -1, burst: 0 },
     log,
-    responseTimeoutMs: options.responseTimeoutMs ?? 2000,
+    responseTimeoutMs: options.responseTimeoutMs ?? 2000 * patience(),
   })
   const stopping = new AbortController()
   const handler = new RecordingHandler<Service>()
@@ -227,8 +227,9 @@ describe('runReflector() keeps the watch alive', () => {
   })
 
   test('and does not take bookmarks for silence', async () => {
-    const rig = await startWatching({ server: { bookmarkMs: 20 }, timing: { watchIdleMs: 80 } })
-    await new Promise((resolve) => setTimeout(resolve, 250))
+    const watchIdleMs = 150 * patience()
+    const rig = await startWatching({ server: { bookmarkMs: 20 }, timing: { watchIdleMs } })
+    await new Promise((resolve) => setTimeout(resolve, 2.5 * watchIdleMs))
     expect(rig.server.requests).toEqual([])
     expect(rig.server.watchCount()).toBe(1)
   })

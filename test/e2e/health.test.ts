@@ -5,6 +5,7 @@ import { external, node } from '../support/addresses.ts'
 import { aNode, aService, aSlice } from '../support/builders.ts'
 import { eventually } from '../support/eventually.ts'
 import { healthzPort, metricsPort, startProxy } from '../support/proxy-process.ts'
+import { patience } from '../support/patience.ts'
 import { openRig } from '../support/rig.ts'
 import { httpGet } from '../support/netns/probe.ts'
 import type { ApiNode, ApiService, EndpointWish } from '../support/builders.ts'
@@ -28,7 +29,7 @@ test.for(['/healthz', '/livez'])('%s answers every client with the time of the l
   const answer = await httpGet(rig.network.external, { address: node.ip[4], port: healthzPort }, { path })
   expect(answer?.status).toBe(200)
   const body = JSON.parse(answer?.body ?? '') as { lastUpdated: string; currentTime: string }
-  expect(Math.abs(Date.parse(body.currentTime) - Date.now())).toBeLessThan(5000)
+  expect(Math.abs(Date.parse(body.currentTime) - Date.now())).toBeLessThan(5000 * patience())
   expect(Date.parse(body.lastUpdated)).toBeLessThanOrEqual(Date.parse(body.currentTime))
 })
 

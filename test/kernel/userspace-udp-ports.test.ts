@@ -10,6 +10,7 @@ import { aUdpBackend } from '../support/backends.ts'
 import { eventually } from '../support/eventually.ts'
 import { InlineDataPath } from '../support/inline-data-path.ts'
 import { isRoot } from '../support/nft.ts'
+import { patience } from '../support/patience.ts'
 
 async function aSocket(port: number, address = '0.0.0.0'): Promise<Socket> {
   const socket = createSocket('udp4')
@@ -21,7 +22,7 @@ async function aSocket(port: number, address = '0.0.0.0'): Promise<Socket> {
 async function ask(client: Socket, port: number): Promise<string> {
   const answered = once(client, 'message') as Promise<[Buffer]>
   client.send('x', port, '127.0.0.1')
-  const answer = await Promise.race([answered, sleep(300)])
+  const answer = await Promise.race([answered, sleep(300 * patience())])
   client.removeAllListeners('message')
   return answer === undefined ? '' : answer[0].toString()
 }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { patience } from '../../../test/support/patience.ts'
 import { createLogger } from '../../lib/log.ts'
 import type { ObjectEvent, ResourceHandler } from '../resource-handler.ts'
 import { watchManifests } from './watch-manifests.ts'
@@ -51,13 +52,13 @@ class Watching {
 
   /** Waits until the handlers have been told this, and forgets it. */
   async hear(...expected: readonly string[]): Promise<void> {
-    const deadline = performance.now() + 4000
+    const deadline = performance.now() + 4000 * patience()
     while (this.told.length < expected.length && performance.now() < deadline) await sleep(10)
     expect(this.told.splice(0).sort()).toEqual([...expected].sort())
   }
 
   async readLog(pattern: RegExp): Promise<void> {
-    const deadline = performance.now() + 4000
+    const deadline = performance.now() + 4000 * patience()
     while (!this.log.some((line) => pattern.test(line)) && performance.now() < deadline) await sleep(10)
     expect(this.log).toEqual(expect.arrayContaining([expect.stringMatching(pattern)]))
     this.log.length = 0

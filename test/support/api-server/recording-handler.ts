@@ -1,6 +1,7 @@
 // A handler that notes everything it is told, and the state that follows from it.
 
 import type { ResourceHandler, ObjectEvent } from '../../../src/kube/resource-handler.ts'
+import { patience } from '../patience.ts'
 
 export class RecordingHandler<T> implements ResourceHandler<T> {
   /** What a consumer would believe to be true. */
@@ -57,11 +58,13 @@ export class RecordingHandler<T> implements ResourceHandler<T> {
   }
 }
 
-/** Waits until the condition holds; says what was waited for when it never does. */
+/** Waits until the condition holds; says what was waited for when it never does. The time is that of an idle machine. */
 export async function until(what: string, condition: () => boolean, timeoutMs: number = 3000): Promise<void> {
-  const endMs = performance.now() + timeoutMs
+  const startMs = performance.now()
+  let busiest = 1
   while (!condition()) {
-    if (performance.now() > endMs) throw new Error(`Cannot wait any longer until ${what}`)
+    busiest = Math.max(busiest, patience())
+    if (performance.now() - startMs > timeoutMs * busiest) throw new Error(`Cannot wait any longer until ${what}`)
     await new Promise((resolve) => setTimeout(resolve, 2))
   }
 }

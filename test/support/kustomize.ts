@@ -131,13 +131,17 @@ function withHashes(objects: Manifest[]): Manifest[] {
   )
   const refer = (key: string, value: unknown) =>
     /^configMap(KeyRef|Ref)?$/.test(key)
-      ? { ...(value as object), name: names.get((value as { name: string }).name) }
+      ? { ...(value as object), name: names.get(nameIn(value)) ?? nameIn(value) }
       : value
   for (const object of objects) {
     if (object.kind === 'ConfigMap') object.metadata.name = names.get(object.metadata.name)!
     else visit(object, refer)
   }
   return objects
+}
+
+function nameIn(reference: unknown): string {
+  return (reference as { name: string }).name
 }
 
 /** As kustomize does it: of JSON with sorted keys and no name, and without digits that could be read as words. */

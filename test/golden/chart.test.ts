@@ -1,0 +1,184 @@
+// The Helm chart makes the same objects as the kustomize base. Helm is no package of Debian's or npm's: what it makes of the chart is
+// kept in test/golden/chart and made anew where there is a helm: HELM=/path/to/helm UPDATE=1 npx vitest run --project unit test/golden/chart.test.ts
+
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { parse, parseAllDocuments, stringify } from 'yaml'
+import { parseFlags } from '../../src/cli/parse-flags.ts'
+import { modeNames } from '../../src/modes/all.ts'
+import { isWritten } from '../support/is-written.ts'
+import { complaintsBySchema } from '../support/json-schema.ts'
+import { type Manifest, renderKustomization } from '../support/kustomize.ts'
+
+const deploy = join(import.meta.dirname, '../../deploy')
+const chart = join(deploy, 'chart')
+const kept = join(import.meta.dirname, 'chart')
+const helm = process.env['HELM']
+
+interface Case {
+  readonly name: string
+  readonly values: object
+  readonly components: readonly string[]
+  readonly mode: string
+}
+
+const somewhere = { apiServer: { host: '10.0.0.1', port: 6443 }, podRange: '10.244.0.0/16' }
+const cases: readonly Case[] = [
+  ...modeNames.map((mode) => ({ name: mode, mode, values: { ...somewhere, mode }, components: [] })),
+  {
+    name: 'all-components',
+    mode: 'nftables',
+    values: {
+      ...somewhere,
+      onlyLabelledNodes: false,
+      iptablesLegacy: true,
+      chooseAtConnect: 'pods',
+      metrics: { enabled: true, podMonitor: true, prometheusRule: true },
+    },
+    components: ['choose-at-connect', 'every-node', 'iptables-legacy', 'metrics', 'prometheus-operator'],
+  },
+  {
+    name: 'kubeadm',
+    mode: 'nftables',
+    values: { mode: 'nftables', existingConfigMap: 'kube-proxy' },
+    components: ['kubeadm'],
+  },
+]
+
+/** Changes with every file of the chart, and with what it is asked for. */
+function fingerprint(values: object): string {
+  const hash = createHash('sha256')
+  for (const name of readdirSync(chart, { recursive: true, encoding: 'utf8' }).sort()) {
+    const path = join(chart, name)
+    if (!/\.(yaml|tpl|json)$/.test(name) || /schema/.test(name)) continue
+    hash.update(name).update(readFileSync(path))
+  }
+  return hash.update(JSON.stringify(values)).digest('hex').slice(0, 16)
+}
+
+function render({ name, values }: Pick<Case, 'name' | 'values'>): Manifest[] {
+  const file = join(kept, `${name}.yaml`)
+  const head = `# Made by Helm of deploy/chart, ${fingerprint(values)}\n`
+  if (isWritten && helm !== undefined) {
+    mkdirSync(kept, { recursive: true })
+    const given = join(kept, 'values.tmp')
+    writeFileSync(given, stringify(values))
+    const text = execFileSync(helm, ['template', 'kube-proxy-ts', chart, '-n', 'kube-system', '-f', given], {
+      encoding: 'utf8',
+    })
+    rmSync(given)
+    writeFileSync(file, head + text)
+  }
+  const text = readFileSync(file, 'utf8')
+  // A chart that changed has to be rendered again.
+  expect(text.split('\n')[0], file).toBe(head.trim())
+  return parseAllDocuments(text).flatMap((document) => (document.toJS() as Manifest | null) ?? [])
+}
+
+/** As both have it: settings by value where kustomize has a ConfigMap, the order of lists of arguments and mounts aside. */
+function normal(objects: readonly Manifest[], { values }: Pick<Case, 'values'>): Record<string, unknown> {
+  const { apiServer, podRange } = values as { apiServer?: { host: string; port: number }; podRange?: string }
+  const settings: Record<string, string> = {
+    MODE: (values as { mode?: string }).mode ?? 'nftables',
+    POD_RANGE: podRange ?? '',
+  }
+  const server: Record<string, string> = {
+    KUBERNETES_SERVICE_HOST: apiServer?.host ?? '',
+    KUBERNETES_SERVICE_PORT: String(apiServer?.port ?? ''),
+  }
+  const found: Record<string, unknown> = {}
+  for (const object of structuredClone(objects) as unknown as (Manifest & { spec: DaemonSetSpec })[]) {
+    if (object.kind === 'ConfigMap') continue
+    if (object.kind === 'DaemonSet') {
+      const { spec } = object.spec.template
+      for (const container of [...spec.initContainers, ...spec.containers]) {
+        container.image = container.image.replace(/^.*\//, '')
+        delete container.imagePullPolicy
+        container.args = container.args
+          .map((arg) => arg.replace(/\$\((MODE|POD_RANGE)\)/, (_, name: string) => settings[name]!))
+          .sort()
+        container.env = (container.env ?? [])
+          .filter(({ name }) => name !== 'MODE' && name !== 'POD_RANGE')
+          .map(({ name, ...rest }) => (name in server ? { name, value: server[name] } : { name, ...rest }))
+        container.volumeMounts.sort((a, b) => (a.name < b.name ? -1 : 1))
+        container.securityContext.capabilities?.add.sort()
+      }
+      spec.volumes.sort((a, b) => (a.name < b.name ? -1 : 1))
+    }
+    found[`${object.kind} ${object.metadata.name}`] = object
+  }
+  return found
+}
+
+interface DaemonSetSpec {
+  readonly template: {
+    readonly spec: Record<'initContainers' | 'containers', ContainerSpec[]> & { readonly volumes: { name: string }[] }
+  }
+}
+
+interface ContainerSpec {
+  image: string
+  imagePullPolicy?: string
+  args: string[]
+  env?: { name: string; value?: string | undefined }[]
+  volumeMounts: { name: string }[]
+  readonly securityContext: { readonly capabilities?: { readonly add: string[] } }
+}
+
+describe('deploy/chart', () => {
+  it.each(cases)('makes of $name what kustomize makes', ({ name, values, components, mode }) => {
+    const folders = components.map((each) => join(deploy, 'components', each))
+    const byKustomize = normal(renderKustomization(join(deploy, 'overlays', mode), folders), { values })
+    expect(normal(render({ name, values }), { values })).toEqual(byKustomize)
+  })
+
+  it('passes flags that the program knows', () => {
+    const values = { ...somewhere, connectRetry: 'annotated', extraArgs: ['--v=2'] }
+    const objects = render({ name: 'flags', values }) as unknown as (Manifest & { spec: DaemonSetSpec })[]
+    const { containers, initContainers } = objects.find(({ kind }) => kind === 'DaemonSet')!.spec.template.spec
+    for (const { args } of [...containers, ...initContainers]) expect(parseFlags(args).errors).toEqual([])
+    expect(containers[0]!.args).toEqual(expect.arrayContaining(['--connect-retry=annotated', '--v=2']))
+  })
+
+  it('writes a configuration into a ConfigMap', () => {
+    const values = { apiServer: { host: '10.0.0.1' }, mode: 'ipvs', configuration: { ipvs: { scheduler: 'lc' } } }
+    const objects = render({ name: 'configuration', values })
+    const { data } = objects.find(({ kind }) => kind === 'ConfigMap') as unknown as { data: Record<string, string> }
+    expect(parse(data['config.conf']!)).toEqual({
+      apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
+      kind: 'KubeProxyConfiguration',
+      mode: 'ipvs',
+      ipvs: { scheduler: 'lc' },
+    })
+  })
+
+  it('has a schema that describes every value, and that its values keep', () => {
+    const schema = JSON.parse(readFileSync(join(chart, 'values.schema.json'), 'utf8'))
+    const values = parse(readFileSync(join(chart, 'values.yaml'), 'utf8')) as object
+    expect(complaintsBySchema(schema, values)).toEqual([])
+    const undescribed = (inner: Described, path: string): string[] =>
+      Object.entries(inner.properties ?? {}).flatMap(([name, each]) => [
+        ...((each.description ?? '') === '' ? [`${path}.${name}`] : []),
+        ...undescribed(each, `${path}.${name}`),
+      ])
+    expect(undescribed(schema, '$')).toEqual([])
+    expect(Object.keys(schema.properties).sort()).toEqual([...Object.keys(values), 'global'].sort())
+  })
+
+  it('has the alerts and the dashboard that are beside it', () => {
+    for (const name of ['alerts.yaml', 'dashboard.json']) {
+      const source = readFileSync(join(deploy, 'monitoring', name), 'utf8')
+      const copy = join(chart, 'files', name)
+      if (isWritten) writeFileSync(copy, source)
+      expect(existsSync(copy) && readFileSync(copy, 'utf8') === source, name).toBe(true)
+    }
+  })
+})
+
+interface Described {
+  readonly description?: string
+  readonly properties?: Readonly<Record<string, Described>>
+}

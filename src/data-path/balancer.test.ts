@@ -58,7 +58,21 @@ describe('Balancer', () => {
     const given = balancer.pick(1, 0)!
     balancer.remember(given, 1, 0)
     expect(new Set(picks(balancer, 5, { nowMs: 900 }))).toEqual(new Set(given.id))
-    expect(new Set(picks(balancer, 3, { client: 2 }))).toEqual(new Set('abc'))
+    expect(new Set([2, 3, 4].map((client) => picks(balancer, 1, { client })))).toEqual(new Set('abc'))
+  })
+
+  test('with affinity, connections that a client begins at once have one backend, before any of them is there', () => {
+    const balancer = new Balancer(contentOf('abc', 1000))
+    expect(new Set(picks(balancer, 6)).size).toBe(1)
+  })
+
+  test('connections that fail together move the client once', () => {
+    const balancer = new Balancer(contentOf('abc', 1000))
+    const given = balancer.pick(1, 0)!
+    balancer.failed(given, 1, 0)
+    const next = picks(balancer, 1)
+    balancer.failed(given, 1, 0)
+    expect(picks(balancer, 5)).toBe(next.repeat(5))
   })
 
   test('affinity ends when the backend fails or is removed', () => {

@@ -48,11 +48,17 @@ export class Balancer {
     else this.#affinity.timeoutMs = affinityMs
   }
 
-  /** The backend for a client; undefined when there is none at all. */
+  /**
+   * The backend for a client; undefined when there is none at all. Affinity knows of it from now on: a client may begin several
+   * connections at once.
+   */
   pick(client: HostKey, nowMs: number): PoolBackend | undefined {
     const known = this.#affinity?.find(client, nowMs)
     const own = known === undefined ? undefined : this.#byId.get(known)
-    return own ?? this.#next(nowMs)
+    if (own !== undefined) return own
+    const chosen = this.#next(nowMs)
+    if (chosen !== undefined) this.remember(chosen, client, nowMs)
+    return chosen
   }
 
   /** Whom the client gets again, and for how long yet. Asking changes nothing. */
@@ -79,7 +85,8 @@ export class Balancer {
   /** It did not: it rests for a while, and the client is free to go elsewhere. */
   failed(backend: PoolBackend, client: HostKey, nowMs: number, triedMs: number = nowMs): void {
     if (this.has(backend)) this.#content.health.failed(backend.slot, nowMs, triedMs)
-    this.#affinity?.forget(client)
+    // It may have gone elsewhere already, with another connection.
+    if (this.#affinity?.find(client, nowMs) === backend.id) this.#affinity.forget(client)
   }
 
   /** Whether it has not been removed. The slot of one that was may belong to another by now. */

@@ -93,6 +93,9 @@ describe('nodeViewWarnings()', () => {
     expect(warn({ nodePortAddresses: ['172.16.0.0/12'] })).toEqual([
       'nodePortAddresses ["172.16.0.0/12"] matches no IPv4 address: node ports are closed',
     ])
+    const localhost = { nodePortAddresses: ['localhost'] }
+    expect(warn(localhost)).toEqual(['nodePortAddresses ["localhost"] matches no IPv4 address: node ports are closed'])
+    expect(warn({ ...localhost, localhostNodePorts: true })).toEqual([])
   })
 
   test('tells when no traffic counts as local', () => {

@@ -67,7 +67,8 @@ export function nodeViewWarnings(settings: NodeSettings, facts: NodeFacts): stri
       `detectLocalMode is ${mode}, but ${JSON.stringify(given)} has nothing for IPv${primaryFamily}: no traffic counts as local`,
     )
   }
-  if (view.nodePortAddresses.kind === 'only' && view.nodePortAddresses.addresses.length === 0) {
+  const isClosed = view.nodePortAddresses.kind === 'only' && view.nodePortAddresses.addresses.length === 0
+  if (isClosed && view.localhostNodePorts !== 'served by listeners') {
     const configured = JSON.stringify(settings.nodePortAddresses)
     warnings.push(`nodePortAddresses ${configured} matches no IPv${primaryFamily} address: node ports are closed`)
   }

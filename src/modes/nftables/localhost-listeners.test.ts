@@ -92,6 +92,19 @@ test('a port that is taken is tried again, and told once', async () => {
   expect([localhost.open, failures.length, localhost.failures()]).toEqual([1, 2, []])
 })
 
+test('listeners for which there is no file descriptor are told of as one', async () => {
+  let endFd = 3
+  listeners = new Listeners({ family: 4, plane: path.plane, range: undefined, ephemeral: range, endFd: () => endFd })
+  localhost = openLocalhost()
+  put('a', await freePort())
+  put('b', await freePort())
+  sync()
+  expect([localhost.open, failures.map(({ isNews }) => isNews)]).toEqual([0, [true, false]])
+  endFd = 1000
+  await clock.advance(5000)
+  expect([localhost.open, failures.length]).toEqual([2, 2])
+})
+
 test('a proxy that takes over in this process keeps what is still wanted, and closes the rest', async () => {
   const [kept, gone] = [await freePort(), await freePort()]
   put('a', kept)

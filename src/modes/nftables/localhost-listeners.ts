@@ -22,7 +22,7 @@ export interface LocalhostListenersOptions {
 export interface ListenerFailure {
   readonly servicePort: ServicePortName
   readonly reason: string
-  /** False: the same as the last time. */
+  /** False: the same as the last time, or as another one's. */
   readonly isNews: boolean
 }
 
@@ -129,12 +129,14 @@ export class LocalhostListeners {
       seenAs: SEEN_AS_NODE,
     })
     const reason = refused.get(SEEN_AS)?.reason
-    const before = this.#failed.get(id)
-    if (reason === undefined) this.#failed.delete(id)
-    else {
-      this.#failed.set(id, reason)
-      this.#options.onFailed({ servicePort, reason, isNews: reason !== before })
+    if (reason === undefined) {
+      this.#failed.delete(id)
+      return
     }
+    // For want of file descriptors there may be a thousand at once.
+    const isNews = ![...this.#failed.values()].includes(reason)
+    this.#failed.set(id, reason)
+    this.#options.onFailed({ servicePort, reason, isNews })
   }
 
   /** The kernel does not tell when a port becomes free. */

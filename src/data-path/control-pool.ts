@@ -45,6 +45,7 @@ export interface Threads {
 }
 
 export class Pool {
+  readonly protocol: PoolProtocol
   readonly #id: number
   readonly #threads: Threads
   readonly #counters: SharedArrayBuffer
@@ -57,6 +58,7 @@ export class Pool {
   #isClosed = false
 
   constructor({ family, protocol, ...contents }: NewPool, threads: Threads) {
+    this.protocol = protocol
     this.#id = threads.nextId()
     this.#threads = threads
     this.#counters = createCounters(threads.threads)

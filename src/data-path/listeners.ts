@@ -92,6 +92,13 @@ export class Listeners {
     return new Set([...this.#leftPorts, ...doors.map(({ port }) => port)])
   }
 
+  /** Where UDP is served: `ip:port`. */
+  udp(): ReadonlySet<string> {
+    const served = [...this.#byName.values()].filter(({ pool }) => pool.protocol === 'UDP')
+    const doors = served.flatMap((each) => [...each.doors.values()])
+    return new Set(doors.map(({ address, port }) => joinHostPort(address, port)))
+  }
+
   /** From now on, doors are opened on this address. Returns what is served on another one; it is no longer known here. */
   moveTo(address: string): readonly Pool[] {
     if (address === this.#address) return []

@@ -30,6 +30,8 @@ export interface Mode extends ModeFacts {
    * it failed, or in the mode itself.
    */
   readonly retries: 'kernel' | 'behind IPVS' | 'mode'
+  /** For a mode that carries connections itself: the one whose rules serve clients while no proxy runs. */
+  readonly leavesTo?: string
   /** Links that it gives the addresses of services: those are not the node's own. */
   readonly serviceLinks: readonly string[]
   /** What it does where the model decides nothing, or what it cannot do of what the model decides. */
@@ -117,6 +119,8 @@ export interface ModeOptions {
   readonly localhostNodePorts?: boolean
   /** Called when another program changes what this mode has programmed. */
   readonly onForeignChange: (family: Family) => void
+  /** Called when another process had taken over and is gone: this one serves again, with what the other may have left. */
+  readonly onTakenBack?: () => void
 }
 
 export interface RememberedQuestion {
@@ -150,6 +154,8 @@ export interface RunningMode {
    * away. When the signal is aborted it is to hurry. Without this, rules stay.
    */
   readonly end?: (signal: AbortSignal) => Promise<void>
+  /** With `end`: whether clients are led to this process, and not to another that has taken over from it. */
+  readonly serves?: () => boolean
   /** Called when its programmers are closed. Whatever fails, the rest of it is closed. */
   close(): void | Promise<void>
 }

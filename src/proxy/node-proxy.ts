@@ -25,6 +25,7 @@ import { hasIpv6 } from './families.ts'
 import { FamilyPart } from './family-part.ts'
 import type { FamilyPipeline } from './family-pipeline.ts'
 import type { Follower } from './followers.ts'
+import { leaveToKernel } from './leave-to-kernel.ts'
 import { followMachineAddresses, readMachineAddresses } from './machine-addresses.ts'
 import { createMetrics, type Metrics } from '../metrics/metrics.ts'
 import type { Mode } from '../modes/contract.ts'
@@ -101,10 +102,15 @@ export class NodeProxy {
     const onForeignChange = (family: Family) => {
       if (proxy !== undefined) proxy.#pipeline(family)?.heal()
     }
+    const onTakenBack = () => {
+      if (proxy === undefined) return
+      proxy.#otherModes.again()
+      for (const { pipeline } of proxy.#parts) pipeline.heal()
+    }
     const { localhostNodePorts = false } = nodeSettings(config)
     const inForce = await openModeOrStandIn(
       { name: config.mode, standIns: options.standIns },
-      { config, log, families, clock: systemClock, onForeignChange, localhostNodePorts },
+      { config, log, families, clock: systemClock, onForeignChange, onTakenBack, localhostNodePorts },
     ).catch((error: unknown) => {
       source.close()
       throw error
@@ -277,9 +283,23 @@ export class NodeProxy {
       this.#log.info('Ending, the rules stay')
       return
     }
-    this.#log.info('Ending, the rules go')
+    this.#log.info('Ending, connections are carried to their end')
     this.#abort.abort()
+    await this.#leaveToKernel()
     await end(signal)
+  }
+
+  async #leaveToKernel(): Promise<void> {
+    await this.#otherModes.hold()
+    await leaveToKernel({
+      mode: this.#mode,
+      running: this.#inForce.running,
+      families: this.#parts.map(({ pipeline }) => pipeline.node.family),
+      config: this.#loaded.config,
+      left: this.#parts.map(({ pipeline }) => ({ node: pipeline.node, views: pipeline.model.views() })),
+      metrics: this.#metrics,
+      log: this.#log,
+    })
   }
 
   /** Before another proxy is opened on this machine: from now on nothing is removed, for it may be of the other's mode. */

@@ -32,6 +32,14 @@ export class OtherModes {
     if (this.#waiting.delete(family)) this.#cleanUp()
   }
 
+  /** Another process has served meanwhile, and may have left something: it goes after the next sync of each family. */
+  again(): void {
+    // The other families tell of it, too.
+    if (this.#waiting.size > 0) return
+    this.#cleaning = undefined
+    for (const family of this.#options.families) this.#waiting.add(family)
+  }
+
   /** From now on nothing is removed. Resolves when what was being removed is gone. */
   async hold(): Promise<void> {
     this.#isHeld = true

@@ -252,7 +252,15 @@ export const logLines: readonly LogLine[] = [
   info('Removed virtual servers', 'The same.'),
   info('Waiting for connections to end', 'userspace mode: SIGTERM came, and connections drain.'),
   info('Ending, the rules stay', 'SIGTERM, in the other modes.'),
-  info('Ending, the rules go', 'SIGTERM, in the userspace mode: without the program they would lead nowhere.'),
+  info('Ending, connections are carried to their end', 'SIGTERM, in the userspace mode.'),
+  info(
+    'New connections go by rules of another mode until a proxy is back',
+    'userspace mode: SIGTERM came, and the kernel serves clients without this process, by rules of the nftables mode. The next start takes these away.',
+  ),
+  error(
+    'Cannot leave services to the kernel: new connections get no answer until a proxy is back',
+    'The rules of the line above could not be made; `err` says why.',
+  ),
   info('Counting traffic, because it is asked for', '`kube-proxy top`, or another asker at the control socket, looks.'),
   info('Counting traffic no longer', 'The last asker has gone.'),
   info('Listening at last', 'After `Cannot listen`: the port is free now.'),

@@ -16,6 +16,7 @@ import { rehearseUserspace } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import { trafficCounters } from '../traffic.ts'
 import { recallBackends } from './recall.ts'
+import { forgetFlows } from '../../data-path/forget-flows.ts'
 import { openUserspaceTraffic } from './traffic.ts'
 import { acquireCarrier } from '../../data-path/carrier.ts'
 import { ClosedDoors } from './closed-doors.ts'
@@ -79,6 +80,7 @@ function openUserspace(options: ModeOptions): RunningMode {
             log.warn(SUCCEEDED, { ipFamily: `IPv${family}`, door: joinHostPort(door.address, door.port) })
           else {
             log.warn('The process that had taken over is gone; serving again', { ipFamily: `IPv${family}` })
+            options.onTakenBack?.()
             options.onForeignChange(family)
           }
         },
@@ -101,13 +103,23 @@ function openUserspace(options: ModeOptions): RunningMode {
         () => tables.close(),
         () => carrier.release(),
       ),
-    end: (signal) =>
-      closeAll(
+    serves: () => {
+      const all = [...programmers.values()]
+      return all.length > 0 && all.every((programmer) => programmer.hasServed && !programmer.isSucceeded())
+    },
+    end: (signal) => {
+      const udp = families.map((family) => [family, listeners[family].udp()] as const)
+      return closeAll(
         () => stopTelling(),
         // Withdrawing needs the watch, which has to look away from a large transaction.
         ...Array.from(programmers.values(), (programmer) => () => programmer.withdraw()),
         () => tables.close(),
         () => plane.settle(),
+        ...udp.map(
+          ([family, doors]) =>
+            () =>
+              forgetFlows(family, doors),
+        ),
         () => drain(plane, { log, signal }),
         () => plane.stop(),
         () => {
@@ -115,7 +127,8 @@ function openUserspace(options: ModeOptions): RunningMode {
           const isSucceeded = [...programmers.values()].some((programmer) => programmer.isSucceeded())
           if (!isSucceeded) deleteTables(USERSPACE_TABLE, log)
         },
-      ),
+      )
+    },
   }
 }
 

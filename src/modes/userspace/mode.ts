@@ -11,6 +11,7 @@ export const userspaceMode: Mode = {
   weighs: false,
   choosesAtRandom: false,
   retries: 'mode',
+  leavesTo: 'nftables',
   serviceLinks: [],
   habits: {
     guards: 'cluster IPs',

@@ -169,6 +169,11 @@ export class UserspaceProgrammer implements Programmer {
     }
   }
 
+  /** Whether the rules have led here. */
+  get hasServed(): boolean {
+    return this.#hasServed
+  }
+
   /** Whether the rules lead to doors of another process, which must keep them when this one ends. */
   isSucceeded(): boolean {
     if (this.#node === undefined) return false
@@ -188,7 +193,10 @@ export class UserspaceProgrammer implements Programmer {
   #yieldTo(doors: readonly DoorAddress[]): boolean {
     const before = this.#successor
     this.#successor = doors.find(isOpen)
-    if (this.#successor === undefined) return false
+    if (this.#successor === undefined) {
+      if (before !== undefined) this.#options.onSuccessor(undefined)
+      return false
+    }
     if (before === undefined) this.#options.onSuccessor(this.#successor)
     this.#retryTimer?.cancel()
     this.#retryTimer = this.#options.clock.setTimeout(() => this.#lookForSuccessor(), RETRY_MS)
@@ -197,8 +205,7 @@ export class UserspaceProgrammer implements Programmer {
 
   /** Perhaps it is gone, and with it its doors. */
   #lookForSuccessor(): void {
-    if (this.#yieldTo(this.#successor === undefined ? [] : [this.#successor])) return
-    this.#options.onSuccessor(undefined)
+    this.#yieldTo(this.#successor === undefined ? [] : [this.#successor])
   }
 
   /** Opens or changes what service ports need. */

@@ -8,8 +8,9 @@ import type { Element, NftSet, Op } from '../../nftables/types.ts'
 import { applyCounted } from './apply-counted.ts'
 import type { SyncCount } from './sync-count.ts'
 
-/** Elements of one transaction: some milliseconds. */
-const AT_ONCE = 5000
+/** Elements of one transaction: some milliseconds. On older kernels each is two messages. */
+const AT_ONCE = 2000
+const AT_ONCE_ON_OLDER = 500
 
 interface Work {
   readonly driver: TableDriver
@@ -29,8 +30,9 @@ export function* forgettingLearned(
     const allowed = new Set(allowedData)
     const all = driver.readingElements === undefined ? driver.readElements(set) : yield* driver.readingElements(set)
     const elements = all.filter(({ data }) => !allowed.has(data ?? ''))
-    for (let first = 0; first < elements.length; first += AT_ONCE) {
-      deletePresent({ driver, set, stats }, elements.slice(first, first + AT_ONCE))
+    const atOnce = driver.destroys === true ? AT_ONCE : AT_ONCE_ON_OLDER
+    for (let first = 0; first < elements.length; first += atOnce) {
+      deletePresent({ driver, set, stats }, elements.slice(first, first + atOnce))
       yield
     }
     // A list with an element twice lacks another one.

@@ -48,7 +48,7 @@ export function testPendingPackets(mode: FaultyMode, { histories, atOnce }: Pend
       netns: rig.network.node,
       mode: mode.mode,
       kubeconfig: rig.cluster.kubeconfig,
-      args: mode.args,
+      args: [...mode.args, '--connect-retry=annotated'],
     })
   })
   afterAll(async () => {

@@ -59,6 +59,8 @@ export interface PortFact {
 
 export type ApiFacts =
   | { readonly kind: 'files'; readonly folder: string }
+  /** Nothing says where it is, and this is no pod. */
+  | { readonly kind: 'not named' }
   /** The kubeconfig, or what a pod finds in its cluster, cannot be used. */
   | { readonly kind: 'no access'; readonly reason: string }
   | {

@@ -154,6 +154,12 @@ export const findingKinds = kinds({
   },
   'api-ok': { about: 'api', level: 'ok', when: 'Services, EndpointSlices and Nodes can be listed and watched.' },
   'api-files': { about: 'api', level: 'note', when: 'Services come from files (--manifests); no API server is asked.' },
+  'api-not-named': {
+    about: 'api',
+    level: 'warning',
+    when: 'No API server was named, and this is no pod: only the machine was looked at.',
+    todo: 'name one: --kubeconfig FILE',
+  },
   'api-no-access': {
     about: 'api',
     level: 'problem',

@@ -11,6 +11,8 @@ const OPTIONAL = 'servicecidrs'
 
 export function judgeApi(api: ApiFacts): Finding[] {
   if (api.kind === 'files') return [finding('api-files', `Services come from the files in ${api.folder}`)]
+  if (api.kind === 'not named')
+    return [finding('api-not-named', 'No API server was named: only this machine was looked at')]
   if (api.kind === 'no access') return [finding('api-no-access', api.reason)]
   const odd = api.warnings.map((warning) => finding('api-odd', warning))
   const silent = api.requests.find(({ status }) => status === 0)

@@ -149,6 +149,7 @@ const cases: [string, Partial<Facts>, FindingCode[]][] = [
     { others: taken, configuration: configuration('--proxy-mode=nftables', '--bind-address-hard-fail') },
     ['port-taken-hard'],
   ],
+  ['no API server is named', { api: { kind: 'not named' } }, ['api-not-named']],
   ['no kubeconfig', { api: { kind: 'no access', reason: 'no such file' } }, ['api-no-access']],
   ['files', { api: { kind: 'files', folder: '/etc/services' } }, []],
   ['silence', { api: api({ requests: refused('services', 0) }) }, ['api-unreachable']],

@@ -36,6 +36,7 @@ export interface ApiAnswers {
 
 export async function readApi({ settings, manifests, nodeName }: ApiQuestion): Promise<ApiAnswers> {
   if (manifests !== '') return { api: { kind: 'files', folder: manifests }, node: 'unknown' }
+  if (isNotNamed(settings)) return { api: { kind: 'not named' }, node: 'unknown' }
   const warnings: string[] = []
   let client: ApiClient
   try {
@@ -51,6 +52,11 @@ export async function readApi({ settings, manifests, nodeName }: ApiQuestion): P
   } finally {
     client.close()
   }
+}
+
+/** Whoever tries this on a machine of theirs has not said which cluster; a pod knows by its environment. */
+function isNotNamed({ kubeconfig, master }: ClientSettings): boolean {
+  return kubeconfig === '' && (master ?? '') === '' && (process.env['KUBERNETES_SERVICE_HOST'] ?? '') === ''
 }
 
 /** Asks for the version alone, which comes with the time. */

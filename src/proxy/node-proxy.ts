@@ -116,9 +116,6 @@ export class NodeProxy {
       throw error
     })
     const openConnectChoice = await loadConnectChoice(config.chooseAtConnect, inForce.mode, log)
-    // Not before all of it is loaded: what V8 has compiled beforehand is only used with the flags that it was compiled with.
-    collectInTime()
-    optimizeLater()
     const opened = new NodeProxy(options, { surroundings, source, families, inForce, openConnectChoice })
     proxy = opened
     countRequests((request) => opened.#countRequest(request))
@@ -225,6 +222,10 @@ export class NodeProxy {
     const failed = this.#servers.open(this.#loaded.config)
     this.#answers.open()
     this.#answers.apply(this.#loaded.config)
+    // Not before all of it is loaded, and of Node what a server needs: what V8 has compiled beforehand is only used with the flags
+    // that it was compiled with.
+    collectInTime()
+    optimizeLater()
     this.#addressWatch = followMachineAddresses({
       onAddresses: (addresses) => this.#state.setMachineAddresses(addresses),
       clock: systemClock,

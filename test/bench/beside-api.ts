@@ -58,7 +58,7 @@ async function openRealApi(program: string): Promise<BenchApi> {
     const child = spawn('setpriv', ['--pdeathsig', 'KILL', '--', command, ...args], { stdio: ['ignore', log, log] })
     children.unshift(child)
   }
-  start('etcd', 'etcd', [
+  start('etcd', process.env['ETCD'] ?? 'etcd', [
     '--data-dir',
     file('etcd'),
     '--unsafe-no-fsync',

@@ -52,9 +52,8 @@ export class Contestant implements AsyncDisposable {
   }
 
   /** Of the process, and of the programs that it ran and that have ended. */
-  cpuMs(): number {
-    const { ownMs, childrenMs } = cpuOf(this.#child.pid!)
-    return ownMs + childrenMs
+  cpu(): ReturnType<typeof cpuOf> {
+    return cpuOf(this.#child.pid!)
   }
 
   rssMb(): number {

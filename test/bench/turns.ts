@@ -3,7 +3,7 @@
 //
 // The figures are the kernel's about the process: CPU, memory, wakeups. With --changes, so many are made, one in 10 ms, and
 // then the program is left alone for --rest seconds. A COMMAND is a program with arguments; this program as it is shipped, on the Node in
-// PATH, when none is given. With KUBE_APISERVER=/path/to/kube-apiserver (and etcd in PATH) the API server is the real one; else
+// PATH, when none is given. With KUBE_APISERVER=/path/to/kube-apiserver (and ETCD=/path/to/etcd, or etcd in PATH) the API server is the real one; else
 // it is that of the sandbox.
 
 import { spawn, type ChildProcess } from 'node:child_process'

@@ -91,7 +91,7 @@ export function testApiLies(mode: FaultyMode, only = /./): void {
     let faulty: FaultRig
     let before: string
     beforeAll(async () => {
-      faulty = await FaultRig.open(mode, sampleObjects, { bookmarkMs: 500 })
+      faulty = await FaultRig.open(mode, sampleObjects, { api: { bookmarkMs: 500 } })
       await faulty.start()
       await faulty.rig.settled()
       before = await faulty.steadyRules()

@@ -22,21 +22,25 @@ export class FaultRig implements AsyncDisposable {
   readonly #config: string
   #proxy: ProxyProcess | undefined
 
-  private constructor(mode: FaultyMode, rig: Rig, cleanup: Cleanup) {
+  private constructor(mode: FaultyMode, rig: Rig, cleanup: Cleanup, syncPeriod: string) {
     this.mode = mode
     this.rig = rig
     this.#cleanup = cleanup
     this.shim = cleanup.use(new FaultShim())
     this.#config = join(rig.cluster.folder, 'config.yaml')
-    this.#writeConfig()
+    this.#writeConfig(syncPeriod)
   }
 
-  static async open(mode: FaultyMode, objects: readonly ApiObject[], api: ApiServerOptions = {}): Promise<FaultRig> {
+  static async open(
+    mode: FaultyMode,
+    objects: readonly ApiObject[],
+    { api = {}, syncPeriod = '2s' }: { api?: ApiServerOptions; syncPeriod?: string } = {},
+  ): Promise<FaultRig> {
     const cleanup = new Cleanup()
     const rig = cleanup.use(await openRig(api))
     mode.prepare(rig.network.node)
     rig.cluster.put(...objects)
-    return new FaultRig(mode, rig, cleanup)
+    return new FaultRig(mode, rig, cleanup, syncPeriod)
   }
 
   get proxy(): ProxyProcess {
@@ -133,13 +137,13 @@ export class FaultRig implements AsyncDisposable {
   }
 
   /** From a file: not every mode has a flag for its sync period. */
-  #writeConfig(): void {
+  #writeConfig(syncPeriod: string): void {
     const { network, cluster } = this.rig
     const options = { netns: network.node, mode: this.mode.mode, kubeconfig: cluster.kubeconfig, args: this.mode.args }
     const [command, ...args] = [...proxyCommand(), ...proxyFlags(options), `--write-config-to=${this.#config}`]
     const { status, stderr } = spawnSync(command, args, { encoding: 'utf8' })
     if (status !== 0) throw new Error(`Cannot write a configuration: ${stderr}`)
-    const text = readFileSync(this.#config, 'utf8').replaceAll(/^( +syncPeriod): .*$/gm, '$1: 2s')
+    const text = readFileSync(this.#config, 'utf8').replaceAll(/^( +syncPeriod): .*$/gm, `$1: ${syncPeriod}`)
     writeFileSync(this.#config, text.replaceAll(/^( +minSyncPeriod): 1s$/gm, '$1: 10ms'))
   }
 }

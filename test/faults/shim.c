@@ -8,17 +8,33 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { NETLINK_SOCKET, NETLINK_SEND, NETLINK_RECEIVE, FORK, EPOLL_CTL, EPOLL_WAIT, XTABLES_REPLACE, COUNT };
+enum {
+  NETLINK_SOCKET,
+  NETLINK_SEND,
+  NETLINK_RECEIVE,
+  FORK,
+  EPOLL_CTL,
+  EPOLL_WAIT,
+  XTABLES_REPLACE,
+  CONNTRACK_SEND,
+  AFFINITY_SEND,
+  RETRY_SEND,
+  BPF,
+  COUNT
+};
 
 struct rule {
   _Atomic int32_t errnum; // 0: nothing fails.
@@ -89,18 +105,47 @@ static int is_netlink(int fd) {
 
 static int active(int which) { return faults != NULL && atomic_load(&faults->rules[which].errnum) != 0; }
 
+// Messages to subsystems of nfnetlink: that of connections, or of nftables; these about the elements of a set, or in a batch.
+enum { CTNETLINK = 1, NFTABLES = 10, GET_ELEMENTS = NFTABLES << 8 | 13, DESTROY_ELEMENTS = NFTABLES << 8 | 30 };
+
+static unsigned type_at(const uint8_t *bytes, size_t length, size_t start) {
+  return start + 16 > length ? 0 : bytes[start + 4] | bytes[start + 5] << 8;
+}
+
+static int is_about_affinity(const uint8_t *bytes, size_t length) {
+  unsigned first = type_at(bytes, length, 0), second = length < 16 ? 0 : type_at(bytes, length, *(const uint32_t *)bytes);
+  return (first == GET_ELEMENTS || second == DESTROY_ELEMENTS) && memmem(bytes, length, "affinity-", 9) != NULL;
+}
+
+static int is_to(int fd, int protocol) {
+  int actual = -1, saved = errno;
+  socklen_t length = sizeof actual;
+  int result = getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &actual, &length);
+  errno = saved;
+  return result == 0 && is_netlink(fd) && actual == protocol;
+}
+
+static int send_fails(int fd, const void *bytes, size_t length) {
+  const int NETFILTER = 12;
+  if (active(NETLINK_SEND) && is_netlink(fd) && fails(NETLINK_SEND)) return 1;
+  if (active(CONNTRACK_SEND) && is_to(fd, NETFILTER) && type_at(bytes, length, 0) >> 8 == CTNETLINK && fails(CONNTRACK_SEND)) return 1;
+  if (active(AFFINITY_SEND) && is_to(fd, NETFILTER) && is_about_affinity(bytes, length) && fails(AFFINITY_SEND)) return 1;
+  if (active(RETRY_SEND) && is_to(fd, NETFILTER) && memmem(bytes, length, "kube-proxy-retry", 16) != NULL && fails(RETRY_SEND)) return 1;
+  return 0;
+}
+
 int socket(int domain, int type, int protocol) {
   if (domain == AF_NETLINK && fails(NETLINK_SOCKET)) return -1;
   return NEXT(socket)(domain, type, protocol);
 }
 
 ssize_t send(int fd, const void *bytes, size_t length, int flags) {
-  if (active(NETLINK_SEND) && is_netlink(fd) && fails(NETLINK_SEND)) return -1;
+  if (send_fails(fd, bytes, length)) return -1;
   return NEXT(send)(fd, bytes, length, flags);
 }
 
 ssize_t sendto(int fd, const void *bytes, size_t length, int flags, const struct sockaddr *to, socklen_t to_length) {
-  if (active(NETLINK_SEND) && is_netlink(fd) && fails(NETLINK_SEND)) return -1;
+  if (send_fails(fd, bytes, length)) return -1;
   return NEXT(sendto)(fd, bytes, length, flags, to, to_length);
 }
 
@@ -117,6 +162,17 @@ ssize_t recvfrom(int fd, void *bytes, size_t length, int flags, struct sockaddr 
 ssize_t recvmsg(int fd, struct msghdr *message, int flags) {
   if (active(NETLINK_RECEIVE) && is_netlink(fd) && fails(NETLINK_RECEIVE)) return -1;
   return NEXT(recvmsg)(fd, message, flags);
+}
+
+// Only bpf() is called in this way by the proxy.
+long syscall(long number, ...) {
+  va_list list;
+  va_start(list, number);
+  long a[6];
+  for (int i = 0; i < 6; i++) a[i] = va_arg(list, long);
+  va_end(list);
+  if (number == SYS_bpf && fails(BPF)) return -1;
+  return NEXT(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 pid_t fork(void) {

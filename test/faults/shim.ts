@@ -14,6 +14,10 @@ const CALLS = [
   'epoll_ctl',
   'epoll_wait',
   'xtables replace',
+  'conntrack send',
+  'affinity send',
+  'retry table send',
+  'bpf',
 ] as const
 
 export type FaultyCall = (typeof CALLS)[number]

@@ -184,7 +184,12 @@ describe('readKubeconfig()', () => {
     ['clusters: must be a list', {}, {}, { clusters: 'x' }],
     ['the cluster has no server', { server: '' }, {}, {}],
     ['server: Invalid value: "ftp://x": must be an http or https URL', { server: 'ftp://x' }, {}, {}],
-    ['proxy-url: socks5:// is not supported, must be http:// or https://', { 'proxy-url': 'socks5://x' }, {}, {}],
+    [
+      'proxy-url: socks4:// is not supported, must be http://, https:// or socks5://',
+      { 'proxy-url': 'socks4://x' },
+      {},
+      {},
+    ],
     ['insecure-skip-tls-verify', { 'insecure-skip-tls-verify': true, 'certificate-authority': 'x' }, {}, {}],
     ['client-certificate and client-key must be given together', {}, { 'client-certificate': 'x' }, {}],
     ['client-key-data: must be base64', {}, { 'client-key-data': '!' }, {}],

@@ -11,9 +11,11 @@ describe('proxyFromEnvironment()', () => {
     expect(proxied('https://api', {})).toBeUndefined()
   })
 
-  test('takes proxies that speak TLS, and refuses others without showing a password', () => {
+  test('takes proxies that speak TLS or SOCKS5, and refuses others without showing a password', () => {
     expect(proxied('https://api', { HTTPS_PROXY: 'https://p:1' })).toBe('p:1')
-    for (const HTTPS_PROXY of ['socks5://me:SECRET@p:1', 'http://me:SECRET@p:x']) {
+    expect(proxied('https://api', { HTTPS_PROXY: 'socks5://me:SECRET@p:1' })).toBe('p:1')
+    expect(proxied('https://api', { HTTPS_PROXY: 'socks5h://p' })).toBe('p')
+    for (const HTTPS_PROXY of ['socks4://me:SECRET@p:1', 'http://me:SECRET@p:x', 'socks5://']) {
       expect(() => proxied('https://api', { HTTPS_PROXY })).toThrow('Cannot use the proxy of HTTPS_PROXY')
       expect(() => proxied('https://api', { HTTPS_PROXY })).not.toThrow('SECRET')
     }

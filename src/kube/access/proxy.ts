@@ -1,11 +1,16 @@
-// HTTP proxies between us and the API server: from the kubeconfig's proxy-url, or from the environment as Go reads it.
+// Proxies between us and the API server, HTTP or SOCKS5: from the kubeconfig's proxy-url, or from the environment as Go reads it.
 
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
+import { messageOf } from '../../lib/errors.ts'
 import { request as requestPlain, secure } from '../../lib/http.ts'
 import { cidrContains, parseCidr, parseIp } from '../../lib/ip.ts'
 import { AccessError } from './cluster-access.ts'
 import { rootsOfMachine } from './machine-roots.ts'
+import { connectThroughSocks } from './socks.ts'
+
+/** How long a proxy may take to connect. */
+const TIMEOUT_MS = 30_000
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -17,18 +22,22 @@ export function proxyFromEnvironment(target: URL, env: Env = process.env): URL |
   return parseProxy(name, value.includes('://') ? value : `http://${value}`)
 }
 
-/** Throws when it is not an http:// or https:// URL. What is said about it leaves its password out. */
+const SCHEMES: readonly string[] = ['http:', 'https:', 'socks5:', 'socks5h:']
+const ALLOWED = 'must be http://, https:// or socks5://'
+
+/** Throws when it is not a URL of these. What is said about it leaves its password out. */
 export function parseProxy(what: string, text: string): URL {
   let url: URL
   try {
     url = new URL(text)
   } catch {
-    throw new AccessError(`Cannot use the proxy of ${what}: must be an http:// or https:// URL`)
+    throw new AccessError(`Cannot use the proxy of ${what}: ${ALLOWED}, and a host`)
   }
-  if (url.protocol === 'http:' || url.protocol === 'https:') return url
-  throw new AccessError(
-    `Cannot use the proxy of ${what}: ${url.protocol}// is not supported, must be http:// or https://`,
-  )
+  if (!SCHEMES.includes(url.protocol)) {
+    throw new AccessError(`Cannot use the proxy of ${what}: ${url.protocol}// is not supported, ${ALLOWED}`)
+  }
+  if (url.hostname === '') throw new AccessError(`Cannot use the proxy of ${what}: it names no host`)
+  return url
 }
 
 /** Go's rules for NO_PROXY: `*`, host or .suffix, IP address, CIDR, each with an optional port. Never localhost. */
@@ -56,8 +65,20 @@ function isExcluded(target: URL, noProxy: string): boolean {
 }
 
 /** Asks the proxy for a tunnel; the socket that comes back speaks to the target itself. */
-export function openTunnel(proxy: URL, target: URL, trusted: Buffer | undefined): Promise<Socket> {
-  const host = `${target.hostname}:${target.port || (target.protocol === 'https:' ? '443' : '80')}`
+export async function openTunnel(proxy: URL, target: URL, trusted: Buffer | undefined): Promise<Socket> {
+  const port = target.port || (target.protocol === 'https:' ? '443' : '80')
+  if (!proxy.protocol.startsWith('socks5')) return openHttpTunnel(proxy, `${target.hostname}:${port}`, trusted)
+  const host = target.hostname.replace(/^\[|\]$/g, '')
+  try {
+    return await connectThroughSocks(proxy, { host, port: Number(port) }, TIMEOUT_MS)
+  } catch (cause) {
+    const message = `Cannot connect to ${target.hostname}:${port} through proxy ${proxy.host}: ${messageOf(cause)}`
+    throw new Error(message, { cause })
+  }
+}
+
+/** `host`: with its port. */
+function openHttpTunnel(proxy: URL, host: string, trusted: Buffer | undefined): Promise<Socket> {
   const headers: Record<string, string> = { host }
   if (proxy.username !== '') {
     const pair = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`
@@ -74,7 +95,7 @@ export function openTunnel(proxy: URL, target: URL, trusted: Buffer | undefined)
       path: host,
       headers,
       agent: false,
-      timeout: 30_000,
+      timeout: TIMEOUT_MS,
     })
     connect.once('connect', (response, socket) => {
       if (response.statusCode === 200) return resolve(socket)

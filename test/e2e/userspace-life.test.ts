@@ -290,7 +290,7 @@ test('the death of a thread ends the process, says why, and the next start opens
     const slice = aSlice(service, ['localB'])
     rig.cluster.put(service, slice)
     expect(await proxy.exited).toBe('1')
-    expect(proxy.log()).toContain('a thread of the userspace proxy failed: killed by a test')
+    expect(proxy.log()).toContain('a thread that carries connections failed: killed by a test')
     rig.cluster.remove(service, slice)
     await proxy[Symbol.asyncDispose]()
     proxy = await start()

@@ -119,6 +119,16 @@ describe('EventRecorder.record()', () => {
     expect(outcomes).toEqual(['failed', 'dropped', 'sent'])
   })
 
+  test('no answer: the event is sent later', async () => {
+    const events = await recorder()
+    server.fail({ on: 'any', what: { type: 'drop' } })
+    events.record(STARTING)
+    await until('it waits', () => outcomes.length === 1 && clock.waiting > 0)
+    await clock.advance(10_000)
+    await until('it is sent', () => outcomes.length === 2)
+    expect(outcomes).toEqual(['failed', 'sent'])
+  })
+
   test.each([
     ['403', STATUS.forbidden],
     ['429', { code: 429, reason: 'TooManyRequests', message: 'later' }],

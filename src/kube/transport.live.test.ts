@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import https from 'node:https'
-import { connect, type AddressInfo } from 'node:net'
+import { connect, createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
@@ -398,6 +398,31 @@ describe('proxies of a Transport', () => {
       await expect(get(client)).rejects.toThrow('key values mismatch')
       await closed
       writeFileSync(files.key, certificates.otherClient.key)
+      await expect(get(client)).resolves.toContain('ServiceList')
+      client.close()
+    }
+    proxy.close()
+  })
+
+  test.each(['http', 'https'] as const)('a socks5 proxy-url carries %s', async (scheme) => {
+    const proxy = createServer((socket) => {
+      socket.once('data', () => {
+        socket.write(Uint8Array.of(5, 0))
+        socket.once('data', (request) => {
+          const target = connect(request.readUInt16BE(8), '127.0.0.1', () => {
+            socket.write(Uint8Array.of(5, 0, 0, 1, 127, 0, 0, 1, 0, 0))
+            target.pipe(socket).pipe(target)
+          })
+          target.on('error', () => socket.destroy())
+          socket.on('error', () => target.destroy())
+        })
+      })
+    })
+    proxy.listen(0, '127.0.0.1')
+    await once(proxy, 'listening')
+    for await (const server of started(scheme === 'https' ? httpsOptions() : {})) {
+      const proxyUrl = new URL(`socks5://127.0.0.1:${(proxy.address() as AddressInfo).port}`)
+      const client = clientOf(server.url, { tls: plainTls({ ca: { data: Buffer.from(certificates.ca) } }), proxyUrl })
       await expect(get(client)).resolves.toContain('ServiceList')
       client.close()
     }

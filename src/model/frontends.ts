@@ -239,7 +239,8 @@ function singleAddress(address: string, family: Family): Cidr {
   return { family, network: parseIp(address) ?? '', prefix: family === 4 ? 32 : 128 }
 }
 
-function sameFrontend(a: Frontend, b: Frontend): boolean {
+/** Whether two frontends say the same. */
+export function sameFrontend(a: Frontend, b: Frontend): boolean {
   return (
     a.kind === b.kind &&
     a.address === b.address &&

@@ -3,7 +3,7 @@
 import type { Fragment, TableBase } from './fragment.ts'
 import type { Ledger } from './ledger.ts'
 import { Transaction } from './transaction.ts'
-import type { Op, Rule } from './types.ts'
+import type { Element, NftSet, Op, Rule } from './types.ts'
 
 /**
  * Elements of one transaction while the table is not live yet: enough for the kernel to be fast, and few enough to be gone
@@ -26,11 +26,14 @@ export function* buildTable({ base, fragments }: Wanted, ledger: Ledger): Genera
 
   let chunk = new Transaction()
   for (const fragment of fragments) {
-    addFragment(chunk, fragment, ledger)
+    addObjects(chunk, fragment, ledger)
     early.add(chunk, fragment)
-    if (chunk.elementCount < CHUNK) continue
-    yield chunk.ops()
-    chunk = new Transaction()
+    for (const [set, element] of newElements(fragment, ledger)) {
+      chunk.addElement(set, element)
+      if (chunk.elementCount < CHUNK) continue
+      yield chunk.ops()
+      chunk = new Transaction()
+    }
   }
   addBase(chunk, base, { ledger, early })
   yield chunk.ops()
@@ -80,22 +83,25 @@ function readsValues({ expressions }: Rule): boolean {
 export function replaceTable({ base, fragments }: Wanted, ledger: Ledger): readonly Op[] {
   const transaction = new Transaction()
   for (const set of base.sets) transaction.addSet(set)
-  for (const fragment of fragments) addFragment(transaction, fragment, ledger)
+  for (const fragment of fragments) {
+    addObjects(transaction, fragment, ledger)
+    for (const [set, element] of newElements(fragment, ledger)) transaction.addElement(set, element)
+  }
   addBase(transaction, base, { ledger })
   return [{ op: 'deleteTable' }, { op: 'addTable', comment: base.comment }, ...transaction.ops()]
 }
 
-function addFragment(transaction: Transaction, fragment: Fragment, ledger: Ledger): void {
+function addObjects(transaction: Transaction, fragment: Fragment, ledger: Ledger): void {
   for (const set of fragment.sets) transaction.addSet(set)
   for (const chain of fragment.chains) transaction.addChain(chain)
   // The rule that uses the set comes with the chains.
   for (const shared of fragment.sharedRules) if (ledger.useRule(shared)) transaction.addSet(shared.set)
+}
+
+function* newElements(fragment: Fragment, ledger: Ledger): Generator<readonly [NftSet, Element]> {
   for (const { set, elements } of fragment.elements) {
     const isCommon = ledger.isCommon(set)
-    for (const element of elements) {
-      if (isCommon && ledger.count(set, element, 1) > 1) continue
-      transaction.addElement(set, element)
-    }
+    for (const element of elements) if (!isCommon || ledger.count(set, element, 1) === 1) yield [set, element]
   }
 }
 

@@ -1,8 +1,10 @@
 // From the fragments of service ports before and after a change to the operations that make the change.
 
+import type { Steps } from '../lib/steps.ts'
 import type { Fragment } from './fragment.ts'
 import { EMPTY_FRAGMENT } from './fragment.ts'
 import type { Ledger } from './ledger.ts'
+import type { PartSizes } from './parts.ts'
 import { sameRules, sameValue } from './same.ts'
 import { Transaction } from './transaction.ts'
 import { elementKey, type Element, type NftSet, type Op } from './types.ts'
@@ -13,8 +15,8 @@ export interface FragmentChange {
 }
 
 export interface FragmentDiff {
-  /** One transaction; empty when nothing changes. */
-  readonly ops: readonly Op[]
+  /** One transaction, or several where very much changes; none when nothing does. */
+  readonly transactions: Iterable<readonly Op[]>
   /**
    * Chains that are empty and unused now. They can be deleted a while later: kernels before 6.2 count the deleted map
    * elements that named them as users for a short time.
@@ -23,20 +25,37 @@ export interface FragmentDiff {
 }
 
 /** The ledger is brought up to date; when the transaction then fails, it is worthless and has to be made anew. */
-export function diffFragments(changes: readonly FragmentChange[], ledger: Ledger): FragmentDiff {
+export function* diffingFragments(
+  changes: readonly FragmentChange[],
+  ledger: Ledger,
+  sizes?: PartSizes,
+): Steps<FragmentDiff> {
   const transaction = new Transaction()
   const common = new CommonElements(ledger)
   const staleChains: string[] = []
+  let elements = 0
   for (const change of changes) {
     const before = change.before ?? EMPTY_FRAGMENT
     const after = change.after ?? EMPTY_FRAGMENT
     diffElements(before, after, { transaction, common, ledger })
+    elements += countElements(before) + countElements(after)
+    if (elements >= ELEMENTS_OF_A_STEP) {
+      elements = 0
+      yield
+    }
     diffSharedRules(before, after, { transaction, ledger })
     diffOwnSets(before, after, transaction)
     staleChains.push(...diffOwnChains(before, after, transaction))
   }
   common.emit(transaction)
-  return { ops: transaction.ops(), staleChains }
+  return { transactions: transaction.parts(sizes), staleChains }
+}
+
+/** Some ten milliseconds. */
+const ELEMENTS_OF_A_STEP = 20_000
+
+function countElements({ elements }: Fragment): number {
+  return elements.reduce((sum, list) => sum + list.elements.length, 0)
 }
 
 interface Context {
@@ -48,13 +67,18 @@ interface Context {
 function diffElements(before: Fragment, after: Fragment, { transaction, common, ledger }: Context): void {
   const old = new Map<string, Map<string, Element>>()
   const oldSets = new Map<string, NftSet>()
+  const wanted = new Map(after.elements.map(({ set, elements }) => [set.name, elements]))
+  const alike = new Map<string, number>()
   for (const { set, elements } of before.elements) {
+    const from = countAlike(elements, wanted.get(set.name) ?? [])
+    alike.set(set.name, from)
     oldSets.set(set.name, set)
-    old.set(set.name, new Map(elements.map((element) => [elementKey(element), element])))
+    old.set(set.name, new Map(elements.slice(from).map((element) => [elementKey(element), element])))
   }
   for (const { set, elements } of after.elements) {
     const oldOfSet = old.get(set.name)
-    for (const element of elements) {
+    for (let i = alike.get(set.name) ?? 0; i < elements.length; i++) {
+      const element = elements[i]!
       const key = elementKey(element)
       const previous = oldOfSet?.get(key)
       if (previous !== undefined) oldOfSet!.delete(key)
@@ -62,8 +86,8 @@ function diffElements(before: Fragment, after: Fragment, { transaction, common, 
       if (ledger.isCommon(set)) {
         common.count(set, element, 1)
       } else {
-        if (previous !== undefined) transaction.deleteElement(set, previous)
-        transaction.addElement(set, element)
+        if (previous === undefined) transaction.addElement(set, element)
+        else transaction.replaceElement(set, previous, element)
       }
     }
   }
@@ -74,6 +98,17 @@ function diffElements(before: Fragment, after: Fragment, { transaction, common, 
       else transaction.deleteElement(set, element)
     }
   }
+}
+
+/** How many elements two lists begin with that are the same. Lists of thousands differ in one place. */
+function countAlike(a: readonly Element[], b: readonly Element[]): number {
+  let count = 0
+  while (count < a.length && count < b.length && sameElement(a[count]!, b[count]!)) count++
+  return count
+}
+
+function sameElement(a: Element, b: Element): boolean {
+  return a.key === b.key && a.keyEnd === b.keyEnd && sameValue(a, b)
 }
 
 function diffSharedRules(

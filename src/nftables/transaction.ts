@@ -1,5 +1,6 @@
 // Collects operations in the order in which the kernel accepts them in one transaction.
 
+import { inParts, PART_SIZES, type PartSizes } from './parts.ts'
 import type { Chain, Element, NftSet, Op, Rule } from './types.ts'
 
 export class Transaction {
@@ -7,6 +8,9 @@ export class Transaction {
   readonly #addChains: Op[] = []
   readonly #deleteElements = new Map<NftSet, Element[]>()
   readonly #addElements = new Map<NftSet, Element[]>()
+  /** Those that only get another value, before and after. */
+  readonly #replaced = new Map<NftSet, Element[]>()
+  readonly #replacing = new Map<NftSet, Element[]>()
   readonly #rules: Op[] = []
   readonly #deleteChains: Op[] = []
   readonly #deleteSets: Op[] = []
@@ -60,22 +64,60 @@ export class Transaction {
     this.#elements++
   }
 
+  /** The element, whose owner stays the same, gets another value. */
+  replaceElement(set: NftSet, before: Element, after: Element): void {
+    push(this.#replaced, set, before)
+    push(this.#replacing, set, after)
+    this.#elements += 2
+  }
+
   ops(): Op[] {
     return [
       ...this.#addSets,
       ...this.#addChains,
-      ...Array.from(this.#deleteElements, ([set, elements]): Op => ({ op: 'deleteElements', set, elements })),
-      ...Array.from(this.#addElements, ([set, elements]): Op => ({ op: 'addElements', set, elements })),
+      ...elementOps('deleteElements', this.#deleteElements, this.#replaced),
+      ...elementOps('addElements', this.#addElements, this.#replacing),
       ...this.#rules,
       // Elements of verdict maps use chains, so sets go before chains. The rules that used the sets are gone by now.
       ...this.#deleteSets,
       ...this.#deleteChains,
     ]
   }
+
+  /** As one transaction, or where that would keep the kernel for long, as several: see parts.ts. */
+  *parts(sizes: PartSizes = PART_SIZES): Generator<readonly Op[]> {
+    if (this.#elements <= sizes.whole) {
+      yield this.ops()
+      return
+    }
+    const flushed = new Set(this.#rules.flatMap((op) => (op.op === 'flushChain' ? [op.name] : [])))
+    const isLate = (op: Op) => flushed.has(op.op === 'addRule' ? op.chain : op.op === 'flushChain' ? op.name : '')
+    const changes = {
+      deleted: this.#deleteElements,
+      replaced: this.#replaced,
+      replacing: this.#replacing,
+      added: this.#addElements,
+    }
+    // What elements need, before; what needs none of them any more, afterwards.
+    const first = [...this.#addSets, ...this.#addChains, ...this.#rules.filter((op) => !isLate(op))]
+    const last = [...this.#rules.filter(isLate), ...this.#deleteSets, ...this.#deleteChains]
+    yield first
+    yield* inParts(changes, sizes)
+    yield last
+  }
 }
 
-function push(map: Map<NftSet, Element[]>, set: NftSet, element: Element): void {
+type BySet = ReadonlyMap<NftSet, readonly Element[]>
+
+/** One for each set: it is a message to the kernel. */
+function elementOps(op: 'addElements' | 'deleteElements', some: BySet, others: BySet): Op[] {
+  return Array.from(new Set([...some.keys(), ...others.keys()]), (set) => {
+    return { op, set, elements: [...(some.get(set) ?? []), ...(others.get(set) ?? [])] }
+  })
+}
+
+function push(map: Map<NftSet, Element[]>, set: NftSet, item: Element): void {
   const list = map.get(set)
-  if (list === undefined) map.set(set, [element])
-  else list.push(element)
+  if (list === undefined) map.set(set, [item])
+  else list.push(item)
 }

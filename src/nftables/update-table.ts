@@ -85,8 +85,8 @@ export class TableUpdate {
     }
   }
 
-  /** The transaction, when every fragment has been given; empty when nothing differs. */
-  finish(): readonly Op[] {
+  /** One transaction, when every fragment has been given, or several where very much differs; empty when nothing does. */
+  finish(): Iterable<readonly Op[]> {
     const transaction = this.#transaction
     const leftovers = this.#leftovers
     const base = this.#base
@@ -102,7 +102,7 @@ export class TableUpdate {
     }
     for (const set of base.sets) leftovers.keepSet(transaction, set)
     leftovers.deleteRest(transaction)
-    return transaction.ops()
+    return transaction.parts()
   }
 }
 

@@ -66,7 +66,7 @@ async function openNftables(options: ModeOptions): Promise<RunningMode> {
 /** Its table may be very long: a comparison must not keep others waiting. */
 function inTurns(programmer: TableProgrammer): Programmer {
   return {
-    sync: (node, changes) => programmer.sync(node, changes),
+    sync: (node, changes) => programmer.syncInTurns(node, changes),
     syncAll: (node, views) => programmer.syncAllInTurns(node, views),
     finish: () => programmer.finish(),
     tellCommands: (isTold) => programmer.tellCommands(isTold),

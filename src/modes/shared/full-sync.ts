@@ -104,7 +104,10 @@ export class FullSync {
       yield
     }
     if (lists !== undefined) yield* lists.readingRest()
-    this.#applyEach([update.finish()])
+    for (const ops of update.finish()) {
+      this.#applyEach([ops])
+      yield
+    }
   }
 
   #areShort(lengths: ListLengths, many: number): boolean {

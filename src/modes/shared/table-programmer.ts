@@ -7,7 +7,7 @@ import type { NodeView, ServicePortChange, ServicePortView } from '../../model/t
 import type { TableDriver } from '../../nftables/table-driver.ts'
 import { Places } from '../../model/places.ts'
 import type { TablePlanner } from './plan/table-planner.ts'
-import { diffFragments, type FragmentChange } from '../../nftables/diff-fragments.ts'
+import { diffingFragments, type FragmentChange } from '../../nftables/diff-fragments.ts'
 import { formatOps } from '../../nftables/format-ops.ts'
 import type { Fragment, Learned } from '../../nftables/fragment.ts'
 import { nftFamily } from '../../nftables/language.ts'
@@ -58,12 +58,12 @@ export class TableProgrammer implements Programmer {
   }
 
   sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
-    try {
-      return this.#sync(node, changes)
-    } catch (error) {
-      this.#options.counts?.syncFailed()
-      throw error
-    }
+    return atOnce(this.#sync(node, changes))
+  }
+
+  /** The same, and other work has its turns where very much changes. */
+  syncInTurns(node: NodeView, changes: readonly ServicePortChange[]): SyncStats | Promise<SyncStats> {
+    return inTurns(this.#sync(node, changes))
   }
 
   syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
@@ -89,26 +89,47 @@ export class TableProgrammer implements Programmer {
     this.#options.driver.close()
   }
 
-  #sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
+  *#sync(node: NodeView, changes: readonly ServicePortChange[]): Steps<SyncStats> {
+    try {
+      return yield* this.#programming(node, changes)
+    } catch (error) {
+      this.#options.counts?.syncFailed()
+      throw error
+    }
+  }
+
+  *#programming(node: NodeView, changes: readonly ServicePortChange[]): Steps<SyncStats> {
     const ledger = this.#ledger
     if (ledger === undefined) throw new Error('Cannot program changes: the table has not been programmed as a whole')
     const { planner, clock } = this.#options
     const stats = new SyncCount(this.#isTold)
-    const tell = (ops: readonly Op[]) => stats.tell(() => formatOps(nftFamily(node.family), planner.table, ops))
+    const apply = (ops: readonly Op[]) => {
+      stats.tell(() => formatOps(nftFamily(node.family), planner.table, ops))
+      applyCounted(this.#options.driver, ops, stats)
+    }
     const places = this.#places
-    const fragmentChanges = changes.map(({ before, after }): FragmentChange => {
+    const pause = new Pauses()
+    const fragmentChanges: FragmentChange[] = []
+    for (const { before, after } of changes) {
       if (before !== undefined && after !== undefined) places.keep(before, after)
-      return {
-        before: before && planner.service(node, before, { places, unlike: after }),
-        after: after && planner.service(node, after, { places, unlike: before }),
-      }
-    })
+      const was = before && planner.service(node, before, { places, unlike: after })
+      if (pause.isDueAfter(before)) yield
+      const now = after && planner.service(node, after, { places, unlike: before })
+      if (pause.isDueAfter(after)) yield
+      fragmentChanges.push({ before: was, after: now })
+    }
     // Worthless until the kernel has accepted.
     this.#ledger = undefined
-    const { ops, staleChains } = diffFragments(fragmentChanges, ledger)
-    const all = [...ops, ...sweepRules(ledger)]
-    tell(all)
-    applyCounted(this.#options.driver, all, stats)
+    const { transactions, staleChains } = yield* diffingFragments(fragmentChanges, ledger)
+    let last: readonly Op[] = []
+    for (const ops of transactions) {
+      if (last.length > 0) {
+        apply(last)
+        yield
+      }
+      last = ops
+    }
+    apply([...last, ...sweepRules(ledger)])
     this.#ledger = ledger
     for (const { before, after } of fragmentChanges) {
       for (const chain of after?.chains ?? []) this.#staleChains.delete(chain.name)
@@ -190,6 +211,20 @@ export class TableProgrammer implements Programmer {
     for (const chain of chains) this.#staleChains.delete(chain)
   }
 }
+
+/** Others have a turn after so much planning: some ten milliseconds. */
+class Pauses {
+  #planned = 0
+
+  isDueAfter(view: ServicePortView | undefined): boolean {
+    this.#planned += view === undefined ? 0 : view.frontends.length + view.backends.length
+    if (this.#planned < PLANNED_IN_A_STEP) return false
+    this.#planned = 0
+    return true
+  }
+}
+
+const PLANNED_IN_A_STEP = 5000
 
 /** The kernel lacks memory for now. A new table would need more of it, and forget what packets have noted. */
 function isShortage(error: unknown): boolean {

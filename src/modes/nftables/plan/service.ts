@@ -3,6 +3,7 @@
 import type { Bytes, Family } from '../../../lib/ip.ts'
 import type { BackendList } from '../../../model/backend-list.ts'
 import type { Frontend, NodeView, ServicePortView, Verdict } from '../../../model/types.ts'
+import { sameFrontend } from '../../../model/frontends.ts'
 import { integerField } from '../../../nftables/fields.ts'
 import type { Fragment, SharedRule } from '../../../nftables/fragment.ts'
 import type { NftSet } from '../../../nftables/types.ts'
@@ -18,7 +19,7 @@ import {
 import type { Places } from '../../../model/places.ts'
 import type { PlanContext } from '../../shared/plan/table-planner.ts'
 import { firewallCheckRule } from '../../shared/plan/guards.ts'
-import { planSources } from '../../shared/plan/sources.ts'
+import { planSourceRules, planSources } from '../../shared/plan/sources.ts'
 import { planAffinity } from './affinity.ts'
 import { pickRule } from './pick.ts'
 import { setsOf } from './frontend.ts'
@@ -35,10 +36,15 @@ export function planFragment(node: NodeView, port: ServicePortView, context: Pla
   const others = unlike && new Map(unlike.frontends.map((frontend) => [frontendKey(frontend), frontend]))
   for (const frontend of port.frontends) {
     const key = frontendKey(frontend)
+    const other = others?.get(key)
+    if (other !== undefined && sameFrontend(frontend, other)) {
+      planRules(node, frontend, sharedRules)
+      continue
+    }
     planVerdicts(schema, frontend, { key, elements })
     planSources(schema, frontend, { elements, sharedRules })
     if (frontend.allowedSources !== undefined) sharedRules.add(FIREWALL_RULES[node.family])
-    planLists(node, frontend, { key, elements, places, other: others?.get(key), differences, sharedRules })
+    planLists(node, frontend, { key, elements, places, other, differences, sharedRules })
   }
   planHairpins(schema.hairpin, port, elements)
   planRefusedLocalhost(node, port, elements)
@@ -46,6 +52,16 @@ export function planFragment(node: NodeView, port: ServicePortView, context: Pla
   for (const shared of ofAffinity) sharedRules.add(shared)
   // No spread: V8 would make a shape of its own for each of these, by the hundred thousand.
   return { sets, chains, learned, sharedRules: [...sharedRules], elements: elements.list() }
+}
+
+/** For a frontend that is the same on both sides of a change: the rules that it needs, and no elements. */
+function planRules(node: NodeView, frontend: Frontend, sharedRules: Set<SharedRule>): void {
+  const sets = setsOf(frontend)
+  if (frontend.allowedSources !== undefined) sharedRules.add(FIREWALL_RULES[node.family])
+  planSourceRules(frontend, sharedRules)
+  for (const { list, backends } of listsOf(node.family, frontend)) {
+    sharedRules.add(pickRule(node.family, { frontends: sets, list, count: backends.length }))
+  }
 }
 
 /** There while a service has source ranges, so that other clusters do not pay for it. */

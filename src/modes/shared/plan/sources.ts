@@ -29,6 +29,12 @@ export function planSources(schema: GuardSchema, frontend: Frontend, { elements,
   }
 }
 
+/** The rules of planSources() alone. */
+export function planSourceRules({ allowedSources }: Frontend, sharedRules: Set<SharedRule>): void {
+  if (allowedSources === undefined) return
+  for (const { family, prefix } of byPrefix(allowedSources)) sharedRules.add(sourceRule(family, prefix))
+}
+
 interface RangesOfPrefix {
   readonly family: Family
   readonly prefix: number

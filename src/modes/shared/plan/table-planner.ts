@@ -8,8 +8,8 @@ import type { Places } from '../../../model/places.ts'
 export interface PlanContext {
   readonly places?: Places
   /**
-   * The other side of a change. Backends that both sides have at the same places are left out: of a list of thousands, one
-   * change concerns one or two.
+   * The other side of a change. What both sides have may be left out: of thousands of backends or frontends, one change concerns one or
+   * two.
    */
   readonly unlike?: ServicePortView | undefined
 }

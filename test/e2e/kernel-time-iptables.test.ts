@@ -1,0 +1,3 @@
+import { keepsTime } from './kernel-time.suite.ts'
+
+keepsTime('iptables', ['source ranges'])

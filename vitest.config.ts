@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config'
 /** Against hanging alone: what a test waits for has limits of its own, which follow the load of the machine. */
 const hangsAfterMs = 300_000
 
-const live = '{src,test}/**/*.live.test.ts'
+const live = '{src,packages,test}/**/*.live.test.ts'
 
 export default defineConfig({
   test: {
@@ -13,8 +13,12 @@ export default defineConfig({
         // Pure tests: no root, no kernel, no processes, no network.
         test: {
           name: 'unit',
-          include: ['src/**/*.test.ts', 'test/{conformance,golden,house,support}/*.test.ts', 'scripts/*.test.mjs'],
-          exclude: ['src/**/growth.test.ts', live],
+          include: [
+            '{src,packages}/**/*.test.ts',
+            'test/{conformance,golden,house,support}/*.test.ts',
+            'scripts/*.test.mjs',
+          ],
+          exclude: ['{src,packages}/**/growth.test.ts', live],
           pool: 'threads',
           isolate: false,
           maxWorkers: availableParallelism(),
@@ -38,7 +42,7 @@ export default defineConfig({
         // How cost grows with the size of an object. Pure, too, but they measure, and that takes its time.
         test: {
           name: 'growth',
-          include: ['src/**/growth.test.ts'],
+          include: ['{src,packages}/**/growth.test.ts'],
           testTimeout: hangsAfterMs,
           hookTimeout: hangsAfterMs,
         },

@@ -1,4 +1,4 @@
-// The page of `kube-proxy sandbox` and `kube-proxy ui`, in dist/ui: page.js and page.css. Part of every build; fails when the page is
+// The page of `kube-proxy sandbox` and `kube-proxy ui`, in dist/src/ui: page.js and page.css. Part of every build; fails when the page is
 // larger than it may be.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ const pageFolder = join(root, 'src', 'ui', 'page')
 export const LARGEST_SCRIPT = 150_000
 
 /** Writes both files and answers the size of the script in bytes. */
-export async function buildPage(out = join(root, 'dist', 'ui')) {
+export async function buildPage(out = join(root, 'dist', 'src', 'ui')) {
   mkdirSync(out, { recursive: true })
   const size = await writeScript(join(out, 'page.js'))
   writeFileSync(join(out, 'page.css'), readStyles())

@@ -15,7 +15,7 @@ try {
   await buildPage()
   await bundleProxy()
   // What --version names is the same for both.
-  copyFileSync(join(dist, 'bundle', 'build.json'), join(dist, 'cli', 'build.json'))
+  copyFileSync(join(dist, 'bundle', 'build.json'), join(dist, 'src', 'cli', 'build.json'))
 } catch (error) {
   console.error(`kube-proxy: Cannot build: ${error.message}`)
   process.exitCode = 1

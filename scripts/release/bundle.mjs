@@ -22,9 +22,9 @@ const shebang = '#!/usr/bin/env node'
  * the rest of a proxy in nftables mode. Few files, since each costs time; whatever else there is comes when it is needed.
  */
 const stages = {
-  start: ['cli/main.ts', 'cli/logging.ts', 'cli/log-sinks.ts', 'cli/load-options.ts'],
-  client: ['proxy/run.ts'],
-  proxy: ['proxy/node-proxy.ts', 'modes/nftables/machine.ts'],
+  start: ['cli/main.ts', 'cli/logging.ts', 'cli/load-options.ts'],
+  client: ['compose/run.ts'],
+  proxy: ['compose/node-proxy.ts', 'modes/nftables/machine.ts'],
 }
 
 const inputs = {
@@ -75,7 +75,12 @@ async function writePrograms(out, { withUi }) {
     input: inputs,
     platform: 'node',
     preserveEntrySignatures: false,
-    plugins: [modules.plugin, leaveOut(withUi ? /\/(explain-)?sandbox\.ts$/ : /\/((explain-)?sandbox|ui)\.ts$/)],
+    plugins: [
+      modules.plugin,
+      leaveOut(
+        withUi ? /packages\/sandbox\/|\/explain-sandbox\.ts$/ : /packages\/sandbox\/|\/(explain-sandbox|ui)\.ts$/,
+      ),
+    ],
     onLog(_level, log) {
       // That something is loaded lazily in one place, and not in another, is no fault.
       if (log.code === 'INEFFECTIVE_DYNAMIC_IMPORT') return
@@ -213,7 +218,7 @@ function nameCommit() {
   }
   const commit = existsSync(join(checkout, '.git')) ? git('rev-parse', 'HEAD') : undefined
   if (commit === undefined) return '{}\n'
-  const isClean = git('status', '--porcelain', '--', 'src', 'scripts/release', 'package-lock.json') === ''
+  const isClean = git('status', '--porcelain', '--', 'src', 'packages', 'scripts/release', 'package-lock.json') === ''
   const date = git('log', '-1', '--date=format-local:%Y-%m-%dT%H:%M:%SZ', '--format=%cd')
   return `${JSON.stringify({ commit, treeState: isClean ? 'clean' : 'dirty', date })}\n`
 }

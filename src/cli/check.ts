@@ -1,7 +1,7 @@
 // `kube-proxy check`: the command line, as a function. Exit status: 0 when the proxy can run here, 1 otherwise.
 
-import { exitStatusOf, formatJson, formatText } from '../check/format.ts'
-import { refusedConfiguration, runCheck } from '../check/run-check.ts'
+import { exitStatusOf, formatJson, formatText } from '../diagnose/check/format.ts'
+import { refusedConfiguration, runCheck } from '../diagnose/check/run-check.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import { ConfigError, messageOf } from '../lib/errors.ts'
 import { silentLogger, type LogSettings } from '../lib/log.ts'

@@ -35,7 +35,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<number> {
 
 /** The sandbox is for people who try things; an image for nodes may leave its folder out. */
 async function runSandbox(argv: readonly string[]): Promise<number> {
-  const command = await loadOptional(import('./sandbox.ts'))
+  const command = await loadOptional(import('../../packages/sandbox/src/cli/sandbox.ts'))
   if (command !== undefined) return command.runSandboxCommand(argv)
   process.stderr.write('kube-proxy: Cannot run a sandbox: this installation was made without it; a checkout has it\n')
   return exitStatus.failure
@@ -43,7 +43,7 @@ async function runSandbox(argv: readonly string[]): Promise<number> {
 
 /** Of the proxy of this node or, on a machine that runs a sandbox instead, of a node of it. */
 async function runAsking(command: 'doctor' | 'explain' | 'top', argv: readonly string[]): Promise<number> {
-  const sandbox = await loadOptional(import('./sandbox-ask.ts'))
+  const sandbox = await loadOptional(import('../../packages/sandbox/src/cli/sandbox-ask.ts'))
   const status = await sandbox?.runInSandbox(command, argv)
   if (status !== undefined) return status
   switch (command) {
@@ -67,7 +67,7 @@ async function runUi(argv: readonly string[]): Promise<number> {
 async function run(given: ReadonlyMap<string, unknown>): Promise<number> {
   const [{ openLogging }, { surviveClosedStreams }, { loadRunOptions }] = await Promise.all([
     import('./logging.ts'),
-    import('./log-sinks.ts'),
+    import('../lib/log-sinks.ts'),
     import('./load-options.ts'),
   ])
   surviveClosedStreams()
@@ -104,16 +104,16 @@ async function execute(given: ReadonlyMap<string, unknown>, options: RunOptions)
   const writeConfigTo = given.get('write-config-to')
   if (typeof writeConfigTo === 'string' && writeConfigTo !== '') return writeConfiguration(writeConfigTo, options)
   if (given.get('cleanup') === true || given.get('cleanup-iptables') === true) {
-    return (await import('../proxy/cleanup.ts')).runCleanup(options)
+    return (await import('../compose/cleanup.ts')).runCleanup(options)
   }
   if (given.get('cleanup-leftovers') === true) {
-    return (await import('../proxy/cleanup.ts')).runLeftoverCleanup(options)
+    return (await import('../compose/cleanup.ts')).runLeftoverCleanup(options)
   }
-  if (given.get('init-only') === true) return (await import('../proxy/init-only.ts')).runInitOnly(options)
+  if (given.get('init-only') === true) return (await import('../compose/init-only.ts')).runInitOnly(options)
   // First of all, and before the rest is loaded: the operator sees at once that it has started.
   options.log.info('Version info', { version: options.version, node: process.version })
-  return (await import('../proxy/run.ts')).runProxy(options, async (running) => {
-    const { judgeRunning } = await import('../check/judge-running.ts')
+  return (await import('../compose/run.ts')).runProxy(options, async (running) => {
+    const { judgeRunning } = await import('../diagnose/check/judge-running.ts')
     return judgeRunning(running, options.warnings())
   })
 }

@@ -1,19 +1,24 @@
 // `kube-proxy doctor`: the command line, as a function.
 
-import { ControlClient, NoProxyError } from '../control/client.ts'
-import type { StateAnswer } from '../control/state.ts'
-import { couldNotLook, examine } from '../doctor/examine.ts'
-import { examineNode } from '../doctor/examine-node.ts'
-import { formatDiagnosis, formatDiagnosisJson, formatNodeDiagnosis, formatNodeDiagnosisJson } from '../doctor/format.ts'
-import type { NodeFacts, ProxyFact } from '../doctor/facts.ts'
-import { findInstallation } from '../doctor/installation.ts'
-import { readFacts } from '../doctor/read-facts.ts'
-import { knownFromState } from '../explain/from-state.ts'
-import type { Known } from '../explain/known.ts'
-import { paintFor } from '../explain/paint.ts'
-import { FRONTEND_KINDS, isFrontendKind, type Question } from '../explain/question.ts'
-import { readApiObjects, type ReadObjects } from '../explain/read-known.ts'
-import { parseTarget } from '../explain/target.ts'
+import { ControlClient, NoProxyError } from '../serve/control/client.ts'
+import type { StateAnswer } from '../serve/control/state.ts'
+import { couldNotLook, examine } from '../diagnose/doctor/examine.ts'
+import { examineNode } from '../diagnose/doctor/examine-node.ts'
+import {
+  formatDiagnosis,
+  formatDiagnosisJson,
+  formatNodeDiagnosis,
+  formatNodeDiagnosisJson,
+} from '../diagnose/doctor/format.ts'
+import type { NodeFacts, ProxyFact } from '../diagnose/doctor/facts.ts'
+import { findInstallation } from '../diagnose/doctor/installation.ts'
+import { readFacts } from '../diagnose/doctor/read-facts.ts'
+import { knownFromState } from '../diagnose/explain/from-state.ts'
+import type { Known } from '../diagnose/explain/known.ts'
+import { paintFor } from '../diagnose/explain/paint.ts'
+import { FRONTEND_KINDS, isFrontendKind, type Question } from '../diagnose/explain/question.ts'
+import { readApiObjects, type ReadObjects } from '../diagnose/explain/read-known.ts'
+import { parseTarget } from '../diagnose/explain/target.ts'
 import { messageOf } from '../lib/errors.ts'
 import { modeNamed } from '../modes/all.ts'
 import { formatDoctorHelp } from './doctor-help.ts'

@@ -3,9 +3,9 @@
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { RunOptions } from '../config/run-options.ts'
-import { knownFromDump, parseDump } from '../explain/dump.ts'
-import type { KernelState } from '../explain/explain.ts'
-import type { Known } from '../explain/known.ts'
+import { knownFromDump, parseDump } from '../diagnose/explain/dump.ts'
+import type { KernelState } from '../diagnose/explain/explain.ts'
+import type { Known } from '../diagnose/explain/known.ts'
 import {
   knownFromObjects,
   PROXY_CONFIG_MAP,
@@ -13,7 +13,7 @@ import {
   readKnownFromProxy,
   readManifestObjects,
   readProxyConfigMap,
-} from '../explain/read-known.ts'
+} from '../diagnose/explain/read-known.ts'
 import type { KubeProxyConfiguration } from '../config/types.ts'
 import { messageOf } from '../lib/errors.ts'
 import { canonicalIp } from '../lib/ip.ts'

@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process'
 import type { networkInterfaces } from 'node:os'
-import type { Sender } from '../explain/send.ts'
+import type { Sender } from '../diagnose/explain/send.ts'
 import { canonicalIp } from '../lib/ip.ts'
 
 export interface SandboxPod {

@@ -1,14 +1,14 @@
 // `kube-proxy explain`: the command line, as a function.
 
-import { explain, prepare, type KernelState } from '../explain/explain.ts'
-import type { Explanation } from '../explain/explanation.ts'
-import { formatJson } from '../explain/format-json.ts'
-import { formatText } from '../explain/format-text.ts'
-import type { Known } from '../explain/known.ts'
-import { paintFor } from '../explain/paint.ts'
-import { FRONTEND_KINDS, isFrontendKind, type Question } from '../explain/question.ts'
-import { readKernelFor } from '../explain/read-kernel.ts'
-import type { Sender } from '../explain/send.ts'
+import { explain, prepare, type KernelState } from '../diagnose/explain/explain.ts'
+import type { Explanation } from '../diagnose/explain/explanation.ts'
+import { formatJson } from '../diagnose/explain/format-json.ts'
+import { formatText } from '../diagnose/explain/format-text.ts'
+import type { Known } from '../diagnose/explain/known.ts'
+import { paintFor } from '../diagnose/explain/paint.ts'
+import { FRONTEND_KINDS, isFrontendKind, type Question } from '../diagnose/explain/question.ts'
+import { readKernelFor } from '../diagnose/explain/read-kernel.ts'
+import type { Sender } from '../diagnose/explain/send.ts'
 import { messageOf } from '../lib/errors.ts'
 import type { SandboxPod } from './explain-sandbox.ts'
 import { type OwnFlag, splitArguments, type SplitArguments } from './explain-arguments.ts'
@@ -103,7 +103,7 @@ export async function explainQuestion(
   const prepared = prepare(known, question)
   const state = kernel === 'this machine' ? await readKernelFor(prepared, socket) : kernel
   if (!send) return explain(prepared, state)
-  const { sendPacket } = await import('../explain/send.ts')
+  const { sendPacket } = await import('../diagnose/explain/send.ts')
   return explain(prepared, state, await sendPacket(prepared, { state, sender }))
 }
 
@@ -114,9 +114,9 @@ async function formatAs(output: (typeof OUTPUTS)[number], explanation: Explanati
     case 'json':
       return formatJson(explanation)
     case 'svg':
-      return (await import('../explain/format-svg.ts')).formatSvg(explanation)
+      return (await import('../diagnose/explain/format-svg.ts')).formatSvg(explanation)
     case 'mermaid':
-      return (await import('../explain/format-mermaid.ts')).formatMermaid(explanation)
+      return (await import('../diagnose/explain/format-mermaid.ts')).formatMermaid(explanation)
   }
 }
 

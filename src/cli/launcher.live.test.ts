@@ -24,7 +24,8 @@ let launcher: string
 beforeAll(() => {
   root = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'launcher-')))
   launcher = join(root, 'bin/kube-proxy')
-  for (const folder of ['bin', 'src/cli', 'src/ui/page', 'fake']) fs.mkdirSync(join(root, folder), { recursive: true })
+  for (const folder of ['bin', 'src/cli', 'src/ui/page', 'packages', 'fake'])
+    fs.mkdirSync(join(root, folder), { recursive: true })
   const settings = [
     'package.json',
     'package-lock.json',
@@ -73,7 +74,7 @@ test('bin/kube-proxy runs the proxy as it is shipped, and a command from the fil
   fs.writeFileSync(join(root, 'src/cli/main.ts'), which)
   expect((await start(launcher, ['--v=2'])).output).toEqual([join(root, 'dist/bundle/kube-proxy.cjs'), '--v=2'])
   expect((await start(launcher)).output).toEqual([join(root, 'dist/bundle/kube-proxy.cjs')])
-  expect((await start(launcher, ['sandbox'])).output).toEqual([join(root, 'dist/cli/main.js'), 'sandbox'])
+  expect((await start(launcher, ['sandbox'])).output).toEqual([join(root, 'dist/src/cli/main.js'), 'sandbox'])
   expect(fs.readdirSync(join(root, 'dist')).filter((name) => name.startsWith('bundle.'))).toEqual([])
   fs.writeFileSync(join(root, 'src/cli/main.ts'), program)
   await start(launcher)
@@ -100,9 +101,9 @@ test('bin/kube-proxy builds again when a source is newer, and not for a test', a
 })
 
 test('bin/kube-proxy builds the page with it, again when that is newer, and not when it is too large', async () => {
-  const built = () => fs.readFileSync(join(root, 'dist/ui/page.js'), 'utf8')
+  const built = () => fs.readFileSync(join(root, 'dist/src/ui/page.js'), 'utf8')
   expect(built()).toContain('hello')
-  expect(fs.readFileSync(join(root, 'dist/ui/page.css'), 'utf8')).toBe('body {}')
+  expect(fs.readFileSync(join(root, 'dist/src/ui/page.css'), 'utf8')).toBe('body {}')
   const write = (text: string) => fs.writeFileSync(join(root, 'src/ui/page/main.tsx'), text)
   write(page.replace('hello', 'good day'))
   expect((await start(launcher)).stderr).toBe('kube-proxy: building\n')

@@ -20,13 +20,13 @@ function finder(content?: string) {
 const at = (line: number) => ({ path: 'file:///opt/run.mjs', file: 'run.mjs', line })
 
 test('sourceFinder() names the source and its line', () => {
-  const find = finder('{"run.mjs":[["src/proxy/healer.ts",7,30,9,41],["src/proxy/run.ts",12,5]]}')
-  expect(find(at(9))).toEqual({ path: 'src/proxy/healer.ts', file: 'healer.ts', line: 41 })
-  expect(find(at(12))).toEqual({ path: 'src/proxy/run.ts', file: 'run.ts', line: 5 })
+  const find = finder('{"run.mjs":[["src/reconcile/healer.ts",7,30,9,41],["src/compose/run.ts",12,5]]}')
+  expect(find(at(9))).toEqual({ path: 'src/reconcile/healer.ts', file: 'healer.ts', line: 41 })
+  expect(find(at(12))).toEqual({ path: 'src/compose/run.ts', file: 'run.ts', line: 5 })
 })
 
 test.for([
-  ['that it does not know', '{"run.mjs":[["src/proxy/healer.ts",7,30]]}'],
+  ['that it does not know', '{"run.mjs":[["src/reconcile/healer.ts",7,30]]}'],
   ['without the file', undefined],
   ['with a file that cannot be read', '{"run.mjs":7'],
 ])('sourceFinder() leaves a place as it is: one %s', ([, content]) => {

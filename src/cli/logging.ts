@@ -6,7 +6,7 @@ import { jsonFormat } from '../lib/log-json.ts'
 import { textFormat } from '../lib/log-text.ts'
 import { verbosityByFile } from '../lib/log-vmodule.ts'
 import { sourceFinder } from './log-sources.ts'
-import { fileSink, splitSink, stderrSink } from './log-sinks.ts'
+import { fileSink, splitSink, stderrSink } from '../lib/log-sinks.ts'
 
 type LoggingConfiguration = KubeProxyConfiguration['logging']
 

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { runRenderCommand } from './preview.ts'
 import { takeFlags } from './preview-flags.ts'
-import { formatPlan, formatPlanJson, formatScripts } from '../preview/format.ts'
-import type { Preview } from '../preview/rehearse.ts'
+import { formatPlan, formatPlanJson, formatScripts } from '../diagnose/preview/format.ts'
+import type { Preview } from '../diagnose/preview/rehearse.ts'
 
 let folder: string
 let out: string

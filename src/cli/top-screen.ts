@@ -1,7 +1,7 @@
 // The screen of `kube-proxy top`: the alternate one of the terminal, with keys.
 
 import { writeSync } from 'node:fs'
-import type { TrafficAnswer } from '../control/traffic.ts'
+import type { TrafficAnswer } from '../serve/control/traffic.ts'
 import { formatTable, planRates, sortKeys, views, type SortKey, type View } from './top-view.ts'
 
 const ESCAPE = '\u001b'

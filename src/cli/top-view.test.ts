@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { TrafficAnswer, TrafficRow } from '../control/traffic.ts'
+import type { TrafficAnswer, TrafficRow } from '../serve/control/traffic.ts'
 import { formatNumber, formatTable, planRates, type TableOptions } from './top-view.ts'
 
 const nothing = { begun: 0, sentPackets: 0, sentBytes: 0, receivedPackets: 0, receivedBytes: 0 }

@@ -1,6 +1,6 @@
 // Two answers to the question `traffic` become a table of rates.
 
-import type { TrafficAnswer, TrafficRow } from '../control/traffic.ts'
+import type { TrafficAnswer, TrafficRow } from '../serve/control/traffic.ts'
 
 export const views = ['services', 'frontends', 'backends'] as const
 export type View = (typeof views)[number]

@@ -1,8 +1,8 @@
 // `kube-proxy top`: what goes through the services of this node, live.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ControlClient } from '../control/client.ts'
-import type { TrafficAnswer } from '../control/traffic.ts'
+import { ControlClient } from '../serve/control/client.ts'
+import type { TrafficAnswer } from '../serve/control/traffic.ts'
 import { parseDuration } from '../lib/duration.ts'
 import { messageOf } from '../lib/errors.ts'
 import { countOf, oneOf, takeFlags } from './preview-flags.ts'

@@ -1,9 +1,9 @@
 // `kube-proxy ui`: a page that shows what the proxy of this node does, until the command ends. It changes nothing.
 
-import { askPath } from '../control/path.ts'
+import { askPath } from '../serve/control/path.ts'
 import { collectInTime } from '../system/give-back.ts'
 import { messageOf } from '../lib/errors.ts'
-import { surviveClosedStreams } from './log-sinks.ts'
+import { surviveClosedStreams } from '../lib/log-sinks.ts'
 import { formatUiHelp } from './ui-help.ts'
 
 const exitStatus = { ok: 0, failure: 1 } as const

@@ -3,7 +3,7 @@
 import type { Bytes, Family } from '../lib/ip.ts'
 import { isLinkLocal, isLoopback, isUnspecified, parseIp } from '../lib/ip.ts'
 import type { BackendList } from '../model/backend-list.ts'
-import { Places } from '../model/places.ts'
+import { Places } from '../table-sync/places.ts'
 import type { Frontend, ServicePortChange, ServicePortView } from '../model/types.ts'
 import { backendValue, countValue, keyOf, MOST_PLACES } from './layout.ts'
 

@@ -36,7 +36,7 @@ export interface WorkerLinkOptions {
 const ONE = new BigUint64Array([1n])
 
 const PROGRAM = threadProgram(import.meta.url, {
-  ts: '../../dist/data-path/worker.js',
+  ts: '../../dist/src/data-path/worker.js',
   js: './worker.js',
   cjs: './worker.cjs',
 })

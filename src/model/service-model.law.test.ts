@@ -4,7 +4,7 @@
 import { expect, test } from 'vitest'
 import * as fc from 'fast-check'
 import { nodeView, service, slice } from '../../test/support/kube-objects.ts'
-import { describePort, restorePort, type PortState } from '../control/port-state.ts'
+import { describePort, restorePort, type PortState } from '../serve/control/port-state.ts'
 import { namespacedName } from '../kube/types.ts'
 import type { EndpointSlice, Service } from '../kube/types.ts'
 import { ProblemLog } from './problems.ts'

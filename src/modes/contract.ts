@@ -9,7 +9,7 @@ import type { Logger } from '../lib/log.ts'
 import type { Walkable } from '../lib/packet-walk.ts'
 import type { ModeMetric } from '../metrics/metrics.ts'
 import type { Frontend, Policy, ServicePortView } from '../model/types.ts'
-import type { Programmer, ProgrammerReports } from './programmer.ts'
+import type { Programmer, ProgrammerReports } from '../reconcile/programmer.ts'
 import type { Rehearsal, RehearseOptions } from './rehearsal.ts'
 import type { TrafficCounter } from './traffic.ts'
 

@@ -8,8 +8,8 @@ import type { Family } from '../lib/ip.ts'
 import type { Table } from '../nftables/types.ts'
 import type { RehearsedScript, RehearseOptions } from './rehearsal.ts'
 import { scriptOf } from './rehearsal.ts'
-import type { TablePlanner } from './shared/plan/table-planner.ts'
-import { TableProgrammer } from './shared/table-programmer.ts'
+import type { TablePlanner } from '../table-sync/table-planner.ts'
+import { TableProgrammer } from '../table-sync/table-programmer.ts'
 
 export function rehearseTable(planner: TablePlanner, { node, views, kernel }: RehearseOptions): RehearsedScript {
   return withTable(planner.table, { family: node.family, kernel }, (table) => {

@@ -18,7 +18,7 @@ const ROOM = 1 << 20
 const PATIENCE_MS = 60_000
 
 const PROGRAM = threadProgram(import.meta.url, {
-  ts: '../../dist/netlink/send-worker.js',
+  ts: '../../dist/src/netlink/send-worker.js',
   js: './send-worker.js',
   cjs: './sender.cjs',
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { aClusterIpView } from '../../test/support/cluster-ip-view.ts'
-import { describePort } from '../control/port-state.ts'
+import { describePort } from '../serve/control/port-state.ts'
 import type { Frontend, ServicePortView, Verdict } from '../model/types.ts'
 import { dropsUnserved } from './drops-unserved.ts'
 

@@ -1,6 +1,6 @@
 // Whether those whom a frontend does not serve get an answer: what it refused is shown as refused, or as dropped.
 
-import type { PortState } from '../control/port-state.ts'
+import type { PortState } from '../serve/control/port-state.ts'
 import { joinHostPort } from '../lib/ip.ts'
 
 /** `frontend` as in a row of the traffic: `tcp 10.0.0.1:80`; `tcp *:30080` for a node port. */

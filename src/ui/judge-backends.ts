@@ -1,6 +1,6 @@
 // What the proxy of a node makes of each backend: for a pod of that node that dials the cluster IP.
 
-import { decideAll, type Known } from '../explain/known.ts'
+import { decideAll, type Known } from '../diagnose/explain/known.ts'
 import { joinHostPort } from '../lib/ip.ts'
 import { NO_EJECTIONS, siftEjected } from '../model/ejections.ts'
 import { planSelection, whyNotSelected } from '../model/topology.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { TrafficAnswer, TrafficRow } from '../control/traffic.ts'
+import type { TrafficAnswer, TrafficRow } from '../serve/control/traffic.ts'
 import { sumRates } from './page/rates.ts'
 import { planRates } from './plan-rates.ts'
 

@@ -1,6 +1,6 @@
 // Counters become rates: what moved between two answers of a proxy.
 
-import type { CarriedRow, TrafficAnswer, TrafficRow as Counted } from '../control/traffic.ts'
+import type { CarriedRow, TrafficAnswer, TrafficRow as Counted } from '../serve/control/traffic.ts'
 import type { NodeTraffic, TrafficRow } from './protocol.ts'
 
 /** `drops`: whether a frontend says nothing to those that it does not serve. */

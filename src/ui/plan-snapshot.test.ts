@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { nodeView, service, slice } from '../../test/support/kube-objects.ts'
-import type { Known } from '../explain/known.ts'
+import type { Known } from '../diagnose/explain/known.ts'
 import { modeNamed } from '../modes/all.ts'
 import { MOST_BACKENDS, MOST_SERVICES, planSnapshot, type ClusterFacts, type NodeFacts } from './plan-snapshot.ts'
 import type { PodInfo } from './protocol.ts'

@@ -1,7 +1,7 @@
 // What is known of a cluster becomes what the page draws.
 
-import type { StateAnswer } from '../control/state.ts'
-import type { Known } from '../explain/known.ts'
+import type { StateAnswer } from '../serve/control/state.ts'
+import type { Known } from '../diagnose/explain/known.ts'
 import type { EndpointSlice, Service } from '../kube/types.ts'
 import { canonicalIp, joinHostPort } from '../lib/ip.ts'
 import { CONNECT_RETRY_ANNOTATION, isRetried, type RetryScope } from '../model/connect-retry.ts'

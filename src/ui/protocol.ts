@@ -12,7 +12,7 @@
 // refused comes with a status of 400 or more and a Refusal. Times are milliseconds since 1970 on the server's clock; `nowMs` of a
 // snapshot says what that is.
 
-import type { Explanation } from '../explain/explanation.ts'
+import type { Explanation } from '../diagnose/explain/explanation.ts'
 import type { Patch } from './patch.ts'
 
 /** The id of the element of the page that has the first snapshot: `<script type="application/json" id="snapshot">`. */

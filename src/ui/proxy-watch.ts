@@ -1,12 +1,12 @@
 // One running proxy, asked over its control socket: now and then for its state, and while a page looks for what it does.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ChangesAnswer, SyncChange } from '../control/changes.ts'
-import { ControlClient } from '../control/client.ts'
-import type { StateAnswer } from '../control/state.ts'
-import type { TrafficAnswer } from '../control/traffic.ts'
-import { knownFromState } from '../explain/from-state.ts'
-import type { Known } from '../explain/known.ts'
+import type { ChangesAnswer, SyncChange } from '../serve/control/changes.ts'
+import { ControlClient } from '../serve/control/client.ts'
+import type { StateAnswer } from '../serve/control/state.ts'
+import type { TrafficAnswer } from '../serve/control/traffic.ts'
+import { knownFromState } from '../diagnose/explain/from-state.ts'
+import type { Known } from '../diagnose/explain/known.ts'
 import { messageOf } from '../lib/errors.ts'
 import { modeNamed } from '../modes/all.ts'
 import { dropsUnserved } from './drops-unserved.ts'

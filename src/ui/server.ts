@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import { QuestionMistake } from '../explain/question.ts'
+import { QuestionMistake } from '../diagnose/explain/question.ts'
 import { createServer } from '../lib/http.ts'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'

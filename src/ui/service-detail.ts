@@ -1,8 +1,8 @@
 // A service on a node, in two languages: what was decided, and what packets to it meet in the kernel.
 
-import { explain, prepare, type KernelState } from '../explain/explain.ts'
-import type { ExplainedStep, Explanation } from '../explain/explanation.ts'
-import { decideAll, isOfService, type Decided, type Known } from '../explain/known.ts'
+import { explain, prepare, type KernelState } from '../diagnose/explain/explain.ts'
+import type { ExplainedStep, Explanation } from '../diagnose/explain/explanation.ts'
+import { decideAll, isOfService, type Decided, type Known } from '../diagnose/explain/known.ts'
 import { cidrContains, formatCidr, type Family, formatIp, joinHostPort, parseIp } from '../lib/ip.ts'
 import type { Frontend, NodeView, ServicePortView } from '../model/types.ts'
 import type { BackendDetail, FrontendDetail, KernelObject, ServiceDetail } from './protocol.ts'

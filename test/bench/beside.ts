@@ -125,7 +125,8 @@ async function measureSize(services: number): Promise<Measured> {
 const git = (...args: string[]) => execFileSync('git', ['-C', checkout, ...args], { encoding: 'utf8' }).trim()
 // As it is now: a run takes a while.
 const commit =
-  git('rev-parse', '--short=7', 'HEAD') + (git('status', '--porcelain', '--', 'src') === '' ? '' : ' with changes')
+  git('rev-parse', '--short=7', 'HEAD') +
+  (git('status', '--porcelain', '--', 'src', 'packages') === '' ? '' : ' with changes')
 const [loadBefore = 0] = loadavg()
 unshareNetwork()
 setLoopbackUp()

@@ -6,7 +6,7 @@
 import { fork } from 'node:child_process'
 import { Agent, request } from 'node:https'
 import { median, table } from './figures.ts'
-import { startApiServer } from '../../src/sandbox/apiserver/start-api-server.ts'
+import { startApiServer } from '../../packages/sandbox/src/apiserver/start-api-server.ts'
 import type { ChildProcess } from 'node:child_process'
 import type { IncomingMessage } from 'node:http'
 

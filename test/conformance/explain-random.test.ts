@@ -2,7 +2,7 @@
 // the mode plans. The pairs are the same in every run; EXPLAIN_SEED makes others.
 
 import { expect, test } from 'vitest'
-import { decideAll, type Known } from '../../src/explain/known.ts'
+import { decideAll, type Known } from '../../src/diagnose/explain/known.ts'
 import { modeNamed } from '../../src/modes/all.ts'
 import { nodeAddresses } from '../support/addresses.ts'
 import { explainConnection } from '../support/explain-flow.ts'

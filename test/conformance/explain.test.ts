@@ -2,8 +2,8 @@
 // the table's outcome, and a packet that walks through what the mode plans does what was decided.
 
 import { describe, expect, test } from 'vitest'
-import type { Decision } from '../../src/explain/decide.ts'
-import { decideAll, type Decided, type Known } from '../../src/explain/known.ts'
+import type { Decision } from '../../src/diagnose/explain/decide.ts'
+import { decideAll, type Decided, type Known } from '../../src/diagnose/explain/known.ts'
 import type { Family } from '../../src/lib/ip.ts'
 import type { Walkable } from '../../src/lib/packet-walk.ts'
 import { modeNamed } from '../../src/modes/all.ts'

@@ -2,18 +2,18 @@
 // server: a row about objects that no cluster can have would promise nothing.
 
 import { expect, test } from 'vitest'
-import { bootstrap } from '../../src/sandbox/apiserver/bootstrap.ts'
-import { createRegistry } from '../../src/sandbox/apiserver/start-api-server.ts'
+import { bootstrap } from '../../packages/sandbox/src/apiserver/bootstrap.ts'
+import { createRegistry } from '../../packages/sandbox/src/apiserver/start-api-server.ts'
 import { ManualClock } from '../../src/lib/clock.ts'
 import { messageOf } from '../../src/lib/errors.ts'
-import { endpointSlices, namespaces, services } from '../../src/sandbox/apiserver/resources/table.ts'
-import { Store } from '../../src/sandbox/apiserver/store/store.ts'
+import { endpointSlices, namespaces, services } from '../../packages/sandbox/src/apiserver/resources/table.ts'
+import { Store } from '../../packages/sandbox/src/apiserver/store/store.ts'
 import { ranges } from '../support/addresses.ts'
 import { packetFlowCases } from './packet-flow.cases.ts'
 import type { ApiObject } from '../support/builders.ts'
 import type { PacketFlowCase } from './packet-flow.ts'
-import type { Resource } from '../../src/sandbox/apiserver/resources/resource.ts'
-import type { Registry } from '../../src/sandbox/apiserver/registry/registry.ts'
+import type { Resource } from '../../packages/sandbox/src/apiserver/resources/resource.ts'
+import type { Registry } from '../../packages/sandbox/src/apiserver/registry/registry.ts'
 
 /** Rows about what gets past a server of another version, or past none. */
 const refusedRows: ReadonlyMap<string, RegExp> = new Map([

@@ -8,7 +8,7 @@ import type { NodeView, ServicePortChange, ServicePortView } from '../../src/mod
 import { type Entrance, listsOf } from '../../src/modes/userspace/plan/entrance.ts'
 import { USERSPACE_TABLE, userspacePlanner } from '../../src/modes/userspace/plan/planner.ts'
 import type { TableDriver } from '../../src/nftables/table-driver.ts'
-import { TableProgrammer } from '../../src/modes/shared/table-programmer.ts'
+import { TableProgrammer } from '../../src/table-sync/table-programmer.ts'
 import { applyOps } from '../../src/nftables/apply-ops.ts'
 import { nftFamily } from '../../src/nftables/language.ts'
 import type { Op, Table } from '../../src/nftables/types.ts'

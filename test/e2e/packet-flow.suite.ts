@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { decideAll } from '../../src/explain/known.ts'
+import { decideAll } from '../../src/diagnose/explain/known.ts'
 import { cidrContains, type Family, parseCidr, parseIp } from '../../src/lib/ip.ts'
 import { modeNamed } from '../../src/modes/all.ts'
 import { isPromisedBy } from '../conformance/modes.ts'

@@ -4,8 +4,8 @@
 
 import { expect, afterAll, beforeAll, test } from 'vitest'
 import { Conntrack } from '../../src/conntrack/driver.ts'
-import type { Decision } from '../../src/explain/decide.ts'
-import { decideAll, type Known } from '../../src/explain/known.ts'
+import type { Decision } from '../../src/diagnose/explain/decide.ts'
+import { decideAll, type Known } from '../../src/diagnose/explain/known.ts'
 import { type Family, joinHostPort } from '../../src/lib/ip.ts'
 import type { Connection } from '../../src/model/follow.ts'
 import { modeNamed } from '../../src/modes/all.ts'

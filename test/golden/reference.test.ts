@@ -2,8 +2,8 @@
 
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { differences } from '../../src/check/differences.ts'
-import { findingKinds, subjects } from '../../src/check/finding-kinds.ts'
+import { differences } from '../../src/diagnose/check/differences.ts'
+import { findingKinds, subjects } from '../../src/diagnose/check/finding-kinds.ts'
 import { formatCheckHelp } from '../../src/cli/check-help.ts'
 import { formatHelp } from '../../src/cli/help.ts'
 import type { FieldTable, LeafField } from '../../src/config/field-kinds.ts'
@@ -285,5 +285,5 @@ it('the lines of the log are those of the page', () => {
 
 /** Of the program itself, without the sandbox and without tests. */
 function programFiles(): string[] {
-  return sources().filter((file) => !file.startsWith('src/sandbox/'))
+  return sources().filter((file) => !file.startsWith('packages/sandbox/src/'))
 }

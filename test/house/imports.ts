@@ -18,7 +18,7 @@ export interface Import {
 const STATIC = /^(?:import|export)\s+(type\s+)?(?:([^'";]*?)\s+from\s+)?'([^']+)'/gm
 const DYNAMIC = /\bimport\('([^']+)'\)/g
 
-/** The imports of every file below src that is part of the program. */
+/** The imports of every file that is part of the program, or of the sandbox. */
 export function importsOfProgram(): Import[] {
   return sources().flatMap((file) => {
     const text = readFileSync(join(root, file), 'utf8')
@@ -35,9 +35,11 @@ export function importsOfProgram(): Import[] {
 }
 
 export function sources(): string[] {
-  return readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
-    .map((file) => `src/${file}`)
+  return ['src', 'packages/sandbox/src'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+      .map((file) => `${folder}/${file}`),
+  )
 }
 
 function resolve(file: string, to: string): string {

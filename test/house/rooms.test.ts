@@ -5,7 +5,7 @@ import { type Import, importsOfProgram, root, sources } from './imports.ts'
 import { type Room, rooms, walls } from './rooms.ts'
 
 const imports = importsOfProgram()
-const roomOf = (path: string): Room | undefined => rooms.find(({ folder }) => path.startsWith(`src/${folder}/`))
+const roomOf = (path: string): Room | undefined => rooms.find(({ folder }) => isIn(path, folder))
 
 /** Modules of Node that compute and touch nothing. */
 const PURE_MODULES = new Set(['node:buffer', 'node:path', 'node:crypto', 'node:util'])
@@ -15,7 +15,7 @@ const PURE_FILES = new Set(['src/system/socket-address.ts', 'src/kube/types.ts',
 describe('every room', () => {
   it('is in the table', () => {
     expect(sources().filter((file) => roomOf(file) === undefined)).toEqual([])
-    const empty = rooms.filter(({ folder }) => !sources().some((file) => file.startsWith(`src/${folder}/`)))
+    const empty = rooms.filter(({ folder }) => !sources().some((file) => isIn(file, folder)))
     expect(empty).toEqual([])
   })
 
@@ -77,7 +77,9 @@ describe('docs/architecture.md', () => {
   })
 
   it('names files that exist', () => {
-    const named = [...page.matchAll(/`((?:src|test|docs|scripts)\/[\w./-]*\w\.\w+)`/g)].map(([, path]) => path!)
+    const named = [...page.matchAll(/`((?:src|packages|test|docs|scripts)\/[\w./-]*\w\.\w+)`/g)].map(
+      ([, path]) => path!,
+    )
     const missing = named.filter((path) => {
       try {
         readFileSync(join(root, path))
@@ -99,9 +101,9 @@ function isAllowed({ from, to, typesOnly }: Import): boolean {
 }
 
 function isPure(file: string): boolean {
-  if (/^src\/modes\/(\w+\/plan|shared)\//.test(file)) return true
+  if (/^src\/modes\/\w+\/plan\//.test(file)) return true
   const { folder, effects } = roomOf(file)!
-  return effects !== 'all' && !effects.some((name) => file === `src/${folder}/${name}`)
+  return effects !== 'all' && !effects.some((name) => file === `${pathOf(folder)}/${name}`)
 }
 
 function touchesTheWorld(to: string): boolean {
@@ -110,7 +112,11 @@ function touchesTheWorld(to: string): boolean {
 }
 
 function isIn(path: string, folder: string): boolean {
-  return path.startsWith(`src/${folder}/`)
+  return path.startsWith(`${pathOf(folder)}/`)
+}
+
+function pathOf(folder: string): string {
+  return folder === 'sandbox' ? 'packages/sandbox/src' : `src/${folder}`
 }
 
 function describeImport({ from, to }: Import): string {
@@ -121,7 +127,7 @@ function tableOfRooms(): string {
   const rows = rooms.map(({ folder, what, imports: allowed, types = [], effects }) => {
     const names = [...allowed, ...types.map((name) => `${name} (types)`)]
     const touching = effects === 'all' ? 'all' : effects.map((name) => `\`${name}\``).join(', ') || 'none: pure'
-    return `| \`src/${folder}\` | ${what} | ${names.join(', ') || 'nothing'} | ${touching} |`
+    return `| \`${pathOf(folder)}\` | ${what} | ${names.join(', ') || 'nothing'} | ${touching} |`
   })
   return [
     '| room | what it is for | may import | files that touch the world |',

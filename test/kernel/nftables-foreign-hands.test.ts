@@ -6,7 +6,7 @@ import { NftablesDriver } from '../../src/nftables/driver.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { nftablesPlanner } from '../../src/modes/nftables/plan/planner.ts'
-import { TableProgrammer } from '../../src/modes/shared/table-programmer.ts'
+import { TableProgrammer } from '../../src/table-sync/table-programmer.ts'
 import { aNodeView, arbitraryView } from '../support/arbitrary-views.ts'
 import { isRoot, listWithNft, nft } from '../support/nft.ts'
 

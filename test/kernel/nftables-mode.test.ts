@@ -8,7 +8,7 @@ import { unshareNetwork } from '../../src/system/netns.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { ServicePortView } from '../../src/model/types.ts'
 import { nftablesPlanner } from '../../src/modes/nftables/plan/planner.ts'
-import { TableProgrammer } from '../../src/modes/shared/table-programmer.ts'
+import { TableProgrammer } from '../../src/table-sync/table-programmer.ts'
 import { nftFamily } from '../../src/nftables/language.ts'
 import { aNodeView, arbitraryView } from '../support/arbitrary-views.ts'
 

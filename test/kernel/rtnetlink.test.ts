@@ -5,7 +5,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { Rtnetlink } from '../../src/links/rtnetlink.ts'
 import { formatCidr, parseCidr, parseIp } from '../../src/lib/ip.ts'
-import { openNetworkNamespace } from '../../src/sandbox/netns/network-namespace.ts'
+import { openNetworkNamespace } from '../../packages/sandbox/src/netns/network-namespace.ts'
 
 unshareNetwork()
 let links: Rtnetlink

@@ -123,8 +123,8 @@ test('clients that wait while many pools are closed are counted', async () => {
 test('the heap of the thread that starts them stays small while much is made and thrown away', () => {
   // In a process of its own: that of the tests has had its heap grown long ago.
   const program = `async function main() {
-    const { collectInTime } = await import('./dist/system/give-back.js')
-    const { DataPlane } = await import('./dist/data-path/data-plane.js')
+    const { collectInTime } = await import('./dist/src/system/give-back.js')
+    const { DataPlane } = await import('./dist/src/data-path/data-plane.js')
     // Much of it survives for a while, which is why V8 would have a larger heap.
     const work = () => {
       for (let round = 0; round < 20; round++) Array.from({ length: 60_000 }, (_, i) => ({ i, list: [i] }))

@@ -8,7 +8,7 @@ import { patience } from '../support/patience.ts'
 import type { ApiJson } from './support/api-access.ts'
 import { ask } from './support/ask.ts'
 import { describeModes } from './support/modes.ts'
-import type { NetworkNamespace } from '../../src/sandbox/netns/network-namespace.ts'
+import type { NetworkNamespace } from '../../packages/sandbox/src/netns/network-namespace.ts'
 import type { SandboxProcess } from './support/sandbox-process.ts'
 
 /** Much happens until then. */

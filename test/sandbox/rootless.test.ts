@@ -38,7 +38,7 @@ function asNobody(command: readonly string[], env: Record<string, string> = {}):
 }
 
 function obstacle(): string | undefined {
-  if (asNobody(['test', '-r', join(checkout, 'dist/cli/main.js')]).status !== 0) {
+  if (asNobody(['test', '-r', join(checkout, 'dist/src/cli/main.js')]).status !== 0) {
     return 'the files of the checkout cannot be read by other users'
   }
   const tried = asNobody(['unshare', '--user', '--map-root-user', '--net', '--mount', '--', 'true'])

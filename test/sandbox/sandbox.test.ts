@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { whoamiDeployment, whoamiService } from '../../src/sandbox/example.ts'
+import { whoamiDeployment, whoamiService } from '../../packages/sandbox/src/example.ts'
 import { eventually } from '../support/eventually.ts'
 import { patience } from '../support/patience.ts'
 import { findKubectls } from './kubectl/kubectl.ts'
@@ -222,7 +222,7 @@ describe('a sandbox ends', () => {
   test('by a signal while it starts, and nothing is left', async () => {
     sandbox = new SandboxProcess(root, [])
     // The launcher runs programs, too, before there is anything to take down.
-    const started = () => processesOf(root).filter((line) => line.includes('/dist/cli/main.js'))
+    const started = () => processesOf(root).filter((line) => line.includes('/dist/src/cli/main.js'))
     await eventually('it has begun', () => (started().length > 1 ? undefined : 'no'), { everyMs: 1 })
     sandbox.signal('SIGTERM')
     await sandbox.exited

@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { ask, type Outcome, type Reply } from './support/ask.ts'
 import { describeModes } from './support/modes.ts'
 import { webPods, webServices } from './support/objects.ts'
-import type { NetworkNamespace } from '../../src/sandbox/netns/network-namespace.ts'
+import type { NetworkNamespace } from '../../packages/sandbox/src/netns/network-namespace.ts'
 import type { SandboxProcess } from './support/sandbox-process.ts'
 
 const placeNames = ['client1', 'client2', 'node-1', 'node-2', 'machine'] as const

@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { ControlClient } from '../../src/control/client.ts'
+import { ControlClient } from '../../src/serve/control/client.ts'
 import { commandFor } from '../../src/ui/commands.ts'
 import type { ExplainAnswer, ServiceDetail, Snapshot } from '../../src/ui/protocol.ts'
 import { eventually } from '../support/eventually.ts'

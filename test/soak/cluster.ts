@@ -1,8 +1,8 @@
 // The sandbox of a soak: its nodes, clients and services, and the ways from the ones to the others.
 
 import { spawn } from 'node:child_process'
-import { planAddresses } from '../../src/sandbox/address-plan.ts'
-import type { NetworkNamespace } from '../../src/sandbox/netns/network-namespace.ts'
+import { planAddresses } from '../../packages/sandbox/src/address-plan.ts'
+import type { NetworkNamespace } from '../../packages/sandbox/src/netns/network-namespace.ts'
 import type { ApiJson } from '../sandbox/support/api-access.ts'
 import { SandboxProcess } from '../sandbox/support/sandbox-process.ts'
 import { eventually } from '../support/eventually.ts'

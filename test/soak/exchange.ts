@@ -1,8 +1,8 @@
 // One question over a TCP connection of its own, from any namespace.
 
 import { Socket } from 'node:net'
-import type { NetworkNamespace } from '../../src/sandbox/netns/network-namespace.ts'
-import { openClientSocket } from '../../src/sandbox/netns/sockets.ts'
+import type { NetworkNamespace } from '../../packages/sandbox/src/netns/network-namespace.ts'
+import { openClientSocket } from '../../packages/sandbox/src/netns/sockets.ts'
 
 export interface Endpoint {
   readonly host: string

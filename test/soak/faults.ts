@@ -2,7 +2,7 @@
 // everything is well again.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { NodeStatus } from '../../src/sandbox/instance/control.ts'
+import type { NodeStatus } from '../../packages/sandbox/src/instance/control.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Cluster } from './cluster.ts'
 import type { Ledger, Loss } from './ledger.ts'

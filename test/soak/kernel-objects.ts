@@ -1,6 +1,6 @@
 // How many objects of each kind a node's kernel holds.
 
-import type { NetworkNamespace } from '../../src/sandbox/netns/network-namespace.ts'
+import type { NetworkNamespace } from '../../packages/sandbox/src/netns/network-namespace.ts'
 import type { ApiJson } from '../sandbox/support/api-access.ts'
 import type { Cluster } from './cluster.ts'
 import type { SoakMode } from './options.ts'

@@ -1,8 +1,8 @@
 // A TCP connection that stays open: the pod says a line every second.
 
 import { Socket } from 'node:net'
-import type { NetworkNamespace } from '../../src/sandbox/netns/network-namespace.ts'
-import { openClientSocket } from '../../src/sandbox/netns/sockets.ts'
+import type { NetworkNamespace } from '../../packages/sandbox/src/netns/network-namespace.ts'
+import { openClientSocket } from '../../packages/sandbox/src/netns/sockets.ts'
 import { header, type Endpoint } from './exchange.ts'
 
 export interface StreamEnd {

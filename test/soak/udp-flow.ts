@@ -1,8 +1,8 @@
 // Datagrams from one port to one address, one question at a time.
 
 import { createSocket, type Socket } from 'node:dgram'
-import type { NetworkNamespace } from '../../src/sandbox/netns/network-namespace.ts'
-import { openClientSocket } from '../../src/sandbox/netns/sockets.ts'
+import type { NetworkNamespace } from '../../packages/sandbox/src/netns/network-namespace.ts'
+import { openClientSocket } from '../../packages/sandbox/src/netns/sockets.ts'
 import type { Endpoint } from './exchange.ts'
 
 export class UdpFlow implements Disposable {

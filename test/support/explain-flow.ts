@@ -1,9 +1,9 @@
 // A flow of the packet-flow table, explained: what is decided about it, and whether a walk through a kernel agrees.
 
-import { compareWays } from '../../src/explain/compare.ts'
-import { decide, type Decision } from '../../src/explain/decide.ts'
-import type { Decided, Known } from '../../src/explain/known.ts'
-import { walkAll } from '../../src/explain/walk-all.ts'
+import { compareWays } from '../../src/diagnose/explain/compare.ts'
+import { decide, type Decision } from '../../src/diagnose/explain/decide.ts'
+import type { Decided, Known } from '../../src/diagnose/explain/known.ts'
+import { walkAll } from '../../src/diagnose/explain/walk-all.ts'
 import { formatIp, parseIp } from '../../src/lib/ip.ts'
 import type { Walkable } from '../../src/lib/packet-walk.ts'
 import type { Connection } from '../../src/model/follow.ts'

@@ -13,6 +13,6 @@ export function otherVersion(folder: string): readonly string[] {
   const leaveOut = join(checkout, 'dist', 'release')
   cpSync(join(checkout, 'dist'), join(home, 'dist'), { recursive: true, filter: (source) => source !== leaveOut })
   const origin = { commit: 'f'.repeat(40), treeState: 'clean', date: '2026-01-01T00:00:00Z' }
-  writeFileSync(join(home, 'dist/cli/build.json'), JSON.stringify(origin))
-  return [process.execPath, join(home, 'dist/cli/main.js')]
+  writeFileSync(join(home, 'dist/src/cli/build.json'), JSON.stringify(origin))
+  return [process.execPath, join(home, 'dist/src/cli/main.js')]
 }

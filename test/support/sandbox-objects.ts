@@ -1,25 +1,31 @@
 // Objects of the sandbox's API, decoded and defaulted as its registry keeps them, with as little as possible to say in a
 // test; and a cluster of them without any network.
 
-import { bootstrap } from '../../src/sandbox/apiserver/bootstrap.ts'
-import { createRegistry } from '../../src/sandbox/apiserver/start-api-server.ts'
-import { decodeObject } from '../../src/sandbox/apiserver/schema/decode.ts'
+import { bootstrap } from '../../packages/sandbox/src/apiserver/bootstrap.ts'
+import { createRegistry } from '../../packages/sandbox/src/apiserver/start-api-server.ts'
+import { decodeObject } from '../../packages/sandbox/src/apiserver/schema/decode.ts'
 import { ManualClock } from '../../src/lib/clock.ts'
-import { messageNamed } from '../../src/sandbox/apiserver/schema/schema.ts'
-import { apiVersionOf } from '../../src/sandbox/apiserver/resources/resource.ts'
-import { deployments, nodes, pods, replicaSets, services } from '../../src/sandbox/apiserver/resources/table.ts'
-import { registerNode } from '../../src/sandbox/controllers/cluster-objects.ts'
-import { startControllers } from '../../src/sandbox/controllers/start-controllers.ts'
-import { Store } from '../../src/sandbox/apiserver/store/store.ts'
-import type { ApiObject } from '../../src/sandbox/apiserver/objects/meta.ts'
-import type { ControllerOptions, Controllers } from '../../src/sandbox/controllers/start-controllers.ts'
-import type { Deployment, ReplicaSet } from '../../src/sandbox/apiserver/objects/workloads.ts'
-import type { JsonObject } from '../../src/sandbox/apiserver/json.ts'
-import type { Node } from '../../src/sandbox/apiserver/objects/node.ts'
-import type { Pod } from '../../src/sandbox/apiserver/objects/pod.ts'
-import type { Registry } from '../../src/sandbox/apiserver/registry/registry.ts'
-import type { Resource } from '../../src/sandbox/apiserver/resources/resource.ts'
-import type { Service } from '../../src/sandbox/apiserver/objects/service.ts'
+import { messageNamed } from '../../packages/sandbox/src/apiserver/schema/schema.ts'
+import { apiVersionOf } from '../../packages/sandbox/src/apiserver/resources/resource.ts'
+import {
+  deployments,
+  nodes,
+  pods,
+  replicaSets,
+  services,
+} from '../../packages/sandbox/src/apiserver/resources/table.ts'
+import { registerNode } from '../../packages/sandbox/src/controllers/cluster-objects.ts'
+import { startControllers } from '../../packages/sandbox/src/controllers/start-controllers.ts'
+import { Store } from '../../packages/sandbox/src/apiserver/store/store.ts'
+import type { ApiObject } from '../../packages/sandbox/src/apiserver/objects/meta.ts'
+import type { ControllerOptions, Controllers } from '../../packages/sandbox/src/controllers/start-controllers.ts'
+import type { Deployment, ReplicaSet } from '../../packages/sandbox/src/apiserver/objects/workloads.ts'
+import type { JsonObject } from '../../packages/sandbox/src/apiserver/json.ts'
+import type { Node } from '../../packages/sandbox/src/apiserver/objects/node.ts'
+import type { Pod } from '../../packages/sandbox/src/apiserver/objects/pod.ts'
+import type { Registry } from '../../packages/sandbox/src/apiserver/registry/registry.ts'
+import type { Resource } from '../../packages/sandbox/src/apiserver/resources/resource.ts'
+import type { Service } from '../../packages/sandbox/src/apiserver/objects/service.ts'
 
 /** The moment at which the clocks of these tests start. */
 export const startMs = Date.UTC(2026, 0, 1)

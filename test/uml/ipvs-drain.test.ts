@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { pods } from '../support/addresses.ts'
 import { eventually, staysQuiet } from '../support/eventually.ts'
 import { draining, service, slice } from '../support/kube-objects.ts'
-import { openClientSocket } from '../../src/sandbox/netns/sockets.ts'
+import { openClientSocket } from '../../packages/sandbox/src/netns/sockets.ts'
 import { openTcp, openUdp, tcpProbe, type Conversation } from '../support/netns/probe.ts'
 import { openTestNetwork, type TestNetwork } from '../support/netns/test-network.ts'
 import { IpvsNode } from './ipvs-node.ts'

@@ -14,8 +14,8 @@ import type { WriteChain } from '../../iptables/ops.ts'
 import { RestoreError } from '../../iptables/restore-error.ts'
 import { type Backend, Script } from '../../iptables/script.ts'
 import type { TableName, Tables } from '../../iptables/types.ts'
-import type { Programmer, SyncStats } from '../programmer.ts'
-import { SyncCount } from '../shared/sync-count.ts'
+import type { Programmer, SyncStats } from '../../reconcile/programmer.ts'
+import { SyncCount } from '../../table-sync/sync-count.ts'
 
 /** The kernel's side: the iptables programs, or tables in memory. */
 export interface IptablesDriver {

@@ -27,7 +27,7 @@ import { trafficCounters } from '../traffic.ts'
 import { rehearseIpvs } from './rehearse.ts'
 import type { ModeOnMachine, RunningMode } from '../contract.ts'
 import { type FamilyAudit, IpvsTableWatch } from './table-watch.ts'
-import type { Programmer } from '../programmer.ts'
+import type { Programmer } from '../../reconcile/programmer.ts'
 
 /** The section `ipvs` of the configuration, as far as it is not about periods. */
 export interface IpvsSettings {

@@ -17,10 +17,10 @@ import { diffAddresses, formatLinkOp, type LinkOp } from '../../links/types.ts'
 import { AddressUsers } from './addresses.ts'
 import { Drains, type DrainDriver } from './drains.ts'
 import type { TableDriver } from '../../nftables/table-driver.ts'
-import { TableProgrammer } from '../shared/table-programmer.ts'
+import { TableProgrammer } from '../../table-sync/table-programmer.ts'
 import type { FamilyAudit } from './table-watch.ts'
-import type { FinishStats, Programmer, SyncStats } from '../programmer.ts'
-import { SyncCount } from '../shared/sync-count.ts'
+import type { FinishStats, Programmer, SyncStats } from '../../reconcile/programmer.ts'
+import { SyncCount } from '../../table-sync/sync-count.ts'
 
 /** The kernel's virtual servers: IpvsDriver, or some in memory. */
 export interface ServerDriver extends DrainDriver {

@@ -2,7 +2,7 @@
 
 import type { TableOutline } from '../../nftables/types.ts'
 import type { LookOptions, ModeOutlook } from '../contract.ts'
-import { adviseOnTables } from '../shared/advise-on-tables.ts'
+import { adviseOnTables } from '../advise-on-tables.ts'
 import { probeRules, readOutlines } from '../../nftables/probe.ts'
 import { SETS, TABLE } from './plan/names.ts'
 

@@ -6,7 +6,7 @@ import { nftFamily } from '../../nftables/language.ts'
 import { readWalkableTable } from '../../nftables/read-walkable.ts'
 import type { Table } from '../../nftables/types.ts'
 import type { WalkableOptions } from '../contract.ts'
-import { countPlaces } from '../shared/kernel-lists.ts'
+import { countPlaces } from '../../table-sync/kernel-lists.ts'
 import { LIST_MAPS, listLengths } from './plan/lists.ts'
 import { nftablesPlanner } from './plan/planner.ts'
 

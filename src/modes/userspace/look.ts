@@ -2,7 +2,7 @@
 
 import { readFdLimit } from '../../system/fd-limit.ts'
 import type { Advice, LookOptions, ModeOutlook } from '../contract.ts'
-import { adviseOnTables } from '../shared/advise-on-tables.ts'
+import { adviseOnTables } from '../advise-on-tables.ts'
 import { probeRules, readOutlines } from '../../nftables/probe.ts'
 import { TABLE } from './plan/names.ts'
 

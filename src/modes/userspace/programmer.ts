@@ -18,8 +18,8 @@ import type { Listeners, Refusal, Served } from '../../data-path/listeners.ts'
 import type { SeenAs } from '../../data-path/seen-as.ts'
 import { isPortTaken } from '../../data-path/sockets.ts'
 import type { TableDriver } from '../../nftables/table-driver.ts'
-import { TableProgrammer } from '../shared/table-programmer.ts'
-import type { FinishStats, Programmer, SyncStats } from '../programmer.ts'
+import { TableProgrammer } from '../../table-sync/table-programmer.ts'
+import type { FinishStats, Programmer, SyncStats } from '../../reconcile/programmer.ts'
 import { LISTS, servedName } from './served-name.ts'
 
 export interface UserspaceProgrammerOptions {

@@ -4,8 +4,8 @@ import { createSocket } from 'node:dgram'
 import { get } from 'node:http'
 import { Socket } from 'node:net'
 import { patience } from '../../support/patience.ts'
-import { openClientSocket } from '../../../src/sandbox/netns/sockets.ts'
-import type { NetworkNamespace } from '../../../src/sandbox/netns/network-namespace.ts'
+import { openClientSocket } from '../../../packages/sandbox/src/netns/sockets.ts'
+import type { NetworkNamespace } from '../../../packages/sandbox/src/netns/network-namespace.ts'
 
 export interface Reply {
   readonly pod: string

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { parse } from 'yaml'
 import { checkout } from '../../support/checkout.ts'
 import { eventually } from '../../support/eventually.ts'
-import { askPlace, askStatus, type SandboxStatus } from '../../../src/sandbox/instance/control.ts'
-import { NetworkNamespace } from '../../../src/sandbox/netns/network-namespace.ts'
+import { askPlace, askStatus, type SandboxStatus } from '../../../packages/sandbox/src/instance/control.ts'
+import { NetworkNamespace } from '../../../packages/sandbox/src/netns/network-namespace.ts'
 import { ApiAccess } from './api-access.ts'
 
 export const program = join(checkout, 'bin/kube-proxy')

@@ -3,8 +3,8 @@
 import { get, request, type IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import { eventually } from '../../support/eventually.ts'
-import type { NetworkNamespace } from '../../../src/sandbox/netns/network-namespace.ts'
-import { openClientSocket } from '../../../src/sandbox/netns/sockets.ts'
+import type { NetworkNamespace } from '../../../packages/sandbox/src/netns/network-namespace.ts'
+import { openClientSocket } from '../../../packages/sandbox/src/netns/sockets.ts'
 import { updateSnapshot } from '../../../src/ui/update-snapshot.ts'
 import type { ActAnswer, Action, Snapshot, UiEvents } from '../../../src/ui/protocol.ts'
 

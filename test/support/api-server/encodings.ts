@@ -7,14 +7,14 @@ import {
   encodeItems,
   encodeKind,
   encodeNotice,
-} from '../../../src/sandbox/apiserver/http/encode.ts'
-import { jsonForm, type Form } from '../../../src/sandbox/apiserver/http/negotiate.ts'
-import { services } from '../../../src/sandbox/apiserver/resources/table.ts'
-import { Stored } from '../../../src/sandbox/apiserver/store/stored.ts'
+} from '../../../packages/sandbox/src/apiserver/http/encode.ts'
+import { jsonForm, type Form } from '../../../packages/sandbox/src/apiserver/http/negotiate.ts'
+import { services } from '../../../packages/sandbox/src/apiserver/resources/table.ts'
+import { Stored } from '../../../packages/sandbox/src/apiserver/store/stored.ts'
 import { resourceOf, type ApiObject, type ServedResource } from './objects.ts'
-import type { ApiObject as CheckedObject } from '../../../src/sandbox/apiserver/objects/meta.ts'
-import type { EventType, View } from '../../../src/sandbox/apiserver/http/encode.ts'
-import type { JsonObject } from '../../../src/sandbox/apiserver/json.ts'
+import type { ApiObject as CheckedObject } from '../../../packages/sandbox/src/apiserver/objects/meta.ts'
+import type { EventType, View } from '../../../packages/sandbox/src/apiserver/http/encode.ts'
+import type { JsonObject } from '../../../packages/sandbox/src/apiserver/json.ts'
 
 export interface StatusBody {
   readonly code: number

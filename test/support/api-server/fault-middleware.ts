@@ -2,14 +2,14 @@
 
 import { Buffer } from 'node:buffer'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { encodeItems } from '../../../src/sandbox/apiserver/http/encode.ts'
-import { keptAs, selectPage } from '../../../src/sandbox/apiserver/http/read-verbs.ts'
+import { encodeItems } from '../../../packages/sandbox/src/apiserver/http/encode.ts'
+import { keptAs, selectPage } from '../../../packages/sandbox/src/apiserver/http/read-verbs.ts'
 import { encodingOf } from './encodings.ts'
-import type { ApiRequest } from '../../../src/sandbox/apiserver/http/api-request.ts'
-import type { Form } from '../../../src/sandbox/apiserver/http/negotiate.ts'
+import type { ApiRequest } from '../../../packages/sandbox/src/apiserver/http/api-request.ts'
+import type { Form } from '../../../packages/sandbox/src/apiserver/http/negotiate.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Misbehaviour } from './faults.ts'
-import type { Store } from '../../../src/sandbox/apiserver/store/store.ts'
+import type { Store } from '../../../packages/sandbox/src/apiserver/store/store.ts'
 
 export interface FaultyExchange {
   readonly incoming: IncomingMessage

@@ -1,6 +1,6 @@
 // Failures on demand.
 
-import type { ApiRequest } from '../../../src/sandbox/apiserver/http/api-request.ts'
+import type { ApiRequest } from '../../../packages/sandbox/src/apiserver/http/api-request.ts'
 import type { StatusBody } from './encodings.ts'
 
 /** What goes wrong with a request. */

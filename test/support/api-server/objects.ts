@@ -1,7 +1,10 @@
 // The objects of the API as they are written down: loosely typed, because tests also store nonsense.
 
-import { keyOf as keyOfChecked, type ApiObject as CheckedObject } from '../../../src/sandbox/apiserver/objects/meta.ts'
-import { apiVersionOf, type Resource } from '../../../src/sandbox/apiserver/resources/resource.ts'
+import {
+  keyOf as keyOfChecked,
+  type ApiObject as CheckedObject,
+} from '../../../packages/sandbox/src/apiserver/objects/meta.ts'
+import { apiVersionOf, type Resource } from '../../../packages/sandbox/src/apiserver/resources/resource.ts'
 import {
   endpoints,
   endpointSlices,
@@ -10,7 +13,7 @@ import {
   nodes,
   serviceCidrs,
   services,
-} from '../../../src/sandbox/apiserver/resources/table.ts'
+} from '../../../packages/sandbox/src/apiserver/resources/table.ts'
 
 export interface ApiObject {
   apiVersion?: string

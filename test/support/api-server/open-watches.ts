@@ -1,15 +1,15 @@
 // The watches that clients of the server have open, to be disturbed from outside.
 
-import type { Form } from '../../../src/sandbox/apiserver/http/negotiate.ts'
-import { parsePredicate } from '../../../src/sandbox/apiserver/http/list-options.ts'
-import { apiVersionOf } from '../../../src/sandbox/apiserver/resources/resource.ts'
+import type { Form } from '../../../packages/sandbox/src/apiserver/http/negotiate.ts'
+import { parsePredicate } from '../../../packages/sandbox/src/apiserver/http/list-options.ts'
+import { apiVersionOf } from '../../../packages/sandbox/src/apiserver/resources/resource.ts'
 import { encodingOf, type Encoding, type StatusBody } from './encodings.ts'
 import type { ApiObject, ServedResource } from './objects.ts'
-import type { ApiRequest } from '../../../src/sandbox/apiserver/http/api-request.ts'
+import type { ApiRequest } from '../../../packages/sandbox/src/apiserver/http/api-request.ts'
 import type { Buffer } from 'node:buffer'
 import type { ServerResponse } from 'node:http'
-import type { Store } from '../../../src/sandbox/apiserver/store/store.ts'
-import type { Stored } from '../../../src/sandbox/apiserver/store/stored.ts'
+import type { Store } from '../../../packages/sandbox/src/apiserver/store/store.ts'
+import type { Stored } from '../../../packages/sandbox/src/apiserver/store/stored.ts'
 
 export interface WatchOptions {
   readonly request: ApiRequest

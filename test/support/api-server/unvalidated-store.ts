@@ -2,10 +2,10 @@
 // incomplete or hostile.
 
 import { randomUUID } from 'node:crypto'
-import { formatTime } from '../../../src/sandbox/apiserver/time.ts'
-import { apiVersionOf } from '../../../src/sandbox/apiserver/resources/resource.ts'
+import { formatTime } from '../../../packages/sandbox/src/apiserver/time.ts'
+import { apiVersionOf } from '../../../packages/sandbox/src/apiserver/resources/resource.ts'
 import { keyOf, resourceOf, type ApiObject, type ServedResource } from './objects.ts'
-import type { Store } from '../../../src/sandbox/apiserver/store/store.ts'
+import type { Store } from '../../../packages/sandbox/src/apiserver/store/store.ts'
 
 export class UnvalidatedStore {
   readonly #store: Store

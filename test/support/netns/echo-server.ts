@@ -3,7 +3,7 @@
 import { createServer } from 'node:net'
 import { createSocket } from 'node:dgram'
 import { countResent } from './sockets.ts'
-import { openBoundSocket } from '../../../src/sandbox/netns/sockets.ts'
+import { openBoundSocket } from '../../../packages/sandbox/src/netns/sockets.ts'
 import type { Netns } from './netns.ts'
 import type { Socket } from 'node:net'
 

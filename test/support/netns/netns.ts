@@ -9,7 +9,7 @@ import {
   NetworkNamespace,
   openNetworkNamespace,
   ownNetworkNamespace,
-} from '../../../src/sandbox/netns/network-namespace.ts'
+} from '../../../packages/sandbox/src/netns/network-namespace.ts'
 import type { ChildProcess, SpawnOptions } from 'node:child_process'
 import type { Cgroup } from '../cgroup.ts'
 

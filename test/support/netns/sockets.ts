@@ -9,9 +9,9 @@ import {
   encodeAddress,
   familyOf,
 } from '../../../src/system/socket-address.ts'
-import { openClientSocket } from '../../../src/sandbox/netns/sockets.ts'
+import { openClientSocket } from '../../../packages/sandbox/src/netns/sockets.ts'
 import type { Netns } from './netns.ts'
-import type { NetworkNamespace } from '../../../src/sandbox/netns/network-namespace.ts'
+import type { NetworkNamespace } from '../../../packages/sandbox/src/netns/network-namespace.ts'
 
 const SOCK_RAW_NONBLOCK_CLOEXEC = 3 | 0o4000 | 0o2000000
 const IPPROTO_SCTP = 132

@@ -1,6 +1,6 @@
 // The names of everything that the mode puts into the kernel.
 
-import { GUARD_CHAINS, GUARD_SETS } from '../../shared/plan/names.ts'
+import { GUARD_CHAINS, GUARD_SETS } from '../../../table-sync/plan/names.ts'
 
 /** The link that has the services' addresses, as kube-proxy calls it. */
 export const LINK = 'kube-ipvs0'

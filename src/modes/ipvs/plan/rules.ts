@@ -7,7 +7,7 @@ import { addressField } from '../../../nftables/fields.ts'
 import type { SetElements, TableBase } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
 import type { Chain, Rule } from '../../../nftables/types.ts'
-import { firewallChains, guardElements, refusals } from '../../shared/plan/guards.ts'
+import { firewallChains, guardElements, refusals } from '../../../table-sync/plan/guards.ts'
 import {
   chain,
   clusterIpMasquerade,
@@ -17,7 +17,7 @@ import {
   matchKeys,
   onNewConnections,
   SRCNAT,
-} from '../../shared/plan/match.ts'
+} from '../../../table-sync/plan/match.ts'
 import { CHAINS, SETS } from './names.ts'
 import { schemaFor } from './schema.ts'
 

@@ -3,7 +3,7 @@
 import type { Family } from '../../../lib/ip.ts'
 import type { FieldType, NftSet } from '../../../nftables/types.ts'
 import { makeSet } from '../../../nftables/make-set.ts'
-import { addressType, guardSchema, NODE_PORT_KEY, serviceKey } from '../../shared/plan/schema.ts'
+import { addressType, guardSchema, NODE_PORT_KEY, serviceKey } from '../../../table-sync/plan/schema.ts'
 import { SETS } from './names.ts'
 
 export type Schema = Readonly<Record<keyof typeof SETS, NftSet>>

@@ -12,11 +12,11 @@ import {
   planClusterIp,
   planHairpins,
   planRefusals,
-} from '../../shared/plan/frontend.ts'
-import { matchKeys } from '../../shared/plan/match.ts'
+} from '../../../table-sync/plan/frontend.ts'
+import { matchKeys } from '../../../table-sync/plan/match.ts'
 import { makeSet } from '../../../nftables/make-set.ts'
-import { planSources } from '../../shared/plan/sources.ts'
-import { NODE_PORT_KEY, serviceKey } from '../../shared/plan/schema.ts'
+import { planSources } from '../../../table-sync/plan/sources.ts'
+import { NODE_PORT_KEY, serviceKey } from '../../../table-sync/plan/schema.ts'
 import { servedVerdict, shortCircuitVerdict } from './frontend.ts'
 import { CHAINS, countSetName, SETS } from './names.ts'
 import { type Schema, schemaFor } from './schema.ts'

@@ -4,9 +4,9 @@ import type { Bytes, Family } from '../../../lib/ip.ts'
 import type { BackendList } from '../../../model/backend-list.ts'
 import type { ServicePortView } from '../../../model/types.ts'
 import type { Fragment } from '../../../nftables/fragment.ts'
-import { endpointData, frontendKey } from '../../shared/plan/frontend.ts'
-import { keepPlaces, type Places } from '../../../model/places.ts'
-import type { FindElement } from '../../shared/plan/table-planner.ts'
+import { endpointData, frontendKey } from '../../../table-sync/plan/frontend.ts'
+import { keepPlaces, type Places } from '../../../table-sync/places.ts'
+import type { FindElement } from '../../../table-sync/table-planner.ts'
 import { listsOf, placeKey } from './service.ts'
 
 /** True when there was something to adopt. */

@@ -5,7 +5,7 @@ import type { NodeView } from '../../../model/types.ts'
 import type { TableBase } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
 import type { Chain, Rule } from '../../../nftables/types.ts'
-import { checkChains, firewallChains, guardElements, guardHooks, natHooks } from '../../shared/plan/guards.ts'
+import { checkChains, firewallChains, guardElements, guardHooks, natHooks } from '../../../table-sync/plan/guards.ts'
 import {
   chain,
   clusterIpMasquerade,
@@ -15,7 +15,7 @@ import {
   type MatchKeys,
   nodePortGuard,
   SRCNAT,
-} from '../../shared/plan/match.ts'
+} from '../../../table-sync/plan/match.ts'
 import { localhostChecks, refusingChains } from './localhost.ts'
 import { CHAINS, SETS } from './names.ts'
 import { schemaFor } from './schema.ts'

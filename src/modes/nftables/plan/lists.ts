@@ -2,7 +2,7 @@
 
 import type { Bytes } from '../../../lib/ip.ts'
 import type { Table } from '../../../nftables/types.ts'
-import type { ListLengths } from '../../shared/plan/table-planner.ts'
+import type { ListLengths } from '../../../table-sync/table-planner.ts'
 import { BY_ADDRESS, BY_NODE_PORT } from './frontend.ts'
 import { splitCountSetName, SETS } from './names.ts'
 

@@ -7,8 +7,8 @@ import { PROTOCOL_NUMBERS, type TransportProtocol } from '../../../nftables/fiel
 import * as nft from '../../../nftables/language.ts'
 import type { Chain, Rule } from '../../../nftables/types.ts'
 import { isRefusedOnLocalhost } from '../../../model/localhost.ts'
-import { type Elements, frontendKey } from '../../shared/plan/frontend.ts'
-import { chain, matchKeys } from '../../shared/plan/match.ts'
+import { type Elements, frontendKey } from '../../../table-sync/plan/frontend.ts'
+import { chain, matchKeys } from '../../../table-sync/plan/match.ts'
 import { CHAINS, SETS } from './names.ts'
 import { schemaFor } from './schema.ts'
 

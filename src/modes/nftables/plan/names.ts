@@ -6,7 +6,7 @@
 import type { ServicePortView } from '../../../model/types.ts'
 import { hashedName } from '../../../lib/hash.ts'
 import type { TransportProtocol } from '../../../nftables/fields.ts'
-import { GUARD_CHAINS, GUARD_SETS } from '../../shared/plan/names.ts'
+import { GUARD_CHAINS, GUARD_SETS } from '../../../table-sync/plan/names.ts'
 
 export const TABLE = 'kube-proxy'
 

@@ -11,7 +11,7 @@ import { applyOps } from '../../../nftables/apply-ops.ts'
 import { PROTOCOL_NUMBERS } from '../../../nftables/fields.ts'
 import type { Op, Table } from '../../../nftables/types.ts'
 import { walkTable } from '../../../nftables/walk.ts'
-import { TableProgrammer } from '../../shared/table-programmer.ts'
+import { TableProgrammer } from '../../../table-sync/table-programmer.ts'
 import { nftablesPlanner } from './planner.ts'
 
 const NODE = '192.168.0.1'

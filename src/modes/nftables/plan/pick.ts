@@ -6,9 +6,9 @@
 import type { Family } from '../../../lib/ip.ts'
 import type { SharedRule } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
-import { matchKeys } from '../../shared/plan/match.ts'
+import { matchKeys } from '../../../table-sync/plan/match.ts'
 import { makeSet } from '../../../nftables/make-set.ts'
-import { NODE_PORT_KEY, serviceKey } from '../../shared/plan/schema.ts'
+import { NODE_PORT_KEY, serviceKey } from '../../../table-sync/plan/schema.ts'
 import { CHAINS, countSetName, SETS } from './names.ts'
 import { BY_NODE_PORT, type FrontendSets } from './frontend.ts'
 

@@ -1,6 +1,6 @@
 // The face of the nftables mode.
 
-import type { TablePlanner } from '../../shared/plan/table-planner.ts'
+import type { TablePlanner } from '../../../table-sync/table-planner.ts'
 import { adoptPlaces } from './adopt.ts'
 import { planBase } from './base.ts'
 import { LIST_MAPS, listLengths } from './lists.ts'

@@ -6,7 +6,7 @@ import { addressField, portField, type TransportProtocol } from '../../../nftabl
 import type { SharedRule } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
 import { makeSet } from '../../../nftables/make-set.ts'
-import { addressType } from '../../shared/plan/schema.ts'
+import { addressType } from '../../../table-sync/plan/schema.ts'
 import { CHAINS, recordSetName, SETS } from './names.ts'
 
 const cache = new Map<string, SharedRule>()

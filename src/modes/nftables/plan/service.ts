@@ -15,11 +15,11 @@ import {
   planClusterIp,
   planHairpins,
   planRefusals,
-} from '../../shared/plan/frontend.ts'
-import type { Places } from '../../../model/places.ts'
-import type { PlanContext } from '../../shared/plan/table-planner.ts'
-import { firewallCheckRule } from '../../shared/plan/guards.ts'
-import { planSourceRules, planSources } from '../../shared/plan/sources.ts'
+} from '../../../table-sync/plan/frontend.ts'
+import type { Places } from '../../../table-sync/places.ts'
+import type { PlanContext } from '../../../table-sync/table-planner.ts'
+import { firewallCheckRule } from '../../../table-sync/plan/guards.ts'
+import { planSourceRules, planSources } from '../../../table-sync/plan/sources.ts'
 import { planAffinity } from './affinity.ts'
 import { pickRule } from './pick.ts'
 import { setsOf } from './frontend.ts'

@@ -1,6 +1,6 @@
 // Every name in our table that does not belong to the guards that all modes share.
 
-import { GUARD_CHAINS, GUARD_SETS } from '../../shared/plan/names.ts'
+import { GUARD_CHAINS, GUARD_SETS } from '../../../table-sync/plan/names.ts'
 
 export const TABLE = 'kube-proxy-userspace'
 

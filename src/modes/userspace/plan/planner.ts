@@ -1,6 +1,6 @@
 // The face of the userspace mode.
 
-import type { TablePlanner } from '../../shared/plan/table-planner.ts'
+import type { TablePlanner } from '../../../table-sync/table-planner.ts'
 import { planBase } from './base.ts'
 import { TABLE } from './names.ts'
 import { type Doors, planFragment } from './service.ts'

@@ -3,7 +3,13 @@
 import { makeSet } from '../../../nftables/make-set.ts'
 import type { Family } from '../../../lib/ip.ts'
 import type { FieldType, NftSet } from '../../../nftables/types.ts'
-import { addressType, type GuardSchema, guardSchema, NODE_PORT_KEY, serviceKey } from '../../shared/plan/schema.ts'
+import {
+  addressType,
+  type GuardSchema,
+  guardSchema,
+  NODE_PORT_KEY,
+  serviceKey,
+} from '../../../table-sync/plan/schema.ts'
 import type { Source } from './entrance.ts'
 import { SETS } from './names.ts'
 

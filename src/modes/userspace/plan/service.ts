@@ -6,8 +6,8 @@ import type { Frontend, NodeView, ServicePortView } from '../../../model/types.t
 import { addressField, portField, protocolField } from '../../../nftables/fields.ts'
 import type { Fragment, SharedRule } from '../../../nftables/fragment.ts'
 import type { NftSet, Table } from '../../../nftables/types.ts'
-import { Elements, frontendKey, planClusterIp, planRefusals } from '../../shared/plan/frontend.ts'
-import { planSources } from '../../shared/plan/sources.ts'
+import { Elements, frontendKey, planClusterIp, planRefusals } from '../../../table-sync/plan/frontend.ts'
+import { planSources } from '../../../table-sync/plan/sources.ts'
 import { type Entrance, entranceFor, type Source, SOURCES } from './entrance.ts'
 import { type Schema, schemaFor } from './schema.ts'
 

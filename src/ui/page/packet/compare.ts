@@ -1,6 +1,6 @@
 // What was said beforehand beside what was seen.
 
-import type { Explanation } from '../../../explain/explanation.ts'
+import type { Explanation } from '../../../diagnose/explain/explanation.ts'
 
 export interface Beside {
   readonly what: string

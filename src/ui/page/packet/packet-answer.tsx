@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { Explanation } from '../../../explain/explanation.ts'
+import type { Explanation } from '../../../diagnose/explain/explanation.ts'
 import type { ExplainAnswer } from '../../protocol.ts'
 import { Command } from '../parts/command.tsx'
 import { planBeside } from './compare.ts'

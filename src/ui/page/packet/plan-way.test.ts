@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Explanation } from '../../../explain/explanation.ts'
+import type { Explanation } from '../../../diagnose/explain/explanation.ts'
 import { planBeside } from './compare.ts'
 import { chooseWay, planWay } from './plan-way.ts'
 

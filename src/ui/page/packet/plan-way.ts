@@ -1,6 +1,6 @@
 // The way of a packet, hook by hook: the rules that were said to take it, and beside them what the kernel's trace told.
 
-import type { Explanation, ExplainedWay } from '../../../explain/explanation.ts'
+import type { Explanation, ExplainedWay } from '../../../diagnose/explain/explanation.ts'
 
 export interface Band {
   readonly hook: string

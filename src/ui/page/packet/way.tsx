@@ -1,7 +1,7 @@
 // Hook below hook, one after the other, as the packet goes.
 
 import { useEffect, useState } from 'preact/hooks'
-import type { Explanation } from '../../../explain/explanation.ts'
+import type { Explanation } from '../../../diagnose/explain/explanation.ts'
 import { joinPort, type Band, type WayPlan } from './plan-way.ts'
 
 const STEP_MS = 450

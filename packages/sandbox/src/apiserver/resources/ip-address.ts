@@ -1,0 +1,39 @@
+import { canonicalIp } from '../../../../../src/lib/ip.ts'
+import { invalidValue, requiredValue } from '../fields/problem.ts'
+import { sameJson } from '../json.ts'
+import { nameColumn, none } from './columns.ts'
+import { defineResource } from './resource.ts'
+import type { FieldProblem } from '../fields/problem.ts'
+import type { IPAddress } from '../objects/small.ts'
+
+export const ipAddresses = defineResource<IPAddress>({
+  group: 'networking.k8s.io',
+  version: 'v1',
+  kind: 'IPAddress',
+  plural: 'ipaddresses',
+  singular: 'ipaddress',
+  shortNames: ['ip'],
+  namespaced: false,
+  message: 'networking.IPAddress',
+  nameRule: (name) => (canonicalIp(name) === name ? undefined : 'must be an IP address in canonical form'),
+  columns: [nameColumn, { name: 'ParentRef', description: 'What the address was given to.', cell: formatParent }],
+  validate,
+  validateUpdate: (next, current) =>
+    sameJson(next.spec.parentRef, current.spec.parentRef)
+      ? []
+      : [invalidValue('spec.parentRef', next.spec.parentRef, 'field is immutable')],
+})
+
+function formatParent({ spec: { parentRef } }: IPAddress): string {
+  if (parentRef === undefined) return none
+  const { group = '', resource = '', namespace = '', name = '' } = parentRef
+  const type = group === '' ? resource : `${resource}.${group}`
+  return [type.toLowerCase(), namespace, name].filter((part) => part !== '').join('/')
+}
+
+function validate({ spec: { parentRef } }: IPAddress): FieldProblem[] {
+  if (parentRef === undefined) return [requiredValue('spec.parentRef')]
+  return (['resource', 'name'] as const).flatMap((field) =>
+    (parentRef[field] ?? '') === '' ? [requiredValue(`spec.parentRef.${field}`)] : [],
+  )
+}

@@ -1,0 +1,66 @@
+// `explain`, `doctor` and `top`, typed on a machine that runs no proxy but a sandbox: they are asked on a node of it.
+
+import { existsSync, readFileSync } from 'node:fs'
+import { askPath, SOCKET_VARIABLE } from '../../../../src/serve/control/path.ts'
+import { askStatus, type SandboxStatus } from '../instance/control.ts'
+import type { InstanceFolder } from '../instance/instance-folder.ts'
+import { runSandboxExec } from './sandbox-exec.ts'
+import { findInstance, runningInstances } from './sandbox-instances.ts'
+
+export type AskingCommand = 'explain' | 'doctor' | 'top'
+
+/** Whoever gives one of these has said where to look. */
+const PLACES = /^--?(control-socket|kubeconfig|master|manifests|dump|config|node|sandbox|help|h)(=|$)/
+
+/** Runs it there and answers its exit status; undefined: there is a proxy here, or no sandbox, or a place was named. */
+export async function runInSandbox(command: AskingCommand, argv: readonly string[]): Promise<number | undefined> {
+  if (argv.some((each) => PLACES.test(each)) || process.env[SOCKET_VARIABLE] || existsSync(askPath('')))
+    return undefined
+  if (runningInstances().length === 0) return undefined
+  const folder = findInstance(undefined)
+  const status = await askStatus(folder.controlSocket)
+  const { node, args } = askedFrom(command, argv, status)
+  if (node === undefined) return undefined
+  process.stderr.write(`kube-proxy: asking ${node} of sandbox ${folder.name}\n`)
+  const self = [process.execPath, ...process.execArgv, process.argv[1]!, command, ...args]
+  const more = command === 'doctor' ? apiOf(folder) : []
+  const inside = { name: folder.name, place: node, command: [...self, ...more] }
+  return runSandboxExec(inside, ['--name', folder.name, 'exec', node, '--', ...inside.command])
+}
+
+/** The node of the pod that asks, else the first; a pod is named by its address there, because proxies do not know pods. */
+export function askedFrom(
+  command: AskingCommand,
+  argv: readonly string[],
+  { nodes, pods }: Pick<SandboxStatus, 'nodes' | 'pods'>,
+): { readonly node: string | undefined; readonly args: readonly string[] } {
+  const [first] = nodes
+  const at = command === 'top' ? undefined : placeOfFrom(command, argv)
+  const from = at === undefined ? undefined : argv[at]?.replace(/^--from=/, '')
+  const [namespace, name] = from?.includes('/') === true ? from.split('/') : ['default', from]
+  const pod = pods.find((each) => each.name === name && each.namespace === namespace)
+  const address = pod?.addresses[0]
+  if (at === undefined || pod === undefined || address === undefined) {
+    const node = nodes.find((each) => from !== undefined && each.addresses.includes(from)) ?? first
+    return { node: node?.name, args: argv }
+  }
+  const word = argv[at]!.startsWith('--from=') ? `--from=${address}` : address
+  return { node: pod.node, args: argv.with(at, word) }
+}
+
+/** Which argument says who asks: the first of explain's two, or the value of --from. */
+function placeOfFrom(command: AskingCommand, argv: readonly string[]): number | undefined {
+  const flag = argv.findIndex((each) => each === '--from' || each.startsWith('--from='))
+  if (flag >= 0) return argv[flag] === '--from' ? flag + 1 : flag
+  if (command !== 'explain') return undefined
+  const takesValue = /^(--via|--family|--output|-o)$/
+  const words = argv.flatMap((each, i) => (each.startsWith('-') || takesValue.test(argv[i - 1] ?? '') ? [] : [i]))
+  return words.length === 2 ? words[0] : undefined
+}
+
+/** The API server by the address that it has for nodes: the user's kubeconfig has the machine's. */
+function apiOf(folder: InstanceFolder): string[] {
+  const [, server] =
+    /server: *"?(https:\/\/[^\s"]+)/.exec(readFileSync(folder.path('kube-proxy.kubeconfig'), 'utf8')) ?? []
+  return server === undefined ? [] : ['--kubeconfig', folder.kubeconfig, '--master', server]
+}

@@ -1,0 +1,35 @@
+// A process in the network of one node of a sandbox: it looks there for the server of the page, and ends with it.
+
+import { closeSync, openSync } from 'node:fs'
+import { QuestionMistake } from '../../../../src/diagnose/explain/question.ts'
+import { messageOf } from '../../../../src/lib/errors.ts'
+import { NetworkNamespace } from '../netns/network-namespace.ts'
+import { openBoundSocket } from '../netns/sockets.ts'
+import { answerEye, type DepartFrom, type EyeQuestion } from '../../../../src/ui/node-eye.ts'
+
+export interface EyeRequest {
+  readonly id: number
+  readonly question: EyeQuestion
+}
+
+export type EyeReply =
+  | { readonly id: number; readonly answer: unknown }
+  | { readonly id: number; readonly error: string; readonly isMistake?: boolean }
+
+process.on('message', ({ id, question }: EyeRequest) => {
+  const reply = (sent: EyeReply) => process.send?.(sent)
+  answerEye(question, departFrom).then(
+    (answer) => reply({ id, answer }),
+    (error: unknown) => reply({ id, error: messageOf(error), isMistake: error instanceof QuestionMistake }),
+  )
+})
+process.on('disconnect', () => process.exit(0))
+
+const departFrom: DepartFrom = (path) => (transport, address, port) => {
+  const netns = new NetworkNamespace(path, openSync(path, 'r'))
+  try {
+    return openBoundSocket(netns, transport, port, address)
+  } finally {
+    closeSync(netns.fd)
+  }
+}

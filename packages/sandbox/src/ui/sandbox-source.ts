@@ -1,0 +1,267 @@
+// What the page shows of a sandbox, and what it can do there.
+
+import { closeSync, openSync } from 'node:fs'
+import type { Known } from '../../../../src/diagnose/explain/known.ts'
+import { messageOf } from '../../../../src/lib/errors.ts'
+import { modeNames } from '../../../../src/modes/all.ts'
+import { NetworkNamespace } from '../netns/network-namespace.ts'
+import { openClientSocket } from '../netns/sockets.ts'
+import type { Sandbox } from '../sandbox.ts'
+import { commandFor, dialCommand, explainCommand } from '../../../../src/ui/commands.ts'
+import type { EyeContext } from '../../../../src/ui/node-eye.ts'
+import { planSnapshot, type NodeFacts } from '../../../../src/ui/plan-snapshot.ts'
+import type {
+  ActAnswer,
+  Action,
+  ExplainAnswer,
+  ExplainQuestion,
+  LoadWish,
+  ServiceDetail,
+  ServiceQuery,
+  Snapshot,
+  Terminal,
+  TrafficReport,
+} from '../../../../src/ui/protocol.ts'
+import { ProxyWatch } from '../../../../src/ui/proxy-watch.ts'
+import { RemoteEye } from './remote-eye.ts'
+import { Load } from './run-load.ts'
+import { SandboxHands } from './sandbox-hands.ts'
+import { ObjectDescriptions, shownKinds, type SandboxObjects } from './sandbox-objects.ts'
+import { AskedWrongly, type UiListener, type UiSource } from '../../../../src/ui/source.ts'
+
+/** A page is not kept waiting for a proxy that does not answer. */
+const PATIENCE_MS = 500
+
+export class SandboxSource implements UiSource {
+  readonly #sandbox: Sandbox
+  readonly #terminal: Terminal
+  readonly #hands: SandboxHands
+  readonly #objects: ObjectDescriptions
+  readonly #watches: readonly ProxyWatch[]
+  readonly #eyes = new Map<string, RemoteEye>()
+  #listener: UiListener | undefined
+  #stopListening: (() => void)[] = []
+  #load: Load | undefined
+
+  constructor(sandbox: Sandbox, program: string) {
+    const { folder, network } = sandbox
+    this.#sandbox = sandbox
+    this.#hands = new SandboxHands(sandbox)
+    this.#objects = new ObjectDescriptions(sandbox.registry)
+    this.#terminal = {
+      program,
+      sandbox: folder.name === 'sandbox' ? null : folder.name,
+      kubeconfig: folder.kubeconfig,
+    }
+    this.#watches = network.nodes.map(({ plan }) => new ProxyWatch(plan.name, sandbox.proxySocket(plan.name)))
+  }
+
+  async snapshot(): Promise<Snapshot> {
+    const asked = Promise.all(this.#watches.map((watch) => watch.refresh()))
+    await Promise.race([asked, patience()])
+    return this.#plan(this.#objects.describe())
+  }
+
+  begin(listener: UiListener): void {
+    const { registry } = this.#sandbox
+    this.#listener = listener
+    for (const watch of this.#watches) watch.begin(listener)
+    const changed = () => listener.changed()
+    this.#stopListening = shownKinds.map((kind) => registry.collection(kind as (typeof shownKinds)[0]).listen(changed))
+  }
+
+  end(): void {
+    this.#listener = undefined
+    for (const stop of this.#stopListening.splice(0)) stop()
+    for (const watch of this.#watches) watch.end()
+    // No page is left that could end it.
+    this.#load?.close()
+    this.#load = undefined
+  }
+
+  async traffic(): Promise<TrafficReport> {
+    return { nowMs: Date.now(), nodes: await Promise.all(this.#watches.map((watch) => watch.traffic())) }
+  }
+
+  service({ namespace, name, node }: ServiceQuery): Promise<ServiceDetail> {
+    const on = node === '' ? this.#firstNode : node
+    return this.#eye(on).look({ kind: 'service', namespace, name, context: this.#context(on) })
+  }
+
+  async explain(question: ExplainQuestion): Promise<ExplainAnswer> {
+    const { from, to, send } = question
+    const { nodes, machine, plan } = this.#sandbox.network
+    const pod = this.#pods.find(({ namespace, name }) => from === `${namespace}/${name}` || from === name)
+    const fromNode = nodes.find(({ plan: { name } }) => name === from)?.plan.name
+    const node = fromNode ?? (question.node || pod?.nodeName) ?? this.#firstNode
+    const family = question.family ?? (/^\[|^[^/]*:.*:/.test(to) ? 6 : 4)
+    const isOutside = from === 'outside' && send === true
+    const outside = plan.machine.find((ip) => ip.includes(':') === (family === 6))
+    const asked: ExplainQuestion = {
+      ...question,
+      node,
+      from: fromNode === undefined ? (isOutside ? (outside ?? from) : from) : 'node',
+    }
+    const place = pod === undefined || pod.hostNetwork ? undefined : this.#placeOf(from)
+    if (send === true && place === undefined && !isOutside && asked.from !== 'node' && pod === undefined) {
+      throw new AskedWrongly(`Cannot send from ${JSON.stringify(from)}: say a pod, a node or outside`)
+    }
+    const clientNetns = place ?? (isOutside ? machine.netns.path : undefined)
+    const { explanation, svg } = await this.#eye(node).look({
+      kind: 'explain',
+      question: asked,
+      context: this.#context(node),
+      clientNetns,
+    })
+    const { question: said } = explanation
+    const words = { ...asked, from: pod === undefined ? asked.from : said.source, send: send === true && !clientNetns }
+    const dialled = `${said.destination.includes(':') ? `[${said.destination}]` : said.destination}:${said.port}`
+    const context = { terminal: this.#terminal }
+    const lines = [
+      explainCommand(words, context),
+      ...(send === true && clientNetns !== undefined
+        ? [dialCommand(isOutside ? 'machine' : from, dialled, context)]
+        : []),
+    ]
+    return { node, explanation, svg, command: lines.join('\n') }
+  }
+
+  async act(action: Action): Promise<ActAnswer> {
+    const objects = this.#objects.describe()
+    const command = commandFor(action, this.#plan(objects))
+    try {
+      const did =
+        action.action === 'load'
+          ? this.#beginLoad(action, objects)
+          : action.action === 'load-end'
+            ? this.#endLoad()
+            : await this.#hands.do(action)
+      this.#listener?.changed()
+      return { ok: true, did, command }
+    } catch (error) {
+      return { ok: false, error: messageOf(error), command }
+    }
+  }
+
+  close(): void {
+    this.end()
+    for (const eye of this.#eyes.values()) eye.close()
+    this.#eyes.clear()
+  }
+
+  #plan(objects: SandboxObjects): Snapshot {
+    const { folder, network, apiUrl } = this.#sandbox
+    return planSnapshot({
+      kind: 'sandbox',
+      name: folder.name,
+      nowMs: Date.now(),
+      can: { act: true, send: 'anywhere', modes: modeNames },
+      terminal: this.#terminal,
+      apiServer: { url: apiUrl, state: this.#sandbox.isApiServerAway ? 'away' : 'there' },
+      outside: { name: 'machine', addresses: network.plan.machine },
+      load: this.#load?.wish ?? null,
+      nodes: this.#nodes(),
+      ...objects,
+    })
+  }
+
+  #nodes(): NodeFacts[] {
+    return this.#sandbox.network.nodes.map(({ plan: { name, addresses, podRanges } }, i) => {
+      const watch = this.#watches[i]!
+      const proxy = this.#sandbox.proxyOf(name)
+      const isRunning = proxy?.pid !== undefined
+      return {
+        name,
+        addresses,
+        podRanges,
+        zone: watch.state?.node?.zone ?? null,
+        asked: this.#sandbox.modeOf(name),
+        pid: proxy?.pid ?? null,
+        restarts: proxy?.restarts ?? 0,
+        state: watch.state,
+        known: watch.known,
+        error: isRunning ? watch.error : 'its process ended and is about to be started again',
+      }
+    })
+  }
+
+  get #firstNode(): string {
+    return this.#sandbox.network.nodes[0]!.plan.name
+  }
+
+  #eye(node: string): RemoteEye {
+    const found = this.#sandbox.network.nodes.find(({ plan }) => plan.name === node)
+    if (found === undefined) throw new AskedWrongly(`There is no node ${JSON.stringify(node)}`)
+    let eye = this.#eyes.get(node)
+    if (eye === undefined) this.#eyes.set(node, (eye = new RemoteEye((work) => found.netns.enter(work))))
+    return eye
+  }
+
+  #context(node: string): EyeContext {
+    const { nodes } = this.#sandbox.network
+    return {
+      socket: this.#sandbox.proxySocket(node),
+      pods: this.#pods,
+      otherNodes: nodes
+        .filter(({ plan }) => plan.name !== node)
+        .map(({ plan: { name, addresses } }) => ({ name, addresses })),
+    }
+  }
+
+  get #pods(): (Known['pods'][number] & { readonly hostNetwork: boolean })[] {
+    return this.#objects.describe().pods.map(({ namespace, name, ips, node, hostNetwork }) => ({
+      namespace,
+      name,
+      ips,
+      nodeName: node,
+      hostNetwork,
+    }))
+  }
+
+  /** The path of a pod's network namespace. */
+  #placeOf(pod: string): string | undefined {
+    return this.#sandbox.pods.find(pod)[0]?.netns
+  }
+
+  #beginLoad({ from, to, perSecond }: LoadWish, { services }: SandboxObjects): string {
+    const [name = '', port] = to.split(':')
+    const service = services.find((each) => `${each.namespace}/${each.name}` === name)
+    const found = service?.ports.find((each) => port === undefined || String(each.port) === port || each.name === port)
+    const host = service?.clusterIPs[0]
+    if (host === undefined || host === 'None' || found === undefined || found.protocol !== 'TCP') {
+      throw new AskedWrongly(`Cannot dial ${JSON.stringify(to)}: it must be a Service with a cluster IP and a TCP port`)
+    }
+    const path = this.#clientNetns(from)
+    this.#load?.close()
+    const open = () => {
+      const netns = new NetworkNamespace(from, openSync(path, 'r'))
+      try {
+        return openClientSocket(netns, 'tcp', host.includes(':') ? 6 : 4)
+      } finally {
+        closeSync(netns.fd)
+      }
+    }
+    const onReport = (report: Parameters<UiListener['loaded']>[0]) => this.#listener?.loaded(report)
+    this.#load = new Load({ wish: { from, to, perSecond }, host, port: found.port, open, onReport })
+    return `${perSecond} connections per second from ${from} to ${to}`
+  }
+
+  #endLoad(): string {
+    this.#load?.close()
+    this.#load = undefined
+    return 'The load has ended'
+  }
+
+  #clientNetns(from: string): string {
+    const { nodes, machine } = this.#sandbox.network
+    if (from === 'outside') return machine.netns.path
+    const node = nodes.find(({ plan }) => plan.name === from)
+    const path = node?.netns.path ?? this.#placeOf(from)
+    if (path === undefined) throw new AskedWrongly(`Cannot find ${JSON.stringify(from)}: say a pod, a node or outside`)
+    return path
+  }
+}
+
+function patience(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, PATIENCE_MS).unref())
+}

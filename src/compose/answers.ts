@@ -1,0 +1,137 @@
+// What a running proxy tells about itself: to commands over the control socket, and to people at /statusz.
+
+import { encodeToObject } from '../config/encode.ts'
+import type { RunOptions } from '../config/run-options.ts'
+import type { KubeProxyConfiguration, LoadedConfiguration } from '../config/types.ts'
+import { listenPath } from '../serve/control/path.ts'
+import { ControlServer } from '../serve/control/server.ts'
+import type { StateToSend } from '../serve/control/state.ts'
+import { systemClock } from '../lib/clock.ts'
+import { closeAll } from '../lib/close-all.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { ChooseAtConnect } from '../connect/choose-at-connect.ts'
+import type { ConnectRetry } from '../retry/connect-retry.ts'
+import { formatRetryStatus } from '../retry/format-status.ts'
+import { affinityQuestion } from './affinity-question.ts'
+import { formatDrift } from '../reconcile/drift.ts'
+import type { FamilyPipeline } from '../reconcile/family-pipeline.ts'
+import type { NodeState } from './node-state.ts'
+import type { ModeInForce } from './open-mode.ts'
+import { describeEjected, proxyQuestions } from './questions.ts'
+import type { SelfCheck } from './self-check.ts'
+import { Timeline } from './timeline.ts'
+import { Traffic } from './traffic.ts'
+import { TrafficMetrics } from './traffic-metrics.ts'
+
+export interface AnswersOptions {
+  readonly run: RunOptions
+  /** The configuration in force. */
+  readonly loaded: () => LoadedConfiguration
+  readonly nodeName: string
+  /** Where objects come from, in words. */
+  readonly source: string
+  /** Milliseconds since 1970. */
+  readonly startedMs: number
+  readonly pipelines: readonly FamilyPipeline[]
+  readonly state: NodeState
+  readonly inForce: ModeInForce
+  readonly retry: ConnectRetry
+  readonly connectChoice: Pick<ChooseAtConnect, 'status' | 'cgroup'> | undefined
+  readonly metrics: Metrics
+  readonly selfCheck: SelfCheck | undefined
+}
+
+export class Answers {
+  readonly #options: AnswersOptions
+  readonly #traffic: Traffic
+  readonly #trafficMetrics: TrafficMetrics
+  readonly #timeline: Timeline
+  #control: ControlServer | undefined
+
+  constructor(options: AnswersOptions) {
+    const { pipelines, inForce, nodeName, run } = options
+    this.#options = options
+    this.#traffic = new Traffic({
+      families: pipelines.map((pipeline) => ({ family: pipeline.node.family, views: () => pipeline.model.views() })),
+      about: () => ({
+        mode: inForce.mode.name,
+        nodeName,
+        ejected: this.#ejected().map(({ backend }) => backend),
+        without: options.connectChoice?.cgroup,
+      }),
+      open: inForce.running.traffic,
+      clock: systemClock,
+      log: run.log,
+    })
+    this.#trafficMetrics = new TrafficMetrics({
+      traffic: this.#traffic,
+      servicePorts: () => pipelines.flatMap(({ model }) => [...model.trafficWishes()]),
+      metrics: options.metrics,
+      clock: systemClock,
+      log: run.log,
+    })
+    this.#timeline = new Timeline({
+      pipelines,
+      about: () => ({ mode: inForce.mode.name, nodeName }),
+      clock: systemClock,
+    })
+  }
+
+  /** What the configuration says of it. */
+  apply({ trafficMetrics }: KubeProxyConfiguration): void {
+    this.#trafficMetrics.show(trafficMetrics)
+  }
+
+  /** Listens at the control socket, unless `--control-socket` says not to. */
+  open(): void {
+    const { run, pipelines } = this.#options
+    const path = listenPath(run.controlSocket)
+    if (path === undefined) return
+    const asked = proxyQuestions({ pipelines, about: () => this.#describe() })
+    const affinity = affinityQuestion({ pipelines, remembered: this.#options.inForce.running.remembered })
+    const questions = [...asked, this.#traffic.question, affinity, this.#timeline.question]
+    this.#control = new ControlServer({ path, questions, clock: systemClock, log: run.log })
+  }
+
+  /** Lines for people. */
+  status(): string {
+    const { pipelines, retry, connectChoice, selfCheck, inForce } = this.#options
+    const drift = pipelines.map(({ node, driftState }) => formatDrift(`IPv${node.family}`, driftState))
+    const retries = formatRetryStatus(retry, systemClock.now())
+    const parts = [selfCheck?.status(), drift.join('\n'), inForce.running.status?.(), retries, connectChoice?.status()]
+    return parts.filter(Boolean).join('\n\n')
+  }
+
+  close(): Promise<void> {
+    return closeAll(
+      () => this.#control?.close(),
+      () => this.#trafficMetrics.close(),
+      () => this.#traffic.close(),
+      () => this.#timeline.close(),
+    )
+  }
+
+  #ejected() {
+    return describeEjected(this.#options.retry.suspects())
+  }
+
+  #describe(): Omit<StateToSend, 'families'> {
+    const { run, loaded, nodeName, source, startedMs, state, inForce } = this.#options
+    const { config } = loaded()
+    return {
+      version: run.version,
+      pid: process.pid,
+      nowMs: systemClock.now(),
+      startedMs,
+      source,
+      nodeName,
+      mode: { name: inForce.mode.name, asked: config.mode, reasons: inForce.reasons },
+      config: encodeToObject(config),
+      node: state.node,
+      machineAddresses: state.machineAddresses,
+      serviceCidrs: state.serviceCidrs,
+      ejected: this.#ejected(),
+      chooseAtConnect: this.#options.connectChoice?.cgroup,
+    }
+  }
+}

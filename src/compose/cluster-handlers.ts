@@ -1,0 +1,96 @@
+// Where the events of the cluster go: into the models of both IP families, and into what is known about this node.
+
+import type { HeardObject } from '../serve/control/changes.ts'
+import type { ObjectEvent } from '../kube/resource-handler.ts'
+import type { Node } from '../kube/types.ts'
+import type { ClusterHandlers } from '../kube/watch-cluster.ts'
+import type { ServiceModel } from '../model/service-model.ts'
+import type { FamilyPipeline } from '../reconcile/family-pipeline.ts'
+
+export interface ClusterHandlersOptions {
+  readonly pipelines: readonly FamilyPipeline[]
+  readonly setNode: (node: Node | undefined) => void
+  /** The ranges of one ServiceCIDR object; none when it is gone. */
+  readonly setServiceCidr: (name: string, cidrs: readonly string[]) => void
+  /** When the Node has been listed; calls back when the rules can be made as far as the Node is concerned. */
+  readonly onNodeListed: (proceed: () => void) => void
+  /** Once, when every kind of object has been listed and the Node has been waited for. */
+  readonly onListed: () => void
+  /** Once, when there have been more slices than an ordinary cluster has. */
+  readonly onMany: () => void
+}
+
+const MANY = 2_000
+
+export function clusterHandlers(options: ClusterHandlersOptions): ClusterHandlers {
+  const { pipelines, setNode, setServiceCidr } = options
+  let slices = 0
+  // The rules wait until everything has been listed: half of the services would be worse than those of yesterday.
+  const missing = new Set(['services', 'endpoints', 'node', 'service CIDRs'])
+  const complete = (what: string) => {
+    if (missing.delete(what) && missing.size === 0) options.onListed()
+  }
+  const about = (what: string) => ({ onSynced: () => complete(what) })
+  const hear = (kind: HeardObject['kind'], events: readonly ObjectEvent<unknown>[]) => {
+    for (const pipeline of pipelines) {
+      if (pipeline.isListenedTo) for (const event of events) pipeline.hear(describeEvent(kind, event))
+    }
+  }
+  const eachModel = (change: (model: ServiceModel) => void) => {
+    for (const pipeline of pipelines) {
+      change(pipeline.model)
+      pipeline.changed()
+    }
+  }
+  return {
+    services: {
+      ...about('services'),
+      onEvents: (events) => {
+        hear('Service', events)
+        eachModel((model) => {
+          for (const event of events) {
+            if (event.type === 'set') model.setService(event.object, event.key)
+            else model.deleteService(event.key)
+          }
+        })
+      },
+    },
+    slices: {
+      ...about('endpoints'),
+      onEvents: (events) => {
+        hear('EndpointSlice', events)
+        if (slices < MANY && (slices += events.length) >= MANY) options.onMany()
+        eachModel((model) => {
+          for (const event of events) {
+            if (event.type === 'set') model.setSlice(event.object, event.key)
+            else model.deleteSlice(event.key)
+          }
+        })
+      },
+    },
+    node: {
+      onSynced: () => options.onNodeListed(() => complete('node')),
+      onEvents: (events) => {
+        hear('Node', events)
+        for (const event of events) setNode(event.type === 'set' ? event.object : undefined)
+      },
+    },
+    serviceCidrs: {
+      ...about('service CIDRs'),
+      onEvents: (events) => {
+        hear('ServiceCIDR', events)
+        for (const event of events) setServiceCidr(event.key, event.type === 'set' ? event.object.cidrs : [])
+      },
+    },
+  }
+}
+
+function describeEvent(kind: HeardObject['kind'], { key, type }: ObjectEvent<unknown>): HeardObject {
+  const slash = key.indexOf('/')
+  return {
+    kind,
+    namespace: key.slice(0, Math.max(0, slash)),
+    name: key.slice(slash + 1),
+    verb: type === 'set' ? 'set' : 'deleted',
+  }
+}

@@ -1,0 +1,57 @@
+// The choice at connect(), put together with the rest of the proxy. Its code is loaded where it is asked for.
+
+import type { ChooseAtConnect } from '../connect/choose-at-connect.ts'
+import { systemClock } from '../lib/clock.ts'
+import type { Family } from '../lib/ip.ts'
+import { silentLogger, type Logger } from '../lib/log.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { ServicePortView } from '../model/types.ts'
+import type { Mode } from '../modes/contract.ts'
+import { followerFailures, type FollowerFailures } from '../reconcile/follower-failures.ts'
+
+export interface ConnectChoiceOptions {
+  readonly families: readonly Family[]
+  readonly views: (family: Family) => Iterable<ServicePortView>
+  readonly metrics: Metrics
+  readonly log: Logger
+}
+
+export type OpenConnectChoice = (options: ConnectChoiceOptions) => ChooseAtConnect
+
+/** Undefined where it is not asked for, or where the mode that is in force has its own way to choose. */
+export async function loadConnectChoice(
+  cgroup: string,
+  { name, choosesAtRandom }: Mode,
+  log: Logger,
+): Promise<OpenConnectChoice | undefined> {
+  if (cgroup === '') return undefined
+  if (!choosesAtRandom) {
+    log.warn('Endpoints are not chosen at connect(): the mode has its own way to choose', { mode: name })
+    return undefined
+  }
+  const loaded = await import('../connect/choose-at-connect.ts')
+  return ({ families, views, metrics, log: to }) =>
+    new loaded.ChooseAtConnect({
+      cgroup,
+      families,
+      views,
+      // It says by itself what is wrong, once.
+      ...everyOf(
+        families.map((family) =>
+          followerFailures({ metrics, clock: systemClock, log: silentLogger }, 'choose_at_connect', `IPv${family}`),
+        ),
+      ),
+      onFrontends: (family, count) => metrics.connectFrontends.with(`IPv${family}`).set(count),
+      clock: systemClock,
+      log: to,
+    })
+}
+
+function everyOf(
+  each: readonly FollowerFailures[],
+): Pick<FollowerFailures, 'onMended'> & { onFailed: (error: unknown) => void } {
+  return {
+    onFailed: (error) => each.forEach(({ onFailed }) => onFailed(error)),
+    onMended: () => each.forEach(({ onMended }) => onMended()),
+  }
+}

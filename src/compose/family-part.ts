@@ -1,0 +1,144 @@
+// What one IP family of a proxy has of its own: a pipeline, and the health check ports of its services.
+
+import { conntrackFlows } from '../conntrack/driver.ts'
+import { anEvent } from '../kube/event-kinds.ts'
+import type { EventRecorder } from '../kube/events.ts'
+import { systemClock } from '../lib/clock.ts'
+import { closeAll } from '../lib/close-all.ts'
+import type { Logger } from '../lib/log.ts'
+import type { RetryScope } from '../model/connect-retry.ts'
+import type { ProblemLog } from '../model/problems.ts'
+import { ServiceModel } from '../model/service-model.ts'
+import type { HealthCheck, NodeView } from '../model/types.ts'
+import type { ProxyHealth } from '../serve/proxy-health.ts'
+import { type HealthAddresses, ServiceHealth } from '../serve/service-health.ts'
+import type { RunnerPeriods } from '../reconcile/bounded-runner.ts'
+import { FamilyPipeline } from '../reconcile/family-pipeline.ts'
+import { FlowCleaner } from '../reconcile/flow-cleaner.ts'
+import { followerFailures } from '../reconcile/follower-failures.ts'
+import type { Follower } from '../reconcile/followers.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { RunningMode } from '../modes/contract.ts'
+
+export interface FamilyPartOptions {
+  readonly node: NodeView
+  readonly mode: RunningMode
+  /** Whether the mode can send more connections to one endpoint than to another. */
+  readonly weighs: boolean
+  readonly periods: RunnerPeriods
+  readonly allowExternalIPs: boolean
+  readonly machineAddresses: () => readonly string[]
+  readonly problems: ProblemLog
+  readonly metrics: Metrics
+  readonly health: ProxyHealth
+  readonly events: Pick<EventRecorder, 'record'>
+  readonly log: Logger
+  /** Whether connections are tried again where a service does not say. */
+  readonly connectRetry: RetryScope
+  /** What has to know what was programmed, besides the flows and the health check ports. */
+  readonly followers: readonly Follower[]
+}
+
+export class FamilyPart {
+  readonly pipeline: FamilyPipeline
+  readonly #serviceHealth: ServiceHealth
+  /** What the health checks were made of. */
+  #syncedChecks: readonly HealthCheck[] | undefined
+
+  constructor(options: FamilyPartOptions) {
+    const { node, metrics, health, log, periods, problems, allowExternalIPs } = options
+    const clock = systemClock
+    this.#serviceHealth = openServiceHealth(options)
+    this.pipeline = new FamilyPipeline({
+      node,
+      model: new ServiceModel({
+        node,
+        problems,
+        allowExternalIPs,
+        weighs: options.weighs,
+        connectRetry: options.connectRetry,
+        startedMs: clock.now(),
+      }),
+      programmer: openProgrammer(options),
+      flows: openFlowCleaner(options),
+      metrics,
+      health,
+      periods,
+      clock,
+      log,
+      followers: [{ name: 'health_ports', follow: () => this.#syncServiceHealth() }, ...options.followers],
+    })
+  }
+
+  setNode(node: NodeView): void {
+    this.pipeline.setNode(node)
+    this.#serviceHealth.setAddresses(healthAddresses(node))
+  }
+
+  stop(): Promise<void> {
+    return closeAll(
+      () => this.pipeline.stop(),
+      () => this.#serviceHealth.close(),
+    )
+  }
+
+  #syncServiceHealth(): void {
+    const checks = this.pipeline.model.healthChecks()
+    if (checks === this.#syncedChecks) return
+    const nameOf = (check: (typeof checks)[number]) => `${check.namespace}/${check.service}`
+    this.#serviceHealth.syncServices(new Map(checks.map((check) => [nameOf(check), check.port])))
+    this.#serviceHealth.syncEndpoints(new Map(checks.map((check) => [nameOf(check), check.localEndpoints])))
+    this.#syncedChecks = checks
+  }
+}
+
+function openServiceHealth({ node, health, events, metrics, log }: FamilyPartOptions): ServiceHealth {
+  return new ServiceHealth({
+    family: node.family,
+    addresses: healthAddresses(node),
+    proxyHealthy: () => health.health().healthy,
+    onRefused: ({ service, port, error }) => {
+      metrics.followerFailures.with(`IPv${node.family}`, 'health_ports').inc()
+      const what = `healthcheck ${JSON.stringify(service)} on port ${port}`
+      const note = `node ${node.nodeName} failed to start ${what}: ${error.message}`
+      events.record(anEvent('FailedToStartServiceHealthcheck', note, service))
+    },
+    clock: systemClock,
+    log,
+  })
+}
+
+function openProgrammer({
+  node,
+  mode,
+  metrics,
+  events,
+  log,
+}: FamilyPartOptions): ReturnType<RunningMode['programmer']> {
+  return mode.programmer(node.family, {
+    metrics,
+    onRefused: (service, reason) => {
+      metrics.refusals.with(`IPv${node.family}`).inc()
+      const note = `node ${node.nodeName} cannot program service port ${service}: ${reason}`
+      events.record(anEvent('FailedToProgramService', note))
+    },
+    affinity: followerFailures({ metrics, clock: systemClock, log }, 'affinity', `IPv${node.family}`),
+  })
+}
+
+function openFlowCleaner({ node, mode, metrics, log, machineAddresses }: FamilyPartOptions): FlowCleaner {
+  const { flowTargets } = mode
+  return new FlowCleaner({
+    table: conntrackFlows,
+    metrics,
+    clock: systemClock,
+    log,
+    failures: followerFailures({ metrics, clock: systemClock, log }, 'udp_flows', `IPv${node.family}`),
+    machineAddresses,
+    targets: flowTargets && ((view) => flowTargets(node.family, view)),
+  })
+}
+
+function healthAddresses({ nodePortAddresses }: NodeView): HealthAddresses {
+  return nodePortAddresses.kind === 'all' ? 'all' : nodePortAddresses.addresses
+}

@@ -1,0 +1,131 @@
+// The question `changes`: the proxy remembers what it does while there is an asker, and no longer.
+
+import type { ChangesAnswer, SyncChange } from '../serve/control/changes.ts'
+import { allowArguments, argument, QuestionError, type Asker, type Question } from '../serve/control/questions.ts'
+import type { Clock, Timer } from '../lib/clock.ts'
+import type { FamilyPipeline } from '../reconcile/family-pipeline.ts'
+
+export interface TimelineOptions {
+  readonly pipelines: readonly Pick<FamilyPipeline, 'listen' | 'lastComparison'>[]
+  readonly about: () => { readonly mode: string; readonly nodeName: string }
+  readonly clock: Clock
+}
+
+/** An asker that has not asked for this long does not look any more. */
+const LEASE_MS = 15_000
+/** An answer waits so long for something to tell; the argument `wait` may ask for less. */
+const LONGEST_WAIT_MS = 10_000
+/** What is remembered: so many changes, and so many characters of commands. */
+const MOST_CHANGES = 100
+const MOST_CHARACTERS = 1_000_000
+
+export class Timeline {
+  readonly #options: TimelineOptions
+  /** The askers, with the end of what they were promised. */
+  readonly #askers = new Map<AbortSignal, Timer>()
+  readonly #waiting = new Set<() => void>()
+  #changes: SyncChange[] = []
+  #characters = 0
+  #number = 0
+
+  constructor(options: TimelineOptions) {
+    this.#options = options
+  }
+
+  readonly question: Question = {
+    name: 'changes',
+    what: `what is done to the kernel and why, after=N; waits for something to tell, up to wait=MS; remembers while the asker keeps asking, at least every ${LEASE_MS / 1000} s`,
+    answer: async (query, asker) => {
+      allowArguments(query, 'after', 'wait')
+      const after = numberOf(query, 'after') ?? 0
+      const waitMs = Math.min(numberOf(query, 'wait') ?? 0, LONGEST_WAIT_MS)
+      this.#promise(asker)
+      if (this.#number <= after && waitMs > 0) await this.#next(waitMs, asker.signal)
+      return this.#answer(after)
+    },
+  }
+
+  get isOn(): boolean {
+    return this.#askers.size > 0
+  }
+
+  close(): void {
+    for (const timer of this.#askers.values()) timer.cancel()
+    this.#askers.clear()
+    this.#end()
+    for (const wake of this.#waiting) wake()
+  }
+
+  #promise({ signal }: Asker): void {
+    const before = this.#askers.get(signal)
+    before?.cancel()
+    const leave = () => {
+      this.#askers.get(signal)?.cancel()
+      if (this.#askers.delete(signal) && this.#askers.size === 0) this.#end()
+    }
+    if (before === undefined) {
+      signal.addEventListener('abort', leave, { once: true })
+      if (this.#askers.size === 0) this.#begin()
+    }
+    this.#askers.set(signal, this.#options.clock.setTimeout(leave, LEASE_MS))
+  }
+
+  #begin(): void {
+    for (const pipeline of this.#options.pipelines) {
+      // What happened before is not remembered, but for the last comparison: after a restart, it is what a reader looks for.
+      const comparison = pipeline.lastComparison
+      if (comparison !== undefined) this.#add(comparison)
+      pipeline.listen((change) => this.#add(change))
+    }
+  }
+
+  #end(): void {
+    for (const pipeline of this.#options.pipelines) pipeline.listen(undefined)
+    this.#changes = []
+    this.#characters = 0
+  }
+
+  #add(change: Omit<SyncChange, 'number'>): void {
+    this.#changes.push({ number: ++this.#number, ...change })
+    this.#characters += charactersOf(change)
+    while (this.#changes.length > MOST_CHANGES || (this.#characters > MOST_CHARACTERS && this.#changes.length > 1)) {
+      this.#characters -= charactersOf(this.#changes.shift()!)
+    }
+    for (const wake of this.#waiting) wake()
+  }
+
+  #next(waitMs: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        this.#waiting.delete(done)
+        timer.cancel()
+        signal.removeEventListener('abort', done)
+        resolve()
+      }
+      const timer = this.#options.clock.setTimeout(done, waitMs)
+      this.#waiting.add(done)
+      signal.addEventListener('abort', done)
+    })
+  }
+
+  #answer(after: number): ChangesAnswer {
+    const changes = this.#changes.filter(({ number }) => number > after)
+    const [first] = changes
+    // A process that started anew counts from 1 again: what an asker knows of the one before is no gap.
+    const missed = first === undefined || after === 0 || after > this.#number ? 0 : first.number - after - 1
+    return { ...this.#options.about(), changes, last: this.#number, missed }
+  }
+}
+
+function charactersOf({ commands }: Pick<SyncChange, 'commands'>): number {
+  return commands.reduce((sum, { length }) => sum + length, 0)
+}
+
+function numberOf(query: URLSearchParams, name: string): number | undefined {
+  const text = argument(query, name)
+  if (text === undefined) return undefined
+  if (!/^\d{1,15}$/.test(text)) {
+    throw new QuestionError(`Cannot use ${name}=${JSON.stringify(text)}: must be a number from 0`)
+  }
+  return Number(text)
+}

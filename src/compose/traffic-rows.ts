@@ -1,0 +1,176 @@
+// What the kernel has counted between addresses becomes rows by service, from reading to reading. What one reading has found out
+// about a pair is kept for the next, and other work gets its turns: there are thousands of pairs.
+
+import type { CarriedRow, TrafficRow } from '../serve/control/traffic.ts'
+import { inPieces } from '../lib/in-pieces.ts'
+import { type Family, joinHostPort } from '../lib/ip.ts'
+import { addTraffic, NO_TRAFFIC, type TrafficCounts } from '../lib/traffic-counts.ts'
+import type { ServicePortView } from '../model/types.ts'
+import type { Carried, Counted } from '../modes/contract.ts'
+
+type Pair = Counted['pairs'][number]
+
+/** Pairs, or service ports, that are looked at before other work gets a turn. */
+const PIECE = 1024
+
+const FIELDS = Object.keys(NO_TRAFFIC) as (keyof TrafficCounts)[]
+
+/** Where a pair belongs, in words. */
+interface PairLabels {
+  /** Undefined: a translation of another program. */
+  readonly service: string | undefined
+  readonly frontend: string
+  readonly backend: string
+}
+
+export interface FoundRows {
+  readonly rows: readonly TrafficRow[]
+  /** What each row is known by; in no other family is anything known by the same. */
+  readonly ids: readonly string[]
+  /** Of pairs for which there was no room. */
+  readonly other: TrafficCounts
+}
+
+/** The rows of one family. */
+export class FamilyRows {
+  readonly #family: Family
+  readonly #services = new ServiceFinder()
+  /** Of the last reading. */
+  #labels = new Map<string, PairLabels>()
+  #counts = new Map<string, TrafficCounts>()
+  /** What pairs had that the kernel has forgotten by now: it does so after a while without packets. The totals do not. */
+  #forgotten = NO_TRAFFIC
+
+  constructor(family: Family) {
+    this.#family = family
+  }
+
+  async follow(
+    views: readonly ServicePortView[],
+    { pairs, refusals, total, carried }: Counted,
+    ejected: ReadonlySet<string>,
+  ): Promise<FoundRows> {
+    const isChanged = await this.#services.follow(views)
+    const known = isChanged ? new Map<string, PairLabels>() : this.#labels
+    const labels = new Map<string, PairLabels>()
+    const counts = new Map<string, TrafficCounts>()
+    const [rows, ids]: [TrafficRow[], string[]] = [[], []]
+    const sum = { ...NO_TRAFFIC }
+    await inPieces(pairs, PIECE, (pair) => {
+      const named = known.get(pair.id) ?? this.#labelsOf(pair)
+      labels.set(pair.id, named)
+      counts.set(pair.id, pair)
+      addTraffic(sum, pair)
+      if (named.service === undefined) return
+      ids.push(pair.id)
+      rows.push(rowOf(named, pair, ejected.has(named.backend)))
+    })
+    await this.#noteForgotten(counts)
+    this.#labels = labels
+    this.#counts = counts
+    for (const { protocol, address, port, packets } of refusals) {
+      const service = this.#services.at(protocol, address, port)
+      if (service === undefined) continue
+      const where = address === undefined ? `*:${port}` : joinHostPort(address, port)
+      const frontend = `${protocol.toLowerCase()} ${where}`
+      ids.push(`IPv${this.#family} refused at ${frontend}`)
+      rows.push({ ...NO_TRAFFIC, service, frontend, refused: packets, isEjected: false })
+    }
+    addTraffic(sum, this.#forgotten)
+    const other = restOf(total, sum)
+    return carried === undefined ? { rows, ids, other } : { ...byFrontend(this.#family, rows), other }
+  }
+
+  #labelsOf({ protocol, frontend, backend }: Pair): PairLabels {
+    return {
+      service: this.#services.at(protocol, frontend.address, frontend.port),
+      frontend: `${protocol.toLowerCase()} ${joinHostPort(frontend.address, frontend.port)}`,
+      backend: joinHostPort(backend.address, backend.port),
+    }
+  }
+
+  async #noteForgotten(now: ReadonlyMap<string, TrafficCounts>): Promise<void> {
+    const forgotten = { ...this.#forgotten }
+    await inPieces(this.#counts, PIECE, ([id, before]) => {
+      const after = now.get(id) ?? NO_TRAFFIC
+      // A count that is less has begun anew. They are forgotten one by one: that of new connections before that of packets.
+      for (const field of FIELDS) if (after[field] < before[field]) forgotten[field] += before[field]
+    })
+    this.#forgotten = forgotten
+  }
+}
+
+/** Which service port has a frontend. */
+class ServiceFinder {
+  #views: readonly ServicePortView[] = []
+  #names = new Map<string, string>()
+
+  /** Returns whether anything is different. */
+  async follow(views: readonly ServicePortView[]): Promise<boolean> {
+    const before = this.#views
+    if (views.length === before.length && views.every((view, i) => view === before[i])) return false
+    const names = new Map<string, string>()
+    await inPieces(views, PIECE, ({ name, frontends }) => {
+      for (const { protocol, address, port } of frontends) names.set(`${protocol} ${address ?? ''} ${port}`, name)
+    })
+    this.#views = views
+    this.#names = names
+    return true
+  }
+
+  /** Without an address, or with one that is no frontend's: a node port. */
+  at(protocol: string, address: string | undefined, port: number): string | undefined {
+    return this.#names.get(`${protocol} ${address ?? ''} ${port}`) ?? this.#names.get(`${protocol}  ${port}`)
+  }
+}
+
+function rowOf({ service = '', frontend, backend }: PairLabels, pair: Pair, isEjected: boolean): TrafficRow {
+  return {
+    service,
+    frontend,
+    backend,
+    begun: pair.begun,
+    sentPackets: pair.sentPackets,
+    sentBytes: pair.sentBytes,
+    receivedPackets: pair.receivedPackets,
+    receivedBytes: pair.receivedBytes,
+    refused: 0,
+    isEjected,
+  }
+}
+
+/** What the kernel calls backends are doors of the proxy, several for a frontend. */
+function byFrontend(family: Family, rows: readonly TrafficRow[]): Omit<FoundRows, 'other'> {
+  const sums = new Map<string, TrafficRow>()
+  for (const row of rows) {
+    const key = `IPv${family} ${row.service} ${row.frontend}`
+    const before = sums.get(key)
+    const refused = row.refused + (before?.refused ?? 0)
+    sums.set(key, { ...row, backend: undefined, isEjected: false, refused, ...plus(row, before ?? NO_TRAFFIC) })
+  }
+  return { rows: [...sums.values()], ids: [...sums.keys()] }
+}
+
+export function carriedRow({ backend, protocol, isResting, ...counts }: Carried): CarriedRow {
+  const { address, port } = backend
+  return { ...counts, protocol: protocol.toLowerCase(), backend: joinHostPort(address, port), isEjected: isResting }
+}
+
+export function plus(a: TrafficCounts, b: TrafficCounts): TrafficCounts {
+  const sum = { ...NO_TRAFFIC }
+  addTraffic(sum, a)
+  addTraffic(sum, b)
+  return sum
+}
+
+function restOf(total: TrafficCounts, part: TrafficCounts): TrafficCounts {
+  // Packets that come between two readings must not make it negative.
+  const rest = (field: keyof TrafficCounts) => Math.max(0, total[field] - part[field])
+  return {
+    begun: rest('begun'),
+    sentPackets: rest('sentPackets'),
+    sentBytes: rest('sentBytes'),
+    receivedPackets: rest('receivedPackets'),
+    receivedBytes: rest('receivedBytes'),
+  }
+}

@@ -1,0 +1,203 @@
+// The question `traffic`: the kernel counts while there is an asker, and no longer.
+
+import type { Asker, Question } from '../serve/control/questions.ts'
+import { allowArguments, QuestionError } from '../serve/control/questions.ts'
+import type { CarriedRow, TrafficAnswer, TrafficRow } from '../serve/control/traffic.ts'
+import { nextTurn } from '../lib/next-turn.ts'
+import type { Clock, Timer } from '../lib/clock.ts'
+import { KernelError, messageOf } from '../lib/errors.ts'
+import type { Family } from '../lib/ip.ts'
+import type { Logger } from '../lib/log.ts'
+import { NO_TRAFFIC, type TrafficCounts } from '../lib/traffic-counts.ts'
+import type { ServicePortView } from '../model/types.ts'
+import type { TrafficCounter } from '../modes/contract.ts'
+import { carriedRow, FamilyRows, plus } from './traffic-rows.ts'
+
+export interface TrafficOptions {
+  readonly families: readonly { readonly family: Family; readonly views: () => Iterable<ServicePortView> }[]
+  readonly about: () => {
+    readonly mode: string
+    readonly nodeName: string
+    readonly ejected: readonly string[]
+    readonly without?: string | undefined
+  }
+  readonly clock: Clock
+  readonly log: Logger
+  /** The mode's; absent: it cannot tell. */
+  readonly open: ((family: Family) => TrafficCounter) | undefined
+}
+
+/** An answer, and what its rows are known by: the same in every answer since counting began. */
+export interface TrafficReading {
+  readonly answer: TrafficAnswer
+  readonly ids: readonly string[]
+}
+
+/** The last asker has gone while the counts were read for it. */
+class CountingEnded extends QuestionError {}
+
+/** An asker that has not asked for this long does not look any more. */
+const LEASE_MS = 15_000
+
+export class Traffic {
+  readonly #options: TrafficOptions
+  /** The commands that look, with the end of what they were promised. */
+  readonly #askers = new Map<AbortSignal, Timer>()
+  /** Whether metrics show it: then it goes on until they do no longer. */
+  #isKept = false
+  #counters: ReadonlyMap<Family, TrafficCounter> | undefined
+  readonly #rows = new Map<Family, FamilyRows>()
+  /** The one under way: whoever asks meanwhile gets the same. */
+  #reading: Promise<TrafficReading> | undefined
+  #sinceMs = 0
+
+  constructor(options: TrafficOptions) {
+    this.#options = options
+  }
+
+  readonly question: Question = {
+    name: 'traffic',
+    what: `connections, packets and bytes by service, frontend and backend; counts while the asker keeps asking, at least every ${LEASE_MS / 1000} s`,
+    answer: (query, asker) => {
+      allowArguments(query)
+      this.#promise(asker)
+      return this.#read().then(({ answer }) => answer)
+    },
+  }
+
+  /** Counts on and on, whether a command looks or not, or no longer so. Throws when it cannot. */
+  keep(isKept: boolean): void {
+    this.#isKept = isKept
+    try {
+      if (isKept) this.#begin()
+      else this.#endIfUnused()
+    } catch (error) {
+      this.#isKept = false
+      throw error
+    }
+  }
+
+  /** What has been counted so far; undefined while nothing counts. */
+  async read(): Promise<TrafficReading | undefined> {
+    if (this.#counters === undefined) return undefined
+    try {
+      return await this.#read()
+    } catch (error) {
+      if (error instanceof CountingEnded) return undefined
+      throw error
+    }
+  }
+
+  /** Counting ends, whichever command looks. */
+  close(): void {
+    this.#isKept = false
+    for (const timer of this.#askers.values()) timer.cancel()
+    this.#askers.clear()
+    this.#endIfUnused()
+  }
+
+  get isCounting(): boolean {
+    return this.#counters !== undefined
+  }
+
+  #promise({ signal }: Asker): void {
+    const before = this.#askers.get(signal)
+    before?.cancel()
+    const leave = () => {
+      this.#askers.get(signal)?.cancel()
+      if (this.#askers.delete(signal)) this.#endIfUnused()
+    }
+    if (before === undefined) signal.addEventListener('abort', leave, { once: true })
+    this.#askers.set(signal, this.#options.clock.setTimeout(leave, LEASE_MS))
+    try {
+      this.#begin()
+    } catch (error) {
+      leave()
+      throw new QuestionError(`Cannot count: ${messageOf(error)}`)
+    }
+  }
+
+  #begin(): void {
+    if (this.#counters !== undefined) return
+    const { families, open, about, clock, log } = this.#options
+    if (open === undefined) throw new Error(`the ${about().mode} mode is not counted here; see its own tools`)
+    const counters = new Map<Family, TrafficCounter>()
+    try {
+      for (const { family } of families) counters.set(family, open(family))
+    } catch (error) {
+      for (const counter of counters.values()) counter.close()
+      throw error
+    }
+    this.#counters = counters
+    for (const { family } of families) this.#rows.set(family, new FamilyRows(family))
+    this.#sinceMs = clock.now()
+    log.info('Counting traffic, because it is asked for')
+  }
+
+  #endIfUnused(): void {
+    if (this.#askers.size > 0 || this.#isKept || this.#counters === undefined) return
+    this.#end()
+    this.#options.log.info('Counting traffic no longer')
+  }
+
+  #end(): void {
+    const counters = this.#counters ?? new Map<Family, TrafficCounter>()
+    this.#counters = undefined
+    this.#reading = undefined
+    for (const counter of counters.values()) {
+      try {
+        counter.close()
+      } catch (error) {
+        const isGone = error instanceof KernelError && error.errno === 'ENOENT'
+        if (!isGone) this.#options.log.error(error, 'Cannot end counting traffic')
+      }
+    }
+  }
+
+  #read(): Promise<TrafficReading> {
+    if (this.#reading !== undefined) return this.#reading
+    const reading = this.#readOrBeginAnew().finally(() => {
+      if (this.#reading === reading) this.#reading = undefined
+    })
+    this.#reading = reading
+    return reading
+  }
+
+  async #readOrBeginAnew(): Promise<TrafficReading> {
+    const counters = this.#counters
+    try {
+      return await this.#readAll()
+    } catch (error) {
+      if (this.#counters !== counters) throw new CountingEnded('Cannot count: counting has ended', { cause: error })
+      if (!(error instanceof KernelError && error.errno === 'ENOENT')) throw error
+      // Another program has removed what counts (`nft flush ruleset`): from now on, then.
+      const reading = this.#reading
+      this.#end()
+      this.#begin()
+      this.#reading = reading
+      return this.#readAll()
+    }
+  }
+
+  /** In many turns of the event loop: a node has thousands of pairs. */
+  async #readAll(): Promise<TrafficReading> {
+    const { families, about, clock } = this.#options
+    const [counters, sinceMs] = [this.#counters!, this.#sinceMs]
+    const { mode, nodeName, ejected, without } = about()
+    const all = { rows: [] as TrafficRow[], ids: [] as string[] }
+    let carried: CarriedRow[] | undefined
+    let other: TrafficCounts = NO_TRAFFIC
+    for (const { family, views } of families) {
+      const known = [...views()]
+      const counted = await counters.get(family)!.read(known)
+      const found = await this.#rows.get(family)!.follow(known, counted, new Set(ejected))
+      for (const row of found.rows) all.rows.push(row)
+      for (const id of found.ids) all.ids.push(id)
+      if (counted.carried !== undefined) carried = [...(carried ?? []), ...counted.carried.map(carriedRow)]
+      other = plus(other, found.other)
+      await nextTurn()
+    }
+    const { rows, ids } = all
+    return { answer: { nowMs: clock.now(), sinceMs, mode, nodeName, rows, other, carried, without }, ids }
+  }
+}

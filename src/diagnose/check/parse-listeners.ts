@@ -1,0 +1,31 @@
+// What listens here, as /proc/net/tcp and /proc/net/tcp6 print it.
+
+import { host32 } from '../../lib/endian.ts'
+import { type Bytes, isUnspecified, parseIp } from '../../lib/ip.ts'
+
+export interface TcpListener {
+  readonly address: Bytes
+  readonly port: number
+}
+
+const LISTEN = '0A'
+
+/** `   0: 0100007F:2809 00000000:0000 0A ...`: addresses are words in the machine's byte order. */
+export function parseListeners(text: string): TcpListener[] {
+  return text.split('\n').flatMap((line) => {
+    const [, address = '', port = '', state] =
+      /^\s*\d+: ((?:[0-9A-F]{8})+):([0-9A-F]{4}) \S+ ([0-9A-F]{2}) /.exec(line) ?? []
+    if (state !== LISTEN) return []
+    const words = address.match(/.{8}/g) ?? []
+    return [{ address: words.map((word) => host32(parseInt(word, 16))).join(''), port: parseInt(port, 16) }]
+  })
+}
+
+/** Whether one of them keeps a program from listening there. */
+export function isTaken(listeners: readonly TcpListener[], host: string, port: number): boolean {
+  const wanted = parseIp(host)
+  if (wanted === undefined) return false
+  return listeners.some(
+    (each) => each.port === port && (isUnspecified(wanted) || isUnspecified(each.address) || each.address === wanted),
+  )
+}

@@ -1,0 +1,169 @@
+// What the doctor looks at: facts about the service, the proxy, the kernel and the machine. They are read by read-facts.ts and
+// judged by examine.ts, which knows nothing else. What is undefined was not looked at, and is no fact.
+
+import type { Explanation } from '../explain/explanation.ts'
+import type { Way } from '../../links/find-ways.ts'
+import type { Owner } from './owners.ts'
+
+export interface Facts {
+  readonly asked: {
+    readonly service: string
+    readonly port: string
+    readonly from: string
+    /** One kind of address was asked for. */
+    readonly via: string | undefined
+  }
+  readonly proxy: ProxyFact
+  readonly installation: Installation
+  readonly service: ServiceFact | undefined
+  /** Names near the one that was asked for, where there is no such service. */
+  readonly near: readonly string[]
+  readonly explanation: Explanation | undefined
+  /** The other addresses of the service that this client may dial. */
+  readonly others: readonly OtherFrontend[]
+  readonly machine: MachineFacts
+  /** Undefined: no packet would pass, so none was followed. */
+  readonly foreign: ForeignFacts | undefined
+  /** Of the endpoints, in the order of `tries`; undefined: not looked up. */
+  readonly ways: readonly WayFact[] | undefined
+  /** To the client, for answers that pass through this node; undefined: it is this node, or has no address of its own. */
+  readonly wayBack: WayFact | undefined
+  readonly tries: readonly TryFact[]
+  /** A connection from this node to the service itself; undefined: not tried. */
+  readonly serviceTry: TryFact | undefined
+  /** Flows to the service that the connection tracker keeps with an endpoint that is gone; undefined: not looked at. */
+  readonly staleFlows: readonly StaleFlow[] | undefined
+  readonly dns: DnsFact
+}
+
+/** Of the node, for all of its Services. */
+export interface NodeFacts extends Pick<Facts, 'proxy' | 'installation' | 'machine' | 'foreign'> {
+  /** Whether the kernel holds what was decided, by family. */
+  readonly drift: readonly {
+    readonly family: number
+    readonly holds: boolean
+    readonly sinceMs: number
+    readonly reason?: string | undefined
+    readonly times: number
+  }[]
+}
+
+/** Commands as they are on this installation. */
+export interface Installation {
+  /** Shows what the proxy logged. */
+  readonly logs: string
+  /** Shows whether and where it runs. */
+  readonly status: string
+}
+
+export type ProxyFact =
+  | { readonly kind: 'answers'; readonly mode: string; readonly node: string }
+  | { readonly kind: 'silent'; readonly error: string }
+  | { readonly kind: 'none'; readonly error: string }
+
+export interface ServiceFact {
+  readonly type: string
+  readonly clusterIP: string
+  readonly externalName: string
+  /** The label service.kubernetes.io/service-proxy-name. */
+  readonly proxyName: string | undefined
+  /** 'not known': no API server was asked. Undefined: it has none. */
+  readonly selector: Readonly<Record<string, string>> | 'not known' | undefined
+  readonly ports: readonly {
+    readonly name: string
+    readonly port: number
+    readonly protocol: string
+    /** Undefined: no API server was asked. */
+    readonly targetPort: string | undefined
+    readonly nodePort: number
+  }[]
+  /** Those that the selector matches; undefined: pods cannot be seen. */
+  readonly pods: readonly PodFact[] | undefined
+  /** What the EndpointSlices say, which the proxy knows itself. */
+  readonly endpoints: { readonly count: number; readonly ready: number; readonly draining: number }
+  readonly endpointPorts: readonly string[]
+}
+
+export interface PodFact {
+  readonly name: string
+  readonly phase: string
+  readonly ready: boolean
+  /** Why it is not ready, as far as its conditions say. */
+  readonly why: string
+  /** Names of its containers' ports. */
+  readonly portNames: readonly string[]
+}
+
+/** An address of the service beside the one that the first explanation is about. */
+export interface OtherFrontend {
+  /** `its node port 172.30.0.11:30000/TCP` */
+  readonly words: string
+  readonly kind: string
+  /** Undefined: it is open on no address of this node. */
+  readonly explanation: Explanation | undefined
+  readonly serviceTry: TryFact | undefined
+}
+
+export interface MachineFacts {
+  /** False: off. Undefined: not known. */
+  readonly forwarding: boolean | undefined
+  readonly conntrack: { readonly count: number; readonly max: number } | undefined
+  /** Interfaces with an MTU that IPv6 would not accept. */
+  readonly smallMtus: readonly { readonly name: string; readonly mtu: number }[]
+  /** What pods of this node may send at once, by the link that leads to them; undefined: no pod of this node is known. */
+  readonly podMtu: { readonly link: string; readonly mtu: number } | undefined
+  /** Interfaces on which rp_filter is strict. */
+  readonly strictRpFilter: readonly string[]
+  /** Packets that rp_filter dropped while endpoints were dialled. */
+  readonly rpFiltered: number
+}
+
+export interface ForeignFacts {
+  readonly found: readonly ForeignFact[]
+  /** What could not be read, or not be followed, and may drop packets. */
+  readonly doubts: readonly string[]
+  /** Programs that enforce network policies on this node, by their rules. */
+  readonly policyEngines: readonly string[]
+}
+
+/** A rule of another program that a packet of this connection does not survive. */
+export interface ForeignFact {
+  readonly table: string
+  readonly chain: string
+  readonly rule: string
+  readonly verdict: 'drop' | 'reject' | 'translated'
+  /** Whose rule it is, where its place tells. */
+  readonly owner?: Owner | undefined
+  readonly packet: string
+  /** The command that shows it. */
+  readonly next: string
+}
+
+export interface WayFact {
+  readonly to: string
+  readonly way: Way
+}
+
+export interface TryFact {
+  readonly to: string
+  /** `-n NAMESPACE POD`, for kubectl; '' where the pod is not known. */
+  readonly pod: string
+  readonly result: 'connected' | 'refused' | 'no answer' | 'no route' | 'not tried'
+  readonly error: string
+}
+
+export interface StaleFlow {
+  readonly protocol: string
+  /** `ip:port` */
+  readonly client: string
+  readonly dialled: string
+  /** Where its packets still go. */
+  readonly endpoint: string
+}
+
+export type DnsFact =
+  /** Not a question of this client, or of this cluster. */
+  | { readonly kind: 'not asked' }
+  | { readonly kind: 'answers'; readonly name: string; readonly server: string; readonly address: string }
+  | { readonly kind: 'wrong'; readonly name: string; readonly server: string; readonly answer: string }
+  | { readonly kind: 'silent'; readonly name: string; readonly server: string; readonly error: string }

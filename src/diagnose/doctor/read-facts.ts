@@ -1,0 +1,302 @@
+// Reads all that the doctor looks at. Opens connections to endpoints and closes them at once; changes nothing.
+
+import { conntrackFlows } from '../../conntrack/driver.ts'
+import { explain, type KernelState, prepare } from '../explain/explain.ts'
+import type { Explanation } from '../explain/explanation.ts'
+import type { Known } from '../explain/known.ts'
+import { isOutside, type Question, QuestionMistake } from '../explain/question.ts'
+import { readKernelState } from '../explain/read-kernel.ts'
+import type { ReadObjects } from '../explain/read-known.ts'
+import { type Bytes, canonicalIp, type Family, ipFamily, joinHostPort, parseIp } from '../../lib/ip.ts'
+import { nearest } from '../../lib/nearest.ts'
+import { findWays } from '../../links/find-ways.ts'
+import type { FrontendKind } from '../../model/types.ts'
+import { lookUp } from './dns.ts'
+import type { DnsFact, Facts, Installation, OtherFrontend, ProxyFact, StaleFlow, WayFact } from './facts.ts'
+import { otherFrontends } from './frontends.ts'
+import { packetTo, readForeign, readMachine, readPodMtu, readRpFiltered, tryConnection } from './read-machine.ts'
+import { serviceFact } from './service-fact.ts'
+
+export interface ToExamine {
+  readonly service: string
+  readonly port: string
+  readonly from: string
+  /** Only this kind of address. */
+  readonly via?: FrontendKind | undefined
+  readonly proxy: ProxyFact
+  readonly installation: Installation
+  readonly known: Known | undefined
+  readonly objects: (ReadObjects & { readonly server: string }) | undefined
+  /** What was read of the kernel for another question; absent: it is read for this one. */
+  readonly states?: Map<Family, Promise<KernelState>>
+  /** False: endpoints are not dialled, nor rules of others looked at. */
+  readonly dials?: boolean
+}
+
+/** So many endpoints are dialled. */
+const MOST_TRIES = 16
+const UDP = 17
+
+/** Throws a QuestionMistake where FROM makes no sense. */
+export async function readFacts(question: ToExamine): Promise<Facts> {
+  const { service: name, port, from, via, proxy, installation, objects } = question
+  const known = withPods(question)
+  const service = known && serviceFact(known, objects, name)
+  const explained = known === undefined || service === undefined ? undefined : await explainIt(question, known)
+  const family = explained === undefined ? 4 : (ipFamily(explained.question.destination) ?? 4)
+  const others = known === undefined || explained === undefined ? [] : await readOthers(question, known, explained)
+  const here = known === undefined || question.dials === false ? {} : await readHere(family, explained, known)
+  const areAllThere = (here.tries ?? []).every(({ result }) => result === 'connected')
+  return {
+    asked: { service: name, port, from, via },
+    proxy,
+    installation,
+    service,
+    near: known === undefined ? [] : nearNames(known, name),
+    explanation: explained,
+    machine: readMachine(family),
+    foreign: undefined,
+    ways: undefined,
+    wayBack: undefined,
+    tries: [],
+    serviceTry: undefined,
+    staleFlows: undefined,
+    dns: { kind: 'not asked' },
+    ...here,
+    others: question.dials === false || !areAllThere ? others : await dialOthers(others),
+  }
+}
+
+/** The API server knows pods and other nodes; the proxy does not. */
+export function withPods({ known, objects }: Pick<ToExamine, 'known' | 'objects'>): Known | undefined {
+  if (known === undefined || objects === undefined || known.pods === objects.pods) return known
+  const missing = objects.services.filter(
+    ({ namespace, name }) => !known.services.some((each) => each.namespace === namespace && each.name === name),
+  )
+  return { ...known, pods: objects.pods, services: [...known.services, ...missing] }
+}
+
+/** Undefined: the service has nothing that could be dialled, or not the port. What it is then, other questions find. */
+async function explainIt(question: ToExamine, known: Known): Promise<Explanation | undefined> {
+  const { service, port, from, via } = question
+  try {
+    return await explainOne(question, known, { from, to: port === '' ? service : `${service}:${port}`, via })
+  } catch (error) {
+    if (!(error instanceof QuestionMistake)) throw error
+    if (isAboutClient(known, question)) throw error
+    return undefined
+  }
+}
+
+/** Whether the same could be asked about the node itself: then it is FROM that makes no sense. */
+function isAboutClient(known: Known, { service, port, from, via }: ToExamine): boolean {
+  if (from === 'node') return false
+  try {
+    prepare(known, { from: 'node', to: port === '' ? service : `${service}:${port}`, via })
+    return true
+  } catch {
+    return false
+  }
+}
+
+async function explainOne({ states = new Map() }: ToExamine, known: Known, asked: Question): Promise<Explanation> {
+  const prepared = prepare(known, asked)
+  return explain(prepared, await stateOf(known.mode.name, prepared.asked.family, states))
+}
+
+function stateOf(mode: string, family: Family, states: Map<Family, Promise<KernelState>>): Promise<KernelState> {
+  let state = states.get(family)
+  if (state === undefined) states.set(family, (state = readKernelState(mode, family)))
+  return state
+}
+
+async function readOthers(question: ToExamine, known: Known, explained: Explanation): Promise<OtherFrontend[]> {
+  const { service, port, from, via } = question
+  const states = question.states ?? new Map<Family, Promise<KernelState>>()
+  const found: OtherFrontend[] = []
+  for (const { kind, words, target } of otherFrontends(known, { service, port, from, via, explained })) {
+    const clientFamily = ipFamily(from)
+    const family = target === undefined ? undefined : ipFamily(hostOf(target))
+    if (clientFamily !== undefined && family !== undefined && family !== clientFamily) continue
+    const explanation =
+      target === undefined ? undefined : await explainOther({ ...question, states }, known, { from, to: target })
+    if (target !== undefined && explanation === undefined) continue
+    found.push({ kind, words, explanation, serviceTry: undefined })
+  }
+  return found
+}
+
+/** Undefined: the client has no address of this family. */
+async function explainOther(question: ToExamine, known: Known, asked: Question): Promise<Explanation | undefined> {
+  try {
+    return await explainOne(question, known, asked)
+  } catch (error) {
+    if (error instanceof QuestionMistake) return undefined
+    throw error
+  }
+}
+
+/** What the node may not reach by itself says nothing about others. */
+function dialOthers(others: readonly OtherFrontend[]): Promise<OtherFrontend[]> {
+  return Promise.all(
+    others.map(async (other) => {
+      const { explanation } = other
+      if (explanation === undefined || !isOwnTcp(explanation) || explanation.outcome !== 'to') return other
+      const { destination, port } = explanation.question
+      return { ...other, serviceTry: await tryConnection(destination, port, '') }
+    }),
+  )
+}
+
+function isOwnTcp({ question }: Explanation): boolean {
+  return question.from === 'the node itself' && question.protocol === 'TCP'
+}
+
+async function readHere(family: Family, explanation: Explanation | undefined, known: Known): Promise<Partial<Facts>> {
+  const machine = { ...readMachine(family), podMtu: readPodMtu(known, family) }
+  if (explanation === undefined) return { machine }
+  const dns = await askNameServer(known, explanation)
+  if (explanation.outcome !== 'to') return { machine, dns }
+  const { question, backends } = explanation
+  const eligible = backends.filter((each) => each.eligible).slice(0, MOST_TRIES)
+  const isOwn = question.from === 'the node itself'
+  const [wayBack, ...ways] = waysTo([isOwn ? undefined : question.source, ...eligible.map(({ address }) => address)])
+  const foreign = await readForeign(family, packetsOf(family, explanation, known))
+  const filteredBefore = readRpFiltered()
+  const dialled = question.protocol === 'TCP' ? eligible : []
+  const tries = await Promise.all(
+    dialled.map(({ address, port }) => tryConnection(address, port, podAt(known, address))),
+  )
+  const areAllThere = tries.every(({ result }) => result === 'connected')
+  return {
+    machine: { ...machine, rpFiltered: readRpFiltered() - filteredBefore },
+    dns,
+    // What passes shows that it passes.
+    foreign: tries.length > 0 && areAllThere && isOwn ? { ...foreign, doubts: [] } : foreign,
+    ways: ways.map((way, i) => ({ ...way!, to: joinHostPort(eligible[i]!.address, eligible[i]!.port) })),
+    wayBack: isAnyone(known, question.source) ? undefined : wayBack,
+    tries,
+    serviceTry:
+      isOwnTcp(explanation) && areAllThere ? await tryConnection(question.destination, question.port, '') : undefined,
+    staleFlows: await readStaleFlows(family, explanation, known),
+  }
+}
+
+/** An address that stands for all clients outside: there is no route to it that says anything. */
+function isAnyone(known: Known, source: string): boolean {
+  return isOutside(known, source) && /^203\.0\.113\.|^2001:db8:ffff:/.test(source)
+}
+
+function waysTo(addresses: readonly (string | undefined)[]): (WayFact | undefined)[] {
+  const wanted = addresses.map((each) => (each === undefined ? undefined : parseIp(each)))
+  const found = findWays(wanted.filter((each): each is Bytes => each !== undefined))
+  let next = 0
+  return addresses.map((to, i) => (wanted[i] === undefined ? undefined : { to: to!, way: found[next++]! }))
+}
+
+/** To the endpoints, and to the service before it is translated: from this node, from a pod of it, and from who was asked about. */
+function packetsOf(family: Family, { question, backends }: Explanation, known: Known) {
+  const nodeIp = known.nodes[family]?.nodeIp
+  const nodeName = known.nodes[family]?.nodeName
+  const pod = known.slices
+    .flatMap(({ endpoints }) => endpoints)
+    .find(
+      (each) => each.nodeName === nodeName && ipFamily(each.address) === family && !isOwnAddress(known, each.address),
+    )
+  const isOwn = question.from === 'the node itself'
+  const through = [...(isOwn ? [] : [question.source]), ...(isOwn && pod !== undefined ? [pod.address] : [])]
+  const links = waysTo(through)
+  const clients = [
+    ...(isOwn && nodeIp !== undefined ? [{ source: nodeIp, inputInterface: undefined }] : []),
+    ...through.map((source, i) => {
+      const way = links[i]?.way
+      return { source, inputInterface: way?.kind === 'link' ? way.link : 'eth0' }
+    }),
+  ]
+  const { protocol } = question
+  return clients.flatMap((client) => [
+    packetTo({ address: question.destination, port: question.port, protocol, isUntranslated: true }, client),
+    ...backends
+      .filter((each) => each.eligible && each.address !== client.source)
+      .slice(0, MOST_TRIES)
+      .map(({ address, port }) => packetTo({ address, port, protocol, isUntranslated: false }, client)),
+  ])
+}
+
+function isOwnAddress({ machineAddresses }: Known, address: string): boolean {
+  return machineAddresses.includes(address)
+}
+
+function podAt({ pods }: Known, ip: string): string {
+  const pod = pods.find(({ ips }) => ips.includes(ip))
+  return pod === undefined ? '' : `-n ${pod.namespace} ${pod.name}`
+}
+
+/** Flows of UDP outlive endpoints. Where the proxy carries connections itself, and where it is IPVS, the tracker does not say whereto. */
+async function readStaleFlows(
+  family: Family,
+  { question, backends }: Explanation,
+  known: Known,
+): Promise<readonly StaleFlow[] | undefined> {
+  if (question.protocol !== 'UDP' || known.mode.name === 'userspace' || known.mode.name === 'ipvs') return undefined
+  const own = new Set(backends.map(({ address, port }) => joinHostPort(address, port)))
+  const find = () =>
+    conntrackFlows.findUdp(
+      family,
+      ({ protocol, original, reply }) =>
+        protocol === UDP &&
+        original.dst === question.destination &&
+        original.dport === question.port &&
+        !own.has(joinHostPort(reply.src, reply.sport)),
+    )
+  try {
+    if ((await find()).length === 0) return []
+    // Of what is just going, the proxy removes the flows a moment later.
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    return (await find()).map(({ original, reply }) => ({
+      protocol: 'UDP',
+      client: joinHostPort(original.src, original.sport),
+      dialled: joinHostPort(original.dst, original.dport),
+      endpoint: joinHostPort(reply.src, reply.sport),
+    }))
+  } catch {
+    return undefined
+  }
+}
+
+/** Of the cluster's name server, where there is a Service that is one. From outside, names of services are not looked up there. */
+async function askNameServer(known: Known, { question }: Explanation): Promise<DnsFact> {
+  const server = known.services.find(({ namespace, name }) => namespace === 'kube-system' && NAME_SERVERS.has(name))
+  const address = server?.clusterIPs.map((ip) => canonicalIp(ip)).find((ip) => ip !== undefined)
+  const [namespace, service] = question.to.split('/')
+  if (address === undefined || service === undefined || isOutside(known, question.source)) return { kind: 'not asked' }
+  const own = known.services.find((each) => each.namespace === namespace && each.name === service)
+  const clusterIP = own?.clusterIPs.map((ip) => canonicalIp(ip)).find((ip) => ip !== undefined)
+  if (clusterIP === undefined) return { kind: 'not asked' }
+  const name = `${service}.${namespace}.svc.cluster.local`
+  const answer = await lookUp(address, 53, name, ipFamily(clusterIP)!)
+  if (answer.kind === 'silent') return { kind: 'silent', name, server: address, error: answer.error }
+  // The cluster's domain may be another one: that it answers is what counts then.
+  if (answer.kind === 'code' && answer.code === 'NXDOMAIN') return { kind: 'not asked' }
+  if (answer.kind === 'code') return { kind: 'wrong', name, server: address, answer: answer.code }
+  const [first = ''] = answer.addresses
+  return answer.addresses.map((ip) => canonicalIp(ip)).includes(clusterIP)
+    ? { kind: 'answers', name, server: address, address: first }
+    : { kind: 'wrong', name, server: address, answer: first }
+}
+
+const NAME_SERVERS: ReadonlySet<string> = new Set(['kube-dns', 'coredns', 'rke2-coredns-rke2-coredns'])
+
+function nearNames({ services }: Known, name: string): string[] {
+  const near = nearest(
+    name,
+    services.map((each) => `${each.namespace}/${each.name}`),
+  )
+  const [, plain] = name.split('/')
+  const elsewhere = services.filter((each) => each.name === plain).map((each) => `${each.namespace}/${each.name}`)
+  return [...new Set([...elsewhere, ...(near === undefined ? [] : [near])])].filter((each) => each !== name)
+}
+
+function hostOf(target: string): string {
+  return target.replace(/:\d+\/\w+$/, '').replace(/^\[|\]$/g, '')
+}

@@ -1,0 +1,223 @@
+// What was decided about a connection, step by step, each with its reason. The decisions are the model's; here they are put in
+// the order in which a person asks.
+
+import { cidrContains, formatCidr, isLoopback, joinHostPort, parseIp } from '../../lib/ip.ts'
+import {
+  classifyClient,
+  type Client,
+  type Connection,
+  type Dialled,
+  masqueradeTo,
+  routeOf,
+  whyNotAllowed,
+} from '../../model/follow.ts'
+import { isRefusedOnLocalhost } from '../../model/localhost.ts'
+import { LOCALHOST } from '../../model/node-port-addresses.ts'
+import { NO_EJECTIONS, siftEjected } from '../../model/ejections.ts'
+import { planSelection, type Topology, whyNotSelected } from '../../model/topology.ts'
+import type { Backend, Policy, Route } from '../../model/types.ts'
+import type { Decided, Known } from './known.ts'
+
+export type Outcome = 'to' | 'reject' | 'drop' | 'untouched'
+
+export interface Decision {
+  readonly outcome: Outcome
+  readonly because: string
+  readonly client: Client
+  readonly dialled: Dialled | undefined
+  /** A listener of the proxy takes it: rules leave it alone. */
+  readonly isRelayed?: true
+  /** Undefined: any source may connect. */
+  readonly sources: { readonly allowed: boolean; readonly why: string } | undefined
+  readonly policy: DecidedPolicy | undefined
+  /** Every endpoint of the service port. */
+  readonly backends: readonly DecidedBackend[]
+}
+
+export interface DecidedPolicy {
+  /** The field that decides: `internalTrafficPolicy`. */
+  readonly field: 'internalTrafficPolicy' | 'externalTrafficPolicy'
+  readonly value: Policy
+  /** The list that this client gets: with Local, pods and the node get the Cluster list. */
+  readonly list: Policy
+  readonly why: string
+  readonly topology: Topology
+}
+
+export interface DecidedBackend {
+  readonly ip: string
+  readonly port: number
+  readonly nodeName: string
+  readonly eligible: boolean
+  /** Why not; for an eligible one, what is special about it. */
+  readonly why: string
+  readonly masquerade: boolean
+  readonly masqueradeWhy: string
+  readonly weight: number | undefined
+}
+
+export function decide(known: Known, decided: Decided, connection: Connection): Decision {
+  const client = classifyClient(decided.node, connection, decided.isOwnAddress)
+  const nothing = { client, sources: undefined, policy: undefined, backends: [] }
+  const refused = whyRefusedOnLocalhost(decided, connection)
+  if (refused !== undefined) return { ...nothing, dialled: undefined, outcome: 'reject', because: refused }
+  const dialled = decided.index.find(connection)
+  if (dialled === undefined) return { ...nothing, dialled, ...decideStray(known, decided, connection) }
+  const { frontend, view } = dialled
+  const refusal = whyNotAllowed(frontend, connection.source)
+  const sources =
+    frontend.allowedSources === undefined
+      ? undefined
+      : { allowed: refusal === undefined, why: refusal ?? 'loadBalancerSourceRanges has it' }
+  const route = routeOf(frontend, client)
+  const policy = describePolicy(decided, dialled, route, client)
+  const backends = decideBackends(known, { decided, dialled, route, policy, connection })
+  const common = { client, dialled, sources, policy, backends }
+  const looksAtRanges = known.mode.habits.sourceRanges === 'first' || isSentSomewhere(dialled)
+  if (refusal !== undefined && looksAtRanges) return { ...common, outcome: 'drop', because: refusal }
+  const { verdict } = route
+  if (!known.mode.habits.protocols.includes(connection.protocol) && isSentSomewhere(dialled)) {
+    const because = `the ${known.mode.name} mode does not carry ${connection.protocol}`
+    return {
+      ...common,
+      outcome: 'reject',
+      because,
+      backends: backends.map((each) => ({ ...each, eligible: false, why: because })),
+    }
+  }
+  const isRelayed = frontend.kind === 'nodePort' && isServedOnLocalhost(decided, connection)
+  if (verdict.kind === 'to') {
+    const eligible = backends.filter((each) => each.eligible).length
+    const because = `${view.name} has ${eligible} of ${backends.length} endpoints for this client`
+    if (!isRelayed) return { ...common, outcome: 'to', because }
+    return { ...common, outcome: 'to', because: `${because}, and a listener of the proxy relays to them`, isRelayed }
+  }
+  const because = `${view.name} ${verdict.reason}`
+  if (isRelayed) return { ...common, outcome: 'untouched', because: `${because}, so the proxy does not listen there` }
+  const leaves = connection.inputInterface === undefined && !decided.isOwnAddress(connection.destination)
+  const isHeard = frontend.kind === 'clusterIP' || !leaves || known.mode.habits.refusesNode
+  if (isHeard) return { ...common, outcome: verdict.kind, because }
+  const silence = `the ${known.mode.name} mode does not look at what the node itself sends to an external address`
+  return { ...common, outcome: 'untouched', because: `${because}, but ${silence}` }
+}
+
+function isServedOnLocalhost({ node }: Decided, { destination }: Connection): boolean {
+  return node.localhostNodePorts === 'served by listeners' && destination === LOCALHOST[node.family]
+}
+
+/** A node port that rules refuse on loopback addresses. */
+function whyRefusedOnLocalhost(
+  { node, index }: Decided,
+  { destination, protocol, port }: Connection,
+): string | undefined {
+  if (!isRefusedOnLocalhost(node, protocol) || !isLoopback(parseIp(destination) ?? '')) return undefined
+  const dialled = index.nodePort(protocol, port)
+  if (dialled === undefined) return undefined
+  const why =
+    node.localhostNodePorts === 'refused'
+      ? 'nodePortAddresses does not name localhost'
+      : `${protocol} cannot be relayed`
+  return `node port ${port}/${protocol} of ${dialled.view.name} is refused on localhost: ${why}`
+}
+
+function isSentSomewhere({ frontend: { fromPods, fromNode, fromOthers } }: Dialled): boolean {
+  return [fromPods, fromNode, fromOthers].some(({ verdict }) => verdict.kind === 'to')
+}
+
+interface BackendContext {
+  readonly decided: Decided
+  readonly dialled: Dialled
+  readonly route: Route
+  readonly policy: DecidedPolicy
+  readonly connection: Connection
+}
+
+function decideBackends(known: Known, context: BackendContext): DecidedBackend[] {
+  const { decided, dialled, route, policy, connection } = context
+  const { node, model } = decided
+  const endpoints = model.endpointsOf(dialled.view)
+  const selection = planSelection(endpoints, policy.list, node)
+  const selected = endpoints.filter((endpoint) => whyNotSelected(endpoint, selection, node) === undefined)
+  const ejections = dialled.view.connectRetry === true ? new Set(known.ejected.keys()) : NO_EJECTIONS
+  const ejected = new Set(siftEjected(selected, ejections).ejected)
+  const listed = new Map<string, Backend>(dialled.view.backends.map((each) => [joinHostPort(each.ip, each.port), each]))
+  return endpoints.map((endpoint): DecidedBackend => {
+    const { ip, port, nodeName, isLocal } = endpoint
+    const text = joinHostPort(ip, port)
+    const why =
+      whyNotSelected(endpoint, selection, node) ??
+      (ejected.has(endpoint) ? `ejected: ${known.ejected.get(text)}` : undefined)
+    const backend = listed.get(text) ?? { ip, port, isLocal, ...(nodeName === '' ? { mayBeLocal: true } : {}) }
+    const { masquerade, why: masqueradeWhy } = masqueradeTo(route, backend, connection, {
+      isOwnAddress: decided.isOwnAddress,
+      hairpin: known.mode.habits.hairpin,
+    })
+    return {
+      ip,
+      port,
+      nodeName,
+      eligible: why === undefined,
+      why: why ?? (selection.of === 'draining' ? 'terminating, but it still serves and none is ready' : ''),
+      masquerade,
+      masqueradeWhy,
+      weight: backend.weight,
+    }
+  })
+}
+
+function describePolicy(decided: Decided, { frontend, view }: Dialled, route: Route, client: Client): DecidedPolicy {
+  const service = decided.services.get(`${view.namespace}/${view.service}`)
+  const inside = frontend.kind === 'clusterIP'
+  const field = inside ? 'internalTrafficPolicy' : 'externalTrafficPolicy'
+  const value: Policy = service?.[field] === 'Local' ? 'Local' : 'Cluster'
+  const list = listOf(route, value, client, inside)
+  const why =
+    list === value
+      ? `spec.${field} is ${value}`
+      : `spec.${field} is ${value}, but a connection of ${client.kind === 'pod' ? 'a pod' : 'the node itself'} is sent to any endpoint at once`
+  const topology = planSelection(decided.model.endpointsOf(view), list, decided.node).topology
+  return { field, value, list, why, topology }
+}
+
+/** A verdict that sends nowhere does not name its list: pods and the node get the Cluster list from outside addresses. */
+function listOf({ verdict }: Route, value: Policy, { kind }: Client, inside: boolean): Policy {
+  if (verdict.kind === 'to') return verdict.policy
+  return inside || kind === 'other' ? value : 'Cluster'
+}
+
+/** What no frontend takes is left to its route, unless the mode guards the addresses of services. */
+function decideStray(
+  { mode }: Known,
+  { node, services, index, isOwnAddress }: Decided,
+  { destination, protocol, port }: Connection,
+): { outcome: Outcome; because: string } {
+  const closed = isOwnAddress(destination) ? index.nodePort(protocol, port) : undefined
+  const closedVerdict = closed?.frontend.fromOthers.verdict
+  if (
+    mode.habits.refusesNodePorts === 'on every address' &&
+    closedVerdict !== undefined &&
+    closedVerdict.kind !== 'to'
+  ) {
+    const because = `${closed!.view.name} ${closedVerdict.reason}, and its node port is refused even where it is not open`
+    return { outcome: closedVerdict.kind, because }
+  }
+  for (const { view, frontend } of index.all()) {
+    if (frontend.address !== destination) continue
+    const isGuarded =
+      mode.habits.guards === 'all addresses' || (mode.habits.guards === 'cluster IPs' && frontend.kind === 'clusterIP')
+    if (!isGuarded && frontend.kind !== 'clusterIP') continue
+    const because = `${destination} belongs to ${view.namespace}/${view.service}, which has no port ${port}/${protocol}`
+    return { outcome: isGuarded ? 'reject' : 'untouched', because }
+  }
+  const bytes = parseIp(destination) ?? ''
+  const range = node.serviceCidrs.find((cidr) => cidrContains(cidr, bytes))
+  if (range !== undefined) {
+    const owner = [...services.values()].find(({ clusterIPs }) => clusterIPs.includes(destination))
+    const because =
+      owner === undefined
+        ? `${destination} is in the service range ${formatCidr(range)}, and no service has it`
+        : `${destination} belongs to ${owner.namespace}/${owner.name}, which this proxy does not serve`
+    return { outcome: mode.habits.unallocated, because }
+  }
+  return { outcome: 'untouched', because: `no service has ${joinHostPort(destination, port)}/${protocol}` }
+}

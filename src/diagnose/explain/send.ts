@@ -1,0 +1,156 @@
+// `--send`: a real packet, from here, with nftables tracing for exactly that flow.
+
+import { createSocket } from 'node:dgram'
+import { connect, Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { messageOf } from '../../lib/errors.ts'
+import { joinHostPort } from '../../lib/ip.ts'
+import type { Walkable } from '../../lib/packet-walk.ts'
+import { Trace, type TracedRule } from '../../nftables/open-trace.ts'
+import type { FlowToTrace } from '../../nftables/trace-table.ts'
+import { phrase } from './compare.ts'
+import type { Decision } from './decide.ts'
+import type { KernelState, Prepared } from './explain.ts'
+import type { ExplainedSending } from './explanation.ts'
+import { followTrace, type Traced, type TracedFlow } from './trace.ts'
+
+const PATIENCE_MS = 2000
+/** The trace of a packet comes a little after the packet. */
+const SETTLE_MS = 200
+
+/** A client that is not this node: where its sockets come from, as file descriptors that are bound to the address and the port. */
+export type Departure = (transport: 'tcp' | 'udp', address: string, port: number) => number
+
+/** Opens a connection elsewhere, in the network of a pod, and says what came back. */
+export type Sender = (flow: TracedFlow, protocol: 'TCP' | 'UDP', patienceMs: number) => Promise<string>
+
+export interface HowToSend {
+  readonly departure?: Departure | undefined
+  /** Sends it in place of this process. */
+  readonly sender?: Sender | undefined
+  /** What was read of the kernel: where it leads to a process that carries the connection on, that is all a trace can show. */
+  readonly state?: KernelState | undefined
+}
+
+/** Throws when it cannot be sent from here. */
+export async function sendPacket(
+  { asked, decision }: Prepared,
+  { departure, sender, state }: HowToSend = {},
+): Promise<ExplainedSending> {
+  const { connection, family } = asked
+  if (connection.inputInterface !== undefined && departure === undefined && sender === undefined) {
+    throw new Error(
+      `Cannot send from ${asked.fromWords}: --send sends from this node, or with --sandbox from one of its pods; leave FROM out, or say node`,
+    )
+  }
+  const { protocol } = connection
+  if (protocol === 'SCTP') throw new Error('Cannot send SCTP: --send knows TCP and UDP')
+  const flow: TracedFlow = {
+    source: connection.source,
+    sourcePort: 40_000 + Math.floor(Math.random() * 20_000),
+    destination: connection.destination,
+    destinationPort: connection.port,
+  }
+  const table = `kube-proxy-explain-${process.pid}`
+  const traced = await withTracing({ table, flow: { family, protocol, ...flow } }, () => {
+    if (sender !== undefined) return sender(flow, protocol, PATIENCE_MS)
+    return protocol === 'TCP' ? openTcp(flow, departure) : sendUdp(flow, family, departure)
+  })
+  const trace = followTrace(traced.told, flow, table)
+  return {
+    from: joinHostPort(flow.source, flow.sourcePort),
+    answer: traced.answer,
+    trace: trace.lines,
+    outcome: trace.outcome,
+    destination: trace.destination,
+    differences: differencesOf(decision, trace, state?.kind === 'walkable' ? state.walkable.endsAt : undefined),
+  }
+}
+
+export function differencesOf(
+  { outcome, backends, isRelayed }: Decision,
+  trace: Traced,
+  endsAt?: Walkable['endsAt'],
+): string[] {
+  if (trace.outcome === 'unknown' || (isRelayed === true && trace.outcome === 'untouched')) return []
+  if (trace.outcome !== outcome) return [`said: ${phrase(outcome)}; the packet was ${phrase(trace.outcome)}`]
+  if (outcome !== 'to' || endsAt !== undefined) return []
+  const isSaid = backends.some(({ ip, port, eligible }) => eligible && joinHostPort(ip, port) === trace.destination)
+  return isSaid ? [] : [`the packet went to ${trace.destination}, which is not an eligible endpoint`]
+}
+
+interface Tracing {
+  readonly table: string
+  readonly flow: FlowToTrace
+}
+
+async function withTracing(
+  { table, flow }: Tracing,
+  send: () => Promise<string>,
+): Promise<{ told: readonly TracedRule[]; answer: string }> {
+  // The kernel removes the table when the process ends.
+  const onSignal = () => process.exit(130)
+  process.once('SIGINT', onSignal).once('SIGTERM', onSignal)
+  let trace: Trace | undefined
+  try {
+    trace = openTrace(table, flow)
+    const answer = await send()
+    await sleep(SETTLE_MS)
+    return { told: trace.read(), answer }
+  } finally {
+    process.off('SIGINT', onSignal).off('SIGTERM', onSignal)
+    trace?.close()
+  }
+}
+
+function openTrace(table: string, flow: FlowToTrace): Trace {
+  try {
+    return new Trace(table, flow)
+  } catch (error) {
+    throw new Error(`Cannot trace a packet: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+function openTcp(flow: TracedFlow, departure: Departure | undefined): Promise<string> {
+  const { destination: host, destinationPort: port, source, sourcePort } = flow
+  return new Promise((resolve) => {
+    const socket =
+      departure === undefined
+        ? connect({ host, port, localAddress: source, localPort: sourcePort })
+        : new Socket({ fd: departure('tcp', source, sourcePort) }).connect({ host, port })
+    const finish = (answer: string) => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(answer)
+    }
+    const timer = setTimeout(() => finish(`no answer within ${PATIENCE_MS} ms`), PATIENCE_MS)
+    socket.once('connect', () => finish('connected'))
+    socket.once('error', (error: NodeJS.ErrnoException) =>
+      finish(error.code === 'ECONNREFUSED' ? 'refused' : (error.code ?? error.message)),
+    )
+  })
+}
+
+function sendUdp(flow: TracedFlow, family: 4 | 6, departure: Departure | undefined): Promise<string> {
+  const { destination, destinationPort, source, sourcePort } = flow
+  return new Promise((resolve) => {
+    const socket = createSocket(family === 4 ? 'udp4' : 'udp6')
+    const finish = (answer: string) => {
+      clearTimeout(timer)
+      socket.close()
+      resolve(answer)
+    }
+    const timer = setTimeout(() => finish('sent; no answer, which UDP does not promise'), PATIENCE_MS / 2)
+    socket.once('message', () => finish('answered'))
+    socket.once('error', (error: NodeJS.ErrnoException) =>
+      finish(error.code === 'ECONNREFUSED' ? 'refused' : (error.code ?? error.message)),
+    )
+    const where =
+      departure === undefined
+        ? { address: source, port: sourcePort }
+        : { fd: departure('udp', source, sourcePort), exclusive: true }
+    socket.bind(where, () => {
+      socket.connect(destinationPort, destination, () => socket.send('?'))
+    })
+  })
+}

@@ -1,0 +1,88 @@
+// Previews as text for people, as scripts, and as JSON.
+
+import { scriptReaders, type Rehearsal, type ScriptReader } from '../../modes/rehearsal.ts'
+import type { Preview } from './rehearse.ts'
+
+/** The scripts of several previews: one program after the other, each with a heading where there are several. */
+export function formatScripts(previews: readonly Preview[], only: ScriptReader | undefined): string {
+  const scripts = new Map<ScriptReader, string>()
+  for (const { rehearsal } of previews) {
+    for (const { program, text } of rehearsal?.scripts ?? []) {
+      if (text !== '' && (only === undefined || only === program))
+        scripts.set(program, (scripts.get(program) ?? '') + text)
+    }
+  }
+  if (scripts.size === 1) return [...scripts.values()][0]!
+  return [...scripts].map(([program, text]) => `# for ${scriptReaders[program]}\n${text}`).join('\n')
+}
+
+/** How many commands there are. */
+export function countCommands({ scripts }: Rehearsal): number {
+  return scripts.reduce((sum, { text }) => sum + linesOf(text).length, 0)
+}
+
+export interface PlanText {
+  readonly source: string
+  readonly nodeName: string
+  /** The mode whose commands are shown. */
+  readonly shown: string
+  readonly previews: readonly Preview[]
+  /** Bold, green and red, for a terminal. */
+  readonly colour: boolean
+  /** So many commands of one program are shown. */
+  readonly limit: number
+}
+
+export function formatPlan({ source, nodeName, shown, previews, colour, limit }: PlanText): string {
+  const lines = [`Node ${nodeName}, by ${source}. Nothing is changed.`, '']
+  const width = Math.max(...previews.map(({ mode }) => mode.length))
+  for (const preview of previews) {
+    const mark = preview.mode === shown ? '*' : ' '
+    lines.push(`${mark} ${preview.mode.padEnd(width)}  IPv${preview.family}  ${summary(preview)}`)
+  }
+  for (const { mode, family, rehearsal } of previews) {
+    if (mode !== shown || rehearsal === undefined) continue
+    for (const { program, text } of rehearsal.scripts) {
+      const commands = linesOf(text)
+      if (commands.length === 0) continue
+      lines.push('', `IPv${family}, for ${scriptReaders[program]}:`)
+      for (const command of commands.slice(0, limit)) lines.push(`  ${colour ? coloured(command) : command}`)
+      if (commands.length > limit) lines.push(`  ... and ${commands.length - limit} more (--limit)`)
+    }
+  }
+  const remarks = new Set(previews.flatMap(({ mode, rehearsal }) => (mode === shown ? (rehearsal?.remarks ?? []) : [])))
+  for (const remark of remarks) lines.push('', remark)
+  return `${lines.join('\n')}\n`
+}
+
+export function formatPlanJson({ source, nodeName, shown, previews }: Omit<PlanText, 'colour' | 'limit'>): string {
+  const plans = previews.map(({ mode, family, rehearsal, problem }) => ({
+    mode,
+    ipFamily: `IPv${family}`,
+    problem: problem ?? null,
+    commands: rehearsal === undefined ? null : countCommands(rehearsal),
+    scripts: (rehearsal?.scripts ?? []).map(({ program, text }) => ({ program, lines: linesOf(text) })),
+    remarks: rehearsal?.remarks ?? [],
+  }))
+  return `${JSON.stringify({ source, nodeName, mode: shown, plans }, undefined, 2)}\n`
+}
+
+function summary({ rehearsal, problem }: Preview): string {
+  if (rehearsal === undefined) return `cannot be told: ${problem}`
+  const count = countCommands(rehearsal)
+  if (count === 0) return 'nothing to do: the kernel holds all of it'
+  const parts = rehearsal.scripts.flatMap(({ program, text }) => {
+    const { length } = linesOf(text)
+    return length === 0 ? [] : [`${length} line${length === 1 ? '' : 's'} for ${program}`]
+  })
+  return parts.join(', ')
+}
+
+function linesOf(text: string): string[] {
+  return text === '' ? [] : text.replace(/\n$/, '').split('\n')
+}
+
+function coloured(command: string): string {
+  const code = /^(delete|flush|-[DXd] |address delete)/.test(command) ? 31 : 32
+  return `\u001b[${code}m${command}\u001b[0m`
+}

@@ -1,0 +1,138 @@
+// Whether the kernel holds what was decided, for one IP family; since when not, and what differed.
+
+import type { DriftState, FoundDrift } from '../serve/control/state.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { SyncStats } from './programmer.ts'
+import type { IpFamilyName } from '../serve/proxy-health.ts'
+
+export interface DriftOptions {
+  readonly family: IpFamilyName
+  readonly metrics: Metrics
+  readonly clock: Clock
+}
+
+/** A sync that succeeded. */
+export interface ComparedSync {
+  readonly full: boolean
+  /** Whether there were reasons of our own for a difference: changes, a failure before, nothing programmed yet. */
+  readonly mayDiffer: boolean
+  readonly stats: SyncStats
+}
+
+/** How many of those that were found are kept. */
+const KEPT = 5
+
+export class Drift {
+  readonly #options: DriftOptions
+  #sinceMs: number
+  /** Why it does not; undefined: it does. */
+  #reason: string | undefined = 'nothing has been programmed yet'
+  /** Another program touched what is ours, or may have. */
+  #suspectedMs: number | undefined
+  #comparedMs: number | undefined
+  #found: readonly FoundDrift[] = []
+  #times = 0
+
+  constructor(options: DriftOptions) {
+    this.#options = options
+    this.#sinceMs = options.clock.now()
+    this.#show()
+  }
+
+  get state(): DriftState {
+    return {
+      holds: this.#reason === undefined,
+      sinceMs: this.#sinceMs,
+      reason: this.#reason,
+      suspectedSinceMs: this.#suspectedMs,
+      comparedMs: this.#comparedMs,
+      times: this.#times,
+      found: this.#found,
+    }
+  }
+
+  /** Another program touched what may be ours: it will be compared. */
+  suspect(): void {
+    this.#suspectedMs ??= this.#options.clock.now()
+  }
+
+  /** That comparison has to wait. */
+  postponed(): void {
+    this.#lose('another program keeps changing our rules; they are restored now and then')
+  }
+
+  synced({ full, mayDiffer, stats }: ComparedSync): void {
+    const { clock } = this.#options
+    const suspectedMs = this.#suspectedMs
+    if (full) {
+      if (stats.transactions > 0 && (suspectedMs !== undefined || !mayDiffer)) this.#find(stats)
+      this.#suspectedMs = undefined
+      this.#comparedMs = clock.now()
+    }
+    const { refused = 0 } = stats
+    if (refused > 0) this.#lose(`the kernel refuses the rules of ${refused} service port${refused === 1 ? '' : 's'}`)
+    else if (full || this.#suspectedMs === undefined) this.#regain()
+  }
+
+  failed(message: string): void {
+    this.#lose(message)
+  }
+
+  #find({ operations, sample = [] }: SyncStats): void {
+    const { metrics, family, clock } = this.#options
+    this.#times++
+    metrics.driftOperations.with(family).inc(operations)
+    const drift = { sinceMs: this.#suspectedMs ?? this.#comparedMs, restoredMs: clock.now(), operations, sample }
+    this.#found = [drift, ...this.#found].slice(0, KEPT)
+    // It held, did not, and does again.
+    if (this.#reason === undefined) this.#sinceMs = clock.now()
+  }
+
+  #lose(reason: string): void {
+    if (this.#reason === undefined) this.#sinceMs = this.#suspectedMs ?? this.#options.clock.now()
+    this.#reason = reason
+    this.#show()
+  }
+
+  #regain(): void {
+    if (this.#reason === undefined) return
+    this.#reason = undefined
+    this.#sinceMs = this.#options.clock.now()
+    this.#show()
+  }
+
+  #show(): void {
+    const { metrics, family } = this.#options
+    const holds = this.#reason === undefined
+    metrics.inSync.with(family).set(holds ? 1 : 0)
+    metrics.outOfSyncSince.with(family).set(holds ? 0 : Math.round(this.#sinceMs) / 1000)
+    metrics.driftOperations.with(family).inc(0)
+  }
+}
+
+/** Lines for people, for /statusz. */
+export function formatDrift(family: IpFamilyName, state: DriftState): string {
+  const { holds, sinceMs, reason, suspectedSinceMs, comparedMs, times, found } = state
+  const lines = [
+    holds
+      ? `${family}: the kernel holds what was decided, since ${at(sinceMs)}`
+      : `${family}: the kernel does NOT hold what was decided, since ${at(sinceMs)}: ${reason}`,
+  ]
+  if (comparedMs !== undefined) lines.push(`  compared as a whole: ${at(comparedMs)}`)
+  if (suspectedSinceMs !== undefined)
+    lines.push(`  another program touched it: ${at(suspectedSinceMs)}, to be compared`)
+  const [last] = found
+  if (last === undefined) return lines.join('\n')
+  const since = last.sinceMs === undefined ? '' : ` after ${Math.max(0, Math.round(last.restoredMs - last.sinceMs))} ms`
+  lines.push(
+    `  differed ${times} time${times === 1 ? '' : 's'}; the last, restored ${at(last.restoredMs)}${since}, took:`,
+  )
+  for (const command of last.sample) lines.push(`    ${command}`)
+  if (last.operations > last.sample.length) lines.push(`    ... ${last.operations} operations in all`)
+  return lines.join('\n')
+}
+
+function at(ms: number): string {
+  return new Date(ms).toISOString()
+}

@@ -1,0 +1,393 @@
+import { describe, expect, it, test } from 'vitest'
+import { aNodeView } from '../../test/support/arbitrary-views.ts'
+import { eventually } from '../../test/support/eventually.ts'
+import type { EndpointSlice } from '../kube/types.ts'
+import { ManualClock, systemClock } from '../lib/clock.ts'
+import { KernelError } from '../lib/errors.ts'
+import { silentLogger } from '../lib/log.ts'
+import { ProblemLog } from '../model/problems.ts'
+import { ServiceModel } from '../model/service-model.ts'
+import { ProxyHealth } from '../serve/proxy-health.ts'
+import { FamilyPipeline, type SyncListener } from './family-pipeline.ts'
+import type { Answerers, FlowCleaner } from './flow-cleaner.ts'
+import type { AppliedSync } from './followers.ts'
+import { modeNamed } from '../modes/all.ts'
+import { createMetrics } from '../metrics/metrics.ts'
+import type { SyncStats } from './programmer.ts'
+
+const build = { major: '', minor: '', version: '', commit: '', treeState: '', buildDate: '' }
+const DONE: SyncStats = { transactions: 1, operations: 3, bytes: 5 }
+
+function aSlice(name: string, addresses: readonly string[]): EndpointSlice {
+  return {
+    namespace: 'default',
+    name,
+    serviceName: 'web',
+    addressType: 'IPv4',
+    endpoints: addresses.map((address) => ({ address, ready: true, serving: true, terminating: false })),
+    ports: [{ name: '', protocol: 'TCP', port: 80 }],
+  } as unknown as EndpointSlice
+}
+
+/** A pipeline whose programmer takes its time. */
+function open() {
+  const clock = new ManualClock()
+  const metrics = createMetrics({ shown: modeNamed('iptables').metrics, build })
+  const node = aNodeView({ family: 4 })
+  const model = new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 })
+  const calls: { keep(): void; break(): void }[] = []
+  const told: boolean[] = []
+  const sync = () =>
+    new Promise<SyncStats>((resolve, reject) => {
+      calls.push({ keep: () => resolve(DONE), break: () => reject(new Error('refused')) })
+    })
+  const pipeline = new FamilyPipeline({
+    node,
+    model,
+    programmer: { sync, syncAll: sync, tellCommands: (isTold) => void told.push(isTold), close() {} },
+    flows: { answerersOf() {}, follow() {}, stop() {} } as unknown as FlowCleaner,
+    metrics,
+    health: new ProxyHealth({ clock, timeoutMs: 1000 }),
+    periods: { minMs: 0, maxMs: 60_000, retryMs: 100, maxRetryMs: 1000 },
+    clock,
+    log: silentLogger,
+    followers: [],
+  })
+  const endpoint = (name: string) => {
+    model.setSlice({ ...aSlice(name, ['10.1.0.1']), triggerTimeMs: clock.now() - 1000 })
+    pipeline.changed()
+  }
+  const counted = () =>
+    Number(/network_programming_duration_seconds_count\{[^}]*\} (\d+)/.exec(metrics.text())?.[1] ?? 0)
+  /** Lets everything come to its end that is not waiting for us. */
+  const turn = async () => {
+    await clock.advance(1)
+    await new Promise((resolve) => setImmediate(resolve))
+    await clock.advance(1)
+  }
+  return { clock, metrics, pipeline, calls, model, endpoint, counted, turn, told }
+}
+
+describe('FamilyPipeline', () => {
+  it('counts trigger times with the sync that programs them, not with one that is under way', async () => {
+    const { pipeline, calls, endpoint, counted, turn } = open()
+    endpoint('a')
+    pipeline.start()
+    await turn()
+    endpoint('b')
+    calls[0]!.keep()
+    await turn()
+    expect(counted()).toBe(1)
+    await turn()
+    calls[1]!.keep()
+    await turn()
+    expect(counted()).toBe(2)
+  })
+
+  it('counts them later when a sync fails, and no failure of nftables in another mode', async () => {
+    const { clock, metrics, pipeline, calls, endpoint, counted, turn } = open()
+    endpoint('a')
+    pipeline.start()
+    await turn()
+    calls[0]!.break()
+    await turn()
+    expect(counted()).toBe(0)
+    await clock.advance(200)
+    await turn()
+    calls[1]!.keep()
+    await turn()
+    expect(counted()).toBe(1)
+    expect(metrics.nftablesSyncFailures.with('IPv4').value).toBe(0)
+    expect(metrics.text()).toContain('kubeproxyts_operations_total{ip_family="IPv4"} 3')
+  })
+})
+
+it('what concerns the other family, or says nothing new, costs no sync', async () => {
+  const { clock, metrics, pipeline, calls, model } = open()
+  const told = async (slice: EndpointSlice) => {
+    model.setSlice(slice)
+    pipeline.changed()
+    await clock.advance(1)
+    for (const call of calls) call.keep()
+    await clock.advance(1)
+  }
+  pipeline.start()
+  await told(aSlice('web', ['10.1.0.1']))
+  expect(calls.length).toBe(1)
+  await told(aSlice('web', ['10.1.0.1']))
+  await told({ ...aSlice('web6', ['fd00::1']), addressType: 'IPv6' })
+  expect(calls.length).toBe(1)
+  expect(metrics.text()).toContain('kubeproxy_sync_proxy_rules_endpoint_changes_total 2')
+  await told(aSlice('web', ['10.1.0.2']))
+  expect(calls.length).toBe(2)
+})
+
+describe('FamilyPipeline compares with the kernel', () => {
+  const MINUTE = 60_000
+
+  /** What is called in so many minutes, with a change at each of these seconds of every minute. */
+  async function callsWithin(minutes: number, stats: SyncStats, changesAt: readonly number[] = []) {
+    const clock = new ManualClock()
+    const node = aNodeView({ family: 4 })
+    const calls: { kind: 'all' | 'changes'; minute: number }[] = []
+    const call = (kind: 'all' | 'changes') => () => {
+      calls.push({ kind, minute: Math.floor(clock.monotonicNow() / MINUTE) })
+      return stats
+    }
+    const model = new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 })
+    const pipeline = new FamilyPipeline({
+      node,
+      model,
+      programmer: { sync: call('changes'), syncAll: call('all'), close() {} },
+      flows: { answerersOf: () => new Map(), follow() {}, stop() {} } as unknown as FlowCleaner,
+      metrics: createMetrics({ shown: [], build }),
+      health: new ProxyHealth({ clock, timeoutMs: 1000 }),
+      periods: { minMs: 0, maxMs: MINUTE, retryMs: 100, maxRetryMs: 1000 },
+      clock,
+      log: silentLogger,
+      followers: [],
+    })
+    pipeline.start()
+    for (let minute = 0; minute < minutes; minute++) {
+      for (const second of changesAt) {
+        clock.setTimeout(() => {
+          model.setSlice(aSlice('web', [`10.1.${minute}.${second}`]))
+          pipeline.changed()
+        }, second * 1000)
+      }
+      await clock.advance(MINUTE)
+    }
+    return calls.filter(({ kind }) => kind === 'all').map(({ minute }) => minute)
+  }
+
+  it('once an hour', async () => {
+    expect(await callsWithin(150, DONE)).toEqual([0, 60, 120])
+  })
+
+  it('each period while the rules of a service are refused', async () => {
+    expect(await callsWithin(4, { ...DONE, refused: 1 })).toEqual([0, 1, 2, 3, 4])
+  })
+
+  it('half as often when changes leave no time for it', async () => {
+    expect(await callsWithin(250, DONE, [10, 40])).toEqual([0, 120, 240])
+    expect(await callsWithin(5, { ...DONE, refused: 1 }, [10, 40])).toEqual([0, 2, 4])
+  })
+})
+
+test('what answers flows is asked before the sync that may take it away', async () => {
+  const node = aNodeView()
+  const happened: string[] = []
+  const answerers: Answerers = new Map([['ns/dns', ['10.0.0.1:53']]])
+  const sync = () => {
+    happened.push('synced')
+    return DONE
+  }
+  const pipeline = new FamilyPipeline({
+    node,
+    model: new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 }),
+    programmer: { sync, syncAll: sync, close() {} },
+    flows: {
+      answerersOf() {
+        happened.push('asked')
+        return answerers
+      },
+      follow: (sync: AppliedSync) => happened.push(sync.answerers === answerers ? 'told' : 'not told'),
+      stop() {},
+    } as unknown as FlowCleaner,
+    metrics: createMetrics({ shown: [], build }),
+    health: new ProxyHealth({ clock: systemClock, timeoutMs: 60_000 }),
+    periods: { minMs: 0, maxMs: 60_000, retryMs: 1000, maxRetryMs: 1000 },
+    clock: systemClock,
+    log: silentLogger,
+    followers: [],
+  })
+  pipeline.start()
+  await eventually('it is synced', () => (happened.length >= 3 ? undefined : happened.join()))
+  await pipeline.stop()
+  expect(happened.slice(0, 3)).toEqual(['asked', 'synced', 'told'])
+})
+
+test('stop() closes the programmer when rules that are being restored are in place, and not before', async () => {
+  const node = aNodeView()
+  const happened: string[] = []
+  let finish: () => void = () => {}
+  const programmer = {
+    sync: () => DONE,
+    syncAll: () => {
+      happened.push('begun')
+      return new Promise<SyncStats>((resolve) => {
+        finish = () => {
+          happened.push('restored')
+          resolve(DONE)
+        }
+      })
+    },
+    close: () => void happened.push('closed'),
+  }
+  const pipeline = new FamilyPipeline({
+    node,
+    model: new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 }),
+    programmer,
+    flows: { answerersOf() {}, follow() {}, stop() {} } as unknown as FlowCleaner,
+    metrics: createMetrics({ shown: [], build }),
+    health: new ProxyHealth({ clock: systemClock, timeoutMs: 60_000 }),
+    periods: { minMs: 0, maxMs: 60_000, retryMs: 1000, maxRetryMs: 1000 },
+    clock: systemClock,
+    log: silentLogger,
+    followers: [],
+  })
+  pipeline.start()
+  await new Promise((resolve) => setTimeout(resolve, 5))
+  finish()
+  await new Promise((resolve) => setTimeout(resolve, 5))
+  pipeline.heal()
+  const stopped = pipeline.stop()
+  await new Promise((resolve) => setTimeout(resolve, 5))
+  expect(happened).toEqual(['begun', 'restored', 'begun'])
+  finish()
+  await stopped
+  expect(happened).toEqual(['begun', 'restored', 'begun', 'restored', 'closed'])
+})
+
+describe('a listener', () => {
+  const service = { kind: 'Service', namespace: 'default', name: 'web', verb: 'set' } as const
+
+  it('hears what came, what was done and how long it took; the programmer is asked for words only meanwhile', async () => {
+    const { pipeline, calls, endpoint, turn, clock, told } = open()
+    pipeline.start()
+    await turn()
+    calls.shift()!.keep()
+    await turn()
+    const heard: Parameters<SyncListener>[0][] = []
+    pipeline.listen((change) => heard.push(change))
+    pipeline.hear(service)
+    endpoint('web-1')
+    await turn()
+    await clock.advance(7)
+    calls.shift()!.keep()
+    await turn()
+    expect(heard).toMatchObject([{ family: 4, why: 'event', objects: [service], operations: 3, bytes: 5 }])
+    const { heardMs, beganMs, doneMs } = heard[0]!
+    expect(beganMs - heardMs!).toBeGreaterThanOrEqual(0)
+    expect(doneMs - beganMs).toBeGreaterThanOrEqual(7)
+    pipeline.listen(undefined)
+    endpoint('web-2')
+    await turn()
+    calls.shift()!.keep()
+    await turn()
+    expect(heard).toHaveLength(1)
+    expect(told).toEqual([true, false])
+  })
+
+  it('hears why the kernel refused, and not of objects that change nothing', async () => {
+    const { pipeline, calls, endpoint, turn } = open()
+    pipeline.start()
+    await turn()
+    calls.shift()!.keep()
+    await turn()
+    const heard: Parameters<SyncListener>[0][] = []
+    pipeline.listen((change) => heard.push(change))
+    pipeline.hear({ ...service, name: 'of-the-other-family' })
+    pipeline.changed()
+    endpoint('web-1')
+    await turn()
+    calls.shift()!.break()
+    await turn()
+    expect(heard).toMatchObject([{ objects: [], error: 'refused', operations: 0 }])
+  })
+})
+
+describe.each(['at once', 'later'] as const)('what follows a sync that is done %s fails', (kind) => {
+  const MINUTE = 60_000
+
+  /** One of these fails, whichever: the programmer's own end, the flows, a follower, a listener, metrics. */
+  function openFailing(broken: { name: string | undefined }) {
+    const clock = new ManualClock()
+    const node = aNodeView({ family: 4 })
+    const metrics = createMetrics({ shown: [], build })
+    const model = new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 })
+    const health = new ProxyHealth({ clock, timeoutMs: 1000 })
+    const done: string[] = []
+    const calls: string[] = []
+    const step = (name: string) => {
+      if (broken.name === name) throw new KernelError(name, 'ENOBUFS')
+      done.push(name)
+    }
+    const sync = (full: boolean) => () => {
+      calls.push(full ? 'all' : 'changes')
+      return kind === 'at once' ? DONE : Promise.resolve(DONE)
+    }
+    const pipeline = new FamilyPipeline({
+      node,
+      model,
+      programmer: {
+        sync: sync(false),
+        syncAll: sync(true),
+        finish: () => (kind === 'at once' ? step('cleanup') : Promise.resolve().then(() => step('cleanup'))),
+        close() {},
+      },
+      flows: { answerersOf() {}, follow: () => step('udp_flows'), stop() {} } as unknown as FlowCleaner,
+      metrics,
+      health,
+      periods: { minMs: 0, maxMs: 2 * MINUTE, retryMs: 100, maxRetryMs: 1000 },
+      clock,
+      log: silentLogger,
+      followers: [
+        { name: 'health_ports', follow: () => step('health_ports') },
+        { name: 'rest', follow: () => step('rest') },
+      ],
+    })
+    pipeline.listen(() => step('changes'))
+    return { clock, model, pipeline, health, metrics, calls, done }
+  }
+
+  test.each(['cleanup', 'udp_flows', 'health_ports', 'rest', 'changes'])(
+    '%s: the sync counts, the others follow it, and it is tried again without a sync',
+    async (name) => {
+      const broken = { name: undefined as string | undefined }
+      const { clock, model, pipeline, health, metrics, calls, done } = openFailing(broken)
+      pipeline.start()
+      await clock.advance(10)
+      broken.name = name
+      done.length = 0
+      model.setSlice(aSlice('web', ['10.1.0.1']))
+      pipeline.changed()
+      await clock.advance(10)
+      const others = ['changes', 'cleanup', 'health_ports', 'rest', 'udp_flows'].filter((each) => each !== name)
+      expect([...done].sort()).toEqual(others)
+      expect(health.health().healthy).toBe(true)
+      expect(metrics.transactions.with('IPv4', 'committed').value).toBe(2)
+      expect(metrics.transactions.with('IPv4', 'refused').value).toBe(0)
+      expect(metrics.followerBehind.with('IPv4', name).value).toBe(1)
+      // Nothing is synced for it, and health stays what it is.
+      await clock.advance(MINUTE)
+      expect(calls).toEqual(['all', 'changes'])
+      expect(health.health().healthy).toBe(true)
+      broken.name = undefined
+      done.length = 0
+      await clock.advance(30_000)
+      // What is only told is told with the next sync.
+      if (name === 'changes') return
+      expect(done).toEqual([name])
+      expect(metrics.followerBehind.with('IPv4', name).value).toBe(0)
+      expect(calls).toEqual(['all', 'changes'])
+      await pipeline.stop()
+    },
+  )
+
+  test('metrics that cannot be written are in the way of nothing', async () => {
+    const { clock, model, pipeline, health, metrics, calls, done } = openFailing({ name: undefined })
+    pipeline.start()
+    await clock.advance(10)
+    metrics.syncDuration.with = () => {
+      throw new Error('no such metric')
+    }
+    done.length = 0
+    model.setSlice(aSlice('web', ['10.1.0.1']))
+    pipeline.changed()
+    await clock.advance(MINUTE)
+    expect([...done].sort()).toEqual(['changes', 'cleanup', 'health_ports', 'rest', 'udp_flows'])
+    expect(calls).toEqual(['all', 'changes'])
+    expect(health.health().healthy).toBe(true)
+  })
+})

@@ -1,0 +1,91 @@
+// What the syncs of one IP family leave in the metrics.
+
+import type { Clock } from '../lib/clock.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { ServiceModel } from '../model/service-model.ts'
+import type { ChangeCounts } from '../model/types.ts'
+import type { FinishStats, SyncStats } from './programmer.ts'
+import type { IpFamilyName } from '../serve/proxy-health.ts'
+
+export interface SyncAccountsOptions {
+  readonly family: IpFamilyName
+  readonly model: Pick<ServiceModel, 'changeCounts' | 'noLocalEndpoints'>
+  readonly metrics: Metrics
+  readonly clock: Clock
+}
+
+/** A sync that succeeded. */
+export interface DoneSync {
+  readonly full: boolean
+  readonly tookMs: number
+  /** When the first of the events came that led to it. */
+  readonly waitingSinceMs: number | undefined
+  /** When those events were triggered, in the cluster. */
+  readonly triggerTimes: readonly number[]
+}
+
+export class SyncAccounts {
+  readonly #options: SyncAccountsOptions
+  /** The totals that the metrics already have. */
+  #reported: Pick<ChangeCounts, 'endpointsTotal' | 'servicesTotal'> = { endpointsTotal: 0, servicesTotal: 0 }
+
+  constructor(options: SyncAccountsOptions) {
+    this.#options = options
+  }
+
+  queued(): void {
+    const { metrics, clock, family } = this.#options
+    metrics.lastQueued.with(family).set(clock.now() / 1000)
+  }
+
+  succeeded({ full, tookMs, waitingSinceMs, triggerTimes }: DoneSync, stats: SyncStats): void {
+    const { metrics, clock, family } = this.#options
+    metrics.syncDuration.with(family).observe(tookMs / 1000)
+    metrics[full ? 'syncFullDuration' : 'syncPartialDuration'].with(family).observe(tookMs / 1000)
+    metrics.lastSync.with(family).set(clock.now() / 1000)
+    this.finished(stats)
+    for (const triggerMs of triggerTimes) {
+      metrics.networkProgrammingDuration.with(family).observe((clock.now() - triggerMs) / 1000)
+    }
+    if (waitingSinceMs !== undefined) {
+      metrics.changeDuration.with(family).observe((clock.monotonicNow() - waitingSinceMs) / 1000)
+    }
+    this.#countNoLocalEndpoints()
+  }
+
+  /** What was written, in a sync or after it. */
+  finished({ bytes, transactions, operations }: FinishStats): void {
+    const { metrics, family } = this.#options
+    metrics.netlinkBytes.with(family).inc(bytes)
+    metrics.transactions.with(family, 'committed').inc(transactions)
+    metrics.operations.with(family).inc(operations)
+  }
+
+  failed(): void {
+    const { metrics, family } = this.#options
+    metrics.transactions.with(family, 'refused').inc()
+  }
+
+  healed(): void {
+    const { metrics, family } = this.#options
+    metrics.heals.with(family).inc()
+  }
+
+  /** How many changes came, and how many of them the kernel does not have yet. */
+  countChanges(): void {
+    const { model, metrics } = this.#options
+    const counts = model.changeCounts
+    metrics.endpointChangesPending.with().set(counts.endpointsPending)
+    metrics.serviceChangesPending.with().set(counts.servicesPending)
+    metrics.endpointChanges.with().inc(counts.endpointsTotal - this.#reported.endpointsTotal)
+    metrics.serviceChanges.with().inc(counts.servicesTotal - this.#reported.servicesTotal)
+    this.#reported = counts
+  }
+
+  #countNoLocalEndpoints(): void {
+    const { model, metrics, family } = this.#options
+    const { internal, external } = model.noLocalEndpoints
+    metrics.noLocalEndpoints.with('internal', family).set(internal)
+    metrics.noLocalEndpoints.with('external', family).set(external)
+  }
+}

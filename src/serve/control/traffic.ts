@@ -1,0 +1,46 @@
+// The answer to the question `traffic`: what the kernel has counted since it began to, for an asker who looks.
+
+import type { TrafficCounts } from '../../lib/traffic-counts.ts'
+
+/** Since counting began. It ends when the asker goes, or has not asked for a while. */
+export interface TrafficAnswer {
+  readonly nowMs: number
+  readonly sinceMs: number
+  readonly mode: string
+  readonly nodeName: string
+  readonly rows: readonly TrafficRow[]
+  /** Of pairs for which there was no room. */
+  readonly other: TrafficCounts
+  /**
+   * For a mode in which the proxy carries connections itself: what it passed on to each backend, without headers. The rows are
+   * then of frontends alone.
+   */
+  readonly carried?: readonly CarriedRow[] | undefined
+  /** The cgroup whose connections to cluster IPs are not in it: they are chosen at connect(). Absent: all are. */
+  readonly without?: string | undefined
+}
+
+export interface CarriedRow extends TrafficCounts {
+  /** `namespace/name:port`. */
+  readonly service: string
+  /** `tcp`, of which there are no packets to tell, or `udp`. */
+  readonly protocol: string
+  /** `ip:port` */
+  readonly backend: string
+  /** It gets no new connections for a while. */
+  readonly isEjected: boolean
+}
+
+/** What went from a frontend to a backend, or what a frontend refused. */
+export interface TrafficRow extends TrafficCounts {
+  /** `namespace/name:port`. */
+  readonly service: string
+  /** `tcp 10.0.0.1:80`; `tcp *:30080` for a node port that refuses. */
+  readonly frontend: string
+  /** `ip:port`; absent for refusals, and where `carried` has the backends. */
+  readonly backend?: string | undefined
+  /** Packets that the frontend refused or dropped: without endpoints, without local ones, from sources that are not allowed. */
+  readonly refused: number
+  /** It gets no new connections for a while. */
+  readonly isEjected: boolean
+}

@@ -1,0 +1,22 @@
+// Transactions, and the count of what they did.
+
+import type { TableDriver } from '../nftables/table-driver.ts'
+import type { Op } from '../nftables/types.ts'
+import type { SyncCount } from './sync-count.ts'
+
+export function applyCounted(driver: TableDriver, ops: readonly Op[], stats: Pick<SyncCount, 'count'>): void {
+  if (ops.length > 0) stats.count(operationsOf(ops), driver.apply(ops).bytes)
+}
+
+/** One after the other, by the driver's faster way where it has one. */
+export function applyEachCounted(driver: TableDriver, transactions: Iterable<readonly Op[]>, stats: SyncCount): void {
+  if (driver.applyEach === undefined) for (const ops of transactions) applyCounted(driver, ops, stats)
+  else driver.applyEach(transactions, (ops, bytes) => stats.count(operationsOf(ops), bytes))
+}
+
+/** Each element counts. */
+function operationsOf(ops: readonly Op[]): number {
+  let operations = 0
+  for (const op of ops) operations += 'elements' in op ? op.elements.length : 1
+  return operations
+}

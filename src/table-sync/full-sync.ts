@@ -1,0 +1,164 @@
+// The whole table, compared with the kernel's: at the start, after a failure, when another program has changed it, and now and then.
+
+import type { Steps } from '../lib/steps.ts'
+import type { FrontendAddress, NodeView, ServicePortView } from '../model/types.ts'
+import { buildTable, replaceTable, type Wanted } from '../nftables/build-table.ts'
+import { formatOps } from '../nftables/format-ops.ts'
+import type { Fragment, Learned, TableBase } from '../nftables/fragment.ts'
+import { nftFamily } from '../nftables/language.ts'
+import { Ledger } from '../nftables/ledger.ts'
+import type { TableDriver } from '../nftables/table-driver.ts'
+import type { Op, OwnTable, Table } from '../nftables/types.ts'
+import { isAtWork, isOurs, ownTable, TableUpdate } from '../nftables/update-table.ts'
+import { applyEachCounted } from './apply-counted.ts'
+import { countPlaces, KernelLists } from './kernel-lists.ts'
+import type { Places } from './places.ts'
+import type { FindElement, ListLengths, TablePlanner } from './table-planner.ts'
+import { ServedBefore } from './served-before.ts'
+import type { SyncCount } from './sync-count.ts'
+
+export interface FullSyncOptions {
+  readonly planner: TablePlanner
+  readonly driver: TableDriver
+  readonly places: Places
+  readonly node: NodeView
+  readonly views: Iterable<ServicePortView>
+  /** How often in a row the kernel has refused the result of a comparison. */
+  readonly refusals: number
+  readonly stats: SyncCount
+}
+
+/** Another program that uses our table may have left it in a state that no difference leads out of: then it is made anew. */
+const REFUSALS_TO_REPLACE = 2
+/** Backends that are compared in one step: some milliseconds. */
+const BACKENDS_OF_A_STEP = 1000
+
+export class FullSync {
+  /** Of the whole table, when the sync has succeeded. */
+  readonly ledger: Ledger
+  /** What packets note, of all service ports. */
+  readonly learned: Learned[] = []
+  readonly #options: FullSyncOptions
+  readonly #base: TableBase
+  #served = new ServedBefore([])
+  /** The lists that are too long to be read with the table. */
+  #unread: ListLengths | undefined
+
+  constructor(options: FullSyncOptions) {
+    this.#options = options
+    this.#base = options.planner.base(options.node)
+    this.ledger = new Ledger(this.#base)
+  }
+
+  /** What is there, without the lists where they are too long. */
+  *reading(): Steps<OwnTable | undefined> {
+    const { planner, driver } = this.#options
+    const { parts } = driver
+    if (parts === undefined) {
+      const table = driver.read()
+      return table && ownTable(table)
+    }
+    const { lists } = planner
+    const areWanted = (rest: Table) => lists === undefined || this.#areShort(lists.lengths(rest), parts.many)
+    return yield* parts.read(lists && { sets: lists.maps, areWanted })
+  }
+
+  *programming(actual: OwnTable | undefined): Steps<void> {
+    const { planner, refusals } = this.#options
+    if (actual === undefined) return this.#applyEach(buildTable(this.#wanted(), this.ledger))
+    this.#served = new ServedBefore(planner.servedUdp?.(actual) ?? [])
+    if (!isAtWork(actual)) return this.#applyEach(this.#rebuild())
+    if (refusals >= REFUSALS_TO_REPLACE || !isOurs(actual, this.#base)) {
+      return this.#applyEach([replaceTable(this.#wanted(), this.ledger)])
+    }
+    yield* this.#updating(actual)
+  }
+
+  /** The frontends that went while no proxy watched: their flows may go on. */
+  gone(): readonly FrontendAddress[] {
+    return this.#served.rest()
+  }
+
+  /** No packet sees the table that is there, so no packet misses it. */
+  *#rebuild(): Generator<readonly Op[]> {
+    yield [{ op: 'deleteTable' }]
+    yield* buildTable(this.#wanted(), this.ledger)
+  }
+
+  #wanted(): Wanted {
+    const plan = (view: ServicePortView) => this.#plan(view)
+    const { views } = this.#options
+    const fragments = (function* () {
+      for (const view of views) yield plan(view)
+    })()
+    return { base: this.#base, fragments }
+  }
+
+  *#updating(actual: OwnTable): Steps<void> {
+    const update = new TableUpdate(actual, this.#base, this.ledger)
+    const lists = this.#unreadLists(actual, update)
+    const find: FindElement = (set, key) => update.find(set, key)
+    for (const views of inGroups(this.#options.views)) {
+      lists?.read(views)
+      for (const view of views) update.add(this.#plan(view, find))
+      yield
+    }
+    if (lists !== undefined) yield* lists.readingRest()
+    for (const ops of update.finish()) {
+      this.#applyEach([ops])
+      yield
+    }
+  }
+
+  #areShort(lengths: ListLengths, many: number): boolean {
+    // What the kernel refused may be in the way of something that only the whole shows.
+    const areShort = this.#options.refusals > 0 || countPlaces(lengths) <= many
+    this.#unread = areShort ? undefined : lengths
+    return areShort
+  }
+
+  /** Undefined where they were read with the table. */
+  #unreadLists(actual: OwnTable, update: TableUpdate): KernelLists | undefined {
+    const lengths = this.#unread
+    const { planner, driver } = this.#options
+    if (lengths === undefined || driver.parts === undefined || planner.lists === undefined) return undefined
+    return new KernelLists({ actual, lists: planner.lists, lengths, parts: driver.parts, update })
+  }
+
+  #plan(view: ServicePortView, find?: FindElement): Fragment {
+    const { planner, node, places } = this.#options
+    this.#served.stays(view)
+    let fragment = planner.service(node, view, { places })
+    const planned = { family: node.family, port: view, fragment }
+    if (find !== undefined && planner.adopt?.(find, planned, places) === true) {
+      fragment = planner.service(node, view, { places })
+    }
+    this.learned.push(...fragment.learned)
+    return fragment
+  }
+
+  #applyEach(transactions: Iterable<readonly Op[]>): void {
+    const { planner, driver, node, stats } = this.#options
+    const noted = (function* () {
+      for (const ops of transactions) {
+        stats.note(formatOps(nftFamily(node.family), planner.table, ops))
+        yield ops
+      }
+    })()
+    applyEachCounted(driver, noted, stats)
+  }
+}
+
+function* inGroups(views: Iterable<ServicePortView>): Generator<ServicePortView[]> {
+  let group: ServicePortView[] = []
+  let backends = 0
+  for (const view of views) {
+    group.push(view)
+    backends += view.frontends.length * (view.backends.length + 1)
+    if (backends < BACKENDS_OF_A_STEP) continue
+    yield group
+    group = []
+    backends = 0
+  }
+  yield group
+}

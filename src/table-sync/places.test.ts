@@ -1,0 +1,66 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { BackendList } from '../model/backend-list.ts'
+import type { Backend } from '../model/types.ts'
+import { keepPlaces, Places } from './places.ts'
+import { arbitraryView } from '../../test/support/arbitrary-views.ts'
+
+const backend = (host: number, isLocal = false): Backend => ({ ip: `10.0.0.${host}`, port: 80, isLocal })
+const all = Array.from({ length: 9 }, (_, i) => backend(i))
+const pick = (...hosts: number[]) => BackendList.of(hosts.map((host) => all[host]!))
+const at = (...hosts: number[]) => pick(...hosts).allRecords()
+const hostsOf = (records: string) => hostList(BackendList.none.rearranged(records)).join(' ')
+const hostList = (list: BackendList) => list.map(({ ip }) => Number(ip.split('.')[3]))
+
+describe('keepPlaces()', () => {
+  it.each([
+    ['nothing changes', [0, 1, 2], [2, 0, 1], '2 0 1'],
+    ['the last moves into the gap', [0, 2, 3], [0, 1, 2, 3], '0 3 2'],
+    ['the last goes', [0, 1], [0, 1, 2], '0 1'],
+    ['several go', [4, 5], [0, 1, 2, 3, 4, 5], '5 4'],
+    ['one comes', [0, 1, 2, 3], [3, 2, 1], '3 2 1 0'],
+    ['one takes the place of another', [0, 2, 7], [0, 1, 2], '0 7 2'],
+    ['two go, one comes', [2, 3, 7], [0, 1, 2, 3], '7 3 2'],
+    ['all others', [4, 5], [0, 1, 2], '4 5'],
+    ['none before', [4, 5], [], '4 5'],
+    ['none after', [], [1, 2], ''],
+  ])('%s', (_, wanted, former, expected) => {
+    expect(hostsOf(keepPlaces(pick(...wanted), at(...former)))).toBe(expected)
+  })
+
+  it('one of which something else changed stays where it is', () => {
+    const local = backend(1, true)
+    const placed = keepPlaces(BackendList.of([all[0]!, local, all[2]!]), at(2, 1, 0))
+    expect([...BackendList.none.rearranged(placed)]).toEqual([all[2], local, all[0]])
+  })
+
+  it('a place that is free, and one that is taken twice, are filled', () => {
+    expect(hostsOf(keepPlaces(pick(0, 1, 2), [at(1)[0], undefined, at(1)[0], at(0)[0]]))).toBe('1 2 0')
+  })
+
+  it('has each of the wanted once, and moves no more than went or came', () => {
+    const hosts = fc.uniqueArray(fc.integer({ min: 0, max: 8 }))
+    fc.assert(
+      fc.property(hosts, hosts, (wanted, former) => {
+        const placed = hostList(BackendList.none.rearranged(keepPlaces(pick(...wanted), at(...former))))
+        expect(new Set(placed)).toEqual(new Set(wanted))
+        expect(placed).toHaveLength(wanted.length)
+        const moved = placed.filter((host, place) => host !== former[place])
+        const came = wanted.filter((host) => !former.includes(host))
+        const went = former.filter((host) => !wanted.includes(host))
+        expect(moved.length).toBeLessThanOrEqual(Math.max(came.length, went.length))
+      }),
+    )
+  })
+})
+
+describe('Places', () => {
+  it('never moves what the view before has, though the view after has the same list for another policy', () => {
+    const [view] = fc.sample(arbitraryView(4, 0), { numRuns: 1, seed: 1 })
+    const places = new Places()
+    const [everywhere, here] = [pick(0, 1, 2), pick(2)]
+    const before = { ...view!, lists: { Cluster: everywhere, Local: here } }
+    places.keep(before, { ...before, lists: { Cluster: everywhere, Local: everywhere } })
+    expect(places.of(everywhere)).toBe(everywhere)
+  })
+})

@@ -1,0 +1,147 @@
+// Where each backend of a list stands in the kernel, where a list is a map from places to backends.
+//
+// If places followed the order of addresses, one endpoint that goes would move half of the others, for every frontend. So those
+// that stay keep their places: what comes takes the places that are free, and into those that are left the last ones move.
+
+import type { Bytes } from '../lib/ip.ts'
+import { backendId, type BackendList } from '../model/backend-list.ts'
+import type { ServicePortView } from '../model/types.ts'
+
+/**
+ * The places of all lists. A list that is not known here is in order of addresses. Lists are told apart as objects: while
+ * nothing changes in one, views have the same object, and for a new object it is a new one.
+ */
+export class Places {
+  readonly #placed = new WeakMap<BackendList, BackendList>()
+
+  /** The backends of a list by their places. */
+  of(list: BackendList): BackendList {
+    return this.#placed.get(list) ?? list
+  }
+
+  /** Finds places for the lists of a service port that changed. Those of the view before are not touched: the kernel has them. */
+  keep(before: ServicePortView, after: ServicePortView): void {
+    const known = new Set(Object.values(before.lists))
+    for (const policy of ['Cluster', 'Local'] as const) {
+      const list = after.lists[policy]
+      const former = before.lists[policy]
+      if (list === undefined || former === undefined || known.has(list)) continue
+      known.add(list)
+      this.arrange(list, this.#following(former, list))
+    }
+  }
+
+  #following(former: BackendList, list: BackendList): Bytes {
+    const { came, went } = differenceOf(former, list)
+    const placed = this.of(former)
+    const seats = new Seats(placed)
+    fillPlaces(seats, placesOf(went, placed), came)
+    return seats.records()
+  }
+
+  /** `placed`: the records of the list, in the order of their places. */
+  arrange(list: BackendList, placed: Bytes): void {
+    if (placed === list.records) this.#placed.delete(list)
+    else this.#placed.set(list, list.rearranged(placed))
+  }
+}
+
+/** The records of `wanted` in an order that leaves as many as possible where they are in `former`; undefined there: a free place. */
+export function keepPlaces(wanted: BackendList, former: readonly (Bytes | undefined)[]): Bytes {
+  const came = new Set(wanted.allRecords())
+  const seats = new Seats(wanted.rearranged(''))
+  const gaps: number[] = []
+  for (const [place, record] of former.entries()) {
+    seats.put(place, record)
+    if (record === undefined || !came.delete(record)) gaps.push(place)
+  }
+  fillPlaces(seats, gaps, came)
+  return seats.records()
+}
+
+/** What one list has and the other has not. Lists have the same order, so what is the same at both ends need not be looked at. */
+function differenceOf(former: BackendList, list: BackendList): { came: Set<Bytes>; went: Set<Bytes> } {
+  const [a, b] = [former.records, list.records]
+  const shorter = Math.min(a.length, b.length)
+  let start = 0
+  while (start < shorter && a.charCodeAt(start) === b.charCodeAt(start)) start++
+  start -= start % list.recordLength
+  let rest = 0
+  while (rest < shorter - start && a.charCodeAt(a.length - 1 - rest) === b.charCodeAt(b.length - 1 - rest)) rest++
+  rest -= rest % list.recordLength
+  const came = new Set(list.rearranged(b.slice(start, b.length - rest)).allRecords())
+  const went = new Set<Bytes>()
+  for (const record of former.rearranged(a.slice(start, a.length - rest)).allRecords()) {
+    if (!came.delete(record)) went.add(record)
+  }
+  return { came, went }
+}
+
+/** Looking for each of so many backends costs less than looking at all of a list. */
+const FEW = 8
+
+function placesOf(wanted: ReadonlySet<Bytes>, list: BackendList): number[] {
+  if (wanted.size < FEW) return Array.from(wanted, (record) => list.placeOf(record))
+  return list.allRecords().flatMap((record, place) => (wanted.has(record) ? place : []))
+}
+
+/** Puts those that came into the gaps, and the last of the list where there are more gaps. */
+function fillPlaces(seats: Seats, gaps: readonly number[], came: Set<Bytes>): void {
+  // Those that are the same to the kernel, and differ in what it does not see, stay where they are.
+  const byId = new Map(Array.from(came, (record) => [backendId(record), record]))
+  const free = gaps.filter((place) => {
+    const former = seats.at(place)
+    const same = former && byId.get(backendId(former))
+    const stays = same !== undefined && came.delete(same)
+    seats.put(place, stays ? same : undefined)
+    return !stays
+  })
+  free.sort((a, b) => a - b)
+  // What came takes the free places in turn, and then those behind the last.
+  let taken = 0
+  for (const record of came) seats.put(free[taken++] ?? seats.length, record)
+  for (const place of free.slice(taken)) {
+    while (seats.length > place && seats.at(seats.length - 1) === undefined) seats.pop()
+    if (place < seats.length) seats.put(place, seats.pop())
+  }
+}
+
+/** A list that is being rearranged. Places that do not change are not touched, however many there are. */
+class Seats {
+  length: number
+  readonly #list: BackendList
+  /** Undefined: a free place. */
+  readonly #changed = new Map<number, Bytes | undefined>()
+
+  constructor(list: BackendList) {
+    this.#list = list
+    this.length = list.length
+  }
+
+  at(place: number): Bytes | undefined {
+    return this.#changed.has(place) ? this.#changed.get(place) : this.#list.recordAt(place)
+  }
+
+  put(place: number, record: Bytes | undefined): void {
+    this.#changed.set(place, record)
+    this.length = Math.max(this.length, place + 1)
+  }
+
+  pop(): Bytes | undefined {
+    const last = this.at(--this.length)
+    this.#changed.delete(this.length)
+    return last
+  }
+
+  records(): Bytes {
+    const { records, recordLength } = this.#list
+    const parts: Bytes[] = []
+    let next = 0
+    for (const [place, record] of [...this.#changed].sort(([a], [b]) => a - b)) {
+      parts.push(records.slice(next * recordLength, place * recordLength), record ?? '')
+      next = place + 1
+    }
+    parts.push(records.slice(next * recordLength, this.length * recordLength))
+    return parts.join('')
+  }
+}

@@ -1,0 +1,74 @@
+// Source ranges. The kernel finds a client by hash, once for each length of prefix that is in use: it masks the address and looks
+// whether that range is there. Sets of intervals would find it in one lookup, but what they cost when they change grows faster than
+// they do: docs/adr/0013-source-ranges-by-prefix.md.
+
+import { type Bytes, type Cidr, type Family, mergeCidrs } from '../../lib/ip.ts'
+import type { Frontend } from '../../model/types.ts'
+import type { SharedRule } from '../../nftables/fragment.ts'
+import * as nft from '../../nftables/language.ts'
+import { makeSet } from '../../nftables/make-set.ts'
+import { type Elements, frontendKey } from './frontend.ts'
+import { matchKeys } from './match.ts'
+import { GUARD_CHAINS } from './names.ts'
+import { addressType, type GuardSchema, serviceKey } from './schema.ts'
+
+interface Target {
+  readonly elements: Elements
+  readonly sharedRules: Set<SharedRule>
+}
+
+/** The sources that may connect. */
+export function planSources(schema: GuardSchema, frontend: Frontend, { elements, sharedRules }: Target): void {
+  if (frontend.allowedSources === undefined) return
+  const key = frontendKey(frontend)
+  elements.add(schema.firewallIps, { key })
+  for (const { family, prefix, networks } of byPrefix(frontend.allowedSources)) {
+    const shared = sourceRule(family, prefix)
+    sharedRules.add(shared)
+    for (const network of networks) elements.add(shared.set, { key: key + network })
+  }
+}
+
+/** The rules of planSources() alone. */
+export function planSourceRules({ allowedSources }: Frontend, sharedRules: Set<SharedRule>): void {
+  if (allowedSources === undefined) return
+  for (const { family, prefix } of byPrefix(allowedSources)) sharedRules.add(sourceRule(family, prefix))
+}
+
+interface RangesOfPrefix {
+  readonly family: Family
+  readonly prefix: number
+  readonly networks: Bytes[]
+}
+
+/** All frontends of a service have the same list, and it may be long. */
+const sorted = new WeakMap<readonly Cidr[], readonly RangesOfPrefix[]>()
+
+function byPrefix(sources: readonly Cidr[]): readonly RangesOfPrefix[] {
+  const known = sorted.get(sources)
+  if (known !== undefined) return known
+  const groups = new Map<number, RangesOfPrefix>()
+  for (const { family, prefix, network } of mergeCidrs(sources)) {
+    const group = groups.get(prefix)
+    if (group === undefined) groups.set(prefix, { family, prefix, networks: [network] })
+    else group.networks.push(network)
+  }
+  const list = [...groups.values()]
+  sorted.set(sources, list)
+  return list
+}
+
+const rules = new Map<string, SharedRule>()
+
+/** Lets in whose range of this length is there, made once. */
+function sourceRule(family: Family, prefix: number): SharedRule {
+  const id = `${family} ${prefix}`
+  let shared = rules.get(id)
+  if (shared === undefined) {
+    const set = makeSet(`firewall-sources-${prefix}`, [...serviceKey(family), addressType(family)])
+    const key = [...matchKeys(family).service, nft.sourceNetwork(family, prefix)]
+    const rule = nft.rule([nft.isIn(key, set.name), nft.goBack])
+    rules.set(id, (shared = { set, chain: GUARD_CHAINS.firewallSources, rule, place: 'first' }))
+  }
+  return shared
+}

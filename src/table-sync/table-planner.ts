@@ -1,0 +1,50 @@
+import type { Bytes, Family } from '../lib/ip.ts'
+import type { FrontendAddress, NodeView, ServicePortView } from '../model/types.ts'
+import type { Fragment, TableBase } from '../nftables/fragment.ts'
+import type { Element, Table } from '../nftables/types.ts'
+import type { Places } from './places.ts'
+
+/** What a fragment depends on besides its service port. */
+export interface PlanContext {
+  readonly places?: Places
+  /**
+   * The other side of a change. What both sides have may be left out: of thousands of backends or frontends, one change concerns one or
+   * two.
+   */
+  readonly unlike?: ServicePortView | undefined
+}
+
+/** What the kernel has in a set, by key. */
+export type FindElement = (set: string, key: Bytes) => Element | undefined
+
+/** How many places a frontend has in a map, by the name of the map and the key of the frontend. */
+export type ListLengths = ReadonlyMap<string, Map<Bytes, number>>
+
+/** The maps from places to backends, by far the longest part of a table. */
+export interface TableLists {
+  readonly maps: ReadonlySet<string>
+  /** From a table that was read without them. */
+  lengths(table: Table): ListLengths
+  /** The key under which a map has the backend of a place. */
+  placeKey(frontend: Bytes, place: number): Bytes
+}
+
+/** Plans one nftables table per family: what is there without any service, and what each service port adds. */
+export interface TablePlanner {
+  readonly table: string
+  base(node: NodeView): TableBase
+  service(node: NodeView, port: ServicePortView, context?: PlanContext): Fragment
+  /**
+   * Takes over the places that the kernel has for the lists of a service port, for modes that have places. True when that makes
+   * another fragment of it than the given one.
+   */
+  adopt?(
+    find: FindElement,
+    planned: { readonly family: Family; readonly port: ServicePortView; readonly fragment: Fragment },
+    places: Places,
+  ): boolean
+  /** For modes that have places. */
+  readonly lists?: TableLists
+  /** The UDP frontends that a table serves, for modes that can tell. */
+  servedUdp?(table: Table): Iterable<FrontendAddress>
+}

@@ -1,0 +1,257 @@
+// Programs a table: plans fragments, sends differences, and keeps account of what is in the kernel.
+
+import type { Clock } from '../lib/clock.ts'
+import { KernelError } from '../lib/errors.ts'
+import { atOnce, inTurns, type Steps } from '../lib/steps.ts'
+import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
+import type { TableDriver } from '../nftables/table-driver.ts'
+import { Places } from './places.ts'
+import type { TablePlanner } from './table-planner.ts'
+import { diffingFragments, type FragmentChange } from '../nftables/diff-fragments.ts'
+import { formatOps } from '../nftables/format-ops.ts'
+import type { Fragment, Learned } from '../nftables/fragment.ts'
+import { nftFamily } from '../nftables/language.ts'
+import type { Ledger } from '../nftables/ledger.ts'
+import { Transaction } from '../nftables/transaction.ts'
+import type { Op } from '../nftables/types.ts'
+import type { FinishStats, Programmer, SyncStats } from '../reconcile/programmer.ts'
+import { applyCounted } from './apply-counted.ts'
+import { FullSync } from './full-sync.ts'
+import { type LaterLooks, StaleEntries } from './stale-entries.ts'
+import { SyncCount } from './sync-count.ts'
+
+export interface TableProgrammerOptions {
+  readonly planner: TablePlanner
+  readonly driver: TableDriver
+  readonly clock: Clock
+  readonly counts?: FailureCounts
+  /** For tables with maps that packets fill. */
+  readonly later?: LaterLooks
+}
+
+/** What the metrics show. */
+export interface FailureCounts {
+  syncFailed(): void
+  /** Chains that no rule uses any more could not be deleted. */
+  cleanupFailed(): void
+}
+
+/** How long after its last use a chain may still count as used (kernels before 6.2). */
+const STALE_CHAIN_MS = 1000
+/** Shared rules that no service uses any more are swept when there are this many. */
+const UNUSED_RULES = 16
+
+export class TableProgrammer implements Programmer {
+  readonly #options: TableProgrammerOptions
+  #ledger: Ledger | undefined
+  readonly #places = new Places()
+  readonly #staleEntries: StaleEntries
+  /** Chains that are empty and wait to be deleted, with the time since which they are. */
+  readonly #staleChains = new Map<string, number>()
+  /** How often in a row the kernel refused to make the table what it should be. */
+  #refusals = 0
+  #isTold = false
+
+  constructor(options: TableProgrammerOptions) {
+    this.#options = options
+    this.#staleEntries = new StaleEntries(options)
+  }
+
+  sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
+    return atOnce(this.#sync(node, changes))
+  }
+
+  /** The same, and other work has its turns where very much changes. */
+  syncInTurns(node: NodeView, changes: readonly ServicePortChange[]): SyncStats | Promise<SyncStats> {
+    return inTurns(this.#sync(node, changes))
+  }
+
+  syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
+    return atOnce(this.#syncAll(node, views))
+  }
+
+  /** The same, and other work has its turns while the kernel's table is compared. The views must not change until it is done. */
+  syncAllInTurns(node: NodeView, views: Iterable<ServicePortView>): SyncStats | Promise<SyncStats> {
+    return inTurns(this.#syncAll(node, views))
+  }
+
+  /** What the rules can do without. Other work has its turns while clients of what has gone are looked for. */
+  finish(): FinishStats | Promise<FinishStats> {
+    return inTurns(this.#finish())
+  }
+
+  tellCommands(isTold: boolean): void {
+    this.#isTold = isTold
+  }
+
+  close(): void {
+    this.#staleEntries.close()
+    this.#options.driver.close()
+  }
+
+  *#sync(node: NodeView, changes: readonly ServicePortChange[]): Steps<SyncStats> {
+    try {
+      return yield* this.#programming(node, changes)
+    } catch (error) {
+      this.#options.counts?.syncFailed()
+      throw error
+    }
+  }
+
+  *#programming(node: NodeView, changes: readonly ServicePortChange[]): Steps<SyncStats> {
+    const ledger = this.#ledger
+    if (ledger === undefined) throw new Error('Cannot program changes: the table has not been programmed as a whole')
+    const { planner, clock } = this.#options
+    const stats = new SyncCount(this.#isTold)
+    const apply = (ops: readonly Op[]) => {
+      stats.tell(() => formatOps(nftFamily(node.family), planner.table, ops))
+      applyCounted(this.#options.driver, ops, stats)
+    }
+    const places = this.#places
+    const pause = new Pauses()
+    const fragmentChanges: FragmentChange[] = []
+    for (const { before, after } of changes) {
+      if (before !== undefined && after !== undefined) places.keep(before, after)
+      const was = before && planner.service(node, before, { places, unlike: after })
+      if (pause.isDueAfter(before)) yield
+      const now = after && planner.service(node, after, { places, unlike: before })
+      if (pause.isDueAfter(after)) yield
+      fragmentChanges.push({ before: was, after: now })
+    }
+    // Worthless until the kernel has accepted.
+    this.#ledger = undefined
+    const { transactions, staleChains } = yield* diffingFragments(fragmentChanges, ledger)
+    let last: readonly Op[] = []
+    for (const ops of transactions) {
+      if (last.length > 0) {
+        apply(last)
+        yield
+      }
+      last = ops
+    }
+    apply([...last, ...sweepRules(ledger)])
+    this.#ledger = ledger
+    for (const { before, after } of fragmentChanges) {
+      for (const chain of after?.chains ?? []) this.#staleChains.delete(chain.name)
+      const [was, now] = [before?.learned ?? [], after?.learned ?? []]
+      if (was.length + now.length > 0) this.#staleEntries.changed(was, now, shrunk(before, after))
+    }
+    for (const chain of staleChains) this.#staleChains.set(chain, clock.monotonicNow())
+    return stats
+  }
+
+  *#syncAll(node: NodeView, views: Iterable<ServicePortView>): Steps<SyncStats> {
+    const { planner, driver, counts } = this.#options
+    const stats = new SyncCount(this.#isTold)
+    this.#ledger = undefined
+    this.#staleChains.clear()
+    try {
+      const places = this.#places
+      const sync = new FullSync({ planner, driver, places, node, views, refusals: this.#refusals, stats })
+      const actual = yield* sync.reading()
+      yield* this.#countingRefusals(sync.programming(actual))
+      stats.gone = sync.gone()
+      this.#ledger = sync.ledger
+      this.#staleEntries.compared(actual === undefined ? [] : sync.learned, { isChanged: stats.operations > 0 })
+    } catch (error) {
+      counts?.syncFailed()
+      throw error
+    }
+    return stats
+  }
+
+  *#countingRefusals(programming: Steps<void>): Steps<void> {
+    try {
+      yield* programming
+      this.#refusals = 0
+    } catch (error) {
+      if (!isShortage(error)) this.#refusals++
+      throw error
+    }
+  }
+
+  *#finish(): Steps<FinishStats> {
+    const stats = new SyncCount()
+    // Its failures are its own affair.
+    yield* this.#staleEntries.cleaning(stats)
+    try {
+      this.#deleteStaleChains(stats)
+    } catch (error) {
+      this.#options.counts?.cleanupFailed()
+      throw error
+    }
+    return stats
+  }
+
+  /** All at once, or where that fails one by one: one of them may still be in use, or gone already. */
+  #deleteStaleChains(stats: SyncCount): void {
+    const before = this.#options.clock.monotonicNow() - STALE_CHAIN_MS
+    const due = Array.from(this.#staleChains).flatMap(([chain, sinceMs]) => (sinceMs > before ? [] : [chain]))
+    try {
+      this.#deleteChains(due, stats)
+    } catch (error) {
+      if (isShortage(error)) throw error
+      const failures: unknown[] = []
+      for (const chain of due) {
+        try {
+          this.#deleteChains([chain], stats)
+        } catch (failure) {
+          if (failure instanceof KernelError && failure.errno === 'ENOENT') this.#staleChains.delete(chain)
+          else failures.push(failure)
+        }
+      }
+      if (failures.length > 0) throw failures[0]
+    }
+  }
+
+  #deleteChains(chains: readonly string[], stats: SyncCount): void {
+    const transaction = new Transaction()
+    for (const chain of chains) transaction.deleteChain(chain)
+    applyCounted(this.#options.driver, transaction.ops(), stats)
+    for (const chain of chains) this.#staleChains.delete(chain)
+  }
+}
+
+/** Others have a turn after so much planning: some ten milliseconds. */
+class Pauses {
+  #planned = 0
+
+  isDueAfter(view: ServicePortView | undefined): boolean {
+    this.#planned += view === undefined ? 0 : view.frontends.length + view.backends.length
+    if (this.#planned < PLANNED_IN_A_STEP) return false
+    this.#planned = 0
+    return true
+  }
+}
+
+const PLANNED_IN_A_STEP = 5000
+
+/** The kernel lacks memory for now. A new table would need more of it, and forget what packets have noted. */
+function isShortage(error: unknown): boolean {
+  return error instanceof KernelError && SHORTAGES.includes(error.errno)
+}
+
+const SHORTAGES: readonly string[] = ['ENOMEM', 'ENOBUFS', 'EAGAIN', 'ETIMEDOUT']
+
+/** The dynamic maps of a fragment from whose values something was taken away. */
+function shrunk(before: Fragment | undefined, after: Fragment | undefined): Learned[] {
+  if (before === undefined || after === undefined || before.learned.length === 0) return []
+  return after.learned.filter(({ set, allowedData }) => {
+    const previous = before.learned.find((learned) => learned.set.name === set.name)
+    const allowed = new Set(allowedData)
+    return previous?.allowedData.some((data) => !allowed.has(data)) === true
+  })
+}
+
+/** Rewrites the chains of shared rules without those that no service uses, when they have become many. */
+function sweepRules(ledger: Ledger): readonly Op[] {
+  if (ledger.unusedRules < UNUSED_RULES) return []
+  const unused = ledger.dropUnusedRules()
+  const transaction = new Transaction()
+  for (const chain of new Set(unused.map((shared) => shared.chain))) {
+    const used = ledger.rulesInUse().filter((shared) => shared.chain === chain)
+    transaction.replaceRules(chain, [...used.map(({ rule }) => rule), ...ledger.ownRules(chain)])
+  }
+  for (const { set } of unused) transaction.deleteSet(set.name)
+  return transaction.ops()
+}

@@ -15,7 +15,7 @@ export default defineConfig({
           name: 'unit',
           include: [
             '{src,packages}/**/*.test.ts',
-            'test/{conformance,golden,house,support}/*.test.ts',
+            'test/{architecture,conformance,golden,support}/*.test.ts',
             'scripts/*.test.mjs',
           ],
           exclude: ['{src,packages}/**/growth.test.ts', live],

@@ -14,7 +14,7 @@ import { modeNames, modes } from '../../src/modes/all.ts'
 import { localhostMetrics } from '../../src/metrics/kube-proxy.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { registerUserspaceMetrics } from '../../src/modes/userspace/report.ts'
-import { root, sources } from '../house/imports.ts'
+import { root, sources } from '../architecture/imports.ts'
 import { logLines } from './log-lines.ts'
 import { readKeys } from './read-keys.ts'
 

@@ -1,45 +1,41 @@
-// The rooms of the house: what each folder of src is for, and what it may import. rooms.test.ts enforces it and writes the
-// table of docs/architecture.md from it.
+// What each folder is for and what it may import. folders.test.ts enforces this table and copies it into docs/architecture.md.
 
-export interface Room {
+export interface Folder {
   /** Below src, or `sandbox`: the package. */
   readonly folder: string
   readonly what: string
-  /** The other rooms that it may import from; those in `types` for their types alone. */
+  /** The folders that it may import from; those in `types` for their types alone. */
   readonly imports: readonly string[]
   readonly types?: readonly string[]
-  /**
-   * `all`: every file may touch the world. Otherwise the files that may, by name; the others are pure: the same input, the
-   * same output, and no effect.
-   */
+  /** `all`: every file may do I/O. Otherwise the files that may, by name; the others do no I/O themselves. */
   readonly effects: 'all' | readonly string[]
 }
 
 const tools = ['lib', 'system', 'netlink'] as const
 
-/** In the order in which they are best read: what comes later may build on what comes before. */
-export const rooms: readonly Room[] = [
+/** In reading order: a folder may import only folders above it. */
+export const folders: readonly Folder[] = [
   {
     folder: 'lib',
-    what: 'words without a domain: addresses, clock, log, hashes, durations',
+    what: 'utilities without a domain: addresses, clock, log, hashes, durations',
     imports: [],
     effects: ['log-sinks.ts', 'http.ts'],
   },
   {
     folder: 'system',
-    what: 'this process and its kernel, without a subject: system calls, programs, settings, network namespaces',
+    what: 'the process and the kernel in general: system calls, running programs, sysctls, network namespaces',
     imports: ['lib'],
     effects: 'all',
   },
   {
     folder: 'netlink',
-    what: 'the tools of a codec: sockets, messages, attributes',
+    what: 'netlink: sockets, messages, attributes',
     imports: ['lib', 'system'],
     effects: ['socket.ts', 'client.ts', 'drain.ts', 'generic-netlink.ts', 'send-thread.ts', 'send-worker.ts'],
   },
   {
     folder: 'nftables',
-    what: "tables as data, their text, differences, a packet's walk; `bytes/`; the driver and the watch",
+    what: "nftables as data: nft's text, diffs, a packet's walk; `bytes/`: the netlink codec; the driver and the watch",
     imports: tools,
     effects: [
       'driver.ts',
@@ -56,110 +52,110 @@ export const rooms: readonly Room[] = [
   },
   {
     folder: 'iptables',
-    what: "chains as data, their text, differences, a packet's walk; the programs, their lock, the watch",
+    what: "iptables as data: text, diffs, a packet's walk; running the programs, their lock, the watch",
     imports: ['lib', 'system', 'nftables'],
     effects: ['driver.ts', 'watch.ts', 'probe.ts', 'lock.ts'],
   },
   {
     folder: 'ipset',
-    what: 'sets of ipset, which other programs leave behind',
+    what: 'ipset: listing and deleting sets that kube-proxy left behind',
     imports: ['lib', 'netlink'],
     effects: ['driver.ts'],
   },
   {
     folder: 'nfacct',
-    what: 'counters of nfacct, which rules of iptables may name',
+    what: 'nfacct: the counters that iptables rules name',
     imports: ['lib', 'netlink'],
     effects: ['driver.ts'],
   },
   {
     folder: 'ipvs',
-    what: "virtual servers as data, differences, draining, a packet's walk; `bytes/`; the driver",
+    what: "IPVS: virtual servers as data, diffs, draining, a packet's walk; `bytes/`: the netlink codec; the driver",
     imports: [...tools, 'nftables'],
     effects: ['driver.ts'],
   },
   {
     folder: 'conntrack',
-    what: 'the connection tracker: flows as data, their bytes, the driver',
+    what: 'conntrack: flows as data, their bytes, the driver',
     imports: tools,
     effects: ['driver.ts'],
   },
   {
     folder: 'links',
-    what: 'links, addresses and routes; `bytes/`; the drivers and the watch',
+    what: 'links, addresses and routes; `bytes/`: the netlink codec; the drivers and the watch',
     imports: tools,
     effects: ['driver.ts', 'watch.ts', 'addresses.ts', 'rtnetlink.ts', 'find-ways.ts'],
   },
   {
     folder: 'bpf',
-    what: 'programs for the kernel to run, and maps for them to look things up in: instructions, their bytes, the system call',
+    what: 'BPF programs and maps: instructions, their bytes, the system call',
     imports: ['lib', 'system'],
     effects: ['call.ts', 'hash-map.ts', 'socket-programs.ts'],
   },
   {
     folder: 'data-path',
-    what: 'connections that this process carries itself: listeners, relays, the threads that serve them',
+    what: 'connections that the proxy relays itself: listeners, relays, worker threads',
     imports: [...tools, 'conntrack'],
     effects: 'all',
   },
   {
     folder: 'kube',
-    what: 'the API server: access, list and watch, objects, Events; files in its place',
+    what: 'the API server: credentials, list and watch, decoding objects, Events; `--manifests` in its place',
     imports: ['lib'],
     effects: 'all',
   },
   {
     folder: 'config',
-    what: 'KubeProxyConfiguration as one table: defaults, decoding, validation, watching the file',
+    what: 'KubeProxyConfiguration: a table of fields, defaults, decoding, validation, watching the file',
     imports: ['lib'],
     effects: ['watch-file.ts'],
   },
   {
     folder: 'model',
-    what: 'API objects become service ports with frontends: what happens to whose traffic, and why',
+    what: 'turns API objects into service ports with frontends: what happens to which traffic, and why',
     imports: ['lib', 'kube'],
     effects: [],
   },
   {
     folder: 'metrics',
-    what: "kube-proxy's metrics and our own, and the page that shows them",
+    what: "kube-proxy's metrics, our own, and the formats of `/metrics`",
     imports: ['lib'],
     effects: ['metrics.ts', 'process.ts'],
   },
   {
     folder: 'serve',
-    what: 'what answers questions: healthz, metrics, health checks of services; `control/`: the unix socket over which a running proxy can be asked',
+    what: 'the HTTP servers: healthz, metrics, health check node ports; `control/`: the unix socket for root',
     imports: ['lib', 'model'],
     types: ['kube'],
     effects: 'all',
   },
   {
     folder: 'reconcile',
-    what: 'one IP family: when the kernel is made to agree with the model, and what follows',
+    what: 'one IP family: when to write to the kernel, and what follows a write',
     imports: ['lib', 'model', 'metrics', 'serve'],
     effects: 'all',
   },
   {
     folder: 'table-sync',
-    what: 'a table of nftables that is kept as service ports want it: step by step, and compared as a whole',
+    what: 'keeps an nftables table in step with the service ports: by diffs, and by comparison with the kernel',
     imports: ['lib', 'nftables', 'model', 'reconcile'],
     effects: [],
   },
   {
     folder: 'retry',
-    what: 'connections whose backend does not answer get another: the table, the log of failures, suspects and their trials',
+    what: 'connect retry: the nftables table, the log of failures, suspects and probes',
     imports: [...tools, 'nftables', 'conntrack', 'model'],
     effects: ['retry-table.ts', 'nflog.ts', 'trial.ts', 'connect-retry.ts', 'cleanup.ts'],
   },
   {
     folder: 'connect',
-    what: 'processes choose the endpoint of a cluster IP when they call connect(): which, the programs, the maps',
+    what: 'the choice at connect(): which frontends, the BPF programs, the maps',
     imports: ['lib', 'bpf', 'model', 'table-sync'],
     effects: ['cgroup.ts', 'connect-programs.ts', 'choose-at-connect.ts'],
   },
   {
     folder: 'modes',
-    what: 'one folder per mode, whole: `plan/` (pure), programmer, machine, and `mode.ts`, its descriptor; `contract.ts`, `all.ts`',
+    what: 'one folder per mode: `plan/` (pure), the programmer, `mode.ts` (its descriptor); `contract.ts`, `all.ts`',
     imports: [
       'ipset',
       'nfacct',
@@ -180,7 +176,7 @@ export const rooms: readonly Room[] = [
   },
   {
     folder: 'compose',
-    what: 'a proxy put together of all of the above; nothing of one mode',
+    what: 'puts a proxy together; knows no mode',
     imports: [
       'lib',
       'system',
@@ -200,7 +196,7 @@ export const rooms: readonly Room[] = [
   },
   {
     folder: 'diagnose',
-    what: '`check/`, `explain/`, `doctor/` and `preview/` (`plan`, `render`): facts are read, then judged; they change nothing',
+    what: '`check`, `explain`, `doctor`, and `preview/` (`plan`, `render`): read facts, judge them, change nothing',
     imports: [
       'lib',
       'system',
@@ -237,7 +233,7 @@ export const rooms: readonly Room[] = [
   },
   {
     folder: 'ui',
-    what: 'the page that shows a sandbox or a node, and its server; `page/` is what runs in the browser; loaded on demand',
+    what: 'the web page of a sandbox or a node, and its server; `page/` runs in the browser; loaded on demand',
     imports: ['lib', 'system', 'kube', 'model', 'modes', 'serve', 'diagnose'],
     effects: ['audience.ts', 'node-eye.ts', 'node-source.ts', 'proxy-watch.ts', 'server.ts'],
   },
@@ -255,37 +251,37 @@ export const rooms: readonly Room[] = [
   },
 ]
 
-/** Folders that keep to more than their room does. */
-export const walls: readonly { readonly inside: RegExp; readonly never: RegExp; readonly why: string }[] = [
+/** Stricter rules for parts of folders. */
+export const rules: readonly { readonly inside: RegExp; readonly never: RegExp; readonly why: string }[] = [
   {
     inside: /^src\/model\//,
     never: /^src\/kube\/(?!types\.ts)/,
-    why: 'the model knows what objects are, not where they come from',
+    why: 'the model knows types of objects, not where they come from',
   },
   {
     inside: /^src\/modes\/(\w+)\//,
     never:
       /^src\/modes\/(?!$1\/|advise-on-tables\.ts|contract\.ts|programmer\.ts|rehearsal\.ts|rehearse-table\.ts|traffic\.ts)/,
-    why: 'a mode is whole in its folder: modes do not import each other',
+    why: 'modes do not import each other',
   },
   {
     inside: /^src\/(modes\/\w+|table-sync)\/plan\//,
     never: /^src\/(system|metrics|config)\/|\/(driver|watch|probe|programmer|machine|mode)\.ts$/,
-    why: 'a plan is pure',
+    why: 'plans do no I/O',
   },
   {
     inside: /^src\/(?!modes\/|cli\/)/,
     never: /^src\/modes\/(?!contract\.ts|all\.ts|programmer\.ts|rehearsal\.ts)/,
-    why: 'what others need of a mode is in its descriptor',
+    why: 'other folders reach a mode through its descriptor',
   },
   {
     inside: /^src\//,
     never: /^packages\/sandbox\//,
-    why: 'the program does not contain the sandbox',
+    why: 'the program does not import the sandbox',
   },
   {
     inside: /^src\//,
     never: /^node:http$/,
-    why: 'src/lib/http.ts has what is needed of node:http, which brings WebSocket and fetch along',
+    why: 'node:http loads WebSocket and fetch; use src/lib/http.ts',
   },
 ]

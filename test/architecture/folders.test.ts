@@ -2,20 +2,20 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type Import, importsOfProgram, root, sources } from './imports.ts'
-import { type Room, rooms, walls } from './rooms.ts'
+import { type Folder, folders, rules } from './folders.ts'
 
 const imports = importsOfProgram()
-const roomOf = (path: string): Room | undefined => rooms.find(({ folder }) => isIn(path, folder))
+const folderOf = (path: string): Folder | undefined => folders.find(({ folder }) => isIn(path, folder))
 
-/** Modules of Node that compute and touch nothing. */
+/** Modules of Node that do no I/O. */
 const PURE_MODULES = new Set(['node:buffer', 'node:path', 'node:crypto', 'node:util'])
-/** Of rooms that touch the world, the files that do not. */
+/** Files without I/O in folders where every file may do it. */
 const PURE_FILES = new Set(['src/system/socket-address.ts', 'src/kube/types.ts', 'src/modes/rehearsal.ts'])
 
-describe('every room', () => {
+describe('every folder', () => {
   it('is in the table', () => {
-    expect(sources().filter((file) => roomOf(file) === undefined)).toEqual([])
-    const empty = rooms.filter(({ folder }) => !sources().some((file) => isIn(file, folder)))
+    expect(sources().filter((file) => folderOf(file) === undefined)).toEqual([])
+    const empty = folders.filter(({ folder }) => !sources().some((file) => isIn(file, folder)))
     expect(empty).toEqual([])
   })
 
@@ -24,7 +24,7 @@ describe('every room', () => {
   })
 
   it('needs all that the table allows it', () => {
-    const unused = rooms.flatMap(({ folder, imports: allowed, types = [] }) =>
+    const unused = folders.flatMap(({ folder, imports: allowed, types = [] }) =>
       [...allowed, ...types]
         .filter((other) => !imports.some(({ from, to }) => isIn(from, folder) && isIn(to, other)))
         .map((other) => `${folder} -> ${other}`),
@@ -32,17 +32,17 @@ describe('every room', () => {
     expect(unused).toEqual([])
   })
 
-  it('stands on rooms that come before it', () => {
-    const place = new Map(rooms.map(({ folder }, index) => [folder, index]))
-    const upwards = rooms.flatMap(({ folder, imports: allowed, types = [] }) =>
+  it('imports only folders above it in the table', () => {
+    const place = new Map(folders.map(({ folder }, index) => [folder, index]))
+    const upwards = folders.flatMap(({ folder, imports: allowed, types = [] }) =>
       [...allowed, ...types].filter((other) => place.get(other)! >= place.get(folder)!),
     )
     expect(upwards).toEqual([])
   })
 })
 
-describe('every wall', () => {
-  it.each(walls)('holds: $why', ({ inside, never }) => {
+describe('every rule', () => {
+  it.each(rules)('holds: $why', ({ inside, never }) => {
     const through = imports.filter(({ from, to, typesOnly, onDemand }) => {
       const place = inside.exec(from)
       if (place === null || typesOnly || onDemand) return false
@@ -52,27 +52,29 @@ describe('every wall', () => {
   })
 })
 
-describe('a file that is not named as one that touches the world', () => {
-  it('is pure', () => {
+describe('a file that may not do I/O', () => {
+  it('imports nothing that does', () => {
     const impure = imports.filter(
-      ({ from, to, typesOnly }) => !typesOnly && isPure(from) && touchesTheWorld(to) && !PURE_FILES.has(to),
+      ({ from, to, typesOnly }) => !typesOnly && mayNotDoIo(from) && doesIo(to) && !PURE_FILES.has(to),
     )
     expect(impure.map(describeImport)).toEqual([])
   })
 
-  it('alone knows koffi: src/system/libc.ts', () => {
-    const knowing = new Set(imports.filter(({ to }) => to === 'koffi').map(({ from }) => from))
-    expect([...knowing]).toEqual(['src/system/libc.ts'])
+  it('does not import koffi, which only src/system/libc.ts may', () => {
+    const importers = new Set(imports.filter(({ to }) => to === 'koffi').map(({ from }) => from))
+    expect([...importers]).toEqual(['src/system/libc.ts'])
   })
 })
 
 describe('docs/architecture.md', () => {
   const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8')
 
-  it('shows the table of rooms', async () => {
-    const [before = '', rest = ''] = page.split(/(?<=<!-- rooms: made by test\/house\/rooms\.test\.ts -->\n)/)
-    const after = rest.slice(rest.indexOf('<!-- /rooms -->'))
-    const written = `${before}\n${tableOfRooms()}\n${after}`
+  it('shows the table of folders', async () => {
+    const [before = '', rest = ''] = page.split(
+      /(?<=<!-- folders: made by test\/architecture\/folders\.test\.ts -->\n)/,
+    )
+    const after = rest.slice(rest.indexOf('<!-- /folders -->'))
+    const written = `${before}\n${tableOfFolders()}\n${after}`
     await expect(written).toMatchFileSnapshot(join(root, 'docs/architecture.md'))
   })
 
@@ -94,21 +96,21 @@ describe('docs/architecture.md', () => {
 })
 
 function isAllowed({ from, to, typesOnly }: Import): boolean {
-  const [room, other] = [roomOf(from)!, roomOf(to)]
-  if (other === undefined || other === room) return true
-  if (room.imports.includes(other.folder)) return true
-  return typesOnly && (room.types ?? []).includes(other.folder)
+  const [folder, other] = [folderOf(from)!, folderOf(to)]
+  if (other === undefined || other === folder) return true
+  if (folder.imports.includes(other.folder)) return true
+  return typesOnly && (folder.types ?? []).includes(other.folder)
 }
 
-function isPure(file: string): boolean {
+function mayNotDoIo(file: string): boolean {
   if (/^src\/modes\/\w+\/plan\//.test(file)) return true
-  const { folder, effects } = roomOf(file)!
+  const { folder, effects } = folderOf(file)!
   return effects !== 'all' && !effects.some((name) => file === `${pathOf(folder)}/${name}`)
 }
 
-function touchesTheWorld(to: string): boolean {
+function doesIo(to: string): boolean {
   if (to.startsWith('node:')) return !PURE_MODULES.has(to)
-  return roomOf(to) !== undefined && !isPure(to)
+  return folderOf(to) !== undefined && !mayNotDoIo(to)
 }
 
 function isIn(path: string, folder: string): boolean {
@@ -123,16 +125,13 @@ function describeImport({ from, to }: Import): string {
   return `${from} imports ${to}`
 }
 
-function tableOfRooms(): string {
-  const rows = rooms.map(({ folder, what, imports: allowed, types = [], effects }) => {
+function tableOfFolders(): string {
+  const rows = folders.map(({ folder, what, imports: allowed, types = [], effects }) => {
     const names = [...allowed, ...types.map((name) => `${name} (types)`)]
-    const touching = effects === 'all' ? 'all' : effects.map((name) => `\`${name}\``).join(', ') || 'none: pure'
+    const touching = effects === 'all' ? 'all' : effects.map((name) => `\`${name}\``).join(', ') || 'none'
     return `| \`${pathOf(folder)}\` | ${what} | ${names.join(', ') || 'nothing'} | ${touching} |`
   })
-  return [
-    '| room | what it is for | may import | files that touch the world |',
-    '| --- | --- | --- | --- |',
-    ...rows,
-    '',
-  ].join('\n')
+  return ['| folder | purpose | may import | files that may do I/O |', '| --- | --- | --- | --- |', ...rows, ''].join(
+    '\n',
+  )
 }

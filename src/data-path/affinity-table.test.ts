@@ -10,12 +10,12 @@ describe('AffinityTable', () => {
     expect(table.find(1, 1000)).toBeUndefined()
   })
 
-  test('recall() tells how long that will be', () => {
+  test('findAffinity() tells how long that will be', () => {
     const table = new AffinityTable(1000)
     table.remember(1, 'a', 100)
-    expect(table.recall(1, 400)).toEqual({ backend: 'a', leftMs: 700 })
-    expect(table.recall(1, 1100)).toBeUndefined()
-    expect(table.recall(2, 400)).toBeUndefined()
+    expect(table.findAffinity(1, 400)).toEqual({ backend: 'a', leftMs: 700 })
+    expect(table.findAffinity(1, 1100)).toBeUndefined()
+    expect(table.findAffinity(2, 400)).toBeUndefined()
   })
 
   test('remember() starts the time anew', () => {

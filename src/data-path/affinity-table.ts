@@ -34,7 +34,7 @@ export class AffinityTable {
   }
 
   /** The same, with the time that is left. */
-  recall(client: Key, nowMs: number): { readonly backend: string; readonly leftMs: number } | undefined {
+  findAffinity(client: Key, nowMs: number): { readonly backend: string; readonly leftMs: number } | undefined {
     const entry = this.#entry(client, nowMs)
     return entry && { backend: entry.backend, leftMs: entry.usedMs + this.timeoutMs - nowMs }
   }

@@ -1,7 +1,7 @@
 // Which backend a client gets: its own when it has one, otherwise the next in turn that has not failed lately.
 
 import { AffinityTable } from './affinity-table.ts'
-import type { Recalled } from './pool.ts'
+import type { AffinityEntry } from './pool.ts'
 import type { HealthBoard } from './pool-board.ts'
 import type { HostKey } from '../system/socket-address.ts'
 
@@ -62,8 +62,8 @@ export class Balancer {
   }
 
   /** Whom the client gets again, and for how long yet. Asking changes nothing. */
-  recall(client: HostKey, nowMs: number): Recalled | undefined {
-    const found = this.#affinity?.recall(client, nowMs)
+  findAffinity(client: HostKey, nowMs: number): AffinityEntry | undefined {
+    const found = this.#affinity?.findAffinity(client, nowMs)
     return found !== undefined && this.#byId.has(found.backend) ? found : undefined
   }
 

@@ -1,4 +1,4 @@
-// A pool as the control side sees it: backends, their health, and the doors that lead to them.
+// A pool as the control side sees it: backends, their health, and the listeners that lead to them.
 
 import type { Family } from '../lib/ip.ts'
 import { monotonicMs } from './monotonic.ts'
@@ -27,7 +27,7 @@ export interface BackendStatus extends Backend, BackendHealth {
   readonly serial: number
 }
 
-export interface NewDoor {
+export interface NewListener {
   /** A listening socket. It belongs to the pool from now on. */
   readonly fd: number
   readonly seenAs: SeenAs
@@ -49,7 +49,7 @@ export class Pool {
   readonly #id: number
   readonly #threads: Threads
   readonly #counters: SharedArrayBuffer
-  readonly #doors = new Set<number>()
+  readonly #listeners = new Set<number>()
   #health = HealthBoard.create(4)
   /** Which backend has which slot. */
   #slots = new Map<string, number>()
@@ -85,23 +85,23 @@ export class Pool {
     this.#tellAll({ kind: 'update', id: this.#id, state })
   }
 
-  /** Lets clients in; returns the number by which the door is shut. */
-  listen(door: NewDoor): number {
+  /** Lets clients in; returns the number by which the listener is shut. */
+  listen(listener: NewListener): number {
     const id = this.#threads.nextId()
-    this.#doors.add(id)
-    this.#tellAll({ kind: 'listen', door: { id, pool: this.#id, ...door } })
+    this.#listeners.add(id)
+    this.#tellAll({ kind: 'listen', listener: { id, pool: this.#id, ...listener } })
     return id
   }
 
   /** Clients that have already come are served; open connections go on. */
   shut(id: number): void {
-    if (this.#doors.delete(id)) this.#tellAll({ kind: 'shut', door: id })
+    if (this.#listeners.delete(id)) this.#tellAll({ kind: 'shut', listener: id })
   }
 
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
-    for (const id of this.#doors) this.shut(id)
+    for (const id of this.#listeners) this.shut(id)
     this.#tellAll({ kind: 'close', id: this.#id })
     this.#threads.onClosed?.()
   }

@@ -1,12 +1,12 @@
-// The control side of the data path: pools and their doors are opened, changed and shut here, and carried by all threads.
+// The control side of the data path: pools and their listeners are opened, changed and shut here, and carried by all threads.
 
 import { mustCall, tryCall } from '../system/libc.ts'
 import type { PortRange } from '../lib/port-range.ts'
 import { type NewPool, Pool } from './control-pool.ts'
-import type { Recalled } from './pool.ts'
+import type { AffinityEntry } from './pool.ts'
 import { SourcePorts } from './source-ports.ts'
-import { createTally, readTally, type Tallied } from './tally.ts'
-import { bulkStreams, Team, type TeamMemory } from './team.ts'
+import { createBackendCounters, readBackendTotals, type BackendTotals } from './backend-counters.ts'
+import { bulkStreams, Workers, type WorkersMemory } from './workers.ts'
 import { WorkerLink } from './worker-link.ts'
 
 export interface DataPlaneOptions {
@@ -23,20 +23,20 @@ export interface DataPlaneOptions {
 }
 
 /** Backends that are counted for, in each thread: as many pairs as the kernel counts. */
-const MOST_TALLIED = 8192
+const MOST_COUNTED = 8192
 
 /** By serial number, what went to each backend since it was opened. */
-export interface Tally {
-  read(): ReadonlyMap<number, Tallied>
+export interface BackendCount {
+  read(): ReadonlyMap<number, BackendTotals>
   close(): void
 }
 
 /** So many closed pools are kept without looking whether they have connections. */
 const FEW_CLOSED = 64
 
-interface Crew {
+interface RunningWorkers {
   readonly links: readonly WorkerLink[]
-  readonly team: TeamMemory
+  readonly workers: WorkersMemory
   /** A process ends only when its threads have, and these may wait for a long time. */
   readonly onExit: () => void
 }
@@ -49,8 +49,8 @@ export class DataPlane {
   readonly #closed = new Set<Pool>()
   #sweepFrom = FEW_CLOSED
   #isSweeping = false
-  #crew: Crew | undefined
-  #tally: { readonly memory: SharedArrayBuffer; users: number } | undefined
+  #running: RunningWorkers | undefined
+  #backendCounters: { readonly memory: SharedArrayBuffer; users: number } | undefined
   #lastId = 0
 
   constructor(options: DataPlaneOptions) {
@@ -84,57 +84,57 @@ export class DataPlane {
   /** Whether no client is served. */
   get isIdle(): boolean {
     // In this order: a stream that changes threads is always one of these.
-    return this.active === 0 && (this.#crew === undefined || bulkStreams(this.#crew.team) === 0)
+    return this.active === 0 && (this.#running === undefined || bulkStreams(this.#running.workers) === 0)
   }
 
   /** Counts what goes to each backend until it is closed. */
-  openTally(): Tally {
-    if (this.#tally === undefined) {
-      this.#tally = { memory: createTally(this.threads, MOST_TALLIED), users: 0 }
-      this.#tellTally(this.#tally.memory)
+  countBackends(): BackendCount {
+    if (this.#backendCounters === undefined) {
+      this.#backendCounters = { memory: createBackendCounters(this.threads, MOST_COUNTED), users: 0 }
+      this.#postCounters(this.#backendCounters.memory)
     }
-    const tally = this.#tally
-    tally.users++
+    const backendCounters = this.#backendCounters
+    backendCounters.users++
     let isOpen = true
     return {
-      read: () => readTally(tally.memory, this.threads),
+      read: () => readBackendTotals(backendCounters.memory, this.threads),
       close: () => {
-        if (isOpen) tally.users--
+        if (isOpen) backendCounters.users--
         isOpen = false
-        if (tally.users > 0 || this.#tally !== tally) return
-        this.#tally = undefined
-        this.#tellTally(undefined)
+        if (backendCounters.users > 0 || this.#backendCounters !== backendCounters) return
+        this.#backendCounters = undefined
+        this.#postCounters(undefined)
       },
     }
   }
 
-  /** Which backends affinity has for a client, an address: one thread knows, or with several doors of UDP one for each. */
-  async recall(pool: Pool, client: string): Promise<readonly Recalled[]> {
-    const recalled = await Promise.all(this.#crew?.links.map((link) => link.recall(pool.id, client)) ?? [])
-    return recalled.filter((each) => each !== undefined)
+  /** Which backends affinity has for a client, an address: one thread knows, or with several listeners of UDP one for each. */
+  async findAffinity(pool: Pool, client: string): Promise<readonly AffinityEntry[]> {
+    const entries = await Promise.all(this.#running?.links.map((link) => link.findAffinity(pool.id, client)) ?? [])
+    return entries.filter((each) => each !== undefined)
   }
 
-  #tellTally(memory: SharedArrayBuffer | undefined): void {
-    for (const link of this.#crew?.links ?? []) link.post({ kind: 'tally', memory })
+  #postCounters(memory: SharedArrayBuffer | undefined): void {
+    for (const link of this.#running?.links ?? []) link.post({ kind: 'count backends', memory })
   }
 
   /** Resolves when all that was opened, changed and shut is so, and clients that came before are counted. */
   async settle(): Promise<void> {
     // First all clients are let in and perhaps handed over, then taken.
-    for (let round = 0; round < 2; round++) await Promise.all(this.#crew?.links.map((link) => link.done()) ?? [])
+    for (let round = 0; round < 2; round++) await Promise.all(this.#running?.links.map((link) => link.done()) ?? [])
   }
 
   /** Ends all connections. */
   async stop(): Promise<void> {
-    if (this.#crew === undefined) return
-    const { links, team, onExit } = this.#crew
-    this.#crew = undefined
+    if (this.#running === undefined) return
+    const { links, workers, onExit } = this.#running
+    this.#running = undefined
     this.#pools.clear()
     this.#closed.clear()
     this.#isSweeping = false
     await Promise.all(links.map((link) => link.stop()))
     process.off('exit', onExit)
-    for (const fd of team.wakeFds) tryCall('close', fd)
+    for (const fd of workers.wakeFds) tryCall('close', fd)
   }
 
   #noteClosed(pool: Pool): void {
@@ -161,20 +161,20 @@ export class DataPlane {
   }
 
   /** Threads cost memory, so they begin when there is something to carry. */
-  #start(): Crew {
-    if (this.#crew !== undefined) return this.#crew
+  #start(): RunningWorkers {
+    if (this.#running !== undefined) return this.#running
     const { udpIdleMs, ephemeral, reserved, onWarning, onFailed } = this.#options
-    const team = Team.createMemory(Array.from({ length: this.threads }, openEventfd))
-    const settings = { udpIdleMs, ephemeral, sourcePorts: SourcePorts.createMemory(reserved), team }
+    const workers = Workers.createMemory(Array.from({ length: this.threads }, openEventfd))
+    const settings = { udpIdleMs, ephemeral, sourcePorts: SourcePorts.createMemory(reserved), workers }
     const create = (_: unknown, index: number) => new WorkerLink({ index, settings, onWarning, onFailed })
     const links = Array.from({ length: this.threads }, create)
     const onExit = () => {
       for (const link of links) link.askToStop()
     }
     process.on('exit', onExit)
-    this.#crew = { links, team, onExit }
-    if (this.#tally !== undefined) this.#tellTally(this.#tally.memory)
-    return this.#crew
+    this.#running = { links, workers, onExit }
+    if (this.#backendCounters !== undefined) this.#postCounters(this.#backendCounters.memory)
+    return this.#running
   }
 }
 

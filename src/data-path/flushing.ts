@@ -1,6 +1,6 @@
 // A connection that is to be reset once it has got all that was sent to it.
 
-import type { Watched } from './reactor.ts'
+import type { EventHandler } from './event-loop.ts'
 import type { Relays } from './relay.ts'
 import { resetOnClose } from './sockets.ts'
 
@@ -20,19 +20,19 @@ export class Flushing {
     this.#relays = relays
     this.#fd = fd
     this.#afterwards = afterwards
-    relays.reactor.handOver(fd, IGNORED)
+    relays.loop.handOver(fd, IGNORED)
   }
 
   check(): void {
-    const { reactor, flushing, ioctl } = this.#relays
+    const { loop, flushing, ioctl } = this.#relays
     const isKnown = ioctl(this.#fd, TIOCOUTQ, this.#queued) === 0
     if (isKnown && this.#queued[0]! > 0 && this.#checks++ < FLUSH_CHECKS) {
-      flushing.start(this, reactor.nowMs)
+      flushing.start(this, loop.nowMs)
       return
     }
     resetOnClose(this.#fd)
-    reactor.close(this.#fd, this.#afterwards)
+    loop.close(this.#fd, this.#afterwards)
   }
 }
 
-const IGNORED: Watched = { onEvents: () => {} }
+const IGNORED: EventHandler = { onEvents: () => {} }

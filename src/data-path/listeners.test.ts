@@ -2,13 +2,13 @@ import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { InlineDataPath } from '../../test/support/inline-data-path.ts'
-import { Listeners, type ListenersOptions, type Wanted } from './listeners.ts'
+import { Listeners, type ListenersOptions, type DesiredPool } from './listeners.ts'
 import type { SeenAs } from './seen-as.ts'
 
 const ANY = { first: 41_000, last: 42_000 }
 const NODE: ReadonlySet<SeenAs> = new Set(['node'])
 
-function wanted(name: string): Wanted {
+function desired(name: string): DesiredPool {
   const backends = [{ ip: '127.0.0.1', port: 9 }]
   return { name, protocol: 'TCP', backends, affinitySeconds: undefined, seenAs: NODE, preferredPort: () => undefined }
 }
@@ -39,7 +39,7 @@ describe('Listeners', () => {
   test('a range that is used up is not searched for each service again, until there is reason to', async () => {
     const listeners = open()
     const reason = `no port of the range ${port}-${port} is free`
-    const serve = (name: string) => Array.from(listeners.serve(wanted(name)).values(), (refusal) => refusal.reason)
+    const serve = (name: string) => Array.from(listeners.serve(desired(name)).values(), (refusal) => refusal.reason)
     expect(serve('a')).toEqual([reason])
     taken.close()
     await once(taken, 'close')
@@ -47,24 +47,24 @@ describe('Listeners', () => {
     expect(serve('b')).toEqual([reason])
     listeners.lookForPorts()
     expect(serve('b')).toEqual([])
-    // A door of its own that is shut is a reason, too.
+    // A listener of its own that is shut is a reason, too.
     expect(serve('a')).toEqual([reason])
     listeners.keep('b', new Set())
     await new Promise((resolve) => setTimeout(resolve, 50))
     expect(serve('a')).toEqual([])
   })
 
-  test('doors leave file descriptors to the rest of the process', () => {
+  test('listeners leave file descriptors to the rest of the process', () => {
     let endFd = 3
     let looked = 0
     const listeners = open({ range: undefined, ephemeral: ANY, endFd: () => (looked++, endFd) })
     const short = { reason: 'Cannot open a socket: EMFILE', isShort: true }
-    expect([...listeners.serve(wanted('a')).values()]).toEqual([short])
+    expect([...listeners.serve(desired('a')).values()]).toEqual([short])
     // The next one is not tried, until there is reason to.
-    expect([...listeners.serve(wanted('b')).values()]).toEqual([short])
+    expect([...listeners.serve(desired('b')).values()]).toEqual([short])
     expect(looked).toBe(1)
     endFd = 1000
     listeners.lookForFds()
-    expect(['a', 'b'].map((name) => listeners.serve(wanted(name)).size)).toEqual([0, 0])
+    expect(['a', 'b'].map((name) => listeners.serve(desired(name)).size)).toEqual([0, 0])
   })
 })

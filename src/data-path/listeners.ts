@@ -1,4 +1,4 @@
-// What one IP family is served with: a pool for each list of backends, and where its doors are.
+// What one IP family is served with: a pool for each list of backends, and where its listeners are.
 
 import { KernelError, messageOf } from '../lib/errors.ts'
 import { type Family, joinHostPort } from '../lib/ip.ts'
@@ -17,24 +17,24 @@ export interface ListenersOptions {
   readonly ephemeral: PortRange
   /** Ports that are kept for others; a range that was given is ours all the same. */
   readonly reserved?: ReadonlySet<number>
-  /** Where file descriptors end that doors may take; unless given there is no such end. */
+  /** Where file descriptors end that listeners may take; unless given there is no such end. */
   readonly endFd?: () => number
 }
 
 /** A list of backends to serve. */
-export interface Wanted extends PoolContents {
+export interface DesiredPool extends PoolContents {
   /** What it is served under; unique. */
   readonly name: string
   readonly protocol: PoolProtocol
-  /** Whose addresses its backends are to see. There is a door for each. */
+  /** Whose addresses its backends are to see. There is a listener for each. */
   readonly seenAs: ReadonlySet<SeenAs>
-  /** Where a door was before, if that is known. */
+  /** Where a listener was before, if that is known. */
   readonly preferredPort?: (seenAs: SeenAs) => number | undefined
   /** The one port that will do. */
   readonly port?: number
 }
 
-export interface Door {
+export interface ListenAddress {
   readonly address: string
   readonly port: number
 }
@@ -42,10 +42,10 @@ export interface Door {
 /** A list that is served. */
 export interface Served {
   readonly pool: Pool
-  readonly doors: Map<SeenAs, Door & { readonly id: number }>
+  readonly listeners: Map<SeenAs, ListenAddress & { readonly id: number }>
 }
 
-/** Why a door is not open. */
+/** Why a listener is not open. */
 export interface Refusal {
   readonly reason: string
   /** This process, or the machine, has no file descriptor left for it, nor for others. */
@@ -58,16 +58,16 @@ const TRIES_WITHOUT_RANGE = 16
 export class Listeners {
   readonly #options: ListenersOptions
   #byName = new Map<string, Served>()
-  /** Where doors are opened. */
+  /** Where listeners are opened. */
   #address = ''
-  /** Of doors on addresses that were left. */
+  /** Of listeners on addresses that were left. */
   readonly #leftPorts = new Set<number>()
   /**
    * Those for which no port was left. To find that out takes system calls for each port of the range; to do so for each of
    * many services would keep this process from all else.
    */
   readonly #usedUp = new Set<PoolProtocol>()
-  /** The same for file descriptors, of which the next door needs one as well. */
+  /** The same for file descriptors, of which the next listener needs one as well. */
   #isShort: Refusal | undefined
 
   constructor(options: ListenersOptions) {
@@ -82,24 +82,24 @@ export class Listeners {
     return this.#byName.get(name)
   }
 
-  find(name: string, seenAs: SeenAs): Door | undefined {
-    return this.#byName.get(name)?.doors.get(seenAs)
+  find(name: string, seenAs: SeenAs): ListenAddress | undefined {
+    return this.#byName.get(name)?.listeners.get(seenAs)
   }
 
-  /** Of all doors, those on addresses that were left included. */
+  /** Of all listeners, those on addresses that were left included. */
   ports(): ReadonlySet<number> {
-    const doors = Array.from(this.#byName.values(), (served) => [...served.doors.values()]).flat()
-    return new Set([...this.#leftPorts, ...doors.map(({ port }) => port)])
+    const listeners = Array.from(this.#byName.values(), (served) => [...served.listeners.values()]).flat()
+    return new Set([...this.#leftPorts, ...listeners.map(({ port }) => port)])
   }
 
   /** Where UDP is served: `ip:port`. */
   udp(): ReadonlySet<string> {
     const served = [...this.#byName.values()].filter(({ pool }) => pool.protocol === 'UDP')
-    const doors = served.flatMap((each) => [...each.doors.values()])
-    return new Set(doors.map(({ address, port }) => joinHostPort(address, port)))
+    const listeners = served.flatMap((each) => [...each.listeners.values()])
+    return new Set(listeners.map(({ address, port }) => joinHostPort(address, port)))
   }
 
-  /** From now on, doors are opened on this address. Returns what is served on another one; it is no longer known here. */
+  /** From now on, listeners are opened on this address. Returns what is served on another one; it is no longer known here. */
   moveTo(address: string): readonly Pool[] {
     if (address === this.#address) return []
     this.#address = address
@@ -109,17 +109,17 @@ export class Listeners {
     return left
   }
 
-  /** Serves what is wanted, or changes how. Returns the doors that could not be opened, and why. */
-  serve(wanted: Wanted): ReadonlyMap<SeenAs, Refusal> {
-    const { name, protocol, backends, affinitySeconds } = wanted
+  /** Serves what is desired, or changes how. Returns the listeners that could not be opened, and why. */
+  serve(desired: DesiredPool): ReadonlyMap<SeenAs, Refusal> {
+    const { name, protocol, backends, affinitySeconds } = desired
     const { family, plane } = this.#options
     let served = this.#byName.get(name)
     if (served !== undefined) served.pool.update({ backends, affinitySeconds })
     else {
-      served = { pool: plane.open({ family, protocol, backends, affinitySeconds }), doors: new Map() }
+      served = { pool: plane.open({ family, protocol, backends, affinitySeconds }), listeners: new Map() }
       this.#byName.set(name, served)
     }
-    return this.#openDoors(served, wanted)
+    return this.#openListeners(served, desired)
   }
 
   /** Another program may have let go of a port. */
@@ -133,14 +133,14 @@ export class Listeners {
     this.#isShort = undefined
   }
 
-  /** Shuts the doors that are not wanted any more; without any, the list is no longer served. */
+  /** Shuts the listeners that are not desired any more; without any, the list is no longer served. */
   keep(name: string, seenAs: ReadonlySet<SeenAs>): void {
     const served = this.#byName.get(name)
     if (served === undefined) return
-    for (const [each, { id }] of served.doors) {
+    for (const [each, { id }] of served.listeners) {
       if (seenAs.has(each)) continue
       served.pool.shut(id)
-      served.doors.delete(each)
+      served.listeners.delete(each)
       this.lookForPorts()
     }
     if (seenAs.size > 0) return
@@ -149,30 +149,30 @@ export class Listeners {
   }
 
   releaseAll(): void {
-    for (const name of this.#byName.keys()) this.keep(name, NO_DOOR)
+    for (const name of this.#byName.keys()) this.keep(name, NO_LISTENER)
   }
 
-  #openDoors(served: Served, wanted: Wanted): ReadonlyMap<SeenAs, Refusal> {
+  #openListeners(served: Served, desired: DesiredPool): ReadonlyMap<SeenAs, Refusal> {
     const refused = new Map<SeenAs, Refusal>()
     const address = this.#address
-    for (const seenAs of wanted.seenAs) {
-      if (served.doors.has(seenAs)) continue
-      const opened = this.#open(wanted, seenAs)
+    for (const seenAs of desired.seenAs) {
+      if (served.listeners.has(seenAs)) continue
+      const opened = this.#open(desired, seenAs)
       if ('reason' in opened) {
         refused.set(seenAs, opened)
         continue
       }
       const id = served.pool.listen({ fd: opened.fd, seenAs, address })
-      served.doors.set(seenAs, { id, address, port: opened.port })
+      served.listeners.set(seenAs, { id, address, port: opened.port })
     }
     return refused
   }
 
   /** The listener, or why there is none. */
-  #open(wanted: Wanted, seenAs: SeenAs): OpenListener | Refusal {
+  #open(desired: DesiredPool, seenAs: SeenAs): OpenListener | Refusal {
     if (this.#isShort !== undefined) return this.#isShort
     const { family, range, endFd } = this.#options
-    const { protocol, port: only } = wanted
+    const { protocol, port: only } = desired
     const options = { family, protocol, address: this.#address, endFd: endFd?.() }
     const reason = range === undefined ? 'no port is free' : `no port of the range ${range.first}-${range.last} is free`
     const noneIsFree = { reason, isShort: false }
@@ -182,7 +182,7 @@ export class Listeners {
         const taken = { reason: `another program has ${joinHostPort(this.#address, only)}/${protocol}`, isShort: false }
         return openListener({ ...options, port: only }) ?? taken
       }
-      for (const port of this.#candidates(`${wanted.name} ${seenAs}`, wanted.preferredPort?.(seenAs))) {
+      for (const port of this.#candidates(`${desired.name} ${seenAs}`, desired.preferredPort?.(seenAs))) {
         const opened = openListener({ ...options, port })
         if (opened !== undefined) return opened
       }
@@ -214,4 +214,4 @@ export class Listeners {
   }
 }
 
-const NO_DOOR: ReadonlySet<SeenAs> = new Set()
+const NO_LISTENER: ReadonlySet<SeenAs> = new Set()

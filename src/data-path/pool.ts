@@ -1,4 +1,4 @@
-// A pool: backends, and the doors that lead to them. What the control side says about it, and how threads are told.
+// A pool: backends, and the listeners that lead to them. What the control side says about it, and how threads are told.
 
 import type { Family } from '../lib/ip.ts'
 import type { SeenAs } from './seen-as.ts'
@@ -30,7 +30,7 @@ export interface PoolSpec extends PoolState {
 }
 
 /** A listener of a pool. */
-export interface DoorSpec {
+export interface ListenerSpec {
   readonly id: number
   readonly pool: number
   /** The listening socket. The thread that serves it closes it. */
@@ -44,27 +44,27 @@ export interface DoorSpec {
 export type Command =
   | { readonly kind: 'open'; readonly pool: PoolSpec }
   | { readonly kind: 'update'; readonly id: number; readonly state: PoolState }
-  | { readonly kind: 'listen'; readonly door: DoorSpec }
+  | { readonly kind: 'listen'; readonly listener: ListenerSpec }
   /** Serves clients that have already come, and closes the listener. Open connections go on. */
-  | { readonly kind: 'shut'; readonly door: number }
-  /** All its doors are shut. */
+  | { readonly kind: 'shut'; readonly listener: number }
+  /** All its listeners are shut. */
   | { readonly kind: 'close'; readonly id: number }
   /** Counts what goes to each backend in this memory; undefined: no longer. */
-  | { readonly kind: 'tally'; readonly memory: SharedArrayBuffer | undefined }
+  | { readonly kind: 'count backends'; readonly memory: SharedArrayBuffer | undefined }
   /** Which backend a pool remembers for a client, an address. */
-  | { readonly kind: 'recall'; readonly id: number; readonly pool: number; readonly client: string }
+  | { readonly kind: 'find affinity'; readonly id: number; readonly pool: number; readonly client: string }
   /** Reports when all that came before is done, and all that was handed over before is taken. */
-  | { readonly kind: 'tell when done' }
+  | { readonly kind: 'report when done' }
 
 /** What a thread has to say. */
 export type Report =
   | { readonly kind: 'warning'; readonly message: string }
   | { readonly kind: 'done' }
   /** Answers `recall`, by its number. */
-  | { readonly kind: 'recalled'; readonly id: number; readonly recalled: Recalled | undefined }
+  | { readonly kind: 'affinity'; readonly id: number; readonly entry: AffinityEntry | undefined }
 
 /** What affinity remembers of a client. */
-export interface Recalled {
+export interface AffinityEntry {
   /** `ip port` */
   readonly backend: string
   readonly leftMs: number

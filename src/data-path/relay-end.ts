@@ -6,7 +6,16 @@
 import { lastErrno } from '../system/libc.ts'
 import { type Pipe, PIPE_SIZE } from './pipe-pool.ts'
 import type { TO_BACKENDS, TO_CLIENTS } from './pool-board.ts'
-import { FAILED, HUNG_UP, PEER_CLOSED, READABLE, type Resumable, URGENT, type Watched, WRITABLE } from './reactor.ts'
+import {
+  FAILED,
+  HUNG_UP,
+  PEER_CLOSED,
+  READABLE,
+  type Resumable,
+  URGENT,
+  type EventHandler,
+  WRITABLE,
+} from './event-loop.ts'
 import type { Relay } from './relay.ts'
 
 export const BUFFER_SIZE: number = 64 * 1024
@@ -22,7 +31,7 @@ const SOMETHING_TO_READ = READABLE | URGENT | PEER_CLOSED | HUNG_UP | FAILED
 /** After these there is more to find out than how much was sent, so reading goes on until nothing is left. */
 const MORE_THAN_DATA = URGENT | PEER_CLOSED | HUNG_UP | FAILED
 
-export class RelayEnd implements Watched, Resumable {
+export class RelayEnd implements EventHandler, Resumable {
   readonly fd: number
   readonly #relay: Relay
   readonly #counter: typeof TO_BACKENDS | typeof TO_CLIENTS
@@ -100,7 +109,7 @@ export class RelayEnd implements Watched, Resumable {
     if (this.#isQueued) return
     for (let round = 0; round < ROUNDS; round++) if (!this.#pass()) return
     this.#isQueued = true
-    this.#relay.relays.reactor.again(this)
+    this.#relay.relays.loop.again(this)
   }
 
   release(): void {

@@ -9,26 +9,26 @@ import type { ClientSources, ShownClient } from './client-sources.ts'
 import { FLUSH_CHECK_MS, Flushing } from './flushing.ts'
 import { PipePool } from './pipe-pool.ts'
 import { ACTIVE, TO_BACKENDS, TO_CLIENTS } from './pool-board.ts'
-import { type Reactor, STREAM_EVENTS } from './reactor.ts'
+import { type EventLoop, STREAM_EVENTS } from './event-loop.ts'
 import { BUFFER_SIZE, RelayEnd } from './relay-end.ts'
 import { keepAlive, resetOnClose } from './sockets.ts'
-import { RECEIVED_BYTES, SENT_BYTES, type ThreadTally } from './tally.ts'
-import type { Team } from './team.ts'
+import { RECEIVED_BYTES, SENT_BYTES, type BackendCounters } from './backend-counters.ts'
+import type { Workers } from './workers.ts'
 import type { TimerQueue } from './timer-queue.ts'
 
 /** The kind of record by which a relay is handed over: both sockets, the pool, the source port, the state and the backend. */
-export const HANDED_RELAY = 2
+export const RELAY_MESSAGE = 2
 const STATE_BITS = 8
 /** What ends within this time need not be watched over. */
 const YOUNG_MS = 10_000
 
 /** What all relays of a thread use together. */
 export class Relays {
-  readonly reactor: Reactor
+  readonly loop: EventLoop
   readonly sources: ClientSources
-  readonly team: Team
+  readonly workers: Workers
   readonly warn: (message: string) => void
-  readonly tally: ThreadTally
+  readonly backendCounters: BackendCounters
   readonly pipes: PipePool
   readonly buffer: Uint8Array = new Uint8Array(BUFFER_SIZE)
   readonly recv: ReturnType<typeof boundCall<'recv'>> = boundCall('recv')
@@ -40,15 +40,15 @@ export class Relays {
   /** Those that have not lived long yet. */
   readonly young: TimerQueue<Relay>
 
-  constructor(reactor: Reactor, { sources, team, endFd, warn, tally }: RelaysOptions) {
-    this.reactor = reactor
+  constructor(loop: EventLoop, { sources, workers, endFd, warn, backendCounters }: RelaysOptions) {
+    this.loop = loop
     this.sources = sources
-    this.team = team
+    this.workers = workers
     this.warn = warn
-    this.tally = tally
+    this.backendCounters = backendCounters
     this.pipes = new PipePool(endFd)
-    this.flushing = reactor.timers(FLUSH_CHECK_MS, (flushing) => flushing.check())
-    this.young = reactor.timers(YOUNG_MS, (relay) => keepAlive(relay.backend.fd))
+    this.flushing = loop.timers(FLUSH_CHECK_MS, (flushing) => flushing.check())
+    this.young = loop.timers(YOUNG_MS, (relay) => keepAlive(relay.backend.fd))
   }
 
   /**
@@ -57,8 +57,8 @@ export class Relays {
    */
   join(sockets: RelaySockets): Relay {
     const relay = new Relay(this, sockets)
-    this.reactor.handOver(sockets.backendFd, relay.backend)
-    if (!this.reactor.watch(sockets.clientFd, STREAM_EVENTS, relay.client)) relay.abandon()
+    this.loop.handOver(sockets.backendFd, relay.backend)
+    if (!this.loop.watch(sockets.clientFd, STREAM_EVENTS, relay.client)) relay.abandon()
     return relay
   }
 
@@ -78,11 +78,11 @@ export function noRoomToWatch(): string {
 
 export interface RelaysOptions {
   readonly sources: ClientSources
-  readonly team: Team
+  readonly workers: Workers
   /** Where file descriptors end that connections may take. */
   readonly endFd: number
   readonly warn: (message: string) => void
-  readonly tally: ThreadTally
+  readonly backendCounters: BackendCounters
 }
 
 export interface RelaySockets {
@@ -115,33 +115,33 @@ export class Relay {
     this.backend = new RelayEnd(this, backendFd, TO_CLIENTS)
     this.client.peer = this.backend
     this.backend.peer = this.client
-    relays.young.start(this, relays.reactor.nowMs)
+    relays.young.start(this, relays.loop.nowMs)
   }
 
   /** So many bytes have been passed on, to the backend or to the client. */
   count(counter: typeof TO_BACKENDS | typeof TO_CLIENTS, bytes: number): void {
     this.counters[counter]! += bytes
-    this.relays.tally.add(this.#sockets.serial, counter === TO_BACKENDS ? SENT_BYTES : RECEIVED_BYTES, bytes)
+    this.relays.backendCounters.add(this.#sockets.serial, counter === TO_BACKENDS ? SENT_BYTES : RECEIVED_BYTES, bytes)
   }
 
   /** It carries much. Gives it to the thread with the least of these; true when that is another one. */
   moveIfBetter(): boolean {
     if (this.#threadIsDecided) return false
     this.#threadIsDecided = true
-    const { team, reactor } = this.relays
-    team.countBulk(team.index, 1)
-    const thread = team.threadForBulk()
+    const { workers, loop } = this.relays
+    workers.countBulk(workers.index, 1)
+    const thread = workers.threadForBulk()
     if (thread === undefined) return false
     const { clientFd, backendFd, pool, serial, shown } = this.#sockets
     const state = this.client.state() | (this.backend.state() << STATE_BITS)
-    reactor.forget(clientFd)
-    reactor.forget(backendFd)
-    if (!team.send(thread, [HANDED_RELAY, clientFd, backendFd, pool, shown?.port ?? 0, state, serial])) {
+    loop.forget(clientFd)
+    loop.forget(backendFd)
+    if (!workers.send(thread, [RELAY_MESSAGE, clientFd, backendFd, pool, shown?.port ?? 0, state, serial])) {
       return !this.watch()
     }
     // In this order: DataPlane.isIdle looks at the active ones first.
-    team.countBulk(team.index, -1)
-    team.countBulk(thread, 1)
+    workers.countBulk(workers.index, -1)
+    workers.countBulk(thread, 1)
     this.isOver = true
     this.relays.young.stop(this)
     this.counters[ACTIVE]!--
@@ -157,10 +157,10 @@ export class Relay {
 
   /** Watches both ends; false when that is not possible, and then they are reset. */
   watch(): boolean {
-    const { reactor } = this.relays
+    const { loop } = this.relays
     if (
-      reactor.watch(this.backend.fd, STREAM_EVENTS, this.backend) &&
-      reactor.watch(this.client.fd, STREAM_EVENTS, this.client)
+      loop.watch(this.backend.fd, STREAM_EVENTS, this.backend) &&
+      loop.watch(this.client.fd, STREAM_EVENTS, this.client)
     )
       return true
     this.abandon()
@@ -171,21 +171,21 @@ export class Relay {
   finish(): void {
     if (this.isOver) return
     this.#end()
-    const { reactor, sources } = this.relays
-    reactor.close(this.client.fd)
+    const { loop, sources } = this.relays
+    loop.close(this.client.fd)
     const { shown } = this.#sockets
-    reactor.close(this.backend.fd, shown && (() => sources.lingers(shown)))
+    loop.close(this.backend.fd, shown && (() => sources.lingers(shown)))
   }
 
   /** Resets both ends, because there is no room to watch them. */
   abandon(): void {
-    const { warn, reactor } = this.relays
+    const { warn, loop } = this.relays
     warn(noRoomToWatch())
     if (this.isOver) return
     this.#end()
     for (const end of [this.client, this.backend]) {
       resetOnClose(end.fd)
-      reactor.close(end.fd, this.#afterReset(end))
+      loop.close(end.fd, this.#afterReset(end))
     }
   }
 
@@ -194,7 +194,7 @@ export class Relay {
     if (this.isOver) return
     this.#end()
     resetOnClose(broken.fd)
-    this.relays.reactor.close(broken.fd, this.#afterReset(broken))
+    this.relays.loop.close(broken.fd, this.#afterReset(broken))
     new Flushing(this.relays, broken.peer.fd, this.#afterReset(broken.peer)).check()
   }
 
@@ -208,7 +208,7 @@ export class Relay {
     this.isOver = true
     this.relays.young.stop(this)
     this.counters[ACTIVE]!--
-    if (this.#threadIsDecided) this.relays.team.countBulk(this.relays.team.index, -1)
+    if (this.#threadIsDecided) this.relays.workers.countBulk(this.relays.workers.index, -1)
     this.client.release()
     this.backend.release()
   }

@@ -5,7 +5,7 @@ import { boundCall, lastErrno } from '../system/libc.ts'
 import type { Family } from '../lib/ip.ts'
 import { openSocket, type PoolProtocol } from './sockets.ts'
 
-/** File descriptors that doors and connections leave to the rest of this process: the watch of the API server, healthz. */
+/** File descriptors that listeners and connections leave to the rest of this process: the watch of the API server, healthz. */
 const LEFT_TO_OTHERS = 64
 
 /** Where file descriptors end that connections may take: the kernel gives out the lowest one that is free. */

@@ -2,23 +2,23 @@
 
 import { Balancer, type PoolContent } from './balancer.ts'
 import { ClientSources } from './client-sources.ts'
-import type { Command, DoorSpec, PoolSpec, PoolState, Recalled } from './pool.ts'
+import type { Command, ListenerSpec, PoolSpec, PoolState, AffinityEntry } from './pool.ts'
 import { COUNTERS, countersOf, HealthBoard } from './pool-board.ts'
-import { Reactor } from './reactor.ts'
+import { EventLoop } from './event-loop.ts'
 import { Relays } from './relay.ts'
 import { encodeAddress, hostKey } from '../system/socket-address.ts'
 import type { SourcePorts } from './source-ports.ts'
 import { SpareSockets } from './spare-sockets.ts'
-import { HANDED_CLIENT, TcpDoor, TcpShared } from './tcp-door.ts'
-import type { Team } from './team.ts'
-import { ThreadTally } from './tally.ts'
+import { CLIENT_MESSAGE, TcpListener, TcpShared } from './tcp-listener.ts'
+import type { Workers } from './workers.ts'
+import { BackendCounters } from './backend-counters.ts'
 import type { TimerQueue } from './timer-queue.ts'
-import { UdpDoor, type UdpLimits, udpLimits, UdpShared } from './udp-door.ts'
+import { UdpListener, type UdpLimits, udpLimits, UdpShared } from './udp-listener.ts'
 
 export interface ThreadOptions {
   readonly udpIdleMs: number
   readonly sourcePorts: SourcePorts
-  readonly team: Team
+  readonly workers: Workers
   /** Where file descriptors end that connections may take. */
   readonly endFd: number
   readonly warn: (message: string) => void
@@ -30,7 +30,7 @@ interface OpenPool {
   readonly spec: PoolSpec
   readonly balancer: Balancer
   readonly counters: Float64Array
-  readonly udpDoors: Set<UdpDoor>
+  readonly udpListeners: Set<UdpListener>
 }
 
 /** The thread that lets TCP clients in. */
@@ -38,30 +38,30 @@ const KEEPER = 0
 const FORGET_AFTER_MS = 1000
 
 export class DataPathThread {
-  readonly reactor: Reactor = new Reactor()
-  readonly #team: Team
-  readonly #tally: ThreadTally
+  readonly loop: EventLoop = new EventLoop()
+  readonly #workers: Workers
+  readonly #backendCounters: BackendCounters
   readonly #sources: ClientSources
   readonly #spares: SpareSockets
   readonly #relays: Relays
   readonly #tcp: TcpShared
   readonly #udp: UdpShared
   readonly #pools = new Map<number, OpenPool>()
-  readonly #doors = new Map<number, TcpDoor | UdpDoor>()
+  readonly #listeners = new Map<number, TcpListener | UdpListener>()
   /** Those of which clients may still be on their way from another thread. */
-  readonly #shutDoors: TimerQueue<number>
+  readonly #closingListeners: TimerQueue<number>
 
-  constructor({ udpIdleMs, sourcePorts, team, endFd, warn, ...options }: ThreadOptions) {
-    this.#team = team
-    const tally = (this.#tally = new ThreadTally(team.index, team.size))
+  constructor({ udpIdleMs, sourcePorts, workers, endFd, warn, ...options }: ThreadOptions) {
+    this.#workers = workers
+    const backendCounters = (this.#backendCounters = new BackendCounters(workers.index, workers.size))
     const sources = (this.#sources = new ClientSources(sourcePorts, warn))
     const spares = (this.#spares = new SpareSockets(endFd))
-    this.#relays = new Relays(this.reactor, { sources, team, endFd, warn, tally })
+    this.#relays = new Relays(this.loop, { sources, workers, endFd, warn, backendCounters })
     this.#tcp = new TcpShared(this.#relays, { sources, spares, warn })
-    const limits = options.udpLimits ?? udpLimits(endFd, team.size)
-    this.#udp = new UdpShared(this.reactor, { idleMs: udpIdleMs, sources, spares, warn, limits, tally })
-    this.#shutDoors = this.reactor.timers(FORGET_AFTER_MS, (door) => this.#doors.delete(door))
-    if (team.size > 1) this.reactor.onTurn = (nowMs) => team.lookAtSelf(nowMs)
+    const limits = options.udpLimits ?? udpLimits(endFd, workers.size)
+    this.#udp = new UdpShared(this.loop, { idleMs: udpIdleMs, sources, spares, warn, limits, backendCounters })
+    this.#closingListeners = this.loop.timers(FORGET_AFTER_MS, (listener) => this.#listeners.delete(listener))
+    if (workers.size > 1) this.loop.onTurn = (nowMs) => workers.lookAtSelf(nowMs)
   }
 
   /** Does what the control side says. */
@@ -74,49 +74,49 @@ export class DataPathThread {
         this.#update(command.id, command.state)
         break
       case 'listen':
-        this.#listen(command.door)
+        this.#listen(command.listener)
         break
       case 'shut':
-        this.#shut(command.door)
+        this.#shut(command.listener)
         break
       case 'close':
         this.#pools.delete(command.id)
         break
-      case 'tally':
-        this.#tally.use(command.memory)
+      case 'count backends':
+        this.#backendCounters.use(command.memory)
         break
-      case 'recall':
-      case 'tell when done':
+      case 'find affinity':
+      case 'report when done':
         // Answered by worker.ts.
         break
     }
   }
 
-  /** Which backend a pool remembers for a client. Of a pool with affinity, one thread knows: the keeper of its door. */
-  recall(pool: number, client: string): Recalled | undefined {
-    return this.#pools.get(pool)?.balancer.recall(hostKey(encodeAddress(client, 0)), this.reactor.nowMs)
+  /** Which backend a pool remembers for a client. Of a pool with affinity, one thread knows: the keeper of its listener. */
+  findAffinity(pool: number, client: string): AffinityEntry | undefined {
+    return this.#pools.get(pool)?.balancer.findAffinity(hostKey(encodeAddress(client, 0)), this.loop.nowMs)
   }
 
   /** Ends all connections and closes what it has opened. */
   dispose(): void {
-    this.takeHanded()
-    this.reactor.dispose()
+    this.receiveMessages()
+    this.loop.dispose()
     this.#relays.pipes.dispose()
     this.#spares.dispose()
     this.#sources.dispose()
   }
 
   /** Takes what other threads have handed over. All commands that were given before must have been carried out. */
-  takeHanded(): void {
-    for (let record; (record = this.#team.receive()) !== undefined;) this.#take(record)
+  receiveMessages(): void {
+    for (let record; (record = this.#workers.receive()) !== undefined;) this.#take(record)
   }
 
   #take([kind, ...words]: Int32Array): void {
-    if (kind === HANDED_CLIENT) {
+    if (kind === CLIENT_MESSAGE) {
       const [clientFd = -1, id = -1] = words
-      const door = this.#doors.get(id)
-      if (door instanceof TcpDoor) door.serveHanded(clientFd)
-      else this.reactor.close(clientFd)
+      const listener = this.#listeners.get(id)
+      if (listener instanceof TcpListener) listener.serveAccepted(clientFd)
+      else this.loop.close(clientFd)
       return
     }
     const [clientFd = -1, backendFd = -1, pool = -1, sourcePort = 0, state = 0, serial = 0] = words
@@ -130,8 +130,8 @@ export class DataPathThread {
     this.#pools.set(spec.id, {
       spec,
       balancer,
-      counters: countersOf(spec.counters, this.#team.index),
-      udpDoors: new Set(),
+      counters: countersOf(spec.counters, this.#workers.index),
+      udpListeners: new Set(),
     })
   }
 
@@ -139,29 +139,29 @@ export class DataPathThread {
     const pool = this.#pools.get(id)
     if (pool === undefined) return
     pool.balancer.update(contentOf(state))
-    for (const door of pool.udpDoors) door.leaveRemoved()
+    for (const listener of pool.udpListeners) listener.leaveRemoved()
   }
 
   #shut(id: number): void {
-    const door = this.#doors.get(id)
-    if (door === undefined) return
-    door.close()
-    if (door instanceof UdpDoor) this.#pools.get(door.options.pool)?.udpDoors.delete(door)
-    this.#shutDoors.start(id, this.reactor.nowMs)
+    const listener = this.#listeners.get(id)
+    if (listener === undefined) return
+    listener.close()
+    if (listener instanceof UdpListener) this.#pools.get(listener.options.pool)?.udpListeners.delete(listener)
+    this.#closingListeners.start(id, this.loop.nowMs)
   }
 
-  #listen({ id, pool, fd, seenAs, address }: DoorSpec): void {
-    const { spec, balancer, counters, udpDoors } = this.#pools.get(pool)!
+  #listen({ id, pool, fd, seenAs, address }: ListenerSpec): void {
+    const { spec, balancer, counters, udpListeners } = this.#pools.get(pool)!
     const node = encodeAddress(address, 0)
-    const { index, size } = this.#team
+    const { index, size } = this.#workers
     const common = { fd, pool, family: spec.family, balancer, counters, seenAs, node }
-    const door =
+    const listener =
       spec.protocol === 'TCP'
-        ? new TcpDoor(this.#tcp, { ...common, id, isKeeper: index === KEEPER })
-        : // Clients of a door are known to one thread only, so doors are spread and not clients.
-          new UdpDoor(this.#udp, { ...common, isKeeper: index === id % size })
-    if (door instanceof UdpDoor) udpDoors.add(door)
-    this.#doors.set(id, door)
+        ? new TcpListener(this.#tcp, { ...common, id, isKeeper: index === KEEPER })
+        : // Clients of a listener are known to one thread only, so listeners are spread and not clients.
+          new UdpListener(this.#udp, { ...common, isKeeper: index === id % size })
+    if (listener instanceof UdpListener) udpListeners.add(listener)
+    this.#listeners.set(id, listener)
   }
 }
 

@@ -5,8 +5,8 @@ import { keepNurserySmall } from '../system/give-back.ts'
 import { tryCall } from '../system/libc.ts'
 import { threadProgram } from '../system/thread-program.ts'
 import type { PortRange } from '../lib/port-range.ts'
-import type { Command, Recalled, Report } from './pool.ts'
-import type { TeamMemory } from './team.ts'
+import type { Command, AffinityEntry, Report } from './pool.ts'
+import type { WorkersMemory } from './workers.ts'
 
 /** What all threads are started with. */
 export interface CommonSettings {
@@ -15,7 +15,7 @@ export interface CommonSettings {
   readonly sourcePorts: SharedArrayBuffer
   /** The ports at which connections begin. */
   readonly ephemeral: PortRange
-  readonly team: TeamMemory
+  readonly workers: WorkersMemory
 }
 
 export interface WorkerSettings extends CommonSettings {
@@ -48,7 +48,7 @@ export class WorkerLink {
   readonly #wakeFd: number
   readonly #stopped = new SharedArrayBuffer(4)
   readonly #waiting: (() => void)[] = []
-  readonly #recalling = new Map<number, (recalled: Recalled | undefined) => void>()
+  readonly #affinityRequests = new Map<number, (entry: AffinityEntry | undefined) => void>()
   #lastQuestion = 0
   /** Its heap has been made, and Node runs in it. */
   #isOnline = false
@@ -58,7 +58,7 @@ export class WorkerLink {
   #isEnding = false
 
   constructor({ index, settings: common, onWarning, onFailed }: WorkerLinkOptions) {
-    this.#wakeFd = common.team.wakeFds[index]!
+    this.#wakeFd = common.workers.wakeFds[index]!
     const { port1, port2 } = new MessageChannel()
     this.#port = port1
     const settings: WorkerSettings = { ...common, index, port: port2, stopped: this.#stopped }
@@ -83,7 +83,7 @@ export class WorkerLink {
     this.#worker.unref()
     port1.on('message', (report: Report) => {
       if (report.kind === 'warning') onWarning(report.message)
-      else if (report.kind === 'recalled') this.#recalling.get(report.id)?.(report.recalled)
+      else if (report.kind === 'affinity') this.#affinityRequests.get(report.id)?.(report.entry)
       else this.#waiting.shift()?.()
     })
     port1.unref()
@@ -109,20 +109,20 @@ export class WorkerLink {
     this.#port.ref()
     await new Promise<void>((resolve) => {
       this.#waiting.push(resolve)
-      this.post({ kind: 'tell when done' })
+      this.post({ kind: 'report when done' })
     })
     if (this.#waiting.length === 0) this.#port.unref()
   }
 
   /** Which backend this thread remembers for a client of a pool. */
-  async recall(pool: number, client: string): Promise<Recalled | undefined> {
+  async findAffinity(pool: number, client: string): Promise<AffinityEntry | undefined> {
     const id = ++this.#lastQuestion
-    const recalled = await new Promise<Recalled | undefined>((resolve) => {
-      this.#recalling.set(id, resolve)
-      this.post({ kind: 'recall', id, pool, client })
+    const entry = await new Promise<AffinityEntry | undefined>((resolve) => {
+      this.#affinityRequests.set(id, resolve)
+      this.post({ kind: 'find affinity', id, pool, client })
     })
-    this.#recalling.delete(id)
-    return recalled
+    this.#affinityRequests.delete(id)
+    return entry
   }
 
   /** Ends the thread; its connections end with it. */

@@ -5,12 +5,12 @@ import { receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { boundCall, lastErrno } from '../system/libc.ts'
 import { KernelError } from '../lib/errors.ts'
 import type { Command, Report } from './pool.ts'
-import { READABLE } from './reactor.ts'
+import { READABLE } from './event-loop.ts'
 import { readFdLimit } from '../system/fd-limit.ts'
 import { SourcePorts } from './source-ports.ts'
 import { endOfFds } from './spare-sockets.ts'
 import { monotonicMs } from './monotonic.ts'
-import { Team } from './team.ts'
+import { Workers } from './workers.ts'
 import { DataPathThread } from './thread.ts'
 import type { WorkerSettings } from './worker-link.ts'
 
@@ -21,14 +21,14 @@ const COMPLAIN_EVERY_MS = 10_000
 
 run(workerData as WorkerSettings)
 
-function run({ index, udpIdleMs, sourcePorts, ephemeral, team, port, stopped }: WorkerSettings): void {
+function run({ index, udpIdleMs, sourcePorts, ephemeral, workers, port, stopped }: WorkerSettings): void {
   const read = boundCall('read')
   const drained = new BigUint64Array(1)
   const stop = new Int32Array(stopped)
   const lastComplaint = new Map<string, number>()
   const thread = new DataPathThread({
     udpIdleMs,
-    team: new Team(index, team),
+    workers: new Workers(index, workers),
     sourcePorts: new SourcePorts(sourcePorts, ephemeral),
     endFd: endOfFds(readFdLimit()),
     warn: (message) => {
@@ -38,27 +38,27 @@ function run({ index, udpIdleMs, sourcePorts, ephemeral, team, port, stopped }: 
       port.postMessage({ kind: 'warning', message })
     },
   })
-  const { reactor } = thread
-  const wakeFd = team.wakeFds[index]!
-  const isWatched = reactor.watch(wakeFd, READABLE, {
+  const { loop } = thread
+  const wakeFd = workers.wakeFds[index]!
+  const isWatched = loop.watch(wakeFd, READABLE, {
     onEvents() {
       read(wakeFd, drained, 8)
       let questions = 0
       for (let received; (received = receiveMessageOnPort(port)) !== undefined;) {
         const command = received.message as Command
-        if (command.kind === 'tell when done') questions++
-        else if (command.kind === 'recall') {
-          const recalled = thread.recall(command.pool, command.client)
-          port.postMessage({ kind: 'recalled', id: command.id, recalled } satisfies Report)
+        if (command.kind === 'report when done') questions++
+        else if (command.kind === 'find affinity') {
+          const entry = thread.findAffinity(command.pool, command.client)
+          port.postMessage({ kind: 'affinity', id: command.id, entry } satisfies Report)
         } else thread.carryOut(command)
       }
-      thread.takeHanded()
+      thread.receiveMessages()
       for (; questions > 0; questions--) port.postMessage({ kind: 'done' })
     },
   })
   if (!isWatched) throw new KernelError('watch for commands', lastErrno())
-  while (Atomics.load(stop, 0) === 0) reactor.turn(LONGEST_WAIT_MS)
+  while (Atomics.load(stop, 0) === 0) loop.turn(LONGEST_WAIT_MS)
   // Others may still want to wake this thread, and must not write to another file that gets the number next.
-  reactor.forget(wakeFd)
+  loop.forget(wakeFd)
   thread.dispose()
 }

@@ -9,7 +9,7 @@ import { DataPlane, type DataPlaneOptions } from '../../src/data-path/data-plane
 import { WorkerLink } from '../../src/data-path/worker-link.ts'
 import { openListener } from '../../src/data-path/sockets.ts'
 import { SourcePorts } from '../../src/data-path/source-ports.ts'
-import { Team } from '../../src/data-path/team.ts'
+import { Workers } from '../../src/data-path/workers.ts'
 import { mustCall, tryCall } from '../../src/system/libc.ts'
 import { anEchoBackend } from '../support/backends.ts'
 import { eventually, staysQuiet } from '../support/eventually.ts'
@@ -36,8 +36,8 @@ function countFds(): number {
 test('a thread that dies is reported, once', async () => {
   const failures: string[] = []
   const wakeFd = mustCall('create an eventfd', 'eventfd', 0, 0o4000)
-  const team = Team.createMemory([wakeFd])
-  const settings = { udpIdleMs: 250, ephemeral, sourcePorts: SourcePorts.createMemory(), team }
+  const workers = Workers.createMemory([wakeFd])
+  const settings = { udpIdleMs: 250, ephemeral, sourcePorts: SourcePorts.createMemory(), workers }
   const link = new WorkerLink({
     index: 0,
     settings,
@@ -46,7 +46,7 @@ test('a thread that dies is reported, once', async () => {
   })
   await link.done()
   // A pool that it has never heard of.
-  link.post({ kind: 'listen', door: { id: 1, pool: 99, fd: 0, seenAs: 'node', address: '127.0.0.1' } })
+  link.post({ kind: 'listen', listener: { id: 1, pool: 99, fd: 0, seenAs: 'node', address: '127.0.0.1' } })
   await eventually('it is reported', () => (failures.length > 0 ? undefined : 'nothing'))
   await staysQuiet('it is reported once', () => failures[1], { forMs: 100 })
   expect(failures[0]).toMatch(/undefined/)
@@ -58,13 +58,13 @@ test('settle() has clients that came before counted, and stop() closes all that 
   const plane = aPlane()
   {
     await using backend = await anEchoBackend('a')
-    const listener = openListener({ family: 4, protocol: 'TCP', address: '127.0.0.1', port: 0 })!
+    const opened = openListener({ family: 4, protocol: 'TCP', address: '127.0.0.1', port: 0 })!
     const pool = plane.open({ family: 4, protocol: 'TCP', backends: [backend], affinitySeconds: undefined })
-    const door = pool.listen({ fd: listener.fd, seenAs: 'node', address: '127.0.0.1' })
-    const sockets = Array.from({ length: 50 }, () => connect(listener.port, '127.0.0.1'))
+    const listener = pool.listen({ fd: opened.fd, seenAs: 'node', address: '127.0.0.1' })
+    const sockets = Array.from({ length: 50 }, () => connect(opened.port, '127.0.0.1'))
     await Promise.all(sockets.map((socket) => once(socket, 'connect')))
     // They may still be in the kernel's queue.
-    pool.shut(door)
+    pool.shut(listener)
     await plane.settle()
     expect(plane.active).toBe(50)
     expect(plane.isIdle).toBe(false)

@@ -8,10 +8,10 @@ import { Pool } from '../../src/data-path/control-pool.ts'
 import type { DataPlane } from '../../src/data-path/data-plane.ts'
 import { SourcePorts } from '../../src/data-path/source-ports.ts'
 import { openListener, type PoolProtocol } from '../../src/data-path/sockets.ts'
-import type { Reactor } from '../../src/data-path/reactor.ts'
-import { HANDED_CLIENT } from '../../src/data-path/tcp-door.ts'
-import { Team, type TeamMemory } from '../../src/data-path/team.ts'
-import type { UdpLimits } from '../../src/data-path/udp-door.ts'
+import type { EventLoop } from '../../src/data-path/event-loop.ts'
+import { CLIENT_MESSAGE } from '../../src/data-path/tcp-listener.ts'
+import { Workers, type WorkersMemory } from '../../src/data-path/workers.ts'
+import type { UdpLimits } from '../../src/data-path/udp-listener.ts'
 import type { PortRange } from '../../src/lib/port-range.ts'
 import type { SeenAs } from '../../src/data-path/seen-as.ts'
 import type { Family } from '../../src/lib/ip.ts'
@@ -28,7 +28,7 @@ export interface InlineOptions {
   readonly ephemeral?: PortRange
 }
 
-export interface OpenDoor {
+export interface TestListener {
   readonly pool: Pool
   readonly port: number
   /** By which number threads know it. */
@@ -36,7 +36,7 @@ export interface OpenDoor {
   readonly shut: () => void
 }
 
-export interface DoorOptions {
+export interface TestListenerOptions {
   readonly protocol?: PoolProtocol
   readonly family?: Family
   readonly address?: string
@@ -44,11 +44,11 @@ export interface DoorOptions {
 }
 
 /** Makes an event loop say that the kernel has no room to watch another socket, after as many as given. */
-export function refuseToWatch(reactor: Reactor, after = 0): () => void {
-  const watch = reactor.watch.bind(reactor)
+export function refuseToWatch(loop: EventLoop, after = 0): () => void {
+  const watch = loop.watch.bind(loop)
   let left = after
-  reactor.watch = (...args) => left-- > 0 && watch(...args)
-  return () => (reactor.watch = watch)
+  loop.watch = (...args) => left-- > 0 && watch(...args)
+  return () => (loop.watch = watch)
 }
 
 export class InlineDataPath implements Disposable {
@@ -63,7 +63,7 @@ export class InlineDataPath implements Disposable {
       }),
   }
   readonly #threads: readonly DataPathThread[]
-  readonly #memory: TeamMemory
+  readonly #memory: WorkersMemory
   readonly #board: Int32Array
   readonly #wakeFds: readonly number[]
   #nextId = 0
@@ -73,7 +73,7 @@ export class InlineDataPath implements Disposable {
     const { threads = 1, udpIdleMs = 250, endFd = 1 << 20, udpLimits, ephemeral = EPHEMERAL } = options
     const wakeFds = Array.from({ length: threads }, () => mustCall('eventfd', 'eventfd', 0, EFD_NONBLOCK))
     this.#wakeFds = wakeFds
-    const memory = Team.createMemory(wakeFds)
+    const memory = Workers.createMemory(wakeFds)
     this.#memory = memory
     this.#board = new Int32Array(memory.board)
     const sourcePorts = new SourcePorts(SourcePorts.createMemory(), ephemeral)
@@ -82,7 +82,7 @@ export class InlineDataPath implements Disposable {
         new DataPathThread({
           udpIdleMs,
           sourcePorts,
-          team: new Team(index, memory),
+          workers: new Workers(index, memory),
           endFd,
           udpLimits,
           warn: (message) => this.warnings.push(message),
@@ -91,24 +91,24 @@ export class InlineDataPath implements Disposable {
     this.#turn()
   }
 
-  /** Opens a door, on loopback unless told otherwise, to a pool of its own. */
-  open(contents: PoolContents, options: DoorOptions = {}): OpenDoor {
+  /** Opens a listener, on loopback unless told otherwise, to a pool of its own. */
+  open(contents: PoolContents, options: TestListenerOptions = {}): TestListener {
     const { protocol = 'TCP', family = 4, seenAs = 'node' } = options
     const { address = family === 4 ? '127.0.0.1' : '::1' } = options
-    const listener = openListener({ family, protocol, address, port: 0 })!
+    const opened = openListener({ family, protocol, address, port: 0 })!
     const pool = this.plane.open({ family, protocol, ...contents })
-    const door = pool.listen({ fd: listener.fd, seenAs, address })
-    return { pool, port: listener.port, id: door, shut: () => pool.shut(door) }
+    const listener = pool.listen({ fd: opened.fd, seenAs, address })
+    return { pool, port: opened.port, id: listener, shut: () => pool.shut(listener) }
   }
 
   /** The event loop of a thread. */
-  reactor(thread: number): Reactor {
-    return this.#threads[thread]!.reactor
+  loop(thread: number): EventLoop {
+    return this.#threads[thread]!.loop
   }
 
   /** Hands a client over to a thread, as the thread does that has accepted it. */
-  handClient(thread: number, fd: number, door: OpenDoor): void {
-    new Team(0, this.#memory).send(thread, [HANDED_CLIENT, fd, door.id])
+  handClient(thread: number, fd: number, listener: TestListener): void {
+    new Workers(0, this.#memory).send(thread, [CLIENT_MESSAGE, fd, listener.id])
   }
 
   /** Makes a thread say that it is so busy, in thousandths. It says otherwise as soon as it looks at itself. */
@@ -131,8 +131,8 @@ export class InlineDataPath implements Disposable {
     setImmediate(() => {
       if (!this.#isOpen) return
       for (const thread of this.#threads) {
-        thread.reactor.turn(0)
-        thread.takeHanded()
+        thread.loop.turn(0)
+        thread.receiveMessages()
       }
       this.#turn()
     })

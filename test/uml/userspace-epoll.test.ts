@@ -34,7 +34,7 @@ test('a client that finds no room in epoll is reset, and the next is served', ()
   const backends = [{ ip: LOOPBACK, port: backend.port }]
   const { port, pool } = path.open({ backends, affinitySeconds: undefined })
   const turn = () => {
-    for (let i = 0; i < 5; i++) path.reactor(0).turn(10)
+    for (let i = 0; i < 5; i++) path.loop(0).turn(10)
   }
   const turnedAway = dial(port)
   writeFileSync(LIMIT, '0')

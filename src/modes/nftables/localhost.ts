@@ -5,7 +5,7 @@ import { countRefused } from './plan/localhost.ts'
 import { CHAINS, TABLE } from './plan/names.ts'
 import type { ModeOptions } from '../contract.ts'
 import type { Programmer, ProgrammerReports } from '../../reconcile/programmer.ts'
-import { acquireCarrier } from '../../data-path/carrier.ts'
+import { acquireDataPath } from '../../data-path/data-path.ts'
 import type { Family } from '../../lib/ip.ts'
 import { localhostMetrics } from '../../metrics/kube-proxy.ts'
 import { NftablesDriver } from '../../nftables/driver.ts'
@@ -19,7 +19,7 @@ const THREADS = 1
 
 export class LocalhostNodePorts {
   readonly #options: ModeOptions
-  readonly #carrier: ReturnType<typeof acquireCarrier>
+  readonly #dataPath: ReturnType<typeof acquireDataPath>
   readonly #families = new Map<Family, LocalhostListeners>()
   #failures: ReturnType<typeof localhostMetrics>['failures'] | undefined
 
@@ -27,7 +27,7 @@ export class LocalhostNodePorts {
     this.#options = options
     const { udpIdleTimeoutMs } = options.config.userspace
     const settings = { portRange: '', udpIdleTimeoutMs, threads: THREADS }
-    this.#carrier = acquireCarrier(settings, (message) => options.log.warn(message))
+    this.#dataPath = acquireDataPath(settings, (message) => options.log.warn(message))
     raiseFdLimit(WANTED_FDS)
   }
 
@@ -36,7 +36,7 @@ export class LocalhostNodePorts {
     const { log, clock } = this.#options
     this.#failures ??= this.#register(metrics)
     const failures = this.#failures.with(`IPv${family}`)
-    const { plane, listeners } = this.#carrier
+    const { plane, listeners } = this.#dataPath
     const followed = new LocalhostListeners({
       listeners: listeners[family],
       settle: () => plane.settle(),
@@ -79,7 +79,7 @@ export class LocalhostNodePorts {
   }
 
   close(): void {
-    this.#carrier.release()
+    this.#dataPath.release()
   }
 
   #register(metrics: ProgrammerReports['metrics']): ReturnType<typeof localhostMetrics>['failures'] {

@@ -18,7 +18,7 @@ import { trafficCounters } from '../traffic.ts'
 import { recallBackends } from './recall.ts'
 import { forgetFlows } from '../../data-path/forget-flows.ts'
 import { openUserspaceTraffic } from './traffic.ts'
-import { acquireCarrier } from '../../data-path/carrier.ts'
+import { acquireDataPath } from '../../data-path/data-path.ts'
 import { ClosedDoors } from './closed-doors.ts'
 import { UserspaceProgrammer } from './programmer.ts'
 import { failingBackends, formatUserspaceStatus, registerUserspaceMetrics } from './report.ts'
@@ -46,13 +46,13 @@ const DRAIN_CHECK_MS = 20
 
 function openUserspace(options: ModeOptions): RunningMode {
   const { config, log, families, clock } = options
-  const carrier = acquireCarrier(config.userspace, (message) => log.warn(message))
-  const { plane, listeners } = carrier
+  const dataPath = acquireDataPath(config.userspace, (message) => log.warn(message))
+  const { plane, listeners } = dataPath
   let tables: WatchedTables
   try {
     tables = openTables(options)
   } catch (error) {
-    carrier.release()
+    dataPath.release()
     throw error
   }
   raiseLimits(log)
@@ -101,7 +101,7 @@ function openUserspace(options: ModeOptions): RunningMode {
       closeAllNow(
         () => stopTelling(),
         () => tables.close(),
-        () => carrier.release(),
+        () => dataPath.release(),
       ),
     serves: () => {
       const all = [...programmers.values()]

@@ -147,7 +147,7 @@ export class UserspaceProgrammer implements Programmer {
   /** Where UDP flows of a service port go at present, those that came before it changed included. */
   flowTargets(view: ServicePortView): string[] {
     return LISTS.flatMap((list) => {
-      const doors = this.#options.listeners.get(servedName(view, list))?.doors.values() ?? []
+      const doors = this.#options.listeners.get(servedName(view, list))?.listeners.values() ?? []
       return Array.from(doors, ({ address, port }) => joinHostPort(address, port))
     })
   }
@@ -248,8 +248,8 @@ export class UserspaceProgrammer implements Programmer {
       const served = this.#options.listeners.get(name)
       if (served === undefined || view.protocol !== 'UDP' || !mayLeave) continue
       if (seenAs === undefined && !this.#servesOn(view, served)) continue
-      stays.set(name, new Set([...(seenAs ?? []), ...served.doors.keys()]))
-      for (const [each, door] of served.doors) if (seenAs?.has(each) !== true) leaving.push(door)
+      stays.set(name, new Set([...(seenAs ?? []), ...served.listeners.keys()]))
+      for (const [each, door] of served.listeners) if (seenAs?.has(each) !== true) leaving.push(door)
     }
     return { stays, leaving }
   }
@@ -358,8 +358,8 @@ export class UserspaceProgrammer implements Programmer {
 /** So many lists are put into words. */
 const MOST_TOLD = 40
 
-function formatServed(name: string, { doors, pool }: Served): string {
-  const at = Array.from(doors.values(), ({ address, port }) => joinHostPort(address, port))
+function formatServed(name: string, { listeners, pool }: Served): string {
+  const at = Array.from(listeners.values(), ({ address, port }) => joinHostPort(address, port))
   const to = pool.backends().map(({ ip, port }) => joinHostPort(ip, port))
   return `# ${name}: ${at.join(', ')} carries to ${to.join(', ') || 'nowhere'}`
 }

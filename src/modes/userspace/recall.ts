@@ -7,13 +7,13 @@ import { servedName } from './served-name.ts'
 
 /** Those that the client may get again, the one with the most time left first. */
 export async function recallBackends(
-  plane: Pick<DataPlane, 'recall'>,
+  plane: Pick<DataPlane, 'findAffinity'>,
   listeners: Pick<Listeners, 'get'>,
   { view, list, client }: RememberedQuestion,
 ): Promise<readonly RememberedBackend[]> {
   const served = listeners.get(servedName(view, list))
   if (served === undefined) return []
-  const recalled = await plane.recall(served.pool, client)
+  const recalled = await plane.findAffinity(served.pool, client)
   return recalled
     .map(({ backend, leftMs }) => {
       const [ip = '', port = ''] = backend.split(' ')

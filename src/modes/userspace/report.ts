@@ -124,8 +124,8 @@ export function failingBackends(listeners: Listeners): BackendStatus[] {
   )
 }
 
-function formatList(name: string, { pool, doors }: Served): string[] {
-  const where = Array.from(doors, ([seenAs, { address, port }]) => `${joinHostPort(address, port)} as ${seenAs}`)
+function formatList(name: string, { pool, listeners }: Served): string[] {
+  const where = Array.from(listeners, ([seenAs, { address, port }]) => `${joinHostPort(address, port)} as ${seenAs}`)
   const failed = pool.backends().filter(({ failures }) => failures > 0)
   return [
     `  ${name} (${where.join(', ')}): backends=${pool.backends().length} ${formatTotals(pool.totals())}`,

@@ -6,7 +6,7 @@ import type { ServicePortView } from '../../model/types.ts'
 import type { Carried, TrafficCounter } from '../traffic.ts'
 import type { DataPlane } from '../../data-path/data-plane.ts'
 import type { Listeners } from '../../data-path/listeners.ts'
-import { TALLIED, type Tallied } from '../../data-path/tally.ts'
+import { BACKEND_COUNTERS, type BackendTotals } from '../../data-path/backend-counters.ts'
 import { LISTS, servedName } from './served-name.ts'
 
 /** Service ports that are looked at before other work gets a turn. */
@@ -15,21 +15,21 @@ const PIECE = 256
 export interface UserspaceTrafficOptions {
   readonly kernel: TrafficCounter
   readonly listeners: Pick<Listeners, 'get'>
-  readonly plane: Pick<DataPlane, 'openTally'>
+  readonly plane: Pick<DataPlane, 'countBackends'>
 }
 
 export function openUserspaceTraffic({ kernel, listeners, plane }: UserspaceTrafficOptions): TrafficCounter {
-  const tally = plane.openTally()
+  const backendCounters = plane.countBackends()
   return {
     async read(views) {
       const all = [...views]
       const counted = await kernel.read(all)
-      return { ...counted, carried: await carriedTo(all, listeners, tally.read()) }
+      return { ...counted, carried: await carriedTo(all, listeners, backendCounters.read()) }
     },
     close: () =>
       closeAllNow(
         () => kernel.close(),
-        () => tally.close(),
+        () => backendCounters.close(),
       ),
   }
 }
@@ -38,7 +38,7 @@ export function openUserspaceTraffic({ kernel, listeners, plane }: UserspaceTraf
 async function carriedTo(
   views: readonly ServicePortView[],
   listeners: Pick<Listeners, 'get'>,
-  counts: ReadonlyMap<number, Tallied>,
+  counts: ReadonlyMap<number, BackendTotals>,
 ): Promise<Carried[]> {
   const all: Carried[] = []
   await inPieces(views, PIECE, (view) => {
@@ -50,7 +50,7 @@ async function carriedTo(
 function carriedBy(
   view: ServicePortView,
   listeners: Pick<Listeners, 'get'>,
-  counts: ReadonlyMap<number, Tallied>,
+  counts: ReadonlyMap<number, BackendTotals>,
 ): Iterable<Carried> {
   const carried = new Map<string, Carried>()
   for (const list of LISTS) {
@@ -58,13 +58,13 @@ function carriedBy(
       const counted = counts.get(serial)
       if (counted === undefined) continue
       const before = carried.get(`${ip} ${port}`)
-      const sum = Object.fromEntries(TALLIED.map((name) => [name, counted[name] + (before?.[name] ?? 0)]))
+      const sum = Object.fromEntries(BACKEND_COUNTERS.map((name) => [name, counted[name] + (before?.[name] ?? 0)]))
       carried.set(`${ip} ${port}`, {
         service: view.name,
         protocol: view.protocol,
         backend: { address: ip, port },
         isResting: restsForMs > 0,
-        ...(sum as unknown as Tallied),
+        ...(sum as unknown as BackendTotals),
       })
     }
   }

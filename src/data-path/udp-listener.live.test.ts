@@ -8,7 +8,7 @@ import { aClosedPort, aUdpBackend } from '../../test/support/backends.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { patience } from '../../test/support/patience.ts'
 import { InlineDataPath, refuseToWatch } from '../../test/support/inline-data-path.ts'
-import { udpLimits } from './udp-door.ts'
+import { udpLimits } from './udp-listener.ts'
 
 async function aClient(): Promise<Socket & Disposable> {
   const socket = createSocket('udp4')
@@ -125,7 +125,7 @@ describe('UDP through the data path', () => {
   })
 
   test('clients of backends that never answer do not take the room of others by waiting', async () => {
-    using path = new InlineDataPath({ udpIdleMs: 20, udpLimits: { perDoor: 8, perThread: 8 } })
+    using path = new InlineDataPath({ udpIdleMs: 20, udpLimits: { perListener: 8, perThread: 8 } })
     await using silent = await aPatientUdpBackend()
     const { port, pool } = path.open({ backends: [silent], affinitySeconds: noAffinity }, { protocol: 'UDP' })
     for (let i = 1; i <= 20; i++) {
@@ -181,7 +181,7 @@ describe('UDP through the data path', () => {
   })
 
   test('a flood of clients has its limit, is said, and passes', async () => {
-    using path = new InlineDataPath({ udpIdleMs: 5000, udpLimits: { perDoor: 2, perThread: 3 } })
+    using path = new InlineDataPath({ udpIdleMs: 5000, udpLimits: { perListener: 2, perThread: 3 } })
     await using backend = await aUdpBackend('a')
     const contents = { backends: [backend], affinitySeconds: noAffinity }
     const flooded = path.open(contents, { protocol: 'UDP' })
@@ -203,9 +203,9 @@ describe('UDP through the data path', () => {
   })
 
   test.each([
-    { endFd: 1_048_512, threads: 8, expected: { perDoor: 8192, perThread: 65_532 } },
-    { endFd: 4032, threads: 4, expected: { perDoor: 504, perThread: 504 } },
-    { endFd: 192, threads: 2, expected: { perDoor: 24, perThread: 48 } },
+    { endFd: 1_048_512, threads: 8, expected: { perListener: 8192, perThread: 65_532 } },
+    { endFd: 4032, threads: 4, expected: { perListener: 504, perThread: 504 } },
+    { endFd: 192, threads: 2, expected: { perListener: 24, perThread: 48 } },
   ])('of $endFd file descriptors clients take at most half', ({ endFd, threads, expected }) => {
     expect(udpLimits(endFd, threads)).toEqual(expected)
   })
@@ -226,7 +226,7 @@ describe('UDP through the data path', () => {
     await using backend = await aUdpBackend('a')
     using client = await aClient()
     const { port, pool } = path.open({ backends: [backend], affinitySeconds: noAffinity }, { protocol: 'UDP' })
-    const restore = refuseToWatch(path.reactor(0))
+    const restore = refuseToWatch(path.loop(0))
     expect(await askInVain(client, port, 'x')).toBe('')
     restore()
     expect(pool.totals()).toMatchObject({ unserved: 1, active: 0, failures: 0 })
@@ -234,11 +234,11 @@ describe('UDP through the data path', () => {
     expect(await ask(client, port, 'x')).toBe('a x')
   })
 
-  test('a door that cannot be watched is opened when there is room', async () => {
+  test('a listener that cannot be watched is opened when there is room', async () => {
     using path = new InlineDataPath()
     await using backend = await aUdpBackend('a')
     using client = await aClient()
-    const restore = refuseToWatch(path.reactor(0))
+    const restore = refuseToWatch(path.loop(0))
     const { port } = path.open({ backends: [backend], affinitySeconds: noAffinity }, { protocol: 'UDP' })
     expect(await askInVain(client, port, 'x')).toBe('')
     restore()
@@ -297,7 +297,7 @@ describe('UDP through the data path', () => {
     expect(pool.totals()).toMatchObject({ unserved: 1, active: 0 })
   })
 
-  test('ends with its door', async () => {
+  test('ends with its listener', async () => {
     using path = new InlineDataPath({ udpIdleMs: 5000, threads: 3 })
     await using backend = await aUdpBackend('a')
     using client = await aClient()

@@ -10,7 +10,7 @@ const CAPACITY = 1024
 /** A sender rather keeps its work than waits for long. */
 const SPINS = 1000
 
-export class Mailbox {
+export class MessageQueue {
   readonly #words: Int32Array
 
   constructor(memory: SharedArrayBuffer) {

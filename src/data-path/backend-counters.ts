@@ -2,8 +2,8 @@
 // which it alone writes; the sum is taken when it is asked for.
 
 /** What is counted for a backend. Of a stream the process sees bytes and no packets. */
-export const TALLIED = ['begun', 'sentPackets', 'sentBytes', 'receivedPackets', 'receivedBytes'] as const
-export type Tallied = Readonly<Record<(typeof TALLIED)[number], number>>
+export const BACKEND_COUNTERS = ['begun', 'sentPackets', 'sentBytes', 'receivedPackets', 'receivedBytes'] as const
+export type BackendTotals = Readonly<Record<(typeof BACKEND_COUNTERS)[number], number>>
 
 export const BEGUN = 0
 export const SENT_PACKETS = 1
@@ -12,15 +12,15 @@ export const RECEIVED_PACKETS = 3
 export const RECEIVED_BYTES = 4
 
 /** In front of its counts an entry has the serial number of its backend; in front of its entries a thread has their count. */
-const ENTRY = 1 + TALLIED.length
+const ENTRY = 1 + BACKEND_COUNTERS.length
 
 /** Room for `most` backends, in each thread. */
-export function createTally(threads: number, most: number): SharedArrayBuffer {
+export function createBackendCounters(threads: number, most: number): SharedArrayBuffer {
   return new SharedArrayBuffer(threads * (1 + most * ENTRY) * Float64Array.BYTES_PER_ELEMENT)
 }
 
 /** A thread's own part; it counts while it has memory. */
-export class ThreadTally {
+export class BackendCounters {
   readonly #thread: number
   readonly #threads: number
   #words: Float64Array | undefined
@@ -55,21 +55,21 @@ export class ThreadTally {
 }
 
 /** By serial number: what all threads have counted. */
-export function readTally(memory: SharedArrayBuffer, threads: number): ReadonlyMap<number, Tallied> {
+export function readBackendTotals(memory: SharedArrayBuffer, threads: number): ReadonlyMap<number, BackendTotals> {
   const sums = new Map<number, number[]>()
   for (let thread = 0; thread < threads; thread++) {
     const words = partOf(memory, thread, threads)
     for (let entry = 0; entry < words[0]!; entry++) {
       const at = 1 + entry * ENTRY
-      const sum = sums.get(words[at]!) ?? TALLIED.map(() => 0)
-      TALLIED.forEach((_, what) => (sum[what]! += words[at + 1 + what]!))
+      const sum = sums.get(words[at]!) ?? BACKEND_COUNTERS.map(() => 0)
+      BACKEND_COUNTERS.forEach((_, what) => (sum[what]! += words[at + 1 + what]!))
       sums.set(words[at]!, sum)
     }
   }
   return new Map(
     Array.from(sums, ([serial, sum]) => [
       serial,
-      Object.fromEntries(TALLIED.map((name, what) => [name, sum[what]])) as Tallied,
+      Object.fromEntries(BACKEND_COUNTERS.map((name, what) => [name, sum[what]])) as BackendTotals,
     ]),
   )
 }

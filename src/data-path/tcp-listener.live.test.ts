@@ -10,7 +10,7 @@ import { aClosedPort, aHangingBackend, anEchoBackend, aTcpBackend } from '../../
 import { patience } from '../../test/support/patience.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { InlineDataPath, refuseToWatch } from '../../test/support/inline-data-path.ts'
-import type { Resumable } from './reactor.ts'
+import type { Resumable } from './event-loop.ts'
 import { openSocket } from './sockets.ts'
 
 function dial(port: number): Socket {
@@ -303,7 +303,7 @@ describe.concurrent('the choice of a backend', () => {
   })
 })
 
-describe('a door', () => {
+describe('a listener', () => {
   test('that is shut lets no client in, and open connections live on', async () => {
     using path = new InlineDataPath()
     await using backend = await anEchoBackend('a')
@@ -408,7 +408,7 @@ describe('when there is no room to watch another socket', () => {
     const { port, pool } = path.open({ backends: [backend], affinitySeconds: noAffinity })
     const before = dial(port)
     await once(before, 'data')
-    const restore = refuseToWatch(path.reactor(0), after)
+    const restore = refuseToWatch(path.loop(0), after)
     expect(await ending(dial(port))).toBe('ECONNRESET')
     restore()
     expect(path.warnings).toEqual([expect.stringMatching(/max_user_watches/)])
@@ -426,7 +426,7 @@ describe('when there is no room to watch another socket', () => {
     kept.write(Buffer.alloc(1 << 20))
     kept.resume()
     await eventually('one stream is known to be large', () => (path.bulkStreams[0] === 1 ? undefined : 'not yet'))
-    const restore = refuseToWatch(path.reactor(1))
+    const restore = refuseToWatch(path.loop(1))
     const moved = dial(port)
     moved.write(Buffer.alloc(1 << 20))
     expect(await ending(moved)).toBe('ECONNRESET')
@@ -436,10 +436,10 @@ describe('when there is no room to watch another socket', () => {
     kept.destroy()
   })
 
-  test('of a door, it is opened later', async () => {
+  test('of a listener, it is opened later', async () => {
     using path = new InlineDataPath()
     await using backend = await anEchoBackend('a')
-    const restore = refuseToWatch(path.reactor(0))
+    const restore = refuseToWatch(path.loop(0))
     const { port } = path.open({ backends: [backend], affinitySeconds: noAffinity })
     const served = greeting(port)
     await eventually('it was tried', () => (path.warnings.length > 0 ? undefined : 'not yet'))
@@ -452,26 +452,26 @@ describe('between threads', () => {
   test('a client that was reset on its way is not served, least of all as the one before', async () => {
     using path = new InlineDataPath({ threads: 2 })
     await using backend = await anEchoBackend('a')
-    const door = path.open({ backends: [backend], affinitySeconds: noAffinity })
-    expect(await greeting(door.port)).toBe('a')
-    await eventually('it is over', () => (door.pool.totals().active === 0 ? undefined : 'active'))
+    const listener = path.open({ backends: [backend], affinitySeconds: noAffinity })
+    expect(await greeting(listener.port)).toBe('a')
+    await eventually('it is over', () => (listener.pool.totals().active === 0 ? undefined : 'active'))
     // A socket without a peer, as it is after a reset.
-    path.handClient(1, openSocket(4, 'TCP'), door)
-    expect(await greeting(door.port)).toBe('a')
+    path.handClient(1, openSocket(4, 'TCP'), listener)
+    expect(await greeting(listener.port)).toBe('a')
     expect(backend.seen).toBe(2)
-    expect(door.pool.totals().connections).toBe(2)
+    expect(listener.pool.totals().connections).toBe(2)
   })
 })
 
 test('a stream waits for its turn once, however much happens meanwhile', async () => {
   using path = new InlineDataPath()
   await using backend = await anEchoBackend('a')
-  const reactor = path.reactor(0)
-  const again = reactor.again.bind(reactor)
+  const loop = path.loop(0)
+  const again = loop.again.bind(loop)
   const waiting = new Set<Resumable>()
   let turns = 0
   let twice = 0
-  reactor.again = (resumable) => {
+  loop.again = (resumable) => {
     turns++
     if (waiting.has(resumable)) twice++
     waiting.add(resumable)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { mustCall, tryCall } from '../system/libc.ts'
-import { READABLE, Reactor } from './reactor.ts'
+import { READABLE, EventLoop } from './event-loop.ts'
 
 const EFD_NONBLOCK = 0o4000
 const F_DUPFD = 0
@@ -21,42 +21,42 @@ function isOpen(fd: number): boolean {
 }
 
 test('an event of a file descriptor that another thread closed is not told to the next one with its number', () => {
-  const reactor = new Reactor()
+  const loop = new EventLoop()
   const told: string[] = []
   const fds = [aReadyFd(), aReadyFd()]
   for (const fd of fds) {
-    reactor.watch(fd, READABLE, {
+    loop.watch(fd, READABLE, {
       onEvents() {
         told.push('first')
         // As when it is handed over to another thread, which closes it at once.
         const other = fds.find((each) => each !== fd)!
-        reactor.forget(other)
+        loop.forget(other)
         mustCall('close', 'close', other)
         const again = aReadyFd()
         expect(again).toBe(other)
-        reactor.watch(again, READABLE, {
+        loop.watch(again, READABLE, {
           onEvents() {
             told.push('again')
-            reactor.close(again)
+            loop.close(again)
           },
         })
-        reactor.close(fd)
+        loop.close(fd)
       },
     })
   }
-  reactor.turn(0)
+  loop.turn(0)
   expect(told).toEqual(['first'])
-  reactor.turn(0)
+  loop.turn(0)
   expect(told).toEqual(['first', 'again'])
-  reactor.dispose()
+  loop.dispose()
 })
 
 test('dispose() closes what is watched and what was to be closed', () => {
-  const reactor = new Reactor()
+  const loop = new EventLoop()
   const [watched, closed] = [aReadyFd(), aReadyFd()]
-  for (const fd of [watched, closed]) reactor.watch(fd, READABLE, { onEvents() {} })
-  reactor.close(closed)
+  for (const fd of [watched, closed]) loop.watch(fd, READABLE, { onEvents() {} })
+  loop.close(closed)
   expect([watched, closed].map(isOpen)).toEqual([true, true])
-  reactor.dispose()
+  loop.dispose()
   expect([watched, closed].map(isOpen)).toEqual([false, false])
 })

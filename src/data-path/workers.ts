@@ -1,17 +1,17 @@
 // The threads as each of them sees the others: how busy they are, and how work gets to them.
 //
-// One thread keeps the doors of TCP. It serves clients itself while it has the time, for a thread that handles many
+// One thread keeps the listeners of TCP. It serves clients itself while it has the time, for a thread that handles many
 // events at once needs less time for each; when it has not, it sends new clients to the others. Streams that turn out to
 // carry much are spread over all threads in any case.
 
 import { boundCall } from '../system/libc.ts'
-import { Mailbox } from './mailbox.ts'
+import { MessageQueue } from './message-queue.ts'
 
 /** What all threads share. */
-export interface TeamMemory {
+export interface WorkersMemory {
   /** Two words for each thread: how busy it is, and how many bulk streams it has. */
   readonly board: SharedArrayBuffer
-  readonly mailboxes: readonly SharedArrayBuffer[]
+  readonly queues: readonly SharedArrayBuffer[]
   /** An eventfd for each thread. */
   readonly wakeFds: readonly number[]
 }
@@ -24,10 +24,10 @@ const WINDOW_MS = 20
 const BUSY = 700
 const ONE = new BigUint64Array([1n])
 
-export class Team {
+export class Workers {
   readonly index: number
   readonly #board: Int32Array
-  readonly #mailboxes: readonly Mailbox[]
+  readonly #queues: readonly MessageQueue[]
   readonly #wakeFds: readonly number[]
   readonly #write = boundCall('write')
   readonly #clockGettime = boundCall('clock_gettime')
@@ -36,17 +36,17 @@ export class Team {
   #windowCpuMs = 0
   #nextHelper = 0
 
-  constructor(index: number, { board, mailboxes, wakeFds }: TeamMemory) {
+  constructor(index: number, { board, queues, wakeFds }: WorkersMemory) {
     this.index = index
     this.#board = new Int32Array(board)
-    this.#mailboxes = mailboxes.map((memory) => new Mailbox(memory))
+    this.#queues = queues.map((memory) => new MessageQueue(memory))
     this.#wakeFds = wakeFds
   }
 
-  static createMemory(wakeFds: readonly number[]): TeamMemory {
+  static createMemory(wakeFds: readonly number[]): WorkersMemory {
     return {
       board: new SharedArrayBuffer(wakeFds.length * WORDS_PER_THREAD * Int32Array.BYTES_PER_ELEMENT),
-      mailboxes: wakeFds.map(() => Mailbox.createMemory()),
+      queues: wakeFds.map(() => MessageQueue.createMemory()),
       wakeFds,
     }
   }
@@ -97,14 +97,14 @@ export class Team {
 
   /** Hands over work; false when that is not possible. */
   send(thread: number, record: readonly number[]): boolean {
-    if (!this.#mailboxes[thread]!.send(record)) return false
+    if (!this.#queues[thread]!.send(record)) return false
     this.#write(this.#wakeFds[thread]!, ONE, 8)
     return true
   }
 
   /** Work that others have handed over to this thread. */
   receive(): Int32Array | undefined {
-    return this.#mailboxes[this.index]!.receive()
+    return this.#queues[this.index]!.receive()
   }
 
   #cpuMs(): number {
@@ -114,7 +114,7 @@ export class Team {
 }
 
 /** How many bulk streams all threads have, those on the way to one included. */
-export function bulkStreams({ board, wakeFds }: TeamMemory): number {
+export function bulkStreams({ board, wakeFds }: WorkersMemory): number {
   const words = new Int32Array(board)
   return wakeFds.reduce((sum, _, thread) => sum + Atomics.load(words, bulkAt(thread)), 0)
 }

@@ -1,19 +1,22 @@
 import { describe, expect, test } from 'vitest'
-import { Team } from './team.ts'
+import { Workers } from './workers.ts'
 
 /** No thread is woken: the file descriptors do not exist. */
 const noFd = -1
 
-function aTeam(size: number): { readonly members: readonly Team[]; setBusy: (thread: number, busy: number) => void } {
-  const memory = Team.createMemory(Array.from({ length: size }, () => noFd))
+function aTeam(size: number): {
+  readonly members: readonly Workers[]
+  setBusy: (thread: number, busy: number) => void
+} {
+  const memory = Workers.createMemory(Array.from({ length: size }, () => noFd))
   const board = new Int32Array(memory.board)
   return {
-    members: Array.from({ length: size }, (_, index) => new Team(index, memory)),
+    members: Array.from({ length: size }, (_, index) => new Workers(index, memory)),
     setBusy: (thread, busy) => (board[thread * 2] = busy),
   }
 }
 
-describe('Team', () => {
+describe('Workers', () => {
   test('helper() is undefined while this thread has time', () => {
     const { members, setBusy } = aTeam(3)
     expect(members[0]!.helper()).toBeUndefined()
@@ -29,7 +32,7 @@ describe('Team', () => {
     expect(Array.from({ length: 4 }, () => members[0]!.helper())).toEqual([undefined, 2, undefined, 2])
   })
 
-  test('helper() of a team of one is undefined', () => {
+  test('helper() of a workers of one is undefined', () => {
     const { members, setBusy } = aTeam(1)
     setBusy(0, 1000)
     expect(members[0]!.helper()).toBeUndefined()
@@ -58,8 +61,8 @@ describe('Team', () => {
   })
 
   test('lookAtSelf() notes how much of the time this thread has worked', () => {
-    const memory = Team.createMemory([noFd])
-    const self = new Team(0, memory)
+    const memory = Workers.createMemory([noFd])
+    const self = new Workers(0, memory)
     const busy = () => new Int32Array(memory.board)[0]!
     const work = () => {
       const startMs = performance.now()

@@ -10,7 +10,7 @@ import { DataPlane } from './data-plane.ts'
 import { Listeners } from './listeners.ts'
 import { endOfFds } from './spare-sockets.ts'
 
-export interface CarrierSettings {
+export interface DataPathSettings {
   /** `first-last`; empty: any port. */
   readonly portRange: string
   readonly udpIdleTimeoutMs: number
@@ -18,7 +18,7 @@ export interface CarrierSettings {
   readonly threads?: number
 }
 
-export interface Carrier {
+export interface DataPath {
   readonly plane: DataPlane
   readonly listeners: Readonly<Record<Family, Listeners>>
   /** Lets go of it. The last one to do so closes the listeners; connections go on until they end. */
@@ -31,16 +31,16 @@ const IDLE_CHECK_MS = 1000
 
 interface Shared {
   readonly key: string
-  readonly carrier: Omit<Carrier, 'release'>
+  readonly carrier: Omit<DataPath, 'release'>
   users: number
 }
 
 let current: Shared | undefined
 
 /** The one of these settings that is in use, or a new one. Throws when the settings cannot be used. */
-export function acquireCarrier(settings: CarrierSettings, warn: (message: string) => void): Carrier {
+export function acquireDataPath(settings: DataPathSettings, warn: (message: string) => void): DataPath {
   const key = JSON.stringify(settings)
-  const shared = current?.key === key && current.users > 0 ? current : createCarrier(settings, key, warn)
+  const shared = current?.key === key && current.users > 0 ? current : createDataPath(settings, key, warn)
   current = shared
   shared.users++
   let isReleased = false
@@ -54,7 +54,7 @@ export function acquireCarrier(settings: CarrierSettings, warn: (message: string
   }
 }
 
-function createCarrier(settings: CarrierSettings, key: string, warn: (message: string) => void): Shared {
+function createDataPath(settings: DataPathSettings, key: string, warn: (message: string) => void): Shared {
   const range = parsePortRange(settings.portRange)
   const ephemeral = readEphemeralPorts()
   const reserved = readReservedPorts()

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { Mailbox } from './mailbox.ts'
+import { MessageQueue } from './message-queue.ts'
 
-describe('Mailbox', () => {
+describe('MessageQueue', () => {
   test('receive() gives what others have sent, in order, and then nothing', () => {
-    const memory = Mailbox.createMemory()
-    const [one, other, reader] = [new Mailbox(memory), new Mailbox(memory), new Mailbox(memory)]
+    const memory = MessageQueue.createMemory()
+    const [one, other, reader] = [new MessageQueue(memory), new MessageQueue(memory), new MessageQueue(memory)]
     expect(reader.receive()).toBeUndefined()
     one.send([1, 10, 11])
     other.send([2, 20])
@@ -14,19 +14,19 @@ describe('Mailbox', () => {
   })
 
   test('send() refuses when it is full, and loses nothing', () => {
-    const mailbox = new Mailbox(Mailbox.createMemory())
+    const queue = new MessageQueue(MessageQueue.createMemory())
     let sent = 0
-    while (mailbox.send([sent])) sent++
+    while (queue.send([sent])) sent++
     expect(sent).toBe(1024)
-    for (let i = 0; i < sent; i++) expect(mailbox.receive()![0]).toBe(i)
-    expect(mailbox.receive()).toBeUndefined()
-    expect(mailbox.send([7])).toBe(true)
-    expect(mailbox.receive()![0]).toBe(7)
+    for (let i = 0; i < sent; i++) expect(queue.receive()![0]).toBe(i)
+    expect(queue.receive()).toBeUndefined()
+    expect(queue.send([7])).toBe(true)
+    expect(queue.receive()![0]).toBe(7)
   })
 
   test('send() gives up rather than wait for a thread that holds the lock', () => {
-    const memory = Mailbox.createMemory()
+    const memory = MessageQueue.createMemory()
     new Int32Array(memory)[0] = 1
-    expect(new Mailbox(memory).send([1])).toBe(false)
+    expect(new MessageQueue(memory).send([1])).toBe(false)
   })
 })

@@ -4,14 +4,14 @@ import { boundCall, lastErrno, tryCall } from '../system/libc.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Balancer, PoolBackend } from './balancer.ts'
 import { ACTIVE, CONNECTIONS, FAILURES, RETRIES, UNSERVED } from './pool-board.ts'
-import { FAILED, READABLE, STREAM_EVENTS, type Watched, WRITABLE } from './reactor.ts'
+import { FAILED, READABLE, STREAM_EVENTS, type EventHandler, WRITABLE } from './event-loop.ts'
 import { noRoomToWatch, type Relays } from './relay.ts'
 import type { SeenAs } from './seen-as.ts'
 import { type ClientSources, isDisguised, type ShownClient } from './client-sources.ts'
 import { ADDRESS_LENGTH, hostKey, type HostKey } from '../system/socket-address.ts'
 import { BACKLOG, resetOnClose, SOCK_CLOEXEC, SOCK_NONBLOCK } from './sockets.ts'
 import type { SpareSockets } from './spare-sockets.ts'
-import { BEGUN } from './tally.ts'
+import { BEGUN } from './backend-counters.ts'
 import type { TimerQueue } from './timer-queue.ts'
 
 /** How long the first, second ... backend has to answer. There are as many tries as there are times. */
@@ -25,8 +25,8 @@ const MOST_AT_ONCE = 16
 /** How often a connection begins at another port because the first is still in use. The last time the node is seen. */
 const SOURCE_PORTS_TRIED = 4
 
-/** The kind of record by which a client is handed over: its socket, and the door that it came in by. */
-export const HANDED_CLIENT = 1
+/** The kind of record by which a client is handed over: its socket, and the listener that it came in by. */
+export const CLIENT_MESSAGE = 1
 
 const EXHAUSTED: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'])
 /** Of connect(): no port is free for this backend, or no memory. It has not been asked at all. */
@@ -38,7 +38,7 @@ export interface TcpSharedOptions {
   readonly warn: (message: string) => void
 }
 
-/** What all TCP doors of a thread use together. */
+/** What all TCP listeners of a thread use together. */
 export class TcpShared {
   readonly relays: Relays
   readonly sources: ClientSources
@@ -49,21 +49,21 @@ export class TcpShared {
   readonly address: Uint8Array = new Uint8Array(ADDRESS_LENGTH)
   readonly addressLength: Uint32Array = new Uint32Array(1)
   readonly tries: readonly TimerQueue<Attempt>[]
-  readonly paused: TimerQueue<TcpDoor>
+  readonly paused: TimerQueue<TcpListener>
 
   constructor(relays: Relays, { sources, spares, warn }: TcpSharedOptions) {
-    const { reactor } = relays
+    const { loop } = relays
     this.relays = relays
     this.sources = sources
     this.spares = spares
     this.warn = warn
-    this.tries = TRY_TIMEOUTS_MS.map((ms) => reactor.timers(ms, (attempt: Attempt) => attempt.timeOut()))
-    this.paused = reactor.timers(PAUSE_MS, (door) => door.goOn())
+    this.tries = TRY_TIMEOUTS_MS.map((ms) => loop.timers(ms, (attempt: Attempt) => attempt.timeOut()))
+    this.paused = loop.timers(PAUSE_MS, (listener) => listener.goOn())
   }
 }
 
-export interface TcpDoorOptions {
-  /** By which numbers all threads know the door and its pool. */
+export interface TcpListenerOptions {
+  /** By which numbers all threads know the listener and its pool. */
   readonly id: number
   readonly pool: number
   readonly fd: number
@@ -78,14 +78,14 @@ export interface TcpDoorOptions {
   readonly node: Uint8Array
 }
 
-export class TcpDoor implements Watched {
-  readonly options: TcpDoorOptions
+export class TcpListener implements EventHandler {
+  readonly options: TcpListenerOptions
   readonly shared: TcpShared
   #isClosed = false
   #isWatched = false
   #expected = 1
 
-  constructor(shared: TcpShared, options: TcpDoorOptions) {
+  constructor(shared: TcpShared, options: TcpListenerOptions) {
     this.shared = shared
     this.options = options
     if (options.isKeeper) this.#watch()
@@ -100,16 +100,16 @@ export class TcpDoor implements Watched {
 
   goOn(): void {
     if (this.#isClosed) return
-    if (this.#isWatched) this.shared.relays.reactor.change(this.options.fd, READABLE)
+    if (this.#isWatched) this.shared.relays.loop.change(this.options.fd, READABLE)
     else this.#watch()
   }
 
   /** Serves a client that another thread has let in, unless it is gone: then there is no address to be told. */
-  serveHanded(clientFd: number): void {
+  serveAccepted(clientFd: number): void {
     const { relays, address, addressLength } = this.shared
     addressLength[0] = ADDRESS_LENGTH
     if (tryCall('getpeername', clientFd, address, addressLength) === 0) this.#serve(clientFd)
-    else relays.reactor.close(clientFd)
+    else relays.loop.close(clientFd)
   }
 
   /** Serves the clients that wait in the kernel's queue, but not for as long as more keep coming. */
@@ -117,16 +117,16 @@ export class TcpDoor implements Watched {
     this.#isClosed = true
     if (!this.options.isKeeper) return
     for (let left = BACKLOG; left > 0 && this.#acceptOne(); left--);
-    this.shared.relays.reactor.close(this.options.fd)
+    this.shared.relays.loop.close(this.options.fd)
   }
 
   /** Tries again after a pause when there is no room: clients wait in the kernel's queue meanwhile. */
   #watch(): void {
     const { relays, paused, warn } = this.shared
-    this.#isWatched = relays.reactor.watch(this.options.fd, READABLE, this)
+    this.#isWatched = relays.loop.watch(this.options.fd, READABLE, this)
     if (this.#isWatched) return
     warn(noRoomToWatch())
-    paused.start(this, relays.reactor.nowMs)
+    paused.start(this, relays.loop.nowMs)
   }
 
   /** A client is accepted only when there is a socket for its backend; until then it waits in the kernel's queue. */
@@ -157,9 +157,9 @@ export class TcpDoor implements Watched {
 
   /** Gives a client to another thread, if this one is busy. Only this thread knows which client had which backend. */
   #handOver(clientFd: number): boolean {
-    const { team } = this.shared.relays
-    const helper = this.options.balancer.isSticky ? undefined : team.helper()
-    return helper !== undefined && team.send(helper, [HANDED_CLIENT, clientFd, this.options.id])
+    const { workers } = this.shared.relays
+    const helper = this.options.balancer.isSticky ? undefined : workers.helper()
+    return helper !== undefined && workers.send(helper, [CLIENT_MESSAGE, clientFd, this.options.id])
   }
 
   /** Clients wait in the kernel's queue meanwhile. */
@@ -167,14 +167,14 @@ export class TcpDoor implements Watched {
     const { relays, paused, warn } = this.shared
     warn(`Cannot accept connections for the moment: ${errno}`)
     if (this.#isClosed) return
-    relays.reactor.change(this.options.fd, 0)
-    paused.start(this, relays.reactor.nowMs)
+    relays.loop.change(this.options.fd, 0)
+    paused.start(this, relays.loop.nowMs)
   }
 }
 
 /** A client that has no backend yet. */
-class Attempt implements Watched {
-  readonly #door: TcpDoor
+class Attempt implements EventHandler {
+  readonly #listener: TcpListener
   readonly #clientFd: number
   readonly #address: Uint8Array
   readonly #client: HostKey
@@ -184,8 +184,8 @@ class Attempt implements Watched {
   #tries = 0
   #triedMs = 0
 
-  constructor(door: TcpDoor, clientFd: number, address: Uint8Array) {
-    this.#door = door
+  constructor(listener: TcpListener, clientFd: number, address: Uint8Array) {
+    this.#listener = listener
     this.#clientFd = clientFd
     this.#address = address
     this.#client = hostKey(address)
@@ -193,17 +193,17 @@ class Attempt implements Watched {
 
   /** Tries the next backend, and another at once if that fails at once. */
   next(): void {
-    const { shared, options } = this.#door
-    const { reactor } = shared.relays
+    const { shared, options } = this.#listener
+    const { loop } = shared.relays
     while (this.#tries < TRY_TIMEOUTS_MS.length) {
-      const backend = options.balancer.pick(this.#client, reactor.nowMs)
+      const backend = options.balancer.pick(this.#client, loop.nowMs)
       if (backend === undefined) break
       if (this.#tries++ > 0) options.counters[RETRIES]!++
       this.#backend = backend
-      this.#triedMs = reactor.nowMs
+      this.#triedMs = loop.nowMs
       const outcome = this.#connect(backend)
-      if (outcome === 'under way' && reactor.watch(this.#backendFd, STREAM_EVENTS, this)) {
-        shared.tries[this.#tries - 1]!.start(this, reactor.nowMs)
+      if (outcome === 'under way' && loop.watch(this.#backendFd, STREAM_EVENTS, this)) {
+        shared.tries[this.#tries - 1]!.start(this, loop.nowMs)
         return
       }
       if (outcome === 'under way') {
@@ -235,7 +235,7 @@ class Attempt implements Watched {
   }
 
   #connect({ address }: PoolBackend): 'under way' | 'failed' | 'our fault' | 'no socket' {
-    const { shared, options } = this.#door
+    const { shared, options } = this.#listener
     for (let ports = SOURCE_PORTS_TRIED; ; ports--) {
       this.#backendFd = shared.spares.take(options.family, 'TCP')
       if (this.#backendFd === -1) {
@@ -261,7 +261,7 @@ class Attempt implements Watched {
 
   /** False when the socket must not connect. */
   #disguise(backend: Uint8Array, hasPortsLeft: boolean): boolean {
-    const { shared, options } = this.#door
+    const { shared, options } = this.#listener
     const { family, node, seenAs } = options
     const disguise = { family, protocol: 'TCP', node, backend, client: this.#address } as const
     if (!isDisguised(seenAs, disguise)) return true
@@ -276,11 +276,11 @@ class Attempt implements Watched {
   }
 
   #succeed(events: number): void {
-    const { shared, options } = this.#door
-    const { reactor } = shared.relays
+    const { shared, options } = this.#listener
+    const { loop } = shared.relays
     options.balancer.worked(this.#backend!)
-    options.balancer.remember(this.#backend!, this.#client, reactor.nowMs)
-    shared.relays.tally.add(this.#backend!.serial, BEGUN, 1)
+    options.balancer.remember(this.#backend!, this.#client, loop.nowMs)
+    shared.relays.backendCounters.add(this.#backend!.serial, BEGUN, 1)
     const relay = shared.relays.join({
       clientFd: this.#clientFd,
       backendFd: this.#backendFd,
@@ -293,28 +293,28 @@ class Attempt implements Watched {
   }
 
   #failed(): void {
-    const { shared, options } = this.#door
+    const { shared, options } = this.#listener
     options.counters[FAILURES]!++
-    options.balancer.failed(this.#backend!, this.#client, shared.relays.reactor.nowMs, this.#triedMs)
+    options.balancer.failed(this.#backend!, this.#client, shared.relays.loop.nowMs, this.#triedMs)
     this.#leaveBackend()
   }
 
   #leaveBackend(): void {
-    const { relays, sources } = this.#door.shared
+    const { relays, sources } = this.#listener.shared
     const shown = this.#shown
     this.#shown = undefined
-    relays.reactor.close(this.#backendFd, shown && (() => sources.over(shown)))
+    relays.loop.close(this.#backendFd, shown && (() => sources.over(shown)))
   }
 
   /** As near to a refused connection as one gets after accepting it. */
   #giveUp(): void {
-    this.#door.options.counters[UNSERVED]!++
-    this.#door.options.counters[ACTIVE]!--
+    this.#listener.options.counters[UNSERVED]!++
+    this.#listener.options.counters[ACTIVE]!--
     resetOnClose(this.#clientFd)
-    this.#door.shared.relays.reactor.close(this.#clientFd)
+    this.#listener.shared.relays.loop.close(this.#clientFd)
   }
 
   #stopTimer(): void {
-    this.#door.shared.tries[this.#tries - 1]!.stop(this)
+    this.#listener.shared.tries[this.#tries - 1]!.stop(this)
   }
 }

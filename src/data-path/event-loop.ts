@@ -32,7 +32,7 @@ const EVENT_WORDS = IS_PACKED ? 3 : 4
 const FD_WORD = IS_PACKED ? 1 : 2
 
 /** What a file descriptor's events are told to. */
-export interface Watched {
+export interface EventHandler {
   onEvents(events: number): void
 }
 
@@ -41,7 +41,7 @@ export interface Resumable {
   resume(): void
 }
 
-export class Reactor {
+export class EventLoop {
   /** Told at the beginning of each turn what time it is. */
   onTurn: (nowMs: number) => void = () => {}
   /** The time at which the current turn began. */
@@ -52,7 +52,7 @@ export class Reactor {
   readonly #epoll: number
   readonly #event = new Int32Array(EVENT_WORDS)
   readonly #events = new Int32Array(EVENT_WORDS * MAX_EVENTS)
-  readonly #watched: (Watched | undefined)[] = []
+  readonly #watched: (EventHandler | undefined)[] = []
   /** In which turn each file descriptor came to be watched. */
   readonly #since: number[] = []
   #turns = 0
@@ -71,7 +71,7 @@ export class Reactor {
    * False when the kernel has no room for another (fs.epoll.max_user_watches, or its memory): that must cost one client
    * and not this thread. lastErrno() says which.
    */
-  watch(fd: number, events: number, watched: Watched): boolean {
+  watch(fd: number, events: number, watched: EventHandler): boolean {
     if (!this.#control(EPOLL_CTL_ADD, fd, events)) return false
     this.#watched[fd] = watched
     this.#since[fd] = this.#turns
@@ -79,7 +79,7 @@ export class Reactor {
   }
 
   /** Tells the events of a watched file descriptor to another object from now on. */
-  handOver(fd: number, watched: Watched): void {
+  handOver(fd: number, watched: EventHandler): void {
     this.#watched[fd] = watched
   }
 

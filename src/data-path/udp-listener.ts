@@ -6,20 +6,27 @@ import type { Family } from '../lib/ip.ts'
 import { AffinityTable } from './affinity-table.ts'
 import type { Balancer, PoolBackend } from './balancer.ts'
 import { ACTIVE, CONNECTIONS, FAILURES, RETRIES, TO_BACKENDS, TO_CLIENTS, UNSERVED } from './pool-board.ts'
-import { READABLE, type Reactor, type Watched } from './reactor.ts'
+import { READABLE, type EventLoop, type EventHandler } from './event-loop.ts'
 import type { SeenAs } from './seen-as.ts'
 import { type ClientSources, isDisguised, type ShownClient } from './client-sources.ts'
 import { ADDRESS_LENGTH, clientKey, hostKey } from '../system/socket-address.ts'
 import { noRoomToWatch } from './relay.ts'
 import type { SpareSockets } from './spare-sockets.ts'
-import { BEGUN, RECEIVED_BYTES, RECEIVED_PACKETS, SENT_BYTES, SENT_PACKETS, type ThreadTally } from './tally.ts'
+import {
+  BEGUN,
+  RECEIVED_BYTES,
+  RECEIVED_PACKETS,
+  SENT_BYTES,
+  SENT_PACKETS,
+  type BackendCounters,
+} from './backend-counters.ts'
 import type { TimerQueue } from './timer-queue.ts'
 
 const LARGEST_DATAGRAM = 65_535
 /** How many datagrams one socket may pass before others get their turn. */
 const BATCH = 64
 const MSG_NOSIGNAL = 0x4000
-/** How long it takes until a door is tried again that could not be watched. */
+/** How long it takes until a listener is tried again that could not be watched. */
 const PAUSE_MS = 100
 /** Backends that are tried for one datagram. */
 const TRIES = 4
@@ -27,9 +34,9 @@ const TRIES = 4
 const ANSWER_MS = 5000
 /** As long as the connection tracker keeps a flow that was answered, which decides it in the other modes. */
 const FLOW_MEMORY_MS = 120_000
-/** How many flows of a door are remembered at least. */
+/** How many flows of a listener are remembered at least. */
 const FLOWS_REMEMBERED = 16_384
-/** More clients at once than this are no use to one door, and cost the kernel much. */
+/** More clients at once than this are no use to one listener, and cost the kernel much. */
 const MOST_CLIENTS = 8192
 
 /** What happens to datagrams all the time, or is for want of something on this node: not the backend's fault. */
@@ -42,8 +49,8 @@ const SOCKETS_TRIED = 4
 
 /** How many UDP clients there may be at once. */
 export interface UdpLimits {
-  readonly perDoor: number
-  /** Of all doors of a thread. */
+  readonly perListener: number
+  /** Of all listeners of a thread. */
   readonly perThread: number
 }
 
@@ -53,7 +60,7 @@ export interface UdpLimits {
  */
 export function udpLimits(endFd: number, threads: number): UdpLimits {
   const perThread = Math.max(1, Math.floor(endFd / 2 / threads))
-  return { perThread, perDoor: Math.max(1, Math.min(MOST_CLIENTS, endFd >> 3, perThread)) }
+  return { perThread, perListener: Math.max(1, Math.min(MOST_CLIENTS, endFd >> 3, perThread)) }
 }
 
 export interface UdpSharedOptions {
@@ -63,22 +70,22 @@ export interface UdpSharedOptions {
   readonly spares: SpareSockets
   readonly warn: (message: string) => void
   readonly limits: UdpLimits
-  readonly tally: ThreadTally
+  readonly backendCounters: BackendCounters
 }
 
-/** What all UDP doors of a thread use together. */
+/** What all UDP listeners of a thread use together. */
 export class UdpShared {
-  readonly reactor: Reactor
+  readonly loop: EventLoop
   readonly sources: ClientSources
   readonly spares: SpareSockets
   readonly warn: (message: string) => void
   readonly limits: UdpLimits
-  readonly tally: ThreadTally
+  readonly backendCounters: BackendCounters
   readonly idle: TimerQueue<UdpSession>
   /** Those that are kept only because an answer may still come. */
   readonly awaiting: TimerQueue<UdpSession>
-  readonly paused: TimerQueue<UdpDoor>
-  /** Clients of all doors. */
+  readonly paused: TimerQueue<UdpListener>
+  /** Clients of all listeners. */
   clients = 0
   readonly buffer: Uint8Array = new Uint8Array(LARGEST_DATAGRAM)
   readonly address: Uint8Array = new Uint8Array(ADDRESS_LENGTH)
@@ -89,24 +96,24 @@ export class UdpShared {
   readonly sendto: ReturnType<typeof boundCall<'sendto'>> = boundCall('sendto')
   readonly connect: ReturnType<typeof boundCall<'connect'>> = boundCall('connect')
 
-  constructor(reactor: Reactor, { idleMs, sources, spares, warn, limits, tally }: UdpSharedOptions) {
-    this.reactor = reactor
+  constructor(loop: EventLoop, { idleMs, sources, spares, warn, limits, backendCounters }: UdpSharedOptions) {
+    this.loop = loop
     this.sources = sources
     this.spares = spares
     this.warn = warn
     this.limits = limits
-    this.tally = tally
-    this.idle = reactor.timers(idleMs, (session) => session.mayEnd())
-    this.awaiting = reactor.timers(ANSWER_MS, (session) => session.mayEnd())
-    this.paused = reactor.timers(PAUSE_MS, (door) => door.goOn())
+    this.backendCounters = backendCounters
+    this.idle = loop.timers(idleMs, (session) => session.mayEnd())
+    this.awaiting = loop.timers(ANSWER_MS, (session) => session.mayEnd())
+    this.paused = loop.timers(PAUSE_MS, (listener) => listener.goOn())
   }
 }
 
-export interface UdpDoorOptions {
+export interface UdpListenerOptions {
   /** By which number all threads know the pool. */
   readonly pool: number
   readonly fd: number
-  /** Whether this thread is the one that serves the door. */
+  /** Whether this thread is the one that serves the listener. */
   readonly isKeeper: boolean
   readonly family: Family
   readonly balancer: Balancer
@@ -117,8 +124,8 @@ export interface UdpDoorOptions {
   readonly node: Uint8Array
 }
 
-export class UdpDoor implements Watched {
-  readonly options: UdpDoorOptions
+export class UdpListener implements EventHandler {
+  readonly options: UdpListenerOptions
   readonly shared: UdpShared
   readonly #sessions = new Map<number | string, UdpSession>()
   /** Those whose backend was removed: they only wait for answers. */
@@ -126,18 +133,18 @@ export class UdpDoor implements Watched {
   readonly #flows = new AffinityTable(FLOW_MEMORY_MS, FLOWS_REMEMBERED)
   #isClosed = false
 
-  constructor(shared: UdpShared, options: UdpDoorOptions) {
+  constructor(shared: UdpShared, options: UdpListenerOptions) {
     this.shared = shared
     this.options = options
     if (options.isKeeper) this.goOn()
   }
 
-  /** Watches the door; after a pause when there is no room for that. Datagrams wait in the kernel's queue meanwhile. */
+  /** Watches the listener; after a pause when there is no room for that. Datagrams wait in the kernel's queue meanwhile. */
   goOn(): void {
-    const { reactor, warn, paused } = this.shared
-    if (this.#isClosed || reactor.watch(this.options.fd, READABLE, this)) return
+    const { loop, warn, paused } = this.shared
+    if (this.#isClosed || loop.watch(this.options.fd, READABLE, this)) return
     warn(noRoomToWatch())
-    paused.start(this, reactor.nowMs)
+    paused.start(this, loop.nowMs)
   }
 
   onEvents(): void {
@@ -166,7 +173,7 @@ export class UdpDoor implements Watched {
     this.#isClosed = true
     this.onEvents()
     for (const session of [...this.#sessions.values(), ...this.#leaving]) session.end()
-    this.shared.reactor.close(this.options.fd)
+    this.shared.loop.close(this.options.fd)
   }
 
   /** A session is over. Its client comes to the same backend again, unless that has failed. */
@@ -186,8 +193,8 @@ export class UdpDoor implements Watched {
       if (tries > 0) counters[RETRIES]!++
       if (session !== 'failed' && session.send(length)) {
         counters[TO_BACKENDS]! += length
-        this.shared.tally.add(session.backend.serial, SENT_PACKETS, 1)
-        this.shared.tally.add(session.backend.serial, SENT_BYTES, length)
+        this.shared.backendCounters.add(session.backend.serial, SENT_PACKETS, 1)
+        this.shared.backendCounters.add(session.backend.serial, SENT_BYTES, length)
         return
       }
     }
@@ -197,7 +204,7 @@ export class UdpDoor implements Watched {
   /** 'failed': the backend cannot be reached; 'nowhere': there is none, or no room for another client. */
   #open(key: number | string): UdpSession | 'failed' | 'nowhere' {
     const { shared, options } = this
-    const { nowMs } = shared.reactor
+    const { nowMs } = shared.loop
     const client = hostKey(shared.address)
     const backend = this.#backendOf(key, nowMs) ?? options.balancer.pick(client, nowMs)
     if (backend === undefined || !this.#hasRoom()) return 'nowhere'
@@ -216,7 +223,7 @@ export class UdpDoor implements Watched {
     const begun = session.begin()
     if (begun !== 'begun') return begun
     options.balancer.remember(backend, client, nowMs)
-    shared.tally.add(backend.serial, BEGUN, 1)
+    shared.backendCounters.add(backend.serial, BEGUN, 1)
     return session
   }
 
@@ -229,7 +236,7 @@ export class UdpDoor implements Watched {
   /** Whether there is so much room that clients may wait for answers in it: backends that never answer are not to fill it. */
   get hasMuchRoom(): boolean {
     const { limits, clients } = this.shared
-    return this.#clients < limits.perDoor / 4 && clients < limits.perThread / 4
+    return this.#clients < limits.perListener / 4 && clients < limits.perThread / 4
   }
 
   get #clients(): number {
@@ -238,9 +245,9 @@ export class UdpDoor implements Watched {
 
   #hasRoom(): boolean {
     const { limits, clients, warn } = this.shared
-    if (this.#clients < limits.perDoor && clients < limits.perThread) return true
+    if (this.#clients < limits.perListener && clients < limits.perThread) return true
     const [what, most] =
-      clients < limits.perThread ? ['one service port', limits.perDoor] : ['a thread', limits.perThread]
+      clients < limits.perThread ? ['one service port', limits.perListener] : ['a thread', limits.perThread]
     warn(`Cannot serve more UDP clients of ${what} at once than ${most}: datagrams of others are dropped`)
     return false
   }
@@ -255,10 +262,10 @@ interface SessionOptions {
 }
 
 /** One client and its backend. */
-class UdpSession implements Watched {
+class UdpSession implements EventHandler {
   readonly key: number | string
   readonly backend: PoolBackend
-  readonly #door: UdpDoor
+  readonly #listener: UdpListener
   #fd: number
   readonly #address: Uint8Array
   readonly #openedMs: number
@@ -271,14 +278,14 @@ class UdpSession implements Watched {
   #hasFailed = false
   #isOver = false
 
-  constructor(door: UdpDoor, { key, fd, backend, address }: SessionOptions) {
-    const { shared, options } = door
+  constructor(listener: UdpListener, { key, fd, backend, address }: SessionOptions) {
+    const { shared, options } = listener
     this.key = key
-    this.#door = door
+    this.#listener = listener
     this.#fd = fd
     this.backend = backend
     this.#address = address
-    this.#openedMs = this.#usedMs = shared.reactor.nowMs
+    this.#openedMs = this.#usedMs = shared.loop.nowMs
     options.counters[CONNECTIONS]!++
     options.counters[ACTIVE]!++
     shared.clients++
@@ -286,7 +293,7 @@ class UdpSession implements Watched {
 
   /** Connects to the backend. When that is not possible the session is over. */
   begin(): 'begun' | 'failed' | 'nowhere' {
-    const { shared } = this.#door
+    const { shared } = this.#listener
     const { address } = this.backend
     if (!this.#disguise()) {
       shared.warn(`Cannot connect to a backend: ${shared.spares.errno}`)
@@ -297,7 +304,7 @@ class UdpSession implements Watched {
         return 'failed'
       }
       shared.warn(`Cannot connect to a backend: ${errno}`)
-    } else if (shared.reactor.watch(this.#fd, READABLE, this)) {
+    } else if (shared.loop.watch(this.#fd, READABLE, this)) {
       shared.idle.start(this, this.#usedMs)
       return 'begun'
     } else {
@@ -309,7 +316,7 @@ class UdpSession implements Watched {
 
   /** Makes the backend see the client, if it is to; false when there is no socket left. */
   #disguise(): boolean {
-    const { shared, options } = this.#door
+    const { shared, options } = this.#listener
     const { family, node, seenAs } = options
     const disguise = { family, protocol: 'UDP', node, backend: this.backend.address, client: this.#address } as const
     if (!isDisguised(seenAs, disguise)) return true
@@ -319,7 +326,7 @@ class UdpSession implements Watched {
         this.#shown = shown
         return true
       }
-      shared.reactor.close(this.#fd)
+      shared.loop.close(this.#fd)
       this.#fd = shared.spares.take(family, 'UDP')
       if (this.#fd === -1) return false
     }
@@ -329,8 +336,8 @@ class UdpSession implements Watched {
 
   /** Sends what is in the buffer to the backend; false when that is known not to listen. */
   send(length: number): boolean {
-    const { shared } = this.#door
-    this.#usedMs = shared.reactor.nowMs
+    const { shared } = this.#listener
+    this.#usedMs = shared.loop.nowMs
     this.#isAwaiting = true
     if (shared.send(this.#fd, shared.buffer, length, MSG_NOSIGNAL) !== -1) return true
     if (LOSSES.has(lastErrno())) return true
@@ -340,7 +347,7 @@ class UdpSession implements Watched {
 
   /** Answers of the backend. */
   onEvents(): void {
-    const { shared, options } = this.#door
+    const { shared, options } = this.#listener
     const { buffer } = shared
     for (let i = 0; i < BATCH && !this.#isOver; i++) {
       const length = shared.recv(this.#fd, buffer, LARGEST_DATAGRAM, 0)
@@ -349,15 +356,15 @@ class UdpSession implements Watched {
         return
       }
       // One that has left is not kept by a backend that goes on talking.
-      if (!this.#hasLeft) this.#usedMs = shared.reactor.nowMs
+      if (!this.#hasLeft) this.#usedMs = shared.loop.nowMs
       this.#isAwaiting = false
       if (!this.#hasAnswered) options.balancer.worked(this.backend)
       this.#hasAnswered = true
       const sent = shared.sendto(options.fd, buffer, length, MSG_NOSIGNAL, this.#address, this.#address.length)
       if (sent === -1) continue
       options.counters[TO_CLIENTS]! += length
-      shared.tally.add(this.backend.serial, RECEIVED_PACKETS, 1)
-      shared.tally.add(this.backend.serial, RECEIVED_BYTES, length)
+      shared.backendCounters.add(this.backend.serial, RECEIVED_PACKETS, 1)
+      shared.backendCounters.add(this.backend.serial, RECEIVED_BYTES, length)
     }
   }
 
@@ -368,10 +375,10 @@ class UdpSession implements Watched {
 
   /** The time is over, unless something came meanwhile, or may still come. */
   mayEnd(): void {
-    const { idle, awaiting, reactor } = this.#door.shared
-    const silentMs = reactor.nowMs - this.#usedMs
+    const { idle, awaiting, loop } = this.#listener.shared
+    const silentMs = loop.nowMs - this.#usedMs
     if (silentMs < idle.durationMs) idle.start(this, this.#usedMs)
-    else if (this.#isAwaiting && silentMs < awaiting.durationMs && this.#door.hasMuchRoom) {
+    else if (this.#isAwaiting && silentMs < awaiting.durationMs && this.#listener.hasMuchRoom) {
       awaiting.start(this, this.#usedMs)
     } else this.end()
   }
@@ -379,24 +386,23 @@ class UdpSession implements Watched {
   end(): void {
     if (this.#isOver) return
     this.#isOver = true
-    const { shared, options } = this.#door
+    const { shared, options } = this.#listener
     options.counters[ACTIVE]!--
     shared.clients--
     shared.idle.stop(this)
     shared.awaiting.stop(this)
     const shown = this.#shown
-    shared.reactor.close(this.#fd, shown && (() => shared.sources.over(shown)))
-    this.#door.forget(this, { hasFailed: this.#hasFailed, usedMs: this.#usedMs })
+    shared.loop.close(this.#fd, shown && (() => shared.sources.over(shown)))
+    this.#listener.forget(this, { hasFailed: this.#hasFailed, usedMs: this.#usedMs })
   }
 
   /** The backend's host, or one on the way there, has said that datagrams do not arrive. */
   #fail(): void {
     this.#hasFailed = true
-    const { shared, options } = this.#door
+    const { shared, options } = this.#listener
     options.counters[FAILURES]!++
     // The affinity of a client that has left its backend is to another by now.
-    if (!this.#hasLeft)
-      options.balancer.failed(this.backend, hostKey(this.#address), shared.reactor.nowMs, this.#openedMs)
+    if (!this.#hasLeft) options.balancer.failed(this.backend, hostKey(this.#address), shared.loop.nowMs, this.#openedMs)
     this.end()
   }
 }

@@ -1,7 +1,7 @@
 // From the fragments of service ports before and after a change to the operations that make the change.
 
 import type { Fragment, PlacedRule } from './fragment.ts'
-import type { Ledger } from './ledger.ts'
+import type { TablesState } from './tables-state.ts'
 import { type ChangeRule, type Op, writeServiceChain } from './ops.ts'
 import type { TableName } from './types.ts'
 
@@ -16,16 +16,16 @@ export interface FragmentChange {
  */
 const COMPARISONS = 100_000
 
-/** The ledger is brought up to date; when applying the operations then fails, it is worthless and has to be made anew. */
-export function diffFragments(changes: readonly FragmentChange[], ledger: Ledger): Op[] {
+/** The state is brought up to date; when applying the operations then fails, it is worthless and has to be made anew. */
+export function diffFragments(changes: readonly FragmentChange[], state: TablesState): Op[] {
   const ops: Op[] = []
-  const placed = new PlacedChanges(ledger)
+  const placed = new PlacedChanges(state)
   for (const { before, after } of changes) {
     // One by one: a call with a hundred thousand arguments is more than the stack holds.
     for (const op of diffChains(before, after)) ops.push(op)
     placed.add(before, after)
-    if (before !== undefined) ledger.removeChains(before)
-    if (after !== undefined) ledger.addChains(after)
+    if (before !== undefined) state.removeChains(before)
+    if (after !== undefined) state.addChains(after)
   }
   return [...ops, ...placed.ops()]
 }
@@ -45,11 +45,11 @@ function diffChains(before: Fragment | undefined, after: Fragment | undefined): 
 
 /** Changes of rules in the chains of the base. */
 class PlacedChanges {
-  readonly #ledger: Ledger
+  readonly #state: TablesState
   readonly #byChain = new Map<string, { table: TableName; chain: string; deleted: ChangeRule[]; added: ChangeRule[] }>()
 
-  constructor(ledger: Ledger) {
-    this.#ledger = ledger
+  constructor(state: TablesState) {
+    this.#state = state
   }
 
   add(before: Fragment | undefined, after: Fragment | undefined): void {
@@ -58,9 +58,9 @@ class PlacedChanges {
     for (const placed of after?.rules ?? []) if (!old.delete(idOf(placed))) added.push(placed)
     for (const placed of old.values()) {
       this.#chain(placed).deleted.push({ op: 'deleteRule', owner: before!.owner, ...placed })
-      this.#ledger.removeRule(placed)
+      this.#state.removeRule(placed)
     }
-    for (const placed of added) this.#ledger.addRule(placed, after!.owner)
+    for (const placed of added) this.#state.addRule(placed, after!.owner)
     // Each is put before all others, so the last of them goes first.
     for (const placed of added.reverse()) {
       this.#chain(placed).added.push({ op: 'insertRule', owner: after!.owner, ...placed })
@@ -69,8 +69,8 @@ class PlacedChanges {
 
   *ops(): Generator<Op> {
     for (const { table, chain, deleted, added } of this.#byChain.values()) {
-      if (deleted.length * this.#ledger.placedIn(table, chain) > COMPARISONS) {
-        yield this.#ledger.writeChain(table, chain)
+      if (deleted.length * this.#state.placedIn(table, chain) > COMPARISONS) {
+        yield this.#state.writeChain(table, chain)
       } else {
         yield* deleted
         yield* added

@@ -1,24 +1,24 @@
 // From what iptables-save printed to what there shall be.
 
 import type { BaseChain, Fragment, PlacedRule } from './fragment.ts'
-import type { Ledger } from './ledger.ts'
+import type { TablesState } from './tables-state.ts'
 import { type Op, writeServiceChain } from './ops.ts'
 import { commentOf, orderless, sameRule, sameRules, targetOf } from './same.ts'
 import type { Chains, RuleText, TableName, Tables } from './types.ts'
 
 /**
  * The operations that lead to the base and the fragments, in an order in which chains come after those to which they jump.
- * The ledger, which is new, notes them. Fragments are taken one by one, so that the first operations can be carried out
+ * The state, which is new, notes them. Fragments are taken one by one, so that the first operations can be carried out
  * while the last fragments are being planned.
  */
-export function* diffTables(saved: Tables, fragments: Iterable<Fragment>, ledger: Ledger): Generator<Op> {
-  const { base } = ledger
+export function* diffTables(saved: Tables, fragments: Iterable<Fragment>, state: TablesState): Generator<Op> {
+  const { base } = state
   const nat = chainsOf(saved, 'nat')
   const wanted = new Set<string>()
-  for (const chain of base.chains) if (chain.stage === 'helper') yield* diffBaseChain(saved, chain, ledger)
+  for (const chain of base.chains) if (chain.stage === 'helper') yield* diffBaseChain(saved, chain, state)
   for (const fragment of fragments) {
-    ledger.addChains(fragment)
-    for (const placed of fragment.rules) ledger.addRule(placed, fragment.owner)
+    state.addChains(fragment)
+    for (const placed of fragment.rules) state.addRule(placed, fragment.owner)
     for (const { name, rules } of fragment.chains) {
       wanted.add(name)
       const present = nat.get(name)
@@ -26,7 +26,7 @@ export function* diffTables(saved: Tables, fragments: Iterable<Fragment>, ledger
       yield writeServiceChain(fragment.owner, name, rules)
     }
   }
-  for (const chain of base.chains) if (chain.stage === 'entry') yield* diffBaseChain(saved, chain, ledger)
+  for (const chain of base.chains) if (chain.stage === 'entry') yield* diffBaseChain(saved, chain, state)
   for (const { table, name } of base.sharedChains) {
     if (chainsOf(saved, table).has(name)) continue
     yield { op: 'writeChain', table, chain: name, stage: 'helper', rules: [], owner: undefined }
@@ -52,9 +52,9 @@ export function presentFragments(saved: Tables, fragments: readonly Fragment[]):
   )
 }
 
-function diffBaseChain(saved: Tables, { table, name, first, last }: BaseChain, ledger: Ledger): Op[] {
+function diffBaseChain(saved: Tables, { table, name, first, last }: BaseChain, state: TablesState): Op[] {
   const present = chainsOf(saved, table).get(name)
-  const write = ledger.writeChain(table, name)
+  const write = state.writeChain(table, name)
   const { rules } = write
   const middle = rules.slice(first.length, rules.length - last.length)
   const same =

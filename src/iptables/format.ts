@@ -55,9 +55,9 @@ function formatMatch(match: Match): string {
       return `-m mark ${negated(match.not, `--mark ${hex(match.value)}/${hex(match.mask)}`)}`
     case 'random':
       return `-m statistic --mode random --probability ${probability(match.outOf)}`
-    case 'remember':
+    case 'recentSet':
       return `-m recent --set --name ${match.list} ${wholeAddress(match.family)} --rsource`
-    case 'remembered':
+    case 'recentCheck':
       return `-m recent --rcheck --seconds ${match.seconds} --reap --name ${match.list} ${wholeAddress(match.family)} --rsource`
     case 'conntrack':
       return `-m conntrack ${negated(match.not, `--ctstate ${match.states.join(',')}`)}`

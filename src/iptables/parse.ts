@@ -129,7 +129,7 @@ class RuleParser {
     const list = this.#value('--name')
     const family = this.#value('--mask').includes(':') ? 6 : 4
     this.#skip('--rsource')
-    return isCheck ? { kind: 'remembered', list, family, seconds } : { kind: 'remember', list, family }
+    return isCheck ? { kind: 'recentCheck', list, family, seconds } : { kind: 'recentSet', list, family }
   }
 
   #target(name: string): Target {

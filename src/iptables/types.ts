@@ -41,9 +41,9 @@ export type Match =
   /** True for one packet in `outOf`, at random. */
   | { readonly kind: 'random'; readonly outOf: number }
   /** Notes the source in a list. */
-  | { readonly kind: 'remember'; readonly list: string; readonly family: Family }
+  | { readonly kind: 'recentSet'; readonly list: string; readonly family: Family }
   /** Whether the source is in a list and came within so many seconds. */
-  | { readonly kind: 'remembered'; readonly list: string; readonly family: Family; readonly seconds: number }
+  | { readonly kind: 'recentCheck'; readonly list: string; readonly family: Family; readonly seconds: number }
   | { readonly kind: 'conntrack'; readonly states: readonly string[]; readonly not?: boolean }
   /** Whether the address is one of this machine. */
   | { readonly kind: 'isLocal'; readonly side: 'src' | 'dst' }

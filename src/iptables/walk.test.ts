@@ -29,12 +29,15 @@ const around = { isLocalAddress: () => false, random: () => 0, now: () => 100_00
 test('a client that affinity remembers is told, and until when', () => {
   const recent = new Map([['KUBE-SEP-2', new Map([[packet.source, 50_000]])]])
   const way = walkableTables(saved, recent, 'tables').walk(packet, around)
-  expect([way.destination, way.remembered]).toEqual([parseIp('10.1.0.2'), { endpoint: undefined, expiresMs: 650_000 }])
+  expect([way.destination, way.affinityEntry]).toEqual([
+    parseIp('10.1.0.2'),
+    { endpoint: undefined, expiresMs: 650_000 },
+  ])
 })
 
 test('one that was noted too long ago, or never, is not', () => {
   const recent = new Map([['KUBE-SEP-2', new Map([[packet.source, 100_000 - 600_000]])]])
   for (const lists of [recent, new Map()]) {
-    expect(walkableTables(saved, lists, 'tables').walk(packet, around).remembered).toBeUndefined()
+    expect(walkableTables(saved, lists, 'tables').walk(packet, around).affinityEntry).toBeUndefined()
   }
 })

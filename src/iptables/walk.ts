@@ -3,7 +3,7 @@
 // `explain` shows it, and tests hold it against what the model decided and against real packets.
 
 import { type Bytes, cidrContains, parseCidr, parseIp } from '../lib/ip.ts'
-import type { FirstPacket, MachineAround, PacketWalk, Remembered } from '../lib/packet-walk.ts'
+import type { FirstPacket, Host, PacketWalk, AffinityEntry } from '../lib/packet-walk.ts'
 import { parseRule } from './parse.ts'
 import type { Match, Rule, RuleText, TableName, Tables, Target } from './types.ts'
 
@@ -12,14 +12,14 @@ export interface Packet extends FirstPacket {
   readonly protocol: string
 }
 
-export interface Surroundings extends MachineAround {
+export interface Environment extends Host {
   /** Lists of the `recent` match: when a source was noted last, by list. Written to by packets. */
   readonly recent: Map<string, Map<Bytes, number>>
 }
 
 export interface Walk extends PacketWalk<Step> {
   /** Affinity is why it goes there, and until when. */
-  readonly remembered?: Remembered | undefined
+  readonly affinityEntry?: AffinityEntry | undefined
 }
 
 /** A rule that matched. */
@@ -34,8 +34,8 @@ export interface Step {
 type Verdict = Walk['verdict']
 
 /** Sends the packet through all chains of the kernel that it meets. */
-export function walkTables(tables: Tables, packet: Packet, surroundings: Surroundings): Walk {
-  const machine = new Machine(tables, packet, surroundings)
+export function walkTables(tables: Tables, packet: Packet, environment: Environment): Walk {
+  const machine = new Machine(tables, packet, environment)
   for (const { table, chain } of machine.path()) {
     machine.hook = chain
     const verdict = machine.run(table, chain) ?? 'accept'
@@ -47,7 +47,7 @@ export function walkTables(tables: Tables, packet: Packet, surroundings: Surroun
 class Machine {
   readonly #tables: Tables
   readonly #packet: Packet
-  readonly #surroundings: Surroundings
+  readonly #environment: Environment
   readonly #steps: Step[] = []
   /** The chain of the kernel that the packet is in. */
   hook = ''
@@ -56,12 +56,12 @@ class Machine {
   #translated = false
   #masqueraded = false
   #mark = 0
-  #rememberedUntilMs: number | undefined
+  #affinityUntilMs: number | undefined
 
-  constructor(tables: Tables, packet: Packet, surroundings: Surroundings) {
+  constructor(tables: Tables, packet: Packet, environment: Environment) {
     this.#tables = tables
     this.#packet = packet
-    this.#surroundings = surroundings
+    this.#environment = environment
     this.#destination = packet.destination
     this.#destinationPort = packet.destinationPort
   }
@@ -75,7 +75,7 @@ class Machine {
     } else {
       yield { table: 'nat', chain: 'PREROUTING' }
     }
-    const staysHere = this.#surroundings.isLocalAddress(this.#destination)
+    const staysHere = this.#environment.isLocalAddress(this.#destination)
     if (!sentHere) yield { table: 'filter', chain: staysHere ? 'INPUT' : 'FORWARD' }
     if (sentHere || !staysHere) yield { table: 'nat', chain: 'POSTROUTING' }
     if (sentHere && staysHere) yield { table: 'filter', chain: 'INPUT' }
@@ -107,9 +107,9 @@ class Machine {
       translated: this.#translated,
       masqueraded: this.#masqueraded,
       steps: this.#steps,
-      ...(this.#rememberedUntilMs === undefined
+      ...(this.#affinityUntilMs === undefined
         ? {}
-        : { remembered: { endpoint: undefined, expiresMs: this.#rememberedUntilMs } }),
+        : { affinityEntry: { endpoint: undefined, expiresMs: this.#affinityUntilMs } }),
     }
   }
 
@@ -161,15 +161,15 @@ class Machine {
       case 'mark':
         return ((this.#mark & match.mask) >>> 0 === match.value) !== (match.not === true)
       case 'random':
-        return this.#surroundings.random(match.outOf) === 0
-      case 'remember':
-        this.#list(match.list).set(this.#packet.source, this.#surroundings.now())
+        return this.#environment.random(match.outOf) === 0
+      case 'recentSet':
+        this.#list(match.list).set(this.#packet.source, this.#environment.now())
         return true
-      case 'remembered': {
+      case 'recentCheck': {
         const notedMs = this.#list(match.list).get(this.#packet.source)
         const untilMs = notedMs === undefined ? undefined : notedMs + match.seconds * 1000
-        if (untilMs === undefined || untilMs <= this.#surroundings.now()) return false
-        this.#rememberedUntilMs = untilMs
+        if (untilMs === undefined || untilMs <= this.#environment.now()) return false
+        this.#affinityUntilMs = untilMs
         return true
       }
       case 'conntrack': {
@@ -177,13 +177,13 @@ class Machine {
         return holds !== (match.not === true)
       }
       case 'isLocal':
-        return this.#surroundings.isLocalAddress(match.side === 'src' ? this.#packet.source : this.#destination)
+        return this.#environment.isLocalAddress(match.side === 'src' ? this.#packet.source : this.#destination)
     }
   }
 
   #list(name: string): Map<Bytes, number> {
-    let list = this.#surroundings.recent.get(name)
-    if (list === undefined) this.#surroundings.recent.set(name, (list = new Map()))
+    let list = this.#environment.recent.get(name)
+    if (list === undefined) this.#environment.recent.set(name, (list = new Map()))
     return list
   }
 }

@@ -3,7 +3,7 @@
 import { formatIp } from '../lib/ip.ts'
 import type { Transport } from './types.ts'
 
-export interface RememberedClient {
+export interface PersistenceEntry {
   readonly protocol: Transport
   readonly client: string
   readonly server: { readonly address: string; readonly port: number }
@@ -15,8 +15,8 @@ export interface RememberedClient {
 const LINE = /^(TCP|UDP|SCTP) (\S+) 0000 (\S+) ([\dA-F]{4}) (\S+) ([\dA-F]{4}) \S+ +(\d+)/
 
 /** All of the text; lines of connections are passed over. */
-export function parseTemplates(text: string): RememberedClient[] {
-  return text.split('\n').flatMap((line): RememberedClient[] => {
+export function parseTemplates(text: string): PersistenceEntry[] {
+  return text.split('\n').flatMap((line): PersistenceEntry[] => {
     const [, protocol, client, server, serverPort, destination, destinationPort, seconds] = LINE.exec(line) ?? []
     const addresses = [client, server, destination].map(parseAddress)
     if (protocol === undefined || addresses.some((address) => address === undefined)) return []

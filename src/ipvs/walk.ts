@@ -9,7 +9,7 @@ import { PROTOCOL_NUMBERS } from '../nftables/fields.ts'
 import {
   type Packet,
   type Station,
-  type Surroundings,
+  type Environment,
   type Taken,
   type Walk,
   type WalkedTable,
@@ -39,18 +39,18 @@ export interface Template {
   readonly expiresMs: number
 }
 
-export function walkIpvs(state: IpvsState, packet: Packet, surroundings: Surroundings): Walk {
+export function walkIpvs(state: IpvsState, packet: Packet, environment: Environment): Walk {
   const stations = HOOKS.map((place): Station => ({
     name: 'IPVS',
     ...place,
-    meet: (met) => schedule(state, met, surroundings),
+    meet: (met) => schedule(state, met, environment),
   }))
   return walkTable(
     state.table,
     packet,
     {
-      ...surroundings,
-      isLocalAddress: (address) => state.addresses.has(formatIp(address)) || surroundings.isLocalAddress(address),
+      ...environment,
+      isLocalAddress: (address) => state.addresses.has(formatIp(address)) || environment.isLocalAddress(address),
     },
     stations,
   )
@@ -59,7 +59,7 @@ export function walkIpvs(state: IpvsState, packet: Packet, surroundings: Surroun
 function schedule(
   { servers, templates }: IpvsState,
   { source, destination, protocol, destinationPort }: Parameters<Station['meet']>[0],
-  surroundings: Surroundings,
+  environment: Environment,
 ): Taken | undefined {
   const address = formatIp(destination)
   const found = servers.find(
@@ -71,14 +71,14 @@ function schedule(
   const open = found.destinations.filter(({ weight }) => weight > 0)
   // ip_vs_leave(): a port that is unreachable.
   if (open.length === 0) return { kind: 'reject' }
-  if (server.persistenceSeconds === undefined) return sendTo(open[surroundings.random(open.length)]!)
+  if (server.persistenceSeconds === undefined) return sendTo(open[environment.random(open.length)]!)
   const key = templateKey(server, formatIp(source))
   const known = templates.get(key)
-  const nowMs = surroundings.now()
+  const nowMs = environment.now()
   const isAlive = known !== undefined && known.expiresMs > nowMs
   // expire_quiescent_template: a destination that takes no new connections keeps no clients.
   const kept = isAlive ? open.find((each) => destinationKey(each) === destinationKey(known.destination)) : undefined
-  const chosen = kept ?? open[surroundings.random(open.length)]!
+  const chosen = kept ?? open[environment.random(open.length)]!
   templates.set(key, { destination: chosen, expiresMs: nowMs + server.persistenceSeconds * 1000 })
   return sendTo(chosen)
 }

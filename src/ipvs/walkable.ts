@@ -2,12 +2,12 @@
 
 import { formatIp, joinHostPort } from '../lib/ip.ts'
 import type { Walkable } from '../lib/packet-walk.ts'
-import { type Learned, packetOf, surroundingsOf, wayOf } from '../nftables/walkable.ts'
+import { type DynamicElements, packetOf, environmentOf, wayOf } from '../nftables/walkable.ts'
 import { formatServerId } from './format.ts'
 import type { DestinationState, PlannedServer } from './types.ts'
 import { type IpvsState, templateKey, walkIpvs } from './walk.ts'
 
-export function walkableIpvs(state: IpvsState, learned: Learned): Walkable {
+export function walkableIpvs(state: IpvsState, dynamicElements: DynamicElements): Walkable {
   return {
     what: `table ${state.table.family} ${state.table.name} and ${state.servers.length} virtual servers`,
     walk(asked, around) {
@@ -16,7 +16,7 @@ export function walkableIpvs(state: IpvsState, learned: Learned): Walkable {
       const packet = isOwn ? { ...asked, source: asked.destination } : asked
       const own = { ...state, templates: new Map(state.templates) }
       // Weights aside, the scheduler may choose any.
-      const way = wayOf(state.table.name, walkIpvs(own, packetOf(packet), surroundingsOf(around, learned)))
+      const way = wayOf(state.table.name, walkIpvs(own, packetOf(packet), environmentOf(around, dynamicElements)))
       const server = state.servers.find(
         (each) =>
           each.server.protocol === packet.protocol &&
@@ -29,17 +29,17 @@ export function walkableIpvs(state: IpvsState, learned: Learned): Walkable {
       const template = state.templates.get(templateKey(server.server, formatIp(packet.source)))
       const isKept =
         template !== undefined && joinHostPort(template.destination.address, template.destination.port) === reached
-      const remembered =
+      const affinityEntry =
         isKept && template.expiresMs > around.now()
           ? { endpoint: reached, expiresMs: template.expiresMs }
-          : way.remembered
+          : way.affinityEntry
       return {
         verdict,
         destination,
         destinationPort,
         translated,
         masqueraded,
-        remembered,
+        affinityEntry,
         get steps() {
           return way.steps.map((step) =>
             step.place === 'IPVS' ? { ...step, found: describeServer(server, reached) } : step,

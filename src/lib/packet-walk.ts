@@ -12,7 +12,7 @@ export interface FirstPacket {
 }
 
 /** The rest of the machine, as far as rules can see it. */
-export interface MachineAround {
+export interface Host {
   isLocalAddress(address: Bytes): boolean
   /** A number in 0..modulus-1. */
   random(modulus: number): number
@@ -53,14 +53,14 @@ export interface KernelStep {
 }
 
 /** What affinity remembers about the client of a packet, where it is the reason for the way. */
-export interface Remembered {
+export interface AffinityEntry {
   readonly endpoint: string | undefined
-  /** On the clock of MachineAround. */
+  /** on the clock of Host. */
   readonly expiresMs: number
 }
 
 export interface KernelWay extends PacketWalk<KernelStep> {
-  readonly remembered?: Remembered | undefined
+  readonly affinityEntry?: AffinityEntry | undefined
 }
 
 /** What is in the kernel, or would be, for one IP family: a packet can be sent through it on paper. Walking changes nothing. */
@@ -69,5 +69,5 @@ export interface Walkable {
   readonly what: string
   /** Where the rules lead to a process that carries the connection on, the walk ends at its door. */
   readonly endsAt?: 'the proxy' | undefined
-  walk(packet: WalkedPacket, around: MachineAround): KernelWay
+  walk(packet: WalkedPacket, around: Host): KernelWay
 }

@@ -3,7 +3,7 @@
 import { systemClock } from '../lib/clock.ts'
 import { NftablesDriver } from '../nftables/driver.ts'
 import { nftFamily } from '../nftables/language.ts'
-import { RehearsedTable } from '../nftables/rehearsed-table.ts'
+import { DryRunTable } from '../nftables/dry-run-table.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Table } from '../nftables/types.ts'
 import type { RehearsedScript, RehearseOptions } from './rehearsal.ts'
@@ -21,12 +21,12 @@ export function rehearseTable(planner: TablePlanner, { node, views, kernel }: Re
 export function withTable(
   name: string,
   { family, kernel }: { readonly family: Family; readonly kernel: RehearseOptions['kernel'] },
-  work: (table: RehearsedTable) => void,
+  work: (table: DryRunTable) => void,
 ): RehearsedScript {
   const ofKernel = { family: nftFamily(family), table: name }
   const driver = kernel === 'empty' ? undefined : new NftablesDriver(ofKernel)
   try {
-    const table = new RehearsedTable({ family: nftFamily(family), name, kernel: driver })
+    const table = new DryRunTable({ family: nftFamily(family), name, kernel: driver })
     work(table)
     return kernel === 'empty' ? { program: 'nft', text: table.text() } : scriptOf('nft', table.commands())
   } finally {

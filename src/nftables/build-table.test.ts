@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { buildTable, type Wanted } from './build-table.ts'
 import { EMPTY_FRAGMENT, type Fragment, type SharedRule } from './fragment.ts'
-import { Ledger } from './ledger.ts'
+import { TableState } from './table-state.ts'
 import { makeSet } from './make-set.ts'
 import type { Chain, Op } from './types.ts'
 
@@ -42,7 +42,7 @@ test('a new table has a rule of each chain that uses a map before it has many el
       fragmentWith(sharedRule('b'), 4000),
     ],
   }
-  const transactions = [...buildTable(wanted, new Ledger(wanted.base))]
+  const transactions = [...buildTable(wanted, new TableState(wanted.base))]
   const shape = transactions.map((ops) => ops.map(describeOp))
   expect(shape).toEqual([
     ['addTable', 'addSet all'],

@@ -1,7 +1,7 @@
 // A table made anew: where there is none, or in the place of one that no difference leads out of.
 
 import type { Fragment, TableBase } from './fragment.ts'
-import type { Ledger } from './ledger.ts'
+import type { TableState } from './table-state.ts'
 import { Transaction } from './transaction.ts'
 import type { Element, NftSet, Op, Rule } from './types.ts'
 
@@ -18,7 +18,7 @@ export interface Wanted {
 }
 
 /** The transactions, to be applied in order, where there is no table: it is filled in chunks and goes live with the last one. */
-export function* buildTable({ base, fragments }: Wanted, ledger: Ledger): Generator<readonly Op[]> {
+export function* buildTable({ base, fragments }: Wanted, state: TableState): Generator<readonly Op[]> {
   const early = new EarlyRules(base)
   const first = new Transaction()
   for (const set of base.sets) first.addSet(set)
@@ -26,16 +26,16 @@ export function* buildTable({ base, fragments }: Wanted, ledger: Ledger): Genera
 
   let chunk = new Transaction()
   for (const fragment of fragments) {
-    addObjects(chunk, fragment, ledger)
+    addObjects(chunk, fragment, state)
     early.add(chunk, fragment)
-    for (const [set, element] of newElements(fragment, ledger)) {
+    for (const [set, element] of newElements(fragment, state)) {
       chunk.addElement(set, element)
       if (chunk.elementCount < CHUNK) continue
       yield chunk.ops()
       chunk = new Transaction()
     }
   }
-  addBase(chunk, base, { ledger, early })
+  addBase(chunk, base, { state, early })
   yield chunk.ops()
 }
 
@@ -80,38 +80,38 @@ function readsValues({ expressions }: Rule): boolean {
 }
 
 /** The one transaction that puts what is wanted in the place of whatever table there is. */
-export function replaceTable({ base, fragments }: Wanted, ledger: Ledger): readonly Op[] {
+export function replaceTable({ base, fragments }: Wanted, state: TableState): readonly Op[] {
   const transaction = new Transaction()
   for (const set of base.sets) transaction.addSet(set)
   for (const fragment of fragments) {
-    addObjects(transaction, fragment, ledger)
-    for (const [set, element] of newElements(fragment, ledger)) transaction.addElement(set, element)
+    addObjects(transaction, fragment, state)
+    for (const [set, element] of newElements(fragment, state)) transaction.addElement(set, element)
   }
-  addBase(transaction, base, { ledger })
+  addBase(transaction, base, { state })
   return [{ op: 'deleteTable' }, { op: 'addTable', comment: base.comment }, ...transaction.ops()]
 }
 
-function addObjects(transaction: Transaction, fragment: Fragment, ledger: Ledger): void {
+function addObjects(transaction: Transaction, fragment: Fragment, state: TableState): void {
   for (const set of fragment.sets) transaction.addSet(set)
   for (const chain of fragment.chains) transaction.addChain(chain)
   // The rule that uses the set comes with the chains.
-  for (const shared of fragment.sharedRules) if (ledger.useRule(shared)) transaction.addSet(shared.set)
+  for (const shared of fragment.sharedRules) if (state.useRule(shared)) transaction.addSet(shared.set)
 }
 
-function* newElements(fragment: Fragment, ledger: Ledger): Generator<readonly [NftSet, Element]> {
+function* newElements(fragment: Fragment, state: TableState): Generator<readonly [NftSet, Element]> {
   for (const { set, elements } of fragment.elements) {
-    const isCommon = ledger.isCommon(set)
-    for (const element of elements) if (!isCommon || ledger.count(set, element, 1) === 1) yield [set, element]
+    const isCommon = state.isCommon(set)
+    for (const element of elements) if (!isCommon || state.count(set, element, 1) === 1) yield [set, element]
   }
 }
 
 function addBase(
   transaction: Transaction,
   base: TableBase,
-  { ledger, early }: { ledger: Ledger; early?: EarlyRules },
+  { state, early }: { state: TableState; early?: EarlyRules },
 ): void {
   for (const { set, elements } of base.elements) for (const element of elements) transaction.addElement(set, element)
-  const sharedRules = ledger.rulesInUse()
+  const sharedRules = state.rulesInUse()
   for (const chain of base.chains) {
     const rules = sharedRules.filter((shared) => shared.chain === chain.name).map(({ rule }) => rule)
     if (early?.complete(transaction, chain.name, rules) === true) continue

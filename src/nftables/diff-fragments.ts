@@ -3,7 +3,7 @@
 import type { Steps } from '../lib/steps.ts'
 import type { Fragment } from './fragment.ts'
 import { EMPTY_FRAGMENT } from './fragment.ts'
-import type { Ledger } from './ledger.ts'
+import type { TableState } from './table-state.ts'
 import type { PartSizes } from './parts.ts'
 import { sameRules, sameValue } from './same.ts'
 import { Transaction } from './transaction.ts'
@@ -24,26 +24,26 @@ export interface FragmentDiff {
   readonly staleChains: readonly string[]
 }
 
-/** The ledger is brought up to date; when the transaction then fails, it is worthless and has to be made anew. */
+/** The state is brought up to date; when the transaction then fails, it is worthless and has to be made anew. */
 export function* diffingFragments(
   changes: readonly FragmentChange[],
-  ledger: Ledger,
+  state: TableState,
   sizes?: PartSizes,
 ): Steps<FragmentDiff> {
   const transaction = new Transaction()
-  const common = new CommonElements(ledger)
+  const common = new CommonElements(state)
   const staleChains: string[] = []
   let elements = 0
   for (const change of changes) {
     const before = change.before ?? EMPTY_FRAGMENT
     const after = change.after ?? EMPTY_FRAGMENT
-    diffElements(before, after, { transaction, common, ledger })
+    diffElements(before, after, { transaction, common, state })
     elements += countElements(before) + countElements(after)
     if (elements >= ELEMENTS_OF_A_STEP) {
       elements = 0
       yield
     }
-    diffSharedRules(before, after, { transaction, ledger })
+    diffSharedRules(before, after, { transaction, state })
     diffOwnSets(before, after, transaction)
     staleChains.push(...diffOwnChains(before, after, transaction))
   }
@@ -61,10 +61,10 @@ function countElements({ elements }: Fragment): number {
 interface Context {
   readonly transaction: Transaction
   readonly common: CommonElements
-  readonly ledger: Ledger
+  readonly state: TableState
 }
 
-function diffElements(before: Fragment, after: Fragment, { transaction, common, ledger }: Context): void {
+function diffElements(before: Fragment, after: Fragment, { transaction, common, state }: Context): void {
   const old = new Map<string, Map<string, Element>>()
   const oldSets = new Map<string, NftSet>()
   const wanted = new Map(after.elements.map(({ set, elements }) => [set.name, elements]))
@@ -83,7 +83,7 @@ function diffElements(before: Fragment, after: Fragment, { transaction, common, 
       const previous = oldOfSet?.get(key)
       if (previous !== undefined) oldOfSet!.delete(key)
       if (previous !== undefined && sameValue(previous, element)) continue
-      if (ledger.isCommon(set)) {
+      if (state.isCommon(set)) {
         common.count(set, element, 1)
       } else {
         if (previous === undefined) transaction.addElement(set, element)
@@ -94,7 +94,7 @@ function diffElements(before: Fragment, after: Fragment, { transaction, common, 
   for (const [name, elements] of old) {
     const set = oldSets.get(name)!
     for (const element of elements.values()) {
-      if (ledger.isCommon(set)) common.count(set, element, -1)
+      if (state.isCommon(set)) common.count(set, element, -1)
       else transaction.deleteElement(set, element)
     }
   }
@@ -114,15 +114,15 @@ function sameElement(a: Element, b: Element): boolean {
 function diffSharedRules(
   before: Fragment,
   after: Fragment,
-  { transaction, ledger }: Pick<Context, 'transaction' | 'ledger'>,
+  { transaction, state }: Pick<Context, 'transaction' | 'state'>,
 ): void {
   for (const shared of after.sharedRules) {
-    if (!ledger.useRule(shared)) continue
+    if (!state.useRule(shared)) continue
     transaction.addSet(shared.set)
     if (shared.place === 'first') transaction.insertRule(shared.chain, shared.rule)
     else transaction.addRule(shared.chain, shared.rule)
   }
-  for (const shared of before.sharedRules) ledger.releaseRule(shared)
+  for (const shared of before.sharedRules) state.releaseRule(shared)
 }
 
 function diffOwnSets(before: Fragment, after: Fragment, transaction: Transaction): void {
@@ -145,24 +145,24 @@ function diffOwnChains(before: Fragment, after: Fragment, transaction: Transacti
 
 /** Elements that several fragments may have: added with the first user, deleted with the last. */
 class CommonElements {
-  readonly #ledger: Ledger
+  readonly #state: TableState
   readonly #touched = new Map<string, { set: NftSet; element: Element; usersBefore: number }>()
 
-  constructor(ledger: Ledger) {
-    this.#ledger = ledger
+  constructor(state: TableState) {
+    this.#state = state
   }
 
   count(set: NftSet, element: Element, delta: 1 | -1): void {
     const id = set.name + elementKey(element)
     if (!this.#touched.has(id)) {
-      this.#touched.set(id, { set, element, usersBefore: this.#ledger.users(set, element) })
+      this.#touched.set(id, { set, element, usersBefore: this.#state.users(set, element) })
     }
-    this.#ledger.count(set, element, delta)
+    this.#state.count(set, element, delta)
   }
 
   emit(transaction: Transaction): void {
     for (const { set, element, usersBefore } of this.#touched.values()) {
-      const users = this.#ledger.users(set, element)
+      const users = this.#state.users(set, element)
       if (usersBefore === 0 && users > 0) transaction.addElement(set, element)
       if (usersBefore > 0 && users === 0) transaction.deleteElement(set, element)
     }

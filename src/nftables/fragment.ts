@@ -13,10 +13,10 @@ export interface Fragment {
   /** Elements, by set. */
   readonly elements: readonly SetElements[]
   /** What packets may have put into this fragment's dynamic maps; anything else there is stale. */
-  readonly learned: readonly Learned[]
+  readonly dynamicMaps: readonly DynamicMap[]
 }
 
-export interface Learned {
+export interface DynamicMap {
   readonly set: NftSet
   readonly allowedData: readonly Bytes[]
 }
@@ -34,7 +34,7 @@ export interface SetElements {
   readonly elements: readonly Element[]
 }
 
-export const EMPTY_FRAGMENT: Fragment = { sets: [], chains: [], sharedRules: [], elements: [], learned: [] }
+export const EMPTY_FRAGMENT: Fragment = { sets: [], chains: [], sharedRules: [], elements: [], dynamicMaps: [] }
 
 /** The part of a table that does not depend on services. */
 export interface TableBase {

@@ -4,7 +4,7 @@ import type { Bytes } from '../lib/ip.ts'
 import { FIELD_BYTES } from './fields.ts'
 import { type Json, type JsonOperand, listOf, type OperandType, operandsOf, rangeOf, recordOf } from './json-operand.ts'
 import { type Element, elementKey, type FieldType, type NftFamily, type NftSet } from './types.ts'
-import type { LearnedElement } from './walk.ts'
+import type { DynamicElement } from './walk.ts'
 import { makeSet } from './make-set.ts'
 
 /** A list of elements that stands in a rule, or in a set. */
@@ -13,7 +13,7 @@ type Data = NftSet['data']
 export class SetsBeingRead {
   readonly sets = new Map<string, NftSet>()
   readonly elements = new Map<string, ReadonlyMap<string, Element>>()
-  readonly learned = new Map<string, Map<string, LearnedElement>>()
+  readonly dynamicElements = new Map<string, Map<string, DynamicElement>>()
   readonly #nowMs: number
 
   constructor(nowMs: number) {
@@ -48,16 +48,16 @@ export class SetsBeingRead {
 
   addElements(set: NftSet, list: readonly Json[]): void {
     const elements = new Map<string, Element>()
-    const learned = new Map<string, LearnedElement>()
+    const dynamic = new Map<string, DynamicElement>()
     for (const json of list) {
       const read = readElement(set, json)
       if (read === undefined) continue
       const { element, expires } = read
       elements.set(elementKey(element), element)
       if (set.dynamic)
-        learned.set(element.key, { data: element.data ?? '', expiresMs: this.#nowMs + (expires ?? Infinity) * 1000 })
+        dynamic.set(element.key, { data: element.data ?? '', expiresMs: this.#nowMs + (expires ?? Infinity) * 1000 })
     }
-    if (set.dynamic) this.learned.set(set.name, learned)
+    if (set.dynamic) this.dynamicElements.set(set.name, dynamic)
     else if (elements.size > 0) this.elements.set(set.name, elements)
   }
 }

@@ -398,7 +398,7 @@ export function dnatTo(family: Family, operands: readonly Operand[], map: string
 }
 
 /** Puts `key : value` into a dynamic map for a while; an entry that is there only lives longer. */
-export function remember(map: string, entry: { key: Operand; value: readonly Operand[]; seconds: number }): Piece {
+export function updateMap(map: string, entry: { key: Operand; value: readonly Operand[]; seconds: number }): Piece {
   // nft gives the value the next 128-bit register.
   const dataReg = Math.ceil(entry.key.words / 4) * 4
   return {
@@ -412,7 +412,7 @@ export function remember(map: string, entry: { key: Operand; value: readonly Ope
 }
 
 /** Puts the key into a dynamic set for a while; one that is there stays as long as it would have. Does not match when the set is full. */
-export function note(set: string, key: readonly Operand[], timeoutMs: number): Piece {
+export function addToSet(set: string, key: readonly Operand[], timeoutMs: number): Piece {
   const time = timeoutMs % 1000 === 0 ? formatSeconds(timeoutMs / 1000) : `${timeoutMs}ms`
   return {
     text: `add @${set} { ${concat(key)} timeout ${time} }`,

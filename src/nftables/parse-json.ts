@@ -4,13 +4,13 @@ import { ruleFromJson } from './json-rule.ts'
 import { type JsonRecord, listOf, recordOf } from './json-operand.ts'
 import { SetsBeingRead } from './json-set.ts'
 import type { Chain, Hook, NftFamily, Rule, Table } from './types.ts'
-import type { Learned } from './walkable.ts'
+import type { DynamicElements } from './walkable.ts'
 
 export interface ListedTable {
   /** The family as it is listed: `inet` for one that is read for ip and for ip6. */
   readonly listed: string
   readonly table: Table
-  readonly learned: Learned
+  readonly dynamicElements: DynamicElements
 }
 
 /** The tables in order; one of family inet is there for ip and for ip6. Throws when the text is not such a listing. */
@@ -78,7 +78,7 @@ function readTable(objects: readonly JsonRecord[], { listed, family, name, comme
     chains,
     elements: sets.elements,
   }
-  return { listed: String(listed), table, learned: sets.learned }
+  return { listed: String(listed), table, dynamicElements: sets.dynamicElements }
 }
 
 function hookOf({ type, hook, prio, policy }: JsonRecord): Hook | undefined {

@@ -6,12 +6,12 @@ import type { TableId } from './bytes/batch.ts'
 import { NftablesDriver } from './driver.ts'
 import type { PerhapsSets } from './table-driver.ts'
 import type { Element, NftSet, Table } from './types.ts'
-import type { LearnedElement, WalkedElements, WalkedTable } from './walk.ts'
-import { type Learned, walkableTable } from './walkable.ts'
+import type { DynamicElement, WalkedElements, WalkedTable } from './walk.ts'
+import { type DynamicElements, walkableTable } from './walkable.ts'
 
 export interface ReadTable {
   readonly table: WalkedTable
-  readonly learned: Learned
+  readonly dynamicElements: DynamicElements
 }
 
 interface ReadTableOptions extends TableId {
@@ -20,7 +20,7 @@ interface ReadTableOptions extends TableId {
 }
 
 /** Undefined when there is no such table. `nowMs` is the time on the clock of the walks. */
-export function readTableAndLearned(options: ReadTableOptions, nowMs: number): ReadTable | undefined {
+export function readTableAndDynamicElements(options: ReadTableOptions, nowMs: number): ReadTable | undefined {
   const { perhaps } = options
   const driver = new NftablesDriver(options)
   try {
@@ -29,20 +29,20 @@ export function readTableAndLearned(options: ReadTableOptions, nowMs: number): R
     const table = driver.read({ perhaps: perhaps && { ...perhaps, areWanted } })
     if (table === undefined) return undefined
     const elements = new Map<string, WalkedElements>(table.elements)
-    const learned = new Map<string, Map<string, LearnedElement>>()
+    const dynamicElements = new Map<string, Map<string, DynamicElement>>()
     for (const set of table.sets.values()) {
       if (!isWhole && perhaps?.sets.has(set.name) === true) elements.set(set.name, new LookedUpElements(options, set))
-      if (set.dynamic) learned.set(set.name, readLearned(driver, set, nowMs))
+      if (set.dynamic) dynamicElements.set(set.name, readDynamicElements(driver, set, nowMs))
     }
-    return { table: { ...table, elements }, learned }
+    return { table: { ...table, elements }, dynamicElements }
   } finally {
     driver.close()
   }
 }
 
-function readLearned(driver: NftablesDriver, set: NftSet, nowMs: number): Map<string, LearnedElement> {
-  const elements = new Map<string, LearnedElement>()
-  for (const { element, remainingMs } of driver.readLearned(set)) {
+function readDynamicElements(driver: NftablesDriver, set: NftSet, nowMs: number): Map<string, DynamicElement> {
+  const elements = new Map<string, DynamicElement>()
+  for (const { element, remainingMs } of driver.readDynamicElements(set)) {
     elements.set(element.key, { data: element.data ?? '', expiresMs: nowMs + remainingMs })
   }
   return elements
@@ -77,6 +77,6 @@ class LookedUpElements implements WalkedElements {
 }
 
 export function readWalkableTable(options: ReadTableOptions, nowMs: number): Walkable | undefined {
-  const read = readTableAndLearned(options, nowMs)
-  return read && walkableTable(read.table, read.learned)
+  const read = readTableAndDynamicElements(options, nowMs)
+  return read && walkableTable(read.table, read.dynamicElements)
 }

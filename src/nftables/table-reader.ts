@@ -160,7 +160,7 @@ export class TableReader implements TableId {
   }
 
   /** What packets have added to a dynamic set, and how long each element is still remembered. */
-  readLearned(set: NftSet): readonly { readonly element: Element; readonly remainingMs: number }[] {
+  readDynamicElements(set: NftSet): readonly { readonly element: Element; readonly remainingMs: number }[] {
     const reader = atOnce(this.#fillingReader(set, 'again'))
     const { remainingMs } = reader
     return reader.elements().map((element, i) => ({ element, remainingMs: remainingMs[i] ?? Infinity }))

@@ -2,7 +2,7 @@
 
 import type { Bytes } from '../lib/ip.ts'
 import type { Fragment, TableBase } from './fragment.ts'
-import type { Ledger } from './ledger.ts'
+import type { TableState } from './table-state.ts'
 import { sameHook, sameRules, sameRulesInAnyOrder, sameSet, sameValue } from './same.ts'
 import { Transaction } from './transaction.ts'
 import {
@@ -41,17 +41,17 @@ export function ownTable(table: Table): OwnTable {
   return { ...table, elements: new Map(Array.from(table.elements, ([name, elements]) => [name, new Map(elements)])) }
 }
 
-/** Fragments are given one at a time, so that they need not be kept. The ledger, new and empty, is filled. */
+/** Fragments are given one at a time, so that they need not be kept. The state, new and empty, is filled. */
 export class TableUpdate {
   readonly #base: TableBase
-  readonly #ledger: Ledger
+  readonly #state: TableState
   readonly #leftovers: Leftovers
   readonly #transaction = new Transaction()
 
   /** Takes the table apart. */
-  constructor(actual: OwnTable, base: TableBase, ledger: Ledger) {
+  constructor(actual: OwnTable, base: TableBase, state: TableState) {
     this.#base = base
-    this.#ledger = ledger
+    this.#state = state
     this.#leftovers = new Leftovers(actual)
     for (const { set, elements } of base.elements) {
       for (const element of elements) this.#leftovers.keepElement(this.#transaction, set, element)
@@ -71,15 +71,15 @@ export class TableUpdate {
   add(fragment: Fragment): void {
     const transaction = this.#transaction
     const leftovers = this.#leftovers
-    const ledger = this.#ledger
+    const state = this.#state
     for (const set of fragment.sets) leftovers.keepSet(transaction, set)
     for (const chain of fragment.chains) leftovers.keepChain(transaction, chain)
     for (const shared of fragment.sharedRules) {
-      if (ledger.useRule(shared)) leftovers.keepSet(transaction, shared.set)
+      if (state.useRule(shared)) leftovers.keepSet(transaction, shared.set)
     }
     for (const { set, elements } of fragment.elements) {
       for (const element of elements) {
-        if (ledger.isCommon(set) && ledger.count(set, element, 1) > 1) continue
+        if (state.isCommon(set) && state.count(set, element, 1) > 1) continue
         leftovers.keepElement(transaction, set, element)
       }
     }
@@ -91,7 +91,7 @@ export class TableUpdate {
     const leftovers = this.#leftovers
     const base = this.#base
     const sharedRules = new Map<string, Rule[]>()
-    for (const { chain, rule } of this.#ledger.rulesInUse()) {
+    for (const { chain, rule } of this.#state.rulesInUse()) {
       const rules = sharedRules.get(chain)
       if (rules === undefined) sharedRules.set(chain, [rule])
       else rules.push(rule)

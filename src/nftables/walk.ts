@@ -4,7 +4,7 @@
 
 import { decodeHost32, host32 } from '../lib/endian.ts'
 import { type Bytes, formatIp } from '../lib/ip.ts'
-import type { FirstPacket, MachineAround, PacketWalk } from '../lib/packet-walk.ts'
+import type { FirstPacket, Host, PacketWalk } from '../lib/packet-walk.ts'
 import { FIELD_BYTES, splitFields } from './fields.ts'
 import type { Chain, Element, Expression, Hook, Jump, NftSet, Rule, TableOutline } from './types.ts'
 
@@ -24,12 +24,12 @@ export interface Packet extends FirstPacket {
   readonly sourcePort: number
 }
 
-export interface Surroundings extends MachineAround {
+export interface Environment extends Host {
   /** Dynamic elements, by set name and key; written to by packets. */
-  readonly learned: Map<string, Map<Bytes, LearnedElement>>
+  readonly dynamicElements: Map<string, Map<Bytes, DynamicElement>>
 }
 
-export interface LearnedElement {
+export interface DynamicElement {
   readonly data: Bytes
   readonly expiresMs: number
 }
@@ -48,7 +48,7 @@ export interface Step {
 export interface Found {
   readonly set: NftSet
   readonly element: Element
-  /** When a dynamic element is forgotten, on the clock of the surroundings. */
+  /** When a dynamic element is forgotten, on the clock of the environment. */
   readonly expiresMs?: number | undefined
 }
 
@@ -71,10 +71,10 @@ export type Taken =
 export function walkTable(
   table: WalkedTable,
   packet: Packet,
-  surroundings: Surroundings,
+  environment: Environment,
   stations: readonly Station[] = [],
 ): Walk {
-  const machine = new Machine(table, packet, surroundings)
+  const machine = new Machine(table, packet, environment)
   for (const hook of machine.path()) {
     machine.hook = hook
     const stops = [...hookedChains(table, hook), ...stations.filter((station) => station.hook === hook)]
@@ -102,7 +102,7 @@ type Outcome = Verdict | 'return' | Jump | undefined
 class Machine {
   readonly #table: WalkedTable
   readonly #packet: Packet
-  readonly #surroundings: Surroundings
+  readonly #environment: Environment
   readonly #registers = Array.from({ length: 16 }, (): Bytes => '\0\0\0\0')
   readonly #steps: Step[] = []
   /** Of the rule that is being evaluated. */
@@ -114,15 +114,15 @@ class Machine {
   #translated = false
   /** By a station. The connection tracker does not call that a translation. */
   #taken = false
-  /** Whether the station's packet is on its way out of the machine, anew. */
-  #sentAnew = false
+  /** Whether the station's packet is on its way out of the machine again. */
+  #isResent = false
   #masqueraded = false
   #mark = 0
 
-  constructor(table: WalkedTable, packet: Packet, surroundings: Surroundings) {
+  constructor(table: WalkedTable, packet: Packet, environment: Environment) {
     this.#table = table
     this.#packet = packet
-    this.#surroundings = surroundings
+    this.#environment = environment
     this.#destination = packet.destination
     this.#destinationPort = packet.destinationPort
   }
@@ -131,10 +131,10 @@ class Machine {
   *path(): Generator<Hook['hook']> {
     const sentHere = this.#packet.inputInterface === undefined
     yield sentHere ? 'output' : 'prerouting'
-    const staysHere = this.#surroundings.isLocalAddress(this.#destination)
+    const staysHere = this.#environment.isLocalAddress(this.#destination)
     if (!sentHere) yield staysHere ? 'input' : 'forward'
-    if (this.#sentAnew) yield 'output'
-    if (sentHere || !staysHere || this.#sentAnew) yield 'postrouting'
+    if (this.#isResent) yield 'output'
+    if (sentHere || !staysHere || this.#isResent) yield 'postrouting'
     if (sentHere && staysHere) yield 'input'
   }
 
@@ -155,14 +155,14 @@ class Machine {
     this.#taken = true
     this.#destination = taken.destination
     this.#destinationPort = taken.destinationPort
-    if (this.#surroundings.isLocalAddress(taken.destination)) return 'accept'
-    this.#sentAnew = true
+    if (this.#environment.isLocalAddress(taken.destination)) return 'accept'
+    this.#isResent = true
     return 'sent'
   }
 
   runBaseChain(chain: Chain): Verdict {
     // Whether and where to a connection is translated is decided once, where it enters the machine or begins.
-    if (this.#sentAnew && chain.hook?.type === 'nat' && chain.hook.hook === 'output') return 'accept'
+    if (this.#isResent && chain.hook?.type === 'nat' && chain.hook.hook === 'output') return 'accept'
     const outcome = this.#run(chain)
     if (outcome !== undefined && outcome !== 'return' && typeof outcome !== 'object') return outcome
     if (chain.hook?.policy !== 'drop') return 'accept'
@@ -236,7 +236,7 @@ class Machine {
         if (e.key === 'mark') this.#mark = decodeHost32(this.#fetch(e.sreg, 4))
         return 'next'
       case 'dynset':
-        return this.#learn(e)
+        return this.#update(e)
       case 'verdict':
         return 'chain' in e ? e : e.code
       case 'nat':
@@ -274,10 +274,10 @@ class Machine {
         return this.#conntrack(e.key)
       case 'fib': {
         const address = e.source === 'saddr' ? packet.source : this.#destination
-        return host32(this.#surroundings.isLocalAddress(address) ? RTN_LOCAL : RTN_UNICAST)
+        return host32(this.#environment.isLocalAddress(address) ? RTN_LOCAL : RTN_UNICAST)
       }
       case 'numgen':
-        return host32(e.offset + this.#surroundings.random(e.modulus))
+        return host32(e.offset + this.#environment.random(e.modulus))
       case 'immediate':
         return e.value
       default:
@@ -323,9 +323,9 @@ class Machine {
 
   #find(set: NftSet, key: Bytes): Omit<Found, 'set'> | undefined {
     if (set.dynamic) {
-      const learned = this.#surroundings.learned.get(set.name)?.get(key)
-      if (learned === undefined || learned.expiresMs <= this.#surroundings.now()) return undefined
-      const { data, expiresMs } = learned
+      const entry = this.#environment.dynamicElements.get(set.name)?.get(key)
+      if (entry === undefined || entry.expiresMs <= this.#environment.now()) return undefined
+      const { data, expiresMs } = entry
       return { element: data === '' ? { key } : { key, data }, expiresMs }
     }
     const elements = this.#table.elements.get(set.name)
@@ -335,17 +335,17 @@ class Machine {
     return element && { element }
   }
 
-  #learn(e: Extract<Expression, { kind: 'dynset' }>): 'next' {
+  #update(e: Extract<Expression, { kind: 'dynset' }>): 'next' {
     const set = this.#table.sets.get(e.set)!
-    let learned = this.#surroundings.learned.get(e.set)
-    if (learned === undefined) this.#surroundings.learned.set(e.set, (learned = new Map()))
+    let entries = this.#environment.dynamicElements.get(e.set)
+    if (entries === undefined) this.#environment.dynamicElements.set(e.set, (entries = new Map()))
     const key = this.#fetch(e.keyReg, keyLength(set))
     const length = Array.isArray(set.data) ? fieldsLength(set.data) : 0
-    const nowMs = this.#surroundings.now()
-    const present = learned.get(key)
+    const nowMs = this.#environment.now()
+    const present = entries.get(key)
     // An entry that is there keeps its value: the kernel only lets it live longer.
     const data = present !== undefined && present.expiresMs > nowMs ? present.data : this.#fetch(e.dataReg ?? 0, length)
-    learned.set(key, { data, expiresMs: nowMs + (e.timeoutMs ?? set.timeoutMs ?? Infinity) })
+    entries.set(key, { data, expiresMs: nowMs + (e.timeoutMs ?? set.timeoutMs ?? Infinity) })
     return 'next'
   }
 

@@ -1,26 +1,27 @@
 // A table that was read back, listed or planned, for packets to walk through on paper.
 
-import type { KernelStep, KernelWay, MachineAround, Walkable, WalkedPacket } from '../lib/packet-walk.ts'
+import type { KernelStep, KernelWay, Host, Walkable, WalkedPacket } from '../lib/packet-walk.ts'
 import { describeRule } from './describe-rule.ts'
 import { formatFields, PROTOCOL_NUMBERS } from './fields.ts'
 import { formatElement } from './format.ts'
 import {
   type Found,
-  type LearnedElement,
+  type DynamicElement,
   type Packet,
   type Step,
-  type Surroundings,
+  type Environment,
   type Walk,
   type WalkedTable,
   walkTable,
 } from './walk.ts'
 
-export type Learned = ReadonlyMap<string, ReadonlyMap<string, LearnedElement>>
+export type DynamicElements = ReadonlyMap<string, ReadonlyMap<string, DynamicElement>>
 
-export function walkableTable(table: WalkedTable, learned: Learned): Walkable {
+export function walkableTable(table: WalkedTable, dynamicElements: DynamicElements): Walkable {
   return {
     what: `table ${table.family} ${table.name}`,
-    walk: (packet, around) => wayOf(table.name, walkTable(table, packetOf(packet), surroundingsOf(around, learned))),
+    walk: (packet, around) =>
+      wayOf(table.name, walkTable(table, packetOf(packet), environmentOf(around, dynamicElements))),
   }
 }
 
@@ -28,13 +29,16 @@ export function packetOf({ protocol, ...rest }: WalkedPacket): Packet {
   return { ...rest, protocol: PROTOCOL_NUMBERS[protocol] }
 }
 
-/** Packets write to what was learned; each walk gets a copy of its own. */
-export function surroundingsOf(around: MachineAround, learned: Learned): Surroundings {
-  return { ...around, learned: new Map(Array.from(learned, ([set, elements]) => [set, new Map(elements)])) }
+/** Packets write to what was dynamicElements; each walk gets a copy of its own. */
+export function environmentOf(around: Host, dynamicElements: DynamicElements): Environment {
+  return {
+    ...around,
+    dynamicElements: new Map(Array.from(dynamicElements, ([set, elements]) => [set, new Map(elements)])),
+  }
 }
 
 export function wayOf(table: string, walk: Walk): KernelWay {
-  const remembered = walk.steps.flatMap(({ found }) => found).find(({ expiresMs }) => expiresMs !== undefined)
+  const kept = walk.steps.flatMap(({ found }) => found).find(({ expiresMs }) => expiresMs !== undefined)
   const { steps, ...end } = walk
   return {
     ...end,
@@ -42,9 +46,7 @@ export function wayOf(table: string, walk: Walk): KernelWay {
     get steps() {
       return steps.map((step) => stepOf(table, step))
     },
-    ...(remembered === undefined
-      ? {}
-      : { remembered: { endpoint: endpointOf(remembered), expiresMs: remembered.expiresMs! } }),
+    ...(kept === undefined ? {} : { affinityEntry: { endpoint: endpointOf(kept), expiresMs: kept.expiresMs! } }),
   }
 }
 

@@ -138,9 +138,9 @@ function failureChain(
   const retry = {
     accept: [nft.logTo(group, SNAPLEN)],
     drop: [nft.logTo(group, SNAPLEN), nft.drop],
-    'drop behind IPVS': [nft.logTo(group, SNAPLEN), nft.note(SETS.doomed, key, DOOMED_MS)],
+    'drop behind IPVS': [nft.logTo(group, SNAPLEN), nft.addToSet(SETS.doomed, key, DOOMED_MS)],
   }[fate]
-  const note = (set: string) => nft.note(set, key, REMEMBERED_MS)
+  const note = (set: string) => nft.addToSet(set, key, REMEMBERED_MS)
   return {
     name,
     comment: undefined,

@@ -83,8 +83,8 @@ describe('finish()', () => {
   const note = () => {
     for (const set of dynamic()) {
       const { allowedData } = [...present.values()]
-        .flatMap((view) => nftablesPlanner.service(node, view).learned)
-        .find((learned) => learned.set.name === set.name)!
+        .flatMap((view) => nftablesPlanner.service(node, view).dynamicMaps)
+        .find((each) => each.set.name === set.name)!
       const elements = allowedData.map((data, i) => ({ key: addressField(`192.0.2.${i}`), data }))
       driver.apply([{ op: 'addElements', set, elements }])
     }

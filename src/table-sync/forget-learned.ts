@@ -2,7 +2,7 @@
 
 import { KernelError } from '../lib/errors.ts'
 import type { Steps } from '../lib/steps.ts'
-import type { Learned } from '../nftables/fragment.ts'
+import type { DynamicMap } from '../nftables/fragment.ts'
 import type { TableDriver } from '../nftables/table-driver.ts'
 import type { Element, NftSet, Op } from '../nftables/types.ts'
 import { applyCounted } from './apply-counted.ts'
@@ -21,11 +21,11 @@ interface Work {
 /** Deletes what packets have noted and what is no longer true. Returns the maps in which there may be more of it. */
 export function* forgettingLearned(
   driver: TableDriver,
-  learned: readonly Learned[],
+  dynamicMaps: readonly DynamicMap[],
   stats: Pick<SyncCount, 'count'>,
-): Steps<Learned[]> {
-  const unsure: Learned[] = []
-  for (const each of learned) {
+): Steps<DynamicMap[]> {
+  const unsure: DynamicMap[] = []
+  for (const each of dynamicMaps) {
     const { set, allowedData } = each
     const allowed = new Set(allowedData)
     const all = driver.readingElements === undefined ? driver.readElements(set) : yield* driver.readingElements(set)

@@ -4,9 +4,9 @@ import type { Steps } from '../lib/steps.ts'
 import type { FrontendAddress, NodeView, ServicePortView } from '../model/types.ts'
 import { buildTable, replaceTable, type Wanted } from '../nftables/build-table.ts'
 import { formatOps } from '../nftables/format-ops.ts'
-import type { Fragment, Learned, TableBase } from '../nftables/fragment.ts'
+import type { Fragment, DynamicMap, TableBase } from '../nftables/fragment.ts'
 import { nftFamily } from '../nftables/language.ts'
-import { Ledger } from '../nftables/ledger.ts'
+import { TableState } from '../nftables/table-state.ts'
 import type { TableDriver } from '../nftables/table-driver.ts'
 import type { Op, OwnTable, Table } from '../nftables/types.ts'
 import { isAtWork, isOurs, ownTable, TableUpdate } from '../nftables/update-table.ts'
@@ -35,9 +35,9 @@ const BACKENDS_OF_A_STEP = 1000
 
 export class FullSync {
   /** Of the whole table, when the sync has succeeded. */
-  readonly ledger: Ledger
+  readonly state: TableState
   /** What packets note, of all service ports. */
-  readonly learned: Learned[] = []
+  readonly dynamicMaps: DynamicMap[] = []
   readonly #options: FullSyncOptions
   readonly #base: TableBase
   #served = new ServedBefore([])
@@ -47,7 +47,7 @@ export class FullSync {
   constructor(options: FullSyncOptions) {
     this.#options = options
     this.#base = options.planner.base(options.node)
-    this.ledger = new Ledger(this.#base)
+    this.state = new TableState(this.#base)
   }
 
   /** What is there, without the lists where they are too long. */
@@ -65,11 +65,11 @@ export class FullSync {
 
   *programming(actual: OwnTable | undefined): Steps<void> {
     const { planner, refusals } = this.#options
-    if (actual === undefined) return this.#applyEach(buildTable(this.#wanted(), this.ledger))
+    if (actual === undefined) return this.#applyEach(buildTable(this.#wanted(), this.state))
     this.#served = new ServedBefore(planner.servedUdp?.(actual) ?? [])
     if (!isAtWork(actual)) return this.#applyEach(this.#rebuild())
     if (refusals >= REFUSALS_TO_REPLACE || !isOurs(actual, this.#base)) {
-      return this.#applyEach([replaceTable(this.#wanted(), this.ledger)])
+      return this.#applyEach([replaceTable(this.#wanted(), this.state)])
     }
     yield* this.#updating(actual)
   }
@@ -82,7 +82,7 @@ export class FullSync {
   /** No packet sees the table that is there, so no packet misses it. */
   *#rebuild(): Generator<readonly Op[]> {
     yield [{ op: 'deleteTable' }]
-    yield* buildTable(this.#wanted(), this.ledger)
+    yield* buildTable(this.#wanted(), this.state)
   }
 
   #wanted(): Wanted {
@@ -95,7 +95,7 @@ export class FullSync {
   }
 
   *#updating(actual: OwnTable): Steps<void> {
-    const update = new TableUpdate(actual, this.#base, this.ledger)
+    const update = new TableUpdate(actual, this.#base, this.state)
     const lists = this.#unreadLists(actual, update)
     const find: FindElement = (set, key) => update.find(set, key)
     for (const views of inGroups(this.#options.views)) {
@@ -133,7 +133,7 @@ export class FullSync {
     if (find !== undefined && planner.adopt?.(find, planned, places) === true) {
       fragment = planner.service(node, view, { places })
     }
-    this.learned.push(...fragment.learned)
+    this.dynamicMaps.push(...fragment.dynamicMaps)
     return fragment
   }
 

@@ -4,7 +4,7 @@ import { KernelError } from '../lib/errors.ts'
 import { nextTurn } from '../lib/next-turn.ts'
 import { InOrder } from '../lib/in-order.ts'
 import { atOnce } from '../lib/steps.ts'
-import type { Learned } from '../nftables/fragment.ts'
+import type { DynamicMap } from '../nftables/fragment.ts'
 import { makeSet } from '../nftables/make-set.ts'
 import type { TableDriver } from '../nftables/table-driver.ts'
 import type { Element, Op } from '../nftables/types.ts'
@@ -12,7 +12,7 @@ import { StaleEntries } from './stale-entries.ts'
 import { SyncCount } from './sync-count.ts'
 
 const set = makeSet('affinity', ['ipv4_addr'], { data: ['ipv4_addr'], dynamic: true })
-const learned = (...allowedData: string[]): Learned => ({ set, allowedData })
+const dynamicMap = (...allowedData: string[]): DynamicMap => ({ set, allowedData })
 
 /** A map of the kernel: from clients to endpoints. */
 class Clients implements TableDriver {
@@ -64,7 +64,7 @@ function open() {
   }
   const stale = new StaleEntries({ driver: clients, clock, later })
   const shrinkTo = (...allowed: string[]) => {
-    stale.changed([learned('gone')], [learned(...allowed)], [learned(...allowed)])
+    stale.changed([dynamicMap('gone')], [dynamicMap(...allowed)], [dynamicMap(...allowed)])
     atOnce(stale.cleaning(new SyncCount()))
   }
   /** What is due is done in turns of the event loop. */
@@ -102,12 +102,12 @@ describe('StaleEntries', () => {
   it('goes by what is true when it looks again', async () => {
     const { clock, clients, stale, shrinkTo, pass } = open()
     shrinkTo('here')
-    stale.changed([learned('here')], [learned('here', 'gone')], [])
+    stale.changed([dynamicMap('here')], [dynamicMap('here', 'gone')], [])
     clients.entries.set('a', 'gone')
     await pass(60_000)
     expect([...clients.entries]).toEqual([['a', 'gone']])
     shrinkTo('here')
-    stale.changed([learned('here')], [], [])
+    stale.changed([dynamicMap('here')], [], [])
     await pass(60_000)
     expect(clock.waiting).toBe(0)
   })
@@ -137,7 +137,7 @@ describe('StaleEntries', () => {
     const { clients, stale, pass } = open()
     const compare = async (isChanged: boolean) => {
       clients.looks = 0
-      stale.compared([learned('here')], { isChanged })
+      stale.compared([dynamicMap('here')], { isChanged })
       atOnce(stale.cleaning(new SyncCount()))
       await pass(60_000)
       return clients.looks

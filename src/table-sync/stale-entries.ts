@@ -7,7 +7,7 @@ import { KernelError } from '../lib/errors.ts'
 import type { Clock, Timer } from '../lib/clock.ts'
 import type { InOrder } from '../lib/in-order.ts'
 import { inTurns, type Steps } from '../lib/steps.ts'
-import type { Learned } from '../nftables/fragment.ts'
+import type { DynamicMap } from '../nftables/fragment.ts'
 import type { TableDriver } from '../nftables/table-driver.ts'
 import { forgettingLearned } from './forget-learned.ts'
 import { SyncCount } from './sync-count.ts'
@@ -34,7 +34,7 @@ const LONGEST_PAUSE_MS = 30_000
 const MOST_LOOKS = 10
 
 interface Pending {
-  readonly learned: Learned
+  readonly dynamicMap: DynamicMap
   /** So many there were. */
   readonly looks: number
   /** In a row. */
@@ -54,20 +54,20 @@ export class StaleEntries {
   }
 
   /** After a change: `now` are the maps that it was about, `shrunk` those of them of which something is no longer true. */
-  changed(before: readonly Learned[], now: readonly Learned[], shrunk: readonly Learned[]): void {
-    const latest = new Map(now.map((learned) => [learned.set.name, learned]))
+  changed(before: readonly DynamicMap[], now: readonly DynamicMap[], shrunk: readonly DynamicMap[]): void {
+    const latest = new Map(now.map((dynamicMap) => [dynamicMap.set.name, dynamicMap]))
     for (const { set } of before) if (!latest.has(set.name)) this.#pending.delete(set.name)
-    for (const [name, learned] of latest) {
+    for (const [name, dynamicMap] of latest) {
       const pending = this.#pending.get(name)
-      if (pending !== undefined) this.#pending.set(name, { ...pending, learned })
+      if (pending !== undefined) this.#pending.set(name, { ...pending, dynamicMap })
     }
-    for (const learned of shrunk) this.#look(learned)
+    for (const dynamicMap of shrunk) this.#look(dynamicMap)
   }
 
   /** After a comparison, of all maps that there are; it may have found something to change. */
-  compared(all: readonly Learned[], { isChanged }: { readonly isChanged: boolean }): void {
+  compared(all: readonly DynamicMap[], { isChanged }: { readonly isChanged: boolean }): void {
     this.#pending.clear()
-    for (const learned of all) this.#look(learned, isChanged ? 0 : 1)
+    for (const dynamicMap of all) this.#look(dynamicMap, isChanged ? 0 : 1)
   }
 
   /** Looks at those that are due. */
@@ -76,13 +76,13 @@ export class StaleEntries {
     for (const [name, pending] of this.#pending) {
       if (pending.dueMs > clock.monotonicNow()) continue
       this.#pending.delete(name)
-      const { learned } = pending
+      const { dynamicMap } = pending
       if (later === undefined) {
-        yield* forgettingLearned(driver, [learned], stats)
+        yield* forgettingLearned(driver, [dynamicMap], stats)
         continue
       }
       try {
-        const unsure = yield* forgettingLearned(driver, [learned], stats)
+        const unsure = yield* forgettingLearned(driver, [dynamicMap], stats)
         if (pending.looks === 0 || (unsure.length > 0 && pending.looks < MOST_LOOKS)) this.#lookAgain(pending)
       } catch (error) {
         this.#failed(pending, error, later)
@@ -97,14 +97,14 @@ export class StaleEntries {
     this.#timer?.cancel()
   }
 
-  #look(learned: Learned, looks = 0): void {
+  #look(dynamicMap: DynamicMap, looks = 0): void {
     const dueMs = this.#options.clock.monotonicNow()
-    this.#pending.set(learned.set.name, { learned, looks, failures: 0, dueMs })
+    this.#pending.set(dynamicMap.set.name, { dynamicMap, looks, failures: 0, dueMs })
   }
 
-  #lookAgain({ learned, looks }: Pending): void {
+  #lookAgain({ dynamicMap, looks }: Pending): void {
     const dueMs = this.#options.clock.monotonicNow() + AGAIN_MS
-    this.#pending.set(learned.set.name, { learned, looks: looks + 1, failures: 0, dueMs })
+    this.#pending.set(dynamicMap.set.name, { dynamicMap, looks: looks + 1, failures: 0, dueMs })
   }
 
   #failed(pending: Pending, error: unknown, { onFailed }: LaterLooks): void {
@@ -112,7 +112,7 @@ export class StaleEntries {
     if (error instanceof KernelError && error.errno === 'ENOENT') return
     const pauseMs = Math.min(AGAIN_MS * 2 ** pending.failures, LONGEST_PAUSE_MS)
     const dueMs = this.#options.clock.monotonicNow() + pauseMs
-    this.#pending.set(pending.learned.set.name, { ...pending, failures: pending.failures + 1, dueMs })
+    this.#pending.set(pending.dynamicMap.set.name, { ...pending, failures: pending.failures + 1, dueMs })
     onFailed(error, pauseMs)
   }
 

@@ -9,9 +9,9 @@ import { Places } from './places.ts'
 import type { TablePlanner } from './table-planner.ts'
 import { diffingFragments, type FragmentChange } from '../nftables/diff-fragments.ts'
 import { formatOps } from '../nftables/format-ops.ts'
-import type { Fragment, Learned } from '../nftables/fragment.ts'
+import type { Fragment, DynamicMap } from '../nftables/fragment.ts'
 import { nftFamily } from '../nftables/language.ts'
-import type { Ledger } from '../nftables/ledger.ts'
+import type { TableState } from '../nftables/table-state.ts'
 import { Transaction } from '../nftables/transaction.ts'
 import type { Op } from '../nftables/types.ts'
 import type { FinishStats, Programmer, SyncStats } from '../reconcile/programmer.ts'
@@ -43,7 +43,7 @@ const UNUSED_RULES = 16
 
 export class TableProgrammer implements Programmer {
   readonly #options: TableProgrammerOptions
-  #ledger: Ledger | undefined
+  #state: TableState | undefined
   readonly #places = new Places()
   readonly #staleEntries: StaleEntries
   /** Chains that are empty and wait to be deleted, with the time since which they are. */
@@ -99,8 +99,8 @@ export class TableProgrammer implements Programmer {
   }
 
   *#programming(node: NodeView, changes: readonly ServicePortChange[]): Steps<SyncStats> {
-    const ledger = this.#ledger
-    if (ledger === undefined) throw new Error('Cannot program changes: the table has not been programmed as a whole')
+    const state = this.#state
+    if (state === undefined) throw new Error('Cannot program changes: the table has not been programmed as a whole')
     const { planner, clock } = this.#options
     const stats = new SyncCount(this.#isTold)
     const apply = (ops: readonly Op[]) => {
@@ -119,8 +119,8 @@ export class TableProgrammer implements Programmer {
       fragmentChanges.push({ before: was, after: now })
     }
     // Worthless until the kernel has accepted.
-    this.#ledger = undefined
-    const { transactions, staleChains } = yield* diffingFragments(fragmentChanges, ledger)
+    this.#state = undefined
+    const { transactions, staleChains } = yield* diffingFragments(fragmentChanges, state)
     let last: readonly Op[] = []
     for (const ops of transactions) {
       if (last.length > 0) {
@@ -129,11 +129,11 @@ export class TableProgrammer implements Programmer {
       }
       last = ops
     }
-    apply([...last, ...sweepRules(ledger)])
-    this.#ledger = ledger
+    apply([...last, ...sweepRules(state)])
+    this.#state = state
     for (const { before, after } of fragmentChanges) {
       for (const chain of after?.chains ?? []) this.#staleChains.delete(chain.name)
-      const [was, now] = [before?.learned ?? [], after?.learned ?? []]
+      const [was, now] = [before?.dynamicMaps ?? [], after?.dynamicMaps ?? []]
       if (was.length + now.length > 0) this.#staleEntries.changed(was, now, shrunk(before, after))
     }
     for (const chain of staleChains) this.#staleChains.set(chain, clock.monotonicNow())
@@ -143,7 +143,7 @@ export class TableProgrammer implements Programmer {
   *#syncAll(node: NodeView, views: Iterable<ServicePortView>): Steps<SyncStats> {
     const { planner, driver, counts } = this.#options
     const stats = new SyncCount(this.#isTold)
-    this.#ledger = undefined
+    this.#state = undefined
     this.#staleChains.clear()
     try {
       const places = this.#places
@@ -151,8 +151,8 @@ export class TableProgrammer implements Programmer {
       const actual = yield* sync.reading()
       yield* this.#countingRefusals(sync.programming(actual))
       stats.gone = sync.gone()
-      this.#ledger = sync.ledger
-      this.#staleEntries.compared(actual === undefined ? [] : sync.learned, { isChanged: stats.operations > 0 })
+      this.#state = sync.state
+      this.#staleEntries.compared(actual === undefined ? [] : sync.dynamicMaps, { isChanged: stats.operations > 0 })
     } catch (error) {
       counts?.syncFailed()
       throw error
@@ -234,23 +234,23 @@ function isShortage(error: unknown): boolean {
 const SHORTAGES: readonly string[] = ['ENOMEM', 'ENOBUFS', 'EAGAIN', 'ETIMEDOUT']
 
 /** The dynamic maps of a fragment from whose values something was taken away. */
-function shrunk(before: Fragment | undefined, after: Fragment | undefined): Learned[] {
-  if (before === undefined || after === undefined || before.learned.length === 0) return []
-  return after.learned.filter(({ set, allowedData }) => {
-    const previous = before.learned.find((learned) => learned.set.name === set.name)
+function shrunk(before: Fragment | undefined, after: Fragment | undefined): DynamicMap[] {
+  if (before === undefined || after === undefined || before.dynamicMaps.length === 0) return []
+  return after.dynamicMaps.filter(({ set, allowedData }) => {
+    const previous = before.dynamicMaps.find((each) => each.set.name === set.name)
     const allowed = new Set(allowedData)
     return previous?.allowedData.some((data) => !allowed.has(data)) === true
   })
 }
 
 /** Rewrites the chains of shared rules without those that no service uses, when they have become many. */
-function sweepRules(ledger: Ledger): readonly Op[] {
-  if (ledger.unusedRules < UNUSED_RULES) return []
-  const unused = ledger.dropUnusedRules()
+function sweepRules(state: TableState): readonly Op[] {
+  if (state.unusedRules < UNUSED_RULES) return []
+  const unused = state.dropUnusedRules()
   const transaction = new Transaction()
   for (const chain of new Set(unused.map((shared) => shared.chain))) {
-    const used = ledger.rulesInUse().filter((shared) => shared.chain === chain)
-    transaction.replaceRules(chain, [...used.map(({ rule }) => rule), ...ledger.ownRules(chain)])
+    const used = state.rulesInUse().filter((shared) => shared.chain === chain)
+    transaction.replaceRules(chain, [...used.map(({ rule }) => rule), ...state.ownRules(chain)])
   }
   for (const { set } of unused) transaction.deleteSet(set.name)
   return transaction.ops()

@@ -84,7 +84,7 @@ class IpvsNode implements PlannedNode {
         isLocalAddress: (address) => isLoopback(address) || nodeAddresses.includes(formatIp(address)),
         random: (modulus) => choice % modulus,
         now: () => this.clock.monotonicNow(),
-        learned: new Map(),
+        dynamicElements: new Map(),
       },
     )
     return { ...walk, met: walk.steps.map(({ chain, rule }) => `${chain}: ${rule.text}`) }

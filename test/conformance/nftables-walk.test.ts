@@ -11,7 +11,7 @@ import type { TableDriver } from '../../src/nftables/table-driver.ts'
 import { TableProgrammer } from '../../src/table-sync/table-programmer.ts'
 import { applyOps } from '../../src/nftables/apply-ops.ts'
 import { nftFamily } from '../../src/nftables/language.ts'
-import type { LearnedElement } from '../../src/nftables/walk.ts'
+import type { DynamicElement } from '../../src/nftables/walk.ts'
 import type { NftSet, Op, Table } from '../../src/nftables/types.ts'
 import { Balancer } from '../../src/data-path/balancer.ts'
 import { HealthBoard } from '../../src/data-path/pool-board.ts'
@@ -25,7 +25,7 @@ type Relay = LocalhostListener & { readonly balancer: Balancer }
 
 class NftablesNode implements PlannedNode, TableDriver {
   readonly #relays = new Map<string, Relay>()
-  readonly learned = new Map<string, Map<string, LearnedElement>>()
+  readonly dynamicElements = new Map<string, Map<string, DynamicElement>>()
   readonly clock = new ManualClock()
   readonly #node: NodeView
   readonly #programmer: TableProgrammer
@@ -66,15 +66,15 @@ class NftablesNode implements PlannedNode, TableDriver {
     return walkFlow(this.#table!, flow, client, {
       random: (modulus) => choice % modulus,
       now: () => this.clock.monotonicNow(),
-      learned: this.learned,
+      dynamicElements: this.dynamicElements,
     })
   }
 
   apply(ops: readonly Op[]): { bytes: number } {
     for (const op of ops) {
-      if (op.op === 'deleteSet') this.learned.delete(op.name)
+      if (op.op === 'deleteSet') this.dynamicElements.delete(op.name)
       if (op.op !== 'deleteElements' || !op.set.dynamic) continue
-      for (const { key } of op.elements) this.learned.get(op.set.name)?.delete(key)
+      for (const { key } of op.elements) this.dynamicElements.get(op.set.name)?.delete(key)
     }
     const planned = ops.filter((op) => op.op !== 'deleteElements' || !op.set.dynamic)
     this.#table = applyOps(nftFamily(this.#node.family), nftablesPlanner.table, this.#table, planned)
@@ -86,7 +86,7 @@ class NftablesNode implements PlannedNode, TableDriver {
   }
 
   readElements(set: NftSet): { key: string; data: string }[] {
-    return Array.from(this.learned.get(set.name) ?? [], ([key, { data }]) => ({ key, data }))
+    return Array.from(this.dynamicElements.get(set.name) ?? [], ([key, { data }]) => ({ key, data }))
   }
 
   close(): void {}

@@ -75,7 +75,7 @@ class UserspaceNode implements PlannedNode, TableDriver {
     const walk = walkFlow(this.#table!, flow, client, {
       random: () => 0,
       now: () => this.clock.monotonicNow(),
-      learned: new Map(),
+      dynamicElements: new Map(),
     })
     return walk.verdict === 'accept' && walk.translated ? this.#carry(walk, client, walk.met) : walk
   }

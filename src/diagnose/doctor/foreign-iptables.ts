@@ -2,7 +2,7 @@
 
 import { parseRule } from '../../iptables/parse.ts'
 import { parseSaved, type SavedTables, walkableTables } from '../../iptables/walkable.ts'
-import type { KernelWay, MachineAround } from '../../lib/packet-walk.ts'
+import type { KernelWay, Host } from '../../lib/packet-walk.ts'
 import type { ForeignFact } from './facts.ts'
 import type { ForeignPacket } from './foreign.ts'
 import { isProxyChain, ownerOf } from './owners.ts'
@@ -22,7 +22,7 @@ interface Listed {
 }
 
 function walkForeign({ saved, policies, program }: Listed, { words, packet }: ForeignPacket): ForeignFact | undefined {
-  const around: MachineAround = { isLocalAddress: () => false, random: () => 0, now: () => 0 }
+  const around: Host = { isLocalAddress: () => false, random: () => 0, now: () => 0 }
   const way = walkableTables(saved, new Map(), program).walk(packet, around)
   const last = way.steps.at(-1)
   const fact = (table: string, chain: string, rule: string, verdict: ForeignFact['verdict']): ForeignFact => ({

@@ -1,7 +1,7 @@
 // Whether nftables rules of other programs let a packet pass: it is sent through their tables on paper, too. What is ours is told by
 // the table's name, which nobody else has; all others count by hook and effect, whatever they are called.
 
-import type { MachineAround, WalkedPacket } from '../../lib/packet-walk.ts'
+import type { Host, WalkedPacket } from '../../lib/packet-walk.ts'
 import type { ListedTable } from '../../nftables/parse-json.ts'
 import type { Chain, Rule, Table } from '../../nftables/types.ts'
 import { walkableTable } from '../../nftables/walkable.ts'
@@ -39,12 +39,12 @@ export function findForeign(tables: readonly ListedTable[], packets: readonly Fo
 }
 
 function walkForeign(
-  { listed, table, learned }: ListedTable,
+  { listed, table, dynamicElements }: ListedTable,
   { words, packet, isUntranslated }: ForeignPacket,
 ): ForeignFact | undefined {
-  const around: MachineAround = { isLocalAddress: () => false, random: () => 0, now: () => 0 }
+  const around: Host = { isLocalAddress: () => false, random: () => 0, now: () => 0 }
   const seen = isSeenBy(isUntranslated)
-  const way = walkableTable(reduced(table, seen), learned).walk(packet, around)
+  const way = walkableTable(reduced(table, seen), dynamicElements).walk(packet, around)
   const last = way.steps.at(-1)
   if (last === undefined || (way.verdict === 'accept' && !way.translated)) return undefined
   const verdict = way.verdict === 'accept' ? 'translated' : way.verdict

@@ -58,7 +58,7 @@ function parseNft(text: string, name: string): Dump {
 }
 
 function walkableOf(listed: ListedTable | undefined): Walkable | undefined {
-  return listed && walkableTable(listed.table, listed.learned)
+  return listed && walkableTable(listed.table, listed.dynamicElements)
 }
 
 /** Node ports are open on addresses of the machine. */

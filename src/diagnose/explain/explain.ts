@@ -247,15 +247,15 @@ function explainAffinity(
     const { backend, leftMs } = recalled
     return { seconds, remembered: true, backend, secondsLeft: Math.round(leftMs / 1000) }
   }
-  const way = kernel.ways.find(({ remembered }) => remembered !== undefined)
-  const remembered = way?.remembered
-  if (way === undefined || remembered === undefined)
+  const way = kernel.ways.find(({ affinityEntry }) => affinityEntry !== undefined)
+  const affinityEntry = way?.affinityEntry
+  if (way === undefined || affinityEntry === undefined)
     return { seconds, remembered: false, backend: null, secondsLeft: null }
-  const leftMs = remembered.expiresMs - kernel.nowMs
+  const leftMs = affinityEntry.expiresMs - kernel.nowMs
   return {
     seconds,
     remembered: true,
-    backend: remembered.endpoint ?? endOf(way),
+    backend: affinityEntry.endpoint ?? endOf(way),
     secondsLeft: Number.isFinite(leftMs) ? Math.round(leftMs / 1000) : null,
   }
 }

@@ -19,7 +19,7 @@ import { CHAINS, COUNTERS } from './plan/names.ts'
 import { type IptablesSettings, opensLocalhost } from './plan/settings.ts'
 import { diffTables } from '../../iptables/diff-tables.ts'
 import { KeptText } from '../../iptables/kept-text.ts'
-import { Ledger } from '../../iptables/ledger.ts'
+import { TablesState } from '../../iptables/tables-state.ts'
 import { hasRandomFully, type IptablesPrograms } from '../../iptables/programs.ts'
 import { destroySets } from '../../ipset/driver.ts'
 import { Script } from '../../iptables/script.ts'
@@ -64,7 +64,7 @@ async function initIptables(config: KubeProxyConfiguration, log: Logger): Promis
     return
   }
   const driver = new Iptables({ programs, family: 4, onContention: () => {} })
-  const ops = diffTables(await driver.read(), [], new Ledger(planLocalnetGuard()))
+  const ops = diffTables(await driver.read(), [], new TablesState(planLocalnetGuard()))
   await driver.restore(new KeptText(new Script(ops, programs.backend).text()))
   await new RouteLocalnet(driver, settingFiles, log).follow(true)
 }

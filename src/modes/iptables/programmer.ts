@@ -9,7 +9,7 @@ import { diffFragments, type FragmentChange } from '../../iptables/diff-fragment
 import { diffTables, presentFragments } from '../../iptables/diff-tables.ts'
 import type { Base, Fragment } from '../../iptables/fragment.ts'
 import { KeptText } from '../../iptables/kept-text.ts'
-import { Ledger } from '../../iptables/ledger.ts'
+import { TablesState } from '../../iptables/tables-state.ts'
 import type { WriteChain } from '../../iptables/ops.ts'
 import { RestoreError } from '../../iptables/restore-error.ts'
 import { type Backend, Script } from '../../iptables/script.ts'
@@ -58,7 +58,7 @@ const NO_CHANGE = TABLES.map((table): WriteChain => ({
 export class IptablesProgrammer implements Programmer {
   readonly #options: IptablesProgrammerOptions
   /** Undefined when it is not known what is in the kernel. */
-  #ledger: Ledger | undefined
+  #state: TablesState | undefined
   /** How many endpoints all services have. */
   #endpoints = 0
   /** Service ports whose rules were refused. */
@@ -91,8 +91,8 @@ export class IptablesProgrammer implements Programmer {
   }
 
   async #sync(node: NodeView, changes: readonly ServicePortChange[]): Promise<SyncStats> {
-    const ledger = this.#ledger
-    if (ledger === undefined) throw new Error('Cannot program changes: the tables have not been programmed as a whole')
+    const state = this.#state
+    if (state === undefined) throw new Error('Cannot program changes: the tables have not been programmed as a whole')
     const stats = new ScriptCount(this.#isTold)
     for (const { before, after } of changes) {
       this.#endpoints += (after?.backends.length ?? 0) - (before?.backends.length ?? 0)
@@ -103,20 +103,20 @@ export class IptablesProgrammer implements Programmer {
       after: after && this.#plan(node, after),
     }))
     // Worthless until the kernel has accepted.
-    this.#ledger = undefined
+    this.#state = undefined
     try {
-      await this.#restore(new Script(diffFragments(fragmentChanges, ledger), this.#options.driver.backend), stats)
+      await this.#restore(new Script(diffFragments(fragmentChanges, state), this.#options.driver.backend), stats)
     } catch (error) {
       if (error instanceof RestoreError) this.#options.counts.restoreFailed('partial')
       throw error
     }
-    this.#finish(ledger, stats)
+    this.#finish(state, stats)
     return stats
   }
 
   async #syncAll(node: NodeView, views: readonly ServicePortView[]): Promise<SyncStats> {
     const stats = new ScriptCount(this.#isTold)
-    this.#ledger = undefined
+    this.#state = undefined
     this.#refused.clear()
     this.#endpoints = views.reduce((sum, { backends }) => sum + backends.length, 0)
     const base = this.#options.planner.base(node)
@@ -136,15 +136,15 @@ export class IptablesProgrammer implements Programmer {
   }
 
   /** Makes the kernel agree with these fragments, whatever is there. */
-  async #attempt(base: Base, fragments: Iterable<Fragment>, stats: ScriptCount): Promise<Ledger> {
-    const ledger = new Ledger(base)
+  async #attempt(base: Base, fragments: Iterable<Fragment>, stats: ScriptCount): Promise<TablesState> {
+    const state = new TablesState(base)
     const script = new Script(
-      diffTables(await this.#options.driver.read(), fragments, ledger),
+      diffTables(await this.#options.driver.read(), fragments, state),
       this.#options.driver.backend,
     )
     try {
       await this.#restore(script, stats)
-      return ledger
+      return state
     } catch (error) {
       if (!(error instanceof RestoreError)) throw error
       this.#options.counts.restoreFailed('full')
@@ -153,7 +153,7 @@ export class IptablesProgrammer implements Programmer {
   }
 
   /** Programs what is in the kernel already, then the others in groups, down to those that are refused. */
-  async #attemptGroups(base: Base, fragments: readonly Fragment[], stats: ScriptCount): Promise<Ledger> {
+  async #attemptGroups(base: Base, fragments: readonly Fragment[], stats: ScriptCount): Promise<TablesState> {
     const accepted = presentFragments(await this.#options.driver.read(), fragments)
     const present = new Set(accepted)
     const missing = fragments.filter((fragment) => !present.has(fragment))
@@ -238,11 +238,11 @@ export class IptablesProgrammer implements Programmer {
     stats.tell(() => linesOf(text))
   }
 
-  #finish(ledger: Ledger, stats: ScriptCount): void {
-    this.#ledger = ledger
+  #finish(state: TablesState, stats: ScriptCount): void {
+    this.#state = state
     this.#told = new Set(this.#refused)
     if (this.#refused.size > 0) stats.refused = this.#refused.size
-    for (const table of TABLES) this.#options.counts.rules(table, ledger.ruleCount(table), stats.written(table))
+    for (const table of TABLES) this.#options.counts.rules(table, state.ruleCount(table), stats.written(table))
   }
 }
 

@@ -1,7 +1,7 @@
 // What a kernel has of the ipvs mode, for those parts of the program that look and change nothing.
 
 import { IpvsDriver, openIpvsConnections } from '../../ipvs/driver.ts'
-import { parseTemplates, type RememberedClient } from '../../ipvs/templates.ts'
+import { parseTemplates, type PersistenceEntry } from '../../ipvs/templates.ts'
 import type { ServerState } from '../../ipvs/types.ts'
 import { UnsupportedError } from '../../lib/errors.ts'
 import type { Family } from '../../lib/ip.ts'
@@ -11,7 +11,7 @@ import { LINK } from './plan/names.ts'
 export interface IpvsMachine {
   readonly servers: readonly ServerState[]
   /** What persistence remembers, of both families. */
-  readonly remembered: readonly RememberedClient[]
+  readonly persistence: readonly PersistenceEntry[]
   readonly hasLink: boolean
   /** Those of the link, and those of all others. */
   readonly addresses: { readonly own: readonly string[]; readonly others: readonly string[] }
@@ -21,13 +21,13 @@ export function readIpvsMachine(family: Family): IpvsMachine {
   const link = new LinkDriver(LINK)
   try {
     const hasLink = link.exists()
-    return { servers: readServers(family), remembered: readRemembered(), hasLink, addresses: link.read(family) }
+    return { servers: readServers(family), persistence: readPersistence(), hasLink, addresses: link.read(family) }
   } finally {
     link.close()
   }
 }
 
-function readRemembered(): readonly RememberedClient[] {
+function readPersistence(): readonly PersistenceEntry[] {
   const file = openIpvsConnections()
   const pieces: string[] = []
   file.readNow((piece) => pieces.push(piece))

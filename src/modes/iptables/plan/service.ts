@@ -171,7 +171,7 @@ class FragmentPlan {
     if (seconds !== undefined) {
       const { family } = this.#node
       for (const { chain, says } of chosen) {
-        const matches: Match[] = [{ kind: 'remembered', list: chain, family, seconds }]
+        const matches: Match[] = [{ kind: 'recentCheck', list: chain, family, seconds }]
         rules.push(says + formatRule({ matches, target: jumpTo(chain) }))
       }
     }
@@ -204,7 +204,7 @@ class FragmentPlan {
     const sticks = this.#affinitySeconds() !== undefined
     for (const { ip, text, chain } of this.#endpoints.values()) {
       const remember = sticks
-        ? `${formatRule({ matches: [{ kind: 'remember', list: chain, family }], target: undefined })} `
+        ? `${formatRule({ matches: [{ kind: 'recentSet', list: chain, family }], target: undefined })} `
         : ''
       this.#chains.push({
         name: chain,

@@ -39,7 +39,7 @@ export function planFragment(node: NodeView, port: ServicePortView): Fragment {
   if (port.healthCheckNodePort !== undefined) {
     elements.add(schema.healthCheckPorts, { key: protocolField('TCP') + portField(port.healthCheckNodePort) })
   }
-  return { sets: [], chains: [], learned: [], sharedRules: [...sharedRules], elements: elements.list() }
+  return { sets: [], chains: [], dynamicMaps: [], sharedRules: [...sharedRules], elements: elements.list() }
 }
 
 interface Target {

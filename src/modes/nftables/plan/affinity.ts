@@ -7,7 +7,7 @@
 import type { Family } from '../../../lib/ip.ts'
 import type { BackendList } from '../../../model/backend-list.ts'
 import type { Frontend, NodeView, Policy, ServicePortView } from '../../../model/types.ts'
-import type { Fragment, Learned, SharedRule } from '../../../nftables/fragment.ts'
+import type { Fragment, DynamicMap, SharedRule } from '../../../nftables/fragment.ts'
 import * as nft from '../../../nftables/language.ts'
 import type { Chain, Jump, NftSet } from '../../../nftables/types.ts'
 import { type Elements, endpointData, frontendKey, mainVerdict } from '../../../table-sync/plan/frontend.ts'
@@ -17,9 +17,9 @@ import { affinityMap, schemaFor } from './schema.ts'
 import { setsOf } from './frontend.ts'
 import { recordKey, recordRule } from './record.ts'
 
-type AffinityPart = Pick<Fragment, 'sets' | 'chains' | 'learned' | 'sharedRules'>
+type AffinityPart = Pick<Fragment, 'sets' | 'chains' | 'dynamicMaps' | 'sharedRules'>
 
-const NO_AFFINITY: AffinityPart = { sets: [], chains: [], learned: [], sharedRules: [] }
+const NO_AFFINITY: AffinityPart = { sets: [], chains: [], dynamicMaps: [], sharedRules: [] }
 
 export function planAffinity(node: NodeView, port: ServicePortView, elements: Elements): AffinityPart {
   const seconds = port.frontends[0]?.affinitySeconds
@@ -30,15 +30,15 @@ export function planAffinity(node: NodeView, port: ServicePortView, elements: El
   const names = affinityNames(port)
   const sharedRules = new Set<SharedRule>()
   for (const frontend of port.frontends) planElements(node, frontend, { names, elements, sharedRules })
-  const learned: Learned[] = []
+  const dynamicMaps: DynamicMap[] = []
   const chains: Chain[] = []
   for (const [policy, backends] of lists) {
     const set = affinityMap(node.family, mapName(names, policy))
-    learned.push({ set, allowedData: backends.allRecords().map((_, i) => endpointData(backends, i)) })
+    dynamicMaps.push({ set, allowedData: backends.allRecords().map((_, i) => endpointData(backends, i)) })
     chains.push(...listChains(node.family, port, { names, policy, set, seconds }))
   }
   if (lists.length === 2) chains.push(externalChain(node, names))
-  return { sets: learned.map(({ set }) => set), chains, learned, sharedRules: [...sharedRules] }
+  return { sets: dynamicMaps.map(({ set }) => set), chains, dynamicMaps, sharedRules: [...sharedRules] }
 }
 
 function planElements(
@@ -77,7 +77,7 @@ function listChains(family: Family, port: ServicePortView, { names, policy, set,
     ]),
     // A packet that is sent again goes where the first one went, and that may be gone: only the first one says what was chosen.
     chain(recordChain(names, policy), [
-      nft.rule([nft.isUnconfirmed, nft.remember(set.name, { key: client, value: endpoint, seconds })]),
+      nft.rule([nft.isUnconfirmed, nft.updateMap(set.name, { key: client, value: endpoint, seconds })]),
     ]),
   ]
 }

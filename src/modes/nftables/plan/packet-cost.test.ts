@@ -76,7 +76,7 @@ function lookups({ source, inputInterface }: typeof POD | typeof HERE, to: strin
     isLocalAddress: (each) => isLoopback(each) || each === parseIp(NODE),
     random: () => 0,
     now: () => 0,
-    learned: new Map(),
+    dynamicElements: new Map(),
   })
   return names
 }

@@ -8,7 +8,7 @@ import { applyOps } from '../../../nftables/apply-ops.ts'
 import { buildTable } from '../../../nftables/build-table.ts'
 import { diffingFragments } from '../../../nftables/diff-fragments.ts'
 import { PROTOCOL_NUMBERS } from '../../../nftables/fields.ts'
-import { Ledger } from '../../../nftables/ledger.ts'
+import { TableState } from '../../../nftables/table-state.ts'
 import type { PartSizes } from '../../../nftables/parts.ts'
 import type { Op, Table } from '../../../nftables/types.ts'
 import { walkTable } from '../../../nftables/walk.ts'
@@ -21,15 +21,15 @@ type Views = readonly (ServicePortView | undefined)[]
 
 const apply = (table: Table | undefined, ops: readonly Op[]) => applyOps('ip', nftablesPlanner.table, table, ops)
 
-function build(views: Views, ledger: Ledger): Table | undefined {
+function build(views: Views, state: TableState): Table | undefined {
   const present = views.filter((view) => view !== undefined)
   const fragments = present.map((view) => nftablesPlanner.service(node, view))
   let table: Table | undefined
-  for (const ops of buildTable({ base: nftablesPlanner.base(node), fragments }, ledger)) table = apply(table, ops)
+  for (const ops of buildTable({ base: nftablesPlanner.base(node), fragments }, state)) table = apply(table, ops)
   return table
 }
 
-function transactions(before: Views, after: Views, ledger: Ledger, sizes: PartSizes): (readonly Op[])[] {
+function transactions(before: Views, after: Views, state: TableState, sizes: PartSizes): (readonly Op[])[] {
   const changes = before.flatMap((was, i) => {
     const now = after[i]
     const plan = (view: ServicePortView | undefined, unlike: ServicePortView | undefined) =>
@@ -43,7 +43,7 @@ function transactions(before: Views, after: Views, ledger: Ledger, sizes: PartSi
     }
     return [{ before: plan(was, now), after: plan(now, was) }]
   })
-  return [...atOnce(diffingFragments(changes, ledger, sizes)).transactions]
+  return [...atOnce(diffingFragments(changes, state, sizes)).transactions]
 }
 
 /** Which backends each client can reach at each frontend: `10.1.2.3 203.0.2.1:80 > 10.64.1.2:8080`. */
@@ -64,7 +64,7 @@ function ways(table: Table, frontends: readonly Frontend[]): Set<string> {
           isLocalAddress: (bytes) => bytes === parseIp(node.nodeIp),
           random: (modulus) => choice % modulus,
           now: () => 0,
-          learned: new Map(),
+          dynamicElements: new Map(),
         })
         if (verdict === 'accept' && translated) {
           found.add(`${source} ${address}:${port} > ${JSON.stringify([destination, destinationPort])}`)
@@ -97,14 +97,14 @@ test('in parts, a change comes to the same, and at no moment reaches a client wh
       const [before, after] = [pairs.map(([was]) => was), pairs.map(([, now]) => now)]
       const sizes = { whole: 0, elements: 1 }
       const whole = { whole: Infinity, elements: 0 }
-      const ledgers = [new Ledger(nftablesPlanner.base(node)), new Ledger(nftablesPlanner.base(node))]
-      const from = build(before, ledgers[0]!)
-      build(before, ledgers[1]!)
-      const to = transactions(before, after, ledgers[0]!, whole).reduce(apply, from)!
+      const states = [new TableState(nftablesPlanner.base(node)), new TableState(nftablesPlanner.base(node))]
+      const from = build(before, states[0]!)
+      build(before, states[1]!)
+      const to = transactions(before, after, states[0]!, whole).reduce(apply, from)!
       const frontends = [...before, ...after].flatMap((view) => view?.frontends ?? [])
       const allowed = new Set([...ways(from!, frontends), ...ways(to, frontends)])
       let table = from
-      for (const ops of transactions(before, after, ledgers[1]!, sizes)) {
+      for (const ops of transactions(before, after, states[1]!, sizes)) {
         table = apply(table, ops)
         expect([...ways(table!, frontends)].filter((way) => !allowed.has(way))).toEqual([])
       }

@@ -48,10 +48,10 @@ export function planFragment(node: NodeView, port: ServicePortView, context: Pla
   }
   planHairpins(schema.hairpin, port, elements)
   planRefusedLocalhost(node, port, elements)
-  const { sets, chains, learned, sharedRules: ofAffinity } = planAffinity(node, port, elements)
+  const { sets, chains, dynamicMaps, sharedRules: ofAffinity } = planAffinity(node, port, elements)
   for (const shared of ofAffinity) sharedRules.add(shared)
   // No spread: V8 would make a shape of its own for each of these, by the hundred thousand.
-  return { sets, chains, learned, sharedRules: [...sharedRules], elements: elements.list() }
+  return { sets, chains, dynamicMaps, sharedRules: [...sharedRules], elements: elements.list() }
 }
 
 /** For a frontend that is the same on both sides of a change: the rules that it needs, and no elements. */

@@ -40,7 +40,7 @@ export function planFragment(node: NodeView, view: ServicePortView, { find, leav
     planRefusals(schema.guards, frontend, elements, isServed ? undefined : 'reject')
   }
   for (const key of listeners) elements.add(schema.doors, { key })
-  return { sets: [], chains: [], sharedRules: [...sharedRules], learned: [], elements: elements.list() }
+  return { sets: [], chains: [], sharedRules: [...sharedRules], dynamicMaps: [], elements: elements.list() }
 }
 
 interface Target {

@@ -7,21 +7,21 @@ import type { Steps } from '../lib/steps.ts'
 import type { PerhapsSets, TableDriver, TableParts } from './table-driver.ts'
 import type { Element, NftFamily, NftSet, Op, OwnTable, Table } from './types.ts'
 
-export interface RehearsedTableOptions {
+export interface DryRunTableOptions {
   readonly family: NftFamily
   readonly name: string
   /** The kernel's side; absent: a kernel that has no such table. */
   readonly kernel?: Pick<TableDriver, 'read' | 'readElements' | 'parts'> | undefined
 }
 
-export class RehearsedTable implements TableDriver {
+export class DryRunTable implements TableDriver {
   readonly parts?: TableParts
   readonly destroys = true
-  readonly #options: RehearsedTableOptions
+  readonly #options: DryRunTableOptions
   readonly #ops: Op[] = []
   #sets: Table['sets'] | undefined
 
-  constructor(options: RehearsedTableOptions) {
+  constructor(options: DryRunTableOptions) {
     this.#options = options
     const parts = options.kernel?.parts
     if (parts !== undefined) this.parts = { ...parts, read: (perhaps) => this.#reading(parts, perhaps) }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { SharedRule } from './fragment.ts'
-import { Ledger } from './ledger.ts'
+import { TableState } from './table-state.ts'
 import { makeSet } from './make-set.ts'
 
 const NO_BASE = { comment: '', sets: [], chains: [], elements: [], commonSets: new Set(''), sharedChains: new Set('') }
@@ -14,8 +14,8 @@ function shared(name: string): SharedRule {
 }
 
 test('the shared rules of most fragments come first, and those of none not at all', () => {
-  const ledger = new Ledger(NO_BASE)
-  for (const name of ['ten', 'one', 'two', 'one', 'gone', 'one', 'two']) ledger.useRule(shared(name))
-  ledger.releaseRule(shared('gone'))
-  expect(ledger.rulesInUse().map(({ set }) => set.name)).toEqual(['one', 'two', 'ten'])
+  const state = new TableState(NO_BASE)
+  for (const name of ['ten', 'one', 'two', 'one', 'gone', 'one', 'two']) state.useRule(shared(name))
+  state.releaseRule(shared('gone'))
+  expect(state.rulesInUse().map(({ set }) => set.name)).toEqual(['one', 'two', 'ten'])
 })

@@ -4,7 +4,7 @@ import type { Base, BaseChain, Fragment, PlacedRule } from './fragment.ts'
 import type { WriteChain } from './ops.ts'
 import type { RuleText, TableName } from './types.ts'
 
-export class Ledger {
+export class TablesState {
   readonly base: Base
   /** The rules of fragments by chain of the base, with their owners. */
   readonly #placed = new Map<string, Map<RuleText, string>>()

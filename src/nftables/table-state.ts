@@ -3,7 +3,7 @@
 import { elementKey, type Element, type NftSet, type Rule } from './types.ts'
 import type { Fragment, SharedRule, TableBase } from './fragment.ts'
 
-export class Ledger {
+export class TableState {
   readonly #base: TableBase
   /** Users of each element, by set name and element key. */
   readonly #elements = new Map<string, Map<string, number>>()

@@ -58,6 +58,13 @@ function byPrefix(sources: readonly Cidr[]): readonly RangesOfPrefix[] {
   return list
 }
 
+const SET_NAME = 'firewall-sources-'
+
+/** Whether it is the name of a set of ranges. */
+export function isSourceSetName(name: string): boolean {
+  return name.startsWith(SET_NAME)
+}
+
 const rules = new Map<string, SharedRule>()
 
 /** Lets in whose range of this length is there, made once. */
@@ -65,7 +72,7 @@ function sourceRule(family: Family, prefix: number): SharedRule {
   const id = `${family} ${prefix}`
   let shared = rules.get(id)
   if (shared === undefined) {
-    const set = makeSet(`firewall-sources-${prefix}`, [...serviceKey(family), addressType(family)])
+    const set = makeSet(`${SET_NAME}${prefix}`, [...serviceKey(family), addressType(family)])
     const key = [...matchKeys(family).service, nft.sourceNetwork(family, prefix)]
     const rule = nft.rule([nft.isIn(key, set.name), nft.goBack])
     rules.set(id, (shared = { set, chain: GUARD_CHAINS.firewallSources, rule, place: 'first' }))

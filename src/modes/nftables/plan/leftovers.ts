@@ -1,6 +1,7 @@
 // What stays in the table when kube-proxy takes a node back: it adds to the table that it finds and knows nothing of these.
 
 import type { Op, Table } from '../../../nftables/types.ts'
+import { isSourceSetName } from '../../../table-sync/plan/sources.ts'
 import { CHAINS, isRecordSetName, SETS, splitCountSetName } from './names.ts'
 
 /** Names that kube-proxy has, too, and the same meaning for. */
@@ -38,7 +39,11 @@ export function planLeftovers({ sets, chains }: Table): Op[] {
     // kube-proxy's sets of clients have such names, too, but are no maps.
     .filter(
       ({ name, data }) =>
-        OWN_SETS.has(name) || isOfCount(name) || isRecordSetName(name) || (/^affinity-.*\//.test(name) && data),
+        OWN_SETS.has(name) ||
+        isOfCount(name) ||
+        isRecordSetName(name) ||
+        isSourceSetName(name) ||
+        (/^affinity-.*\//.test(name) && data),
     )
     .map(({ name }) => name)
   return [

@@ -183,7 +183,9 @@ describe('FlowCleaner', () => {
       expect(tracker.deleted).toEqual([flow(1)])
       expect(failures.at(-1)).toBe('mended')
       await again()
-      expect(tracker.asked).toHaveLength(6)
+      await again()
+      // The second look of one that succeeded, and no third.
+      expect(tracker.asked).toHaveLength(7)
     })
 
     test('is had again for what changed meanwhile, too, which spares what is right by then', async () => {
@@ -218,6 +220,28 @@ describe('FlowCleaner', () => {
       await again()
       expect(tracker.asked).toHaveLength(1)
     })
+  })
+
+  test('looks a second time, for a packet that had chosen its endpoint before the change', async () => {
+    change(dns(1, 2), dns(2))
+    await finish()
+    tracker.flows = [flow(1), flow(2)]
+    await clock.advance(2000)
+    await finish()
+    expect(tracker.deleted).toEqual([flow(1)])
+    await clock.advance(60_000)
+    await finish()
+    expect(tracker.asked).toHaveLength(2)
+  })
+
+  test('spares in its second look what has become right since', async () => {
+    change(dns(1, 2, 3), dns(3))
+    await finish()
+    change(dns(3), dns(2, 3))
+    tracker.flows = [flow(1), flow(2)]
+    await clock.advance(2000)
+    await finish()
+    expect(tracker.deleted).toEqual([flow(1)])
   })
 
   test('what fails to be deleted is deleted later', async () => {

@@ -1,6 +1,6 @@
 // Removes UDP flows from the connection tracker that still go where the service no longer does.
 
-import type { Clock } from '../lib/clock.ts'
+import type { Clock, Timer } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { TryAgain } from '../lib/try-again.ts'
@@ -36,6 +36,12 @@ export type Answerers = ReadonlyMap<ServicePortName, readonly string[]>
 /** Each is asked for one by one, and the kernel looks at all flows each time, so many are not. */
 const FEW_ANSWERERS = 8
 
+/**
+ * Flows are looked at again after this long. A packet that chose its endpoint before the change may enter its flow after the first
+ * look: it waited on another CPU, or affinity sent it there until its entry was deleted, which takes a second at most.
+ */
+const SECOND_LOOK_MS = 1500
+
 /** What has to be looked at. */
 interface Task {
   readonly views: Map<ServicePortName, ServicePortView>
@@ -43,6 +49,8 @@ interface Task {
   answerers: ReadonlySet<string> | 'any'
   /** All service ports are among the views. */
   isWhole: boolean
+  /** Looked at before: there is no third look. */
+  isSecond: boolean
 }
 
 /**
@@ -53,6 +61,9 @@ export class FlowCleaner {
   readonly #options: FlowCleanerOptions
   #node: NodeView | undefined
   #next: Task | undefined
+  /** For the second look. */
+  #later: Task | undefined
+  #laterTimer: Timer | undefined
   /** The look that goes on, and what it goes by. */
   #current: Task | undefined
   #index: StaleFlowIndex | undefined
@@ -82,10 +93,11 @@ export class FlowCleaner {
     this.#node = node
     const served = this.#servedChanges(changes, answered)
     this.#follow(served)
-    if (this.#current !== undefined) this.#note(this.#current, served, all)
+    for (const task of [this.#current, this.#later]) if (task !== undefined) this.#note(task, served, all)
     const answerers = all === undefined ? staleAnswerers(served) : 'any'
     if (answerers !== 'any' && answerers.size === 0 && this.#next === undefined) return
     const task = (this.#next ??= newTask())
+    task.isSecond = false
     task.answerers = union(task.answerers, answerers)
     task.gone.push(...goneUdpFrontends(changes), ...gone)
     this.#note(task, served, all)
@@ -102,6 +114,9 @@ export class FlowCleaner {
   #forget(): void {
     this.#next = undefined
     this.#current = undefined
+    this.#later = undefined
+    this.#laterTimer?.cancel()
+    this.#laterTimer = undefined
   }
 
   #note(task: Task, served: readonly ServicePortChange[], all: Iterable<ServicePortView> | undefined): void {
@@ -139,6 +154,7 @@ export class FlowCleaner {
         metrics.conntrackDeleted.with(ipFamily).inc(deleted)
         if (deleted > 0) log.v(2)?.info('Removed stale UDP flows', { ipFamily, deleted })
         this.#again.succeeded()
+        if (this.#current !== undefined && !task.isSecond) this.#lookAgain(task)
       } catch (error) {
         if (this.#current !== undefined) this.#next = this.#next === undefined ? task : both(task, this.#next)
         this.#again.failed(error)
@@ -150,6 +166,17 @@ export class FlowCleaner {
       }
     }
     this.#looking = undefined
+  }
+
+  #lookAgain(task: Task): void {
+    this.#later = this.#later === undefined ? task : both(this.#later, task)
+    this.#laterTimer ??= this.#options.clock.setTimeout(() => {
+      const later = { ...this.#later!, isSecond: this.#next === undefined }
+      this.#next = this.#next === undefined ? later : both(later, this.#next)
+      this.#later = undefined
+      this.#laterTimer = undefined
+      if (!this.#again.isWaiting) this.#begin()
+    }, SECOND_LOOK_MS)
   }
 
   async #carryOut({ views, gone, answerers }: Task, family: Family): Promise<number> {
@@ -197,7 +224,7 @@ export class FlowCleaner {
 }
 
 function newTask(): Task {
-  return { views: new Map(), gone: [], answerers: new Set(), isWhole: false }
+  return { views: new Map(), gone: [], answerers: new Set(), isWhole: false, isSecond: false }
 }
 
 /** The earlier one has heard of all that changed since. */
@@ -207,6 +234,7 @@ function both(earlier: Task, later: Task): Task {
     gone: [...earlier.gone, ...later.gone],
     answerers: union(earlier.answerers, later.answerers),
     isWhole: earlier.isWhole || later.isWhole,
+    isSecond: earlier.isSecond && later.isSecond,
   }
 }
 

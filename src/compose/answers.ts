@@ -65,7 +65,7 @@ export class Answers {
     })
     this.#trafficMetrics = new TrafficMetrics({
       traffic: this.#traffic,
-      servicePorts: () => pipelines.flatMap(({ model }) => [...model.trafficWishes()]),
+      servicePorts: () => pipelines.flatMap(({ model }) => [...model.trafficMetricsSettings()]),
       metrics: options.metrics,
       clock: systemClock,
       log: run.log,

@@ -56,7 +56,7 @@ export class EventBatch<T> {
   }
 
   /** Tells the handler something, after the events that came before it. */
-  tell(notice: (handler: ResourceHandler<T>) => void): void {
+  notify(notice: (handler: ResourceHandler<T>) => void): void {
     this.flush()
     this.#call(notice)
   }

@@ -66,8 +66,8 @@ export class EventRecorder {
   record(event: RecordedEvent): void {
     const atMs = this.#clock.now()
     const identity = JSON.stringify(event)
-    const toldMs = this.#recent.get(identity)
-    if (toldMs !== undefined && atMs - toldMs < REPEAT_MS) return
+    const sentMs = this.#recent.get(identity)
+    if (sentMs !== undefined && atMs - sentMs < REPEAT_MS) return
     if (this.#waiting.length >= MAX_WAITING) {
       this.#options.onOutcome?.('dropped')
       this.#options.log.v(2)?.info('Too many events, dropping one', { reason: event.reason })

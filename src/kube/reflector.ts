@@ -113,7 +113,7 @@ class Reflector<T> {
     this.#log.v(2)?.info('Listed', { resourceVersion: page.resourceVersion, tookMs })
     if (this.#synced) return
     this.#synced = true
-    this.#batch.tell((handler) => handler.onSynced?.())
+    this.#batch.notify((handler) => handler.onSynced?.())
   }
 
   /** One answer to a list request, delivered while it arrives. */
@@ -292,14 +292,14 @@ class Reflector<T> {
   #becomeAvailable(): void {
     if (this.#availability === 'available') return
     this.#availability = 'available'
-    this.#batch.tell((handler) => handler.onAvailable?.())
+    this.#batch.notify((handler) => handler.onAvailable?.())
   }
 
   #becomeUnavailable(error: unknown): void {
     if (this.#availability === 'unavailable') return
     this.#availability = 'unavailable'
     const cause = error instanceof Error ? error : new Error(String(error))
-    this.#batch.tell((handler) => handler.onUnavailable?.(cause))
+    this.#batch.notify((handler) => handler.onUnavailable?.(cause))
   }
 
   #finishBatch(): void {

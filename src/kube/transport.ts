@@ -237,8 +237,8 @@ class StaleConnectionError extends Error {}
 
 function onceConnected(socket: Socket, callback: () => void): void {
   // A socket without TLS has no such field.
-  const isShakingHands = (socket as TLSSocket & { readonly secureConnecting?: boolean }).secureConnecting === true
-  if (isShakingHands) socket.once('secureConnect', callback)
+  const isHandshaking = (socket as TLSSocket & { readonly secureConnecting?: boolean }).secureConnecting === true
+  if (isHandshaking) socket.once('secureConnect', callback)
   else if (socket.connecting) socket.once('connect', callback)
   else callback()
 }

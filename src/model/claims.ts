@@ -55,7 +55,9 @@ export class Claims {
   describeOwner(frontend: ClaimedFrontend): string {
     const claimants = this.#claimants.get(claimKey(frontend))
     const owner = isList(claimants) ? claimants[0] : claimants
-    return isList(claimants) && claimants.length > MOST_TOLD ? 'one of the many others that claim it' : `${owner?.name}`
+    return isList(claimants) && claimants.length > MOST_NAMED
+      ? 'one of the many others that claim it'
+      : `${owner?.name}`
   }
 
   #claim(port: ServicePortInfo, frontend: ClaimedFrontend, rivals: Set<ServiceInfo>): void {
@@ -92,7 +94,7 @@ export class Claims {
 }
 
 /** Up to so many claimants are told which service port owns the frontend, and hear of each change. */
-const MOST_TOLD = 16
+const MOST_NAMED = 16
 
 /** `changes`: the claimants that got or lost the frontend. Among few, every claimant has to tell of the new owner. */
 function noteRivals(
@@ -100,9 +102,9 @@ function noteRivals(
   { claimants, changes }: { claimants: readonly ServicePortInfo[]; changes: readonly (ServicePortInfo | undefined)[] },
 ): void {
   // At the limit, what is told about the owner changes for all, whichever it is.
-  const toldOtherwise = claimants.length === MOST_TOLD || claimants.length === MOST_TOLD + 1
-  const few = changes.length > 0 && claimants.length <= MOST_TOLD
-  for (const port of toldOtherwise || few ? claimants : changes) if (port !== undefined) rivals.add(port.service)
+  const namesOtherOwner = claimants.length === MOST_NAMED || claimants.length === MOST_NAMED + 1
+  const few = changes.length > 0 && claimants.length <= MOST_NAMED
+  for (const port of namesOtherOwner || few ? claimants : changes) if (port !== undefined) rivals.add(port.service)
 }
 
 function isList(

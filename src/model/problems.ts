@@ -32,7 +32,7 @@ export class ProblemLog {
   /** How many may be told now, as of #countedMs. */
   #allowance = BURST
   #countedMs: number
-  #untold = 0
+  #suppressed = 0
 
   constructor(report: (problem: Problem) => void, clock: Pick<Clock, 'monotonicNow'> = systemClock) {
     this.#report = report
@@ -52,26 +52,26 @@ export class ProblemLog {
     }
     for (const message of messages) {
       next.set(message, (next.get(message) ?? 0) | bit)
-      if (current?.has(message) !== true) this.#tell({ object, message })
+      if (current?.has(message) !== true) this.#reportUpToRate({ object, message })
     }
     if (next.size === 0) this.#current.delete(object)
     else this.#current.set(object, next)
   }
 
-  #tell(problem: Problem): void {
+  #reportUpToRate(problem: Problem): void {
     const nowMs = this.#clock.monotonicNow()
     this.#allowance = Math.min(BURST, this.#allowance + ((nowMs - this.#countedMs) / 1000) * PER_SECOND)
     this.#countedMs = nowMs
     if (this.#allowance < 1) {
-      if (this.#untold++ === 0)
+      if (this.#suppressed++ === 0)
         this.#report({ object: problem.object, message: 'too many problems; not all are logged' })
       return
     }
     this.#allowance--
-    const untold = this.#untold
-    this.#untold = 0
+    const suppressed = this.#suppressed
+    this.#suppressed = 0
     this.#report(
-      untold === 0 ? problem : { ...problem, message: `${problem.message} (${untold} others were not logged)` },
+      suppressed === 0 ? problem : { ...problem, message: `${problem.message} (${suppressed} others were not logged)` },
     )
   }
 

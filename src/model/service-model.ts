@@ -217,7 +217,7 @@ export class ServiceModel {
   }
 
   /** Names of service ports, and whether their traffic is to have metrics of its own; undefined: if there is room. */
-  *trafficWishes(): Iterable<readonly [ServicePortName, boolean | undefined]> {
+  *trafficMetricsSettings(): Iterable<readonly [ServicePortName, boolean | undefined]> {
     for (const { info } of this.#entries.values()) {
       for (const { name } of info?.ports ?? NONE) yield [name, info?.trafficMetrics]
     }

@@ -84,7 +84,7 @@ function describeLosses(port: ServicePortInfo, claimed: readonly ClaimedFrontend
     )
   }
   const messages: string[] = []
-  summary.tell(messages)
+  summary.addTo(messages)
   return messages
 }
 

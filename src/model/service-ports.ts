@@ -191,7 +191,7 @@ function parseIps(
       addNotAnAddress(bad, field, text)
     }
   }
-  bad.tell(problems)
+  bad.addTo(problems)
   return addresses
 }
 
@@ -215,7 +215,7 @@ function parseSourceRanges(texts: readonly string[], family: Family, problems: s
       ranges.set(`${cidr.network}${cidr.prefix}`, cidr)
     }
   }
-  bad.tell(problems)
+  bad.addTo(problems)
   return [...ranges.values()].sort(compareCidrs)
 }
 
@@ -252,7 +252,7 @@ function usablePorts(ports: readonly ServicePort[], problems: string[]): readonl
     }
     return false
   })
-  bad.tell(problems)
+  bad.addTo(problems)
   return usable
 }
 

@@ -143,7 +143,7 @@ function sortEndpoints(endpoints: readonly SliceEndpoint[], family: Family, prob
     if (bytes !== undefined && why === undefined) read.push({ bytes, endpoint })
     else refused.add(() => `endpoint address ${quote(endpoint.address)} ${why} and is ignored`)
   }
-  refused.tell(problems)
+  refused.addTo(problems)
   read.sort(
     (a, b) =>
       compareBytes(a.bytes, b.bytes) || credibility(conditionsOf(b.endpoint)) - credibility(conditionsOf(a.endpoint)),
@@ -190,7 +190,7 @@ function usablePorts(ports: readonly EndpointPort[], problems: string[]): readon
     const why = refusalOf(port)
     if (why !== undefined) refused.add(() => `port ${quote(port.name)} ${why} and is ignored`)
   }
-  refused.tell(problems)
+  refused.addTo(problems)
   return knownPorts.same(ports.filter(isUsable))
 }
 

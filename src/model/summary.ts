@@ -12,7 +12,7 @@ export class Summary {
   }
 
   /** Adds the line, if there is something to tell. */
-  tell(problems: string[]): void {
+  addTo(problems: string[]): void {
     if (this.#first === undefined) return
     problems.push(this.#count === 1 ? this.#first : `${this.#first} (and ${this.#count - 1} more)`)
   }

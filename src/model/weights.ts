@@ -50,7 +50,7 @@ export function parseWeights(text: string | undefined, problems: string[]): Weig
     else if (isObjectName(name)) byNode.set(name, weight)
     else bad.add(() => `${about(part)}: its name must be an IP address, a CIDR, a node or *`)
   }
-  bad.tell(problems)
+  bad.addTo(problems)
   const narrowestFirst = new Map([...byRange].sort(([a], [b]) => b - a))
   return { text, byAddress, byRange: narrowestFirst, byNode, others }
 }

@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runProgram } from '../system/run-program.ts'
 import { explainCommand } from './commands.ts'
-import { answerEye } from './node-eye.ts'
+import { inspectNode } from './node-inspector.ts'
 import { planSnapshot, type NodeFacts } from './plan-snapshot.ts'
 import type {
   ExplainAnswer,
@@ -81,14 +81,14 @@ export class NodeSource implements UiSource {
   }
 
   service({ namespace, name }: ServiceQuery): Promise<ServiceDetail> {
-    return answerEye({ kind: 'service', namespace, name, context: this.#context })
+    return inspectNode({ kind: 'service', namespace, name, context: this.#context })
   }
 
   async explain(question: ExplainQuestion): Promise<ExplainAnswer> {
     if (question.send === true && question.from !== 'node') {
       throw new AskedWrongly('Cannot send from there: on a node, packets are sent from the node itself')
     }
-    const { explanation, svg } = await answerEye({ kind: 'explain', question, context: this.#context })
+    const { explanation, svg } = await inspectNode({ kind: 'explain', question, context: this.#context })
     const command = explainCommand(question, { terminal: { program: this.#program, sandbox: null, kubeconfig: null } })
     return { node: this.#node().name, explanation, svg, command }
   }

@@ -21,7 +21,7 @@ export function planRates(
   const carriedBefore = new Map((before.carried ?? []).map((row) => [carriedKey(row), row]))
   const carried = (after.carried ?? []).flatMap((row) => {
     const old = carriedBefore.get(carriedKey(row))
-    const moved = rateOf({ ...row, ...UNTOLD }, old && { ...old, ...UNTOLD }, overMs, () => false)
+    const moved = rateOf({ ...row, ...NOT_OF_BACKENDS }, old && { ...old, ...NOT_OF_BACKENDS }, overMs, () => false)
     return moved.connections + moved.bytes > 0 ? [{ ...moved, frontend: null }] : []
   })
   return { error: null, overMs, rows: [...rows, ...carried] }
@@ -54,7 +54,7 @@ function rateOf(
 }
 
 /** A proxy that carries connections itself knows the backend, and not which frontend was dialled. */
-const UNTOLD = { frontend: '', refused: 0 }
+const NOT_OF_BACKENDS = { frontend: '', refused: 0 }
 
 function carriedKey({ service, protocol, backend }: CarriedRow): string {
   return `${service} ${protocol} ${backend}`

@@ -72,7 +72,7 @@ export interface Snapshot {
   /** What there was no room for; nothing is left out silently. */
   readonly leftOut: { readonly services: number; readonly pods: number; readonly backends: number }
   /** The load that runs. */
-  readonly load: LoadWish | null
+  readonly load: LoadRequest | null
 }
 
 export interface Capabilities {
@@ -272,7 +272,7 @@ export interface ChangeEntry {
   readonly ports: readonly string[]
   readonly morePorts: number
   /** When the first of it was heard; null where nothing was. */
-  readonly heardMs: number | null
+  readonly receivedMs: number | null
   readonly beganMs: number
   /** When the kernel acknowledged it, or refused. */
   readonly doneMs: number
@@ -444,7 +444,7 @@ export type Action =
   | { readonly action: 'mode'; readonly node: string; readonly mode: string }
   | { readonly action: 'api-server-away' }
   | { readonly action: 'api-server-back' }
-  | ({ readonly action: 'load' } & LoadWish)
+  | ({ readonly action: 'load' } & LoadRequest)
   | { readonly action: 'load-end' }
 
 export type ActAnswer =
@@ -452,7 +452,7 @@ export type ActAnswer =
   | { readonly ok: false; readonly error: string; readonly command: string }
 
 /** A client that connects again and again, each time with a new connection. One at a time. */
-export interface LoadWish {
+export interface LoadRequest {
   /** `outside`, a node's name, `NAMESPACE/POD`. */
   readonly from: string
   /** `NAMESPACE/SERVICE[:PORT]`. */
@@ -462,7 +462,7 @@ export interface LoadWish {
 }
 
 export interface LoadReport {
-  readonly wish: LoadWish
+  readonly request: LoadRequest
   /** The address that is dialled. */
   readonly url: string
   readonly running: boolean

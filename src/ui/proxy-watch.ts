@@ -170,7 +170,7 @@ export class ProxyWatch {
       moreObjects: change.moreObjects,
       ports: change.ports,
       morePorts: change.morePorts,
-      heardMs: change.heardMs ?? null,
+      receivedMs: change.heardMs ?? null,
       beganMs: change.beganMs,
       doneMs: change.doneMs,
       operations: change.operations,

@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { messageOf } from '../lib/errors.ts'
 import { joinHostPort } from '../lib/ip.ts'
-import { Audience } from './audience.ts'
+import { EventStreams } from './event-streams.ts'
 import { Guard, newToken, SECURITY_HEADERS } from './guard.ts'
 import { parseAction, parseExplainQuestion, parseServiceQuery } from './parse-request.ts'
 import { formatShell } from './shell.ts'
@@ -37,7 +37,7 @@ export class UiServer {
   readonly #source: UiSource
   readonly #assets: string
   readonly #guard: Guard
-  readonly #audience: Audience
+  readonly #streams: EventStreams
   readonly #servers: Server[] = []
   readonly #hosts = new Set<string>()
   readonly token: string = newToken()
@@ -46,7 +46,7 @@ export class UiServer {
     this.#source = source
     this.#assets = assets
     this.#guard = new Guard({ token: this.token, hosts: () => this.#hosts })
-    this.#audience = new Audience(source)
+    this.#streams = new EventStreams(source)
   }
 
   /** Listens there too, and answers the URL for a person. */
@@ -69,11 +69,11 @@ export class UiServer {
 
   /** How many pages are open. */
   get pages(): number {
-    return this.#audience.size
+    return this.#streams.size
   }
 
   async close(reason: string = 'The server ends'): Promise<void> {
-    this.#audience.close(reason)
+    this.#streams.close(reason)
     this.#source.close()
     await Promise.all(
       this.#servers.splice(0).map(
@@ -118,8 +118,8 @@ export class UiServer {
       case 'GET /page.css':
         return this.#sendAsset(response, pathname as keyof typeof TYPES)
       case 'GET /api/events':
-        if (this.#audience.isFull) throw new HttpError(503, 'Cannot show it to more pages: close one')
-        return this.#audience.add(response)
+        if (this.#streams.isFull) throw new HttpError(503, 'Cannot show it to more pages: close one')
+        return this.#streams.add(response)
       case 'GET /api/service':
         return sendJson(response, 200, await this.#source.service(parseServiceQuery(searchParams)))
       case 'POST /api/explain':

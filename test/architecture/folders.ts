@@ -235,7 +235,7 @@ export const folders: readonly Folder[] = [
     folder: 'ui',
     what: 'the web page of a sandbox or a node, and its server; `page/` runs in the browser; loaded on demand',
     imports: ['lib', 'system', 'kube', 'model', 'modes', 'serve', 'diagnose'],
-    effects: ['audience.ts', 'node-eye.ts', 'node-source.ts', 'proxy-watch.ts', 'server.ts'],
+    effects: ['event-streams.ts', 'node-inspector.ts', 'node-source.ts', 'proxy-watch.ts', 'server.ts'],
   },
   {
     folder: 'sandbox',

@@ -79,7 +79,7 @@ describeModes({
           }
           expect(found).toMatchObject({ mode, family: 4, why: 'event', ports: ['default/whoami'], error: null })
           expect(found.objects).toMatchObject([{ kind: 'EndpointSlice', namespace: 'default', verb: 'set' }])
-          expect(found.heardMs!).toBeLessThanOrEqual(found.beganMs)
+          expect(found.receivedMs!).toBeLessThanOrEqual(found.beganMs)
           expect(found.doneMs - found.beganMs).toBeGreaterThan(0)
           expect(found.operations).toBeGreaterThan(mode === 'userspace' ? -1 : 0)
           return undefined
@@ -92,8 +92,8 @@ describeModes({
     test('what a load meets is counted, and told by pod', async () => {
       using ears = client.listen()
       await ears.until('there are three backends', hasBackends(3))
-      const wish = { from: 'outside', to: 'default/whoami', perSecond: 40 }
-      expect(await client.act({ action: 'load', ...wish })).toMatchObject({ ok: true })
+      const request = { from: 'outside', to: 'default/whoami', perSecond: 40 }
+      expect(await client.act({ action: 'load', ...request })).toMatchObject({ ok: true })
       await eventually('all pods have answered', () => {
         const { byPod = {}, failed } = ears.heard.load.at(-1) ?? {}
         expect(failed ?? 0).toBe(0)

@@ -15,7 +15,7 @@ const CLUSTER_FIELDS = [
   'disable-compression',
 ] as const
 
-export interface ExecSurroundings {
+export interface ExecEnvironment {
   /** The kubeconfig's folder. */
   readonly folder: string
   readonly server: URL
@@ -24,7 +24,7 @@ export interface ExecSurroundings {
 }
 
 /** The plugin, or what is wrong with it: `command: must be given`. */
-export function execPluginFrom(exec: unknown, surroundings: ExecSurroundings): ExecPluginConfig | string {
+export function execPluginFrom(exec: unknown, environment: ExecEnvironment): ExecPluginConfig | string {
   if (!isJsonObject(exec)) return ': must be a mapping'
   const apiVersion = exec['apiVersion']
   if (typeof apiVersion !== 'string' || !API_VERSIONS.some((known) => known === apiVersion)) {
@@ -37,17 +37,17 @@ export function execPluginFrom(exec: unknown, surroundings: ExecSurroundings): E
   }
   return {
     apiVersion,
-    command: command.includes('/') ? resolve(surroundings.folder, command) : command,
+    command: command.includes('/') ? resolve(environment.folder, command) : command,
     args: Array.isArray(exec['args']) ? exec['args'].map(textOf) : [],
     env: (Array.isArray(exec['env']) ? exec['env'] : [])
       .filter(isJsonObject)
       .map((entry) => ({ name: textOf(entry['name']), value: textOf(entry['value']) })),
     installHint: textOf(exec['installHint']),
-    cluster: exec['provideClusterInfo'] === true ? clusterInfo(surroundings) : undefined,
+    cluster: exec['provideClusterInfo'] === true ? clusterInfo(environment) : undefined,
   }
 }
 
-function clusterInfo({ server, cluster }: ExecSurroundings): Record<string, unknown> {
+function clusterInfo({ server, cluster }: ExecEnvironment): Record<string, unknown> {
   const info: Record<string, unknown> = { server: server.href.replace(/\/$/, '') }
   for (const field of CLUSTER_FIELDS) {
     if (cluster[field] !== undefined) info[field] = cluster[field]

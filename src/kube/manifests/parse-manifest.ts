@@ -81,7 +81,7 @@ interface Position {
 }
 
 function decodeObject(value: unknown, { path, lineOf }: Position, found: Found): void {
-  const tell = ({ severity, path: within, message }: Complaint) => {
+  const report = ({ severity, path: within, message }: Complaint) => {
     const field = formatPath(within)
     found.remarks.push({
       severity,
@@ -89,9 +89,9 @@ function decodeObject(value: unknown, { path, lineOf }: Position, found: Found):
       text: field === '' ? message : `${field}: ${message}`,
     })
   }
-  if (!isJsonObject(value)) return tell(wrong([], 'must be an API object'))
+  if (!isJsonObject(value)) return report(wrong([], 'must be an API object'))
   const { kind, apiVersion } = value
-  if (typeof kind !== 'string' || kind === '') return tell(wrong(['kind'], 'required'))
+  if (typeof kind !== 'string' || kind === '') return report(wrong(['kind'], 'required'))
   if (kind.endsWith('List') && Array.isArray(value['items'])) {
     for (const [index, item] of value['items'].entries()) {
       decodeObject(item, { path: [...path, 'items', index], lineOf }, found)
@@ -100,14 +100,14 @@ function decodeObject(value: unknown, { path, lineOf }: Position, found: Found):
   }
   const known = Object.hasOwn(kinds, kind) ? kinds[kind as ManifestKind] : undefined
   if (known === undefined) {
-    return tell({ severity: 'warning', path: ['kind'], message: `a proxy has no use for a ${kind}, passing over it` })
+    return report({ severity: 'warning', path: ['kind'], message: `a proxy has no use for a ${kind}, passing over it` })
   }
   if (!known.apiVersions.includes(String(apiVersion))) {
-    return tell(
+    return report(
       wrong(['apiVersion'], `must be ${known.apiVersions[0]} for a ${kind}, not ${JSON.stringify(apiVersion)}`),
     )
   }
-  for (const complaint of known.shape(value, [])) tell(complaint)
+  for (const complaint of known.shape(value, [])) report(complaint)
   found.objects.push({ kind: kind as ManifestKind, json: value, line: lineOf(path) })
 }
 

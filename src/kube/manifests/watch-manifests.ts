@@ -92,18 +92,18 @@ type Events = ReturnType<ManifestSet['take']>['events']
 function delivererTo(handlers: ClusterHandlers): (events: Events) => void {
   const endpoints = flattenSlices(handlers.slices)
   return (events) => {
-    tell(handlers.serviceCidrs, events.ServiceCIDR)
+    notify(handlers.serviceCidrs, events.ServiceCIDR)
     // A Node that is gone from the files leaves what it said: the machine is still there.
-    tell(
+    notify(
       handlers.node,
       events.Node.filter(({ type }) => type === 'set'),
     )
-    tell(handlers.slices, events.EndpointSlice)
-    tell(endpoints, events.Endpoints)
-    tell(handlers.services, events.Service)
+    notify(handlers.slices, events.EndpointSlice)
+    notify(endpoints, events.Endpoints)
+    notify(handlers.services, events.Service)
   }
 }
 
-function tell<T>(handler: ResourceHandler<T>, events: readonly ObjectEvent<T>[]): void {
+function notify<T>(handler: ResourceHandler<T>, events: readonly ObjectEvent<T>[]): void {
   if (events.length > 0) handler.onEvents(events)
 }

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef } from 'preact/hooks'
 import { ChangesView } from './changes/changes-view.tsx'
-import { HandsView } from './hands/hands-view.tsx'
+import { HandsOnView } from './hands-on/hands-on-view.tsx'
 import { MapView } from './map/map-view.tsx'
 import { PacketView } from './packet/packet-view.tsx'
 import { Header } from './parts/header.tsx'
@@ -43,7 +43,7 @@ function Viewed({ route: { view, query } }: { route: Route }) {
     case 'changes':
       return <ChangesView query={query} />
     case 'hands-on':
-      return <HandsView />
+      return <HandsOnView />
     case 'tour':
       return <TourView />
   }

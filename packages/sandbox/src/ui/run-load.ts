@@ -1,11 +1,11 @@
 // A client that connects again and again, from anywhere in the sandbox: what it sees is what a user would.
 
-import { request } from '../../../../src/lib/http.ts'
+import { request as httpRequest } from '../../../../src/lib/http.ts'
 import { Socket } from 'node:net'
-import type { LoadReport, LoadWish } from '../../../../src/ui/protocol.ts'
+import type { LoadReport, LoadRequest } from '../../../../src/ui/protocol.ts'
 
 export interface LoadOptions {
-  readonly wish: LoadWish
+  readonly request: LoadRequest
   readonly host: string
   readonly port: number
   /** A socket of the client that is not connected yet. */
@@ -35,13 +35,13 @@ export class Load {
   constructor(options: LoadOptions) {
     this.#options = options
     this.#timers = [
-      setInterval(() => this.#ask(), 1000 / options.wish.perSecond),
+      setInterval(() => this.#ask(), 1000 / options.request.perSecond),
       setInterval(() => this.#report(), REPORT_MS),
     ]
   }
 
-  get wish(): LoadWish {
-    return this.#options.wish
+  get request(): LoadRequest {
+    return this.#options.request
   }
 
   close(): void {
@@ -73,10 +73,13 @@ export class Load {
       if (this.#isRunning) done()
     }
     const timer = setTimeout(() => settle(() => this.#fail(`no answer within ${PATIENCE_MS / 1000} s`)), PATIENCE_MS)
-    const asked = request({ host, port, path: '/', createConnection: () => socket.connect(port, host) }, (response) => {
-      response.resume()
-      response.on('end', () => settle(() => this.#succeed(String(response.headers['x-pod'] ?? 'unknown'), startMs)))
-    })
+    const asked = httpRequest(
+      { host, port, path: '/', createConnection: () => socket.connect(port, host) },
+      (response) => {
+        response.resume()
+        response.on('end', () => settle(() => this.#succeed(String(response.headers['x-pod'] ?? 'unknown'), startMs)))
+      },
+    )
     asked.end()
     asked.on('error', (error: NodeJS.ErrnoException) => settle(() => this.#fail(error.code ?? error.message)))
   }
@@ -93,14 +96,14 @@ export class Load {
   }
 
   #report(): void {
-    const { wish, host, port, onReport } = this.#options
+    const { request, host, port, onReport } = this.#options
     const sorted = this.#latencies.sort((a, b) => a - b)
     this.#latencies = []
     const median = sorted[sorted.length >> 1]
     const worst = sorted.at(-1)
     const round = (ms: number) => Math.round(ms * 10) / 10
     onReport({
-      wish,
+      request,
       url: `http://${host.includes(':') ? `[${host}]` : host}:${port}/`,
       running: this.#isRunning,
       answered: this.#answered,

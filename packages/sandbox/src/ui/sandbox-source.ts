@@ -8,14 +8,14 @@ import { NetworkNamespace } from '../netns/network-namespace.ts'
 import { openClientSocket } from '../netns/sockets.ts'
 import type { Sandbox } from '../sandbox.ts'
 import { commandFor, dialCommand, explainCommand } from '../../../../src/ui/commands.ts'
-import type { EyeContext } from '../../../../src/ui/node-eye.ts'
+import type { InspectorContext } from '../../../../src/ui/node-inspector.ts'
 import { planSnapshot, type NodeFacts } from '../../../../src/ui/plan-snapshot.ts'
 import type {
   ActAnswer,
   Action,
   ExplainAnswer,
   ExplainQuestion,
-  LoadWish,
+  LoadRequest,
   ServiceDetail,
   ServiceQuery,
   Snapshot,
@@ -23,9 +23,9 @@ import type {
   TrafficReport,
 } from '../../../../src/ui/protocol.ts'
 import { ProxyWatch } from '../../../../src/ui/proxy-watch.ts'
-import { RemoteEye } from './remote-eye.ts'
+import { RemoteInspector } from './remote-inspector.ts'
 import { Load } from './run-load.ts'
-import { SandboxHands } from './sandbox-hands.ts'
+import { SandboxActions } from './sandbox-actions.ts'
 import { ObjectDescriptions, shownKinds, type SandboxObjects } from './sandbox-objects.ts'
 import { AskedWrongly, type UiListener, type UiSource } from '../../../../src/ui/source.ts'
 
@@ -35,10 +35,10 @@ const PATIENCE_MS = 500
 export class SandboxSource implements UiSource {
   readonly #sandbox: Sandbox
   readonly #terminal: Terminal
-  readonly #hands: SandboxHands
+  readonly #actions: SandboxActions
   readonly #objects: ObjectDescriptions
   readonly #watches: readonly ProxyWatch[]
-  readonly #eyes = new Map<string, RemoteEye>()
+  readonly #inspectors = new Map<string, RemoteInspector>()
   #listener: UiListener | undefined
   #stopListening: (() => void)[] = []
   #load: Load | undefined
@@ -46,7 +46,7 @@ export class SandboxSource implements UiSource {
   constructor(sandbox: Sandbox, program: string) {
     const { folder, network } = sandbox
     this.#sandbox = sandbox
-    this.#hands = new SandboxHands(sandbox)
+    this.#actions = new SandboxActions(sandbox)
     this.#objects = new ObjectDescriptions(sandbox.registry)
     this.#terminal = {
       program,
@@ -85,7 +85,7 @@ export class SandboxSource implements UiSource {
 
   service({ namespace, name, node }: ServiceQuery): Promise<ServiceDetail> {
     const on = node === '' ? this.#firstNode : node
-    return this.#eye(on).look({ kind: 'service', namespace, name, context: this.#context(on) })
+    return this.#inspector(on).look({ kind: 'service', namespace, name, context: this.#context(on) })
   }
 
   async explain(question: ExplainQuestion): Promise<ExplainAnswer> {
@@ -107,7 +107,7 @@ export class SandboxSource implements UiSource {
       throw new AskedWrongly(`Cannot send from ${JSON.stringify(from)}: say a pod, a node or outside`)
     }
     const clientNetns = place ?? (isOutside ? machine.netns.path : undefined)
-    const { explanation, svg } = await this.#eye(node).look({
+    const { explanation, svg } = await this.#inspector(node).look({
       kind: 'explain',
       question: asked,
       context: this.#context(node),
@@ -135,7 +135,7 @@ export class SandboxSource implements UiSource {
           ? this.#beginLoad(action, objects)
           : action.action === 'load-end'
             ? this.#endLoad()
-            : await this.#hands.do(action)
+            : await this.#actions.do(action)
       this.#listener?.changed()
       return { ok: true, did, command }
     } catch (error) {
@@ -145,8 +145,8 @@ export class SandboxSource implements UiSource {
 
   close(): void {
     this.end()
-    for (const eye of this.#eyes.values()) eye.close()
-    this.#eyes.clear()
+    for (const eye of this.#inspectors.values()) eye.close()
+    this.#inspectors.clear()
   }
 
   #plan(objects: SandboxObjects): Snapshot {
@@ -159,7 +159,7 @@ export class SandboxSource implements UiSource {
       terminal: this.#terminal,
       apiServer: { url: apiUrl, state: this.#sandbox.isApiServerAway ? 'away' : 'there' },
       outside: { name: 'machine', addresses: network.plan.machine },
-      load: this.#load?.wish ?? null,
+      load: this.#load?.request ?? null,
       nodes: this.#nodes(),
       ...objects,
     })
@@ -189,15 +189,15 @@ export class SandboxSource implements UiSource {
     return this.#sandbox.network.nodes[0]!.plan.name
   }
 
-  #eye(node: string): RemoteEye {
+  #inspector(node: string): RemoteInspector {
     const found = this.#sandbox.network.nodes.find(({ plan }) => plan.name === node)
     if (found === undefined) throw new AskedWrongly(`There is no node ${JSON.stringify(node)}`)
-    let eye = this.#eyes.get(node)
-    if (eye === undefined) this.#eyes.set(node, (eye = new RemoteEye((work) => found.netns.enter(work))))
+    let eye = this.#inspectors.get(node)
+    if (eye === undefined) this.#inspectors.set(node, (eye = new RemoteInspector((work) => found.netns.enter(work))))
     return eye
   }
 
-  #context(node: string): EyeContext {
+  #context(node: string): InspectorContext {
     const { nodes } = this.#sandbox.network
     return {
       socket: this.#sandbox.proxySocket(node),
@@ -223,7 +223,7 @@ export class SandboxSource implements UiSource {
     return this.#sandbox.pods.find(pod)[0]?.netns
   }
 
-  #beginLoad({ from, to, perSecond }: LoadWish, { services }: SandboxObjects): string {
+  #beginLoad({ from, to, perSecond }: LoadRequest, { services }: SandboxObjects): string {
     const [name = '', port] = to.split(':')
     const service = services.find((each) => `${each.namespace}/${each.name}` === name)
     const found = service?.ports.find((each) => port === undefined || String(each.port) === port || each.name === port)
@@ -242,7 +242,7 @@ export class SandboxSource implements UiSource {
       }
     }
     const onReport = (report: Parameters<UiListener['loaded']>[0]) => this.#listener?.loaded(report)
-    this.#load = new Load({ wish: { from, to, perSecond }, host, port: found.port, open, onReport })
+    this.#load = new Load({ request: { from, to, perSecond }, host, port: found.port, open, onReport })
     return `${perSecond} connections per second from ${from} to ${to}`
   }
 

@@ -12,7 +12,7 @@ const change: ChangeEntry = {
   moreObjects: 0,
   ports: [],
   morePorts: 0,
-  heardMs: 100,
+  receivedMs: 100,
   beganMs: 101,
   doneMs: 104,
   operations: 1,
@@ -41,7 +41,7 @@ describe('the timeline of changes', () => {
   })
 
   it('tells the time from the event to the acknowledgement', () => {
-    expect([tookMs(change), tookMs({ ...change, heardMs: null })]).toEqual([4, null])
+    expect([tookMs(change), tookMs({ ...change, receivedMs: null })]).toEqual([4, null])
   })
 
   it.each([

@@ -21,7 +21,7 @@ function isOf({ ports, objects }: ChangeEntry, service: string): boolean {
 }
 
 /** From the event to the kernel's acknowledgement; null where there was no event. */
-export function tookMs({ heardMs, doneMs }: ChangeEntry): number | null {
+export function tookMs({ receivedMs: heardMs, doneMs }: ChangeEntry): number | null {
   return heardMs === null ? null : Math.max(0, doneMs - heardMs)
 }
 

@@ -29,7 +29,8 @@ export function Lines({ edges, layout, services, lit }: Props) {
         services.map((service) => {
           const box = layout.services.get(serviceId(service))
           if (box === undefined || !isReachable(service)) return null
-          const isAsked = load?.running === true && load.wish.from === 'outside' && isLoadOf(load.wish.to, service)
+          const isAsked =
+            load?.running === true && load.request.from === 'outside' && isLoadOf(load.request.to, service)
           const rate = isAsked ? allOf(service, rates) : fromOutside(service, rates)
           return (
             <path

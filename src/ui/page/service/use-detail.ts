@@ -3,7 +3,7 @@ import type { ServiceDetail, ServiceQuery, Snapshot } from '../../protocol.ts'
 import { messageOf, shown, type Waited } from '../parts/async.ts'
 import { readService } from '../connect.ts'
 import { useStore } from '../store.ts'
-import { Asker } from './asker.ts'
+import { Refresher } from './refresher.ts'
 
 /** Between two questions. */
 const PAUSE_MS = 400
@@ -12,13 +12,13 @@ const PAUSE_MS = 400
 export function useDetail({ namespace, name, node }: ServiceQuery, snapshot: Snapshot): Waited<ServiceDetail> {
   const [detail, setDetail] = useState<Waited<ServiceDetail>>({ state: 'none' })
   const store = useStore()
-  const asker = useRef<Asker<ServiceDetail> | null>(null)
+  const asker = useRef<Refresher<ServiceDetail> | null>(null)
   const version = keyOf({ namespace, name, node }, snapshot)
   const askedAt = useRef(version)
   useEffect(() => {
     if (name === '' || node === '') return
     const query = { namespace, name, node }
-    const current = new Asker<ServiceDetail>(PAUSE_MS, {
+    const current = new Refresher<ServiceDetail>(PAUSE_MS, {
       ask: (signal) => {
         setDetail((before) => ({ state: 'waiting', before: sameService(shown(before), query) }))
         return readService(query, signal)

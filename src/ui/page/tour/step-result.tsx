@@ -1,6 +1,6 @@
 import type { ChangeEntry } from '../../protocol.ts'
 import { ChangeItem } from '../changes/change-item.tsx'
-import { LoadFigures } from '../hands/client-hands.tsx'
+import { LoadFigures } from '../hands-on/client-actions.tsx'
 import { Way } from '../packet/way.tsx'
 import { chooseWay, planWay } from '../packet/plan-way.ts'
 import { Command } from '../parts/command.tsx'
@@ -63,7 +63,7 @@ function ChangesResult({ run: { baseline } }: { run: Run }) {
 }
 
 function summary(changes: readonly ChangeEntry[]): string {
-  const times = changes.flatMap(({ heardMs, doneMs }) => (heardMs === null ? [] : [doneMs - heardMs]))
+  const times = changes.flatMap(({ receivedMs: heardMs, doneMs }) => (heardMs === null ? [] : [doneMs - heardMs]))
   const operations = changes.reduce((sum, change) => sum + change.operations, 0)
   const slowest =
     times.length === 0 ? '' : `; the slowest was in the kernel ${formatMs(Math.max(...times))} after it was heard`

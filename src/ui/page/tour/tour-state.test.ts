@@ -28,7 +28,7 @@ it('afterwards everything can be put back', () => {
 it('a load that was begun anew counts from nothing', () => {
   const baseline = { lastChange: 0, answered: 100, failed: 2, pids: {} }
   const load = {
-    wish: { from: '', to: '', perSecond: 1 },
+    request: { from: '', to: '', perSecond: 1 },
     url: '',
     running: true,
     byPod: {},

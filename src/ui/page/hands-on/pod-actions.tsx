@@ -3,7 +3,7 @@ import type { DeploymentInfo, PodInfo } from '../../protocol.ts'
 import { ejections, podState } from '../map/pod-state.ts'
 import { podId } from '../map/targets.ts'
 import { useSnapshot } from '../store.ts'
-import { ActButton, type Hands } from './act-button.tsx'
+import { ActButton, type ActProps } from './act-button.tsx'
 
 /** More are found by their names. */
 const SHOWN = 12
@@ -15,7 +15,7 @@ const FAILURES = [
   ['none', 'heal'],
 ] as const
 
-export function PodHands(hands: Hands) {
+export function PodActions(props: ActProps) {
   const { pods, deployments, services } = useSnapshot()
   const [words, setWords] = useState('')
   const ejected = useMemo(() => ejections(services), [services])
@@ -27,7 +27,7 @@ export function PodHands(hands: Hands) {
       {deployments
         .filter(({ namespace }) => namespace !== 'kube-system')
         .map((each) => (
-          <Scale key={`${each.namespace}/${each.name}`} deployment={each} {...hands} />
+          <Scale key={`${each.namespace}/${each.name}`} deployment={each} {...props} />
         ))}
       {own.length > SHOWN && (
         <label>
@@ -42,7 +42,7 @@ export function PodHands(hands: Hands) {
       )}
       <ul class="rows">
         {found.slice(0, SHOWN).map((pod) => (
-          <PodRow key={podId(pod)} pod={pod} ejectedOn={ejected.get(podId(pod)) ?? []} {...hands} />
+          <PodRow key={podId(pod)} pod={pod} ejectedOn={ejected.get(podId(pod)) ?? []} {...props} />
         ))}
       </ul>
       {found.length > SHOWN && <p class="muted">and {found.length - SHOWN} more</p>}
@@ -50,7 +50,7 @@ export function PodHands(hands: Hands) {
   )
 }
 
-function PodRow({ pod, ejectedOn, ...hands }: Hands & { pod: PodInfo; ejectedOn: readonly string[] }) {
+function PodRow({ pod, ejectedOn, ...props }: ActProps & { pod: PodInfo; ejectedOn: readonly string[] }) {
   const { namespace, name } = pod
   const { kind, word } = podState({ pod }, ejectedOn)
   return (
@@ -66,7 +66,7 @@ function PodRow({ pod, ejectedOn, ...hands }: Hands & { pod: PodInfo; ejectedOn:
         {FAILURES.map(([how, words]) => (
           <ActButton
             key={how}
-            {...hands}
+            {...props}
             action={{ action: 'fail', namespace, pod: name, how }}
             label={how === 'none' ? `Heal ${name}` : `Make ${name} ${how}`}
             isOff={pod.fail === how}
@@ -74,7 +74,7 @@ function PodRow({ pod, ejectedOn, ...hands }: Hands & { pod: PodInfo; ejectedOn:
             {words}
           </ActButton>
         ))}
-        <ActButton {...hands} action={{ action: 'delete-pod', namespace, pod: name }} label={`Delete ${name}`}>
+        <ActButton {...props} action={{ action: 'delete-pod', namespace, pod: name }} label={`Delete ${name}`}>
           delete
         </ActButton>
       </span>
@@ -82,20 +82,20 @@ function PodRow({ pod, ejectedOn, ...hands }: Hands & { pod: PodInfo; ejectedOn:
   )
 }
 
-function Scale({ deployment, ...hands }: Hands & { deployment: DeploymentInfo }) {
+function Scale({ deployment, ...props }: ActProps & { deployment: DeploymentInfo }) {
   const { namespace, name, replicas, ready } = deployment
-  const [wish, setWish] = useState<number | null>(null)
-  const wanted = wish ?? replicas
+  const [typed, setTyped] = useState<number | null>(null)
+  const wanted = typed ?? replicas
   const scale = (to: number) => ({ action: 'scale', namespace, deployment: name, replicas: Math.max(0, to) }) as const
   return (
     <div class="line" data-deployment={name}>
       <span class="row-name">
         deployment <b>{name}</b>, {ready} of {replicas} ready
       </span>
-      <ActButton {...hands} action={scale(replicas - 1)} label={`One pod of ${name} less`} isOff={replicas === 0}>
+      <ActButton {...props} action={scale(replicas - 1)} label={`One pod of ${name} less`} isOff={replicas === 0}>
         −
       </ActButton>
-      <ActButton {...hands} action={scale(replicas + 1)} label={`One pod of ${name} more`}>
+      <ActButton {...props} action={scale(replicas + 1)} label={`One pod of ${name} more`}>
         +
       </ActButton>
       <label>
@@ -105,10 +105,10 @@ function Scale({ deployment, ...hands }: Hands & { deployment: DeploymentInfo })
           min="0"
           max="100"
           value={wanted}
-          onInput={(event) => setWish(Math.min(100, Math.max(0, event.currentTarget.valueAsNumber || 0)))}
+          onInput={(event) => setTyped(Math.min(100, Math.max(0, event.currentTarget.valueAsNumber || 0)))}
         />
       </label>
-      <ActButton {...hands} action={scale(wanted)} label={`Scale ${name} to ${wanted}`}>
+      <ActButton {...props} action={scale(wanted)} label={`Scale ${name} to ${wanted}`}>
         Scale
       </ActButton>
     </div>

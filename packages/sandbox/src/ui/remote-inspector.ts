@@ -3,10 +3,10 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { QuestionMistake } from '../../../../src/diagnose/explain/question.ts'
-import type { EyeReply, EyeRequest } from './eye-process.ts'
-import type { EyeAnswer, EyeQuestion } from '../../../../src/ui/node-eye.ts'
+import type { InspectorReply, InspectorRequest } from './inspector-process.ts'
+import type { InspectorAnswer, InspectorQuestion } from '../../../../src/ui/node-inspector.ts'
 
-const PROGRAM = fileURLToPath(new URL('eye-process.js', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('inspector-process.js', import.meta.url))
 /** Not asked for this long, it ends. */
 const IDLE_MS = 60_000
 const ANSWER_MS = 20_000
@@ -17,7 +17,7 @@ interface Waiting {
   readonly timer: NodeJS.Timeout
 }
 
-export class RemoteEye {
+export class RemoteInspector {
   /** Runs a function in the node's network. */
   readonly #enter: <T>(work: () => T) => T
   readonly #waiting = new Map<number, Waiting>()
@@ -29,14 +29,14 @@ export class RemoteEye {
     this.#enter = enter
   }
 
-  look<Q extends EyeQuestion>(question: Q): Promise<EyeAnswer<Q>> {
+  look<Q extends InspectorQuestion>(question: Q): Promise<InspectorAnswer<Q>> {
     const child = (this.#child ??= this.#start())
     clearTimeout(this.#idle)
     const id = ++this.#id
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => this.#settle({ id, error: `No answer within ${ANSWER_MS / 1000} s` }), ANSWER_MS)
-      this.#waiting.set(id, { resolve: (answer) => resolve(answer as EyeAnswer<Q>), reject, timer })
-      child.send({ id, question } satisfies EyeRequest)
+      this.#waiting.set(id, { resolve: (answer) => resolve(answer as InspectorAnswer<Q>), reject, timer })
+      child.send({ id, question } satisfies InspectorRequest)
     })
   }
 
@@ -49,7 +49,7 @@ export class RemoteEye {
 
   #start(): ChildProcess {
     const child = this.#enter(() => fork(PROGRAM, [], { stdio: ['ignore', 'ignore', 'ignore', 'ipc'], detached: true }))
-    child.on('message', (reply: EyeReply) => this.#settle(reply))
+    child.on('message', (reply: InspectorReply) => this.#settle(reply))
     const ended = () => {
       if (this.#child === child) this.#child = undefined
       this.#failAll('The process that looks at the node ended')
@@ -58,7 +58,7 @@ export class RemoteEye {
     return child
   }
 
-  #settle(reply: EyeReply): void {
+  #settle(reply: InspectorReply): void {
     const waiting = this.#waiting.get(reply.id)
     if (waiting === undefined) return
     this.#waiting.delete(reply.id)

@@ -15,7 +15,7 @@ const HEARTBEAT_MS = 15_000
 /** A page that does not read gets no more than this. */
 const MOST_UNREAD = 4 * 1024 * 1024
 
-export class Audience {
+export class EventStreams {
   readonly #source: UiSource
   readonly #pages = new Set<ServerResponse>()
   #changes: ChangeEntry[] = []
@@ -29,7 +29,7 @@ export class Audience {
   /** What the pages have that follow. */
   #shown: Snapshot | undefined
   /** The pages that were told everything, and hear of differences from then on. */
-  readonly #followers = new Set<ServerResponse>()
+  readonly #subscribers = new Set<ServerResponse>()
 
   constructor(source: UiSource) {
     this.#source = source
@@ -54,7 +54,7 @@ export class Audience {
     if (!this.#pages.has(response)) return
     this.#show(snapshot)
     this.#sendTo(response, 'snapshot', this.#shown!)
-    this.#followers.add(response)
+    this.#subscribers.add(response)
     for (const change of this.#changes) this.#sendTo(response, 'change', change)
   }
 
@@ -65,19 +65,19 @@ export class Audience {
       page.end()
     }
     this.#pages.clear()
-    this.#followers.clear()
+    this.#subscribers.clear()
     this.#end()
   }
 
   #remove(response: ServerResponse): void {
-    this.#followers.delete(response)
+    this.#subscribers.delete(response)
     if (this.#pages.delete(response) && this.#pages.size === 0) this.#end()
   }
 
   #begin(): void {
     this.#source.begin({
       changed: () => this.#schedule(),
-      synced: (change) => this.#remember(change),
+      synced: (change) => this.#addChange(change),
       loaded: (report: LoadReport) => this.#send('load', report),
     })
     this.#trafficTimer = setInterval(() => void this.#sendTraffic(), TRAFFIC_MS)
@@ -96,7 +96,7 @@ export class Audience {
   }
 
   /** A change that was told before, to a page that is gone, is not told again. */
-  #remember(change: Omit<ChangeEntry, 'id'>): void {
+  #addChange(change: Omit<ChangeEntry, 'id'>): void {
     const isKnown = this.#changes.some(
       (each) =>
         each.node === change.node &&
@@ -145,7 +145,7 @@ export class Audience {
     this.#shown = snapshot
     if (patch === undefined) return
     const text = format('update', { nowMs: snapshot.nowMs, patch })
-    for (const page of this.#followers) write(page, text)
+    for (const page of this.#subscribers) write(page, text)
   }
 
   async #sendTraffic(): Promise<void> {

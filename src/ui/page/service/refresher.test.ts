@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { Asker } from './asker.ts'
+import { Refresher } from './refresher.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -7,7 +7,7 @@ afterEach(() => void vi.useRealTimers())
 function start() {
   const asked: { signal: AbortSignal; answer: (value: number) => void; fail: (error: Error) => void }[] = []
   const heard: unknown[] = []
-  const asker = new Asker<number>(400, {
+  const asker = new Refresher<number>(400, {
     ask: (signal) => new Promise((answer, fail) => asked.push({ signal, answer, fail })),
     answered: (value) => heard.push(value),
     failed: (error) => heard.push(String(error)),

@@ -1,21 +1,21 @@
 // One question, asked again and again: never a second one while the first waits for its answer, however often something changes.
 
-export interface AskerOptions<Answer> {
+export interface RefresherOptions<Answer> {
   readonly ask: (signal: AbortSignal) => Promise<Answer>
   readonly answered: (answer: Answer) => void
   readonly failed: (error: unknown) => void
 }
 
-export class Asker<Answer> {
+export class Refresher<Answer> {
   readonly #pauseMs: number
-  readonly #options: AskerOptions<Answer>
+  readonly #options: RefresherOptions<Answer>
   readonly #closed = new AbortController()
   #timer: ReturnType<typeof setTimeout> | undefined
   #isAsking = false
   #isStale = false
 
   /** Asks at once. */
-  constructor(pauseMs: number, options: AskerOptions<Answer>) {
+  constructor(pauseMs: number, options: RefresherOptions<Answer>) {
     this.#pauseMs = pauseMs
     this.#options = options
     void this.#ask()

@@ -3,18 +3,18 @@
 import { useState } from 'preact/hooks'
 import { Command } from '../parts/command.tsx'
 import { useSnapshot } from '../store.ts'
-import type { Hands } from './act-button.tsx'
-import { ClientHands } from './client-hands.tsx'
-import { ClusterHands } from './cluster-hands.tsx'
-import { PodHands } from './pod-hands.tsx'
-import { ServiceHands } from './service-hands.tsx'
+import type { ActProps } from './act-button.tsx'
+import { ClientActions } from './client-actions.tsx'
+import { ClusterActions } from './cluster-actions.tsx'
+import { PodActions } from './pod-actions.tsx'
+import { ServiceActions } from './service-actions.tsx'
 import { useAct, type Deed } from './use-act.ts'
 
-export function HandsView() {
+export function HandsOnView() {
   const { can } = useSnapshot()
   const { deeds, doIt } = useAct()
   const [command, setCommand] = useState('')
-  const hands: Hands = { doIt, onShow: setCommand }
+  const props: ActProps = { doIt, onShow: setCommand }
   if (!can.act) return <NotHere />
   return (
     <>
@@ -22,12 +22,12 @@ export function HandsView() {
         <h1>Hands on</h1>
         <p class="muted">Break it, and watch it mend itself. Each button has a command that does the same.</p>
       </div>
-      <div class="hands">
-        <div class="hands-main">
-          <ClientHands {...hands} />
-          <PodHands {...hands} />
-          <ServiceHands {...hands} />
-          <ClusterHands {...hands} />
+      <div class="hands-on">
+        <div class="hands-on-main">
+          <ClientActions {...props} />
+          <PodActions {...props} />
+          <ServiceActions {...props} />
+          <ClusterActions {...props} />
         </div>
         <Terminal command={command} deeds={deeds} />
       </div>

@@ -3,13 +3,13 @@ import { commandFor } from '../../commands.ts'
 import type { Action } from '../../protocol.ts'
 import { useStore } from '../store.ts'
 
-export interface Hands {
+export interface ActProps {
   readonly doIt: (action: Action) => void
   /** Shows the command of a button before it is pressed. */
   readonly onShow: (command: string) => void
 }
 
-interface Props extends Hands {
+interface Props extends ActProps {
   readonly action: Action
   readonly children: ComponentChildren
   readonly label?: string

@@ -5,20 +5,20 @@ import { QuestionMistake } from '../../../../src/diagnose/explain/question.ts'
 import { messageOf } from '../../../../src/lib/errors.ts'
 import { NetworkNamespace } from '../netns/network-namespace.ts'
 import { openBoundSocket } from '../netns/sockets.ts'
-import { answerEye, type DepartFrom, type EyeQuestion } from '../../../../src/ui/node-eye.ts'
+import { inspectNode, type DepartFrom, type InspectorQuestion } from '../../../../src/ui/node-inspector.ts'
 
-export interface EyeRequest {
+export interface InspectorRequest {
   readonly id: number
-  readonly question: EyeQuestion
+  readonly question: InspectorQuestion
 }
 
-export type EyeReply =
+export type InspectorReply =
   | { readonly id: number; readonly answer: unknown }
   | { readonly id: number; readonly error: string; readonly isMistake?: boolean }
 
-process.on('message', ({ id, question }: EyeRequest) => {
-  const reply = (sent: EyeReply) => process.send?.(sent)
-  answerEye(question, departFrom).then(
+process.on('message', ({ id, question }: InspectorRequest) => {
+  const reply = (sent: InspectorReply) => process.send?.(sent)
+  inspectNode(question, departFrom).then(
     (answer) => reply({ id, answer }),
     (error: unknown) => reply({ id, error: messageOf(error), isMistake: error instanceof QuestionMistake }),
   )

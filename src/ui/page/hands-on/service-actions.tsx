@@ -1,9 +1,9 @@
 import type { Action, ServiceInfo } from '../../protocol.ts'
 import { serviceId } from '../map/targets.ts'
 import { useSnapshot } from '../store.ts'
-import { ActButton, type Hands } from './act-button.tsx'
+import { ActButton, type ActProps } from './act-button.tsx'
 
-export function ServiceHands(hands: Hands) {
+export function ServiceActions(props: ActProps) {
   const { services } = useSnapshot()
   const own = services.filter(({ system }) => !system)
   return (
@@ -11,14 +11,14 @@ export function ServiceHands(hands: Hands) {
       <h2 id="services">Services</h2>
       {own.length === 0 && <p class="muted">There are none.</p>}
       {own.slice(0, 8).map((service) => (
-        <ServiceRow key={serviceId(service)} service={service} {...hands} />
+        <ServiceRow key={serviceId(service)} service={service} {...props} />
       ))}
       {own.length > 8 && <p class="muted">and {own.length - 8} more: kubectl has them all</p>}
     </section>
   )
 }
 
-function ServiceRow({ service, ...hands }: Hands & { service: ServiceInfo }) {
+function ServiceRow({ service, ...props }: ActProps & { service: ServiceInfo }) {
   const { namespace, name } = service
   const hasExternal = service.type === 'LoadBalancer' || service.type === 'NodePort' || service.externalIPs.length > 0
   const policy = (field: 'internalTrafficPolicy' | 'externalTrafficPolicy', value: 'Cluster' | 'Local'): Action => ({
@@ -35,7 +35,7 @@ function ServiceRow({ service, ...hands }: Hands & { service: ServiceInfo }) {
         {(['Cluster', 'Local'] as const).map((value) => (
           <ActButton
             key={value}
-            {...hands}
+            {...props}
             action={policy('internalTrafficPolicy', value)}
             isOn={service.internalTrafficPolicy === value}
           >
@@ -48,7 +48,7 @@ function ServiceRow({ service, ...hands }: Hands & { service: ServiceInfo }) {
           {(['Cluster', 'Local'] as const).map((value) => (
             <ActButton
               key={value}
-              {...hands}
+              {...props}
               action={policy('externalTrafficPolicy', value)}
               isOn={service.externalTrafficPolicy === value}
             >
@@ -61,7 +61,7 @@ function ServiceRow({ service, ...hands }: Hands & { service: ServiceInfo }) {
         {(['None', 'ClientIP'] as const).map((value) => (
           <ActButton
             key={value}
-            {...hands}
+            {...props}
             action={{ action: 'affinity', namespace, service: name, value }}
             isOn={(service.affinitySeconds !== null) === (value === 'ClientIP')}
           >
@@ -73,7 +73,7 @@ function ServiceRow({ service, ...hands }: Hands & { service: ServiceInfo }) {
         {(['off', 'on'] as const).map((value) => (
           <ActButton
             key={value}
-            {...hands}
+            {...props}
             action={{ action: 'connect-retry', namespace, service: name, value }}
             isOn={service.connectRetry === (value === 'on')}
           >

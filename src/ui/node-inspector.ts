@@ -15,38 +15,43 @@ import type { ExplainQuestion, ServiceDetail } from './protocol.ts'
 import { planServiceDetail } from './service-detail.ts'
 
 /** What the one who asks knows, and the node's proxy does not. */
-export interface EyeContext {
+export interface InspectorContext {
   /** The control socket of the node's proxy. */
   readonly socket: string
   readonly pods: readonly KnownPod[]
   readonly otherNodes: Known['otherNodes']
 }
 
-export type EyeQuestion =
-  | { readonly kind: 'service'; readonly namespace: string; readonly name: string; readonly context: EyeContext }
+export type InspectorQuestion =
+  | { readonly kind: 'service'; readonly namespace: string; readonly name: string; readonly context: InspectorContext }
   | {
       readonly kind: 'explain'
       readonly question: ExplainQuestion
-      readonly context: EyeContext
+      readonly context: InspectorContext
       /** The network namespace of the client, where that is not the node: a real packet is sent from there. */
       readonly clientNetns?: string | undefined
     }
 
-export interface EyeExplanation {
+export interface InspectorExplanation {
   readonly explanation: Explanation
   readonly svg: string
 }
 
-export type EyeAnswer<Q extends EyeQuestion> = Q extends { kind: 'service' } ? ServiceDetail : EyeExplanation
+export type InspectorAnswer<Q extends InspectorQuestion> = Q extends { kind: 'service' }
+  ? ServiceDetail
+  : InspectorExplanation
 
 /** How a packet leaves from another network namespace, which is given by its path. */
 export type DepartFrom = (netns: string) => Departure
 
-export async function answerEye<Q extends EyeQuestion>(question: Q, departFrom?: DepartFrom): Promise<EyeAnswer<Q>>
-export async function answerEye(
-  question: EyeQuestion,
+export async function inspectNode<Q extends InspectorQuestion>(
+  question: Q,
   departFrom?: DepartFrom,
-): Promise<ServiceDetail | EyeExplanation> {
+): Promise<InspectorAnswer<Q>>
+export async function inspectNode(
+  question: InspectorQuestion,
+  departFrom?: DepartFrom,
+): Promise<ServiceDetail | InspectorExplanation> {
   const known = await readKnown(question.context)
   if (question.kind === 'service') return describeService(known, question)
   const { clientNetns } = question
@@ -54,7 +59,7 @@ export async function answerEye(
   return explainPacket(known, question, departure)
 }
 
-async function readKnown({ socket, pods, otherNodes }: EyeContext): Promise<Known> {
+async function readKnown({ socket, pods, otherNodes }: InspectorContext): Promise<Known> {
   const known = knownFromState(await ask<StateAnswer>('state', { socket, query: { only: 'objects' } }), modeNamed)
   return { ...known, pods, otherNodes }
 }
@@ -72,9 +77,9 @@ async function describeService(
 
 async function explainPacket(
   known: Known,
-  { question: { from, to, via, family, send }, context }: { question: ExplainQuestion; context: EyeContext },
+  { question: { from, to, via, family, send }, context }: { question: ExplainQuestion; context: InspectorContext },
   departure: Departure | undefined,
-): Promise<EyeExplanation> {
+): Promise<InspectorExplanation> {
   const prepared = prepare(known, { from, to, via, family })
   const state = await readKernelFor(prepared, context.socket)
   const sent = send === true ? await sendPacket(prepared, { departure, state }) : undefined

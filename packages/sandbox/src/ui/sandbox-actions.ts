@@ -20,7 +20,7 @@ const PROGRAM_MS = 10_000
 const KNOWN_MS = 5000
 const KNOWN_POLL_MS = 10
 
-export class SandboxHands {
+export class SandboxActions {
   readonly #sandbox: Sandbox
 
   constructor(sandbox: Sandbox) {

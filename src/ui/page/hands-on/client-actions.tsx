@@ -4,12 +4,12 @@ import { podId, serviceId } from '../map/targets.ts'
 import { formatMs } from '../rates.ts'
 import { firstService } from '../parts/first-service.ts'
 import { usePart, useSnapshot } from '../store.ts'
-import { ActButton, type Hands } from './act-button.tsx'
+import { ActButton, type ActProps } from './act-button.tsx'
 import { Options } from '../parts/options.tsx'
 
 /** A client that goes on asking, so that one sees whether it notices. */
-export function ClientHands(hands: Hands) {
-  const { services, pods, nodes, load: wish } = useSnapshot()
+export function ClientActions(props: ActProps) {
+  const { services, pods, nodes, load: request } = useSnapshot()
   const load = usePart((state) => state.load)
   const askable = services.filter(({ ports, system }) => !system && ports.some(({ protocol }) => protocol === 'TCP'))
   const [from, setFrom] = useState('outside')
@@ -51,12 +51,12 @@ export function ClientHands(hands: Hands) {
           />{' '}
           times a second
         </label>
-        {wish === null ? (
-          <ActButton {...hands} action={{ action: 'load', from, to: asked, perSecond }} isOff={asked === ''}>
+        {request === null ? (
+          <ActButton {...props} action={{ action: 'load', from, to: asked, perSecond }} isOff={asked === ''}>
             Start
           </ActButton>
         ) : (
-          <ActButton {...hands} action={{ action: 'load-end' }}>
+          <ActButton {...props} action={{ action: 'load-end' }}>
             Stop
           </ActButton>
         )}
@@ -78,7 +78,7 @@ export function LoadFigures({ load }: { load: LoadReport }) {
           {failed}
         </b>{' '}
         failed
-        {latency !== null && `, half of the last second’s within ${formatMs(latency.median)}`}
+        {latency !== null && `, median ${formatMs(latency.median)}`}
       </p>
       {lastError !== null && <p class="small bad">last failure: {lastError.message}</p>}
       <ul class="bars" aria-label="Answers by pod">

@@ -1,16 +1,16 @@
 import type { NodeInfo } from '../../protocol.ts'
 import { useSnapshot } from '../store.ts'
-import { ActButton, type Hands } from './act-button.tsx'
-import { Choice } from './service-hands.tsx'
+import { ActButton, type ActProps } from './act-button.tsx'
+import { Choice } from './service-actions.tsx'
 
-export function ClusterHands(hands: Hands) {
+export function ClusterActions(props: ActProps) {
   const { nodes, apiServer } = useSnapshot()
   return (
     <>
       <section aria-labelledby="nodes">
         <h2 id="nodes">Nodes</h2>
         {nodes.map((node) => (
-          <NodeRow key={node.name} node={node} {...hands} />
+          <NodeRow key={node.name} node={node} {...props} />
         ))}
       </section>
       <section aria-labelledby="api">
@@ -26,11 +26,11 @@ export function ClusterHands(hands: Hands) {
             )}
           </span>
           {apiServer.state === 'away' ? (
-            <ActButton {...hands} action={{ action: 'api-server-back' }}>
+            <ActButton {...props} action={{ action: 'api-server-back' }}>
               Bring it back
             </ActButton>
           ) : (
-            <ActButton {...hands} action={{ action: 'api-server-away' }}>
+            <ActButton {...props} action={{ action: 'api-server-away' }}>
               Take it away
             </ActButton>
           )}
@@ -40,7 +40,7 @@ export function ClusterHands(hands: Hands) {
   )
 }
 
-function NodeRow({ node, ...hands }: Hands & { node: NodeInfo }) {
+function NodeRow({ node, ...props }: ActProps & { node: NodeInfo }) {
   const { can } = useSnapshot()
   const { name, mode, proxy } = node
   return (
@@ -51,11 +51,11 @@ function NodeRow({ node, ...hands }: Hands & { node: NodeInfo }) {
         {proxy.restarts > 0 && `, started again ${proxy.restarts} times`}
       </span>
       <span class="buttons">
-        <ActButton {...hands} action={{ action: 'flush', node: name }} label={`Flush its rules: ${name}`}>
+        <ActButton {...props} action={{ action: 'flush', node: name }} label={`Flush its rules: ${name}`}>
           Flush its rules
         </ActButton>
         <ActButton
-          {...hands}
+          {...props}
           action={{ action: 'kill-proxy', node: name }}
           label={`Kill its proxy: ${name}`}
           isOff={proxy.pid === null}
@@ -68,7 +68,7 @@ function NodeRow({ node, ...hands }: Hands & { node: NodeInfo }) {
           {can.modes.map((each) => (
             <ActButton
               key={each}
-              {...hands}
+              {...props}
               action={{ action: 'mode', node: name, mode: each }}
               isOn={mode === each}
               isOff={mode === each}

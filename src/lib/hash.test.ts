@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { base32Sha256, HASHED_NAME_MAX, hashedName } from './hash.ts'
+import { base32Sha256, HASHED_NAME_MAX, hashedName, sha256Word } from './hash.ts'
 
 describe('base32Sha256()', () => {
   // Vectors seen in kube-proxy's own rules.
@@ -9,6 +11,18 @@ describe('base32Sha256()', () => {
     ['ns1/svc1/tcp/p80', 8, 'ULMVA6XW'],
   ])('of %s is what kube-proxy makes of it', (text, length, expected) => {
     expect(base32Sha256(text, length)).toBe(expected)
+  })
+
+  it('spells out the digest', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), fc.integer({ min: 1, max: 48 }), (text, length) => {
+        const digest = createHash('sha256').update(text).digest()
+        const bits = [...digest].map((byte) => byte.toString(2).padStart(8, '0')).join('')
+        const letters = bits.match(/.{5}/g)!.map((five) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'[parseInt(five, 2)])
+        expect(base32Sha256(text, length)).toBe(letters.slice(0, length).join(''))
+        expect(sha256Word(text)).toBe(digest.readUInt32BE())
+      }),
+    )
   })
 })
 

@@ -1,22 +1,24 @@
 // Names made of hashes, as kube-proxy makes them, so that operators find what they know.
 
-import { sha256Words } from './sha256.ts'
+import { hash } from 'node:crypto'
 
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
-/** The first `length` characters of the base32 text of the SHA-256 of `text`. */
+/** The first `length` characters, at most 48, of the base32 text of the SHA-256 of `text`. */
 export function base32Sha256(text: string, length: number): string {
-  const words = sha256Words(text)
+  const hex = hash('sha256', text)
   let out = ''
-  for (let bit = 0; out.length < length; bit += 5) {
-    const at = bit >> 5
-    const offset = bit & 31
-    // Five bits that may lie across two words.
-    const high = (words[at]! << offset) >>> 27
-    const low = offset > 27 ? words[at + 1]! >>> (59 - offset) : 0
-    out += BASE32[high | low]
+  // Five hexadecimal digits are four characters.
+  for (let at = 0; out.length < length; at += 5) {
+    const bits = parseInt(hex.slice(at, at + 5), 16)
+    out += BASE32[bits >> 15]! + BASE32[(bits >> 10) & 31]! + BASE32[(bits >> 5) & 31]! + BASE32[bits & 31]!
   }
-  return out
+  return out.slice(0, length)
+}
+
+/** The first 32 bits of the SHA-256 of `text`. */
+export function sha256Word(text: string): number {
+  return parseInt(hash('sha256', text).slice(0, 8), 16)
 }
 
 /** The most characters that hashedName() returns; leaves room for a prefix within the kernel's 255. */

@@ -1,6 +1,6 @@
 // Ranges of ports, as kube-proxy's flags write them.
 
-import { sha256Words } from './sha256.ts'
+import { sha256Word } from './hash.ts'
 
 /** Both ends belong to it. */
 export interface PortRange {
@@ -25,6 +25,6 @@ export function parsePortRange(text: string): PortRange | undefined {
 /** All ports of a range, beginning at one that depends on the name: the same name gets the same port, if that is free. */
 export function* portsFor(name: string, { first, last }: PortRange): Generator<number> {
   const count = last - first + 1
-  const start = (sha256Words(name)[0]! >>> 0) % count
+  const start = sha256Word(name) % count
   for (let i = 0; i < count; i++) yield first + ((start + i) % count)
 }

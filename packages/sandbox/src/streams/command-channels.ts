@@ -3,7 +3,7 @@
 
 import { PassThrough, Writable, type Duplex, type Readable } from 'node:stream'
 import { serveSpdy, type SpdyStream } from './spdy.ts'
-import type { WebSocket } from './websocket.ts'
+import type { WebSocket } from 'ws'
 
 export interface ChannelOptions {
   readonly stdin: boolean
@@ -21,49 +21,49 @@ export interface CommandChannels {
   readonly stdin: Readable | undefined
   readonly stdout: Writable | undefined
   readonly stderr: Writable | undefined
-  /** Told of the terminal's size, now and whenever it changes. */
+  /** Reports the terminal's size, now and whenever it changes. */
   onResize(listener: (size: TerminalSize) => void): void
-  /** Tells how the command ended, and ends everything. The outputs must have ended. */
+  /** Reports how the command ended, and closes the connection. The outputs must have ended. */
   finish(status: object): void
   /** Aborted when the client is gone. */
   readonly gone: AbortSignal
 }
 
+const CLOSE_NORMAL = 1000
 const numbers = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const
 
-export function openWebSocketChannels(webSocket: WebSocket, head: Buffer, options: ChannelOptions): CommandChannels {
+export function openWebSocketChannels(webSocket: WebSocket, options: ChannelOptions): CommandChannels {
   const stdin = new PassThrough()
   const gone = new AbortController()
   let size: TerminalSize | undefined
-  let resized: (size: TerminalSize) => void = (one) => (size = one)
+  let onSize: (size: TerminalSize) => void = (first) => (size = first)
   stdin.on('drain', () => webSocket.resume())
-  const onMessage = (message: Buffer): void => {
+  webSocket.on('message', (message: Buffer) => {
     const data = message.subarray(1)
     if (message[0] === numbers.stdin) {
       if (options.stdin && stdin.writable && data.length > 0 && !stdin.write(data)) webSocket.pause()
     } else if (message[0] === numbers.close && data[0] === numbers.stdin) stdin.end()
-    else if (message[0] === numbers.resize) for (const one of parseSizes(data.toString())) resized(one)
-  }
-  const onClose = (): void => {
+    else if (message[0] === numbers.resize) for (const each of parseSizes(data.toString())) onSize(each)
+  })
+  webSocket.on('close', () => {
     stdin.end()
     gone.abort()
-  }
-  webSocket.listen({ onMessage, onClose }, head)
-  const output = (number: number): Writable =>
+  })
+  const output = (channel: number): Writable =>
     new Writable({
-      write: (chunk: Buffer, _, done) => webSocket.send(Buffer.concat([Buffer.of(number), chunk]), done),
+      write: (chunk: Buffer, _, done) => webSocket.send(Buffer.concat([Buffer.of(channel), chunk]), () => done()),
     })
   return {
     stdin: options.stdin ? stdin : undefined,
     stdout: options.stdout ? output(numbers.stdout) : undefined,
     stderr: options.stderr ? output(numbers.stderr) : undefined,
     onResize(listener) {
-      resized = listener
+      onSize = listener
       if (size !== undefined) listener(size)
     },
     finish(status) {
       webSocket.send(Buffer.concat([Buffer.of(numbers.error), Buffer.from(JSON.stringify(status))]))
-      webSocket.close()
+      webSocket.close(CLOSE_NORMAL)
     },
     gone: gone.signal,
   }

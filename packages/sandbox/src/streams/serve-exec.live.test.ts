@@ -1,50 +1,40 @@
 import { once } from 'node:events'
-import type { IncomingMessage } from 'node:http'
-import { Duplex, PassThrough } from 'node:stream'
-import { expect, it } from 'vitest'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { PassThrough } from 'node:stream'
+import { afterEach, expect, it } from 'vitest'
+import { WebSocket } from 'ws'
 import { serveExec, type ExecOptions } from './serve-exec.ts'
-import { encodeFrame, opcodes } from './websocket-frames.ts'
 import type { RunningCommand } from '../commands/run-command.ts'
 import type { TerminalSize } from './command-channels.ts'
+import type { UpgradeRequest } from './upgrade.ts'
 
-/** A client's end of a WebSocket: what it sends, and the payloads of the frames that it gets. */
-function openClient(protocol: string) {
-  const toServer = new PassThrough()
-  const fromServer = new PassThrough()
-  let received = Buffer.alloc(0)
-  fromServer.on('data', (bytes: Buffer) => (received = Buffer.concat([received, bytes])))
-  const headers = {
-    upgrade: 'websocket',
-    'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
-    'sec-websocket-protocol': protocol,
-  }
+const opened: { close(): unknown }[] = []
+afterEach(() => opened.splice(0).forEach((each) => each.close()))
+
+/** A client's WebSocket, and the request of which the server learns. */
+async function openClient(protocols: string[]) {
+  const server = createServer().listen(0, '127.0.0.1')
+  opened.push(server)
+  await once(server, 'listening')
+  const socket = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`, protocols)
+  socket.on('error', () => {})
+  const messages: (readonly [number | undefined, string])[] = []
+  socket.on('message', (bytes: Buffer) => messages.push([bytes[0], bytes.toString('utf8', 1)]))
+  const [incoming, transport, head] = (await once(server, 'upgrade')) as [
+    UpgradeRequest['incoming'],
+    UpgradeRequest['socket'],
+    Buffer,
+  ]
   return {
-    request: {
-      incoming: { headers } as unknown as IncomingMessage,
-      socket: Duplex.from({ readable: toServer, writable: fromServer }),
-      head: Buffer.alloc(0),
-    },
-    closed: once(fromServer, 'end'),
+    request: { incoming, socket: transport, head },
+    socket,
+    /** Channel and text of each message. */
+    messages,
+    closed: new Promise<number>((resolve) => socket.on('close', resolve)),
     send(...bytes: (number | string)[]) {
-      const payload = Buffer.concat(bytes.map((one) => (typeof one === 'number' ? Buffer.of(one) : Buffer.from(one))))
-      const frame = encodeFrame(opcodes.binary, payload)
-      frame[1] = frame[1]! | 0x80
-      // A mask of zeros leaves the bytes as they are.
-      toServer.write(Buffer.concat([frame.subarray(0, 2), Buffer.alloc(4), frame.subarray(2)]))
-    },
-    vanish: () => toServer.end(),
-    /** The head of the answer, and then the frames: opcode, channel, text. */
-    heard(): { head: string; frames: (readonly [number, number | undefined, string])[] } {
-      const end = received.indexOf('\r\n\r\n') + 4
-      const frames = []
-      for (let at = end; at < received.length;) {
-        const isLong = received[at + 1] === 126
-        const from = at + (isLong ? 4 : 2)
-        const to = from + (isLong ? received.readUInt16BE(at + 2) : received[at + 1]!)
-        frames.push([received[at]! & 15, received[from], received.toString('utf8', from + 1, to)] as const)
-        at = to
-      }
-      return { head: received.toString('latin1', 0, end), frames }
+      const parts = bytes.map((one) => (typeof one === 'number' ? Buffer.of(one) : Buffer.from(one)))
+      socket.send(Buffer.concat(parts))
     },
   }
 }
@@ -61,9 +51,11 @@ function aCommand() {
 const options: ExecOptions = { command: ['x'], stdin: true, stdout: true, stderr: true, tty: false }
 
 it('serveExec() carries the streams of a command, sizes, and how it ended', async () => {
-  const client = openClient('v5.channel.k8s.io, v4.channel.k8s.io')
+  const client = await openClient(['v5.channel.k8s.io', 'v4.channel.k8s.io'])
   const command = aCommand()
   const served = serveExec(client.request, options, () => command.running)
+  await once(client.socket, 'open')
+  expect(client.socket.protocol).toBe('v5.channel.k8s.io')
   client.send(4, '{"Width":80,"Height":24}')
   client.send(0, 'hello')
   client.send(255, 0)
@@ -74,40 +66,49 @@ it('serveExec() carries the streams of a command, sizes, and how it ended', asyn
   command.stderr.end('err')
   command.exit(3)
   await served
-  await client.closed
-  const { head, frames } = client.heard()
-  expect(head).toMatch(/^HTTP\/1\.1 101 [\s\S]*Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK\+xOo=\r\n/)
-  expect(head).toContain('Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n')
-  expect(frames).toContainEqual([opcodes.binary, 1, 'out'])
-  expect(frames).toContainEqual([opcodes.binary, 2, 'err'])
-  const [, channel, status] = frames.at(-2)!
+  expect(await client.closed).toBe(1000)
+  expect(client.messages).toContainEqual([1, 'out'])
+  expect(client.messages).toContainEqual([2, 'err'])
+  const [channel, status] = client.messages.at(-1)!
   expect(channel).toBe(3)
   expect(JSON.parse(status)).toMatchObject({
     status: 'Failure',
     reason: 'NonZeroExitCode',
     details: { causes: [{ reason: 'ExitCode', message: '3' }] },
   })
-  expect(frames.at(-1)?.[0]).toBe(opcodes.close)
 })
 
 it('serveExec() ends the command when its client goes away', async () => {
-  const client = openClient('v5.channel.k8s.io')
+  const client = await openClient(['v5.channel.k8s.io'])
   const command = aCommand()
   const served = serveExec(client.request, options, () => command.running)
-  client.vanish()
+  await once(client.socket, 'open')
+  client.socket.terminate()
+  expect(await command.exited).toBe(137)
+  await served
+})
+
+it('serveExec() ends the command when its client breaks the protocol', async () => {
+  const client = await openClient(['v5.channel.k8s.io'])
+  const command = aCommand()
+  const served = serveExec(client.request, options, () => command.running)
+  await once(client.socket, 'open')
+  // A frame of a client must be masked.
+  ;(client.socket as unknown as { _socket: { write(bytes: Buffer): void } })._socket.write(Buffer.of(0x82, 1, 0))
   expect(await command.exited).toBe(137)
   await served
 })
 
 it('serveExec() says what is wrong with a command, and refuses a protocol that it does not speak', async () => {
-  const client = openClient('v5.channel.k8s.io')
+  const client = await openClient(['v5.channel.k8s.io'])
   await serveExec(client.request, options, () => {
     throw new Error('there is no room')
   })
   await client.closed
-  expect(JSON.parse(client.heard().frames[0]![2])).toMatchObject({ status: 'Failure', message: 'there is no room' })
-  const stranger = openClient('base64.channel.k8s.io')
+  expect(JSON.parse(client.messages[0]![1])).toMatchObject({ status: 'Failure', message: 'there is no room' })
+  const stranger = await openClient(['base64.channel.k8s.io'])
   await expect(serveExec(stranger.request, options, () => aCommand().running)).rejects.toThrow(
     'the client offers base64.channel.k8s.io',
   )
+  stranger.socket.terminate()
 })

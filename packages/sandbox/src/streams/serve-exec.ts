@@ -34,13 +34,13 @@ export async function serveExec(
   options: ExecOptions,
   run: () => RunningCommand,
 ): Promise<void> {
-  const upgraded = upgrade(request, {
+  const upgraded = await upgrade(request, {
     websocket: ['v5.channel.k8s.io', 'v4.channel.k8s.io'],
     spdy: ['v4.channel.k8s.io'],
   })
   const channels =
     upgraded.kind === 'websocket'
-      ? openWebSocketChannels(upgraded.webSocket, request.head, options)
+      ? openWebSocketChannels(upgraded.webSocket, options)
       : await openSpdyChannels(request.socket, request.head, options).catch(() => undefined)
   // A client that is gone needs no answer.
   if (channels === undefined) return

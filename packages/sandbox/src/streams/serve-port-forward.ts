@@ -1,7 +1,6 @@
 // `kubectl port-forward`: each connection to the client's port is two streams, one for bytes and one for what went wrong.
 
 import { Socket } from 'node:net'
-import { byteStream } from './websocket.ts'
 import { serveSpdy, type SpdyStream } from './spdy.ts'
 import { upgrade, type UpgradeRequest } from './upgrade.ts'
 
@@ -9,7 +8,7 @@ const protocol = 'portforward.k8s.io'
 
 /** Serves until the client goes. `open` gives an unconnected socket in the pod's network. */
 export async function servePortForward(request: UpgradeRequest, podName: string, open: () => number): Promise<void> {
-  const upgraded = upgrade(request, { websocket: [`SPDY/3.1+${protocol}`], spdy: [protocol] })
+  const upgraded = await upgrade(request, { websocket: [`SPDY/3.1+${protocol}`], spdy: [protocol] })
   const errors = new Map<string, SpdyStream>()
   const onStream = (stream: SpdyStream): void => {
     const id = stream.headers.get('requestid') ?? stream.headers.get('port') ?? ''
@@ -24,7 +23,11 @@ export async function servePortForward(request: UpgradeRequest, podName: string,
     else forward(stream, problems, podName, open)
   }
   if (upgraded.kind === 'spdy') await serveSpdy(request.socket, request.head, onStream)
-  else await serveSpdy(byteStream(upgraded.webSocket, request.head), Buffer.alloc(0), onStream)
+  else {
+    // The messages as one stream of bytes: kubectl sends SPDY through the WebSocket.
+    const { createWebSocketStream } = await import('ws')
+    await serveSpdy(createWebSocketStream(upgraded.webSocket), Buffer.alloc(0), onStream)
+  }
 }
 
 function forward(data: SpdyStream, problems: SpdyStream, podName: string, open: () => number): void {

@@ -1,5 +1,6 @@
-// A SPDY connection, the server's side: streams that the client opens. There are no windows, as in the library that kubectl
-// uses: who reads slowly stops the whole connection.
+// A SPDY connection, the server's side: streams that the client opens. `kubectl port-forward` speaks SPDY, in newer versions
+// inside a WebSocket; `kubectl exec` did so before version 1.31, and Debian 12 has version 1.20. No maintained library does.
+// Flow control has no windows, as in kubectl's library: who reads slowly stops the whole connection.
 
 import { Duplex } from 'node:stream'
 import { constants, createInflate } from 'node:zlib'

@@ -68,18 +68,14 @@ function fieldDefinition(field: Field): Definition {
   return Object.keys(extensions).length === 0 ? definition : { ...definition, extensions }
 }
 
-function fieldExtensions({ patch, elements, type }: Field): Record<string, unknown> {
+function fieldExtensions({ patch }: Field): Record<string, unknown> {
   const strategies = [
     ...(patch !== undefined && (patch.mergeKey !== undefined || !patch.retainKeys) ? [patch.strategy] : []),
     ...(patch?.retainKeys === true ? ['retainKeys'] : []),
   ]
-  const listTypes = { keys: 'map', value: 'set', nothing: 'atomic' } as const
-  const where = type.kind === 'list' ? 'x-kubernetes-list-type' : 'x-kubernetes-map-type'
   return {
     ...(strategies.length === 0 ? {} : { 'x-kubernetes-patch-strategy': strategies.join(',') }),
     ...(patch?.mergeKey === undefined ? {} : { 'x-kubernetes-patch-merge-key': patch.mergeKey }),
-    ...(elements === undefined ? {} : { [where]: listTypes[elements.by] }),
-    ...(elements?.by === 'keys' ? { 'x-kubernetes-list-map-keys': elements.keys } : {}),
   }
 }
 

@@ -39,8 +39,6 @@ export interface Field {
   readonly inline: boolean
   /** How a strategic merge patch treats it; undefined: lists are replaced, maps and messages are merged. */
   readonly patch: PatchRule | undefined
-  /** How server-side apply tells the elements of a list apart. */
-  readonly elements: ElementRule | undefined
 }
 
 export interface PatchRule {
@@ -49,11 +47,6 @@ export interface PatchRule {
   readonly mergeKey: string | undefined
   readonly retainKeys: boolean
 }
-
-export type ElementRule =
-  | { readonly by: 'keys'; readonly keys: readonly string[] }
-  | { readonly by: 'value' }
-  | { readonly by: 'nothing' }
 
 export interface Message {
   /** `core.ServiceSpec` */
@@ -85,26 +78,28 @@ function schema(): ReadonlyMap<string, Message> {
   return parsed
 }
 
-interface Draft {
-  readonly name: string
-  readonly lines: readonly string[]
+interface Draft extends Message {
   readonly fields: Field[]
   readonly byName: Map<string, Field>
   readonly byNumber: Map<number, Field>
 }
 
 /** Reads the notation explained in messages.ts. */
-export function parseSchema(source: string): ReadonlyMap<string, Message> {
-  const drafts = new Map<string, Draft>()
-  for (const block of source.trim().split('\n\n')) {
-    const [name = '', ...lines] = block.trim().split('\n')
-    drafts.set(name, { name, lines, fields: [], byName: new Map(), byNumber: new Map() })
-  }
+function parseSchema(source: string): ReadonlyMap<string, Message> {
+  const texts = new Map(
+    [...source.matchAll(/^(\S+): (.*(?:\n  .*)*)$/gm)].map(([, name = '', fields = '']) => [name, fields]),
+  )
+  const drafts = new Map<string, Draft>(
+    [...texts.keys()].map((name) => [name, { name, fields: [], byName: new Map(), byNumber: new Map() }]),
+  )
   for (const draft of drafts.values()) {
-    for (const line of draft.lines) {
-      const field = parseField(line, drafts)
+    let number = 0
+    for (const fieldText of texts.get(draft.name)!.split(/,\s+/)) {
+      const [, explicit, description = ''] = /^(?:(\d+) )?(.*)$/.exec(fieldText)!
+      number = explicit === undefined ? number + 1 : Number(explicit)
+      const field = parseField(number, description, drafts)
       draft.fields.push(field)
-      draft.byNumber.set(field.number, field)
+      draft.byNumber.set(number, field)
     }
   }
   for (const draft of drafts.values()) collectNames(draft, draft.byName)
@@ -118,21 +113,20 @@ function collectNames(message: Pick<Message, 'fields'>, into: Map<string, Field>
   }
 }
 
-function parseField(line: string, drafts: ReadonlyMap<string, Message>): Field {
-  const [number, name = '', type = '', ...notes] = line.split(' ')
+function parseField(number: number, text: string, drafts: ReadonlyMap<string, Message>): Field {
+  const [name = '', type = '', ...notes] = text.split(' ')
   const optional = type.startsWith('*')
   const parsedType = parseType(optional ? type.slice(1) : type, drafts)
   const zeroIsWritten =
     parsedType.kind === 'message' || (parsedType.kind === 'scalar' && structs.has(parsedType.scalar))
   return {
     name,
-    number: Number(number),
+    number,
     type: parsedType,
     optional,
     always: !optional && (notes.includes('always') || (zeroIsWritten && !notes.includes('omitzero'))),
     inline: notes.includes('inline'),
     patch: parsePatchRule(notes),
-    elements: parseElementRule(notes),
   }
 }
 
@@ -155,11 +149,4 @@ function parsePatchRule(notes: readonly string[]): PatchRule | undefined {
   if (merge !== undefined) return { strategy: 'merge', mergeKey: merge.split('=')[1], retainKeys }
   if (notes.includes('replace')) return { strategy: 'replace', mergeKey: undefined, retainKeys }
   return retainKeys ? { strategy: 'merge', mergeKey: undefined, retainKeys } : undefined
-}
-
-function parseElementRule(notes: readonly string[]): ElementRule | undefined {
-  const keys = notes.find((note) => note.startsWith('keys='))
-  if (keys !== undefined) return { by: 'keys', keys: keys.slice(5).split(',') }
-  if (notes.includes('set')) return { by: 'value' }
-  return notes.includes('atomic') ? { by: 'nothing' } : undefined
 }

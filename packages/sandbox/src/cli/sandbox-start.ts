@@ -164,7 +164,7 @@ function untilSignal(): { readonly promise: Promise<undefined> } {
 
 /** How the program is called from here. */
 function ownCommand(): string {
-  const launcher = fileURLToPath(new URL('../../../../bin/kube-proxy', import.meta.url))
+  const launcher = fileURLToPath(new URL('../../../../../bin/kube-proxy', import.meta.url))
   const path = relative(process.cwd(), launcher)
   const shown = path.startsWith('..') ? launcher : `./${path}`
   const program = existsSync(launcher) ? shown : 'kube-proxy'

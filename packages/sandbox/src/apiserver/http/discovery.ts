@@ -2,7 +2,7 @@
 
 import { apiVersionOf } from '../resources/resource.ts'
 import { resources } from '../resources/table.ts'
-import type { Resource, Subresource } from '../resources/resource.ts'
+import type { Resource } from '../resources/resource.ts'
 
 /** The groups besides the unnamed one, in the order of the table. */
 const groups = [...new Set(resources.map(({ group }) => group))].filter((group) => group !== '')
@@ -62,43 +62,4 @@ function resourceEntries(resource: Resource): object[] {
 
 function foreignGroup({ group, version }: { group: string; version: string }): object {
   return group === '' ? {} : { group, version }
-}
-
-/** All groups at once: what newer clients ask for, at /api and at /apis. */
-export function aggregatedDiscovery(root: 'api' | 'apis', version: string): object {
-  const items = (root === 'api' ? [''] : groups).map((group) => ({
-    metadata: group === '' ? {} : { name: group },
-    versions: versionsOf(group).map((version) => ({
-      version,
-      resources: resources
-        .filter((resource) => resource.group === group && resource.version === version)
-        .map(aggregatedEntry),
-      freshness: 'Current',
-    })),
-  }))
-  return { kind: 'APIGroupDiscoveryList', apiVersion: `apidiscovery.k8s.io/${version}`, metadata: {}, items }
-}
-
-function aggregatedEntry(resource: Resource): object {
-  const { plural, singular, namespaced, kind, group, version, verbs, shortNames, categories, subresources } = resource
-  return {
-    resource: plural,
-    responseKind: { group, version, kind },
-    scope: namespaced ? 'Namespaced' : 'Cluster',
-    singularResource: singular,
-    verbs,
-    ...(shortNames.length === 0 ? {} : { shortNames }),
-    ...(categories.length === 0 ? {} : { categories }),
-    ...(subresources.length === 0
-      ? {}
-      : { subresources: subresources.map((subresource) => aggregatedSubresource(resource, subresource)) }),
-  }
-}
-
-function aggregatedSubresource({ group, version, kind }: Resource, subresource: Subresource): object {
-  return {
-    subresource: subresource.name,
-    responseKind: subresource.as ?? { group, version, kind },
-    verbs: subresource.verbs,
-  }
 }

@@ -4,8 +4,7 @@ import { Buffer } from 'node:buffer'
 import { stringify as stringifyYaml } from 'yaml'
 import { apiVersionOf } from '../resources/resource.ts'
 import { encodeEnvelope, encodeList, encodeMessage, encodeWatchFrame } from '../schema/protobuf-encode.ts'
-import { formatMetadata } from './shapes.ts'
-import { tableOf } from './table.ts'
+import { formatMetadata, tableOf } from './table.ts'
 import { messageNamed } from '../schema/schema.ts'
 import type { ApiObject } from '../objects/meta.ts'
 import type { Form } from './negotiate.ts'
@@ -38,14 +37,14 @@ export function encodeStored(stored: Stored, view: View): Buffer | string {
   if (form.shape === 'table') {
     return encodeValue(tableOf(resource, [stored.object], { ...tableOptions(view), metadata }), form)
   }
-  if (form.shape === 'metadata') return encodeValue(formatMetadata(stored.object, form.tableVersion), form)
+  if (form.shape === 'metadata') return encodeValue(formatMetadata(stored.object), form)
   if (form.encoding === 'protobuf') return encodeEnvelope(typeOf(resource), protobufOf(resource, stored))
   if (form.encoding === 'json' && resource.storedAs === undefined) return stored.json
   return encodeValue(inVersion(resource, stored), form)
 }
 
-function tableOptions({ form, include, now }: View) {
-  return { nowMs: now(), include, version: form.tableVersion, withColumns: true }
+function tableOptions({ include, now }: View) {
+  return { nowMs: now(), include, withColumns: true }
 }
 
 function typeOf(resource: Resource) {
@@ -78,10 +77,8 @@ export function encodeItems(items: readonly Stored[], metadata: JsonObject, view
     return [encodeValue(tableOf(resource, objects, { ...tableOptions(view), metadata }), form)]
   }
   if (form.shape === 'metadata') {
-    const version = form.tableVersion
-    const partial = items.map(({ object }) => formatMetadata(object, version))
-    const head = { kind: 'PartialObjectMetadataList', apiVersion: `meta.k8s.io/${version}`, metadata }
-    return [encodeValue({ ...head, items: partial }, form)]
+    const head = { kind: 'PartialObjectMetadataList', apiVersion: 'meta.k8s.io/v1', metadata }
+    return [encodeValue({ ...head, items: items.map(({ object }) => formatMetadata(object)) }, form)]
   }
   if (form.encoding === 'protobuf') {
     return encodeList(
@@ -141,7 +138,7 @@ function encodeShapedEvent(type: EventType, stored: Stored, view: View, withColu
   const metadata = { resourceVersion: stored.object.metadata.resourceVersion }
   const object =
     form.shape === 'metadata'
-      ? formatMetadata(stored.object, form.tableVersion)
+      ? formatMetadata(stored.object)
       : tableOf(resource, [stored.object], { ...tableOptions(view), withColumns, metadata })
   return Buffer.from(`${JSON.stringify({ type, object })}\n`)
 }

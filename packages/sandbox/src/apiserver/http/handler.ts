@@ -42,7 +42,7 @@ async function handle(api: Api, incoming: IncomingMessage, response: ServerRespo
   const url = urlOf(incoming)
   const method = incoming.method ?? 'GET'
   const user = authenticate(api.users, incoming.headers.authorization)
-  const page = pageAt(url.pathname, incoming.headers.accept)
+  const page = pageAt(url.pathname)
   if (page !== undefined) {
     authorizePath(user, method, url.pathname)
     sendBytes(response, page)

@@ -5,11 +5,9 @@ import { ApiError } from '../api-error.ts'
 export interface Form {
   readonly encoding: 'json' | 'yaml' | 'protobuf'
   readonly shape: 'object' | 'table' | 'metadata'
-  /** The apiVersion that a table is sent under: old clients ask for v1beta1. */
-  readonly tableVersion: string
 }
 
-export const jsonForm: Form = { encoding: 'json', shape: 'object', tableVersion: 'v1' }
+export const jsonForm: Form = { encoding: 'json', shape: 'object' }
 
 const encodings = {
   'application/json': 'json',
@@ -44,20 +42,9 @@ function parseForm(part: string): Form | undefined {
   if (encoding === undefined) return undefined
   const parameter = (name: string) => parameters.find((one) => one.startsWith(`${name}=`))?.slice(name.length + 1)
   const as = parameter('as')
-  if (as === undefined) return { encoding, shape: 'object', tableVersion: 'v1' }
+  if (as === undefined) return { encoding, shape: 'object' }
   const shape = shapes[as]
-  const version = parameter('v') ?? 'v1'
   // Tables in protobuf are not offered: every client that asks for them offers JSON, too.
   if (shape === undefined || encoding === 'protobuf' || parameter('g') !== 'meta.k8s.io') return undefined
-  return ['v1', 'v1beta1'].includes(version) ? { encoding, shape, tableVersion: version } : undefined
-}
-
-/** The media type of a discovery document: newer clients ask for all groups at once. */
-export function aggregatedVersion(accept: string | undefined): 'v2' | 'v2beta1' | undefined {
-  for (const part of (accept ?? '').split(',')) {
-    if (!part.includes('as=APIGroupDiscoveryList')) return undefined
-    if (part.includes('v=v2beta1')) return 'v2beta1'
-    if (part.includes('v=v2')) return 'v2'
-  }
-  return undefined
+  return (parameter('v') ?? 'v1') === 'v1' ? { encoding, shape } : undefined
 }

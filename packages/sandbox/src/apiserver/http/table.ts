@@ -1,6 +1,5 @@
 // Objects as the rows that `kubectl get` prints.
 
-import { formatMetadata } from './shapes.ts'
 import type { ApiObject } from '../objects/meta.ts'
 import type { Column, Resource } from '../resources/resource.ts'
 
@@ -8,7 +7,6 @@ export type IncludeObject = 'Metadata' | 'Object' | 'None'
 
 export interface TableOptions {
   readonly nowMs: number
-  readonly version: string
   readonly include: IncludeObject
   /** The rows of a watch say only once what their columns are. */
   readonly withColumns: boolean
@@ -19,7 +17,7 @@ export function tableOf(resource: Resource, objects: readonly ApiObject[], optio
   const columns = (resource.storedAs?.resource ?? resource).columns
   return {
     kind: 'Table',
-    apiVersion: `meta.k8s.io/${options.version}`,
+    apiVersion: 'meta.k8s.io/v1',
     metadata: options.metadata,
     columnDefinitions: options.withColumns ? columns.map(columnDefinition) : null,
     rows: objects.map((object) => formatRow(columns, object, options)),
@@ -38,6 +36,11 @@ function formatRow(columns: readonly Column<ApiObject>[], object: ApiObject, opt
     case 'Object':
       return { cells, object }
     case 'Metadata':
-      return { cells, object: formatMetadata(object, options.version) }
+      return { cells, object: formatMetadata(object) }
   }
+}
+
+/** An object without its spec and status, for clients that only look at names, labels and owners. */
+export function formatMetadata({ metadata }: ApiObject): object {
+  return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata }
 }

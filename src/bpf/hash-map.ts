@@ -2,7 +2,7 @@
 
 import { Buffer } from 'node:buffer'
 import { KernelError } from '../lib/errors.ts'
-import type { Bytes } from '../lib/ip.ts'
+import { type Bytes, asBytes } from '../lib/ip.ts'
 import type { Steps } from '../lib/steps.ts'
 import { lastErrno, mustCall } from '../system/libc.ts'
 import { Attributes, bpf, memoryOf, tryBpf } from './call.ts'
@@ -49,8 +49,8 @@ export class HashMap {
     for (let start = 0; start < elements.length; start += PIECE) {
       if (start > 0) yield
       const piece = elements.slice(start, start + PIECE)
-      const keys = memoryOf(piece.map(([key]) => key).join(''))
-      const values = memoryOf(piece.map(([, value]) => value).join(''))
+      const keys = memoryOf(asBytes(piece.map(([key]) => key).join('')))
+      const values = memoryOf(asBytes(piece.map(([, value]) => value).join('')))
       const attributes = this.#batch(keys, piece.length).pointer(BATCH.values, values)
       if (tryBpf(COMMAND.updateBatch, attributes) === 0) continue
       const errno = lastErrno()
@@ -65,7 +65,7 @@ export class HashMap {
     for (let start = 0; start < keys.length;) {
       if (start > 0) yield
       const piece = keys.slice(start, start + PIECE)
-      const attributes = this.#batch(memoryOf(piece.join('')), piece.length)
+      const attributes = this.#batch(memoryOf(asBytes(piece.join(''))), piece.length)
       if (tryBpf(COMMAND.deleteBatch, attributes) === 0) {
         start += piece.length
         continue

@@ -1,7 +1,7 @@
 // Programs for the kernel's own machine (BPF, see Documentation/bpf/standardization), as lists of instructions with
 // labels, and their bytes.
 
-import type { Bytes } from '../lib/ip.ts'
+import { type Bytes, asBytes } from '../lib/ip.ts'
 import { host16, host32 } from '../lib/endian.ts'
 
 /** r0 is what a call returns, r1 to r5 are its arguments and are lost with it, r6 to r9 stay; r10 is the end of the stack. */
@@ -104,7 +104,7 @@ export function assemble(steps: readonly Step[]): { readonly bytes: Bytes; reado
     next += lengthOf(step)
     bytes += encode(step, step.label === undefined ? (step.offset ?? 0) : distance(places, step.label, next))
   }
-  return { bytes, count }
+  return { bytes: asBytes(bytes), count }
 }
 
 function lengthOf({ isWide }: Instruction): number {
@@ -119,5 +119,5 @@ function distance(places: ReadonlyMap<string, number>, target: string, next: num
 
 function encode({ code, to = 0, from = 0, value = 0, isWide }: Instruction, offset: number): Bytes {
   const bytes = String.fromCharCode(code, to | (from << 4)) + host16(offset) + host32(value)
-  return isWide === true ? bytes + '\0'.repeat(8) : bytes
+  return isWide === true ? asBytes(bytes + '\0'.repeat(8)) : asBytes(bytes)
 }

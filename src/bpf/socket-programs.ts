@@ -1,5 +1,6 @@
 // Programs that the kernel runs when a process of a cgroup uses a socket.
 
+import { asBytes } from '../lib/ip.ts'
 import { Buffer } from 'node:buffer'
 import { closeSync, constants, openSync } from 'node:fs'
 import { mustCall } from '../system/libc.ts'
@@ -56,7 +57,7 @@ function loadProgram(hook: Hook, steps: readonly Step[]): number {
     .number(0, HOOKS[hook].type)
     .number(4, count)
     .pointer(8, memoryOf(bytes))
-    .pointer(16, memoryOf('Apache-2.0\0'))
+    .pointer(16, memoryOf(asBytes('Apache-2.0\0')))
     .name(48, hook)
     .number(68, HOOKS[hook].attach)
   const loaded = tryBpf(COMMAND.loadProgram, attributes)

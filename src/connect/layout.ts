@@ -5,7 +5,7 @@
 // kernel gives them to a program; the rest is in this machine's.
 
 import { host16, host32 } from '../lib/endian.ts'
-import type { Bytes, Family } from '../lib/ip.ts'
+import { type Bytes, type Family, asBytes, bytesOf } from '../lib/ip.ts'
 
 const ADDRESS_LENGTH: Readonly<Record<Family, number>> = { 4: 4, 6: 16 }
 const PORT_LENGTH = 2
@@ -26,19 +26,19 @@ function layoutOf(family: Family) {
 }
 
 export function keyOf(address: Bytes, port: number, place: number): Bytes {
-  return address + networkPort(port) + host16(place)
+  return asBytes(address + networkPort(port) + host16(place))
 }
 
 export function backendValue(address: Bytes, port: number): Bytes {
-  return address + networkPort(port) + '\0'.repeat(PLACE_LENGTH)
+  return asBytes(address + networkPort(port) + '\0'.repeat(PLACE_LENGTH))
 }
 
 export function countValue(family: Family, count: number): Bytes {
-  return host32(count) + '\0'.repeat(layouts[family].valueLength - 4)
+  return asBytes(host32(count) + '\0'.repeat(layouts[family].valueLength - 4))
 }
 
 function networkPort(port: number): Bytes {
-  return String.fromCharCode(port >> 8, port & 0xff)
+  return bytesOf(port >> 8, port & 0xff)
 }
 
 /** What is remembered of a socket, by its number; in 32-bit words: where the process meant to connect, and where it was sent instead. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Bytes, Family } from '../lib/ip.ts'
+import { type Bytes, type Family, asBytes } from '../lib/ip.ts'
 import type { Frontend, Route, ServicePortView } from '../model/types.ts'
 import { arbitraryView } from '../../test/support/arbitrary-views.ts'
 import { aClusterIpView } from '../../test/support/cluster-ip-view.ts'
@@ -26,7 +26,10 @@ function expectWhole(map: ReadonlyMap<Bytes, Bytes>): void {
     if (key !== frontend + '\0\0') continue
     const count = Buffer.from(value, 'latin1').readUInt32LE()
     for (let place = 1; place <= count; place++) {
-      expect(map.has(frontend + String.fromCharCode(place & 0xff, place >> 8)), `place ${place} of ${count}`).toBe(true)
+      expect(
+        map.has(asBytes(frontend + String.fromCharCode(place & 0xff, place >> 8))),
+        `place ${place} of ${count}`,
+      ).toBe(true)
     }
   }
 }
@@ -78,9 +81,12 @@ describe('ConnectPlan', () => {
     plan.plan([{ name: 'a', before: undefined, after: before }])
     const { put, deleted } = plan.plan([{ name: 'a', before, after }])
     // The last backend at another place, and the number.
-    expect(put.map(([key]) => key)).toEqual([keyOf('\x0a\x60\0\x01', 80, 8), keyOf('\x0a\x60\0\x01', 80, 0)])
+    expect(put.map(([key]) => key)).toEqual([
+      keyOf(asBytes('\x0a\x60\0\x01'), 80, 8),
+      keyOf(asBytes('\x0a\x60\0\x01'), 80, 0),
+    ])
     expect(put[1]![1]).toBe(countValue(FAMILY, 499))
-    expect(deleted).toEqual([keyOf('\x0a\x60\0\x01', 80, 500)])
+    expect(deleted).toEqual([keyOf(asBytes('\x0a\x60\0\x01'), 80, 500)])
   })
 
   it('lets an address pass from one service to another', () => {
@@ -99,7 +105,7 @@ describe('ConnectPlan', () => {
       next.plan([{ name: 'a', before: undefined, after: one }])
       apply(copy, next.plan(changes))
       expect(copy.size).toBe(2)
-      expect(copy.get(keyOf('\x0a\x60\0\x01', 80, 1))?.slice(0, 4)).toBe('\x0a\x01\0\x09')
+      expect(copy.get(keyOf(asBytes('\x0a\x60\0\x01'), 80, 1))?.slice(0, 4)).toBe('\x0a\x01\0\x09')
     }
   })
 })

@@ -1,7 +1,7 @@
 // Which cluster IPs a process can be spared the rules for, and how they stand in the map.
 
-import type { Bytes, Family } from '../lib/ip.ts'
-import { isLinkLocal, isLoopback, isUnspecified, parseIp } from '../lib/ip.ts'
+import { type Bytes, type Family, ipBytes } from '../lib/ip.ts'
+import { isLinkLocal, isLoopback, isUnspecified } from '../lib/ip.ts'
 import type { BackendList } from '../model/backend-list.ts'
 import { Places } from '../table-sync/places.ts'
 import type { Frontend, ServicePortChange, ServicePortView } from '../model/types.ts'
@@ -36,7 +36,7 @@ function chosenFrontend({ kind, address, port, fromPods, fromNode, ...rest }: Fr
   const [forPods, forNode] = [fromPods.verdict, fromNode.verdict]
   if (forPods.kind !== 'to' || forNode.kind !== 'to' || forPods.backends !== forNode.backends) return undefined
   if (forPods.backends.length > MOST_PLACES || hasOwnAddress(forPods.backends)) return undefined
-  return { address: parseIp(address)!, port, backends: forPods.backends }
+  return { address: ipBytes(address), port, backends: forPods.backends }
 }
 
 /**

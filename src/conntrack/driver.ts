@@ -2,7 +2,7 @@
 
 import { conntrackVocabulary } from './vocabulary.ts'
 import { KernelError } from '../lib/errors.ts'
-import { type Family, formatIp, parseIp, splitHostPort } from '../lib/ip.ts'
+import { type Family, formatIp, splitHostPort, ipBytes } from '../lib/ip.ts'
 import {
   answererFilter,
   flowAttributes,
@@ -73,7 +73,7 @@ export class Conntrack {
     const filter =
       answerer === undefined
         ? protocolFilter(protocol)
-        : answererFilter({ src: parseIp(answerer.ip) ?? '', sport: answerer.port, protocol })
+        : answererFilter({ src: ipBytes(answerer.ip), sport: answerer.port, protocol })
     writeFlowMessage(this.#writer, { message: 'get', family, flags: NLM_F_DUMP }, filter)
     const found: Flow[] = []
     // Kernels before 5.8 know no filter.
@@ -94,7 +94,7 @@ export class Conntrack {
     side: { readonly original: FlowTuple } | { readonly reply: FlowTuple },
   ): Flow | undefined {
     const toAttributes = ({ src, dst, sport, dport }: FlowTuple) =>
-      tupleToAttributes({ src: parseIp(src) ?? '', dst: parseIp(dst) ?? '', sport, dport, protocol })
+      tupleToAttributes({ src: ipBytes(src), dst: ipBytes(dst), sport, dport, protocol })
     const wanted = 'original' in side ? { original: toAttributes(side.original) } : { reply: toAttributes(side.reply) }
     this.#writer.reset()
     writeFlowMessage(this.#writer, { message: 'get', family, flags: 0 }, wanted)
@@ -189,7 +189,7 @@ function tupleFromBytes({ src, dst, sport, dport }: TupleBytes): FlowTuple {
 }
 
 function tupleToBytes({ original: { src, dst, sport, dport }, protocol }: Flow): TupleBytes {
-  return { src: parseIp(src) ?? '', dst: parseIp(dst) ?? '', sport, dport, protocol }
+  return { src: ipBytes(src), dst: ipBytes(dst), sport, dport, protocol }
 }
 
 function describe(flow: Flow | undefined): string {

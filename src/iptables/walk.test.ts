@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseIp } from '../lib/ip.ts'
+import { parseIp, ipBytes } from '../lib/ip.ts'
 import { parseSaved, walkableTables } from './walkable.ts'
 
 const saved = parseSaved(`*nat
@@ -18,9 +18,9 @@ COMMIT
 `)
 const packet = {
   inputInterface: undefined,
-  source: parseIp('10.9.0.1')!,
+  source: ipBytes('10.9.0.1'),
   sourcePort: 40_000,
-  destination: parseIp('10.0.0.1')!,
+  destination: ipBytes('10.0.0.1'),
   destinationPort: 80,
   protocol: 'TCP',
 } as const

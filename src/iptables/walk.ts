@@ -2,7 +2,7 @@
 //
 // `explain` shows it, and tests hold it against what the model decided and against real packets.
 
-import { type Bytes, cidrContains, parseCidr, parseIp } from '../lib/ip.ts'
+import { type Bytes, cidrContains, parseCidr, ipBytes } from '../lib/ip.ts'
 import type { FirstPacket, Host, PacketWalk, AffinityEntry } from '../lib/packet-walk.ts'
 import { parseRule } from './parse.ts'
 import type { Match, Rule, RuleText, TableName, Tables, Target } from './types.ts'
@@ -127,7 +127,7 @@ class Machine {
         return 'accept'
       case 'dnat': {
         const [, address = '', port = ''] = /^\[?(.*?)\]?:(\d+)$/.exec(target.to) ?? []
-        this.#destination = parseIp(address)!
+        this.#destination = ipBytes(address)
         this.#destinationPort = Number(port)
         this.#translated = true
         return 'accept'

@@ -1,6 +1,6 @@
 // The connections that IPVS knows, from /proc/net/ip_vs_conn: netlink does not tell them.
 
-import { parseIp } from '../lib/ip.ts'
+import { ipBytes } from '../lib/ip.ts'
 import type { DestinationId, ServerId } from './types.ts'
 
 /** States in which a connection cannot carry data any more, though the kernel remembers it for a while. */
@@ -64,7 +64,7 @@ function keyOf(server: ServerId, destination: DestinationId): string {
 
 /** Eight hex digits for IPv4, in capitals; eight groups of four for IPv6, in small letters. */
 function formatPlace({ address, port }: DestinationId): string {
-  const digits = Array.from(parseIp(address) ?? '', (char) => hex(char.charCodeAt(0), 2)).join('')
+  const digits = Array.from(ipBytes(address), (char) => hex(char.charCodeAt(0), 2)).join('')
   const printed = digits.length === 8 ? digits.toUpperCase() : digits.replace(/.{4}(?=.)/g, '$&:')
   return `${printed} ${hex(port, 4).toUpperCase()}`
 }

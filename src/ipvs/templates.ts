@@ -1,6 +1,6 @@
 // What persistence remembers: the lines of /proc/net/ip_vs_conn without a port of the client.
 
-import { formatIp } from '../lib/ip.ts'
+import { formatIp, bytesOf } from '../lib/ip.ts'
 import type { Transport } from './types.ts'
 
 export interface PersistenceEntry {
@@ -37,5 +37,5 @@ export function parseTemplates(text: string): PersistenceEntry[] {
 function parseAddress(text: string | undefined): string | undefined {
   const digits = (text ?? '').replaceAll(':', '')
   if (!/^([\da-f]{8}|[\da-f]{32})$/i.test(digits)) return undefined
-  return formatIp(String.fromCharCode(...Array.from(digits.match(/../g)!, (pair) => Number.parseInt(pair, 16))))
+  return formatIp(bytesOf(...Array.from(digits.match(/../g)!, (pair) => Number.parseInt(pair, 16))))
 }

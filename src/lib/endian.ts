@@ -1,20 +1,20 @@
 // The byte order of this machine, for the few kernel values that are not in network order.
 
-import type { Bytes } from './ip.ts'
+import { type Bytes, bytesOf } from './ip.ts'
 
 const LITTLE = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1
 
 /** A 16-bit number in this machine's byte order; a negative one as its two's complement. */
 export function host16(value: number): Bytes {
   const [low, high] = [value & 0xff, (value >> 8) & 0xff]
-  return LITTLE ? String.fromCharCode(low, high) : String.fromCharCode(high, low)
+  return LITTLE ? bytesOf(low, high) : bytesOf(high, low)
 }
 
 /** A 32-bit number in this machine's byte order. */
 export function host32(value: number): Bytes {
   return LITTLE
-    ? String.fromCharCode(value & 0xff, (value >>> 8) & 0xff, (value >>> 16) & 0xff, value >>> 24)
-    : String.fromCharCode(value >>> 24, (value >>> 16) & 0xff, (value >>> 8) & 0xff, value & 0xff)
+    ? bytesOf(value & 0xff, (value >>> 8) & 0xff, (value >>> 16) & 0xff, value >>> 24)
+    : bytesOf(value >>> 24, (value >>> 16) & 0xff, (value >>> 8) & 0xff, value & 0xff)
 }
 
 /** The inverse of host32. */

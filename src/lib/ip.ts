@@ -9,8 +9,21 @@ import { placeOf } from './sorted-list.ts'
 /** The IP family of an address, a proxier, or a table. */
 export type Family = 4 | 6
 
-/** Bytes, one character each (0..255). See the note on top of this file. */
-export type Bytes = string
+declare const isBytes: unique symbol
+
+/** Bytes, one character each (0..255). See the note on top of this file. Text is not assignable to it: that takes asBytes(). */
+export type Bytes = {
+  readonly [isBytes]: true
+  slice(start?: number, end?: number): Bytes
+  padEnd(length: number, fill: string): Bytes
+} & string
+
+/** Declares a string to be bytes: every character has to be one. */
+export function asBytes(characters: string): Bytes {
+  return characters as Bytes
+}
+
+export const bytesOf = String.fromCharCode as (...values: readonly number[]) => Bytes
 
 /** A range of addresses: `10.0.0.0/8`, with its host bits cleared. */
 export interface Cidr {
@@ -25,6 +38,13 @@ export interface Cidr {
  */
 export function parseIp(text: string): Bytes | undefined {
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text)
+}
+
+/** The bytes of a text that must be an address. */
+export function ipBytes(text: string): Bytes {
+  const bytes = parseIp(text)
+  if (bytes === undefined) throw new TypeError(`Cannot use ${JSON.stringify(text)}: not an IP address`)
+  return bytes
 }
 
 /** The family of an address string, or undefined when it is not an address. */
@@ -81,7 +101,7 @@ export function cidrEnd(cidr: Cidr): Bytes {
   for (let i = 0; i < mask.length; i++) {
     end += String.fromCharCode(cidr.network.charCodeAt(i) | (~mask.charCodeAt(i) & 0xff))
   }
-  return end
+  return asBytes(end)
 }
 
 /**
@@ -132,7 +152,7 @@ export function prefixMask(prefix: number, length: number): Bytes {
     const bits = Math.max(0, Math.min(8, prefix - i * 8))
     mask += String.fromCharCode((0xff << (8 - bits)) & 0xff)
   }
-  return mask
+  return asBytes(mask)
 }
 
 /** Whether the address is in 127.0.0.0/8 or is ::1. */
@@ -188,7 +208,7 @@ function parseIpv4(text: string): Bytes | undefined {
     }
   }
   if (parts !== 4) return undefined
-  return String.fromCharCode(address >>> 24, (address >>> 16) & 0xff, (address >>> 8) & 0xff, address & 0xff)
+  return bytesOf(address >>> 24, (address >>> 16) & 0xff, (address >>> 8) & 0xff, address & 0xff)
 }
 
 function parseIpv6(text: string): Bytes | undefined {
@@ -201,12 +221,12 @@ function parseIpv6(text: string): Bytes | undefined {
   if (gap < 0 ? length !== 16 : length > 14) return undefined
   // join() makes one flat string of the pieces: addresses are kept.
   const bytes = [head, '\0'.repeat(16 - length), tail].join('')
-  return bytes.startsWith(IPV4_MAPPED) ? bytes.slice(12) : bytes
+  return bytes.startsWith(IPV4_MAPPED) ? asBytes(bytes.slice(12)) : asBytes(bytes)
 }
 
 /** Colon-separated groups of hex digits; the last may be an IPv4 address when `last` says that the address ends here. */
 function parseGroups(text: string, last: boolean): Bytes | undefined {
-  if (text === '') return ''
+  if (text === '') return asBytes('')
   const groups = text.split(':')
   let bytes = ''
   for (const [i, group] of groups.entries()) {
@@ -221,7 +241,7 @@ function parseGroups(text: string, last: boolean): Bytes | undefined {
       return undefined
     }
   }
-  return bytes
+  return asBytes(bytes)
 }
 
 function formatIpv6(bytes: Bytes): string {
@@ -252,7 +272,7 @@ export function maskBytes(bytes: Bytes, prefix: number): Bytes {
   const whole = prefix >> 3
   if (whole >= bytes.length) return bytes
   const partial = bytes.charCodeAt(whole) & (0xff << (8 - (prefix & 7))) & 0xff
-  return bytes.slice(0, whole) + String.fromCharCode(partial) + '\0'.repeat(bytes.length - whole - 1)
+  return asBytes(bytes.slice(0, whole) + String.fromCharCode(partial) + '\0'.repeat(bytes.length - whole - 1))
 }
 
 /** Takes apart what joinHostPort() joined. */

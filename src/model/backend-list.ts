@@ -4,7 +4,7 @@
 // them whenever it collects garbage; in a string they cost nine, or 21 with IPv6. What a reader asks for is made when it asks.
 
 import { Buffer } from 'node:buffer'
-import { type Bytes, formatIp, parseIp } from '../lib/ip.ts'
+import { type Bytes, formatIp, asBytes, ipBytes } from '../lib/ip.ts'
 import type { Backend } from './types.ts'
 import { DEFAULT_WEIGHT } from './weights.ts'
 
@@ -27,7 +27,7 @@ const REST_LENGTH = 3
 const BLOCK = 64
 
 export class BackendList implements Iterable<Backend> {
-  static readonly none: BackendList = new BackendList('', 4)
+  static readonly none: BackendList = new BackendList(asBytes(''), 4)
 
   /** One record after the other. Two lists with the same records are the same. */
   readonly records: Bytes
@@ -42,7 +42,7 @@ export class BackendList implements Iterable<Backend> {
   static of(backends: readonly Backend[]): BackendList {
     const records = new RecordWriter()
     for (const { ip, port, isLocal, mayBeLocal = false, weight = DEFAULT_WEIGHT } of backends) {
-      records.add({ address: parseIp(ip) ?? '', port, isLocal, mayBeLocal, weight })
+      records.add({ address: ipBytes(ip), port, isLocal, mayBeLocal, weight })
     }
     return records.list()
   }
@@ -175,6 +175,6 @@ export class RecordWriter {
     if (this.#end === 0) return BackendList.none
     const records = scratch.toString('latin1', 0, this.#end)
     if (scratch.length > KEEP_SIZE) scratch = Buffer.allocUnsafe(4096)
-    return previous?.records === records ? previous : new BackendList(records, this.#addressLength)
+    return previous?.records === records ? previous : new BackendList(asBytes(records), this.#addressLength)
   }
 }

@@ -4,7 +4,7 @@
 // before the former owner is seen to go. The kernel's maps have one value per key, so one service port owns it, always
 // the same one whatever order the objects came in, and hears of it when the other goes.
 
-import { joinHostPort, parseIp } from '../lib/ip.ts'
+import { joinHostPort, ipBytes, asBytes } from '../lib/ip.ts'
 import type { Bytes } from '../lib/ip.ts'
 import { withElement, withoutElement } from '../lib/sorted-list.ts'
 import type { Protocol } from '../kube/types.ts'
@@ -155,12 +155,12 @@ function hasElement(list: readonly string[], element: string): boolean {
   return set.has(element)
 }
 
-const PROTOCOL_CHARACTER = { TCP: '\x06', UDP: '\x11', SCTP: '\x84' } as const satisfies Record<Protocol, Bytes>
+const PROTOCOL_CHARACTER = { TCP: '\x06', UDP: '\x11', SCTP: '\x84' } as const satisfies Record<Protocol, string>
 
 /** Bytes rather than text: seven of them for IPv4, and there is one per frontend of the cluster. */
 function claimKey({ address, protocol, port }: ClaimedFrontend): Bytes {
-  const bytes = address === undefined ? '' : (parseIp(address) ?? '')
-  return bytes + PROTOCOL_CHARACTER[protocol] + String.fromCharCode(port >> 8, port & 0xff)
+  const bytes = address === undefined ? '' : ipBytes(address)
+  return asBytes(bytes + PROTOCOL_CHARACTER[protocol] + String.fromCharCode(port >> 8, port & 0xff))
 }
 
 /** In words: `10.0.0.1:80/TCP`, `node port 30080/TCP`. */

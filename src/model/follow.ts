@@ -1,6 +1,6 @@
 // What becomes of one connection: the frontend that it dials, what its client is to this node, and the route that follows.
 
-import { cidrContains, formatCidr, isLoopback, parseIp } from '../lib/ip.ts'
+import { cidrContains, formatCidr, isLoopback, ipBytes } from '../lib/ip.ts'
 import type { Protocol } from '../kube/types.ts'
 import { describeLocalDetector } from './local-detector.ts'
 import { openNodePortAddresses } from './node-port-addresses.ts'
@@ -68,7 +68,7 @@ export class FrontendIndex {
 
   isNodePortAddress(address: string): boolean {
     if (this.#nodePortAddresses.has(address)) return true
-    if (this.#loopback === 'none' || !isLoopback(parseIp(address) ?? '')) return false
+    if (this.#loopback === 'none' || !isLoopback(ipBytes(address))) return false
     return this.#loopback === 'all' || this.#loopback.has(address)
   }
 
@@ -102,7 +102,7 @@ function isDetected(detector: NodeView['localDetector'], source: string, inputIn
     case 'none':
       return false
     case 'cidr':
-      return detector.cidrs.some((cidr) => cidrContains(cidr, parseIp(source) ?? ''))
+      return detector.cidrs.some((cidr) => cidrContains(cidr, ipBytes(source)))
     case 'interface':
       return inputInterface === detector.name
     case 'interfacePrefix':
@@ -116,7 +116,7 @@ export function routeOf(frontend: Frontend, { kind }: Client): Route {
 
 /** Why the source may not connect; undefined: it may. */
 export function whyNotAllowed({ allowedSources }: Frontend, source: string): string | undefined {
-  const bytes = parseIp(source) ?? ''
+  const bytes = ipBytes(source)
   if (allowedSources === undefined || allowedSources.some((cidr) => cidrContains(cidr, bytes))) return undefined
   return `loadBalancerSourceRanges has ${allowedSources.map(formatCidr).join(', ')}, and ${source} is in none of them`
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { nodeView, service } from '../../test/support/kube-objects.ts'
 import type { Service } from '../kube/types.ts'
-import { formatCidr, parseIp } from '../lib/ip.ts'
+import { formatCidr, ipBytes } from '../lib/ip.ts'
 import { claimedFrontends } from './claims.ts'
 import type { Endpoint } from './endpoints.ts'
 import { planServicePort, sameView } from './frontends.ts'
@@ -9,7 +9,7 @@ import type { PlannedServicePort } from './frontends.ts'
 import { parseService } from './service-ports.ts'
 import type { Frontend, NodeView, Route, ServicePortView } from './types.ts'
 
-const at = (ip: string) => ({ ip, address: parseIp(ip)! })
+const at = (ip: string) => ({ ip, address: ipBytes(ip) })
 const local: Endpoint = {
   ...at('10.1.0.1'),
   port: 8080,

@@ -8,7 +8,7 @@
 //   circuits: they would reach the load balancer and be sent to some node that has endpoints, so they get the Cluster
 //   list at once. The node's own source may be the load balancer's address, and must be masqueraded.
 
-import { cidrContains, compareCidrs, formatCidr, parseIp } from '../lib/ip.ts'
+import { cidrContains, compareCidrs, formatCidr, parseIp, ipBytes } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
 import { backendLists, type BackendLists, servingList } from './backends.ts'
 import type { ClaimedFrontend } from './claims.ts'
@@ -236,7 +236,7 @@ function allowedSourcesOf(service: ServiceInfo, node: NodeView): readonly Cidr[]
 }
 
 function singleAddress(address: string, family: Family): Cidr {
-  return { family, network: parseIp(address) ?? '', prefix: family === 4 ? 32 : 128 }
+  return { family, network: ipBytes(address), prefix: family === 4 ? 32 : 128 }
 }
 
 /** Whether two frontends say the same. */

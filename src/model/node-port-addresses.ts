@@ -1,6 +1,6 @@
 // On which addresses of this machine node ports are open.
 
-import { cidrContains, isLoopback, parseCidr, parseIp } from '../lib/ip.ts'
+import { cidrContains, isLoopback, parseCidr, parseIp, ipBytes } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
 import { compareBytes, isOfFamily, parseAddress } from './address.ts'
 import type { Address } from './address.ts'
@@ -38,7 +38,7 @@ export const LOCALHOST = { 4: '127.0.0.1', 6: '::1' } as const
  * mean it: that is what a cluster has which never asked for it.
  */
 export function namesLocalhost(configured: readonly string[], family: Family): boolean {
-  const localhost = parseIp(LOCALHOST[family])!
+  const localhost = ipBytes(LOCALHOST[family])
   return configured
     .flatMap((text) => expand(text, family, UNKNOWN_NODE))
     .some((cidr) => isLoopback(cidr.network) && cidrContains(cidr, localhost))

@@ -14,7 +14,7 @@ import { services } from '../kube/objects/service.ts'
 import type { JsonObject } from '../kube/encoding/json-reader.ts'
 import { JsonReader } from '../kube/encoding/json-reader.ts'
 import { StringPool } from '../kube/encoding/string-pool.ts'
-import { cidrContains, ipFamily, parseCidr, parseIp } from '../lib/ip.ts'
+import { cidrContains, ipFamily, parseCidr, ipBytes } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
 import { isRefusedOnLocalhost, planLocalhostListener } from './localhost.ts'
 import { LOCALHOST, openNodePortAddresses } from './node-port-addresses.ts'
@@ -110,7 +110,7 @@ function shown(outcome: Outcome): unknown {
 }
 
 function isOurs({ address }: Destination): boolean {
-  const bytes = parseIp(address) ?? ''
+  const bytes = ipBytes(address)
   return Object.values(ranges.services).some((range) => cidrContains(parseCidr(range) as Cidr, bytes))
 }
 
@@ -134,7 +134,7 @@ function follow({ model, node, from, to }: Packet): unknown {
   const frontend = frontends.find(({ address }) => address !== undefined) ?? frontends[0]
   if (frontend === undefined) return 'no frontend'
   const source = sources[from].ip[node.family]
-  const bytes = parseIp(source) ?? ''
+  const bytes = ipBytes(source)
   if (frontend.allowedSources?.some((cidr) => cidrContains(cidr, bytes)) === false) return 'drop'
   const { verdict, masquerade } = routeFor(frontend, from, node)
   if (verdict.kind !== 'to') return verdict.kind
@@ -162,8 +162,7 @@ function routeFor(frontend: Frontend, from: Source, { localDetector, family }: N
   const isPod = {
     none: () => false,
     cidr: () =>
-      localDetector.kind === 'cidr' &&
-      localDetector.cidrs.some((cidr) => cidrContains(cidr, parseIp(ip[family]) ?? '')),
+      localDetector.kind === 'cidr' && localDetector.cidrs.some((cidr) => cidrContains(cidr, ipBytes(ip[family]))),
     interface: () => localDetector.kind === 'interface' && iif === localDetector.name,
     interfacePrefix: () => localDetector.kind === 'interfacePrefix' && iif?.startsWith(localDetector.prefix) === true,
   }[localDetector.kind]()

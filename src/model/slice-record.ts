@@ -11,6 +11,7 @@ import {
   isLoopback,
   isUnspecified,
   parseIp,
+  asBytes,
 } from '../lib/ip.ts'
 import { compareBytes, isOfFamily } from './address.ts'
 import { Summary } from './summary.ts'
@@ -80,7 +81,7 @@ export function parseSlice(
     service: keys.service,
     ports: usablePorts(slice.ports, problems),
     // The result of join() is one flat string. Adding piece by piece would make a tree of them.
-    addresses: addresses.join(''),
+    addresses: asBytes(addresses.join('')),
     conditions: conditionsColumn(endpoints),
     nodeNames: endpoints.map(({ nodeName }) => nodeName ?? ''),
     zoneHints: hintsColumn(endpoints, ({ zoneHints }) => zoneHints),
@@ -122,7 +123,7 @@ interface ReadEndpoints {
 
 function uniqueEndpoints(endpoints: readonly SliceEndpoint[], family: Family, problems: string[]): ReadEndpoints {
   const addresses: Bytes[] = []
-  let last: Bytes = ''
+  let last: Bytes = asBytes('')
   for (const { address } of endpoints) {
     const bytes = parseIp(address)
     // Where all can be used and come in order, there is nothing to sort, and none is there twice.
@@ -161,9 +162,9 @@ function whyRefused(bytes: Bytes | undefined, family: Family): string | undefine
 function conditionsColumn(endpoints: readonly SliceEndpoint[]): Bytes {
   const count = endpoints.length
   if (endpoints.every((endpoint) => conditionsOf(endpoint) === USUAL)) {
-    return (USUAL_CONDITIONS[count] ??= String.fromCharCode(USUAL).repeat(count))
+    return (USUAL_CONDITIONS[count] ??= asBytes(String.fromCharCode(USUAL).repeat(count)))
   }
-  return endpoints.map((endpoint) => String.fromCharCode(conditionsOf(endpoint))).join('')
+  return asBytes(endpoints.map((endpoint) => String.fromCharCode(conditionsOf(endpoint))).join(''))
 }
 
 const USUAL = READY | SERVING

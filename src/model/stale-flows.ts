@@ -4,7 +4,7 @@
 // gone, the service only now has endpoints, or the client is no longer allowed. Removing the entry makes the next packet ask the
 // rules again.
 
-import { type Cidr, joinHostPort, mergeCidrs, mergedContain, parseIp } from '../lib/ip.ts'
+import { type Cidr, joinHostPort, mergeCidrs, mergedContain, ipBytes } from '../lib/ip.ts'
 import { sameSources } from './frontends.ts'
 import type { Frontend, FrontendAddress, ServicePortChange, ServicePortView } from './types.ts'
 
@@ -125,7 +125,7 @@ class Sources {
 
   has(address: string): boolean {
     this.#merged ??= mergeCidrs(this.#ranges)
-    return mergedContain(this.#merged, parseIp(address)!)
+    return mergedContain(this.#merged, ipBytes(address))
   }
 }
 

@@ -1,3 +1,4 @@
+import { asBytes } from '../lib/ip.ts'
 import { describe, expect, test } from 'vitest'
 import * as fc from 'fast-check'
 import { draining, finished } from '../../test/support/kube-objects.ts'
@@ -10,7 +11,7 @@ const local = { isLocal: true }
 
 function ep(name: string, wish: Partial<Endpoint> = {}): Endpoint {
   const plain = { isLocal: false, nodeName: '', ready: true, serving: true, terminating: false }
-  return { ip: name, address: name, port: 1, zoneHints: undefined, nodeHints: undefined, ...plain, ...wish }
+  return { ip: name, address: asBytes(name), port: 1, zoneHints: undefined, nodeHints: undefined, ...plain, ...wish }
 }
 
 function reach(endpoints: Endpoint[], uses = both, place: { nodeName: string; zone: string | undefined } = node) {
@@ -102,7 +103,7 @@ describe('reachableEndpoints()', () => {
     const hints = fc.option(fc.subarray(['zone-a', 'zone-b', 'node-a', 'node-b'], { minLength: 1 }), { nil: undefined })
     const any = fc.record({
       ip: fc.string(),
-      address: fc.constant(''),
+      address: fc.constant(asBytes('')),
       port: fc.constant(1),
       isLocal: fc.boolean(),
       nodeName: fc.constant(''),

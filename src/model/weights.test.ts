@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseIp } from '../lib/ip.ts'
+import { ipBytes } from '../lib/ip.ts'
 import { nodeView, service, slice } from '../../test/support/kube-objects.ts'
 import { ProblemLog } from './problems.ts'
 import { ServiceModel } from './service-model.ts'
@@ -8,7 +8,7 @@ import { parseWeights, weightOf, WEIGHTS_ANNOTATION } from './weights.ts'
 function weigh(text: string, ip: string, nodeName = 'node-x') {
   const problems: string[] = []
   const weights = parseWeights(text, problems)
-  return { weight: weights && weightOf(weights, { address: parseIp(ip) ?? '', nodeName }), problems }
+  return { weight: weights && weightOf(weights, { address: ipBytes(ip), nodeName }), problems }
 }
 
 describe('parseWeights()', () => {

@@ -1,6 +1,6 @@
 // Counting what goes through a mode's services, while an asker looks.
 
-import { cidrEnd, type Family, mergeCidrs } from '../lib/ip.ts'
+import { cidrEnd, type Family, mergeCidrs, type Bytes, asBytes } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { nextTurn } from '../lib/next-turn.ts'
 import type { TrafficCounts } from '../lib/traffic-counts.ts'
@@ -69,13 +69,13 @@ function openTrafficCounter(family: Family): TrafficCounter {
 
 /** Frontends that refuse, or drop, any client: all of them, those outside without local endpoints, those from elsewhere than allowed. */
 function closedFrontends(views: Iterable<ServicePortView>): Closed {
-  const frontends = new Set<string>()
-  const ports = new Set<string>()
-  const guarded = new Map<string, SourceRange[]>()
+  const frontends = new Set<Bytes>()
+  const ports = new Set<Bytes>()
+  const guarded = new Map<Bytes, SourceRange[]>()
   for (const view of views) {
     for (const { address, protocol, port, fromPods, fromNode, fromOthers, allowedSources } of view.frontends) {
       const rest = protocolField(protocol) + portField(port)
-      const key = address === undefined ? rest : addressField(address) + rest
+      const key = asBytes(address === undefined ? rest : addressField(address) + rest)
       if (address !== undefined && allowedSources !== undefined) {
         const ranges = mergeCidrs(allowedSources).map((cidr) => ({ first: cidr.network, last: cidrEnd(cidr) }))
         guarded.set(key, ranges)

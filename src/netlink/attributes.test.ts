@@ -1,3 +1,4 @@
+import { asBytes } from '../lib/ip.ts'
 import * as fc from 'fast-check'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import {
@@ -81,7 +82,7 @@ describe('codecs', () => {
   })
 
   it('cstring reads text that lacks its NUL', () => {
-    expect(decode(cstring, encode(bytes, 'meta'))).toBe('meta')
+    expect(decode(cstring, encode(bytes, asBytes('meta')))).toBe('meta')
   })
 })
 

@@ -7,7 +7,7 @@
 // Byte order is in the name of the codec. Absent is `undefined`. Attributes that the table does not name are skipped.
 // Decoding never throws on what a kernel sent: a value that cannot be told is `undefined`, and so is what holds it.
 
-import type { Bytes } from '../lib/ip.ts'
+import { type Bytes, asBytes, bytesOf } from '../lib/ip.ts'
 import { align4, LITTLE_ENDIAN, type Writer } from './writer.ts'
 
 /** Writes and reads the payload of an attribute. */
@@ -192,7 +192,7 @@ export const ne32: Codec<number> = {
 /** ASCII text that ends with a NUL. */
 export const cstring: Codec<string> = {
   write(writer, value) {
-    writer.raw(value)
+    writer.raw(asBytes(value))
     writer.u8(0)
   },
   read(view, start, end) {
@@ -222,7 +222,7 @@ export function decodeBytes(view: DataView, start: number, end: number): Bytes {
     case 8:
       return read8(view, start)
     case 12:
-      return read8(view, start) + read4(view, start + 8)
+      return asBytes(read8(view, start) + read4(view, start + 8))
     case 16:
       return read16(view, start)
     default:
@@ -231,11 +231,11 @@ export function decodeBytes(view: DataView, start: number, end: number): Bytes {
 }
 
 function read4(view: DataView, at: number): Bytes {
-  return String.fromCharCode(view.getUint8(at), view.getUint8(at + 1), view.getUint8(at + 2), view.getUint8(at + 3))
+  return bytesOf(view.getUint8(at), view.getUint8(at + 1), view.getUint8(at + 2), view.getUint8(at + 3))
 }
 
 function read8(view: DataView, at: number): Bytes {
-  return String.fromCharCode(
+  return bytesOf(
     view.getUint8(at),
     view.getUint8(at + 1),
     view.getUint8(at + 2),
@@ -248,7 +248,7 @@ function read8(view: DataView, at: number): Bytes {
 }
 
 function read16(view: DataView, at: number): Bytes {
-  return String.fromCharCode(
+  return bytesOf(
     view.getUint8(at),
     view.getUint8(at + 1),
     view.getUint8(at + 2),
@@ -273,7 +273,7 @@ let latest: Buffer = Buffer.alloc(0)
 
 function latin1(memory: ArrayBufferLike, start: number, end: number): Bytes {
   if (latest.buffer !== memory) latest = Buffer.from(memory)
-  return latest.toString('latin1', start, end)
+  return asBytes(latest.toString('latin1', start, end))
 }
 
 function writeAttribute<T>(writer: Writer, type: number, codec: Codec<T>, value: T): void {

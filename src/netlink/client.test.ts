@@ -1,3 +1,4 @@
+import { asBytes } from '../lib/ip.ts'
 import { describe, expect, it } from 'vitest'
 import { KernelError } from '../lib/errors.ts'
 import { messagesOf } from './message.ts'
@@ -37,11 +38,11 @@ function encode({ type, flags = 0, sequence = 0, errno, extack, content }: Answe
   if (errno !== undefined) {
     writer.ne32(-errno)
     writer.ne32(16)
-    writer.raw('\0'.repeat(12))
+    writer.raw(asBytes('\0'.repeat(12)))
   }
   if (extack !== undefined) {
     writer.begin(1)
-    writer.raw(`${extack}\0`)
+    writer.raw(asBytes(`${extack}\0`))
     writer.end()
   }
   if (content !== undefined) writer.ne32(content)

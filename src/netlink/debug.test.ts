@@ -1,3 +1,4 @@
+import { asBytes } from '../lib/ip.ts'
 import { describe, expect, it } from 'vitest'
 import { protocolFilter, writeFlowMessage } from '../conntrack/messages.ts'
 import { conntrackVocabulary } from '../conntrack/vocabulary.ts'
@@ -14,7 +15,7 @@ describe('describeDatagram()', () => {
   it('says what is in a transaction', () => {
     const writer = new Writer()
     writeBatch(writer, { family: 'ip', table: 'kube-proxy' }, [
-      { op: 'addElements', set, elements: [{ key: '\n\0\0\x01' }] },
+      { op: 'addElements', set, elements: [{ key: asBytes('\n\0\0\x01') }] },
       {
         op: 'addRule',
         chain: 'c',
@@ -40,7 +41,7 @@ describe('describeDatagram()', () => {
   it('gives the length of what it does not know', () => {
     const writer = new Writer()
     writer.beginMessage(24, 0)
-    writer.raw('abcd')
+    writer.raw(asBytes('abcd'))
     writer.endMessage()
     expect(describeDatagram(writer.written())).toEqual(['message 24 seq=0 {"bytes":4}'])
     expect(describeDatagram(writer.written(), nftablesVocabulary)).toEqual(['message 24 seq=0 {"bytes":4}'])

@@ -1,3 +1,4 @@
+import { asBytes } from '../lib/ip.ts'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { messagesOf, numberMessages, decodeAcknowledgement, decodeDoneErrno } from './message.ts'
@@ -10,10 +11,10 @@ function errorMessage(errno: number, { capped }: { capped: boolean }): Uint8Arra
   writer.ne32(-errno)
   // The request: a header, and unless capped its content.
   writer.ne32(28)
-  writer.raw('\0'.repeat(12))
-  if (!capped) writer.raw('\xff'.repeat(12))
+  writer.raw(asBytes('\0'.repeat(12)))
+  if (!capped) writer.raw(asBytes('\xff'.repeat(12)))
   writer.begin(1)
-  writer.raw('No such table\0')
+  writer.raw(asBytes('No such table\0'))
   writer.end()
   writer.begin(2)
   writer.ne32(44)
@@ -27,7 +28,7 @@ describe('messagesOf()', () => {
     const writer = new Writer()
     for (const type of [1, 2]) {
       writer.beginMessage(type, type)
-      writer.raw('abc')
+      writer.raw(asBytes('abc'))
       writer.endMessage()
     }
     numberMessages(writer.written(), 7)

@@ -1,3 +1,4 @@
+import { asBytes } from '../lib/ip.ts'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { LITTLE_ENDIAN, MAX_ATTRIBUTE, Writer } from './writer.ts'
@@ -9,7 +10,7 @@ describe('Writer', () => {
     const writer = new Writer()
     writer.beginNested(3)
     writer.begin(1)
-    writer.raw('abcde')
+    writer.raw(asBytes('abcde'))
     writer.end()
     writer.begin(2)
     writer.u8(7)
@@ -45,7 +46,7 @@ describe('Writer', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'binary-ascii', maxLength: 300 })), (texts) => {
         const writer = new Writer(8)
-        for (const text of texts) writer.raw(text)
+        for (const text of texts) writer.raw(asBytes(text))
         expect(Buffer.from(writer.written()).toString('latin1')).toBe(texts.join(''))
       }),
     )
@@ -53,7 +54,7 @@ describe('Writer', () => {
 
   it('writes zeros as padding into memory that was used before', () => {
     const writer = new Writer()
-    writer.raw('\xff'.repeat(64))
+    writer.raw(asBytes('\xff'.repeat(64)))
     writer.reset()
     writer.begin(1)
     writer.u8(1)
@@ -64,13 +65,13 @@ describe('Writer', () => {
   it('end() accepts the longest attribute and throws past it', () => {
     const longest = new Writer()
     longest.begin(1)
-    longest.raw('x'.repeat(MAX_ATTRIBUTE - 4))
+    longest.raw(asBytes('x'.repeat(MAX_ATTRIBUTE - 4)))
     longest.end()
     expect(longest.view.getUint16(0, LITTLE_ENDIAN)).toBe(MAX_ATTRIBUTE)
 
     const tooLong = new Writer()
     tooLong.beginNested(9)
-    tooLong.raw('x'.repeat(MAX_ATTRIBUTE - 3))
+    tooLong.raw(asBytes('x'.repeat(MAX_ATTRIBUTE - 3)))
     expect(() => tooLong.end()).toThrow(
       'Cannot write attribute 9: it is 65536 bytes long, and 65535 is the most that fits',
     )
@@ -82,7 +83,7 @@ describe('Writer', () => {
 
   it('reset() gives back a buffer that had to grow beyond what is kept', () => {
     const writer = new Writer(16)
-    writer.raw('x'.repeat(5000))
+    writer.raw(asBytes('x'.repeat(5000)))
     const grown = writer.bytes.length
     writer.reset(grown)
     expect(writer.bytes.length).toBe(grown)

@@ -1,3 +1,4 @@
+import { asBytes } from '../lib/ip.ts'
 import { expect, test } from 'vitest'
 import { buildTable, type Wanted } from './build-table.ts'
 import { EMPTY_FRAGMENT, type Fragment, type SharedRule } from './fragment.ts'
@@ -21,7 +22,7 @@ const sharedRule = (set: string): SharedRule => ({
 
 /** With so many elements that each is a transaction of its own. */
 function fragmentWith(shared: SharedRule, first: number): Fragment {
-  const elements = Array.from({ length: 2000 }, (_, i) => ({ key: String(first + i) }))
+  const elements = Array.from({ length: 2000 }, (_, i) => ({ key: asBytes(String(first + i)) }))
   return { ...EMPTY_FRAGMENT, sharedRules: [shared], elements: [{ set: setNamed('all'), elements }] }
 }
 

@@ -1,9 +1,10 @@
+import { asBytes } from '../lib/ip.ts'
 import { expect, test } from 'vitest'
 import type { CountedElement } from './bytes/counted-element.ts'
 import { CounterSet } from './counter-set.ts'
 
 const IDLE_MS = 300_000
-const element = (key: string, packets: number): CountedElement => ({ key, packets, bytes: 100 * packets })
+const element = (key: string, packets: number): CountedElement => ({ key: asBytes(key), packets, bytes: 100 * packets })
 const parts = (...elements: readonly CountedElement[]) => elements.map((each) => () => [each])
 
 test('what is left out of a list, and had packets lately, keeps its count', async () => {
@@ -13,7 +14,7 @@ test('what is left out of a list, and had packets lately, keeps its count', asyn
   await set.follow(parts(element('b', 1)), 120_000)
   expect(Object.fromEntries(set.counts)).toMatchObject({ a: { packets: 5, bytes: 500 }, b: { packets: 1 } })
   await set.follow(parts(element('a', 6), element('b', 1)), 180_000)
-  expect(set.counts.get('a')).toMatchObject({ packets: 6 })
+  expect(set.counts.get(asBytes('a'))).toMatchObject({ packets: 6 })
 })
 
 test('what had no packets for as long as the kernel remembers, and is not listed any more, is forgotten', async () => {

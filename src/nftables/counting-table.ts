@@ -5,7 +5,7 @@
 // packet adds to the element of that pair, in a set that has room for so many pairs and forgets those without packets. Whatever
 // finds no room is only in the totals.
 
-import type { Bytes, Family } from '../lib/ip.ts'
+import { type Bytes, type Family, asBytes } from '../lib/ip.ts'
 import { splitFields } from './fields.ts'
 import {
   counter,
@@ -186,7 +186,7 @@ function direction(which: 'original' | 'reply'): Piece {
         kind: 'cmp',
         op: 'eq',
         sreg: 0,
-        value: which === 'original' ? '\0' : '\x01',
+        value: asBytes(which === 'original' ? '\0' : '\x01'),
       },
     ],
   }

@@ -1,5 +1,6 @@
 // One nftables table of the kernel: transactions on it, and its content read back.
 
+import { asBytes } from '../lib/ip.ts'
 import { nftablesVocabulary } from './bytes/vocabulary.ts'
 import type { Op } from './types.ts'
 import type { Acknowledgement } from '../netlink/message.ts'
@@ -45,7 +46,7 @@ export class NftablesDriver extends TableReader implements TableDriver {
   /** Whether this kernel knows the operation `destroyElements` (6.3): others call it invalid, this one looks for the set. */
   get destroys(): boolean {
     if (this.#destroys === undefined) {
-      const { bytes } = this.#write([{ op: 'destroyElements', set: NO_SET, elements: [{ key: '\0\0\0\0' }] }])
+      const { bytes } = this.#write([{ op: 'destroyElements', set: NO_SET, elements: [{ key: asBytes('\0\0\0\0') }] }])
       this.#destroys = this.#client.batch(bytes).some(({ errno }) => errnoName(errno) === 'ENOENT')
     }
     return this.#destroys

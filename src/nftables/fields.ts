@@ -1,7 +1,7 @@
 // Single fields of keys and values: to kernel bytes, and to nft's text.
 
 import { host32, decodeHost32 } from '../lib/endian.ts'
-import { type Bytes, formatIp, parseIp } from '../lib/ip.ts'
+import { type Bytes, formatIp, parseIp, asBytes, bytesOf } from '../lib/ip.ts'
 import type { FieldType } from './types.ts'
 
 /** IANA protocol numbers of the protocols that Services can have. */
@@ -31,20 +31,20 @@ export function addressField(ip: string): Bytes {
 }
 
 export function protocolField(protocol: TransportProtocol): Bytes {
-  return PROTOCOL_FIELDS[protocol]
+  return asBytes(PROTOCOL_FIELDS[protocol])
 }
 
 export function portField(port: number): Bytes {
   if (port !== lastPort) {
     lastPort = port
-    lastPortField = String.fromCharCode(port >> 8, port & 0xff, 0, 0)
+    lastPortField = bytesOf(port >> 8, port & 0xff, 0, 0)
   }
   return lastPortField
 }
 
 /** Fields are asked for by the million, and mostly for the same port again. */
 let lastPort = -1
-let lastPortField: Bytes = ''
+let lastPortField: Bytes = asBytes('')
 
 export function integerField(value: number): Bytes {
   return value < SMALL ? (smallIntegers[value] ??= host32(value)) : host32(value)

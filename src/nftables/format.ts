@@ -1,5 +1,6 @@
 // The canonical text of a table, in nft's language: what golden files hold and what a person compares.
 
+import { asBytes } from '../lib/ip.ts'
 import { formatFields } from './fields.ts'
 import type { Chain, Element, FieldType, NftSet, Table } from './types.ts'
 
@@ -49,8 +50,8 @@ export function formatChain(chain: Chain): string {
 }
 
 function formatRange(set: NftSet, from: string, to: string): string {
-  const first = formatFields(set.key, from).split(' . ')
-  const last = formatFields(set.key, to).split(' . ')
+  const first = formatFields(set.key, asBytes(from)).split(' . ')
+  const last = formatFields(set.key, asBytes(to)).split(' . ')
   return first.map((field, i) => (field === last[i] ? field : `${field}-${last[i]}`)).join(' . ')
 }
 

@@ -1,7 +1,7 @@
 // Operands and values of nft's JSON: what is loaded into registers, and what it is compared with.
 
 import { host32 } from '../lib/endian.ts'
-import { type Bytes, cidrEnd, parseCidr, parseIp } from '../lib/ip.ts'
+import { type Bytes, cidrEnd, parseCidr, parseIp, asBytes, bytesOf } from '../lib/ip.ts'
 import { PROTOCOL_NUMBERS } from './fields.ts'
 import type { Expression, FieldType, NftFamily } from './types.ts'
 
@@ -141,16 +141,16 @@ export function valueOf(type: OperandType, json: Json): Bytes | undefined {
       return parseIp(String(json))
     case 'inet_proto': {
       const number = PROTOCOL_NUMBERS[String(json).toUpperCase() as keyof typeof PROTOCOL_NUMBERS] ?? Number(json)
-      return Number.isInteger(number) ? String.fromCharCode(number) : undefined
+      return Number.isInteger(number) ? bytesOf(number) : undefined
     }
     case 'inet_service':
-      return typeof json === 'number' ? String.fromCharCode(json >> 8, json & 0xff) : undefined
+      return typeof json === 'number' ? bytesOf(json >> 8, json & 0xff) : undefined
     case 'integer':
     case 'mark':
       return typeof json === 'number' ? host32(json) : undefined
     case 'ifname': {
       const name = String(json)
-      return name.endsWith('*') ? name.slice(0, -1) : name.padEnd(16, '\0')
+      return name.endsWith('*') ? asBytes(name.slice(0, -1)) : asBytes(name.padEnd(16, '\0'))
     }
     case 'fib_type':
       return host32(json === 'local' ? 2 : 1)

@@ -1,12 +1,12 @@
 // A rule of nft's JSON, as the expressions that nft would make of it.
 
 import { host32 } from '../lib/endian.ts'
-import { type Bytes, prefixMask } from '../lib/ip.ts'
+import { type Bytes, prefixMask, asBytes } from '../lib/ip.ts'
 import { flagsOf, type Json, type JsonOperand, listOf, operandsOf, rangeOf, recordOf, valueOf } from './json-operand.ts'
 import { anonymousSet, type SetsBeingRead } from './json-set.ts'
 import type { Expression, NftFamily, Rule } from './types.ts'
 
-const ZERO: Bytes = '\0\0\0\0'
+const ZERO: Bytes = asBytes('\0\0\0\0')
 
 /** What is none of a proxy becomes an expression that no packet can be walked through. */
 export function ruleFromJson(json: Json, family: NftFamily, sets: SetsBeingRead): Rule {
@@ -27,7 +27,7 @@ function statementOf(
 ): readonly Expression[] {
   const [kind = ''] = Object.keys(statement)
   const body = recordOf(statement[kind])
-  const unknown: Expression[] = [{ kind: 'unknown', name: kind, attributes: '' }]
+  const unknown: Expression[] = [{ kind: 'unknown', name: kind, attributes: asBytes('') }]
   switch (kind) {
     case 'match':
       return matchOf(body, family, sets) ?? unknown
@@ -108,7 +108,7 @@ function compareTo(
     const mask = prefixMask(Number(recordOf(prefix)['len']), from.length)
     return [
       operand.load(0),
-      { kind: 'bitwise', sreg: 0, dreg: 0, length: from.length, mask, xor: '\0'.repeat(from.length) },
+      { kind: 'bitwise', sreg: 0, dreg: 0, length: from.length, mask, xor: asBytes('\0'.repeat(from.length)) },
       { kind: 'cmp', op, sreg: 0, value: from },
     ]
   }
@@ -214,6 +214,6 @@ function loadAll(operands: readonly JsonOperand[], first = 0): Expression[] {
     dreg += words
     if (mask === undefined) return [load(at)]
     const { length } = mask
-    return [load(at), { kind: 'bitwise', sreg: at, dreg: at, length, mask, xor: '\0'.repeat(length) }]
+    return [load(at), { kind: 'bitwise', sreg: at, dreg: at, length, mask, xor: asBytes('\0'.repeat(length)) }]
   })
 }

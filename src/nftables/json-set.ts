@@ -1,6 +1,6 @@
 // Sets and maps of nft's JSON, named and anonymous.
 
-import type { Bytes } from '../lib/ip.ts'
+import { type Bytes, asBytes } from '../lib/ip.ts'
 import { FIELD_BYTES } from './fields.ts'
 import { type Json, type JsonOperand, listOf, type OperandType, operandsOf, rangeOf, recordOf } from './json-operand.ts'
 import { type Element, elementKey, type FieldType, type NftFamily, type NftSet } from './types.ts'
@@ -13,7 +13,7 @@ type Data = NftSet['data']
 export class SetsBeingRead {
   readonly sets = new Map<string, NftSet>()
   readonly elements = new Map<string, ReadonlyMap<string, Element>>()
-  readonly dynamicElements = new Map<string, Map<string, DynamicElement>>()
+  readonly dynamicElements = new Map<string, Map<Bytes, DynamicElement>>()
   readonly #nowMs: number
 
   constructor(nowMs: number) {
@@ -48,14 +48,17 @@ export class SetsBeingRead {
 
   addElements(set: NftSet, list: readonly Json[]): void {
     const elements = new Map<string, Element>()
-    const dynamic = new Map<string, DynamicElement>()
+    const dynamic = new Map<Bytes, DynamicElement>()
     for (const json of list) {
       const read = readElement(set, json)
       if (read === undefined) continue
       const { element, expires } = read
       elements.set(elementKey(element), element)
       if (set.dynamic)
-        dynamic.set(element.key, { data: element.data ?? '', expiresMs: this.#nowMs + (expires ?? Infinity) * 1000 })
+        dynamic.set(element.key, {
+          data: element.data ?? asBytes(''),
+          expiresMs: this.#nowMs + (expires ?? Infinity) * 1000,
+        })
     }
     if (set.dynamic) this.dynamicElements.set(set.name, dynamic)
     else if (elements.size > 0) this.elements.set(set.name, elements)
@@ -116,7 +119,7 @@ function readFields(types: readonly FieldType[], json: Json): readonly [Bytes, B
     from += range[0].padEnd(FIELD_BYTES[type], '\0')
     to += range[1].padEnd(FIELD_BYTES[type], '\0')
   }
-  return [from, to]
+  return [asBytes(from), asBytes(to)]
 }
 
 const FIELDS: readonly string[] = ['ipv4_addr', 'ipv6_addr', 'inet_proto', 'inet_service', 'integer']

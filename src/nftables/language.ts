@@ -4,7 +4,7 @@
 // every piece here is one that nft has, and tests compile each rule's text with nft and compare the expressions.
 
 import { host32 } from '../lib/endian.ts'
-import { type Bytes, type Cidr, type Family, formatCidr, formatIp, prefixMask } from '../lib/ip.ts'
+import { type Bytes, type Cidr, type Family, formatCidr, formatIp, prefixMask, asBytes, bytesOf } from '../lib/ip.ts'
 import { PROTOCOL_NUMBERS, type TransportProtocol } from './fields.ts'
 import type { CtKey, Expression, NftFamily, Rule } from './types.ts'
 
@@ -26,7 +26,7 @@ const IP_CT_DIR_REPLY = 1
 const TCP_FLAGS = { fin: 0x01, syn: 0x02, rst: 0x04, ack: 0x10 } as const
 const NF_NAT_RANGE_PROTO_RANDOM_FULLY = 1 << 4
 
-const ZERO: Bytes = '\0\0\0\0'
+const ZERO: Bytes = asBytes('\0\0\0\0')
 
 /** A part of a rule: a match or a statement. */
 export interface Piece {
@@ -156,7 +156,7 @@ export function portsAre(from: number, to: number): Piece {
     text: `th sport ${from} th dport ${to}`,
     expressions: [
       { kind: 'payload', base: 'transport', offset: 0, length: 4, dreg: 0 },
-      { kind: 'cmp', op: 'eq', sreg: 0, value: String.fromCharCode(from >> 8, from & 0xff, to >> 8, to & 0xff) },
+      { kind: 'cmp', op: 'eq', sreg: 0, value: bytesOf(from >> 8, from & 0xff, to >> 8, to & 0xff) },
     ],
   }
 }
@@ -165,7 +165,7 @@ export function isProtocol(name: TransportProtocol): Piece {
   const value = String.fromCharCode(PROTOCOL_NUMBERS[name])
   return {
     text: `meta l4proto ${name.toLowerCase()}`,
-    expressions: [protocol.load(0), { kind: 'cmp', op: 'eq', sreg: 0, value }],
+    expressions: [protocol.load(0), { kind: 'cmp', op: 'eq', sreg: 0, value: asBytes(value) }],
   }
 }
 
@@ -176,7 +176,7 @@ export function inputInterface(op: 'eq' | 'neq', name: string): Piece {
     text: `iifname ${op === 'eq' ? '' : '!= '}"${name}"`,
     expressions: [
       { kind: 'meta', key: 'iifname', dreg: 0 },
-      { kind: 'cmp', op, sreg: 0, value },
+      { kind: 'cmp', op, sreg: 0, value: asBytes(value) },
     ],
   }
 }
@@ -226,7 +226,7 @@ function loopback(family: Family, op: 'eq' | 'neq'): Piece {
     text: family === 4 ? `ip daddr ${not}127.0.0.0/8` : `ip6 daddr ${not}::1`,
     expressions: [
       { kind: 'payload', base: 'network', offset: family === 4 ? 16 : 24, length, dreg: 0 },
-      { kind: 'cmp', op, sreg: 0, value },
+      { kind: 'cmp', op, sreg: 0, value: asBytes(value) },
     ],
   }
 }
@@ -237,7 +237,7 @@ export const wasDnated: Piece = flagMatch('ct status dnat', ct('status', 0), IPS
 /** Packets that come back from where the connection was sent to. */
 export const isReply: Piece = {
   text: 'ct direction reply',
-  expressions: [ct('direction', 0), { kind: 'cmp', op: 'eq', sreg: 0, value: String.fromCharCode(IP_CT_DIR_REPLY) }],
+  expressions: [ct('direction', 0), { kind: 'cmp', op: 'eq', sreg: 0, value: bytesOf(IP_CT_DIR_REPLY) }],
 }
 
 /** An ICMP error about a connection. */
@@ -266,8 +266,8 @@ export function tcpFlagsAre(...flags: readonly (keyof typeof TCP_FLAGS)[]): Piec
     text: `tcp flags & (${all.join(' | ')}) == ${flags.join(' | ')}`,
     expressions: [
       { kind: 'payload', base: 'transport', offset: 13, length: 1, dreg: 0 },
-      { kind: 'bitwise', sreg: 0, dreg: 0, length: 1, mask: bits(all), xor: '\0' },
-      { kind: 'cmp', op: 'eq', sreg: 0, value: bits(flags) },
+      { kind: 'bitwise', sreg: 0, dreg: 0, length: 1, mask: asBytes(bits(all)), xor: asBytes('\0') },
+      { kind: 'cmp', op: 'eq', sreg: 0, value: asBytes(bits(flags)) },
     ],
   }
 }
@@ -290,7 +290,7 @@ export function isIcmp(family: Family): Piece {
 
 /** The number of ICMP or ICMPv6. */
 export function icmpNumber(family: Family): Bytes {
-  return family === 4 ? '\x01' : '\x3a'
+  return family === 4 ? asBytes('\x01') : asBytes('\x3a')
 }
 
 /** An ICMP error: the destination cannot be reached. Behind {@link isIcmp}. */
@@ -300,7 +300,7 @@ export function isUnreachable(family: Family): Piece {
     text: `${family === 4 ? 'icmp' : 'icmpv6'} type destination-unreachable`,
     expressions: [
       { kind: 'payload', base: 'transport', offset: 0, length: 1, dreg: 0 },
-      { kind: 'cmp', op: 'eq', sreg: 0, value: String.fromCharCode(type) },
+      { kind: 'cmp', op: 'eq', sreg: 0, value: bytesOf(type) },
     ],
   }
 }
@@ -312,7 +312,7 @@ export function isAboutTcp(family: Family): Piece {
     text: `@th,${offset * 8},8 ${PROTOCOL_NUMBERS.TCP}`,
     expressions: [
       { kind: 'payload', base: 'transport', offset, length: 1, dreg: 0 },
-      { kind: 'cmp', op: 'eq', sreg: 0, value: String.fromCharCode(PROTOCOL_NUMBERS.TCP) },
+      { kind: 'cmp', op: 'eq', sreg: 0, value: bytesOf(PROTOCOL_NUMBERS.TCP) },
     ],
   }
 }
@@ -349,7 +349,7 @@ export function flipMark(mark: number): Piece {
 export const traced: Piece = {
   text: 'meta nftrace set 1',
   expressions: [
-    { kind: 'immediate', dreg: 0, value: '\x01' },
+    { kind: 'immediate', dreg: 0, value: asBytes('\x01') },
     { kind: 'metaSet', key: 'nftrace', sreg: 0 },
   ],
 }
@@ -442,7 +442,7 @@ function loadAll(operands: readonly Operand[], first = 0): Expression[] {
 
 function masked(register: number, mask: Bytes): Expression {
   const { length } = mask
-  return { kind: 'bitwise', sreg: register, dreg: register, length, mask, xor: '\0'.repeat(length) }
+  return { kind: 'bitwise', sreg: register, dreg: register, length, mask, xor: asBytes('\0'.repeat(length)) }
 }
 
 function networkField(text: string, family: Family, offset: number): Operand {

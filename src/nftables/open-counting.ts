@@ -1,6 +1,6 @@
 // Counting, switched on and off.
 
-import type { Bytes, Family } from '../lib/ip.ts'
+import { type Bytes, type Family, asBytes } from '../lib/ip.ts'
 import { KernelError } from '../lib/errors.ts'
 import { COUNTING_TABLE, opsToCount, planCountingTable, type CountingTable } from './counting-table.ts'
 import { NftablesDriver } from './driver.ts'
@@ -11,10 +11,10 @@ import type { Element, NftSet, Op } from './types.ts'
 /** Which clients are refused where. */
 export interface Closed {
   /** Frontends that refuse all of them, or some: `address . protocol . port`, `protocol . port`. */
-  readonly frontends: ReadonlySet<string>
-  readonly ports: ReadonlySet<string>
+  readonly frontends: ReadonlySet<Bytes>
+  readonly ports: ReadonlySet<Bytes>
   /** Frontends that are for some sources only, with the ranges of these. */
-  readonly guarded: ReadonlyMap<string, readonly SourceRange[]>
+  readonly guarded: ReadonlyMap<Bytes, readonly SourceRange[]>
 }
 
 export interface SourceRange {
@@ -95,13 +95,13 @@ export function endCounting(families: readonly Family[]): void {
 
 type Elements = ReadonlyMap<string, Element>
 
-function keys(all: Iterable<string>): Elements {
+function keys(all: Iterable<Bytes>): Elements {
   return new Map(Array.from(all, (key) => [key, { key }]))
 }
 
 function ranges({ guarded }: Closed): Elements {
   const elements = [...guarded].flatMap(([key, sources]) =>
-    sources.map(({ first, last }) => ({ key: key + first, keyEnd: key + last })),
+    sources.map(({ first, last }) => ({ key: asBytes(key + first), keyEnd: asBytes(key + last) })),
   )
   return new Map(elements.map((element) => [element.key + element.keyEnd, element]))
 }

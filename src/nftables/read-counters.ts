@@ -1,7 +1,7 @@
 // The table that counts, read so that other work has its turns: each list is received in one, for it has to be of one moment as far
 // as the kernel lets it, and decoded in many.
 
-import { formatIp, type Bytes } from '../lib/ip.ts'
+import { formatIp, type Bytes, asBytes } from '../lib/ip.ts'
 import { inPieces } from '../lib/in-pieces.ts'
 import { nextTurn } from '../lib/next-turn.ts'
 import type { TrafficCounts } from '../lib/traffic-counts.ts'
@@ -149,8 +149,8 @@ function nameOf(set: NftSet, key: Bytes): PairName | undefined {
   return {
     id: key,
     protocol,
-    frontend: { address: formatIp(dialled), port: portOf(port) },
-    backend: { address: formatIp(answers), port: portOf(answersPort) },
+    frontend: { address: formatIp(asBytes(dialled)), port: portOf(port) },
+    backend: { address: formatIp(asBytes(answers)), port: portOf(answersPort) },
   }
 }
 

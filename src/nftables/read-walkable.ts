@@ -1,6 +1,6 @@
 // A table of the kernel, read with what packets have added to it, for packets to walk through on paper.
 
-import type { Bytes } from '../lib/ip.ts'
+import { type Bytes, asBytes } from '../lib/ip.ts'
 import type { Walkable } from '../lib/packet-walk.ts'
 import type { TableId } from './bytes/batch.ts'
 import { NftablesDriver } from './driver.ts'
@@ -29,7 +29,7 @@ export function readTableAndDynamicElements(options: ReadTableOptions, nowMs: nu
     const table = driver.read({ perhaps: perhaps && { ...perhaps, areWanted } })
     if (table === undefined) return undefined
     const elements = new Map<string, WalkedElements>(table.elements)
-    const dynamicElements = new Map<string, Map<string, DynamicElement>>()
+    const dynamicElements = new Map<string, Map<Bytes, DynamicElement>>()
     for (const set of table.sets.values()) {
       if (!isWhole && perhaps?.sets.has(set.name) === true) elements.set(set.name, new LookedUpElements(options, set))
       if (set.dynamic) dynamicElements.set(set.name, readDynamicElements(driver, set, nowMs))
@@ -40,10 +40,10 @@ export function readTableAndDynamicElements(options: ReadTableOptions, nowMs: nu
   }
 }
 
-function readDynamicElements(driver: NftablesDriver, set: NftSet, nowMs: number): Map<string, DynamicElement> {
-  const elements = new Map<string, DynamicElement>()
+function readDynamicElements(driver: NftablesDriver, set: NftSet, nowMs: number): Map<Bytes, DynamicElement> {
+  const elements = new Map<Bytes, DynamicElement>()
   for (const { element, remainingMs } of driver.readDynamicElements(set)) {
-    elements.set(element.key, { data: element.data ?? '', expiresMs: nowMs + remainingMs })
+    elements.set(element.key, { data: element.data ?? asBytes(''), expiresMs: nowMs + remainingMs })
   }
   return elements
 }

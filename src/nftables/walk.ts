@@ -3,7 +3,7 @@
 // `explain` shows it, and tests hold it against what the model decided and against real packets.
 
 import { decodeHost32, host32 } from '../lib/endian.ts'
-import { type Bytes, formatIp } from '../lib/ip.ts'
+import { type Bytes, formatIp, asBytes, bytesOf } from '../lib/ip.ts'
 import type { FirstPacket, Host, PacketWalk } from '../lib/packet-walk.ts'
 import { FIELD_BYTES, splitFields } from './fields.ts'
 import type { Chain, Element, Expression, Hook, Jump, NftSet, Rule, TableOutline } from './types.ts'
@@ -103,7 +103,7 @@ class Machine {
   readonly #table: WalkedTable
   readonly #packet: Packet
   readonly #environment: Environment
-  readonly #registers = Array.from({ length: 16 }, (): Bytes => '\0\0\0\0')
+  readonly #registers = Array.from({ length: 16 }, (): Bytes => asBytes('\0\0\0\0'))
   readonly #steps: Step[] = []
   /** Of the rule that is being evaluated. */
   #found: Found[] = []
@@ -268,8 +268,8 @@ class Machine {
         return e.base === 'network' ? this.#networkHeader(e.offset, e.length) : port(this.#destinationPort)
       case 'meta':
         if (e.key === 'mark') return host32(this.#mark)
-        if (e.key === 'l4proto') return String.fromCharCode(packet.protocol)
-        return (packet.inputInterface ?? '').padEnd(16, '\0')
+        if (e.key === 'l4proto') return bytesOf(packet.protocol)
+        return asBytes((packet.inputInterface ?? '').padEnd(16, '\0'))
       case 'ct':
         return this.#conntrack(e.key)
       case 'fib': {
@@ -289,7 +289,7 @@ class Machine {
     const ipv4 = this.#packet.source.length === 4
     const sourceAt = ipv4 ? 12 : 8
     const header = '\0'.repeat(sourceAt) + this.#packet.source + this.#destination
-    return header.slice(offset, offset + length)
+    return asBytes(header.slice(offset, offset + length))
   }
 
   #conntrack(key: string): Bytes {
@@ -355,10 +355,12 @@ class Machine {
   }
 
   #fetch(register: number, length: number): Bytes {
-    return this.#registers
-      .slice(register, register + Math.ceil(length / 4))
-      .join('')
-      .slice(0, length)
+    return asBytes(
+      this.#registers
+        .slice(register, register + Math.ceil(length / 4))
+        .join('')
+        .slice(0, length),
+    )
   }
 }
 
@@ -372,7 +374,7 @@ function bitwise(value: Bytes, mask: Bytes, xor: Bytes): Bytes {
   for (let i = 0; i < value.length; i++) {
     out += String.fromCharCode((value.charCodeAt(i) & mask.charCodeAt(i)) ^ xor.charCodeAt(i))
   }
-  return out
+  return asBytes(out)
 }
 
 function inRange(set: NftSet, element: Element, key: Bytes): boolean {
@@ -390,7 +392,7 @@ function fieldsLength(types: NftSet['key']): number {
 }
 
 function port(number: number): Bytes {
-  return String.fromCharCode(number >> 8, number & 0xff)
+  return bytesOf(number >> 8, number & 0xff)
 }
 
 function decodePort(bytes: Bytes): number {

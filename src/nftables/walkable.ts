@@ -1,5 +1,6 @@
 // A table that was read back, listed or planned, for packets to walk through on paper.
 
+import type { Bytes } from '../lib/ip.ts'
 import type { KernelStep, KernelWay, Host, Walkable, WalkedPacket } from '../lib/packet-walk.ts'
 import { describeRule } from './describe-rule.ts'
 import { formatFields, PROTOCOL_NUMBERS } from './fields.ts'
@@ -15,7 +16,7 @@ import {
   walkTable,
 } from './walk.ts'
 
-export type DynamicElements = ReadonlyMap<string, ReadonlyMap<string, DynamicElement>>
+export type DynamicElements = ReadonlyMap<string, ReadonlyMap<Bytes, DynamicElement>>
 
 export function walkableTable(table: WalkedTable, dynamicElements: DynamicElements): Walkable {
   return {
@@ -29,7 +30,7 @@ export function packetOf({ protocol, ...rest }: WalkedPacket): Packet {
   return { ...rest, protocol: PROTOCOL_NUMBERS[protocol] }
 }
 
-/** Packets write to what was dynamicElements; each walk gets a copy of its own. */
+/** Packets write to dynamic sets, so each walk gets a copy of its own. */
 export function environmentOf(around: Host, dynamicElements: DynamicElements): Environment {
   return {
     ...around,

@@ -4,7 +4,7 @@
 import { Conntrack, type Flow } from '../conntrack/driver.ts'
 import type { Clock, Timer } from '../lib/clock.ts'
 import { closeAllNow } from '../lib/close-all.ts'
-import { type Bytes, type Family, joinHostPort } from '../lib/ip.ts'
+import { type Bytes, type Family, joinHostPort, asBytes } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { TryAgain, type TryAgainOptions } from '../lib/try-again.ts'
 import type { Ejections } from '../model/ejections.ts'
@@ -366,7 +366,7 @@ export class ConnectRetry {
     const watched = this.#watched.get(family)
     if (watched === undefined || this.#options.where !== 'behind IPVS') return []
     watched.byFrontend ??= viewsByFrontend(watched)
-    const backends = [...(watched.byFrontend.get(addressField(ip) + portField(port))?.backends ?? [])]
+    const backends = [...(watched.byFrontend.get(asBytes(addressField(ip) + portField(port)))?.backends ?? [])]
     if (backends.length <= MOST_BEHIND) return backends
     const first = Math.floor(Math.random() * backends.length)
     return [...backends.slice(first), ...backends.slice(0, first)].slice(0, MOST_BEHIND)

@@ -1,7 +1,7 @@
 // Which frontends the kernel is to watch, and who can be suspected: what the model says about service ports, as the table of
 // retries wants it.
 
-import type { Bytes } from '../lib/ip.ts'
+import { type Bytes, asBytes } from '../lib/ip.ts'
 import { isLoopback, parseIp } from '../lib/ip.ts'
 import type { Backend, NodeView, ServicePortName, ServicePortView } from '../model/types.ts'
 import { addressField, portField } from '../nftables/fields.ts'
@@ -27,7 +27,9 @@ export function planCoveredFrontends(view: ServicePortView, nodePortAddresses: r
   const lists = Object.values(view.lists)
   if (lists.length === 0 || lists.some((list) => list.length < FEWEST_BACKENDS)) return []
   return view.frontends.flatMap(({ address, port }) =>
-    (address === undefined ? nodePortAddresses : [address]).map((each) => addressField(each) + portField(port)),
+    (address === undefined ? nodePortAddresses : [address]).map((each) =>
+      asBytes(addressField(each) + portField(port)),
+    ),
   )
 }
 

@@ -1,7 +1,7 @@
 // Messages of nfnetlink_log: the kernel hands copies of packets to the program that is bound to a group.
 // net/netfilter/nfnetlink_log.c
 
-import type { Bytes } from '../lib/ip.ts'
+import { type Bytes, asBytes } from '../lib/ip.ts'
 import { attr, be32, bytes, nest, opt, u8 } from '../netlink/attributes.ts'
 import type { MessageWord } from '../netlink/debug.ts'
 import type { Message } from '../netlink/message.ts'
@@ -44,7 +44,7 @@ export function writeBind(writer: Writer, group: number): void {
 /** So many bytes of each packet, each packet at once. The kernel's own buffer is small: one packet fits, or a few. */
 export function writeDelivery(writer: Writer, group: number, snaplen: number): void {
   const mode = String.fromCharCode(0, 0, snaplen >> 8, snaplen & 0xff, NFULNL_COPY_PACKET, 0)
-  writeConfig(writer, group, { mode, bufferBytes: BUFFER_BYTES, timeout: 1, threshold: 1 })
+  writeConfig(writer, group, { mode: asBytes(mode), bufferBytes: BUFFER_BYTES, timeout: 1, threshold: 1 })
 }
 
 const BUFFER_BYTES = 4096

@@ -1,7 +1,7 @@
 // The table of retries of one family, in the kernel.
 
 import { KernelError } from '../lib/errors.ts'
-import type { Bytes, Family } from '../lib/ip.ts'
+import { type Bytes, type Family, asBytes } from '../lib/ip.ts'
 import { NftablesDriver } from '../nftables/driver.ts'
 import { icmpNumber, nftFamily } from '../nftables/language.ts'
 import type { Element, Op } from '../nftables/types.ts'
@@ -24,7 +24,7 @@ export class RetryTable {
   constructor(settings: RetryTableSettings) {
     this.#settings = settings
     this.#driver = new NftablesDriver({ family: nftFamily(settings.family), table: RETRY_TABLE })
-    this.#alive = ['\x06', icmpNumber(settings.family)].map((protocol) => ({ key: protocol.padEnd(4, '\0') }))
+    this.#alive = ['\x06', icmpNumber(settings.family)].map((protocol) => ({ key: asBytes(protocol.padEnd(4, '\0')) }))
   }
 
   /** Makes it anew, whatever is there. */

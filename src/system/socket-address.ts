@@ -1,6 +1,6 @@
 // Addresses of sockets as the kernel lays them out: struct sockaddr_in and struct sockaddr_in6.
 
-import { type Bytes, type Family, formatIp, parseIp } from '../lib/ip.ts'
+import { type Bytes, type Family, formatIp, parseIp, asBytes } from '../lib/ip.ts'
 
 export const AF_INET = 2
 export const AF_INET6 = 10
@@ -84,5 +84,5 @@ function hostBytes(address: Uint8Array): Bytes {
   const [at, length] = isIpv6(address) ? [IPV6_AT, 16] : [IPV4_AT, 4]
   let bytes = ''
   for (let i = at; i < at + length; i++) bytes += String.fromCharCode(address[i]!)
-  return bytes
+  return asBytes(bytes)
 }

@@ -1,5 +1,6 @@
 // Dynamic maps remember what packets have noted, true or not.
 
+import { asBytes } from '../lib/ip.ts'
 import { KernelError } from '../lib/errors.ts'
 import type { Steps } from '../lib/steps.ts'
 import type { DynamicMap } from '../nftables/fragment.ts'
@@ -29,7 +30,7 @@ export function* forgettingLearned(
     const { set, allowedData } = each
     const allowed = new Set(allowedData)
     const all = driver.readingElements === undefined ? driver.readElements(set) : yield* driver.readingElements(set)
-    const elements = all.filter(({ data }) => !allowed.has(data ?? ''))
+    const elements = all.filter(({ data }) => !allowed.has(data ?? asBytes('')))
     const atOnce = driver.destroys === true ? AT_ONCE : AT_ONCE_ON_OLDER
     for (let first = 0; first < elements.length; first += atOnce) {
       deletePresent({ driver, set, stats }, elements.slice(first, first + atOnce))

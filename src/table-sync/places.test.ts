@@ -1,3 +1,4 @@
+import { asBytes } from '../lib/ip.ts'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { BackendList } from '../model/backend-list.ts'
@@ -9,7 +10,7 @@ const backend = (host: number, isLocal = false): Backend => ({ ip: `10.0.0.${hos
 const all = Array.from({ length: 9 }, (_, i) => backend(i))
 const pick = (...hosts: number[]) => BackendList.of(hosts.map((host) => all[host]!))
 const at = (...hosts: number[]) => pick(...hosts).allRecords()
-const hostsOf = (records: string) => hostList(BackendList.none.rearranged(records)).join(' ')
+const hostsOf = (records: string) => hostList(BackendList.none.rearranged(asBytes(records))).join(' ')
 const hostList = (list: BackendList) => list.map(({ ip }) => Number(ip.split('.')[3]))
 
 describe('keepPlaces()', () => {

@@ -3,7 +3,7 @@
 // If places followed the order of addresses, one endpoint that goes would move half of the others, for every frontend. So those
 // that stay keep their places: what comes takes the places that are free, and into those that are left the last ones move.
 
-import type { Bytes } from '../lib/ip.ts'
+import { type Bytes, asBytes } from '../lib/ip.ts'
 import { backendId, type BackendList } from '../model/backend-list.ts'
 import type { ServicePortView } from '../model/types.ts'
 
@@ -49,7 +49,7 @@ export class Places {
 /** The records of `wanted` in an order that leaves as many as possible where they are in `former`; undefined there: a free place. */
 export function keepPlaces(wanted: BackendList, former: readonly (Bytes | undefined)[]): Bytes {
   const came = new Set(wanted.allRecords())
-  const seats = new Seats(wanted.rearranged(''))
+  const seats = new Seats(wanted.rearranged(asBytes('')))
   const gaps: number[] = []
   for (const [place, record] of former.entries()) {
     seats.put(place, record)
@@ -138,10 +138,10 @@ class Seats {
     const parts: Bytes[] = []
     let next = 0
     for (const [place, record] of [...this.#changed].sort(([a], [b]) => a - b)) {
-      parts.push(records.slice(next * recordLength, place * recordLength), record ?? '')
+      parts.push(records.slice(next * recordLength, place * recordLength), record ?? asBytes(''))
       next = place + 1
     }
     parts.push(records.slice(next * recordLength, this.length * recordLength))
-    return parts.join('')
+    return asBytes(parts.join(''))
   }
 }

@@ -1,3 +1,4 @@
+import { asBytes } from '../lib/ip.ts'
 import { describe, expect, it } from 'vitest'
 import { ManualClock } from '../lib/clock.ts'
 import { KernelError } from '../lib/errors.ts'
@@ -12,7 +13,7 @@ import { StaleEntries } from './stale-entries.ts'
 import { SyncCount } from './sync-count.ts'
 
 const set = makeSet('affinity', ['ipv4_addr'], { data: ['ipv4_addr'], dynamic: true })
-const dynamicMap = (...allowedData: string[]): DynamicMap => ({ set, allowedData })
+const dynamicMap = (...allowedData: string[]): DynamicMap => ({ set, allowedData: allowedData.map(asBytes) })
 
 /** A map of the kernel: from clients to endpoints. */
 class Clients implements TableDriver {
@@ -43,7 +44,7 @@ class Clients implements TableDriver {
     if (this.failure !== undefined) throw this.failure
     this.looks++
     this.beforeRead()
-    const read = Array.from(this.entries, ([key, data]) => ({ key, data }))
+    const read = Array.from(this.entries, ([key, data]) => ({ key: asBytes(key), data: asBytes(data) }))
     this.afterRead()
     return read
   }

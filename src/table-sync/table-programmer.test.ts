@@ -5,7 +5,7 @@ import { ManualClock } from '../lib/clock.ts'
 import { KernelError } from '../lib/errors.ts'
 import { nextTurn } from '../lib/next-turn.ts'
 import { BackendList } from '../model/backend-list.ts'
-import type { Family } from '../lib/ip.ts'
+import { type Family, asBytes } from '../lib/ip.ts'
 import type { Backend, Frontend, FrontendAddress, ServicePortChange, ServicePortView } from '../model/types.ts'
 import { nftablesPlanner } from '../modes/nftables/plan/planner.ts'
 import { schemaFor } from '../modes/nftables/plan/schema.ts'
@@ -106,7 +106,7 @@ function inOrder(elements: Table['elements']): Table['elements'] {
       const ordered = [...byFrontend].flatMap(([frontend, ofFrontend]) => {
         const data = ofFrontend.map((element) => element.data!).sort()
         // Places have no gaps: a packet that falls into one would go nowhere.
-        return data.map((each, place) => ({ key: frontend + integerField(place), data: each }))
+        return data.map((each, place) => ({ key: asBytes(frontend + integerField(place)), data: each }))
       })
       expect(new Set(ordered.map(({ key }) => key))).toEqual(new Set(ofSet.keys()))
       return [name, new Map(ordered.map((element) => [element.key, element]))]
@@ -367,7 +367,7 @@ describe('TableProgrammer', () => {
 
   it('removes what others have put into our table, chains that their verdict maps use included', () => {
     const verdicts: NftSet = { ...schemaFor(4).stickServices, name: 'theirs' }
-    const key = { key: '\x0a\x00\x00\x01\x06\x00\x00\x00\x00\x50\x00\x00' }
+    const key = { key: asBytes('\x0a\x00\x00\x01\x06\x00\x00\x00\x00\x50\x00\x00') }
     const driver = new MemoryTable(4, fromScratch(4, [one!]))
     driver.apply([
       { op: 'addSet', set: verdicts },
@@ -403,7 +403,10 @@ describe('TableProgrammer', () => {
   it('looks at whole lists after the kernel has refused what their keys led to', () => {
     const driver = new MemoryTable(4, fromScratch(4, [one!]), 'by keys')
     const { endpoints } = schemaFor(4)
-    const stray: Element = { key: '\x0a\0\0\x01\x06\0\0\0\0\x50\0\0\0\0\0\0', data: '\x0a\0\0\x02\0\x50\0\0' }
+    const stray: Element = {
+      key: asBytes('\x0a\0\0\x01\x06\0\0\0\0\x50\0\0\0\0\0\0'),
+      data: asBytes('\x0a\0\0\x02\0\x50\0\0'),
+    }
     driver.apply([{ op: 'addElements', set: endpoints, elements: [stray] }])
     const programmer = programmerFor(driver)
     const isThere = () => driver.table!.elements.get(endpoints.name)?.has(stray.key) === true

@@ -3,7 +3,7 @@
 import { explain, prepare, type KernelState } from '../diagnose/explain/explain.ts'
 import type { ExplainedStep, Explanation } from '../diagnose/explain/explanation.ts'
 import { decideAll, isOfService, type Decided, type Known } from '../diagnose/explain/known.ts'
-import { cidrContains, formatCidr, type Family, formatIp, joinHostPort, parseIp } from '../lib/ip.ts'
+import { cidrContains, formatCidr, type Family, formatIp, joinHostPort, parseIp, asBytes } from '../lib/ip.ts'
 import type { Frontend, NodeView, ServicePortView } from '../model/types.ts'
 import type { BackendDetail, FrontendDetail, KernelObject, ServiceDetail } from './protocol.ts'
 
@@ -108,7 +108,7 @@ function podAddress(known: Known, { family, nodeName, localDetector, nodeIp }: N
     // The last address of the range that the pod is in: none of its pods has it yet.
     const from = ip ?? (cidr === undefined ? undefined : formatIp(cidr.network))
     const bytes = from === undefined ? undefined : parseIp(from)
-    return bytes === undefined ? undefined : formatIp(bytes.slice(0, -1) + String.fromCharCode(254))
+    return bytes === undefined ? undefined : formatIp(asBytes(bytes.slice(0, -1) + String.fromCharCode(254)))
   }
   const local = known.slices
     .flatMap(({ endpoints }) => endpoints)

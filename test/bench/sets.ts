@@ -3,6 +3,7 @@
 //
 // docs/adr/0013-source-ranges-by-prefix.md has the result, and what follows from it.
 
+import { asBytes } from '../../src/lib/ip.ts'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
@@ -33,19 +34,22 @@ const KINDS: readonly Kind[] = [
   {
     name: 'hash',
     set: makeSet('hash', ['ipv4_addr', 'inet_proto', 'inet_service', 'ipv4_addr']),
-    element: (first) => ({ key: FRONTEND + u32(first) }),
+    element: (first) => ({ key: asBytes(FRONTEND + u32(first)) }),
     match: nft.isIn([...frontend, nft.sourceNetwork(4, 28)], 'hash'),
   },
   {
     name: 'rbtree',
     set: makeSet('rbtree', ['ipv4_addr'], { interval: true }),
-    element: (first) => ({ key: u32(first), keyEnd: u32(first + SIZE - 1) }),
+    element: (first) => ({ key: asBytes(u32(first)), keyEnd: asBytes(u32(first + SIZE - 1)) }),
     match: nft.isIn([saddr], 'rbtree'),
   },
   {
     name: 'pipapo',
     set: makeSet('pipapo', ['ipv4_addr', 'inet_service', 'ipv4_addr'], { interval: true }),
-    element: (first) => ({ key: ADDRESS + PORT + u32(first), keyEnd: ADDRESS + PORT + u32(first + SIZE - 1) }),
+    element: (first) => ({
+      key: asBytes(ADDRESS + PORT + u32(first)),
+      keyEnd: asBytes(ADDRESS + PORT + u32(first + SIZE - 1)),
+    }),
     match: nft.isIn([daddr, nft.destinationPort, saddr], 'pipapo'),
   },
 ]

@@ -2,7 +2,7 @@
 
 import { describe } from 'vitest'
 import { ManualClock } from '../../src/lib/clock.ts'
-import { formatIp, isLoopback, parseIp } from '../../src/lib/ip.ts'
+import { formatIp, isLoopback, ipBytes, type Bytes } from '../../src/lib/ip.ts'
 import { silentLogger } from '../../src/lib/log.ts'
 import type { NodeView, ServicePortChange } from '../../src/model/types.ts'
 import { iptablesPlanner } from '../../src/modes/iptables/plan/planner.ts'
@@ -18,7 +18,7 @@ import { type Flow, sources } from './packet-flow.ts'
 
 class IptablesNode implements PlannedNode {
   readonly clock = new ManualClock()
-  readonly #recent = new Map<string, Map<string, number>>()
+  readonly #recent = new Map<string, Map<Bytes, number>>()
   readonly #driver: MemoryIptables
   readonly #node: NodeView
   readonly #programmer: IptablesProgrammer
@@ -60,8 +60,8 @@ class IptablesNode implements PlannedNode {
       this.#driver.tables,
       {
         inputInterface: sources[flow.from].iif,
-        source: parseIp(client)!,
-        destination: parseIp(flow.to.address)!,
+        source: ipBytes(client),
+        destination: ipBytes(flow.to.address),
         protocol: flow.to.protocol.toLowerCase(),
         destinationPort: flow.to.port,
       },

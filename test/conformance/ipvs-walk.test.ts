@@ -2,7 +2,7 @@
 
 import { describe } from 'vitest'
 import { ManualClock } from '../../src/lib/clock.ts'
-import { formatIp, isLoopback, parseIp } from '../../src/lib/ip.ts'
+import { formatIp, isLoopback, ipBytes } from '../../src/lib/ip.ts'
 import type { NodeView, ServicePortChange } from '../../src/model/types.ts'
 import { ipvsPlanner } from '../../src/modes/ipvs/plan/planner.ts'
 import { IpvsProgrammer } from '../../src/modes/ipvs/programmer.ts'
@@ -74,8 +74,8 @@ class IpvsNode implements PlannedNode {
       },
       {
         inputInterface: sources[from].iif,
-        source: parseIp(source)!,
-        destination: parseIp(to.address)!,
+        source: ipBytes(source),
+        destination: ipBytes(to.address),
         protocol: PROTOCOL_NUMBERS[to.protocol],
         sourcePort: CLIENT_PORT,
         destinationPort: to.port,

@@ -2,7 +2,7 @@
 
 import { describe } from 'vitest'
 import { ManualClock } from '../../src/lib/clock.ts'
-import { joinHostPort, parseIp } from '../../src/lib/ip.ts'
+import { joinHostPort, ipBytes, type Bytes } from '../../src/lib/ip.ts'
 import { type LocalhostListener, planLocalhostListener } from '../../src/model/localhost.ts'
 import { LOCALHOST } from '../../src/model/node-port-addresses.ts'
 import type { NodeView, ServicePortChange } from '../../src/model/types.ts'
@@ -25,7 +25,7 @@ type Relay = LocalhostListener & { readonly balancer: Balancer }
 
 class NftablesNode implements PlannedNode, TableDriver {
   readonly #relays = new Map<string, Relay>()
-  readonly dynamicElements = new Map<string, Map<string, DynamicElement>>()
+  readonly dynamicElements = new Map<string, Map<Bytes, DynamicElement>>()
   readonly clock = new ManualClock()
   readonly #node: NodeView
   readonly #programmer: TableProgrammer
@@ -58,7 +58,7 @@ class NftablesNode implements PlannedNode, TableDriver {
     const backend = relay.balancer.pick(host, this.clock.monotonicNow())!
     relay.balancer.remember(backend, host, this.clock.monotonicNow())
     const to = decodeAddress(backend.address)
-    const end = { destination: parseIp(to.ip)!, destinationPort: to.port, translated: true, masqueraded: true }
+    const end = { destination: ipBytes(to.ip), destinationPort: to.port, translated: true, masqueraded: true }
     return { ...way, ...end, met: [...way.met, `listener ${address} ${port}/${protocol}`] }
   }
 
@@ -85,7 +85,7 @@ class NftablesNode implements PlannedNode, TableDriver {
     return this.#table
   }
 
-  readElements(set: NftSet): { key: string; data: string }[] {
+  readElements(set: NftSet): { key: Bytes; data: Bytes }[] {
     return Array.from(this.dynamicElements.get(set.name) ?? [], ([key, { data }]) => ({ key, data }))
   }
 

@@ -3,7 +3,7 @@
 
 import { describe } from 'vitest'
 import { ManualClock } from '../../src/lib/clock.ts'
-import { joinHostPort, parseIp } from '../../src/lib/ip.ts'
+import { joinHostPort, ipBytes } from '../../src/lib/ip.ts'
 import type { NodeView, ServicePortChange, ServicePortView } from '../../src/model/types.ts'
 import { type Entrance, listsOf } from '../../src/modes/userspace/plan/entrance.ts'
 import { USERSPACE_TABLE, userspacePlanner } from '../../src/modes/userspace/plan/planner.ts'
@@ -98,7 +98,7 @@ class UserspaceNode implements PlannedNode, TableDriver {
     const { ip, port } = decodeAddress(backend.address)
     return {
       verdict: 'accept',
-      destination: parseIp(ip)!,
+      destination: ipBytes(ip),
       destinationPort: port,
       translated: true,
       masqueraded: !isDisguised(entrance.seenAs, disguise),

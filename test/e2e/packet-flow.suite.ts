@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { decideAll } from '../../src/diagnose/explain/known.ts'
-import { cidrContains, type Family, parseCidr, parseIp } from '../../src/lib/ip.ts'
+import { cidrContains, type Family, parseCidr, ipBytes } from '../../src/lib/ip.ts'
 import { modeNamed } from '../../src/modes/all.ts'
 import { isPromisedBy } from '../conformance/modes.ts'
 import { packetFlowCases } from '../conformance/packet-flow.cases.ts'
@@ -68,7 +68,7 @@ const serviceRanges = [ranges.services[4], ranges.services[6]].map((text) => par
 /** Whether there is a TCP connection to a cluster IP in it. */
 function mayChoose({ flows, steps }: PacketFlowCase): boolean {
   return [...flows, ...steps.flatMap((step) => step.flows)].some(
-    ({ to }) => to.protocol === 'TCP' && serviceRanges.some((range) => cidrContains(range, parseIp(to.address)!)),
+    ({ to }) => to.protocol === 'TCP' && serviceRanges.some((range) => cidrContains(range, ipBytes(to.address))),
   )
 }
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { HashMap } from '../../src/bpf/hash-map.ts'
 import { ChooseAtConnect } from '../../src/connect/choose-at-connect.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import type { Family } from '../../src/lib/ip.ts'
+import { type Family, bytesOf } from '../../src/lib/ip.ts'
 import { silentLogger } from '../../src/lib/log.ts'
 import { atOnce } from '../../src/lib/steps.ts'
 import type { ServicePortView } from '../../src/model/types.ts'
@@ -153,7 +153,7 @@ describe.skipIf(why !== undefined)('connect()', () => {
 
 describe('HashMap', () => {
   const options = { name: 'kube_test', keyLength: 4, valueLength: 4, memory: 'as needed' } as const
-  const element = (i: number) => [String.fromCharCode(i & 0xff, i >> 8, 0, 0), '\x01\0\0\0'] as const
+  const element = (i: number) => [bytesOf(i & 0xff, i >> 8, 0, 0), bytesOf(1, 0, 0, 0)] as const
   const elements = Array.from({ length: 10_000 }, (_, i) => element(i))
 
   it('says when it is full, and has all of it when it has grown', () => {

@@ -1,5 +1,6 @@
 // The table that counts while an asker looks, in a real kernel with real connections.
 
+import { asBytes, type Bytes } from '../../src/lib/ip.ts'
 import { createServer, connect, type AddressInfo } from 'node:net'
 import { execFileSync } from 'node:child_process'
 import { createSocket } from 'node:dgram'
@@ -12,8 +13,8 @@ import { unshareNetwork } from '../../src/system/netns.ts'
 import { eventually } from '../support/eventually.ts'
 import { isRoot, listWithNft, loadWithNft } from '../support/nft.ts'
 
-const open = { frontends: new Set<string>(), ports: new Set<string>(), guarded: new Map<string, never>() }
-const key = (address: string) => addressField(address) + protocolField('UDP') + portField(53)
+const open = { frontends: new Set<Bytes>(), ports: new Set<Bytes>(), guarded: new Map<Bytes, never>() }
+const key = (address: string) => asBytes(addressField(address) + protocolField('UDP') + portField(53))
 
 beforeAll(() => {
   if (!isRoot) return
@@ -71,7 +72,7 @@ describe.runIf(isRoot)('counting', () => {
     counting.follow({
       ...open,
       frontends: new Set([key('127.0.0.9')]),
-      ports: new Set([protocolField('UDP') + portField(30053)]),
+      ports: new Set([asBytes(protocolField('UDP') + portField(30053))]),
     })
     const socket = createSocket('udp4')
     const send = (port: number, address: string) =>

@@ -1,5 +1,6 @@
 // Sequence numbers have 32 bits, and a socket may live for more messages than that.
 
+import { asBytes } from '../../src/lib/ip.ts'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { NetlinkClient } from '../../src/netlink/client.ts'
 import { NetlinkSocket } from '../../src/netlink/socket.ts'
@@ -40,7 +41,7 @@ describe.skipIf(!isRoot)('NetlinkClient after 2^32 messages (needs root)', () =>
     const client = new NetlinkClient(socket.exchange, NEARLY_ALL)
     const writer = new Writer()
     writer.beginMessage(RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP)
-    writer.raw('\0'.repeat(16))
+    writer.raw(asBytes('\0'.repeat(16)))
     writer.endMessage()
     for (let i = 0; i < 8; i++) {
       const links = client.dump('list links', writer.written(), ({ type }) => type)

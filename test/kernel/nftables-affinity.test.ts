@@ -1,5 +1,6 @@
 // Clients that are to be forgotten, in a real kernel: their entries expire while that goes on.
 
+import { asBytes } from '../../src/lib/ip.ts'
 import { execFileSync } from 'node:child_process'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { atOnce } from '../../src/lib/steps.ts'
@@ -66,7 +67,7 @@ describe.skipIf(!isRoot)('forgetting clients in the kernel (needs root)', () => 
       remember()
       expect(stale().length).toBeGreaterThan(CLIENTS / 4)
       const startMs = performance.now()
-      atOnce(forgettingLearned(used, [{ set, allowedData: [allowed] }], new SyncCount()))
+      atOnce(forgettingLearned(used, [{ set, allowedData: [asBytes(allowed)] }], new SyncCount()))
       expect(performance.now() - startMs).toBeLessThan(1000 * patience())
       expect(stale()).toEqual([])
       expect(driver.readElements(set).length).toBeGreaterThan(CLIENTS / 4)

@@ -1,5 +1,6 @@
 // Many transactions, sent by a second thread while the next is made.
 
+import { bytesOf } from '../../src/lib/ip.ts'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { KernelError } from '../../src/lib/errors.ts'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
@@ -12,7 +13,7 @@ const set = makeSet('numbers', ['integer'])
 const TRANSACTIONS = 200
 const EACH = 50
 
-const element = (n: number): Element => ({ key: String.fromCharCode(0, 0, n >> 8, n & 255) })
+const element = (n: number): Element => ({ key: bytesOf(0, 0, n >> 8, n & 255) })
 const elements = (transaction: number) => Array.from({ length: EACH }, (_, i) => element(transaction * EACH + i))
 
 /** The thread takes a moment to begin: until then the caller sends. */

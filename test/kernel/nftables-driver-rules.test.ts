@@ -1,5 +1,6 @@
 // Every shape of rule: what nft makes of the text is what we write, and what we write is what nft lists.
 
+import { asBytes } from '../../src/lib/ip.ts'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
@@ -146,7 +147,7 @@ describe.skipIf(!isRoot)('a rule that remembers IPv6 clients (needs root)', () =
     const set = makeSet('affinity', ['ipv6_addr'], { data: ['ipv6_addr', 'inet_service'], dynamic: true, size: 1000 })
     const expressions: Expression[] = [
       { kind: 'meta', key: 'l4proto', dreg: 0 },
-      { kind: 'cmp', op: 'eq', sreg: 0, value: '\x06' },
+      { kind: 'cmp', op: 'eq', sreg: 0, value: asBytes('\x06') },
       { kind: 'payload', base: 'network', offset: 8, length: 16, dreg: 0 },
       { kind: 'payload', base: 'network', offset: 24, length: 16, dreg: 4 },
       { kind: 'payload', base: 'transport', offset: 2, length: 2, dreg: 8 },
@@ -169,7 +170,7 @@ describe.skipIf(!isRoot)('compileWithNft() (needs root)', () => {
   it('gives the expressions of a rule', () => {
     const expected: Expression[] = [
       { kind: 'meta', key: 'iifname', dreg: 0 },
-      { kind: 'cmp', op: 'eq', sreg: 0, value: 'veth' },
+      { kind: 'cmp', op: 'eq', sreg: 0, value: asBytes('veth') },
       { kind: 'verdict', code: 'goto', chain: 'c' },
     ]
     expect(compileWithNft('iifname "veth*" goto c', 'chain c { }')).toEqual(expected)

@@ -4,7 +4,7 @@ import * as fc from 'fast-check'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
-import { parseIp } from '../../src/lib/ip.ts'
+import { ipBytes, asBytes } from '../../src/lib/ip.ts'
 import { elementKey, type Element, type NftSet, type Op } from '../../src/nftables/types.ts'
 import { arbitraryElement, arbitrarySet } from '../support/arbitrary-nftables.ts'
 import { isRoot, listJsonWithNft, listWithNft, loadWithNft, nft, opsToCreate, withoutHandles } from '../support/nft.ts'
@@ -56,7 +56,7 @@ table ip6 t {
 `
 
 const plain = makeSet('s', ['ipv4_addr'])
-const ip = (text: string) => parseIp(text)!
+const ip = (text: string) => ipBytes(text)
 const add = (set: NftSet, ...elements: Element[]): Op => ({ op: 'addElements', set, elements })
 const remove = (set: NftSet, ...elements: Element[]): Op => ({ op: 'deleteElements', set, elements })
 
@@ -185,7 +185,7 @@ describe.skipIf(!isRoot)('sets in the kernel (needs root)', () => {
 
   it('give the elements of dynamic sets only on request', () => {
     const affinity: NftSet = { ...plain, data: ['ipv4_addr', 'inet_service'], dynamic: true, size: 100 }
-    const element = { key: ip('10.0.0.1'), data: `${ip('10.1.0.1')}\x1f\x90\0\0` }
+    const element = { key: ip('10.0.0.1'), data: asBytes(`${ip('10.1.0.1')}\x1f\x90\0\0`) }
     createWith(affinity)
     drivers.ip.apply([add(affinity, element)])
     expect(drivers.ip.read()!.elements.size).toBe(0)

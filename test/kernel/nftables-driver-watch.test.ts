@@ -1,5 +1,6 @@
 // Being told of foreign changes, and not of our own.
 
+import { bytesOf } from '../../src/lib/ip.ts'
 import { spawn } from 'node:child_process'
 import { readlinkSync } from 'node:fs'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -20,7 +21,7 @@ const many = (count: number): Op => ({
   op: 'addElements',
   set,
   elements: Array.from({ length: count }, (_, i) => ({
-    key: String.fromCharCode(10, i >> 16, (i >> 8) & 255, i & 255),
+    key: bytesOf(10, i >> 16, (i >> 8) & 255, i & 255),
   })),
 })
 

@@ -1,5 +1,6 @@
 // The driver against a real kernel: transactions, their errors, and reading back.
 
+import { asBytes } from '../../src/lib/ip.ts'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
@@ -11,7 +12,7 @@ import { makeSet } from '../../src/nftables/make-set.ts'
 const services = makeSet('service-ips', ['ipv4_addr', 'inet_proto', 'inet_service'])
 const endpoints: NftSet = { ...services, name: 'endpoints', data: ['ipv4_addr', 'inet_service'] }
 const service = (n: number): Element => ({
-  key: `\n${String.fromCharCode(n >> 16, (n >> 8) & 255, n & 255)}\x06\0\0\0\0P\0\0`,
+  key: asBytes(`\n${String.fromCharCode(n >> 16, (n >> 8) & 255, n & 255)}\x06\0\0\0\0P\0\0`),
 })
 const chain = (name: string): Chain => ({ name, comment: undefined, hook: undefined, rules: [] })
 const rule = (text: string, target: string): Rule => ({
@@ -132,7 +133,10 @@ describe.skipIf(!isRoot)('NftablesDriver (needs root)', () => {
   })
 
   it('apply() fails when an element exists with another value', () => {
-    const element = (port: number) => ({ ...service(1), data: `\n\x01\0\x01\0${String.fromCharCode(port)}\0\0` })
+    const element = (port: number) => ({
+      ...service(1),
+      data: asBytes(`\n\x01\0\x01\0${String.fromCharCode(port)}\0\0`),
+    })
     driver.apply([...create, { op: 'addElements', set: endpoints, elements: [element(80)] }])
     const error = errorOf(() => driver.apply([{ op: 'addElements', set: endpoints, elements: [element(81)] }]))
     expect(error.message).toBe('Cannot add element 10.0.0.1 . tcp . 80 to map endpoints (table ip t): EEXIST')

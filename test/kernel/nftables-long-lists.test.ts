@@ -1,5 +1,6 @@
 // Lists of backends that are read by their keys, as those of large clusters are.
 
+import { asBytes } from '../../src/lib/ip.ts'
 import { execFileSync } from 'node:child_process'
 import fc from 'fast-check'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -35,7 +36,10 @@ describe.skipIf(!isRoot).each([4, 6] as const)('lists of IPv%d, read by keys (ne
     const driver = openDriver()
     const [frontend] = fc.sample(arbitraryFields(endpoints.key.slice(0, -1)), { numRuns: 1, seed: 1 })
     const [data] = fc.sample(arbitraryFields(endpoints.data as FieldType[]), { numRuns: 1, seed: 1 })
-    const elements = Array.from({ length: 1000 }, (_, i) => ({ key: frontend! + integerField(i), data: data! }))
+    const elements = Array.from({ length: 1000 }, (_, i) => ({
+      key: asBytes(frontend! + integerField(i)),
+      data: data!,
+    }))
     const isMissing = (i: number) => i === 0 || i === 999 || (i > 120 && i < 140) || i % 97 === 0
     const present = elements.filter((_, i) => !isMissing(i))
     driver.apply([

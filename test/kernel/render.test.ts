@@ -1,6 +1,7 @@
 // What `kube-proxy render` prints, loaded with the programs that it is for: the proxy's own comparison then finds nothing to do,
 // and the kernel has what the proxy programs by itself.
 
+import { asBytes } from '../../src/lib/ip.ts'
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -95,7 +96,7 @@ describe.runIf(isRoot)('a plan', () => {
     const set = driver.read()!.sets.get('cluster-ips')!
     const [element] = driver.readElements(set)
     driver.apply([{ op: 'deleteElements', set, elements: [element!] }])
-    driver.apply([{ op: 'addElements', set, elements: [{ key: '\n\t\t\t' }] }])
+    driver.apply([{ op: 'addElements', set, elements: [{ key: asBytes('\n\t\t\t') }] }])
     driver.close()
     expect(commandsOf(await rehearseGolden('external', { ...kind, kernel: 'this machine' })).sort()).toEqual([
       `add element ip kube-proxy cluster-ips { ${formatElement(set, element!)} }`,

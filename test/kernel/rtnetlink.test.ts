@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { beforeAll, expect, test } from 'vitest'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { Rtnetlink } from '../../src/links/rtnetlink.ts'
-import { formatCidr, parseCidr, parseIp } from '../../src/lib/ip.ts'
+import { formatCidr, parseCidr, asBytes, ipBytes } from '../../src/lib/ip.ts'
 import { openNetworkNamespace } from '../../packages/sandbox/src/netns/network-namespace.ts'
 
 unshareNetwork()
@@ -19,7 +19,10 @@ function ip(...args: readonly string[]): string {
 }
 
 test('addLink() makes a bridge that keeps its hardware address, and cables to it', () => {
-  const bridge = links.addLink({ name: 'br0', kind: { type: 'bridge', hardwareAddress: '\x02\0\x0a\x01\0\x01' } })
+  const bridge = links.addLink({
+    name: 'br0',
+    kind: { type: 'bridge', hardwareAddress: asBytes('\x02\0\x0a\x01\0\x01') },
+  })
   links.addLink({ name: 'v0', master: bridge, kind: { type: 'veth', peer: 'v1' } })
   links.setUp('v1')
   const [found] = JSON.parse(ip('-j', '-d', 'link', 'show', 'v0')) as Record<string, unknown>[]
@@ -37,15 +40,15 @@ test('addLink() puts the other end of a cable into another namespace', () => {
 
 test('addAddress() and setRoute() do what ip shows', () => {
   const index = links.setUp('br0')
-  links.addAddress(index, parseIp('10.1.0.1')!, 24)
-  links.addAddress(index, parseIp('fd01::1')!, 64)
-  links.setRoute(parseCidr('10.2.0.0/16')!, index, parseIp('10.1.0.2')!)
+  links.addAddress(index, ipBytes('10.1.0.1'), 24)
+  links.addAddress(index, ipBytes('fd01::1'), 64)
+  links.setRoute(parseCidr('10.2.0.0/16')!, index, ipBytes('10.1.0.2'))
   links.setRoute(parseCidr('10.3.0.7/32')!, index)
-  links.setRoute(parseCidr('10.4.0.0/16')!, index, parseIp('10.1.0.2')!, parseIp('10.1.0.3')!)
-  links.setRoute(parseCidr('fd02::/48')!, index, parseIp('fd01::2')!)
-  links.setRoute(parseCidr('fd04::/48')!, index, parseIp('fd01::2')!, parseIp('fd01::3')!)
+  links.setRoute(parseCidr('10.4.0.0/16')!, index, ipBytes('10.1.0.2'), ipBytes('10.1.0.3'))
+  links.setRoute(parseCidr('fd02::/48')!, index, ipBytes('fd01::2'))
+  links.setRoute(parseCidr('fd04::/48')!, index, ipBytes('fd01::2'), ipBytes('fd01::3'))
   links.setRoute(parseCidr('10.5.0.0/16')!, 'unreachable')
-  links.setRoute(parseCidr('0.0.0.0/0')!, index, parseIp('10.1.0.9')!)
+  links.setRoute(parseCidr('0.0.0.0/0')!, index, ipBytes('10.1.0.9'))
   const routes = `${ip('-4', 'route')}${ip('-6', 'route')}`.replace(/ +$/gm, '')
   for (const line of [
     'default via 10.1.0.9 dev br0 proto static',
@@ -65,7 +68,7 @@ test('addAddress() and setRoute() do what ip shows', () => {
 
 test('setRoute() replaces a route to the same range', () => {
   const index = links.setUp('br0')
-  links.setRoute(parseCidr('10.2.0.0/16')!, index, parseIp('10.1.0.3')!)
+  links.setRoute(parseCidr('10.2.0.0/16')!, index, ipBytes('10.1.0.3'))
   expect(ip('route', 'show', '10.2.0.0/16').trim()).toBe('10.2.0.0/16 via 10.1.0.3 dev br0 proto static')
 })
 
@@ -84,8 +87,8 @@ test('deleteLink() says whether there was one', () => {
 })
 
 test('an operation that the kernel refuses is named with its reason', () => {
-  const link = { name: 'br0', kind: { type: 'bridge', hardwareAddress: '\x02\0\0\0\0\x01' } } as const
+  const link = { name: 'br0', kind: { type: 'bridge', hardwareAddress: asBytes('\x02\0\0\0\0\x01') } } as const
   expect(() => links.addLink(link)).toThrow('Cannot create bridge link br0: EEXIST')
   expect(() => links.setUp('nowhere')).toThrow('Cannot find link nowhere: ENODEV')
-  expect(() => links.addAddress(1 << 20, parseIp('10.9.0.1')!, 24)).toThrow('Cannot add address 10.9.0.1/24: ENODEV')
+  expect(() => links.addAddress(1 << 20, ipBytes('10.9.0.1'), 24)).toThrow('Cannot add address 10.9.0.1/24: ENODEV')
 })

@@ -8,7 +8,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
 import { ManualClock } from '../../src/lib/clock.ts'
-import { formatIp, joinHostPort } from '../../src/lib/ip.ts'
+import { formatIp, joinHostPort, asBytes } from '../../src/lib/ip.ts'
 import { BackendList } from '../../src/model/backend-list.ts'
 import type { PortRange } from '../../src/lib/port-range.ts'
 import type { Backend, Frontend, Policy, Route, ServicePortView } from '../../src/model/types.ts'
@@ -143,7 +143,7 @@ class Run implements Disposable {
     const elements = this.driver.read()?.elements.get(`service-doors-${from}`) ?? new Map()
     return Object.fromEntries(
       Array.from(elements.values(), ({ key, data }: { key: string; data?: string }) => {
-        return [formatIp(key.slice(0, 4)), (data!.charCodeAt(4) << 8) | data!.charCodeAt(5)]
+        return [formatIp(asBytes(key.slice(0, 4))), (data!.charCodeAt(4) << 8) | data!.charCodeAt(5)]
       }),
     )
   }

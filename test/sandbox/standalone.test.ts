@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Rtnetlink } from '../../src/links/rtnetlink.ts'
-import { parseCidr, parseIp } from '../../src/lib/ip.ts'
+import { parseCidr, ipBytes } from '../../src/lib/ip.ts'
 import { openNetworkNamespace, type NetworkNamespace } from '../../packages/sandbox/src/netns/network-namespace.ts'
 import { WhoamiServer } from '../../packages/sandbox/src/whoami/whoami-server.ts'
 import { eventually } from '../support/eventually.ts'
@@ -38,7 +38,7 @@ beforeAll(async () => {
   // Both servers are on one host, at two addresses.
   using links = lan.enter(() => new Rtnetlink())
   for (const ip of ['198.51.100.11', '198.51.100.12', '198.51.100.13']) {
-    links.addAddress(links.setUp('eth0'), parseIp(ip)!, 32)
+    links.addAddress(links.setUp('eth0'), ipBytes(ip), 32)
   }
   const identity = { hostname: 'server', namespace: '', node: 'lan', podIPs: [], env: {}, message: 'hello' }
   const server = new WhoamiServer({ netns: lan, identity, ports: [8080] })
@@ -136,13 +136,13 @@ function connect(host: NetworkNamespace, ip: string, onBox: { name: string; addr
   links.setUp('lo')
   hostLinks.setUp('lo')
   const index = links.addLink({ name: onBox.name, kind: { type: 'veth', peer: 'eth0', netns: host.fd } })
-  links.addAddress(index, parseIp(onBox.address)!, 24)
+  links.addAddress(index, ipBytes(onBox.address), 24)
   const eth0 = hostLinks.setUp('eth0')
-  hostLinks.addAddress(eth0, parseIp(ip)!, 24)
+  hostLinks.addAddress(eth0, ipBytes(ip), 24)
   if (host !== client) return
   // The Internet is behind the clients; the servers' host has no way out.
-  hostLinks.setRoute(anywhere, eth0, parseIp(onBox.address)!)
-  links.setRoute(anywhere, index, parseIp(ip)!)
+  hostLinks.setRoute(anywhere, eth0, ipBytes(onBox.address))
+  links.setRoute(anywhere, index, ipBytes(ip))
 }
 
 function edit(change: (text: string) => string): void {

@@ -1,7 +1,7 @@
 // Arbitrary sets, elements and expressions, within what the types allow and we write.
 
 import * as fc from 'fast-check'
-import type { Bytes } from '../../src/lib/ip.ts'
+import { type Bytes, asBytes, bytesOf } from '../../src/lib/ip.ts'
 import type { Element, Expression, FieldType, NftFamily, NftSet } from '../../src/nftables/types.ts'
 
 const FIELD_LENGTHS = { ipv4_addr: 4, ipv6_addr: 16, inet_proto: 1, inet_service: 2, integer: 4 } as const
@@ -17,7 +17,7 @@ export const arbitraryComment: fc.Arbitrary<string | undefined> = fc.option(
 )
 
 export function arbitraryBytes(length: number): fc.Arbitrary<Bytes> {
-  return fc.uint8Array({ minLength: length, maxLength: length }).map((bytes) => String.fromCharCode(...bytes))
+  return fc.uint8Array({ minLength: length, maxLength: length }).map((bytes) => bytesOf(...bytes))
 }
 
 const fieldType = fc.constantFrom(...(Object.keys(FIELD_LENGTHS) as FieldType[]))
@@ -41,7 +41,7 @@ function arbitraryField(type: FieldType): fc.Arbitrary<Bytes> {
 
 /** Values of these fields in kernel layout. */
 export function arbitraryFields(types: readonly FieldType[]): fc.Arbitrary<Bytes> {
-  return fc.tuple(...types.map(arbitraryField)).map((fields) => fields.join(''))
+  return fc.tuple(...types.map(arbitraryField)).map((fields) => asBytes(fields.join('')))
 }
 
 /** Ranges in which no field ends before it begins. */
@@ -52,8 +52,8 @@ function arbitraryRange(types: readonly FieldType[]): fc.Arbitrary<Element> {
       .map(([a, b]) => (a < b ? { first: a, last: b } : { first: b, last: a })),
   )
   return fc.tuple(...ranges).map((list) => ({
-    key: list.map(({ first }) => first).join(''),
-    keyEnd: list.map(({ last }) => last).join(''),
+    key: asBytes(list.map(({ first }) => first).join('')),
+    keyEnd: asBytes(list.map(({ last }) => last).join('')),
   }))
 }
 
@@ -200,7 +200,7 @@ export const arbitraryExpressions: Kinds = {
   unknown: fc.record({
     kind: fc.constant('unknown'),
     name: fc.constantFrom('limit', 'quota', 'connlimit'),
-    attributes: fc.constantFrom('', '\x08\0\x01\0\0\0\0\x05'),
+    attributes: fc.constantFrom(asBytes(''), asBytes('\x08\0\x01\0\0\0\0\x05')),
   }),
 }
 

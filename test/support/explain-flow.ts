@@ -4,7 +4,7 @@ import { compareWays } from '../../src/diagnose/explain/compare.ts'
 import { decide, type Decision } from '../../src/diagnose/explain/decide.ts'
 import type { Decided, Known } from '../../src/diagnose/explain/known.ts'
 import { walkAll } from '../../src/diagnose/explain/walk-all.ts'
-import { formatIp, parseIp } from '../../src/lib/ip.ts'
+import { formatIp, ipBytes } from '../../src/lib/ip.ts'
 import type { Walkable } from '../../src/lib/packet-walk.ts'
 import type { Connection } from '../../src/model/follow.ts'
 import { type Flow, sources } from '../conformance/packet-flow.ts'
@@ -39,8 +39,8 @@ export function explainConnection(connection: Connection, { known, decided, walk
   const decision = decide(known, decided, connection)
   const packet = {
     inputInterface,
-    source: parseIp(source)!,
-    destination: parseIp(destination)!,
+    source: ipBytes(source),
+    destination: ipBytes(destination),
     destinationPort: port,
     sourcePort: CLIENT_PORT,
     protocol,

@@ -1,6 +1,7 @@
 // Kubernetes objects as the proxy keeps them after decoding (src/kube/types.ts), with as little as possible to say in a
 // test. The same objects as the API server sends them: builders.ts.
 
+import { asBytes } from '../../src/lib/ip.ts'
 import type { EndpointPort, EndpointSlice, Service, ServicePort, SliceEndpoint } from '../../src/kube/types.ts'
 import type { NodeView } from '../../src/model/types.ts'
 
@@ -72,7 +73,7 @@ export function nodeView(wish: Partial<NodeView> = {}): NodeView {
     nodeName: 'node-a',
     nodeIp: '192.168.0.1',
     zone: 'zone-a',
-    localDetector: { kind: 'cidr', cidrs: [{ family: 4, network: '\x0a\x01\0\0', prefix: 16 }] },
+    localDetector: { kind: 'cidr', cidrs: [{ family: 4, network: asBytes('\x0a\x01\0\0'), prefix: 16 }] },
     masqueradeAll: false,
     masqueradeMark: 0x4000,
     nodePortAddresses: { kind: 'only', addresses: ['192.168.0.1'] },

@@ -1,7 +1,7 @@
 // What each mode would put into the kernel, in memory, for packets to walk through.
 
 import { ManualClock } from '../../src/lib/clock.ts'
-import { formatIp, joinHostPort, parseIp } from '../../src/lib/ip.ts'
+import { formatIp, joinHostPort, ipBytes } from '../../src/lib/ip.ts'
 import { silentLogger } from '../../src/lib/log.ts'
 import type { KernelWay, Walkable } from '../../src/lib/packet-walk.ts'
 import { walkableTables } from '../../src/iptables/walkable.ts'
@@ -122,7 +122,7 @@ function userspace(node: NodeView, views: readonly ServicePortView[]): Walkable 
       const end = {
         verdict: way.verdict,
         translated: true,
-        destination: parseIp(ip)!,
+        destination: ipBytes(ip),
         destinationPort: port,
         masqueraded,
       }

@@ -1,6 +1,6 @@
 // A packet of a flow on its way through a planned table of nftables.
 
-import { formatIp, isLoopback, parseIp } from '../../src/lib/ip.ts'
+import { formatIp, isLoopback, ipBytes } from '../../src/lib/ip.ts'
 import { PROTOCOL_NUMBERS } from '../../src/nftables/fields.ts'
 import type { Table } from '../../src/nftables/types.ts'
 import { type Walk, walkTable } from '../../src/nftables/walk.ts'
@@ -21,8 +21,8 @@ export function walkFlow(
 ): Walk & { readonly met: readonly string[] } {
   const packet = {
     inputInterface: sources[from].iif,
-    source: parseIp(client)!,
-    destination: parseIp(to.address)!,
+    source: ipBytes(client),
+    destination: ipBytes(to.address),
     protocol: PROTOCOL_NUMBERS[to.protocol],
     sourcePort: CLIENT_PORT,
     destinationPort: to.port,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { cidrContains, formatCidr, parseCidr, parseIp, type Cidr } from '../../../src/lib/ip.ts'
+import { cidrContains, formatCidr, parseCidr, type Cidr, ipBytes } from '../../../src/lib/ip.ts'
 import { fitOf, MAX_NODES, MAX_SANDBOXES, planAddresses, planNode } from './address-plan.ts'
 
 const cidr = (text: string): Cidr => parseCidr(text)!
@@ -43,9 +43,9 @@ describe('planNode()', () => {
     for (let n = 1; n <= MAX_NODES; n++) {
       const node = planNode(plan, n)
       for (const [i, address] of node.addresses.entries()) {
-        expect(cidrContains(cidr(plan.fabricRanges[i]!), parseIp(address)!)).toBe(true)
+        expect(cidrContains(cidr(plan.fabricRanges[i]!), ipBytes(address))).toBe(true)
         expect(cidrContains(cidr(plan.podRanges[i]!), cidr(node.podRanges[i]!).network)).toBe(true)
-        expect(cidrContains(cidr(node.podRanges[i]!), parseIp(node.gateways[i]!)!)).toBe(true)
+        expect(cidrContains(cidr(node.podRanges[i]!), ipBytes(node.gateways[i]!))).toBe(true)
         seen.add(address).add(node.gateways[i]!)
       }
     }

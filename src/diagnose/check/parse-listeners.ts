@@ -1,7 +1,7 @@
 // What listens here, as /proc/net/tcp and /proc/net/tcp6 print it.
 
 import { host32 } from '../../lib/endian.ts'
-import { type Bytes, isUnspecified, parseIp } from '../../lib/ip.ts'
+import { type Bytes, isUnspecified, parseIp, asBytes } from '../../lib/ip.ts'
 
 export interface TcpListener {
   readonly address: Bytes
@@ -17,7 +17,7 @@ export function parseListeners(text: string): TcpListener[] {
       /^\s*\d+: ((?:[0-9A-F]{8})+):([0-9A-F]{4}) \S+ ([0-9A-F]{2}) /.exec(line) ?? []
     if (state !== LISTEN) return []
     const words = address.match(/.{8}/g) ?? []
-    return [{ address: words.map((word) => host32(parseInt(word, 16))).join(''), port: parseInt(port, 16) }]
+    return [{ address: asBytes(words.map((word) => host32(parseInt(word, 16))).join('')), port: parseInt(port, 16) }]
   })
 }
 

@@ -1,7 +1,7 @@
 // Asks a name server for the addresses of a name. One question, one datagram, no library: the answer is only read as far as needed.
 
 import { createSocket } from 'node:dgram'
-import { type Family, formatIp } from '../../lib/ip.ts'
+import { type Family, formatIp, asBytes } from '../../lib/ip.ts'
 
 export type NameAnswer =
   | { readonly kind: 'addresses'; readonly addresses: readonly string[] }
@@ -59,7 +59,7 @@ export function decodeAnswer(message: Buffer, id: number, family: Family): NameA
       at = afterName(message, at)
       const [type, length] = [message.readUInt16BE(at), message.readUInt16BE(at + 8)]
       at += 10
-      if (type === TYPES[family]) addresses.push(formatIp(message.toString('latin1', at, at + length)))
+      if (type === TYPES[family]) addresses.push(formatIp(asBytes(message.toString('latin1', at, at + length))))
       at += length
     }
   } catch {

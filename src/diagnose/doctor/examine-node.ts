@@ -1,6 +1,6 @@
 // The whole node: what concerns all Services first, then every Service, as far as it can be seen without dialling.
 
-import { type Family, ipFamily, parseIp } from '../../lib/ip.ts'
+import { type Family, ipFamily, parseIp, ipBytes } from '../../lib/ip.ts'
 import { findWays } from '../../links/find-ways.ts'
 import { examine, examineMachine, isOfProxy, type NodeDiagnosis } from './examine.ts'
 import type { NodeFacts } from './facts.ts'
@@ -67,7 +67,7 @@ function packetsThrough(family: Family, { slices, nodes, machineAddresses }: Non
     .find(({ nodeName: on, address }) => {
       return on === nodeName && ipFamily(address) === family && !machineAddresses.includes(address)
     })
-  const [way] = pod === undefined ? [] : findWays([parseIp(pod.address)!])
+  const [way] = pod === undefined ? [] : findWays([ipBytes(pod.address)])
   const clients = [
     { source: nodeIp, inputInterface: undefined },
     ...(pod !== undefined && way?.kind === 'link' ? [{ source: pod.address, inputInterface: way.link }] : []),

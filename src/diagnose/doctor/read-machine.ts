@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { readFileSync } from 'node:fs'
 import type { Known } from '../explain/known.ts'
 import { KernelError } from '../../lib/errors.ts'
-import { type Family, ipFamily, joinHostPort, parseIp } from '../../lib/ip.ts'
+import { type Family, ipFamily, joinHostPort, ipBytes } from '../../lib/ip.ts'
 import type { WalkedPacket } from '../../lib/packet-walk.ts'
 import { findPrograms } from '../../iptables/probe.ts'
 import { programName } from '../../iptables/programs.ts'
@@ -149,7 +149,7 @@ export function readPodMtu(known: Known, family: Family): MachineFacts['podMtu']
     .filter(({ nodeName: on, address }) => on === nodeName && ipFamily(address) === family)
     .filter(({ address }) => !known.machineAddresses.includes(address))
     .slice(0, 100)
-  const links = findWays(pods.map(({ address }) => parseIp(address)!)).flatMap((way) =>
+  const links = findWays(pods.map(({ address }) => ipBytes(address))).flatMap((way) =>
     way.kind === 'link' ? [{ link: way.link, mtu: way.mtu }] : [],
   )
   return links.sort((a, b) => b.mtu - a.mtu)[0]
@@ -206,8 +206,8 @@ export function packetTo(
     isUntranslated,
     packet: {
       inputInterface: from.inputInterface,
-      source: parseIp(from.source)!,
-      destination: parseIp(address)!,
+      source: ipBytes(from.source),
+      destination: ipBytes(address),
       destinationPort: port,
       sourcePort: 40_000,
       protocol: protocol as WalkedPacket['protocol'],

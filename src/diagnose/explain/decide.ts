@@ -1,7 +1,7 @@
 // What was decided about a connection, step by step, each with its reason. The decisions are the model's; here they are put in
 // the order in which a person asks.
 
-import { cidrContains, formatCidr, isLoopback, joinHostPort, parseIp } from '../../lib/ip.ts'
+import { cidrContains, formatCidr, isLoopback, joinHostPort, ipBytes } from '../../lib/ip.ts'
 import {
   classifyClient,
   type Client,
@@ -110,7 +110,7 @@ function whyRefusedOnLocalhost(
   { node, index }: Decided,
   { destination, protocol, port }: Connection,
 ): string | undefined {
-  if (!isRefusedOnLocalhost(node, protocol) || !isLoopback(parseIp(destination) ?? '')) return undefined
+  if (!isRefusedOnLocalhost(node, protocol) || !isLoopback(ipBytes(destination))) return undefined
   const dialled = index.nodePort(protocol, port)
   if (dialled === undefined) return undefined
   const why =
@@ -209,7 +209,7 @@ function decideStray(
     const because = `${destination} belongs to ${view.namespace}/${view.service}, which has no port ${port}/${protocol}`
     return { outcome: isGuarded ? 'reject' : 'untouched', because }
   }
-  const bytes = parseIp(destination) ?? ''
+  const bytes = ipBytes(destination)
   const range = node.serviceCidrs.find((cidr) => cidrContains(cidr, bytes))
   if (range !== undefined) {
     const owner = [...services.values()].find(({ clusterIPs }) => clusterIPs.includes(destination))

@@ -1,6 +1,6 @@
 // A question, what is known, and what is in the kernel become an explanation.
 
-import { type Family, joinHostPort, formatIp, parseIp } from '../../lib/ip.ts'
+import { type Family, joinHostPort, formatIp, ipBytes } from '../../lib/ip.ts'
 import { chosenFrontends } from '../../connect/plan.ts'
 import type { KernelWay, Walkable, WalkedPacket } from '../../lib/packet-walk.ts'
 import type { Topology } from '../../model/topology.ts'
@@ -68,8 +68,8 @@ export function packetOf({ asked }: Prepared): WalkedPacket {
   const { source, destination, port, protocol, inputInterface } = asked.connection
   return {
     inputInterface,
-    source: parseIp(source)!,
-    destination: parseIp(destination)!,
+    source: ipBytes(source),
+    destination: ipBytes(destination),
     destinationPort: port,
     sourcePort: CLIENT_PORT,
     protocol,

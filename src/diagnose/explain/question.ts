@@ -1,7 +1,7 @@
 // From the words of the command line to a connection: what FROM and TO mean in this cluster.
 
 import type { Protocol, Service } from '../../kube/types.ts'
-import { canonicalIp, cidrContains, type Family, ipFamily, joinHostPort, parseIp } from '../../lib/ip.ts'
+import { canonicalIp, cidrContains, type Family, ipFamily, joinHostPort, ipBytes } from '../../lib/ip.ts'
 import { nearest } from '../../lib/nearest.ts'
 import type { Connection } from '../../model/follow.ts'
 import type { FrontendKind, NodeView } from '../../model/types.ts'
@@ -153,7 +153,7 @@ export function isOutside(known: Known, from: string): boolean {
   const address = canonicalIp(from)
   if (address === undefined || known.machineAddresses.includes(address)) return false
   const node = known.nodes[ipFamily(address)!]
-  const bytes = parseIp(address) ?? ''
+  const bytes = ipBytes(address)
   const detector = node?.localDetector
   if (detector?.kind === 'cidr' && detector.cidrs.some((cidr) => cidrContains(cidr, bytes))) return false
   return (

@@ -1,6 +1,6 @@
 // Addresses in IPVS messages: union nf_inet_addr, sixteen bytes whatever the family.
 
-import { familyOf, formatIp, parseIp, type Bytes, type Family } from '../../lib/ip.ts'
+import { familyOf, formatIp, parseIp, type Bytes, type Family, asBytes } from '../../lib/ip.ts'
 import { bytes, type Codec, mapped, named } from '../../netlink/attributes.ts'
 import { ne16 } from '../../netlink/generic-messages.ts'
 
@@ -20,7 +20,7 @@ export const addressUnion: Codec<Bytes> = bytes
 export function encodeAddress(address: string): Bytes {
   const parsed = parseIp(address)
   if (parsed === undefined) throw new TypeError(`Cannot encode ${JSON.stringify(address)}: not an IP address`)
-  return familyOf(parsed) === 4 ? parsed + '\0'.repeat(UNION_LENGTH - 4) : parsed
+  return familyOf(parsed) === 4 ? asBytes(parsed + '\0'.repeat(UNION_LENGTH - 4)) : parsed
 }
 
 export function decodeAddress(union: Bytes, family: Family): string {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { formatIp, type Family } from '../../lib/ip.ts'
+import { formatIp, type Family, bytesOf } from '../../lib/ip.ts'
 import type { Destination, IpvsOp, VirtualServer } from '../types.ts'
 import { messagesOf } from '../../netlink/message.ts'
 import { Writer } from '../../netlink/writer.ts'
@@ -11,7 +11,7 @@ const FAMILY_ID = 30
 const arbitraryAddress = (family: Family) =>
   fc
     .uint8Array({ minLength: family === 4 ? 4 : 16, maxLength: family === 4 ? 4 : 16 })
-    .map((bytes) => formatIp(String.fromCharCode(...bytes)))
+    .map((bytes) => formatIp(bytesOf(...bytes)))
 const port = fc.integer({ min: 1, max: 65535 })
 
 const arbitraryServer: fc.Arbitrary<VirtualServer> = fc.constantFrom<Family>(4, 6).chain((family) =>

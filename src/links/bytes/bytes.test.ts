@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseIp } from '../../lib/ip.ts'
+import { ipBytes } from '../../lib/ip.ts'
 import { type Message, messagesOf } from '../../netlink/message.ts'
 import { Writer } from '../../netlink/writer.ts'
 import { decodeAddress, decodeLinkOfAddress, writeDeleteAddress, writeNewAddress } from './address.ts'
@@ -24,7 +24,7 @@ describe('addresses', () => {
     ['192.0.2.1', 32],
     ['2001:db8::1', 128],
   ] as const) {
-    const request = { link: 7, address: parseIp(text)!, prefix, acknowledge: true }
+    const request = { link: 7, address: ipBytes(text), prefix, acknowledge: true }
 
     it(`decodeAddress() gives what writeNewAddress() wrote: ${text}`, () => {
       const message = written((writer) => writeNewAddress(writer, request))
@@ -37,7 +37,7 @@ describe('addresses', () => {
   }
 
   it('a message about something else, and one that was cut off, is no address', () => {
-    const request = { link: 7, address: parseIp('192.0.2.1')!, prefix: 32, acknowledge: true }
+    const request = { link: 7, address: ipBytes('192.0.2.1'), prefix: 32, acknowledge: true }
     const message = written((writer) => writeNewAddress(writer, request))
     expect(decodeAddress(cut(message, message.end - message.start - 4))).toBeUndefined()
     expect(decodeAddress(written((writer) => writeDeleteLink(writer, 'a')))).toBeUndefined()

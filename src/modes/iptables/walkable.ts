@@ -1,5 +1,6 @@
 // What the iptables mode has in the kernel, for explain: its tables with their counters, and whom affinity remembers.
 
+import type { Bytes } from '../../lib/ip.ts'
 import { readFileSync, readdirSync } from 'node:fs'
 import { programName } from '../../iptables/programs.ts'
 import { probeIptables } from '../../iptables/probe.ts'
@@ -24,7 +25,7 @@ export async function readIptables({ family, now }: WalkableOptions): Promise<Wa
 
 /** Without them, no client counts as remembered. */
 function readRecent(nowMs: number): Recent {
-  const lists = new Map<string, Map<string, number>>()
+  const lists = new Map<string, ReadonlyMap<Bytes, number>>()
   try {
     const jiffies = jiffiesFrom(readFileSync('/proc/timer_list', 'latin1'), uptimeSeconds())
     if (jiffies === undefined) return lists

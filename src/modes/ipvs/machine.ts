@@ -9,7 +9,7 @@ import { deleteTables, openWatchedTables } from '../../nftables/watched-tables.t
 import type { Clock } from '../../lib/clock.ts'
 import { closeAllNow } from '../../lib/close-all.ts'
 import { UnsupportedError } from '../../lib/errors.ts'
-import { type Cidr, cidrContains, type Family, joinHostPort, parseCidr, parseIp } from '../../lib/ip.ts'
+import { type Cidr, cidrContains, type Family, joinHostPort, parseCidr, ipBytes } from '../../lib/ip.ts'
 import type { Logger } from '../../lib/log.ts'
 import { LINK, TABLE } from './plan/names.ts'
 import { DEFAULT_SCHEDULER } from './plan/servers.ts'
@@ -153,7 +153,7 @@ function removeServers(excludeCIDRs: readonly string[], log: Logger): void {
   const driver = tryOpenDriver()
   if (driver === undefined) return
   const excluded = parseCidrs(excludeCIDRs)
-  const isExcluded = (address: string) => excluded.some((cidr) => cidrContains(cidr, parseIp(address) ?? ''))
+  const isExcluded = (address: string) => excluded.some((cidr) => cidrContains(cidr, ipBytes(address)))
   try {
     const ours = driver.readServers().filter((server) => !isExcluded(server.address))
     driver.apply(ours.map((server) => ({ op: 'deleteServer', server })))

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../lib/clock.ts'
 import { closeAllNow } from '../../lib/close-all.ts'
-import { type Cidr, cidrContains, type Family, isLoopback, parseIp } from '../../lib/ip.ts'
+import { type Cidr, cidrContains, type Family, isLoopback, ipBytes } from '../../lib/ip.ts'
 import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
 import { LINK } from './plan/names.ts'
 import { ipvsPlanner } from './plan/planner.ts'
@@ -191,7 +191,7 @@ export class IpvsProgrammer implements Programmer {
   }
 
   #isExcluded({ address }: ServerId): boolean {
-    const bytes = parseIp(address) ?? ''
+    const bytes = ipBytes(address)
     return this.#options.excludeCidrs.some((cidr) => cidrContains(cidr, bytes))
   }
 }
@@ -207,7 +207,7 @@ function wantedServers(node: NodeView, view: ServicePortView | undefined, settin
 
 function nodePortAddresses({ nodePortAddresses: open }: NodeView, machine: readonly string[]): string[] {
   if (open.kind === 'only') return open.addresses.filter((address) => machine.includes(address))
-  return machine.filter((address) => !isLoopback(parseIp(address) ?? ''))
+  return machine.filter((address) => !isLoopback(ipBytes(address)))
 }
 
 /** UDP servers that no service wants any more: flows to them may go on. */

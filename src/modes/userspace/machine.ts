@@ -5,7 +5,7 @@ import { listAddresses } from '../../links/addresses.ts'
 import { raiseFdLimit, readFdLimit } from '../../system/fd-limit.ts'
 import { closeAll, closeAllNow } from '../../lib/close-all.ts'
 import { KernelError, UnsupportedError } from '../../lib/errors.ts'
-import { type Family, isLinkLocal, isLoopback, joinHostPort, parseIp } from '../../lib/ip.ts'
+import { type Family, isLinkLocal, isLoopback, joinHostPort, ipBytes } from '../../lib/ip.ts'
 import type { Logger } from '../../lib/log.ts'
 import type { NodeView } from '../../model/types.ts'
 import { USERSPACE_TABLE } from './plan/planner.ts'
@@ -169,7 +169,7 @@ function listenAddress({ family, nodeIp }: NodeView): string {
   const addresses = listAddresses().filter((each) => each.family === family)
   if (addresses.some(({ address }) => address === nodeIp)) return nodeIp
   const usable = addresses.find(({ address }) => {
-    const bytes = parseIp(address)!
+    const bytes = ipBytes(address)
     return !isLoopback(bytes) && !isLinkLocal(bytes)
   })
   return usable?.address ?? nodeIp

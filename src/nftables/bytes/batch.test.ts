@@ -1,3 +1,4 @@
+import { asBytes, bytesOf } from '../../lib/ip.ts'
 import { describe, expect, it } from 'vitest'
 import type { Chain, Element, Op } from '../types.ts'
 import { type Message, messagesOf } from '../../netlink/message.ts'
@@ -11,7 +12,7 @@ import { makeSet } from '../make-set.ts'
 const set = makeSet('cluster-ips', ['ipv4_addr'])
 const chain: Chain = { name: 'services', comment: undefined, hook: undefined, rules: [] }
 const rule = { text: 'drop', comment: undefined, expressions: [{ kind: 'verdict', code: 'drop' }] } as const
-const element: Element = { key: '\n\0\0\x01' }
+const element: Element = { key: asBytes('\n\0\0\x01') }
 
 const everyOp: Op[] = [
   { op: 'addTable', comment: undefined },
@@ -73,7 +74,7 @@ describe('writeBatch()', () => {
   })
 
   it('spreads many elements over several messages of one operation', () => {
-    const elements = Array.from({ length: 9000 }, (_, i) => ({ key: String.fromCharCode(10, 1, i >> 8, i & 255) }))
+    const elements = Array.from({ length: 9000 }, (_, i) => ({ key: bytesOf(10, 1, i >> 8, i & 255) }))
     const op: Op = { op: 'addElements', set, elements }
     const { messages, origins } = batchOf([op])
     expect(messages.slice(1, -1).map(({ type }) => type)).toEqual(Array(3).fill(messageType('newElements')))

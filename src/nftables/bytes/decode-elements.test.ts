@@ -1,3 +1,4 @@
+import { asBytes } from '../../lib/ip.ts'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { arbitraryElement, arbitrarySet } from '../../../test/support/arbitrary-nftables.ts'
@@ -40,8 +41,8 @@ describe('ElementReader', () => {
   it('puts the points of ranges together from several messages', () => {
     const ports = makeSet('ports', ['inet_service'], { interval: true })
     const ranges = [
-      { key: '\0\x10\0\0', keyEnd: '\0\x20\0\0' },
-      { key: '\0\x30\0\0', keyEnd: '\xff\xff\0\0' },
+      { key: asBytes('\0\x10\0\0'), keyEnd: asBytes('\0\x20\0\0') },
+      { key: asBytes('\0\x30\0\0'), keyEnd: asBytes('\xff\xff\0\0') },
     ]
     const reader = new ElementReader(ports)
     for (const range of ranges.toReversed())

@@ -1,6 +1,6 @@
 // Reading lists of elements, by hand for speed. A test compares it with the table in element.ts.
 
-import type { Bytes } from '../../lib/ip.ts'
+import { type Bytes, asBytes } from '../../lib/ip.ts'
 import type { Element, NftSet } from '../types.ts'
 import { decodeBytes } from '../../netlink/attributes.ts'
 import type { Message } from '../../netlink/message.ts'
@@ -35,9 +35,9 @@ export class ElementReader {
 
   constructor(set: NftSet) {
     this.#set = set
-    this.#keyPadding = '\0'.repeat(paddedLength(set.key) - fieldsLength(set.key))
+    this.#keyPadding = asBytes('\0'.repeat(paddedLength(set.key) - fieldsLength(set.key)))
     const data = set.data === undefined || set.data === 'verdict' || set.data.length === 0 ? undefined : set.data
-    this.#dataPadding = data === undefined ? '' : '\0'.repeat(paddedLength(data) - fieldsLength(data))
+    this.#dataPadding = asBytes(data === undefined ? '' : '\0'.repeat(paddedLength(data) - fieldsLength(data)))
     if (storesPoints(set)) this.#readOne = this.#readPoint.bind(this)
     else this.#readOne = set.data === 'verdict' ? this.#readByTable.bind(this) : this.#readFast.bind(this)
   }
@@ -91,9 +91,9 @@ export class ElementReader {
       const length = view.getUint16(at, LITTLE_ENDIAN)
       const type = view.getUint16(at + 2, LITTLE_ENDIAN) & 0x3fff
       if (length < 4 || at + length > end) return
-      if (type === NFTA_SET_ELEM_KEY) key = this.#decodeValue(view, at + 4) + this.#keyPadding
-      else if (type === NFTA_SET_ELEM_KEY_END) keyEnd = this.#decodeValue(view, at + 4) + this.#keyPadding
-      else if (type === NFTA_SET_ELEM_DATA) data = this.#decodeValue(view, at + 4) + this.#dataPadding
+      if (type === NFTA_SET_ELEM_KEY) key = asBytes(this.#decodeValue(view, at + 4) + this.#keyPadding)
+      else if (type === NFTA_SET_ELEM_KEY_END) keyEnd = asBytes(this.#decodeValue(view, at + 4) + this.#keyPadding)
+      else if (type === NFTA_SET_ELEM_DATA) data = asBytes(this.#decodeValue(view, at + 4) + this.#dataPadding)
       else if (type === NFTA_SET_ELEM_EXPIRATION) remainingMs = Number(view.getBigUint64(at + 4))
       at += align4(length)
     }

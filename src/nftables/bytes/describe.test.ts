@@ -1,3 +1,4 @@
+import { asBytes } from '../../lib/ip.ts'
 import { describe, expect, it } from 'vitest'
 import type { Op } from '../types.ts'
 import { messagesOf } from '../../netlink/message.ts'
@@ -7,7 +8,7 @@ import { describeOp } from './describe.ts'
 import { makeSet } from '../make-set.ts'
 
 const services = makeSet('service-ips', ['ipv4_addr', 'inet_proto', 'inet_service'])
-const key = (last: number) => `\n\0\0${String.fromCharCode(last)}\x06\0\0\0\0P\0\0`
+const key = (last: number) => asBytes(`\n\0\0${String.fromCharCode(last)}\x06\0\0\0\0P\0\0`)
 
 describe('describeOp()', () => {
   it.each<[string, Op]>([
@@ -30,7 +31,7 @@ describe('describeOp()', () => {
       {
         op: 'deleteElements',
         set: { ...services, name: 'r', key: ['ipv4_addr'], interval: true },
-        elements: [{ key: '\n\0\0\0', keyEnd: '\n\xff\xff\xff' }],
+        elements: [{ key: asBytes('\n\0\0\0'), keyEnd: asBytes('\n\xff\xff\xff') }],
       },
     ],
   ])('says "%s"', (words, op) => {

@@ -1,14 +1,14 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { arbitraryElement, arbitrarySet } from '../../../test/support/arbitrary-nftables.ts'
-import { parseIp } from '../../lib/ip.ts'
+import { asBytes, ipBytes } from '../../lib/ip.ts'
 import type { Element, NftSet } from '../types.ts'
 import { elementsFromAttributes, elementToAttributes, storesPoints } from './element.ts'
 import { makeSet } from '../make-set.ts'
 
 const ranges = makeSet('pod-cidrs', ['ipv4_addr'], { interval: true })
 
-const ip = (text: string) => parseIp(text)!
+const ip = (text: string) => ipBytes(text)
 const range = (first: string, last: string): Element => ({ key: ip(first), keyEnd: ip(last) })
 const END = 1
 
@@ -26,7 +26,7 @@ describe('elements', () => {
 
   it('are deleted by their key alone', () => {
     const set: NftSet = { ...ranges, interval: false, data: ['inet_service'] }
-    const element = { key: ip('10.0.0.1'), data: '\0P\0\0' }
+    const element = { key: ip('10.0.0.1'), data: asBytes('\0P\0\0') }
     expect(elementToAttributes(set, element, 'delete')).toEqual([{ key: ip('10.0.0.1') }])
   })
 
@@ -95,7 +95,7 @@ describe('ranges of a single field', () => {
         let free = 0
         for (let i = 0; i + 1 < list.length; i += 2) {
           if (list[i]! < free) continue
-          written.push({ key: key(list[i]!), keyEnd: key(list[i + 1]!) })
+          written.push({ key: asBytes(key(list[i]!)), keyEnd: asBytes(key(list[i + 1]!)) })
           free = list[i + 1]! + 2
         }
         const wire = written.flatMap((element) => elementToAttributes(ports, element, 'add'))

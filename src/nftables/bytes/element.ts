@@ -7,7 +7,7 @@
 // A planner merges ranges of a single field that overlap or follow each other: the kernel refuses overlaps, and
 // where one range ends at the point where the next begins, deleting one of them can take a point from the other.
 
-import type { Bytes } from '../../lib/ip.ts'
+import { type Bytes, asBytes } from '../../lib/ip.ts'
 import type { Element, FieldType, NftSet } from '../types.ts'
 import { attr, be32, bytes, cstring, type Infer, list, nest, opt } from '../../netlink/attributes.ts'
 import {
@@ -117,8 +117,8 @@ function pointsToRanges(set: NftSet, wire: readonly ElementAttributes[]): Elemen
     if (isEnd) continue
     // nft leaves out the end of a range that another one follows at once.
     const next = points[i + 1]?.key
-    const keyEnd = next === undefined ? last : predecessor(next)
-    ranges.push({ key: toPadded(set.key, key), keyEnd: toPadded(set.key, keyEnd) })
+    const keyEnd = next === undefined ? last : predecessor(asBytes(next))
+    ranges.push({ key: toPadded(set.key, asBytes(key)), keyEnd: toPadded(set.key, asBytes(keyEnd)) })
   }
   return ranges
 }
@@ -136,7 +136,7 @@ function toPadded(fields: readonly FieldType[], value: Bytes): Bytes {
 function successor(key: Bytes): Bytes | undefined {
   for (let i = key.length - 1; i >= 0; i--) {
     const byte = key.charCodeAt(i)
-    if (byte < 0xff) return key.slice(0, i) + String.fromCharCode(byte + 1) + '\0'.repeat(key.length - 1 - i)
+    if (byte < 0xff) return asBytes(key.slice(0, i) + String.fromCharCode(byte + 1) + '\0'.repeat(key.length - 1 - i))
   }
   return undefined
 }
@@ -144,7 +144,7 @@ function successor(key: Bytes): Bytes | undefined {
 function predecessor(key: Bytes): Bytes {
   for (let i = key.length - 1; i >= 0; i--) {
     const byte = key.charCodeAt(i)
-    if (byte > 0) return key.slice(0, i) + String.fromCharCode(byte - 1) + '\xff'.repeat(key.length - 1 - i)
+    if (byte > 0) return asBytes(key.slice(0, i) + String.fromCharCode(byte - 1) + '\xff'.repeat(key.length - 1 - i))
   }
   return key
 }

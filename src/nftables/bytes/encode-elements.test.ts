@@ -1,3 +1,4 @@
+import { asBytes } from '../../lib/ip.ts'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { arbitraryElement, arbitrarySet } from '../../../test/support/arbitrary-nftables.ts'
@@ -20,8 +21,8 @@ function withElements(set: NftSet): fc.Arbitrary<readonly [NftSet, Element[]]> {
 function numbered(count: number): Element[] {
   const word = (n: number) => String.fromCharCode(n >> 24, (n >> 16) & 255, (n >> 8) & 255, n & 255)
   return Array.from({ length: count }, (_, i) => ({
-    key: `\n\0\0\x01\x06\0\0\0\0P\0\0${word(i)}`,
-    data: `${word(i)}\0P\0\0`,
+    key: asBytes(`\n\0\0\x01\x06\0\0\0\0P\0\0${word(i)}`),
+    data: asBytes(`${word(i)}\0P\0\0`),
   }))
 }
 
@@ -79,10 +80,10 @@ describe('writeElements()', () => {
 
   it('refuses a key or value of another length than the set has', () => {
     const list = (element: Element) => ({ table: 't', set: endpoints, elements: [element], action: 'add' }) as const
-    expect(() => writeElements(new Writer(), list({ key: 'abcd', data: 'abcdefgh' }), 0)).toThrow(
+    expect(() => writeElements(new Writer(), list({ key: asBytes('abcd'), data: asBytes('abcdefgh') }), 0)).toThrow(
       "Cannot write an element of endpoints: its key has 4 bytes, the set's has 16",
     )
-    expect(() => writeElements(new Writer(), list({ key: 'x'.repeat(16) }), 0)).toThrow(
+    expect(() => writeElements(new Writer(), list({ key: asBytes('x'.repeat(16)) }), 0)).toThrow(
       "its data has 0 bytes, the set's has 8",
     )
   })

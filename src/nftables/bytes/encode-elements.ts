@@ -1,7 +1,7 @@
 // Writing lists of elements: with read-elements.ts, the one part of the codec that is made by hand for speed, because a
 // cluster is elements and little else. It writes the same bytes as the table in element.ts; a test compares them.
 
-import type { Bytes } from '../../lib/ip.ts'
+import { type Bytes, asBytes } from '../../lib/ip.ts'
 import type { Element, FieldType, NftSet } from '../types.ts'
 import { cstring } from '../../netlink/attributes.ts'
 import {
@@ -128,7 +128,7 @@ function layoutOf(set: NftSet, action: 'add' | 'delete'): Layout {
     writer.beginNested(type)
     writer.begin(NFTA_DATA_VALUE)
     const offset = writer.length
-    writer.raw('\0'.repeat(lengths.length))
+    writer.raw(asBytes('\0'.repeat(lengths.length)))
     writer.end()
     writer.end()
     return { set: set.name, name, offset, ...lengths }

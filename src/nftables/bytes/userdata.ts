@@ -1,7 +1,7 @@
 // Userdata: what nft stores beside objects for itself, most of all comments. A list of type, length (one byte each),
 // value. The numbers are those of libnftnl's include/libnftnl/udata.h.
 
-import type { Bytes } from '../../lib/ip.ts'
+import { type Bytes, asBytes, bytesOf } from '../../lib/ip.ts'
 import { NFT_USERDATA_MAXLEN } from './uapi.ts'
 import { LITTLE_ENDIAN } from '../../netlink/writer.ts'
 
@@ -21,7 +21,7 @@ const utf8 = { encoder: new TextEncoder(), decoder: new TextDecoder() }
 export function encodeUdata(list: readonly Udata[]): Bytes {
   let bytes = ''
   for (const { type, value } of list) bytes += String.fromCharCode(type, value.length) + value
-  if (bytes.length <= NFT_USERDATA_MAXLEN) return bytes
+  if (bytes.length <= NFT_USERDATA_MAXLEN) return asBytes(bytes)
   throw new RangeError(
     `Cannot write userdata: it is ${bytes.length} bytes long, and ${NFT_USERDATA_MAXLEN} is the most`,
   )
@@ -42,7 +42,7 @@ export function decodeUdata(bytes: Bytes): Udata[] {
 export function udata32(type: number, value: number): Udata {
   const bytes = new Uint8Array(4)
   new DataView(bytes.buffer).setUint32(0, value, LITTLE_ENDIAN)
-  return { type, value: String.fromCharCode(...bytes) }
+  return { type, value: bytesOf(...bytes) }
 }
 
 export function udataComment(type: number, comment: string): Udata {
@@ -52,7 +52,7 @@ export function udataComment(type: number, comment: string): Udata {
       `Cannot write comment "${comment}": it is ${bytes.length} bytes long, at most ${MAX_COMMENT} fit`,
     )
   }
-  return { type, value: `${String.fromCharCode(...bytes)}\0` }
+  return { type, value: asBytes(`${String.fromCharCode(...bytes)}\0`) }
 }
 
 export function decodeComment(type: number, userdata: Bytes | undefined): string | undefined {

@@ -1,6 +1,6 @@
 // What the planners of all modes with an nftables table do with a frontend.
 
-import type { Bytes } from '../../lib/ip.ts'
+import { type Bytes, asBytes } from '../../lib/ip.ts'
 import type { BackendList } from '../../model/backend-list.ts'
 import type { Frontend, ServicePortView, Verdict } from '../../model/types.ts'
 import { addressField, portField, protocolField } from '../../nftables/fields.ts'
@@ -30,7 +30,7 @@ export class Elements {
 
 export function frontendKey(frontend: Frontend): Bytes {
   const suffix = protocolField(frontend.protocol) + portField(frontend.port)
-  return frontend.address === undefined ? suffix : addressField(frontend.address) + suffix
+  return frontend.address === undefined ? asBytes(suffix) : asBytes(addressField(frontend.address) + suffix)
 }
 
 /** The list that pods and the node use, which all clients use unless the policy is Local. */
@@ -65,11 +65,11 @@ export function planHairpins(hairpin: NftSet, { backends, protocol }: ServicePor
   for (let i = 0; i < backends.length; i++) {
     if (!backends.canBeLocalAt(i)) continue
     const address = backends.addressAt(i)
-    elements.add(hairpin, { key: address + address + protocolField(protocol) + portField(backends.portAt(i)) })
+    elements.add(hairpin, { key: asBytes(address + address + protocolField(protocol) + portField(backends.portAt(i))) })
   }
 }
 
 /** What a packet gets that is sent to this backend: its address and port. */
 export function endpointData(backends: BackendList, index: number): Bytes {
-  return backends.addressAt(index) + portField(backends.portAt(index))
+  return asBytes(backends.addressAt(index) + portField(backends.portAt(index)))
 }

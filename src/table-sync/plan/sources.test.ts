@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { cidr } from '../../../test/support/arbitrary-views.ts'
-import { formatIp } from '../../lib/ip.ts'
+import { formatIp, asBytes } from '../../lib/ip.ts'
 import type { Frontend } from '../../model/types.ts'
 import type { SharedRule } from '../../nftables/fragment.ts'
 import { Elements } from './frontend.ts'
@@ -15,7 +15,7 @@ function plan(family: 4 | 6, ranges: readonly string[] | undefined) {
   const elements = new Elements()
   const sharedRules = new Set<SharedRule>()
   planSources(guardSchema(family), frontend, { elements, sharedRules })
-  const ofSource = (key: string) => formatIp(key.slice(family === 4 ? -4 : -16))
+  const ofSource = (key: string) => formatIp(asBytes(key.slice(family === 4 ? -4 : -16)))
   const lists = elements.list().filter(({ set }) => set.name !== 'firewall-frontends')
   return {
     isGuarded: lists.length < elements.list().length,

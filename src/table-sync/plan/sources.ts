@@ -2,7 +2,7 @@
 // whether that range is there. Sets of intervals would find it in one lookup, but what they cost when they change grows faster than
 // they do: docs/adr/0013-source-ranges-by-prefix.md.
 
-import { type Bytes, type Cidr, type Family, mergeCidrs } from '../../lib/ip.ts'
+import { type Bytes, type Cidr, type Family, mergeCidrs, asBytes } from '../../lib/ip.ts'
 import type { Frontend } from '../../model/types.ts'
 import type { SharedRule } from '../../nftables/fragment.ts'
 import * as nft from '../../nftables/language.ts'
@@ -25,7 +25,7 @@ export function planSources(schema: GuardSchema, frontend: Frontend, { elements,
   for (const { family, prefix, networks } of byPrefix(frontend.allowedSources)) {
     const shared = sourceRule(family, prefix)
     sharedRules.add(shared)
-    for (const network of networks) elements.add(shared.set, { key: key + network })
+    for (const network of networks) elements.add(shared.set, { key: asBytes(key + network) })
   }
 }
 

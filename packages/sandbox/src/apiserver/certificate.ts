@@ -3,7 +3,7 @@
 
 import { createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import { isIP } from 'node:net'
-import { parseIp } from '../../../../src/lib/ip.ts'
+import { ipBytes } from '../../../../src/lib/ip.ts'
 import { Buffer } from 'node:buffer'
 import {
   bitString,
@@ -111,7 +111,7 @@ const GENERAL_NAME_DNS = 0x82
 const GENERAL_NAME_IP = 0x87
 
 function alternativeName(host: string): Buffer {
-  const bytes = isIP(host) === 0 ? Buffer.from(host) : Buffer.from(parseIp(host) ?? '', 'latin1')
+  const bytes = isIP(host) === 0 ? Buffer.from(host) : Buffer.from(ipBytes(host), 'latin1')
   return Buffer.concat([Buffer.of(isIP(host) === 0 ? GENERAL_NAME_DNS : GENERAL_NAME_IP, bytes.length), bytes])
 }
 

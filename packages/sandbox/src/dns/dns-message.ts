@@ -1,6 +1,6 @@
 // Messages of the domain name system (RFC 1035), as far as a small server needs them: one question in, records out. Pure.
 
-import { formatIp, parseIp } from '../../../../src/lib/ip.ts'
+import { formatIp, parseIp, ipBytes } from '../../../../src/lib/ip.ts'
 
 export const recordTypes = { A: 1, CNAME: 5, SOA: 6, PTR: 12, TXT: 16, AAAA: 28, SRV: 33, OPT: 41, ANY: 255 } as const
 export const responseCodes = { ok: 0, formatError: 1, noSuchName: 3, notImplemented: 4 } as const
@@ -129,7 +129,7 @@ function encodeData(data: RecordData): Buffer {
   switch (data.type) {
     case 'A':
     case 'AAAA':
-      return Buffer.from(parseIp(data.address) ?? '', 'latin1')
+      return Buffer.from(ipBytes(data.address), 'latin1')
     case 'CNAME':
     case 'PTR':
       return encodeName(data.target)

@@ -6,7 +6,7 @@
 // The machine gets one link, and routes through it to the nodes' pods, to services and to load balancers. When this process
 // ends, however it ends, the namespaces end with it, and the machine's link with them.
 
-import { parseCidr, parseIp, type Bytes, type Cidr } from '../../../../src/lib/ip.ts'
+import { parseCidr, parseIp, type Bytes, type Cidr, asBytes } from '../../../../src/lib/ip.ts'
 import { KernelError, UnsupportedError } from '../../../../src/lib/errors.ts'
 import { Rtnetlink } from '../../../../src/links/rtnetlink.ts'
 import type { AddressPlan, NodeAddresses } from '../address-plan.ts'
@@ -192,7 +192,7 @@ function routeToPods(from: Host, link: number, { podRanges, addresses }: NodeAdd
 /** A bridge whose hardware address is made from its first IP address, and so stays what it is. */
 function addBridge(host: Host, name: string, addresses: readonly string[]): number {
   const hardwareAddress = `\x02\0${bytesOf(addresses[0]!).slice(-4)}`
-  return host.links.addLink({ name, kind: { type: 'bridge', hardwareAddress } })
+  return host.links.addLink({ name, kind: { type: 'bridge', hardwareAddress: asBytes(hardwareAddress) } })
 }
 
 function addAddresses(host: Host, link: number, addresses: readonly string[], ranges: readonly string[]): void {

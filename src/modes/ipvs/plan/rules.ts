@@ -1,7 +1,7 @@
 // The rules around IPVS: every one there is, apart from one per number of endpoints in use by short circuits.
 // docs/modes/ipvs.md has the picture and the reasons.
 
-import type { Family } from '../../../lib/ip.ts'
+import { type Family, asBytes } from '../../../lib/ip.ts'
 import type { NodeView } from '../../../model/types.ts'
 import { addressField } from '../../../nftables/fields.ts'
 import type { SetElements, TableBase } from '../../../nftables/fragment.ts'
@@ -138,7 +138,7 @@ function isIcmp(family: Family): nft.Piece {
   const icmp = family === 4 ? { name: 'icmp', value: '\x01' } : { name: 'ipv6-icmp', value: '\x3a' }
   return {
     text: `meta l4proto ${icmp.name}`,
-    expressions: [nft.protocol.load(0), { kind: 'cmp', op: 'eq', sreg: 0, value: icmp.value }],
+    expressions: [nft.protocol.load(0), { kind: 'cmp', op: 'eq', sreg: 0, value: asBytes(icmp.value) }],
   }
 }
 

@@ -1,6 +1,6 @@
 // How one service port looks in the table around IPVS: as elements of the fixed sets and maps.
 
-import type { Bytes, Family } from '../../../lib/ip.ts'
+import { type Bytes, type Family, asBytes } from '../../../lib/ip.ts'
 import type { Frontend, NodeView, ServicePortView } from '../../../model/types.ts'
 import { addressField, integerField, portField, protocolField } from '../../../nftables/fields.ts'
 import type { Fragment, SharedRule } from '../../../nftables/fragment.ts'
@@ -37,7 +37,7 @@ export function planFragment(node: NodeView, port: ServicePortView): Fragment {
   }
   planHairpins(schema.hairpin, port, elements)
   if (port.healthCheckNodePort !== undefined) {
-    elements.add(schema.healthCheckPorts, { key: protocolField('TCP') + portField(port.healthCheckNodePort) })
+    elements.add(schema.healthCheckPorts, { key: asBytes(protocolField('TCP') + portField(port.healthCheckNodePort)) })
   }
   return { sets: [], chains: [], dynamicMaps: [], sharedRules: [...sharedRules], elements: elements.list() }
 }
@@ -74,7 +74,7 @@ function planShortCircuit(node: NodeView, frontend: Frontend, { key, elements }:
   elements.add(shared.set, { key })
   const { backends } = verdict
   for (let slot = 0; slot < backends.length; slot++) {
-    elements.add(endpoints, { key: key + integerField(slot), data: endpointData(backends, slot) })
+    elements.add(endpoints, { key: asBytes(key + integerField(slot)), data: endpointData(backends, slot) })
   }
   return shared
 }

@@ -1,6 +1,6 @@
 // A table that is there already has its backends at places, perhaps at others than a new table would: they stay there.
 
-import type { Bytes, Family } from '../../../lib/ip.ts'
+import { type Bytes, type Family, asBytes } from '../../../lib/ip.ts'
 import type { BackendList } from '../../../model/backend-list.ts'
 import type { ServicePortView } from '../../../model/types.ts'
 import type { Fragment } from '../../../nftables/fragment.ts'
@@ -28,7 +28,7 @@ export function adoptPlaces(
       for (let place = 0, key = frontendKey(frontend); ; place++) {
         const element = find(set.name, placeKey(key, place))
         if (element === undefined) break
-        former.push(known.get(element.data ?? ''))
+        former.push(known.get(element.data ?? asBytes('')))
       }
       if (former.length === 0) continue
       const before = places.of(backends)

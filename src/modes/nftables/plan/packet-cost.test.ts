@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'vitest'
 import { nodeView, service, slice } from '../../../../test/support/kube-objects.ts'
 import { ManualClock } from '../../../lib/clock.ts'
-import { isLoopback, parseCidr, parseIp } from '../../../lib/ip.ts'
+import { isLoopback, parseCidr, parseIp, ipBytes } from '../../../lib/ip.ts'
 import { ProblemLog } from '../../../model/problems.ts'
 import { ServiceModel } from '../../../model/service-model.ts'
 import { applyOps } from '../../../nftables/apply-ops.ts'
@@ -66,9 +66,9 @@ function lookups({ source, inputInterface }: typeof POD | typeof HERE, to: strin
   const [address = '', port] = to.split(':')
   const packet = {
     inputInterface,
-    source: parseIp(source)!,
+    source: ipBytes(source),
     sourcePort: 40_000,
-    destination: parseIp(address)!,
+    destination: ipBytes(address),
     destinationPort: Number(port),
     protocol: PROTOCOL_NUMBERS.TCP,
   }

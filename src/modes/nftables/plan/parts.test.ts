@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { aNodeView, arbitraryView } from '../../../../test/support/arbitrary-views.ts'
 import { runs } from '../../../../test/support/runs.ts'
 import { atOnce } from '../../../lib/steps.ts'
-import { parseIp } from '../../../lib/ip.ts'
+import { parseIp, ipBytes } from '../../../lib/ip.ts'
 import { applyOps } from '../../../nftables/apply-ops.ts'
 import { buildTable } from '../../../nftables/build-table.ts'
 import { diffingFragments } from '../../../nftables/diff-fragments.ts'
@@ -54,8 +54,8 @@ function ways(table: Table, frontends: readonly Frontend[]): Set<string> {
       for (let choice = 0; choice < 5; choice++) {
         const packet = {
           inputInterface: 'eth0',
-          source: parseIp(source)!,
-          destination: parseIp(address)!,
+          source: ipBytes(source),
+          destination: ipBytes(address),
           protocol: PROTOCOL_NUMBERS[protocol],
           sourcePort: 40_000,
           destinationPort: port,

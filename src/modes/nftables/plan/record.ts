@@ -1,6 +1,6 @@
 // Remembering a client: one map of frontends and one rule for each protocol, there while a service with session affinity needs it.
 
-import type { Bytes, Family } from '../../../lib/ip.ts'
+import { type Bytes, type Family, asBytes } from '../../../lib/ip.ts'
 import type { Frontend } from '../../../model/types.ts'
 import { addressField, portField, type TransportProtocol } from '../../../nftables/fields.ts'
 import type { SharedRule } from '../../../nftables/fragment.ts'
@@ -22,7 +22,7 @@ export function recordRule(family: Family, { kind, protocol }: Frontend): Shared
 
 /** The key of a frontend in that map. */
 export function recordKey({ address, port }: Frontend): Bytes {
-  return (address === undefined ? '' : addressField(address)) + portField(port)
+  return asBytes((address === undefined ? '' : addressField(address)) + portField(port))
 }
 
 function makeRecordRule(family: Family, frontends: 'nodePorts' | 'services', protocol: TransportProtocol): SharedRule {

@@ -1,6 +1,6 @@
 // Which frontends a table serves: what was read back may be of a time when other services existed.
 
-import { formatIp } from '../../../lib/ip.ts'
+import { formatIp, asBytes } from '../../../lib/ip.ts'
 import type { FrontendAddress } from '../../../model/types.ts'
 import { protocolField, splitFields } from '../../../nftables/fields.ts'
 import type { NftSet, Table } from '../../../nftables/types.ts'
@@ -21,7 +21,7 @@ export function* servedUdpFrontends(table: Table): Generator<FrontendAddress> {
 }
 
 function decodeUdpFrontend({ key: types }: NftSet, key: string): FrontendAddress | undefined {
-  const fields = splitFields(types, key)
+  const fields = splitFields(types, asBytes(key))
   const [protocol = '', port = ''] = fields.slice(-2)
   if (protocol !== UDP) return undefined
   const [address] = fields.length > 2 ? fields : []

@@ -1,6 +1,6 @@
 // How one service port looks in the table: almost entirely as elements of the fixed sets and maps.
 
-import type { Bytes, Family } from '../../../lib/ip.ts'
+import { type Bytes, type Family, asBytes } from '../../../lib/ip.ts'
 import type { BackendList } from '../../../model/backend-list.ts'
 import type { Frontend, NodeView, ServicePortView, Verdict } from '../../../model/types.ts'
 import { sameFrontend } from '../../../model/frontends.ts'
@@ -107,7 +107,7 @@ function listOf(list: FrontendList['list'], verdict: Verdict, set: NftSet): read
 
 /** The key under which a map has the backend of a place. */
 export function placeKey(frontend: Bytes, place: number): Bytes {
-  return frontend + integerField(place)
+  return asBytes(frontend + integerField(place))
 }
 
 function planVerdicts(schema: Schema, frontend: Frontend, { key, elements }: Target): void {

@@ -1,7 +1,7 @@
 // How one service port looks in the table: elements that say where the proxy serves it. They do not change when its
 // endpoints do, for these are the proxy's own business.
 
-import { type Bytes, type Family, formatIp } from '../../../lib/ip.ts'
+import { type Bytes, type Family, formatIp, asBytes } from '../../../lib/ip.ts'
 import type { Frontend, NodeView, ServicePortView } from '../../../model/types.ts'
 import { addressField, portField, protocolField } from '../../../nftables/fields.ts'
 import type { Fragment, SharedRule } from '../../../nftables/fragment.ts'
@@ -59,7 +59,10 @@ function planDoors(schema: Schema, frontend: Frontend, { elements, listeners, fi
     const door = entrance && find(entrance)
     if (door !== undefined) {
       listeners.add(listenerKey(frontend, door))
-      elements.add(mapFor(schema, frontend, source), { key, data: addressField(door.address) + portField(door.port) })
+      elements.add(mapFor(schema, frontend, source), {
+        key,
+        data: asBytes(addressField(door.address) + portField(door.port)),
+      })
     } else if (entrance !== undefined) isServed = false
   }
   return isServed
@@ -101,7 +104,7 @@ export function doorsIn(family: Family, table: Table | undefined): DoorAddress[]
 
 /** Its address belongs to it: other programs may listen on other addresses of this machine with the same port. */
 function listenerKey({ protocol }: Pick<Frontend, 'protocol'>, { address, port }: DoorAddress): Bytes {
-  return addressField(address) + protocolField(protocol) + portField(port)
+  return asBytes(addressField(address) + protocolField(protocol) + portField(port))
 }
 
 function mapFor({ nodePorts, services }: Schema, { kind }: Frontend, source: Source): NftSet {

@@ -1,6 +1,6 @@
 // The addresses of a CIDR, by number.
 
-import { cidrContains, formatIp, parseCidr, parseIp } from '../../../../../src/lib/ip.ts'
+import { cidrContains, formatIp, parseCidr, parseIp, bytesOf } from '../../../../../src/lib/ip.ts'
 import type { Bytes, Cidr } from '../../../../../src/lib/ip.ts'
 
 /** The addresses of a range that can be given out: without the network's own and, for IPv4, its broadcast address. */
@@ -44,5 +44,5 @@ function addOffset(network: Bytes, offset: number): Bytes {
     bytes[i] = sum % 256
     carry = Math.floor(sum / 256)
   }
-  return String.fromCharCode(...bytes)
+  return bytesOf(...bytes)
 }

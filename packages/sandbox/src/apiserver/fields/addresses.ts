@@ -1,6 +1,7 @@
 // Addresses and ranges in fields.
 
 import {
+  type Bytes,
   canonicalIp,
   cidrContains,
   formatCidr,
@@ -31,7 +32,7 @@ export function validateEndpointIp(path: string, value: string): FieldProblem[] 
 
 const linkLocalMulticast = [parseCidr('224.0.0.0/24'), parseCidr('ff02::/16')]
 
-function specialAddress(value: string, bytes: string): string | undefined {
+function specialAddress(value: string, bytes: Bytes): string | undefined {
   if (/^\0+$/.test(bytes)) return `may not be unspecified (${value})`
   if (isLoopback(bytes)) return 'may not be in the loopback range (127.0.0.0/8, ::1/128)'
   if (isLinkLocal(bytes)) return 'may not be in the link-local range (169.254.0.0/16, fe80::/10)'

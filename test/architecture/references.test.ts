@@ -3,6 +3,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { besideOf } from '../bench/beside-report.ts'
 import { root } from './imports.ts'
 
 const pages = ['', 'docs', 'deploy', 'packages', 'src', 'examples']
@@ -29,6 +30,13 @@ describe.each(pages)('%s', (page) => {
     const named = [...text.matchAll(/npm run (?:-s )?([\w:-]+)/g)].map(([, name]) => name!)
     expect(named.filter((name) => !scripts.has(name))).toEqual([])
   })
+})
+
+it('README.md and docs/performance.md have the same table beside kube-proxy', () => {
+  const [readme, page] = ['README.md', 'docs/performance.md'].map((path) =>
+    besideOf(readFileSync(join(root, path), 'utf8')),
+  )
+  expect(readme).toBe(page)
 })
 
 function markdownFiles(folder: string): string[] {

@@ -261,7 +261,7 @@ export interface ChangeEntry {
   readonly family: 4 | 6
   /**
    * `event`: something came from the API. `compare`: everything was compared with the kernel. `heal`: another program had changed the
-   * rules. `eject`: a backend does not answer, or does again.
+   * rules. `eject`: a backend was ejected or is back.
    */
   readonly why: 'event' | 'compare' | 'heal' | 'eject'
   /** What came, the oldest first. */

@@ -159,7 +159,7 @@ describe.skipIf(chromiumPath === undefined)('hands on (needs Chromium)', () => {
     })
     await page
       .locator('[data-node="node-1"]')
-      .getByText(/started again 1 time/)
+      .getByText(/, 1 restart/)
       .waitFor()
   })
 

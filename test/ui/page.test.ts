@@ -103,9 +103,9 @@ describe.skipIf(chromiumPath === undefined)('the page of a sandbox (needs Chromi
       await page.getByRole('button', { name: 'Table' }).click()
       const row = page.getByRole('row', { name: /default\/whoami/ }).first()
       expect(await row.textContent()).toMatch(/LoadBalancer.*3 of 3/)
-      await page.getByLabel('the cluster’s own').check()
+      await page.getByLabel('show system services').check()
       await page.getByRole('link', { name: 'kube-system/kube-dns', exact: true }).waitFor()
-      await page.getByLabel('the cluster’s own').uncheck()
+      await page.getByLabel('show system services').uncheck()
       await page.getByRole('button', { name: 'Map', exact: true }).click()
     })
 
@@ -177,7 +177,7 @@ describe.skipIf(chromiumPath === undefined)('the page of a sandbox (needs Chromi
     test('is sent, and what was said stands beside what the trace showed', async () => {
       await page.getByRole('combobox', { name: 'From', exact: true }).selectOption('node node-2')
       await page.getByRole('button', { name: 'Send it' }).click()
-      await page.getByRole('heading', { name: 'Said, and seen' }).waitFor()
+      await page.getByRole('heading', { name: 'Prediction and trace' }).waitFor()
       const row = page.getByRole('row', { name: /^destination/ })
       expect(await row.textContent()).toMatch(/one of 3: 10\.244\..*10\.244\.\d\.\d+:3000$/)
       await page.getByRole('row', { name: /the client sees.*connected/ }).waitFor()
@@ -259,7 +259,7 @@ describe.skipIf(chromiumPath === undefined)('the page of a sandbox (needs Chromi
         await goTo(page, view)
         if (view === 'Packet') {
           await page.getByRole('button', { name: 'Send it' }).click()
-          await page.getByRole('heading', { name: 'Said, and seen' }).waitFor()
+          await page.getByRole('heading', { name: 'Prediction and trace' }).waitFor()
         }
         if (view === 'Service') await page.locator('[data-object]').first().waitFor()
         if (view === 'Map') await page.getByRole('link', { name: /^Service default\/whoami/ }).click()

@@ -219,5 +219,5 @@ function decideStray(
         : `${destination} belongs to ${owner.namespace}/${owner.name}, which this proxy does not serve`
     return { outcome: mode.habits.unallocated, because }
   }
-  return { outcome: 'untouched', because: `no service has ${joinHostPort(destination, port)}/${protocol}` }
+  return { outcome: 'untouched', because: `${joinHostPort(destination, port)}/${protocol} is not a Service address` }
 }

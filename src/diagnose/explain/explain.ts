@@ -293,7 +293,7 @@ function headlineOf(decision: Decision, { asked, known }: Prepared, differences:
     case 'drop':
       return `A connection to ${what} is dropped silently: ${decision.because}.`
     case 'untouched':
-      return `The proxy of ${nodeName(known)} leaves ${what} alone: ${decision.because}.`
+      return `A packet to ${what} passes the proxy of ${nodeName(known)} unchanged: ${decision.because}.`
   }
 }
 

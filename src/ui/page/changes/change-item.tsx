@@ -3,12 +3,21 @@ import { memo } from '../memo.ts'
 import { formatBytes, formatMs } from '../rates.ts'
 import { signOf, tookMs } from './filter.ts'
 
-/** What it came of, where no object is named. */
-export const WHY: Readonly<Record<ChangeEntry['why'], string>> = {
-  event: 'from the API',
-  compare: 'all was compared with the kernel',
-  heal: 'another program had changed the rules',
-  eject: 'an endpoint does not answer, or does again',
+/** The cause of a change for which no object is named. */
+export function formatCause({ why, ports, operations }: ChangeEntry): string {
+  switch (why) {
+    case 'event':
+      return 'from the API'
+    case 'compare':
+      // Only the first sync of a proxy plans every port.
+      return ports.length > 0 && operations > 0
+        ? 'first sync: everything was written'
+        : 'full sync: everything was compared with the kernel'
+    case 'heal':
+      return 'another program had changed the rules'
+    case 'eject':
+      return 'an endpoint was ejected: it refuses; or it is back'
+  }
 }
 
 export const ChangeItem = memo(({ change }: { change: ChangeEntry }) => {
@@ -39,17 +48,18 @@ export const ChangeItem = memo(({ change }: { change: ChangeEntry }) => {
   )
 })
 
-function Cause({ change: { why, objects, moreObjects, ports, morePorts } }: { change: ChangeEntry }) {
+function Cause({ change }: { change: ChangeEntry }) {
+  const { objects, moreObjects, ports, morePorts } = change
   return (
     <span class="cause">
       {objects.length === 0 ? (
-        WHY[why]
+        formatCause(change)
       ) : (
         <>
           {objects.slice(0, 3).map((each, i) => (
             <span key={i}>
               {i > 0 && ', '}
-              {objectWords(each)}
+              <ChangedName of={each} />
             </span>
           ))}
           {objects.length + moreObjects > 3 && `, and ${objects.length + moreObjects - 3} more`}
@@ -66,7 +76,7 @@ function Cause({ change: { why, objects, moreObjects, ports, morePorts } }: { ch
   )
 }
 
-function objectWords({ kind, namespace, name, verb }: ChangedObject) {
+function ChangedName({ of: { kind, namespace, name, verb } }: { of: ChangedObject }) {
   return (
     <>
       {kind} <b>{namespace === '' ? name : `${namespace}/${name}`}</b>

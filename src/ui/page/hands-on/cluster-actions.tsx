@@ -48,7 +48,7 @@ function NodeRow({ node, ...props }: ActProps & { node: NodeInfo }) {
       <h3>{name}</h3>
       <span class="small">
         {proxy.state === 'ready' ? `proxy ${proxy.pid ?? ''}` : `proxy ${proxy.state}`}
-        {proxy.restarts > 0 && `, started again ${proxy.restarts} times`}
+        {proxy.restarts > 0 && `, ${proxy.restarts} ${proxy.restarts === 1 ? 'restart' : 'restarts'}`}
       </span>
       <span class="buttons">
         <ActButton {...props} action={{ action: 'flush', node: name }} label={`Flush its rules: ${name}`}>

@@ -1,4 +1,4 @@
-import { WHY } from '../changes/change-item.tsx'
+import { formatCause } from '../changes/change-item.tsx'
 import { filterChanges, tookMs } from '../changes/filter.ts'
 import { formatMs } from '../rates.ts'
 import { formatRoute } from '../route.ts'
@@ -30,7 +30,7 @@ export function Latest() {
               </time>
               <span>{change.node}</span>
               <span class="latest-what">
-                {object === undefined ? WHY[change.why] : `${object.kind} ${object.namespace}/${object.name}`}
+                {object === undefined ? formatCause(change) : `${object.kind} ${object.namespace}/${object.name}`}
                 {change.family === 6 && ', IPv6'}
               </span>
               <span class="latest-operations">

@@ -51,7 +51,7 @@ export function MapTools({ filter, onFilter, form, onForm, shown, pick }: Props)
             checked={filter.system}
             onChange={(event) => onFilter({ ...filter, system: event.currentTarget.checked })}
           />
-          the cluster’s own
+          show system services
         </label>
         <div class="switch" role="group" aria-label="Shown as">
           {(['map', 'table'] as const).map((each) => (

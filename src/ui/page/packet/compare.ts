@@ -1,4 +1,4 @@
-// What was said beforehand beside what was seen.
+// The prediction beside the kernel's trace.
 
 import type { Explanation } from '../../../diagnose/explain/explanation.ts'
 
@@ -13,8 +13,8 @@ const OUTCOMES = {
   to: 'sent to an endpoint',
   reject: 'refused',
   drop: 'dropped',
-  untouched: 'left alone',
-  unknown: 'the trace does not tell',
+  untouched: 'passed unchanged',
+  unknown: 'not in the trace',
 } as const
 
 export function planBeside({ outcome, kernel, backends, sent, agreement }: Explanation): Beside[] {
@@ -33,7 +33,7 @@ export function planBeside({ outcome, kernel, backends, sent, agreement }: Expla
     rows.push({
       what: 'destination',
       said: ends.length === 1 ? ends[0]! : `one of ${ends.length}: ${limited(ends)}`,
-      seen: sent === null ? null : (sent.destination ?? 'the trace does not tell'),
+      seen: sent === null ? null : (sent.destination ?? 'not in the trace'),
       agrees: sent === null || sent.destination === null ? null : ends.includes(sent.destination),
     })
   }

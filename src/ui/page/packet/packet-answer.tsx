@@ -16,7 +16,7 @@ export function PacketAnswer({ answer }: { answer: ExplainAnswer }) {
     <>
       <div class="packet-sides">
         <section aria-labelledby="said">
-          <h2 id="said">{explanation.sent === null ? 'Said' : 'Said, and seen'}</h2>
+          <h2 id="said">{explanation.sent === null ? 'Prediction' : 'Prediction and trace'}</h2>
           <BesideTable explanation={explanation} />
           <Why explanation={explanation} />
         </section>
@@ -79,8 +79,8 @@ function BesideTable({ explanation }: { explanation: Explanation }) {
       <thead>
         <tr>
           <td />
-          <th scope="col">said beforehand</th>
-          {hasSeen && <th scope="col">what was seen</th>}
+          <th scope="col">predicted</th>
+          {hasSeen && <th scope="col">traced</th>}
         </tr>
       </thead>
       <tbody>
@@ -130,7 +130,7 @@ function Why({ explanation }: { explanation: Explanation }) {
             name="affinity"
             text={
               affinity.remembered === true
-                ? `remembered for ${affinity.secondsLeft ?? affinity.seconds} s, at ${affinity.backend ?? '?'}`
+                ? `entry for another ${affinity.secondsLeft ?? affinity.seconds} s, at ${affinity.backend ?? '?'}`
                 : `for ${affinity.seconds} s from the first connection on`
             }
           />

@@ -1,4 +1,4 @@
-// One packet: said beforehand what happens to it, sent, and watched.
+// One packet: what is predicted for it, and what the kernel does when it is sent.
 
 import { useRef, useState } from 'preact/hooks'
 import type { ExplainAnswer } from '../../protocol.ts'

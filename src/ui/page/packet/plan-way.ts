@@ -101,7 +101,7 @@ function isTranslation({ rule, place }: Pick<Step, 'rule' | 'place'>, words: Reg
 function endWords({ outcome, destination, masqueraded }: ExplainedWay): string {
   if (outcome === 'to')
     return `arrives at ${destination}${masqueraded ? ', masqueraded' : ', with the client’s own address'}`
-  return { reject: 'is refused', drop: 'is dropped', untouched: 'is left alone: no rule of the proxy takes it' }[
+  return { reject: 'is refused', drop: 'is dropped', untouched: 'passes unchanged: no rule of the proxy matches' }[
     outcome
   ]
 }

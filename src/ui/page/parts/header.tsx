@@ -23,7 +23,8 @@ export function Header({ view }: { view: View }) {
         <Mark />
         <span class="brand-name">kube-proxy</span>
         <span class="brand-place">
-          {kind} <b>{name}</b>
+          {kind !== name && `${kind} `}
+          <b>{name}</b>
         </span>
       </div>
       <nav aria-label="Views">

@@ -68,7 +68,7 @@ function Routes({ frontend, all }: { frontend: FrontendDetail; all: number }) {
 
 function outcomeWords({ outcome, backends }: Route, all: number): string {
   if (outcome === 'to') return `to one of ${backends.length}${backends.length === all ? '' : ` of ${all}`}`
-  return { reject: 'refused', drop: 'dropped', untouched: 'left alone' }[outcome]
+  return { reject: 'refused', drop: 'dropped', untouched: 'passed unchanged' }[outcome]
 }
 
 function masqueradeWords(masquerade: NonNullable<Route['masquerade']>): string {

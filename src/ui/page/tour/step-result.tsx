@@ -1,5 +1,6 @@
 import type { ChangeEntry } from '../../protocol.ts'
 import { ChangeItem } from '../changes/change-item.tsx'
+import { tookMs } from '../changes/filter.ts'
 import { LoadFigures } from '../hands-on/client-actions.tsx'
 import { Way } from '../packet/way.tsx'
 import { chooseWay, planWay } from '../packet/plan-way.ts'
@@ -49,7 +50,7 @@ function PacketResult({ explained: { explanation } }: { explained: NonNullable<R
 function ChangesResult({ run: { baseline } }: { run: Run }) {
   const changes = usePart((state) => state.changes)
   const since = changesSince(changes, baseline).filter(({ operations, why }) => operations > 0 || why === 'heal')
-  if (since.length === 0) return <p class="muted">The kernel has not been told anything yet.</p>
+  if (since.length === 0) return <p class="muted">Nothing has been written to the kernel yet.</p>
   return (
     <>
       <p>{summary(since)}</p>
@@ -63,10 +64,10 @@ function ChangesResult({ run: { baseline } }: { run: Run }) {
 }
 
 function summary(changes: readonly ChangeEntry[]): string {
-  const times = changes.flatMap(({ receivedMs: heardMs, doneMs }) => (heardMs === null ? [] : [doneMs - heardMs]))
+  const times = changes.flatMap((change) => tookMs(change) ?? [])
   const operations = changes.reduce((sum, change) => sum + change.operations, 0)
   const slowest =
-    times.length === 0 ? '' : `; the slowest was in the kernel ${formatMs(Math.max(...times))} after it was heard`
+    times.length === 0 ? '' : `; the slowest reached the kernel ${formatMs(Math.max(...times))} after its event`
   return `${changes.length} ${changes.length === 1 ? 'transaction' : 'transactions'} with ${operations} operations${slowest}.`
 }
 

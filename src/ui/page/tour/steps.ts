@@ -48,7 +48,7 @@ export const steps: readonly Step[] = [
   {
     title: 'The way of one packet',
     words: ({ node, id }) =>
-      `Send the first packet of a connection from ${node} to ${id} and let the kernel tell which rules it meets. What was said beforehand stands beside it.`,
+      `Send the first packet of a connection from ${node} to ${id} and let the kernel trace which rules it meets. Prediction on the left, the kernel’s trace on the right.`,
     button: 'Send a packet',
     actions: () => [],
     packet: ({ id }) => ({ from: 'node', to: id }),
@@ -60,7 +60,7 @@ export const steps: readonly Step[] = [
   {
     title: 'More pods',
     words: ({ deployment }) =>
-      `Ask for ${(deployment?.replicas ?? 0) + 3} pods instead of ${deployment?.replicas ?? 0}. Watch what the kernel of each node is told, and how soon the client meets the new ones.`,
+      `Ask for ${(deployment?.replicas ?? 0) + 3} pods instead of ${deployment?.replicas ?? 0}. Watch what each node writes to its kernel, and how soon the client meets the new ones.`,
     button: 'Scale up',
     actions: (stage, snapshot) =>
       withClient(
@@ -92,7 +92,7 @@ export const steps: readonly Step[] = [
     isSeen: ({ baseline }, { changes, load }) =>
       changesSince(changes, baseline).some(({ why }) => why === 'heal') && loadSince(load, baseline).answered >= 10,
     shows: ['changes', 'load'],
-    lesson: 'The kernel tells the proxy that its rules were touched. It compares, and puts back what is missing.',
+    lesson: 'The kernel notifies the proxy that its rules changed. The proxy compares, and puts back what is missing.',
   },
   {
     title: 'Without the proxy',

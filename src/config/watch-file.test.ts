@@ -2,7 +2,8 @@ import { mkdirSync, mkdtempSync, readlinkSync, renameSync, rmSync, symlinkSync, 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { foldersOnTheWay, watchFile } from './watch-file.ts'
+import { foldersOnTheWay } from '../lib/watch-path.ts'
+import { watchFile } from './watch-file.ts'
 
 let dir: string
 let abort: AbortController

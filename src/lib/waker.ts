@@ -1,17 +1,13 @@
 // Waiting for events that may come before the wait begins.
 
-export interface WakerOptions {
-  /** Whether the process lives on for a wait. */
-  readonly keepsProcess: boolean
-}
-
 export class Waker {
-  readonly #options: WakerOptions
+  readonly #keepsProcess: boolean
   #isWoken = false
   #end: (() => void) | undefined
 
-  constructor(options: WakerOptions) {
-    this.#options = options
+  /** `keepsProcess`: whether the process lives on for a wait. */
+  constructor({ keepsProcess }: { readonly keepsProcess: boolean }) {
+    this.#keepsProcess = keepsProcess
   }
 
   wake(): void {
@@ -21,30 +17,22 @@ export class Waker {
 
   /** Whether there was an event since the last call, or within `ms` from now. False when the signal is aborted. */
   async wait(ms: number, signal: AbortSignal): Promise<boolean> {
-    if (!this.#isWoken) await this.#pause(ms, signal, (end) => (this.#end = end))
+    if (!this.#isWoken && !signal.aborted) {
+      await new Promise<void>((resolve) => {
+        const end = () => {
+          clearTimeout(timer)
+          signal.removeEventListener('abort', end)
+          resolve()
+        }
+        const timer = setTimeout(end, ms)
+        if (!this.#keepsProcess) timer.unref()
+        signal.addEventListener('abort', end)
+        this.#end = end
+      })
+      this.#end = undefined
+    }
     const wasWoken = this.#isWoken && !signal.aborted
     this.#isWoken = false
-    this.#end = undefined
     return wasWoken
-  }
-
-  /** Waits for so long, whatever happens; what happens is for the next wait(). */
-  pause(ms: number, signal: AbortSignal): Promise<void> {
-    return this.#pause(ms, signal)
-  }
-
-  async #pause(ms: number, signal: AbortSignal, onWait?: (end: () => void) => void): Promise<void> {
-    if (signal.aborted) return
-    await new Promise<void>((resolve) => {
-      const end = () => {
-        clearTimeout(timer)
-        signal.removeEventListener('abort', end)
-        resolve()
-      }
-      const timer = setTimeout(end, ms)
-      if (!this.#options.keepsProcess) timer.unref()
-      signal.addEventListener('abort', end)
-      onWait?.(end)
-    })
   }
 }

@@ -19,7 +19,7 @@ export const folders: readonly Folder[] = [
     folder: 'lib',
     what: 'utilities without a domain: addresses, clock, log, hashes, durations',
     imports: [],
-    effects: ['log-sinks.ts', 'http.ts'],
+    effects: ['log-sinks.ts', 'http.ts', 'watch-path.ts'],
   },
   {
     folder: 'system',

@@ -1,17 +1,8 @@
-// The files of a folder, read again whenever something in it changes: edits, additions, deletions, renames over a file, and
-// the kubelet's way of swapping a link. Also takes a single file.
+// The files of a folder, or a single file, read again whenever one of them changes.
 
-import { readFileSync, readdirSync, statSync, watch, type FSWatcher } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { Waker } from '../../lib/waker.ts'
-
-export interface WatchFolderOptions {
-  readonly signal: AbortSignal
-  /** Reads again when nothing has happened for this long: a write is often several events. */
-  readonly quietMs?: number
-  /** For file systems that report nothing, and for files that are links to elsewhere. */
-  readonly pollMs?: number
-}
+import { readFileSync, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { watchPath } from '../../lib/watch-path.ts'
 
 /** A file whose content has changed, or that is gone, or that cannot be read. */
 export type FileChange =
@@ -22,45 +13,32 @@ export type FileChange =
 const MANIFEST = /^[^.].*\.(ya?ml|json)$/
 
 /** Yields what changed, beginning with everything. Throws when the folder cannot be read at first. */
-export async function* watchFolder(path: string, options: WatchFolderOptions): AsyncGenerator<readonly FileChange[]> {
-  const { signal, quietMs = 50, pollMs = 5000 } = options
-  const waker = new Waker({ keepsProcess: true })
-  const folder = new Folder(path, () => waker.wake())
-  try {
-    yield folder.readFirst()
-    while (!signal.aborted) {
-      if (await waker.wait(pollMs, signal)) while (await waker.wait(quietMs, signal));
-      const changes = folder.readChanges()
-      if (changes.length > 0) yield changes
-    }
-  } finally {
-    folder.close()
+export async function* watchFolder(path: string, signal: AbortSignal): AsyncGenerator<readonly FileChange[]> {
+  const folder = new Folder(path)
+  let isFirst = true
+  for await (const _ of watchPath(path, { signal, quietMs: 50, pollMs: 5000, keepsProcess: true })) {
+    const changes = isFirst ? folder.readFirst() : folder.readChanges()
+    if (isFirst || changes.length > 0) yield changes
+    isFirst = false
   }
 }
 
 /** A folder, or a single file, and what it held when it was read last. */
 class Folder {
   readonly #path: string
-  readonly #onEvent: () => void
   /** What a change of a file would change; undefined when it could not be read. */
   readonly #versions = new Map<string, string | undefined>()
   #isReadable = true
-  #watcher: FSWatcher | undefined
-  #inode = 0
 
-  constructor(path: string, onEvent: () => void) {
+  constructor(path: string) {
     this.#path = path
-    this.#onEvent = onEvent
   }
 
   readFirst(): FileChange[] {
-    this.#renewWatch()
     return this.#readFiles(this.#list())
   }
 
   readChanges(): FileChange[] {
-    // Before reading, so that nothing is missed.
-    this.#renewWatch()
     let files: string[]
     try {
       files = this.#list()
@@ -72,10 +50,6 @@ class Folder {
     }
     this.#isReadable = true
     return this.#readFiles(files)
-  }
-
-  close(): void {
-    this.#watcher?.close()
   }
 
   #list(): string[] {
@@ -108,20 +82,6 @@ class Folder {
       if (this.#versions.has(file) && before === undefined) return []
       this.#versions.set(file, undefined)
       return [{ file, error: error as Error }]
-    }
-  }
-
-  /** Watches the folder that the path leads to now, which may be another than before. */
-  #renewWatch(): void {
-    try {
-      const folder = statSync(this.#path).isDirectory() ? this.#path : dirname(this.#path)
-      const { ino } = statSync(folder)
-      if (this.#inode === ino) return
-      this.#watcher?.close()
-      this.#watcher = watch(folder, this.#onEvent).on('error', this.#onEvent)
-      this.#inode = ino
-    } catch {
-      // Reading it will tell what is wrong, and it is polled.
     }
   }
 }

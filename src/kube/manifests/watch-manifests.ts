@@ -64,7 +64,7 @@ function warnOfForwarding(log: Logger): void {
 
 async function* foldersChanges(path: string, signal: AbortSignal): AsyncGenerator<readonly FileChange[]> {
   try {
-    yield* watchFolder(path, { signal })
+    yield* watchFolder(path, signal)
   } catch (error) {
     throw new Error(`Cannot read manifests in ${path}: ${messageOf(error)}`, { cause: error })
   }

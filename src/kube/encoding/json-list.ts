@@ -8,7 +8,7 @@ import { ByteQueue } from './byte-queue.ts'
 import { DecodeError } from './decode-error.ts'
 import { isJsonObject, JsonReader } from './json-reader.ts'
 import { LARGEST_OBJECT } from './largest-object.ts'
-import type { ListMeta, ListParser } from './list-parser.ts'
+import { listMetaFrom, type ListMeta, type ListParser } from './list-parser.ts'
 import type { StringPool } from './string-pool.ts'
 
 const QUOTE = 0x22
@@ -60,11 +60,7 @@ export class JsonListParser<T> implements ListParser<T> {
     if (kind !== undefined && kind !== `${this.#resource.kind}List` && kind !== 'List') {
       throw this.#error(`the server sent a ${JSON.stringify(kind)}`)
     }
-    const meta = this.#reader.object(list['metadata'])
-    return {
-      resourceVersion: this.#reader.string(meta['resourceVersion']),
-      continueToken: this.#reader.string(meta['continue']),
-    }
+    return listMetaFrom(this.#reader.object(list['metadata']), this.#reader)
   }
 
   /** Scans up to the opening bracket of `items`, or to the end of what is there. */

@@ -4,12 +4,11 @@ import type { Buffer } from 'node:buffer'
 import { messageOf } from '../../lib/errors.ts'
 import type { Resource } from '../resource.ts'
 import { ByteQueue } from './byte-queue.ts'
-import { DecodeError } from './decode-error.ts'
 import { isJsonObject, JsonReader } from './json-reader.ts'
 import { LARGEST_OBJECT } from './largest-object.ts'
 import { statusFromJson } from './status.ts'
 import type { StringPool } from './string-pool.ts'
-import type { WatchFrame, WatchParser } from './watch-parser.ts'
+import { frameOf, malformed, type WatchFrame, type WatchParser } from './watch-parser.ts'
 
 const NEWLINE = 0x0a
 
@@ -60,16 +59,10 @@ export class JsonWatchParser<T> implements WatchParser<T> {
     if (object['kind'] !== undefined && object['kind'] !== this.#resource.kind) {
       return this.#malformed(`the server sent a ${JSON.stringify(object['kind'])}`)
     }
-    const decoded = this.#resource.fromJson(object, this.#reader)
-    const { key, resourceVersion } = decoded
-    if (type === 'BOOKMARK') return { type: 'bookmark', resourceVersion }
-    if (key === '') return this.#malformed('an object has no name')
-    if (type === 'ADDED' || type === 'MODIFIED') return { type: 'set', key, resourceVersion, object: decoded.object }
-    if (type === 'DELETED') return { type: 'delete', key, resourceVersion }
-    return this.#malformed(`unknown event ${JSON.stringify(type)}`)
+    return frameOf(this.#resource.name, type, this.#resource.fromJson(object, this.#reader))
   }
 
-  #malformed(reason: string): WatchFrame<T> {
-    return { type: 'malformed', error: new DecodeError(`Cannot decode watch of ${this.#resource.name}: ${reason}`) }
+  #malformed(reason: string): WatchFrame<never> {
+    return malformed(this.#resource.name, reason)
   }
 }

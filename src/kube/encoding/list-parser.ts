@@ -3,6 +3,7 @@
 
 import type { Buffer } from 'node:buffer'
 import type { Decoded } from '../resource.ts'
+import type { JsonObject, JsonReader } from './json-reader.ts'
 
 export interface ListMeta {
   readonly resourceVersion: string
@@ -15,4 +16,12 @@ export interface ListParser<T> {
   push(chunk: Buffer, objects: Decoded<T>[]): void
   /** After the last byte. Throws when the list is incomplete. */
   finish(): ListMeta
+}
+
+/** Reads `metadata` of a list. */
+export function listMetaFrom(metadata: JsonObject, reader: JsonReader): ListMeta {
+  return {
+    resourceVersion: reader.string(metadata['resourceVersion']),
+    continueToken: reader.string(metadata['continue']),
+  }
 }

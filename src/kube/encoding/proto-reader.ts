@@ -7,8 +7,6 @@
 //       default: reader.skip(end)
 //     }
 //   }
-//
-// One table of fields per kind would be shorter, and slower: 54 us instead of 36 us for a slice of 100 endpoints.
 
 import type { Buffer } from 'node:buffer'
 import { DecodeError } from './decode-error.ts'

@@ -5,7 +5,9 @@ import type { Decoded, Resource } from '../resource.ts'
 import { ByteQueue } from './byte-queue.ts'
 import { DecodeError } from './decode-error.ts'
 import { LARGEST_OBJECT } from './largest-object.ts'
-import type { ListMeta, ListParser } from './list-parser.ts'
+import { JsonReader } from './json-reader.ts'
+import { listMetaFrom, type ListMeta, type ListParser } from './list-parser.ts'
+import { field as fieldNamed, messageToJson, type Message } from './message-to-json.ts'
 import { hasMagic, MAGIC_LENGTH, decodeKind } from './protobuf-envelope.ts'
 import { ProtoReader } from './proto-reader.ts'
 import type { StringPool } from './string-pool.ts'
@@ -88,7 +90,7 @@ export class ProtobufListParser<T> implements ListParser<T> {
     if (this.#listLeft < 0) throw new DecodeError(`Cannot decode list of ${this.#resource.name}: item past its end`)
     const reader = this.#reader
     if (field === 1) {
-      this.#meta = decodeListMeta(reader)
+      this.#meta = listMetaFrom(messageToJson(reader, reader.enter(), LIST_META), new JsonReader(reader.pool))
     } else if (field === 2) {
       objects.push(this.#resource.fromProtobuf(reader, reader.enter()))
     }
@@ -138,20 +140,4 @@ function hasWholeHeader(bytes: Buffer, start: number, end: number): boolean {
   return false
 }
 
-function decodeListMeta(reader: ProtoReader): ListMeta {
-  let resourceVersion = ''
-  let continueToken = ''
-  for (const end = reader.enter(); reader.pos < end;) {
-    switch (reader.field(end)) {
-      case 2:
-        resourceVersion = reader.string()
-        break
-      case 3:
-        continueToken = reader.string()
-        break
-      default:
-        reader.skip(end)
-    }
-  }
-  return { resourceVersion, continueToken }
-}
+const LIST_META: Message = { 2: fieldNamed('resourceVersion', 'text'), 3: fieldNamed('continue', 'text') }

@@ -10,7 +10,7 @@ import { openEnvelope } from './protobuf-envelope.ts'
 import { ProtoReader } from './proto-reader.ts'
 import { statusFromProtobuf } from './status.ts'
 import type { StringPool } from './string-pool.ts'
-import type { WatchFrame, WatchParser } from './watch-parser.ts'
+import { frameOf, malformed, type WatchFrame, type WatchParser } from './watch-parser.ts'
 
 export class ProtobufWatchParser<T> implements WatchParser<T> {
   readonly #resource: Resource<T>
@@ -32,7 +32,7 @@ export class ProtobufWatchParser<T> implements WatchParser<T> {
     while (queue.length >= 4) {
       const length = queue.bytes.readUInt32BE(queue.start)
       if (length > LARGEST_OBJECT) {
-        frames.push({ type: 'malformed', error: this.#error(`a frame of ${length} bytes was announced`) })
+        frames.push(this.#malformed(`a frame of ${length} bytes was announced`))
         return
       }
       if (queue.length < 4 + length) return
@@ -85,16 +85,11 @@ export class ProtobufWatchParser<T> implements WatchParser<T> {
     const reader = this.#reader
     const kind = openEnvelope(reader)
     if (type === 'ERROR') return { type: 'error', status: statusFromProtobuf(reader, reader.limit) }
-    if (kind !== this.#resource.kind) return { type: 'malformed', error: this.#error(`the server sent a ${kind}`) }
-    const { key, resourceVersion, object } = this.#resource.fromProtobuf(reader, reader.limit)
-    if (type === 'BOOKMARK') return { type: 'bookmark', resourceVersion }
-    if (key === '') return { type: 'malformed', error: this.#error('an object has no name') }
-    if (type === 'ADDED' || type === 'MODIFIED') return { type: 'set', key, resourceVersion, object }
-    if (type === 'DELETED') return { type: 'delete', key, resourceVersion }
-    return { type: 'malformed', error: this.#error(`unknown event ${JSON.stringify(type)}`) }
+    if (kind !== this.#resource.kind) return this.#malformed(`the server sent a ${kind}`)
+    return frameOf(this.#resource.name, type, this.#resource.fromProtobuf(reader, reader.limit))
   }
 
-  #error(reason: string): DecodeError {
-    return new DecodeError(`Cannot decode watch of ${this.#resource.name}: ${reason}`)
+  #malformed(reason: string): WatchFrame<never> {
+    return malformed(this.#resource.name, reason)
   }
 }

@@ -3,6 +3,7 @@
 import type { Buffer } from 'node:buffer'
 import type { ApiStatus } from '../api-error.ts'
 import { isJsonObject, JsonReader, type JsonObject } from './json-reader.ts'
+import { field, list, messageToJson, type Message } from './message-to-json.ts'
 import { hasMagic, openEnvelope } from './protobuf-envelope.ts'
 import { ProtoReader } from './proto-reader.ts'
 import { StringPool } from './string-pool.ts'
@@ -27,48 +28,15 @@ export function parseStatus(code: number, body: Buffer): ApiStatus {
   return { code, reason: '', message, causes: [], retryAfterSeconds: 0 }
 }
 
-export function statusFromProtobuf(reader: ProtoReader, end: number): ApiStatus {
-  let code = 0
-  let reason = ''
-  let message = ''
-  const details = { causes: [] as string[], retryAfterSeconds: 0 }
-  while (reader.pos < end) {
-    switch (reader.field(end)) {
-      case 3:
-        message = reader.string()
-        break
-      case 4:
-        reason = reader.string()
-        break
-      case 5:
-        decodeDetails(reader, details)
-        break
-      case 6:
-        code = reader.int()
-        break
-      default:
-        reader.skip(end)
-    }
-  }
-  return { code, reason, message, ...details }
+const STATUS: Message = {
+  3: field('message', 'text'),
+  4: field('reason', 'text'),
+  5: field('details', { 4: list('causes', { 1: field('reason', 'text') }), 5: field('retryAfterSeconds', 'number') }),
+  6: field('code', 'number'),
 }
 
-function decodeDetails(reader: ProtoReader, details: { causes: string[]; retryAfterSeconds: number }): void {
-  for (const end = reader.enter(); reader.pos < end;) {
-    switch (reader.field(end)) {
-      case 4:
-        for (const causeEnd = reader.enter(); reader.pos < causeEnd;) {
-          if (reader.field(causeEnd) === 1) details.causes.push(reader.string())
-          else reader.skip(causeEnd)
-        }
-        break
-      case 5:
-        details.retryAfterSeconds = reader.int()
-        break
-      default:
-        reader.skip(end)
-    }
-  }
+export function statusFromProtobuf(reader: ProtoReader, end: number): ApiStatus {
+  return statusFromJson(messageToJson(reader, end, STATUS))
 }
 
 export function statusFromJson(json: JsonObject): ApiStatus {

@@ -2,6 +2,8 @@
 
 import type { Buffer } from 'node:buffer'
 import type { ApiStatus } from '../api-error.ts'
+import type { Decoded } from '../resource.ts'
+import { DecodeError } from './decode-error.ts'
 
 /** One frame of a watch. */
 export type WatchFrame<T> =
@@ -19,4 +21,18 @@ export interface WatchParser<T> {
   push(chunk: Buffer, frames: WatchFrame<T>[]): void
   /** Bytes of a frame that has not arrived completely. */
   readonly pendingBytes: number
+}
+
+/** The frame of an event that carries an object. */
+export function frameOf<T>(resource: string, type: unknown, decoded: Decoded<T>): WatchFrame<T> {
+  const { key, resourceVersion, object } = decoded
+  if (type === 'BOOKMARK') return { type: 'bookmark', resourceVersion }
+  if (key === '') return malformed(resource, 'an object has no name')
+  if (type === 'ADDED' || type === 'MODIFIED') return { type: 'set', key, resourceVersion, object }
+  if (type === 'DELETED') return { type: 'delete', key, resourceVersion }
+  return malformed(resource, `unknown event ${JSON.stringify(type)}`)
+}
+
+export function malformed(resource: string, reason: string): WatchFrame<never> {
+  return { type: 'malformed', error: new DecodeError(`Cannot decode watch of ${resource}: ${reason}`) }
 }

@@ -1,8 +1,10 @@
 // metadata of any object.
 
 import type { Buffer } from 'node:buffer'
-import type { JsonObject, JsonReader } from '../encoding/json-reader.ts'
+import { JsonReader, type JsonObject } from '../encoding/json-reader.ts'
+import { field, messageToJson, type Message } from '../encoding/message-to-json.ts'
 import type { ProtoReader } from '../encoding/proto-reader.ts'
+import type { Decoded, Resource } from '../resource.ts'
 
 export type StringMap = Readonly<Record<string, string>>
 
@@ -38,32 +40,33 @@ export function keyOf(meta: ObjectMeta): string {
   return meta.namespace === '' ? meta.name : [meta.namespace, meta.name].join('/')
 }
 
-/** An object of metadata, spec and status, and where its fields go. */
-interface ObjectParts<F> {
-  readonly fields: F
-  readonly keepKey: (key: string) => boolean
-  readonly decodeSpec: (reader: ProtoReader, fields: F) => void
-  readonly decodeStatus: (reader: ProtoReader, fields: F) => void
+export interface ResourceTable<T> {
+  readonly keepKey: KeepKey
+  /** The fields of the protobuf message that are read, but for the metadata. */
+  readonly message: Message
+  /** `json` is the object as the API has it in JSON. */
+  readonly read: (meta: ObjectMeta, json: JsonObject, reader: JsonReader) => T
 }
 
-export function partsFromProtobuf<F>(reader: ProtoReader, end: number, parts: ObjectParts<F>): ObjectMeta {
-  let meta = EMPTY_META
-  while (reader.pos < end) {
-    switch (reader.field(end)) {
-      case 1:
-        meta = metaFromProtobuf(reader, parts.keepKey)
-        break
-      case 2:
-        parts.decodeSpec(reader, parts.fields)
-        break
-      case 3:
-        parts.decodeStatus(reader, parts.fields)
-        break
-      default:
-        reader.skip(end)
-    }
+/** Reads a kind of object from both encodings. */
+export function readersOf<T>({
+  keepKey,
+  message,
+  read,
+}: ResourceTable<T>): Pick<Resource<T>, 'fromProtobuf' | 'fromJson'> {
+  const whole: Message = { ...message, 1: field('metadata', (reader) => metaFromProtobuf(reader, keepKey)) }
+  const decoded = (meta: ObjectMeta, json: JsonObject, reader: JsonReader): Decoded<T> => ({
+    key: keyOf(meta),
+    resourceVersion: meta.resourceVersion,
+    object: read(meta, json, reader),
+  })
+  return {
+    fromJson: (json, reader) => decoded(metaFromJson(json, reader, keepKey), json, reader),
+    fromProtobuf(reader, end) {
+      const json = messageToJson(reader, end, whole)
+      return decoded((json['metadata'] as ObjectMeta | undefined) ?? EMPTY_META, json, new JsonReader(reader.pool))
+    },
   }
-  return meta
 }
 
 /** Reads k8s.io.apimachinery.pkg.apis.meta.v1.ObjectMeta. */

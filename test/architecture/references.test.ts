@@ -1,7 +1,7 @@
 // The documentation names files, links and npm scripts that exist.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { besideOf } from '../bench/beside-report.ts'
 import { root } from './imports.ts'
@@ -9,6 +9,11 @@ import { root } from './imports.ts'
 const pages = ['', 'docs', 'deploy', 'packages', 'src', 'examples']
   .flatMap((folder) => markdownFiles(folder))
   .filter((path) => path !== 'CHANGELOG.md' && !path.includes('node_modules'))
+const tests = new Set(
+  ['src', 'packages', 'test'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((path) => basename(path)),
+  ),
+)
 const scripts = new Set(Object.keys(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts))
 
 describe.each(pages)('%s', (page) => {
@@ -24,6 +29,11 @@ describe.each(pages)('%s', (page) => {
     const named = [...text.matchAll(/`((?:src|packages|test|docs|scripts|deploy|examples)\/[\w./-]+)`/g)]
     const missing = named.map(([, path]) => path!).filter((path) => !existsSync(join(root, path)))
     expect(missing).toEqual([])
+  })
+
+  it('names tests that exist', () => {
+    const named = [...text.matchAll(/`([\w.-]+\.(?:test|suite)\.ts)`/g)].map(([, name]) => name!)
+    expect(named.filter((name) => !tests.has(name))).toEqual([])
   })
 
   it('names npm scripts that exist', () => {

@@ -33,7 +33,7 @@ describe.each(pages)('%s', (page) => {
 
   it('names tests that exist', () => {
     const named = [...text.matchAll(/`([\w.-]+\.(?:test|suite)\.ts)`/g)].map(([, name]) => name!)
-    expect(named.filter((name) => !tests.has(name))).toEqual([])
+    expect(named.filter((name) => !name.startsWith('foo.') && !tests.has(name))).toEqual([])
   })
 
   it('names npm scripts that exist', () => {

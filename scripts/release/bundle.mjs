@@ -102,7 +102,8 @@ async function writePrograms(out, { withUi }) {
           name: 'system',
           test: /src\/lib\/(hash|http|port-range)|src\/system\/|src\/netlink\/(?!send-worker)|src\/conntrack\/messages|src\/conntrack\/uapi/,
         },
-        { name: 'lib', test: /src\/lib\// },
+        // The parser of commands is not needed to run a proxy.
+        { name: 'lib', test: /src\/lib\/(?!command|wrap-text)/ },
         ...Object.entries(stages).map(([name, files]) => ({ name, test: modules.loadedBy(files) })),
       ],
     },

@@ -41,7 +41,13 @@ test('runCommandLine() prints the version or the help, and exits 0', async () =>
   expect(await runCommandLine(['--version'])).toBe(0)
   expect(stdout).toMatch(/^Kubernetes v1\.37\./)
   expect(await runCommandLine(['-h', '--nonsense'])).toBe(0)
+  stdout = ''
+  expect(await runCommandLine(['-h'])).toBe(0)
   expect(stdout).toContain('Usage:')
+  const help = stdout
+  stdout = ''
+  expect(await runCommandLine(['help'])).toBe(0)
+  expect(stdout).toBe(help)
   expect(stderr).toBe('')
 })
 
@@ -49,8 +55,49 @@ test("runCommandLine() refuses a wrong command line in one line per mistake, wit
   expect(await runCommandLine(['--proxy-moed=x'])).toBe(1)
   expect(stderr).toBe('kube-proxy: unknown flag: --proxy-moed (is --proxy-mode meant?)\nSee kube-proxy --help\n')
   stderr = ''
-  expect(await runCommandLine(['a', 'b'])).toBe(1)
+  expect(await runCommandLine(['-v=1', 'a', 'b'])).toBe(1)
   expect(stderr.split('\n')[0]).toBe('kube-proxy: 2 errors:')
+})
+
+test.each([
+  ['chekc', 'unknown command chekc (is check meant?)\nSee kube-proxy help\n'],
+  ['serve', /^unknown command serve; commands: check, explain, .*, sandbox\nSee kube-proxy help\n$/],
+])('runCommandLine() refuses the word %s, which is no command', async (word, message) => {
+  expect(await runCommandLine([word, '--x'])).toBe(1)
+  expect(stderr.replace(/^kube-proxy: /, '')).toEqual(
+    typeof message === 'string' ? message : (expect.stringMatching(message) as string),
+  )
+})
+
+test.each([
+  ['check'],
+  ['explain'],
+  ['doctor'],
+  ['plan'],
+  ['render'],
+  ['top'],
+  ['ui'],
+  ['sandbox'],
+  ['sandbox', 'exec'],
+])('runCommandLine() has the same help for `help %s %s` and --help', async (...words) => {
+  expect(await runCommandLine(['help', ...words])).toBe(0)
+  const help = stdout
+  stdout = ''
+  expect(await runCommandLine([...words, '--help'])).toBe(0)
+  expect(stdout).toBe(help)
+  expect(help).toContain(`kube-proxy ${words.join(' ')}`)
+  expect(help.split('\n').filter((line) => line.length > 122)).toEqual([])
+})
+
+test('runCommandLine() refuses options that a command does not have, and exits 2 for the sandbox', async () => {
+  expect(await runCommandLine(['top', '--vew=x', 'y'])).toBe(1)
+  expect(stderr).toBe(
+    'kube-proxy: unknown option --vew (is --view meant?)\nkube-proxy: top takes no arguments, but was given "y"\nSee kube-proxy top --help\n',
+  )
+  stderr = ''
+  expect(await runCommandLine(['check', '--proxy-mode', 'x', '-o', 'yaml'])).toBe(1)
+  expect(stderr).toContain('--output must be one of text, json, not "yaml"')
+  expect(await runCommandLine(['sandbox', 'stop'])).toBe(2)
 })
 
 test('runCommandLine() refuses a wrong configuration file by name, without a stack', async () => {

@@ -4,7 +4,6 @@ import { writeFileSync } from 'node:fs'
 import { ConfigError, messageOf } from '../lib/errors.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import { modes } from '../modes/all.ts'
-import { loadOptional } from './load-optional.ts'
 import { parseFlags } from './parse-flags.ts'
 import { formatVersion } from './version.ts'
 
@@ -12,12 +11,8 @@ const exitStatus = { ok: 0, failure: 1 } as const
 
 /** Runs the program and answers its exit status. */
 export async function runCommandLine(argv: readonly string[]): Promise<number> {
-  if (argv[0] === 'sandbox') return runSandbox(argv.slice(1))
-  if (argv[0] === 'check') return (await import('./check.ts')).runCheckCommand(argv.slice(1))
-  if (argv[0] === 'doctor' || argv[0] === 'explain' || argv[0] === 'top') return runAsking(argv[0], argv.slice(1))
-  if (argv[0] === 'ui') return runUi(argv.slice(1))
-  if (argv[0] === 'plan') return (await import('./preview.ts')).runPlanCommand(argv.slice(1))
-  if (argv[0] === 'render') return (await import('./preview.ts')).runRenderCommand(argv.slice(1))
+  // kube-proxy forgives an empty argument, which templates leave behind.
+  if (/^[^-]/.test(argv[0] ?? '')) return (await import('./run-command.ts')).runCommand(argv)
   const { given, errors } = parseFlags(argv)
   if (given.get('help') === true) {
     const { formatHelp } = await import('./help.ts')
@@ -31,37 +26,6 @@ export async function runCommandLine(argv: readonly string[]): Promise<number> {
     return exitStatus.ok
   }
   return run(given)
-}
-
-/** The sandbox is for people who try things; an image for nodes may leave its folder out. */
-async function runSandbox(argv: readonly string[]): Promise<number> {
-  const command = await loadOptional(import('../../packages/sandbox/src/cli/sandbox.ts'))
-  if (command !== undefined) return command.runSandboxCommand(argv)
-  process.stderr.write('kube-proxy: Cannot run a sandbox: this installation was made without it; a checkout has it\n')
-  return exitStatus.failure
-}
-
-/** Of the proxy of this node or, on a machine that runs a sandbox instead, of a node of it. */
-async function runAsking(command: 'doctor' | 'explain' | 'top', argv: readonly string[]): Promise<number> {
-  const sandbox = await loadOptional(import('../../packages/sandbox/src/cli/sandbox-ask.ts'))
-  const status = await sandbox?.runInSandbox(command, argv)
-  if (status !== undefined) return status
-  switch (command) {
-    case 'doctor':
-      return (await import('./doctor.ts')).runDoctorCommand(argv)
-    case 'explain':
-      return (await import('./explain.ts')).runExplainCommand(argv)
-    case 'top':
-      return (await import('./top.ts')).runTopCommand(argv)
-  }
-}
-
-/** Nor does a node need the page, unless it was asked for. */
-async function runUi(argv: readonly string[]): Promise<number> {
-  const command = await loadOptional(import('./ui.ts'))
-  if (command !== undefined) return command.runUiCommand(argv)
-  process.stderr.write('kube-proxy: Cannot show a page: this installation was made without it; a checkout has it\n')
-  return exitStatus.failure
 }
 
 async function run(given: ReadonlyMap<string, unknown>): Promise<number> {

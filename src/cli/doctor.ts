@@ -1,4 +1,4 @@
-// `kube-proxy doctor`: the command line, as a function.
+// `kube-proxy doctor`.
 
 import { ControlClient, NoProxyError } from '../serve/control/client.ts'
 import type { StateAnswer } from '../serve/control/state.ts'
@@ -16,91 +16,58 @@ import { readFacts } from '../diagnose/doctor/read-facts.ts'
 import { knownFromState } from '../diagnose/explain/from-state.ts'
 import type { Known } from '../diagnose/explain/known.ts'
 import { paintFor } from '../diagnose/explain/paint.ts'
-import { FRONTEND_KINDS, isFrontendKind, type Question } from '../diagnose/explain/question.ts'
 import { readApiObjects, type ReadObjects } from '../diagnose/explain/read-known.ts'
 import { parseTarget } from '../diagnose/explain/target.ts'
-import { messageOf } from '../lib/errors.ts'
+import { UsageError } from '../lib/command.ts'
+import type { Question } from '../diagnose/explain/question.ts'
 import { modeNamed } from '../modes/all.ts'
-import { formatDoctorHelp } from './doctor-help.ts'
-import { type OwnFlag, splitArguments } from './explain-arguments.ts'
-import { parseFlags } from './parse-flags.ts'
 
-const OWN_FLAGS: readonly OwnFlag[] = [
-  { name: 'output', short: 'o', takesValue: true },
-  { name: 'help', short: 'h', takesValue: false },
-  { name: 'from', takesValue: true },
-  { name: 'via', takesValue: true },
-]
+export interface DoctorOptions {
+  readonly from: string
+  readonly via: Question['via']
+  readonly output: 'text' | 'json'
+}
 
 /** `open`: nothing was found, but not everything could be looked at. */
-export const doctorStatus = { clean: 0, failure: 1, found: 2, open: 3 } as const
+const exitStatus = { clean: 0, found: 2, open: 3 } as const
 
 /** A proxy that has not answered by then is busy with something else, or hangs. */
 const PATIENCE_MS = 5000
 
-/** Examines and answers the exit status. */
-export async function runDoctorCommand(argv: readonly string[]): Promise<number> {
-  const { own, positional, flags, errors } = splitArguments(argv, OWN_FLAGS)
-  if (own.has('help')) {
-    process.stdout.write(formatDoctorHelp())
-    return 0
-  }
-  const { given, errors: flagErrors } = parseFlags(flags)
-  const output = own.get('output') ?? 'text'
-  const isNode = positional.length === 0
-  const via = own.get('via')
-  const target =
-    positional.length <= 1 ? parseTarget(positional[0] ?? 'all') : 'doctor takes one NAMESPACE/SERVICE, or none'
-  const wrong = [
-    ...errors,
-    ...flagErrors,
-    ...(output === 'text' || output === 'json' ? [] : [`--output must be text or json, not ${JSON.stringify(output)}`]),
-    ...(via === undefined || isFrontendKind(via)
-      ? []
-      : [`--via must be one of ${FRONTEND_KINDS.join(', ')}, not ${JSON.stringify(via)}`]),
-    ...(typeof target === 'string'
-      ? [target]
-      : target.service === undefined
-        ? ['doctor takes a Service, not an address']
-        : []),
-  ]
-  if (wrong.length > 0 || typeof target === 'string' || target.service === undefined) {
-    process.stderr.write(`${wrong.map((each) => `kube-proxy: ${each}\n`).join('')}See kube-proxy doctor --help\n`)
-    return doctorStatus.failure
-  }
+/** `service` is NAMESPACE/SERVICE[:PORT]; undefined: the whole node is examined. */
+export async function runDoctorCommand(
+  service: string | undefined,
+  { from, via, output }: DoctorOptions,
+  given: ReadonlyMap<string, unknown>,
+): Promise<number> {
+  const target = service === undefined ? undefined : serviceOf(service)
   const text = (name: string) => (given.get(name) as string | undefined) ?? ''
-  try {
-    const { proxy, known, drift } = await askProxy(text('control-socket'))
-    const objects = await askApi(text('kubeconfig'), text('master'))
-    const paint = paintFor(process.stdout, process.env)
-    const installation = findInstallation(proxy.kind === 'answers' ? proxy.node : undefined)
-    if (isNode) {
-      const node = await examineNode({ proxy, installation, known, objects, drift })
-      process.stdout.write(output === 'json' ? formatNodeDiagnosisJson(node) : formatNodeDiagnosis(node, paint))
-      return statusOf(node.finding !== null || node.services.length > 0, node)
-    }
-    const facts = await readFacts({
-      service: `${target.service.namespace}/${target.service.name}`,
-      port: target.port === undefined ? '' : String(target.port),
-      from: own.get('from') ?? 'node',
-      via: via as Question['via'],
-      proxy,
-      installation,
-      known,
-      objects,
-    })
-    const diagnosis = examine(facts)
-    process.stdout.write(output === 'json' ? formatDiagnosisJson(diagnosis) : formatDiagnosis(diagnosis, paint))
-    return statusOf(diagnosis.finding !== null, diagnosis)
-  } catch (error) {
-    process.stderr.write(`kube-proxy: ${messageOf(error)}\n`)
-    return doctorStatus.failure
+  const { proxy, known, drift } = await askProxy(text('control-socket'))
+  const objects = await askApi(text('kubeconfig'), text('master'))
+  const paint = paintFor(process.stdout, process.env)
+  const installation = findInstallation(proxy.kind === 'answers' ? proxy.node : undefined)
+  const common = { proxy, installation, known, objects }
+  if (target === undefined) {
+    const node = await examineNode({ ...common, drift })
+    process.stdout.write(output === 'json' ? formatNodeDiagnosisJson(node) : formatNodeDiagnosis(node, paint))
+    return statusOf(node.finding !== null || node.services.length > 0, node)
   }
+  const diagnosis = examine(await readFacts({ ...common, ...target, from, via }))
+  process.stdout.write(output === 'json' ? formatDiagnosisJson(diagnosis) : formatDiagnosis(diagnosis, paint))
+  return statusOf(diagnosis.finding !== null, diagnosis)
+}
+
+function serviceOf(text: string): { readonly service: string; readonly port: string } {
+  const target = parseTarget(text)
+  if (typeof target === 'string') throw new UsageError(target)
+  if (target.service === undefined) throw new UsageError('doctor takes a Service, not an address')
+  const { namespace, name } = target.service
+  return { service: `${namespace}/${name}`, port: String(target.port ?? '') }
 }
 
 function statusOf(isFound: boolean, asked: Parameters<typeof couldNotLook>[0]): number {
-  if (isFound) return doctorStatus.found
-  return couldNotLook(asked) ? doctorStatus.open : doctorStatus.clean
+  if (isFound) return exitStatus.found
+  return couldNotLook(asked) ? exitStatus.open : exitStatus.clean
 }
 
 async function askProxy(

@@ -18,9 +18,14 @@ import type { KubeProxyConfiguration } from '../config/types.ts'
 import { messageOf } from '../lib/errors.ts'
 import { canonicalIp } from '../lib/ip.ts'
 import { modeNamed, modes } from '../modes/all.ts'
-import { silentLogger, type LogSettings } from '../lib/log.ts'
-import type { SplitArguments } from './explain-arguments.ts'
-import { loadRunOptions } from './load-options.ts'
+import { loadQuietly, withNode } from './load-options.ts'
+
+/** Whose connection is explained, and by which rules. */
+export interface ExplainSource {
+  readonly node: string | undefined
+  readonly dump: string | undefined
+  readonly 'node-addresses': string | undefined
+}
 
 export interface ReadKnown {
   readonly known: Known
@@ -31,17 +36,17 @@ export interface ReadKnown {
 
 type Given = ReadonlyMap<string, unknown>
 
-export async function readKnown({ own }: SplitArguments, given: Given): Promise<ReadKnown> {
-  const dumpFile = own.get('dump')
+export async function readKnown(options: ExplainSource, given: Given): Promise<ReadKnown> {
+  const dumpFile = options.dump
   const dump = dumpFile === undefined ? undefined : parseDump(readDump(dumpFile), dumpFile)
   const text = (name: string) => (given.get(name) as string | undefined) ?? ''
-  const nodeName = own.get('node') ?? text('hostname-override')
+  const nodeName = options.node ?? text('hostname-override')
   if (text('manifests') !== '' || text('kubeconfig') !== '' || text('master') !== '') {
     const options = await loadQuietly(withNode(given, nodeName))
     return { known: await readFromObjects(options, nodeName, saysHow(given)), kernel: dump?.state, socket: '' }
   }
   if (dump !== undefined && text('control-socket') === '') {
-    const known = knownFromDump(dump, addressesOf(own.get('node-addresses')), modeNamed)
+    const known = knownFromDump(dump, addressesOf(options['node-addresses']), modeNamed)
     return { known, kernel: dump.state, socket: '' }
   }
   const socket = text('control-socket')
@@ -86,16 +91,6 @@ async function readSettings(
   } catch (error) {
     return { config, words: `set as by default, because ConfigMap ${PROXY_CONFIG_MAP} is wrong: ${messageOf(error)}` }
   }
-}
-
-function withNode(given: Given, nodeName: string): Given {
-  return nodeName === '' ? given : new Map([...given, ['hostname-override', nodeName]])
-}
-
-/** What the proxy would warn of at its start is not the question here. */
-function loadQuietly(given: Given): Promise<RunOptions> {
-  const settings: LogSettings = { format: () => '', sink: () => {}, verbosity: 0, now: () => 0 }
-  return loadRunOptions(given, { log: silentLogger, settings, apply: () => {} })
 }
 
 function readDump(file: string): string {

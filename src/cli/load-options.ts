@@ -5,32 +5,28 @@ import type { LoadResult } from '../config/load.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import { configurationFromFlags, flagValues, overrideByFlags, warnOfFlags } from './apply-flags.ts'
 import { modes } from '../modes/all.ts'
+import { silentLogger } from '../lib/log.ts'
 import type { Logging } from './logging.ts'
 import { buildOrigin } from './build-info.ts'
 import { gitVersion } from './version.ts'
 
 type Given = ReadonlyMap<string, unknown>
 
-/** What was warned of. */
-interface Oddities {
-  readonly flags: readonly string[]
-  file: readonly string[]
-}
-
-/** Where what is odd is told. */
-interface Told {
+/** The log, and the warnings that were logged. */
+interface Warned {
   readonly logging: Logging
-  readonly odd: Oddities
+  readonly ofFlags: readonly string[]
+  ofFile: readonly string[]
 }
 
-/** Reads the configuration, opens the log as it says, and logs what is odd. Throws a ConfigError. */
+/** Reads the configuration, opens the log as it says, and logs warnings. Throws a ConfigError. */
 export async function loadRunOptions(given: Given, logging: Logging): Promise<RunOptions> {
-  const odd: Oddities = { flags: warnOfFlags(given), file: [] }
-  for (const warning of odd.flags) logging.log.warn(warning)
+  const warned: Warned = { logging, ofFlags: warnOfFlags(given), ofFile: [] }
+  for (const warning of warned.ofFlags) logging.log.warn(warning)
   const configFile = textOf(given, 'config')
-  const fromFile = configFile === '' ? undefined : await loadFile(configFile, given, { logging, odd })
+  const fromFile = configFile === '' ? undefined : await loadFile(configFile, given, warned)
   const result = fromFile?.result ?? configurationFromFlags(given, modes)
-  putIntoForce(result, { logging, odd })
+  putIntoForce(result, warned)
   const flags = flagValues(given)
   for (const { name, value } of flags) logging.log.v(1)?.info(`FLAG: --${name}=${JSON.stringify(value)}`)
   const version = textOf(given, 'version')
@@ -46,15 +42,26 @@ export async function loadRunOptions(given: Given, logging: Logging): Promise<Ru
     controlSocket: textOf(given, 'control-socket'),
     flags,
     version: version.startsWith('v') ? version : gitVersion,
-    warnings: () => [...odd.flags, ...odd.file],
+    warnings: () => [...warned.ofFlags, ...warned.ofFile],
     build: buildOrigin,
   }
+}
+
+/** The same for a command that only looks: nothing is logged, and warnings go to `warn`. */
+export function loadQuietly(given: Given, warn: (message: string) => void = () => {}): Promise<RunOptions> {
+  const settings = { format: () => '', sink: () => {}, verbosity: 0, now: () => 0 }
+  return loadRunOptions(given, { log: { ...silentLogger, warn }, settings, apply: () => {} })
+}
+
+/** As if `--hostname-override` said so. */
+export function withNode(given: Given, nodeName: string): Given {
+  return nodeName === '' ? given : new Map([...given, ['hostname-override', nodeName]])
 }
 
 async function loadFile(
   path: string,
   given: Given,
-  told: Told,
+  warned: Warned,
 ): Promise<{ result: LoadResult; changes: NonNullable<RunOptions['configurationChanges']> }> {
   // The YAML parser is only needed with a file.
   const [{ loadConfiguration }, { configurationChanges, unreadable }] = await Promise.all([
@@ -66,7 +73,7 @@ async function loadFile(
     typeof loadConfiguration
   >[1]
   const result = loadConfiguration(text, options)
-  const onAccepted = (accepted: LoadResult) => putIntoForce(accepted, told)
+  const onAccepted = (accepted: LoadResult) => putIntoForce(accepted, warned)
   return {
     result,
     changes: (signal) => configurationChanges({ path, text, loaded: result.loaded, options, onAccepted }, signal),
@@ -82,8 +89,9 @@ function readText(path: string, unreadable: (path: string, error: unknown) => Er
   }
 }
 
-function putIntoForce({ loaded, warnings }: LoadResult, { logging, odd }: Told): void {
-  odd.file = warnings
+function putIntoForce({ loaded, warnings }: LoadResult, warned: Warned): void {
+  const { logging } = warned
+  warned.ofFile = warnings
   logging.apply(loaded.config.logging)
   for (const warning of warnings) logging.log.warn(warning)
 }

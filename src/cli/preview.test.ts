@@ -4,8 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { runRenderCommand } from './preview.ts'
-import { takeFlags } from './preview-flags.ts'
+import { runCommand } from './run-command.ts'
 import { formatPlan, formatPlanJson, formatScripts } from '../diagnose/preview/format.ts'
 import type { Preview } from '../diagnose/preview/rehearse.ts'
 
@@ -52,17 +51,17 @@ describe('kube-proxy render', () => {
   ])('prints the %s mode for %s, of a node that is elsewhere', async (mode, program, wanted) => {
     writeFileSync(join(folder, 'web.yaml'), manifest)
     const flags = [`--mode=${mode}`, '--manifests', folder, '--node=node-1', '--family=4', `--for=${program}`]
-    expect([await runRenderCommand(flags), errors.includes('Cannot')], errors).toEqual([0, false])
+    expect([await runCommand(['render', ...flags]), errors.includes('Cannot')], errors).toEqual([0, false])
     expect(out).toMatch(wanted)
     expect(out).not.toMatch(/^# for/m)
   })
 
   test('names the flag that is wrong, its value and what is allowed', async () => {
-    expect(await runRenderCommand(['--mode=nft', `--manifests=${folder}`])).toBe(1)
-    expect(await runRenderCommand(['--for', 'tc', `--manifests=${folder}`])).toBe(1)
-    expect(await runRenderCommand([`--manifests=${folder}/none`])).toBe(1)
-    expect(errors).toMatch(/--mode must be iptables, ipvs, nftables, userspace, not "nft"/)
-    expect(errors).toMatch(/--for must be nft, .* not "tc"/)
+    expect(await runCommand(['render', '--mode=nft', `--manifests=${folder}`])).toBe(1)
+    expect(await runCommand(['render', '--for', 'tc', `--manifests=${folder}`])).toBe(1)
+    expect(await runCommand(['render', `--manifests=${folder}/none`])).toBe(1)
+    expect(errors).toMatch(/--mode must be one of iptables, ipvs, nftables, userspace, not "nft"/)
+    expect(errors).toMatch(/--for must be one of nft, .* not "tc"/)
     expect(errors).toMatch(/Cannot read manifests in .*none/)
     expect(out).toBe('')
   })
@@ -128,9 +127,4 @@ test('scripts of several programs have headings', () => {
   ] as const
   expect(formatScripts(two, undefined)).toBe('# for nft -f -\na\n\n# for ipvsadm -R\nb\n')
   expect(formatScripts(two, 'ipvsadm')).toBe('b\n')
-})
-
-test('own flags are told from those of the proxy', () => {
-  const { own, rest } = takeFlags(['--mode', 'ipvs', '-ojson', '--v=4', '--node=x', '-o', 'text'], ['mode', 'output'])
-  expect([Object.fromEntries(own), rest]).toEqual([{ mode: 'ipvs', output: 'text' }, ['--v=4', '--node=x']])
 })

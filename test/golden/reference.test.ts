@@ -4,11 +4,12 @@ import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { differences } from '../../src/diagnose/check/differences.ts'
 import { findingKinds, subjects } from '../../src/diagnose/check/finding-kinds.ts'
-import { formatCheckHelp } from '../../src/cli/check-help.ts'
+import { commands } from '../../src/cli/commands.ts'
 import { formatHelp } from '../../src/cli/help.ts'
 import type { FieldTable, LeafField } from '../../src/config/field-kinds.ts'
 import { apiVersion, configurationFields, kind } from '../../src/config/fields.ts'
 import { eventKinds } from '../../src/kube/event-kinds.ts'
+import { formatCommandHelp } from '../../src/lib/command.ts'
 import { formatDuration } from '../../src/lib/duration.ts'
 import { modeNames, modes } from '../../src/modes/all.ts'
 import { localhostMetrics } from '../../src/metrics/kube-proxy.ts'
@@ -200,7 +201,7 @@ it('docs/reference/check.md lists every finding', async () => {
   const text = `# kube-proxy check
 
 \`\`\`
-${formatCheckHelp().trimEnd()}
+${formatCommandHelp(commands.find(({ name }) => name === 'check')!).trimEnd()}
 \`\`\`
 
 It reads files of the kernel (\`/proc\`, \`/sys\`, the list of modules), asks the kernel over netlink for tables, links and virtual servers, runs

@@ -290,14 +290,14 @@ describe('kube-proxy sandbox', () => {
   })
 
   test.each([
-    [['--node=3'], 'unknown flag --node, perhaps --nodes is meant'],
+    [['--node=3'], 'unknown option --node (is --nodes meant?)'],
     [['--nodes', '0'], '--nodes must be from 1 to 100, not "0"'],
     [['--proxy-mode', 'kernelspace'], /^--proxy-mode must be one of .*nftables.*, not "kernelspace"$/],
-    [['stop'], 'unknown command sandbox stop'],
-    [['statsu'], 'unknown command sandbox statsu, perhaps status is meant'],
-    [['exec'], 'sandbox exec needs a pod or a node: sandbox exec node-1 -- ip address'],
-    [['down', '--nodes=2'], '--nodes means nothing for sandbox down'],
-    [['--name'], '--name needs a value: --name=NAME'],
+    [['stop'], 'unknown command sandbox stop; commands: up, exec, mode, api-server, kubeconfig, status, down'],
+    [['statsu'], 'unknown command sandbox statsu (is status meant?)'],
+    [['exec'], 'sandbox exec needs POD|NODE: kube-proxy sandbox exec POD|NODE [-- COMMAND...]'],
+    [['down', '--nodes=2'], 'unknown option --nodes; sandbox down takes --name'],
+    [['--name'], '--name needs a value: --name NAME'],
   ])('%j is refused with a reason', (args, reason) => {
     const { status, stderr } = runSandbox(root, ...args)
     const [, said = ''] = /^kube-proxy: (.*)\nSee kube-proxy sandbox --help\n$/.exec(stderr) ?? []

@@ -12,7 +12,6 @@ import { formatReport } from '../report.ts'
 import type { Sandbox } from '../sandbox.ts'
 import type { UiServer } from '../../../../src/ui/server.ts'
 import { surviveClosedStreams } from '../../../../src/lib/log-sinks.ts'
-import type { StartCommand } from './sandbox-flags.ts'
 import {
   announce,
   isInBackground,
@@ -22,6 +21,17 @@ import {
   outerSocket,
   rerun,
 } from './sandbox-rerun.ts'
+
+export interface StartCommand {
+  readonly name: string | undefined
+  readonly nodes: number
+  readonly mode: string
+  readonly stack: 'IPv4' | 'dual'
+  readonly content: 'example' | 'empty'
+  readonly life: 'foreground' | 'detached'
+  /** More flags for each node's proxy. */
+  readonly proxyFlags: readonly string[]
+}
 
 /** Tools that the next commands use, and the Debian packages that have them. */
 const tools = { kubectl: 'kubernetes-client', curl: 'curl' } as const

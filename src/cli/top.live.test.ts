@@ -10,7 +10,7 @@ import type { TrafficAnswer, TrafficRow } from '../serve/control/traffic.ts'
 import { ControlServer } from '../serve/control/server.ts'
 import { systemClock } from '../lib/clock.ts'
 import { silentLogger } from '../lib/log.ts'
-import { NO_TRAFFIC } from '../lib/traffic-counts.ts'
+import { NO_TRAFFIC } from '../traffic/traffic-counts.ts'
 
 const program = join(import.meta.dirname, '../../bin/kube-proxy')
 const ENTER = '\u001b[?1049h'

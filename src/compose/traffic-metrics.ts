@@ -1,7 +1,7 @@
 // `--traffic-metrics`: what the kernel has counted as metrics, by service port; so many of them, and the rest as `other`.
 
 import type { TrafficRow } from '../serve/control/traffic.ts'
-import type { TrafficCounts } from '../lib/traffic-counts.ts'
+import type { TrafficCounts } from '../traffic/traffic-counts.ts'
 import type { Clock, Timer } from '../lib/clock.ts'
 import { inPieces } from '../lib/in-pieces.ts'
 import type { Logger } from '../lib/log.ts'

@@ -4,7 +4,7 @@
 import type { CarriedRow, TrafficRow } from '../serve/control/traffic.ts'
 import { inPieces } from '../lib/in-pieces.ts'
 import { type Family, joinHostPort } from '../lib/ip.ts'
-import { addTraffic, NO_TRAFFIC, type TrafficCounts } from '../lib/traffic-counts.ts'
+import { addTraffic, NO_TRAFFIC, type TrafficCounts } from '../traffic/traffic-counts.ts'
 import type { ServicePortView } from '../model/types.ts'
 import type { Carried, Counted } from '../modes/contract.ts'
 

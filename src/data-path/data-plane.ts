@@ -1,7 +1,7 @@
 // The control side of the data path: pools and their listeners are opened, changed and shut here, and carried by all threads.
 
 import { mustCall, tryCall } from '../system/libc.ts'
-import type { PortRange } from '../lib/port-range.ts'
+import type { PortRange } from './port-range.ts'
 import { type NewPool, Pool } from './control-pool.ts'
 import type { AffinityEntry } from './pool.ts'
 import { SourcePorts } from './source-ports.ts'

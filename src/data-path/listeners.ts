@@ -2,7 +2,7 @@
 
 import { KernelError, messageOf } from '../lib/errors.ts'
 import { type Family, joinHostPort } from '../lib/ip.ts'
-import { type PortRange, portsFor } from '../lib/port-range.ts'
+import { type PortRange, portsFor } from './port-range.ts'
 import type { Pool, PoolContents } from './control-pool.ts'
 import type { DataPlane } from './data-plane.ts'
 import type { SeenAs } from './seen-as.ts'

@@ -1,6 +1,6 @@
 // The ports at which connections to backends begin, when their source is to be replaced. All threads share them.
 
-import type { PortRange } from '../lib/port-range.ts'
+import type { PortRange } from './port-range.ts'
 
 const PORTS = 65_536
 /** How many ports in a row are looked at to find one that is free, and in how many places. */

@@ -4,7 +4,7 @@ import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { keepNurserySmall } from '../system/give-back.ts'
 import { tryCall } from '../system/libc.ts'
 import { threadProgram } from '../system/thread-program.ts'
-import type { PortRange } from '../lib/port-range.ts'
+import type { PortRange } from './port-range.ts'
 import type { Command, AffinityEntry, Report } from './pool.ts'
 import type { WorkersMemory } from './workers.ts'
 

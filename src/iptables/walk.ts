@@ -3,14 +3,9 @@
 // `explain` shows it, and tests hold it against what the model decided and against real packets.
 
 import { type Bytes, cidrContains, parseCidr, ipBytes } from '../lib/ip.ts'
-import type { FirstPacket, Host, PacketWalk, AffinityEntry } from '../lib/packet-walk.ts'
+import type { AffinityEntry, Host, Packet, PacketWalk } from '../packet-walk/types.ts'
 import { parseRule } from './parse.ts'
 import type { Match, Rule, RuleText, TableName, Tables, Target } from './types.ts'
-
-export interface Packet extends FirstPacket {
-  /** `tcp`, `udp`, `sctp`. */
-  readonly protocol: string
-}
 
 export interface Environment extends Host {
   /** Lists of the `recent` match: when a source was noted last, by list. Written to by packets. */
@@ -141,7 +136,7 @@ class Machine {
       (source === undefined || within(this.#packet.source, source.network) !== (source.not === true)) &&
       (destination === undefined || within(this.#destination, destination.network) !== (destination.not === true)) &&
       (inputInterface === undefined || this.#entersBy(inputInterface.name) !== (inputInterface.not === true)) &&
-      (protocol === undefined || protocol === this.#packet.protocol) &&
+      (protocol === undefined || protocol === this.#packet.protocol.toLowerCase()) &&
       matches.every((match) => this.#holds(match))
     )
   }

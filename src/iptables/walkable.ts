@@ -1,7 +1,7 @@
 // Tables that iptables-save has printed, for packets to walk through on paper.
 
 import type { Bytes } from '../lib/ip.ts'
-import type { KernelStep, Walkable } from '../lib/packet-walk.ts'
+import type { KernelStep, Walkable } from '../packet-walk/types.ts'
 import { parseTables } from './parse.ts'
 import type { Tables } from './types.ts'
 import { type Step, walkTables } from './walk.ts'
@@ -36,16 +36,12 @@ export function walkableTables({ tables, counts }: SavedTables, recent: Recent, 
   return {
     what,
     walk(packet, around) {
-      const { steps, ...end } = walkTables(
-        tables,
-        { ...packet, protocol: packet.protocol.toLowerCase() },
-        {
-          ...around,
-          // One in so many: whether it is this one is all that counts.
-          random: (outOf) => (outOf <= 1 ? 0 : around.random(2)),
-          recent: new Map(Array.from(recent, ([list, clients]) => [list, new Map(clients)])),
-        },
-      )
+      const { steps, ...end } = walkTables(tables, packet, {
+        ...around,
+        // One in so many: whether it is this one is all that counts.
+        random: (outOf) => (outOf <= 1 ? 0 : around.random(2)),
+        recent: new Map(Array.from(recent, ([list, clients]) => [list, new Map(clients)])),
+      })
       return {
         ...end,
         // Words are made when they are asked for: of many ways, few are shown.

@@ -3,15 +3,15 @@
 import { cidrEnd, type Family, mergeCidrs, type Bytes, asBytes } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { nextTurn } from '../lib/next-turn.ts'
-import type { TrafficCounts } from '../lib/traffic-counts.ts'
+import type { TrafficCounts } from '../traffic/traffic-counts.ts'
 import type { ServicePortView } from '../model/types.ts'
-import { COUNTING_TABLE } from '../nftables/counting-table.ts'
-import { type Closed, Counting, endCounting, type SourceRange } from '../nftables/open-counting.ts'
-import type { CountedTable } from '../nftables/read-counters.ts'
+import { COUNTING_TABLE } from '../traffic/counting-table.ts'
+import { type Closed, Counting, endCounting, type SourceRange } from '../traffic/open-counting.ts'
+import type { CountedTable } from '../traffic/read-counters.ts'
 import { deleteTables } from '../nftables/watched-tables.ts'
 import { addressField, portField, protocolField } from '../nftables/fields.ts'
 
-export type { CountedPair, CountedRefusal } from '../nftables/read-counters.ts'
+export type { CountedPair, CountedRefusal } from '../traffic/read-counters.ts'
 
 /** Pairs of a frontend and a backend for which the kernel has room, for each family. */
 const MOST_PAIRS = 8192

@@ -1,7 +1,7 @@
 // A table of the kernel, read with what packets have added to it, for packets to walk through on paper.
 
 import { type Bytes, asBytes } from '../lib/ip.ts'
-import type { Walkable } from '../lib/packet-walk.ts'
+import type { Walkable } from '../packet-walk/types.ts'
 import type { TableId } from './bytes/batch.ts'
 import { NftablesDriver } from './driver.ts'
 import type { PerhapsSets } from './table-driver.ts'

@@ -4,8 +4,8 @@
 
 import { decodeHost32, host32 } from '../lib/endian.ts'
 import { type Bytes, formatIp, asBytes, bytesOf } from '../lib/ip.ts'
-import type { FirstPacket, Host, PacketWalk } from '../lib/packet-walk.ts'
-import { FIELD_BYTES, splitFields } from './fields.ts'
+import type { Host, Packet, PacketWalk, Station } from '../packet-walk/types.ts'
+import { FIELD_BYTES, PROTOCOL_NUMBERS, splitFields } from './fields.ts'
 import type { Chain, Element, Expression, Hook, Jump, NftSet, Rule, TableOutline } from './types.ts'
 
 /** A table as far as packets look into it. */
@@ -16,12 +16,6 @@ export interface WalkedTable extends TableOutline {
 export interface WalkedElements {
   get(key: Bytes): Element | undefined
   values(): Iterable<Element>
-}
-
-export interface Packet extends FirstPacket {
-  /** IANA number. */
-  readonly protocol: number
-  readonly sourcePort: number
 }
 
 export interface Environment extends Host {
@@ -51,21 +45,6 @@ export interface Found {
   /** When a dynamic element is forgotten, on the clock of the environment. */
   readonly expiresMs?: number | undefined
 }
-
-/** Another part of the kernel that sits between the chains of a hook and may take the packet: IPVS. */
-export interface Station {
-  readonly name: string
-  readonly hook: Hook['hook']
-  readonly priority: number
-  /** Undefined: the packet passes. */
-  meet(packet: Pick<Packet, 'source' | 'destination' | 'protocol' | 'destinationPort'>): Taken | undefined
-}
-
-/** What a station does with a packet. */
-export type Taken =
-  | { readonly kind: 'reject' }
-  /** Sends it there: what is not for this machine leaves it by the hooks output and postrouting. */
-  | { readonly kind: 'send'; readonly destination: Bytes; readonly destinationPort: number }
 
 /** Sends the packet through all hooks that it meets. No more than one station takes it. */
 export function walkTable(
@@ -268,7 +247,7 @@ class Machine {
         return e.base === 'network' ? this.#networkHeader(e.offset, e.length) : port(this.#destinationPort)
       case 'meta':
         if (e.key === 'mark') return host32(this.#mark)
-        if (e.key === 'l4proto') return bytesOf(packet.protocol)
+        if (e.key === 'l4proto') return bytesOf(PROTOCOL_NUMBERS[packet.protocol])
         return asBytes((packet.inputInterface ?? '').padEnd(16, '\0'))
       case 'ct':
         return this.#conntrack(e.key)

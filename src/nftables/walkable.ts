@@ -1,14 +1,13 @@
 // A table that was read back, listed or planned, for packets to walk through on paper.
 
 import type { Bytes } from '../lib/ip.ts'
-import type { KernelStep, KernelWay, Host, Walkable, WalkedPacket } from '../lib/packet-walk.ts'
+import type { Host, KernelStep, KernelWay, Walkable } from '../packet-walk/types.ts'
 import { describeRule } from './describe-rule.ts'
-import { formatFields, PROTOCOL_NUMBERS } from './fields.ts'
+import { formatFields } from './fields.ts'
 import { formatElement } from './format.ts'
 import {
   type Found,
   type DynamicElement,
-  type Packet,
   type Step,
   type Environment,
   type Walk,
@@ -21,13 +20,8 @@ export type DynamicElements = ReadonlyMap<string, ReadonlyMap<Bytes, DynamicElem
 export function walkableTable(table: WalkedTable, dynamicElements: DynamicElements): Walkable {
   return {
     what: `table ${table.family} ${table.name}`,
-    walk: (packet, around) =>
-      wayOf(table.name, walkTable(table, packetOf(packet), environmentOf(around, dynamicElements))),
+    walk: (packet, around) => wayOf(table, walkTable(table, packet, environmentOf(around, dynamicElements))),
   }
-}
-
-export function packetOf({ protocol, ...rest }: WalkedPacket): Packet {
-  return { ...rest, protocol: PROTOCOL_NUMBERS[protocol] }
 }
 
 /** Packets write to dynamic sets, so each walk gets a copy of its own. */
@@ -38,7 +32,7 @@ export function environmentOf(around: Host, dynamicElements: DynamicElements): E
   }
 }
 
-export function wayOf(table: string, walk: Walk): KernelWay {
+export function wayOf(table: WalkedTable, walk: Walk): KernelWay {
   const kept = walk.steps.flatMap(({ found }) => found).find(({ expiresMs }) => expiresMs !== undefined)
   const { steps, ...end } = walk
   return {
@@ -51,11 +45,11 @@ export function wayOf(table: string, walk: Walk): KernelWay {
   }
 }
 
-function stepOf(table: string, { hook, chain, rule, found }: Step): KernelStep {
+function stepOf(table: WalkedTable, { hook, chain, rule, found }: Step): KernelStep {
   const counter = rule.expressions.find((each) => each.kind === 'counter')
   return {
     hook,
-    place: chain === 'IPVS' ? chain : `${table} ${chain}`,
+    place: table.chains.has(chain) ? `${table.name} ${chain}` : chain,
     rule: describeRule(rule),
     comment: rule.comment,
     found: found.map(({ set, element }) => `${set.name}: ${formatElement(set, element)}`),

@@ -34,9 +34,15 @@ export const folders: readonly Folder[] = [
     effects: ['socket.ts', 'client.ts', 'drain.ts', 'generic-netlink.ts', 'send-thread.ts', 'send-worker.ts'],
   },
   {
+    folder: 'packet-walk',
+    what: "a packet's way through the kernel, computed: the types that nftables, iptables and IPVS share",
+    imports: ['lib'],
+    effects: [],
+  },
+  {
     folder: 'nftables',
     what: "nftables as data: nft's text, diffs, a packet's walk; `bytes/`: the netlink codec; the driver and the watch",
-    imports: tools,
+    imports: [...tools, 'packet-walk'],
     effects: [
       'driver.ts',
       'table-reader.ts',
@@ -44,7 +50,6 @@ export const folders: readonly Folder[] = [
       'read-walkable.ts',
       'watch.ts',
       'watched-tables.ts',
-      'open-counting.ts',
       'open-trace.ts',
       'probe.ts',
       'list-tables.ts',
@@ -53,7 +58,7 @@ export const folders: readonly Folder[] = [
   {
     folder: 'iptables',
     what: "iptables as data: text, diffs, a packet's walk; running the programs, their lock, the watch",
-    imports: ['lib', 'system', 'nftables'],
+    imports: ['lib', 'system', 'packet-walk', 'nftables'],
     effects: ['driver.ts', 'watch.ts', 'probe.ts', 'lock.ts'],
   },
   {
@@ -71,7 +76,7 @@ export const folders: readonly Folder[] = [
   {
     folder: 'ipvs',
     what: "IPVS: virtual servers as data, diffs, draining, a packet's walk; `bytes/`: the netlink codec; the driver",
-    imports: [...tools, 'nftables'],
+    imports: [...tools, 'packet-walk'],
     effects: ['driver.ts'],
   },
   {
@@ -91,6 +96,12 @@ export const folders: readonly Folder[] = [
     what: 'BPF programs and maps: instructions, their bytes, the system call',
     imports: ['lib', 'system'],
     effects: ['call.ts', 'hash-map.ts', 'socket-programs.ts'],
+  },
+  {
+    folder: 'traffic',
+    what: 'counts what goes through services: an nftables table that counts, which exists while a client asks',
+    imports: ['lib', 'nftables'],
+    effects: ['open-counting.ts'],
   },
   {
     folder: 'data-path',
@@ -126,7 +137,7 @@ export const folders: readonly Folder[] = [
     folder: 'serve',
     what: 'the HTTP servers: healthz, metrics, health check node ports; `control/`: the unix socket for root',
     imports: ['lib', 'model'],
-    types: ['kube'],
+    types: ['traffic', 'kube'],
     effects: 'all',
   },
   {
@@ -157,6 +168,8 @@ export const folders: readonly Folder[] = [
     folder: 'modes',
     what: 'one folder per mode: `plan/` (pure), the programmer, `mode.ts` (its descriptor); `contract.ts`, `all.ts`',
     imports: [
+      'packet-walk',
+      'traffic',
       'ipset',
       'nfacct',
       'lib',
@@ -178,6 +191,7 @@ export const folders: readonly Folder[] = [
     folder: 'compose',
     what: 'puts a proxy together; knows no mode',
     imports: [
+      'traffic',
       'lib',
       'system',
       'conntrack',
@@ -198,6 +212,7 @@ export const folders: readonly Folder[] = [
     folder: 'diagnose',
     what: '`check`, `explain`, `doctor`, and `preview/` (`plan`, `render`): read facts, judge them, change nothing',
     imports: [
+      'packet-walk',
       'lib',
       'system',
       'nftables',

@@ -11,6 +11,7 @@ import type { Backend } from '../../src/iptables/script.ts'
 import { walkTables } from '../../src/iptables/walk.ts'
 import { nodeAddresses } from '../support/addresses.ts'
 import { MemoryIptables } from '../support/memory-iptables.ts'
+import { CLIENT_PORT } from '../support/walk-flow.ts'
 import { type PlannedNode, type PlannedWay, testPlannedFlows } from '../support/planned-node.ts'
 import { quarter } from '../support/runs.ts'
 import { packetFlowCases } from './packet-flow.cases.ts'
@@ -62,7 +63,8 @@ class IptablesNode implements PlannedNode {
         inputInterface: sources[flow.from].iif,
         source: ipBytes(client),
         destination: ipBytes(flow.to.address),
-        protocol: flow.to.protocol.toLowerCase(),
+        protocol: flow.to.protocol,
+        sourcePort: CLIENT_PORT,
         destinationPort: flow.to.port,
       },
       {

@@ -7,9 +7,10 @@ import type { NodeView, ServicePortChange } from '../../src/model/types.ts'
 import { ipvsPlanner } from '../../src/modes/ipvs/plan/planner.ts'
 import { IpvsProgrammer } from '../../src/modes/ipvs/programmer.ts'
 import { FamilyAudit } from '../../src/modes/ipvs/table-watch.ts'
-import { type Template, walkIpvs } from '../../src/ipvs/walk.ts'
+import type { Template } from '../../src/ipvs/walk.ts'
+import { walkIpvs } from '../../src/modes/ipvs/walkable.ts'
 import { applyOps } from '../../src/nftables/apply-ops.ts'
-import { PROTOCOL_NUMBERS } from '../../src/nftables/fields.ts'
+
 import { nftFamily } from '../../src/nftables/language.ts'
 import type { Op, Table } from '../../src/nftables/types.ts'
 import { nodeAddresses } from '../support/addresses.ts'
@@ -76,7 +77,7 @@ class IpvsNode implements PlannedNode {
         inputInterface: sources[from].iif,
         source: ipBytes(source),
         destination: ipBytes(to.address),
-        protocol: PROTOCOL_NUMBERS[to.protocol],
+        protocol: to.protocol,
         sourcePort: CLIENT_PORT,
         destinationPort: to.port,
       },

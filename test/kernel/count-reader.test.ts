@@ -2,8 +2,8 @@
 
 import { execFileSync } from 'node:child_process'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { COUNTING_TABLE } from '../../src/nftables/counting-table.ts'
-import { Counting } from '../../src/nftables/open-counting.ts'
+import { COUNTING_TABLE } from '../../src/traffic/counting-table.ts'
+import { Counting } from '../../src/traffic/open-counting.ts'
 import { trafficCounters } from '../../src/modes/traffic.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { isRoot, listWithNft, loadWithNft } from '../support/nft.ts'

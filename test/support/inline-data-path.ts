@@ -12,7 +12,7 @@ import type { EventLoop } from '../../src/data-path/event-loop.ts'
 import { CLIENT_MESSAGE } from '../../src/data-path/tcp-listener.ts'
 import { Workers, type WorkersMemory } from '../../src/data-path/workers.ts'
 import type { UdpLimits } from '../../src/data-path/udp-listener.ts'
-import type { PortRange } from '../../src/lib/port-range.ts'
+import type { PortRange } from '../../src/data-path/port-range.ts'
 import type { SeenAs } from '../../src/data-path/seen-as.ts'
 import type { Family } from '../../src/lib/ip.ts'
 

@@ -1,7 +1,7 @@
 // A packet of a flow on its way through a planned table of nftables.
 
 import { formatIp, isLoopback, ipBytes } from '../../src/lib/ip.ts'
-import { PROTOCOL_NUMBERS } from '../../src/nftables/fields.ts'
+
 import type { Table } from '../../src/nftables/types.ts'
 import { type Walk, walkTable } from '../../src/nftables/walk.ts'
 import { type Flow, sources } from '../conformance/packet-flow.ts'
@@ -23,7 +23,7 @@ export function walkFlow(
     inputInterface: sources[from].iif,
     source: ipBytes(client),
     destination: ipBytes(to.address),
-    protocol: PROTOCOL_NUMBERS[to.protocol],
+    protocol: to.protocol,
     sourcePort: CLIENT_PORT,
     destinationPort: to.port,
   }

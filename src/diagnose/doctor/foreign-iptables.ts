@@ -2,7 +2,7 @@
 
 import { parseRule } from '../../iptables/parse.ts'
 import { parseSaved, type SavedTables, walkableTables } from '../../iptables/walkable.ts'
-import type { KernelWay, Host } from '../../lib/packet-walk.ts'
+import type { KernelWay, Host } from '../../packet-walk/types.ts'
 import type { ForeignFact } from './facts.ts'
 import type { ForeignPacket } from './foreign.ts'
 import { isProxyChain, ownerOf } from './owners.ts'

@@ -1,7 +1,7 @@
 // Whether nftables rules of other programs let a packet pass: it is sent through their tables on paper, too. What is ours is told by
 // the table's name, which nobody else has; all others count by hook and effect, whatever they are called.
 
-import type { Host, WalkedPacket } from '../../lib/packet-walk.ts'
+import type { Host, Packet } from '../../packet-walk/types.ts'
 import type { ListedTable } from '../../nftables/parse-json.ts'
 import type { Chain, Rule, Table } from '../../nftables/types.ts'
 import { walkableTable } from '../../nftables/walkable.ts'
@@ -10,7 +10,7 @@ import { ownerOf } from './owners.ts'
 
 export interface ForeignPacket {
   readonly words: string
-  readonly packet: WalkedPacket
+  readonly packet: Packet
   /** Whether the destination is a service's address: such a packet is seen only by what comes before the translation. */
   readonly isUntranslated: boolean
 }

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import type { Known } from '../explain/known.ts'
 import { KernelError } from '../../lib/errors.ts'
 import { type Family, ipFamily, joinHostPort, ipBytes } from '../../lib/ip.ts'
-import type { WalkedPacket } from '../../lib/packet-walk.ts'
+import type { Packet } from '../../packet-walk/types.ts'
 import { findPrograms } from '../../iptables/probe.ts'
 import { programName } from '../../iptables/programs.ts'
 import { listLinkSizes } from '../../links/addresses.ts'
@@ -210,7 +210,7 @@ export function packetTo(
       destination: ipBytes(address),
       destinationPort: port,
       sourcePort: 40_000,
-      protocol: protocol as WalkedPacket['protocol'],
+      protocol: protocol as Packet['protocol'],
     },
   }
 }

@@ -1,7 +1,7 @@
 // What was decided beside what the kernel does: where they differ, in words.
 
 import { formatIp, joinHostPort } from '../../lib/ip.ts'
-import type { KernelWay, Walkable } from '../../lib/packet-walk.ts'
+import type { KernelWay, Walkable } from '../../packet-walk/types.ts'
 import type { Connection } from '../../model/follow.ts'
 import type { Decision } from './decide.ts'
 import type { Ways } from './walk-all.ts'

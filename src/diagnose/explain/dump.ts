@@ -2,7 +2,7 @@
 
 import { parseSaved, walkableTables } from '../../iptables/walkable.ts'
 import { type Family, formatIp } from '../../lib/ip.ts'
-import type { Walkable } from '../../lib/packet-walk.ts'
+import type { Walkable } from '../../packet-walk/types.ts'
 import type { NodeView } from '../../model/types.ts'
 import { type ListedTable, parseListing } from '../../nftables/parse-json.ts'
 import { walkableTable } from '../../nftables/walkable.ts'

@@ -2,7 +2,7 @@
 
 import { type Family, joinHostPort, formatIp, ipBytes } from '../../lib/ip.ts'
 import { chosenFrontends } from '../../connect/plan.ts'
-import type { KernelWay, Walkable, WalkedPacket } from '../../lib/packet-walk.ts'
+import type { KernelWay, Walkable, Packet } from '../../packet-walk/types.ts'
 import type { Topology } from '../../model/topology.ts'
 import { compareWays, endOf, outcomeOf, phrase } from './compare.ts'
 import { decide, type Decision } from './decide.ts'
@@ -64,7 +64,7 @@ export function decidedOf(known: Known, family: Family): Decided | undefined {
 /** The ports of clients are above this one. */
 const CLIENT_PORT = 40_000
 
-export function packetOf({ asked }: Prepared): WalkedPacket {
+export function packetOf({ asked }: Prepared): Packet {
   const { source, destination, port, protocol, inputInterface } = asked.connection
   return {
     inputInterface,

@@ -1,6 +1,6 @@
 // The answer of `kube-proxy explain`, as data: what `-o json` prints. docs/reference/explain.md describes it field by field.
 
-import type { KernelStep } from '../../lib/packet-walk.ts'
+import type { KernelStep } from '../../packet-walk/types.ts'
 import type { FrontendKind } from '../../model/types.ts'
 import type { Outcome } from './decide.ts'
 import type { Miss } from './misses.ts'

@@ -1,6 +1,6 @@
 // Every way that a packet may take through the kernel: each random choice is tried.
 
-import type { KernelWay, Host, Walkable, WalkedPacket } from '../../lib/packet-walk.ts'
+import type { KernelWay, Host, Walkable, Packet } from '../../packet-walk/types.ts'
 
 /** More endpoints than this are not tried one by one. */
 export const MOST_WAYS = 2000
@@ -12,7 +12,7 @@ export interface Ways {
   readonly isPartial: boolean
 }
 
-export function walkAll(walkable: Walkable, packet: WalkedPacket, around: Omit<Host, 'random'>): Ways {
+export function walkAll(walkable: Walkable, packet: Packet, around: Omit<Host, 'random'>): Ways {
   const ends = new Map<string, KernelWay>()
   let choices: number[] | undefined = []
   for (let tried = 0; choices !== undefined; tried++) {

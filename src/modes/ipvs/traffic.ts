@@ -3,7 +3,7 @@
 import { IpvsDriver } from '../../ipvs/driver.ts'
 import { destinationKey, type DestinationState, serverKey, type ServerState } from '../../ipvs/types.ts'
 import type { Family } from '../../lib/ip.ts'
-import { addTraffic, NO_TRAFFIC, type TrafficCounts } from '../../lib/traffic-counts.ts'
+import { addTraffic, NO_TRAFFIC, type TrafficCounts } from '../../traffic/traffic-counts.ts'
 import type { CountedPair, TrafficCounter } from '../traffic.ts'
 
 /**

@@ -1,6 +1,6 @@
 // What the nftables mode has in the kernel, for explain.
 
-import type { Walkable } from '../../lib/packet-walk.ts'
+import type { Walkable } from '../../packet-walk/types.ts'
 import { MANY } from '../../nftables/table-reader.ts'
 import { nftFamily } from '../../nftables/language.ts'
 import { readWalkableTable } from '../../nftables/read-walkable.ts'

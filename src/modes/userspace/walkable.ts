@@ -1,7 +1,7 @@
 // What the userspace mode has in the kernel, for explain: rules that lead to a door of the proxy. What is behind the door is
 // the proxy's own business.
 
-import type { Walkable } from '../../lib/packet-walk.ts'
+import type { Walkable } from '../../packet-walk/types.ts'
 import { nftFamily } from '../../nftables/language.ts'
 import { readWalkableTable } from '../../nftables/read-walkable.ts'
 import type { WalkableOptions } from '../contract.ts'

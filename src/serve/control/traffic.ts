@@ -1,6 +1,6 @@
 // The answer to the question `traffic`: what the kernel has counted since it began to, for an asker who looks.
 
-import type { TrafficCounts } from '../../lib/traffic-counts.ts'
+import type { TrafficCounts } from '../../traffic/traffic-counts.ts'
 
 /** Since counting began. It ends when the asker goes, or has not asked for a while. */
 export interface TrafficAnswer {

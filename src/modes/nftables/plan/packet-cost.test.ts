@@ -8,7 +8,6 @@ import { isLoopback, parseCidr, parseIp, ipBytes } from '../../../lib/ip.ts'
 import { ProblemLog } from '../../../model/problems.ts'
 import { ServiceModel } from '../../../model/service-model.ts'
 import { applyOps } from '../../../nftables/apply-ops.ts'
-import { PROTOCOL_NUMBERS } from '../../../nftables/fields.ts'
 import type { Op, Table } from '../../../nftables/types.ts'
 import { walkTable } from '../../../nftables/walk.ts'
 import { TableProgrammer } from '../../../table-sync/table-programmer.ts'
@@ -70,7 +69,7 @@ function lookups({ source, inputInterface }: typeof POD | typeof HERE, to: strin
     sourcePort: 40_000,
     destination: ipBytes(address),
     destinationPort: Number(port),
-    protocol: PROTOCOL_NUMBERS.TCP,
+    protocol: 'TCP' as const,
   }
   walkTable({ ...through, elements }, packet, {
     isLocalAddress: (each) => isLoopback(each) || each === parseIp(NODE),

@@ -7,7 +7,7 @@ import { parseIp, ipBytes } from '../../../lib/ip.ts'
 import { applyOps } from '../../../nftables/apply-ops.ts'
 import { buildTable } from '../../../nftables/build-table.ts'
 import { diffingFragments } from '../../../nftables/diff-fragments.ts'
-import { PROTOCOL_NUMBERS } from '../../../nftables/fields.ts'
+
 import { TableState } from '../../../nftables/table-state.ts'
 import type { PartSizes } from '../../../nftables/parts.ts'
 import type { Op, Table } from '../../../nftables/types.ts'
@@ -56,7 +56,7 @@ function ways(table: Table, frontends: readonly Frontend[]): Set<string> {
           inputInterface: 'eth0',
           source: ipBytes(source),
           destination: ipBytes(address),
-          protocol: PROTOCOL_NUMBERS[protocol],
+          protocol: protocol,
           sourcePort: 40_000,
           destinationPort: port,
         }

@@ -4,12 +4,12 @@
 import { formatIp, type Bytes, asBytes } from '../lib/ip.ts'
 import { inPieces } from '../lib/in-pieces.ts'
 import { nextTurn } from '../lib/next-turn.ts'
-import type { TrafficCounts } from '../lib/traffic-counts.ts'
+import type { TrafficCounts } from './traffic-counts.ts'
 import { CounterSet } from './counter-set.ts'
 import { type CountingTable, splitPair } from './counting-table.ts'
-import type { NftablesDriver } from './driver.ts'
-import { PROTOCOL_NUMBERS, type TransportProtocol } from './fields.ts'
-import type { NftSet } from './types.ts'
+import type { NftablesDriver } from '../nftables/driver.ts'
+import { PROTOCOL_NUMBERS, type TransportProtocol } from '../nftables/fields.ts'
+import type { NftSet } from '../nftables/types.ts'
 
 /** What the kernel has counted between a frontend and one of its backends, since it began to. */
 export interface CountedPair extends TrafficCounts {

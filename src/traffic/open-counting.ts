@@ -3,10 +3,10 @@
 import { type Bytes, type Family, asBytes } from '../lib/ip.ts'
 import { KernelError } from '../lib/errors.ts'
 import { COUNTING_TABLE, opsToCount, planCountingTable, type CountingTable } from './counting-table.ts'
-import { NftablesDriver } from './driver.ts'
-import { nftFamily } from './language.ts'
+import { NftablesDriver } from '../nftables/driver.ts'
+import { nftFamily } from '../nftables/language.ts'
 import { type CountedTable, CounterReader } from './read-counters.ts'
-import type { Element, NftSet, Op } from './types.ts'
+import type { Element, NftSet, Op } from '../nftables/types.ts'
 
 /** Which clients are refused where. */
 export interface Closed {

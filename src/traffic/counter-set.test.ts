@@ -1,6 +1,6 @@
 import { asBytes } from '../lib/ip.ts'
 import { expect, test } from 'vitest'
-import type { CountedElement } from './bytes/counted-element.ts'
+import type { CountedElement } from '../nftables/bytes/counted-element.ts'
 import { CounterSet } from './counter-set.ts'
 
 const IDLE_MS = 300_000

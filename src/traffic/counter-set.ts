@@ -5,7 +5,7 @@
 
 import type { Bytes } from '../lib/ip.ts'
 import { inPieces } from '../lib/in-pieces.ts'
-import type { CountedElement } from './bytes/counted-element.ts'
+import type { CountedElement } from '../nftables/bytes/counted-element.ts'
 
 /** What an element has counted. One object for as long as the kernel has the element. */
 export interface Count {

@@ -6,7 +6,7 @@
 // finds no room is only in the totals.
 
 import { type Bytes, type Family, asBytes } from '../lib/ip.ts'
-import { splitFields } from './fields.ts'
+import { splitFields } from '../nftables/fields.ts'
 import {
   counter,
   destinationAddress,
@@ -26,10 +26,10 @@ import {
   rule,
   sourceAddress,
   wasDnated,
-} from './language.ts'
-import { makeSet } from './make-set.ts'
-import { Transaction } from './transaction.ts'
-import type { Chain, FieldType, Hook, NftSet, Op } from './types.ts'
+} from '../nftables/language.ts'
+import { makeSet } from '../nftables/make-set.ts'
+import { Transaction } from '../nftables/transaction.ts'
+import type { Chain, FieldType, Hook, NftSet, Op } from '../nftables/types.ts'
 
 export const COUNTING_TABLE = 'kube-proxy-counters'
 

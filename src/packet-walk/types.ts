@@ -1,12 +1,14 @@
-// What the walks of packets have in common, through whichever part of the kernel.
+// A packet's way through the kernel, computed: the vocabulary that nftables, iptables and IPVS share.
 
-import type { Bytes } from './ip.ts'
+import type { Bytes } from '../lib/ip.ts'
 
 /** The first packet of a connection. */
-export interface FirstPacket {
-  /** Where it enters the machine, or undefined when this machine sends it. */
+export interface Packet {
+  readonly protocol: 'TCP' | 'UDP' | 'SCTP'
+  /** Undefined when this machine sends it. */
   readonly inputInterface: string | undefined
   readonly source: Bytes
+  readonly sourcePort: number
   readonly destination: Bytes
   readonly destinationPort: number
 }
@@ -20,7 +22,7 @@ export interface Host {
   now(): number
 }
 
-/** What became of the packet, and the rules that matched. */
+/** What happened to the packet, and the rules that matched. */
 export interface PacketWalk<Step> {
   readonly verdict: 'accept' | 'drop' | 'reject'
   /** Where the packet goes in the end. */
@@ -31,11 +33,20 @@ export interface PacketWalk<Step> {
   readonly steps: readonly Step[]
 }
 
-/** A packet in the words that all parts of the kernel share. */
-export interface WalkedPacket extends FirstPacket {
-  readonly protocol: 'TCP' | 'UDP' | 'SCTP'
-  readonly sourcePort: number
+/** A part of the kernel that is no table but sits between the chains of a hook and may take the packet: IPVS. */
+export interface Station {
+  readonly name: string
+  readonly hook: 'prerouting' | 'input' | 'forward' | 'output' | 'postrouting'
+  readonly priority: number
+  /** Undefined: the packet passes. */
+  meet(packet: Pick<Packet, 'source' | 'destination' | 'protocol' | 'destinationPort'>): Taken | undefined
 }
+
+/** What a station does with a packet. */
+export type Taken =
+  | { readonly kind: 'reject' }
+  /** Sends it there: what is not for this machine leaves it by the hooks output and postrouting. */
+  | { readonly kind: 'send'; readonly destination: Bytes; readonly destinationPort: number }
 
 /** A rule, or another object of the kernel, that a packet met. */
 export interface KernelStep {
@@ -52,10 +63,10 @@ export interface KernelStep {
   readonly counted?: { readonly packets: bigint; readonly bytes: bigint } | undefined
 }
 
-/** What affinity remembers about the client of a packet, where it is the reason for the way. */
+/** The entry that binds the client of a packet to an endpoint, where it is the reason for the way. */
 export interface AffinityEntry {
   readonly endpoint: string | undefined
-  /** on the clock of Host. */
+  /** On the clock of Host. */
   readonly expiresMs: number
 }
 
@@ -63,11 +74,11 @@ export interface KernelWay extends PacketWalk<KernelStep> {
   readonly affinityEntry?: AffinityEntry | undefined
 }
 
-/** What is in the kernel, or would be, for one IP family: a packet can be sent through it on paper. Walking changes nothing. */
+/** What the kernel has, or would have, for one IP family. Walking through it changes nothing. */
 export interface Walkable {
   /** For a person: `table ip kube-proxy`. */
   readonly what: string
-  /** Where the rules lead to a process that carries the connection on, the walk ends at its door. */
+  /** The rules lead to a process that carries the connection on: the walk stops at its listener. */
   readonly endsAt?: 'the proxy' | undefined
-  walk(packet: WalkedPacket, around: Host): KernelWay
+  walk(packet: Packet, around: Host): KernelWay
 }

@@ -1,6 +1,6 @@
 // Ranges of ports, as kube-proxy's flags write them.
 
-import { sha256Word } from './hash.ts'
+import { sha256Word } from '../lib/hash.ts'
 
 /** Both ends belong to it. */
 export interface PortRange {

@@ -8,6 +8,8 @@ const live = '{src,packages,test}/**/*.live.test.ts'
 
 export default defineConfig({
   test: {
+    // What is transformed once is read from there afterwards.
+    experimental: { fsModuleCache: true, fsModuleCachePath: '.cache/vitest' },
     projects: [
       {
         // Pure tests: no root, no kernel, no processes, no network.

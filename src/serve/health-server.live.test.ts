@@ -4,7 +4,7 @@ import { silentLogger } from '../lib/log.ts'
 import { coreMetrics } from '../metrics/kube-proxy.ts'
 import { healthPage, serveHealth } from './health-server.ts'
 import { ProxyHealth } from './proxy-health.ts'
-import { type Reply } from './reply.ts'
+import type { Reply } from './http-server.ts'
 
 const t0 = Date.UTC(2026, 10, 15, 4, 41, 19, 130)
 const node = { deleting: false, taints: [] }

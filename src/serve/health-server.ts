@@ -3,7 +3,8 @@
 import { formatJsonTime } from './go-time.ts'
 import { listen, type Listener, type ListenOptions } from './listen.ts'
 import type { Health, ProxyHealth } from './proxy-health.ts'
-import { jsonReply, listenerFor, notFound, type Page, type Reply } from './reply.ts'
+import { jsonReply, listenerFor, notFound, type Page } from './reply.ts'
+import type { Reply } from './http-server.ts'
 
 /** How often each answer was given, by status code. */
 export interface HealthCounters {

@@ -3,10 +3,10 @@
 import type { RequestListener, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Clock, Timer } from '../lib/clock.ts'
-import { createServer } from '../lib/http.ts'
 import { ipFamily } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { limitConnections } from './connections.ts'
+import { closeServer, createHttpServer } from './http-server.ts'
 
 export interface ListenOptions {
   /** What is served there, for messages: "healthz". */
@@ -18,7 +18,7 @@ export interface ListenOptions {
   readonly handler: RequestListener
   /** When the port cannot be bound: try again every 5 seconds, or give up. */
   readonly whenRefused: 'retry' | 'give up'
-  /** Told when the port cannot be bound: once, however many attempts follow. */
+  /** Called when the port cannot be bound: once, however many attempts follow. */
   readonly onRefused?: (error: Error) => void
   readonly clock: Clock
   readonly log: Logger
@@ -26,14 +26,6 @@ export interface ListenOptions {
 
 const RETRY_MS = 5000
 
-/** Settings that keep one misbehaving client from exhausting what the proxy needs for its work. */
-const serverLimits = {
-  headersTimeout: 5000,
-  requestTimeout: 10_000,
-  keepAliveTimeout: 5000,
-  /** How often the first two are looked at. Node's own default is half a minute; each look wakes an idle proxy up. */
-  connectionsCheckingInterval: 5000,
-}
 const connectionLimits = { total: 512, perSource: 128 }
 
 /** A port that is bound, or being bound. */
@@ -67,10 +59,7 @@ export class Listener {
     this.#server = undefined
     // Node looks the host up before it binds, even when it is an address. Closed in between, it would bind all the same.
     if (!server.listening) await new Promise((resolve) => server.once('listening', resolve).once('error', resolve))
-    await new Promise<void>((resolve) => {
-      server.close(() => resolve())
-      server.closeAllConnections()
-    })
+    await closeServer(server)
   }
 
   #open(): void {
@@ -80,11 +69,11 @@ export class Listener {
       this.#refused(new Error(`Cannot listen on ${JSON.stringify(address)}: must be an IP address and a port`))
       return
     }
-    const server = createServer(serverLimits, handler)
+    const server = createHttpServer(handler)
     limitConnections(server, connectionLimits)
     this.#server = server
     server.on('error', (error) => {
-      // Also how a socket that stops accepting is reported; it is opened anew.
+      // Also how a socket that stops accepting is reported; it is opened again.
       if (this.#server !== server) return
       this.#server = undefined
       server.close()

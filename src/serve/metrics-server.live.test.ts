@@ -5,7 +5,7 @@ import { systemClock } from '../lib/clock.ts'
 import { silentLogger } from '../lib/log.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import { metricsPage, serveMetrics, type MetricsPageOptions } from './metrics-server.ts'
-import type { Reply } from './reply.ts'
+import type { Reply } from './http-server.ts'
 
 const startSeconds = Date.UTC(2026, 10, 15, 4, 41, 18, 620) / 1000
 
@@ -256,7 +256,7 @@ test('serveMetrics() serves the pages and survives one that throws', async () =>
     const long = await fetch(`${url}/debug/flags/v`, { method: 'PUT', body: '1'.repeat(100_000) }).catch(
       () => undefined,
     )
-    expect(long?.status ?? 400).toBe(400)
+    expect(long?.status ?? 413).toBe(413)
     expect((await fetch(`${url}/proxyMode`, { method: 'POST', body: 'x'.repeat(100_000) })).status).toBe(405)
     expect((await fetch(`${url}/proxyMode`)).status).toBe(200)
   } finally {

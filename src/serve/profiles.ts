@@ -4,7 +4,8 @@
 // tools, VS Code and speedscope open. The paths are pprof's where what they give is the same thing in kind.
 
 import { Session } from 'node:inspector/promises'
-import { textReply, type Page, type Reply } from './reply.ts'
+import { textReply, type Page } from './reply.ts'
+import type { Reply } from './http-server.ts'
 
 const prefix = '/debug/pprof/'
 const LONGEST_SECONDS = 300

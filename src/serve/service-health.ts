@@ -5,7 +5,8 @@ import type { Clock } from '../lib/clock.ts'
 import { joinHostPort, type Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { Listener } from './listen.ts'
-import { jsonReply, listenerFor, type Reply } from './reply.ts'
+import { jsonReply, listenerFor } from './reply.ts'
+import type { Reply } from './http-server.ts'
 
 /** `namespace/name` */
 type ServiceKey = string

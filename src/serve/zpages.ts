@@ -2,7 +2,8 @@
 
 import { formatJsonTime, formatUnixDate } from './go-time.ts'
 import { negotiateForm, type Form } from './negotiate.ts'
-import { type Page, type Reply } from './reply.ts'
+import type { Page } from './reply.ts'
+import type { Reply } from './http-server.ts'
 
 const component = 'kube-proxy'
 

@@ -69,9 +69,8 @@ export const logLines: readonly LogLine[] = [
     'Endpoints of cluster IPs are chosen at connect()',
     '`--choose-at-connect` is in force for processes of `cgroup`.',
   ),
-  error('Control socket failed', 'The proxy goes on; it cannot be asked until it is started anew.'),
-  error('Cannot answer at the control socket', 'A fault of the program; the asker is told, and the proxy goes on.'),
-  error('Cannot finish an answer at the control socket', 'The same, after a part of the answer was sent.'),
+  error('Control socket failed', 'The proxy goes on; it cannot be asked until it is started again.'),
+  error('Cannot answer at the control socket', 'A fault of the program; the client gets the error, and the proxy goes on.'),
   error(
     'Cannot count traffic for metrics',
     '`--traffic-metrics`: the mode or the kernel cannot, `err` says why. The metrics are not there; all else goes on.',
@@ -144,10 +143,6 @@ export const logLines: readonly LogLine[] = [
   ),
   error('Control socket failed', 'The proxy serves; `kube-proxy explain` and `doctor` cannot ask it.'),
   error('Cannot answer at the control socket', 'A fault of this program: please report it.'),
-  error(
-    'Cannot finish an answer at the control socket',
-    'What asked was gone before the answer was complete, or a fault of this program.',
-  ),
   error(
     'Cannot remove the table that counts',
     'With `--cleanup`: `nft delete table ip kube-proxy-counters` may do it.',

@@ -5,13 +5,21 @@ import type { Socket } from 'node:net'
 import { dirname } from 'node:path'
 import type { Clock, Timer } from '../../lib/clock.ts'
 import { messageOf } from '../../lib/errors.ts'
-import { createServer } from '../../lib/http.ts'
 import type { Logger } from '../../lib/log.ts'
 import { nextTurn } from '../../lib/next-turn.ts'
+import {
+  closeServer,
+  createHttpServer,
+  drained,
+  HttpError,
+  jsonOf,
+  requestListener,
+  type Reply,
+} from '../http-server.ts'
 import { bindSocket, sweepSockets } from './bind-socket.ts'
 import { jsonChunks } from './json-chunks.ts'
 import { CONTROL_FOLDER } from './path.ts'
-import { PREFIX, QuestionError, type Question } from './questions.ts'
+import { PREFIX, QuestionError, type Asker, type Question } from './questions.ts'
 
 export interface ControlOptions {
   readonly path: string
@@ -21,12 +29,12 @@ export interface ControlOptions {
 }
 
 const RETRY_MS = 1000
-/** Askers at the same time. Root alone can be one. */
+/** Clients at the same time. Root alone can be one. */
 const MOST_CONNECTIONS = 16
 const ANSWER_MS = 30_000
 /** The pieces of an answer are sent in portions of this size; the proxy does its work between two. */
 const PORTION = 64 * 1024
-/** JavaScript's strings end a little later: the asker could not read more. */
+/** JavaScript's strings end a little later: the client could not read more. */
 const LONGEST_ANSWER = 256 * 1024 * 1024
 
 /** A control socket that listens, or tries to. */
@@ -54,17 +62,16 @@ export class ControlServer {
     const server = this.#server
     this.#server = undefined
     if (server?.listening !== true) return
-    await new Promise<void>((resolve) => {
-      server.close(() => resolve())
-      server.closeAllConnections()
-    })
+    await closeServer(server)
   }
 
   async #open(): Promise<void> {
     const { path, clock, log } = this.#options
-    const server = createServer({ headersTimeout: 5000, requestTimeout: 10_000, keepAliveTimeout: 60_000 })
-    server.maxConnections = MOST_CONNECTIONS
-    server.on('request', (request, response) => void this.#respond(request, response))
+    const listener = requestListener(
+      (request, response) => this.#respond(request, response),
+      (error, request) => this.#fail(error, request),
+    )
+    const server = createHttpServer(listener, { keepAliveTimeout: 60_000, maxConnections: MOST_CONNECTIONS })
     try {
       await bindSocket(server, path)
     } catch (error) {
@@ -81,31 +88,24 @@ export class ControlServer {
   }
 
   async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { log } = this.#options
-    request.resume()
-    response.on('error', () => {})
-    const asker = askers.get(request.socket) ?? rememberAsker(request.socket)
+    const signal = clientSignals.get(request.socket) ?? signalEndOf(request.socket)
     const limit = setTimeout(() => request.socket.destroy(), ANSWER_MS)
     try {
-      const answer = await this.#answer(request, { signal: asker })
+      const answer = await this.#answer(request, { signal })
       response.writeHead(200, { 'Content-Type': 'application/json' })
       await send(response, answer)
-    } catch (error) {
-      if (response.headersSent) {
-        log.error(error, 'Cannot finish an answer at the control socket', { url: request.url })
-        response.destroy()
-        return
-      }
-      const status = error instanceof NoSuchQuestion ? 404 : error instanceof QuestionError ? 400 : 500
-      if (status === 500) log.error(error, 'Cannot answer at the control socket', { url: request.url })
-      response.writeHead(status, { 'Content-Type': 'application/json' })
-      response.end(JSON.stringify({ error: messageOf(error) }))
     } finally {
       clearTimeout(limit)
     }
   }
 
-  #answer({ method, url = '/' }: IncomingMessage, asker: { readonly signal: AbortSignal }): unknown {
+  #fail(error: unknown, { url }: IncomingMessage): Reply {
+    const status = error instanceof HttpError ? error.status : error instanceof QuestionError ? 400 : 500
+    if (status === 500) this.#options.log.error(error, 'Cannot answer at the control socket', { url })
+    return jsonOf(status, { error: messageOf(error) })
+  }
+
+  #answer({ method, url = '/' }: IncomingMessage, client: Asker): unknown {
     if (method !== 'GET') throw new QuestionError(`Cannot answer ${method}: questions are asked with GET`)
     const { pathname, searchParams } = new URL(url, 'http://proxy')
     if (pathname === '/' || pathname === PREFIX) {
@@ -114,20 +114,19 @@ export class ControlServer {
     const question = pathname.startsWith(PREFIX) ? this.#questions.get(pathname.slice(PREFIX.length)) : undefined
     if (question === undefined) {
       const known = [...this.#questions.keys()].map((name) => PREFIX + name).join(', ')
-      throw new NoSuchQuestion(`Cannot answer ${JSON.stringify(pathname)}: the questions are ${known}`)
+      throw new HttpError(404, `Cannot answer ${JSON.stringify(pathname)}: the questions are ${known}`)
     }
-    return question.answer(searchParams, asker)
+    return question.answer(searchParams, client)
   }
 }
 
-class NoSuchQuestion extends QuestionError {}
+/** By connection: aborted when it ends. */
+const clientSignals = new WeakMap<Socket, AbortSignal>()
 
-const askers = new WeakMap<Socket, AbortSignal>()
-
-function rememberAsker(socket: Socket): AbortSignal {
+function signalEndOf(socket: Socket): AbortSignal {
   const gone = new AbortController()
   socket.once('close', () => gone.abort())
-  askers.set(socket, gone.signal)
+  clientSignals.set(socket, gone.signal)
   return gone.signal
 }
 
@@ -146,14 +145,4 @@ async function send(response: ServerResponse, answer: unknown): Promise<void> {
     if (response.destroyed) return
   }
   response.end(`${portion}\n`)
-}
-
-function drained(response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      response.off('drain', done).off('close', done)
-      resolve()
-    }
-    response.once('drain', done).once('close', done)
-  })
 }

@@ -1,9 +1,9 @@
 // The API server of the sandbox: a store, the rules of the API around it, and HTTPS in front.
 
-import { createServer } from 'node:https'
 import { randomBytes } from 'node:crypto'
 import { bootstrap } from './bootstrap.ts'
 import { ClusterIps } from './allocation/cluster-ips.ts'
+import { closeServer, createHttpServer, listenAt } from '../../../../src/serve/http-server.ts'
 import { createHandler, createUpgradeHandler } from './http/handler.ts'
 import { formatKubeconfig } from './kubeconfig.ts'
 import { issueAuthority, issueServing } from './certificate.ts'
@@ -16,14 +16,14 @@ import { ipAddresses, serviceCidrs, services } from './resources/table.ts'
 import { silentLogger } from '../../../../src/lib/log.ts'
 import { Store } from './store/store.ts'
 import { systemClock } from '../../../../src/lib/clock.ts'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Api } from './http/exchange.ts'
 import type { Clock } from '../../../../src/lib/clock.ts'
 import type { KeyAndCertificate } from './certificate.ts'
 import type { Logger } from '../../../../src/lib/log.ts'
 import type { PodStreams } from './http/pod-streams.ts'
 import type { PortRange } from './allocation/node-ports.ts'
-import type { Server } from 'node:https'
+import type { Server } from 'node:http'
 import type { User } from './http/users.ts'
 
 export interface ApiServerOptions {
@@ -100,7 +100,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   }
   const url = await listen(options.host ?? defaults.host, options.port ?? defaults.port)
   const close = async (): Promise<void> => {
-    await Promise.all(listeners.splice(0).map(closeListener))
+    await Promise.all(listeners.splice(0).map((server) => closeServer(server)))
   }
   return {
     url,
@@ -181,22 +181,10 @@ async function openListener({
 }: ListenerOptions): Promise<{ server: Server; url: string }> {
   const names = [...new Set([host, '127.0.0.1', '::1', 'localhost', 'kubernetes', 'kubernetes.default.svc'])]
   const { key, certificate } = issueServing(identity.authority, names, api.clock.now())
-  const server = createServer({ key, cert: certificate, ALPNProtocols: ['http/1.1'] }, createHandler(api, log))
-  server.on('upgrade', createUpgradeHandler(api, log))
   // Watches are quiet for minutes; clients keep connections for the next command.
-  server.requestTimeout = 0
-  server.keepAliveTimeout = 120_000
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(fd === undefined ? { port, host } : { fd }, () => resolve())
-  })
-  const address = server.address() as AddressInfo
+  const limits = { requestTimeout: 0, keepAliveTimeout: 120_000, tls: { key, cert: certificate } }
+  const server = createHttpServer(createHandler(api, log), limits)
+  server.on('upgrade', createUpgradeHandler(api, log))
+  const address = await listenAt(server, fd === undefined ? { port, host } : { fd })
   return { server, url: `https://${joinHostPort(host, address.port)}` }
-}
-
-function closeListener(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve())
-    server.closeAllConnections()
-  })
 }

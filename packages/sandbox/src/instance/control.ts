@@ -1,8 +1,9 @@
 // How other commands ask a running sandbox: HTTP over a socket in its folder.
 
-import { createServer, request, type Server } from 'node:http'
 import { rmSync } from 'node:fs'
+import { request, type Server } from 'node:http'
 import { messageOf } from '../../../../src/lib/errors.ts'
+import { createHttpServer, jsonOf, listenAt, requestListener } from '../../../../src/serve/http-server.ts'
 
 /** A place where commands can run. */
 export interface Place {
@@ -54,20 +55,14 @@ export interface Controls {
 }
 
 export async function serveControls(socketPath: string, controls: Controls): Promise<Server> {
-  const server = createServer((incoming, response) => {
-    void answer(incoming.url ?? '/', controls).then(
-      (value) => response.end(JSON.stringify(value)),
-      (error: unknown) => {
-        response.statusCode = 500
-        response.end(JSON.stringify({ problem: messageOf(error) }))
-      },
-    )
-  })
+  const server = createHttpServer(
+    requestListener(
+      async ({ url = '/' }) => jsonOf(200, await answer(url, controls)),
+      (error) => jsonOf(500, { problem: messageOf(error) }),
+    ),
+  )
   rmSync(socketPath, { force: true })
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(socketPath, resolve)
-  })
+  await listenAt(server, { path: socketPath })
   return server
 }
 

@@ -1,6 +1,6 @@
 // What a client sends, as JSON, whatever it was encoded in.
 
-import { Buffer } from 'node:buffer'
+import type { Buffer } from 'node:buffer'
 import { parse as parseYaml } from 'yaml'
 import { ApiError, badRequest } from '../api-error.ts'
 import { DecodeError } from '../../../../../src/kube/encoding/decode-error.ts'
@@ -8,23 +8,14 @@ import { decodeEnvelope, decodeMessage } from '../schema/protobuf-decode.ts'
 import { isJsonObject } from '../json.ts'
 import { messageOf } from '../../../../../src/lib/errors.ts'
 import { messageNamed } from '../schema/schema.ts'
+import { readBody as readBodyWithin } from '../../../../../src/serve/http-server.ts'
 import type { IncomingMessage } from 'node:http'
 import type { Json, JsonObject } from '../json.ts'
 
 const sizeLimit = 3 * 1024 * 1024
 
-export async function readBody(request: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length
-    if (size > sizeLimit) {
-      const message = `Request entity too large: limit is ${sizeLimit}`
-      throw new ApiError(413, 'RequestEntityTooLarge', message)
-    }
-    chunks.push(chunk)
-  }
-  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
+export function readBody(request: IncomingMessage): Promise<Buffer> {
+  return readBodyWithin(request, sizeLimit)
 }
 
 export function mediaType(request: IncomingMessage): string {

@@ -3,6 +3,7 @@
 import { statusOf } from '../api-error.ts'
 import { contentTypes, encodeKind, encodeStored } from './encode.ts'
 import { parseInclude } from './list-options.ts'
+import { drained, type Reply } from '../../../../../src/serve/http-server.ts'
 import type { ApiError } from '../api-error.ts'
 import type { ApiRequest } from './api-request.ts'
 import { Buffer } from 'node:buffer'
@@ -52,6 +53,8 @@ export function sendKind({ response, form }: Exchange, code: number, value: Json
   sendBytes(response, { code, type: contentTypes[form.encoding], body: encodeKind(value, message, form) })
 }
 
+const noCache = { 'cache-control': 'no-cache, private' }
+
 export interface Answer {
   readonly code: number
   readonly type: string
@@ -59,11 +62,7 @@ export interface Answer {
 }
 
 export function sendBytes(response: ServerResponse, { code, type, body }: Answer): void {
-  response.writeHead(code, {
-    'content-type': type,
-    'content-length': Buffer.byteLength(body),
-    'cache-control': 'no-cache, private',
-  })
+  response.writeHead(code, { 'content-type': type, 'content-length': Buffer.byteLength(body), ...noCache })
   response.end(body)
 }
 
@@ -73,32 +72,22 @@ export async function sendPieces(
   type: string,
   pieces: Iterable<Buffer | string>,
 ): Promise<void> {
-  response.writeHead(200, { 'content-type': type, 'cache-control': 'no-cache, private' })
+  response.writeHead(200, { 'content-type': type, ...noCache })
   for (const piece of pieces) {
     if (response.destroyed) return
-    if (!response.write(piece)) await roomIn(response)
+    if (!response.write(piece)) await drained(response)
   }
   response.end()
 }
 
-/** Waits until the client has taken what was sent, or is gone. */
-function roomIn(response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      response.off('drain', done).off('close', done)
-      resolve()
-    }
-    response.on('drain', done).on('close', done)
-  })
-}
-
-export function sendError(response: ServerResponse, error: ApiError): void {
-  if (response.headersSent) {
-    response.destroy()
-    return
+export function errorReply(error: ApiError): Reply {
+  const headers = { 'content-type': 'application/json', ...noCache }
+  const body = `${JSON.stringify(statusOf(error))}\n`
+  return {
+    status: error.code,
+    headers: error.code === 401 ? { ...headers, 'www-authenticate': 'Bearer' } : headers,
+    body,
   }
-  if (error.code === 401) response.setHeader('www-authenticate', 'Bearer')
-  sendBytes(response, { code: error.code, type: 'application/json', body: `${JSON.stringify(statusOf(error))}\n` })
 }
 
 export function addWarnings(response: ServerResponse, warnings: readonly string[]): void {

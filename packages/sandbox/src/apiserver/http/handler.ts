@@ -2,13 +2,14 @@
 
 import { ApiError, noSuchResource } from '../api-error.ts'
 import { authenticate, authorize, authorizePath } from './users.ts'
+import { HttpError, requestListener } from '../../../../../src/serve/http-server.ts'
 import { isStream, notOffered } from './pod-streams.ts'
 import { messageOf } from '../../../../../src/lib/errors.ts'
 import { negotiate, jsonForm } from './negotiate.ts'
 import { pageAt } from './pages.ts'
 import { parseApiRequest, urlOf } from './api-request.ts'
 import { pods } from '../resources/pod.ts'
-import { sendBytes, sendError, viewOf } from './exchange.ts'
+import { errorReply, sendBytes, viewOf } from './exchange.ts'
 import { serveCreate, serveDelete, serveDeleteCollection, serveUpdate } from './write-verbs.ts'
 import { serveGet, serveList } from './read-verbs.ts'
 import { servePatch } from './patch-verb.ts'
@@ -19,21 +20,20 @@ import { statusOf } from '../api-error.ts'
 import type { Api, Exchange } from './exchange.ts'
 import { Buffer } from 'node:buffer'
 import type { Duplex } from 'node:stream'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Logger } from '../../../../../src/lib/log.ts'
 
 /** Answers every request, with an error if need be. */
-export function createHandler(api: Api, log: Logger): (incoming: IncomingMessage, response: ServerResponse) => void {
-  return (incoming, response) => {
-    handle(api, incoming, response).catch((error: unknown) => {
-      // A client that went away in the middle of a request needs no answer.
-      if (!response.destroyed) sendError(response, toApiError(error, log))
-    })
-  }
+export function createHandler(api: Api, log: Logger): RequestListener {
+  return requestListener(
+    (incoming, response) => handle(api, incoming, response),
+    (error) => errorReply(toApiError(error, log)),
+  )
 }
 
 function toApiError(error: unknown, log: Logger): ApiError {
   if (error instanceof ApiError) return error
+  if (error instanceof HttpError) return new ApiError(error.status, 'RequestEntityTooLarge', error.message)
   log.error(error, 'The API server failed to answer a request')
   return new ApiError(500, 'InternalError', `Internal error occurred: ${messageOf(error)}`)
 }

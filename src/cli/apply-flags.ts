@@ -50,12 +50,12 @@ export function overrideByFlags(config: KubeProxyConfiguration, given: Given): K
 function applyTo(
   config: KubeProxyConfiguration,
   given: Given,
-  wanted: (spec: FlagSpec) => boolean,
+  isApplied: (spec: FlagSpec) => boolean,
 ): KubeProxyConfiguration {
   const draft = structuredClone(config) as Draft
   // In the table's order, which is not the command line's: some flags ask what others have set.
   for (const spec of [...allFlags].sort((a, b) => applyOrder(a) - applyOrder(b))) {
-    if (!given.has(spec.name) || !wanted(spec)) continue
+    if (!given.has(spec.name) || !isApplied(spec)) continue
     const value = given.get(spec.name)
     try {
       applyFlag(draft, spec, value, given)

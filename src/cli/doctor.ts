@@ -10,7 +10,7 @@ import {
   formatNodeDiagnosis,
   formatNodeDiagnosisJson,
 } from '../diagnose/doctor/format.ts'
-import type { NodeFacts, ProxyFact } from '../diagnose/doctor/facts.ts'
+import type { NodeExamination, ProxyFact } from '../diagnose/doctor/facts.ts'
 import { findInstallation } from '../diagnose/doctor/installation.ts'
 import { readFacts } from '../diagnose/doctor/read-facts.ts'
 import { knownFromState } from '../diagnose/explain/from-state.ts'
@@ -72,7 +72,7 @@ function statusOf(isFound: boolean, asked: Parameters<typeof couldNotLook>[0]): 
 
 async function askProxy(
   socket: string,
-): Promise<{ proxy: ProxyFact; known: Known | undefined; drift: NodeFacts['drift'] }> {
+): Promise<{ proxy: ProxyFact; known: Known | undefined; drift: NodeExamination['drift'] }> {
   const client = new ControlClient(socket)
   try {
     const state = await client.ask<StateAnswer>('state', { timeoutMs: PATIENCE_MS, query: { only: 'objects' } })

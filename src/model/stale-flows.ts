@@ -32,11 +32,11 @@ interface Served {
  * is a new one with each packet, to kube-proxy too. Flows that go to no known frontend are never stale.
  */
 export class StaleFlowIndex {
-  readonly #frontends: FrontendIndex<Served | 'gone'>
+  readonly #frontends: DestinationIndex<Served | 'gone'>
 
   /** The addresses of this machine on which node ports are open: other machines' ports are not our business. */
   constructor(nodePortAddresses: ReadonlySet<string>) {
-    this.#frontends = new FrontendIndex(nodePortAddresses)
+    this.#frontends = new DestinationIndex(nodePortAddresses)
   }
 
   /** UDP frontends that went away: see {@link goneUdpFrontends}. */
@@ -130,7 +130,7 @@ class Sources {
 }
 
 /** Frontends by where packets are sent to. An address goes before a node port, as in the rules. */
-class FrontendIndex<T> {
+class DestinationIndex<T> {
   readonly #byAddress = new Map<string, T>()
   readonly #byNodePort = new Map<number, T>()
   readonly #nodePortAddresses: ReadonlySet<string>

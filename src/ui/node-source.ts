@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { runProgram } from '../system/run-program.ts'
 import { explainCommand } from './commands.ts'
 import { inspectNode } from './node-inspector.ts'
-import { planSnapshot, type NodeFacts } from './plan-snapshot.ts'
+import { planSnapshot, type ObservedNode } from './plan-snapshot.ts'
 import type {
   ExplainAnswer,
   ExplainQuestion,
@@ -101,7 +101,7 @@ export class NodeSource implements UiSource {
     return { socket: this.#watch.socket, pods: [], otherNodes: [] }
   }
 
-  #node(): NodeFacts {
+  #node(): ObservedNode {
     const { state, known, error } = this.#watch
     return {
       name: state?.nodeName ?? this.#watch.name,

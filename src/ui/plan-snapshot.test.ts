@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { nodeView, service, slice } from '../../test/support/kube-objects.ts'
 import type { Known } from '../diagnose/explain/known.ts'
 import { modeNamed } from '../modes/all.ts'
-import { MOST_BACKENDS, MOST_SERVICES, planSnapshot, type ClusterFacts, type NodeFacts } from './plan-snapshot.ts'
+import { MOST_BACKENDS, MOST_SERVICES, planSnapshot, type ClusterFacts, type ObservedNode } from './plan-snapshot.ts'
 import type { PodInfo } from './protocol.ts'
 
 const known: Known = {
@@ -27,7 +27,7 @@ const known: Known = {
   otherNodes: [],
   pods: [],
 }
-const node: NodeFacts = {
+const node: ObservedNode = {
   name: 'node-1',
   addresses: ['192.168.0.1'],
   podRanges: [],

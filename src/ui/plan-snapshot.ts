@@ -24,7 +24,7 @@ export const MOST_PODS = 1000
 /** Of one port. */
 export const MOST_BACKENDS = 200
 
-export interface NodeFacts {
+export interface ObservedNode {
   readonly name: string
   readonly addresses: readonly string[]
   readonly podRanges: readonly string[]
@@ -44,7 +44,7 @@ export type ClusterFacts = Pick<
   Snapshot,
   'kind' | 'name' | 'nowMs' | 'can' | 'terminal' | 'apiServer' | 'outside' | 'load'
 > & {
-  readonly nodes: readonly NodeFacts[]
+  readonly nodes: readonly ObservedNode[]
   readonly pods: readonly PodInfo[]
   readonly deployments: readonly DeploymentInfo[]
   /** Of the API. */
@@ -127,7 +127,7 @@ function byImportance(a: Service, b: Service): number {
   return `${a.namespace}/${a.name}` < `${b.namespace}/${b.name}` ? -1 : 1
 }
 
-function describeNode({ name, addresses, podRanges, zone, asked, state, ...facts }: NodeFacts): NodeInfo {
+function describeNode({ name, addresses, podRanges, zone, asked, state, ...facts }: ObservedNode): NodeInfo {
   return {
     name,
     addresses,
@@ -143,7 +143,7 @@ function describeProxy({
   error,
   pid,
   restarts,
-}: Pick<NodeFacts, 'state' | 'error' | 'pid' | 'restarts'>): ProxyInfo {
+}: Pick<ObservedNode, 'state' | 'error' | 'pid' | 'restarts'>): ProxyInfo {
   const hasBegun = state?.families.every(({ sync }) => sync.lastSyncMs !== undefined) === true
   return {
     state: error !== undefined || state === undefined ? 'away' : hasBegun ? 'ready' : 'starting',

@@ -8,7 +8,7 @@ import type { Capability } from '../../system/capabilities.ts'
 import type { HostSetting } from '../../system/host-setup.ts'
 import type { ModuleState } from '../../system/kernel-modules.ts'
 
-export interface Facts {
+export interface CheckFacts {
   readonly kernel: KernelFacts
   readonly capabilities: ReadonlySet<Capability>
   readonly modes: ReadonlyMap<string, ModeOutlook>
@@ -16,7 +16,7 @@ export interface Facts {
   readonly settings: readonly SettingFact[]
   readonly others: OtherFacts
   readonly api: ApiFacts
-  readonly node: NodeFacts
+  readonly node: CheckedNode
   readonly configuration: ConfigurationFacts
 }
 
@@ -82,7 +82,7 @@ export interface ApiRequestFact {
   readonly reason: string
 }
 
-export interface NodeFacts {
+export interface CheckedNode {
   readonly name: string
   /** `unknown`: the API server did not tell. */
   readonly object: 'exists' | 'does not exist' | 'unknown'

@@ -3,7 +3,7 @@ import { configurationFromFlags } from '../../cli/apply-flags.ts'
 import { parseFlags } from '../../cli/parse-flags.ts'
 import { modes } from '../../modes/all.ts'
 import type { ModeOutlook } from '../../modes/contract.ts'
-import type { ApiFacts, ApiRequestFact, Facts } from './facts.ts'
+import type { ApiFacts, ApiRequestFact, CheckFacts } from './facts.ts'
 import { type FindingCode, findingKinds } from './finding-kinds.ts'
 import { exitStatusOf, formatJson, formatText } from './format.ts'
 import { judge } from './judge.ts'
@@ -22,12 +22,12 @@ const asked = {
   ),
 } satisfies ApiFacts
 
-function configuration(...flags: string[]): Facts['configuration'] {
+function configuration(...flags: string[]): CheckFacts['configuration'] {
   const { loaded } = configurationFromFlags(parseFlags(flags).given, modes)
   return { ...loaded, standIns: 'allowed', file: undefined, warnings: [] }
 }
 
-function facts(changes: Partial<Facts> = {}): Facts {
+function facts(changes: Partial<CheckFacts> = {}): CheckFacts {
   return {
     kernel: { release: '6.12.1', nftables: 'works', modules: { ip_vs: 'missing' } },
     capabilities: new Set(['CAP_NET_ADMIN']),
@@ -49,7 +49,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
 }
 
 /** Warnings and problems only, unless told otherwise. */
-function codes(changes: Partial<Facts>, levels = ['warning', 'problem']): FindingCode[] {
+function codes(changes: Partial<CheckFacts>, levels = ['warning', 'problem']): FindingCode[] {
   const { findings } = judge(facts(changes), modes)
   return findings.filter(({ level }) => levels.includes(level)).map(({ code }) => code)
 }
@@ -108,7 +108,7 @@ const proxy = { pid: 7, command: '/usr/local/bin/kube-proxy' }
 const setting = { path: '/proc/sys/net/netfilter/nf_conntrack_max', wanted: 5, rule: 'exactly' as const }
 const node = facts().node
 
-const cases: [string, Partial<Facts>, FindingCode[]][] = [
+const cases: [string, Partial<CheckFacts>, FindingCode[]][] = [
   ['an old kernel', { kernel: { release: '5.12.9', nftables: 'works', modules: {} } }, ['kernel-old']],
   ['a kernel that is just new enough', { kernel: { release: '5.13.0', nftables: 'works', modules: {} } }, []],
   ['few rights', { capabilities: new Set(['CAP_NET_RAW']) }, ['rights-missing']],
@@ -201,7 +201,11 @@ test('the mode that would run is named, and those that were given up', () => {
 })
 
 describe('a report', () => {
-  const report = (changes: Partial<Facts>) => ({ ...judge(facts(changes), modes), version: 'v1', nodeName: 'node-1' })
+  const report = (changes: Partial<CheckFacts>) => ({
+    ...judge(facts(changes), modes),
+    version: 'v1',
+    nodeName: 'node-1',
+  })
 
   test('has lines for people, by subject, with what to do', () => {
     const text = formatText(report({ conntrack: { count: 999, max: 1000, module: 'loaded' } }))
@@ -234,6 +238,6 @@ describe('a report', () => {
     [{ others: taken }, 0],
     [{ capabilities: new Set() }, 1],
   ])('%# ends with status %i', (changes, status) => {
-    expect(exitStatusOf(report(changes as Partial<Facts>).findings)).toBe(status)
+    expect(exitStatusOf(report(changes as Partial<CheckFacts>).findings)).toBe(status)
   })
 })

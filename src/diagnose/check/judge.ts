@@ -7,9 +7,9 @@ import { differences } from './differences.ts'
 import type {
   ConfigurationFacts,
   ConntrackFacts,
-  Facts,
+  CheckFacts,
   KernelFacts,
-  NodeFacts,
+  CheckedNode,
   OtherFacts,
   SettingFact,
 } from './facts.ts'
@@ -25,7 +25,7 @@ export interface Judgement {
 const OLDEST_TRIED = [5, 13] as const
 const NEARLY_FULL = 0.8
 
-export function judge(facts: Facts, modes: AvailableModes): Judgement {
+export function judge(facts: CheckFacts, modes: AvailableModes): Judgement {
   const { config, standIns } = facts.configuration
   const planned = planMode({ asked: config.mode, standIns, outlooks: facts.modes, modes })
   return {
@@ -69,13 +69,13 @@ function judgeKernel({ release, nftables, modules }: KernelFacts): Finding[] {
   return [finding('kernel-ok', `Linux ${release}: ${states.join(', ')}`)]
 }
 
-function judgeRights(capabilities: Facts['capabilities']): Finding[] {
+function judgeRights(capabilities: CheckFacts['capabilities']): Finding[] {
   const list = [...capabilities].join(', ')
   if (capabilities.has('CAP_NET_ADMIN')) return [finding('rights-ok', `This process has ${list}`)]
   return [finding('rights-missing', `This process has no CAP_NET_ADMIN${list === '' ? '' : `, only ${list}`}`)]
 }
 
-function judgeModes({ modes: outlooks, configuration }: Facts, { chosen, givenUp }: PlannedMode): Finding[] {
+function judgeModes({ modes: outlooks, configuration }: CheckFacts, { chosen, givenUp }: PlannedMode): Finding[] {
   const asked = configuration.config.mode
   const findings: Finding[] = []
   const why = (name: string) =>
@@ -142,7 +142,7 @@ function judgeSettings(settings: readonly SettingFact[]): Finding[] {
   return findings.length > 0 ? findings : [finding('settings-ok', 'Kernel settings are as they should be')]
 }
 
-function judgeOthers({ processes, ports, rules }: OtherFacts, { configuration }: Facts): Finding[] {
+function judgeOthers({ processes, ports, rules }: OtherFacts, { configuration }: CheckFacts): Finding[] {
   const hard = configuration.config.bindAddressHardFail
   // The ports of a proxy that is going to be stopped are not in the way.
   const taken = processes.length > 0 ? [] : ports.filter((port) => port.isTaken)
@@ -160,7 +160,7 @@ function judgeOthers({ processes, ports, rules }: OtherFacts, { configuration }:
   return findings.length > 0 ? findings : [finding('others-none', 'No other proxy is at work')]
 }
 
-function judgeNode({ name, object, addresses, machineAddresses, problems }: NodeFacts): Finding[] {
+function judgeNode({ name, object, addresses, machineAddresses, problems }: CheckedNode): Finding[] {
   const odd = [
     ...problems.errors.map((error) => finding('node-wrong', error)),
     ...problems.warnings.map((warning) => finding('node-odd', warning)),

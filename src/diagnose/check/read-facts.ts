@@ -8,7 +8,7 @@ import { readMachineAddresses } from '../../compose/machine-addresses.ts'
 import { NodeState } from '../../compose/node-state.ts'
 import { nodeNameOf, nodeSettings, otherSettings } from '../../compose/settings.ts'
 import { readCapabilities } from '../../system/capabilities.ts'
-import type { Facts, OtherFacts } from './facts.ts'
+import type { CheckFacts, OtherFacts } from './facts.ts'
 import type { ApiAnswers } from './read-api.ts'
 import { readConntrack, readKernel, readSettings } from './read-machine.ts'
 
@@ -23,7 +23,7 @@ export async function readFacts(
   { config, standIns, mode, minSyncPeriod, configFile }: RunOptions,
   warnings: readonly string[],
   { answers, readModes, readOthers }: Sources,
-): Promise<Facts> {
+): Promise<CheckFacts> {
   const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)
   const nodeName = nodeNameOf(config)
   const machineAddresses = readMachineAddresses()

@@ -1,13 +1,13 @@
 // Questions about what the proxy has decided, for one address of the service.
 
 import type { Explanation } from '../explain/explanation.ts'
-import type { Facts } from './facts.ts'
+import type { ServiceExamination } from './facts.ts'
 import { kubectl } from './ask-service.ts'
-import { fine, finding, unknown, type Question, type Verdict } from './verdict.ts'
+import { fine, finding, unknown, type DoctorQuestion, type Verdict } from './verdict.ts'
 
-type Decision = Pick<Facts, 'asked' | 'explanation'>
+type Decision = Pick<ServiceExamination, 'asked' | 'explanation'>
 
-export const DECISION_QUESTIONS: readonly Question<Decision>[] = [
+export const DECISION_QUESTIONS: readonly DoctorQuestion<Decision>[] = [
   { text: 'does the Service get the address', ask: askOwner },
   { text: 'is the source allowed', ask: askSource },
   { text: 'does the policy leave an endpoint for this node', ask: askPolicy },
@@ -16,7 +16,7 @@ export const DECISION_QUESTIONS: readonly Question<Decision>[] = [
 ]
 
 /** How explain is asked the same. */
-export function explainCommand({ asked }: Pick<Facts, 'asked'>, more = ''): string {
+export function explainCommand({ asked }: Pick<ServiceExamination, 'asked'>, more = ''): string {
   const to = `${asked.service}${asked.port === '' ? '' : `:${asked.port}`}`
   const via = asked.via === undefined ? '' : ` --via ${asked.via}`
   return `kube-proxy explain ${asked.from} ${to}${via}${more}`

@@ -1,9 +1,9 @@
 // Questions about the node: the proxy, the kernel's settings, rules of other programs.
 
-import type { Facts, ForeignFact, NodeFacts } from './facts.ts'
-import { fine, finding, unknown, type Question, type Verdict } from './verdict.ts'
+import type { ServiceExamination, ForeignFact, NodeExamination } from './facts.ts'
+import { fine, finding, unknown, type DoctorQuestion, type Verdict } from './verdict.ts'
 
-export function askProxy({ proxy, installation }: Pick<Facts, 'proxy' | 'installation'>): Verdict {
+export function askProxy({ proxy, installation }: Pick<ServiceExamination, 'proxy' | 'installation'>): Verdict {
   if (proxy.kind === 'answers') return fine(`in mode ${proxy.mode}, as node ${proxy.node}`)
   if (proxy.kind === 'silent') {
     return finding('proxy-silent', `the proxy of this node does not answer: ${proxy.error}`, installation.logs)
@@ -11,22 +11,22 @@ export function askProxy({ proxy, installation }: Pick<Facts, 'proxy' | 'install
   return finding('proxy-none', proxy.error, installation.status)
 }
 
-export const MACHINE_QUESTIONS: readonly Question<
-  Pick<Facts, 'machine' | 'proxy'> & { explanation?: Facts['explanation'] }
+export const MACHINE_QUESTIONS: readonly DoctorQuestion<
+  Pick<ServiceExamination, 'machine' | 'proxy'> & { explanation?: ServiceExamination['explanation'] }
 >[] = [
   { text: 'does this machine forward packets', ask: askForwarding },
   { text: 'has the connection tracker room', ask: askConntrack },
   { text: 'do links take packets of the usual size', ask: askSmallest },
 ]
 
-export const NODE_QUESTIONS: readonly Question<NodeFacts>[] = [
+export const NODE_QUESTIONS: readonly DoctorQuestion<NodeExamination>[] = [
   { text: 'does a proxy run on this node, and answer', ask: askProxy },
   { text: 'does the kernel hold what was decided', ask: askDrift },
   ...MACHINE_QUESTIONS,
   { text: 'do rules of other programs let packets pass', ask: askForeign },
 ]
 
-function askDrift({ drift }: NodeFacts): Verdict {
+function askDrift({ drift }: NodeExamination): Verdict {
   if (drift.length === 0) return unknown('no proxy said')
   const [lost] = drift.filter(({ holds }) => !holds)
   if (lost !== undefined) {
@@ -45,7 +45,7 @@ function askForwarding({
   machine,
   proxy,
   explanation,
-}: Pick<Facts, 'machine' | 'proxy'> & { explanation?: Facts['explanation'] }): Verdict {
+}: Pick<ServiceExamination, 'machine' | 'proxy'> & { explanation?: ServiceExamination['explanation'] }): Verdict {
   if (machine.forwarding === undefined) return unknown('the setting cannot be read')
   if (machine.forwarding || (proxy.kind === 'answers' && proxy.mode === 'userspace')) return fine()
   const setting =
@@ -60,7 +60,7 @@ function askForwarding({
 /** New connections are refused a little before it is full. */
 const FULL = 0.97
 
-function askConntrack({ machine: { conntrack } }: Pick<Facts, 'machine'>): Verdict {
+function askConntrack({ machine: { conntrack } }: Pick<ServiceExamination, 'machine'>): Verdict {
   if (conntrack === undefined) return unknown('its count cannot be read')
   if (conntrack.count < conntrack.max * FULL) return fine(`${conntrack.count} of ${conntrack.max}`)
   return finding(
@@ -70,7 +70,7 @@ function askConntrack({ machine: { conntrack } }: Pick<Facts, 'machine'>): Verdi
   )
 }
 
-function askSmallest({ machine }: Pick<Facts, 'machine'>): Verdict {
+function askSmallest({ machine }: Pick<ServiceExamination, 'machine'>): Verdict {
   const [small] = machine.smallMtus
   if (small === undefined) return fine()
   return finding(
@@ -80,7 +80,7 @@ function askSmallest({ machine }: Pick<Facts, 'machine'>): Verdict {
   )
 }
 
-export function askForeign({ foreign }: Pick<Facts, 'foreign'>): Verdict {
+export function askForeign({ foreign }: Pick<ServiceExamination, 'foreign'>): Verdict {
   if (foreign === undefined) return undefined
   const [first] = foreign.found
   if (first !== undefined) return foreignFinding(first)

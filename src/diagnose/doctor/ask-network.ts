@@ -1,10 +1,10 @@
 // Questions about the way: routes, sizes, whether endpoints and the service answer, what is remembered of before.
 
-import type { Facts, TryFact, WayFact } from './facts.ts'
+import type { ServiceExamination, TryFact, WayFact } from './facts.ts'
 import { explainCommand } from './ask-decision.ts'
-import { fine, finding, unknown, type Question, type Verdict } from './verdict.ts'
+import { fine, finding, unknown, type DoctorQuestion, type Verdict } from './verdict.ts'
 
-export const NETWORK_QUESTIONS: readonly Question<Facts>[] = [
+export const NETWORK_QUESTIONS: readonly DoctorQuestion<ServiceExamination>[] = [
   { text: 'is there a way to the endpoints', ask: askRoute },
   { text: 'is there a way back to the client', ask: askWayBack },
   { text: 'do packets of the pods fit on the way', ask: askSize },
@@ -15,7 +15,7 @@ export const NETWORK_QUESTIONS: readonly Question<Facts>[] = [
   { text: 'does the Service answer this node', ask: askService },
 ]
 
-function askRoute({ ways, tries }: Facts): Verdict {
+function askRoute({ ways, tries }: ServiceExamination): Verdict {
   if (ways === undefined) return undefined
   const lost = tries.find(({ result }) => result === 'no route')
   const without = ways.find(({ way }) => way.kind === 'none')
@@ -29,7 +29,7 @@ function linksOf(ways: readonly WayFact[]): string {
   return [...new Set(ways.flatMap(({ way }) => (way.kind === 'link' ? [way.link] : [])))].join(', ')
 }
 
-function askWayBack({ wayBack }: Facts): Verdict {
+function askWayBack({ wayBack }: ServiceExamination): Verdict {
   if (wayBack === undefined) return undefined
   const { to, way } = wayBack
   if (way.kind !== 'none') return fine(way.kind === 'link' ? way.link : '')
@@ -40,7 +40,7 @@ function askWayBack({ wayBack }: Facts): Verdict {
   )
 }
 
-function askSize({ ways, machine: { podMtu } }: Facts): Verdict {
+function askSize({ ways, machine: { podMtu } }: ServiceExamination): Verdict {
   if (ways === undefined || podMtu === undefined) return undefined
   for (const { to, way } of ways) {
     if (way.kind !== 'link' || way.mtu >= podMtu.mtu) continue
@@ -53,7 +53,7 @@ function askSize({ ways, machine: { podMtu } }: Facts): Verdict {
   return fine(`${podMtu.mtu} bytes`)
 }
 
-function askRpFilter({ machine: { strictRpFilter, rpFiltered }, tries }: Facts): Verdict {
+function askRpFilter({ machine: { strictRpFilter, rpFiltered }, tries }: ServiceExamination): Verdict {
   const lost = tries.find(({ result }) => result === 'no answer')
   const [link] = strictRpFilter
   if (lost === undefined || link === undefined || rpFiltered === 0) return fine()
@@ -64,7 +64,7 @@ function askRpFilter({ machine: { strictRpFilter, rpFiltered }, tries }: Facts):
   )
 }
 
-function askAffinity(facts: Facts): Verdict {
+function askAffinity(facts: ServiceExamination): Verdict {
   const { explanation, tries, asked } = facts
   const backend = explanation?.affinity?.backend
   if (backend === undefined || backend === null) return undefined
@@ -79,7 +79,7 @@ function askAffinity(facts: Facts): Verdict {
   )
 }
 
-function askAnswer({ tries, foreign, explanation }: Facts): Verdict {
+function askAnswer({ tries, foreign, explanation }: ServiceExamination): Verdict {
   const asked = tries.filter(({ result }) => result !== 'not tried')
   if (asked.length === 0) return explanation === undefined ? undefined : unknown('only TCP can be tried')
   const failed = asked.filter(({ result }) => result !== 'connected')
@@ -107,7 +107,7 @@ function askAnswer({ tries, foreign, explanation }: Facts): Verdict {
   )
 }
 
-function askStaleFlows({ staleFlows }: Facts): Verdict {
+function askStaleFlows({ staleFlows }: ServiceExamination): Verdict {
   if (staleFlows === undefined) return undefined
   const [first] = staleFlows
   if (first === undefined) return fine()
@@ -120,7 +120,7 @@ function askStaleFlows({ staleFlows }: Facts): Verdict {
   )
 }
 
-function askService(facts: Facts): Verdict {
+function askService(facts: ServiceExamination): Verdict {
   const { serviceTry, machine, explanation } = facts
   // Others' connections cannot be tried from here, and are no question then.
   if (serviceTry === undefined) {
@@ -136,7 +136,7 @@ function askService(facts: Facts): Verdict {
   )
 }
 
-export function askDns({ dns, asked }: Facts): Verdict {
+export function askDns({ dns, asked }: ServiceExamination): Verdict {
   switch (dns.kind) {
     case 'not asked':
       return undefined

@@ -1,11 +1,11 @@
 // Questions about the objects: the Service, its pods, its EndpointSlices.
 
-import type { Facts, PodFact, ServiceFact } from './facts.ts'
-import { fine, finding, unknown, type Question, type Verdict } from './verdict.ts'
+import type { ServiceExamination, PodFact, ServiceFact } from './facts.ts'
+import { fine, finding, unknown, type DoctorQuestion, type Verdict } from './verdict.ts'
 
 const NO_API = 'give --kubeconfig of a user who may list pods'
 
-export const SERVICE_QUESTIONS: readonly Question<Facts>[] = [
+export const SERVICE_QUESTIONS: readonly DoctorQuestion<ServiceExamination>[] = [
   { text: 'does the Service exist', ask: askExists },
   { text: 'is it one that a proxy serves', ask: askServed },
   { text: 'is it for this proxy', ask: askOurs },
@@ -16,17 +16,17 @@ export const SERVICE_QUESTIONS: readonly Question<Facts>[] = [
   { text: 'are there endpoints for the port', ask: askEndpoints },
 ]
 
-export function nameOf({ asked }: Pick<Facts, 'asked'>): { namespace: string; name: string } {
+export function nameOf({ asked }: Pick<ServiceExamination, 'asked'>): { namespace: string; name: string } {
   const [namespace = '', name = ''] = asked.service.split('/')
   return { namespace, name }
 }
 
-export function kubectl(facts: Pick<Facts, 'asked'>, verb: string): string {
+export function kubectl(facts: Pick<ServiceExamination, 'asked'>, verb: string): string {
   const { namespace, name } = nameOf(facts)
   return `kubectl -n ${namespace} ${verb.replace('SERVICE', name)}`
 }
 
-function askExists(facts: Facts): Verdict {
+function askExists(facts: ServiceExamination): Verdict {
   if (facts.service !== undefined) return fine(facts.service.type)
   const near = facts.near.length === 0 ? '' : `; near it: ${facts.near.join(', ')}`
   return finding(
@@ -36,7 +36,7 @@ function askExists(facts: Facts): Verdict {
   )
 }
 
-function askServed(facts: Facts): Verdict {
+function askServed(facts: ServiceExamination): Verdict {
   const { service } = facts
   const { namespace, name } = nameOf(facts)
   if (service?.type === 'ExternalName') {
@@ -56,7 +56,7 @@ function askServed(facts: Facts): Verdict {
   return fine()
 }
 
-function askOurs(facts: Facts): Verdict {
+function askOurs(facts: ServiceExamination): Verdict {
   const { service } = facts
   if (service?.proxyName === undefined) return fine()
   return finding(
@@ -66,7 +66,7 @@ function askOurs(facts: Facts): Verdict {
   )
 }
 
-function askPort(facts: Facts): Verdict {
+function askPort(facts: ServiceExamination): Verdict {
   const { service, asked } = facts
   const ports = (service?.ports ?? []).map(describePort)
   if (asked.port === '' || portsAsked(facts).length > 0) return fine(ports.join(', '))
@@ -77,7 +77,7 @@ function askPort(facts: Facts): Verdict {
   )
 }
 
-function askSelector(facts: Facts): Verdict {
+function askSelector(facts: ServiceExamination): Verdict {
   const { service } = facts
   if (service === undefined) return undefined
   const { selector, pods, endpoints } = service
@@ -106,7 +106,7 @@ function askSelector(facts: Facts): Verdict {
   return fine(`${pods.length} pods have ${text}`)
 }
 
-function askReady(facts: Facts): Verdict {
+function askReady(facts: ServiceExamination): Verdict {
   const { pods, endpoints } = facts.service ?? {}
   if (pods !== undefined && pods.length > 0 && pods.every(({ ready }) => !ready)) {
     const [first] = pods as [PodFact]
@@ -127,7 +127,7 @@ function askReady(facts: Facts): Verdict {
   )
 }
 
-function askTargetPort(facts: Facts): Verdict {
+function askTargetPort(facts: ServiceExamination): Verdict {
   const { service } = facts
   if (service === undefined) return undefined
   const pods = service.pods ?? []
@@ -147,7 +147,7 @@ function askTargetPort(facts: Facts): Verdict {
   return portsAsked(facts).some(({ targetPort }) => targetPort === undefined) ? unknown(NO_API) : fine()
 }
 
-function askEndpoints(facts: Facts): Verdict {
+function askEndpoints(facts: ServiceExamination): Verdict {
   const { service, explanation } = facts
   if (explanation === undefined || service === undefined || explanation.frontend === null) return undefined
   if (explanation.backends.length > 0) return fine(`${explanation.backends.length}`)
@@ -165,7 +165,7 @@ function askEndpoints(facts: Facts): Verdict {
   )
 }
 
-function portsAsked({ service, asked }: Facts): ServiceFact['ports'] {
+function portsAsked({ service, asked }: ServiceExamination): ServiceFact['ports'] {
   const ports = service?.ports ?? []
   if (asked.port === '') return ports
   return ports.filter((port) => port.name === asked.port || String(port.port) === asked.port)

@@ -3,12 +3,12 @@
 import { type Family, ipFamily, parseIp, ipBytes } from '../../lib/ip.ts'
 import { findWays } from '../../links/find-ways.ts'
 import { examine, examineMachine, isOfProxy, type NodeDiagnosis } from './examine.ts'
-import type { NodeFacts } from './facts.ts'
+import type { NodeExamination } from './facts.ts'
 import { packetTo, readForeign, readMachine } from './read-machine.ts'
 import { readFacts, type ToExamine, withPods } from './read-facts.ts'
 
 export interface NodeToExamine extends Pick<ToExamine, 'proxy' | 'installation' | 'known' | 'objects'> {
-  readonly drift: NodeFacts['drift']
+  readonly drift: NodeExamination['drift']
 }
 
 /** More are not looked at: each takes a walk through the kernel's rules. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Explanation } from '../explain/explanation.ts'
 import { plain } from '../explain/paint.ts'
 import { couldNotLook, examine } from './examine.ts'
-import type { Facts } from './facts.ts'
+import type { ServiceExamination } from './facts.ts'
 import { formatDiagnosis } from './format.ts'
 
 const explanation: Explanation = {
@@ -39,7 +39,7 @@ const explanation: Explanation = {
 }
 
 /** Nothing is wrong. */
-const healthy: Facts = {
+const healthy: ServiceExamination = {
   asked: { service: 'default/web', port: '', from: 'node', via: undefined },
   proxy: { kind: 'answers', mode: 'nftables', node: 'node-1' },
   installation: { logs: 'journalctl -u kube-proxy', status: 'systemctl status kube-proxy' },
@@ -83,7 +83,7 @@ describe('examine()', () => {
     expect(formatDiagnosis(diagnosis, plain)).toContain('default/web: nothing is wrong that can be seen from here.')
   })
 
-  it.each<[string, Partial<Facts>]>([
+  it.each<[string, Partial<ServiceExamination>]>([
     [
       'kernel-differs',
       { explanation: { ...explanation, kernel: { ...explanation.kernel!, differences: ['it is not there'] } } },
@@ -154,7 +154,7 @@ describe('examine()', () => {
       'node-port-closed',
       {
         asked: { ...healthy.asked, via: 'nodePort' },
-        others: [{ words: 'its node port 30000/TCP', kind: 'nodePort', explanation: undefined, serviceTry: undefined }],
+        others: [{ label: 'its node port 30000/TCP', kind: 'nodePort', explanation: undefined, serviceTry: undefined }],
       },
     ],
     [
@@ -162,7 +162,7 @@ describe('examine()', () => {
       {
         others: [
           {
-            words: 'its node port 172.30.0.11:30000/TCP',
+            label: 'its node port 172.30.0.11:30000/TCP',
             kind: 'nodePort',
             explanation,
             serviceTry: { to: '172.30.0.11:30000', pod: '', result: 'no answer', error: 'timeout' },
@@ -176,7 +176,7 @@ describe('examine()', () => {
   })
 
   it('stops at the first that fails, and says what to type', () => {
-    const facts: Facts = { ...healthy, service: { ...healthy.service!, pods: [] }, tries: [] }
+    const facts: ServiceExamination = { ...healthy, service: { ...healthy.service!, pods: [] }, tries: [] }
     const { answers, finding } = examine(facts)
     expect(answers.at(-1)).toMatchObject({ question: 'does its selector match a pod', result: 'no' })
     expect(finding).toMatchObject({
@@ -233,7 +233,7 @@ describe('examine()', () => {
     const sources = { allowed: false, why: 'loadBalancerSourceRanges has 10.9.0.0/16' }
     const others = [
       {
-        words: 'its load-balancer IP 172.30.0.129:80/TCP',
+        label: 'its load-balancer IP 172.30.0.129:80/TCP',
         kind: 'loadBalancerIP',
         explanation: { ...explanation, outcome: 'drop' as const, sources },
         serviceTry: undefined,

@@ -4,27 +4,36 @@ import { askDns, NETWORK_QUESTIONS } from './ask-network.ts'
 import { DECISION_QUESTIONS, isByDesign } from './ask-decision.ts'
 import { askForeign, askProxy, MACHINE_QUESTIONS, NODE_QUESTIONS } from './ask-machine.ts'
 import { kubectl, SERVICE_QUESTIONS } from './ask-service.ts'
-import type { Facts, NodeFacts, OtherFrontend } from './facts.ts'
-import { type Answer, type Asked, askAll, fine, type Finding, finding, type Question, type Verdict } from './verdict.ts'
+import type { ServiceExamination, NodeExamination, OtherFrontend } from './facts.ts'
+import {
+  type Answer,
+  type DoctorAnswers,
+  askAll,
+  fine,
+  type DoctorFinding,
+  finding,
+  type DoctorQuestion,
+  type Verdict,
+} from './verdict.ts'
 
-export interface Diagnosis extends Asked {
+export interface Diagnosis extends DoctorAnswers {
   readonly service: string
 }
 
 /** Of a node: what concerns all of its Services, and then those that have a problem of their own. */
-export interface NodeDiagnosis extends Asked {
+export interface NodeDiagnosis extends DoctorAnswers {
   readonly node: string
-  readonly services: readonly { readonly service: string; readonly finding: Finding }[]
+  readonly services: readonly { readonly service: string; readonly finding: DoctorFinding }[]
   /** How many Services there are, and how many of them were looked at. */
   readonly count: number
   readonly looked: number
 }
 
-export function examine(facts: Facts): Diagnosis {
-  const others = facts.others.map((other): Question<Facts> => {
-    return { text: `does it answer at ${other.words}`, ask: () => askOther(facts, other) }
+export function examine(facts: ServiceExamination): Diagnosis {
+  const others = facts.others.map((other): DoctorQuestion<ServiceExamination> => {
+    return { text: `does it answer at ${other.label}`, ask: () => askOther(facts, other) }
   })
-  const questions: Question<Facts>[] = [
+  const questions: DoctorQuestion<ServiceExamination>[] = [
     { text: 'does a proxy run on this node, and answer', ask: askProxy },
     ...SERVICE_QUESTIONS,
     ...DECISION_QUESTIONS,
@@ -38,12 +47,12 @@ export function examine(facts: Facts): Diagnosis {
 }
 
 /** The questions that are of no one Service. */
-export function examineMachine(facts: NodeFacts): Asked {
+export function examineMachine(facts: NodeExamination): DoctorAnswers {
   return askAll(NODE_QUESTIONS, facts)
 }
 
 /** Services that are no proxy's business are as they should be. */
-export function isOfProxy({ code }: Finding): boolean {
+export function isOfProxy({ code }: DoctorFinding): boolean {
   return !['external-name', 'headless', 'another-proxy'].includes(code)
 }
 
@@ -53,18 +62,18 @@ export function couldNotLook({ answers }: { readonly answers: readonly Answer[] 
 }
 
 /** Another address of the service: decided, in the kernel, and answering this node where that can be tried. */
-function askOther(facts: Facts, { words, kind, explanation, serviceTry }: OtherFrontend): Verdict {
+function askOther(facts: ServiceExamination, { label, kind, explanation, serviceTry }: OtherFrontend): Verdict {
   const wasAsked = facts.asked.via === kind
   if (explanation === undefined) {
     const why = 'it is open on no address of this node: nodePortAddresses has none of them'
     if (!wasAsked && facts.explanation !== undefined) return fine(why)
-    return finding('node-port-closed', `${words}: ${why}`, kubectl(facts, 'get service SERVICE -o wide'))
+    return finding('node-port-closed', `${label}: ${why}`, kubectl(facts, 'get service SERVICE -o wide'))
   }
   const of = { asked: { ...facts.asked, via: kind }, explanation }
   const { answers, finding: found } = askAll(DECISION_QUESTIONS, of)
   if (found !== null) {
     if (!wasAsked && isByDesign(found.code, explanation)) return fine(`not this client: ${found.what}`)
-    return { ...found, what: `at ${words}: ${found.what}` }
+    return { ...found, what: `at ${label}: ${found.what}` }
   }
   const doubt = answers.find(({ result }) => result === 'not known')
   if (doubt !== undefined) return { unknown: doubt.detail }
@@ -72,7 +81,7 @@ function askOther(facts: Facts, { words, kind, explanation, serviceTry }: OtherF
   if (serviceTry.result === 'connected') return fine()
   return finding(
     'service-silent',
-    `${words} does not answer this node (${serviceTry.error}), though its endpoints answer`,
+    `${label} does not answer this node (${serviceTry.error}), though its endpoints answer`,
     `kube-proxy explain ${facts.asked.from} ${facts.asked.service} --via ${kind} --send`,
   )
 }

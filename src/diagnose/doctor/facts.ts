@@ -5,7 +5,7 @@ import type { Explanation } from '../explain/explanation.ts'
 import type { Way } from '../../links/find-ways.ts'
 import type { Owner } from './owners.ts'
 
-export interface Facts {
+export interface ServiceExamination {
   readonly asked: {
     readonly service: string
     readonly port: string
@@ -37,7 +37,7 @@ export interface Facts {
 }
 
 /** Of the node, for all of its Services. */
-export interface NodeFacts extends Pick<Facts, 'proxy' | 'installation' | 'machine' | 'foreign'> {
+export interface NodeExamination extends Pick<ServiceExamination, 'proxy' | 'installation' | 'machine' | 'foreign'> {
   /** Whether the kernel holds what was decided, by family. */
   readonly drift: readonly {
     readonly family: number
@@ -97,7 +97,7 @@ export interface PodFact {
 /** An address of the service beside the one that the first explanation is about. */
 export interface OtherFrontend {
   /** `its node port 172.30.0.11:30000/TCP` */
-  readonly words: string
+  readonly label: string
   readonly kind: string
   /** Undefined: it is open on no address of this node. */
   readonly explanation: Explanation | undefined

@@ -21,7 +21,7 @@ interface Listed {
   readonly program: string
 }
 
-function walkForeign({ saved, policies, program }: Listed, { words, packet }: ForeignPacket): ForeignFact | undefined {
+function walkForeign({ saved, policies, program }: Listed, { label, packet }: ForeignPacket): ForeignFact | undefined {
   const around: Host = { isLocalAddress: () => false, random: () => 0, now: () => 0 }
   const way = walkableTables(saved, new Map(), program).walk(packet, around)
   const last = way.steps.at(-1)
@@ -31,7 +31,7 @@ function walkForeign({ saved, policies, program }: Listed, { words, packet }: Fo
     rule,
     verdict,
     owner: ownerOf('', chain),
-    packet: words,
+    packet: label,
     next: `${program} -t ${table} -L ${chain} -n -v --line-numbers`,
   })
   if (last !== undefined && (way.verdict !== 'accept' || way.translated)) {

@@ -9,7 +9,7 @@ import type { ForeignFact } from './facts.ts'
 import { ownerOf } from './owners.ts'
 
 export interface ForeignPacket {
-  readonly words: string
+  readonly label: string
   readonly packet: Packet
   /** Whether the destination is a service's address: such a packet is seen only by what comes before the translation. */
   readonly isUntranslated: boolean
@@ -40,7 +40,7 @@ export function findForeign(tables: readonly ListedTable[], packets: readonly Fo
 
 function walkForeign(
   { listed, table, dynamicElements }: ListedTable,
-  { words, packet, isUntranslated }: ForeignPacket,
+  { label, packet, isUntranslated }: ForeignPacket,
 ): ForeignFact | undefined {
   const around: Host = { isLocalAddress: () => false, random: () => 0, now: () => 0 }
   const seen = isSeenBy(isUntranslated)
@@ -53,7 +53,7 @@ function walkForeign(
   if (last.rule === 'policy drop' && !isUnderstood(table)) return undefined
   const name = `${listed} ${table.name}`
   const next = `nft -a list chain ${name} ${chain}`
-  return { table: name, chain, rule: last.rule, verdict, owner: ownerOf(table.name, chain), packet: words, next }
+  return { table: name, chain, rule: last.rule, verdict, owner: ownerOf(table.name, chain), packet: label, next }
 }
 
 /** Packets with the address of a service are seen before the translation, those to endpoints behind it. */

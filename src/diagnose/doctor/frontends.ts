@@ -10,7 +10,7 @@ import type { Frontend, FrontendKind, NodeView } from '../../model/types.ts'
 export interface FrontendToAsk {
   readonly kind: FrontendKind
   /** `its node port 172.30.0.11:30000/TCP` */
-  readonly words: string
+  readonly label: string
   /** For explain: `172.30.0.11:30000/TCP`; undefined: a node port that is open nowhere. */
   readonly target: string | undefined
 }
@@ -69,5 +69,5 @@ function toAsk({ kind, address, port, protocol }: Frontend, { nodePortAddresses,
   const open = nodePortAddresses.kind === 'only' ? nodePortAddresses.addresses[0] : nodeIp
   const ip = address ?? open
   const target = ip === undefined ? undefined : `${joinHostPort(ip, port)}/${protocol}`
-  return { kind, target, words: `its ${WORDS[kind]} ${target ?? `${port}/${protocol}`}` }
+  return { kind, target, label: `its ${WORDS[kind]} ${target ?? `${port}/${protocol}`}` }
 }

@@ -12,7 +12,15 @@ import { nearest } from '../../lib/nearest.ts'
 import { findWays } from '../../links/find-ways.ts'
 import type { FrontendKind } from '../../model/types.ts'
 import { lookUp } from './dns.ts'
-import type { DnsFact, Facts, Installation, OtherFrontend, ProxyFact, StaleFlow, WayFact } from './facts.ts'
+import type {
+  DnsFact,
+  ServiceExamination,
+  Installation,
+  OtherFrontend,
+  ProxyFact,
+  StaleFlow,
+  WayFact,
+} from './facts.ts'
 import { otherFrontends } from './frontends.ts'
 import { packetTo, readForeign, readMachine, readPodMtu, readRpFiltered, tryConnection } from './read-machine.ts'
 import { serviceFact } from './service-fact.ts'
@@ -38,7 +46,7 @@ const MOST_TRIES = 16
 const UDP = 17
 
 /** Throws a QuestionMistake where FROM makes no sense. */
-export async function readFacts(question: ToExamine): Promise<Facts> {
+export async function readFacts(question: ToExamine): Promise<ServiceExamination> {
   const { service: name, port, from, via, proxy, installation, objects } = question
   const known = withPods(question)
   const service = known && serviceFact(known, objects, name)
@@ -114,14 +122,14 @@ async function readOthers(question: ToExamine, known: Known, explained: Explanat
   const { service, port, from, via } = question
   const states = question.states ?? new Map<Family, Promise<KernelState>>()
   const found: OtherFrontend[] = []
-  for (const { kind, words, target } of otherFrontends(known, { service, port, from, via, explained })) {
+  for (const { kind, label: words, target } of otherFrontends(known, { service, port, from, via, explained })) {
     const clientFamily = ipFamily(from)
     const family = target === undefined ? undefined : ipFamily(hostOf(target))
     if (clientFamily !== undefined && family !== undefined && family !== clientFamily) continue
     const explanation =
       target === undefined ? undefined : await explainOther({ ...question, states }, known, { from, to: target })
     if (target !== undefined && explanation === undefined) continue
-    found.push({ kind, words, explanation, serviceTry: undefined })
+    found.push({ kind, label: words, explanation, serviceTry: undefined })
   }
   return found
 }
@@ -152,7 +160,11 @@ function isOwnTcp({ question }: Explanation): boolean {
   return question.from === 'the node itself' && question.protocol === 'TCP'
 }
 
-async function readHere(family: Family, explanation: Explanation | undefined, known: Known): Promise<Partial<Facts>> {
+async function readHere(
+  family: Family,
+  explanation: Explanation | undefined,
+  known: Known,
+): Promise<Partial<ServiceExamination>> {
   const machine = { ...readMachine(family), podMtu: readPodMtu(known, family) }
   if (explanation === undefined) return { machine }
   const dns = await askNameServer(known, explanation)

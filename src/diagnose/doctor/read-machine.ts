@@ -202,7 +202,7 @@ export function packetTo(
   from: { source: string; inputInterface: string | undefined },
 ): ForeignPacket {
   return {
-    words: `a packet from ${from.inputInterface === undefined ? 'this node' : from.source} to ${joinHostPort(address, port)}`,
+    label: `a packet from ${from.inputInterface === undefined ? 'this node' : from.source} to ${joinHostPort(address, port)}`,
     isUntranslated,
     packet: {
       inputInterface: from.inputInterface,

@@ -7,7 +7,7 @@ export interface Answer {
   readonly detail: string
 }
 
-export interface Finding {
+export interface DoctorFinding {
   readonly code: string
   readonly what: string
   /** The command to type next. */
@@ -18,21 +18,21 @@ export interface Finding {
 export type Verdict =
   | { readonly ok: true; readonly detail: string }
   | { readonly unknown: string }
-  | Finding
+  | DoctorFinding
   | undefined
 
-export interface Question<F> {
+export interface DoctorQuestion<F> {
   readonly text: string
   readonly ask: (facts: F) => Verdict
 }
 
-export interface Asked {
+export interface DoctorAnswers {
   /** In order; those behind the first that fails are not asked. */
   readonly answers: readonly Answer[]
-  readonly finding: Finding | null
+  readonly finding: DoctorFinding | null
 }
 
-export function askAll<F>(questions: readonly Question<F>[], facts: F): Asked {
+export function askAll<F>(questions: readonly DoctorQuestion<F>[], facts: F): DoctorAnswers {
   const answers: Answer[] = []
   for (const { text, ask } of questions) {
     const verdict = ask(facts)
@@ -49,4 +49,4 @@ export function askAll<F>(questions: readonly Question<F>[], facts: F): Asked {
 
 export const fine = (detail = ''): Verdict => ({ ok: true, detail })
 export const unknown = (why: string): Verdict => ({ unknown: why })
-export const finding = (code: string, what: string, next: string): Finding => ({ code, what, next })
+export const finding = (code: string, what: string, next: string): DoctorFinding => ({ code, what, next })

@@ -95,8 +95,8 @@ export function decide(known: Known, decided: Decided, connection: Connection): 
   const because = `${view.name} ${verdict.reason}`
   if (isRelayed) return { ...common, outcome: 'untouched', because: `${because}, so the proxy does not listen there` }
   const leaves = connection.inputInterface === undefined && !decided.isOwnAddress(connection.destination)
-  const isHeard = frontend.kind === 'clusterIP' || !leaves || known.mode.habits.refusesNode
-  if (isHeard) return { ...common, outcome: verdict.kind, because }
+  const isSeen = frontend.kind === 'clusterIP' || !leaves || known.mode.habits.refusesNode
+  if (isSeen) return { ...common, outcome: verdict.kind, because }
   const silence = `the ${known.mode.name} mode does not look at what the node itself sends to an external address`
   return { ...common, outcome: 'untouched', because: `${because}, but ${silence}` }
 }

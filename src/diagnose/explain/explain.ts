@@ -16,7 +16,7 @@ import type {
 } from './explanation.ts'
 import { decideAll, type Decided, isOfService, type Known } from './known.ts'
 import { findMisses } from './misses.ts'
-import { type Asked, type Question, QuestionMistake, resolveQuestion } from './question.ts'
+import { type ResolvedQuestion, type Question, QuestionMistake, resolveQuestion } from './question.ts'
 import { walkAll, type Ways } from './walk-all.ts'
 
 /** What is in the kernel, or why that is not known; absent: not looked at. */
@@ -27,18 +27,18 @@ export type KernelState =
       readonly when: string
       readonly nowMs: number
       /** What affinity has for this client, where a proxy remembers it; absent: the kernel does, or it was not asked. */
-      readonly recalled?: Recalled | undefined
+      readonly proxyAffinity?: ProxyAffinity | undefined
     }
   | { readonly kind: 'nothing'; readonly what: string }
   | { readonly kind: 'unknown'; readonly what: string; readonly error: string }
 
 /** What the proxy remembers of a client: nothing, or a backend with the time that is left. */
-export type Recalled = { readonly backend: string; readonly leftMs: number } | 'nothing'
+export type ProxyAffinity = { readonly backend: string; readonly leftMs: number } | 'nothing'
 
 /** A question with all that follows from it before any kernel is looked at. */
 export interface Prepared {
   readonly known: Known
-  readonly asked: Asked
+  readonly asked: ResolvedQuestion
   readonly decided: Decided
   readonly decision: Decision
 }
@@ -120,9 +120,9 @@ function explainDecision(prepared: Prepared, state: KernelState | undefined, sen
     headline: headlineOf(decision, prepared, differences),
     agreement: differences.length > 0 ? 'differs' : compared || sent !== undefined ? 'agrees' : 'not compared',
     question: {
-      from: asked.fromWords,
+      from: asked.fromLabel,
       source: connection.source,
-      to: asked.toWords,
+      to: asked.toLabel,
       destination: connection.destination,
       port: connection.port,
       protocol: connection.protocol,
@@ -241,7 +241,7 @@ function explainAffinity(
   const unknown = { seconds, remembered: null, backend: null, secondsLeft: null }
   if (kernel === undefined || isRelayed === true) return unknown
   if (state?.kind === 'walkable' && state.walkable.endsAt === 'the proxy') {
-    const { recalled } = state
+    const { proxyAffinity: recalled } = state
     if (recalled === undefined) return unknown
     if (recalled === 'nothing') return { ...unknown, remembered: false }
     const { backend, leftMs } = recalled
@@ -298,7 +298,7 @@ function headlineOf(decision: Decision, { asked, known }: Prepared, differences:
 }
 
 /** What the model had to leave out, and what keeps endpoints from counting. */
-function problemsOf({ known, decided, decision }: Prepared, named: Asked['service']): string[] {
+function problemsOf({ known, decided, decision }: Prepared, named: ResolvedQuestion['service']): string[] {
   const { view } = decision.dialled ?? {}
   const key = view === undefined ? named && `${named.namespace}/${named.name}` : `${view.namespace}/${view.service}`
   if (key === undefined) return []

@@ -35,7 +35,7 @@ function decisionLines(explanation: Explanation, paint: Paint): string[] {
     ...assumed.flatMap((text) => say('', text)),
     ...(frontend === null
       ? say('frontend', 'none takes it')
-      : say('frontend', `${frontendWords(explanation)} of ${frontend.servicePort}`)),
+      : say('frontend', `${formatFrontend(explanation)} of ${frontend.servicePort}`)),
     ...misses.flatMap(({ what, why }) => say('', `${paint('bad', 'near')}  ${what}: ${why}`)),
     ...say(
       'client',
@@ -48,8 +48,8 @@ function decisionLines(explanation: Explanation, paint: Paint): string[] {
     ...(frontend === null ? [] : backendLines(backends, paint)),
     ...problems.flatMap((text) => say('', `${paint('bad', '!')} ${text}`)),
     ...(atConnect === null ? [] : say('connect()', atConnect)),
-    ...(affinity === null ? [] : say('affinity', affinityWords(affinity))),
-    ...(masquerade === null ? [] : say('source', masqueradeWords(masquerade))),
+    ...(affinity === null ? [] : say('affinity', formatAffinity(affinity))),
+    ...(masquerade === null ? [] : say('source', formatMasquerade(masquerade))),
     ...say(
       'verdict',
       `${paint(explanation.outcome === 'to' ? 'good' : 'bold', phrase(explanation.outcome))}: ${explanation.because}`,
@@ -74,7 +74,7 @@ function backendLines(backends: readonly ExplainedBackend[], paint: Paint): stri
   ]
 }
 
-function affinityWords({ seconds, remembered, backend, secondsLeft }: NonNullable<Explanation['affinity']>): string {
+function formatAffinity({ seconds, remembered, backend, secondsLeft }: NonNullable<Explanation['affinity']>): string {
   const rule = `ClientIP, for ${seconds} s after the last connection`
   if (remembered === null) return rule
   if (!remembered) return `${rule}; this client is not remembered`
@@ -82,7 +82,7 @@ function affinityWords({ seconds, remembered, backend, secondsLeft }: NonNullabl
   return `${rule}; this client is remembered${until}, at ${backend}`
 }
 
-function masqueradeWords({ masquerade, why }: NonNullable<Explanation['masquerade']>): string {
+function formatMasquerade({ masquerade, why }: NonNullable<Explanation['masquerade']>): string {
   if (masquerade === 'depends on the backend') return `masqueraded or kept, by backend: ${why}`
   return `${masquerade ? 'masqueraded' : 'kept'}: ${why}`
 }
@@ -140,7 +140,7 @@ function sentLines({ sent }: Explanation, paint: Paint): string[] {
   ]
 }
 
-function frontendWords({ frontend, question }: Explanation): string {
+function formatFrontend({ frontend, question }: Explanation): string {
   if (frontend === null) return ''
   const kind = {
     clusterIP: 'cluster IP',

@@ -29,12 +29,12 @@ export function isFrontendKind(text: string): text is FrontendKind {
   return (FRONTEND_KINDS as readonly string[]).includes(text)
 }
 
-export interface Asked {
+export interface ResolvedQuestion {
   readonly connection: Connection
   readonly family: Family
   /** For people: `pod default/client`, `the node itself`. */
-  readonly fromWords: string
-  readonly toWords: string
+  readonly fromLabel: string
+  readonly toLabel: string
   /** The service that was named, whether or not it can be reached. */
   readonly service: Service | undefined
   /** What was assumed, in words. */
@@ -45,7 +45,7 @@ export interface Asked {
 const OUTSIDE: Readonly<Record<Family, string>> = { 4: '203.0.113.7', 6: '2001:db8:ffff::7' }
 
 /** Throws a QuestionMistake. */
-export function resolveQuestion(known: Known, question: Question): Asked {
+export function resolveQuestion(known: Known, question: Question): ResolvedQuestion {
   const assumed: string[] = []
   const target = parseTarget(question.to)
   if (typeof target === 'string') throw new QuestionMistake(target)
@@ -58,8 +58,8 @@ export function resolveQuestion(known: Known, question: Question): Asked {
   return {
     connection: { ...client.connection, destination, port, protocol },
     family,
-    fromWords: client.words,
-    toWords: service === undefined ? joinHostPort(destination, port) : `${service.namespace}/${service.name}`,
+    fromLabel: client.label,
+    toLabel: service === undefined ? joinHostPort(destination, port) : `${service.namespace}/${service.name}`,
     service,
     assumed,
   }
@@ -211,7 +211,7 @@ function findService(known: Known, { namespace, name }: NonNullable<Target['serv
 
 interface ResolvedClient {
   readonly connection: Pick<Connection, 'source' | 'inputInterface'>
-  readonly words: string
+  readonly label: string
 }
 
 function resolveClient(
@@ -224,10 +224,10 @@ function resolveClient(
   if (from === 'node') {
     // To an address of its own, a machine sends from that address.
     const isOwn = known.machineAddresses.includes(destination) || /^127\.|^::1$/.test(destination)
-    return { connection: { source: isOwn ? destination : nodeIp, inputInterface: undefined }, words: 'the node itself' }
+    return { connection: { source: isOwn ? destination : nodeIp, inputInterface: undefined }, label: 'the node itself' }
   }
   if (from === 'outside') {
-    return { connection: { source: OUTSIDE[family], inputInterface: 'eth0' }, words: 'outside the cluster' }
+    return { connection: { source: OUTSIDE[family], inputInterface: 'eth0' }, label: 'outside the cluster' }
   }
   const address = canonicalIp(from)
   if (address !== undefined) {
@@ -238,7 +238,7 @@ function resolveClient(
     const pod = known.pods.find(({ ips }) => ips.includes(address))
     const inputInterface = isOwn ? undefined : interfaceOf(known, family, address)
     const words = isOwn ? 'the node itself' : pod === undefined ? address : `pod ${pod.namespace}/${pod.name}`
-    return { connection: { source: address, inputInterface }, words }
+    return { connection: { source: address, inputInterface }, label: words }
   }
   const pod = findPod(known, from)
   const ip = pod?.ips.find((each) => ipFamily(each) === family)
@@ -246,11 +246,11 @@ function resolveClient(
   if (known.machineAddresses.includes(ip)) {
     return {
       connection: { source: ip, inputInterface: undefined },
-      words: `pod ${pod.namespace}/${pod.name} on the host network`,
+      label: `pod ${pod.namespace}/${pod.name} on the host network`,
     }
   }
   const words = `pod ${pod.namespace}/${pod.name} on ${pod.nodeName || 'an unknown node'}`
-  return { connection: { source: ip, inputInterface: interfaceOf(known, family, ip) }, words }
+  return { connection: { source: ip, inputInterface: interfaceOf(known, family, ip) }, label: words }
 }
 
 /** By which interface a client's packets come in matters only where pods are told by it. */

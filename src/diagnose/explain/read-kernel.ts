@@ -6,7 +6,7 @@ import { ask } from '../../serve/control/client.ts'
 import type { Family } from '../../lib/ip.ts'
 import { messageOf } from '../../lib/errors.ts'
 import { modeNamed } from '../../modes/all.ts'
-import type { KernelState, Prepared, Recalled } from './explain.ts'
+import type { KernelState, Prepared, ProxyAffinity } from './explain.ts'
 
 export async function readKernelState(mode: string, family: Family): Promise<KernelState> {
   const nowMs = Date.now()
@@ -24,11 +24,11 @@ export async function readKernelState(mode: string, family: Family): Promise<Ker
 export async function readKernelFor(prepared: Prepared, socket: string): Promise<KernelState> {
   const state = await readKernelState(prepared.known.mode.name, prepared.asked.family)
   if (state.kind !== 'walkable' || state.walkable.endsAt !== 'the proxy') return state
-  return { ...state, recalled: await recall(prepared, socket) }
+  return { ...state, proxyAffinity: await readProxyAffinity(prepared, socket) }
 }
 
 /** Undefined: there is nothing to remember, or the proxy does not tell. */
-async function recall({ asked, decision }: Prepared, socket: string): Promise<Recalled | undefined> {
+async function readProxyAffinity({ asked, decision }: Prepared, socket: string): Promise<ProxyAffinity | undefined> {
   const { dialled, policy } = decision
   if (dialled?.frontend.affinitySeconds === undefined || policy === undefined) return undefined
   const query = { port: dialled.view.name, client: asked.connection.source, list: policy.list }

@@ -40,7 +40,7 @@ export async function sendPacket(
   const { connection, family } = asked
   if (connection.inputInterface !== undefined && departure === undefined && sender === undefined) {
     throw new Error(
-      `Cannot send from ${asked.fromWords}: --send sends from this node, or with --sandbox from one of its pods; leave FROM out, or say node`,
+      `Cannot send from ${asked.fromLabel}: --send sends from this node, or with --sandbox from one of its pods; leave FROM out, or say node`,
     )
   }
   const { protocol } = connection

@@ -9,7 +9,7 @@ import { openClientSocket } from '../netns/sockets.ts'
 import type { Sandbox } from '../sandbox.ts'
 import { commandFor, dialCommand, explainCommand } from '../../../../src/ui/commands.ts'
 import type { InspectorContext } from '../../../../src/ui/node-inspector.ts'
-import { planSnapshot, type NodeFacts } from '../../../../src/ui/plan-snapshot.ts'
+import { planSnapshot, type ObservedNode } from '../../../../src/ui/plan-snapshot.ts'
 import type {
   ActAnswer,
   Action,
@@ -165,7 +165,7 @@ export class SandboxSource implements UiSource {
     })
   }
 
-  #nodes(): NodeFacts[] {
+  #nodes(): ObservedNode[] {
     return this.#sandbox.network.nodes.map(({ plan: { name, addresses, podRanges } }, i) => {
       const watch = this.#watches[i]!
       const proxy = this.#sandbox.proxyOf(name)

@@ -24,8 +24,8 @@ export function tableOf(resource: Resource, objects: readonly ApiObject[], optio
   }
 }
 
-function columnDefinition({ name, type, format, priority, description }: Column<ApiObject>): object {
-  return { name, type: type ?? 'string', format: format ?? '', description, priority: priority ?? 0 }
+function columnDefinition({ name, type, format, priority }: Column<ApiObject>): object {
+  return { name, type: type ?? 'string', format: format ?? '', description: '', priority: priority ?? 0 }
 }
 
 function formatRow(columns: readonly Column<ApiObject>[], object: ApiObject, options: TableOptions): object {

@@ -13,35 +13,20 @@ const keptOnly = 'the sandbox keeps roles and their bindings, and gives no right
 
 export const clusterRoles = defineResource<ClusterRole>({
   group,
-  version: 'v1',
   kind: 'ClusterRole',
-  plural: 'clusterroles',
-  singular: 'clusterrole',
   namespaced: false,
-  message: 'rbac.ClusterRole',
   nameRule: pathSegmentProblem,
-  columns: [
-    nameColumn,
-    { name: 'Created At', description: 'When it was made.', cell: ({ metadata }) => metadata.creationTimestamp ?? '' },
-  ],
+  columns: [nameColumn, { name: 'Created At', cell: ({ metadata }) => metadata.creationTimestamp ?? '' }],
   validate: ({ rules }) => (rules ?? []).flatMap((rule, i) => validateRule(rule, `rules[${i}]`)),
   warnings: () => [keptOnly],
 })
 
 export const clusterRoleBindings = defineResource<ClusterRoleBinding>({
   group,
-  version: 'v1',
   kind: 'ClusterRoleBinding',
-  plural: 'clusterrolebindings',
-  singular: 'clusterrolebinding',
   namespaced: false,
-  message: 'rbac.ClusterRoleBinding',
   nameRule: pathSegmentProblem,
-  columns: [
-    nameColumn,
-    { name: 'Role', description: 'What it binds.', cell: ({ roleRef }) => `${roleRef.kind}/${roleRef.name}` },
-    ageColumn,
-  ],
+  columns: [nameColumn, { name: 'Role', cell: ({ roleRef }) => `${roleRef.kind}/${roleRef.name}` }, ageColumn],
   setDefaults({ roleRef, subjects }) {
     if (roleRef.apiGroup === '' || roleRef.apiGroup === undefined) roleRef.apiGroup = group
     for (const subject of subjects ?? []) {

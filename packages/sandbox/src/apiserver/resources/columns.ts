@@ -12,13 +12,11 @@ export const unknown = '<unknown>'
 export const nameColumn: Column<ApiObject> = {
   name: 'Name',
   format: 'name',
-  description: 'The name of the object, unique within its namespace.',
   cell: (object) => object.metadata.name,
 }
 
 export const ageColumn: Column<ApiObject> = {
   name: 'Age',
-  description: 'How long ago the object was created.',
   cell: (object, nowMs) => ageOf(object.metadata.creationTimestamp, nowMs),
 }
 
@@ -45,13 +43,11 @@ interface HasTemplate extends ApiObject {
 export const containersColumn: Column<HasTemplate> = {
   name: 'Containers',
   priority: 1,
-  description: 'The names of the containers in the template.',
   cell: (object) => (object.spec.template?.spec.containers ?? []).map(({ name }) => name).join(','),
 }
 
 export const imagesColumn: Column<HasTemplate> = {
   name: 'Images',
   priority: 1,
-  description: 'The images of the containers in the template.',
   cell: (object) => (object.spec.template?.spec.containers ?? []).map(({ image }) => image ?? '').join(','),
 }

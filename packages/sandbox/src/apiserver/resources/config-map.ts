@@ -1,6 +1,5 @@
 import { check } from '../fields/check.ts'
 import { configKeyProblem } from '../fields/names.ts'
-import { nameRules } from '../fields/object-meta.ts'
 import { forbiddenField, invalidValue, tooLong } from '../fields/problem.ts'
 import { sameJson } from '../json.ts'
 import { ageColumn, nameColumn } from './columns.ts'
@@ -11,21 +10,13 @@ import type { FieldProblem } from '../fields/problem.ts'
 const sizeLimit = 1024 * 1024
 
 export const configMaps = defineResource<ConfigMap>({
-  group: '',
-  version: 'v1',
   kind: 'ConfigMap',
-  plural: 'configmaps',
-  singular: 'configmap',
   shortNames: ['cm'],
-  namespaced: true,
-  message: 'core.ConfigMap',
-  nameRule: nameRules.subdomain,
   createOnUpdate: true,
   columns: [
     nameColumn,
     {
       name: 'Data',
-      description: 'How many entries it has.',
       cell: ({ data, binaryData }) => String(Object.keys(data ?? {}).length + Object.keys(binaryData ?? {}).length),
     },
     ageColumn,

@@ -1,5 +1,4 @@
 import { nonNegative } from '../fields/check.ts'
-import { nameRules } from '../fields/object-meta.ts'
 import { unsupportedValue } from '../fields/problem.ts'
 import { ageColumn, containersColumn, formatLabels, imagesColumn, nameColumn } from './columns.ts'
 import { setPodSpecDefaults } from './pod-template.ts'
@@ -11,29 +10,19 @@ import type { DaemonSet, DaemonSetStatus } from '../objects/workloads.ts'
 /** Kept, so that manifests can be tried. The nodes of a sandbox have a proxy already, and no controller makes pods of it. */
 export const daemonSets = defineResource<DaemonSet>({
   group: 'apps',
-  version: 'v1',
   kind: 'DaemonSet',
-  plural: 'daemonsets',
-  singular: 'daemonset',
   shortNames: ['ds'],
   categories: ['all'],
-  namespaced: true,
   subresources: [statusSubresource],
-  message: 'apps.DaemonSet',
-  nameRule: nameRules.subdomain,
   generation: 'of the spec',
   columns: [
     nameColumn,
-    count('Desired', 'Nodes that should have a pod.', 'desiredNumberScheduled'),
-    count('Current', 'Nodes that have one.', 'currentNumberScheduled'),
-    count('Ready', 'Pods that are ready.', 'numberReady'),
-    count('Up-to-date', 'Pods of the newest template.', 'updatedNumberScheduled'),
-    count('Available', 'Pods that serve.', 'numberAvailable'),
-    {
-      name: 'Node Selector',
-      description: 'The labels of its nodes.',
-      cell: ({ spec }) => formatLabels(spec.template.spec.nodeSelector),
-    },
+    count('Desired', 'desiredNumberScheduled'),
+    count('Current', 'currentNumberScheduled'),
+    count('Ready', 'numberReady'),
+    count('Up-to-date', 'updatedNumberScheduled'),
+    count('Available', 'numberAvailable'),
+    { name: 'Node Selector', cell: ({ spec }) => formatLabels(spec.template.spec.nodeSelector) },
     ageColumn,
     containersColumn,
     imagesColumn,
@@ -57,8 +46,8 @@ export const daemonSets = defineResource<DaemonSet>({
   warnings: () => ['the sandbox keeps a DaemonSet, and starts no pods for it'],
 })
 
-function count(name: string, description: string, field: keyof DaemonSetStatus): Column<DaemonSet> {
-  return { name, type: 'integer', description, cell: ({ status }) => status[field] ?? 0 }
+function count(name: string, field: keyof DaemonSetStatus): Column<DaemonSet> {
+  return { name, type: 'integer', cell: ({ status }) => status[field] ?? 0 }
 }
 
 const strategies = ['RollingUpdate', 'OnDelete'] as const

@@ -1,5 +1,4 @@
 import { nonNegative } from '../fields/check.ts'
-import { nameRules } from '../fields/object-meta.ts'
 import { forbiddenField, invalidValue, unsupportedValue } from '../fields/problem.ts'
 import { ageColumn, containersColumn, imagesColumn, nameColumn } from './columns.ts'
 import { setPodSpecDefaults } from './pod-template.ts'
@@ -10,30 +9,16 @@ import type { Deployment } from '../objects/workloads.ts'
 
 export const deployments = defineResource<Deployment>({
   group: 'apps',
-  version: 'v1',
   kind: 'Deployment',
-  plural: 'deployments',
-  singular: 'deployment',
   shortNames: ['deploy'],
   categories: ['all'],
-  namespaced: true,
   subresources: [scaleSubresource, statusSubresource],
-  message: 'apps.Deployment',
-  nameRule: nameRules.subdomain,
   generation: 'of the spec',
   columns: [
     nameColumn,
-    {
-      name: 'Ready',
-      description: 'Pods that are ready, of those wanted.',
-      cell: ({ spec, status }) => `${status.readyReplicas ?? 0}/${spec.replicas ?? 0}`,
-    },
-    {
-      name: 'Up-to-date',
-      description: 'Pods of the newest template.',
-      cell: ({ status }) => status.updatedReplicas ?? 0,
-    },
-    { name: 'Available', description: 'Pods that serve.', cell: ({ status }) => status.availableReplicas ?? 0 },
+    { name: 'Ready', cell: ({ spec, status }) => `${status.readyReplicas ?? 0}/${spec.replicas ?? 0}` },
+    { name: 'Up-to-date', cell: ({ status }) => status.updatedReplicas ?? 0 },
+    { name: 'Available', cell: ({ status }) => status.availableReplicas ?? 0 },
     ageColumn,
     containersColumn,
     imagesColumn,

@@ -1,7 +1,6 @@
 import { check } from '../fields/check.ts'
 import { validateEndpointIp, validateFamily } from '../fields/addresses.ts'
 import { dnsLabelProblem, dnsSubdomainProblem, labelValueProblem } from '../fields/names.ts'
-import { nameRules } from '../fields/object-meta.ts'
 import { duplicateValue, invalidValue, requiredValue, tooMany, unsupportedValue } from '../fields/problem.ts'
 import { addressTypes } from '../objects/endpoints.ts'
 import { ageColumn, nameColumn } from './columns.ts'
@@ -18,22 +17,15 @@ const maxHints = 8
 
 export const endpointSlices = defineResource<EndpointSlice>({
   group: 'discovery.k8s.io',
-  version: 'v1',
   kind: 'EndpointSlice',
-  plural: 'endpointslices',
-  singular: 'endpointslice',
-  namespaced: true,
-  message: 'discovery.EndpointSlice',
-  nameRule: nameRules.subdomain,
   generation: 'of all but metadata',
   createOnUpdate: true,
   columns: [
     nameColumn,
-    { name: 'AddressType', description: 'What its addresses are.', cell: ({ addressType }) => addressType },
-    { name: 'Ports', description: 'The ports of every endpoint in it.', cell: ({ ports }) => formatPorts(ports ?? []) },
+    { name: 'AddressType', cell: ({ addressType }) => addressType },
+    { name: 'Ports', cell: ({ ports }) => formatPorts(ports ?? []) },
     {
       name: 'Endpoints',
-      description: 'The addresses of its endpoints.',
       cell: ({ endpoints }) => orUnset(listSome((endpoints ?? []).flatMap(({ addresses }) => addresses))),
     },
     ageColumn,

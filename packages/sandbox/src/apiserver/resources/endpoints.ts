@@ -2,7 +2,6 @@ import { joinHostPort } from '../../../../../src/lib/ip.ts'
 import { check } from '../fields/check.ts'
 import { validateEndpointIp } from '../fields/addresses.ts'
 import { dnsLabelProblem, dnsSubdomainProblem, portProblem } from '../fields/names.ts'
-import { nameRules } from '../fields/object-meta.ts'
 import { requiredValue } from '../fields/problem.ts'
 import { ageColumn, nameColumn, none } from './columns.ts'
 import { defineResource } from './resource.ts'
@@ -11,21 +10,11 @@ import type { FieldProblem } from '../fields/problem.ts'
 import type { EndpointAddress, Endpoints, EndpointsPort, EndpointSubset } from '../objects/endpoints.ts'
 
 export const endpoints = defineResource<Endpoints>({
-  group: '',
-  version: 'v1',
   kind: 'Endpoints',
   plural: 'endpoints',
-  singular: 'endpoints',
   shortNames: ['ep'],
-  namespaced: true,
-  message: 'core.Endpoints',
-  nameRule: nameRules.subdomain,
   createOnUpdate: true,
-  columns: [
-    nameColumn,
-    { name: 'Endpoints', description: 'Addresses and ports that are ready.', cell: formatEndpoints },
-    ageColumn,
-  ],
+  columns: [nameColumn, { name: 'Endpoints', cell: formatEndpoints }, ageColumn],
   setDefaults({ subsets }) {
     for (const subset of subsets ?? []) for (const port of subset.ports ?? []) port.protocol ??= 'TCP'
   },

@@ -24,36 +24,20 @@ const subjectReaders: FieldReaders<Event> = Object.fromEntries(
 )
 
 export const events = defineResource<Event>({
-  group: '',
-  version: 'v1',
   kind: 'Event',
-  plural: 'events',
-  singular: 'event',
   shortNames: ['ev'],
-  namespaced: true,
-  message: 'core.Event',
   nameRule: nameRules.pathSegment,
   createOnUpdate: true,
   columns: [
-    { name: 'Last Seen', description: 'When it happened last.', cell: lastSeen },
-    { name: 'Type', description: 'Normal or Warning.', cell: ({ type }) => type ?? '' },
-    { name: 'Reason', description: 'One word on what happened.', cell: ({ reason }) => reason ?? '' },
-    { name: 'Object', description: 'What it happened to.', cell: formatSubject },
-    {
-      name: 'Subobject',
-      priority: 1,
-      description: 'The part of the object that it is about.',
-      cell: ({ involvedObject }) => involvedObject.fieldPath ?? '',
-    },
-    { name: 'Source', priority: 1, description: 'Who reported it.', cell: formatSource },
-    { name: 'Message', description: 'What happened, in a sentence.', cell: ({ message }) => (message ?? '').trim() },
-    { name: 'First Seen', priority: 1, description: 'When it happened first.', cell: firstSeen },
-    {
-      name: 'Count',
-      priority: 1,
-      description: 'How often it happened.',
-      cell: ({ series, count }) => series?.count ?? count ?? 1,
-    },
+    { name: 'Last Seen', cell: lastSeen },
+    { name: 'Type', cell: ({ type }) => type ?? '' },
+    { name: 'Reason', cell: ({ reason }) => reason ?? '' },
+    { name: 'Object', cell: formatSubject },
+    { name: 'Subobject', priority: 1, cell: ({ involvedObject }) => involvedObject.fieldPath ?? '' },
+    { name: 'Source', priority: 1, cell: formatSource },
+    { name: 'Message', cell: ({ message }) => (message ?? '').trim() },
+    { name: 'First Seen', priority: 1, cell: firstSeen },
+    { name: 'Count', priority: 1, cell: ({ series, count }) => series?.count ?? count ?? 1 },
     { ...nameColumn, priority: 1 },
   ],
   fields: {
@@ -123,14 +107,8 @@ const newToOld: Readonly<Record<string, string>> = Object.fromEntries(
 
 export const eventsV1 = defineResource<ApiObject>({
   group: 'events.k8s.io',
-  version: 'v1',
   kind: 'Event',
-  plural: 'events',
-  singular: 'event',
   shortNames: ['ev'],
-  namespaced: true,
-  message: 'events.Event',
-  nameRule: nameRules.subdomain,
   columns: [],
   storedAs: {
     resource: events,

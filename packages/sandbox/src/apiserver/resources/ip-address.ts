@@ -8,15 +8,12 @@ import type { IPAddress } from '../objects/small.ts'
 
 export const ipAddresses = defineResource<IPAddress>({
   group: 'networking.k8s.io',
-  version: 'v1',
   kind: 'IPAddress',
   plural: 'ipaddresses',
-  singular: 'ipaddress',
   shortNames: ['ip'],
   namespaced: false,
-  message: 'networking.IPAddress',
   nameRule: (name) => (canonicalIp(name) === name ? undefined : 'must be an IP address in canonical form'),
-  columns: [nameColumn, { name: 'ParentRef', description: 'What the address was given to.', cell: formatParent }],
+  columns: [nameColumn, { name: 'ParentRef', cell: formatParent }],
   validate,
   validateUpdate: (next, current) =>
     sameJson(next.spec.parentRef, current.spec.parentRef)

@@ -4,22 +4,13 @@ import { allVerbs, defineResource, statusSubresource } from './resource.ts'
 import type { Namespace } from '../objects/node.ts'
 
 export const namespaces = defineResource<Namespace>({
-  group: '',
-  version: 'v1',
   kind: 'Namespace',
-  plural: 'namespaces',
-  singular: 'namespace',
   shortNames: ['ns'],
   namespaced: false,
   verbs: allVerbs.filter((verb) => verb !== 'deletecollection'),
   subresources: [{ name: 'finalize', verbs: ['update'] }, statusSubresource],
-  message: 'core.Namespace',
   nameRule: nameRules.label,
-  columns: [
-    nameColumn,
-    { name: 'Status', description: 'Active, or Terminating.', cell: ({ status }) => status.phase ?? '' },
-    ageColumn,
-  ],
+  columns: [nameColumn, { name: 'Status', cell: ({ status }) => status.phase ?? '' }, ageColumn],
   fields: { 'status.phase': ({ status }) => status.phase ?? '' },
   setDefaults({ metadata }) {
     if (metadata.name !== undefined) (metadata.labels ??= {})['kubernetes.io/metadata.name'] = metadata.name

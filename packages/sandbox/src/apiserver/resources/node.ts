@@ -1,5 +1,4 @@
 import { validateCidr } from '../fields/addresses.ts'
-import { nameRules } from '../fields/object-meta.ts'
 import { forbiddenField, unsupportedValue } from '../fields/problem.ts'
 import { sameJson } from '../json.ts'
 import { ageColumn, nameColumn, none, unknown } from './columns.ts'
@@ -11,22 +10,16 @@ const taintEffects: readonly string[] = ['NoExecute', 'NoSchedule', 'PreferNoSch
 const rolePrefix = 'node-role.kubernetes.io/'
 
 export const nodes = defineResource<Node>({
-  group: '',
-  version: 'v1',
   kind: 'Node',
-  plural: 'nodes',
-  singular: 'node',
   shortNames: ['no'],
   namespaced: false,
   subresources: [statusSubresource],
-  message: 'core.Node',
-  nameRule: nameRules.subdomain,
   columns: [
     nameColumn,
-    { name: 'Status', description: 'Whether the node is ready, and takes new pods.', cell: formatStatus },
-    { name: 'Roles', description: 'What the node is for.', cell: formatRoles },
+    { name: 'Status', cell: formatStatus },
+    { name: 'Roles', cell: formatRoles },
     ageColumn,
-    { name: 'Version', description: 'The version of the kubelet.', cell: (node) => info(node, 'kubeletVersion', '') },
+    { name: 'Version', cell: (node) => info(node, 'kubeletVersion', '') },
     addressColumn('Internal-IP', 'InternalIP'),
     addressColumn('External-IP', 'ExternalIP'),
     infoColumn('OS-Image', 'osImage'),
@@ -77,19 +70,13 @@ function info(node: Node, field: string, absent: string): string {
 }
 
 function infoColumn(name: string, field: string) {
-  return {
-    name,
-    priority: 1,
-    description: `The node's ${field}.`,
-    cell: (node: Node) => info(node, field, unknown),
-  } as const
+  return { name, priority: 1, cell: (node: Node) => info(node, field, unknown) } as const
 }
 
 function addressColumn(name: string, type: string) {
   return {
     name,
     priority: 1,
-    description: `The node's first ${type}.`,
     cell: ({ status }: Node) => status.addresses?.find((address) => address.type === type)?.address ?? none,
   } as const
 }

@@ -1,4 +1,3 @@
-import { nameRules } from '../fields/object-meta.ts'
 import { forbiddenField } from '../fields/problem.ts'
 import { misspeltWishes } from '../objects/pod-wishes.ts'
 import { sameJson } from '../json.ts'
@@ -18,39 +17,26 @@ const streams: readonly Subresource[] = [
 ]
 
 export const pods = defineResource<Pod>({
-  group: '',
-  version: 'v1',
   kind: 'Pod',
-  plural: 'pods',
-  singular: 'pod',
   shortNames: ['po'],
   categories: ['all'],
-  namespaced: true,
   subresources: [
     { name: 'binding', verbs: ['create'], as: { group: '', version: 'v1', kind: 'Binding' } },
     { name: 'eviction', verbs: ['create'], as: { group: 'policy', version: 'v1', kind: 'Eviction' } },
     ...streams,
     statusSubresource,
   ],
-  message: 'core.Pod',
-  nameRule: nameRules.subdomain,
   generation: 'of the spec',
-  createOnUpdate: false,
   columns: [
     nameColumn,
-    { name: 'Ready', description: 'How many of its containers are ready.', cell: formatReady },
-    { name: 'Status', description: 'What the pod is doing.', cell: formatReason },
-    { name: 'Restarts', description: 'How often its containers were restarted.', cell: formatRestarts },
+    { name: 'Ready', cell: formatReady },
+    { name: 'Status', cell: formatReason },
+    { name: 'Restarts', cell: formatRestarts },
     ageColumn,
-    { name: 'IP', priority: 1, description: 'Its address.', cell: ({ status }) => status.podIPs?.[0]?.ip ?? none },
-    { name: 'Node', priority: 1, description: 'The node it runs on.', cell: ({ spec }) => spec.nodeName ?? none },
-    {
-      name: 'Nominated Node',
-      priority: 1,
-      description: 'The node that makes room for it.',
-      cell: ({ status }) => status.nominatedNodeName ?? none,
-    },
-    { name: 'Readiness Gates', priority: 1, description: 'Conditions it waits for.', cell: formatGates },
+    { name: 'IP', priority: 1, cell: ({ status }) => status.podIPs?.[0]?.ip ?? none },
+    { name: 'Node', priority: 1, cell: ({ spec }) => spec.nodeName ?? none },
+    { name: 'Nominated Node', priority: 1, cell: ({ status }) => status.nominatedNodeName ?? none },
+    { name: 'Readiness Gates', priority: 1, cell: formatGates },
   ],
   fields: {
     'spec.nodeName': ({ spec }) => spec.nodeName ?? '',

@@ -1,5 +1,4 @@
 import { nonNegative } from '../fields/check.ts'
-import { nameRules } from '../fields/object-meta.ts'
 import { ageColumn, containersColumn, imagesColumn, nameColumn } from './columns.ts'
 import { setPodSpecDefaults } from './pod-template.ts'
 import { defineResource, scaleSubresource, statusSubresource } from './resource.ts'
@@ -9,16 +8,10 @@ import type { ReplicaSet } from '../objects/workloads.ts'
 
 export const replicaSets = defineResource<ReplicaSet>({
   group: 'apps',
-  version: 'v1',
   kind: 'ReplicaSet',
-  plural: 'replicasets',
-  singular: 'replicaset',
   shortNames: ['rs'],
   categories: ['all'],
-  namespaced: true,
   subresources: [scaleSubresource, statusSubresource],
-  message: 'apps.ReplicaSet',
-  nameRule: nameRules.subdomain,
   generation: 'of the spec',
   columns: [nameColumn, ...replicaColumns, ageColumn, containersColumn, imagesColumn, selectorColumn()],
   fields: { 'status.replicas': ({ status }) => String(status.replicas) },

@@ -1,5 +1,4 @@
 import { nonNegative } from '../fields/check.ts'
-import { nameRules } from '../fields/object-meta.ts'
 import { invalidValue, requiredValue } from '../fields/problem.ts'
 import { fromMap, matchesLabels } from '../selectors/label-selector.ts'
 import { ageColumn, containersColumn, formatLabels, imagesColumn, nameColumn } from './columns.ts'
@@ -10,17 +9,10 @@ import type { FieldProblem } from '../fields/problem.ts'
 import type { ReplicationController } from '../objects/workloads.ts'
 
 export const replicationControllers = defineResource<ReplicationController>({
-  group: '',
-  version: 'v1',
   kind: 'ReplicationController',
-  plural: 'replicationcontrollers',
-  singular: 'replicationcontroller',
   shortNames: ['rc'],
   categories: ['all'],
-  namespaced: true,
   subresources: [scaleSubresource, statusSubresource],
-  message: 'core.ReplicationController',
-  nameRule: nameRules.subdomain,
   generation: 'of the spec',
   columns: [
     nameColumn,
@@ -28,12 +20,7 @@ export const replicationControllers = defineResource<ReplicationController>({
     ageColumn,
     containersColumn,
     imagesColumn,
-    {
-      name: 'Selector',
-      priority: 1,
-      description: 'The labels of its pods.',
-      cell: ({ spec }) => formatLabels(spec.selector),
-    },
+    { name: 'Selector', priority: 1, cell: ({ spec }) => formatLabels(spec.selector) },
   ],
   fields: { 'status.replicas': ({ status }) => String(status.replicas) },
   setDefaults({ metadata, spec }) {

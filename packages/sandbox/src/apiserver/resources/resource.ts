@@ -1,6 +1,7 @@
 // What the API server knows about a kind, as data: its names, its columns, its rules. The server itself knows no kind.
 
-import type { NameRule } from '../fields/object-meta.ts'
+import { nameRules, type NameRule } from '../fields/object-meta.ts'
+import { ageColumn, nameColumn } from './columns.ts'
 import type { FieldProblem } from '../fields/problem.ts'
 import type { FieldReaders } from '../selectors/field-selector.ts'
 import type { ApiObject } from '../objects/meta.ts'
@@ -23,7 +24,6 @@ export interface Column<T> {
   readonly format?: 'name'
   /** 0: always shown; 1: with -o wide. */
   readonly priority?: 0 | 1
-  readonly description: string
   cell(object: T, nowMs: number): string | number
 }
 
@@ -73,28 +73,20 @@ export interface StoredAs<T extends ApiObject> {
   fromStored(object: ApiObject): T
 }
 
-type Defaulted =
-  | 'shortNames'
-  | 'categories'
-  | 'verbs'
-  | 'subresources'
-  | 'fields'
-  | 'generation'
-  | 'createOnUpdate'
-  | 'setDefaults'
-  | 'prepareCreate'
-  | 'prepareUpdate'
-  | 'validate'
-  | 'validateUpdate'
-  | 'validateStatus'
-  | 'warnings'
-  | 'storedAs'
+type Special<T extends ApiObject> = Pick<Resource<T>, 'kind'> & Partial<Resource<T>>
 
 /** A resource from what is special about it. */
-export function defineResource<T extends ApiObject>(
-  special: Omit<Resource<T>, Defaulted> & Partial<Pick<Resource<T>, Defaulted>>,
-): Resource<T> {
+export function defineResource<T extends ApiObject>(special: Special<T>): Resource<T> {
+  const { group = '', kind } = special
   return {
+    group,
+    version: 'v1',
+    plural: `${kind.toLowerCase()}s`,
+    singular: kind.toLowerCase(),
+    message: `${group === '' ? 'core' : group.split('.')[0]}.${kind}`,
+    namespaced: true,
+    nameRule: nameRules.subdomain,
+    columns: [nameColumn, ageColumn],
     shortNames: [],
     categories: [],
     verbs: allVerbs,

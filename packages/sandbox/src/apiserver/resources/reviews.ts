@@ -18,9 +18,6 @@ export const accessReviews = defineResource<AccessReview>({
   ...question,
   group: 'authorization.k8s.io',
   kind: 'SelfSubjectAccessReview',
-  plural: 'selfsubjectaccessreviews',
-  singular: 'selfsubjectaccessreview',
-  message: 'authorization.SelfSubjectAccessReview',
 })
 
 /** What may I do? */
@@ -28,9 +25,6 @@ export const rulesReviews = defineResource<RulesReview>({
   ...question,
   group: 'authorization.k8s.io',
   kind: 'SelfSubjectRulesReview',
-  plural: 'selfsubjectrulesreviews',
-  singular: 'selfsubjectrulesreview',
-  message: 'authorization.SelfSubjectRulesReview',
 })
 
 /** The user that asks, as the API server sees it. */
@@ -38,9 +32,6 @@ export const subjectReviews = defineResource<SubjectReview>({
   ...question,
   group: 'authentication.k8s.io',
   kind: 'SelfSubjectReview',
-  plural: 'selfsubjectreviews',
-  singular: 'selfsubjectreview',
-  message: 'authentication.SelfSubjectReview',
 })
 
 /** For all who are known. */

@@ -1,7 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { check } from '../fields/check.ts'
 import { configKeyProblem } from '../fields/names.ts'
-import { nameRules } from '../fields/object-meta.ts'
 import { invalidValue } from '../fields/problem.ts'
 import { ageColumn, nameColumn } from './columns.ts'
 import { validateImmutable } from './config-map.ts'
@@ -10,23 +9,12 @@ import type { Secret } from '../objects/small.ts'
 import type { FieldProblem } from '../fields/problem.ts'
 
 export const secrets = defineResource<Secret>({
-  group: '',
-  version: 'v1',
   kind: 'Secret',
-  plural: 'secrets',
-  singular: 'secret',
-  namespaced: true,
-  message: 'core.Secret',
-  nameRule: nameRules.subdomain,
   createOnUpdate: true,
   columns: [
     nameColumn,
-    { name: 'Type', description: 'What the data is for.', cell: ({ type }) => type ?? '' },
-    {
-      name: 'Data',
-      description: 'How many entries it has.',
-      cell: ({ data }) => String(Object.keys(data ?? {}).length),
-    },
+    { name: 'Type', cell: ({ type }) => type ?? '' },
+    { name: 'Data', cell: ({ data }) => String(Object.keys(data ?? {}).length) },
     ageColumn,
   ],
   fields: { type: ({ type }) => type ?? '' },

@@ -1,6 +1,5 @@
 import { parseCidr } from '../../../../../src/lib/ip.ts'
 import { validateCanonicalCidr } from '../fields/addresses.ts'
-import { nameRules } from '../fields/object-meta.ts'
 import { invalidValue, requiredValue, tooMany } from '../fields/problem.ts'
 import { ageColumn, nameColumn } from './columns.ts'
 import { defineResource, statusSubresource } from './resource.ts'
@@ -9,23 +8,10 @@ import type { ServiceCIDR } from '../objects/small.ts'
 
 export const serviceCidrs = defineResource<ServiceCIDR>({
   group: 'networking.k8s.io',
-  version: 'v1',
   kind: 'ServiceCIDR',
-  plural: 'servicecidrs',
-  singular: 'servicecidr',
   namespaced: false,
   subresources: [statusSubresource],
-  message: 'networking.ServiceCIDR',
-  nameRule: nameRules.subdomain,
-  columns: [
-    nameColumn,
-    {
-      name: 'CIDRs',
-      description: 'The ranges that cluster IPs are taken from.',
-      cell: ({ spec }) => (spec.cidrs ?? []).join(','),
-    },
-    ageColumn,
-  ],
+  columns: [nameColumn, { name: 'CIDRs', cell: ({ spec }) => (spec.cidrs ?? []).join(',') }, ageColumn],
   prepareCreate(cidr) {
     cidr.status = {}
   },

@@ -18,23 +18,13 @@ interface Replicated extends ApiObject {
 }
 
 export const replicaColumns: readonly Column<Replicated>[] = [
-  { name: 'Desired', type: 'integer', description: 'Pods wanted.', cell: ({ spec }) => spec.replicas ?? 0 },
-  { name: 'Current', type: 'integer', description: 'Pods there are.', cell: ({ status }) => status.replicas },
-  {
-    name: 'Ready',
-    type: 'integer',
-    description: 'Pods that are ready.',
-    cell: ({ status }) => status.readyReplicas ?? 0,
-  },
+  { name: 'Desired', type: 'integer', cell: ({ spec }) => spec.replicas ?? 0 },
+  { name: 'Current', type: 'integer', cell: ({ status }) => status.replicas },
+  { name: 'Ready', type: 'integer', cell: ({ status }) => status.readyReplicas ?? 0 },
 ]
 
 export function selectorColumn(): Column<ApiObject & { spec: { selector: LabelSelector } }> {
-  return {
-    name: 'Selector',
-    priority: 1,
-    description: 'The labels of its pods.',
-    cell: ({ spec }) => formatSelector(spec.selector),
-  }
+  return { name: 'Selector', priority: 1, cell: ({ spec }) => formatSelector(spec.selector) }
 }
 
 const operators = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const

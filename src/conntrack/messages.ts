@@ -4,32 +4,7 @@ import type { Bytes, Family } from '../lib/ip.ts'
 import { attr, be16, be32, bytes, type Infer, ne32, nest, opt, u8 } from '../netlink/attributes.ts'
 import { NLM_F_REQUEST } from '../netlink/uapi/netlink.ts'
 import { NFNETLINK_V0, NFNL_SUBSYS_CTNETLINK } from '../netlink/uapi/nfnetlink.ts'
-import {
-  CTA_FILTER,
-  CTA_FILTER_ORIG_FLAGS,
-  CTA_FILTER_REPLY_FLAGS,
-  CTA_ID,
-  CTA_IP_V4_DST,
-  CTA_IP_V4_SRC,
-  CTA_IP_V6_DST,
-  CTA_IP_V6_SRC,
-  CTA_PROTO_DST_PORT,
-  CTA_PROTO_NUM,
-  CTA_PROTO_SRC_PORT,
-  CTA_PROTOINFO,
-  CTA_PROTOINFO_TCP,
-  CTA_PROTOINFO_TCP_STATE,
-  CTA_STATUS,
-  CTA_TIMEOUT,
-  CTA_TUPLE_IP,
-  CTA_TUPLE_ORIG,
-  CTA_TUPLE_PROTO,
-  CTA_TUPLE_REPLY,
-  CTA_ZONE,
-  IPCTNL_MSG_CT_DELETE,
-  IPCTNL_MSG_CT_GET,
-  IPCTNL_MSG_CT_NEW,
-} from './uapi.ts'
+import * as uapi from './uapi.ts'
 import type { Writer } from '../netlink/writer.ts'
 
 /** struct nfgenmsg, between the message's header and its attributes. */
@@ -37,7 +12,11 @@ export const NFGENMSG_LENGTH = 4
 
 const AF: Readonly<Record<Family, number>> = { 4: 2, 6: 10 }
 
-const MESSAGES = { new: IPCTNL_MSG_CT_NEW, get: IPCTNL_MSG_CT_GET, delete: IPCTNL_MSG_CT_DELETE } as const
+const MESSAGES = {
+  new: uapi.IPCTNL_MSG_CT_NEW,
+  get: uapi.IPCTNL_MSG_CT_GET,
+  delete: uapi.IPCTNL_MSG_CT_DELETE,
+} as const
 
 // CTA_FILTER_F_* of net/netfilter/nf_internals.h: which parts of the tuple are compared.
 const FILTER_BY_SOURCE = 1 << 0
@@ -46,40 +25,43 @@ const FILTER_BY_SOURCE_PORT = 1 << 4
 
 const tupleAttributes = nest({
   ip: opt(
-    CTA_TUPLE_IP,
+    uapi.CTA_TUPLE_IP,
     nest({
-      src4: opt(CTA_IP_V4_SRC, bytes),
-      dst4: opt(CTA_IP_V4_DST, bytes),
-      src6: opt(CTA_IP_V6_SRC, bytes),
-      dst6: opt(CTA_IP_V6_DST, bytes),
+      src4: opt(uapi.CTA_IP_V4_SRC, bytes),
+      dst4: opt(uapi.CTA_IP_V4_DST, bytes),
+      src6: opt(uapi.CTA_IP_V6_SRC, bytes),
+      dst6: opt(uapi.CTA_IP_V6_DST, bytes),
     }),
   ),
   protocol: attr(
-    CTA_TUPLE_PROTO,
+    uapi.CTA_TUPLE_PROTO,
     nest({
-      number: attr(CTA_PROTO_NUM, u8),
-      sport: opt(CTA_PROTO_SRC_PORT, be16),
-      dport: opt(CTA_PROTO_DST_PORT, be16),
+      number: attr(uapi.CTA_PROTO_NUM, u8),
+      sport: opt(uapi.CTA_PROTO_SRC_PORT, be16),
+      dport: opt(uapi.CTA_PROTO_DST_PORT, be16),
     }),
   ),
 })
 
 export const flowAttributes = nest({
-  original: opt(CTA_TUPLE_ORIG, tupleAttributes),
-  reply: opt(CTA_TUPLE_REPLY, tupleAttributes),
-  status: opt(CTA_STATUS, be32),
-  timeoutS: opt(CTA_TIMEOUT, be32),
-  id: opt(CTA_ID, be32),
-  zone: opt(CTA_ZONE, be16),
+  original: opt(uapi.CTA_TUPLE_ORIG, tupleAttributes),
+  reply: opt(uapi.CTA_TUPLE_REPLY, tupleAttributes),
+  status: opt(uapi.CTA_STATUS, be32),
+  timeoutS: opt(uapi.CTA_TIMEOUT, be32),
+  id: opt(uapi.CTA_ID, be32),
+  zone: opt(uapi.CTA_ZONE, be16),
   filter: opt(
-    CTA_FILTER,
-    nest({ original: opt(CTA_FILTER_ORIG_FLAGS, ne32), reply: opt(CTA_FILTER_REPLY_FLAGS, ne32) }),
+    uapi.CTA_FILTER,
+    nest({ original: opt(uapi.CTA_FILTER_ORIG_FLAGS, ne32), reply: opt(uapi.CTA_FILTER_REPLY_FLAGS, ne32) }),
   ),
 })
 
 /** What the tracker knows of a TCP connection. */
 export const tcpAttributes = nest({
-  info: opt(CTA_PROTOINFO, nest({ tcp: opt(CTA_PROTOINFO_TCP, nest({ state: opt(CTA_PROTOINFO_TCP_STATE, u8) })) })),
+  info: opt(
+    uapi.CTA_PROTOINFO,
+    nest({ tcp: opt(uapi.CTA_PROTOINFO_TCP, nest({ state: opt(uapi.CTA_PROTOINFO_TCP_STATE, u8) })) }),
+  ),
 })
 
 export type FlowAttributes = Infer<typeof flowAttributes>

@@ -6,28 +6,7 @@
 import type { Family } from '../lib/ip.ts'
 import { NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST } from '../netlink/uapi/netlink.ts'
 import { NFNETLINK_V0, NFNL_SUBSYS_CTNETLINK } from '../netlink/uapi/nfnetlink.ts'
-import {
-  CTA_IP_V4_DST,
-  CTA_IP_V4_SRC,
-  CTA_IP_V6_DST,
-  CTA_IP_V6_SRC,
-  CTA_NAT_SRC,
-  CTA_NAT_V4_MAXIP,
-  CTA_NAT_V4_MINIP,
-  CTA_NAT_V6_MAXIP,
-  CTA_NAT_V6_MINIP,
-  CTA_PROTO_DST_PORT,
-  CTA_PROTO_NUM,
-  CTA_PROTO_SRC_PORT,
-  CTA_TIMEOUT,
-  CTA_TUPLE_IP,
-  CTA_TUPLE_ORIG,
-  CTA_TUPLE_PROTO,
-  CTA_TUPLE_REPLY,
-  IPCTNL_MSG_CT_DELETE,
-  IPCTNL_MSG_CT_GET,
-  IPCTNL_MSG_CT_NEW,
-} from './uapi.ts'
+import * as uapi from './uapi.ts'
 import { hostPlace, PORT_AT, PORT_LENGTH } from '../system/socket-address.ts'
 import { Writer } from '../netlink/writer.ts'
 
@@ -36,7 +15,11 @@ const AF: Readonly<Record<Family, number>> = { 4: 2, 6: 10 }
 /** How long an entry waits for its first packet. */
 const TIMEOUT_S = 10
 
-const MESSAGES = { new: IPCTNL_MSG_CT_NEW, get: IPCTNL_MSG_CT_GET, delete: IPCTNL_MSG_CT_DELETE } as const
+const MESSAGES = {
+  new: uapi.IPCTNL_MSG_CT_NEW,
+  get: uapi.IPCTNL_MSG_CT_GET,
+  delete: uapi.IPCTNL_MSG_CT_DELETE,
+} as const
 
 export interface TemplateOptions {
   /** In this order, in one datagram. The kernel carries out each, whether it could do the one before or not. */
@@ -92,11 +75,11 @@ export class ConntrackTemplate {
     writer.u8(NFNETLINK_V0)
     writer.be16(0)
     const original = { src: this.#fromAddress, dst: this.#toAddress, sport: this.#fromPort, dport: this.#toPort }
-    writeTuple(writer, CTA_TUPLE_ORIG, { family, protocol, ...original })
+    writeTuple(writer, uapi.CTA_TUPLE_ORIG, { family, protocol, ...original })
     if (isNew) {
       const reply = { src: this.#toAddress, dst: this.#fromAddress, sport: this.#toPort, dport: this.#fromPort }
-      writeTuple(writer, CTA_TUPLE_REPLY, { family, protocol, ...reply })
-      writer.begin(CTA_TIMEOUT)
+      writeTuple(writer, uapi.CTA_TUPLE_REPLY, { family, protocol, ...reply })
+      writer.begin(uapi.CTA_TIMEOUT)
       writer.be32(TIMEOUT_S)
       writer.end()
       this.#writeTranslation(writer, family)
@@ -105,8 +88,9 @@ export class ConntrackTemplate {
   }
 
   #writeTranslation(writer: Writer, family: Family): void {
-    writer.beginNested(CTA_NAT_SRC)
-    const ends = family === 4 ? [CTA_NAT_V4_MINIP, CTA_NAT_V4_MAXIP] : [CTA_NAT_V6_MINIP, CTA_NAT_V6_MAXIP]
+    writer.beginNested(uapi.CTA_NAT_SRC)
+    const ends =
+      family === 4 ? [uapi.CTA_NAT_V4_MINIP, uapi.CTA_NAT_V4_MAXIP] : [uapi.CTA_NAT_V6_MINIP, uapi.CTA_NAT_V6_MAXIP]
     for (const type of ends) writeField(writer, type, { length: this.#host.length, places: this.#seenAs })
     writer.end()
   }
@@ -125,16 +109,16 @@ interface TupleFields {
 function writeTuple(writer: Writer, type: number, { family, protocol, src, dst, sport, dport }: TupleFields): void {
   const { length } = hostPlace(family)
   writer.beginNested(type)
-  writer.beginNested(CTA_TUPLE_IP)
-  writeField(writer, family === 4 ? CTA_IP_V4_SRC : CTA_IP_V6_SRC, { length, places: src })
-  writeField(writer, family === 4 ? CTA_IP_V4_DST : CTA_IP_V6_DST, { length, places: dst })
+  writer.beginNested(uapi.CTA_TUPLE_IP)
+  writeField(writer, family === 4 ? uapi.CTA_IP_V4_SRC : uapi.CTA_IP_V6_SRC, { length, places: src })
+  writeField(writer, family === 4 ? uapi.CTA_IP_V4_DST : uapi.CTA_IP_V6_DST, { length, places: dst })
   writer.end()
-  writer.beginNested(CTA_TUPLE_PROTO)
-  writer.begin(CTA_PROTO_NUM)
+  writer.beginNested(uapi.CTA_TUPLE_PROTO)
+  writer.begin(uapi.CTA_PROTO_NUM)
   writer.u8(protocol)
   writer.end()
-  writeField(writer, CTA_PROTO_SRC_PORT, { length: 2, places: sport })
-  writeField(writer, CTA_PROTO_DST_PORT, { length: 2, places: dport })
+  writeField(writer, uapi.CTA_PROTO_SRC_PORT, { length: 2, places: sport })
+  writeField(writer, uapi.CTA_PROTO_DST_PORT, { length: 2, places: dport })
   writer.end()
   writer.end()
 }

@@ -6,15 +6,7 @@ import { decodeAddress, decodeLinkOfAddress, writeAddressesRequest } from './byt
 import { decodeLink, decodeLinkSize, type LinkSize, writeLinksRequest } from './bytes/link.ts'
 import { messagesOf } from '../netlink/message.ts'
 import { NETLINK_ROUTE } from '../netlink/uapi/netlink.ts'
-import {
-  RT_SCOPE_HOST,
-  RT_SCOPE_LINK,
-  RT_SCOPE_NOWHERE,
-  RT_SCOPE_SITE,
-  RT_SCOPE_UNIVERSE,
-  RTNLGRP_IPV4_IFADDR,
-  RTNLGRP_IPV6_IFADDR,
-} from './bytes/uapi/rtnetlink.ts'
+import * as uapi from './bytes/uapi/rtnetlink.ts'
 import { Writer } from '../netlink/writer.ts'
 import { drainSocket } from '../netlink/drain.ts'
 import { NetlinkClient } from '../netlink/client.ts'
@@ -25,11 +17,11 @@ import { watchReadable } from '../system/readable.ts'
 export type AddressScope = 'global' | 'site' | 'link' | 'host' | 'nowhere' | 'other'
 
 const SCOPES: Readonly<Record<number, AddressScope>> = {
-  [RT_SCOPE_UNIVERSE]: 'global',
-  [RT_SCOPE_SITE]: 'site',
-  [RT_SCOPE_LINK]: 'link',
-  [RT_SCOPE_HOST]: 'host',
-  [RT_SCOPE_NOWHERE]: 'nowhere',
+  [uapi.RT_SCOPE_UNIVERSE]: 'global',
+  [uapi.RT_SCOPE_SITE]: 'site',
+  [uapi.RT_SCOPE_LINK]: 'link',
+  [uapi.RT_SCOPE_HOST]: 'host',
+  [uapi.RT_SCOPE_NOWHERE]: 'nowhere',
 }
 
 export interface MachineAddress {
@@ -80,7 +72,7 @@ export interface AddressWatchOptions {
 
 /** Calls back when addresses have come or gone, once for all that happened since the last time. */
 export function watchAddresses(onChange: () => void, { except }: AddressWatchOptions = {}): { close(): void } {
-  const socket = new NetlinkSocket(NETLINK_ROUTE, { groups: [RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR] })
+  const socket = new NetlinkSocket(NETLINK_ROUTE, { groups: [uapi.RTNLGRP_IPV4_IFADDR, uapi.RTNLGRP_IPV6_IFADDR] })
   const links = new LinkNames()
   const readable = watchReadable(socket.fd, () => {
     const touched = drain(socket)

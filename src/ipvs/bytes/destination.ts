@@ -3,26 +3,7 @@
 import type { Family } from '../../lib/ip.ts'
 import type { Destination, DestinationId, DestinationState } from '../types.ts'
 import { attr, be16, type Codec, type Infer, mapped, ne32, nest, opt } from '../../netlink/attributes.ts'
-import {
-  IP_VS_CONN_F_FWD_MASK,
-  IP_VS_CONN_F_MASQ,
-  IPVS_DEST_ATTR_ACTIVE_CONNS,
-  IPVS_DEST_ATTR_ADDR,
-  IPVS_DEST_ATTR_ADDR_FAMILY,
-  IPVS_DEST_ATTR_FWD_METHOD,
-  IPVS_DEST_ATTR_INACT_CONNS,
-  IPVS_DEST_ATTR_L_THRESH,
-  IPVS_DEST_ATTR_PORT,
-  IPVS_DEST_ATTR_STATS,
-  IPVS_DEST_ATTR_STATS64,
-  IPVS_DEST_ATTR_U_THRESH,
-  IPVS_DEST_ATTR_WEIGHT,
-  IPVS_STATS_ATTR_CONNS,
-  IPVS_STATS_ATTR_INBYTES,
-  IPVS_STATS_ATTR_INPKTS,
-  IPVS_STATS_ATTR_OUTBYTES,
-  IPVS_STATS_ATTR_OUTPKTS,
-} from './uapi.ts'
+import * as uapi from './uapi.ts'
 import { LITTLE_ENDIAN } from '../../netlink/writer.ts'
 import { addressFamily, addressUnion, decodeAddress, encodeAddress } from './address.ts'
 
@@ -36,32 +17,32 @@ const ne64: Codec<bigint> = {
 
 /** Older kernels count in 32 bits only, but for bytes. */
 const stats = nest({
-  connections: opt(IPVS_STATS_ATTR_CONNS, mapped(ne32, Number, BigInt)),
-  packetsIn: opt(IPVS_STATS_ATTR_INPKTS, mapped(ne32, Number, BigInt)),
-  packetsOut: opt(IPVS_STATS_ATTR_OUTPKTS, mapped(ne32, Number, BigInt)),
-  bytesIn: opt(IPVS_STATS_ATTR_INBYTES, ne64),
-  bytesOut: opt(IPVS_STATS_ATTR_OUTBYTES, ne64),
+  connections: opt(uapi.IPVS_STATS_ATTR_CONNS, mapped(ne32, Number, BigInt)),
+  packetsIn: opt(uapi.IPVS_STATS_ATTR_INPKTS, mapped(ne32, Number, BigInt)),
+  packetsOut: opt(uapi.IPVS_STATS_ATTR_OUTPKTS, mapped(ne32, Number, BigInt)),
+  bytesIn: opt(uapi.IPVS_STATS_ATTR_INBYTES, ne64),
+  bytesOut: opt(uapi.IPVS_STATS_ATTR_OUTBYTES, ne64),
 })
 const stats64 = nest({
-  connections: opt(IPVS_STATS_ATTR_CONNS, ne64),
-  packetsIn: opt(IPVS_STATS_ATTR_INPKTS, ne64),
-  packetsOut: opt(IPVS_STATS_ATTR_OUTPKTS, ne64),
-  bytesIn: opt(IPVS_STATS_ATTR_INBYTES, ne64),
-  bytesOut: opt(IPVS_STATS_ATTR_OUTBYTES, ne64),
+  connections: opt(uapi.IPVS_STATS_ATTR_CONNS, ne64),
+  packetsIn: opt(uapi.IPVS_STATS_ATTR_INPKTS, ne64),
+  packetsOut: opt(uapi.IPVS_STATS_ATTR_OUTPKTS, ne64),
+  bytesIn: opt(uapi.IPVS_STATS_ATTR_INBYTES, ne64),
+  bytesOut: opt(uapi.IPVS_STATS_ATTR_OUTBYTES, ne64),
 })
 
 export const destinationAttributes = nest({
-  address: attr(IPVS_DEST_ATTR_ADDR, addressUnion),
-  port: attr(IPVS_DEST_ATTR_PORT, be16),
-  forwarding: opt(IPVS_DEST_ATTR_FWD_METHOD, ne32),
-  weight: opt(IPVS_DEST_ATTR_WEIGHT, ne32),
-  upperThreshold: opt(IPVS_DEST_ATTR_U_THRESH, ne32),
-  lowerThreshold: opt(IPVS_DEST_ATTR_L_THRESH, ne32),
-  activeConnections: opt(IPVS_DEST_ATTR_ACTIVE_CONNS, ne32),
-  inactiveConnections: opt(IPVS_DEST_ATTR_INACT_CONNS, ne32),
-  stats: opt(IPVS_DEST_ATTR_STATS, stats),
-  family: opt(IPVS_DEST_ATTR_ADDR_FAMILY, addressFamily),
-  stats64: opt(IPVS_DEST_ATTR_STATS64, stats64),
+  address: attr(uapi.IPVS_DEST_ATTR_ADDR, addressUnion),
+  port: attr(uapi.IPVS_DEST_ATTR_PORT, be16),
+  forwarding: opt(uapi.IPVS_DEST_ATTR_FWD_METHOD, ne32),
+  weight: opt(uapi.IPVS_DEST_ATTR_WEIGHT, ne32),
+  upperThreshold: opt(uapi.IPVS_DEST_ATTR_U_THRESH, ne32),
+  lowerThreshold: opt(uapi.IPVS_DEST_ATTR_L_THRESH, ne32),
+  activeConnections: opt(uapi.IPVS_DEST_ATTR_ACTIVE_CONNS, ne32),
+  inactiveConnections: opt(uapi.IPVS_DEST_ATTR_INACT_CONNS, ne32),
+  stats: opt(uapi.IPVS_DEST_ATTR_STATS, stats),
+  family: opt(uapi.IPVS_DEST_ATTR_ADDR_FAMILY, addressFamily),
+  stats64: opt(uapi.IPVS_DEST_ATTR_STATS64, stats64),
 })
 
 export type DestinationAttributes = Infer<typeof destinationAttributes>
@@ -73,7 +54,7 @@ export function destinationIdAttributes({ address, port }: DestinationId, family
 export function attributesOfDestination(destination: Destination, family: Family): DestinationAttributes {
   return {
     ...destinationIdAttributes(destination, family),
-    forwarding: IP_VS_CONN_F_MASQ,
+    forwarding: uapi.IP_VS_CONN_F_MASQ,
     weight: destination.weight,
     // No limits on the number of connections; the kernel wants to be told.
     upperThreshold: 0,
@@ -87,7 +68,7 @@ export function destinationFromAttributes(attributes: DestinationAttributes, fam
     address: decodeAddress(attributes.address, attributes.family ?? family),
     port: attributes.port,
     weight: attributes.weight ?? 0,
-    isNat: ((attributes.forwarding ?? 0) & IP_VS_CONN_F_FWD_MASK) === IP_VS_CONN_F_MASQ,
+    isNat: ((attributes.forwarding ?? 0) & uapi.IP_VS_CONN_F_FWD_MASK) === uapi.IP_VS_CONN_F_MASQ,
     activeConnections: attributes.activeConnections ?? 0,
     inactiveConnections: attributes.inactiveConnections ?? 0,
     connections: counted?.connections ?? 0n,

@@ -5,27 +5,7 @@ import type { DestinationState, IpvsOp, ServerId, VirtualServer } from '../types
 import { attr, type Infer, ne32, nest, opt } from '../../netlink/attributes.ts'
 import { beginGenericMessage, decodeGenericMessage } from '../../netlink/generic-messages.ts'
 import type { Message } from '../../netlink/message.ts'
-import {
-  IPVS_CMD_ATTR_DEST,
-  IPVS_CMD_ATTR_SERVICE,
-  IPVS_CMD_ATTR_TIMEOUT_TCP,
-  IPVS_CMD_ATTR_TIMEOUT_TCP_FIN,
-  IPVS_CMD_ATTR_TIMEOUT_UDP,
-  IPVS_CMD_DEL_DEST,
-  IPVS_CMD_DEL_SERVICE,
-  IPVS_CMD_GET_CONFIG,
-  IPVS_CMD_GET_DEST,
-  IPVS_CMD_GET_INFO,
-  IPVS_CMD_GET_SERVICE,
-  IPVS_CMD_NEW_DEST,
-  IPVS_CMD_NEW_SERVICE,
-  IPVS_CMD_SET_CONFIG,
-  IPVS_CMD_SET_DEST,
-  IPVS_CMD_SET_SERVICE,
-  IPVS_GENL_VERSION,
-  IPVS_INFO_ATTR_CONN_TAB_SIZE,
-  IPVS_INFO_ATTR_VERSION,
-} from './uapi.ts'
+import * as uapi from './uapi.ts'
 import { NLM_F_ACK, NLM_F_DUMP } from '../../netlink/uapi/netlink.ts'
 import type { Writer } from '../../netlink/writer.ts'
 import {
@@ -36,25 +16,25 @@ import {
 } from './destination.ts'
 import { attributesOfServer, serverAttributes, serverFromAttributes, serverIdAttributes } from './server.ts'
 
-const aboutServer = nest({ server: attr(IPVS_CMD_ATTR_SERVICE, serverAttributes) })
+const aboutServer = nest({ server: attr(uapi.IPVS_CMD_ATTR_SERVICE, serverAttributes) })
 const aboutDestination = nest({
-  server: attr(IPVS_CMD_ATTR_SERVICE, serverAttributes),
-  destination: attr(IPVS_CMD_ATTR_DEST, destinationAttributes),
+  server: attr(uapi.IPVS_CMD_ATTR_SERVICE, serverAttributes),
+  destination: attr(uapi.IPVS_CMD_ATTR_DEST, destinationAttributes),
 })
-const destinationOnly = nest({ destination: attr(IPVS_CMD_ATTR_DEST, destinationAttributes) })
+const destinationOnly = nest({ destination: attr(uapi.IPVS_CMD_ATTR_DEST, destinationAttributes) })
 
 const timeoutAttributes = nest({
-  tcpSeconds: opt(IPVS_CMD_ATTR_TIMEOUT_TCP, ne32),
-  tcpFinSeconds: opt(IPVS_CMD_ATTR_TIMEOUT_TCP_FIN, ne32),
-  udpSeconds: opt(IPVS_CMD_ATTR_TIMEOUT_UDP, ne32),
+  tcpSeconds: opt(uapi.IPVS_CMD_ATTR_TIMEOUT_TCP, ne32),
+  tcpFinSeconds: opt(uapi.IPVS_CMD_ATTR_TIMEOUT_TCP_FIN, ne32),
+  udpSeconds: opt(uapi.IPVS_CMD_ATTR_TIMEOUT_UDP, ne32),
 })
 
 /** How long the kernel remembers idle connections. Absent, or 0: as it is. */
 export type IpvsTimeouts = Infer<typeof timeoutAttributes>
 
 const infoAttributes = nest({
-  version: attr(IPVS_INFO_ATTR_VERSION, ne32),
-  tableSize: attr(IPVS_INFO_ATTR_CONN_TAB_SIZE, ne32),
+  version: attr(uapi.IPVS_INFO_ATTR_VERSION, ne32),
+  tableSize: attr(uapi.IPVS_INFO_ATTR_CONN_TAB_SIZE, ne32),
 })
 
 export type IpvsInfo = Infer<typeof infoAttributes>
@@ -67,7 +47,7 @@ export function writeOp(writer: Writer, family: number, op: IpvsOp, acknowledge:
   beginGenericMessage(writer, {
     family,
     command: COMMANDS[op.op],
-    version: IPVS_GENL_VERSION,
+    version: uapi.IPVS_GENL_VERSION,
     flags: acknowledge ? NLM_F_ACK : 0,
   })
   switch (op.op) {
@@ -96,16 +76,16 @@ export function writeOp(writer: Writer, family: number, op: IpvsOp, acknowledge:
 }
 
 const COMMANDS: Readonly<Record<IpvsOp['op'], number>> = {
-  addServer: IPVS_CMD_NEW_SERVICE,
-  setServer: IPVS_CMD_SET_SERVICE,
-  deleteServer: IPVS_CMD_DEL_SERVICE,
-  addDestination: IPVS_CMD_NEW_DEST,
-  setDestination: IPVS_CMD_SET_DEST,
-  deleteDestination: IPVS_CMD_DEL_DEST,
+  addServer: uapi.IPVS_CMD_NEW_SERVICE,
+  setServer: uapi.IPVS_CMD_SET_SERVICE,
+  deleteServer: uapi.IPVS_CMD_DEL_SERVICE,
+  addDestination: uapi.IPVS_CMD_NEW_DEST,
+  setDestination: uapi.IPVS_CMD_SET_DEST,
+  deleteDestination: uapi.IPVS_CMD_DEL_DEST,
 }
 
 export function writeServersRequest(writer: Writer, family: number): void {
-  begin(writer, family, IPVS_CMD_GET_SERVICE, NLM_F_DUMP)
+  begin(writer, family, uapi.IPVS_CMD_GET_SERVICE, NLM_F_DUMP)
   writer.endMessage()
 }
 
@@ -115,7 +95,7 @@ export function decodeServer(message: Message): VirtualServer | undefined {
 }
 
 export function writeDestinationsRequest(writer: Writer, family: number, server: ServerId): void {
-  begin(writer, family, IPVS_CMD_GET_DEST, NLM_F_DUMP)
+  begin(writer, family, uapi.IPVS_CMD_GET_DEST, NLM_F_DUMP)
   aboutServer.write(writer, { server: serverIdAttributes(server) })
   writer.endMessage()
 }
@@ -126,13 +106,13 @@ export function decodeDestination(message: Message, family: Family): Destination
 }
 
 export function writeTimeouts(writer: Writer, family: number, timeouts: IpvsTimeouts): void {
-  begin(writer, family, IPVS_CMD_SET_CONFIG, NLM_F_ACK)
+  begin(writer, family, uapi.IPVS_CMD_SET_CONFIG, NLM_F_ACK)
   timeoutAttributes.write(writer, timeouts)
   writer.endMessage()
 }
 
 export function writeTimeoutsRequest(writer: Writer, family: number): void {
-  begin(writer, family, IPVS_CMD_GET_CONFIG)
+  begin(writer, family, uapi.IPVS_CMD_GET_CONFIG)
   writer.endMessage()
 }
 
@@ -141,7 +121,7 @@ export function decodeTimeouts(message: Message): IpvsTimeouts | undefined {
 }
 
 export function writeInfoRequest(writer: Writer, family: number): void {
-  begin(writer, family, IPVS_CMD_GET_INFO)
+  begin(writer, family, uapi.IPVS_CMD_GET_INFO)
   writer.endMessage()
 }
 
@@ -150,5 +130,5 @@ export function decodeInfo(message: Message): IpvsInfo | undefined {
 }
 
 function begin(writer: Writer, family: number, command: number, flags = 0): void {
-  beginGenericMessage(writer, { family, command, version: IPVS_GENL_VERSION, flags })
+  beginGenericMessage(writer, { family, command, version: uapi.IPVS_GENL_VERSION, flags })
 }

@@ -2,18 +2,7 @@
 
 import type { ServerId, VirtualServer } from '../types.ts'
 import { attr, be16, type Codec, cstring, type Infer, ne32, nest, opt } from '../../netlink/attributes.ts'
-import {
-  IP_VS_SVC_F_PERSISTENT,
-  IP_VS_SVC_F_SCHED_FLAGS,
-  IPVS_SVC_ATTR_ADDR,
-  IPVS_SVC_ATTR_AF,
-  IPVS_SVC_ATTR_FLAGS,
-  IPVS_SVC_ATTR_NETMASK,
-  IPVS_SVC_ATTR_PORT,
-  IPVS_SVC_ATTR_PROTOCOL,
-  IPVS_SVC_ATTR_SCHED_NAME,
-  IPVS_SVC_ATTR_TIMEOUT,
-} from './uapi.ts'
+import * as uapi from './uapi.ts'
 import { LITTLE_ENDIAN } from '../../netlink/writer.ts'
 import { addressFamily, addressUnion, decodeAddress, encodeAddress, transport } from './address.ts'
 
@@ -31,14 +20,14 @@ const serverFlags: Codec<{ readonly flags: number; readonly mask: number }> = {
 
 /** Servers by firewall mark have no address, and other protocols are not ours either: they cannot be read with this. */
 export const serverAttributes = nest({
-  family: attr(IPVS_SVC_ATTR_AF, addressFamily),
-  protocol: attr(IPVS_SVC_ATTR_PROTOCOL, transport),
-  address: attr(IPVS_SVC_ATTR_ADDR, addressUnion),
-  port: attr(IPVS_SVC_ATTR_PORT, be16),
-  scheduler: opt(IPVS_SVC_ATTR_SCHED_NAME, cstring),
-  flags: opt(IPVS_SVC_ATTR_FLAGS, serverFlags),
-  timeoutSeconds: opt(IPVS_SVC_ATTR_TIMEOUT, ne32),
-  netmask: opt(IPVS_SVC_ATTR_NETMASK, ne32),
+  family: attr(uapi.IPVS_SVC_ATTR_AF, addressFamily),
+  protocol: attr(uapi.IPVS_SVC_ATTR_PROTOCOL, transport),
+  address: attr(uapi.IPVS_SVC_ATTR_ADDR, addressUnion),
+  port: attr(uapi.IPVS_SVC_ATTR_PORT, be16),
+  scheduler: opt(uapi.IPVS_SVC_ATTR_SCHED_NAME, cstring),
+  flags: opt(uapi.IPVS_SVC_ATTR_FLAGS, serverFlags),
+  timeoutSeconds: opt(uapi.IPVS_SVC_ATTR_TIMEOUT, ne32),
+  netmask: opt(uapi.IPVS_SVC_ATTR_NETMASK, ne32),
 })
 
 export type ServerAttributes = Infer<typeof serverAttributes>
@@ -50,11 +39,11 @@ export function serverIdAttributes({ family, protocol, address, port }: ServerId
 
 export function attributesOfServer(server: VirtualServer): ServerAttributes {
   const { family, scheduler, schedulerFlags, persistenceSeconds } = server
-  const persistent = persistenceSeconds === undefined ? 0 : IP_VS_SVC_F_PERSISTENT
+  const persistent = persistenceSeconds === undefined ? 0 : uapi.IP_VS_SVC_F_PERSISTENT
   return {
     ...serverIdAttributes(server),
     scheduler,
-    flags: { flags: persistent | (schedulerFlags & IP_VS_SVC_F_SCHED_FLAGS), mask: 0xffffffff },
+    flags: { flags: persistent | (schedulerFlags & uapi.IP_VS_SVC_F_SCHED_FLAGS), mask: 0xffffffff },
     timeoutSeconds: persistenceSeconds ?? 0,
     // Every client for itself: an IPv4 mask, an IPv6 prefix length.
     netmask: family === 4 ? 0xffffffff : 128,
@@ -70,7 +59,7 @@ export function serverFromAttributes(attributes: ServerAttributes): VirtualServe
     address: decodeAddress(address, family),
     port,
     scheduler,
-    schedulerFlags: flags & IP_VS_SVC_F_SCHED_FLAGS,
-    persistenceSeconds: (flags & IP_VS_SVC_F_PERSISTENT) === 0 ? undefined : timeoutSeconds,
+    schedulerFlags: flags & uapi.IP_VS_SVC_F_SCHED_FLAGS,
+    persistenceSeconds: (flags & uapi.IP_VS_SVC_F_PERSISTENT) === 0 ? undefined : timeoutSeconds,
   }
 }

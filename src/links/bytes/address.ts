@@ -6,23 +6,15 @@ import type { Message } from '../../netlink/message.ts'
 import { NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST } from '../../netlink/uapi/netlink.ts'
 import { LITTLE_ENDIAN, type Writer } from '../../netlink/writer.ts'
 import { ADDRESS_FAMILY } from './address-family.ts'
-import {
-  IFA_ADDRESS,
-  IFA_F_NODAD,
-  IFA_FLAGS,
-  IFA_LOCAL,
-  RTM_DELADDR,
-  RTM_GETADDR,
-  RTM_NEWADDR,
-} from './uapi/rtnetlink.ts'
+import * as uapi from './uapi/rtnetlink.ts'
 
 /** family, prefix length, flags, scope (1 byte each), index of the link (4) */
 const IFADDRMSG_LENGTH = 8
 
 const addressAttributes = nest({
-  address: opt(IFA_ADDRESS, bytes),
-  local: opt(IFA_LOCAL, bytes),
-  flags: opt(IFA_FLAGS, ne32),
+  address: opt(uapi.IFA_ADDRESS, bytes),
+  local: opt(uapi.IFA_LOCAL, bytes),
+  flags: opt(uapi.IFA_FLAGS, ne32),
 })
 
 /** An address of a link, as the kernel tells of it. */
@@ -47,18 +39,18 @@ export interface AddressRequest {
 
 /** Asks for the addresses of all links, of one family or of both. */
 export function writeAddressesRequest(writer: Writer, family?: Family): void {
-  writer.beginMessage(RTM_GETADDR, NLM_F_REQUEST | NLM_F_DUMP)
+  writer.beginMessage(uapi.RTM_GETADDR, NLM_F_REQUEST | NLM_F_DUMP)
   writeHeader(writer, { family: family === undefined ? 0 : ADDRESS_FAMILY[family], prefix: 0, flags: 0, link: 0 })
   writer.endMessage()
 }
 
 /** Adds an address that is usable at once: the kernel does not look for another host that has it. */
 export function writeNewAddress(writer: Writer, request: AddressRequest): void {
-  writeAddress(writer, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, request)
+  writeAddress(writer, uapi.RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, request)
 }
 
 export function writeDeleteAddress(writer: Writer, request: AddressRequest): void {
-  writeAddress(writer, RTM_DELADDR, 0, request)
+  writeAddress(writer, uapi.RTM_DELADDR, 0, request)
 }
 
 /** The address that came or went. */
@@ -67,7 +59,7 @@ export function decodeAddress(message: Message): LinkAddress | undefined {
   if (link === undefined) return undefined
   const { view, start, end } = message
   const attributes = addressAttributes.read(view, start + IFADDRMSG_LENGTH, end)
-  // On a point-to-point link, IFA_ADDRESS is the other end.
+  // On a point-to-point link, uapi.IFA_ADDRESS is the other end.
   const address = attributes?.local ?? attributes?.address
   if (address === undefined) return undefined
   return {
@@ -80,7 +72,7 @@ export function decodeAddress(message: Message): LinkAddress | undefined {
 
 /** The link whose address came or went. */
 export function decodeLinkOfAddress({ type, view, start, end }: Message): number | undefined {
-  if ((type !== RTM_NEWADDR && type !== RTM_DELADDR) || end - start < IFADDRMSG_LENGTH) return undefined
+  if ((type !== uapi.RTM_NEWADDR && type !== uapi.RTM_DELADDR) || end - start < IFADDRMSG_LENGTH) return undefined
   const family = view.getUint8(start)
   if (family !== ADDRESS_FAMILY[4] && family !== ADDRESS_FAMILY[6]) return undefined
   return view.getUint32(start + 4, LITTLE_ENDIAN)
@@ -92,7 +84,7 @@ function writeAddress(writer: Writer, type: number, flags: number, request: Addr
   writeHeader(writer, {
     family: ADDRESS_FAMILY[familyOf(address)],
     prefix,
-    flags: type === RTM_NEWADDR ? IFA_F_NODAD : 0,
+    flags: type === uapi.RTM_NEWADDR ? uapi.IFA_F_NODAD : 0,
     link,
   })
   addressAttributes.write(writer, { address, local: address })

@@ -4,36 +4,20 @@ import type { Bytes } from '../../lib/ip.ts'
 import { LITTLE_ENDIAN, type Writer } from '../../netlink/writer.ts'
 import type { Message } from '../../netlink/message.ts'
 import { attr, cstring, ne32, nest, opt } from '../../netlink/attributes.ts'
-import {
-  IFF_UP,
-  IFLA_ADDRESS,
-  IFLA_EXT_MASK,
-  IFLA_IFNAME,
-  IFLA_INFO_DATA,
-  IFLA_INFO_KIND,
-  IFLA_LINKINFO,
-  IFLA_MASTER,
-  IFLA_MTU,
-  IFLA_NET_NS_FD,
-  RTEXT_FILTER_SKIP_STATS,
-  RTM_DELLINK,
-  RTM_GETLINK,
-  RTM_NEWLINK,
-  VETH_INFO_PEER,
-} from './uapi/rtnetlink.ts'
+import * as uapi from './uapi/rtnetlink.ts'
 import { NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST } from '../../netlink/uapi/netlink.ts'
 
 /** family (1 byte), padding (1), type (2), index (4), flags (4), change (4) */
 const IFINFOMSG_LENGTH = 16
 
 const linkAttributes = nest({
-  name: attr(IFLA_IFNAME, cstring),
-  info: opt(IFLA_LINKINFO, nest({ kind: opt(IFLA_INFO_KIND, cstring) })),
+  name: attr(uapi.IFLA_IFNAME, cstring),
+  info: opt(uapi.IFLA_LINKINFO, nest({ kind: opt(uapi.IFLA_INFO_KIND, cstring) })),
 })
 
-const sizeAttributes = nest({ name: attr(IFLA_IFNAME, cstring), mtu: opt(IFLA_MTU, ne32) })
+const sizeAttributes = nest({ name: attr(uapi.IFLA_IFNAME, cstring), mtu: opt(uapi.IFLA_MTU, ne32) })
 
-const linkFilter = nest({ mask: attr(IFLA_EXT_MASK, ne32) })
+const linkFilter = nest({ mask: attr(uapi.IFLA_EXT_MASK, ne32) })
 
 /** A link as the kernel describes it. */
 export interface Link {
@@ -71,11 +55,16 @@ export interface VethPeer {
 }
 
 export function writeNewLink(writer: Writer, link: NewLink): void {
-  beginLink(writer, { type: RTM_NEWLINK, flags: NLM_F_CREATE | NLM_F_EXCL, index: 0, up: link.kind.type !== 'dummy' })
+  beginLink(writer, {
+    type: uapi.RTM_NEWLINK,
+    flags: NLM_F_CREATE | NLM_F_EXCL,
+    index: 0,
+    up: link.kind.type !== 'dummy',
+  })
   writeName(writer, link.name)
-  if (link.master !== undefined) writeNumber(writer, IFLA_MASTER, link.master)
+  if (link.master !== undefined) writeNumber(writer, uapi.IFLA_MASTER, link.master)
   if (link.kind.type === 'bridge') writeHardwareAddress(writer, link.kind.hardwareAddress)
-  writer.beginNested(IFLA_LINKINFO)
+  writer.beginNested(uapi.IFLA_LINKINFO)
   writeKind(writer, link.kind.type)
   if (link.kind.type === 'veth') writePeer(writer, link.kind)
   writer.end()
@@ -84,19 +73,19 @@ export function writeNewLink(writer: Writer, link: NewLink): void {
 
 /** Sets a link up. */
 export function writeLinkUp(writer: Writer, index: number): void {
-  beginLink(writer, { type: RTM_NEWLINK, flags: 0, index, up: true })
+  beginLink(writer, { type: uapi.RTM_NEWLINK, flags: 0, index, up: true })
   writer.endMessage()
 }
 
 export function writeDeleteLink(writer: Writer, name: string): void {
-  beginLink(writer, { type: RTM_DELLINK, flags: 0, index: 0, up: false })
+  beginLink(writer, { type: uapi.RTM_DELLINK, flags: 0, index: 0, up: false })
   writeName(writer, name)
   writer.endMessage()
 }
 
 /** Asks for one link. */
 export function writeLinkRequest(writer: Writer, name: string): void {
-  writer.beginMessage(RTM_GETLINK, NLM_F_REQUEST)
+  writer.beginMessage(uapi.RTM_GETLINK, NLM_F_REQUEST)
   writeHeader(writer, 0, false)
   writeName(writer, name)
   writer.endMessage()
@@ -104,14 +93,14 @@ export function writeLinkRequest(writer: Writer, name: string): void {
 
 /** Asks for all links, without the statistics that make up most of the answer. */
 export function writeLinksRequest(writer: Writer): void {
-  writer.beginMessage(RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP)
+  writer.beginMessage(uapi.RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP)
   writeHeader(writer, 0, false)
-  linkFilter.write(writer, { mask: RTEXT_FILTER_SKIP_STATS })
+  linkFilter.write(writer, { mask: uapi.RTEXT_FILTER_SKIP_STATS })
   writer.endMessage()
 }
 
 export function decodeLink({ type, view, start, end }: Message): Link | undefined {
-  if (type !== RTM_NEWLINK || end - start < IFINFOMSG_LENGTH) return undefined
+  if (type !== uapi.RTM_NEWLINK || end - start < IFINFOMSG_LENGTH) return undefined
   const attributes = linkAttributes.read(view, start + IFINFOMSG_LENGTH, end)
   if (attributes === undefined) return undefined
   return { index: view.getInt32(start + 4, LITTLE_ENDIAN), name: attributes.name, kind: attributes.info?.kind }
@@ -126,24 +115,24 @@ export interface LinkSize {
 }
 
 export function decodeLinkSize({ type, view, start, end }: Message): LinkSize | undefined {
-  if (type !== RTM_NEWLINK || end - start < IFINFOMSG_LENGTH) return undefined
+  if (type !== uapi.RTM_NEWLINK || end - start < IFINFOMSG_LENGTH) return undefined
   const { name, mtu } = sizeAttributes.read(view, start + IFINFOMSG_LENGTH, end) ?? {}
   if (name === undefined || mtu === undefined) return undefined
   return {
     index: view.getInt32(start + 4, LITTLE_ENDIAN),
     name,
     mtu,
-    isUp: (view.getUint32(start + 8, LITTLE_ENDIAN) & IFF_UP) !== 0,
+    isUp: (view.getUint32(start + 8, LITTLE_ENDIAN) & uapi.IFF_UP) !== 0,
   }
 }
 
 function writePeer(writer: Writer, { peer, netns }: VethPeer): void {
-  writer.beginNested(IFLA_INFO_DATA)
-  writer.beginNested(VETH_INFO_PEER)
+  writer.beginNested(uapi.IFLA_INFO_DATA)
+  writer.beginNested(uapi.VETH_INFO_PEER)
   // The kernel sets up no end of a cable whose other end is not there yet.
   writeHeader(writer, 0, false)
   writeName(writer, peer)
-  if (netns !== undefined) writeNumber(writer, IFLA_NET_NS_FD, netns)
+  if (netns !== undefined) writeNumber(writer, uapi.IFLA_NET_NS_FD, netns)
   writer.end()
   writer.end()
 }
@@ -154,24 +143,24 @@ function beginLink(writer: Writer, head: { type: number; flags: number; index: n
 }
 
 function writeHeader(writer: Writer, index: number, up: boolean): void {
-  const flags = up ? IFF_UP : 0
+  const flags = up ? uapi.IFF_UP : 0
   for (const word of [0, index, flags, flags]) writer.ne32(word)
 }
 
 function writeKind(writer: Writer, kind: string): void {
-  writer.begin(IFLA_INFO_KIND)
+  writer.begin(uapi.IFLA_INFO_KIND)
   cstring.write(writer, kind)
   writer.end()
 }
 
 function writeName(writer: Writer, name: string): void {
-  writer.begin(IFLA_IFNAME)
+  writer.begin(uapi.IFLA_IFNAME)
   cstring.write(writer, name)
   writer.end()
 }
 
 function writeHardwareAddress(writer: Writer, address: Bytes): void {
-  writer.begin(IFLA_ADDRESS)
+  writer.begin(uapi.IFLA_ADDRESS)
   writer.raw(address)
   writer.end()
 }

@@ -4,22 +4,7 @@ import type { Bytes, Cidr, Family } from '../../lib/ip.ts'
 import { bytes, ne32, nest, opt } from '../../netlink/attributes.ts'
 import type { Message } from '../../netlink/message.ts'
 import type { Writer } from '../../netlink/writer.ts'
-import {
-  RT_SCOPE_LINK,
-  RT_SCOPE_UNIVERSE,
-  RT_TABLE_MAIN,
-  RTA_DST,
-  RTA_GATEWAY,
-  RTA_METRICS,
-  RTA_MULTIPATH,
-  RTA_OIF,
-  RTAX_MTU,
-  RTM_GETROUTE,
-  RTM_NEWROUTE,
-  RTN_UNICAST,
-  RTN_UNREACHABLE,
-  RTPROT_STATIC,
-} from './uapi/rtnetlink.ts'
+import * as uapi from './uapi/rtnetlink.ts'
 import { NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NLM_F_REQUEST } from '../../netlink/uapi/netlink.ts'
 import { ADDRESS_FAMILY } from './address-family.ts'
 
@@ -38,11 +23,12 @@ export interface NewRoute {
 }
 
 export function writeNewRoute(writer: Writer, { to, link, via }: NewRoute): void {
-  writer.beginMessage(RTM_NEWROUTE, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE)
-  const scope = via.length === 0 && to.family === 4 && link !== 'unreachable' ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE
-  const type = link === 'unreachable' ? RTN_UNREACHABLE : RTN_UNICAST
-  writeHeader(writer, [ADDRESS_FAMILY[to.family], to.prefix, 0, 0, RT_TABLE_MAIN, RTPROT_STATIC, scope, type])
-  writer.begin(RTA_DST)
+  writer.beginMessage(uapi.RTM_NEWROUTE, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE)
+  const scope =
+    via.length === 0 && to.family === 4 && link !== 'unreachable' ? uapi.RT_SCOPE_LINK : uapi.RT_SCOPE_UNIVERSE
+  const type = link === 'unreachable' ? uapi.RTN_UNREACHABLE : uapi.RTN_UNICAST
+  writeHeader(writer, [ADDRESS_FAMILY[to.family], to.prefix, 0, 0, uapi.RT_TABLE_MAIN, uapi.RTPROT_STATIC, scope, type])
+  writer.begin(uapi.RTA_DST)
   writer.raw(to.network)
   writer.end()
   if (link !== 'unreachable') writeHops(writer, link, via)
@@ -52,14 +38,14 @@ export function writeNewRoute(writer: Writer, { to, link, via }: NewRoute): void
 function writeHops(writer: Writer, link: number, via: readonly Bytes[]): void {
   const [only] = via
   if (via.length > 1) return writeMultipath(writer, link, via)
-  writer.begin(RTA_OIF)
+  writer.begin(uapi.RTA_OIF)
   writer.ne32(link)
   writer.end()
   if (only !== undefined) writeGateway(writer, only)
 }
 
 function writeMultipath(writer: Writer, link: number, via: readonly Bytes[]): void {
-  writer.begin(RTA_MULTIPATH)
+  writer.begin(uapi.RTA_MULTIPATH)
   for (const gateway of via) {
     writer.ne16(RTNEXTHOP_LENGTH + 4 + gateway.length)
     writer.u8(0)
@@ -71,19 +57,19 @@ function writeMultipath(writer: Writer, link: number, via: readonly Bytes[]): vo
 }
 
 function writeGateway(writer: Writer, gateway: Bytes): void {
-  writer.begin(RTA_GATEWAY)
+  writer.begin(uapi.RTA_GATEWAY)
   writer.raw(gateway)
   writer.end()
 }
 
 /** Asks for all routes of a family. */
 export function writeRoutesRequest(writer: Writer, family: Family): void {
-  writer.beginMessage(RTM_GETROUTE, NLM_F_REQUEST | NLM_F_DUMP)
+  writer.beginMessage(uapi.RTM_GETROUTE, NLM_F_REQUEST | NLM_F_DUMP)
   writeHeader(writer, [ADDRESS_FAMILY[family], 0, 0, 0, 0, 0, 0, 0])
   writer.endMessage()
 }
 
-const routeAttributes = nest({ to: opt(RTA_DST, bytes) })
+const routeAttributes = nest({ to: opt(uapi.RTA_DST, bytes) })
 
 /** Where a route leads to; undefined for the default route. */
 export function decodeRouteDestination({ view, start, end }: Message): Cidr | undefined {
@@ -94,9 +80,9 @@ export function decodeRouteDestination({ view, start, end }: Message): Cidr | un
 
 /** Asks by which route the kernel would send to an address. */
 export function writeRouteRequest(writer: Writer, to: Bytes): void {
-  writer.beginMessage(RTM_GETROUTE, NLM_F_REQUEST)
+  writer.beginMessage(uapi.RTM_GETROUTE, NLM_F_REQUEST)
   writeHeader(writer, [ADDRESS_FAMILY[to.length === 4 ? 4 : 6], to.length * 8, 0, 0, 0, 0, 0, 0])
-  writer.begin(RTA_DST)
+  writer.begin(uapi.RTA_DST)
   writer.raw(to)
   writer.end()
   writer.endMessage()
@@ -113,12 +99,12 @@ export interface FoundRoute {
 }
 
 const foundAttributes = nest({
-  link: opt(RTA_OIF, ne32),
-  metrics: opt(RTA_METRICS, nest({ mtu: opt(RTAX_MTU, ne32) })),
+  link: opt(uapi.RTA_OIF, ne32),
+  metrics: opt(uapi.RTA_METRICS, nest({ mtu: opt(uapi.RTAX_MTU, ne32) })),
 })
 
 export function decodeFoundRoute({ type, view, start, end }: Message): FoundRoute | undefined {
-  if (type !== RTM_NEWROUTE || end - start < RTMSG_LENGTH) return undefined
+  if (type !== uapi.RTM_NEWROUTE || end - start < RTMSG_LENGTH) return undefined
   const { link, metrics } = foundAttributes.read(view, start + RTMSG_LENGTH, end) ?? {}
   return { type: view.getUint8(start + 7), link, mtu: metrics?.mtu || undefined }
 }

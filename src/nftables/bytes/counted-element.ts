@@ -5,18 +5,7 @@ import { attr, be64, cstring, type Infer, list, nest, opt } from '../../netlink/
 import type { NftSet } from '../types.ts'
 import { dataValue } from './data.ts'
 import { paddedLength } from './field-type.ts'
-import {
-  NFTA_COUNTER_BYTES,
-  NFTA_COUNTER_PACKETS,
-  NFTA_EXPR_DATA,
-  NFTA_EXPR_NAME,
-  NFTA_LIST_ELEM,
-  NFTA_SET_ELEM_EXPR,
-  NFTA_SET_ELEM_KEY,
-  NFTA_SET_ELEM_LIST_ELEMENTS,
-  NFTA_SET_ELEM_LIST_SET,
-  NFTA_SET_ELEM_LIST_TABLE,
-} from './uapi.ts'
+import * as uapi from './uapi.ts'
 
 export interface CountedElement {
   /** As Element's. */
@@ -26,16 +15,16 @@ export interface CountedElement {
 }
 
 const counted = nest({
-  key: opt(NFTA_SET_ELEM_KEY, dataValue),
+  key: opt(uapi.NFTA_SET_ELEM_KEY, dataValue),
   expression: opt(
-    NFTA_SET_ELEM_EXPR,
+    uapi.NFTA_SET_ELEM_EXPR,
     nest({
-      name: attr(NFTA_EXPR_NAME, cstring),
+      name: attr(uapi.NFTA_EXPR_NAME, cstring),
       data: opt(
-        NFTA_EXPR_DATA,
+        uapi.NFTA_EXPR_DATA,
         nest({
-          bytes: opt(NFTA_COUNTER_BYTES, be64),
-          packets: opt(NFTA_COUNTER_PACKETS, be64),
+          bytes: opt(uapi.NFTA_COUNTER_BYTES, be64),
+          packets: opt(uapi.NFTA_COUNTER_PACKETS, be64),
         }),
       ),
     }),
@@ -43,9 +32,9 @@ const counted = nest({
 })
 
 export const countedListAttributes = nest({
-  table: attr(NFTA_SET_ELEM_LIST_TABLE, cstring),
-  set: attr(NFTA_SET_ELEM_LIST_SET, cstring),
-  elements: opt(NFTA_SET_ELEM_LIST_ELEMENTS, list(NFTA_LIST_ELEM, counted)),
+  table: attr(uapi.NFTA_SET_ELEM_LIST_TABLE, cstring),
+  set: attr(uapi.NFTA_SET_ELEM_LIST_SET, cstring),
+  elements: opt(uapi.NFTA_SET_ELEM_LIST_ELEMENTS, list(uapi.NFTA_LIST_ELEM, counted)),
 })
 
 /** Undefined for one that does not count. */

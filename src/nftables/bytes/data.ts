@@ -2,26 +2,22 @@
 
 import type { Bytes } from '../../lib/ip.ts'
 import { attr, bytes, type Codec, cstring, mapped, named, nest, opt, sbe32 } from '../../netlink/attributes.ts'
-import {
-  NF_ACCEPT,
-  NF_DROP,
-  NFT_GOTO,
-  NFT_JUMP,
-  NFT_RETURN,
-  NFTA_DATA_VALUE,
-  NFTA_DATA_VERDICT,
-  NFTA_VERDICT_CHAIN,
-  NFTA_VERDICT_CODE,
-} from './uapi.ts'
+import * as uapi from './uapi.ts'
 
 export type Verdict =
   | { readonly code: 'accept' | 'drop' | 'return' }
   | { readonly code: 'jump' | 'goto'; readonly chain: string }
 
-const code = named(sbe32, { drop: NF_DROP, accept: NF_ACCEPT, jump: NFT_JUMP, goto: NFT_GOTO, return: NFT_RETURN })
+const code = named(sbe32, {
+  drop: uapi.NF_DROP,
+  accept: uapi.NF_ACCEPT,
+  jump: uapi.NFT_JUMP,
+  goto: uapi.NFT_GOTO,
+  return: uapi.NFT_RETURN,
+})
 
 const verdict: Codec<Verdict> = mapped(
-  nest({ code: attr(NFTA_VERDICT_CODE, code), chain: opt(NFTA_VERDICT_CHAIN, cstring) }),
+  nest({ code: attr(uapi.NFTA_VERDICT_CODE, code), chain: opt(uapi.NFTA_VERDICT_CHAIN, cstring) }),
   (value: Verdict) => value,
   ({ code: read, chain }) => {
     if (read !== 'jump' && read !== 'goto') return { code: read }
@@ -30,19 +26,19 @@ const verdict: Codec<Verdict> = mapped(
 )
 
 export const dataValue: Codec<Bytes> = mapped(
-  nest({ value: attr(NFTA_DATA_VALUE, bytes) }),
+  nest({ value: attr(uapi.NFTA_DATA_VALUE, bytes) }),
   (value: Bytes) => ({ value }),
   ({ value }) => value,
 )
 
 export const dataVerdict: Codec<Verdict> = mapped(
-  nest({ verdict: attr(NFTA_DATA_VERDICT, verdict) }),
+  nest({ verdict: attr(uapi.NFTA_DATA_VERDICT, verdict) }),
   (value: Verdict) => ({ verdict: value }),
   ({ verdict: value }) => value,
 )
 
 /** Either: what a map's element leads to. */
 export const data: Codec<{ readonly value?: Bytes; readonly verdict?: Verdict }> = nest({
-  value: opt(NFTA_DATA_VALUE, bytes),
-  verdict: opt(NFTA_DATA_VERDICT, verdict),
+  value: opt(uapi.NFTA_DATA_VALUE, bytes),
+  verdict: opt(uapi.NFTA_DATA_VERDICT, verdict),
 })

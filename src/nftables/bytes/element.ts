@@ -10,35 +10,23 @@
 import { type Bytes, asBytes } from '../../lib/ip.ts'
 import type { Element, FieldType, NftSet } from '../types.ts'
 import { attr, be32, bytes, cstring, type Infer, list, nest, opt } from '../../netlink/attributes.ts'
-import {
-  NFT_SET_ELEM_CATCHALL,
-  NFT_SET_ELEM_INTERVAL_END,
-  NFTA_LIST_ELEM,
-  NFTA_SET_ELEM_DATA,
-  NFTA_SET_ELEM_FLAGS,
-  NFTA_SET_ELEM_KEY,
-  NFTA_SET_ELEM_KEY_END,
-  NFTA_SET_ELEM_LIST_ELEMENTS,
-  NFTA_SET_ELEM_LIST_SET,
-  NFTA_SET_ELEM_LIST_TABLE,
-  NFTA_SET_ELEM_USERDATA,
-} from './uapi.ts'
+import * as uapi from './uapi.ts'
 import { data, dataValue } from './data.ts'
 import { fieldsLength, paddedLength } from './field-type.ts'
 import { encodeUdata, udata32 } from './userdata.ts'
 
 export const elementAttributes = nest({
-  flags: opt(NFTA_SET_ELEM_FLAGS, be32),
-  key: opt(NFTA_SET_ELEM_KEY, dataValue),
-  keyEnd: opt(NFTA_SET_ELEM_KEY_END, dataValue),
-  data: opt(NFTA_SET_ELEM_DATA, data),
-  userdata: opt(NFTA_SET_ELEM_USERDATA, bytes),
+  flags: opt(uapi.NFTA_SET_ELEM_FLAGS, be32),
+  key: opt(uapi.NFTA_SET_ELEM_KEY, dataValue),
+  keyEnd: opt(uapi.NFTA_SET_ELEM_KEY_END, dataValue),
+  data: opt(uapi.NFTA_SET_ELEM_DATA, data),
+  userdata: opt(uapi.NFTA_SET_ELEM_USERDATA, bytes),
 })
 
 export const elementListAttributes = nest({
-  table: attr(NFTA_SET_ELEM_LIST_TABLE, cstring),
-  set: attr(NFTA_SET_ELEM_LIST_SET, cstring),
-  elements: opt(NFTA_SET_ELEM_LIST_ELEMENTS, list(NFTA_LIST_ELEM, elementAttributes)),
+  table: attr(uapi.NFTA_SET_ELEM_LIST_TABLE, cstring),
+  set: attr(uapi.NFTA_SET_ELEM_LIST_SET, cstring),
+  elements: opt(uapi.NFTA_SET_ELEM_LIST_ELEMENTS, list(uapi.NFTA_LIST_ELEM, elementAttributes)),
 })
 
 export type ElementAttributes = Infer<typeof elementAttributes>
@@ -102,13 +90,13 @@ function rangeToPoints(set: NftSet, { key, keyEnd = key }: Element): ElementAttr
   const first = fromPadded(set.key, key)
   const after = successor(fromPadded(set.key, keyEnd))
   if (after === undefined) return [{ key: first, userdata: OPEN_INTERVAL }]
-  return [{ key: first }, { flags: NFT_SET_ELEM_INTERVAL_END, key: after }]
+  return [{ key: first }, { flags: uapi.NFT_SET_ELEM_INTERVAL_END, key: after }]
 }
 
 function pointsToRanges(set: NftSet, wire: readonly ElementAttributes[]): Element[] {
   const points = wire
-    .filter((point) => point.key !== undefined && ((point.flags ?? 0) & NFT_SET_ELEM_CATCHALL) === 0)
-    .map(({ key = '', flags = 0 }) => ({ key, isEnd: (flags & NFT_SET_ELEM_INTERVAL_END) !== 0 }))
+    .filter((point) => point.key !== undefined && ((point.flags ?? 0) & uapi.NFT_SET_ELEM_CATCHALL) === 0)
+    .map(({ key = '', flags = 0 }) => ({ key, isEnd: (flags & uapi.NFT_SET_ELEM_INTERVAL_END) !== 0 }))
   // Where one range ends and the next begins at the same point, the end comes first.
   points.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : Number(b.isEnd) - Number(a.isEnd)))
   const last = '\xff'.repeat(fieldsLength(set.key))

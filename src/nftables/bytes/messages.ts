@@ -3,30 +3,7 @@
 import type { NftFamily } from '../types.ts'
 import { attr, be32, cstring, type Infer, nest, opt } from '../../netlink/attributes.ts'
 import { NLM_F_REQUEST } from '../../netlink/uapi/netlink.ts'
-import {
-  NFTA_GEN_ID,
-  NFTA_GEN_PROC_NAME,
-  NFTA_GEN_PROC_PID,
-  NFT_MSG_DELCHAIN,
-  NFT_MSG_DELRULE,
-  NFT_MSG_DELSET,
-  NFT_MSG_DELSETELEM,
-  NFT_MSG_DELTABLE,
-  NFT_MSG_DESTROYSETELEM,
-  NFT_MSG_GETCHAIN,
-  NFT_MSG_GETGEN,
-  NFT_MSG_GETRULE,
-  NFT_MSG_GETSET,
-  NFT_MSG_GETSETELEM,
-  NFT_MSG_GETTABLE,
-  NFT_MSG_NEWCHAIN,
-  NFT_MSG_NEWGEN,
-  NFT_MSG_NEWRULE,
-  NFT_MSG_NEWSET,
-  NFT_MSG_NEWSETELEM,
-  NFT_MSG_NEWTABLE,
-  NFT_MSG_TRACE,
-} from './uapi.ts'
+import * as uapi from './uapi.ts'
 import {
   NFNETLINK_V0,
   NFNL_MSG_BATCH_BEGIN,
@@ -37,25 +14,25 @@ import type { Writer } from '../../netlink/writer.ts'
 import { NFPROTO } from './family.ts'
 
 export const MESSAGE = {
-  newTable: NFT_MSG_NEWTABLE,
-  getTable: NFT_MSG_GETTABLE,
-  deleteTable: NFT_MSG_DELTABLE,
-  newChain: NFT_MSG_NEWCHAIN,
-  getChain: NFT_MSG_GETCHAIN,
-  deleteChain: NFT_MSG_DELCHAIN,
-  newRule: NFT_MSG_NEWRULE,
-  getRule: NFT_MSG_GETRULE,
-  deleteRule: NFT_MSG_DELRULE,
-  newSet: NFT_MSG_NEWSET,
-  getSet: NFT_MSG_GETSET,
-  deleteSet: NFT_MSG_DELSET,
-  newElements: NFT_MSG_NEWSETELEM,
-  getElements: NFT_MSG_GETSETELEM,
-  deleteElements: NFT_MSG_DELSETELEM,
-  destroyElements: NFT_MSG_DESTROYSETELEM,
-  newGeneration: NFT_MSG_NEWGEN,
-  getGeneration: NFT_MSG_GETGEN,
-  trace: NFT_MSG_TRACE,
+  newTable: uapi.NFT_MSG_NEWTABLE,
+  getTable: uapi.NFT_MSG_GETTABLE,
+  deleteTable: uapi.NFT_MSG_DELTABLE,
+  newChain: uapi.NFT_MSG_NEWCHAIN,
+  getChain: uapi.NFT_MSG_GETCHAIN,
+  deleteChain: uapi.NFT_MSG_DELCHAIN,
+  newRule: uapi.NFT_MSG_NEWRULE,
+  getRule: uapi.NFT_MSG_GETRULE,
+  deleteRule: uapi.NFT_MSG_DELRULE,
+  newSet: uapi.NFT_MSG_NEWSET,
+  getSet: uapi.NFT_MSG_GETSET,
+  deleteSet: uapi.NFT_MSG_DELSET,
+  newElements: uapi.NFT_MSG_NEWSETELEM,
+  getElements: uapi.NFT_MSG_GETSETELEM,
+  deleteElements: uapi.NFT_MSG_DELSETELEM,
+  destroyElements: uapi.NFT_MSG_DESTROYSETELEM,
+  newGeneration: uapi.NFT_MSG_NEWGEN,
+  getGeneration: uapi.NFT_MSG_GETGEN,
+  trace: uapi.NFT_MSG_TRACE,
 } as const
 
 export type MessageName = keyof typeof MESSAGE
@@ -64,9 +41,9 @@ export type MessageName = keyof typeof MESSAGE
 export const NFGENMSG_LENGTH = 4
 
 export const generationAttributes = nest({
-  id: attr(NFTA_GEN_ID, be32),
-  pid: opt(NFTA_GEN_PROC_PID, be32),
-  process: opt(NFTA_GEN_PROC_NAME, cstring),
+  id: attr(uapi.NFTA_GEN_ID, be32),
+  pid: opt(uapi.NFTA_GEN_PROC_PID, be32),
+  process: opt(uapi.NFTA_GEN_PROC_NAME, cstring),
 })
 
 export type Generation = Infer<typeof generationAttributes>

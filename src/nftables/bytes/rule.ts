@@ -2,23 +2,16 @@
 
 import type { Rule } from '../types.ts'
 import { attr, be64, bytes, cstring, type Infer, list, nest, opt } from '../../netlink/attributes.ts'
-import {
-  NFTA_LIST_ELEM,
-  NFTA_RULE_CHAIN,
-  NFTA_RULE_EXPRESSIONS,
-  NFTA_RULE_HANDLE,
-  NFTA_RULE_TABLE,
-  NFTA_RULE_USERDATA,
-} from './uapi.ts'
+import * as uapi from './uapi.ts'
 import { expression } from './expr/index.ts'
 import { commentUserdata, decodeComment, UDATA_COMMENT } from './userdata.ts'
 
 export const ruleAttributes = nest({
-  table: attr(NFTA_RULE_TABLE, cstring),
-  chain: attr(NFTA_RULE_CHAIN, cstring),
-  handle: opt(NFTA_RULE_HANDLE, be64),
-  expressions: opt(NFTA_RULE_EXPRESSIONS, list(NFTA_LIST_ELEM, expression)),
-  userdata: opt(NFTA_RULE_USERDATA, bytes),
+  table: attr(uapi.NFTA_RULE_TABLE, cstring),
+  chain: attr(uapi.NFTA_RULE_CHAIN, cstring),
+  handle: opt(uapi.NFTA_RULE_HANDLE, be64),
+  expressions: opt(uapi.NFTA_RULE_EXPRESSIONS, list(uapi.NFTA_LIST_ELEM, expression)),
+  userdata: opt(uapi.NFTA_RULE_USERDATA, bytes),
 })
 
 export type RuleAttributes = Infer<typeof ruleAttributes>

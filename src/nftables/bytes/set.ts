@@ -4,29 +4,7 @@
 import type { Bytes } from '../../lib/ip.ts'
 import type { FieldType, NftSet } from '../types.ts'
 import { attr, be32, be64number, bytes, cstring, type Infer, list, nest, opt } from '../../netlink/attributes.ts'
-import {
-  NFT_SET_ANONYMOUS,
-  NFT_SET_CONCAT,
-  NFT_SET_EVAL,
-  NFT_SET_INTERVAL,
-  NFT_SET_MAP,
-  NFT_SET_TIMEOUT,
-  NFTA_LIST_ELEM,
-  NFTA_SET_DATA_LEN,
-  NFTA_SET_DATA_TYPE,
-  NFTA_SET_DESC,
-  NFTA_SET_DESC_CONCAT,
-  NFTA_SET_DESC_SIZE,
-  NFTA_SET_FIELD_LEN,
-  NFTA_SET_FLAGS,
-  NFTA_SET_ID,
-  NFTA_SET_KEY_LEN,
-  NFTA_SET_KEY_TYPE,
-  NFTA_SET_NAME,
-  NFTA_SET_TABLE,
-  NFTA_SET_TIMEOUT,
-  NFTA_SET_USERDATA,
-} from './uapi.ts'
+import * as uapi from './uapi.ts'
 import { BYTE_ORDER, FIELD_TYPES, fieldsLength, fieldTypesOf, typeId } from './field-type.ts'
 import { emptyConcat, needsTypeof, typeofFields, typeofVerdict } from './typeof.ts'
 import { encodeUdata, decodeComment, type Udata, udata32, udataComment } from './userdata.ts'
@@ -43,23 +21,26 @@ const UDATA_DATA_INTERVAL = 6
 const UDATA_SET_COMMENT = 7
 
 export const setAttributes = nest({
-  table: attr(NFTA_SET_TABLE, cstring),
-  name: attr(NFTA_SET_NAME, cstring),
-  flags: opt(NFTA_SET_FLAGS, be32),
-  keyType: opt(NFTA_SET_KEY_TYPE, be32),
-  keyLength: opt(NFTA_SET_KEY_LEN, be32),
-  dataType: opt(NFTA_SET_DATA_TYPE, be32),
-  dataLength: opt(NFTA_SET_DATA_LEN, be32),
-  id: opt(NFTA_SET_ID, be32),
+  table: attr(uapi.NFTA_SET_TABLE, cstring),
+  name: attr(uapi.NFTA_SET_NAME, cstring),
+  flags: opt(uapi.NFTA_SET_FLAGS, be32),
+  keyType: opt(uapi.NFTA_SET_KEY_TYPE, be32),
+  keyLength: opt(uapi.NFTA_SET_KEY_LEN, be32),
+  dataType: opt(uapi.NFTA_SET_DATA_TYPE, be32),
+  dataLength: opt(uapi.NFTA_SET_DATA_LEN, be32),
+  id: opt(uapi.NFTA_SET_ID, be32),
   desc: opt(
-    NFTA_SET_DESC,
+    uapi.NFTA_SET_DESC,
     nest({
-      size: opt(NFTA_SET_DESC_SIZE, be32),
-      concat: opt(NFTA_SET_DESC_CONCAT, list(NFTA_LIST_ELEM, nest({ length: attr(NFTA_SET_FIELD_LEN, be32) }))),
+      size: opt(uapi.NFTA_SET_DESC_SIZE, be32),
+      concat: opt(
+        uapi.NFTA_SET_DESC_CONCAT,
+        list(uapi.NFTA_LIST_ELEM, nest({ length: attr(uapi.NFTA_SET_FIELD_LEN, be32) })),
+      ),
     }),
   ),
-  timeoutMs: opt(NFTA_SET_TIMEOUT, be64number),
-  userdata: opt(NFTA_SET_USERDATA, bytes),
+  timeoutMs: opt(uapi.NFTA_SET_TIMEOUT, be64number),
+  userdata: opt(uapi.NFTA_SET_USERDATA, bytes),
 })
 
 export type SetAttributes = Infer<typeof setAttributes>
@@ -87,13 +68,13 @@ export function setToAttributes(table: string, set: NftSet, id: number): SetAttr
 /** Undefined for an anonymous set, which is a part of its rule. */
 export function setFromAttributes(wire: SetAttributes): NftSet | undefined {
   const flags = wire.flags ?? 0
-  if ((flags & NFT_SET_ANONYMOUS) !== 0) return undefined
-  const dynamic = NFT_SET_EVAL | NFT_SET_TIMEOUT
+  if ((flags & uapi.NFT_SET_ANONYMOUS) !== 0) return undefined
+  const dynamic = uapi.NFT_SET_EVAL | uapi.NFT_SET_TIMEOUT
   return {
     name: wire.name,
     key: fieldTypesOf(wire.keyType ?? 0),
-    data: (flags & NFT_SET_MAP) === 0 ? undefined : dataFields(wire.dataType ?? 0),
-    interval: (flags & NFT_SET_INTERVAL) !== 0,
+    data: (flags & uapi.NFT_SET_MAP) === 0 ? undefined : dataFields(wire.dataType ?? 0),
+    interval: (flags & uapi.NFT_SET_INTERVAL) !== 0,
     dynamic: (flags & dynamic) === dynamic,
     timeoutMs: wire.timeoutMs,
     size: wire.desc?.size,
@@ -103,10 +84,10 @@ export function setFromAttributes(wire: SetAttributes): NftSet | undefined {
 
 function setFlags({ key, data, interval, dynamic }: NftSet): number {
   return (
-    (interval ? NFT_SET_INTERVAL : 0) |
-    (interval && key.length > 1 ? NFT_SET_CONCAT : 0) |
-    (data === undefined ? 0 : NFT_SET_MAP) |
-    (dynamic ? NFT_SET_EVAL | NFT_SET_TIMEOUT : 0)
+    (interval ? uapi.NFT_SET_INTERVAL : 0) |
+    (interval && key.length > 1 ? uapi.NFT_SET_CONCAT : 0) |
+    (data === undefined ? 0 : uapi.NFT_SET_MAP) |
+    (dynamic ? uapi.NFT_SET_EVAL | uapi.NFT_SET_TIMEOUT : 0)
   )
 }
 

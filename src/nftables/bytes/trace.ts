@@ -4,34 +4,7 @@ import { type Bytes, formatIp } from '../../lib/ip.ts'
 import { attr, be32, be64, bytes, cstring, mapped, named, nest, opt, sbe32 } from '../../netlink/attributes.ts'
 import type { Message } from '../../netlink/message.ts'
 import { messageType, NFGENMSG_LENGTH } from './messages.ts'
-import {
-  NF_ACCEPT,
-  NF_DROP,
-  NF_QUEUE,
-  NF_REPEAT,
-  NF_STOLEN,
-  NFT_BREAK,
-  NFT_CONTINUE,
-  NFT_GOTO,
-  NFT_JUMP,
-  NFT_RETURN,
-  NFT_TRACETYPE_POLICY,
-  NFT_TRACETYPE_RETURN,
-  NFT_TRACETYPE_RULE,
-  NFTA_TRACE_CHAIN,
-  NFTA_TRACE_ID,
-  NFTA_TRACE_MARK,
-  NFTA_TRACE_NETWORK_HEADER,
-  NFTA_TRACE_NFPROTO,
-  NFTA_TRACE_POLICY,
-  NFTA_TRACE_RULE_HANDLE,
-  NFTA_TRACE_TABLE,
-  NFTA_TRACE_TRANSPORT_HEADER,
-  NFTA_TRACE_TYPE,
-  NFTA_TRACE_VERDICT,
-  NFTA_VERDICT_CHAIN,
-  NFTA_VERDICT_CODE,
-} from './uapi.ts'
+import * as uapi from './uapi.ts'
 
 /** The families that tables can have, by the kernel's numbers. */
 export const TABLE_FAMILIES: ReadonlyMap<number, string> = new Map([
@@ -69,39 +42,43 @@ export interface TracedPacket {
 }
 
 const code = named(sbe32, {
-  drop: NF_DROP,
-  accept: NF_ACCEPT,
-  stolen: NF_STOLEN,
-  queue: NF_QUEUE,
-  repeat: NF_REPEAT,
-  continue: NFT_CONTINUE,
-  break: NFT_BREAK,
-  jump: NFT_JUMP,
-  goto: NFT_GOTO,
-  return: NFT_RETURN,
+  drop: uapi.NF_DROP,
+  accept: uapi.NF_ACCEPT,
+  stolen: uapi.NF_STOLEN,
+  queue: uapi.NF_QUEUE,
+  repeat: uapi.NF_REPEAT,
+  continue: uapi.NFT_CONTINUE,
+  break: uapi.NFT_BREAK,
+  jump: uapi.NFT_JUMP,
+  goto: uapi.NFT_GOTO,
+  return: uapi.NFT_RETURN,
 })
 
 const verdict = mapped(
-  nest({ code: attr(NFTA_VERDICT_CODE, code), chain: opt(NFTA_VERDICT_CHAIN, cstring) }),
+  nest({ code: attr(uapi.NFTA_VERDICT_CODE, code), chain: opt(uapi.NFTA_VERDICT_CHAIN, cstring) }),
   (text: string) => ({ code: text as 'accept' }),
   ({ code: word, chain }): string | undefined => (chain === undefined ? word : `${word} ${chain}`),
 )
 
 export const traceAttributes = nest({
-  id: attr(NFTA_TRACE_ID, be32),
-  table: attr(NFTA_TRACE_TABLE, cstring),
-  chain: attr(NFTA_TRACE_CHAIN, cstring),
+  id: attr(uapi.NFTA_TRACE_ID, be32),
+  table: attr(uapi.NFTA_TRACE_TABLE, cstring),
+  chain: attr(uapi.NFTA_TRACE_CHAIN, cstring),
   type: attr(
-    NFTA_TRACE_TYPE,
-    named(be32, { policy: NFT_TRACETYPE_POLICY, return: NFT_TRACETYPE_RETURN, rule: NFT_TRACETYPE_RULE }),
+    uapi.NFTA_TRACE_TYPE,
+    named(be32, {
+      policy: uapi.NFT_TRACETYPE_POLICY,
+      return: uapi.NFT_TRACETYPE_RETURN,
+      rule: uapi.NFT_TRACETYPE_RULE,
+    }),
   ),
-  handle: opt(NFTA_TRACE_RULE_HANDLE, be64),
-  verdict: opt(NFTA_TRACE_VERDICT, verdict),
-  policy: opt(NFTA_TRACE_POLICY, named(be32, { drop: NF_DROP, accept: NF_ACCEPT })),
-  mark: opt(NFTA_TRACE_MARK, be32),
-  network: opt(NFTA_TRACE_NETWORK_HEADER, bytes),
-  transport: opt(NFTA_TRACE_TRANSPORT_HEADER, bytes),
-  nfproto: opt(NFTA_TRACE_NFPROTO, be32),
+  handle: opt(uapi.NFTA_TRACE_RULE_HANDLE, be64),
+  verdict: opt(uapi.NFTA_TRACE_VERDICT, verdict),
+  policy: opt(uapi.NFTA_TRACE_POLICY, named(be32, { drop: uapi.NF_DROP, accept: uapi.NF_ACCEPT })),
+  mark: opt(uapi.NFTA_TRACE_MARK, be32),
+  network: opt(uapi.NFTA_TRACE_NETWORK_HEADER, bytes),
+  transport: opt(uapi.NFTA_TRACE_TRANSPORT_HEADER, bytes),
+  nfproto: opt(uapi.NFTA_TRACE_NFPROTO, be32),
 })
 
 /** Undefined for messages of another kind, and for those that cannot be told. */

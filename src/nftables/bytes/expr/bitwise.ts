@@ -1,26 +1,18 @@
 // dreg = (sreg & mask) ^ xor. net/netfilter/nft_bitwise.c
 
 import { attr, be32, constant, mapped, nest, opt } from '../../../netlink/attributes.ts'
-import {
-  NFT_BITWISE_BOOL,
-  NFTA_BITWISE_DREG,
-  NFTA_BITWISE_LEN,
-  NFTA_BITWISE_MASK,
-  NFTA_BITWISE_OP,
-  NFTA_BITWISE_SREG,
-  NFTA_BITWISE_XOR,
-} from '../uapi.ts'
+import * as uapi from '../uapi.ts'
 import { dataValue } from '../data.ts'
 import { register } from '../registers.ts'
 import { expression, type ExpressionCodec, type ExpressionOf } from './expression.ts'
 
 const attributes = nest({
-  sreg: attr(NFTA_BITWISE_SREG, register),
-  dreg: attr(NFTA_BITWISE_DREG, register),
-  op: opt(NFTA_BITWISE_OP, constant(be32, NFT_BITWISE_BOOL)),
-  length: attr(NFTA_BITWISE_LEN, be32),
-  mask: attr(NFTA_BITWISE_MASK, dataValue),
-  xor: attr(NFTA_BITWISE_XOR, dataValue),
+  sreg: attr(uapi.NFTA_BITWISE_SREG, register),
+  dreg: attr(uapi.NFTA_BITWISE_DREG, register),
+  op: opt(uapi.NFTA_BITWISE_OP, constant(be32, uapi.NFT_BITWISE_BOOL)),
+  length: attr(uapi.NFTA_BITWISE_LEN, be32),
+  mask: attr(uapi.NFTA_BITWISE_MASK, dataValue),
+  xor: attr(uapi.NFTA_BITWISE_XOR, dataValue),
 })
 
 export const bitwise: ExpressionCodec<'bitwise'> = expression(
@@ -28,7 +20,7 @@ export const bitwise: ExpressionCodec<'bitwise'> = expression(
   'bitwise',
   mapped(
     attributes,
-    (value: Omit<ExpressionOf<'bitwise'>, 'kind'>) => ({ ...value, op: NFT_BITWISE_BOOL }),
+    (value: Omit<ExpressionOf<'bitwise'>, 'kind'>) => ({ ...value, op: uapi.NFT_BITWISE_BOOL }),
     ({ sreg, dreg, length, mask, xor }) => ({ sreg, dreg, length, mask, xor }),
   ),
 )

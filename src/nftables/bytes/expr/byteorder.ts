@@ -1,15 +1,7 @@
 // Turns host byte order into network byte order, or back. net/netfilter/nft_byteorder.c
 
 import { attr, be32, named, nest } from '../../../netlink/attributes.ts'
-import {
-  NFT_BYTEORDER_HTON,
-  NFT_BYTEORDER_NTOH,
-  NFTA_BYTEORDER_DREG,
-  NFTA_BYTEORDER_LEN,
-  NFTA_BYTEORDER_OP,
-  NFTA_BYTEORDER_SIZE,
-  NFTA_BYTEORDER_SREG,
-} from '../uapi.ts'
+import * as uapi from '../uapi.ts'
 import { register } from '../registers.ts'
 import { expression, type ExpressionCodec } from './expression.ts'
 
@@ -17,10 +9,10 @@ export const byteorder: ExpressionCodec<'byteorder'> = expression(
   'byteorder',
   'byteorder',
   nest({
-    sreg: attr(NFTA_BYTEORDER_SREG, register),
-    dreg: attr(NFTA_BYTEORDER_DREG, register),
-    op: attr(NFTA_BYTEORDER_OP, named(be32, { ntoh: NFT_BYTEORDER_NTOH, hton: NFT_BYTEORDER_HTON })),
-    length: attr(NFTA_BYTEORDER_LEN, be32),
-    size: attr(NFTA_BYTEORDER_SIZE, be32),
+    sreg: attr(uapi.NFTA_BYTEORDER_SREG, register),
+    dreg: attr(uapi.NFTA_BYTEORDER_DREG, register),
+    op: attr(uapi.NFTA_BYTEORDER_OP, named(be32, { ntoh: uapi.NFT_BYTEORDER_NTOH, hton: uapi.NFT_BYTEORDER_HTON })),
+    length: attr(uapi.NFTA_BYTEORDER_LEN, be32),
+    size: attr(uapi.NFTA_BYTEORDER_SIZE, be32),
   }),
 )

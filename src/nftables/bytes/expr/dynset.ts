@@ -12,38 +12,25 @@ import {
   nest,
   opt,
 } from '../../../netlink/attributes.ts'
-import {
-  NFT_DYNSET_OP_ADD,
-  NFT_DYNSET_OP_UPDATE,
-  NFTA_DYNSET_EXPR,
-  NFTA_DYNSET_EXPRESSIONS,
-  NFTA_DYNSET_FLAGS,
-  NFTA_DYNSET_OP,
-  NFTA_DYNSET_SET_NAME,
-  NFTA_DYNSET_SREG_DATA,
-  NFTA_DYNSET_SREG_KEY,
-  NFTA_DYNSET_TIMEOUT,
-  NFTA_EXPR_DATA,
-  NFTA_EXPR_NAME,
-} from '../uapi.ts'
+import * as uapi from '../uapi.ts'
 import { register } from '../registers.ts'
 import { expression, type ExpressionCodec, type ExpressionOf } from './expression.ts'
 
 const attributes = nest({
-  keyReg: attr(NFTA_DYNSET_SREG_KEY, register),
-  dataReg: opt(NFTA_DYNSET_SREG_DATA, register),
-  op: attr(NFTA_DYNSET_OP, named(be32, { add: NFT_DYNSET_OP_ADD, update: NFT_DYNSET_OP_UPDATE })),
-  timeoutMs: opt(NFTA_DYNSET_TIMEOUT, be64number),
-  set: attr(NFTA_DYNSET_SET_NAME, cstring),
-  flags: opt(NFTA_DYNSET_FLAGS, be32),
+  keyReg: attr(uapi.NFTA_DYNSET_SREG_KEY, register),
+  dataReg: opt(uapi.NFTA_DYNSET_SREG_DATA, register),
+  op: attr(uapi.NFTA_DYNSET_OP, named(be32, { add: uapi.NFT_DYNSET_OP_ADD, update: uapi.NFT_DYNSET_OP_UPDATE })),
+  timeoutMs: opt(uapi.NFTA_DYNSET_TIMEOUT, be64number),
+  set: attr(uapi.NFTA_DYNSET_SET_NAME, cstring),
+  flags: opt(uapi.NFTA_DYNSET_FLAGS, be32),
   expr: opt(
-    NFTA_DYNSET_EXPR,
+    uapi.NFTA_DYNSET_EXPR,
     nest({
-      name: attr(NFTA_EXPR_NAME, cstring),
-      data: opt(NFTA_EXPR_DATA, bytes),
+      name: attr(uapi.NFTA_EXPR_NAME, cstring),
+      data: opt(uapi.NFTA_EXPR_DATA, bytes),
     }),
   ),
-  expressions: forbidden(NFTA_DYNSET_EXPRESSIONS),
+  expressions: forbidden(uapi.NFTA_DYNSET_EXPRESSIONS),
 })
 
 type Fields = Omit<ExpressionOf<'dynset'>, 'kind'>

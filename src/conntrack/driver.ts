@@ -6,7 +6,6 @@ import { type Family, formatIp, splitHostPort, ipBytes } from '../lib/ip.ts'
 import {
   answererFilter,
   flowAttributes,
-  NFGENMSG_LENGTH,
   protocolFilter,
   type TupleBytes,
   tupleFromAttributes,
@@ -19,6 +18,7 @@ import { NETLINK_NETFILTER, NLM_F_ACK, NLM_F_DUMP } from '../netlink/uapi/netlin
 import { Writer } from '../netlink/writer.ts'
 import { errnoName } from '../system/libc.ts'
 import { NetlinkClient } from '../netlink/client.ts'
+import { decodeNetfilterMessage } from '../netlink/nfnetlink.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
 
 const UDP = 17
@@ -167,8 +167,8 @@ export const conntrackFlows = {
   },
 } as const
 
-function decodeFlow(family: Family, { view, start, end }: Message): Flow | undefined {
-  const attributes = flowAttributes.read(view, start + NFGENMSG_LENGTH, end)
+function decodeFlow(family: Family, message: Message): Flow | undefined {
+  const attributes = decodeNetfilterMessage(flowAttributes, message)
   if (attributes?.original === undefined || attributes.reply === undefined) return undefined
   const original = tupleFromAttributes(attributes.original)
   const reply = tupleFromAttributes(attributes.reply)

@@ -2,17 +2,14 @@
 
 import type { Bytes, Family } from '../lib/ip.ts'
 import { attr, be16, be32, bytes, type Infer, ne32, nest, opt, u8 } from '../netlink/attributes.ts'
-import { NLM_F_REQUEST } from '../netlink/uapi/netlink.ts'
-import { NFNETLINK_V0, NFNL_SUBSYS_CTNETLINK } from '../netlink/uapi/nfnetlink.ts'
+import { beginNetfilterMessage } from '../netlink/nfnetlink.ts'
+import { NFNL_SUBSYS_CTNETLINK } from '../netlink/uapi/nfnetlink.ts'
 import * as uapi from './uapi.ts'
 import type { Writer } from '../netlink/writer.ts'
 
-/** struct nfgenmsg, between the message's header and its attributes. */
-export const NFGENMSG_LENGTH = 4
+export const AF: Readonly<Record<Family, number>> = { 4: 2, 6: 10 }
 
-const AF: Readonly<Record<Family, number>> = { 4: 2, 6: 10 }
-
-const MESSAGES = {
+export const MESSAGES = {
   new: uapi.IPCTNL_MSG_CT_NEW,
   get: uapi.IPCTNL_MSG_CT_GET,
   delete: uapi.IPCTNL_MSG_CT_DELETE,
@@ -82,10 +79,12 @@ export function writeFlowMessage(
   { message, family, flags }: { message: keyof typeof MESSAGES; family: Family; flags: number },
   attributes: FlowAttributes,
 ): void {
-  writer.beginMessage((NFNL_SUBSYS_CTNETLINK << 8) | MESSAGES[message], NLM_F_REQUEST | flags)
-  writer.u8(AF[family])
-  writer.u8(NFNETLINK_V0)
-  writer.be16(0)
+  beginNetfilterMessage(writer, {
+    subsystem: NFNL_SUBSYS_CTNETLINK,
+    message: MESSAGES[message],
+    family: AF[family],
+    flags,
+  })
   flowAttributes.write(writer, attributes)
   writer.endMessage()
 }

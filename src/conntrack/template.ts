@@ -4,22 +4,16 @@
 // back in the answers. net/netfilter/nf_conntrack_netlink.c
 
 import type { Family } from '../lib/ip.ts'
-import { NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST } from '../netlink/uapi/netlink.ts'
-import { NFNETLINK_V0, NFNL_SUBSYS_CTNETLINK } from '../netlink/uapi/nfnetlink.ts'
+import { NLM_F_CREATE, NLM_F_EXCL } from '../netlink/uapi/netlink.ts'
+import { beginNetfilterMessage } from '../netlink/nfnetlink.ts'
+import { NFNL_SUBSYS_CTNETLINK } from '../netlink/uapi/nfnetlink.ts'
+import { AF, MESSAGES } from './messages.ts'
 import * as uapi from './uapi.ts'
 import { hostPlace, PORT_AT, PORT_LENGTH } from '../system/socket-address.ts'
 import { Writer } from '../netlink/writer.ts'
 
-const AF: Readonly<Record<Family, number>> = { 4: 2, 6: 10 }
-
 /** How long an entry waits for its first packet. */
 const TIMEOUT_S = 10
-
-const MESSAGES = {
-  new: uapi.IPCTNL_MSG_CT_NEW,
-  get: uapi.IPCTNL_MSG_CT_GET,
-  delete: uapi.IPCTNL_MSG_CT_DELETE,
-} as const
 
 export interface TemplateOptions {
   /** In this order, in one datagram. The kernel carries out each, whether it could do the one before or not. */
@@ -67,13 +61,12 @@ export class ConntrackTemplate {
     { family, protocol }: Pick<TemplateOptions, 'family' | 'protocol'>,
   ): void {
     const isNew = message === 'new'
-    writer.beginMessage(
-      (NFNL_SUBSYS_CTNETLINK << 8) | MESSAGES[message],
-      NLM_F_REQUEST | (isNew ? NLM_F_CREATE | NLM_F_EXCL : 0),
-    )
-    writer.u8(AF[family])
-    writer.u8(NFNETLINK_V0)
-    writer.be16(0)
+    beginNetfilterMessage(writer, {
+      subsystem: NFNL_SUBSYS_CTNETLINK,
+      message: MESSAGES[message],
+      family: AF[family],
+      flags: isNew ? NLM_F_CREATE | NLM_F_EXCL : 0,
+    })
     const original = { src: this.#fromAddress, dst: this.#toAddress, sport: this.#fromPort, dport: this.#toPort }
     writeTuple(writer, uapi.CTA_TUPLE_ORIG, { family, protocol, ...original })
     if (isNew) {

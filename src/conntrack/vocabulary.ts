@@ -1,11 +1,9 @@
 // The messages of the connection tracker by name, for KUBE_PROXY_NLDEBUG=1.
 
 import type { MessageWord } from '../netlink/debug.ts'
+import { NFGENMSG_LENGTH } from '../netlink/nfnetlink.ts'
 import { NFNL_SUBSYS_CTNETLINK } from '../netlink/uapi/nfnetlink.ts'
 import { flowAttributes } from './messages.ts'
-
-/** struct nfgenmsg: family, version (1 byte each), resource (2). */
-const NFGENMSG_LENGTH = 4
 
 const NAMES: Readonly<Record<number, string>> = { 0: 'newFlow', 1: 'getFlow', 2: 'deleteFlow' }
 

@@ -1,11 +1,11 @@
 // Which tables there are, of any family and of any program.
 
 import { NetlinkClient } from '../netlink/client.ts'
+import { decodeNetfilterMessage } from '../netlink/nfnetlink.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
-import { NETLINK_NETFILTER, NLM_F_DUMP, NLM_F_REQUEST } from '../netlink/uapi/netlink.ts'
-import { NFNETLINK_V0 } from '../netlink/uapi/nfnetlink.ts'
+import { NETLINK_NETFILTER, NLM_F_DUMP } from '../netlink/uapi/netlink.ts'
 import { Writer } from '../netlink/writer.ts'
-import { messageType, NFGENMSG_LENGTH } from './bytes/messages.ts'
+import { beginNftablesMessage } from './bytes/messages.ts'
 import { tableAttributes } from './bytes/table.ts'
 
 export interface TableName {
@@ -21,14 +21,11 @@ export function listTableNames(): TableName[] {
   const socket = new NetlinkSocket(NETLINK_NETFILTER)
   try {
     const writer = new Writer(64)
-    writer.beginMessage(messageType('getTable'), NLM_F_REQUEST | NLM_F_DUMP)
-    writer.u8(0)
-    writer.u8(NFNETLINK_V0)
-    writer.be16(0)
+    beginNftablesMessage(writer, 'getTable', 0, NLM_F_DUMP)
     writer.endMessage()
-    return new NetlinkClient(socket.exchange).dump('list tables', writer.written(), ({ view, start, end }) => {
-      const name = tableAttributes.read(view, start + NFGENMSG_LENGTH, end)?.name
-      const number = view.getUint8(start)
+    return new NetlinkClient(socket.exchange).dump('list tables', writer.written(), (message) => {
+      const name = decodeNetfilterMessage(tableAttributes, message)?.name
+      const number = message.view.getUint8(message.start)
       return name === undefined ? undefined : { family: FAMILIES[number] ?? String(number), name }
     })
   } finally {

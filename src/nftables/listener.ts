@@ -4,10 +4,11 @@
 // Where other programs are busy with tables of their own, a long read would never come to its end. The notifications say
 // whether it was our table.
 
+import { NFGENMSG_LENGTH } from '../netlink/nfnetlink.ts'
 import type { NftFamily } from './types.ts'
 import { drainSocket } from '../netlink/drain.ts'
 import { messagesOf } from '../netlink/message.ts'
-import { generationAttributes, messageType, NFGENMSG_LENGTH } from './bytes/messages.ts'
+import { generationAttributes, messageType } from './bytes/messages.ts'
 import { NETLINK_NETFILTER } from '../netlink/uapi/netlink.ts'
 import { NFNLGRP_NFTABLES } from '../netlink/uapi/nfnetlink.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'

@@ -6,11 +6,12 @@
 import { drainSocket } from '../netlink/drain.ts'
 import { NetlinkClient } from '../netlink/client.ts'
 import { messagesOf } from '../netlink/message.ts'
+import { decodeNetfilterMessage } from '../netlink/nfnetlink.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
-import { NFNETLINK_V0, NFNLGRP_NFTRACE } from '../netlink/uapi/nfnetlink.ts'
-import { NETLINK_NETFILTER, NLM_F_DUMP, NLM_F_REQUEST } from '../netlink/uapi/netlink.ts'
+import { NFNLGRP_NFTRACE } from '../netlink/uapi/nfnetlink.ts'
+import { NETLINK_NETFILTER, NLM_F_DUMP } from '../netlink/uapi/netlink.ts'
 import { Writer } from '../netlink/writer.ts'
-import { messageType, NFGENMSG_LENGTH } from './bytes/messages.ts'
+import { beginNftablesMessage } from './bytes/messages.ts'
 import { ruleAttributes, ruleFromAttributes } from './bytes/rule.ts'
 import { decodeTrace, type TraceEvent } from './bytes/trace.ts'
 import { nftablesVocabulary } from './bytes/vocabulary.ts'
@@ -84,14 +85,11 @@ function readRules(family: number, table: string): ReadonlyMap<bigint, string> {
   const socket = new NetlinkSocket(NETLINK_NETFILTER, { vocabulary: nftablesVocabulary })
   try {
     const writer = new Writer()
-    writer.beginMessage(messageType('getRule'), NLM_F_REQUEST | NLM_F_DUMP)
-    writer.u8(family)
-    writer.u8(NFNETLINK_V0)
-    writer.be16(0)
+    beginNftablesMessage(writer, 'getRule', family, NLM_F_DUMP)
     ruleAttributes.write(writer, { table } as Parameters<typeof ruleAttributes.write>[1])
     writer.endMessage()
     const rules = new NetlinkClient(socket.exchange).dump(`read rules of table ${table}`, writer.written(), (message) =>
-      ruleAttributes.read(message.view, message.start + NFGENMSG_LENGTH, message.end),
+      decodeNetfilterMessage(ruleAttributes, message),
     )
     return new Map(
       rules

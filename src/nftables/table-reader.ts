@@ -19,7 +19,7 @@ import type { TableId } from './bytes/batch.ts'
 import { chainAttributes, chainFromAttributes } from './bytes/chain.ts'
 import { type CountedElement, countedElement, countedListAttributes } from './bytes/counted-element.ts'
 import { elementListAttributes } from './bytes/element.ts'
-import { beginNftablesMessage, generationAttributes, type MessageName, NFGENMSG_LENGTH } from './bytes/messages.ts'
+import { beginNftablesMessage, generationAttributes, type MessageName } from './bytes/messages.ts'
 import { ElementReader } from './bytes/decode-elements.ts'
 import { writeElements } from './bytes/encode-elements.ts'
 import { ruleAttributes, ruleFromAttributes } from './bytes/rule.ts'
@@ -27,6 +27,7 @@ import { setAttributes, setFromAttributes } from './bytes/set.ts'
 import { isDormant, type TableAttributes, tableAttributes } from './bytes/table.ts'
 import { decodeComment, UDATA_COMMENT } from './bytes/userdata.ts'
 import { NLM_F_ACK, NLM_F_DUMP } from '../netlink/uapi/netlink.ts'
+import { decodeNetfilterMessage, NFGENMSG_LENGTH } from '../netlink/nfnetlink.ts'
 import { Writer } from '../netlink/writer.ts'
 import type { NetlinkClient, WhenInterrupted } from '../netlink/client.ts'
 import type { PerhapsSets, TableParts } from './table-driver.ts'
@@ -116,7 +117,12 @@ export class TableReader implements TableId {
     this.#begin('getRule', NLM_F_DUMP)
     ruleAttributes.write(this.#writer, { table: this.table, chain })
     const op = this.#place(`read rules of chain ${chain}`)
-    const rules = this.#client.dump(op, this.#end(), (message) => decode(ruleAttributes, message), 'accept')
+    const rules = this.#client.dump(
+      op,
+      this.#end(),
+      (message) => decodeNetfilterMessage(ruleAttributes, message),
+      'accept',
+    )
     // Kernels that do not look at the chain list those of all.
     return rules.filter((rule) => rule.table === this.table && rule.chain === chain).map(ruleFromAttributes)
   }
@@ -184,7 +190,7 @@ export class TableReader implements TableId {
   generation(): number {
     this.#begin('getGeneration')
     return this.#client.get('read the nftables generation', this.#end(), (message) => {
-      return decode(generationAttributes, message)?.id
+      return decodeNetfilterMessage(generationAttributes, message)?.id
     })
   }
 
@@ -203,7 +209,9 @@ export class TableReader implements TableId {
     this.#begin('getTable')
     tableAttributes.write(this.#writer, { name: this.table })
     try {
-      return this.#client.get(this.#place('read'), this.#end(), (message) => decode(tableAttributes, message))
+      return this.#client.get(this.#place('read'), this.#end(), (message) =>
+        decodeNetfilterMessage(tableAttributes, message),
+      )
     } catch (error) {
       if (error instanceof KernelError && error.errno === 'ENOENT') return undefined
       throw error
@@ -295,7 +303,12 @@ export class TableReader implements TableId {
     this.#begin(name, NLM_F_DUMP)
     codec.write(this.#writer, { table: this.table } as T)
     const whenInterrupted = name === 'getChain' ? 'again' : 'accept'
-    return this.#client.dump(this.#place(op), this.#end(), (message) => decode(codec, message), whenInterrupted)
+    return this.#client.dump(
+      this.#place(op),
+      this.#end(),
+      (message) => decodeNetfilterMessage(codec, message),
+      whenInterrupted,
+    )
   }
 
   #begin(name: MessageName, flags = 0): void {
@@ -315,10 +328,6 @@ export class TableReader implements TableId {
 
 export function tableError({ family, table }: TableId, op: string, errno: string, extack?: string): KernelError {
   return new KernelError(`${op} (table ${family} ${table})`, errno, extack)
-}
-
-function decode<T>(codec: Codec<T>, { view, start, end }: Message): T | undefined {
-  return codec.read(view, start + NFGENMSG_LENGTH, end)
 }
 
 /** Blocks: everything here is synchronous. */

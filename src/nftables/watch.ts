@@ -1,11 +1,12 @@
 // Which process changes nftables? The kernel tells, transaction by transaction.
 
+import { NFGENMSG_LENGTH } from '../netlink/nfnetlink.ts'
 import { nftablesVocabulary } from './bytes/vocabulary.ts'
 import type { NftFamily } from './types.ts'
 import { cstring, nest, opt } from '../netlink/attributes.ts'
 import { type Message, messagesOf } from '../netlink/message.ts'
 import { familyOfNumber } from './bytes/family.ts'
-import { generationAttributes, messageType, NFGENMSG_LENGTH } from './bytes/messages.ts'
+import { generationAttributes, messageType } from './bytes/messages.ts'
 import { NETLINK_NETFILTER } from '../netlink/uapi/netlink.ts'
 import { NFTA_TABLE_NAME } from './bytes/uapi.ts'
 import { NFNLGRP_NFTABLES, NFNL_SUBSYS_NFTABLES } from '../netlink/uapi/nfnetlink.ts'

@@ -5,8 +5,9 @@ import { type Bytes, asBytes } from '../lib/ip.ts'
 import { attr, be32, bytes, nest, opt, u8 } from '../netlink/attributes.ts'
 import type { MessageWord } from '../netlink/debug.ts'
 import type { Message } from '../netlink/message.ts'
-import { NLM_F_ACK, NLM_F_REQUEST } from '../netlink/uapi/netlink.ts'
-import { NFNETLINK_V0, NFNL_SUBSYS_ULOG } from '../netlink/uapi/nfnetlink.ts'
+import { beginNetfilterMessage, decodeNetfilterMessage, NFGENMSG_LENGTH } from '../netlink/nfnetlink.ts'
+import { NLM_F_ACK } from '../netlink/uapi/netlink.ts'
+import { NFNL_SUBSYS_ULOG } from '../netlink/uapi/nfnetlink.ts'
 import type { Writer } from '../netlink/writer.ts'
 import {
   NFULA_CFG_CMD,
@@ -20,9 +21,6 @@ import {
   NFULNL_MSG_CONFIG,
   NFULNL_MSG_PACKET,
 } from './nflog-uapi.ts'
-
-/** struct nfgenmsg, between the message's header and its attributes. */
-const NFGENMSG_LENGTH = 4
 
 const configAttributes = nest({
   command: opt(NFULA_CFG_CMD, u8),
@@ -50,18 +48,20 @@ export function writeDelivery(writer: Writer, group: number, snaplen: number): v
 const BUFFER_BYTES = 4096
 
 function writeConfig(writer: Writer, group: number, attributes: Parameters<typeof configAttributes.write>[1]): void {
-  writer.beginMessage((NFNL_SUBSYS_ULOG << 8) | NFULNL_MSG_CONFIG, NLM_F_REQUEST | NLM_F_ACK)
-  writer.u8(0)
-  writer.u8(NFNETLINK_V0)
-  writer.be16(group)
+  beginNetfilterMessage(writer, {
+    subsystem: NFNL_SUBSYS_ULOG,
+    message: NFULNL_MSG_CONFIG,
+    flags: NLM_F_ACK,
+    resource: group,
+  })
   configAttributes.write(writer, attributes)
   writer.endMessage()
 }
 
 /** The first bytes of a packet, from its IP header on; undefined when the message is about something else. */
-export function decodeLoggedPacket({ type, view, start, end }: Message): Bytes | undefined {
-  if (type !== ((NFNL_SUBSYS_ULOG << 8) | NFULNL_MSG_PACKET)) return undefined
-  return packetAttributes.read(view, start + NFGENMSG_LENGTH, end)?.payload
+export function decodeLoggedPacket(message: Message): Bytes | undefined {
+  if (message.type !== ((NFNL_SUBSYS_ULOG << 8) | NFULNL_MSG_PACKET)) return undefined
+  return decodeNetfilterMessage(packetAttributes, message)?.payload
 }
 
 /** For KUBE_PROXY_NLDEBUG=1. */

@@ -65,13 +65,13 @@ export const folders: readonly Folder[] = [
     folder: 'ipset',
     what: 'ipset: listing and deleting sets that kube-proxy left behind',
     imports: ['lib', 'netlink'],
-    effects: ['driver.ts'],
+    effects: ['destroy-sets.ts'],
   },
   {
     folder: 'nfacct',
     what: 'nfacct: the counters that iptables rules name',
     imports: ['lib', 'netlink'],
-    effects: ['driver.ts'],
+    effects: ['counters.ts'],
   },
   {
     folder: 'ipvs',

@@ -1,7 +1,7 @@
 // The kernel says that it destroyed a set that is not there, unless it is told that the set has to be.
 
 import { beforeAll, describe, expect, it } from 'vitest'
-import { destroySets } from '../../src/ipset/driver.ts'
+import { destroySets } from '../../src/ipset/destroy-sets.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { isRoot } from '../support/nft.ts'
 

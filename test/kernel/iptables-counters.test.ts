@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { deleteCounter, ensureCounter, readCounter } from '../../src/nfacct/driver.ts'
+import { deleteCounter, ensureCounter, readCounter } from '../../src/nfacct/counters.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
 
 const isRoot = process.getuid?.() === 0

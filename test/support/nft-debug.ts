@@ -4,10 +4,11 @@
 // messages are decoded by our codec, and each expression is then put into nft's words again: if the two texts differ, our
 // codec is wrong and this throws.
 
+import { NFGENMSG_LENGTH } from '../../src/netlink/nfnetlink.ts'
 import { spawnSync } from 'node:child_process'
 import type { Expression } from '../../src/nftables/types.ts'
 import { messagesOf } from '../../src/netlink/message.ts'
-import { messageType, NFGENMSG_LENGTH } from '../../src/nftables/bytes/messages.ts'
+import { messageType } from '../../src/nftables/bytes/messages.ts'
 import { toWireRegister } from '../../src/nftables/bytes/registers.ts'
 import { ruleAttributes } from '../../src/nftables/bytes/rule.ts'
 import { LITTLE_ENDIAN } from '../../src/netlink/writer.ts'

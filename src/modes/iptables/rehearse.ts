@@ -1,6 +1,6 @@
 // What the iptables mode would program.
 
-import { hasCounter } from '../../nfacct/driver.ts'
+import { hasCounter } from '../../nfacct/counters.ts'
 import { Iptables } from '../../iptables/driver.ts'
 import { probeIptables } from '../../iptables/probe.ts'
 import { hasRandomFully } from '../../iptables/programs.ts'

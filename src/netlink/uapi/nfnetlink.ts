@@ -7,4 +7,3 @@ export const NFNL_MSG_BATCH_BEGIN = 16
 export const NFNL_MSG_BATCH_END = 17
 export const NFNLGRP_NFTABLES = 7
 export const NFNLGRP_NFTRACE = 9
-export const NFNETLINK_V0 = 0

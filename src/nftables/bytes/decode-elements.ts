@@ -1,5 +1,6 @@
 // Reading lists of elements, by hand for speed. A test compares it with the table in element.ts.
 
+import { NFGENMSG_LENGTH } from '../../netlink/nfnetlink.ts'
 import { type Bytes, asBytes } from '../../lib/ip.ts'
 import type { Element, NftSet } from '../types.ts'
 import { decodeBytes } from '../../netlink/attributes.ts'
@@ -20,7 +21,6 @@ import {
   storesPoints,
 } from './element.ts'
 import { fieldsLength, paddedLength } from './field-type.ts'
-import { NFGENMSG_LENGTH } from './messages.ts'
 
 /** Collects the elements of one set from the messages of a dump. */
 export class ElementReader {

@@ -1,11 +1,11 @@
 // What an operation was about, in words, for the error of a transaction that failed.
 
+import { NFGENMSG_LENGTH } from '../../netlink/nfnetlink.ts'
 import { formatFields } from '../fields.ts'
 import type { Element, NftSet, Op } from '../types.ts'
 import { messagesOf } from '../../netlink/message.ts'
 import { align4, LITTLE_ENDIAN } from '../../netlink/writer.ts'
 import { elementAttributes, elementsFromAttributes } from './element.ts'
-import { NFGENMSG_LENGTH } from './messages.ts'
 
 /**
  * The operation in words. `message` is the one that failed and `offset` is where in it the kernel found fault, if it told:

@@ -1,15 +1,10 @@
 // The messages of nftables: their numbers, what they carry, and how they are begun.
 
 import type { NftFamily } from '../types.ts'
-import { attr, be32, cstring, type Infer, nest, opt } from '../../netlink/attributes.ts'
-import { NLM_F_REQUEST } from '../../netlink/uapi/netlink.ts'
+import { attr, be32, cstring, nest, opt } from '../../netlink/attributes.ts'
 import * as uapi from './uapi.ts'
-import {
-  NFNETLINK_V0,
-  NFNL_MSG_BATCH_BEGIN,
-  NFNL_MSG_BATCH_END,
-  NFNL_SUBSYS_NFTABLES,
-} from '../../netlink/uapi/nfnetlink.ts'
+import { NFNL_MSG_BATCH_BEGIN, NFNL_MSG_BATCH_END, NFNL_SUBSYS_NFTABLES } from '../../netlink/uapi/nfnetlink.ts'
+import { beginNetfilterMessage } from '../../netlink/nfnetlink.ts'
 import type { Writer } from '../../netlink/writer.ts'
 import { NFPROTO } from './family.ts'
 
@@ -37,35 +32,30 @@ export const MESSAGE = {
 
 export type MessageName = keyof typeof MESSAGE
 
-/** struct nfgenmsg, between the message's header and its attributes. */
-export const NFGENMSG_LENGTH = 4
-
 export const generationAttributes = nest({
   id: attr(uapi.NFTA_GEN_ID, be32),
   pid: opt(uapi.NFTA_GEN_PROC_PID, be32),
   process: opt(uapi.NFTA_GEN_PROC_NAME, cstring),
 })
 
-export type Generation = Infer<typeof generationAttributes>
-
 /** The netlink type of a message: the subsystem, then the message. */
 export function messageType(name: MessageName): number {
   return (NFNL_SUBSYS_NFTABLES << 8) | MESSAGE[name]
 }
 
-/** Opens a message to nftables; NLM_F_REQUEST goes without saying. Close it with endMessage(). */
-export function beginNftablesMessage(writer: Writer, name: MessageName, family: NftFamily, flags = 0): void {
-  writer.beginMessage(messageType(name), NLM_F_REQUEST | flags)
-  writer.u8(NFPROTO[family])
-  writer.u8(NFNETLINK_V0)
-  writer.be16(0)
+/** Opens a message to nftables, about tables of one family or of all (0). Close it with endMessage(). */
+export function beginNftablesMessage(writer: Writer, name: MessageName, family: NftFamily | number, flags = 0): void {
+  beginNetfilterMessage(writer, {
+    subsystem: NFNL_SUBSYS_NFTABLES,
+    message: MESSAGE[name],
+    family: typeof family === 'number' ? family : NFPROTO[family],
+    flags,
+  })
 }
 
 /** Between these two messages, all or nothing takes effect. */
 export function writeBatchMark(writer: Writer, mark: 'begin' | 'end'): void {
-  writer.beginMessage(mark === 'begin' ? NFNL_MSG_BATCH_BEGIN : NFNL_MSG_BATCH_END, NLM_F_REQUEST)
-  writer.u8(0)
-  writer.u8(NFNETLINK_V0)
-  writer.be16(NFNL_SUBSYS_NFTABLES)
+  const message = mark === 'begin' ? NFNL_MSG_BATCH_BEGIN : NFNL_MSG_BATCH_END
+  beginNetfilterMessage(writer, { subsystem: 0, message, resource: NFNL_SUBSYS_NFTABLES })
   writer.endMessage()
 }

@@ -1,9 +1,10 @@
 // What the kernel tells of a packet that is traced: rule by rule, which it met and what that did. net/netfilter/nf_tables_trace.c
 
+import { decodeNetfilterMessage } from '../../netlink/nfnetlink.ts'
 import { type Bytes, formatIp } from '../../lib/ip.ts'
 import { attr, be32, be64, bytes, cstring, mapped, named, nest, opt, sbe32 } from '../../netlink/attributes.ts'
 import type { Message } from '../../netlink/message.ts'
-import { messageType, NFGENMSG_LENGTH } from './messages.ts'
+import { messageType } from './messages.ts'
 import * as uapi from './uapi.ts'
 
 /** The families that tables can have, by the kernel's numbers. */
@@ -82,13 +83,13 @@ export const traceAttributes = nest({
 })
 
 /** Undefined for messages of another kind, and for those that cannot be told. */
-export function decodeTrace({ type, view, start, end }: Message): TraceEvent | undefined {
-  if (type !== messageType('trace')) return undefined
-  const read = traceAttributes.read(view, start + NFGENMSG_LENGTH, end)
+export function decodeTrace(message: Message): TraceEvent | undefined {
+  if (message.type !== messageType('trace')) return undefined
+  const read = decodeNetfilterMessage(traceAttributes, message)
   if (read === undefined) return undefined
   const { network, transport, nfproto: _, ...event } = read
   const packet = network === undefined || transport === undefined ? undefined : packetOf(network, transport)
-  return { family: view.getUint8(start), ...event, ...(packet === undefined ? {} : { packet }) }
+  return { family: message.view.getUint8(message.start), ...event, ...(packet === undefined ? {} : { packet }) }
 }
 
 /** The kernel tells the first 40 bytes of the one header and 20 of the other: enough for addresses and ports. */

@@ -1,11 +1,12 @@
 // The messages of nf_tables by name, for KUBE_PROXY_NLDEBUG=1.
 
+import { NFGENMSG_LENGTH } from '../../netlink/nfnetlink.ts'
 import type { Codec } from '../../netlink/attributes.ts'
 import type { MessageWord } from '../../netlink/debug.ts'
 import { NFNL_MSG_BATCH_BEGIN, NFNL_MSG_BATCH_END, NFNL_SUBSYS_NFTABLES } from '../../netlink/uapi/nfnetlink.ts'
 import { chainAttributes } from './chain.ts'
 import { elementListAttributes } from './element.ts'
-import { generationAttributes, MESSAGE, type MessageName, NFGENMSG_LENGTH } from './messages.ts'
+import { generationAttributes, MESSAGE, type MessageName } from './messages.ts'
 import { ruleAttributes } from './rule.ts'
 import { setAttributes } from './set.ts'
 import { tableAttributes } from './table.ts'

@@ -3,7 +3,7 @@
 
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ensureCounter } from '../../../src/nfacct/driver.ts'
+import { ensureCounter } from '../../../src/nfacct/counters.ts'
 import { startProxy } from '../proxy-process.ts'
 import type { Netns } from '../netns/netns.ts'
 import type { Rig } from '../rig.ts'

@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { readMachineAddresses } from '../compose/machine-addresses.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import { knownFromDump, parseDump } from '../diagnose/explain/dump.ts'
 import type { KernelState } from '../diagnose/explain/explain.ts'
@@ -9,9 +10,8 @@ import type { Known } from '../diagnose/explain/known.ts'
 import {
   knownFromObjects,
   PROXY_CONFIG_MAP,
-  readApiObjects,
   readKnownFromProxy,
-  readManifestObjects,
+  readObjects,
   readProxyConfigMap,
 } from '../diagnose/explain/read-known.ts'
 import type { KubeProxyConfiguration } from '../config/types.ts'
@@ -37,8 +37,9 @@ export interface ReadKnown {
 type Given = ReadonlyMap<string, unknown>
 
 export async function readKnown(options: ExplainSource, given: Given): Promise<ReadKnown> {
-  const dumpFile = options.dump
-  const dump = dumpFile === undefined ? undefined : parseDump(readDump(dumpFile), dumpFile)
+  const { dump: dumpFile } = options
+  const dump =
+    dumpFile === undefined ? undefined : parseDump(readFileSync(dumpFile === '-' ? 0 : dumpFile, 'utf8'), dumpFile)
   const text = (name: string) => (given.get(name) as string | undefined) ?? ''
   const nodeName = options.node ?? text('hostname-override')
   if (text('manifests') !== '' || text('kubeconfig') !== '' || text('master') !== '') {
@@ -53,20 +54,17 @@ export async function readKnown(options: ExplainSource, given: Given): Promise<R
   return { known: await readKnownFromProxy(socket), kernel: dump?.state ?? 'this machine', socket }
 }
 
-async function readFromObjects(options: RunOptions, nodeName: string, isSaid: boolean): Promise<Known> {
-  const { config, master, manifests } = options
+async function readFromObjects(options: RunOptions, nodeName: string, areFlagsGiven: boolean): Promise<Known> {
   const isThisMachine = nodeName === '' || nodeName.toLowerCase() === hostname().toLowerCase()
-  if (manifests !== '') {
-    const objects = readManifestObjects(manifests)
-    return knownFromObjects({ source: `manifests in ${manifests}`, config, objects, isThisMachine })
-  }
-  const settings = { ...config.clientConnection, master }
-  const [objects, set] = await Promise.all([
-    readApiObjects(settings),
-    isSaid ? { config, words: 'set as the flags say' } : readSettings(settings, config),
+  const machineAddresses = isThisMachine ? readMachineAddresses() : undefined
+  const [objects, { config, label }] = await Promise.all([
+    readObjects(options, { pods: 'with pods', warn: () => {} }),
+    areFlagsGiven || options.manifests !== ''
+      ? { config: options.config, label: 'set as the flags say' }
+      : readSettings(options),
   ])
-  const source = `the API server ${objects.server}, ${set.words}`
-  return knownFromObjects({ source, config: set.config, objects, isThisMachine })
+  const source = options.manifests === '' ? `${objects.source}, ${label}` : objects.source
+  return knownFromObjects({ source, config, objects, machineAddresses })
 }
 
 /** Flags that are about the question, and not about how the proxy is set. */
@@ -76,25 +74,21 @@ function saysHow(given: Given): boolean {
   return [...given.keys()].some((name) => !NOT_OF_PROXY.includes(name))
 }
 
-/** As the cluster's own proxies are set, where it tells; `config` has the node, and the defaults. */
-async function readSettings(
-  settings: Parameters<typeof readProxyConfigMap>[0],
-  config: KubeProxyConfiguration,
-): Promise<{ readonly config: KubeProxyConfiguration; readonly words: string }> {
-  const read = await readProxyConfigMap(settings)
-  if ('why' in read) return { config, words: `set as by default, because ${read.why}` }
+/** As the ConfigMap of the cluster's proxies says, if it can be read. */
+async function readSettings({
+  config,
+  master,
+}: RunOptions): Promise<{ readonly config: KubeProxyConfiguration; readonly label: string }> {
+  const read = await readProxyConfigMap({ ...config.clientConnection, master })
+  if ('why' in read) return { config, label: `set as by default, because ${read.why}` }
   const { loadConfiguration } = await import('../config/load.ts')
   try {
     const { loaded } = loadConfiguration(read.text, { modes })
     const { hostnameOverride } = config
-    return { config: { ...loaded.config, hostnameOverride }, words: `set as its ConfigMap ${PROXY_CONFIG_MAP} says` }
+    return { config: { ...loaded.config, hostnameOverride }, label: `set as its ConfigMap ${PROXY_CONFIG_MAP} says` }
   } catch (error) {
-    return { config, words: `set as by default, because ConfigMap ${PROXY_CONFIG_MAP} is wrong: ${messageOf(error)}` }
+    return { config, label: `set as by default, because ConfigMap ${PROXY_CONFIG_MAP} is wrong: ${messageOf(error)}` }
   }
-}
-
-function readDump(file: string): string {
-  return readFileSync(file === '-' ? 0 : file, 'utf8')
 }
 
 function addressesOf(text: string | undefined): string[] {

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { runCommand } from './run-command.ts'
 import { formatPlan, formatPlanJson, formatScripts } from '../diagnose/preview/format.ts'
-import type { Preview } from '../diagnose/preview/rehearse.ts'
+import type { Preview } from '../diagnose/preview/preview-mode.ts'
 
 let folder: string
 let out: string

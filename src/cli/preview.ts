@@ -2,15 +2,16 @@
 
 import type { Family } from '../lib/ip.ts'
 import { countCommands, formatPlan, formatPlanJson, formatScripts } from '../diagnose/preview/format.ts'
-import { readCluster, readRunningProxy, type Cluster } from '../diagnose/preview/read-cluster.ts'
-import { previewMode, type Preview } from '../diagnose/preview/rehearse.ts'
+import { type NodeOfCluster, readObjects } from '../diagnose/explain/read-known.ts'
+import { askRunningProxy, previewMode, type Preview } from '../diagnose/preview/preview-mode.ts'
 import { hasIpv6 } from '../compose/families.ts'
+import { readMachineAddresses } from '../compose/machine-addresses.ts'
+import { nodeNameOf } from '../compose/settings.ts'
 import { modeNames } from '../modes/all.ts'
 import type { ScriptReader } from '../modes/rehearsal.ts'
 import { loadQuietly, withNode } from './load-options.ts'
 
 const exitStatus = { nothingToDo: 0, failure: 1, changes: 2 } as const
-const READ_MS = 30_000
 
 interface PreviewOptions {
   readonly mode: string | undefined
@@ -32,16 +33,16 @@ type Given = ReadonlyMap<string, unknown>
 
 export async function runPlanCommand(options: PlanOptions, given: Given): Promise<number> {
   const { limit = 100, 'control-socket': socket = '', output } = options
-  const cluster = given.size === 0 ? await readRunningProxy(socket) : await readFrom(given, 'this')
-  const shown = options.mode ?? cluster.mode
+  const { node, mode: running } = given.size === 0 ? await askRunningProxy(socket) : await readNode(given)
+  const cluster = { machineAddresses: readMachineAddresses(), ...node }
+  const shown = options.mode ?? running
   const previews: Preview[] = []
   for (const mode of modeNames) {
     for (const family of familiesOf(options, hasIpv6() ? [4, 6] : [4])) {
       previews.push(await previewMode(cluster, { mode, family, kernel: 'this machine', onProblem: () => {} }))
     }
   }
-  const { source, nodeName } = cluster
-  const plan = { source, nodeName, shown, previews }
+  const plan = { source: cluster.source, nodeName: nodeNameOf(cluster.config), shown, previews }
   const colour = process.stdout.isTTY && process.env['NO_COLOR'] === undefined
   process.stdout.write(output === 'json' ? formatPlanJson(plan) : formatPlan({ ...plan, colour, limit }))
   const ofMode = previews.filter(({ mode }) => mode === shown)
@@ -51,8 +52,12 @@ export async function runPlanCommand(options: PlanOptions, given: Given): Promis
 }
 
 export async function runRenderCommand(options: RenderOptions, given: Given): Promise<number> {
-  const cluster = await readFrom(withNode(given, options.node ?? ''), 'of the Node')
-  const mode = options.mode ?? cluster.mode
+  const { node, mode: configured } = await readNode(withNode(given, options.node ?? ''))
+  const nodeName = nodeNameOf(node.config)
+  const own = node.objects.nodes.find(({ name }) => name === nodeName)?.addresses ?? []
+  const addresses = own.filter(({ type }) => type.endsWith('IP')).map(({ address }) => address)
+  const cluster = { ...node, machineAddresses: ['127.0.0.1', '::1', ...addresses] }
+  const mode = options.mode ?? configured
   const previews: Preview[] = []
   for (const family of familiesOf(options, [4, 6])) {
     previews.push(await previewMode(cluster, { mode, family, kernel: 'empty', onProblem: warn }))
@@ -64,8 +69,10 @@ export async function runRenderCommand(options: RenderOptions, given: Given): Pr
   return exitStatus.nothingToDo
 }
 
-async function readFrom(given: Given, machine: 'this' | 'of the Node'): Promise<Cluster> {
-  return readCluster({ run: await loadQuietly(given, warn), machine, withinMs: READ_MS, onWarning: warn })
+async function readNode(given: Given): Promise<{ readonly node: NodeOfCluster; readonly mode: string }> {
+  const options = await loadQuietly(given, warn)
+  const objects = await readObjects(options, { pods: 'without pods', warn })
+  return { node: { source: objects.source, config: options.config, objects }, mode: options.config.mode }
 }
 
 function familiesOf({ family }: PreviewOptions, all: readonly Family[]): readonly Family[] {

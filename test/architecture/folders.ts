@@ -242,8 +242,7 @@ export const folders: readonly Folder[] = [
       'doctor/examine-node.ts',
       'doctor/dns.ts',
       'doctor/installation.ts',
-      'preview/read-cluster.ts',
-      'preview/rehearse.ts',
+      'preview/preview-mode.ts',
     ],
   },
   {

@@ -70,7 +70,10 @@ export const logLines: readonly LogLine[] = [
     '`--choose-at-connect` is in force for processes of `cgroup`.',
   ),
   error('Control socket failed', 'The proxy goes on; it cannot be asked until it is started again.'),
-  error('Cannot answer at the control socket', 'A fault of the program; the client gets the error, and the proxy goes on.'),
+  error(
+    'Cannot answer at the control socket',
+    'A fault of the program; the client gets the error, and the proxy goes on.',
+  ),
   error(
     'Cannot count traffic for metrics',
     '`--traffic-metrics`: the mode or the kernel cannot, `err` says why. The metrics are not there; all else goes on.',

@@ -3,6 +3,7 @@
 import { readFileSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { featureEnabled } from '../../config/feature-gates.ts'
+import type { RunOptions } from '../../config/run-options.ts'
 import type { KubeProxyConfiguration } from '../../config/types.ts'
 import { ask } from '../../serve/control/client.ts'
 import type { StateAnswer } from '../../serve/control/state.ts'
@@ -11,6 +12,7 @@ import { ApiError } from '../../kube/api-error.ts'
 import { JSON_TYPE } from '../../kube/encoding/codec.ts'
 import { JsonReader, type JsonObject } from '../../kube/encoding/json-reader.ts'
 import { StringPool } from '../../kube/encoding/string-pool.ts'
+import { readOwnNode } from '../../kube/manifests/own-node.ts'
 import { parseManifest } from '../../kube/manifests/parse-manifest.ts'
 import { endpointSlices } from '../../kube/objects/endpoint-slice.ts'
 import { endpoints } from '../../kube/objects/endpoints.ts'
@@ -24,8 +26,7 @@ import { messageOf } from '../../lib/errors.ts'
 import { silentLogger } from '../../lib/log.ts'
 import { planNodeView } from '../../model/node-view.ts'
 import { modeNamed } from '../../modes/all.ts'
-import { readMachineAddresses } from '../../compose/machine-addresses.ts'
-import { nodeSettings } from '../../compose/settings.ts'
+import { nodeNameOf, nodeSettings } from '../../compose/settings.ts'
 import { knownFromState } from './from-state.ts'
 import type { Known, KnownPod } from './known.ts'
 
@@ -44,20 +45,24 @@ export async function readKnownFromProxy(socket: string): Promise<Known> {
   return knownFromState(await ask<StateAnswer>('state', { socket, query: { only: 'objects' } }), modeNamed)
 }
 
-export interface KnownOptions {
+/** A node, its configuration, and the objects of its cluster. */
+export interface NodeOfCluster {
+  /** For people: `manifests in ./web`. */
   readonly source: string
   readonly config: KubeProxyConfiguration
   readonly objects: ReadObjects
-  /** Whether this machine is the node. */
-  readonly isThisMachine: boolean
+  /** Absent: those of its Node object. */
+  readonly machineAddresses?: readonly string[] | undefined
+  readonly ejected?: Known['ejected']
 }
 
-/** What the proxy of a node would know: with this configuration, of these objects. */
-export function knownFromObjects({ source, config, objects, isThisMachine }: KnownOptions): Known {
+/** What the proxy of a node would know. */
+export function knownFromObjects(of: NodeOfCluster): Known {
+  const { source, config, objects } = of
   const settings = nodeSettings(config)
   const node = objects.nodes.find(({ name }) => name === settings.nodeName)
-  const ofNode = (node?.addresses ?? []).flatMap(({ address }) => canonicalIp(address) ?? [])
-  const machineAddresses = isThisMachine ? readMachineAddresses() : ofNode
+  const machineAddresses =
+    of.machineAddresses ?? (node?.addresses ?? []).flatMap(({ address }) => canonicalIp(address) ?? [])
   const facts = { node, machineAddresses, serviceCidrs: objects.serviceCidrs }
   const mode = modeNamed(config.mode)
   return {
@@ -71,7 +76,7 @@ export function knownFromObjects({ source, config, objects, isThisMachine }: Kno
     allowExternalIPs: featureEnabled(config.featureGates, 'AllowServiceExternalIPs'),
     localhostNodePorts: config.iptables.localhostNodePorts,
     connectRetry: config.connectRetry,
-    ejected: new Map(),
+    ejected: of.ejected ?? new Map(),
     otherNodes: objects.nodes
       .filter(({ name }) => name !== settings.nodeName)
       .map(({ name, addresses }) => ({
@@ -85,14 +90,31 @@ export function knownFromObjects({ source, config, objects, isThisMachine }: Kno
 /** Not for this proxy, by their labels: what the API server leaves out of a proxy's watch. */
 const HEADLESS_LABEL = 'service.kubernetes.io/headless'
 
+/** What the proxy would read: files, or an API server. Warnings go to `warn`. */
+export async function readObjects(
+  { config, master, manifests }: Pick<RunOptions, 'config' | 'master' | 'manifests'>,
+  { pods, warn }: { readonly pods: 'with pods' | 'without pods'; readonly warn: (message: string) => void },
+): Promise<ReadObjects & { readonly source: string }> {
+  if (manifests === '') {
+    const objects = await readApiObjects({ ...config.clientConnection, master }, { pods, warn })
+    return { ...objects, source: `the API server ${objects.server}` }
+  }
+  const objects = readManifestObjects(manifests, warn)
+  const nodeName = nodeNameOf(config)
+  const hasNode = objects.nodes.some(({ name }) => name === nodeName)
+  const nodes = hasNode ? objects.nodes : [...objects.nodes, await readOwnNode(nodeName)]
+  return { ...objects, nodes, source: `manifests in ${manifests}` }
+}
+
 /** Files of YAML and JSON: a folder, or one of them. Throws when one cannot be used. */
-export function readManifestObjects(path: string): ReadObjects {
+export function readManifestObjects(path: string, warn: (message: string) => void = () => {}): ReadObjects {
   const files = listFiles(path)
   const found: { kind: string; json: JsonObject }[] = []
   for (const file of files) {
     const { objects, remarks } = parseManifest(readFileSync(file, 'utf8'))
     const [wrong] = remarks.filter(({ severity }) => severity === 'error')
     if (wrong !== undefined) throw new Error(`Cannot use ${file}:${wrong.line}: ${wrong.text}`)
+    for (const { line, text } of remarks) warn(`${file}:${line}: ${text}`)
     found.push(...objects)
   }
   const of = (kind: string) => found.filter((each) => each.kind === kind).map(({ json }) => withNamespace(json))
@@ -124,20 +146,22 @@ function withNamespace(json: JsonObject): JsonObject {
 }
 
 /** Everything at once. What the user may not see of nodes and pods is left out. */
-export async function readApiObjects(settings: ClientSettings): Promise<ReadObjects & { readonly server: string }> {
-  const client = openApiClient({ ...settings, qps: 0, burst: 0 }, silentLogger)
+export async function readApiObjects(
+  settings: ClientSettings,
+  { pods, warn }: Parameters<typeof readObjects>[1] = { pods: 'with pods', warn: () => {} },
+): Promise<ReadObjects & { readonly server: string }> {
+  const client = openApiClient({ ...settings, qps: 0, burst: 0 }, { ...silentLogger, warn })
   try {
-    const [serviceItems, sliceItems, nodeItems, cidrItems, podItems] = await Promise.all([
+    const [serviceItems, endpointItems, nodeItems, cidrItems, podItems] = await Promise.all([
       list(client, services.path),
-      list(client, endpointSlices.path),
+      listSlices(client),
       list(client, nodes.path, 'optional'),
       list(client, serviceCidrs.path, 'optional'),
-      list(client, '/api/v1/pods', 'optional'),
+      pods === 'with pods' ? list(client, '/api/v1/pods', 'optional') : [],
     ])
     const objects = decodeAll({
       services: serviceItems,
-      slices: sliceItems,
-      endpoints: [],
+      ...endpointItems,
       nodes: nodeItems,
       serviceCidrs: cidrItems,
       pods: podItems,
@@ -145,6 +169,16 @@ export async function readApiObjects(settings: ClientSettings): Promise<ReadObje
     return { ...objects, server: client.server }
   } finally {
     client.close()
+  }
+}
+
+/** API servers before Kubernetes 1.21 have Endpoints alone. */
+async function listSlices(client: ApiClient): Promise<Pick<RawObjects, 'slices' | 'endpoints'>> {
+  try {
+    return { slices: await list(client, endpointSlices.path), endpoints: [] }
+  } catch (error) {
+    if (!(error instanceof Error && error.cause instanceof ApiError && error.cause.status === 404)) throw error
+    return { slices: [], endpoints: await list(client, endpoints.path) }
   }
 }
 

@@ -1,7 +1,7 @@
 // Previews as text for people, as scripts, and as JSON.
 
 import { scriptReaders, type Rehearsal, type ScriptReader } from '../../modes/rehearsal.ts'
-import type { Preview } from './rehearse.ts'
+import type { Preview } from './preview-mode.ts'
 
 /** The scripts of several previews: one program after the other, each with a heading where there are several. */
 export function formatScripts(previews: readonly Preview[], only: ScriptReader | undefined): string {

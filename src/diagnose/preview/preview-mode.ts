@@ -1,0 +1,80 @@
+// What a mode would program on a node of a cluster.
+
+import { completeConfiguration } from '../../config/complete.ts'
+import { loadConfiguration } from '../../config/load.ts'
+import type { KubeProxyConfiguration } from '../../config/types.ts'
+import { ask } from '../../serve/control/client.ts'
+import { askPath } from '../../serve/control/path.ts'
+import type { StateAnswer } from '../../serve/control/state.ts'
+import { messageOf } from '../../lib/errors.ts'
+import type { Family } from '../../lib/ip.ts'
+import { modeNamed, modes } from '../../modes/all.ts'
+import type { Mode } from '../../modes/contract.ts'
+import type { Rehearsal, RehearseOptions } from '../../modes/rehearsal.ts'
+import { knownFromState } from '../explain/from-state.ts'
+import { decideAll } from '../explain/known.ts'
+import { knownFromObjects, type NodeOfCluster } from '../explain/read-known.ts'
+
+/** What one mode would program for one family. */
+export interface Preview {
+  readonly mode: string
+  readonly family: Family
+  /** Undefined when the mode cannot run here. */
+  readonly rehearsal: Rehearsal | undefined
+  /** Why. */
+  readonly problem?: string | undefined
+}
+
+export interface PreviewOptions {
+  readonly mode: string
+  readonly family: Family
+  readonly kernel: RehearseOptions['kernel']
+  readonly onProblem: (message: string) => void
+}
+
+/** The node of the proxy that runs here, and the mode that it runs in. Rejects with NoProxyError when there is none. */
+export async function askRunningProxy(
+  socket: string,
+): Promise<{ readonly node: NodeOfCluster; readonly mode: string }> {
+  const state = await ask<StateAnswer>('state', { socket, query: { only: 'objects' } })
+  const { config } = loadConfiguration(JSON.stringify(state.config), { modes }).loaded
+  const { services, slices, ejected } = knownFromState(state, modeNamed)
+  const nodes = state.node === undefined ? [] : [state.node]
+  return {
+    mode: state.mode.name,
+    node: {
+      source: `the proxy at ${askPath(socket)}, pid ${state.pid}`,
+      config: { ...config, hostnameOverride: state.nodeName },
+      objects: { services, slices, nodes, serviceCidrs: state.serviceCidrs, pods: [], raw: { services: [], pods: [] } },
+      machineAddresses: state.machineAddresses,
+      ejected,
+    },
+  }
+}
+
+/** Never rejects: a mode that this machine cannot run has a problem instead. */
+export async function previewMode(cluster: NodeOfCluster, options: PreviewOptions): Promise<Preview> {
+  const { mode: name, family, kernel, onProblem } = options
+  const mode = modeNamed(name)
+  try {
+    const config = configurationFor(cluster.config, mode)
+    const known = knownFromObjects({ ...cluster, config })
+    const { node, model, problems } = decideAll(known, family)!
+    for (const [object, messages] of problems) for (const message of messages) onProblem(`${object}: ${message}`)
+    const { machineAddresses } = known
+    const machine = await mode.load()
+    const views = [...model.views()]
+    return { mode: name, family, rehearsal: await machine.rehearse({ config, node, machineAddresses, views, kernel }) }
+  } catch (error) {
+    return { mode: name, family, rehearsal: undefined, problem: messageOf(error) }
+  }
+}
+
+/** The same configuration in another mode. What was the default of its own mode becomes that of the other. */
+function configurationFor(config: KubeProxyConfiguration, mode: Mode): KubeProxyConfiguration {
+  if (config.mode === mode.name) return config
+  const defaults = modes.find(({ name }) => name === config.mode)?.defaultNodePortAddresses ?? []
+  const isDefault = JSON.stringify(config.nodePortAddresses) === JSON.stringify(defaults)
+  const nodePortAddresses = isDefault ? [] : config.nodePortAddresses
+  return completeConfiguration({ ...config, mode: mode.name, nodePortAddresses }, modes).config
+}

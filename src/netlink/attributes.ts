@@ -8,7 +8,8 @@
 // Decoding never throws on what a kernel sent: a value that cannot be told is `undefined`, and so is what holds it.
 
 import { type Bytes, asBytes, bytesOf } from '../lib/ip.ts'
-import { align4, LITTLE_ENDIAN, type Writer } from './writer.ts'
+import { LITTLE_ENDIAN } from '../lib/endian.ts'
+import { align4, type Writer } from './writer.ts'
 
 /** Writes and reads the payload of an attribute. */
 export interface Codec<T> {

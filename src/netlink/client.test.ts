@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { KernelError } from '../lib/errors.ts'
 import { messagesOf } from './message.ts'
 import { NLM_F_ACK_TLVS, NLM_F_CAPPED, NLM_F_DUMP_INTR, NLM_F_MULTI, NLMSG_DONE, NLMSG_ERROR } from './uapi/netlink.ts'
-import { LITTLE_ENDIAN, Writer } from './writer.ts'
+import { LITTLE_ENDIAN } from '../lib/endian.ts'
+import { Writer } from './writer.ts'
 import { type Exchange, NetlinkClient } from './client.ts'
 
 interface Answer {

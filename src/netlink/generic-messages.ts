@@ -5,7 +5,8 @@ import { attr, cstring, nest, opt, type Codec } from './attributes.ts'
 import type { Message } from './message.ts'
 import { CTRL_ATTR_FAMILY_ID, CTRL_ATTR_FAMILY_NAME, CTRL_CMD_GETFAMILY, GENL_ID_CTRL } from './uapi/genetlink.ts'
 import { NLM_F_REQUEST } from './uapi/netlink.ts'
-import { LITTLE_ENDIAN, type Writer } from './writer.ts'
+import { LITTLE_ENDIAN } from '../lib/endian.ts'
+import type { Writer } from './writer.ts'
 
 const GENL_HEADER = 4
 

@@ -3,7 +3,8 @@
 
 import { cstring, ne32, nest, opt } from './attributes.ts'
 import { NLM_F_ACK_TLVS, NLM_F_CAPPED, NLMSGERR_ATTR_MSG, NLMSGERR_ATTR_OFFS } from './uapi/netlink.ts'
-import { align4, LITTLE_ENDIAN } from './writer.ts'
+import { LITTLE_ENDIAN } from '../lib/endian.ts'
+import { align4 } from './writer.ts'
 
 export const MESSAGE_HEADER = 16
 

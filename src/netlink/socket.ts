@@ -9,7 +9,7 @@ import {
   NETLINK_EXT_ACK,
   SOL_NETLINK,
 } from './uapi/netlink.ts'
-import { LITTLE_ENDIAN } from './writer.ts'
+import { LITTLE_ENDIAN } from '../lib/endian.ts'
 import { lastErrno, mustCall, tryCall } from '../system/libc.ts'
 import type { Exchange } from './client.ts'
 

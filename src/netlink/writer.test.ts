@@ -1,7 +1,8 @@
 import { asBytes } from '../lib/ip.ts'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { LITTLE_ENDIAN, MAX_ATTRIBUTE, Writer } from './writer.ts'
+import { LITTLE_ENDIAN } from '../lib/endian.ts'
+import { MAX_ATTRIBUTE, Writer } from './writer.ts'
 
 const hex = (writer: Writer) => Buffer.from(writer.written()).toString('hex')
 

@@ -1,9 +1,7 @@
 // The buffer that every message is written into. It grows, it is reused, and it allocates nothing per attribute.
 
+import { LITTLE_ENDIAN } from '../lib/endian.ts'
 import type { Bytes } from '../lib/ip.ts'
-
-/** Integers in netlink headers are in the byte order of the machine. */
-export const LITTLE_ENDIAN: boolean = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1
 
 /** The longest attribute, header included: nla_len is 16 bits wide. */
 export const MAX_ATTRIBUTE = 0xffff

@@ -10,9 +10,8 @@ import { generationAttributes, messageType } from './bytes/messages.ts'
 import { NETLINK_NETFILTER } from '../netlink/uapi/netlink.ts'
 import { NFTA_TABLE_NAME } from './bytes/uapi.ts'
 import { NFNLGRP_NFTABLES, NFNL_SUBSYS_NFTABLES } from '../netlink/uapi/nfnetlink.ts'
-import { LITTLE_ENDIAN } from '../netlink/writer.ts'
 import { drainSocket } from '../netlink/drain.ts'
-import { attachFilter, type BpfInstruction } from '../system/libc.ts'
+import { ignorePorts } from '../bpf/packet-filter.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
 import { watchReadable } from '../system/readable.ts'
 
@@ -84,7 +83,11 @@ export function watchNftables(
   const transaction = new TransactionReader(onChange)
   let readable: { close(): void }
   try {
-    attachFilter(socket.fd, dropPorts(ignore.map(({ port }) => port)))
+    // A datagram of this group is never about more than one transaction.
+    ignorePorts(
+      socket.fd,
+      ignore.map(({ port }) => port),
+    )
     socket.setMembership(NFNLGRP_NFTABLES, 'join')
     readable = watchReadable(socket.fd, () => drain(socket, transaction))
   } catch (error) {
@@ -167,29 +170,4 @@ class UnseenChanges {
     const generation = this.#committers[0]?.generation() ?? 0
     return this.#committers.reduce((rest, { commits }) => rest - commits, generation)
   }
-}
-
-/**
- * A classic BPF program that drops notifications of requests from these ports. They carry the port of the socket that made
- * the request (nlmsg_pid), and a datagram never tells of more than one transaction.
- */
-function dropPorts(ports: readonly number[]): BpfInstruction[] {
-  const BPF_LD_W_ABS = 0x20
-  const BPF_JEQ_K = 0x15
-  const BPF_RET_K = 0x06
-  const PORT_OFFSET = 12
-  const tests = ports.map((port, i) => ({ code: BPF_JEQ_K, jt: ports.length - i, jf: 0, k: loaded(port) }))
-  return [
-    { code: BPF_LD_W_ABS, jt: 0, jf: 0, k: PORT_OFFSET },
-    ...tests,
-    { code: BPF_RET_K, jt: 0, jf: 0, k: 0xffffffff },
-    { code: BPF_RET_K, jt: 0, jf: 0, k: 0 },
-  ]
-}
-
-/** BPF loads words in network byte order; the port is written in the order of the machine. */
-function loaded(port: number): number {
-  const view = new DataView(new ArrayBuffer(4))
-  view.setUint32(0, port, LITTLE_ENDIAN)
-  return view.getUint32(0)
 }

@@ -193,44 +193,6 @@ export function lastErrno(): string {
   return errnoName(errno)
 }
 
-/** One instruction of a classic BPF program: struct sock_filter. */
-export interface BpfInstruction {
-  readonly code: number
-  /** How many instructions to skip when a jump's condition holds, and when it does not. */
-  readonly jt: number
-  readonly jf: number
-  readonly k: number
-}
-
-let attachFilterCall: Call | undefined
-
-/** Makes the kernel run a program on each packet for a socket and drop those for which it returns 0. */
-export function attachFilter(fd: number, program: readonly BpfInstruction[]): void {
-  koffi ??= loadKoffi()
-  if (attachFilterCall === undefined) {
-    const filter = koffi.struct({ code: 'uint16_t', jt: 'uint8_t', jf: 'uint8_t', k: 'uint32_t' })
-    const fprog = koffi.struct({ len: 'uint16_t', filter: koffi.pointer(filter) })
-    const parameters = ['int', 'int', 'int', koffi.pointer(fprog), 'uint32_t']
-    attachFilterCall = notingErrno(koffi, koffi.load(null).func('setsockopt', 'int', parameters) as Call)
-  }
-  const SOL_SOCKET = 1
-  const SO_ATTACH_FILTER = 26
-  const lengthOfFprog = 16
-  const fprog = { len: program.length, filter: program }
-  const result = attachFilterCall(fd, SOL_SOCKET, SO_ATTACH_FILTER, fprog, lengthOfFprog)
-  if (result === -1) throw new KernelError('attach a filter to a socket', lastErrno())
-}
-
-/** Makes the kernel drop whatever comes for a socket, without a word, or takes that back. */
-export function dropPackets(fd: number, drops: boolean): void {
-  const BPF_RET_K = 0x06
-  const SOL_SOCKET = 1
-  const SO_DETACH_FILTER = 27
-  if (drops) attachFilter(fd, [{ code: BPF_RET_K, jt: 0, jf: 0, k: 0 }])
-  // Where there is no filter, that is what was wanted.
-  else tryCall('setsockopt', fd, SOL_SOCKET, SO_DETACH_FILTER, Uint32Array.of(0), 4)
-}
-
 let names: Map<number, string> | undefined
 
 /** The name of an error number: "ENOENT" for 2. */

@@ -34,6 +34,12 @@ export const folders: readonly Folder[] = [
     effects: ['socket.ts', 'client.ts', 'drain.ts', 'generic-netlink.ts', 'send-thread.ts', 'send-worker.ts'],
   },
   {
+    folder: 'bpf',
+    what: 'BPF programs and maps: instructions, their bytes, the system call; packet filters',
+    imports: ['lib', 'system'],
+    effects: ['call.ts', 'hash-map.ts', 'packet-filter.ts', 'socket-programs.ts'],
+  },
+  {
     folder: 'packet-walk',
     what: "a packet's way through the kernel, computed: the types that nftables, iptables and IPVS share",
     imports: ['lib'],
@@ -42,7 +48,7 @@ export const folders: readonly Folder[] = [
   {
     folder: 'nftables',
     what: "nftables as data: nft's text, diffs, a packet's walk; `bytes/`: the netlink codec; the driver and the watch",
-    imports: [...tools, 'packet-walk'],
+    imports: [...tools, 'bpf', 'packet-walk'],
     effects: [
       'driver.ts',
       'table-reader.ts',
@@ -90,12 +96,6 @@ export const folders: readonly Folder[] = [
     what: 'links, addresses and routes; `bytes/`: the netlink codec; the drivers and the watch',
     imports: tools,
     effects: ['driver.ts', 'watch.ts', 'addresses.ts', 'rtnetlink.ts', 'find-ways.ts'],
-  },
-  {
-    folder: 'bpf',
-    what: 'BPF programs and maps: instructions, their bytes, the system call',
-    imports: ['lib', 'system'],
-    effects: ['call.ts', 'hash-map.ts', 'socket-programs.ts'],
   },
   {
     folder: 'traffic',
@@ -254,7 +254,7 @@ export const folders: readonly Folder[] = [
   {
     folder: 'sandbox',
     what: 'a miniature cluster: network namespaces, an API server, controllers, pods; loaded on demand',
-    imports: ['lib', 'system', 'links', 'kube', 'model', 'modes', 'serve', 'diagnose', 'ui'],
+    imports: ['bpf', 'lib', 'system', 'links', 'kube', 'model', 'modes', 'serve', 'diagnose', 'ui'],
     effects: 'all',
   },
   {

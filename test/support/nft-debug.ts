@@ -11,7 +11,7 @@ import { messagesOf } from '../../src/netlink/message.ts'
 import { messageType } from '../../src/nftables/bytes/messages.ts'
 import { toWireRegister } from '../../src/nftables/bytes/registers.ts'
 import { ruleAttributes } from '../../src/nftables/bytes/rule.ts'
-import { LITTLE_ENDIAN } from '../../src/netlink/writer.ts'
+import { LITTLE_ENDIAN } from '../../src/lib/endian.ts'
 
 /** The rules of each chain, as expressions, in order. */
 export type CompiledChains = ReadonlyMap<string, readonly (readonly Expression[])[]>

@@ -3,7 +3,7 @@
 
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import type { Server, Socket } from 'node:net'
-import { dropPackets } from '../../../src/system/libc.ts'
+import { dropPackets } from '../../../src/bpf/packet-filter.ts'
 import type { NetworkNamespace } from './netns/network-namespace.ts'
 import { openBoundSocket } from './netns/sockets.ts'
 import { plainAddress } from './whoami/answer.ts'

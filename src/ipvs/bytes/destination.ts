@@ -4,7 +4,7 @@ import type { Family } from '../../lib/ip.ts'
 import type { Destination, DestinationId, DestinationState } from '../types.ts'
 import { attr, be16, type Codec, type Infer, mapped, ne32, nest, opt } from '../../netlink/attributes.ts'
 import * as uapi from './uapi.ts'
-import { LITTLE_ENDIAN } from '../../netlink/writer.ts'
+import { LITTLE_ENDIAN } from '../../lib/endian.ts'
 import { addressFamily, addressUnion, decodeAddress, encodeAddress } from './address.ts'
 
 const ne64: Codec<bigint> = {

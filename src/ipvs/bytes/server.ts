@@ -3,7 +3,7 @@
 import type { ServerId, VirtualServer } from '../types.ts'
 import { attr, be16, type Codec, cstring, type Infer, ne32, nest, opt } from '../../netlink/attributes.ts'
 import * as uapi from './uapi.ts'
-import { LITTLE_ENDIAN } from '../../netlink/writer.ts'
+import { LITTLE_ENDIAN } from '../../lib/endian.ts'
 import { addressFamily, addressUnion, decodeAddress, encodeAddress, transport } from './address.ts'
 
 /** struct ip_vs_flags: the flags, and which of them are meant. */

@@ -1,7 +1,8 @@
 // Links: struct ifinfomsg and its attributes. net/core/rtnetlink.c
 
 import type { Bytes } from '../../lib/ip.ts'
-import { LITTLE_ENDIAN, type Writer } from '../../netlink/writer.ts'
+import { LITTLE_ENDIAN } from '../../lib/endian.ts'
+import type { Writer } from '../../netlink/writer.ts'
 import type { Message } from '../../netlink/message.ts'
 import { attr, cstring, ne32, nest, opt } from '../../netlink/attributes.ts'
 import * as uapi from './uapi/rtnetlink.ts'

@@ -2,7 +2,8 @@
 
 import type { NftFamily, Op } from '../types.ts'
 import { NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE } from '../../netlink/uapi/netlink.ts'
-import { LITTLE_ENDIAN, type Writer } from '../../netlink/writer.ts'
+import { LITTLE_ENDIAN } from '../../lib/endian.ts'
+import type { Writer } from '../../netlink/writer.ts'
 import { chainAttributes, chainToAttributes } from './chain.ts'
 import { writeElements } from './encode-elements.ts'
 import { beginNftablesMessage, type MessageName, writeBatchMark } from './messages.ts'

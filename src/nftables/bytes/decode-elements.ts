@@ -12,7 +12,8 @@ import {
   NFTA_SET_ELEM_KEY_END,
   NFTA_SET_ELEM_LIST_ELEMENTS,
 } from './uapi.ts'
-import { align4, LITTLE_ENDIAN } from '../../netlink/writer.ts'
+import { LITTLE_ENDIAN } from '../../lib/endian.ts'
+import { align4 } from '../../netlink/writer.ts'
 import {
   type ElementAttributes,
   elementAttributes,

@@ -4,7 +4,8 @@ import { NFGENMSG_LENGTH } from '../../netlink/nfnetlink.ts'
 import { formatFields } from '../fields.ts'
 import type { Element, NftSet, Op } from '../types.ts'
 import { messagesOf } from '../../netlink/message.ts'
-import { align4, LITTLE_ENDIAN } from '../../netlink/writer.ts'
+import { LITTLE_ENDIAN } from '../../lib/endian.ts'
+import { align4 } from '../../netlink/writer.ts'
 import { elementAttributes, elementsFromAttributes } from './element.ts'
 
 /**

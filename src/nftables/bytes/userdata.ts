@@ -3,7 +3,7 @@
 
 import { type Bytes, asBytes, bytesOf } from '../../lib/ip.ts'
 import { NFT_USERDATA_MAXLEN } from './uapi.ts'
-import { LITTLE_ENDIAN } from '../../netlink/writer.ts'
+import { LITTLE_ENDIAN } from '../../lib/endian.ts'
 
 /** The type of a comment on a table, chain or rule. On a set it is another one. */
 export const UDATA_COMMENT = 0

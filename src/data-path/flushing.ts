@@ -20,18 +20,18 @@ export class Flushing {
     this.#relays = relays
     this.#fd = fd
     this.#afterwards = afterwards
-    relays.loop.handOver(fd, IGNORED)
+    relays.context.loop.handOver(fd, IGNORED)
   }
 
   check(): void {
-    const { loop, flushing, ioctl } = this.#relays
+    const { context, flushing, ioctl } = this.#relays
     const isKnown = ioctl(this.#fd, TIOCOUTQ, this.#queued) === 0
     if (isKnown && this.#queued[0]! > 0 && this.#checks++ < FLUSH_CHECKS) {
-      flushing.start(this, loop.nowMs)
+      flushing.start(this, context.loop.nowMs)
       return
     }
     resetOnClose(this.#fd)
-    loop.close(this.#fd, this.#afterwards)
+    context.loop.close(this.#fd, this.#afterwards)
   }
 }
 

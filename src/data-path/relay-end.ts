@@ -109,7 +109,7 @@ export class RelayEnd implements EventHandler, Resumable {
     if (this.#isQueued) return
     for (let round = 0; round < ROUNDS; round++) if (!this.#pass()) return
     this.#isQueued = true
-    this.#relay.relays.loop.again(this)
+    this.#relay.relays.context.loop.again(this)
   }
 
   release(): void {

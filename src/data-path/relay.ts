@@ -4,16 +4,16 @@
 // The end of one direction (FIN) is passed on and the other goes on; a broken connection (RST) breaks the other end, too,
 // but not before it has got what was sent to it.
 
-import { boundCall, lastErrno } from '../system/libc.ts'
-import type { ClientSources, ShownClient } from './client-sources.ts'
+import { boundCall } from '../system/libc.ts'
+import type { ShownClient } from './client-sources.ts'
 import { FLUSH_CHECK_MS, Flushing } from './flushing.ts'
 import { PipePool } from './pipe-pool.ts'
 import { ACTIVE, TO_BACKENDS, TO_CLIENTS } from './pool-board.ts'
-import { type EventLoop, STREAM_EVENTS } from './event-loop.ts'
+import { STREAM_EVENTS } from './event-loop.ts'
 import { BUFFER_SIZE, RelayEnd } from './relay-end.ts'
 import { keepAlive, resetOnClose } from './sockets.ts'
-import { RECEIVED_BYTES, SENT_BYTES, type BackendCounters } from './backend-counters.ts'
-import type { Workers } from './workers.ts'
+import { RECEIVED_BYTES, SENT_BYTES } from './backend-counters.ts'
+import { type ThreadContext, watchOrWarn } from './thread-context.ts'
 import type { TimerQueue } from './timer-queue.ts'
 
 /** The kind of record by which a relay is handed over: both sockets, the pool, the source port, the state and the backend. */
@@ -24,11 +24,7 @@ const YOUNG_MS = 10_000
 
 /** What all relays of a thread use together. */
 export class Relays {
-  readonly loop: EventLoop
-  readonly sources: ClientSources
-  readonly workers: Workers
-  readonly warn: (message: string) => void
-  readonly backendCounters: BackendCounters
+  readonly context: ThreadContext
   readonly pipes: PipePool
   readonly buffer: Uint8Array = new Uint8Array(BUFFER_SIZE)
   readonly recv: ReturnType<typeof boundCall<'recv'>> = boundCall('recv')
@@ -40,15 +36,11 @@ export class Relays {
   /** Those that have not lived long yet. */
   readonly young: TimerQueue<Relay>
 
-  constructor(loop: EventLoop, { sources, workers, endFd, warn, backendCounters }: RelaysOptions) {
-    this.loop = loop
-    this.sources = sources
-    this.workers = workers
-    this.warn = warn
-    this.backendCounters = backendCounters
-    this.pipes = new PipePool(endFd)
-    this.flushing = loop.timers(FLUSH_CHECK_MS, (flushing) => flushing.check())
-    this.young = loop.timers(YOUNG_MS, (relay) => keepAlive(relay.backend.fd))
+  constructor(context: ThreadContext) {
+    this.context = context
+    this.pipes = new PipePool(context.endFd)
+    this.flushing = context.loop.timers(FLUSH_CHECK_MS, (flushing) => flushing.check())
+    this.young = context.loop.timers(YOUNG_MS, (relay) => keepAlive(relay.backend.fd))
   }
 
   /**
@@ -57,8 +49,8 @@ export class Relays {
    */
   join(sockets: RelaySockets): Relay {
     const relay = new Relay(this, sockets)
-    this.loop.handOver(sockets.backendFd, relay.backend)
-    if (!this.loop.watch(sockets.clientFd, STREAM_EVENTS, relay.client)) relay.abandon()
+    this.context.loop.handOver(sockets.backendFd, relay.backend)
+    if (!watchOrWarn(this.context, sockets.clientFd, STREAM_EVENTS, relay.client)) relay.abandon()
     return relay
   }
 
@@ -69,20 +61,6 @@ export class Relays {
     relay.restore(state)
     relay.watch()
   }
-}
-
-/** Said when a client is turned away because its socket, or that of its backend, cannot be watched. */
-export function noRoomToWatch(): string {
-  return `Cannot watch the sockets of more clients, they are turned away: ${lastErrno()} (see fs.epoll.max_user_watches)`
-}
-
-export interface RelaysOptions {
-  readonly sources: ClientSources
-  readonly workers: Workers
-  /** Where file descriptors end that connections may take. */
-  readonly endFd: number
-  readonly warn: (message: string) => void
-  readonly backendCounters: BackendCounters
 }
 
 export interface RelaySockets {
@@ -115,20 +93,24 @@ export class Relay {
     this.backend = new RelayEnd(this, backendFd, TO_CLIENTS)
     this.client.peer = this.backend
     this.backend.peer = this.client
-    relays.young.start(this, relays.loop.nowMs)
+    relays.young.start(this, relays.context.loop.nowMs)
   }
 
   /** So many bytes have been passed on, to the backend or to the client. */
   count(counter: typeof TO_BACKENDS | typeof TO_CLIENTS, bytes: number): void {
     this.counters[counter]! += bytes
-    this.relays.backendCounters.add(this.#sockets.serial, counter === TO_BACKENDS ? SENT_BYTES : RECEIVED_BYTES, bytes)
+    this.relays.context.backendCounters.add(
+      this.#sockets.serial,
+      counter === TO_BACKENDS ? SENT_BYTES : RECEIVED_BYTES,
+      bytes,
+    )
   }
 
   /** It carries much. Gives it to the thread with the least of these; true when that is another one. */
   moveIfBetter(): boolean {
     if (this.#threadIsDecided) return false
     this.#threadIsDecided = true
-    const { workers, loop } = this.relays
+    const { workers, loop } = this.relays.context
     workers.countBulk(workers.index, 1)
     const thread = workers.threadForBulk()
     if (thread === undefined) return false
@@ -157,21 +139,17 @@ export class Relay {
 
   /** Watches both ends; false when that is not possible, and then they are reset. */
   watch(): boolean {
-    const { loop } = this.relays
-    if (
-      loop.watch(this.backend.fd, STREAM_EVENTS, this.backend) &&
-      loop.watch(this.client.fd, STREAM_EVENTS, this.client)
-    )
-      return true
-    this.abandon()
-    return false
+    const { context } = this.relays
+    const isWatched = [this.backend, this.client].every((end) => watchOrWarn(context, end.fd, STREAM_EVENTS, end))
+    if (!isWatched) this.abandon()
+    return isWatched
   }
 
   /** Both directions have ended. The kernel delivers what is left. */
   finish(): void {
     if (this.isOver) return
     this.#end()
-    const { loop, sources } = this.relays
+    const { loop, sources } = this.relays.context
     loop.close(this.client.fd)
     const { shown } = this.#sockets
     loop.close(this.backend.fd, shown && (() => sources.lingers(shown)))
@@ -179,13 +157,11 @@ export class Relay {
 
   /** Resets both ends, because there is no room to watch them. */
   abandon(): void {
-    const { warn, loop } = this.relays
-    warn(noRoomToWatch())
     if (this.isOver) return
     this.#end()
     for (const end of [this.client, this.backend]) {
       resetOnClose(end.fd)
-      loop.close(end.fd, this.#afterReset(end))
+      this.relays.context.loop.close(end.fd, this.#afterReset(end))
     }
   }
 
@@ -194,21 +170,22 @@ export class Relay {
     if (this.isOver) return
     this.#end()
     resetOnClose(broken.fd)
-    this.relays.loop.close(broken.fd, this.#afterReset(broken))
+    this.relays.context.loop.close(broken.fd, this.#afterReset(broken))
     new Flushing(this.relays, broken.peer.fd, this.#afterReset(broken.peer)).check()
   }
 
   /** What is to be done when one end has been reset and closed. */
   #afterReset(end: RelayEnd): (() => void) | undefined {
     const { shown } = this.#sockets
-    return end === this.backend && shown !== undefined ? () => this.relays.sources.over(shown) : undefined
+    return end === this.backend && shown !== undefined ? () => this.relays.context.sources.over(shown) : undefined
   }
 
   #end(): void {
     this.isOver = true
     this.relays.young.stop(this)
     this.counters[ACTIVE]!--
-    if (this.#threadIsDecided) this.relays.workers.countBulk(this.relays.workers.index, -1)
+    const { workers } = this.relays.context
+    if (this.#threadIsDecided) workers.countBulk(workers.index, -1)
     this.client.release()
     this.backend.release()
   }

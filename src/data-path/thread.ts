@@ -4,7 +4,7 @@ import { Balancer, type PoolContent } from './balancer.ts'
 import { ClientSources } from './client-sources.ts'
 import type { Command, ListenerSpec, PoolSpec, PoolState, AffinityEntry } from './pool.ts'
 import { COUNTERS, countersOf, HealthBoard } from './pool-board.ts'
-import { EventLoop } from './event-loop.ts'
+import { EventLoop, type Resumable } from './event-loop.ts'
 import { Relays } from './relay.ts'
 import { encodeAddress, hostKey } from '../system/socket-address.ts'
 import type { SourcePorts } from './source-ports.ts'
@@ -12,6 +12,7 @@ import { SpareSockets } from './spare-sockets.ts'
 import { CLIENT_MESSAGE, TcpListener, TcpShared } from './tcp-listener.ts'
 import type { Workers } from './workers.ts'
 import { BackendCounters } from './backend-counters.ts'
+import type { ThreadContext } from './thread-context.ts'
 import type { TimerQueue } from './timer-queue.ts'
 import { UdpListener, type UdpLimits, udpLimits, UdpShared } from './udp-listener.ts'
 
@@ -36,13 +37,12 @@ interface OpenPool {
 /** The thread that lets TCP clients in. */
 const KEEPER = 0
 const FORGET_AFTER_MS = 1000
+/** How long a listener pauses that lacks memory or file descriptors. */
+const PAUSE_MS = 100
 
 export class DataPathThread {
   readonly loop: EventLoop = new EventLoop()
-  readonly #workers: Workers
-  readonly #backendCounters: BackendCounters
-  readonly #sources: ClientSources
-  readonly #spares: SpareSockets
+  readonly #context: ThreadContext
   readonly #relays: Relays
   readonly #tcp: TcpShared
   readonly #udp: UdpShared
@@ -52,16 +52,25 @@ export class DataPathThread {
   readonly #closingListeners: TimerQueue<number>
 
   constructor({ udpIdleMs, sourcePorts, workers, endFd, warn, ...options }: ThreadOptions) {
-    this.#workers = workers
-    const backendCounters = (this.#backendCounters = new BackendCounters(workers.index, workers.size))
-    const sources = (this.#sources = new ClientSources(sourcePorts, warn))
-    const spares = (this.#spares = new SpareSockets(endFd))
-    this.#relays = new Relays(this.loop, { sources, workers, endFd, warn, backendCounters })
-    this.#tcp = new TcpShared(this.#relays, { sources, spares, warn })
-    const limits = options.udpLimits ?? udpLimits(endFd, workers.size)
-    this.#udp = new UdpShared(this.loop, { idleMs: udpIdleMs, sources, spares, warn, limits, backendCounters })
-    this.#closingListeners = this.loop.timers(FORGET_AFTER_MS, (listener) => this.#listeners.delete(listener))
-    if (workers.size > 1) this.loop.onTurn = (nowMs) => workers.lookAtSelf(nowMs)
+    const { loop } = this
+    const context = (this.#context = {
+      loop,
+      workers,
+      sources: new ClientSources(sourcePorts, warn),
+      spares: new SpareSockets(endFd),
+      backendCounters: new BackendCounters(workers.index, workers.size),
+      paused: loop.timers(PAUSE_MS, (listener: Resumable) => listener.resume()),
+      endFd,
+      warn,
+    })
+    this.#relays = new Relays(context)
+    this.#tcp = new TcpShared(context, this.#relays)
+    this.#udp = new UdpShared(context, {
+      idleMs: udpIdleMs,
+      limits: options.udpLimits ?? udpLimits(endFd, workers.size),
+    })
+    this.#closingListeners = loop.timers(FORGET_AFTER_MS, (listener) => this.#listeners.delete(listener))
+    if (workers.size > 1) loop.onTurn = (nowMs) => workers.lookAtSelf(nowMs)
   }
 
   /** Does what the control side says. */
@@ -83,7 +92,7 @@ export class DataPathThread {
         this.#pools.delete(command.id)
         break
       case 'count backends':
-        this.#backendCounters.use(command.memory)
+        this.#context.backendCounters.use(command.memory)
         break
       case 'find affinity':
       case 'report when done':
@@ -102,13 +111,13 @@ export class DataPathThread {
     this.receiveMessages()
     this.loop.dispose()
     this.#relays.pipes.dispose()
-    this.#spares.dispose()
-    this.#sources.dispose()
+    this.#context.spares.dispose()
+    this.#context.sources.dispose()
   }
 
   /** Takes what other threads have handed over. All commands that were given before must have been carried out. */
   receiveMessages(): void {
-    for (let record; (record = this.#workers.receive()) !== undefined;) this.#take(record)
+    for (let record; (record = this.#context.workers.receive()) !== undefined;) this.#take(record)
   }
 
   #take([kind, ...words]: Int32Array): void {
@@ -121,7 +130,7 @@ export class DataPathThread {
     }
     const [clientFd = -1, backendFd = -1, pool = -1, sourcePort = 0, state = 0, serial = 0] = words
     const counters = this.#pools.get(pool)?.counters ?? UNREAD_COUNTERS
-    const shown = this.#sources.shownBy(backendFd, sourcePort)
+    const shown = this.#context.sources.shownBy(backendFd, sourcePort)
     this.#relays.takeOver({ clientFd, backendFd, pool, serial, shown, counters }, state)
   }
 
@@ -130,7 +139,7 @@ export class DataPathThread {
     this.#pools.set(spec.id, {
       spec,
       balancer,
-      counters: countersOf(spec.counters, this.#workers.index),
+      counters: countersOf(spec.counters, this.#context.workers.index),
       udpListeners: new Set(),
     })
   }
@@ -153,13 +162,14 @@ export class DataPathThread {
   #listen({ id, pool, fd, seenAs, address }: ListenerSpec): void {
     const { spec, balancer, counters, udpListeners } = this.#pools.get(pool)!
     const node = encodeAddress(address, 0)
-    const { index, size } = this.#workers
-    const common = { fd, pool, family: spec.family, balancer, counters, seenAs, node }
+    const { index, size } = this.#context.workers
+    // The clients of a UDP listener are known to one thread only, so listeners are spread and not clients.
+    const isKeeper = index === (spec.protocol === 'TCP' ? KEEPER : id % size)
+    const options = { id, pool, fd, isKeeper, family: spec.family, balancer, counters, seenAs, node }
     const listener =
       spec.protocol === 'TCP'
-        ? new TcpListener(this.#tcp, { ...common, id, isKeeper: index === KEEPER })
-        : // Clients of a listener are known to one thread only, so listeners are spread and not clients.
-          new UdpListener(this.#udp, { ...common, isKeeper: index === id % size })
+        ? new TcpListener(this.#context, options, this.#tcp)
+        : new UdpListener(this.#context, options, this.#udp)
     if (listener instanceof UdpListener) udpListeners.add(listener)
     this.#listeners.set(id, listener)
   }

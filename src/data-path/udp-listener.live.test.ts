@@ -293,7 +293,7 @@ describe('UDP through the data path', () => {
     using client = await aClient()
     const { port, pool } = path.open({ backends: [backend], affinitySeconds: noAffinity }, { protocol: 'UDP' })
     expect(await askInVain(client, port, 'x')).toBe('')
-    expect(path.warnings).toEqual(['Cannot open a socket for a client: EMFILE'])
+    expect(path.warnings).toEqual(['Cannot connect to a backend: EMFILE'])
     expect(pool.totals()).toMatchObject({ unserved: 1, active: 0 })
   })
 

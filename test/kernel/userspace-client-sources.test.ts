@@ -13,7 +13,7 @@ import { eventually } from '../support/eventually.ts'
 import { isRoot, loadWithNft } from '../support/nft.ts'
 
 const node = '10.9.0.1'
-const built = new URL('../../dist', import.meta.url).pathname
+const built = new URL('../../dist/src', import.meta.url).pathname
 
 /** Two ports, for as many connections to one backend. */
 function open(reserved: readonly number[] = []): { sources: ClientSources; warnings: string[] } {

@@ -296,6 +296,6 @@ export const rules: readonly { readonly inside: RegExp; readonly never: RegExp; 
   {
     inside: /^src\//,
     never: /^node:http$/,
-    why: 'node:http loads WebSocket and fetch; use src/lib/http.ts',
+    why: 'an import of node:http loads WebSocket and fetch; use src/lib/http.ts',
   },
 ]

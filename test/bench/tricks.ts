@@ -45,11 +45,12 @@ const TRICKS: readonly Trick[] = [
     isCodeCache: true,
   },
   {
-    name: 'parts-of-http',
+    name: 'http-without-import',
     measuredAt: 'start',
     saves: 'peak',
     atLeast: 1,
-    without: [['partsOfHttp() ?? process', 'process']],
+    // As an import does.
+    without: [['const { Agent, createServer, request } =', 'const { Agent, createServer, request, WebSocket } =']],
   },
   {
     name: 'optimize-later',

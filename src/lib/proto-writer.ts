@@ -1,8 +1,6 @@
 // A writer of the protobuf wire format that fills its buffer from the end. A message's length then is known when it is
 // written, in front of it, and nothing is measured or moved.
 
-import { Buffer } from 'node:buffer'
-
 export const VARINT = 0
 export const FIXED64 = 1
 export const LENGTH_DELIMITED = 2

@@ -88,7 +88,7 @@ test('when a thread dies, the program serves on, or ends and says why; it never 
   const { ended } = faulty.proxy
   if (ended !== undefined) {
     expect(ended).toBe('1')
-    expect(faulty.proxy.log()).toMatch(/thread of the userspace proxy failed/)
+    expect(faulty.proxy.log()).toMatch(/a thread that carries connections failed/)
     await faulty.start()
   }
   await served()

@@ -44,12 +44,27 @@ describe('a sandbox', () => {
     const lines = sandbox.output.split('\n').flatMap((line) => /^ {2}([^#]+?)(?: +#.*)?$/.exec(line)?.[1] ?? [])
     // The page has a URL and is for a browser.
     const commands = lines.filter((line) => !line.startsWith('http://'))
-    expect(commands).toHaveLength(8)
+    expect(commands).toHaveLength(11)
     const tried = commands.filter((command) => !command.startsWith('kubectl') && !command.startsWith('export'))
-    expect(tried).toHaveLength(4)
-    for (const command of tried) {
+    const type = (command: string) => {
       const env = { ...process.env, KUBE_PROXY_SANDBOX_DIR: root }
-      const { stdout, status } = spawnSync('sh', ['-c', command], { encoding: 'utf8', env, cwd: process.cwd() })
+      return spawnSync('sh', ['-c', command], { encoding: 'utf8', env, cwd: process.cwd() })
+    }
+    const asking = tried.filter((command) => /kube-proxy (explain|doctor|top) ?/.test(command))
+    expect(asking).toHaveLength(3)
+    for (const command of asking.filter((each) => !each.endsWith('top'))) {
+      const { stdout, stderr, status } = type(command)
+      expect({ command, status, stderr }).toEqual({
+        command,
+        status: 0,
+        stderr: expect.stringContaining('asking node-1') as string,
+      })
+      expect(stdout).toContain('whoami')
+    }
+    const clients = tried.filter((command) => !asking.includes(command))
+    expect(clients).toHaveLength(4)
+    for (const command of clients) {
+      const { stdout, status } = type(command)
       expect({ command, status, stdout }).toEqual({
         command,
         status: 0,

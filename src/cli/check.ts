@@ -1,6 +1,6 @@
 // `kube-proxy check`. Exit status: 0 when the proxy can run here, 1 otherwise.
 
-import { exitStatusOf, formatJson, formatText } from '../diagnose/check/format.ts'
+import { exitStatusOf, formatReportJson, formatText } from '../diagnose/check/format.ts'
 import { refusedConfiguration, runCheck } from '../diagnose/check/run-check.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import { ConfigError, messageOf } from '../lib/errors.ts'
@@ -9,7 +9,7 @@ import { gitVersion } from './version.ts'
 
 export async function runCheckCommand(output: 'text' | 'json', given: ReadonlyMap<string, unknown>): Promise<number> {
   const report = await check(given)
-  process.stdout.write(output === 'json' ? formatJson(report) : formatText(report))
+  process.stdout.write(output === 'json' ? formatReportJson(report) : formatText(report))
   return exitStatusOf(report.findings)
 }
 

@@ -4,18 +4,14 @@ import { ControlClient, NoProxyError } from '../serve/control/client.ts'
 import type { StateAnswer } from '../serve/control/state.ts'
 import { couldNotLook, examine } from '../diagnose/doctor/examine.ts'
 import { examineNode } from '../diagnose/doctor/examine-node.ts'
-import {
-  formatDiagnosis,
-  formatDiagnosisJson,
-  formatNodeDiagnosis,
-  formatNodeDiagnosisJson,
-} from '../diagnose/doctor/format.ts'
+import { formatDiagnosis, formatNodeDiagnosis } from '../diagnose/doctor/format.ts'
+import { formatJson } from '../diagnose/format-json.ts'
 import type { NodeExamination, ProxyFact } from '../diagnose/doctor/facts.ts'
 import { findInstallation } from '../diagnose/doctor/installation.ts'
 import { readFacts } from '../diagnose/doctor/read-facts.ts'
 import { knownFromState } from '../diagnose/explain/from-state.ts'
 import type { Known } from '../diagnose/explain/known.ts'
-import { paintFor } from '../diagnose/explain/paint.ts'
+import { paintFor } from '../diagnose/paint.ts'
 import { readApiObjects, type ReadObjects } from '../diagnose/explain/read-known.ts'
 import { parseTarget } from '../diagnose/explain/target.ts'
 import { UsageError } from '../lib/command.ts'
@@ -49,11 +45,11 @@ export async function runDoctorCommand(
   const common = { proxy, installation, known, objects }
   if (target === undefined) {
     const node = await examineNode({ ...common, drift })
-    process.stdout.write(output === 'json' ? formatNodeDiagnosisJson(node) : formatNodeDiagnosis(node, paint))
+    process.stdout.write(output === 'json' ? formatJson({ version: 1, ...node }) : formatNodeDiagnosis(node, paint))
     return statusOf(node.finding !== null || node.services.length > 0, node)
   }
   const diagnosis = examine(await readFacts({ ...common, ...target, from, via }))
-  process.stdout.write(output === 'json' ? formatDiagnosisJson(diagnosis) : formatDiagnosis(diagnosis, paint))
+  process.stdout.write(output === 'json' ? formatJson({ version: 1, ...diagnosis }) : formatDiagnosis(diagnosis, paint))
   return statusOf(diagnosis.finding !== null, diagnosis)
 }
 

@@ -2,9 +2,9 @@
 
 import { explain, prepare } from '../diagnose/explain/explain.ts'
 import type { Explanation } from '../diagnose/explain/explanation.ts'
-import { formatJson } from '../diagnose/explain/format-json.ts'
+import { formatJson } from '../diagnose/format-json.ts'
 import { formatText } from '../diagnose/explain/format-text.ts'
-import { paintFor } from '../diagnose/explain/paint.ts'
+import { paintFor } from '../diagnose/paint.ts'
 import type { Question } from '../diagnose/explain/question.ts'
 import { readKernelFor } from '../diagnose/explain/read-kernel.ts'
 import { type ExplainSource, readKnown } from './explain-known.ts'

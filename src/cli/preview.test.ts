@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { runCommand } from './run-command.ts'
 import { formatPlan, formatPlanJson, formatScripts } from '../diagnose/preview/format.ts'
+import { colourful, plain } from '../diagnose/paint.ts'
 import type { Preview } from '../diagnose/preview/preview-mode.ts'
 
 let folder: string
@@ -85,7 +86,7 @@ const previews: readonly Preview[] = [
 const plan = { source: 'files', nodeName: 'node-1', shown: 'nftables', previews }
 
 test('a plan for people', () => {
-  expect(formatPlan({ ...plan, colour: false, limit: 2 })).toBe(`Node node-1, by files. Nothing is changed.
+  expect(formatPlan({ ...plan, limit: 2 }, plain)).toBe(`Node node-1, by files. Nothing is changed.
 
   ipvs      IPv4  cannot be told: no IPVS
 * nftables  IPv4  3 lines for nft
@@ -98,7 +99,7 @@ IPv4, for nft -f -:
 
 One more thing
 `)
-  expect(formatPlan({ ...plan, colour: true, limit: 2 })).toContain('\u001b[31mdelete element b\u001b[0m')
+  expect(formatPlan({ ...plan, limit: 2 }, colourful)).toContain('\u001b[31mdelete element b\u001b[0m')
 })
 
 test('a plan for programs', () => {

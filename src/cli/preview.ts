@@ -3,6 +3,7 @@
 import type { Family } from '../lib/ip.ts'
 import { countCommands, formatPlan, formatPlanJson, formatScripts } from '../diagnose/preview/format.ts'
 import { type NodeOfCluster, readObjects } from '../diagnose/explain/read-known.ts'
+import { paintFor } from '../diagnose/paint.ts'
 import { askRunningProxy, previewMode, type Preview } from '../diagnose/preview/preview-mode.ts'
 import { hasIpv6 } from '../compose/families.ts'
 import { readMachineAddresses } from '../compose/machine-addresses.ts'
@@ -43,8 +44,8 @@ export async function runPlanCommand(options: PlanOptions, given: Given): Promis
     }
   }
   const plan = { source: cluster.source, nodeName: nodeNameOf(cluster.config), shown, previews }
-  const colour = process.stdout.isTTY && process.env['NO_COLOR'] === undefined
-  process.stdout.write(output === 'json' ? formatPlanJson(plan) : formatPlan({ ...plan, colour, limit }))
+  const paint = paintFor(process.stdout, process.env)
+  process.stdout.write(output === 'json' ? formatPlanJson(plan) : formatPlan({ ...plan, limit }, paint))
   const ofMode = previews.filter(({ mode }) => mode === shown)
   if (ofMode.some(({ rehearsal }) => rehearsal === undefined)) return exitStatus.failure
   const isDone = ofMode.every(({ rehearsal }) => countCommands(rehearsal!) === 0)

@@ -243,6 +243,7 @@ export const folders: readonly Folder[] = [
       'doctor/dns.ts',
       'doctor/installation.ts',
       'preview/preview-mode.ts',
+      'read-text.ts',
     ],
   },
   {

@@ -1,6 +1,7 @@
 // The processes called kube-proxy in this network namespace.
 
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readdirSync, readlinkSync } from 'node:fs'
+import { readText } from '../read-text.ts'
 import { isProxy } from './is-proxy.ts'
 
 export interface ProxyProcess {
@@ -20,14 +21,6 @@ export function findProxies(): ProxyProcess[] {
     if (readLink(`/proc/${name}/ns/net`) !== network) return []
     return [{ pid: Number(name), command: command.join(' ').slice(0, 200) }]
   })
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
-  }
 }
 
 function readLink(path: string): string | undefined {

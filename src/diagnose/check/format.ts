@@ -1,5 +1,7 @@
 // A judgement as lines for people, and as JSON for programs. docs/reference/check.md describes both.
 
+import { wrapText } from '../../lib/wrap-text.ts'
+import { formatJson } from '../format-json.ts'
 import { type Finding, type Level, type Subject, subjects } from './finding-kinds.ts'
 import type { Judgement } from './judge.ts'
 
@@ -15,7 +17,7 @@ export function exitStatusOf(findings: readonly Finding[]): 0 | 1 {
 
 const MARKS: Readonly<Record<Level, string>> = { ok: 'ok', note: 'note', warning: 'warning', problem: 'PROBLEM' }
 const INDENT = ' '.repeat(11)
-const WIDTH = 110
+const WIDTH = 110 - INDENT.length
 
 export function formatText({ findings, mode }: CheckReport): string {
   const lines: string[] = []
@@ -24,17 +26,17 @@ export function formatText({ findings, mode }: CheckReport): string {
     if (own.length === 0) continue
     lines.push(subjects[about])
     for (const [i, { level, message, todo }] of own.entries()) {
-      const [first = '', ...rest] = wrap(message)
+      const [first = '', ...rest] = wrapText(message, WIDTH)
       lines.push(`  ${MARKS[level].padEnd(9)}${first}`, ...rest.map((line) => INDENT + line))
       // Advice that several have in common stands below the last of them.
       if (todo !== undefined && todo !== own[i + 1]?.todo)
-        lines.push(...wrap(`-> ${todo}`).map((line, at) => INDENT + (at === 0 ? '' : '   ') + line))
+        lines.push(...wrapText(`-> ${todo}`, WIDTH).map((line, at) => INDENT + (at === 0 ? '' : '   ') + line))
     }
   }
   return `${lines.join('\n')}\n\n${verdict(findings, mode.chosen)}\n`
 }
 
-export function formatJson({ version, nodeName, mode, findings }: CheckReport): string {
+export function formatReportJson({ version, nodeName, mode, findings }: CheckReport): string {
   const report = {
     version,
     canRun: exitStatusOf(findings) === 0,
@@ -48,7 +50,7 @@ export function formatJson({ version, nodeName, mode, findings }: CheckReport): 
       todo: todo ?? null,
     })),
   }
-  return `${JSON.stringify(report, null, 2)}\n`
+  return formatJson(report)
 }
 
 function verdict(findings: readonly Finding[], mode: string | undefined): string {
@@ -57,14 +59,4 @@ function verdict(findings: readonly Finding[], mode: string | undefined): string
   const [problems, warnings] = [count('problem'), count('warning')]
   const what = problems > 0 ? 'kube-proxy cannot run here' : `kube-proxy can run here, in mode ${mode}`
   return `${what}: ${plural(problems, 'problem')}, ${plural(warnings, 'warning')}. Nothing was changed.`
-}
-
-function wrap(text: string): string[] {
-  const lines = ['']
-  for (const word of text.split(/\s+/)) {
-    const last = lines.at(-1)!
-    if (last !== '' && last.length + 1 + word.length > WIDTH - INDENT.length) lines.push(word)
-    else lines[lines.length - 1] = last === '' ? word : `${last} ${word}`
-  }
-  return lines
 }

@@ -5,7 +5,7 @@ import { modes } from '../../modes/all.ts'
 import type { ModeOutlook } from '../../modes/contract.ts'
 import type { ApiFacts, ApiRequestFact, CheckFacts } from './facts.ts'
 import { type FindingCode, findingKinds } from './finding-kinds.ts'
-import { exitStatusOf, formatJson, formatText } from './format.ts'
+import { exitStatusOf, formatReportJson, formatText } from './format.ts'
 import { judge } from './judge.ts'
 
 const works: ModeOutlook = { lacks: [], warnings: [], uses: [] }
@@ -217,7 +217,7 @@ describe('a report', () => {
   })
 
   test('is JSON for programs', () => {
-    const json = JSON.parse(formatJson(report({ capabilities: new Set() }))) as Record<string, unknown>
+    const json = JSON.parse(formatReportJson(report({ capabilities: new Set() }))) as Record<string, unknown>
     expect(json).toMatchObject({
       version: 'v1',
       canRun: false,

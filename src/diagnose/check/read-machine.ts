@@ -13,6 +13,7 @@ import type { Family } from '../../lib/ip.ts'
 import { probeNftables } from '../../nftables/probe.ts'
 import { type HostSetting, planConntrack, readNodeCpus } from '../../system/host-setup.ts'
 import { readModuleState } from '../../system/kernel-modules.ts'
+import { readNumber, readText } from '../read-text.ts'
 import type { ConntrackFacts, KernelFacts, OtherFacts, PortFact, SettingFact } from './facts.ts'
 import { findProxies } from './find-proxies.ts'
 import { isTaken, parseListeners } from './parse-listeners.ts'
@@ -107,7 +108,7 @@ export function readOthers({
   healthzBindAddress,
   metricsBindAddress,
 }: KubeProxyConfiguration): Pick<OtherFacts, 'processes' | 'ports'> {
-  const listeners = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((path) => parseListeners(readText(path) ?? ''))
+  const listeners = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((path) => parseListeners(readText(path)))
   const port = (name: string, address: string): PortFact[] => {
     const { host, port: number } = splitHostPort(address) ?? { host: '', port: '' }
     return host === '' ? [] : [{ name, address, isTaken: isTaken(listeners, host, Number(number)) }]
@@ -128,18 +129,5 @@ function isWritable(path: string): boolean {
     return true
   } catch {
     return false
-  }
-}
-
-function readNumber(path: string): number | undefined {
-  const text = readText(path)?.trim()
-  return text !== undefined && /^-?\d+$/.test(text) ? Number(text) : undefined
-}
-
-function readText(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return undefined
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Explanation } from '../explain/explanation.ts'
-import { plain } from '../explain/paint.ts'
+import { plain } from '../paint.ts'
 import { couldNotLook, examine } from './examine.ts'
 import type { ServiceExamination } from './facts.ts'
 import { formatDiagnosis } from './format.ts'

@@ -1,6 +1,6 @@
 // A diagnosis for people and for programs.
 
-import type { Paint } from '../explain/paint.ts'
+import type { Paint } from '../paint.ts'
 import { couldNotLook, type Diagnosis, type NodeDiagnosis } from './examine.ts'
 import type { Answer } from './verdict.ts'
 
@@ -19,10 +19,6 @@ function allClear(subject: string, answers: readonly Answer[], paint: Paint): st
   if (open === 0) return paint('good', `${subject}: nothing is wrong that can be seen from here.`)
   const count = open === 1 ? '1 question was' : `${open} questions were`
   return paint('bold', `${subject}: nothing was found, but ${count} not answered (marked ?).`)
-}
-
-export function formatDiagnosisJson({ service, answers, finding }: Diagnosis): string {
-  return `${JSON.stringify({ version: 1, service, finding, answers }, null, 2)}\n`
 }
 
 /** More are counted, and not shown. */
@@ -49,10 +45,6 @@ export function formatNodeDiagnosis(diagnosis: NodeDiagnosis, paint: Paint): str
   const [first] = services
   lines.push(`Next: ${paint('bold', `kube-proxy doctor ${first!.service}`)}`)
   return `${lines.join('\n')}\n`
-}
-
-export function formatNodeDiagnosisJson(diagnosis: NodeDiagnosis): string {
-  return `${JSON.stringify({ version: 1, ...diagnosis }, null, 2)}\n`
 }
 
 function answerLines(answers: readonly Answer[], paint: Paint): string[] {

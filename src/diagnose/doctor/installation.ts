@@ -1,7 +1,8 @@
 // How the proxy was installed here, so that the next command is one that exists on this machine.
 
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { findProxies } from '../check/find-proxies.ts'
+import { readText } from '../read-text.ts'
 import type { Installation } from './facts.ts'
 
 const UNITS = ['kube-proxy-ts.service', 'kube-proxy.service'] as const
@@ -37,12 +38,4 @@ function ofPods(node: string | undefined): Installation {
   const of = `--field-selector spec.nodeName=${node ?? '$(hostname)'}`
   const list = `kubectl get pods --all-namespaces ${of} -o wide | grep kube-proxy`
   return { logs: `${list}    # then: kubectl -n NAMESPACE logs POD`, status: list }
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
-  }
 }

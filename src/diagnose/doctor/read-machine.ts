@@ -1,7 +1,6 @@
 // What the doctor reads of this machine: settings, counts, MTUs, what other programs' rules do, and whether endpoints answer.
 
 import { connect } from 'node:net'
-import { readFileSync } from 'node:fs'
 import type { Known } from '../explain/known.ts'
 import { KernelError } from '../../lib/errors.ts'
 import { type Family, ipFamily, joinHostPort, ipBytes } from '../../lib/ip.ts'
@@ -13,6 +12,7 @@ import { findWays } from '../../links/find-ways.ts'
 import { listTableNames, type TableName } from '../../nftables/list-tables.ts'
 import { type ListedTable, parseListing } from '../../nftables/parse-json.ts'
 import { runProgram } from '../../system/run-program.ts'
+import { readNumber, readText } from '../read-text.ts'
 import type { ForeignFacts, MachineFacts, TryFact } from './facts.ts'
 import { findForeign, type ForeignPacket, isForeignName } from './foreign.ts'
 import { findForeignIptables } from './foreign-iptables.ts'
@@ -157,7 +157,8 @@ export function readPodMtu(known: Known, family: Family): MachineFacts['podMtu']
 
 /** How many packets rp_filter has dropped so far, on all interfaces. */
 export function readRpFiltered(): number {
-  const [names = [], values = []] = readLines('/proc/net/netstat')
+  const [names = [], values = []] = readText('/proc/net/netstat')
+    .split('\n')
     .filter((line) => line.startsWith('TcpExt:'))
     .map((line) => line.split(' '))
   return Number(values[names.indexOf('IPReversePathFilter')] ?? 0)
@@ -218,21 +219,4 @@ export function packetTo(
 /** The larger of the two counts: 0 off, 1 strict, 2 loose. */
 function strictness(link: string, ofAll: number): number {
   return Math.max(ofAll, readNumber(`/proc/sys/net/ipv4/conf/${link}/rp_filter`) ?? 0)
-}
-
-function readLines(path: string): string[] {
-  try {
-    return readFileSync(path, 'latin1').split('\n')
-  } catch {
-    return []
-  }
-}
-
-function readNumber(path: string): number | undefined {
-  try {
-    const value = Number(readFileSync(path, 'latin1').trim())
-    return Number.isFinite(value) ? value : undefined
-  } catch {
-    return undefined
-  }
 }

@@ -11,7 +11,7 @@ import { formatMermaid } from './format-mermaid.ts'
 import { formatSvg } from './format-svg.ts'
 import { formatText } from './format-text.ts'
 import { decideAll, type Known } from './known.ts'
-import { colourful, paintFor } from './paint.ts'
+import { colourful, paintFor } from '../paint.ts'
 import type { Question } from './question.ts'
 
 const schema = JSON.parse(readFileSync(new URL('../../../docs/reference/explain.schema.json', import.meta.url), 'utf8'))

@@ -1,9 +1,10 @@
 // An explanation for people: the decision step by step, then the same through the kernel.
 
 import { joinHostPort } from '../../lib/ip.ts'
+import { wrapText } from '../../lib/wrap-text.ts'
 import { phrase } from './compare.ts'
 import type { ExplainedBackend, ExplainedStep, ExplainedWay, Explanation } from './explanation.ts'
-import { type Paint, plain } from './paint.ts'
+import { type Paint, plain } from '../paint.ts'
 
 const LABEL = 11
 const INDENT = ' '.repeat(LABEL)
@@ -162,22 +163,7 @@ function target({ question: { to, destination, port, protocol } }: Explanation):
 
 /** A label, and a text that is broken into lines behind it. */
 export function labelled(label: string, text: string, paint: Paint): string[] {
-  return wrap(text, WIDTH - LABEL).map(
+  return wrapText(text, WIDTH - LABEL).map(
     (line, i) => `${i === 0 ? paint(label === 'DIFFERENT' ? 'bad' : 'bold', label.padEnd(LABEL)) : INDENT}${line}`,
   )
-}
-
-function wrap(text: string, width: number): string[] {
-  const lines = ['']
-  for (const word of text.split(' ')) {
-    const last = lines.at(-1)!
-    if (last !== '' && visible(last) + 1 + visible(word) > width) lines.push(word)
-    else lines[lines.length - 1] = last === '' ? word : `${last} ${word}`
-  }
-  return lines
-}
-
-function visible(text: string): number {
-  // oxlint-disable-next-line no-control-regex -- Colours take no room.
-  return text.replace(/\x1b\[[0-9;]*m/g, '').length
 }

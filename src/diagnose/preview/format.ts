@@ -1,6 +1,8 @@
 // Previews as text for people, as scripts, and as JSON.
 
 import { scriptReaders, type Rehearsal, type ScriptReader } from '../../modes/rehearsal.ts'
+import { formatJson } from '../format-json.ts'
+import type { Paint } from '../paint.ts'
 import type { Preview } from './preview-mode.ts'
 
 /** The scripts of several previews: one program after the other, each with a heading where there are several. */
@@ -27,13 +29,11 @@ export interface PlanText {
   /** The mode whose commands are shown. */
   readonly shown: string
   readonly previews: readonly Preview[]
-  /** Bold, green and red, for a terminal. */
-  readonly colour: boolean
   /** So many commands of one program are shown. */
   readonly limit: number
 }
 
-export function formatPlan({ source, nodeName, shown, previews, colour, limit }: PlanText): string {
+export function formatPlan({ source, nodeName, shown, previews, limit }: PlanText, paint: Paint): string {
   const lines = [`Node ${nodeName}, by ${source}. Nothing is changed.`, '']
   const width = Math.max(...previews.map(({ mode }) => mode.length))
   for (const preview of previews) {
@@ -46,7 +46,8 @@ export function formatPlan({ source, nodeName, shown, previews, colour, limit }:
       const commands = linesOf(text)
       if (commands.length === 0) continue
       lines.push('', `IPv${family}, for ${scriptReaders[program]}:`)
-      for (const command of commands.slice(0, limit)) lines.push(`  ${colour ? coloured(command) : command}`)
+      for (const command of commands.slice(0, limit))
+        lines.push(`  ${paint(REMOVAL.test(command) ? 'bad' : 'good', command)}`)
       if (commands.length > limit) lines.push(`  ... and ${commands.length - limit} more (--limit)`)
     }
   }
@@ -55,7 +56,7 @@ export function formatPlan({ source, nodeName, shown, previews, colour, limit }:
   return `${lines.join('\n')}\n`
 }
 
-export function formatPlanJson({ source, nodeName, shown, previews }: Omit<PlanText, 'colour' | 'limit'>): string {
+export function formatPlanJson({ source, nodeName, shown, previews }: Omit<PlanText, 'limit'>): string {
   const plans = previews.map(({ mode, family, rehearsal, problem }) => ({
     mode,
     ipFamily: `IPv${family}`,
@@ -64,7 +65,7 @@ export function formatPlanJson({ source, nodeName, shown, previews }: Omit<PlanT
     scripts: (rehearsal?.scripts ?? []).map(({ program, text }) => ({ program, lines: linesOf(text) })),
     remarks: rehearsal?.remarks ?? [],
   }))
-  return `${JSON.stringify({ source, nodeName, mode: shown, plans }, undefined, 2)}\n`
+  return formatJson({ source, nodeName, mode: shown, plans })
 }
 
 function summary({ rehearsal, problem }: Preview): string {
@@ -82,7 +83,4 @@ function linesOf(text: string): string[] {
   return text === '' ? [] : text.replace(/\n$/, '').split('\n')
 }
 
-function coloured(command: string): string {
-  const code = /^(delete|flush|-[DXd] |address delete)/.test(command) ? 31 : 32
-  return `\u001b[${code}m${command}\u001b[0m`
-}
+const REMOVAL = /^(delete|flush|-[DXd] |address delete)/

@@ -1,7 +1,7 @@
 // The question `changes`: the proxy remembers what it does while there is an asker, and no longer.
 
 import type { ChangesAnswer, SyncChange } from '../serve/control/changes.ts'
-import { allowArguments, argument, QuestionError, type Asker, type Question } from '../serve/control/questions.ts'
+import { allowArguments, argument, QuestionError, type QuestionClient, type Question } from '../serve/control/questions.ts'
 import type { Clock, Timer } from '../lib/clock.ts'
 import type { FamilyPipeline } from '../reconcile/family-pipeline.ts'
 
@@ -56,7 +56,7 @@ export class Timeline {
     for (const wake of this.#waiting) wake()
   }
 
-  #promise({ signal }: Asker): void {
+  #promise({ signal }: QuestionClient): void {
     const before = this.#askers.get(signal)
     before?.cancel()
     const leave = () => {

@@ -1,6 +1,6 @@
 // The question `traffic`: the kernel counts while there is an asker, and no longer.
 
-import type { Asker, Question } from '../serve/control/questions.ts'
+import type { QuestionClient, Question } from '../serve/control/questions.ts'
 import { allowArguments, QuestionError } from '../serve/control/questions.ts'
 import type { CarriedRow, TrafficAnswer, TrafficRow } from '../serve/control/traffic.ts'
 import { nextTurn } from '../lib/next-turn.ts'
@@ -100,7 +100,7 @@ export class Traffic {
     return this.#counters !== undefined
   }
 
-  #promise({ signal }: Asker): void {
+  #promise({ signal }: QuestionClient): void {
     const before = this.#askers.get(signal)
     before?.cancel()
     const leave = () => {

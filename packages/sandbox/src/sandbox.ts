@@ -26,7 +26,7 @@ import { giveToUser, writePrivateFile } from './instance/private-file.ts'
 import { startLoadBalancerRoutes } from './load-balancer-routes.ts'
 import { ClusterNetwork } from './netns/cluster-network.ts'
 import { openBoundSocket } from './netns/sockets.ts'
-import { NodeProxy, proxyFlags } from './node-proxy.ts'
+import { ProxyProcess, proxyFlags } from './proxy-process.ts'
 import { PodHost } from './pod-host.ts'
 
 const API_PORT = 6443
@@ -60,7 +60,7 @@ export class Sandbox {
   #api: ApiServer | undefined
   #controllers: Controllers | undefined
   #control: Server | undefined
-  #proxies: readonly NodeProxy[] = []
+  #proxies: readonly ProxyProcess[] = []
   /** Of the nodes whose mode was changed. */
   readonly #modes = new Map<string, string>()
   #apiUrl = ''
@@ -125,7 +125,7 @@ export class Sandbox {
   }
 
   /** Undefined: there is no such node. */
-  proxyOf(nodeName: string): NodeProxy | undefined {
+  proxyOf(nodeName: string): ProxyProcess | undefined {
     return this.#proxies[this.#network.nodes.findIndex(({ plan }) => plan.name === nodeName)]
   }
 
@@ -229,11 +229,11 @@ export class Sandbox {
     return this.folder.path(`${nodeName}.sock`)
   }
 
-  #startProxy(index: number): NodeProxy {
+  #startProxy(index: number): ProxyProcess {
     const node = this.#network.nodes[index]!
     const { name } = node.plan
     const logFile = this.folder.path(`${name}.log`)
-    return new NodeProxy({
+    return new ProxyProcess({
       node,
       logFile,
       flags: proxyFlags({

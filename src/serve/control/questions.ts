@@ -19,7 +19,7 @@
 export class QuestionError extends Error {}
 
 /** The program that asks. */
-export interface Asker {
+export interface QuestionClient {
   /** Fires when its connection ends: it has gone, or died. A connection may ask again and again. */
   readonly signal: AbortSignal
 }
@@ -29,7 +29,7 @@ export interface Question {
   /** One line for people. */
   readonly what: string
   /** Throws a QuestionError for arguments that make no sense. */
-  answer(query: URLSearchParams, asker: Asker): unknown
+  answer(query: URLSearchParams, asker: QuestionClient): unknown
 }
 
 /** The prefix of every path: a question that changes its meaning gets a new one. */

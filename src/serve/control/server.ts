@@ -19,7 +19,7 @@ import {
 import { bindSocket, sweepSockets } from './bind-socket.ts'
 import { jsonChunks } from './json-chunks.ts'
 import { CONTROL_FOLDER } from './path.ts'
-import { PREFIX, QuestionError, type Asker, type Question } from './questions.ts'
+import { PREFIX, QuestionError, type QuestionClient, type Question } from './questions.ts'
 
 export interface ControlOptions {
   readonly path: string
@@ -105,7 +105,7 @@ export class ControlServer {
     return jsonOf(status, { error: messageOf(error) })
   }
 
-  #answer({ method, url = '/' }: IncomingMessage, client: Asker): unknown {
+  #answer({ method, url = '/' }: IncomingMessage, client: QuestionClient): unknown {
     if (method !== 'GET') throw new QuestionError(`Cannot answer ${method}: questions are asked with GET`)
     const { pathname, searchParams } = new URL(url, 'http://proxy')
     if (pathname === '/' || pathname === PREFIX) {

@@ -1,6 +1,6 @@
 // The status of a pod, from what is known of it. Pure.
 
-import { failAnnotation, readyAnnotation } from '../apiserver/objects/pod-wishes.ts'
+import { failAnnotation, readyAnnotation } from '../apiserver/objects/pod-annotations.ts'
 import { formatTime } from '../apiserver/time.ts'
 import { setCondition } from './conditions.ts'
 import type { ContainerState, ContainerStatus, Pod, PodStatus } from '../apiserver/objects/pod.ts'

@@ -6,7 +6,7 @@ import { endpointSlices as sliceKind } from '../../../../src/kube/objects/endpoi
 import { services as serviceKind } from '../../../../src/kube/objects/service.ts'
 import type { EndpointSlice, Service } from '../../../../src/kube/types.ts'
 import type { Pod } from '../apiserver/objects/pod.ts'
-import { failAnnotation } from '../apiserver/objects/pod-wishes.ts'
+import { failAnnotation } from '../apiserver/objects/pod-annotations.ts'
 import type { Registry } from '../apiserver/registry/registry.ts'
 import { deployments, endpointSlices, pods, replicaSets, services } from '../apiserver/resources/table.ts'
 import { failureModes, type FailureMode } from '../controllers/pod-runtime.ts'

@@ -1,5 +1,5 @@
 import { forbiddenField } from '../fields/problem.ts'
-import { misspeltWishes } from '../objects/pod-wishes.ts'
+import { unknownAnnotationValues } from '../objects/pod-annotations.ts'
 import { sameJson } from '../json.ts'
 import { ageColumn, nameColumn, none } from './columns.ts'
 import { formatReady, formatReason, formatRestarts } from './pod-columns.ts'
@@ -56,7 +56,7 @@ export const pods = defineResource<Pod>({
     addTolerations(pod.spec)
     pod.status = { phase: 'Pending', qosClass: qosClass(pod.spec) }
   },
-  warnings: misspeltWishes,
+  warnings: unknownAnnotationValues,
   validate: ({ spec }) => validatePodSpec(spec, 'spec'),
   validateUpdate: (next, current) => [
     ...(sameJson(withoutMutable(next.spec), withoutMutable(current.spec))

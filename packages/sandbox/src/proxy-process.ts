@@ -17,7 +17,7 @@ const MODULES_REMEDY = ' (modprobe loads them; Debian has them in linux-image-*,
 /** After this long it counts as having worked. */
 const STABLE_MS = 10_000
 
-export interface NodeProxyOptions {
+export interface ProxyProcessOptions {
   readonly node: NodeNetwork
   readonly flags: readonly string[]
   readonly logFile: string
@@ -25,8 +25,8 @@ export interface NodeProxyOptions {
   readonly onEnded: (how: string) => void
 }
 
-export class NodeProxy {
-  readonly #options: NodeProxyOptions
+export class ProxyProcess {
+  readonly #options: ProxyProcessOptions
   #child: ChildProcess | undefined
   #ended: Promise<void> = Promise.resolve()
   #restarts = 0
@@ -34,7 +34,7 @@ export class NodeProxy {
   #timer: NodeJS.Timeout | undefined
   #stopped = false
 
-  constructor(options: NodeProxyOptions) {
+  constructor(options: ProxyProcessOptions) {
     this.#options = options
     this.#start()
   }

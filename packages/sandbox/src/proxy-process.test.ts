@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { lastError } from './node-proxy.ts'
+import { lastError } from './proxy-process.ts'
 
 test.each([
   [

@@ -11,7 +11,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** What of it means nothing. */
-export function misspeltWishes({ metadata }: Pod): string[] {
+export function unknownAnnotationValues({ metadata }: Pod): string[] {
   return Object.entries(allowed).flatMap(([name, values]) => {
     const value = metadata.annotations?.[name]
     if (value === undefined || values.includes(value)) return []

@@ -31,13 +31,15 @@ const ADDRESS_LENGTH = 12
 const RECEIVE_SIZE = 64 * 1024
 
 const DEFAULT_RECEIVE_BUFFER = 1 << 20
-const ANSWER_TIMEOUT_S = 5
+const ANSWER_TIMEOUT_MS = 5000
 
 /** Prints what goes over every socket. */
 const DEBUG = process.env['KUBE_PROXY_NLDEBUG'] === '1'
 
 export interface NetlinkSocketOptions {
   readonly receiveBuffer?: number
+  /** How long receive('wait') waits. */
+  readonly timeoutMs?: number
   /** Multicast groups to listen to. */
   readonly groups?: readonly number[]
   /** Names what goes over it, for KUBE_PROXY_NLDEBUG=1. */
@@ -67,7 +69,7 @@ export class NetlinkSocket {
       this.#trySetOption(SOL_NETLINK, NETLINK_EXT_ACK, 1)
       this.#trySetOption(SOL_NETLINK, NETLINK_CAP_ACK, 1)
       this.#trySetOption(SOL_SOCKET, SO_RCVBUFFORCE, options.receiveBuffer ?? DEFAULT_RECEIVE_BUFFER)
-      this.#setReceiveTimeout(ANSWER_TIMEOUT_S)
+      this.#setReceiveTimeout(options.timeoutMs ?? ANSWER_TIMEOUT_MS)
       this.port = this.#bind()
       for (const group of options.groups ?? []) {
         this.setMembership(group, 'join')
@@ -101,7 +103,7 @@ export class NetlinkSocket {
 
   /**
    * The next datagram from the kernel, valid until the next call. `poll` gives undefined when there is none; `wait` waits
-   * for some seconds and then fails with ETIMEDOUT. ENOBUFS says that datagrams were lost.
+   * for `timeoutMs`, 5 s by default, and then fails with ETIMEDOUT. ENOBUFS says that datagrams were lost.
    */
   receive(mode: 'wait' | 'poll'): Uint8Array | undefined {
     const flags = MSG_TRUNC | (mode === 'poll' ? MSG_DONTWAIT : 0)
@@ -155,9 +157,11 @@ export class NetlinkSocket {
   }
 
   /** struct timeval, whose two members are as wide as a pointer. */
-  #setReceiveTimeout(seconds: number): void {
+  #setReceiveTimeout(milliseconds: number): void {
     const timeval = new Uint8Array(16)
-    new DataView(timeval.buffer).setBigUint64(0, BigInt(seconds), LITTLE_ENDIAN)
+    const view = new DataView(timeval.buffer)
+    view.setBigUint64(0, BigInt(Math.floor(milliseconds / 1000)), LITTLE_ENDIAN)
+    view.setBigUint64(8, BigInt((milliseconds % 1000) * 1000), LITTLE_ENDIAN)
     this.#setOption('set the receive timeout of a netlink socket', SOL_SOCKET, SO_RCVTIMEO, timeval)
   }
 

@@ -1,4 +1,4 @@
-// A table made anew: where there is none, or in the place of one that no difference leads out of.
+// A table from nothing: where there is none, or in the place of one that no difference leads out of.
 
 import type { Fragment, TableBase } from './fragment.ts'
 import type { TableState } from './table-state.ts'
@@ -35,7 +35,7 @@ export function* buildTable({ base, fragments }: Wanted, state: TableState): Gen
       chunk = new Transaction()
     }
   }
-  addBase(chunk, base, { state, early })
+  addBase(chunk, base, state, early)
   yield chunk.ops()
 }
 
@@ -80,15 +80,8 @@ function readsValues({ expressions }: Rule): boolean {
 }
 
 /** The one transaction that puts what is wanted in the place of whatever table there is. */
-export function replaceTable({ base, fragments }: Wanted, state: TableState): readonly Op[] {
-  const transaction = new Transaction()
-  for (const set of base.sets) transaction.addSet(set)
-  for (const fragment of fragments) {
-    addObjects(transaction, fragment, state)
-    for (const [set, element] of newElements(fragment, state)) transaction.addElement(set, element)
-  }
-  addBase(transaction, base, { state })
-  return [{ op: 'deleteTable' }, { op: 'addTable', comment: base.comment }, ...transaction.ops()]
+export function replaceTable(wanted: Wanted, state: TableState): readonly Op[] {
+  return [{ op: 'deleteTable' } as const, ...buildTable(wanted, state)].flat()
 }
 
 function addObjects(transaction: Transaction, fragment: Fragment, state: TableState): void {
@@ -105,16 +98,12 @@ function* newElements(fragment: Fragment, state: TableState): Generator<readonly
   }
 }
 
-function addBase(
-  transaction: Transaction,
-  base: TableBase,
-  { state, early }: { state: TableState; early?: EarlyRules },
-): void {
+function addBase(transaction: Transaction, base: TableBase, state: TableState, early: EarlyRules): void {
   for (const { set, elements } of base.elements) for (const element of elements) transaction.addElement(set, element)
   const sharedRules = state.rulesInUse()
   for (const chain of base.chains) {
     const rules = sharedRules.filter((shared) => shared.chain === chain.name).map(({ rule }) => rule)
-    if (early?.complete(transaction, chain.name, rules) === true) continue
+    if (early.complete(transaction, chain.name, rules)) continue
     transaction.addChain({ ...chain, rules: [...rules, ...chain.rules] })
   }
 }

@@ -18,7 +18,8 @@ import { nftablesVocabulary } from './bytes/vocabulary.ts'
 import { describeRule } from './describe-rule.ts'
 import { NftablesDriver } from './driver.ts'
 import { nftFamily } from './language.ts'
-import { type FlowToTrace, opsToTrace } from './trace-table.ts'
+import { type FlowToTrace, planTraceTable } from './trace-table.ts'
+import { makeTable } from './transaction.ts'
 
 /** One packet meets some dozens of rules; a connection that is tried again and again, some hundreds. */
 const RECEIVE_BUFFER = 4 << 20
@@ -41,7 +42,7 @@ export class Trace {
     })
     this.#driver = new NftablesDriver({ family: nftFamily(flow.family), table })
     try {
-      this.#driver.apply(opsToTrace(flow))
+      this.#driver.apply(makeTable(planTraceTable(flow)))
     } catch (error) {
       this.#driver.close()
       this.#socket.close()

@@ -31,7 +31,7 @@ import { decodeNetfilterMessage, NFGENMSG_LENGTH } from '../netlink/nfnetlink.ts
 import { Writer } from '../netlink/writer.ts'
 import type { NetlinkClient, WhenInterrupted } from '../netlink/client.ts'
 import type { PerhapsSets, TableParts } from './table-driver.ts'
-import { NftablesListener } from './listener.ts'
+import { TableListener } from './listener.ts'
 
 /** How often a table is read again because another program changed it meanwhile. Nothing else happens until then. */
 const READ_ATTEMPTS = 5
@@ -80,7 +80,7 @@ export class TableReader implements TableId {
   }
 
   *#reading(options: ReadOptions = {}): Steps<OwnTable | undefined> {
-    const listener = new NftablesListener(this)
+    const listener = new TableListener(this)
     try {
       for (let attempt = 0; attempt < READ_ATTEMPTS; attempt++) {
         listener.restart()
@@ -88,7 +88,7 @@ export class TableReader implements TableId {
         const result = yield* this.#tryReading(options)
         const after = this.generation()
         // A transaction in between changes the generation. If it was on this table, what was read may be half of each.
-        if (after !== before && !listener.sparesUs(after)) continue
+        if (after !== before && !listener.isUnchangedThrough(after)) continue
         if (result instanceof KernelError) throw result
         return result
       }

@@ -3,7 +3,7 @@
 import { addressField, type TransportProtocol } from './fields.ts'
 import type { Family } from '../lib/ip.ts'
 import { destinationAddress, equals, isProtocol, portsAre, rule, traced } from './language.ts'
-import type { Chain, Op } from './types.ts'
+import type { NewTable } from './transaction.ts'
 
 /** The packets that are traced: from any address, which another program may have changed already. */
 export interface FlowToTrace {
@@ -17,7 +17,7 @@ export interface FlowToTrace {
 /** Before everything else. */
 const PRIORITY = -400
 
-export function planTraceChains(flow: FlowToTrace): Chain[] {
+export function planTraceTable(flow: FlowToTrace): NewTable {
   const rules = [
     rule([
       equals(destinationAddress(flow.family), flow.destination, addressField(flow.destination)),
@@ -26,19 +26,14 @@ export function planTraceChains(flow: FlowToTrace): Chain[] {
       traced,
     ]),
   ]
-  return (['output', 'prerouting'] as const).map((hook) => ({
-    name: hook,
-    comment: undefined,
-    hook: { type: 'filter', hook, priority: PRIORITY },
-    rules,
-  }))
-}
-
-export function opsToTrace(flow: FlowToTrace): Op[] {
-  const chains = planTraceChains(flow)
-  return [
-    { op: 'addTable', comment: undefined, isOwned: true },
-    ...chains.map((chain): Op => ({ op: 'addChain', chain })),
-    ...chains.flatMap(({ name, rules }) => rules.map((each): Op => ({ op: 'addRule', chain: name, rule: each }))),
-  ]
+  const hooks = ['output', 'prerouting'] as const
+  return {
+    isOwned: true,
+    chains: hooks.map((hook) => ({
+      name: hook,
+      comment: undefined,
+      hook: { type: 'filter', hook, priority: PRIORITY },
+      rules,
+    })),
+  }
 }

@@ -107,6 +107,25 @@ export class Transaction {
   }
 }
 
+export interface NewTable {
+  readonly comment?: string | undefined
+  /** See the operation addTable. */
+  readonly isOwned?: true
+  readonly sets?: Iterable<NftSet>
+  readonly elements?: Iterable<readonly [NftSet, readonly Element[]]>
+  /** Base chains last: then the table is complete when it sees its first packet. */
+  readonly chains: Iterable<Chain>
+}
+
+/** One transaction that makes a table, in the place of the one of its name, if there is one. */
+export function makeTable({ comment, isOwned, sets = [], elements = [], chains }: NewTable): Op[] {
+  const transaction = new Transaction()
+  for (const set of sets) transaction.addSet(set)
+  for (const [set, ofSet] of elements) for (const element of ofSet) transaction.addElement(set, element)
+  for (const chain of chains) transaction.addChain(chain)
+  return [{ op: 'deleteTable' }, { op: 'addTable', comment, ...(isOwned && { isOwned }) }, ...transaction.ops()]
+}
+
 type BySet = ReadonlyMap<NftSet, readonly Element[]>
 
 /** One for each set: it is a message to the kernel. */

@@ -1,19 +1,14 @@
-// Which process changes nftables? The kernel tells, transaction by transaction.
+// Which process changes nftables: the kernel notifies of each transaction.
 
-import { NFGENMSG_LENGTH } from '../netlink/nfnetlink.ts'
-import { nftablesVocabulary } from './bytes/vocabulary.ts'
-import type { NftFamily } from './types.ts'
-import { cstring, nest, opt } from '../netlink/attributes.ts'
-import { type Message, messagesOf } from '../netlink/message.ts'
-import { familyOfNumber } from './bytes/family.ts'
-import { generationAttributes, messageType } from './bytes/messages.ts'
-import { NETLINK_NETFILTER } from '../netlink/uapi/netlink.ts'
-import { NFTA_TABLE_NAME } from './bytes/uapi.ts'
-import { NFNLGRP_NFTABLES, NFNL_SUBSYS_NFTABLES } from '../netlink/uapi/nfnetlink.ts'
-import { drainSocket } from '../netlink/drain.ts'
 import { ignorePorts } from '../bpf/packet-filter.ts'
+import { drainSocket } from '../netlink/drain.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
+import { NETLINK_NETFILTER } from '../netlink/uapi/netlink.ts'
+import { NFNLGRP_NFTABLES } from '../netlink/uapi/nfnetlink.ts'
 import { watchReadable } from '../system/readable.ts'
+import { nftablesVocabulary } from './bytes/vocabulary.ts'
+import { TransactionReader } from './notifications.ts'
+import type { NftFamily } from './types.ts'
 
 export type NftablesChange =
   /**
@@ -55,22 +50,6 @@ export interface NftablesWatch {
 /** A foreign transaction may be large; what does not fit is reported as lost. */
 const RECEIVE_BUFFER = 4 << 20
 
-/** All messages of nftables name their table in the first attribute. */
-const tableOf = nest({ table: opt(NFTA_TABLE_NAME, cstring) })
-
-/** The table that a notification is about, if it is of the families ip and ip6. */
-export function decodeTouchedTable({
-  type,
-  view,
-  start,
-  end,
-}: Message): { family: NftFamily; table: string } | undefined {
-  if (type >> 8 !== NFNL_SUBSYS_NFTABLES) return undefined
-  const family = familyOfNumber(view.getUint8(start))
-  const table = family === undefined ? undefined : tableOf.read(view, start + NFGENMSG_LENGTH, end)?.table
-  return family === undefined || table === undefined ? undefined : { family, table }
-}
-
 /** Reports, after each transaction, the tables of the families ip and ip6 that it touched. */
 export function watchNftables(
   onChange: (change: NftablesChange) => void,
@@ -80,7 +59,14 @@ export function watchNftables(
     receiveBuffer: RECEIVE_BUFFER,
     vocabulary: nftablesVocabulary,
   })
-  const transaction = new TransactionReader(onChange)
+  const reader = new TransactionReader(({ pid, port, touched }) => {
+    for (const { family, table } of touched) onChange({ kind: 'changed', family, table, pid, port })
+  })
+  const drain = () => {
+    if (drainSocket(socket, (datagram) => reader.add(datagram)) === 'whole') return
+    reader.clear()
+    onChange({ kind: 'lost' })
+  }
   let readable: { close(): void }
   try {
     // A datagram of this group is never about more than one transaction.
@@ -89,7 +75,7 @@ export function watchNftables(
       ignore.map(({ port }) => port),
     )
     socket.setMembership(NFNLGRP_NFTABLES, 'join')
-    readable = watchReadable(socket.fd, () => drain(socket, transaction))
+    readable = watchReadable(socket.fd, drain)
   } catch (error) {
     socket.close()
     throw error
@@ -109,44 +95,6 @@ export function watchNftables(
       readable.close()
       socket.close()
     },
-  }
-}
-
-function drain(socket: NetlinkSocket, transaction: TransactionReader): void {
-  const result = drainSocket(socket, (datagram) => {
-    for (const message of messagesOf(datagram)) transaction.add(message)
-  })
-  if (result === 'lost') transaction.lost()
-}
-
-/** Collects the tables that a transaction touches, until the message that ends it. */
-class TransactionReader {
-  readonly #onChange: (change: NftablesChange) => void
-  readonly #touched = new Map<string, { readonly family: NftFamily; readonly table: string }>()
-
-  constructor(onChange: (change: NftablesChange) => void) {
-    this.#onChange = onChange
-  }
-
-  add(message: Message): void {
-    const { type, port, view, start, end } = message
-    if (type === messageType('newGeneration')) {
-      this.#finish(generationAttributes.read(view, start + NFGENMSG_LENGTH, end)?.pid ?? 0, port)
-      return
-    }
-    const touched = decodeTouchedTable(message)
-    if (touched !== undefined) this.#touched.set(`${touched.family} ${touched.table}`, touched)
-  }
-
-  lost(): void {
-    this.#touched.clear()
-    this.#onChange({ kind: 'lost' })
-  }
-
-  #finish(pid: number, port: number): void {
-    const touched = [...this.#touched.values()]
-    this.#touched.clear()
-    for (const { family, table } of touched) this.#onChange({ kind: 'changed', family, table, pid, port })
   }
 }
 

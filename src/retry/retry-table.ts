@@ -4,6 +4,7 @@ import { KernelError } from '../lib/errors.ts'
 import { type Bytes, type Family, asBytes } from '../lib/ip.ts'
 import { NftablesDriver } from '../nftables/driver.ts'
 import { icmpNumber, nftFamily } from '../nftables/language.ts'
+import { makeTable } from '../nftables/transaction.ts'
 import type { Element, Op } from '../nftables/types.ts'
 import { RETRY_TABLE } from './names.ts'
 import { planRetrySets, planRetryTable } from './plan-table.ts'
@@ -30,15 +31,12 @@ export class RetryTable {
   /** Makes it anew, whatever is there. */
   build(group: number, frontends: Iterable<Bytes>): void {
     const table = planRetryTable({ ...this.#settings, group })
-    const chains = [...table.chains.values()]
-    const ops: Op[] = [
-      ...(this.#driver.exists() ? [{ op: 'deleteTable' } as const] : []),
-      { op: 'addTable', comment: table.comment },
-      ...Array.from(table.sets.values(), (set) => ({ op: 'addSet', set }) as const),
-      ...chains.map((chain) => ({ op: 'addChain', chain }) as const),
-      ...chains.flatMap((chain) => chain.rules.map((rule) => ({ op: 'addRule', chain: chain.name, rule }) as const)),
-      { op: 'addElements', set: this.#sets().alive, elements: this.#alive },
-    ]
+    const ops = makeTable({
+      comment: table.comment,
+      sets: table.sets.values(),
+      elements: [[this.#sets().alive, this.#alive]],
+      chains: table.chains.values(),
+    })
     this.#driver.apply(ops)
     this.change([], [...frontends])
   }

@@ -28,7 +28,7 @@ import {
   wasDnated,
 } from '../nftables/language.ts'
 import { makeSet } from '../nftables/make-set.ts'
-import { Transaction } from '../nftables/transaction.ts'
+import { makeTable } from '../nftables/transaction.ts'
 import type { Chain, FieldType, Hook, NftSet, Op } from '../nftables/types.ts'
 
 export const COUNTING_TABLE = 'kube-proxy-counters'
@@ -135,14 +135,7 @@ export function planCountingTable(family: Family, size: number): CountingTable {
 }
 
 export function opsToCount({ chains, ...sets }: CountingTable): Op[] {
-  const transaction = new Transaction()
-  for (const set of Object.values(sets)) transaction.addSet(set)
-  for (const each of chains) transaction.addChain(each)
-  return [
-    { op: 'deleteTable' },
-    { op: 'addTable', comment: 'counts while kube-proxy is asked for traffic' },
-    ...transaction.ops(),
-  ]
+  return makeTable({ comment: 'counts while kube-proxy is asked for traffic', sets: Object.values(sets), chains })
 }
 
 /** The fields of a pair, apart: address, port, protocol, address, port. */

@@ -16,7 +16,7 @@ import { nftablesPlanner } from '../../src/modes/nftables/plan/planner.ts'
 import { TableProgrammer } from '../../src/table-sync/table-programmer.ts'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
 import { formatTable } from '../../src/nftables/format.ts'
-import { planTraceChains } from '../../src/nftables/trace-table.ts'
+import { planTraceTable } from '../../src/nftables/trace-table.ts'
 import type { Table } from '../../src/nftables/types.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { nodeAddresses } from '../support/addresses.ts'
@@ -120,7 +120,7 @@ describe.skipIf(!isRoot)('explain beside the kernel (needs root)', () => {
     [6, 'fd00::80'],
   ] as const)('the table of a trace is what nft makes of its words, IPv%d', (family, destination) => {
     const flow = { family, protocol: 'TCP', sourcePort: 45_000, destination, destinationPort: 80 } as const
-    const chains = planTraceChains(flow)
+    const chains = [...planTraceTable(flow).chains]
     const table: Table = {
       family: family === 4 ? 'ip' : 'ip6',
       name: 'kube-proxy-explain-1',

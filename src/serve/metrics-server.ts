@@ -1,4 +1,4 @@
-// The metrics port: /metrics, and what else tells about this process.
+// The metrics port: /metrics, and pages about this process.
 
 import { listen, type Listener, type ListenOptions } from './listen.ts'
 import { negotiateMetrics } from './negotiate.ts'

@@ -1,4 +1,4 @@
-// The health check node ports: one small server per service with externalTrafficPolicy Local, that tells load balancers
+// The health check node ports: one small server per service with externalTrafficPolicy Local, from which load balancers learn
 // whether this node has endpoints of it. See service_health.go upstream.
 
 import type { Clock } from '../lib/clock.ts'
@@ -26,7 +26,7 @@ export interface ServiceHealthOptions {
   readonly addresses: HealthAddresses
   /** Whether the proxy keeps up. (Whether the node may stay is not asked: that is for /healthz.) */
   readonly proxyHealthy: () => boolean
-  /** Told once per service and port. */
+  /** Called once per service and port. */
   readonly onRefused: (refused: RefusedHealthPort) => void
   readonly clock: Clock
   readonly log: Logger

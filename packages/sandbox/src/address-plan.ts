@@ -3,7 +3,7 @@
 
 import { canonicalIp, cidrContains, formatCidr, parseCidr, type Cidr, type Family } from '../../../src/lib/ip.ts'
 
-/** How many sandboxes find room on one machine. */
+/** How many sandboxes one machine can have. */
 export const MAX_SANDBOXES = 64
 export const MAX_NODES = 100
 

@@ -43,7 +43,7 @@ export interface PodHostOptions {
   readonly nameServers: readonly string[]
   /** What they find there. */
   readonly names: () => NamedCluster
-  /** Told of namespaces that come and go. */
+  /** Called with each namespace that is opened, and before it is closed. */
   readonly onOpened: (netns: NetworkNamespace) => void
   readonly onClosing: (netns: NetworkNamespace) => void
 }
@@ -171,16 +171,16 @@ export class PodHost implements PodRuntime {
 
   #serveLog({ pod, query, response }: Parameters<NonNullable<PodStreams['log']>>[0]): void {
     const log = this.#pods.get(pod.metadata.uid ?? '')?.log
-    const wish = parseLogQuery(query, Date.now())
+    const options = parseLogQuery(query, Date.now())
     response.setHeader('content-type', 'text/plain; charset=utf-8')
-    for (const line of pickLines(log?.lines() ?? [], wish)) response.write(formatLogLine(line, wish))
-    if (log === undefined || !wish.follow) {
+    for (const line of pickLines(log?.lines() ?? [], options)) response.write(formatLogLine(line, options))
+    if (log === undefined || !options.follow) {
       response.end()
       return
     }
     response.flushHeaders()
     const stop = log.follow(
-      (line) => response.write(formatLogLine(line, wish)),
+      (line) => response.write(formatLogLine(line, options)),
       () => response.end(),
     )
     response.on('close', stop)

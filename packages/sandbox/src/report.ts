@@ -72,7 +72,7 @@ function serviceRow({ name, clusterIPs, loadBalancerIPs, port, nodePort }: Repor
   return ['service', name, ...places]
 }
 
-/** Commands that ask the service from everywhere. Each tells in a comment what it shows. */
+/** Commands that call the service from everywhere, each with a comment on what it shows. */
 function formatQuestions(report: Report, asked: ReportedService): string[] {
   const { name, clusterIPs, loadBalancerIPs, port, nodePort } = asked
   const [ip] = clusterIPs

@@ -1,4 +1,4 @@
-// The answer to the question `affinity`: which backend a client gets again, where the proxy remembers it and not the kernel.
+// The answer to the question `affinity`: which backend a client gets again, where the proxy has the affinity entries and not the kernel.
 
 export interface AffinityAnswer {
   /** The one with the most time left first; none: the client is not remembered. */

@@ -1,13 +1,13 @@
-// The answer to the question `changes`: what the proxy did to the kernel while an asker looked, and why.
+// The answer to the question `changes`: what the proxy changed in the kernel while a client asked, and why.
 
 export interface ChangesAnswer {
   readonly nodeName: string
   readonly mode: string
-  /** The oldest first, after the one that the asker knows. */
+  /** The oldest first, after the one that the client named. */
   readonly changes: readonly SyncChange[]
   /** What to ask for next: `after=N`. */
   readonly last: number
-  /** How many there was no room for since the asker asked last. */
+  /** How many were dropped since the client asked last, because there were too many. */
   readonly missed: number
 }
 
@@ -26,14 +26,14 @@ export interface SyncChange {
   /** Names of service ports whose decisions changed. */
   readonly ports: readonly string[]
   readonly morePorts: number
-  /** When the first object was heard of; milliseconds since 1970, as the others. */
+  /** When the first object was received; milliseconds since 1970, as the others. */
   readonly heardMs?: number | undefined
   readonly beganMs: number
   /** When the kernel acknowledged, or refused. */
   readonly doneMs: number
   readonly operations: number
   readonly bytes: number
-  /** In the words of the mode's own tool. */
+  /** As commands of the mode's own tool. */
   readonly commands: readonly string[]
   readonly moreCommands: number
   /** Why the kernel refused. */

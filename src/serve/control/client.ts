@@ -20,7 +20,7 @@ export interface AskOptions {
   readonly timeoutMs?: number
 }
 
-/** A connection that stays: what the proxy does for an asker it does until the connection ends. */
+/** A connection that stays open: what the proxy does for a client ends with its connection. */
 export class ControlClient {
   readonly path: string
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 })

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 export const CONTROL_FOLDER = '/run/kube-proxy-ts'
 /** What `--control-socket` says to turn it off. */
 export const NO_SOCKET = 'none'
-/** For commands: where the socket is, when they are not told otherwise. */
+/** For commands: the socket, where no flag names one. */
 export const SOCKET_VARIABLE = 'KUBE_PROXY_CONTROL_SOCKET'
 
 /** A unix socket's address has 108 bytes, with a zero at the end. */

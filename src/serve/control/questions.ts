@@ -1,8 +1,8 @@
-// The running proxy can be asked: named questions that answer JSON, over a unix socket that only root can open.
+// Questions to the running proxy, by name, with answers in JSON, over a unix socket that only root can open.
 //
 // To answer a question, add a Question to the list in proxy/questions.ts:
 //
-//     { name: 'state', what: 'what the proxy knows', answer: (query) => ({ ... }) }
+//     { name: 'state', what: 'the objects and decisions of the proxy', answer: (query) => ({ ... }) }
 //
 // To ask one, from any command of this program (client.ts):
 //
@@ -12,7 +12,7 @@
 //
 //     curl --unix-socket /run/kube-proxy-ts/net-4026531840.sock http://proxy/v1/state
 //
-// An answer is any value that JSON has words for. Iterables that are not lists are written as lists, one element at a time,
+// An answer is any value that JSON can express. Iterables that are not lists are written as lists, one element at a time,
 // so that a large answer neither stands in memory as a whole nor stops the proxy from its work.
 
 /** Thrown by a question that cannot be answered as it was asked: the message says what is allowed. */
@@ -29,7 +29,7 @@ export interface Question {
   /** One line for people. */
   readonly what: string
   /** Throws a QuestionError for arguments that make no sense. */
-  answer(query: URLSearchParams, asker: QuestionClient): unknown
+  answer(query: URLSearchParams, client: QuestionClient): unknown
 }
 
 /** The prefix of every path: a question that changes its meaning gets a new one. */

@@ -1,4 +1,4 @@
-// The answer to the question `state`: what a running proxy knows and has decided.
+// The answer to the question `state`: the objects that a running proxy has, and what it decided.
 
 import type { EndpointSlice, Node, Service } from '../../kube/types.ts'
 import type { Family } from '../../lib/ip.ts'
@@ -92,7 +92,7 @@ export interface DriftState {
 
 /** What another program had changed, and has been restored. */
 export interface FoundDrift {
-  /** When the change was heard of; where it was not, the comparison before, when all was well. */
+  /** When the change was noticed; else the time of the comparison before, which found nothing. */
   readonly sinceMs?: number | undefined
   readonly restoredMs: number
   readonly operations: number

@@ -1,15 +1,15 @@
-// The answer to the question `traffic`: what the kernel has counted since it began to, for an asker who looks.
+// The answer to the question `traffic`: what the kernel has counted since a client began to ask.
 
 import type { TrafficCounts } from '../../traffic/traffic-counts.ts'
 
-/** Since counting began. It ends when the asker goes, or has not asked for a while. */
+/** Since counting began. It ends when the client disconnects, or has not asked for a while. */
 export interface TrafficAnswer {
   readonly nowMs: number
   readonly sinceMs: number
   readonly mode: string
   readonly nodeName: string
   readonly rows: readonly TrafficRow[]
-  /** Of pairs for which there was no room. */
+  /** Of pairs beyond the limit. */
   readonly other: TrafficCounts
   /**
    * For a mode in which the proxy carries connections itself: what it passed on to each backend, without headers. The rows are
@@ -23,7 +23,7 @@ export interface TrafficAnswer {
 export interface CarriedRow extends TrafficCounts {
   /** `namespace/name:port`. */
   readonly service: string
-  /** `tcp`, of which there are no packets to tell, or `udp`. */
+  /** `tcp`, without a count of packets, or `udp`. */
   readonly protocol: string
   /** `ip:port` */
   readonly backend: string

@@ -1,4 +1,4 @@
-// Values as JSON knows them, and what is done with them everywhere.
+// JSON values: their types, and how they are compared.
 
 export type Json = null | boolean | number | string | Json[] | JsonObject
 

@@ -109,12 +109,12 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
     store,
     registry,
     listen,
-    kubeconfig: (wish = {}) =>
+    kubeconfig: (request = {}) =>
       formatKubeconfig({
-        url: wish.url ?? url,
+        url: request.url ?? url,
         certificateAuthority: identity.authority.certificate,
-        user: wish.user ?? 'admin',
-        token: identity.tokens[wish.user ?? 'admin'],
+        user: request.user ?? 'admin',
+        token: identity.tokens[request.user ?? 'admin'],
       }),
     setAway(now) {
       isAway = now

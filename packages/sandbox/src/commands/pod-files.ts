@@ -15,7 +15,7 @@ export function planPodFiles(
   return new Map([
     ['/etc/resolv.conf', resolv],
     ['/etc/hosts', planHosts(pod, ips)],
-    // Some machines ask a daemon of their own first, which knows nothing of the cluster.
+    // Some machines ask a daemon of their own first, which does not have the names of the cluster.
     ['/etc/nsswitch.conf', 'passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n'],
   ])
 }

@@ -28,7 +28,7 @@ export function openTerminal(): Terminal {
   return { master, slave: openSync(path, O_RDWR | O_NOCTTY), path }
 }
 
-/** Tells the program's side how large the screen is: struct winsize. */
+/** Sets the size of the terminal: struct winsize. */
 export function resizeTerminal(master: number, { columns, rows }: TerminalSize): void {
   const size = Uint16Array.of(rows, columns, 0, 0)
   mustCall('resize a terminal', 'ioctl', master, TIOCSWINSZ, new Uint8Array(size.buffer))

@@ -56,9 +56,9 @@ export function revisionOf(set: ReplicaSet | undefined): number {
   return Number(set?.metadata.annotations?.[revisionAnnotation] ?? 0) || 0
 }
 
-function sameTemplate(ofSet: PodTemplateSpec, wanted: PodTemplateSpec): boolean {
+function sameTemplate(ofSet: PodTemplateSpec, desired: PodTemplateSpec): boolean {
   const { [hashLabel]: _hash, ...labels } = ofSet.metadata.labels ?? {}
-  return sameJson({ ...ofSet, metadata: { ...ofSet.metadata, labels } }, withLabels(wanted))
+  return sameJson({ ...ofSet, metadata: { ...ofSet.metadata, labels } }, withLabels(desired))
 }
 
 function withLabels(template: PodTemplateSpec): PodTemplateSpec {
@@ -85,7 +85,7 @@ export interface RollingLimits {
   readonly maxUnavailable: number
 }
 
-/** Percentages are of the wanted replicas: surges are rounded up, absences down. Both cannot be zero. */
+/** Percentages are of the desired replicas: maxSurge is rounded up, maxUnavailable down. Both cannot be zero. */
 export function rollingLimits({ spec }: Deployment): RollingLimits {
   const replicas = spec.replicas ?? 1
   const { maxSurge = 0, maxUnavailable = 0 } = spec.strategy.rollingUpdate ?? {}
@@ -96,20 +96,20 @@ export function rollingLimits({ spec }: Deployment): RollingLimits {
   return { maxSurge: surge, maxUnavailable: surge === 0 && unavailable === 0 ? 1 : unavailable }
 }
 
-const wanted = (set: ReplicaSet): number => set.spec.replicas ?? 0
-const total = (sets: readonly ReplicaSet[]): number => sets.reduce((sum, set) => sum + wanted(set), 0)
+const desired = (set: ReplicaSet): number => set.spec.replicas ?? 0
+const total = (sets: readonly ReplicaSet[]): number => sets.reduce((sum, set) => sum + desired(set), 0)
 const available = (set: ReplicaSet): number => set.status.availableReplicas ?? 0
 
 function newSet(deployment: Deployment, old: readonly ReplicaSet[], limits: RollingLimits) {
   const { spec, metadata } = deployment
   const hash = templateHash(spec.template)
   const replicas = spec.replicas ?? 1
-  const room = spec.strategy.type === 'Recreate' ? replicas : Math.max(0, replicas + limits.maxSurge - total(old))
-  return { name: `${metadata.name}-${hash}`, hash, replicas: Math.min(replicas, room) }
+  const allowed = spec.strategy.type === 'Recreate' ? replicas : Math.max(0, replicas + limits.maxSurge - total(old))
+  return { name: `${metadata.name}-${hash}`, hash, replicas: Math.min(replicas, allowed) }
 }
 
 function changes(set: ReplicaSet, to: number): { set: ReplicaSet; to: number }[] {
-  return wanted(set) === to ? [] : [{ set, to }]
+  return desired(set) === to ? [] : [{ set, to }]
 }
 
 function toZero(sets: readonly ReplicaSet[]): { set: ReplicaSet; to: number }[] {
@@ -118,7 +118,7 @@ function toZero(sets: readonly ReplicaSet[]): { set: ReplicaSet; to: number }[] 
 
 /** While it is paused only the number counts, and it goes to the set that has pods already. */
 function scaleActive({ spec }: Deployment, byAge: readonly ReplicaSet[]): { set: ReplicaSet; to: number }[] {
-  const active = byAge.filter((set) => wanted(set) > 0)
+  const active = byAge.filter((set) => desired(set) > 0)
   const target = active.at(-1) ?? byAge.at(-1)
   if (target === undefined || active.length > 1) return []
   return changes(target, spec.replicas ?? 1)
@@ -136,9 +136,10 @@ function roll(
   { old, limits }: Rolling,
 ): { set: ReplicaSet; to: number }[] {
   const replicas = deployment.spec.replicas ?? 1
-  if (wanted(current) > replicas) return changes(current, replicas)
-  const room = replicas + limits.maxSurge - total(old) - wanted(current)
-  if (room > 0 && wanted(current) < replicas) return changes(current, Math.min(replicas, wanted(current) + room))
+  if (desired(current) > replicas) return changes(current, replicas)
+  const allowed = replicas + limits.maxSurge - total(old) - desired(current)
+  if (allowed > 0 && desired(current) < replicas)
+    return changes(current, Math.min(replicas, desired(current) + allowed))
   return scaleDownOld(current, old, replicas - limits.maxUnavailable)
 }
 
@@ -147,14 +148,14 @@ function scaleDownOld(
   old: readonly ReplicaSet[],
   minAvailable: number,
 ): { set: ReplicaSet; to: number }[] {
-  const unavailableNew = wanted(current) - available(current)
-  let budget = total(old) + wanted(current) - minAvailable - unavailableNew
+  const unavailableNew = desired(current) - available(current)
+  let budget = total(old) + desired(current) - minAvailable - unavailableNew
   if (budget <= 0) return []
   // Pods that do not serve anyway go first: nothing is lost with them, and they hold up the rest.
-  const targets = new Map(old.map((set) => [set, wanted(set)]))
+  const targets = new Map(old.map((set) => [set, desired(set)]))
   for (const set of old) {
-    const unhealthy = Math.max(0, Math.min(budget, wanted(set) - available(set)))
-    targets.set(set, wanted(set) - unhealthy)
+    const unhealthy = Math.max(0, Math.min(budget, desired(set) - available(set)))
+    targets.set(set, desired(set) - unhealthy)
     budget -= unhealthy
   }
   let spare = [...old, current].reduce((sum, set) => sum + available(set), 0) - minAvailable
@@ -167,7 +168,7 @@ function scaleDownOld(
 }
 
 function surplusHistory({ spec }: Deployment, old: readonly ReplicaSet[]): ReplicaSet[] {
-  const idle = old.filter((set) => wanted(set) === 0 && set.status.replicas === 0 && !isDeleting(set))
+  const idle = old.filter((set) => desired(set) === 0 && set.status.replicas === 0 && !isDeleting(set))
   const surplus = idle.length - (spec.revisionHistoryLimit ?? 10)
   if (surplus <= 0) return []
   return [...idle].sort((a, b) => revisionOf(a) - revisionOf(b)).slice(0, surplus)

@@ -17,14 +17,14 @@ export function deploymentStatus(deployment: Deployment, facts: DeploymentFacts)
   const sum = (field: 'replicas' | 'readyReplicas' | 'availableReplicas'): number =>
     sets.reduce((total, { status }) => total + (status[field] ?? 0), 0)
   const available = sum('availableReplicas')
-  const wanted = sets.reduce((total, { spec }) => total + (spec.replicas ?? 0), 0)
+  const desired = sets.reduce((total, { spec }) => total + (spec.replicas ?? 0), 0)
   const status: DeploymentStatus = {
     observedGeneration: deployment.metadata.generation ?? 0,
     replicas: sum('replicas'),
     updatedReplicas: current?.status.replicas ?? 0,
     readyReplicas: sum('readyReplicas'),
     availableReplicas: available,
-    unavailableReplicas: Math.max(0, wanted - available),
+    unavailableReplicas: Math.max(0, desired - available),
   }
   const enough = available >= (deployment.spec.replicas ?? 1) - maxUnavailable
   status.conditions = [

@@ -72,7 +72,7 @@ function namedPort(pod: Pod, name: string, protocol: string): number | undefined
   return undefined
 }
 
-/** What tells two groups of endpoints apart: their ports. */
+/** The key of a group of endpoints: their ports. */
 export function portsKey(ports: readonly TargetPort[]): string {
   return JSON.stringify([...ports].sort((a, b) => (a.name < b.name ? -1 : 1)))
 }

@@ -12,9 +12,9 @@ import type { ControllerContext } from './controller.ts'
 import type { EndpointSlice } from '../apiserver/objects/endpoints.ts'
 import type { Pod } from '../apiserver/objects/pod.ts'
 import type { Service } from '../apiserver/objects/service.ts'
-import type { WantedSlice } from './slices-plan.ts'
+import type { DesiredSlice } from './slices-plan.ts'
 
-/** Tells proxies since when the change has been on its way to them. */
+/** Since when the change has been on its way: proxies measure their delay from it. */
 const triggerAnnotation = 'endpoints.kubernetes.io/last-change-trigger-time'
 
 export function startEndpointsController(context: ControllerContext): void {
@@ -68,7 +68,7 @@ function sync(context: ControllerContext, service: Service): void {
     existing: slicesOf(context, service),
   })
   const trigger = triggerTime(service, all)
-  for (const wanted of plan.write) writeSlice(context, service, { wanted, trigger })
+  for (const desired of plan.write) writeSlice(context, service, { desired, trigger })
   for (const { metadata } of plan.remove) {
     registry.delete(endpointSlices, { namespace: metadata.namespace ?? '', name: metadata.name })
   }
@@ -99,9 +99,9 @@ function triggerTime(service: Service, all: readonly Pod[]): string {
 function writeSlice(
   { registry }: ControllerContext,
   service: Service,
-  { wanted, trigger }: { wanted: WantedSlice; trigger: string },
+  { desired, trigger }: { desired: DesiredSlice; trigger: string },
 ): void {
-  const { existing, addressType, labels, ports, endpoints: members } = wanted
+  const { existing, addressType, labels, ports, endpoints: members } = desired
   const content = { ports: ports.length === 0 ? null : ports, endpoints: members.length === 0 ? null : members }
   if (existing !== undefined) {
     const { namespace = '', name } = existing.metadata

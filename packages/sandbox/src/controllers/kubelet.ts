@@ -26,7 +26,7 @@ export interface KubeletOptions {
 
 const retryMs = 1000
 
-/** What the kubelet knows of a pod beside its object. */
+/** What the kubelet records of a pod beside its object. */
 interface Running {
   readonly uid: string
   runtimePod: RuntimePod

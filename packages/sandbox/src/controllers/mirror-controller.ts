@@ -31,13 +31,13 @@ function sync(context: ControllerContext, key: string): void {
   const place = placeOf(key)
   const object = registry.find(endpoints, place)?.object
   const service = registry.find(services, place)?.object
-  const wanted =
+  const desired =
     object === undefined || service === undefined || Object.keys(service.spec.selector ?? {}).length > 0
       ? []
       : planMirror(object)
   const existing = mirrorsOf(context, key)
-  for (const [i, slice] of wanted.entries()) writeMirror(context, { slice, existing: existing[i], endpoints: object! })
-  for (const { metadata } of existing.slice(wanted.length)) {
+  for (const [i, slice] of desired.entries()) writeMirror(context, { slice, existing: existing[i], endpoints: object! })
+  for (const { metadata } of existing.slice(desired.length)) {
     registry.delete(endpointSlices, { namespace: place.namespace, name: metadata.name })
   }
 }

@@ -103,7 +103,7 @@ function stateOf({ stage, problem, startedMs }: PodFacts): ContainerState {
     case 'running':
       return { running: { startedAt: formatTime(startedMs) } }
     case 'dead':
-      return { waiting: { reason: 'CrashLoopBackOff', message: 'the pod was told to die (annotation sandbox/fail)' } }
+      return { waiting: { reason: 'CrashLoopBackOff', message: 'the annotation sandbox/fail makes the pod die' } }
     case 'creating':
       return problem === undefined
         ? { waiting: { reason: 'ContainerCreating' } }

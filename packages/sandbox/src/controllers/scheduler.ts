@@ -64,7 +64,7 @@ export class NodeLoads {
     return this.#counts.get(node) ?? 0
   }
 
-  /** Follows a change of a pod. Whether there is more room than before. */
+  /** Follows a change of a pod. Whether a node has more capacity left than before. */
   replace(before: Pod | undefined, after: Pod | undefined): boolean {
     const [left, entered] = [before, after].map((pod) => (pod === undefined ? undefined : placeTaken(pod)))
     if (left === entered) return false
@@ -74,7 +74,7 @@ export class NodeLoads {
   }
 }
 
-/** The node whose room a pod takes. */
+/** The node whose capacity a pod takes. */
 function placeTaken(pod: Pod): string | undefined {
   return isDeleting(pod) || isTerminal(pod) ? undefined : pod.spec.nodeName
 }

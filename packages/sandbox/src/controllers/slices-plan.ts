@@ -1,5 +1,5 @@
 // The EndpointSlices of a service: at most 100 endpoints each, one family each, and as few of them touched as a change
-// allows, because every proxy in the cluster is told of each. Pure.
+// allows, because every proxy in the cluster receives each. Pure.
 
 import { addHints, hintPolicyOf } from './topology-hints.ts'
 import { findCandidates, portsKey, targetRef } from './endpoint-candidates.ts'
@@ -20,7 +20,7 @@ export const sliceControllerName = 'endpointslice-controller.k8s.io'
 export const maxEndpointsPerSlice = 100
 
 /** What a slice shall be: a new one, or what becomes of an existing one. */
-export interface WantedSlice {
+export interface DesiredSlice {
   readonly existing: EndpointSlice | undefined
   readonly addressType: IPFamily
   readonly labels: Labels
@@ -29,7 +29,7 @@ export interface WantedSlice {
 }
 
 export interface SlicesPlan {
-  readonly write: readonly WantedSlice[]
+  readonly write: readonly DesiredSlice[]
   readonly remove: readonly EndpointSlice[]
 }
 
@@ -106,7 +106,7 @@ interface Common {
 }
 
 function planGroups(common: Common, groups: readonly Group[], existing: readonly EndpointSlice[]): SlicesPlan {
-  // Without endpoints one empty slice remains: it tells proxies that there are none.
+  // Without endpoints one empty slice remains: proxies learn from it that there are none.
   if (groups.length === 0) return keepOne(common, existing)
   const unused = new Set(existing)
   const write = groups.flatMap(({ ports, endpoints }) => {
@@ -115,17 +115,19 @@ function planGroups(common: Common, groups: readonly Group[], existing: readonly
     return packGroup(common, { ports, endpoints }, own)
   })
   const emptied = write.filter(({ existing, endpoints }) => existing !== undefined && endpoints.length === 0)
-  const kept = write.filter((wanted) => wanted.endpoints.length > 0)
+  const kept = write.filter((desired) => desired.endpoints.length > 0)
   // An old slice of other ports is better turned into a new one than deleted beside it.
   const spare = [...unused, ...emptied.map(({ existing }) => existing!)]
-  const reused = kept.map((wanted) => (wanted.existing === undefined ? { ...wanted, existing: spare.pop() } : wanted))
+  const reused = kept.map((desired) =>
+    desired.existing === undefined ? { ...desired, existing: spare.pop() } : desired,
+  )
   return { write: reused.filter(isChange), remove: spare }
 }
 
 function keepOne(common: Common, existing: readonly EndpointSlice[]): SlicesPlan {
   const [first, ...rest] = existing
-  const wanted = { existing: first, addressType: common.family, labels: common.labels, ports: [], endpoints: [] }
-  return { write: isChange(wanted) ? [wanted] : [], remove: rest }
+  const desired = { existing: first, addressType: common.family, labels: common.labels, ports: [], endpoints: [] }
+  return { write: isChange(desired) ? [desired] : [], remove: rest }
 }
 
 /** Ports are the same whatever their order. */
@@ -134,10 +136,10 @@ function samePorts(a: readonly SlicePort[], b: readonly SlicePort[]): boolean {
   return sameJson(sorted(a), sorted(b))
 }
 
-/** Each endpoint stays in the slice that it is in; new ones fill the fullest slice that still has room. */
-function packGroup({ family, labels }: Common, group: Group, slices: readonly EndpointSlice[]): WantedSlice[] {
+/** Each endpoint stays in the slice that it is in; new ones fill the fullest slice that is not full. */
+function packGroup({ family, labels }: Common, group: Group, slices: readonly EndpointSlice[]): DesiredSlice[] {
   const waiting = new Map(group.endpoints.map((endpoint) => [identity(endpoint), endpoint]))
-  const packed = slices.map((existing): Pick<WantedSlice, 'existing'> & { endpoints: SliceEndpoint[] } => {
+  const packed = slices.map((existing): Pick<DesiredSlice, 'existing'> & { endpoints: SliceEndpoint[] } => {
     const endpoints = (existing.endpoints ?? []).flatMap((before) => {
       const now = waiting.get(identity(before))
       waiting.delete(identity(before))
@@ -163,7 +165,7 @@ function identity({ addresses, targetRef }: SliceEndpoint): string {
   return `${targetRef?.uid ?? ''} ${addresses[0]}`
 }
 
-function isChange({ existing, labels, ports, endpoints }: WantedSlice): boolean {
+function isChange({ existing, labels, ports, endpoints }: DesiredSlice): boolean {
   return (
     existing === undefined ||
     !sameJson(existing.metadata.labels, labels) ||

@@ -96,20 +96,21 @@ function findPorts(
   service: Service,
   endpoints: readonly Endpoint[] | undefined,
   name: string,
-  wanted?: { readonly name: string; readonly protocol: string },
+  requested?: { readonly name: string; readonly protocol: string },
 ): { answers: DnsRecord[]; additional: DnsRecord[] } {
-  const isWanted = (port: { readonly name?: string; readonly protocol?: string }): boolean =>
-    wanted === undefined || (port.name === wanted.name && (port.protocol ?? 'TCP').toLowerCase() === wanted.protocol)
+  const isRequested = (port: { readonly name?: string; readonly protocol?: string }): boolean =>
+    requested === undefined ||
+    (port.name === requested.name && (port.protocol ?? 'TCP').toLowerCase() === requested.protocol)
   const base = nameOf(service)
   const record = (port: number, target: string): DnsRecord => ({ name, data: { type: 'SRV', port, target } })
   if (endpoints === undefined) {
-    const answers = (service.spec.ports ?? []).filter(isWanted).map(({ port }) => record(port, base))
+    const answers = (service.spec.ports ?? []).filter(isRequested).map(({ port }) => record(port, base))
     return { answers, additional: addressRecords(base, service.spec.clusterIPs ?? []) }
   }
-  const having = endpoints.filter(({ ports }) => ports.some(isWanted))
+  const having = endpoints.filter(({ ports }) => ports.some(isRequested))
   return {
     answers: having.flatMap(({ label, ports }) =>
-      ports.filter(isWanted).map(({ port }) => record(port, `${label}.${base}`)),
+      ports.filter(isRequested).map(({ port }) => record(port, `${label}.${base}`)),
     ),
     additional: having.flatMap(({ label, address }) => addressRecords(`${label}.${base}`, [address])),
   }

@@ -21,7 +21,7 @@ import { join } from 'node:path'
 import { lockFile, processStart } from '../../../../src/system/process.ts'
 import { removeNetnsNames } from './netns-names.ts'
 
-/** What a sandbox tells about itself, for other commands and for those that clean up after it. */
+/** What a sandbox records about itself, for other commands and for cleaning up after a crash. */
 export interface InstanceRecord {
   readonly name: string
   readonly pid: number

@@ -1,4 +1,4 @@
-// Names for namespaces that `ip netns` knows: `ip netns exec sandbox-node-1 ...`. Links, not mounts: a link to a file of a
+// Names of namespaces for `ip netns`: `ip netns exec sandbox-node-1 ...`. Links, not mounts: a link to a file of a
 // process that is gone is no more than a name, and the namespace behind it has ended with the process.
 
 import { existsSync, lstatSync, mkdirSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'

@@ -20,7 +20,7 @@ export function sudoUser(): { readonly uid: number; readonly gid: number } | und
   return isInitialUserNamespace() ? { uid, gid } : undefined
 }
 
-/** In others, root is a user like any other, and knows no others. */
+/** In a user namespace, root stands for one ordinary user, and no other users exist. */
 function isInitialUserNamespace(): boolean {
   return /^\s*0\s+0\s+4294967295\s*$/.test(readFileSync('/proc/self/uid_map', 'latin1'))
 }

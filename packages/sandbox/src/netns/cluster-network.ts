@@ -54,7 +54,7 @@ export class ClusterNetwork implements Disposable {
     this.plan = plan
     this.machineLink = machineLinkOf(plan.index)
     this.machine = new Host(ownNetworkNamespace('machine'))
-    // A packet for an address that is not in the sandbox ends here, and its sender is told: nothing leaves the sandbox.
+    // A packet for an address that is not in the sandbox ends here with an ICMP error: nothing leaves the sandbox.
     this.fabric = openHost('fabric', 'router')
     this.#fabricBridge = addBridge(this.fabric, 'fabric', plan.controlPlane)
     addAddresses(this.fabric, this.#fabricBridge, plan.controlPlane, plan.fabricRanges)
@@ -144,7 +144,7 @@ export class ClusterNetwork implements Disposable {
 export function openPodNetwork(node: NodeNetwork, name: string, addresses: readonly string[]): NetworkNamespace {
   const pod = openHost(name, 'host')
   try {
-    // Linux names of links have at most 15 characters; the address tells whose it is.
+    // Linux names of links have at most 15 characters, so the name has the address in it.
     const link = `veth${addresses[0]!.replace(/^.*[.:]/, '-')}`
     node.links.deleteLink(link)
     const kind = { type: 'veth', peer: 'eth0', netns: pod.netns.fd } as const

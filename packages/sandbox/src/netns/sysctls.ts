@@ -5,7 +5,7 @@ function settings(forwarding: 0 | 1): Readonly<Record<string, number>> {
   for (const which of ['all', 'default']) {
     Object.assign(values, {
       [`ipv4/conf/${which}/rp_filter`]: 0,
-      // Pods of one node reach each other through the node; it must not tell them of the short cut.
+      // Pods of one node reach each other through the node; it must not send them redirects.
       [`ipv4/conf/${which}/send_redirects`]: 0,
       [`ipv4/conf/${which}/accept_redirects`]: 0,
       [`ipv6/conf/${which}/disable_ipv6`]: 0,
@@ -18,7 +18,7 @@ function settings(forwarding: 0 | 1): Readonly<Record<string, number>> {
   }
   return {
     ...values,
-    // A client that asks a service without endpoints again and again is told so each time, at once.
+    // Every connection to a service without endpoints is refused at once, however many there are.
     'ipv4/icmp_ratelimit': 0,
     'ipv4/icmp_msgs_per_sec': 1_000_000,
     'ipv4/icmp_msgs_burst': 1_000_000,

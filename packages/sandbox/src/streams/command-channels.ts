@@ -71,14 +71,14 @@ export function openWebSocketChannels(webSocket: WebSocket, options: ChannelOpti
 
 /** Resolves when the client has opened all streams that it asked for; rejects when it goes away before. */
 export function openSpdyChannels(socket: Duplex, head: Buffer, options: ChannelOptions): Promise<CommandChannels> {
-  const wanted = ['error', ...(['stdin', 'stdout', 'stderr'] as const).filter((name) => options[name])]
-  if (options.tty) wanted.push('resize')
+  const expected = ['error', ...(['stdin', 'stdout', 'stderr'] as const).filter((name) => options[name])]
+  if (options.tty) expected.push('resize')
   const streams = new Map<string, SpdyStream>()
   const gone = new AbortController()
   return new Promise((resolve, reject) => {
     const onStream = (stream: SpdyStream): void => {
       streams.set(stream.headers.get('streamtype') ?? '', stream)
-      if (wanted.every((name) => streams.has(name))) resolve(spdyChannels(socket, streams, gone.signal))
+      if (expected.every((name) => streams.has(name))) resolve(spdyChannels(socket, streams, gone.signal))
     }
     void serveSpdy(socket, head, onStream).then(() => {
       gone.abort()

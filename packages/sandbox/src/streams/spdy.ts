@@ -93,7 +93,7 @@ export async function serveSpdy(
         const headers = decodeHeaders(await inflate(payload.subarray(10)))
         if (id % 2 === 0 || streams.has(id)) return send(encodeReset(id, RST_PROTOCOL_ERROR))
         const stream = new SpdyStream(id, headers, send)
-        // A stream that is cut off ends; its user hears of it as the end.
+        // For its user, a stream that is cut off has ended.
         stream.on('error', () => {})
         stream.on('close', () => streams.delete(id))
         streams.set(id, stream)

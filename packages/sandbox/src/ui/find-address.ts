@@ -7,7 +7,7 @@ import { NetworkNamespace } from '../netns/network-namespace.ts'
 import type { Sandbox } from '../sandbox.ts'
 import { AskedWrongly } from '../../../../src/ui/source.ts'
 
-/** Looks at the machine, every node and every pod, and answers in words. */
+/** Searches the machine, every node and every pod; the answer is a sentence. */
 export function findAddress({ network, pods }: Sandbox, text: string): string {
   const address = canonicalIp(text)
   if (address === undefined) throw new AskedWrongly(`Cannot look for ${JSON.stringify(text)}: must be an IP address`)

@@ -1,4 +1,4 @@
-// The eye on a node of a sandbox: a process in the node's network, started when it is needed and ended when it is not.
+// The inspector of a node of a sandbox: a process in the node's network, started on demand and ended when idle.
 
 import { fork, type ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

@@ -27,7 +27,7 @@ export class SandboxActions {
     this.#sandbox = sandbox
   }
 
-  /** Answers what was done, in words. Rejects where it cannot be. */
+  /** Resolves with a sentence on what was done. Rejects with what keeps it from being done. */
   async do(action: Done): Promise<string> {
     const { registry } = this.#sandbox
     switch (action.action) {

@@ -114,11 +114,11 @@ export class SandboxSource implements UiSource {
       clientNetns,
     })
     const { question: said } = explanation
-    const words = { ...asked, from: pod === undefined ? asked.from : said.source, send: send === true && !clientNetns }
+    const typed = { ...asked, from: pod === undefined ? asked.from : said.source, send: send === true && !clientNetns }
     const dialled = `${said.destination.includes(':') ? `[${said.destination}]` : said.destination}:${said.port}`
     const context = { terminal: this.#terminal }
     const lines = [
-      explainCommand(words, context),
+      explainCommand(typed, context),
       ...(send === true && clientNetns !== undefined
         ? [dialCommand(isOutside ? 'machine' : from, dialled, context)]
         : []),
@@ -145,7 +145,7 @@ export class SandboxSource implements UiSource {
 
   close(): void {
     this.end()
-    for (const eye of this.#inspectors.values()) eye.close()
+    for (const inspector of this.#inspectors.values()) inspector.close()
     this.#inspectors.clear()
   }
 
@@ -192,9 +192,10 @@ export class SandboxSource implements UiSource {
   #inspector(node: string): RemoteInspector {
     const found = this.#sandbox.network.nodes.find(({ plan }) => plan.name === node)
     if (found === undefined) throw new AskedWrongly(`There is no node ${JSON.stringify(node)}`)
-    let eye = this.#inspectors.get(node)
-    if (eye === undefined) this.#inspectors.set(node, (eye = new RemoteInspector((work) => found.netns.enter(work))))
-    return eye
+    let inspector = this.#inspectors.get(node)
+    if (inspector === undefined)
+      this.#inspectors.set(node, (inspector = new RemoteInspector((work) => found.netns.enter(work))))
+    return inspector
   }
 
   #context(node: string): InspectorContext {

@@ -9,13 +9,13 @@ export interface LogLine {
 
 export class PodLog {
   readonly #lines: LogLine[] = []
-  readonly #followers = new Set<Follower>()
+  readonly #subscribers = new Set<Subscriber>()
 
   append(text: string): void {
     const line = { timeMs: Date.now(), text }
     this.#lines.push(line)
     if (this.#lines.length > KEPT_LINES) this.#lines.shift()
-    for (const { onLine } of this.#followers) onLine(line)
+    for (const { onLine } of this.#subscribers) onLine(line)
   }
 
   lines(): readonly LogLine[] {
@@ -24,18 +24,18 @@ export class PodLog {
 
   /** Calls back for each line from now on, until close() or the returned function is called. */
   follow(onLine: (line: LogLine) => void, onEnd: () => void): () => void {
-    const follower = { onLine, onEnd }
-    this.#followers.add(follower)
-    return () => this.#followers.delete(follower)
+    const subscriber = { onLine, onEnd }
+    this.#subscribers.add(subscriber)
+    return () => this.#subscribers.delete(subscriber)
   }
 
   close(): void {
-    for (const { onEnd } of this.#followers) onEnd()
-    this.#followers.clear()
+    for (const { onEnd } of this.#subscribers) onEnd()
+    this.#subscribers.clear()
   }
 }
 
-interface Follower {
+interface Subscriber {
   readonly onLine: (line: LogLine) => void
   readonly onEnd: () => void
 }

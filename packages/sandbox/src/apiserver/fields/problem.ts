@@ -1,5 +1,5 @@
-// Complaints about fields, in the five kinds that the API knows. What they read like is part of the API: people search for
-// these words, and programs match them.
+// Errors about fields, of the five kinds that the API has. Their texts are part of the API: people search for them, and
+// programs match them.
 
 export interface FieldProblem {
   /** `spec.ports[0].nodePort` */

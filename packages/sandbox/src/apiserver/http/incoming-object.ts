@@ -55,7 +55,7 @@ export function acceptObject(
 function checkKind(source: JsonObject, { kind, apiVersion }: IncomingKind): void {
   const given = (name: string): string => (typeof source[name] === 'string' ? source[name] : '')
   const [givenKind, version] = [given('kind'), given('apiVersion')]
-  const agrees = (one: string, wanted: string): boolean => one === '' || one === wanted
+  const agrees = (one: string, expected: string): boolean => one === '' || one === expected
   if (agrees(givenKind, kind) && agrees(version, apiVersion)) return
   const what = `${givenKind} in version "${version}" cannot be handled as a ${kind}`
   throw badRequest(givenKind === kind ? `${what}: no kind "${kind}" is registered for version "${version}"` : what)

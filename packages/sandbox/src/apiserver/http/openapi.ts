@@ -18,7 +18,7 @@ const SCHEMA = { ref: 1, format: 2, additionalProperties: 21, type: 22, items: 2
 const ANY = { yaml: 2 } as const
 const QUERY_PARAMETER = { in: 2, name: 4, type: 6 } as const
 
-/** What every write can be told. That `fieldValidation` is among them keeps kubectl from checking fields by itself. */
+/** Query parameters of every write. That `fieldValidation` is among them keeps kubectl from checking fields by itself. */
 const writeParameters = ['dryRun', 'fieldManager', 'fieldValidation'] as const
 
 export function encodeOpenApi(): Buffer {

@@ -27,15 +27,15 @@ function answer({ message }: Resource, { spec }: Pick<AccessReview, 'spec'>, use
 }
 
 function access(spec: AccessReview['spec'], user: User): AccessReview['status'] {
-  const { resourceAttributes: wanted, nonResourceAttributes: path } = spec
+  const { resourceAttributes: requested, nonResourceAttributes: path } = spec
   const allowed =
-    wanted === undefined
+    requested === undefined
       ? isAllowedPath(user, path?.path ?? '')
       : isAllowed(user, {
-          verb: wanted.verb ?? '',
-          group: wanted.group ?? '',
-          plural: wanted.resource ?? '',
-          subresource: wanted.subresource ?? '',
+          verb: requested.verb ?? '',
+          group: requested.group ?? '',
+          plural: requested.resource ?? '',
+          subresource: requested.subresource ?? '',
         })
   return { allowed }
 }

@@ -60,7 +60,7 @@ async function serveScale(exchange: Exchange): Promise<void> {
   const current = api.registry.get(request.resource, request).object as Scalable
   const scale = scaleOf(current)
   if (request.verb === 'get') return sendKind(exchange, 200, scale, scaleKind.message)
-  const wanted =
+  const requested =
     request.verb === 'update'
       ? await readObject(exchange, scaleKind)
       : acceptObject(
@@ -68,7 +68,7 @@ async function serveScale(exchange: Exchange): Promise<void> {
           applyPatch(scale, { bytes: await readBody(incoming), type: mediaType(incoming) }, scaleKind),
           scaleKind,
         )
-  const { spec, metadata } = wanted as Scale
+  const { spec, metadata } = requested as Scale
   const next = structuredClone(current)
   next.spec.replicas = spec.replicas ?? 0
   if (metadata.resourceVersion !== undefined) next.metadata.resourceVersion = metadata.resourceVersion

@@ -22,7 +22,7 @@ export interface Rule {
 
 export const anonymous: User = { name: 'system:anonymous', token: '', rules: [] }
 
-/** What a proxy may do: read what it follows, and tell about itself. The same as system:node-proxier. */
+/** What a proxy may do: read what it follows, and report Events. The same as system:node-proxier. */
 export const proxyRules: readonly Rule[] = [
   {
     verbs: ['get', 'list', 'watch'],
@@ -51,11 +51,11 @@ export interface Permission {
 export function isAllowed(user: User, { verb, group, plural, subresource }: Permission): boolean {
   if (user.rules === undefined) return true
   const full = group === '' ? plural : `${plural}.${group}`
-  const wanted = subresource === '' ? full : `${full}/${subresource}`
-  return user.rules.some(({ verbs, resources }) => verbs.some((one) => one === verb) && resources.includes(wanted))
+  const requested = subresource === '' ? full : `${full}/${subresource}`
+  return user.rules.some(({ verbs, resources }) => verbs.some((one) => one === verb) && resources.includes(requested))
 }
 
-/** Throws a 403 that says what was tried, in the words that kubectl shows. */
+/** Throws a 403 with the message of a real API server. */
 export function authorize(user: User, request: ApiRequest): void {
   const { resource, verb, subresource, namespace, name } = request
   // Every user may ask about itself.

@@ -1,4 +1,4 @@
-/** No vowels and no digits that look like letters: no words come out. */
+/** No vowels and no digits that look like letters, so that no words arise by chance. */
 const alphabet = 'bcdfghjklmnpqrstvwxz2456789'
 const suffixLength = 5
 const longestPrefix = 63 - suffixLength

@@ -1,4 +1,4 @@
-// Roles and their bindings, so that manifests can be tried. What a user of the sandbox may do is told by its token alone.
+// Roles and their bindings, so that manifests can be tried. Rights in the sandbox depend on the token alone.
 
 import { pathSegmentProblem } from '../fields/object-meta.ts'
 import { invalidValue, requiredValue, unsupportedValue } from '../fields/problem.ts'

@@ -1,4 +1,4 @@
-// Columns that many kinds share, and the words that kubectl shows in them.
+// Columns that many kinds share, and how their cells are formatted.
 
 import { formatAge, parseTime } from '../time.ts'
 import { formatRequirements, fromMap, fromObject } from '../selectors/label-selector.ts'

@@ -1,4 +1,4 @@
-// The words of `kubectl get pods`.
+// The cells of `kubectl get pods`.
 
 import { conditionOf, isTerminal } from '../objects/pod.ts'
 import { ageOf } from './columns.ts'

@@ -8,7 +8,7 @@ import { defineResource, statusSubresource } from './resource.ts'
 import type { Pod, PodSpec } from '../objects/pod.ts'
 import type { Subresource } from './resource.ts'
 
-/** What the API server alone cannot do. They are announced, so that kubectl asks and is told why not. */
+/** The API server alone cannot do these. It announces them all the same, so that its error says why not. */
 const streams: readonly Subresource[] = [
   { name: 'attach', verbs: ['create', 'get'], as: { group: '', version: 'v1', kind: 'PodAttachOptions' } },
   { name: 'exec', verbs: ['create', 'get'], as: { group: '', version: 'v1', kind: 'PodExecOptions' } },

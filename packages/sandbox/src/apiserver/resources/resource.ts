@@ -1,4 +1,4 @@
-// What the API server knows about a kind, as data: its names, its columns, its rules. The server itself knows no kind.
+// A kind as data: its names, columns and rules. The server itself has no code for single kinds.
 
 import { nameRules, type NameRule } from '../fields/object-meta.ts'
 import { ageColumn, nameColumn } from './columns.ts'
@@ -20,7 +20,7 @@ export interface Subresource {
 export interface Column<T> {
   readonly name: string
   readonly type?: 'string' | 'integer'
-  /** Tells kubectl which column is the name. */
+  /** Marks the column with the name for kubectl. */
   readonly format?: 'name'
   /** 0: always shown; 1: with -o wide. */
   readonly priority?: 0 | 1
@@ -61,7 +61,7 @@ export interface Resource<T extends ApiObject = ApiObject> {
   validate(object: T): FieldProblem[]
   validateUpdate(next: T, current: T): FieldProblem[]
   validateStatus(next: T, current: T): FieldProblem[]
-  /** Things to tell the client although the object is accepted. */
+  /** Warnings for the client of an object that is accepted. */
   warnings(object: T): string[]
   /** Another resource under which the same objects are kept, and the way there and back. */
   readonly storedAs: StoredAs<T> | undefined

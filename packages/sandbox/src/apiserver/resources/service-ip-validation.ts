@@ -64,9 +64,9 @@ function validateStacks(service: Service): FieldProblem[] {
   }
   if (isHeadless(service)) return problems
   for (const [i, ip] of clusterIPs.entries()) {
-    const wanted = families[i]
-    if (wanted === undefined || `IPv${ipFamily(ip)}` === wanted) continue
-    const detail = `expected an ${wanted} value as indicated by \`ipFamilies[${i}]\``
+    const expected = families[i]
+    if (expected === undefined || `IPv${ipFamily(ip)}` === expected) continue
+    const detail = `expected an ${expected} value as indicated by \`ipFamilies[${i}]\``
     problems.push(invalidValue(`spec.clusterIPs[${i}]`, ip, detail))
   }
   return problems

@@ -7,7 +7,7 @@ import { decodeScalar, zeroOf } from './scalars.ts'
 import type { Json, JsonObject } from '../json.ts'
 import type { Field, FieldType, Message } from './schema.ts'
 
-/** Something has the wrong type, in the words that Go's decoder uses. */
+/** A value has the wrong type. The message is that of Go's decoder. */
 export class TypeMismatchError extends Error {
   override readonly name = 'TypeMismatchError'
 }

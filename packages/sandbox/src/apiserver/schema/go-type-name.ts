@@ -10,7 +10,7 @@ const scalarTypes: Readonly<Partial<Record<Scalar, string>>> = {
   Fields: 'v1.FieldsV1',
 }
 
-/** A type as Go prints it: clients know the API's complaints in these words. */
+/** A type as Go prints it in error messages of the API. */
 export function goTypeName(type: FieldType): string {
   switch (type.kind) {
     case 'scalar':

@@ -43,7 +43,7 @@ export interface Field {
 
 export interface PatchRule {
   readonly strategy: 'merge' | 'replace'
-  /** The field that tells the elements of a list apart; undefined for a list of scalars. */
+  /** The field that identifies an element of a list; undefined for a list of scalars. */
   readonly mergeKey: string | undefined
   readonly retainKeys: boolean
 }

@@ -16,20 +16,20 @@ export const logLines: readonly LogLine[] = [
   error('Error running kube-proxy', 'The program ends with status 1. The error names what cannot be done, and why.'),
   error(
     'Failed to list',
-    'The API server did not answer, or not as it should; `err` has its answer. It is tried again after `retryInMs`, rules stay. With `Forbidden`: compare the role with `deploy/base/rbac.yaml`.',
+    'The API server did not answer, or not as it should; `err` has its answer. The proxy retries after `retryInMs`; rules stay. With `Forbidden`: compare the role with `deploy/base/rbac.yaml`.',
   ),
-  error('Failed to watch', 'The same for a watch that cannot be opened.'),
+  error('Failed to watch', 'The same for a watch.'),
   error(
     'Sync failed',
-    'The kernel refused a change of one IP family. It is tried again, more and more slowly; `/healthz` turns to 503 when it does not succeed.',
+    'The kernel refused a change of one IP family. The proxy retries with back-off; `/healthz` turns to 503 while it does not succeed.',
   ),
   error(
     'Cannot program a service: iptables refuses its rules. All other services are programmed',
-    'An Event `FailedToProgramService` names it as well. Usually something about it that this kernel does not have.',
+    'An Event `FailedToProgramService` names it as well. Usually it needs something that this kernel lacks.',
   ),
   error(
     'Cannot program all rules at once, looking for the service that is in the way',
-    'The line before it follows, or the reason why nothing can be programmed.',
+    'The line above follows, or the reason why nothing can be programmed.',
   ),
   error(
     'Cannot give back kernel settings of another mode',
@@ -37,21 +37,21 @@ export const logLines: readonly LogLine[] = [
   ),
   error(
     'Cannot listen for a node port on localhost, trying again',
-    'nftables mode, with the feature gate `KubeProxyNFTablesLocalhostNodePorts`: `reason` says why, mostly that another program has the port. The node port is open everywhere else. Tried every 5 s, said once.',
+    'nftables mode, with the feature gate `KubeProxyNFTablesLocalhostNodePorts`: `reason` says why, mostly that another program has the port. The node port is open everywhere else. The proxy retries every 5 s and logs this once.',
   ),
   error('Cannot serve a service port: its clients are refused', 'userspace mode: no port is free.'),
   error(
     'Cannot open doors, so clients of their services are refused: raise the limit of open files (LimitNOFILE, ulimit -n)',
-    'userspace mode: `doors` of them, `first` is the service port of one, `limit` is the limit. Said once, and again when there are twice as many.',
+    'userspace mode: `doors` of them, `first` is the service port of one, `limit` is the limit. Logged once, and again when there are twice as many.',
   ),
-  info('All doors are open: there are file descriptors for them again', 'userspace mode: the line above is over.'),
+  info('All doors are open: there are file descriptors for them again', 'userspace mode: the fault of the line above has ended.'),
   error(
     'Cannot restore rules that another program changed',
-    'It is tried again. Two proxies on one node are the usual reason.',
+    'The proxy retries. The usual reason: two proxies on one node.',
   ),
   error(
     'Cannot listen',
-    'A port of the proxy, or the health check node port of a Service, is taken; `err` has the address. It is tried again; an Event tells it, too.',
+    'A port of the proxy, or the health check node port of a Service, is taken; `err` has the address. The proxy retries; an Event says so, too.',
   ),
   error(
     'Cannot give back kernel settings of another mode',
@@ -59,24 +59,24 @@ export const logLines: readonly LogLine[] = [
   ),
   error(
     'Cannot choose endpoints at connect(), the rules do without',
-    '`--choose-at-connect`: `err` says what is missing - a cgroup, a right, something of the kernel. Services are served by the rules alone; it is tried again every minute, and the line comes again when the reason is another.',
+    '`--choose-at-connect`: `err` says what is missing: a cgroup, a right, a feature of the kernel. The rules serve all connections; the proxy retries every minute, and logs this again when the reason changes.',
   ),
   warning(
     'Endpoints are not chosen at connect(): the mode has its own way to choose',
-    '`--choose-at-connect` where another mode stands in for the one that was asked for.',
+    '`--choose-at-connect`, and another mode is used in place of the chosen one.',
   ),
   info(
     'Endpoints of cluster IPs are chosen at connect()',
     '`--choose-at-connect` is in force for processes of `cgroup`.',
   ),
-  error('Control socket failed', 'The proxy goes on; it cannot be asked until it is started again.'),
+  error('Control socket failed', 'The proxy serves; `explain`, `doctor` and `top` cannot reach it until it is restarted.'),
   error(
     'Cannot answer at the control socket',
     'A fault of the program; the client gets the error, and the proxy goes on.',
   ),
   error(
     'Cannot count traffic for metrics',
-    '`--traffic-metrics`: the mode or the kernel cannot, `err` says why. The metrics are not there; all else goes on.',
+    '`--traffic-metrics`: the mode or the kernel cannot, `err` says why. The metrics are missing; everything else works.',
   ),
   error('Cannot read the counts of traffic', 'The metrics of `--traffic-metrics` stay as they were.'),
   error(
@@ -89,19 +89,19 @@ export const logLines: readonly LogLine[] = [
   ),
   info(
     'Waiting before the first rule: ...',
-    'There is no Node of this name yet, or it has no addresses, or, with detectLocalMode NodeCIDR, no podCIDRs. The rules of before stay meanwhile, and `/healthz` says 503. After 30 s it goes on without addresses; after five minutes without podCIDRs the program ends, as kube-proxy does.',
+    'There is no Node of this name yet, or it has no addresses, or, with detectLocalMode NodeCIDR, no podCIDRs. Earlier rules stay meanwhile, and `/healthz` says 503. After 30 s the proxy starts without addresses; after five minutes without podCIDRs the program ends, as kube-proxy does.',
   ),
   error(
     'Going on without: ...',
-    'There is no such Node, or it has no addresses, since 30 s: `--hostname-override` may be wrong. Until there are some, the address of this node is taken for 127.0.0.1, and nodePortAddresses `primary` opens node ports on all addresses. `--bind-address` sets the address.',
+    'For 30 s there was no such Node, or it had no addresses: `--hostname-override` may be wrong. Until there are some, the proxy uses 127.0.0.1 as the node's address, and nodePortAddresses `primary` opens node ports on all addresses. `--bind-address` sets the address.',
   ),
   warning(
     'The Node has no ... any more; what was known stays in force until it has',
-    'The Node object was made anew, or another program emptied it. kube-proxy would end, and wait as at a start.',
+    'Somebody recreated the Node object, or emptied it. kube-proxy would end here.',
   ),
   error(
     'The Node object was deleted; what is known of it stays in force until it is back',
-    'Perhaps the node was taken out of the cluster while the proxy runs.',
+    'Perhaps the node was removed from the cluster while the proxy runs.',
   ),
   error(
     'Cannot read the addresses of this machine; those known before stay',
@@ -109,17 +109,17 @@ export const logLines: readonly LogLine[] = [
   ),
   error(
     'Cannot remove everything that the mode left behind',
-    'After a change of the mode, or with `--cleanup`; what is left is named, and can be removed by hand.',
+    'After a change of the mode, or with `--cleanup`; the line names what is left; remove it by hand.',
   ),
   error(
     'Cannot give back kernel settings of another mode',
     '`--init-only`: `route_localnet` may stay on after the iptables mode; the rule that makes it safe stays with it.',
   ),
   error('Cannot look after backends that are to go', 'ipvs mode: draining backends stay until it succeeds.'),
-  error('Cannot look whether another program changed virtual servers', 'ipvs mode: foreign changes are mended later.'),
+  error('Cannot look whether another program changed virtual servers', 'ipvs mode: foreign changes are repaired later.'),
   error(
     'Cannot look after the rules of iptables for now, trying again',
-    'iptables mode: foreign changes are mended later.',
+    'iptables mode: foreign changes are repaired later.',
   ),
   error(
     'Cannot close all that the previous configuration had opened',
@@ -129,44 +129,44 @@ export const logLines: readonly LogLine[] = [
   error('Cannot read ...; what it said before stays', '`--manifests`: a file cannot be read.'),
   error(
     'Cannot use ...; what it said before stays',
-    '`--manifests`: a file has objects that are wrong; the lines before it say where.',
+    '`--manifests`: a file has objects with mistakes; the lines before it say where.',
   ),
   warning(
     'Cannot record an Event for now',
-    'Events are for people, nothing else waits for them. Each is tried twelve times, 10 s apart; `kubeproxyts_events_total` counts what became of them. 403: the rights of `deploy/` let the proxy create Events. Once in ten minutes at most.',
+    'Nothing else depends on Events. The proxy tries each twelve times, 10 s apart; `kubeproxyts_events_total` counts outcomes. With 403: compare the role with `deploy/base/rbac.yaml`. Logged once in ten minutes at most.',
   ),
   error('Unexpected error', 'A fault of this program: please report it, with the stack that `-v=4` shows.'),
   error(
     'The rules are in force; something that follows them failed',
-    '`follower` says what, `err` why; it is tried again by itself, `againInMs` says when, and `kubeproxyts_follower_behind` is 1 until it is done. With `udp_flows` and `affinity`, clients of a removed endpoint may go on sending to it until then. One line a minute at most.',
+    '`follower` says what, `err` why. The proxy retries after `againInMs`; `kubeproxyts_follower_behind` is 1 until it succeeds. With `udp_flows` and `affinity`, clients of a removed endpoint may go on sending to it until then. One line a minute at most.',
   ),
   error(
     'Another program keeps changing our rules; does another proxy run on this node?',
-    'They are restored more slowly from now on. `kube-proxy check` names other proxies.',
+    'The proxy restores them more slowly from now on. `kube-proxy check` names other proxies.',
   ),
-  error('Control socket failed', 'The proxy serves; `kube-proxy explain` and `doctor` cannot ask it.'),
+  error('Control socket failed', 'The proxy serves; `explain`, `doctor` and `top` cannot reach it until it is restarted.'),
   error('Cannot answer at the control socket', 'A fault of this program: please report it.'),
   error(
     'Cannot remove the table that counts',
-    'With `--cleanup`: `nft delete table ip kube-proxy-counters` may do it.',
+    'With `--cleanup`: try `nft delete table ip kube-proxy-counters`.',
   ),
-  error('Cannot remove the table of retries', 'nftables mode: what it did to dead pods stays until `--cleanup`.'),
+  error('Cannot remove the table of retries', 'The table may stay until `--cleanup`; it has no effect 6 s after the end.'),
   error(
     'Cannot give back kernel settings of another mode',
-    'After a change of the mode: a setting stays as the mode before had it.',
+    'After a change of the mode: a setting stays as the old mode left it.',
   ),
-  warning('The table of retries is made anew', 'nftables mode: another program had changed or removed it.'),
+  warning('The table of retries is made anew', 'Another program changed or removed it.'),
   warning(
     'A backend is ejected: it does not answer',
     'New connections go to other pods for a while; [dead pods](../guides/dead-pods.md).',
   ),
   error(
     'Connections whose backend does not answer may not be tried again',
-    'What the kernel tells of them could not be used this time; everything else is served.',
+    'The proxy could not read the kernel's reports about them; everything else works.',
   ),
   warning(
     'Cannot be asked over the control socket',
-    'Its folder cannot be written to. The proxy serves; `kube-proxy explain` and `doctor` cannot ask it.',
+    'The proxy cannot write to its folder. It serves; `explain`, `doctor` and `top` cannot reach it.',
   ),
   warning(
     'The process that had taken over is gone; serving again',
@@ -174,19 +174,19 @@ export const logLines: readonly LogLine[] = [
   ),
   warning(
     'Cannot be asked over the control socket',
-    '`reason` says why: another proxy has it, or the folder cannot be written to. It is tried again every second; all else works. `--control-socket=none` if that is wanted.',
+    '`reason` says why: another proxy has it, or the proxy cannot write to the folder. It retries every second; everything else works. `--control-socket=none` turns the socket off.',
   ),
   warning(
     'Cannot change a kernel setting, going on with what it is',
-    'In the DaemonSet the init container does it; elsewhere it takes root, and a `/proc/sys` that can be written.',
+    'In the DaemonSet the init container does it; elsewhere it takes root and a writable `/proc/sys`.',
   ),
   warning(
     'Cannot read credentials file, keeping its last content',
-    'A token or a certificate that is rotated; the old one is used as long as the API server takes it.',
+    'A token or a certificate is being rotated; the proxy uses the old one as long as the API server accepts it.',
   ),
   warning(
     'Restored rules that another program had changed',
-    'Now and then: a firewall was loaded anew. Again and again: look for a second proxy. `kubeproxyts_heals_total` counts it.',
+    'Now and then: somebody reloaded a firewall. Again and again: look for a second proxy. `kubeproxyts_heals_total` counts it.',
   ),
   warning(
     'The API server is reached over plain http: credentials are not sent, requests are anonymous',
@@ -194,11 +194,11 @@ export const logLines: readonly LogLine[] = [
   ),
   warning(
     'A system call took very long, and nobody was answered meanwhile',
-    'More than a second in the kernel: `call` names it, and `tookMs` says how long. Please report it, with what had changed by then.',
+    'More than a second in the kernel: `call` names it, and `tookMs` says how long. Please report it, with what had changed.',
   ),
   warning(
     'The program was busy with one thing for very long, and nobody was answered meanwhile',
-    'The same where no call alone explains it; `longestCall` is the longest there was. On a node that is short of CPU it may have had to wait for its turn.',
+    'The same where no single call explains it; `longestCall` is the longest. On a node that is short of CPU, the proxy may have waited for a processor.',
   ),
   warning(
     'Still waiting for the xtables lock',
@@ -206,15 +206,15 @@ export const logLines: readonly LogLine[] = [
   ),
   warning(
     'Left a chain that rules of another program use',
-    'iptables: the chain is empty, and goes when those rules have gone.',
+    'iptables: the chain is empty; the proxy deletes it when those rules are gone.',
   ),
   warning(
     'Cannot prepare proxy mode iptables',
-    '`--init-only`: modules or settings of this mode are missing. The mode itself says later whether it can do without.',
+    '`--init-only`: modules or settings of this mode are missing. The mode reports later whether it can run.',
   ),
   warning(
     'Cannot prepare proxy mode ipvs: this kernel has no IPVS (module ip_vs)',
-    'The same for ipvs; another mode will stand in.',
+    'The same for ipvs; another mode will be used.',
   ),
   warning('Cut off the connections of a removed backend', 'ipvs mode: they were open for longer than it drains.'),
   warning(
@@ -222,12 +222,12 @@ export const logLines: readonly LogLine[] = [
     'userspace mode: raise the limit of open files.',
   ),
   warning('Ending with open connections', 'userspace mode: they did not end within the time for draining.'),
-  warning('net.ipv4.ip_forward is 0: ...', '`--manifests`: nothing is passed on to other machines.'),
+  warning('net.ipv4.ip_forward is 0: ...', '`--manifests`: the kernel forwards nothing to other machines.'),
   info('Version info', 'The first line: version, commit, Node.'),
   info('Starting', 'The mode in force, the node and the IP families.'),
   info(
     'Neither kubeconfig file nor master URL was specified, falling back to in-cluster config',
-    'In a pod this is as it should be.',
+    'Normal in a pod.',
   ),
   info('Using iptables', 'Which of the two kinds, and why.'),
   info('Changed a kernel setting', 'With its value before and after.'),
@@ -243,7 +243,7 @@ export const logLines: readonly LogLine[] = [
   info('Applied the changed configuration file', 'Without a restart; `/configz` shows it.'),
   info(
     'Starting anew with the changed configuration file, the rules stay meanwhile',
-    'What changed takes a new start within the process.',
+    'The change needs a new start within the process.',
   ),
   info('Removed nftables table', 'Of another mode, or with `--cleanup`.'),
   info('Removed rules of iptables', 'The same.'),
@@ -253,14 +253,14 @@ export const logLines: readonly LogLine[] = [
   info('Ending, connections are carried to their end', 'SIGTERM, in the userspace mode.'),
   info(
     'New connections go by rules of another mode until a proxy is back',
-    'userspace mode: SIGTERM came, and the kernel serves clients without this process, by rules of the nftables mode. The next start takes these away.',
+    'userspace mode: SIGTERM came, and the kernel serves new clients by rules of the nftables mode. The next start removes these.',
   ),
   error(
     'Cannot leave services to the kernel: new connections get no answer until a proxy is back',
-    'The rules of the line above could not be made; `err` says why.',
+    'The kernel refused the rules of the line above; `err` says why.',
   ),
-  info('Counting traffic, because it is asked for', '`kube-proxy top`, or another asker at the control socket, looks.'),
-  info('Counting traffic no longer', 'The last asker has gone.'),
+  info('Counting traffic, because it is asked for', '`kube-proxy top`, or another client of the control socket, asked for it.'),
+  info('Counting traffic no longer', 'The last client has gone.'),
   info('Listening at last', 'After `Cannot listen`: the port is free now.'),
   info('Removed sets of ipset', 'The same, of an ipvs mode.'),
   info('Removed what kube-proxy does not use', 'On the way back to kube-proxy, or to an older version.'),
@@ -268,7 +268,7 @@ export const logLines: readonly LogLine[] = [
   info('Wrote configuration', '`--write-config-to`.'),
   warning(
     'Another process of this program has taken over; it has the rules, and this one lets its connections end',
-    'userspace mode: an upgrade that started the new process first, or two proxies by mistake. This one is to be stopped.',
+    'userspace mode: an upgrade that started the new process first, or two proxies by mistake. Stop this one.',
   ),
   warning(
     'The process that had taken over is gone; serving again',

@@ -1,4 +1,4 @@
-// docs/reference is made of the program's own tables. After a wanted change: npm run golden.
+// Makes docs/reference from the program's own tables. After a deliberate change: npm run golden.
 
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
@@ -24,7 +24,7 @@ const reference = new URL('../../docs/reference/', import.meta.url).pathname
 it('docs/reference/flags.md is what --help prints', async () => {
   const text = `# Flags
 
-What \`kube-proxy --help\` prints. This page is made by a test.
+What \`kube-proxy --help\` prints. A test makes this page.
 
 \`\`\`
 ${formatHelp(modes).trimEnd()}
@@ -56,15 +56,15 @@ it('docs/reference/metrics.md lists the metrics of every mode', async () => {
   const text = `# Metrics
 
 Served on the metrics port (127.0.0.1:10249 unless configured otherwise) under \`/metrics\`. Those that begin with \`kubeproxy_\` are
-kube-proxy's, with its names, labels and buckets; those that begin with \`kubeproxyts_\` are our own. This page is made by a test.
+kube-proxy's, with its names, labels and buckets; those that begin with \`kubeproxyts_\` are our own. A test makes this page.
 
 The page is text (version 0.0.4), or Prometheus's protobuf where the \`Accept\` header prefers it
 (\`application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited\`); \`?name[]=NAME\`, also several times, shows those metrics
-alone. In protobuf each histogram has native buckets beside the classic ones, as kube-proxy 1.37 writes them: each ends at most 1.1 times where the one before does, and
-wider ones when there would be more than 160. \`--feature-gates=NativeHistograms=false\` leaves them out. Prometheus 2.40 and later takes them with
+alone. In protobuf each histogram has native buckets beside the classic ones, as kube-proxy 1.37 writes them: the bounds grow by a factor of at most 1.1, and
+by more when there would be more than 160 buckets. \`--feature-gates=NativeHistograms=false\` leaves them out. Prometheus 2.40 and later takes them with
 \`--enable-feature=native-histograms\`, and then takes them instead of the classic ones: \`histogram_quantile(0.99, rate(kubeproxyts_change_duration_seconds[5m]))\`, without \`_bucket\`.
 
-| metric | kind | labels | what it tells | modes |
+| metric | kind | labels | meaning | modes |
 | --- | --- | --- | --- | --- |
 ${lines.join('\n')}
 `
@@ -74,15 +74,15 @@ ${lines.join('\n')}
 it('docs/reference/configuration.md lists every field of the file', async () => {
   const text = `# Configuration
 
-Every field of a \`${kind}\` (\`${apiVersion}\`), the file that \`--config\` names. It is kube-proxy's file; fields that only older
-versions have are understood, with a warning. \`kube-proxy --write-config-to=FILE\` writes what results from flags. A changed file is
-applied while the program runs; one that is wrong is refused, and what runs goes on. This page is made by a test.
+Every field of a \`${kind}\` (\`${apiVersion}\`), the file that \`--config\` names. It is kube-proxy's file; fields of
+older versions work, with a warning. \`kube-proxy --write-config-to=FILE\` writes the file that flags result in. The proxy applies a changed file
+while it runs; it refuses one with a mistake and goes on as it was. A test makes this page.
 
-A duration is written as Go does: \`250ms\`, \`1h30m\`. *0 too*, *empty too*: an explicit zero, or an empty text, is taken for the default, as in kube-proxy.
+A duration is written as Go does: \`250ms\`, \`1h30m\`. *0 too*, *empty too*: an explicit zero, or an empty text, means the default, as in kube-proxy.
 
 ${tableOfFields('', configurationFields)}
 
-## What is treated otherwise than by kube-proxy
+## Differences from kube-proxy
 
 \`kube-proxy check\` names those that apply to a configuration.
 
@@ -147,8 +147,8 @@ it('docs/reference/events.md lists the Events that the source writes', async () 
   )
   const text = `# Events
 
-What the proxy tells where \`kubectl describe node\` and \`kubectl get events\` look; the reporter is \`kube-proxy\`. The same Event is not repeated within ten
-minutes. Events need the right to create \`events\`; without it, and without an API server, the log alone has them. This page is made by a test.
+Events that the proxy writes; \`kubectl describe node\` and \`kubectl get events\` show them. The reporter is \`kube-proxy\`. It does not repeat an Event within ten
+minutes. Writing Events needs the right to create \`events\`; without it, and without an API server, only the log has them. A test makes this page.
 
 | reason | type | on | when | kube-proxy has it |
 | --- | --- | --- | --- | --- |
@@ -168,15 +168,15 @@ it('docs/reference/annotations.md lists the annotations, labels and taints that 
   const rows = readKeys.map(({ key, what, on, effect }) => `| \`${key}\` | ${what} | ${on} | ${effect} |`)
   const text = `# Annotations, labels and taints
 
-All that the proxy reads of these. Every other annotation of a Service, EndpointSlice, Endpoints or Node has no effect on it; Pods are not read
-at all. A test compares this page with the source.
+Everything that the proxy reads of these. Other annotations of a Service, EndpointSlice, Endpoints or Node have no effect on it; it does not read
+Pods. A test compares this page with the source.
 
 | key | | of | what it does |
 | --- | --- | --- | --- |
 ${rows.join('\n')}
 
-Topology is not decided by annotations here: hints of EndpointSlices (\`endpoints[].hints\`) are followed where there are any. What makes the cluster write
-them - \`spec.trafficDistribution\`, or the annotation \`service.kubernetes.io/topology-mode\` - is read by its controllers.
+No annotation decides topology here: the proxy follows hints of EndpointSlices (\`endpoints[].hints\`). The cluster's controllers write
+them; they read \`spec.trafficDistribution\` and the annotation \`service.kubernetes.io/topology-mode\`.
 `
   await expect(text).toMatchFileSnapshot(`${reference}annotations.md`)
 })
@@ -204,15 +204,15 @@ it('docs/reference/check.md lists every finding', async () => {
 ${formatCommandHelp(commands.find(({ name }) => name === 'check')!).trimEnd()}
 \`\`\`
 
-It reads files of the kernel (\`/proc\`, \`/sys\`, the list of modules), asks the kernel over netlink for tables, links and virtual servers, runs
-\`iptables-save\`, and asks the API server what the proxy would ask. It does not bind, write, create or load anything: a module that is
-installed and not loaded is not asked for, because the question would load it. Where the list of modules cannot be seen (a container without
-\`/lib/modules\`), nftables and IPVS are asked for all the same; a kernel that has them as modules may load them then. What only a try would
-tell is not known: that this kernel has an IPVS scheduler whose module cannot be seen, or that Events may be written.
+It reads files of the kernel (\`/proc\`, \`/sys\`, the list of modules), reads tables, links and virtual servers over netlink, runs
+\`iptables-save\`, and sends the API server the requests that the proxy would send. It does not bind, write, create or load anything. It does not probe a module that is
+installed but not loaded, because that would load it. If it cannot see the list of modules (a container without
+\`/lib/modules\`), it probes nftables and IPVS all the same, and the kernel may load them then. It cannot check
+whether the kernel has an IPVS scheduler whose module it cannot see, nor whether Events may be written.
 
 ## JSON
 
-\`-o json\` prints one object. Fields may be added; those that are there keep their meaning.
+\`-o json\` prints one object. New fields may come; existing ones keep their meaning.
 
 | field | type | |
 | --- | --- | --- |
@@ -221,7 +221,7 @@ tell is not known: that this kernel has an IPVS scheduler whose module cannot be
 | \`nodeName\` | text | the name of the Node that the proxy would look for; empty when the configuration cannot be used |
 | \`mode.asked\` | text | the mode that is configured, or the default |
 | \`mode.chosen\` | text or null | the mode that would run; null when none can |
-| \`mode.givenUp\` | list of text | the modes that cannot run and that others stand in for, in order |
+| \`mode.givenUp\` | list of text | the modes that cannot run and were replaced by others, in order |
 | \`findings[].code\` | text | one of those below |
 | \`findings[].about\` | text | ${Object.keys(subjects)
     .map((subject) => `\`${subject}\``)
@@ -238,7 +238,7 @@ tell is not known: that this kernel has an IPVS scheduler whose module cannot be
 | --- | --- | --- | --- | --- |
 ${rows.join('\n')}
 
-This page is made by a test.
+A test makes this page.
 `
   await expect(text).toMatchFileSnapshot(`${reference}check.md`)
 })
@@ -247,8 +247,8 @@ it('docs/reference/log.md lists the lines of the log that matter', async () => {
   const rows = logLines.map(({ severity, text, means }) => `| ${severity} | \`${text}\` | ${means} |`)
   const text = `# Log lines
 
-What the program says of itself, on its standard error: every error and warning whose text is fixed, and what is told once (without \`-v\`). Those
-about an object or a file name it and say what is wrong in their own words. Values follow the text as \`key="value"\`; an error is in \`err\`. With
+What the program logs to standard error: every error and warning with a fixed text, and the important lines without \`-v\`. Lines
+about an object or a file name it and say what is wrong. Values follow the text as \`key="value"\`; an error is in \`err\`. With
 \`--logging-format=json\` the text is in \`msg\`. A test compares this page with the source.
 
 | severity | text | what it means, and what to do |
@@ -273,7 +273,7 @@ it('the lines of the log are those of the page', () => {
   const matters = [...found.keys()].filter((line) => found.get(line) !== 'info')
   expect(
     matters.filter((line) => !isListed(line)),
-    'to be told in test/golden/log-lines.ts',
+    'missing in test/golden/log-lines.ts',
   ).toEqual([])
   const source = texts.join('\n')
   for (const { text, severity } of logLines) {

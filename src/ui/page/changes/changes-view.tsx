@@ -9,7 +9,7 @@ import { replaceRoute } from '../replace-route.ts'
 import { ChangeItem } from './change-item.tsx'
 import { filterChanges } from './filter.ts'
 import { LatencyStrip } from './latency-strip.tsx'
-import { Options } from '../parts/options.tsx'
+import { Select } from '../parts/select.tsx'
 
 /** More of them would only make the page slow. */
 const SHOWN = 60
@@ -25,20 +25,20 @@ export function ChangesView({ query }: { query: Readonly<Record<string, string>>
     <>
       <div class="tools">
         <h1>Changes</h1>
-        <label>
-          <span class="hidden">Service</span>
-          <select value={filter.service} onChange={(event) => choose({ service: event.currentTarget.value })}>
-            <option value="">all services</option>
-            <Options of={services.map(serviceId)} />
-          </select>
-        </label>
-        <label>
-          <span class="hidden">Node</span>
-          <select value={filter.node} onChange={(event) => choose({ node: event.currentTarget.value })}>
-            <option value="">all nodes</option>
-            <Options of={nodes.map(({ name }) => name)} />
-          </select>
-        </label>
+        <Select
+          label="Service"
+          isLabelHidden
+          value={filter.service}
+          onChoose={(service) => choose({ service })}
+          options={[['', 'all services'], ...services.map(serviceId)]}
+        />
+        <Select
+          label="Node"
+          isLabelHidden
+          value={filter.node}
+          onChoose={(node) => choose({ node })}
+          options={[['', 'all nodes'], ...nodes.map(({ name }) => name)]}
+        />
         <button type="button" aria-pressed={held !== null} onClick={() => setHeld(held === null ? all : null)}>
           {held === null ? 'Hold' : 'Go on'}
         </button>

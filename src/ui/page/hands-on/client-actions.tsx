@@ -5,7 +5,7 @@ import { formatMs } from '../rates.ts'
 import { firstService } from '../parts/first-service.ts'
 import { usePart, useSnapshot } from '../store.ts'
 import { ActButton, type ActProps } from './act-button.tsx'
-import { Options } from '../parts/options.tsx'
+import { Select } from '../parts/select.tsx'
 
 /** A client that goes on asking, so that one sees whether it notices. */
 export function ClientActions(props: ActProps) {
@@ -21,26 +21,19 @@ export function ClientActions(props: ActProps) {
     <section aria-labelledby="client">
       <h2 id="client">A client that asks again and again</h2>
       <div class="line">
-        <label>
-          from{' '}
-          <select value={from} onChange={(event) => setFrom(event.currentTarget.value)}>
-            <option value="outside">the machine outside</option>
-            <Options of={nodes.map(({ name }) => name)} />
-            {pods
+        <Select
+          label="from"
+          value={from}
+          onChoose={setFrom}
+          options={[
+            ['outside', 'the machine outside'],
+            ...nodes.map(({ name }) => name),
+            ...pods
               .filter(({ namespace }) => namespace !== 'kube-system')
-              .map((pod) => (
-                <option key={podId(pod)} value={podId(pod)}>
-                  {pod.name}
-                </option>
-              ))}
-          </select>
-        </label>
-        <label>
-          to{' '}
-          <select value={asked} onChange={(event) => setTo(event.currentTarget.value)}>
-            <Options of={askable.map(serviceId)} />
-          </select>
-        </label>
+              .map((pod) => [podId(pod), pod.name] as const),
+          ]}
+        />
+        <Select label="to" value={asked} onChoose={setTo} options={askable.map(serviceId)} />
         <label>
           <input
             type="number"

@@ -64,19 +64,13 @@ function NodeRow({ node, ...props }: ActProps & { node: NodeInfo }) {
         </ActButton>
       </span>
       {can.modes.length > 0 && (
-        <Choice words={`mode of ${name}`}>
-          {can.modes.map((each) => (
-            <ActButton
-              key={each}
-              {...props}
-              action={{ action: 'mode', node: name, mode: each }}
-              isOn={mode === each}
-              isOff={mode === each}
-            >
-              {each}
-            </ActButton>
-          ))}
-        </Choice>
+        <Choice
+          {...props}
+          words={`mode of ${name}`}
+          values={can.modes}
+          now={mode}
+          actionFor={(value) => ({ action: 'mode', node: name, mode: value })}
+        />
       )}
     </div>
   )

@@ -31,65 +31,60 @@ function ServiceRow({ service, ...props }: ActProps & { service: ServiceInfo }) 
   return (
     <div class="service-row" data-service={serviceId(service)}>
       <h3>{serviceId(service)}</h3>
-      <Choice words="internal traffic">
-        {(['Cluster', 'Local'] as const).map((value) => (
-          <ActButton
-            key={value}
-            {...props}
-            action={policy('internalTrafficPolicy', value)}
-            isOn={service.internalTrafficPolicy === value}
-          >
-            {value}
-          </ActButton>
-        ))}
-      </Choice>
+      <Choice
+        {...props}
+        words="internal traffic"
+        values={['Cluster', 'Local']}
+        now={service.internalTrafficPolicy}
+        actionFor={(value) => policy('internalTrafficPolicy', value)}
+      />
       {hasExternal && (
-        <Choice words="external traffic">
-          {(['Cluster', 'Local'] as const).map((value) => (
-            <ActButton
-              key={value}
-              {...props}
-              action={policy('externalTrafficPolicy', value)}
-              isOn={service.externalTrafficPolicy === value}
-            >
-              {value}
-            </ActButton>
-          ))}
-        </Choice>
+        <Choice
+          {...props}
+          words="external traffic"
+          values={['Cluster', 'Local']}
+          now={service.externalTrafficPolicy}
+          actionFor={(value) => policy('externalTrafficPolicy', value)}
+        />
       )}
-      <Choice words="affinity">
-        {(['None', 'ClientIP'] as const).map((value) => (
-          <ActButton
-            key={value}
-            {...props}
-            action={{ action: 'affinity', namespace, service: name, value }}
-            isOn={(service.affinitySeconds !== null) === (value === 'ClientIP')}
-          >
-            {value}
-          </ActButton>
-        ))}
-      </Choice>
-      <Choice words="retry of connections">
-        {(['off', 'on'] as const).map((value) => (
-          <ActButton
-            key={value}
-            {...props}
-            action={{ action: 'connect-retry', namespace, service: name, value }}
-            isOn={service.connectRetry === (value === 'on')}
-          >
-            {value}
-          </ActButton>
-        ))}
-      </Choice>
+      <Choice
+        {...props}
+        words="affinity"
+        values={['None', 'ClientIP']}
+        now={service.affinitySeconds === null ? 'None' : 'ClientIP'}
+        actionFor={(value) => ({ action: 'affinity', namespace, service: name, value })}
+      />
+      <Choice
+        {...props}
+        words="retry of connections"
+        values={['off', 'on']}
+        now={service.connectRetry ? 'on' : 'off'}
+        actionFor={(value) => ({ action: 'connect-retry', namespace, service: name, value })}
+      />
     </div>
   )
 }
 
-export function Choice({ words, children }: { words: string; children: preact.ComponentChildren }) {
+interface ChoiceProps<Value extends string> extends ActProps {
+  readonly words: string
+  readonly values: readonly Value[]
+  /** The value in force. */
+  readonly now: string
+  readonly actionFor: (value: Value) => Action
+}
+
+/** A button for each value that something may have. */
+export function Choice<Value extends string>({ words, values, now, actionFor, ...props }: ChoiceProps<Value>) {
   return (
     <div class="choice" role="group" aria-label={words}>
       <span class="choice-words">{words}</span>
-      <span class="switch">{children}</span>
+      <span class="switch">
+        {values.map((value) => (
+          <ActButton key={value} {...props} action={actionFor(value)} isOn={value === now}>
+            {value}
+          </ActButton>
+        ))}
+      </span>
     </div>
   )
 }

@@ -1,7 +1,7 @@
 // What is known of the thing that was clicked on, and where to go from there.
 
-import type { ComponentChildren } from 'preact'
 import type { NodeInfo, PodInfo, ServiceInfo } from '../../protocol.ts'
+import { Facts } from '../parts/facts.tsx'
 import { formatRoute } from '../route.ts'
 import { useSnapshot } from '../store.ts'
 import { ejections, podState } from './pod-state.ts'
@@ -48,21 +48,6 @@ function Gone() {
   return <p>It is gone.</p>
 }
 
-export function Facts({ rows }: { rows: readonly (readonly [string, ComponentChildren] | null)[] }) {
-  return (
-    <dl class="facts">
-      {rows.map((row) =>
-        row === null ? null : (
-          <div key={row[0]}>
-            <dt>{row[0]}</dt>
-            <dd>{row[1]}</dd>
-          </div>
-        ),
-      )}
-    </dl>
-  )
-}
-
 function AboutOutside() {
   const { outside } = useSnapshot()
   return (
@@ -86,7 +71,7 @@ function AboutNode({ node }: { node: NodeInfo }) {
           ['mode', node.mode],
           ['addresses', node.addresses.join(', ')],
           ['pods', node.podRanges.join(', ')],
-          node.zone === null ? null : ['zone', node.zone],
+          node.zone !== null && ['zone', node.zone],
           ['proxy', `${proxy.state}${proxy.pid === null ? '' : `, process ${proxy.pid}`}`],
           ['restarts', String(proxy.restarts)],
           [
@@ -103,7 +88,7 @@ function AboutNode({ node }: { node: NodeInfo }) {
           A packet from here
         </a>
         <a class="button" href={formatRoute('changes', { node: node.name })}>
-          What its kernel was told
+          Its changes
         </a>
       </p>
     </>
@@ -118,8 +103,8 @@ function AboutService({ service }: { service: ServiceInfo }) {
         rows={[
           ['type', service.type],
           ['cluster IP', service.clusterIPs.join(', ') || 'none'],
-          service.loadBalancerIPs.length === 0 ? null : ['load balancer', service.loadBalancerIPs.join(', ')],
-          service.externalIPs.length === 0 ? null : ['external IPs', service.externalIPs.join(', ')],
+          service.loadBalancerIPs.length > 0 && ['load balancer', service.loadBalancerIPs.join(', ')],
+          service.externalIPs.length > 0 && ['external IPs', service.externalIPs.join(', ')],
           [
             'ports',
             service.ports
@@ -130,7 +115,7 @@ function AboutService({ service }: { service: ServiceInfo }) {
               .join(', '),
           ],
           ['endpoints', endpointWords(service)],
-          service.affinitySeconds === null ? null : ['affinity', `${service.affinitySeconds} s`],
+          service.affinitySeconds !== null && ['affinity', `${service.affinitySeconds} s`],
         ]}
       />
       <p class="panel-links">
@@ -169,8 +154,8 @@ function AboutPod({ pod }: { pod: PodInfo }) {
           ['node', pod.node],
           ['addresses', pod.ips.join(', ')],
           ['state', word === '' ? 'ready' : word],
-          ejectedOn.length === 0 ? null : ['ejected on', ejectedOn.join(', ')],
-          pod.deployment === null ? null : ['deployment', pod.deployment],
+          ejectedOn.length > 0 && ['ejected on', ejectedOn.join(', ')],
+          pod.deployment !== null && ['deployment', pod.deployment],
           [
             'services',
             leading.length === 0

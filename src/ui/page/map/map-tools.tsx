@@ -1,5 +1,6 @@
 import { useSnapshot } from '../store.ts'
 import { formatRoute } from '../route.ts'
+import { Select } from '../parts/select.tsx'
 import { leftOutWords } from './left-out.ts'
 import type { MapFilter } from './search.ts'
 
@@ -30,20 +31,13 @@ export function MapTools({ filter, onFilter, form, onForm, shown, pick }: Props)
           />
         </label>
         {namespaces.length > 1 && (
-          <label>
-            <span class="hidden">Namespace</span>
-            <select
-              value={filter.namespace}
-              onChange={(event) => onFilter({ ...filter, namespace: event.currentTarget.value })}
-            >
-              <option value="">all namespaces</option>
-              {namespaces.map((each) => (
-                <option key={each} value={each}>
-                  {each}
-                </option>
-              ))}
-            </select>
-          </label>
+          <Select
+            label="Namespace"
+            isLabelHidden
+            value={filter.namespace}
+            onChoose={(namespace) => onFilter({ ...filter, namespace })}
+            options={[['', 'all namespaces'], ...namespaces]}
+          />
         )}
         <label class="check">
           <input

@@ -2,6 +2,8 @@ import { useState } from 'preact/hooks'
 import type { Explanation } from '../../../diagnose/explain/explanation.ts'
 import type { ExplainAnswer } from '../../protocol.ts'
 import { Command } from '../parts/command.tsx'
+import { Facts } from '../parts/facts.tsx'
+import { Select } from '../parts/select.tsx'
 import { planBeside } from './compare.ts'
 import { chooseWay, planWay } from './plan-way.ts'
 import { Way } from './way.tsx'
@@ -24,17 +26,17 @@ export function PacketAnswer({ answer }: { answer: ExplainAnswer }) {
           <div class="section-head">
             <h2 id="way">Its way through {explanation.question.node || 'the node'}</h2>
             {ways.length > 1 && (
-              <label class="small">
-                <span class="hidden">Which way</span>
-                <select value={String(index)} onChange={(event) => setIndex(Number(event.currentTarget.value))}>
-                  {ways.map(({ destination, outcome }, i) => (
-                    <option key={destination} value={String(i)}>
-                      {outcome === 'to' ? `to ${destination}` : outcome}
-                      {explanation.sent?.destination === destination ? ' (taken)' : ''}
-                    </option>
-                  ))}
-                </select>
-              </label>
+              <Select
+                label="Which way"
+                isLabelHidden
+                class="small"
+                value={String(index)}
+                onChoose={(way) => setIndex(Number(way))}
+                options={ways.map(({ destination, outcome }, i) => {
+                  const words = outcome === 'to' ? `to ${destination}` : outcome
+                  return [String(i), explanation.sent?.destination === destination ? `${words} (taken)` : words]
+                })}
+              />
             )}
           </div>
           {way === null ? (
@@ -114,45 +116,30 @@ function Why({ explanation }: { explanation: Explanation }) {
           {each}
         </p>
       ))}
-      <dl class="facts is-wide">
-        <Fact name="because" text={because} />
-        {question.assumed.length > 0 && <Fact name="assumed" text={question.assumed.join('; ')} />}
-        <Fact name="client" text={client.because} />
-        {frontend === null ? (
-          misses.map(({ what, why }) => <Fact key={what} name="nearly" text={`${what}: ${why}`} />)
-        ) : (
-          <Fact name="frontend" text={`${frontend.kind} of ${frontend.servicePort}`} />
-        )}
-        {policy !== null && <Fact name="policy" text={`${policy.why}; ${policy.topology}`} />}
-        {masquerade !== null && <Fact name="source" text={masquerade.why} />}
-        {affinity !== null && (
-          <Fact
-            name="affinity"
-            text={
-              affinity.remembered === true
-                ? `entry for another ${affinity.secondsLeft ?? affinity.seconds} s, at ${affinity.backend ?? '?'}`
-                : `for ${affinity.seconds} s from the first connection on`
-            }
-          />
-        )}
-        {refusing.map(({ address, port, why }) => (
-          <Fact key={address} name="not to" text={`${address}:${port}: ${why}`} />
-        ))}
-        {problems.map((problem) => (
-          <Fact key={problem} name="problem" text={problem} />
-        ))}
-      </dl>
+      <Facts
+        isWide
+        rows={[
+          ['because', because],
+          question.assumed.length > 0 && ['assumed', question.assumed.join('; ')],
+          ['client', client.because],
+          ...(frontend === null
+            ? misses.map(({ what, why }) => ['nearly', `${what}: ${why}`] as const)
+            : [['frontend', `${frontend.kind} of ${frontend.servicePort}`] as const]),
+          policy !== null && ['policy', `${policy.why}; ${policy.topology}`],
+          masquerade !== null && ['source', masquerade.why],
+          affinity !== null && ['affinity', affinityWords(affinity)],
+          ...refusing.map(({ address, port, why }) => ['not to', `${address}:${port}: ${why}`] as const),
+          ...problems.map((problem) => ['problem', problem] as const),
+        ]}
+      />
     </>
   )
 }
 
-function Fact({ name, text }: { name: string; text: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{text}</dd>
-    </div>
-  )
+function affinityWords({ remembered, secondsLeft, seconds, backend }: NonNullable<Explanation['affinity']>): string {
+  return remembered === true
+    ? `entry for another ${secondsLeft ?? seconds} s, at ${backend ?? '?'}`
+    : `for ${seconds} s from the first connection on`
 }
 
 function fileName({ question: { from, to } }: Explanation): string {

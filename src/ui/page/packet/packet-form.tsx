@@ -4,7 +4,7 @@ import { podId, serviceId } from '../map/targets.ts'
 import { formatRoute } from '../route.ts'
 import { useSnapshot } from '../store.ts'
 import type { Draft } from './draft.ts'
-import { Options } from '../parts/options.tsx'
+import { Options, Select } from '../parts/select.tsx'
 
 interface Props {
   readonly draft: Draft
@@ -62,29 +62,22 @@ function FromField({ draft, onDraft }: FieldProps) {
   }
   return (
     <div class="field">
-      <label>
-        From
-        <select value={isOther ? OTHER : value} onChange={(event) => choose(event.currentTarget.value)}>
-          <option value="outside">{outside === null ? 'a client outside' : 'the machine outside'}</option>
-          <optgroup label="nodes">
-            {nodes.map(({ name }) => (
-              <option key={name} value={`node ${name}`}>
-                {name} itself
-              </option>
-            ))}
+      <Select
+        label="From"
+        value={isOther ? OTHER : value}
+        onChoose={choose}
+        options={[['outside', outside === null ? 'a client outside' : 'the machine outside']]}
+      >
+        <optgroup label="nodes">
+          <Options of={nodes.map(({ name }) => [`node ${name}`, `${name} itself`])} />
+        </optgroup>
+        {byNamespace(pods).map(([namespace, own]) => (
+          <optgroup key={namespace} label={`pods of ${namespace}`}>
+            <Options of={own.map((pod) => [podId(pod), `${pod.name} (${pod.node})`])} />
           </optgroup>
-          {byNamespace(pods).map(([namespace, own]) => (
-            <optgroup key={namespace} label={`pods of ${namespace}`}>
-              {own.map((pod) => (
-                <option key={podId(pod)} value={podId(pod)}>
-                  {pod.name} ({pod.node})
-                </option>
-              ))}
-            </optgroup>
-          ))}
-          <option value={OTHER}>another address …</option>
-        </select>
-      </label>
+        ))}
+        <option value={OTHER}>another address …</option>
+      </Select>
       {isOther && (
         <input
           aria-label="The sender’s address"
@@ -102,24 +95,19 @@ function FromField({ draft, onDraft }: FieldProps) {
 function ToField({ draft, onDraft }: FieldProps) {
   const { services } = useSnapshot()
   const options = services.flatMap(destinationsOf)
-  const [isOther, setOther] = useState(!options.some(({ value }) => value === draft.to))
+  const [isOther, setOther] = useState(!options.includes(draft.to))
   const choose = (next: string) => {
     setOther(next === OTHER)
     onDraft({ ...draft, to: next === OTHER ? '10.96.0.1:80' : next, ...(next === OTHER ? { via: '' } : {}) })
   }
   return (
     <div class="field">
-      <label>
-        To
-        <select value={isOther ? OTHER : draft.to} onChange={(event) => choose(event.currentTarget.value)}>
-          {options.map(({ value, words }) => (
-            <option key={value} value={value}>
-              {words}
-            </option>
-          ))}
-          <option value={OTHER}>another address …</option>
-        </select>
-      </label>
+      <Select
+        label="To"
+        value={isOther ? OTHER : draft.to}
+        onChoose={choose}
+        options={[...options, [OTHER, 'another address …']]}
+      />
       {isOther ? (
         <input
           aria-label="The address and port that are dialled"
@@ -127,19 +115,20 @@ function ToField({ draft, onDraft }: FieldProps) {
           onInput={(event) => onDraft({ ...draft, to: event.currentTarget.value })}
         />
       ) : (
-        <label class="via">
-          <span class="hidden">Dialled at</span>
-          <select
-            value={draft.via}
-            onChange={(event) => onDraft({ ...draft, via: event.currentTarget.value as Draft['via'] })}
-          >
-            <option value="">at the address that fits</option>
-            <option value="clusterIP">at its cluster IP</option>
-            <option value="loadBalancerIP">at its load balancer</option>
-            <option value="externalIP">at its external IP</option>
-            <option value="nodePort">at its node port</option>
-          </select>
-        </label>
+        <Select
+          label="Dialled at"
+          isLabelHidden
+          class="via"
+          value={draft.via}
+          onChoose={(via) => onDraft({ ...draft, via: via as Draft['via'] })}
+          options={[
+            ['', 'at the address that fits'],
+            ['clusterIP', 'at its cluster IP'],
+            ['loadBalancerIP', 'at its load balancer'],
+            ['externalIP', 'at its external IP'],
+            ['nodePort', 'at its node port'],
+          ]}
+        />
       )}
       <a class="small" href={formatRoute('map', { pick: 'to' })}>
         on the map
@@ -155,28 +144,22 @@ function NodeField({ draft, onDraft }: FieldProps) {
   if (isGiven || nodes.length < 2) return null
   return (
     <div class="field">
-      <label>
-        By way of
-        <select value={draft.node} onChange={(event) => onDraft({ ...draft, node: event.currentTarget.value })}>
-          <option value="">the first node</option>
-          <Options of={nodes.map(({ name }) => name)} />
-        </select>
-      </label>
+      <Select
+        label="By way of"
+        value={draft.node}
+        onChoose={(node) => onDraft({ ...draft, node })}
+        options={[['', 'the first node'], ...nodes.map(({ name }) => name)]}
+      />
     </div>
   )
 }
 
-function destinationsOf(service: ServiceInfo): { value: string; words: string }[] {
+function destinationsOf(service: ServiceInfo): string[] {
   const id = serviceId(service)
-  if (service.ports.length <= 1) return [{ value: id, words: id }]
+  if (service.ports.length <= 1) return [id]
   const protocols = new Set(service.ports.map(({ protocol }) => protocol))
-  return [
-    { value: id, words: id },
-    ...service.ports.map(({ port, protocol }) => {
-      const value = `${id}:${port}${protocols.size > 1 ? `/${protocol.toLowerCase()}` : ''}`
-      return { value, words: value }
-    }),
-  ]
+  const suffixOf = (protocol: string) => (protocols.size > 1 ? `/${protocol.toLowerCase()}` : '')
+  return [id, ...service.ports.map(({ port, protocol }) => `${id}:${port}${suffixOf(protocol)}`)]
 }
 
 function byNamespace(pods: readonly PodInfo[]): [string, PodInfo[]][] {

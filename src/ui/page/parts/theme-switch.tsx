@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { applyTheme, keepTheme, readTheme, themes, type Theme } from '../theme.ts'
+import { Select } from './select.tsx'
 
 const words: Readonly<Record<Theme, string>> = { auto: 'Auto', light: 'Light', dark: 'Dark' }
 
@@ -11,15 +12,13 @@ export function ThemeSwitch() {
     setTheme(next)
   }
   return (
-    <label class="theme">
-      <span class="hidden">Theme</span>
-      <select value={theme} onChange={(event) => choose(event.currentTarget.value as Theme)}>
-        {themes.map((each) => (
-          <option key={each} value={each}>
-            {words[each]}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Select
+      label="Theme"
+      isLabelHidden
+      class="theme"
+      value={theme}
+      onChoose={(next) => choose(next as Theme)}
+      options={themes.map((each) => [each, words[each]])}
+    />
   )
 }

@@ -2,9 +2,9 @@
 
 import { useState } from 'preact/hooks'
 import type { ServiceDetail, ServiceInfo } from '../../protocol.ts'
-import { Facts } from '../map/map-panel.tsx'
 import { serviceId } from '../map/targets.ts'
 import { shown } from '../parts/async.ts'
+import { Facts } from '../parts/facts.tsx'
 import { formatRoute } from '../route.ts'
 import { useSnapshot } from '../store.ts'
 import { replaceRoute } from '../replace-route.ts'
@@ -14,7 +14,7 @@ import { KernelWords } from './kernel-words.tsx'
 import { linkedTo, type Pointed } from './links.ts'
 import { useDetail } from './use-detail.ts'
 import { firstService } from '../parts/first-service.ts'
-import { Options } from '../parts/options.tsx'
+import { Select } from '../parts/select.tsx'
 
 export function ServiceView({ query }: { query: Readonly<Record<string, string>> }) {
   const snapshot = useSnapshot()
@@ -30,21 +30,19 @@ export function ServiceView({ query }: { query: Readonly<Record<string, string>>
     <>
       <div class="tools">
         <h1>Service</h1>
-        <label>
-          <span class="hidden">Service</span>
-          <select
-            value={service === undefined ? '' : serviceId(service)}
-            onChange={(event) => choose({ service: event.currentTarget.value })}
-          >
-            <Options of={snapshot.services.map(serviceId)} />
-          </select>
-        </label>
-        <label>
-          as seen by{' '}
-          <select value={node?.name} onChange={(event) => choose({ node: event.currentTarget.value })}>
-            <Options of={snapshot.nodes.map(({ name }) => name)} />
-          </select>
-        </label>
+        <Select
+          label="Service"
+          isLabelHidden
+          value={service === undefined ? '' : serviceId(service)}
+          onChoose={(id) => choose({ service: id })}
+          options={snapshot.services.map(serviceId)}
+        />
+        <Select
+          label="as seen by"
+          value={node?.name}
+          onChoose={(name) => choose({ node: name })}
+          options={snapshot.nodes.map(({ name }) => name)}
+        />
         {service !== undefined && (
           <>
             <a class="button" href={formatRoute('packet', { to: serviceId(service) })}>
@@ -84,12 +82,12 @@ function Words({ service }: { service: ServiceInfo }) {
       rows={[
         ['type', service.type],
         ['internal traffic policy', service.internalTrafficPolicy],
-        hasExternal ? ['external traffic policy', service.externalTrafficPolicy] : null,
+        hasExternal && ['external traffic policy', service.externalTrafficPolicy],
         ['session affinity', affinitySeconds === null ? 'none' : `ClientIP, ${affinitySeconds} s`],
         ['retry of connections', service.connectRetry ? 'on' : 'off'],
         ['health-check port', healthCheckNodePort === null ? 'none' : String(healthCheckNodePort)],
-        loadBalancerSourceRanges.length === 0 ? null : ['allowed sources', loadBalancerSourceRanges.join(', ')],
-        labels.length === 0 ? null : ['selects', labels.join(', ')],
+        loadBalancerSourceRanges.length > 0 && ['allowed sources', loadBalancerSourceRanges.join(', ')],
+        labels.length > 0 && ['selects', labels.join(', ')],
       ]}
     />
   )

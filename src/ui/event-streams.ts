@@ -140,11 +140,11 @@ export class EventStreams {
   /** Tells those that follow what is another one, if anything but the time is. */
   #show(snapshot: Snapshot): void {
     const before = this.#shown
-    const patch = before === undefined ? undefined : diffValues({ ...before, nowMs: snapshot.nowMs }, snapshot)
+    const patch = before === undefined ? undefined : diffValues(before, snapshot)
     if (before !== undefined && patch === undefined) return
     this.#shown = snapshot
     if (patch === undefined) return
-    const text = format('update', { nowMs: snapshot.nowMs, patch })
+    const text = format('update', patch)
     for (const page of this.#subscribers) write(page, text)
   }
 

@@ -49,7 +49,6 @@ export class NodeSource implements UiSource {
     return planSnapshot({
       kind: 'node',
       name: node.name,
-      nowMs: Date.now(),
       can: { act: false, send: canSend ? 'node' : 'nowhere', modes: [] },
       terminal: { program: this.#program, sandbox: null, kubeconfig: null },
       apiServer: { url: state?.source ?? '', state: 'unknown' },
@@ -77,7 +76,7 @@ export class NodeSource implements UiSource {
   }
 
   async traffic(): Promise<TrafficReport> {
-    return { nowMs: Date.now(), nodes: [{ ...(await this.#watch.traffic()), node: this.#node().name }] }
+    return { nodes: [{ ...(await this.#watch.traffic()), node: this.#node().name }] }
   }
 
   service({ namespace, name }: ServiceQuery): Promise<ServiceDetail> {

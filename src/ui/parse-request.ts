@@ -1,135 +1,92 @@
-// What a page sends, looked at field by field before anything is done with it.
+// What a page sends, checked field by field before anything is done with it.
 
 import type { Action, ExplainQuestion, ServiceQuery } from './protocol.ts'
 import { AskedWrongly } from './source.ts'
 
+/** What is allowed for a value; undefined: the value is right. */
+type Check = (value: unknown) => string | undefined
+type Checks = Readonly<Record<string, Check>>
+
 const LONGEST_TEXT = 300
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 
+const text: Check = (value) =>
+  typeof value === 'string' && value.length <= LONGEST_TEXT ? undefined : `a text of at most ${LONGEST_TEXT} characters`
+
+/** Of an object of the API. */
+const name: Check = (value) => (typeof value === 'string' && NAME.test(value) ? undefined : 'a name of an object')
+
+function integer(min: number, max: number): Check {
+  return (value) =>
+    Number.isInteger(value) && (value as number) >= min && (value as number) <= max
+      ? undefined
+      : `a number from ${min} to ${max}`
+}
+
+function oneOf(...allowed: readonly unknown[]): Check {
+  return (value) => (allowed.includes(value) ? undefined : `one of ${allowed.join(', ')}`)
+}
+
+function optional(check: Check): Check {
+  return (value) => (value === undefined || value === null ? undefined : check(value))
+}
+
+const ofService = { namespace: name, service: name }
+const policy = oneOf('Cluster', 'Local')
+
+const actions: Readonly<Record<Action['action'], Checks>> = {
+  scale: { namespace: name, deployment: name, replicas: integer(0, 200) },
+  fail: { namespace: name, pod: name, how: oneOf('none', 'refuse', 'hang', 'die') },
+  'delete-pod': { namespace: name, pod: name },
+  policy: { ...ofService, field: oneOf('internalTrafficPolicy', 'externalTrafficPolicy'), value: policy },
+  affinity: { ...ofService, value: oneOf('None', 'ClientIP') },
+  'connect-retry': { ...ofService, value: oneOf('on', 'off') },
+  'find-address': { address: text },
+  flush: { node: name },
+  'kill-proxy': { node: name },
+  mode: { node: name, mode: name },
+  'api-server-away': {},
+  'api-server-back': {},
+  load: { from: text, to: text, perSecond: integer(1, 50) },
+  'load-end': {},
+}
+
+const explainQuestion: Checks = {
+  node: optional(text),
+  from: text,
+  to: text,
+  via: optional(oneOf('clusterIP', 'externalIP', 'loadBalancerIP', 'nodePort')),
+  family: optional(oneOf(4, 6)),
+  send: optional(oneOf(true, false)),
+}
+
 export function parseServiceQuery(query: URLSearchParams): ServiceQuery {
-  const fields = new Fields({
-    namespace: query.get('namespace'),
-    name: query.get('name'),
-    node: query.get('node') ?? '',
-  })
-  return { namespace: fields.name('namespace'), name: fields.name('name'), node: fields.text('node') }
+  const given = { namespace: query.get('namespace'), name: query.get('name'), node: query.get('node') ?? '' }
+  return parseFields(given, { namespace: name, name, node: text }) as unknown as ServiceQuery
 }
 
 export function parseExplainQuestion(body: unknown): ExplainQuestion {
-  const fields = new Fields(body)
-  return {
-    node: fields.has('node') ? fields.text('node') : undefined,
-    from: fields.text('from'),
-    to: fields.text('to'),
-    via: fields.has('via') ? fields.oneOf('via', ['clusterIP', 'externalIP', 'loadBalancerIP', 'nodePort']) : undefined,
-    family: fields.has('family') ? fields.oneOf('family', [4, 6]) : undefined,
-    send: fields.has('send') ? fields.oneOf('send', [true, false]) : undefined,
-  }
+  return parseFields(body, explainQuestion) as unknown as ExplainQuestion
 }
 
 export function parseAction(body: unknown): Action {
-  const fields = new Fields(body)
-  const action = fields.text('action') as Action['action']
-  const namespace = () => fields.name('namespace')
-  switch (action) {
-    case 'scale':
-      return {
-        action,
-        namespace: namespace(),
-        deployment: fields.name('deployment'),
-        replicas: fields.number('replicas', 0, 200),
-      }
-    case 'fail':
-      return {
-        action,
-        namespace: namespace(),
-        pod: fields.name('pod'),
-        how: fields.oneOf('how', ['none', 'refuse', 'hang', 'die']),
-      }
-    case 'delete-pod':
-      return { action, namespace: namespace(), pod: fields.name('pod') }
-    case 'policy': {
-      const field = fields.oneOf('field', ['internalTrafficPolicy', 'externalTrafficPolicy'])
-      const value = fields.oneOf('value', ['Cluster', 'Local'])
-      return { action, namespace: namespace(), service: fields.name('service'), field, value }
-    }
-    case 'affinity':
-      return {
-        action,
-        namespace: namespace(),
-        service: fields.name('service'),
-        value: fields.oneOf('value', ['None', 'ClientIP']),
-      }
-    case 'connect-retry':
-      return {
-        action,
-        namespace: namespace(),
-        service: fields.name('service'),
-        value: fields.oneOf('value', ['on', 'off']),
-      }
-    case 'find-address':
-      return { action, address: fields.text('address') }
-    case 'flush':
-    case 'kill-proxy':
-      return { action, node: fields.name('node') }
-    case 'mode':
-      return { action, node: fields.name('node'), mode: fields.name('mode') }
-    case 'api-server-away':
-    case 'api-server-back':
-    case 'load-end':
-      return { action }
-    case 'load':
-      return { action, from: fields.text('from'), to: fields.text('to'), perSecond: fields.number('perSecond', 1, 50) }
-    default:
-      throw new AskedWrongly(`Cannot do ${JSON.stringify(action)}: there is no such action`)
-  }
+  const { action } = parseFields(body, { action: text }) as { action: string }
+  const checks = Object.hasOwn(actions, action) ? actions[action as Action['action']] : undefined
+  if (checks === undefined) throw new AskedWrongly(`Cannot do ${JSON.stringify(action)}: there is no such action`)
+  return { action, ...parseFields(body, checks) } as Action
 }
 
-class Fields {
-  readonly #fields: Readonly<Record<string, unknown>>
-
-  constructor(body: unknown) {
-    if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-      throw new AskedWrongly('Cannot read the question: it must be an object')
-    }
-    this.#fields = body as Readonly<Record<string, unknown>>
+/** The fields that are checked, and no others. */
+function parseFields(body: unknown, checks: Checks): Record<string, unknown> {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new AskedWrongly('Cannot read the request: it must be an object')
   }
-
-  has(name: string): boolean {
-    return this.#value(name) !== undefined && this.#value(name) !== null
-  }
-
-  text(name: string): string {
-    const value = this.#value(name)
-    if (typeof value === 'string' && value.length <= LONGEST_TEXT) return value
-    throw this.#mistake(name, `a text of at most ${LONGEST_TEXT} characters`)
-  }
-
-  /** Of an object of the API. */
-  name(name: string): string {
-    const value = this.#value(name)
-    if (typeof value === 'string' && NAME.test(value)) return value
-    throw this.#mistake(name, 'a name of an object')
-  }
-
-  number(name: string, min: number, max: number): number {
-    const value = this.#value(name)
-    if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value
-    throw this.#mistake(name, `a number from ${min} to ${max}`)
-  }
-
-  oneOf<const T>(name: string, allowed: readonly T[]): T {
-    const found = allowed.find((each) => each === this.#value(name))
-    if (found === undefined) throw this.#mistake(name, `one of ${allowed.join(', ')}`)
-    return found
-  }
-
-  #value(name: string): unknown {
-    return Object.hasOwn(this.#fields, name) ? this.#fields[name] : undefined
-  }
-
-  #mistake(name: string, allowed: string): AskedWrongly {
-    const value = JSON.stringify(this.#value(name)) ?? 'nothing'
-    return new AskedWrongly(`Cannot use ${name} ${value.slice(0, 100)}: must be ${allowed}`)
-  }
+  const fields = Object.entries(checks).map(([field, check]) => {
+    const value = Object.hasOwn(body, field) ? (body as Record<string, unknown>)[field] : undefined
+    const allowed = check(value)
+    if (allowed === undefined) return [field, value ?? undefined]
+    const shown = (JSON.stringify(value) ?? 'nothing').slice(0, 100)
+    throw new AskedWrongly(`Cannot use ${field} ${shown}: must be ${allowed}`)
+  })
+  return Object.fromEntries(fields) as Record<string, unknown>
 }

@@ -42,7 +42,6 @@ const node: ObservedNode = {
 const facts: ClusterFacts = {
   kind: 'sandbox',
   name: 's',
-  nowMs: 1,
   can: { act: true, send: 'anywhere', modes: [] },
   terminal: { program: 'kube-proxy', sandbox: null, kubeconfig: null },
   apiServer: { url: '', state: 'there' },

@@ -40,10 +40,7 @@ export interface ObservedNode {
   readonly error: string | undefined
 }
 
-export type ClusterFacts = Pick<
-  Snapshot,
-  'kind' | 'name' | 'nowMs' | 'can' | 'terminal' | 'apiServer' | 'outside' | 'load'
-> & {
+export type ClusterFacts = Pick<Snapshot, 'kind' | 'name' | 'can' | 'terminal' | 'apiServer' | 'outside' | 'load'> & {
   readonly nodes: readonly ObservedNode[]
   readonly pods: readonly PodInfo[]
   readonly deployments: readonly DeploymentInfo[]
@@ -55,7 +52,7 @@ export type ClusterFacts = Pick<
 }
 
 export function planSnapshot(facts: ClusterFacts): Snapshot {
-  const { kind, name, nowMs, can, terminal, apiServer, outside, load } = facts
+  const { kind, name, can, terminal, apiServer, outside, load } = facts
   const { services, pods, nodes, deployments } = facts
   const context = contextOf(facts)
   const shown = services
@@ -63,8 +60,6 @@ export function planSnapshot(facts: ClusterFacts): Snapshot {
     .slice(0, MOST_SERVICES)
     .map((service) => describeService(service, context))
   return {
-    version: 1,
-    nowMs,
     kind,
     name,
     can,
@@ -149,12 +144,8 @@ function describeProxy({
     state: error !== undefined || state === undefined ? 'away' : hasBegun ? 'ready' : 'starting',
     pid: error === undefined ? (state?.pid ?? pid) : pid,
     restarts,
-    startedMs: state?.startedMs ?? null,
-    version: state?.version ?? null,
     families: (state?.families ?? []).map(({ family, sync, drift }) => ({
       family,
-      lastSyncMs: sync.lastSyncMs ?? null,
-      waitingSinceMs: sync.waitingSinceMs ?? null,
       refused: sync.refused,
       holds: drift.holds,
       reason: drift.reason ?? null,

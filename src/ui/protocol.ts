@@ -9,8 +9,7 @@
 //   POST /api/act           something is done, in a sandbox alone: Action -> ActAnswer
 //
 // Everything but the page's own files needs the cookie that GET / sets, or the token. POST bodies are application/json. What is
-// refused comes with a status of 400 or more and a Refusal. Times are milliseconds since 1970 on the server's clock; `nowMs` of a
-// snapshot says what that is.
+// refused comes with a status of 400 or more and a Refusal. Times are milliseconds since 1970 on the server's clock.
 
 import type { Explanation } from '../diagnose/explain/explanation.ts'
 import type { Patch } from './patch.ts'
@@ -28,7 +27,7 @@ export interface UiEvents {
   /** All of it, once. */
   readonly snapshot: Snapshot
   /** What is another one since then, whenever something changed: at most 5 per second. */
-  readonly update: SnapshotUpdate
+  readonly update: Patch
   /** Every second, while there is a client. */
   readonly traffic: TrafficReport
   /** One for each sync of a proxy. Those since the first client came are told to each later one, up to MOST_CHANGES. */
@@ -39,20 +38,12 @@ export interface UiEvents {
   readonly end: { readonly reason: string }
 }
 
-export interface SnapshotUpdate {
-  readonly nowMs: number
-  /** For the snapshot as it was after the update before. */
-  readonly patch: Patch
-}
-
 /** The newest that the server remembers, for all nodes together. */
 export const MOST_CHANGES = 200
 
 // ---------------------------------------------------------------------------------------------------------------- the cluster
 
 export interface Snapshot {
-  readonly version: 1
-  readonly nowMs: number
   /** A miniature cluster in which everything may be tried, or a real node that is only looked at. */
   readonly kind: 'sandbox' | 'node'
   /** Of the sandbox or of the node. */
@@ -114,14 +105,9 @@ export interface ProxyInfo {
   readonly state: 'ready' | 'starting' | 'away'
   readonly pid: number | null
   readonly restarts: number
-  readonly startedMs: number | null
-  readonly version: string | null
   /** Per IP family. */
   readonly families: readonly {
     readonly family: 4 | 6
-    readonly lastSyncMs: number | null
-    /** Since when changes wait that the kernel does not have. */
-    readonly waitingSinceMs: number | null
     /** Service ports whose rules the kernel refused. */
     readonly refused: number
     /** Whether the kernel holds what was decided; why not. */
@@ -220,7 +206,6 @@ export interface BackendInfo {
 // ---------------------------------------------------------------------------------------------------------------- what flows
 
 export interface TrafficReport {
-  readonly nowMs: number
   readonly nodes: readonly NodeTraffic[]
 }
 
@@ -417,26 +402,14 @@ export type Action =
   | { readonly action: 'scale'; readonly namespace: string; readonly deployment: string; readonly replicas: number }
   | { readonly action: 'fail'; readonly namespace: string; readonly pod: string; readonly how: FailureMode }
   | { readonly action: 'delete-pod'; readonly namespace: string; readonly pod: string }
-  | {
+  | (OfService & {
       readonly action: 'policy'
-      readonly namespace: string
-      readonly service: string
       readonly field: 'internalTrafficPolicy' | 'externalTrafficPolicy'
       readonly value: 'Cluster' | 'Local'
-    }
-  | {
-      readonly action: 'affinity'
-      readonly namespace: string
-      readonly service: string
-      readonly value: 'None' | 'ClientIP'
-    }
+    })
+  | (OfService & { readonly action: 'affinity'; readonly value: 'None' | 'ClientIP' })
   /** The annotation service.kube-proxy-ts.io/connect-retry. */
-  | {
-      readonly action: 'connect-retry'
-      readonly namespace: string
-      readonly service: string
-      readonly value: 'on' | 'off'
-    }
+  | (OfService & { readonly action: 'connect-retry'; readonly value: 'on' | 'off' })
   /** Which interface of the machine, the nodes and the pods has an address? Looks, and changes nothing. */
   | { readonly action: 'find-address'; readonly address: string }
   | { readonly action: 'flush'; readonly node: string }
@@ -446,6 +419,11 @@ export type Action =
   | { readonly action: 'api-server-back' }
   | ({ readonly action: 'load' } & LoadRequest)
   | { readonly action: 'load-end' }
+
+interface OfService {
+  readonly namespace: string
+  readonly service: string
+}
 
 export type ActAnswer =
   | { readonly ok: true; readonly did: string; readonly command: string }
@@ -471,8 +449,7 @@ export interface LoadReport {
   readonly failed: number
   /** How often which pod answered, by its name, since it began. */
   readonly byPod: Readonly<Record<string, number>>
-  /** What the last failure was, and when. */
-  readonly lastError: { readonly message: string; readonly atMs: number } | null
-  /** Milliseconds from connect to the answer in the last second: the median and the worst; null: none was answered. */
-  readonly latency: { readonly median: number; readonly worst: number } | null
+  readonly lastError: string | null
+  /** From connect to the answer in the last second; null: none was answered. */
+  readonly medianMs: number | null
 }

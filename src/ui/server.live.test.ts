@@ -14,8 +14,6 @@ import type { UiListener, UiSource } from './source.ts'
 const hostile = '</script><script>alert(1)</script><!--<script>'
 
 const snapshot: Snapshot = {
-  version: 1,
-  nowMs: 1,
   kind: 'sandbox',
   name: hostile,
   can: { act: true, send: 'nowhere', modes: [] },
@@ -39,7 +37,7 @@ class Source implements UiSource {
 
   async snapshot(): Promise<Snapshot> {
     this.made++
-    return { ...snapshot, name: this.name, nowMs: this.made }
+    return { ...snapshot, name: this.name }
   }
   begin(listener: UiListener): void {
     this.listener = listener
@@ -49,7 +47,7 @@ class Source implements UiSource {
   }
   async traffic() {
     this.asked++
-    return { nowMs: 1, nodes: [] }
+    return { nodes: [] }
   }
   async service(): Promise<never> {
     throw new Error('There is no such Service')
@@ -252,7 +250,7 @@ test('a page hears everything once and then what is another one; one that comes 
     await first.until('the change has come', (heard) => (heard.name === name ? undefined : heard.name))
   }
   expect(first.heard.snapshot).toHaveLength(1)
-  expect(first.heard.update.at(-1)!.patch).toEqual({ fields: { name: { put: 'a third' } } })
+  expect(first.heard.update.at(-1)!).toEqual({ fields: { name: { put: 'a third' } } })
   source.name = 'a fourth'
   using second = client.listen()
   await second.until('the second hears', () => undefined)

@@ -12,8 +12,6 @@ export function makeSnapshot({ nodes = 2, pods = 3, services = 1 }: Size = {}): 
   const nodeInfos = Array.from({ length: nodes }, (_, i) => makeNode(i + 1))
   const podInfos = Array.from({ length: pods }, (_, i) => makePod(i, nodeInfos[i % nodes]!.name))
   return {
-    version: 1,
-    nowMs: 0,
     kind: 'sandbox',
     name: 'sandbox',
     can: { act: true, send: 'anywhere', modes: ['nftables', 'iptables'] },
@@ -41,7 +39,7 @@ function makeNode(number: number): NodeInfo {
     podRanges: [`10.244.${number}.0/24`],
     zone: null,
     mode: 'nftables',
-    proxy: { state: 'ready', pid: 700 + number, restarts: 0, startedMs: 0, version: '1', families: [], error: null },
+    proxy: { state: 'ready', pid: 700 + number, restarts: 0, families: [], error: null },
   }
 }
 

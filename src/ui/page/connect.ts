@@ -10,9 +10,10 @@ import {
   type Refusal,
   type ServiceDetail,
   type ServiceQuery,
+  type Snapshot,
   type UiEvents,
 } from '../protocol.ts'
-import { updateSnapshot } from '../update-snapshot.ts'
+import { applyPatch } from '../patch.ts'
 import type { Store } from './store.ts'
 
 /** Hears the server's events from now on. The browser connects again by itself. */
@@ -29,7 +30,7 @@ export function watchEvents(store: Store): EventSource {
     if (store.state.connection.state !== 'ended') store.set({ connection: { state: 'lost' }, traffic: null })
   })
   on('snapshot', (snapshot) => store.set({ snapshot }))
-  on('update', (update) => store.set({ snapshot: updateSnapshot(store.state.snapshot, update) }))
+  on('update', (update) => store.set({ snapshot: applyPatch(store.state.snapshot, update) as Snapshot }))
   on('traffic', (traffic) => store.set({ traffic }))
   on('change', (change) => store.set({ changes: addChange(store.state.changes, change) }))
   on('load', (load) => store.set({ load }))

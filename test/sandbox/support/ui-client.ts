@@ -5,7 +5,7 @@ import { Socket } from 'node:net'
 import { eventually } from '../../support/eventually.ts'
 import type { NetworkNamespace } from '../../../packages/sandbox/src/netns/network-namespace.ts'
 import { openClientSocket } from '../../../packages/sandbox/src/netns/sockets.ts'
-import { updateSnapshot } from '../../../src/ui/update-snapshot.ts'
+import { applyPatch } from '../../../src/ui/patch.ts'
 import type { ActAnswer, Action, Snapshot, UiEvents } from '../../../src/ui/protocol.ts'
 
 export interface Answered {
@@ -128,6 +128,6 @@ export class UiEars implements Disposable {
     const said = JSON.parse(data) as never
     this.heard[name as keyof Heard].push(said)
     if (name === 'snapshot') this.shown.push(said)
-    if (name === 'update') this.shown.push(updateSnapshot(this.last!, said))
+    if (name === 'update') this.shown.push(applyPatch(this.last!, said) as Snapshot)
   }
 }

@@ -28,7 +28,7 @@ export class Load {
   readonly #timers: readonly NodeJS.Timeout[]
   #answered = 0
   #failed = 0
-  #lastError: LoadReport['lastError'] = null
+  #lastError: string | null = null
   #latencies: number[] = []
   #isRunning = true
 
@@ -92,7 +92,7 @@ export class Load {
 
   #fail(message: string): void {
     this.#failed++
-    this.#lastError = { message, atMs: Date.now() }
+    this.#lastError = message
   }
 
   #report(): void {
@@ -100,8 +100,6 @@ export class Load {
     const sorted = this.#latencies.sort((a, b) => a - b)
     this.#latencies = []
     const median = sorted[sorted.length >> 1]
-    const worst = sorted.at(-1)
-    const round = (ms: number) => Math.round(ms * 10) / 10
     onReport({
       request,
       url: `http://${host.includes(':') ? `[${host}]` : host}:${port}/`,
@@ -110,7 +108,7 @@ export class Load {
       failed: this.#failed,
       byPod: Object.fromEntries(this.#byPod),
       lastError: this.#lastError,
-      latency: median === undefined || worst === undefined ? null : { median: round(median), worst: round(worst) },
+      medianMs: median === undefined ? null : Math.round(median * 10) / 10,
     })
   }
 }

@@ -80,7 +80,7 @@ export class SandboxSource implements UiSource {
   }
 
   async traffic(): Promise<TrafficReport> {
-    return { nowMs: Date.now(), nodes: await Promise.all(this.#watches.map((watch) => watch.traffic())) }
+    return { nodes: await Promise.all(this.#watches.map((watch) => watch.traffic())) }
   }
 
   service({ namespace, name, node }: ServiceQuery): Promise<ServiceDetail> {
@@ -154,7 +154,6 @@ export class SandboxSource implements UiSource {
     return planSnapshot({
       kind: 'sandbox',
       name: folder.name,
-      nowMs: Date.now(),
       can: { act: true, send: 'anywhere', modes: modeNames },
       terminal: this.#terminal,
       apiServer: { url: apiUrl, state: this.#sandbox.isApiServerAway ? 'away' : 'there' },

@@ -60,7 +60,7 @@ export function ClientActions(props: ActProps) {
 }
 
 export function LoadFigures({ load }: { load: LoadReport }) {
-  const { answered, failed, byPod, lastError, latency, running, url } = load
+  const { answered, failed, byPod, lastError, medianMs, running, url } = load
   const counts = Object.entries(byPod).sort(([a], [b]) => (a < b ? -1 : 1))
   const most = Math.max(1, ...counts.map(([, count]) => count))
   return (
@@ -71,9 +71,9 @@ export function LoadFigures({ load }: { load: LoadReport }) {
           {failed}
         </b>{' '}
         failed
-        {latency !== null && `, median ${formatMs(latency.median)}`}
+        {medianMs !== null && `, median ${formatMs(medianMs)}`}
       </p>
-      {lastError !== null && <p class="small bad">last failure: {lastError.message}</p>}
+      {lastError !== null && <p class="small bad">last failure: {lastError}</p>}
       <ul class="bars" aria-label="Answers by pod">
         {counts.slice(0, 24).map(([pod, count]) => (
           <li key={pod}>

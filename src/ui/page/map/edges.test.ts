@@ -48,7 +48,6 @@ describe('the lines of the map', () => {
     const rows = [{ ...row, service: 'default/whoami', backend: '10.244.1.3:3000', connections: 2, packets: 10 }]
     const node = { error: null, overMs: 1000, rows }
     const rates = sumRates({
-      nowMs: 0,
       nodes: [
         { ...node, node: 'node-1' },
         { ...node, node: 'node-2' },

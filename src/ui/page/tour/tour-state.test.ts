@@ -33,7 +33,7 @@ it('a load that was begun anew counts from nothing', () => {
     running: true,
     byPod: {},
     lastError: null,
-    latency: null,
+    medianMs: null,
   }
   expect(loadSince({ ...load, answered: 130, failed: 2 }, baseline)).toEqual({ answered: 30, failed: 0 })
   expect(loadSince({ ...load, answered: 5, failed: 0 }, baseline)).toEqual({ answered: 5, failed: 0 })

@@ -12,7 +12,7 @@ const steps: readonly (readonly [button: string, seen: RegExp])[] = [
   ['Look for it', /No interface of the machine outside, 2 nodes and \d+ pods has 10\.96\./],
   ['Start the client', /\d\d answered, 0 failed/],
   ['Send a packet', /connected, and went to 10\.244\.\d\.\d+:3000/],
-  ['Scale up', /\d+ transactions? with \d+ operations; the slowest was in the kernel/],
+  ['Scale up', /\d+ transactions? with \d+ operations; the slowest reached the kernel/],
   ['Flush the rules', /another program had changed the rules/],
   ['Kill the proxy', /it runs again as process \d+/],
   ['Kill a pod', /failed 0 times/],

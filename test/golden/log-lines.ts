@@ -44,7 +44,10 @@ export const logLines: readonly LogLine[] = [
     'Cannot open doors, so clients of their services are refused: raise the limit of open files (LimitNOFILE, ulimit -n)',
     'userspace mode: `doors` of them, `first` is the service port of one, `limit` is the limit. Logged once, and again when there are twice as many.',
   ),
-  info('All doors are open: there are file descriptors for them again', 'userspace mode: the fault of the line above has ended.'),
+  info(
+    'All doors are open: there are file descriptors for them again',
+    'userspace mode: the fault of the line above has ended.',
+  ),
   error(
     'Cannot restore rules that another program changed',
     'The proxy retries. The usual reason: two proxies on one node.',
@@ -69,7 +72,10 @@ export const logLines: readonly LogLine[] = [
     'Endpoints of cluster IPs are chosen at connect()',
     '`--choose-at-connect` is in force for processes of `cgroup`.',
   ),
-  error('Control socket failed', 'The proxy serves; `explain`, `doctor` and `top` cannot reach it until it is restarted.'),
+  error(
+    'Control socket failed',
+    'The proxy serves; `explain`, `doctor` and `top` cannot reach it until it is restarted.',
+  ),
   error(
     'Cannot answer at the control socket',
     'A fault of the program; the client gets the error, and the proxy goes on.',
@@ -93,7 +99,7 @@ export const logLines: readonly LogLine[] = [
   ),
   error(
     'Going on without: ...',
-    'For 30 s there was no such Node, or it had no addresses: `--hostname-override` may be wrong. Until there are some, the proxy uses 127.0.0.1 as the node's address, and nodePortAddresses `primary` opens node ports on all addresses. `--bind-address` sets the address.',
+    'For 30 s there was no such Node, or it had no addresses: `--hostname-override` may be wrong. Until there are some, 127.0.0.1 counts as the address of the node, and nodePortAddresses `primary` opens node ports on all addresses. `--bind-address` sets the address.',
   ),
   warning(
     'The Node has no ... any more; what was known stays in force until it has',
@@ -116,7 +122,10 @@ export const logLines: readonly LogLine[] = [
     '`--init-only`: `route_localnet` may stay on after the iptables mode; the rule that makes it safe stays with it.',
   ),
   error('Cannot look after backends that are to go', 'ipvs mode: draining backends stay until it succeeds.'),
-  error('Cannot look whether another program changed virtual servers', 'ipvs mode: foreign changes are repaired later.'),
+  error(
+    'Cannot look whether another program changed virtual servers',
+    'ipvs mode: foreign changes are repaired later.',
+  ),
   error(
     'Cannot look after the rules of iptables for now, trying again',
     'iptables mode: foreign changes are repaired later.',
@@ -144,13 +153,16 @@ export const logLines: readonly LogLine[] = [
     'Another program keeps changing our rules; does another proxy run on this node?',
     'The proxy restores them more slowly from now on. `kube-proxy check` names other proxies.',
   ),
-  error('Control socket failed', 'The proxy serves; `explain`, `doctor` and `top` cannot reach it until it is restarted.'),
-  error('Cannot answer at the control socket', 'A fault of this program: please report it.'),
   error(
-    'Cannot remove the table that counts',
-    'With `--cleanup`: try `nft delete table ip kube-proxy-counters`.',
+    'Control socket failed',
+    'The proxy serves; `explain`, `doctor` and `top` cannot reach it until it is restarted.',
   ),
-  error('Cannot remove the table of retries', 'The table may stay until `--cleanup`; it has no effect 6 s after the end.'),
+  error('Cannot answer at the control socket', 'A fault of this program: please report it.'),
+  error('Cannot remove the table that counts', 'With `--cleanup`: try `nft delete table ip kube-proxy-counters`.'),
+  error(
+    'Cannot remove the table of retries',
+    'The table may stay until `--cleanup`; it has no effect 6 s after the end.',
+  ),
   error(
     'Cannot give back kernel settings of another mode',
     'After a change of the mode: a setting stays as the old mode left it.',
@@ -162,7 +174,7 @@ export const logLines: readonly LogLine[] = [
   ),
   error(
     'Connections whose backend does not answer may not be tried again',
-    'The proxy could not read the kernel's reports about them; everything else works.',
+    'The proxy could not read what the kernel reports about them; everything else works.',
   ),
   warning(
     'Cannot be asked over the control socket',
@@ -225,10 +237,7 @@ export const logLines: readonly LogLine[] = [
   warning('net.ipv4.ip_forward is 0: ...', '`--manifests`: the kernel forwards nothing to other machines.'),
   info('Version info', 'The first line: version, commit, Node.'),
   info('Starting', 'The mode in force, the node and the IP families.'),
-  info(
-    'Neither kubeconfig file nor master URL was specified, falling back to in-cluster config',
-    'Normal in a pod.',
-  ),
+  info('Neither kubeconfig file nor master URL was specified, falling back to in-cluster config', 'Normal in a pod.'),
   info('Using iptables', 'Which of the two kinds, and why.'),
   info('Changed a kernel setting', 'With its value before and after.'),
   info(
@@ -259,7 +268,10 @@ export const logLines: readonly LogLine[] = [
     'Cannot leave services to the kernel: new connections get no answer until a proxy is back',
     'The kernel refused the rules of the line above; `err` says why.',
   ),
-  info('Counting traffic, because it is asked for', '`kube-proxy top`, or another client of the control socket, asked for it.'),
+  info(
+    'Counting traffic, because it is asked for',
+    '`kube-proxy top`, or another client of the control socket, asked for it.',
+  ),
   info('Counting traffic no longer', 'The last client has gone.'),
   info('Listening at last', 'After `Cannot listen`: the port is free now.'),
   info('Removed sets of ipset', 'The same, of an ipvs mode.'),

@@ -95,9 +95,7 @@ export const flagKinds = {
     return parseQuantity(text) ?? wrong('must be a quantity such as "512", "1K" or "2Ki"')
   }),
   portRange: kindOf<string>('a-b', (text) => {
-    return parsePortRange(text) === undefined
-      ? wrong('must be a port range such as "30000-32767" or "30000+100"')
-      : text
+    return isPortRange(text) ? text : wrong('must be a port range such as "30000-32767" or "30000+100"')
   }),
   severity: kindOf<number>('severity', (text) => {
     const index = ['INFO', 'WARNING', 'ERROR', 'FATAL'].indexOf(text.toUpperCase())
@@ -137,14 +135,9 @@ function parsePattern(text: string): VmodulePattern {
   return { filePattern: match[1]!, verbosity: parseInteger(match[2]!, 0, maxInt32) }
 }
 
-/** `a-b`, `a+n` or a single port; 0-0 and empty mean any. Undefined when the text is none of these. */
-export function parsePortRange(text: string): { base: number; size: number } | undefined {
-  const match = /^(\d+)(?:([-+])(\d+))?$/.exec(text.trim())
-  if (text.trim() === '') return { base: 0, size: 0 }
-  if (match === null) return undefined
-  const base = Number(match[1])
-  const second = Number(match[3] ?? 0)
-  const high = match[2] === '+' ? base + second : match[2] === '-' ? second : base
-  if (base > 65535 || high > 65535 || high < base) return undefined
-  return base === 0 && high === 0 ? { base: 0, size: 0 } : { base, size: high - base + 1 }
+/** `a-b`, `a+n` or a single port; 0-0 and empty mean any. */
+function isPortRange(text: string): boolean {
+  const [, first, sign, second = first] = /^(\d+)(?:([-+])(\d+))?$/.exec(text.trim()) ?? []
+  const last = Number(second) + (sign === '+' ? Number(first) : 0)
+  return text.trim() === '' || (last >= Number(first) && last <= 65535)
 }

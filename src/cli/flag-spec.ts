@@ -62,9 +62,15 @@ export interface FlagSpec<K extends FlagKindName = FlagKindName> {
   readonly warning?: string
 }
 
+type Ungrouped<K extends FlagKindName = FlagKindName> = Omit<FlagSpec<K>, 'group'>
+
 /** Makes sure that an entry's default and `apply` fit its kind. */
-export function flag<K extends FlagKindName>(spec: FlagSpec<K>): FlagSpec {
+export function flag<K extends FlagKindName>(spec: Ungrouped<K>): Ungrouped {
   return spec
+}
+
+export function inGroup(group: FlagGroup, flags: readonly Ungrouped[]): FlagSpec[] {
+  return flags.map((spec) => ({ ...spec, group }))
 }
 
 /** Sets the setting at a path. */

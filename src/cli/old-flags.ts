@@ -5,13 +5,12 @@ import { appendPort, healthzPort, metricsPort } from '../config/defaults.ts'
 import { splitHostPort } from '../config/checks.ts'
 import { joinHostPort, canonicalIp } from '../lib/ip.ts'
 import type { FlagKindName } from './flag-kinds.ts'
-import { flag, type FlagSpec } from './flag-spec.ts'
+import { flag, type FlagSpec, inGroup } from './flag-spec.ts'
 
-const stillWork: readonly FlagSpec[] = [
+const stillWork = inGroup('Old flags that still work', [
   flag({
     name: 'cleanup-iptables',
     kind: 'bool',
-    group: 'Old flags that still work',
     help: 'The old name of --cleanup.',
     warning: 'use --cleanup instead',
   }),
@@ -19,7 +18,6 @@ const stillWork: readonly FlagSpec[] = [
     name: 'healthz-port',
     kind: 'int32',
     default: healthzPort,
-    group: 'Old flags that still work',
     errorPaths: ['healthzBindAddress'],
     help: 'The port of the health server. 0: no health server.',
     warning: 'use --healthz-bind-address instead',
@@ -33,7 +31,6 @@ const stillWork: readonly FlagSpec[] = [
     name: 'metrics-port',
     kind: 'int32',
     default: metricsPort,
-    group: 'Old flags that still work',
     errorPaths: ['metricsBindAddress'],
     help: 'The port of the metrics server. 0: no metrics server.',
     warning: 'use --metrics-bind-address instead',
@@ -46,7 +43,6 @@ const stillWork: readonly FlagSpec[] = [
   flag({
     name: 'conntrack-max',
     kind: 'int32',
-    group: 'Old flags that still work',
     errorPaths: ['conntrack.max'],
     help: 'The number of tracked connections, whatever --conntrack-max-per-core and --conntrack-min say. 0: not set.',
     warning: 'use --conntrack-max-per-core and --conntrack-min instead',
@@ -60,7 +56,6 @@ const stillWork: readonly FlagSpec[] = [
     kind: 'duration',
     field: 'userspace.udpIdleTimeoutMs',
     errorPaths: ['udpIdleTimeout'],
-    group: 'Old flags that still work',
     help: 'Userspace mode: how long an idle UDP client keeps its socket. Must be greater than 0.',
     warning: 'it only concerns the userspace mode',
   }),
@@ -68,12 +63,35 @@ const stillWork: readonly FlagSpec[] = [
     name: 'proxy-port-range',
     kind: 'portRange',
     field: 'userspace.portRange',
-    group: 'Old flags that still work',
     help: 'Userspace mode: the ports that the proxy listens on, a-b, a+n or one port. Empty or 0-0: any free port.',
     warning: 'it only concerns the userspace mode',
   }),
-  ...klogFlags(),
-]
+  flag({
+    name: 'logtostderr',
+    kind: 'bool',
+    default: true,
+    help: 'Log to stderr; false: to the files of --log-file or --log-dir.',
+  }),
+  flag({ name: 'alsologtostderr', kind: 'bool', help: 'Log to stderr as well as to files.' }),
+  flag({
+    name: 'stderrthreshold',
+    kind: 'severity',
+    default: 2,
+    help: 'With --logtostderr=false: what is as severe as this goes to stderr too.',
+  }),
+  flag({ name: 'log-dir', kind: 'string', help: 'With --logtostderr=false: the folder of log files.' }),
+  flag({ name: 'log-file', kind: 'string', help: 'With --logtostderr=false: the log file.' }),
+  flag({
+    name: 'log-file-max-size',
+    kind: 'uint64',
+    default: 1800,
+    help: 'The size in megabytes at which --log-file is started again. 0: never.',
+  }),
+  flag({ name: 'one-output', kind: 'bool', help: 'Write each line only to the file of its own severity.' }),
+  flag({ name: 'skip-headers', kind: 'bool', help: 'Leave the header out of log lines.' }),
+  flag({ name: 'skip-log-headers', kind: 'bool', help: 'Leave the header out of log files.' }),
+  flag({ name: 'add-dir-header', kind: 'bool', help: "Put the file's folder into the header of log lines." }),
+])
 
 /**
  * No port: no server. A port is added to an address without one; an address with a port keeps it. A written file
@@ -86,51 +104,11 @@ function addressWithPort(address: string, port: number): string {
   return ip === undefined ? appendPort(address, port) : joinHostPort(ip, port)
 }
 
-function klogFlags(): FlagSpec[] {
-  const group = 'Old flags that still work'
-  return [
-    flag({
-      name: 'logtostderr',
-      kind: 'bool',
-      default: true,
-      group,
-      help: 'Log to stderr; false: to the files of --log-file or --log-dir.',
-    }),
-    flag({ name: 'alsologtostderr', kind: 'bool', group, help: 'Log to stderr as well as to files.' }),
-    flag({
-      name: 'stderrthreshold',
-      kind: 'severity',
-      default: 2,
-      group,
-      help: 'With --logtostderr=false: what is as severe as this goes to stderr too.',
-    }),
-    flag({ name: 'log-dir', kind: 'string', group, help: 'With --logtostderr=false: the folder of log files.' }),
-    flag({ name: 'log-file', kind: 'string', group, help: 'With --logtostderr=false: the log file.' }),
-    flag({
-      name: 'log-file-max-size',
-      kind: 'uint64',
-      default: 1800,
-      group,
-      help: 'The size in megabytes at which --log-file is begun anew. 0: never.',
-    }),
-    flag({ name: 'one-output', kind: 'bool', group, help: 'Write each line only to the file of its own severity.' }),
-    flag({ name: 'skip-headers', kind: 'bool', group, help: 'Leave the header out of log lines.' }),
-    flag({ name: 'skip-log-headers', kind: 'bool', group, help: 'Leave the header out of log files.' }),
-    flag({ name: 'add-dir-header', kind: 'bool', group, help: "Put the file's folder into the header of log lines." }),
-  ]
+function withoutEffect(kind: FlagKindName, reason: string, ...names: readonly string[]) {
+  return names.map((name) => flag({ name, kind, help: reason, warning: `it has no effect: ${reason}` }))
 }
 
-function withoutEffect(kind: FlagKindName, reason: string, ...names: readonly string[]): FlagSpec[] {
-  return names.map((name) => ({
-    name,
-    kind,
-    group: 'Flags that are accepted and do nothing' as const,
-    help: reason,
-    warning: `it has no effect: ${reason}`,
-  }))
-}
-
-const doNothing: readonly FlagSpec[] = [
+const doNothing = inGroup('Flags that are accepted and do nothing', [
   ...withoutEffect('bool', '--cleanup removes IPVS rules that are ours, and a start never flushes any', 'cleanup-ipvs'),
   ...withoutEffect(
     'string',
@@ -185,6 +163,6 @@ const doNothing: readonly FlagSpec[] = [
     'housekeeping-interval',
     'storage-driver-buffer-duration',
   ),
-]
+])
 
 export const oldFlags: readonly FlagSpec[] = [...stillWork, ...doNothing]

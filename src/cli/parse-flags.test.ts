@@ -2,7 +2,6 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { formatDuration } from '../lib/duration.ts'
 import { allFlags } from './flags.ts'
-import { parsePortRange } from './flag-kinds.ts'
 import { kindOfFlag, parseFlags } from './parse-flags.ts'
 
 function given(...argv: string[]): Record<string, unknown> {
@@ -156,15 +155,10 @@ test('parseFlags() answers with values or errors, and never throws, whatever the
   )
 })
 
-test.each<[string, { base: number; size: number } | undefined]>([
-  ['', { base: 0, size: 0 }],
-  ['0-0', { base: 0, size: 0 }],
-  ['30000-30009', { base: 30000, size: 10 }],
-  ['30000+9', { base: 30000, size: 10 }],
-  ['80', { base: 80, size: 1 }],
-  ['9-8', undefined],
-  ['1-70000', undefined],
-  ['a-b', undefined],
-])('parsePortRange(%j) is %j', (text, range) => {
-  expect(parsePortRange(text)).toEqual(range)
+test.each(['', '0-0', '30000-30009', '30000+9', '80', '65535'])('--proxy-port-range takes %j', (text) => {
+  expect(given(`--proxy-port-range=${text}`)).toEqual({ 'proxy-port-range': text })
+})
+
+test.each(['9-8', '1-70000', '65535+1', 'a-b'])('--proxy-port-range refuses %j', (text) => {
+  expect(parseFlags([`--proxy-port-range=${text}`]).errors).toEqual([expect.stringContaining('must be a port range')])
 })

@@ -1,7 +1,13 @@
 // The question `changes`: the proxy remembers what it does while there is an asker, and no longer.
 
 import type { ChangesAnswer, SyncChange } from '../serve/control/changes.ts'
-import { allowArguments, argument, QuestionError, type QuestionClient, type Question } from '../serve/control/questions.ts'
+import {
+  allowArguments,
+  argument,
+  QuestionError,
+  type QuestionClient,
+  type Question,
+} from '../serve/control/questions.ts'
 import type { Clock, Timer } from '../lib/clock.ts'
 import type { FamilyPipeline } from '../reconcile/family-pipeline.ts'
 

@@ -237,6 +237,7 @@ export const folders: readonly Folder[] = [
       'explain/read-known.ts',
       'explain/read-kernel.ts',
       'explain/send.ts',
+      'doctor/packets.ts',
       'doctor/read-machine.ts',
       'doctor/read-facts.ts',
       'doctor/examine-node.ts',

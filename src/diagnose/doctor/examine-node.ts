@@ -1,10 +1,10 @@
 // The whole node: what concerns all Services first, then every Service, as far as it can be seen without dialling.
 
-import { type Family, ipFamily, parseIp, ipBytes } from '../../lib/ip.ts'
-import { findWays } from '../../links/find-ways.ts'
+import type { Family } from '../../lib/ip.ts'
 import { examine, examineMachine, isOfProxy, type NodeDiagnosis } from './examine.ts'
 import type { NodeExamination } from './facts.ts'
-import { packetTo, readForeign, readMachine } from './read-machine.ts'
+import { packetsToServices } from './packets.ts'
+import { readForeign, readMachine } from './read-machine.ts'
 import { readFacts, type ToExamine, withPods } from './read-facts.ts'
 
 export interface NodeToExamine extends Pick<ToExamine, 'proxy' | 'installation' | 'known' | 'objects'> {
@@ -14,17 +14,12 @@ export interface NodeToExamine extends Pick<ToExamine, 'proxy' | 'installation' 
 /** More are not looked at: each takes a walk through the kernel's rules. */
 const MOST_SERVICES = 1000
 
-export async function examineNode({
-  proxy,
-  installation,
-  known,
-  objects,
-  drift,
-}: NodeToExamine): Promise<NodeDiagnosis> {
+export async function examineNode({ drift, ...common }: NodeToExamine): Promise<NodeDiagnosis> {
+  const { proxy, installation, known, objects } = common
   const family: Family = known?.nodes[4] === undefined && known?.nodes[6] !== undefined ? 6 : 4
   const node = proxy.kind === 'answers' ? proxy.node : 'this node'
   const machine = readMachine(family)
-  const foreign = known === undefined ? undefined : await readForeign(family, packetsThrough(family, known))
+  const foreign = known === undefined ? undefined : await readForeign(family, packetsToServices(known, family))
   const ofNode = { node, ...examineMachine({ proxy, installation, machine, foreign, drift }) }
   const whole = withPods({ known, objects })
   if (ofNode.finding !== null || whole === undefined) return { ...ofNode, services: [], count: 0, looked: 0 }
@@ -33,48 +28,9 @@ export async function examineNode({
   const services: NodeDiagnosis['services'][number][] = []
   const states: NonNullable<ToExamine['states']> = new Map()
   for (const service of asked) {
-    const question = {
-      service,
-      port: '',
-      from: 'node',
-      proxy,
-      installation,
-      known: whole,
-      objects,
-      states,
-      dials: false,
-    }
-    const { finding } = examine(await readFacts(question))
+    const question = { service, port: '', from: 'node', known: whole, states, dials: false }
+    const { finding } = examine(await readFacts({ ...common, ...question }))
     if (finding !== null && isOfProxy(finding)) services.push({ service, finding })
   }
   return { ...ofNode, services, count: names.length, looked: asked.length }
-}
-
-/** To one endpoint of each of some Services, from this node and from a pod of it: what drops all of them shows. */
-function packetsThrough(family: Family, { slices, nodes, machineAddresses }: NonNullable<ToExamine['known']>) {
-  const { nodeIp, nodeName } = nodes[family] ?? {}
-  if (nodeIp === undefined) return []
-  const places = slices
-    .filter(({ addressType }) => addressType === `IPv${family}`)
-    .slice(0, 100)
-    .flatMap(({ endpoints, ports }) => {
-      const [endpoint] = endpoints.filter(({ ready, address }) => ready && parseIp(address) !== undefined)
-      const [port] = ports.filter((each) => each.protocol === 'TCP' && each.port !== undefined)
-      return endpoint === undefined || port === undefined ? [] : [{ endpoint, port: port.port! }]
-    })
-  const pod = slices
-    .flatMap(({ endpoints }) => endpoints)
-    .find(({ nodeName: on, address }) => {
-      return on === nodeName && ipFamily(address) === family && !machineAddresses.includes(address)
-    })
-  const [way] = pod === undefined ? [] : findWays([ipBytes(pod.address)])
-  const clients = [
-    { source: nodeIp, inputInterface: undefined },
-    ...(pod !== undefined && way?.kind === 'link' ? [{ source: pod.address, inputInterface: way.link }] : []),
-  ]
-  return places.flatMap(({ endpoint: { address }, port }) =>
-    clients
-      .filter(({ source }) => source !== address)
-      .map((client) => packetTo({ address, port, protocol: 'TCP', isUntranslated: false }, client)),
-  )
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { findForeignIptables } from './foreign-iptables.ts'
-import { packetTo } from './read-machine.ts'
+import { packetTo } from './packets.ts'
 
 const endpoint = { address: '10.244.1.3', port: 3000, protocol: 'TCP', isUntranslated: false }
 const inside = packetTo(endpoint, { source: '172.30.0.11', inputInterface: undefined })

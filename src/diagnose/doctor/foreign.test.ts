@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { parseListing } from '../../nftables/parse-json.ts'
 import { findForeign } from './foreign.ts'
-import { packetTo } from './read-machine.ts'
+import { packetTo } from './packets.ts'
 
 const node = { source: '172.30.0.11', inputInterface: undefined }
 const endpoint = { address: '10.244.1.3', port: 3000, protocol: 'TCP', isUntranslated: false }

@@ -7,22 +7,15 @@ import type { Known } from '../explain/known.ts'
 import { isOutside, type Question, QuestionMistake } from '../explain/question.ts'
 import { readKernelState } from '../explain/read-kernel.ts'
 import type { ReadObjects } from '../explain/read-known.ts'
-import { type Bytes, canonicalIp, type Family, ipFamily, joinHostPort, parseIp } from '../../lib/ip.ts'
+import { canonicalIp, type Family, ipBytes, ipFamily, joinHostPort } from '../../lib/ip.ts'
 import { nearest } from '../../lib/nearest.ts'
 import { findWays } from '../../links/find-ways.ts'
 import type { FrontendKind } from '../../model/types.ts'
 import { lookUp } from './dns.ts'
-import type {
-  DnsFact,
-  ServiceExamination,
-  Installation,
-  OtherFrontend,
-  ProxyFact,
-  StaleFlow,
-  WayFact,
-} from './facts.ts'
+import type { DnsFact, ServiceExamination, Installation, OtherFrontend, ProxyFact, StaleFlow } from './facts.ts'
 import { otherFrontends } from './frontends.ts'
-import { packetTo, readForeign, readMachine, readPodMtu, readRpFiltered, tryConnection } from './read-machine.ts'
+import { MOST_ENDPOINTS, packetsOf } from './packets.ts'
+import { readForeign, readMachine, readPodMtu, readRpFiltered, tryConnection } from './read-machine.ts'
 import { serviceFact } from './service-fact.ts'
 
 export interface ToExamine {
@@ -41,8 +34,6 @@ export interface ToExamine {
   readonly dials?: boolean
 }
 
-/** So many endpoints are dialled. */
-const MOST_TRIES = 16
 const UDP = 17
 
 /** Throws a QuestionMistake where FROM makes no sense. */
@@ -122,14 +113,14 @@ async function readOthers(question: ToExamine, known: Known, explained: Explanat
   const { service, port, from, via } = question
   const states = question.states ?? new Map<Family, Promise<KernelState>>()
   const found: OtherFrontend[] = []
-  for (const { kind, label: words, target } of otherFrontends(known, { service, port, from, via, explained })) {
+  for (const { kind, label, target } of otherFrontends(known, { service, port, from, via, explained })) {
     const clientFamily = ipFamily(from)
     const family = target === undefined ? undefined : ipFamily(hostOf(target))
     if (clientFamily !== undefined && family !== undefined && family !== clientFamily) continue
     const explanation =
       target === undefined ? undefined : await explainOther({ ...question, states }, known, { from, to: target })
     if (target !== undefined && explanation === undefined) continue
-    found.push({ kind, label: words, explanation, serviceTry: undefined })
+    found.push({ kind, label, explanation, serviceTry: undefined })
   }
   return found
 }
@@ -170,10 +161,11 @@ async function readHere(
   const dns = await askNameServer(known, explanation)
   if (explanation.outcome !== 'to') return { machine, dns }
   const { question, backends } = explanation
-  const eligible = backends.filter((each) => each.eligible).slice(0, MOST_TRIES)
+  const eligible = backends.filter((each) => each.eligible).slice(0, MOST_ENDPOINTS)
   const isOwn = question.from === 'the node itself'
-  const [wayBack, ...ways] = waysTo([isOwn ? undefined : question.source, ...eligible.map(({ address }) => address)])
-  const foreign = await readForeign(family, packetsOf(family, explanation, known))
+  const ways = findWays(eligible.map(({ address }) => ipBytes(address)))
+  const [wayBack] = isOwn || isAnyone(known, question.source) ? [] : findWays([ipBytes(question.source)])
+  const foreign = await readForeign(family, packetsOf(known, family, explanation))
   const filteredBefore = readRpFiltered()
   const dialled = question.protocol === 'TCP' ? eligible : []
   const tries = await Promise.all(
@@ -185,8 +177,8 @@ async function readHere(
     dns,
     // What passes shows that it passes.
     foreign: tries.length > 0 && areAllThere && isOwn ? { ...foreign, doubts: [] } : foreign,
-    ways: ways.map((way, i) => ({ ...way!, to: joinHostPort(eligible[i]!.address, eligible[i]!.port) })),
-    wayBack: isAnyone(known, question.source) ? undefined : wayBack,
+    ways: ways.map((way, i) => ({ way, to: joinHostPort(eligible[i]!.address, eligible[i]!.port) })),
+    wayBack: wayBack && { way: wayBack, to: question.source },
     tries,
     serviceTry:
       isOwnTcp(explanation) && areAllThere ? await tryConnection(question.destination, question.port, '') : undefined,
@@ -197,46 +189,6 @@ async function readHere(
 /** An address that stands for all clients outside: there is no route to it that says anything. */
 function isAnyone(known: Known, source: string): boolean {
   return isOutside(known, source) && /^203\.0\.113\.|^2001:db8:ffff:/.test(source)
-}
-
-function waysTo(addresses: readonly (string | undefined)[]): (WayFact | undefined)[] {
-  const wanted = addresses.map((each) => (each === undefined ? undefined : parseIp(each)))
-  const found = findWays(wanted.filter((each): each is Bytes => each !== undefined))
-  let next = 0
-  return addresses.map((to, i) => (wanted[i] === undefined ? undefined : { to: to!, way: found[next++]! }))
-}
-
-/** To the endpoints, and to the service before it is translated: from this node, from a pod of it, and from who was asked about. */
-function packetsOf(family: Family, { question, backends }: Explanation, known: Known) {
-  const nodeIp = known.nodes[family]?.nodeIp
-  const nodeName = known.nodes[family]?.nodeName
-  const pod = known.slices
-    .flatMap(({ endpoints }) => endpoints)
-    .find(
-      (each) => each.nodeName === nodeName && ipFamily(each.address) === family && !isOwnAddress(known, each.address),
-    )
-  const isOwn = question.from === 'the node itself'
-  const through = [...(isOwn ? [] : [question.source]), ...(isOwn && pod !== undefined ? [pod.address] : [])]
-  const links = waysTo(through)
-  const clients = [
-    ...(isOwn && nodeIp !== undefined ? [{ source: nodeIp, inputInterface: undefined }] : []),
-    ...through.map((source, i) => {
-      const way = links[i]?.way
-      return { source, inputInterface: way?.kind === 'link' ? way.link : 'eth0' }
-    }),
-  ]
-  const { protocol } = question
-  return clients.flatMap((client) => [
-    packetTo({ address: question.destination, port: question.port, protocol, isUntranslated: true }, client),
-    ...backends
-      .filter((each) => each.eligible && each.address !== client.source)
-      .slice(0, MOST_TRIES)
-      .map(({ address, port }) => packetTo({ address, port, protocol, isUntranslated: false }, client)),
-  ])
-}
-
-function isOwnAddress({ machineAddresses }: Known, address: string): boolean {
-  return machineAddresses.includes(address)
 }
 
 function podAt({ pods }: Known, ip: string): string {

@@ -3,8 +3,7 @@
 import { connect } from 'node:net'
 import type { Known } from '../explain/known.ts'
 import { KernelError } from '../../lib/errors.ts'
-import { type Family, ipFamily, joinHostPort, ipBytes } from '../../lib/ip.ts'
-import type { Packet } from '../../packet-walk/types.ts'
+import { type Family, joinHostPort, ipBytes } from '../../lib/ip.ts'
 import { findPrograms } from '../../iptables/probe.ts'
 import { programName } from '../../iptables/programs.ts'
 import { listLinkSizes } from '../../links/addresses.ts'
@@ -17,6 +16,7 @@ import type { ForeignFacts, MachineFacts, TryFact } from './facts.ts'
 import { findForeign, type ForeignPacket, isForeignName } from './foreign.ts'
 import { findForeignIptables } from './foreign-iptables.ts'
 import { ownerOf } from './owners.ts'
+import { localPods } from './packets.ts'
 
 /** The least that IPv6 asks of a link. Tunnels have a little less than 1500, and that is fine. */
 const LEAST_MTU = 1280
@@ -141,15 +141,12 @@ async function readForeignRules(family: Family, packets: readonly ForeignPacket[
   }
 }
 
+const MOST_PODS = 100
+
 /** The largest of the links that lead to pods of this node. */
 export function readPodMtu(known: Known, family: Family): MachineFacts['podMtu'] {
-  const nodeName = known.nodes[family]?.nodeName
-  const pods = known.slices
-    .flatMap(({ endpoints }) => endpoints)
-    .filter(({ nodeName: on, address }) => on === nodeName && ipFamily(address) === family)
-    .filter(({ address }) => !known.machineAddresses.includes(address))
-    .slice(0, 100)
-  const links = findWays(pods.map(({ address }) => ipBytes(address))).flatMap((way) =>
+  const pods = localPods(known, family).slice(0, MOST_PODS)
+  const links = findWays(pods.map((address) => ipBytes(address))).flatMap((way) =>
     way.kind === 'link' ? [{ link: way.link, mtu: way.mtu }] : [],
   )
   return links.sort((a, b) => b.mtu - a.mtu)[0]
@@ -188,32 +185,6 @@ const NO_ROUTE: ReadonlySet<string> = new Set(['ENETUNREACH', 'EHOSTUNREACH', 'E
 function resultOf(code: string | undefined): TryFact['result'] {
   if (code === 'ECONNREFUSED' || code === 'ECONNRESET') return 'refused'
   return NO_ROUTE.has(code ?? '') ? 'no route' : 'no answer'
-}
-
-interface PacketEnd {
-  readonly address: string
-  readonly port: number
-  readonly protocol: string
-  /** Whether it is still on the way to a service. */
-  readonly isUntranslated: boolean
-}
-
-export function packetTo(
-  { address, port, protocol, isUntranslated }: PacketEnd,
-  from: { source: string; inputInterface: string | undefined },
-): ForeignPacket {
-  return {
-    label: `a packet from ${from.inputInterface === undefined ? 'this node' : from.source} to ${joinHostPort(address, port)}`,
-    isUntranslated,
-    packet: {
-      inputInterface: from.inputInterface,
-      source: ipBytes(from.source),
-      destination: ipBytes(address),
-      destinationPort: port,
-      sourcePort: 40_000,
-      protocol: protocol as Packet['protocol'],
-    },
-  }
 }
 
 /** The larger of the two counts: 0 off, 1 strict, 2 loose. */

@@ -40,7 +40,7 @@ export class BackendList implements Iterable<Backend> {
   }
 
   static of(backends: readonly Backend[]): BackendList {
-    const records = new RecordWriter()
+    const records = new RecordWriter(backends.length)
     for (const { ip, port, isLocal, mayBeLocal = false, weight = DEFAULT_WEIGHT } of backends) {
       records.add({ address: ipBytes(ip), port, isLocal, mayBeLocal, weight })
     }
@@ -147,34 +147,36 @@ export function backendId(record: Bytes): Bytes {
   return record.slice(0, -REST_LENGTH)
 }
 
-/** Where lists are put together, one at a time: a string is made of the bytes when a list is complete, and of nothing else. */
-let scratch = Buffer.allocUnsafe(4096)
-/** What a huge list needed is given back. */
-const KEEP_SIZE = 64 * 1024
-
-/** Puts a list together. The one before it must be complete. */
+/** Puts a list of so many records together. */
 export class RecordWriter {
+  readonly #count: number
+  #bytes = Buffer.alloc(0)
   #end = 0
-  #addressLength = 0
+
+  constructor(count: number) {
+    this.#count = count
+  }
 
   add({ address, port, isLocal, mayBeLocal, weight }: BackendRecord): void {
+    if (this.#end === 0) {
+      this.#bytes = Buffer.allocUnsafe(this.#count * (address.length + PORT_LENGTH + REST_LENGTH))
+    }
+    const bytes = this.#bytes
     let at = this.#end
-    this.#end += address.length + PORT_LENGTH + REST_LENGTH
-    if (this.#end > scratch.length) scratch = Buffer.concat([scratch], 2 * this.#end)
-    for (let i = 0; i < address.length; i++) scratch[at++] = address.charCodeAt(i)
-    scratch[at++] = port >> 8
-    scratch[at++] = port
-    scratch[at++] = (isLocal ? IS_LOCAL : 0) | (mayBeLocal ? MAY_BE_LOCAL : 0)
-    scratch[at++] = weight >> 8
-    scratch[at++] = weight
-    this.#addressLength = address.length
+    for (let i = 0; i < address.length; i++) bytes[at++] = address.charCodeAt(i)
+    bytes[at++] = port >> 8
+    bytes[at++] = port
+    bytes[at++] = (isLocal ? IS_LOCAL : 0) | (mayBeLocal ? MAY_BE_LOCAL : 0)
+    bytes[at++] = weight >> 8
+    bytes[at++] = weight
+    this.#end = at
   }
 
   /** What was written, or `previous` when that is the same. */
   list(previous?: BackendList): BackendList {
     if (this.#end === 0) return BackendList.none
-    const records = scratch.toString('latin1', 0, this.#end)
-    if (scratch.length > KEEP_SIZE) scratch = Buffer.allocUnsafe(4096)
-    return previous?.records === records ? previous : new BackendList(asBytes(records), this.#addressLength)
+    const records = this.#bytes.toString('latin1', 0, this.#end)
+    if (previous?.records === records) return previous
+    return new BackendList(asBytes(records), this.#end / this.#count - PORT_LENGTH - REST_LENGTH)
   }
 }

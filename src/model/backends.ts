@@ -53,7 +53,7 @@ function toList(
   weights: Weights | undefined,
   previous: BackendList | undefined,
 ): BackendList {
-  const records = new RecordWriter()
+  const records = new RecordWriter(endpoints.length)
   for (const endpoint of endpoints) {
     const { address, port, isLocal, nodeName } = endpoint
     const weight = weights === undefined ? DEFAULT_WEIGHT : weightOf(weights, endpoint)

@@ -4,7 +4,7 @@
 // Writing to a metric is a lookup and a field access. All other work is left to the scrape.
 
 import { ProtoWriter } from '../lib/proto-writer.ts'
-import { encodeCounter, encodeFamily, encodeGauge, encodeLength, encodeMetric } from './encode-metric.ts'
+import { encodeFamily, encodeLength, encodeMetric } from './encode-metric.ts'
 import { formatNumber } from './format-number.ts'
 import { Counter, Gauge, Histogram, type EncodeOptions, type Series } from './series.ts'
 
@@ -84,9 +84,14 @@ export class Metric<Labels extends readonly string[], S extends Series> implemen
     if (this.#series.delete(keyOf(values))) this.#disorder()
   }
 
-  reset(): void {
+  /** Forgets every series. */
+  clear(): void {
     this.#series.clear()
     this.#printed = []
+  }
+
+  reset(): void {
+    this.clear()
     this.#createUnlabelled()
   }
 
@@ -206,36 +211,24 @@ export function lookedUp<const Labels extends readonly string[]>(
   definition: MetricDefinition<Labels>,
   read: () => Iterable<readonly [labels: LabelValues<Labels>, value: number]>,
 ): Printable {
-  const { name, help, labels } = definition
-  const readAll = () => {
+  const metric = new Metric(kind, definition, () => (kind === 'counter' ? new Counter(undefined) : new Gauge()))
+  const look = () => {
+    metric.clear()
     try {
-      const found = Array.from(read(), ([values, value]) => ({ text: labelText(labels, values), values, value }))
-      return found.sort((a, b) => (a.text < b.text ? -1 : 1))
+      for (const [labels, value] of read()) metric.with(...labels).value = value
     } catch {
-      return []
+      metric.clear()
     }
+    return metric
   }
+  const { name, labels, help } = metric
   return {
     kind,
     name,
     labels,
     help,
-    parts() {
-      const lines = readAll().map(({ text, value }) => line(name, text, value))
-      return lines.length === 0 ? [] : [header(kind, definition) + lines.join('')]
-    },
-    encoded() {
-      const found = readAll()
-      if (found.length === 0) return []
-      const writer = new ProtoWriter()
-      for (const { values, value } of found.reverse()) {
-        encodeMetric(writer, labelPairs(labels, values), () => {
-          if (kind === 'counter') encodeCounter(writer, value, undefined)
-          else encodeGauge(writer, value)
-        })
-      }
-      return [encodeFamily(kind, name, helpText(definition)), writer.finish()]
-    },
+    parts: () => look().parts(),
+    encoded: (options) => look().encoded(options),
     reset() {},
   }
 }

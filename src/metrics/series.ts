@@ -23,9 +23,10 @@ export interface EncodeOptions {
 export class Counter implements Series {
   value = 0
 
-  readonly #createdMs: number
+  readonly #createdMs: number | undefined
 
-  constructor(createdMs: number) {
+  /** `createdMs` is undefined for a counter that counts since a time that is not known. */
+  constructor(createdMs: number | undefined) {
     this.#createdMs = createdMs
   }
 

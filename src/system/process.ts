@@ -14,7 +14,6 @@ const SIGPIPE = 13
 const SIGXFSZ = 25
 const F_SETFD = 2
 const LOCK_EX = 2
-const LOCK_NB = 4
 
 /** Makes the kernel end this process when the one that started it ends, however that happens. */
 export function dieWithParent(): void {
@@ -53,11 +52,6 @@ export function becomeProgram(program: string, args: readonly string[]): never {
 /** Waits for the lock on an open file. It ends with the file descriptor. */
 export function lockFile(fd: number): void {
   mustCall('lock a file', 'flock', fd, LOCK_EX)
-}
-
-/** Takes the lock on an open file, unless another process has it. */
-export function tryLockFile(fd: number): boolean {
-  return tryCall('flock', fd, LOCK_EX | LOCK_NB) === 0
 }
 
 /**

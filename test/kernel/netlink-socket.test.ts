@@ -6,7 +6,6 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { errnoName, mustCall } from '../../src/system/libc.ts'
 import { NetlinkSocket } from '../../src/netlink/socket.ts'
 import { enterNetwork, unshareNetwork } from '../../src/system/netns.ts'
-import { readSysctl, SysctlError, writeSysctl } from '../../src/system/sysctl.ts'
 import { KernelError } from '../../src/lib/errors.ts'
 import { NETLINK_ROUTE } from '../../src/netlink/uapi/netlink.ts'
 import { Writer } from '../../src/netlink/writer.ts'
@@ -115,35 +114,5 @@ describe.skipIf(!isRoot)('network namespaces (need root)', () => {
     expect(errorOf(() => enterNetwork('/run/netns/no-such-node')).message).toBe(
       'Cannot open network namespace /run/netns/no-such-node: ENOENT',
     )
-  })
-})
-
-describe.skipIf(!isRoot)('sysctl (needs root)', () => {
-  beforeAll(() => {
-    unshareNetwork()
-  })
-
-  it('writeSysctl() sets what readSysctl() reads, in this network namespace', () => {
-    writeSysctl('net/ipv4/ip_forward', 1)
-    expect(readSysctl('net/ipv4/ip_forward')).toBe('1')
-    writeSysctl('net/ipv4/ip_forward', '0')
-    expect(readSysctl('net/ipv4/ip_forward')).toBe('0')
-  })
-
-  it('tells a setting that does not exist', () => {
-    const error = errorOf(() => readSysctl('net/ipv4/no_such_thing')) as SysctlError
-    expect(error).toBeInstanceOf(SysctlError)
-    expect([error.problem, error.setting, error.errno]).toEqual(['missing', 'net/ipv4/no_such_thing', 'ENOENT'])
-    expect(errorOf(() => writeSysctl('net/ipv4/no_such_thing', 1))).toMatchObject({ problem: 'missing' })
-  })
-
-  it('tells a setting that cannot be changed', () => {
-    expect(errorOf(() => writeSysctl('kernel/ostype', 'Minix'))).toMatchObject({ problem: 'read-only' })
-  })
-
-  it('tells a value that the kernel refuses', () => {
-    const error = errorOf(() => writeSysctl('net/ipv4/ip_default_ttl', 'yes'))
-    expect(error).not.toBeInstanceOf(SysctlError)
-    expect(error.message).toBe('Cannot set kernel setting net/ipv4/ip_default_ttl to yes: EINVAL')
   })
 })

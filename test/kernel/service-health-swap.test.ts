@@ -2,7 +2,7 @@
 // that starts no other, which would inherit them until it runs its program.
 
 import { expect, test } from 'vitest'
-import { ManualClock } from '../../src/lib/clock.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 import { silentLogger } from '../../src/lib/log.ts'
 import { Rtnetlink } from '../../src/links/rtnetlink.ts'
 import { ServiceHealth, type RefusedHealthPort } from '../../src/serve/service-health.ts'

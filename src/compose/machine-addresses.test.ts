@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ManualClock } from '../lib/clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { KernelError } from '../lib/errors.ts'
 import { silentLogger } from '../lib/log.ts'
 import { followMachineAddresses } from './machine-addresses.ts'

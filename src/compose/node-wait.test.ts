@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ManualClock } from '../lib/clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { silentLogger } from '../lib/log.ts'
 import type { Node } from '../kube/types.ts'
 import { NodeWait, type NodeWaitOptions } from './node-wait.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { RecordedEvent } from '../kube/events.ts'
-import { ManualClock } from '../lib/clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { silentLogger } from '../lib/log.ts'
 import { type Fault, type RunningNode, SelfCheck } from './self-check.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ChangesAnswer } from '../serve/control/changes.ts'
-import { ManualClock } from '../lib/clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import type { SyncListener } from '../reconcile/family-pipeline.ts'
 import { Timeline } from './timeline.ts'
 

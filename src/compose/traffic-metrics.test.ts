@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { TrafficRow } from '../serve/control/traffic.ts'
-import { ManualClock } from '../lib/clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { silentLogger } from '../lib/log.ts'
 import { NO_TRAFFIC } from '../traffic/traffic-counts.ts'
 import { createMetrics } from '../metrics/metrics.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { turnsDuring } from '../../test/support/turns.ts'
 import type { TrafficAnswer } from '../serve/control/traffic.ts'
-import { ManualClock } from '../lib/clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { KernelError } from '../lib/errors.ts'
 import { silentLogger } from '../lib/log.ts'
 import { nextTurn } from '../lib/next-turn.ts'

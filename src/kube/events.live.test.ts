@@ -3,7 +3,7 @@ import { TestApiServer, type ApiServerOptions } from '../../test/support/api-ser
 import { STATUS } from '../../test/support/api-server/faults.ts'
 import { quietLog } from '../../test/support/api-server/quiet-log.ts'
 import { until } from '../../test/support/api-server/recording-handler.ts'
-import { ManualClock } from '../lib/clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import type { ApiClient } from './api-client.ts'
 import { EventRecorder, type RecordedEvent } from './events.ts'
 import { openApiClient } from './open-client.ts'

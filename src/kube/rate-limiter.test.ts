@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ManualClock } from '../lib/clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { RateLimiter } from './rate-limiter.ts'
 
 async function admittedAfter(limiter: RateLimiter, clock: ManualClock, waits: readonly number[]): Promise<number[]> {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { ManualClock, systemClock } from './clock.ts'
+import { systemClock } from './clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 
 describe('systemClock', () => {
   test('setTimeout() does not fire early when the delay is longer than 32 bits hold', async () => {

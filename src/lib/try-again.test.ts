@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ManualClock } from './clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { TryAgain } from './try-again.ts'
 
 function open(work: (attempt: number) => boolean) {

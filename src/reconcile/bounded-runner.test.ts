@@ -1,6 +1,7 @@
 import { array, assert, asyncProperty, boolean, integer, record } from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ManualClock, systemClock } from '../lib/clock.ts'
+import { systemClock } from '../lib/clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { BoundedRunner, type RunnerOptions, type RunnerPeriods, type RunReason } from './bounded-runner.ts'
 
 const periods: RunnerPeriods = { minMs: 1000, maxMs: 10_000, retryMs: 5000, maxRetryMs: 5000 }

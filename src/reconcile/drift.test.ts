@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ManualClock } from '../lib/clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import type { SyncStats } from './programmer.ts'
 import { Drift, formatDrift } from './drift.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { aNodeView } from '../../test/support/arbitrary-views.ts'
 import { ERRNOS } from '../../test/support/errnos.ts'
-import { ManualClock } from '../lib/clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { KernelError } from '../lib/errors.ts'
 import { createLogger } from '../lib/log.ts'
 import { textFormat } from '../lib/log-text.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ManualClock } from '../lib/clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { silentLogger } from '../lib/log.ts'
 import type { SyncStats } from './programmer.ts'
 import { Healer } from './healer.ts'

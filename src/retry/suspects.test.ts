@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ManualClock } from '../lib/clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { MOST_OF_NAMESPACE, MOST_OF_SERVICE, MOST_SUSPECTS } from './suspect-quota.ts'
 import { Suspects, type SuspectChange, type TrialResult } from './suspects.ts'
 

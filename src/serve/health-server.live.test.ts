@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { ManualClock, systemClock } from '../lib/clock.ts'
+import { systemClock } from '../lib/clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { silentLogger } from '../lib/log.ts'
 import { coreMetrics } from '../metrics/kube-proxy.ts'
 import { healthPage, serveHealth } from './health-server.ts'

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { afterEach, describe, expect, test } from 'vitest'
 import { eventually } from '../../test/support/eventually.ts'
-import { ManualClock } from '../lib/clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { silentLogger } from '../lib/log.ts'
 import { ServiceHealth, type RefusedHealthPort, type ServiceHealthOptions } from './service-health.ts'
 

@@ -1,6 +1,6 @@
 import { asBytes } from '../lib/ip.ts'
 import { describe, expect, it } from 'vitest'
-import { ManualClock } from '../lib/clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { KernelError } from '../lib/errors.ts'
 import { nextTurn } from '../lib/next-turn.ts'
 import { InOrder } from '../lib/in-order.ts'

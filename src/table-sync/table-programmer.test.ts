@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { aNodeView, arbitraryView } from '../../test/support/arbitrary-views.ts'
-import { ManualClock } from '../lib/clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { KernelError } from '../lib/errors.ts'
 import { nextTurn } from '../lib/next-turn.ts'
 import { BackendList } from '../model/backend-list.ts'

@@ -1,7 +1,7 @@
 // The packet-flow table against the plan of the iptables mode.
 
 import { describe } from 'vitest'
-import { ManualClock } from '../../src/lib/clock.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 import { formatIp, isLoopback, ipBytes, type Bytes } from '../../src/lib/ip.ts'
 import { silentLogger } from '../../src/lib/log.ts'
 import type { NodeView, ServicePortChange } from '../../src/model/types.ts'

@@ -1,7 +1,7 @@
 // The packet-flow table against the plan of the ipvs mode: virtual servers, the addresses of kube-ipvs0 and the rules.
 
 import { describe } from 'vitest'
-import { ManualClock } from '../../src/lib/clock.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 import { formatIp, isLoopback, ipBytes } from '../../src/lib/ip.ts'
 import type { NodeView, ServicePortChange } from '../../src/model/types.ts'
 import { ipvsPlanner } from '../../src/modes/ipvs/plan/planner.ts'

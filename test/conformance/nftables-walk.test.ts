@@ -1,7 +1,7 @@
 // The packet-flow table against the plan of the nftables mode.
 
 import { describe } from 'vitest'
-import { ManualClock } from '../../src/lib/clock.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 import { joinHostPort, ipBytes, type Bytes } from '../../src/lib/ip.ts'
 import { type LocalhostListener, planLocalhostListener } from '../../src/model/localhost.ts'
 import { LOCALHOST } from '../../src/model/node-port-addresses.ts'

@@ -4,7 +4,7 @@
 import { expect, test } from 'vitest'
 import { bootstrap } from '../../packages/sandbox/src/apiserver/bootstrap.ts'
 import { createRegistry } from '../../packages/sandbox/src/apiserver/start-api-server.ts'
-import { ManualClock } from '../../src/lib/clock.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 import { messageOf } from '../../src/lib/errors.ts'
 import { endpointSlices, namespaces, services } from '../../packages/sandbox/src/apiserver/resources/table.ts'
 import { Store } from '../../packages/sandbox/src/apiserver/store/store.ts'

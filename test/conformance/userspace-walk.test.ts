@@ -2,7 +2,7 @@
 // chooses. Only sockets are left out.
 
 import { describe } from 'vitest'
-import { ManualClock } from '../../src/lib/clock.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 import { joinHostPort, ipBytes } from '../../src/lib/ip.ts'
 import type { NodeView, ServicePortChange, ServicePortView } from '../../src/model/types.ts'
 import { type Entrance, listsOf } from '../../src/modes/userspace/plan/entrance.ts'

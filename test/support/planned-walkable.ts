@@ -1,6 +1,6 @@
 // What each mode would put into the kernel, in memory, for packets to walk through.
 
-import { ManualClock } from '../../src/lib/clock.ts'
+import { ManualClock } from './manual-clock.ts'
 import { formatIp, joinHostPort, ipBytes } from '../../src/lib/ip.ts'
 import { silentLogger } from '../../src/lib/log.ts'
 import type { KernelWay, Walkable } from '../../src/packet-walk/types.ts'

@@ -4,7 +4,7 @@
 import { bootstrap } from '../../packages/sandbox/src/apiserver/bootstrap.ts'
 import { createRegistry } from '../../packages/sandbox/src/apiserver/start-api-server.ts'
 import { decodeObject } from '../../packages/sandbox/src/apiserver/schema/decode.ts'
-import { ManualClock } from '../../src/lib/clock.ts'
+import { ManualClock } from './manual-clock.ts'
 import { messageNamed } from '../../packages/sandbox/src/apiserver/schema/schema.ts'
 import { apiVersionOf } from '../../packages/sandbox/src/apiserver/resources/resource.ts'
 import {

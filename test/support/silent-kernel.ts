@@ -1,6 +1,6 @@
 // Programmers of all modes whose kernel takes everything and keeps nothing, but counts what it is sent.
 
-import { ManualClock } from '../../src/lib/clock.ts'
+import { ManualClock } from './manual-clock.ts'
 import { silentLogger } from '../../src/lib/log.ts'
 import { iptablesPlanner } from '../../src/modes/iptables/plan/planner.ts'
 import { IptablesProgrammer } from '../../src/modes/iptables/programmer.ts'

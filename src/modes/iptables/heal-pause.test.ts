@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { ManualClock } from '../../lib/clock.ts'
+import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { HealPause } from './heal-pause.ts'
 
 function aPause() {

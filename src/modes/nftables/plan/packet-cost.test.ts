@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { nodeView, service, slice } from '../../../../test/support/kube-objects.ts'
-import { ManualClock } from '../../../lib/clock.ts'
+import { ManualClock } from '../../../../test/support/manual-clock.ts'
 import { isLoopback, parseCidr, parseIp, ipBytes } from '../../../lib/ip.ts'
 import { ProblemLog } from '../../../model/problems.ts'
 import { ServiceModel } from '../../../model/service-model.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../api-error.ts'
-import { ManualClock } from '../../../../../src/lib/clock.ts'
+import { ManualClock } from '../../../../../test/support/manual-clock.ts'
 import { bootstrap } from '../bootstrap.ts'
 import { configMaps, ipAddresses, namespaces, pods, replicaSets, services } from '../resources/table.ts'
 import { createRegistry } from '../start-api-server.ts'

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { ApiError } from '../api-error.ts'
 import { bootstrap } from '../bootstrap.ts'
 import { createRegistry } from '../start-api-server.ts'
-import { ManualClock } from '../../../../../src/lib/clock.ts'
+import { ManualClock } from '../../../../../test/support/manual-clock.ts'
 import { Store } from '../store/store.ts'
 import {
   configMaps,

@@ -13,10 +13,10 @@ export interface Address {
 export function parseAddress(text: string): Address | undefined {
   const bytes = parseIp(text)
   if (bytes === undefined) return undefined
-  // IPv4 has one spelling but for zeros in front: most addresses need not be spelled again to be compared.
+  // Without leading zeros an IPv4 address has one spelling: most addresses need no formatting.
   if (bytes.length === 4 && !/:|\b0\d/.test(text)) return { bytes, text }
   const canonical = formatIp(bytes)
-  // The given string is flat in memory, a formatted one is a tree of pieces, and there are very many of them.
+  // The given string is flat in memory, a formatted one is a tree of pieces.
   return { bytes, text: canonical === text ? text : canonical }
 }
 

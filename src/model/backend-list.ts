@@ -1,14 +1,14 @@
 // A list of backends, all in one string.
 //
-// A cluster may have a million endpoints. As objects with texts they cost a hundred bytes each, and V8 looks at every one of
-// them whenever it collects garbage; in a string they cost nine, or 21 with IPv6. What a reader asks for is made when it asks.
+// A cluster may have a million endpoints. As objects they cost a hundred bytes each, and each garbage collection visits them
+// all; in a string they cost nine bytes, or 21 with IPv6. Objects are made when they are read.
 
 import { Buffer } from 'node:buffer'
 import { type Bytes, formatIp, asBytes, ipBytes } from '../lib/ip.ts'
 import type { Backend } from './types.ts'
 import { DEFAULT_WEIGHT } from './weights.ts'
 
-/** What a list keeps of a backend. The address is bytes, the weight one of 0 to 65535. */
+/** A backend as a list keeps it. The address is bytes, the weight 0 to 65535. */
 export interface BackendRecord {
   readonly address: Bytes
   readonly port: number
@@ -17,13 +17,13 @@ export interface BackendRecord {
   readonly weight: number
 }
 
-/** A record: the address, the port (2 bytes), these traits (1), the weight (2). Address and port tell backends apart. */
+/** A record: the address, the port (2 bytes), these traits (1), the weight (2). Address and port identify a backend. */
 const IS_LOCAL = 1
 const MAY_BE_LOCAL = 2
 const PORT_LENGTH = 2
 const REST_LENGTH = 3
 
-/** So many records are compared at once. */
+/** Records per comparison. */
 const BLOCK = 64
 
 export class BackendList implements Iterable<Backend> {
@@ -59,7 +59,7 @@ export class BackendList implements Iterable<Backend> {
     return Array.from(this, callback)
   }
 
-  /** For readers of JSON, a list of backends as any other. */
+  /** In JSON, a list of objects. */
   toJSON(): Backend[] {
     return [...this]
   }
@@ -79,7 +79,7 @@ export class BackendList implements Iterable<Backend> {
     return this.#traitsAt(index) !== 0
   }
 
-  /** Everything about a backend, for those who only compare. */
+  /** The record of a backend, for comparison. */
   recordAt(index: number): Bytes {
     return this.records.slice(index * this.recordLength, (index + 1) * this.recordLength)
   }
@@ -103,7 +103,7 @@ export class BackendList implements Iterable<Backend> {
     return new BackendList(records, this.recordLength - PORT_LENGTH - REST_LENGTH)
   }
 
-  /** The places at which the other list has another address or port, or nothing. */
+  /** The indexes at which the other list has another address or port, or nothing. */
   placesUnlike(other: BackendList | undefined): number[] {
     const places: number[] = []
     for (let block = 0; block < this.length; block += BLOCK) {
@@ -126,7 +126,7 @@ export class BackendList implements Iterable<Backend> {
     const weight = this.#weightAt(index)
     const isLocal = (traits & IS_LOCAL) !== 0
     const mayBeLocal = (traits & MAY_BE_LOCAL) !== 0
-    // Literals and no spreads: V8 would make a shape of its own for each that was spread.
+    // Literals and no spreads: V8 would make a new shape for each spread.
     if (weight !== DEFAULT_WEIGHT)
       return mayBeLocal ? { ip, port, isLocal, mayBeLocal, weight } : { ip, port, isLocal, weight }
     return mayBeLocal ? { ip, port, isLocal, mayBeLocal } : { ip, port, isLocal }
@@ -142,7 +142,7 @@ export class BackendList implements Iterable<Backend> {
   }
 }
 
-/** What tells a backend from others: its address and port. */
+/** The identity of a backend: its address and port. */
 export function backendId(record: Bytes): Bytes {
   return record.slice(0, -REST_LENGTH)
 }
@@ -172,7 +172,7 @@ export class RecordWriter {
     this.#end = at
   }
 
-  /** What was written, or `previous` when that is the same. */
+  /** The list, or `previous` if it is equal. */
   list(previous?: BackendList): BackendList {
     if (this.#end === 0) return BackendList.none
     const records = this.#bytes.toString('latin1', 0, this.#end)

@@ -1,4 +1,4 @@
-// Lists of backends that stay the same objects while their content stays the same: plans compare lists by identity first.
+// Lists of backends. A list with the same content stays the same object: plans compare lists by identity first.
 
 import { joinHostPort } from '../lib/ip.ts'
 import { type BackendList, RecordWriter } from './backend-list.ts'
@@ -28,7 +28,6 @@ export function backendLists(
   return { cluster: narrow(cluster, 'Cluster'), local: narrow(local, 'Local'), union }
 }
 
-/** The endpoints of `all` that are in one of its parts. */
 function unionOf(
   all: readonly Endpoint[],
   cluster: readonly Endpoint[],
@@ -47,7 +46,6 @@ function unionOf(
   })
 }
 
-/** The previous list when it is the same. */
 function toList(
   endpoints: readonly Endpoint[],
   weights: Weights | undefined,
@@ -62,7 +60,7 @@ function toList(
   return records.list(previous)
 }
 
-/** `ip:port` of those that serve; the last view's list when nothing changed. */
+/** `ip:port` of those that serve. */
 export function servingList(all: readonly Endpoint[], previous: ServicePortView | undefined): readonly string[] {
   const serving = all.filter((endpoint) => endpoint.serving).map(({ ip, port }) => joinHostPort(ip, port))
   const before = previous?.serving

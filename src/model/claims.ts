@@ -1,8 +1,8 @@
 // Which service port owns a frontend that several ask for.
 //
-// Nothing in the API keeps two services from naming the same external IP and port, and a node port may be handed on
-// before the former owner is seen to go. The kernel's maps have one value per key, so one service port owns it, always
-// the same one whatever order the objects came in, and hears of it when the other goes.
+// The API lets two services name the same external IP and port, and a node port may be given to a new service before this
+// proxy sees the old one go. The kernel's maps have one value per key, so one service port owns the frontend: the same one,
+// whatever the order of the events. When it goes, the next one gets the frontend.
 
 import { joinHostPort, ipBytes, asBytes } from '../lib/ip.ts'
 import type { Bytes } from '../lib/ip.ts'
@@ -24,8 +24,8 @@ export class Claims {
   #contested = 0
 
   /**
-   * Replaces what a service claims. Returns the other services whose views and problems may have changed: those that get
-   * or lose a frontend, and those that have to tell of another owner.
+   * Replaces what a service claims. Returns the other services whose views or problems may have changed: those that get
+   * or lose a frontend, and those whose problem names the owner.
    */
   replace(before: ServiceInfo | undefined, after: ServiceInfo | undefined): ReadonlySet<ServiceInfo> {
     const rivals = new Set<ServiceInfo>()
@@ -51,7 +51,7 @@ export class Claims {
     return isList(claimants) ? claimants[0] : claimants
   }
 
-  /** The owner, in words for the others. A crowd is not told: each change of owner would be news for all of it. */
+  /** The owner, for the problems of the others. Among many no owner is named: each change would be a new problem for all. */
   describeOwner(frontend: ClaimedFrontend): string {
     const claimants = this.#claimants.get(claimKey(frontend))
     const owner = isList(claimants) ? claimants[0] : claimants
@@ -93,15 +93,15 @@ export class Claims {
   }
 }
 
-/** Up to so many claimants are told which service port owns the frontend, and hear of each change. */
+/** With more claimants than this, their problems do not name the owner. */
 const MOST_NAMED = 16
 
-/** `changes`: the claimants that got or lost the frontend. Among few, every claimant has to tell of the new owner. */
+/** `changes`: the claimants that got or lost the frontend. Among few, the problem of every claimant names the new owner. */
 function noteRivals(
   rivals: Set<ServiceInfo>,
   { claimants, changes }: { claimants: readonly ServicePortInfo[]; changes: readonly (ServicePortInfo | undefined)[] },
 ): void {
-  // At the limit, what is told about the owner changes for all, whichever it is.
+  // At the limit, the problems of all change: they begin or cease to name the owner.
   const namesOtherOwner = claimants.length === MOST_NAMED || claimants.length === MOST_NAMED + 1
   const few = changes.length > 0 && claimants.length <= MOST_NAMED
   for (const port of namesOtherOwner || few ? claimants : changes) if (port !== undefined) rivals.add(port.service)
@@ -113,7 +113,7 @@ function isList(
   return Array.isArray(claimants)
 }
 
-/** Everything that a service port asks for, each once. An address that it has in several roles counts in the first. */
+/** The frontends that a service port asks for, without duplicates. */
 export function claimedFrontends({ service, protocol, port, nodePort }: ServicePortInfo): ClaimedFrontend[] {
   const claimed: ClaimedFrontend[] = [{ address: service.clusterIP, protocol, port }]
   if (service.loadBalancerIPs.length + service.externalIPs.length > 0) {
@@ -126,9 +126,8 @@ export function claimedFrontends({ service, protocol, port, nodePort }: ServiceP
 }
 
 /**
- * A cluster IP goes before everything else: it was allocated by the API server, and a user who may write externalIPs must
- * not take another service's traffic with it. Nor that of a load balancer, which is in the status, where controllers write. Then
- * the older service, then the name. (kube-proxy has no order: one of them gets it, by chance.)
+ * A cluster IP comes first: the API server allocated it, and a user who writes externalIPs must not take its traffic. Then
+ * load-balancer IPs, which controllers write, for the same reason. Then the older service, then the name. (kube-proxy has no order.)
  */
 function orderOf({ address }: ClaimedFrontend): (a: ServicePortInfo, b: ServicePortInfo) => number {
   return (a, b) => {
@@ -144,7 +143,7 @@ function roleOf({ clusterIP, loadBalancerIPs }: ServiceInfo, address: string | u
   return hasElement(loadBalancerIPs, address) ? 1 : 2
 }
 
-/** Long lists are searched for each of their addresses. */
+/** One set per long list: a search through the list for each of its addresses would take quadratic time. */
 const sets = new WeakMap<readonly string[], ReadonlySet<string>>()
 const FEW = 8
 
@@ -163,7 +162,7 @@ function claimKey({ address, protocol, port }: ClaimedFrontend): Bytes {
   return asBytes(bytes + PROTOCOL_CHARACTER[protocol] + String.fromCharCode(port >> 8, port & 0xff))
 }
 
-/** In words: `10.0.0.1:80/TCP`, `node port 30080/TCP`. */
+/** `10.0.0.1:80/TCP`, `node port 30080/TCP`. */
 export function describeFrontend({ address, protocol, port }: ClaimedFrontend): string {
   return address === undefined ? `node port ${port}/${protocol}` : `${joinHostPort(address, port)}/${protocol}`
 }

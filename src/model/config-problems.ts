@@ -1,4 +1,4 @@
-// What is odd about a configuration on this node, by the IP families that it speaks of: kube-proxy's checks, in our words.
+// kube-proxy's checks of a configuration on this node, by IP family.
 
 import { ipFamily, parseCidr } from '../lib/ip.ts'
 import type { Family } from '../lib/ip.ts'
@@ -6,7 +6,7 @@ import { planNodeIps } from './node-ips.ts'
 import { namesFamily } from './node-port-addresses.ts'
 import type { NodeFacts, NodeSettings } from './node-view.ts'
 
-/** What the configuration says besides, where a family matters. */
+/** Other settings of the configuration with a family. */
 export interface OtherSettings {
   /** ipvs.excludeCIDRs */
   readonly excludeCIDRs: readonly string[]
@@ -34,7 +34,7 @@ export function planConfigProblems(settings: NodeSettings, facts: NodeFacts, oth
   return { warnings: [...nodePorts, ...warnings], errors }
 }
 
-/** The cluster itself is not known yet when this is asked. */
+/** The cluster's own families are not known yet. */
 function saysDualStack(settings: NodeSettings, facts: NodeFacts, { excludeCIDRs }: OtherSettings): boolean {
   const podCIDRs = facts.node?.podCIDRs ?? []
   return [settings.detectLocal.clusterCIDRs, settings.nodePortAddresses, excludeCIDRs, podCIDRs].some(
@@ -48,7 +48,7 @@ interface NodeFamilies {
   readonly isDualStack: boolean
 }
 
-/** Node ports are open on all addresses of a family that nodePortAddresses does not speak of. */
+/** Without an entry of a family in nodePortAddresses, node ports are open on all its addresses. */
 function checkNodePorts({ nodePortAddresses }: NodeSettings, { family, ips, isDualStack }: NodeFamilies): string[] {
   const names = (which: Family) => namesFamily(nodePortAddresses, which, ips[which])
   const second = otherThan(family)

@@ -1,5 +1,5 @@
-// From what the model keeps back to API objects, for commands that ask what the proxy knows. They are of one family and without what
-// was not read or could not be used; a model that is given them decides the same.
+// API objects from what the model keeps, for commands that ask the proxy what it knows. They are of one family and lack fields that
+// the proxy does not use. A model that gets them makes the same decisions.
 
 import type { EndpointSlice, NamespacedName, Service, SliceEndpoint } from '../kube/types.ts'
 import { formatCidr, formatIp, type Family } from '../lib/ip.ts'
@@ -9,7 +9,7 @@ import { addressAt, READY, SERVING, TERMINATING, type SliceRecord } from './slic
 import { TRAFFIC_METRICS_ANNOTATION } from './traffic-metrics.ts'
 import { WEIGHTS_ANNOTATION } from './weights.ts'
 
-/** Each object is made when its turn comes, of what was known when the lists were taken. They can be gone through once. */
+/** Can be iterated once: each object is made when it is needed. */
 export interface ModelObjects {
   readonly services: Iterable<Service>
   readonly slices: Iterable<EndpointSlice>
@@ -57,7 +57,7 @@ function annotationsOf({ weights, connectRetry, trafficMetrics }: ServiceInfo): 
   }
 }
 
-/** The type itself is not kept: one with which the rest means the same. */
+/** The model does not keep the type: this is one with the same effect. */
 function typeOf({ healthCheckNodePort, externalPolicyLocal, loadBalancerIPs, ports }: ServiceInfo): string {
   if (healthCheckNodePort !== 0) return 'LoadBalancer'
   if (externalPolicyLocal) return 'NodePort'

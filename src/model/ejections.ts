@@ -1,9 +1,9 @@
-// Backends that do not answer are taken out of the lists that the policies have made, as long as enough others are left.
+// Removes backends that do not answer from the lists of the policies, as long as enough others remain.
 
 import { joinHostPort } from '../lib/ip.ts'
 import type { Endpoint } from './endpoints.ts'
 
-/** `ip:port` of the backends that do not answer, in the order in which that was found out. */
+/** `ip:port` of the backends that do not answer, the first one found first. */
 export type Ejections = ReadonlySet<string>
 
 export const NO_EJECTIONS: Ejections = new Set()
@@ -13,7 +13,7 @@ export interface SiftedList {
   readonly ejected: readonly Endpoint[]
 }
 
-/** Never more than half of a list go, and those first that were found out first. */
+/** Removes at most half of a list, the first ones found first. */
 export function siftEjected(list: readonly Endpoint[], ejections: Ejections): SiftedList {
   if (ejections.size === 0) return { kept: list, ejected: [] }
   const most = Math.floor(list.length / 2)

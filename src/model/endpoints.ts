@@ -5,7 +5,7 @@ import { type Bytes, formatIp } from '../lib/ip.ts'
 import { addressAt, countOf, credibility, READY, SERVING, TERMINATING } from './slice-record.ts'
 import type { SliceRecord } from './slice-record.ts'
 
-/** One endpoint of a service port. Made for planning and forgotten afterwards; what stays is in a list of backends. */
+/** One endpoint of a service port. It lives during planning only: a BackendList takes less memory. */
 export interface Endpoint {
   readonly address: Bytes
   /** The canonical text of the address. */
@@ -49,7 +49,7 @@ export function portKey(name: string, protocol: Protocol): string {
 
 /**
  * The endpoints of one service port in order of address and port, each once. Where slices disagree about an endpoint
- * (it is just moving from one to another, or its address has a new owner), the more credible wins, then the earlier slice.
+ * (it moves from one to another, or its address has a new owner), the more credible wins, then the earlier slice.
  */
 export function mergeEndpoints(sources: readonly PortSource[], nodeName: string): Endpoint[] {
   // Within one slice, addresses are sorted and unique.
@@ -62,7 +62,7 @@ export function mergeEndpoints(sources: readonly PortSource[], nodeName: string)
   return all.filter(({ address, port }, i) => address !== all[i - 1]?.address || port !== all[i - 1]?.port)
 }
 
-/** Slices have up to 20,000 ports, mostly for the same endpoints. After so many looks, the ports that are left are not asked. */
+/** A slice has up to 20,000 ports, mostly for the same endpoints: counting stops after this many lookups. */
 const MOST_LOOKS = 1_000_000
 
 /** How many different addresses of ready endpoints the sources have on the node, whatever port. */
@@ -94,7 +94,7 @@ function endpointsOf(source: PortSource, nodeName: string): RecordedEndpoint[] {
   return endpoints
 }
 
-/** An endpoint of a slice. What is not asked for is not looked up. */
+/** An endpoint of a slice. Getters read its columns when they are used. */
 class RecordedEndpoint implements Endpoint {
   readonly address: Bytes
   readonly port: number

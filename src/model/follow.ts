@@ -1,4 +1,4 @@
-// What becomes of one connection: the frontend that it dials, what its client is to this node, and the route that follows.
+// The fate of one connection: its frontend, the kind of its client, and the route that follows.
 
 import { cidrContains, formatCidr, isLoopback, ipBytes } from '../lib/ip.ts'
 import type { Protocol } from '../kube/types.ts'
@@ -9,14 +9,14 @@ import type { Backend, Frontend, NodeView, Route, ServicePortView } from './type
 /** The first packet of a connection, as this node sees it. Addresses are canonical texts. */
 export interface Connection {
   readonly source: string
-  /** The interface that it comes in by; undefined: this node sends it. */
+  /** The interface that it arrives on; undefined: this node sends it. */
   readonly inputInterface: string | undefined
   readonly destination: string
   readonly protocol: Protocol
   readonly port: number
 }
 
-/** What the client is to this node: the three kinds of sources that frontends have routes for. */
+/** The three kinds of sources that frontends have routes for. */
 export interface Client {
   readonly kind: 'pod' | 'node' | 'other'
   readonly because: string
@@ -61,7 +61,7 @@ export class FrontendIndex {
     return this.isNodePortAddress(destination) ? this.#byNodePort.get(`${protocol} ${port}`) : undefined
   }
 
-  /** The node port whether or not it is open on the address. */
+  /** The node port, even if it is not open on the address. */
   nodePort(protocol: Protocol, port: number): Dialled | undefined {
     return this.#byNodePort.get(`${protocol} ${port}`)
   }
@@ -82,7 +82,7 @@ export class FrontendIndex {
   }
 }
 
-/** The local detector goes first: what it calls a pod is one, even if the address is this node's. */
+/** The local detector goes first: a source that it takes for a pod is one, even with an address of this node. */
 export function classifyClient(
   { localDetector }: NodeView,
   { source, inputInterface }: Pick<Connection, 'source' | 'inputInterface'>,
@@ -127,7 +127,7 @@ export interface Masquerade {
   readonly why: string
 }
 
-/** Connections of endpoints to themselves are masqueraded; what ends on this node itself leaves it by no hook that could. */
+/** Connections of endpoints to themselves are masqueraded. One that ends on this node itself passes no hook that could do it. */
 export function masqueradeTo(
   { masquerade, why = '' }: Route,
   { ip, isLocal, mayBeLocal }: Backend,

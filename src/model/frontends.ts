@@ -28,9 +28,9 @@ export interface PlanInput {
   readonly owned: readonly ClaimedFrontend[]
   /** The last view: its lists are reused where they are the same. */
   readonly previous: ServicePortView | undefined
-  /** Whether connections are tried again where the service does not say; absent: no. */
+  /** Whether connections are retried where the service has no annotation; absent: no. */
   readonly connectRetry?: RetryScope | undefined
-  /** Backends that do not answer. Heeded where connections are tried again. */
+  /** Backends that do not answer; ignored where connections are not retried. */
   readonly ejections?: Ejections | undefined
 }
 
@@ -40,7 +40,6 @@ export interface PlannedServicePort {
   readonly lacksLocal: { readonly internal: boolean; readonly external: boolean }
 }
 
-/** Decides everything about one service port. */
 export function planServicePort(input: PlanInput): PlannedServicePort {
   const { port, endpoints, node, owned, previous } = input
   const { service } = port
@@ -94,7 +93,7 @@ export function planServicePort(input: PlanInput): PlannedServicePort {
   }
 }
 
-/** Literals and no spreads: V8 keeps room for more fields in an object that was spread, and there are very many of these. */
+/** Literals and no spreads: V8 reserves memory in an object that was spread, and there are very many of these. */
 function usedLists(cluster: Verdict | undefined, local: Verdict | undefined): ServicePortView['lists'] {
   const Cluster = cluster?.kind === 'to' ? cluster.backends : undefined
   const Local = local?.kind === 'to' ? local.backends : undefined
@@ -102,7 +101,6 @@ function usedLists(cluster: Verdict | undefined, local: Verdict | undefined): Se
   return Local === undefined ? { Cluster } : { Cluster, Local }
 }
 
-/** Whether two views of the same service port say the same. */
 export function sameView(a: ServicePortView, b: ServicePortView): boolean {
   return (
     a.protocol === b.protocol &&
@@ -123,7 +121,7 @@ interface SiftedEndpoints {
   readonly ejected: readonly Endpoint[]
 }
 
-/** What the policies allow, without what does not answer. */
+/** What the policies allow, without ejected endpoints. */
 function sift({ cluster, local }: ReachableEndpoints, ejections: Ejections): SiftedEndpoints {
   if (ejections.size === 0) return { cluster, local, ejected: NONE }
   const ofCluster = siftEjected(cluster, ejections)
@@ -135,7 +133,6 @@ function sift({ cluster, local }: ReachableEndpoints, ejections: Ejections): Sif
   }
 }
 
-/** The last view's list when it is the same. */
 function ejectedBackends(
   ejected: readonly Endpoint[],
   previous: ServicePortView | undefined,
@@ -195,7 +192,7 @@ function externalLocalRoutes(verdicts: PolicyVerdicts, node: NodeView): Routes {
 /** Why the source of a connection is kept, or becomes an address of this node. */
 const WHY = {
   masqueradeAll: 'masqueradeAll is set',
-  noDetector: 'nothing tells pods from other clients (detectLocalMode finds nothing), so all keep their source',
+  noDetector: 'pods cannot be told from other clients (detectLocalMode finds nothing), so all keep their source',
   pod: 'pods keep their source at a cluster IP',
   notAPod: 'at a cluster IP, what does not come from a pod is masqueraded, so that replies come back through this node',
   externalCluster:
@@ -221,8 +218,8 @@ function kindOf({ address }: ClaimedFrontend, clusterIP: string, balancers: Read
 }
 
 /**
- * Where a load balancer's address is also bound on this node, the node's own connections to it have it as their source.
- * They must be let through when the node itself is allowed.
+ * Where a load balancer's address is also bound on this node, the node's own connections to it have it as their source: allowed
+ * when the node is.
  */
 function allowedSourcesOf(service: ServiceInfo, node: NodeView): readonly Cidr[] | undefined {
   const { sourceRanges, loadBalancerIPs } = service
@@ -239,7 +236,6 @@ function singleAddress(address: string, family: Family): Cidr {
   return { family, network: ipBytes(address), prefix: family === 4 ? 32 : 128 }
 }
 
-/** Whether two frontends say the same. */
 export function sameFrontend(a: Frontend, b: Frontend): boolean {
   return (
     a.kind === b.kind &&

@@ -1,4 +1,4 @@
-// How to tell that a connection comes from a pod.
+// How the proxy recognizes connections from pods.
 
 import { formatCidr, parseCidr } from '../lib/ip.ts'
 import type { Family } from '../lib/ip.ts'
@@ -34,7 +34,7 @@ export function planLocalDetector(
   }
 }
 
-/** In words, for the log and for explain. */
+/** For the log and for explain. */
 export function describeLocalDetector(detector: LocalDetector): string {
   switch (detector.kind) {
     case 'none':

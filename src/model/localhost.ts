@@ -1,10 +1,10 @@
-// Node ports on 127.0.0.1 and ::1, where the proxy itself listens: what it relays to whom, and what is refused there.
+// Node ports on 127.0.0.1 and ::1, where the proxy itself listens: what it relays, and what it refuses.
 
 import type { Protocol } from '../kube/types.ts'
 import type { BackendList } from './backend-list.ts'
 import type { NodeView, ServicePortView } from './types.ts'
 
-/** What can be relayed: the streams and message boundaries of SCTP would not survive. */
+/** Not SCTP: a relay would lose its streams and message boundaries. */
 const RELAYED: readonly Protocol[] = ['TCP', 'UDP']
 
 export interface LocalhostListener {
@@ -15,7 +15,7 @@ export interface LocalhostListener {
   readonly affinitySeconds: number | undefined
 }
 
-/** Where to listen for a service port: who connects is the node itself. Undefined: nowhere, so the kernel refuses. */
+/** The listener for a service port. Its clients are on the node itself. Undefined: none, so the kernel refuses. */
 export function planLocalhostListener(
   { localhostNodePorts }: NodeView,
   { protocol, frontends }: ServicePortView,
@@ -28,7 +28,7 @@ export function planLocalhostListener(
   return { protocol, port, backends: verdict.backends, affinitySeconds }
 }
 
-/** Whether rules refuse a node port there. */
+/** Whether rules refuse a node port on localhost. */
 export function isRefusedOnLocalhost({ localhostNodePorts }: NodeView, protocol: Protocol): boolean {
   if (localhostNodePorts === undefined) return false
   return localhostNodePorts === 'refused' || !RELAYED.includes(protocol)

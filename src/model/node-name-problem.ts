@@ -1,5 +1,5 @@
-// A proxy that runs under a name that is not its node's believes that every endpoint is elsewhere: policy Local drops
-// everything, and no error is seen anywhere. So it is said.
+// A proxy with a wrong node name believes that every endpoint is elsewhere: policy Local drops everything, without an error
+// anywhere. This finds the mistake.
 
 import type { SliceRecord } from './slice-record.ts'
 
@@ -15,7 +15,7 @@ export interface EndpointPlaces {
 
 const EXAMPLES = 3
 
-/** Looks at all endpoints, so ask once and not at each change. */
+/** Reads all endpoints: call it once and not at each change. */
 export function endpointPlaces(records: Iterable<SliceRecord>, nodeName: string): EndpointPlaces {
   let withNodeName = 0
   let onThisNode = 0
@@ -34,8 +34,7 @@ export function endpointPlaces(records: Iterable<SliceRecord>, nodeName: string)
 }
 
 /**
- * What to tell loudly when the node name is wrong, as far as that can be known; undefined when nothing speaks against it.
- * Ask only after Node and slices have been listed.
+ * An error message when the node name seems to be wrong. Call it only after Node and slices have been listed.
  */
 export function nodeNameProblem(nodeName: string, nodeExists: boolean, places: EndpointPlaces): string | undefined {
   if (nodeExists || places.onThisNode > 0) return undefined
@@ -52,7 +51,7 @@ export function nodeNameProblem(nodeName: string, nodeExists: boolean, places: E
   )
 }
 
-/** Short against fully qualified, or another spelling: the usual mistakes. */
+/** The usual mistakes: short instead of fully qualified, or another spelling. */
 function isSimilar(a: string, b: string): boolean {
   const short = (name: string) => name.toLowerCase().split('.')[0]
   return short(a) === short(b)

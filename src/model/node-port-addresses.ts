@@ -8,9 +8,9 @@ import { isUnknown } from './node-ips.ts'
 import type { NodePortAddresses } from './types.ts'
 
 /**
- * `configured` is nodePortAddresses: CIDRs of both families and the words `primary`, `localhost`, `all`. When it says
- * nothing about the family (as `primary` does where the node has no address of it), all addresses are open. Otherwise
- * those of the machine that it matches; loopback apart, which a packet from outside cannot have.
+ * `configured` is nodePortAddresses: CIDRs of both families and the words `primary`, `localhost`, `all`. Without an entry for
+ * the family (`primary` is none where the node has no such address) all addresses are open. Otherwise the machine's addresses
+ * that match; loopback addresses apart, which a packet from outside cannot have.
  */
 export function planNodePortAddresses(
   configured: readonly string[],
@@ -34,8 +34,8 @@ export function planNodePortAddresses(
 export const LOCALHOST = { 4: '127.0.0.1', 6: '::1' } as const
 
 /**
- * Whether a range of loopback addresses has the one that the proxy listens on. Those of all addresses have it as well and do not
- * mean it: that is what a cluster has which never asked for it.
+ * Whether a range of loopback addresses contains the one that the proxy listens on. A range of all addresses does not count:
+ * clusters have it that never asked for node ports on localhost.
  */
 export function namesLocalhost(configured: readonly string[], family: Family): boolean {
   const localhost = ipBytes(LOCALHOST[family])
@@ -44,7 +44,7 @@ export function namesLocalhost(configured: readonly string[], family: Family): b
     .some((cidr) => isLoopback(cidr.network) && cidrContains(cidr, localhost))
 }
 
-/** Whether it says anything about the family. */
+/** Whether there is an entry for the family. */
 export function namesFamily(configured: readonly string[], family: Family, nodeIp: string): boolean {
   return configured.some((text) => expand(text, family, nodeIp).length > 0)
 }
@@ -63,7 +63,6 @@ export function openNodePortAddresses(
   return open
 }
 
-/** For the word `primary` to mean nothing. */
 const UNKNOWN_NODE = ''
 const LOOPBACK = { 4: '127.0.0.0/8', 6: '::1/128' } as const
 const EVERYTHING = { 4: '0.0.0.0/0', 6: '::/0' } as const

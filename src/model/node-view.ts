@@ -1,4 +1,4 @@
-// All that is not about one service: what this node is, and how the proxy treats it.
+// What the proxy knows about this node, apart from services.
 
 import type { Node } from '../kube/types.ts'
 import { compareCidrs, formatCidr, parseCidr } from '../lib/ip.ts'
@@ -16,7 +16,7 @@ export interface NodeSettings {
   readonly detectLocal: DetectLocalSettings
   /** As configured; the nftables mode has `['primary']` where nothing is. Empty: all. */
   readonly nodePortAddresses: readonly string[]
-  /** Whether the proxy looks after node ports on 127.0.0.1 and ::1. */
+  /** Whether the mode needs the proxy's help with node ports on 127.0.0.1 and ::1. */
   readonly localhostNodePorts?: boolean
   readonly masqueradeAll: boolean
   readonly masqueradeBit: number
@@ -52,7 +52,7 @@ export function planNodeView(settings: NodeSettings, facts: NodeFacts, family: F
   }
 }
 
-/** What a person should know about the settings on this node: they work, but perhaps not as meant. */
+/** Settings that work on this node, but perhaps not as meant. */
 export function nodeViewWarnings(settings: NodeSettings, facts: NodeFacts): string[] {
   const warnings: string[] = []
   const { primaryFamily, ips } = planNodeIps(facts.node, settings.bindAddress)

@@ -1,7 +1,6 @@
-// Problems with API objects, told once each.
+// Problems with API objects, each reported once.
 //
-// An object is looked at again whenever it changes and both IP families look at it, but a person should read one line
-// per problem.
+// Both IP families read an object again whenever it changes, but an operator should see one line per problem.
 
 import { systemClock, type Clock } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
@@ -17,8 +16,8 @@ export interface Problem {
 const FAMILY_BIT = { 4: 1, 6: 2 } as const
 
 /**
- * A user who may write objects may write bad ones, as fast as the API server takes them. So many problems are told at once,
- * then one per second; the others are counted.
+ * A user may write bad objects as fast as the API server takes them. This many problems are reported at once, then one per
+ * second; the others are counted.
  */
 const BURST = 100
 const PER_SECOND = 1
@@ -29,7 +28,7 @@ export class ProblemLog {
   /** By object, then by message: the families that see it. Objects without problems have no entry. */
   readonly #current = new Map<string, Map<string, number>>()
   readonly #clock: Pick<Clock, 'monotonicNow'>
-  /** How many may be told now, as of #countedMs. */
+  /** How many may be reported, as of #countedMs. */
   #allowance = BURST
   #countedMs: number
   #suppressed = 0
@@ -40,9 +39,9 @@ export class ProblemLog {
     this.#countedMs = clock.monotonicNow()
   }
 
-  /** All problems of the object, as one family sees it now. What was said before and is not repeated here is over. */
+  /** All problems of the object, as one family sees it now. Those that are not in `messages` any more are over. */
   set(object: string, family: Family, messages: readonly string[]): void {
-    // Looking up a name that was just put together means reading all of it; mostly there is nothing to look up.
+    // Hashing a new string is expensive, and mostly the map is empty.
     const current = this.#current.size === 0 ? undefined : this.#current.get(object)
     if (current === undefined && messages.length === 0) return
     const bit = FAMILY_BIT[family]

@@ -37,9 +37,9 @@ export interface ServiceModelOptions {
   readonly allowExternalIPs: boolean
   /** Whether the mode can weigh endpoints. */
   readonly weighs?: boolean | undefined
-  /** Whether connections are tried again where a service does not say; absent: no. */
+  /** Whether connections are retried where a service has no annotation; absent: no. */
   readonly connectRetry?: RetryScope | undefined
-  /** When the program started. Changes of endpoints that were triggered before are not timed. */
+  /** When the program started: earlier changes of endpoints are not timed. */
   readonly startedMs: number
 }
 
@@ -47,15 +47,15 @@ export interface ServiceModelOptions {
 interface Entry {
   readonly key: NamespacedName
   info: ServiceInfo | undefined
-  /** What it was when it was planned. */
+  /** `info` at the last planning. */
   plannedInfo: ServiceInfo | undefined
-  /** Whether it has to be planned anew: then it is in the list of those. */
+  /** Whether it has to be planned again: then it is in #dirty. */
   isDirty: boolean
   /** In order of their keys. */
   slices: readonly SliceRecord[]
-  /** What takeChanges() left behind, in order of the service's ports. */
+  /** The result of the last takeChanges(), in order of the service's ports. */
   views: readonly ServicePortView[]
-  /** Its ports that do not get all that they ask for. */
+  /** The ports that lack a frontend that they claim. */
   losers: readonly ServicePortName[]
   noLocalInternal: number
   noLocalExternal: number
@@ -63,12 +63,12 @@ interface Entry {
 
 const NONE: readonly never[] = []
 const ALL_LOCAL: NoLocalEndpoints = { internal: 0, external: 0 }
-/** Never filled: what is done to it is looking up and deleting. */
+/** Never filled: its users only look up and delete. */
 const NO_VIEWS = new Map<ServicePortName, ServicePortView>()
 
 /**
- * Takes API objects as they come, in any order, and says which service ports changed. An event costs work for its own
- * service only. Views change in takeChanges() and at no other time.
+ * Takes API objects in any order, and returns the service ports that changed. An event costs work for its own service only.
+ * Views change in takeChanges() and at no other time.
  */
 export class ServiceModel {
   readonly #options: ServiceModelOptions
@@ -76,7 +76,7 @@ export class ServiceModel {
   readonly #slices = new Map<NamespacedName, SliceRecord>()
   readonly #claims = new Claims()
   readonly #triggerTimes: TriggerTimes
-  /** Those to plan anew. */
+  /** Entries to plan again. */
   #dirty: Entry[] = []
   readonly #healthChecks = new Map<NamespacedName, HealthCheck>()
   #healthCheckList: readonly HealthCheck[] | undefined
@@ -96,7 +96,7 @@ export class ServiceModel {
     this.#triggerTimes = new TriggerTimes(options.startedMs)
   }
 
-  /** Plans everything anew at the next takeChanges() when the change concerns services. */
+  /** When the change concerns services, the next takeChanges() plans everything again. */
   setNode(node: NodeView): void {
     const before = this.#node
     if (node.family !== before.family)
@@ -105,7 +105,7 @@ export class ServiceModel {
     if (concernsServices(before, node)) for (const entry of this.#entries.values()) this.#markDirty(entry)
   }
 
-  /** True when it makes a difference. */
+  /** False when nothing changed. */
   setConnectRetry(connectRetry: RetryScope): boolean {
     if (connectRetry === this.#connectRetry) return false
     const before = this.#connectRetry
@@ -117,7 +117,7 @@ export class ServiceModel {
     return true
   }
 
-  /** Which backends do not answer, and the ports whose lists that may change. */
+  /** Takes the backends that do not answer, and the ports that may have them. */
   setEjections(ejections: Ejections, ports: Iterable<ServicePortName>): void {
     this.#ejections = ejections
     for (const name of ports) this.#markDirty(this.#entries.get(serviceOf(name)))
@@ -125,7 +125,7 @@ export class ServiceModel {
 
   setService(service: Service, name: NamespacedName = namespacedName(service)): void {
     const entry = this.#entries.get(name)
-    // Its slices may have brought the same text before.
+    // The same string object as its slices have: it is kept once.
     const key = entry?.key ?? name
     const problems: string[] = []
     const { allowExternalIPs, weighs } = this.#options
@@ -142,7 +142,7 @@ export class ServiceModel {
     if (entry !== undefined) this.#changeService(entry, undefined)
   }
 
-  /** Slices of the other family are ignored; they may be given all the same. */
+  /** Ignores slices of the other family. */
   setSlice(slice: EndpointSlice, key: NamespacedName = namespacedName(slice)): void {
     const { family } = this.#node
     if (!concernsFamily(slice, family)) return this.deleteSlice(key)
@@ -167,12 +167,11 @@ export class ServiceModel {
     this.#dropSlice(key)
   }
 
-  /** Whether anything has to be planned anew. */
   get hasChanges(): boolean {
     return this.#dirty.length > 0
   }
 
-  /** The service ports whose views differ from what the last call left behind. */
+  /** The service ports whose views changed since the last call. */
   takeChanges(): ServicePortChange[] {
     const changes: ServicePortChange[] = []
     for (const entry of this.#dirty) this.#plan(entry, changes)
@@ -181,13 +180,13 @@ export class ServiceModel {
     return changes
   }
 
-  /** When the changes were triggered that came since the last call, by service: for the network programming latency. */
+  /** When the changes since the last call were triggered, by service: for the network programming latency. */
   takeTriggerTimes(): ReadonlyMap<NamespacedName, readonly number[]> {
     return this.#triggerTimes.take()
   }
 
   *views(): Generator<ServicePortView> {
-    // yield* would make an object more for each.
+    // yield* would allocate one more object for each.
     for (const { views } of this.#entries.values()) for (const view of views) yield view
   }
 
@@ -196,7 +195,7 @@ export class ServiceModel {
     return entry?.views.find((view) => view.name === name)
   }
 
-  /** Every endpoint of a service port, usable or not: what a view has left of them is in its lists. */
+  /** Every endpoint of a service port, usable or not. */
   endpointsOf({ namespace, service, portName, protocol }: ServicePortView): Endpoint[] {
     const slices = this.#entries.get(`${namespace}/${service}`)?.slices ?? NONE
     return mergeEndpoints(portSources(slices).get(portKey(portName, protocol)) ?? NONE, this.#node.nodeName)
@@ -216,14 +215,14 @@ export class ServiceModel {
     return (this.#entries.get(key)?.slices ?? []).reduce((sum, slice) => sum + countOf(slice), 0)
   }
 
-  /** Names of service ports, and whether their traffic is to have metrics of its own; undefined: if there is room. */
+  /** Service ports, and whether their traffic gets its own metrics; undefined: up to the limit. */
   *trafficMetricsSettings(): Iterable<readonly [ServicePortName, boolean | undefined]> {
     for (const { info } of this.#entries.values()) {
       for (const { name } of info?.ports ?? NONE) yield [name, info?.trafficMetrics]
     }
   }
 
-  /** What it knows, as API objects of its family: another model that is given them decides the same. */
+  /** API objects with which another model makes the same decisions. */
   objects(): ModelObjects {
     const infos = [...this.#entries.values()].flatMap(({ info }) => info ?? NONE)
     return describeObjects(this.#node.family, infos, [...this.#slices.values()])
@@ -239,7 +238,7 @@ export class ServiceModel {
     }
   }
 
-  /** Where endpoints say that they run. Looks at all of them. */
+  /** The nodes that endpoints name. Reads all of them. */
   endpointPlaces(): EndpointPlaces {
     return endpointPlaces(this.#slices.values(), this.#node.nodeName)
   }
@@ -270,7 +269,7 @@ export class ServiceModel {
     this.#slices.delete(key)
   }
 
-  /** In place of a former record of the same slice, if there is one. */
+  /** Replaces a former record of the same slice. */
   #addSlice(entry: Entry, record: SliceRecord): void {
     entry.slices = withElement(entry.slices, record, byKey)
     this.#markDirty(entry)
@@ -376,7 +375,7 @@ function byKey(a: SliceRecord, b: SliceRecord): number {
   return a.key < b.key ? -1 : a.key > b.key ? 1 : 0
 }
 
-/** Whether views depend on what changed. The rest of NodeView is the modes' business. */
+/** Whether views depend on what changed. Only modes read the rest of NodeView. */
 function concernsServices(before: NodeView, after: NodeView): boolean {
   return (
     before.nodeName !== after.nodeName ||

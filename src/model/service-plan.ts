@@ -25,18 +25,18 @@ export interface ServicePlanInput {
 }
 
 export interface ServicePlan {
-  /** In order of the service's ports, without those that ask too much. A view that says the same as before is the same object. */
+  /** In order of the service's ports, without those over the limit. An unchanged view is the same object. */
   readonly views: readonly ServicePortView[]
-  /** What ports ask for and do not get, in words. */
+  /** What ports ask for and do not get. */
   readonly losses: readonly { readonly name: ServicePortName; readonly messages: readonly string[] }[]
   readonly noLocalEndpoints: NoLocalEndpoints
   readonly healthCheck: HealthCheck | undefined
 }
 
 /**
- * What one service may ask of the kernel. Addresses, ports, endpoints and allowed sources multiply, and each stands in objects
- * that a tenant may write: 10,000 ports for 10,000 endpoints fit into a few megabytes and would need a hundred million entries
- * on every node. The largest service that a cluster of 5,000 nodes is known to have needs a quarter of this.
+ * The most kernel entries of one service. A tenant writes addresses, ports, endpoints and allowed sources, and their numbers
+ * multiply: 10,000 ports for 10,000 endpoints fit into a few megabytes and would need a hundred million entries on every node. The
+ * largest known service, in a cluster of 5,000 nodes, needs a quarter of this.
  */
 export const MOST_ENTRIES = 1_000_000
 
@@ -67,7 +67,7 @@ export function planServicePorts(input: ServicePlanInput): ServicePlan {
     views = growList(views, previous !== undefined && sameView(previous, view) ? previous : view)
   }
   return {
-    // A list that grew has room for many more; a copy has not.
+    // A copy: a list that grew reserves memory.
     views: views.length === 1 ? views : views.slice(),
     losses,
     noLocalEndpoints,

@@ -14,7 +14,7 @@ import { isLabel, isPortName, isPortNumber, isProtocol, quote } from './valid.ts
 import { parseWeights, WEIGHTS_ANNOTATION, type Weights } from './weights.ts'
 import type { ServicePortName } from './types.ts'
 
-/** What all ports of a service have in common. Addresses are canonical, sorted, of the family and different. */
+/** What all ports of a service share. Addresses are of the family, canonical, sorted, without duplicates. */
 export interface ServiceInfo {
   readonly key: NamespacedName
   readonly namespace: string
@@ -32,9 +32,9 @@ export interface ServiceInfo {
   readonly affinitySeconds: number | undefined
   /** Undefined: all endpoints weigh the same. */
   readonly weights: Weights | undefined
-  /** Whether connections are tried again; undefined: as the program is configured. */
+  /** Whether connections are retried; undefined: as the program is configured. */
   readonly connectRetry: boolean | undefined
-  /** Whether its traffic has metrics of its own; undefined: if there is room. */
+  /** Whether its traffic has its own metrics; undefined: up to the limit. */
   readonly trafficMetrics: boolean | undefined
   readonly ports: readonly ServicePortInfo[]
 }
@@ -56,21 +56,21 @@ export interface ParseServiceContext {
   readonly allowExternalIPs: boolean
   /** Whether the mode can weigh endpoints; otherwise the annotation is not read. */
   readonly weighs?: boolean | undefined
-  /** Gets what is left out, and why. */
+  /** Messages about what is left out. */
   readonly problems: string[]
 }
 
-/** Another proxy serves a service with this label, whatever its value. (Headless is a label of slices only.) */
+/** Another proxy serves a service with this label, whatever its value. */
 const PROXY_NAME_LABEL = 'service.kubernetes.io/service-proxy-name'
 
 /** spec.sessionAffinityConfig.clientIP.timeoutSeconds when it is not given, and the longest that the API allows. */
 const DEFAULT_AFFINITY_SECONDS = 10800
 const LONGEST_AFFINITY_SECONDS = 86400
 
-/** One empty list for the many services that have nothing but a cluster IP. */
+/** Shared by the many services that have nothing but a cluster IP. */
 const NONE: readonly never[] = []
 
-/** Reads a service. Undefined when this family has nothing to do with it. */
+/** Reads a service. Undefined when this family does not serve it. */
 export function parseService(
   service: Service,
   key: NamespacedName,
@@ -121,7 +121,6 @@ function portInfo(service: ServiceInfo, { name, protocol, port, nodePort }: Serv
   }
 }
 
-/** Whether two readings of a service say the same. */
 export function sameService(a: ServiceInfo | undefined, b: ServiceInfo | undefined): boolean {
   if (a === undefined || b === undefined) return a === b
   return (
@@ -164,7 +163,7 @@ function isExternallyAccessible(service: Service): boolean {
   )
 }
 
-/** A load balancer of mode Proxy delivers to node ports or pods; its addresses must not be captured. */
+/** A load balancer of mode Proxy delivers to node ports or pods: the node must not capture its addresses. */
 function virtualIps(service: Service): readonly string[] {
   if (service.ingress.length === 0) return NONE
   return service.ingress.filter(({ ip, ipMode }) => ip !== '' && ipMode === 'VIP').map(({ ip }) => ip)
@@ -195,12 +194,12 @@ function parseIps(
   return addresses
 }
 
-/** Not in the loop: a function there that uses its variables makes an object of each turn. */
+/** Not inside the loop: a closure there would allocate in each turn. */
 function addNotAnAddress(bad: Summary, field: string, text: string): void {
   bad.add(() => `${field}: ${quote(text)} is not an IP address and is ignored`)
 }
 
-/** Validation lets white space pass. A range that holds every address is the same as no ranges at all. */
+/** The API accepts white space. A range of all addresses is the same as no ranges. */
 function parseSourceRanges(texts: readonly string[], family: Family, problems: string[]): readonly Cidr[] {
   if (texts.length === 0) return NONE
   const ranges = new Map<string, Cidr>()
@@ -256,7 +255,7 @@ function usablePorts(ports: readonly ServicePort[], problems: string[]): readonl
   return usable
 }
 
-/** Why the port is left out, in words; undefined: it is not. */
+/** Why the port is left out; undefined: it is not. */
 function refusalOf({ name, port, protocol }: ServicePort): (() => string) | undefined {
   if (!isPortName(name)) return () => `port name ${quote(name)} is not valid; the port is ignored`
   if (!isPortNumber(port)) return () => `port ${quote(name)} has the invalid number ${port} and is ignored`

@@ -1,4 +1,4 @@
-// An EndpointSlice as the model keeps it: checked once, columns instead of an object per endpoint.
+// An EndpointSlice as the model keeps it: validated, in columns instead of an object per endpoint.
 //
 // A cluster may have a million endpoints. The API's shape costs about 150 bytes each, this one 13, or 25 with IPv6.
 
@@ -55,12 +55,12 @@ export interface SlicePort extends EndpointPort {
 
 const ADDRESS_TYPE = { 4: 'IPv4', 6: 'IPv6' } as const
 
-/** Whether the slice is of this family or of none that the proxy knows, in which case each family says so. */
+/** Whether the slice is of this family, or of an unknown one, which each family reports. */
 export function concernsFamily(slice: EndpointSlice, family: Family): boolean {
   return slice.addressType !== ADDRESS_TYPE[family === 4 ? 6 : 4]
 }
 
-/** Reads a slice. Undefined when nothing of it can be used; what is left out is told in `problems`. */
+/** Reads a slice. Undefined when nothing of it can be used. What is left out goes to `problems`. */
 export function parseSlice(
   slice: EndpointSlice,
   keys: { readonly key: NamespacedName; readonly service: NamespacedName },
@@ -89,7 +89,7 @@ export function parseSlice(
   }
 }
 
-/** Whether two records of the same slice say the same. */
+/** Whether two records of the same slice are equal. */
 export function sameRecord(a: SliceRecord, b: SliceRecord): boolean {
   return (
     a.service === b.service &&
@@ -104,8 +104,8 @@ export function sameRecord(a: SliceRecord, b: SliceRecord): boolean {
 }
 
 /**
- * Which of two endpoints with the same address and port is the one to believe: the higher. A terminating pod's address
- * may already belong to a new pod, so the one that is not terminating wins, whatever else is true of it.
+ * Of two endpoints with the same address and port, the one with the higher number counts. The address of a terminating pod
+ * may already belong to a new pod, so an endpoint that is not terminating always wins.
  */
 export function credibility(conditions: number): number {
   return (
@@ -126,7 +126,7 @@ function uniqueEndpoints(endpoints: readonly SliceEndpoint[], family: Family, pr
   let last: Bytes = asBytes('')
   for (const { address } of endpoints) {
     const bytes = parseIp(address)
-    // Where all can be used and come in order, there is nothing to sort, and none is there twice.
+    // Mostly all are valid and sorted: then nothing needs sorting, and there are no duplicates.
     if (bytes === undefined || whyRefused(bytes, family) !== undefined || bytes <= last)
       return sortEndpoints(endpoints, family, problems)
     addresses.push(bytes)
@@ -158,7 +158,7 @@ function whyRefused(bytes: Bytes | undefined, family: Family): string | undefine
   return isForbidden(bytes) ? 'is loopback, link-local or unspecified' : undefined
 }
 
-/** Most slices have the same: endpoints that are ready and serve. */
+/** One string for the most frequent column: endpoints that are ready and serve. */
 function conditionsColumn(endpoints: readonly SliceEndpoint[]): Bytes {
   const count = endpoints.length
   if (endpoints.every((endpoint) => conditionsOf(endpoint) === USUAL)) {
@@ -177,8 +177,8 @@ function conditionsOf(endpoint: SliceEndpoint): number {
 }
 
 /**
- * No pod has such an address, and the API server accepts none of them for an endpoint. From one that does, they would lead
- * clients to what this node keeps for itself: its own loopback, the metadata service of its cloud.
+ * The API server rejects these for endpoints. If it did not, they would lead clients to what is private to this node: its
+ * loopback, the metadata service of its cloud.
  */
 function isForbidden(bytes: Bytes): boolean {
   return isUnspecified(bytes) || isLoopback(bytes) || isLinkLocal(bytes) || isLinkLocalMulticast(bytes)
@@ -199,12 +199,12 @@ function isUsable(port: EndpointPort): port is SlicePort {
   return refusalOf(port) === undefined
 }
 
-/** Most slices of a cluster have one of a few lists of ports, which they share. */
+/** Slices share lists of ports: a cluster has few different ones. */
 class KnownPorts {
   readonly #lists = new Map<string, readonly SlicePort[]>()
   #last: readonly SlicePort[] = []
 
-  /** A list that says the same as this one. */
+  /** An equal list. */
   same(ports: readonly SlicePort[]): readonly SlicePort[] {
     const only = ports[0]
     // Lists that were filled have room for more than they hold; copies have not.
@@ -217,7 +217,7 @@ class KnownPorts {
     const key = `${only.port} ${only.protocol} ${only.name}`
     let known = this.#lists.get(key)
     if (known === undefined) {
-      // Tenants choose ports: the table never grows beyond this, and what is frequent comes back by itself.
+      // Tenants choose ports, so the table has a limit. Frequent lists come back by themselves.
       if (this.#lists.size >= MOST_KNOWN_PORTS) this.#lists.clear()
       known = [only]
       this.#lists.set(key, known)

@@ -1,16 +1,15 @@
-// UDP flows that the connection tracker still sends where the service no longer does.
+// UDP flows that the connection tracker still sends to endpoints that the service no longer uses.
 //
-// A UDP flow has no end: as long as packets come, its entry lives and its translation with it, even when the endpoint has
-// gone, the service only now has endpoints, or the client is no longer allowed. Removing the entry makes the next packet ask the
-// rules again.
+// A UDP flow has no end: while packets come, its entry and its translation live, even when the endpoint has gone, the service
+// only now has endpoints, or the client is no longer allowed. Once the entry is removed, the next packet meets the rules.
 
 import { type Cidr, joinHostPort, mergeCidrs, mergedContain, ipBytes } from '../lib/ip.ts'
 import { sameSources } from './frontends.ts'
 import type { Frontend, FrontendAddress, ServicePortChange, ServicePortView } from './types.ts'
 
 /**
- * As much of a UDP entry of the connection tracker as decides. The client talks to `original.dst`; the answer comes from
- * `reply.src`. Addresses are canonical texts.
+ * A UDP entry of the connection tracker. The client talks to `original.dst`; the answer comes from `reply.src`. Addresses are
+ * canonical texts.
  */
 export interface UdpFlow {
   readonly original: { readonly src: string; readonly dst: string; readonly dport: number }
@@ -27,14 +26,14 @@ interface Served {
 }
 
 /**
- * Says of flows whether they are stale. A flow to a frontend stays when one of the service port's serving endpoints answers
- * it: policies choose for new connections and do not disturb old ones. Nor do source ranges, but a flow that was never answered
- * is a new one with each packet, to kube-proxy too. Flows that go to no known frontend are never stale.
+ * Decides which flows are stale. A flow to a frontend stays while a serving endpoint of the service port answers it: policies
+ * and source ranges concern new connections only. A flow without an answer is new with each packet, as in kube-proxy. Flows to
+ * unknown frontends are never stale.
  */
 export class StaleFlowIndex {
   readonly #frontends: DestinationIndex<Served | 'gone'>
 
-  /** The addresses of this machine on which node ports are open: other machines' ports are not our business. */
+  /** The addresses of this machine on which node ports are open: flows to node ports of other machines are left alone. */
   constructor(nodePortAddresses: ReadonlySet<string>) {
     this.#frontends = new DestinationIndex(nodePortAddresses)
   }
@@ -44,7 +43,7 @@ export class StaleFlowIndex {
     for (const frontend of frontends) this.#frontends.set(frontend, 'gone')
   }
 
-  /** A service port as it is now. Others than UDP are passed over. */
+  /** A service port as it is now; ignored unless UDP. */
   add(view: ServicePortView): void {
     if (view.protocol !== 'UDP') return
     const serving = new Set(view.serving)
@@ -54,7 +53,7 @@ export class StaleFlowIndex {
     }
   }
 
-  /** Says nothing about the flows of a service port any more. */
+  /** Flows of this service port are no longer stale. */
   forget(view: ServicePortView): void {
     if (view.protocol === 'UDP') for (const frontend of view.frontends) this.#frontends.delete(frontend)
   }
@@ -75,15 +74,15 @@ export function goneUdpFrontends(changes: readonly ServicePortChange[]): Fronten
 }
 
 /**
- * Whose flows the changes can have made stale: the endpoints that went, each as `ip:port`. 'any': more than endpoints
- * changed, so any flow may be. Where DNS is busy the tracker has very many entries, and few of them are worth reading.
+ * The endpoints whose flows the changes can have made stale, as `ip:port`. 'any': more than endpoints changed, so any flow may
+ * be stale. Where DNS is busy the tracker has very many entries, and few of them are worth reading.
  */
 export function staleAnswerers(changes: readonly ServicePortChange[]): ReadonlySet<string> | 'any' {
   const gone = new Set<string>()
   for (const { before, after } of changes) {
     if (before?.protocol !== 'UDP' && after?.protocol !== 'UDP') continue
     if (before === undefined || after === undefined || !sameFrontends(before, after)) return 'any'
-    // A client that was not served has a flow that no rule translated.
+    // Flows of clients that were not served before have no translation.
     if (before.serving.length === 0 && after.serving.length > 0) return 'any'
     if (before.serving === after.serving) continue
     const serving = new Set(after.serving)
@@ -110,11 +109,11 @@ function isStale({ original, reply, isAnswered }: UdpFlow, served: Served | 'gon
   const { serving, sources } = served
   if (!isAnswered && sources?.has(original.src) === false) return true
   if (serving.has(joinHostPort(reply.src, reply.sport))) return false
-  // No rule translated it, so it began while there was nothing to translate to. There is something now, or it may stay.
+  // Without a translation: the flow began while the frontend had no endpoints.
   return isTranslated || serving.size > 0
 }
 
-/** Source ranges, of which there may be tens of thousands, as there may be flows. */
+/** Source ranges, for fast lookups: there may be tens of thousands, and as many flows. */
 class Sources {
   readonly #ranges: readonly Cidr[]
   #merged: readonly Cidr[] | undefined
@@ -129,7 +128,7 @@ class Sources {
   }
 }
 
-/** Frontends by where packets are sent to. An address goes before a node port, as in the rules. */
+/** Frontends by the destination of packets. An address goes before a node port, as in the rules. */
 class DestinationIndex<T> {
   readonly #byAddress = new Map<string, T>()
   readonly #byNodePort = new Map<number, T>()

@@ -1,4 +1,4 @@
-// One line for problems of one kind, however many values of an object have it: a tenant writes the values, and an operator
+// One log line for problems of one kind, however many values of an object have it: a tenant writes the values, and an operator
 // reads the lines.
 
 export class Summary {
@@ -11,7 +11,7 @@ export class Summary {
     this.#count++
   }
 
-  /** Adds the line, if there is something to tell. */
+  /** Adds the line, if there is a problem. */
   addTo(problems: string[]): void {
     if (this.#first === undefined) return
     problems.push(this.#count === 1 ? this.#first : `${this.#first} (and ${this.#count - 1} more)`)

@@ -18,7 +18,7 @@ export interface NodePlace {
   readonly zone: string | undefined
 }
 
-/** Whether hints narrow the choice, and if not, why. */
+/** Whether hints narrow the choice; if not, why. */
 export type Topology =
   | { readonly kind: 'node hints' }
   | { readonly kind: 'zone hints'; readonly zone: string }
@@ -78,7 +78,6 @@ export function whyNotSelected(
 function selectedEndpoints(endpoints: readonly Endpoint[], policy: Policy, node: NodePlace): readonly Endpoint[] {
   const selection = planSelection(endpoints, policy, node)
   const isSelected = (endpoint: Endpoint) => whyNotSelected(endpoint, selection, node) === undefined
-  // As it mostly is.
   return endpoints.every(isSelected) ? endpoints : endpoints.filter(isSelected)
 }
 

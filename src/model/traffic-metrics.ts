@@ -2,6 +2,6 @@
 //
 //     service.kube-proxy-ts.io/traffic-metrics: "on"
 //
-// Without it, the first to have traffic have them.
+// Without it, the Services that first have traffic get metrics, up to a limit.
 
 export const TRAFFIC_METRICS_ANNOTATION = 'service.kube-proxy-ts.io/traffic-metrics'

@@ -1,4 +1,4 @@
-// When changes of endpoints were triggered, to tell how long it took until the rules followed.
+// When changes of endpoints were triggered: for the metric of the network programming latency.
 
 import type { NamespacedName } from '../kube/types.ts'
 
@@ -6,7 +6,7 @@ export class TriggerTimes {
   readonly #startedMs: number
   #times = new Map<NamespacedName, number[]>()
 
-  /** What was triggered before `startedMs` waited for the program to start, not for its work, and is not counted. */
+  /** Changes before `startedMs` waited for the program to start, and are not counted. */
   constructor(startedMs: number) {
     this.#startedMs = startedMs
   }
@@ -19,7 +19,7 @@ export class TriggerTimes {
     else times.push(triggerTimeMs)
   }
 
-  /** A slice of the service went away; its annotation is about its last change, not about this one. */
+  /** A slice of the service went away. Its annotation has the time of an earlier change. */
   forget(service: NamespacedName): void {
     this.#times.delete(service)
   }

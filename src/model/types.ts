@@ -1,4 +1,4 @@
-// What the proxy has decided, before any mode says how it looks in the kernel.
+// What the proxy has decided, before a mode turns it into rules.
 //
 // A service port becomes a list of frontends. All policy - traffic policies, topology, terminating endpoints, short
 // circuits for pods and the node, masquerading - is decided here, once, for every mode.
@@ -17,9 +17,9 @@ export interface Backend {
   readonly port: number
   /** Whether it runs on this node. */
   readonly isLocal: boolean
-  /** Its endpoint names no node, so it may run on this one: it can meet itself here. Absent: isLocal is all there is to say. */
+  /** Its endpoint names no node, so it may run on this one and connect to itself. Absent: isLocal decides. */
   readonly mayBeLocal?: boolean | undefined
-  /** Its share of new connections, for modes that can weigh; absent: 1, as all others. */
+  /** Its share of new connections, for modes that can weigh; absent: 1. */
   readonly weight?: number | undefined
 }
 
@@ -34,7 +34,7 @@ export type Verdict =
   | { readonly kind: 'to'; readonly policy: Policy; readonly backends: BackendList }
   /** Refuse at once: the service has no usable endpoint anywhere. */
   | { readonly kind: 'reject'; readonly reason: 'has no endpoints' }
-  /** Say nothing: the policy is Local and no endpoint is on this node, so a load balancer should try another node. */
+  /** Drop silently: the policy is Local and no endpoint is on this node, so a load balancer should try another node. */
   | { readonly kind: 'drop'; readonly reason: 'has no local endpoints' }
 
 /** What happens to a connection, by where it comes from. */
@@ -45,7 +45,7 @@ export interface Route {
    * the verdict is to reject or to drop.
    */
   readonly masquerade: boolean
-  /** Why the source is kept or not, in words. Absent: nothing is sent. */
+  /** Why the source is kept or not. Absent: nothing is sent. */
   readonly why?: string | undefined
 }
 
@@ -84,7 +84,7 @@ export interface ServicePortView {
   readonly protocol: Protocol
   /** The cluster IP first, then load-balancer IPs, external IPs, the node port. Without those that another service owns. */
   readonly frontends: readonly Frontend[]
-  /** The lists of backends that frontends use, by policy; absent: no frontend does. The verdicts have the same objects. */
+  /** The lists of backends that frontends use, by policy; absent: no frontend does. The verdicts share these objects. */
   readonly lists: Readonly<Partial<Record<Policy, BackendList>>>
   /**
    * Every backend that some frontend may choose: the union of the lists, without duplicates. Like those, in
@@ -96,11 +96,11 @@ export interface ServicePortView {
    * flow may keep using. Only UDP ports have it, for only their flows outlive their endpoints; empty for the others.
    */
   readonly serving: readonly string[]
-  /** Whether a client whose backend does not answer is to get another one: `--connect-retry`, or the Service's annotation. */
+  /** Whether a client whose backend does not answer gets another one: `--connect-retry`, or the Service's annotation. */
   readonly connectRetry?: true | undefined
-  /** Backends that were taken out of a list because they do not answer. Absent: none. */
+  /** Ejected backends. Absent: none. */
   readonly ejected?: readonly Backend[] | undefined
-  /** The port on which the service's load balancers ask this node for its health; absent: none. */
+  /** The port of the health check for the service's load balancers; absent: none. */
   readonly healthCheckNodePort?: number | undefined
 }
 
@@ -111,7 +111,7 @@ export interface ServicePortChange {
   readonly after: ServicePortView | undefined
 }
 
-/** A service whose load balancers ask this node for health on a port of its own. */
+/** A service with a health check for load balancers on its own port. */
 export interface HealthCheck {
   readonly namespace: string
   readonly service: string
@@ -135,7 +135,7 @@ export interface NoLocalEndpoints {
   readonly external: number
 }
 
-/** How the proxy knows that a connection comes from a pod. */
+/** How the proxy recognizes connections from pods. */
 export type LocalDetector =
   | { readonly kind: 'none' }
   | { readonly kind: 'cidr'; readonly cidrs: readonly Cidr[] }
@@ -146,18 +146,17 @@ export type LocalDetector =
 export type NodePortAddresses =
   | { readonly kind: 'all' }
   /**
-   * `addresses` never contains loopback addresses, which only the node itself can use and few modes can serve: those that
-   * the configuration names too are in `loopback`. Canonical texts.
+   * Canonical texts. Loopback addresses, which only the node itself can use and few modes can serve, are in `loopback`.
    */
   | { readonly kind: 'only'; readonly addresses: readonly string[]; readonly loopback?: readonly string[] }
 
 /**
- * What becomes of node ports on 127.0.0.1 and ::1 in a mode whose kernel cannot translate what is sent there: the proxy listens,
- * or the node's own programs hear that nobody does.
+ * Node ports on 127.0.0.1 and ::1 in a mode whose rules cannot translate them: the proxy listens there, or connections are
+ * refused.
  */
 export type LocalhostNodePorts = 'served by listeners' | 'refused'
 
-/** All that is not about one service, for one IP family. */
+/** The node, for one IP family. */
 export interface NodeView {
   readonly family: Family
   readonly nodeName: string
@@ -169,8 +168,8 @@ export interface NodeView {
   /** The mark bit, as a number: 1 << 14. */
   readonly masqueradeMark: number
   readonly nodePortAddresses: NodePortAddresses
-  /** Absent: the mode has its own way with them, or nothing is done about them. */
+  /** Absent: the mode handles them itself, or not at all. */
   readonly localhostNodePorts?: LocalhostNodePorts
-  /** The ranges that cluster IPs are taken from, where the API server tells them. */
+  /** The ranges of cluster IPs, as far as the API server has them. */
   readonly serviceCidrs: readonly Cidr[]
 }

@@ -1,4 +1,4 @@
-// What the API server checks and a hostile or broken one might not.
+// Checks that the API server makes, and that a hostile or broken one might not.
 
 import type { Protocol } from '../kube/types.ts'
 
@@ -36,7 +36,7 @@ const LONGEST_NAME = 253
 
 const LONGEST_QUOTE = 80
 
-/** A value from an object, for a message: on one line and not too long, whatever its author wrote there. */
+/** A value of an object for a message: on one line, and not too long. */
 export function quote(text: string): string {
   return JSON.stringify(text.length <= LONGEST_QUOTE ? text : `${text.slice(0, LONGEST_QUOTE)}...`)
 }

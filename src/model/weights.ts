@@ -11,7 +11,7 @@ import { isObjectName, quote } from './valid.ts'
 
 export const WEIGHTS_ANNOTATION = 'service.kube-proxy-ts.io/endpoint-weights'
 
-/** What endpoints weigh that the annotation does not name. */
+/** The weight of endpoints that the annotation does not name. */
 export const DEFAULT_WEIGHT = 1
 
 /** The largest that kube-proxy's peers accept; the kernel would take more. */
@@ -27,7 +27,7 @@ export interface Weights {
   readonly others: number
 }
 
-/** Reads the annotation; undefined when there is none. What it says that makes no sense is told in `problems`. */
+/** Reads the annotation; undefined when there is none. Invalid parts go to `problems`. */
 export function parseWeights(text: string | undefined, problems: string[]): Weights | undefined {
   if (text === undefined || text.trim() === '') return undefined
   const byAddress = new Map<Bytes, number>()

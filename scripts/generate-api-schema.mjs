@@ -45,7 +45,6 @@ const roots = [
   'Secret',
   'ServiceAccount',
   'Event',
-  'Binding',
 ]
   .map((name) => `core.${name}`)
   .concat(['apps.ReplicaSet', 'apps.Deployment', 'discovery.EndpointSlice', 'events.Event', 'autoscaling.Scale'])
@@ -85,6 +84,18 @@ const vendorVolumes =
 /** The sandbox does nothing with these fields, and a client is warned that it does not know them. */
 const leftOut = new Set([
   ...vendorVolumes.split(' ').map((name) => `core.VolumeSource.${name}`),
+  // Devices of nodes, and what comes with them.
+  'core.PodSpec.resourceClaims',
+  'core.PodSpec.schedulingGroup',
+  'core.ResourceRequirements.claims',
+  'core.PodStatus.resourceClaimStatuses',
+  'core.PodStatus.extendedResourceClaimStatus',
+  'core.PodStatus.nodeAllocatableResourceClaimStatuses',
+  'core.ContainerStatus.allocatedResourcesStatus',
+  // Volumes that are made for a pod, and certificates.
+  'core.VolumeSource.ephemeral',
+  'core.VolumeProjection.clusterTrustBundle',
+  'core.VolumeProjection.podCertificate',
   // There is no `kubectl debug`.
   'core.PodSpec.ephemeralContainers',
   'core.PodStatus.ephemeralContainerStatuses',

@@ -5,7 +5,6 @@ import type { AddressInfo, ListenOptions } from 'node:net'
 import { createServer, secure } from '../lib/http.ts'
 import { nextTurn } from '../lib/next-turn.ts'
 
-/** An answer as data. */
 export interface Reply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -88,7 +87,6 @@ export async function sendReply(response: ServerResponse, { status, headers, bod
   response.end(parts.at(-1))
 }
 
-/** JSON that is not written yet. */
 export function jsonOf(status: number, value: unknown): Reply {
   return { status, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(value) }
 }

@@ -26,7 +26,6 @@ export interface ServedMetrics {
 export interface MetricsPageOptions {
   readonly metrics: ServedMetrics
   readonly mode: () => string
-  /** Further lines for /statusz. */
   readonly status?: (() => string) | undefined
   /** The configuration in its external form, KubeProxyConfiguration v1alpha1. */
   readonly config: () => object
@@ -34,7 +33,6 @@ export interface MetricsPageOptions {
   readonly flags: (() => Readonly<Record<string, string>>) | undefined
   /** Without the leading v; undefined switches /statusz off (feature gate ComponentStatusz). */
   readonly version: { readonly binary: string; readonly emulation: string } | undefined
-  /** Whether /debug/ is served. */
   readonly profiling: () => boolean
   readonly setVerbosity: (level: number) => void
   readonly nowMs: () => number

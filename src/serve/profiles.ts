@@ -26,7 +26,6 @@ const notOverHttp = ['heap']
 
 const onlyInGo = ['block', 'goroutine', 'mutex', 'symbol', 'threadcreate', 'trace']
 
-/** The pages below /debug/pprof/. */
 export const profilesPage: Page = async ({ path, query }) => {
   const name = path.slice(prefix.length)
   if (name === '') return textReply(200, index())

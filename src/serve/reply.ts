@@ -18,12 +18,10 @@ export type Page = (request: PageRequest) => Reply | Promise<Reply>
 const LONGEST_BODY = 4096
 const nosniff = { 'X-Content-Type-Options': 'nosniff' }
 
-/** Text for people. */
 export function textReply(status: number, body: string): Reply {
   return { status, headers: { 'Content-Type': 'text/plain; charset=utf-8', ...nosniff }, body }
 }
 
-/** JSON, already written. */
 export function jsonReply(status: number, body: string): Reply {
   return { status, headers: { 'Content-Type': 'application/json', ...nosniff }, body }
 }

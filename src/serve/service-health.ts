@@ -41,7 +41,6 @@ interface Instance {
   reported: boolean
 }
 
-/** The health check servers of one IP family. */
 export class ServiceHealth {
   readonly #options: ServiceHealthOptions
   readonly #instances = new Map<ServiceKey, Instance>()
@@ -85,13 +84,11 @@ export class ServiceHealth {
     }
   }
 
-  /** Where the service's port is open now. */
   boundAddresses(service: ServiceKey): string[] {
     const listeners = this.#instances.get(service)?.listeners.values() ?? []
     return [...listeners].flatMap(({ bound }) => (bound === undefined ? [] : [joinHostPort(bound.address, bound.port)]))
   }
 
-  /** Closes every port. */
   async close(): Promise<void> {
     await Promise.all([...this.#instances.values()].map((instance) => this.#close(instance)))
   }

@@ -10,7 +10,6 @@ const component = 'kube-proxy'
 const warning =
   'Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.'
 
-/** What /statusz shows. */
 export interface ProcessStatus {
   readonly startMs: number
   readonly nowMs: number
@@ -24,7 +23,6 @@ export interface ProcessStatus {
   readonly details?: string | undefined
 }
 
-/** Every flag and its value, ordered by name. */
 export function flagzPage(readFlags: () => Readonly<Record<string, string>>): Page {
   return ({ accept }) => {
     const flags = Object.entries(readFlags()).sort(([a], [b]) => (a < b ? -1 : 1))
@@ -33,7 +31,6 @@ export function flagzPage(readFlags: () => Readonly<Record<string, string>>): Pa
   }
 }
 
-/** Start, age, versions and other pages. */
 export function statuszPage(decodeStatus: () => ProcessStatus): Page {
   return ({ accept }) => {
     const { startMs, nowMs, version, emulationVersion, paths, details } = decodeStatus()

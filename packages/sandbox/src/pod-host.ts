@@ -124,7 +124,6 @@ export class PodHost implements PodRuntime {
     })
   }
 
-  /** Every pod, by name. */
   list(): PodStatus[] {
     const pods = [...this.#pods.values()].map(({ pod }) => ({
       name: pod.pod.metadata.name,
@@ -135,7 +134,6 @@ export class PodHost implements PodRuntime {
     return pods.sort((a, b) => (`${a.namespace}/${a.name}` < `${b.namespace}/${b.name}` ? -1 : 1))
   }
 
-  /** The pods of a name, or of `namespace/name`. */
   find(name: string): Place[] {
     return [...this.#pods.values()]
       .filter(({ pod }) => pod.key === name || pod.pod.metadata.name === name)
@@ -151,7 +149,6 @@ export class PodHost implements PodRuntime {
     return command
   }
 
-  /** What `kubectl logs`, `exec` and `port-forward` talk to. */
   get streams(): PodStreams {
     return {
       log: (request) => this.#serveLog(request),

@@ -123,7 +123,6 @@ function farewell({ life, command, name }: Report): string {
   return `To take everything down: ${command} sandbox down${name === undefined ? '' : ` --name ${name}`}`
 }
 
-/** Columns as wide as their widest cell. */
 export function formatColumns(rows: readonly (readonly string[])[]): string[] {
   const widths: number[] = []
   for (const row of rows) for (const [i, cell] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, cell.length)

@@ -124,7 +124,6 @@ export class Sandbox {
     this.#api!.setAway(isAway)
   }
 
-  /** Undefined: there is no such node. */
   proxyOf(nodeName: string): ProxyProcess | undefined {
     return this.#proxies[this.#network.nodes.findIndex(({ plan }) => plan.name === nodeName)]
   }
@@ -199,7 +198,6 @@ export class Sandbox {
     }
   }
 
-  /** Takes everything down. */
   async close(): Promise<void> {
     this.#control?.close()
     await Promise.allSettled([this.#controllers?.close(), ...this.#proxies.map((proxy) => proxy.stop())])

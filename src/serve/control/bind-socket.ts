@@ -36,7 +36,6 @@ export async function sweepSockets(folder: string = CONTROL_FOLDER): Promise<voi
   for (const path of listSockets(folder)) await removeDead(path, OLD_MS).catch(() => {})
 }
 
-/** Whether a process listens behind a socket. */
 export function isAlive(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(path)

@@ -36,11 +36,9 @@ export interface SyncChange {
   /** As commands of the mode's own tool. */
   readonly commands: readonly string[]
   readonly moreCommands: number
-  /** Why the kernel refused. */
   readonly error?: string | undefined
 }
 
-/** What came from the API. */
 export interface HeardObject {
   readonly kind: 'Service' | 'EndpointSlice' | 'Node' | 'ServiceCIDR'
   /** '' for objects without one. */

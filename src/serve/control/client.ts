@@ -65,7 +65,6 @@ export class ControlClient {
   }
 }
 
-/** One question. */
 export async function ask<T>(question: string, options: AskOptions = {}): Promise<T> {
   const client = new ControlClient(options.socket)
   try {

@@ -18,7 +18,6 @@
 /** Thrown by a question that cannot be answered as it was asked: the message says what is allowed. */
 export class QuestionError extends Error {}
 
-/** The program that asks. */
 export interface QuestionClient {
   /** Fires when its connection ends: it has gone, or died. A connection may ask again and again. */
   readonly signal: AbortSignal

@@ -10,7 +10,6 @@ import { parseIp } from '../../../../src/lib/ip.ts'
 export interface KeyAndCertificate {
   /** PEM, PKCS #8. */
   readonly key: string
-  /** PEM. */
   readonly certificate: string
 }
 

@@ -3,7 +3,6 @@ import { stringify } from 'yaml'
 
 export interface KubeconfigOptions {
   readonly url: string
-  /** PEM. */
   readonly certificateAuthority: string
   readonly user: string
   readonly token: string

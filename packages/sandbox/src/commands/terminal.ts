@@ -34,7 +34,6 @@ export function resizeTerminal(master: number, { columns, rows }: TerminalSize):
   mustCall('resize a terminal', 'ioctl', master, TIOCSWINSZ, new Uint8Array(size.buffer))
 }
 
-/** The exit code of a program that a signal ended, as shells say it. */
 export function exitCodeOf(code: number | null, signal: NodeJS.Signals | null): number {
   return code ?? 128 + (signal === null ? 0 : constants.signals[signal])
 }

@@ -10,7 +10,6 @@ export interface ControlLoopOptions {
   readonly log: Logger
 }
 
-/** A controller's share of the loop. */
 export interface WorkQueue {
   add(key: string): void
   /** At the latest then; an earlier time that was asked for before stands. */
@@ -49,7 +48,6 @@ export class ControlLoop {
     }
   }
 
-  /** Whether there is nothing to do right now. Timers may still be waiting. */
   get isIdle(): boolean {
     return this.#work.size === 0
   }

@@ -4,7 +4,6 @@ import type { Clock } from '../../../../src/lib/clock.ts'
 import type { Logger } from '../../../../src/lib/log.ts'
 import type { Registry } from '../apiserver/registry/registry.ts'
 
-/** What a controller works with. */
 export interface ControllerContext {
   readonly registry: Registry
   readonly loop: ControlLoop
@@ -13,7 +12,6 @@ export interface ControllerContext {
   readonly log: Logger
 }
 
-/** `namespace/name` taken apart. */
 export function placeOf(key: string): { readonly namespace: string; readonly name: string } {
   const slash = key.indexOf('/')
   return slash < 0 ? { namespace: '', name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) }

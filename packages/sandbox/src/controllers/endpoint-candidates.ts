@@ -7,7 +7,6 @@ import { fromMap, matchesLabels } from '../apiserver/selectors/label-selector.ts
 import type { IPFamily, Service, ServicePort } from '../apiserver/objects/service.ts'
 import type { Pod } from '../apiserver/objects/pod.ts'
 
-/** A port of the service on one pod. */
 export interface TargetPort {
   readonly name: string
   readonly protocol: string
@@ -72,7 +71,6 @@ function namedPort(pod: Pod, name: string, protocol: string): number | undefined
   return undefined
 }
 
-/** The key of a group of endpoints: their ports. */
 export function portsKey(ports: readonly TargetPort[]): string {
   return JSON.stringify([...ports].sort((a, b) => (a.name < b.name ? -1 : 1)))
 }

@@ -71,7 +71,6 @@ export class EventRecorder {
     })
   }
 
-  /** Forgets what is older than an hour. */
   expire(): void {
     const oldest = this.#registry.now() - lifetimeMs
     for (const { object } of this.#registry.collection(events).list()) {

@@ -37,7 +37,6 @@ interface Running {
   problem: string | undefined
   startedMs: number
   restarts: number
-  /** By container. */
   probes: ReadonlyMap<string, ContainerProbes>
   /** When it stops serving; undefined for a pod that is not deleted. */
   drainUntilMs: number | undefined
@@ -224,7 +223,6 @@ export class Kubelet {
     this.#queue.add(key)
   }
 
-  /** A pod that is deleted serves on for a while, then it is stopped, then its object goes. */
   #drain(key: string, pod: Pod, running: Running | undefined): void {
     const { registry } = this.#context
     if (running === undefined || running.stage === 'stopped') {

@@ -56,7 +56,6 @@ export function startLoadBalancers(context: ControllerContext, pool: readonly st
   }
 }
 
-/** Whether the sandbox plays the load balancer of a service. */
 export function hasOurLoadBalancer({ spec }: Service): boolean {
   return spec.type === 'LoadBalancer' && (spec.loadBalancerClass ?? loadBalancerClass) === loadBalancerClass
 }

@@ -21,9 +21,7 @@ export interface ReplicaOwner {
 export interface ReplicaPlan {
   readonly create: number
   readonly remove: readonly Pod[]
-  /** Pods without an owner that the selector picks. */
   readonly adopt: readonly Pod[]
-  /** Its own pods that the selector no longer picks. */
   readonly release: readonly Pod[]
   readonly status: ReplicaStatus
   /** When a pod becomes available by mere waiting. */

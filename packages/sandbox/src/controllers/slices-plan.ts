@@ -36,7 +36,6 @@ export interface SlicesPlan {
 export interface SliceFacts {
   readonly pods: readonly Pod[]
   readonly nodes: readonly Node[]
-  /** The slices of the service that this controller manages. */
   readonly existing: readonly EndpointSlice[]
 }
 
@@ -160,7 +159,6 @@ function packGroup({ family, labels }: Common, group: Group, slices: readonly En
   return packed.map((one) => ({ ...one, addressType: family, labels, ports: group.ports }))
 }
 
-/** The pod and its address. */
 function identity({ addresses, targetRef }: SliceEndpoint): string {
   return `${targetRef?.uid ?? ''} ${addresses[0]}`
 }

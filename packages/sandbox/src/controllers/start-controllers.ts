@@ -25,7 +25,6 @@ export interface ControllerOptions {
   readonly registry: Registry
   /** What runs the pods; nothing does without it. */
   readonly runtime?: PodRuntime
-  /** Ranges that load-balancer IPs are taken from. */
   readonly loadBalancerPool?: readonly string[]
   /** How long a deleted pod serves on, within its grace period. */
   readonly drainSeconds?: number

@@ -14,14 +14,11 @@ import {
 } from './dns-message.ts'
 import type { EndpointSlice } from '../apiserver/objects/endpoints.ts'
 
-/** What the names are made from. */
 export interface NamedCluster {
   hasNamespace(namespace: string): boolean
   service(namespace: string, name: string): Service | undefined
   slices(namespace: string, service: string): readonly EndpointSlice[]
-  /** The service with this cluster IP. */
   serviceAt(address: string): Service | undefined
-  /** Slices with this endpoint. */
   slicesWith(address: string): readonly EndpointSlice[]
 }
 
@@ -35,7 +32,6 @@ interface Endpoint {
 type Found = { readonly answers: readonly DnsRecord[]; readonly additional?: readonly DnsRecord[] }
 
 const zone = clusterDomain
-/** The version of the rules. */
 const schemaVersion = '1.1.0'
 
 export function answerQuestion(cluster: NamedCluster, name: string, type: number): Answer {

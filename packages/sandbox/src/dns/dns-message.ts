@@ -81,7 +81,6 @@ function decodeUdpSize(message: Buffer, at: number): number | undefined {
   return Math.max(PLAIN_UDP_SIZE, message.readUInt16BE(at + 3))
 }
 
-/** How large an answer to this question may be by UDP. */
 export function udpLimit({ udpSize }: Question): number {
   return Math.min(udpSize ?? PLAIN_UDP_SIZE, OWN_UDP_SIZE)
 }

@@ -4,7 +4,6 @@ import type { EndpointSlice } from '../apiserver/objects/endpoints.ts'
 import type { Registry } from '../apiserver/registry/registry.ts'
 import type { NamedCluster } from './cluster-names.ts'
 
-/** The names of what is in the registry at the moment of the question. */
 export function namesOf(registry: Registry): NamedCluster {
   const service: NamedCluster['service'] = (namespace, name) => registry.find(services, { namespace, name })?.object
   const slicesWhere = (isMeant: (slice: EndpointSlice) => boolean): EndpointSlice[] =>

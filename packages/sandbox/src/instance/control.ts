@@ -5,11 +5,9 @@ import { request, type Server } from 'node:http'
 import { messageOf } from '../../../../src/lib/errors.ts'
 import { createHttpServer, jsonOf, listenAt, requestListener } from '../../../../src/serve/http-server.ts'
 
-/** A place where commands can run. */
 export interface Place {
   readonly kind: 'pod' | 'node' | 'machine' | 'control-plane'
   readonly name: string
-  /** The path of its network namespace. */
   readonly netns: string
   readonly hostname: string | undefined
   /** Files that take the place of the machine's. */
@@ -44,7 +42,6 @@ export interface SandboxStatus {
   readonly pods: readonly PodStatus[]
 }
 
-/** What a running sandbox answers. */
 export interface Controls {
   status(): Promise<SandboxStatus>
   /** A place by its name; what is wrong with the name otherwise. */
@@ -94,7 +91,6 @@ export async function askForApiServer(socketPath: string, where: 'away' | 'back'
   await ask(socketPath, `/api-server/${where}`)
 }
 
-/** Waits until the node serves in that mode. */
 export async function askForMode(socketPath: string, node: string, mode: string): Promise<void> {
   const path = `/nodes/${encodeURIComponent(node)}/mode/${encodeURIComponent(mode)}`
   const { problem } = (await ask(socketPath, path, 60_000)) as { problem?: string }

@@ -75,7 +75,6 @@ export class InstanceFolder {
     }
   }
 
-  /** Whether the process behind the record runs. */
   isAlive(record: InstanceRecord | undefined = this.read()): boolean {
     return record !== undefined && processStart(record.pid) === record.processStart
   }

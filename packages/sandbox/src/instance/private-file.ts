@@ -6,7 +6,6 @@ export function writePrivateFile(path: string, text: string): void {
   writeFileSync(path, text, { mode: 0o600 })
 }
 
-/** Makes the user that called sudo the owner of a file. */
 export function giveToUser(path: string): void {
   const user = sudoUser()
   if (user !== undefined) chownSync(path, user.uid, user.gid)

@@ -16,7 +16,6 @@ import { hostSysctls, routerSysctls } from './sysctls.ts'
 const ANYWHERE: readonly Cidr[] = [parseCidr('0.0.0.0/0')!, parseCidr('::/0')!]
 const BRIDGE = 'cni0'
 
-/** A namespace and the socket that changes its links. */
 export class Host implements Disposable {
   readonly netns: NetworkNamespace
   readonly links: Rtnetlink
@@ -35,7 +34,6 @@ export class Host implements Disposable {
 
 export interface NodeNetwork extends Host {
   readonly plan: NodeAddresses
-  /** The indexes of its links. */
   readonly eth0: number
   readonly bridge: number
 }
@@ -43,7 +41,6 @@ export interface NodeNetwork extends Host {
 export class ClusterNetwork implements Disposable {
   readonly plan: AddressPlan
   readonly machine: Host
-  /** The machine's link to the fabric. */
   readonly machineLink: string
   readonly fabric: Host
   readonly #fabricBridge: number
@@ -102,7 +99,6 @@ export class ClusterNetwork implements Disposable {
     }
   }
 
-  /** Leads a load balancer's address to these nodes. */
   setLoadBalancer(address: string, nodes: readonly NodeNetwork[]): void {
     const to = hostRange(bytesOf(address))
     const family = this.plan.families.indexOf(to.family)
@@ -131,7 +127,6 @@ export class ClusterNetwork implements Disposable {
     return Object.assign(node, { plan, eth0, bridge })
   }
 
-  /** Ends it all. */
   [Symbol.dispose](): void {
     this.machine.links.deleteLink(this.machineLink)
     for (const node of this.#nodes) node[Symbol.dispose]()
@@ -205,7 +200,6 @@ function setDefaultRoute(host: Host, link: number, via: Bytes): void {
   host.links.setRoute(ANYWHERE[via.length === 4 ? 0 : 1]!, link, via)
 }
 
-/** The range of a single address. */
 function hostRange(address: Bytes): Cidr {
   return { family: address.length === 4 ? 4 : 6, network: address, prefix: address.length * 8 }
 }

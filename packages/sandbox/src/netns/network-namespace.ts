@@ -65,7 +65,6 @@ export function openNetworkNamespace(name: string): NetworkNamespace {
   })
 }
 
-/** The namespace that this thread is in. */
 export function ownNetworkNamespace(name: string): NetworkNamespace {
   return new NetworkNamespace(name, openSync(OWN_NETWORK, 'r'))
 }

@@ -44,12 +44,10 @@ export function openLoopbackSocket(): { readonly fd: number; readonly port: numb
   return { fd, port: decodeAddress(sockaddr).port }
 }
 
-/** A socket of the namespace for a connection to an address of this family. */
 export function openClientSocket(netns: NetworkNamespace, transport: Transport, family: 4 | 6): number {
   return netns.enter(() => openSocket(transport, family === 4 ? AF_INET : AF_INET6)).fd
 }
 
-/** Whether a client in the namespace can connect to an address. */
 export function canConnect(netns: NetworkNamespace, host: string, port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = new Socket({ fd: openClientSocket(netns, 'tcp', host.includes(':') ? 6 : 4) })

@@ -18,7 +18,6 @@ interface Waiting {
 }
 
 export class RemoteInspector {
-  /** Runs a function in the node's network. */
   readonly #enter: <T>(work: () => T) => T
   readonly #waiting = new Map<number, Waiting>()
   #child: ChildProcess | undefined

@@ -8,7 +8,6 @@ export interface LoadOptions {
   readonly request: LoadRequest
   readonly host: string
   readonly port: number
-  /** A socket of the client that is not connected yet. */
   readonly open: () => number
   /** Every second, and once at the end. */
   readonly onReport: (report: LoadReport) => void

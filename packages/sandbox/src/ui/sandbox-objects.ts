@@ -35,7 +35,6 @@ export class ObjectDescriptions {
     this.#registry = registry
   }
 
-  /** As they are now. */
   describe(): SandboxObjects {
     const registry = this.#registry
     const all = registry.collection(services).list()

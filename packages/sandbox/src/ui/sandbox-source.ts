@@ -218,7 +218,6 @@ export class SandboxSource implements UiSource {
     }))
   }
 
-  /** The path of a pod's network namespace. */
   #placeOf(pod: string): string | undefined {
     return this.#sandbox.pods.find(pod)[0]?.netns
   }

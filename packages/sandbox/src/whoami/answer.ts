@@ -1,6 +1,5 @@
 // What the pods' server says.
 
-/** The pod that answers. */
 export interface Identity {
   /** What the pod has to say: its environment's MESSAGE. */
   readonly message: string

@@ -40,12 +40,10 @@ interface Subscriber {
   readonly onEnd: () => void
 }
 
-/** What `kubectl logs` asks for. */
 export interface LogQuery {
   readonly follow: boolean
   readonly timestamps: boolean
   readonly tailLines: number
-  /** Nothing older than this. */
   readonly sinceMs: number
 }
 
@@ -64,7 +62,6 @@ export function formatLogLine({ timeMs, text }: LogLine, { timestamps }: LogQuer
   return timestamps ? `${new Date(timeMs).toISOString()} ${text}\n` : `${text}\n`
 }
 
-/** The lines of the past that are asked for. */
 export function pickLines(lines: readonly LogLine[], { sinceMs, tailLines }: LogQuery): readonly LogLine[] {
   const recent = lines.filter(({ timeMs }) => timeMs >= sinceMs)
   return tailLines === 0 ? [] : recent.slice(-tailLines)

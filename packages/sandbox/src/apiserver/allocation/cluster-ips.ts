@@ -21,7 +21,6 @@ export class ClusterIps {
     this.#addresses = addresses
   }
 
-  /** The families that the cluster has ranges for, the default one first. */
   families(): IPFamily[] {
     const first = this.#cidrs.get(defaultCidrName)
     const all = [...(first === undefined ? [] : [first]), ...this.#cidrs.list()]

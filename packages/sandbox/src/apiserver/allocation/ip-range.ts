@@ -22,12 +22,10 @@ export class IpRange {
     return new IpRange(cidr)
   }
 
-  /** The address with this number; 0 is the first one that is given out. */
   at(offset: number): string {
     return formatIp(addOffset(this.cidr.network, offset + 1))
   }
 
-  /** Whether the address may be given out. */
   contains(address: string): boolean {
     const bytes = parseIp(address)
     if (bytes === undefined || !cidrContains(this.cidr, bytes)) return false

@@ -2,10 +2,8 @@
 // programs match them.
 
 export interface FieldProblem {
-  /** `spec.ports[0].nodePort` */
   readonly path: string
   readonly reason: ProblemReason
-  /** The complaint without the path. */
   readonly sentence: string
 }
 

@@ -25,11 +25,9 @@ export function mediaType(request: IncomingMessage): string {
 /** What is expected: in protobuf the bytes alone do not say what they mean. */
 export interface Expected {
   readonly kind: string
-  /** Its message in the schema. */
   readonly message: string
 }
 
-/** The object in a body. */
 export function parseObject(bytes: Buffer, type: string, expected: Expected): JsonObject {
   const value = parseValue(bytes, type, expected)
   if (isJsonObject(value)) return value

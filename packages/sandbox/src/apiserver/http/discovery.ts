@@ -19,7 +19,6 @@ export function apiGroupList(): object {
   return { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(groupEntry) }
 }
 
-/** One group, or undefined when there is none of the name. */
 export function apiGroup(group: string): object | undefined {
   return groups.includes(group) ? { kind: 'APIGroup', apiVersion: 'v1', ...groupEntry(group) } : undefined
 }
@@ -29,7 +28,6 @@ function groupEntry(group: string) {
   return { name: group, versions, preferredVersion: versions[0] }
 }
 
-/** The resources of one version of a group, or undefined when there is no such version. */
 export function apiResourceList(group: string, version: string): object | undefined {
   const offered = resources.filter((resource) => resource.group === group && resource.version === version)
   if (offered.length === 0) return undefined

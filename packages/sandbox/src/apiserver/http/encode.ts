@@ -56,7 +56,6 @@ function protobufOf(resource: Resource, stored: Stored): Buffer {
   return encodeMessage(messageNamed(resource.message), inVersion(resource, stored) as unknown as JsonObject)
 }
 
-/** Any other value: a Status, a Scale, a table. */
 export function encodeValue(value: object, form: Form): string {
   return form.encoding === 'yaml' ? stringifyYaml(value, { aliasDuplicateObjects: false }) : JSON.stringify(value)
 }

@@ -17,7 +17,6 @@ import type { Stored } from '../store/stored.ts'
 import type { User } from './users.ts'
 import type { View } from './encode.ts'
 
-/** What all requests share. */
 export interface Api {
   readonly registry: Registry
   readonly clock: Clock
@@ -29,7 +28,6 @@ export interface Api {
 export interface Exchange {
   readonly api: Api
   readonly request: ApiRequest
-  /** The user that asks. */
   readonly user: User
   readonly incoming: IncomingMessage
   readonly response: ServerResponse

@@ -23,7 +23,6 @@ import type { Duplex } from 'node:stream'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Logger } from '../../../../../src/lib/log.ts'
 
-/** Answers every request, with an error if need be. */
 export function createHandler(api: Api, log: Logger): RequestListener {
   return requestListener(
     (incoming, response) => handle(api, incoming, response),

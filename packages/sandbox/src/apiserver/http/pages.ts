@@ -6,7 +6,6 @@ import { serverVersion } from './server-version.ts'
 import type { Answer } from './exchange.ts'
 import type { Buffer } from 'node:buffer'
 
-/** The page at a path, or undefined when there is none. */
 export function pageAt(path: string): Answer | undefined {
   const parts = path.split('/').filter((part) => part !== '')
   switch (parts[0]) {

@@ -35,7 +35,6 @@ export async function servePatch(exchange: Exchange, part: Part = 'all'): Promis
   sendStored(exchange, 200, stored)
 }
 
-/** The object after the patch in a body. */
 export function applyPatch(
   before: JsonObject,
   { bytes, type }: { readonly bytes: Buffer; readonly type: string },

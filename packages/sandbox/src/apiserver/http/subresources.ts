@@ -1,15 +1,14 @@
-// Parts of objects with an address of their own: status, scale, finalize, binding, eviction.
+// Parts of objects with an address of their own: status, scale, finalize, eviction.
 
 import { acceptObject, readObject } from './incoming-object.ts'
 import { applyPatch, servePatch } from './patch-verb.ts'
-import { conflict, methodNotAllowed } from '../api-error.ts'
+import { methodNotAllowed } from '../api-error.ts'
 import { formatRequirements, fromMap, fromObject } from '../selectors/label-selector.ts'
 import { isDryRun, parseDeleteOptions, serveUpdate } from './write-verbs.ts'
 import { isStream, notOffered } from './pod-streams.ts'
 import { mediaType, readBody } from './body.ts'
 import { pods } from '../resources/pod.ts'
 import { sendKind, sendStored } from './exchange.ts'
-import { subjectOf } from '../registry/registry.ts'
 import type { ApiObject, LabelSelector } from '../objects/meta.ts'
 import type { Exchange } from './exchange.ts'
 import type { IncomingKind } from './incoming-object.ts'
@@ -27,8 +26,6 @@ export async function serveSubresource(exchange: Exchange): Promise<void> {
       return serveUpdate(exchange, 'namespace finalizers')
     case 'scale':
       return serveScale(exchange)
-    case 'binding':
-      return serveBinding(exchange)
     case 'eviction':
       return serveEviction(exchange)
     default:
@@ -91,24 +88,6 @@ function scaleOf({ metadata, spec, status }: Scalable): JsonObject {
 }
 
 const created = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 } as const
-
-/** A scheduler says where a pod goes. */
-async function serveBinding(exchange: Exchange): Promise<void> {
-  const { api, request } = exchange
-  const binding = await readObject(exchange, { kind: 'Binding', apiVersion: 'v1', message: 'core.Binding' })
-  const { target } = binding as ApiObject & { target: { name?: string } }
-  const pod = api.registry.get(pods, request)
-  if (pod.object.spec.nodeName !== undefined) {
-    const reason = `pod ${request.name} is already assigned to node "${pod.object.spec.nodeName}"`
-    throw conflict(subjectOf(pods, request.name), reason)
-  }
-  if (!isDryRun(request.query)) {
-    api.registry.modify(pods, request, ({ spec }) => {
-      spec.nodeName = target.name ?? ''
-    })
-  }
-  sendKind(exchange, 201, { ...created }, 'meta.Status')
-}
 
 /** A polite delete, as `kubectl drain` asks for it. Nothing limits how many pods may go at once. */
 async function serveEviction(exchange: Exchange): Promise<void> {

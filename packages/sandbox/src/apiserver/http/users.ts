@@ -13,7 +13,6 @@ export interface User {
   readonly rules?: readonly Rule[]
 }
 
-/** Leave to do these things with these resources. */
 export interface Rule {
   readonly verbs: readonly Verb[]
   /** `services`, `endpointslices.discovery.k8s.io`, `pods/status` */
@@ -40,7 +39,6 @@ export function authenticate(users: readonly User[], authorization: string | und
   return user
 }
 
-/** Something that a user may or may not do with a resource. */
 export interface Permission {
   readonly verb: string
   readonly group: string
@@ -67,7 +65,6 @@ export function authorize(user: User, request: ApiRequest): void {
   throw forbidden(subjectOf(resource, name), reason)
 }
 
-/** For paths that are no resources. */
 export function authorizePath(user: User, method: string, path: string): void {
   if (isAllowedPath(user, path)) return
   const verb = method.toLowerCase()

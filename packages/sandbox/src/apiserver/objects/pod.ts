@@ -140,7 +140,6 @@ export interface PodTemplateSpec {
   spec: PodSpec
 }
 
-/** Whether the pod will never run again. */
 export function isTerminal(pod: Pod): boolean {
   return pod.status.phase === 'Succeeded' || pod.status.phase === 'Failed'
 }

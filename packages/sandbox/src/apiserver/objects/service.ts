@@ -52,7 +52,6 @@ export interface LoadBalancerIngress {
   ipMode?: string
 }
 
-/** Whether the service asks to have no cluster IP. */
 export function isHeadless(service: Service): boolean {
   return service.spec.clusterIPs?.[0] === 'None' || service.spec.clusterIP === 'None'
 }

@@ -83,7 +83,6 @@ export interface DaemonSetStatus {
   numberAvailable?: number
 }
 
-/** The subresource `scale` of all of them. */
 export interface Scale extends ApiObject {
   spec: { replicas?: number }
   status: { replicas: number; selector?: string }

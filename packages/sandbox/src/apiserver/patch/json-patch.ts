@@ -17,7 +17,6 @@ export function applyJsonPatch(document: Json, operations: unknown): Json {
   throw new JsonPatchError(failure.message)
 }
 
-/** An operation that the document does not allow. */
 export class JsonPatchError extends Error {
   override readonly name = 'JsonPatchError'
 }

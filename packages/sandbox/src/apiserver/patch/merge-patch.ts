@@ -3,7 +3,6 @@
 import { isJsonObject } from '../json.ts'
 import type { Json, JsonObject } from '../json.ts'
 
-/** The document after the patch; both are left as they are. */
 export function applyMergePatch(document: Json | undefined, patch: Json): Json {
   if (!isJsonObject(patch)) return structuredClone(patch)
   const merged: JsonObject = isJsonObject(document) ? { ...document } : {}

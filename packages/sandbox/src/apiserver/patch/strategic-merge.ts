@@ -11,7 +11,6 @@ const directivePrefixes = {
   order: '$setElementOrder/',
 } as const
 
-/** The document after the patch; both are left as they are. */
 export function applyStrategicMerge(document: JsonObject, patch: JsonObject, message: Message): JsonObject {
   return mergeObject(document, patch, { kind: 'message', message })
 }

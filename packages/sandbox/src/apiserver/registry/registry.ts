@@ -73,7 +73,6 @@ export class Registry {
     return this.collection(resource).get(objectKey(place.namespace, place.name))
   }
 
-  /** Throws a 404. */
   get<T extends ApiObject>(resource: Resource<T>, place: ObjectName): Stored<T> {
     const stored = this.find(resource, place)
     if (stored === undefined) throw notFound(subjectOf(resource, place.name))

@@ -20,7 +20,6 @@ export const ageColumn: Column<ApiObject> = {
   cell: (object, nowMs) => ageOf(object.metadata.creationTimestamp, nowMs),
 }
 
-/** How long ago a time was, or `<unknown>`. */
 export function ageOf(time: string | null | undefined, nowMs: number): string {
   const ms = typeof time === 'string' ? parseTime(time) : undefined
   return ms === undefined ? unknown : formatAge(nowMs - ms)

@@ -34,7 +34,6 @@ function formatEndpoints({ subsets = [] }: Endpoints): string {
   return listSome(all)
 }
 
-/** The first three, and how many more there are. */
 export function listSome(all: readonly string[]): string {
   const text = all.slice(0, shown).join(',')
   return all.length > shown ? `${text} + ${all.length - shown} more...` : text

@@ -132,7 +132,6 @@ function validatePorts(ports: readonly ContainerPort[], path: string): FieldProb
   ])
 }
 
-/** A template of pods that are kept alive. */
 export function validatePodTemplate(template: PodTemplateSpec, path: string): FieldProblem[] {
   const { restartPolicy } = template.spec
   return [

@@ -21,7 +21,6 @@ export const pods = defineResource<Pod>({
   shortNames: ['po'],
   categories: ['all'],
   subresources: [
-    { name: 'binding', verbs: ['create'], as: { group: '', version: 'v1', kind: 'Binding' } },
     { name: 'eviction', verbs: ['create'], as: { group: 'policy', version: 'v1', kind: 'Eviction' } },
     ...streams,
     statusSubresource,

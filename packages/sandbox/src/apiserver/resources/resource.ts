@@ -9,7 +9,6 @@ import type { ApiObject } from '../objects/meta.ts'
 export const allVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'] as const
 export type Verb = (typeof allVerbs)[number]
 
-/** A part of an object that is read or written on its own. */
 export interface Subresource {
   readonly name: string
   readonly verbs: readonly Verb[]
@@ -42,7 +41,6 @@ export interface Resource<T extends ApiObject = ApiObject> {
   readonly namespaced: boolean
   readonly verbs: readonly Verb[]
   readonly subresources: readonly Subresource[]
-  /** Its message in the schema. */
   readonly message: string
   readonly nameRule: NameRule
   readonly columns: readonly Column<T>[]

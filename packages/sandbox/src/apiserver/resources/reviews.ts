@@ -13,21 +13,18 @@ const question = {
   columns: [nameColumn],
 } as const
 
-/** May I do this? */
 export const accessReviews = defineResource<AccessReview>({
   ...question,
   group: 'authorization.k8s.io',
   kind: 'SelfSubjectAccessReview',
 })
 
-/** What may I do? */
 export const rulesReviews = defineResource<RulesReview>({
   ...question,
   group: 'authorization.k8s.io',
   kind: 'SelfSubjectRulesReview',
 })
 
-/** The user that asks, as the API server sees it. */
 export const subjectReviews = defineResource<SubjectReview>({
   ...question,
   group: 'authentication.k8s.io',

@@ -49,22 +49,12 @@ const byPath = new Map(
   resources.map((resource) => [pathKey(resource.group, resource.version, resource.plural), resource]),
 )
 
-/** The resource of a path such as /apis/apps/v1/…/deployments. */
 export function resourceAt(group: string, version: string, plural: string): Resource | undefined {
   return byPath.get(pathKey(group, version, plural))
 }
 
 function pathKey(group: string, version: string, plural: string): string {
   return `${group}/${version}/${plural}`
-}
-
-/** Where a kind's objects are, as owner references and events name it. */
-export function resourceOfKind(apiVersion: string, kind: string): Resource | undefined {
-  return resources.find(
-    (resource) =>
-      resource.kind === kind &&
-      (resource.group === '' ? resource.version : `${resource.group}/${resource.version}`) === apiVersion,
-  )
 }
 
 export {

@@ -29,7 +29,6 @@ export function selectorColumn(): Column<ApiObject & { spec: { selector: LabelSe
 
 const operators = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const
 
-/** The template must be of pods that the selector picks. */
 export function validateSelected({
   selector,
   template,

@@ -94,7 +94,6 @@ function decodeElement(type: FieldType, given: Json, owner: Owner): Json {
   return type.kind === 'message' ? decodeValue(type, {}, owner) : type.kind === 'scalar' ? zeroOf(type.scalar) : null
 }
 
-/** What stands for a field that was not given. */
 function absent(field: Field): Json | undefined {
   if (!field.always) return undefined
   switch (field.type.kind) {

@@ -123,7 +123,6 @@ function readTime(parts: ReadonlyMap<number, number | Buffer>, format: (ms: numb
   return format(seconds * 1000 + Number(parts.get(2) ?? 0) / 1e6)
 }
 
-/** The fields of a small message of numbers and strings. */
 function readParts(reader: ProtoReader): Map<number, number | Buffer> {
   const parts = new Map<number, number | Buffer>()
   for (const end = reader.enter(); reader.pos < end;) {

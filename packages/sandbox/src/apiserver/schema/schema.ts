@@ -65,7 +65,6 @@ export function messageNamed(name: string): Message {
   return message
 }
 
-/** All of them. */
 export function allMessages(): Iterable<Message> {
   return schema().values()
 }

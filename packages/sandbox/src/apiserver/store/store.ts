@@ -26,7 +26,6 @@ export class Store {
     this.#limits = { changes, values }
   }
 
-  /** The number of the last write. */
   get revision(): number {
     return this.#revision
   }

@@ -42,13 +42,11 @@ export class Stored<T extends ApiObject = ApiObject> {
     return this.#body
   }
 
-  /** Its JSON, whole. */
   get json(): string {
     const { kind, apiVersion } = this.object
     return `{"kind":"${kind}","apiVersion":"${apiVersion}",${this.body.slice(1)}`
   }
 
-  /** Its message in protobuf, without an envelope. */
   protobuf(message: string): Buffer {
     this.#protobuf ??= encodeMessage(messageNamed(message), this.object as unknown as JsonObject)
     return this.#protobuf

@@ -125,6 +125,22 @@ describe('FlowCleaner', () => {
     expect(tracker.asked).toEqual([])
   })
 
+  test('does not look at all, not even at the start, where nothing is served over UDP', async () => {
+    const web: ServicePortView = { ...dns(1), name: 'ns/web', protocol: 'TCP' }
+    cleaner.follow({ node, changes: [{ name: web.name, before: undefined, after: web }], all: [web] })
+    await finish()
+    await clock.advance(60_000)
+    await finish()
+    expect(tracker.asked).toEqual([])
+  })
+
+  test('looks, at the start, where something is', async () => {
+    tracker.flows = [flow(1), flow(2)]
+    cleaner.follow({ node, changes: [{ name: 'ns/dns', before: undefined, after: dns(1) }], all: [dns(1)] })
+    await finish()
+    expect(tracker.deleted).toEqual([flow(2)])
+  })
+
   test('spares a flow to an endpoint that came while it looked', async () => {
     tracker.flows = [flow(1), flow(2)]
     change(undefined, dns(1))

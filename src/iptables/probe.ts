@@ -1,5 +1,6 @@
 // Which iptables this machine has, and whether its kernel answers.
 
+import { readFileSync } from 'node:fs'
 import { UnsupportedError } from '../lib/errors.ts'
 import type { Family } from '../lib/ip.ts'
 import {
@@ -12,6 +13,7 @@ import {
   versionWarning,
 } from './programs.ts'
 import { runProgram } from '../system/run-program.ts'
+import { hasLegacyTables } from './legacy-tables.ts'
 
 export interface FoundIptables {
   readonly programs: IptablesPrograms
@@ -43,9 +45,16 @@ export function describePrograms({ name, version }: IptablesPrograms): string {
   return `${name} ${formatVersion(version)}`
 }
 
+const NAMES = ['iptables-nft', 'iptables-legacy']
+
+/** Those that may have rules here: each program that is started costs some milliseconds, and iptables-legacy is asked in vain on most nodes. */
+export function findProgramsWithRules(): Promise<IptablesPrograms[]> {
+  return findPrograms(hasLegacyTables((file) => readFileSync(file, 'latin1')) ? NAMES : ['iptables-nft'])
+}
+
 /** Every iptables of this machine, at most one per backend. */
-export async function findPrograms(): Promise<IptablesPrograms[]> {
-  const named = await Promise.all(['iptables-nft', 'iptables-legacy'].map(findProgram))
+export async function findPrograms(names: readonly string[] = NAMES): Promise<IptablesPrograms[]> {
+  const named = await Promise.all(names.map(findProgram))
   const found = named.filter((programs) => programs !== undefined)
   if (found.length > 0) return found
   const only = await findProgram('iptables')

@@ -3,7 +3,13 @@
 import type { KubeProxyConfiguration } from '../../config/types.ts'
 import { type Contention, Iptables } from '../../iptables/driver.ts'
 import { deleteCounter, ensureCounter, readCounter } from '../../nfacct/counters.ts'
-import { describePrograms, findPrograms, type FoundIptables, probeIptables } from '../../iptables/probe.ts'
+import {
+  describePrograms,
+  findPrograms,
+  findProgramsWithRules,
+  type FoundIptables,
+  probeIptables,
+} from '../../iptables/probe.ts'
 import { type IptablesWatch, watchIptables } from '../../iptables/watch.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { closeAllNow } from '../../lib/close-all.ts'
@@ -152,9 +158,9 @@ export function createIptablesProgrammer({ planner, driver, family, log, reports
   })
 }
 
-/** Removes the rules of every iptables of this machine, for they may be left from another time. */
+/** Removes the rules of every iptables that has any, for they may be left from another time. */
 export async function cleanupIptables(log: Logger): Promise<void> {
-  for (const programs of await findPrograms()) {
+  for (const programs of await findProgramsWithRules()) {
     for (const family of [4, 6] as const) {
       const iptables = new Iptables({ programs, family, onContention: () => {} })
       const tables = await iptables.read()

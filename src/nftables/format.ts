@@ -1,6 +1,7 @@
 // The canonical text of a table, in nft's language: what golden files hold and what a person compares.
 
 import { asBytes } from '../lib/ip.ts'
+import { describeRule } from './describe-rule.ts'
 import { formatFields } from './fields.ts'
 import type { Chain, Element, FieldType, NftSet, Table } from './types.ts'
 
@@ -44,7 +45,8 @@ export function formatChain(chain: Chain): string {
   const lines =
     hook === undefined ? [] : [`type ${hook.type} hook ${hook.hook} priority ${hook.priority}; policy accept;`]
   for (const rule of chain.rules) {
-    lines.push(rule.comment === undefined ? rule.text : `${rule.text} comment ${JSON.stringify(rule.comment)}`)
+    const text = describeRule(rule)
+    lines.push(rule.comment === undefined ? text : `${text} comment ${JSON.stringify(rule.comment)}`)
   }
   return block(`chain ${chain.name}`, lines)
 }

@@ -1,7 +1,7 @@
 // The iptables of a machine, in memory: what iptables-save would print, and what iptables-restore would do.
 
 import type { IptablesDriver } from '../../src/modes/iptables/programmer.ts'
-import { applyScript, ScriptError } from '../../src/iptables/apply-script.ts'
+import { applyScript, ScriptError } from './apply-script.ts'
 import { RestoreError } from '../../src/iptables/restore-error.ts'
 import type { Backend } from '../../src/iptables/script.ts'
 import type { Tables } from '../../src/iptables/types.ts'

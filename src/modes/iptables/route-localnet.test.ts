@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { silentLogger } from '../../lib/log.ts'
-import { applyScript } from '../../iptables/apply-script.ts'
+import { applyScript } from '../../../test/support/apply-script.ts'
 import type { KeptText } from '../../iptables/kept-text.ts'
 import type { Tables } from '../../iptables/types.ts'
 import { ROUTE_LOCALNET, RouteLocalnet, takeBackLocalnet } from './route-localnet.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { planIptables } from '../../../../test/support/golden-iptables.ts'
-import { applyScript } from '../../../iptables/apply-script.ts'
+import { applyScript } from '../../../../test/support/apply-script.ts'
 import { formatTables } from '../../../iptables/format.ts'
 import { Script } from '../../../iptables/script.ts'
 import type { Tables } from '../../../iptables/types.ts'

@@ -1,8 +1,8 @@
 // What iptables-restore --noflush would do with a text, on tables as data. Tests hold the planners against it.
 
-import { isBuiltIn } from './format.ts'
-import { orderless, targetOf } from './same.ts'
-import type { Chains, RuleText, TableName, Tables } from './types.ts'
+import { isBuiltIn } from '../../src/iptables/format.ts'
+import { orderless, targetOf } from '../../src/iptables/same.ts'
+import type { Chains, RuleText, TableName, Tables } from '../../src/iptables/types.ts'
 
 type MutableChains = Map<string, RuleText[]>
 

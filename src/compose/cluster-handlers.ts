@@ -1,6 +1,6 @@
 // Where the events of the cluster go: into the models of both IP families, and into what is known about this node.
 
-import type { HeardObject } from '../serve/control/changes.ts'
+import type { ChangedObject } from '../serve/control/changes.ts'
 import type { ObjectEvent } from '../kube/resource-handler.ts'
 import type { Node } from '../kube/types.ts'
 import type { ClusterHandlers } from '../kube/watch-cluster.ts'
@@ -31,7 +31,7 @@ export function clusterHandlers(options: ClusterHandlersOptions): ClusterHandler
     if (missing.delete(what) && missing.size === 0) options.onListed()
   }
   const about = (what: string) => ({ onSynced: () => complete(what) })
-  const hear = (kind: HeardObject['kind'], events: readonly ObjectEvent<unknown>[]) => {
+  const hear = (kind: ChangedObject['kind'], events: readonly ObjectEvent<unknown>[]) => {
     for (const pipeline of pipelines) {
       if (pipeline.isListenedTo) for (const event of events) pipeline.hear(describeEvent(kind, event))
     }
@@ -85,7 +85,7 @@ export function clusterHandlers(options: ClusterHandlersOptions): ClusterHandler
   }
 }
 
-function describeEvent(kind: HeardObject['kind'], { key, type }: ObjectEvent<unknown>): HeardObject {
+function describeEvent(kind: ChangedObject['kind'], { key, type }: ObjectEvent<unknown>): ChangedObject {
   const slash = key.indexOf('/')
   return {
     kind,

@@ -1,7 +1,7 @@
 // The path of a change, for one IP family: events into the model, the model's changes into the kernel, and afterwards
 // everything that has to know about it.
 
-import type { HeardObject, SyncChange } from '../serve/control/changes.ts'
+import type { ChangedObject, SyncChange } from '../serve/control/changes.ts'
 import type { DriftState, SyncState } from '../serve/control/state.ts'
 import type { Clock } from '../lib/clock.ts'
 import { closeAll } from '../lib/close-all.ts'
@@ -166,7 +166,7 @@ export class FamilyPipeline {
   }
 
   /** What came from the API, before the model is told of it: for a reader who looks. */
-  hear(object: HeardObject): void {
+  hear(object: ChangedObject): void {
     this.#heard ??= new Heard(this.#options.clock.monotonicNow())
     this.#heard.add(object)
   }
@@ -379,7 +379,7 @@ export class FamilyPipeline {
       moreObjects: heard?.more ?? 0,
       ports: changes.slice(0, MOST_NAMES).map(({ name }) => name),
       morePorts: Math.max(0, changes.length - MOST_NAMES),
-      heardMs: heard === undefined ? undefined : toWall(heard.sinceMs),
+      receivedMs: heard === undefined ? undefined : toWall(heard.sinceMs),
       beganMs: toWall(begun.startMs),
       doneMs: clock.now(),
       operations: stats.operations,
@@ -397,18 +397,18 @@ const MOST_NAMES = 20
 /** What came from the API, the oldest first, each once. */
 class Heard {
   readonly sinceMs: number
-  readonly #objects = new Map<string, HeardObject>()
+  readonly #objects = new Map<string, ChangedObject>()
   more = 0
 
   constructor(sinceMs: number) {
     this.sinceMs = sinceMs
   }
 
-  get objects(): HeardObject[] {
+  get objects(): ChangedObject[] {
     return [...this.#objects.values()]
   }
 
-  add(object: HeardObject): void {
+  add(object: ChangedObject): void {
     const key = `${object.kind} ${object.namespace}/${object.name}`
     if (this.#objects.size < MOST_NAMES || this.#objects.has(key)) this.#objects.set(key, object)
     else this.more++

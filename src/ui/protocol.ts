@@ -12,6 +12,7 @@
 // refused comes with a status of 400 or more and a Refusal. Times are milliseconds since 1970 on the server's clock.
 
 import type { Explanation } from '../diagnose/explain/explanation.ts'
+import type { SyncChange } from '../serve/control/changes.ts'
 import type { Patch } from './patch.ts'
 
 /** The id of the element of the page that has the first snapshot: `<script type="application/json" id="snapshot">`. */
@@ -238,44 +239,11 @@ export interface TrafficRow {
 // ---------------------------------------------------------------------------------------------------------------- changes
 
 /** What a proxy did to its kernel, and why. */
-export interface ChangeEntry {
+export interface ChangeEntry extends Omit<SyncChange, 'number'> {
   /** Unique for this server, growing. */
   readonly id: number
   readonly node: string
   readonly mode: string
-  readonly family: 4 | 6
-  /**
-   * `event`: something came from the API. `compare`: everything was compared with the kernel. `heal`: another program had changed the
-   * rules. `eject`: a backend was ejected or is back.
-   */
-  readonly why: 'event' | 'compare' | 'heal' | 'eject'
-  /** What came, the oldest first. */
-  readonly objects: readonly ChangedObject[]
-  /** How many more there were than are listed. */
-  readonly moreObjects: number
-  /** The service ports whose decisions changed. */
-  readonly ports: readonly string[]
-  readonly morePorts: number
-  /** When the first of it was heard; null where nothing was. */
-  readonly receivedMs: number | null
-  readonly beganMs: number
-  /** When the kernel acknowledged it, or refused. */
-  readonly doneMs: number
-  readonly operations: number
-  readonly bytes: number
-  /** The difference in words of the mode's own tool: nft, iptables-restore, ipvsadm. */
-  readonly text: readonly string[]
-  /** How many more lines there were than are listed. */
-  readonly moreLines: number
-  /** Why the kernel refused it. */
-  readonly error: string | null
-}
-
-export interface ChangedObject {
-  readonly kind: 'Service' | 'EndpointSlice' | 'Node' | 'ServiceCIDR'
-  readonly namespace: string
-  readonly name: string
-  readonly verb: 'set' | 'deleted'
 }
 
 // ---------------------------------------------------------------------------------------------------------------- a service

@@ -1,7 +1,7 @@
 // One running proxy, asked over its control socket: now and then for its state, and while a page looks for what it does.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ChangesAnswer, SyncChange } from '../serve/control/changes.ts'
+import type { ChangesAnswer } from '../serve/control/changes.ts'
 import { ControlClient } from '../serve/control/client.ts'
 import type { StateAnswer } from '../serve/control/state.ts'
 import type { TrafficAnswer } from '../serve/control/traffic.ts'
@@ -131,7 +131,9 @@ export class ProxyWatch {
         const query = { after: String(after), wait }
         const answer = await client.ask<ChangesAnswer>('changes', { query, timeoutMs: LONG_POLL_MS + ASK_MS })
         if (signal.aborted) return
-        for (const change of answer.changes) listener.synced(this.#describe(answer, change))
+        for (const { number: _, ...change } of answer.changes) {
+          listener.synced({ ...change, node: this.name, mode: answer.mode })
+        }
         if (answer.changes.length > 0) this.#touch(listener)
         // A proxy that has done nothing yet is not asked in a hurry.
         if (after === 0 && answer.last === 0) await sleep(AWAY_MS)
@@ -158,26 +160,5 @@ export class ProxyWatch {
   #touch(listener: ProxyListener): void {
     this.#isStale = true
     listener.changed()
-  }
-
-  #describe({ mode }: ChangesAnswer, change: SyncChange): Omit<ChangeEntry, 'id'> {
-    return {
-      node: this.name,
-      mode,
-      family: change.family,
-      why: change.why,
-      objects: change.objects,
-      moreObjects: change.moreObjects,
-      ports: change.ports,
-      morePorts: change.morePorts,
-      receivedMs: change.heardMs ?? null,
-      beganMs: change.beganMs,
-      doneMs: change.doneMs,
-      operations: change.operations,
-      bytes: change.bytes,
-      text: change.commands,
-      moreLines: change.moreCommands,
-      error: change.error ?? null,
-    }
   }
 }

@@ -72,12 +72,15 @@ describeModes({
       for (const node of ['node-1', 'node-2']) {
         await eventually(`${node} has told of it`, () => {
           const found = ears.heard.change.find(
-            (change) => change.node === node && change.text.some((line) => words[mode]!.test(line)),
+            (change) => change.node === node && change.commands.some((line) => words[mode]!.test(line)),
           )
           if (found === undefined) {
-            return JSON.stringify(ears.heard.change.filter((change) => change.node === node).map(({ text }) => text))
+            return JSON.stringify(
+              ears.heard.change.filter((change) => change.node === node).map(({ commands }) => commands),
+            )
           }
-          expect(found).toMatchObject({ mode, family: 4, why: 'event', ports: ['default/whoami'], error: null })
+          expect(found).toMatchObject({ mode, family: 4, why: 'event', ports: ['default/whoami'] })
+          expect(found.error).toBeUndefined()
           expect(found.objects).toMatchObject([{ kind: 'EndpointSlice', namespace: 'default', verb: 'set' }])
           expect(found.receivedMs!).toBeLessThanOrEqual(found.beganMs)
           expect(found.doneMs - found.beganMs).toBeGreaterThan(0)
@@ -337,7 +340,9 @@ describeModes({
         await client.act({ action: 'scale', ...deployment, replicas: 4 })
         await ears.until('it follows', hasBackends(4))
         await eventually('the change is told', () =>
-          ears.heard.change.some(({ text }) => text.some((line) => words[mode]!.test(line))) ? undefined : 'not yet',
+          ears.heard.change.some(({ commands }) => commands.some((line) => words[mode]!.test(line)))
+            ? undefined
+            : 'not yet',
         )
         await client.act({ action: 'scale', ...deployment, replicas: 3 })
         await ears.until('it follows back', hasBackends(3))

@@ -21,13 +21,13 @@ export interface SyncChange {
    * backend does not answer, or does again.
    */
   readonly why: 'event' | 'compare' | 'heal' | 'eject'
-  readonly objects: readonly HeardObject[]
+  readonly objects: readonly ChangedObject[]
   readonly moreObjects: number
   /** Names of service ports whose decisions changed. */
   readonly ports: readonly string[]
   readonly morePorts: number
   /** When the first object was received; milliseconds since 1970, as the others. */
-  readonly heardMs?: number | undefined
+  readonly receivedMs?: number | undefined
   readonly beganMs: number
   /** When the kernel acknowledged, or refused. */
   readonly doneMs: number
@@ -39,7 +39,7 @@ export interface SyncChange {
   readonly error?: string | undefined
 }
 
-export interface HeardObject {
+export interface ChangedObject {
   readonly kind: 'Service' | 'EndpointSlice' | 'Node' | 'ServiceCIDR'
   /** '' for objects without one. */
   readonly namespace: string

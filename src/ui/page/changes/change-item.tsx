@@ -1,4 +1,5 @@
-import type { ChangedObject, ChangeEntry } from '../../protocol.ts'
+import type { ChangedObject } from '../../../serve/control/changes.ts'
+import type { ChangeEntry } from '../../protocol.ts'
 import { memo } from '../memo.ts'
 import { formatBytes, formatMs } from '../rates.ts'
 import { signOf, tookMs } from './filter.ts'
@@ -23,7 +24,7 @@ export function formatCause({ why, ports, operations }: ChangeEntry): string {
 export const ChangeItem = memo(({ change }: { change: ChangeEntry }) => {
   const took = tookMs(change)
   return (
-    <li class={`change is-${change.why}${change.error === null ? '' : ' is-failed'}`} data-change={change.id}>
+    <li class={`change is-${change.why}${change.error === undefined ? '' : ' is-failed'}`} data-change={change.id}>
       <div class="change-head">
         <time dateTime={new Date(change.doneMs).toISOString()}>{formatTime(change.doneMs)}</time>
         <span class="tag">{change.node}</span>
@@ -42,8 +43,8 @@ export const ChangeItem = memo(({ change }: { change: ChangeEntry }) => {
           </span>
         </span>
       </div>
-      {change.error !== null && <p class="error">The kernel refused it: {change.error}</p>}
-      {change.text.length > 0 && <Difference change={change} />}
+      {change.error !== undefined && <p class="error">The kernel refused it: {change.error}</p>}
+      {change.commands.length > 0 && <Difference change={change} />}
     </li>
   )
 })
@@ -88,20 +89,20 @@ function ChangedName({ of: { kind, namespace, name, verb } }: { of: ChangedObjec
 /** Short ones are shown at once. */
 const AT_ONCE = 8
 
-function Difference({ change: { text, moreLines, mode } }: { change: ChangeEntry }) {
-  const lines = text.length + moreLines
+function Difference({ change: { commands, moreCommands, mode } }: { change: ChangeEntry }) {
+  const lines = commands.length + moreCommands
   return (
     <details open={lines <= AT_ONCE}>
       <summary>
         {lines} {lines === 1 ? 'line' : 'lines'} of {mode}
       </summary>
       <pre tabIndex={0} role="group" aria-label="The difference">
-        {text.map((line, i) => (
+        {commands.map((line, i) => (
           <code key={i} class={`line is-${signOf(line)}`}>
             {line}
           </code>
         ))}
-        {moreLines > 0 && <code class="line muted">… {moreLines} more</code>}
+        {moreCommands > 0 && <code class="line muted">… {moreCommands} more</code>}
       </pre>
     </details>
   )

@@ -17,9 +17,8 @@ const change: ChangeEntry = {
   doneMs: 104,
   operations: 1,
   bytes: 10,
-  text: [],
-  moreLines: 0,
-  error: null,
+  commands: [],
+  moreCommands: 0,
 }
 
 describe('the timeline of changes', () => {
@@ -41,7 +40,7 @@ describe('the timeline of changes', () => {
   })
 
   it('tells the time from the event to the acknowledgement', () => {
-    expect([tookMs(change), tookMs({ ...change, receivedMs: null })]).toEqual([4, null])
+    expect([tookMs(change), tookMs({ ...change, receivedMs: undefined })]).toEqual([4, null])
   })
 
   it.each([

@@ -21,8 +21,8 @@ function isOf({ ports, objects }: ChangeEntry, service: string): boolean {
 }
 
 /** From the event to the kernel's acknowledgement; null where there was no event. */
-export function tookMs({ receivedMs: heardMs, doneMs }: ChangeEntry): number | null {
-  return heardMs === null ? null : Math.max(0, doneMs - heardMs)
+export function tookMs({ receivedMs, doneMs }: ChangeEntry): number | null {
+  return receivedMs === undefined ? null : Math.max(0, doneMs - receivedMs)
 }
 
 /** What a line of a difference does. */

@@ -1,7 +1,7 @@
-// Which backend a client came to last. With session affinity a client is a host; for UDP it is a host and a port.
+// The last backend of each client. With session affinity a client is a host; for UDP it is a host and a port.
 
-/** How many hosts a service port remembers at least, as in the other modes. */
-const REMEMBERED = 65_535
+/** The other modes keep as many hosts for a service port. */
+const MIN_CLIENTS = 65_535
 
 type Key = number | string
 
@@ -10,18 +10,18 @@ interface Entry {
   readonly usedMs: number
 }
 
-/** Two halves, of which the older is dropped as a whole: forgetting costs nothing for each client. */
+/** Two halves, of which the older is dropped as a whole: that costs nothing for each client. */
 export class AffinityTable {
   timeoutMs: number
-  readonly #remembered: number
+  readonly #minClients: number
   #recent = new Map<Key, Entry>()
   #older = new Map<Key, Entry>()
   #startedMs = 0
 
-  /** Clients beyond twice `remembered` are forgotten, those first that came longest ago. */
-  constructor(timeoutMs: number, remembered: number = REMEMBERED) {
+  /** Keeps at least `minClients` and at most twice as many; the oldest are dropped first. */
+  constructor(timeoutMs: number, minClients: number = MIN_CLIENTS) {
     this.timeoutMs = timeoutMs
-    this.#remembered = remembered
+    this.#minClients = minClients
   }
 
   get size(): number {
@@ -33,14 +33,14 @@ export class AffinityTable {
     return this.#entry(client, nowMs)?.backend
   }
 
-  /** The same, with the time that is left. */
+  /** That backend with the time until the entry expires. */
   findAffinity(client: Key, nowMs: number): { readonly backend: string; readonly leftMs: number } | undefined {
     const entry = this.#entry(client, nowMs)
     return entry && { backend: entry.backend, leftMs: entry.usedMs + this.timeoutMs - nowMs }
   }
 
   remember(client: Key, backend: string, nowMs: number): void {
-    if (nowMs - this.#startedMs >= this.timeoutMs || this.#recent.size >= this.#remembered) {
+    if (nowMs - this.#startedMs >= this.timeoutMs || this.#recent.size >= this.#minClients) {
       this.#older = this.#recent
       this.#recent = new Map()
       this.#startedMs = nowMs

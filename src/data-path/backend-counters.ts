@@ -1,7 +1,7 @@
-// What goes to each backend, counted while an asker looks, and not otherwise. Each thread has a part of the memory of its own,
-// which it alone writes; the sum is taken when it is asked for.
+// Counts what goes to each backend while a client of the control socket looks at it. Each thread writes a part of the memory of
+// its own; a reader adds them up.
 
-/** What is counted for a backend. Of a stream the process sees bytes and no packets. */
+/** A stream has no packets here: the process sees its bytes alone. */
 export const BACKEND_COUNTERS = ['begun', 'sentPackets', 'sentBytes', 'receivedPackets', 'receivedBytes'] as const
 export type BackendTotals = Readonly<Record<(typeof BACKEND_COUNTERS)[number], number>>
 
@@ -11,20 +11,20 @@ export const SENT_BYTES = 2
 export const RECEIVED_PACKETS = 3
 export const RECEIVED_BYTES = 4
 
-/** In front of its counts an entry has the serial number of its backend; in front of its entries a thread has their count. */
+/** An entry is the serial number of a backend and its counts. Each thread's part begins with the number of its entries. */
 const ENTRY = 1 + BACKEND_COUNTERS.length
 
-/** Room for `most` backends, in each thread. */
+/** Room for `most` backends in each thread's part. */
 export function createBackendCounters(threads: number, most: number): SharedArrayBuffer {
   return new SharedArrayBuffer(threads * (1 + most * ENTRY) * Float64Array.BYTES_PER_ELEMENT)
 }
 
-/** A thread's own part; it counts while it has memory. */
+/** A thread's own part. It counts while it has memory. */
 export class BackendCounters {
   readonly #thread: number
   readonly #threads: number
   #words: Float64Array | undefined
-  /** Where backends have their counts, by serial number. */
+  /** The index of each backend's counts, by serial number. */
   readonly #places = new Map<number, number>()
 
   constructor(thread: number, threads: number) {
@@ -37,7 +37,7 @@ export class BackendCounters {
     this.#places.clear()
   }
 
-  /** Backends for which there is no room are not counted. */
+  /** Does not count backends beyond the room. */
   add(serial: number, what: number, amount: number): void {
     if (this.#words === undefined) return
     const place = this.#places.get(serial) ?? this.#enter(this.#words, serial)
@@ -54,7 +54,7 @@ export class BackendCounters {
   }
 }
 
-/** By serial number: what all threads have counted. */
+/** The totals of all threads, by serial number. */
 export function readBackendTotals(memory: SharedArrayBuffer, threads: number): ReadonlyMap<number, BackendTotals> {
   const sums = new Map<number, number[]>()
   for (let thread = 0; thread < threads; thread++) {

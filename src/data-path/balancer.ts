@@ -8,7 +8,7 @@ import type { HostKey } from '../system/socket-address.ts'
 export interface PoolBackend {
   /** `ip:port` */
   readonly id: string
-  /** As connect() wants it. */
+  /** A socket address. */
   readonly address: Uint8Array
   /** Its place on the health board. */
   readonly slot: number
@@ -49,8 +49,8 @@ export class Balancer {
   }
 
   /**
-   * The backend for a client; undefined when there is none at all. Affinity knows of it from now on: a client may begin several
-   * connections at once.
+   * The backend for a client; undefined when the list is empty. Makes the affinity entry at once: a client may begin several
+   * connections at the same time.
    */
   pick(client: HostKey, nowMs: number): PoolBackend | undefined {
     const known = this.#affinity?.find(client, nowMs)
@@ -61,7 +61,7 @@ export class Balancer {
     return chosen
   }
 
-  /** Whom the client gets again, and for how long yet. Asking changes nothing. */
+  /** The client's affinity entry. Reading does not renew it. */
   findAffinity(client: HostKey, nowMs: number): AffinityEntry | undefined {
     const found = this.#affinity?.findAffinity(client, nowMs)
     return found !== undefined && this.#byId.has(found.backend) ? found : undefined
@@ -72,20 +72,20 @@ export class Balancer {
     return this.#byId.get(id)
   }
 
-  /** The client is to get the same again. */
+  /** Makes or renews the affinity entry. */
   remember(backend: PoolBackend, client: HostKey, nowMs: number): void {
     this.#affinity?.remember(client, backend.id, nowMs)
   }
 
-  /** It answered. */
+  /** The backend answered. */
   worked(backend: PoolBackend): void {
     if (this.has(backend)) this.#content.health.forgive(backend.slot)
   }
 
-  /** It did not: it rests for a while, and the client is free to go elsewhere. */
+  /** The backend did not answer: it rests for a while, and the client's affinity to it ends. */
   failed(backend: PoolBackend, client: HostKey, nowMs: number, triedMs: number = nowMs): void {
     if (this.has(backend)) this.#content.health.failed(backend.slot, nowMs, triedMs)
-    // It may have gone elsewhere already, with another connection.
+    // Another connection of the client may have a newer entry.
     if (this.#affinity?.find(client, nowMs) === backend.id) this.#affinity.forget(client)
   }
 

@@ -1,8 +1,8 @@
-// Lets backends see the client's address, though it is this process that connects to them.
+// Shows the client's address to backends, though this process connects to them.
 //
-// The connection begins at an address of this node. Before its first packet is sent, the connection tracker is told to
-// replace that source by the client's address, and to put it back in the answers: as it does for translations that rules
-// ask for. So answers find their way wherever they do in the other modes, and nothing else has to be set up.
+// The connection begins at an address of this node. Before its first packet, this process creates an entry in the connection
+// tracker that replaces that source by the client's address and restores it in the answers, as for translations by rules. So
+// answers find their way wherever they do in the other modes, and the node needs no other setup.
 
 import { boundCall, errnoName, lastErrno } from '../system/libc.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
@@ -20,17 +20,17 @@ import type { SourcePorts } from './source-ports.ts'
 
 const PROTOCOL_NUMBERS = { TCP: 6, UDP: 17 } as const
 const MSG_DONTWAIT = 0x40
-/** Where struct nlmsgerr says what went wrong, and with which message. */
+/** Offsets in struct nlmsgerr: the error, and the type of the message that failed. */
 const ERROR_AT = 16
 const FAILED_TYPE_AT = 24
-/** Where a message says what it is, and where the attributes of a flow begin. */
+/** Offsets in a message: its type, and the attributes of a flow. */
 const TYPE_AT = 4
 const FLOW_AT = 20
 /** Ports that are tried for one connection. */
 const TRIES = 8
 const PORT_IS_USED = 'port is used'
 const SOCKET_IS_SPENT = 'socket is spent'
-/** States of a connection that has ended. One without a state is about to begin: another thread has this moment told of it. */
+/** States of a connection that has ended. One without a state is about to begin: another thread has just created it. */
 const OVER: ReadonlySet<number> = new Set([TCP_CONNTRACK_TIME_WAIT, TCP_CONNTRACK_CLOSE])
 
 export interface Disguise {
@@ -86,7 +86,7 @@ export class ClientSources {
     this.#ports = ports
     this.#warn = warn
     try {
-      // Now, and not when it is needed: there may be no file descriptors left by then.
+      // Opened early: later there may be no file descriptors left.
       this.#socket = new NetlinkSocket(NETLINK_NETFILTER)
     } catch (error) {
       warn(`Cannot show clients to backends: ${messageOf(error)}`)
@@ -133,7 +133,7 @@ export class ClientSources {
     this.#warn('Cannot show clients to backends, they see this node: no source port was found free')
   }
 
-  /** What a socket is shown as that another thread has opened; `port` is 0 when its backend sees this node. */
+  /** The translation of a socket that another thread opened; `port` is 0 when the backend sees this node. */
   shownBy(fd: number, port: number): ShownClient | undefined {
     if (port === 0) return undefined
     const node = readSocketAddress('getsockname', fd)
@@ -150,14 +150,14 @@ export class ClientSources {
     const { port, node, backend } = shown
     if (backend !== undefined) {
       setPort(node, port)
-      this.#tell('remove', { ...shown, backend, client: node })
+      this.#request('remove', { ...shown, backend, client: node })
     }
     this.lingers(shown)
   }
 
   /**
-   * The socket is closed, and the kernel still has to say goodbye for it, in the client's name. The connection tracker
-   * knows by then that the connection has ended, and takes the next one from this port for a new one.
+   * The socket is closed, and the kernel still sends the end of the stream in the client's name. The connection tracker has
+   * seen that end by then, and treats the next connection from this port as a new one.
    */
   lingers(shown: ShownClient | undefined): void {
     if (shown === undefined) return
@@ -175,19 +175,19 @@ export class ClientSources {
   /** Begins at a port that no other connection uses. Returns the name of the error, or ''. */
   #claim(fd: number, port: number, disguise: Disguise): string {
     if (!this.#beginAt(fd, disguise)) return PORT_IS_USED
-    // What the tracker may know of an earlier connection of this process is over. With many connections to few backends that is
-    // the rule, and costs no more than one that it does not know.
+    // An entry of an earlier connection of this process is over and can be replaced at once. With many connections to few
+    // backends that is the usual case, and costs no more than a new entry.
     const isOwn = disguise.protocol === 'TCP' && this.#ports.hasServed(port, disguise.backend)
-    const error = this.#tell(isOwn ? 'replace' : 'create', disguise)
+    const error = this.#request(isOwn ? 'replace' : 'create', disguise)
     if (error !== 'EEXIST') return error
     // Of an earlier connection from this port; or of one that another process still has, such as the one that is taken over from.
     if (!this.#isOver(disguise)) return SOCKET_IS_SPENT
-    return this.#tell('replace', disguise)
+    return this.#request('replace', disguise)
   }
 
-  /** Whether the connection that the tracker knows has ended. Of UDP it cannot be told. */
+  /** Whether the tracker's entry is of a connection that has ended. UDP entries do not show it. */
   #isOver(disguise: Disguise): boolean {
-    const failure = this.#tell('look', disguise)
+    const failure = this.#request('look', disguise)
     if (failure !== '') return failure === 'ENOENT'
     const { info } = tcpAttributes.read(this.#answerView, FLOW_AT, this.#answerView.getUint32(0, LITTLE_ENDIAN)) ?? {}
     const state = info?.tcp?.state
@@ -196,10 +196,10 @@ export class ClientSources {
 
   /** Begins at a port that serves connections to other backends already, and perhaps one to this. */
   #share(fd: number, disguise: Disguise): string {
-    const error = this.#tell('create', disguise)
+    const error = this.#request('create', disguise)
     if (error !== '') return error === 'EEXIST' ? PORT_IS_USED : error
     if (this.#beginAt(fd, disguise)) return ''
-    this.#tell('remove', disguise)
+    this.#request('remove', disguise)
     return PORT_IS_USED
   }
 
@@ -207,8 +207,8 @@ export class ClientSources {
     return this.#bind(fd, node, node.length) === 0
   }
 
-  /** Tells the connection tracker; the name of the error, or ''. The kernel has carried it out when this returns. */
-  #tell(what: keyof Templates, { family, protocol, node, backend, client }: Disguise): string {
+  /** Sends a message to the connection tracker, which acts before this returns. The name of the error, or ''. */
+  #request(what: keyof Templates, { family, protocol, node, backend, client }: Disguise): string {
     const template = this.#templatesFor(family, protocol)[what]
     template.setFlow(node, backend, client)
     const { bytes } = template

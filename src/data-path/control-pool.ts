@@ -35,12 +35,12 @@ export interface NewListener {
   readonly address: string
 }
 
-/** How the threads are told. */
+/** The way to the threads. */
 export interface Threads {
   readonly threads: number
   readonly nextId: () => number
   readonly post: (thread: number, command: Command) => void
-  /** The pool lets no more clients in. */
+  /** The pool accepts no more clients. */
   readonly onClosed?: () => void
 }
 
@@ -64,10 +64,10 @@ export class Pool {
     this.#counters = createCounters(threads.threads)
     this.#contents = contentsOf(contents)
     const pool = { id: this.#id, family, protocol, counters: this.#counters, ...this.#state() }
-    this.#tellAll({ kind: 'open', pool })
+    this.#postAll({ kind: 'open', pool })
   }
 
-  /** By which number threads know it. */
+  /** Threads know the pool by this number. */
   get id(): number {
     return this.#id
   }
@@ -76,33 +76,33 @@ export class Pool {
     return this.#isClosed
   }
 
-  /** From now on, new connections go to these. */
+  /** New connections go to these backends from now on. */
   update(given: PoolContents): void {
     const contents = contentsOf(given)
     if (JSON.stringify(contents) === JSON.stringify(this.#contents)) return
     this.#contents = contents
     const state = this.#state()
-    this.#tellAll({ kind: 'update', id: this.#id, state })
+    this.#postAll({ kind: 'update', id: this.#id, state })
   }
 
-  /** Lets clients in; returns the number by which the listener is shut. */
+  /** Accepts clients on a socket. Returns the number of the listener. */
   listen(listener: NewListener): number {
     const id = this.#threads.nextId()
     this.#listeners.add(id)
-    this.#tellAll({ kind: 'listen', listener: { id, pool: this.#id, ...listener } })
+    this.#postAll({ kind: 'listen', listener: { id, pool: this.#id, ...listener } })
     return id
   }
 
   /** Clients that have already come are served; open connections go on. */
   shut(id: number): void {
-    if (this.#listeners.delete(id)) this.#tellAll({ kind: 'shut', listener: id })
+    if (this.#listeners.delete(id)) this.#postAll({ kind: 'close listener', listener: id })
   }
 
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
     for (const id of this.#listeners) this.shut(id)
-    this.#tellAll({ kind: 'close', id: this.#id })
+    this.#postAll({ kind: 'close pool', id: this.#id })
     this.#threads.onClosed?.()
   }
 
@@ -119,8 +119,8 @@ export class Pool {
     }))
   }
 
-  /** The thread that lets clients in comes last: when it hands some over, the others know where they belong. */
-  #tellAll(command: Command): void {
+  /** The thread that accepts clients comes last: when it hands some over, the others know their listener. */
+  #postAll(command: Command): void {
     for (let thread = this.#threads.threads - 1; thread >= 0; thread--) this.#threads.post(thread, command)
   }
 

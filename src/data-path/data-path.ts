@@ -21,7 +21,7 @@ export interface DataPathSettings {
 export interface DataPath {
   readonly plane: DataPlane
   readonly listeners: Readonly<Record<Family, Listeners>>
-  /** Lets go of it. The last one to do so closes the listeners; connections go on until they end. */
+  /** The last user to release it closes the listeners; connections go on until they end. */
   release(): void
 }
 
@@ -37,7 +37,7 @@ interface Shared {
 
 let current: Shared | undefined
 
-/** The one of these settings that is in use, or a new one. Throws when the settings cannot be used. */
+/** The data path in use, if it has the same settings, or a new one. Throws when the settings cannot be used. */
 export function acquireDataPath(settings: DataPathSettings, warn: (message: string) => void): DataPath {
   const key = JSON.stringify(settings)
   const shared = current?.key === key && current.users > 0 ? current : createDataPath(settings, key, warn)
@@ -84,7 +84,7 @@ function retire({ plane, listeners }: Shared['carrier']): void {
   timer.unref()
 }
 
-/** The ports from which the kernel chooses for a program that asks for any. */
+/** The kernel chooses among these for a program that binds port 0. */
 function readEphemeralPorts(): PortRange {
   const [first = 32_768, last = 60_999] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8')
     .trim()

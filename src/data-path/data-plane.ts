@@ -1,4 +1,4 @@
-// The control side of the data path: pools and their listeners are opened, changed and shut here, and carried by all threads.
+// The control side of the data path: opens, changes and closes pools and their listeners, which the worker threads serve.
 
 import { mustCall, tryCall } from '../system/libc.ts'
 import type { PortRange } from './port-range.ts'
@@ -11,7 +11,7 @@ import { WorkerLink } from './worker-link.ts'
 
 export interface DataPlaneOptions {
   readonly threads: number
-  /** How long a UDP client is remembered that is silent. */
+  /** The session of a silent UDP client ends after this time. */
   readonly udpIdleMs: number
   /** The ports at which connections begin. */
   readonly ephemeral: PortRange
@@ -22,22 +22,22 @@ export interface DataPlaneOptions {
   readonly onFailed: (error: Error) => void
 }
 
-/** Backends that are counted for, in each thread: as many pairs as the kernel counts. */
+/** As many backends in each thread as the kernel counts pairs. */
 const MOST_COUNTED = 8192
 
-/** By serial number, what went to each backend since it was opened. */
+/** The totals of each backend since this was opened, by serial number. */
 export interface BackendCount {
   read(): ReadonlyMap<number, BackendTotals>
   close(): void
 }
 
-/** So many closed pools are kept without looking whether they have connections. */
+/** Closed pools are not checked for connections before there are so many. */
 const FEW_CLOSED = 64
 
 interface RunningWorkers {
   readonly links: readonly WorkerLink[]
   readonly workers: WorkersMemory
-  /** A process ends only when its threads have, and these may wait for a long time. */
+  /** Stops the threads: the process ends only after them, and they may wait for long. */
   readonly onExit: () => void
 }
 
@@ -45,7 +45,7 @@ export class DataPlane {
   readonly threads: number
   readonly #options: DataPlaneOptions
   readonly #pools = new Set<Pool>()
-  /** Those of them that are closed. They are kept only for the sake of connections that are still open. */
+  /** Closed pools, kept while they may have open connections. */
   readonly #closed = new Set<Pool>()
   #sweepFrom = FEW_CLOSED
   #isSweeping = false
@@ -63,18 +63,18 @@ export class DataPlane {
       threads: this.threads,
       nextId: () => ++this.#lastId,
       post: (thread, command) => this.#start().links[thread]!.post(command),
-      onClosed: () => this.#noteClosed(opened),
+      onClosed: () => this.#onPoolClosed(opened),
     })
     this.#pools.add(opened)
     return opened
   }
 
-  /** How many pools are kept in memory, with those that are closed and may have open connections. */
+  /** Including closed ones that may have open connections. */
   get pools(): number {
     return this.#pools.size
   }
 
-  /** Open connections and UDP clients, those of closed pools too. Clients on their way from thread to thread are missing. */
+  /** Open connections and UDP clients, also of closed pools, but without those on their way from thread to thread. */
   get active(): number {
     let active = 0
     for (const pool of this.#pools) active += pool.totals().active
@@ -108,7 +108,7 @@ export class DataPlane {
     }
   }
 
-  /** Which backends affinity has for a client, an address: one thread knows, or with several listeners of UDP one for each. */
+  /** The affinity entries of a client address. One thread has it, or with several UDP listeners one thread for each. */
   async findAffinity(pool: Pool, client: string): Promise<readonly AffinityEntry[]> {
     const entries = await Promise.all(this.#running?.links.map((link) => link.findAffinity(pool.id, client)) ?? [])
     return entries.filter((each) => each !== undefined)
@@ -118,9 +118,9 @@ export class DataPlane {
     for (const link of this.#running?.links ?? []) link.post({ kind: 'count backends', memory })
   }
 
-  /** Resolves when all that was opened, changed and shut is so, and clients that came before are counted. */
+  /** Resolves when the threads have done all that they were asked to, and have counted the clients that came before. */
   async settle(): Promise<void> {
-    // First all clients are let in and perhaps handed over, then taken.
+    // Round 1 accepts clients or hands them over; round 2 takes what was handed over.
     for (let round = 0; round < 2; round++) await Promise.all(this.#running?.links.map((link) => link.done()) ?? [])
   }
 
@@ -137,19 +137,19 @@ export class DataPlane {
     for (const fd of workers.wakeFds) tryCall('close', fd)
   }
 
-  #noteClosed(pool: Pool): void {
+  #onPoolClosed(pool: Pool): void {
     this.#closed.add(pool)
-    if (this.#closed.size >= this.#sweepFrom && !this.#isSweeping) void this.#forgetUnused()
+    if (this.#closed.size >= this.#sweepFrom && !this.#isSweeping) void this.#dropUnused()
   }
 
   /**
-   * Forgets closed pools without connections, whenever there are twice as many as were left the last time: so that costs
-   * little for each pool.
+   * Drops closed pools without connections, whenever there are twice as many as were left the last time, so that the cost for
+   * each pool is small.
    */
-  async #forgetUnused(): Promise<void> {
+  async #dropUnused(): Promise<void> {
     this.#isSweeping = true
     const closed = [...this.#closed]
-    // Until then, clients may come that were waiting in the kernel's queue when the pool was closed.
+    // Clients may still come that waited in the kernel's queue when the pool was closed.
     await this.settle()
     for (const pool of closed) {
       if (pool.totals().active > 0) continue
@@ -160,7 +160,7 @@ export class DataPlane {
     this.#isSweeping = false
   }
 
-  /** Threads cost memory, so they begin when there is something to carry. */
+  /** Threads cost memory, so they start with the first pool. */
   #start(): RunningWorkers {
     if (this.#running !== undefined) return this.#running
     const { udpIdleMs, ephemeral, reserved, onWarning, onFailed } = this.#options
@@ -181,7 +181,7 @@ export class DataPlane {
 const EFD_CLOEXEC = 0o2000000
 const EFD_NONBLOCK = 0o4000
 
-/** Through which a thread is woken. */
+/** Wakes a thread. */
 function openEventfd(): number {
   return mustCall('create an eventfd', 'eventfd', 0, EFD_CLOEXEC | EFD_NONBLOCK)
 }

@@ -30,7 +30,7 @@ test('an event of a file descriptor that another thread closed is not told to th
         told.push('first')
         // As when it is handed over to another thread, which closes it at once.
         const other = fds.find((each) => each !== fd)!
-        loop.forget(other)
+        loop.unwatch(other)
         mustCall('close', 'close', other)
         const again = aReadyFd()
         expect(again).toBe(other)

@@ -1,8 +1,7 @@
-// The event loop of a data-path thread: epoll, asked directly.
+// The event loop of a data-path thread, directly on epoll.
 //
-// Node's own sockets cost a handful of objects and callbacks for each event. Here an event is a number, and what it means
-// to a socket is one method call; a connection is a few fields. Everything is synchronous: a turn waits, calls what it
-// concerns, and returns.
+// Node's own sockets cost a handful of objects and callbacks for each event. Here an event is a number and one method call,
+// and a connection is a few fields. Everything is synchronous: a turn waits, calls the handlers, and returns.
 
 import { boundCall, lastErrno, mustCall } from '../system/libc.ts'
 import { KernelError } from '../lib/errors.ts'
@@ -31,18 +30,18 @@ const IS_PACKED = process.arch === 'x64' || process.arch === 'ia32'
 const EVENT_WORDS = IS_PACKED ? 3 : 4
 const FD_WORD = IS_PACKED ? 1 : 2
 
-/** What a file descriptor's events are told to. */
+/** Receives the events of a file descriptor. */
 export interface EventHandler {
   onEvents(events: number): void
 }
 
-/** Work that was cut short so that others get their turn. */
+/** Work that stopped so that others get their turn. */
 export interface Resumable {
   resume(): void
 }
 
 export class EventLoop {
-  /** Told at the beginning of each turn what time it is. */
+  /** Called at the beginning of each turn. */
   onTurn: (nowMs: number) => void = () => {}
   /** The time at which the current turn began. */
   nowMs: number = monotonicMs()
@@ -53,12 +52,12 @@ export class EventLoop {
   readonly #event = new Int32Array(EVENT_WORDS)
   readonly #events = new Int32Array(EVENT_WORDS * MAX_EVENTS)
   readonly #watched: (EventHandler | undefined)[] = []
-  /** In which turn each file descriptor came to be watched. */
+  /** The turn in which each file descriptor was added. */
   readonly #since: number[] = []
   #turns = 0
-  /** Closed after the turn: a number that is free can be given out again while events of the old one are still to come. */
+  /** Closed at the end of the turn: before, the kernel could reuse a number while events of the old socket are still to come. */
   readonly #closing: number[] = []
-  /** What is to be done when those are closed. */
+  /** Called when those are closed. */
   readonly #afterClosing: (() => void)[] = []
   #resumable: Resumable[] = []
   readonly #timers: Pick<TimerQueue<unknown>, 'earliestMs' | 'expire'>[] = []
@@ -69,7 +68,7 @@ export class EventLoop {
 
   /**
    * False when the kernel has no room for another (fs.epoll.max_user_watches, or its memory): that must cost one client
-   * and not this thread. lastErrno() says which.
+   * and not this thread. lastErrno() has the reason.
    */
   watch(fd: number, events: number, watched: EventHandler): boolean {
     if (!this.#control(EPOLL_CTL_ADD, fd, events)) return false
@@ -78,8 +77,8 @@ export class EventLoop {
     return true
   }
 
-  /** Tells the events of a watched file descriptor to another object from now on. */
-  handOver(fd: number, watched: EventHandler): void {
+  /** Gives a watched file descriptor another handler. */
+  setHandler(fd: number, watched: EventHandler): void {
     this.#watched[fd] = watched
   }
 
@@ -88,20 +87,20 @@ export class EventLoop {
     this.#control(EPOLL_CTL_MOD, fd, events)
   }
 
-  /** Watches a file descriptor no longer, and leaves it open. */
-  forget(fd: number): void {
+  /** Stops watching a file descriptor, and leaves it open. */
+  unwatch(fd: number): void {
     this.#watched[fd] = undefined
     this.#control(EPOLL_CTL_DEL, fd, 0)
   }
 
-  /** Closes a file descriptor, watched or not, at the end of the turn. Its events are not told any more. */
+  /** Closes a file descriptor at the end of the turn. Its handler gets no more events. */
   close(fd: number, afterwards?: () => void): void {
     this.#watched[fd] = undefined
     this.#closing.push(fd)
     if (afterwards !== undefined) this.#afterClosing.push(afterwards)
   }
 
-  /** Goes on with something in the next turn, which will not wait. */
+  /** Resumes something in the next turn, which does not wait. */
   again(resumable: Resumable): void {
     this.#resumable.push(resumable)
   }
@@ -112,7 +111,7 @@ export class EventLoop {
     return queue
   }
 
-  /** Waits for events, at most for so long, and has them handled. */
+  /** Waits for events, at most for so long, and calls their handlers. */
   turn(maxWaitMs: number): void {
     const count = this.#epollWait(this.#epoll, this.#events, MAX_EVENTS, this.#waitMs(maxWaitMs))
     this.nowMs = monotonicMs()
@@ -121,8 +120,8 @@ export class EventLoop {
     this.#turns++
     for (let at = 0; at < count * EVENT_WORDS; at += EVENT_WORDS) {
       const fd = this.#events[at + FD_WORD]!
-      // Not when the number came to be watched in this turn: the event belongs to a socket that another thread has taken
-      // over and closed. Nothing is lost: what happens to the new one is told in the next turn.
+      // A file descriptor that was added in this turn has a new socket: the event belongs to the old one, which another thread
+      // took over and closed. Events of the new one come in the next turn.
       if (this.#since[fd] !== this.#turns) this.#watched[fd]?.onEvents(this.#events[at]!)
     }
     this.#resume()

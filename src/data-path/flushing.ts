@@ -1,4 +1,4 @@
-// A connection that is to be reset once it has got all that was sent to it.
+// Resets a connection when its peer has received all that was sent to it.
 
 import type { EventHandler } from './event-loop.ts'
 import type { Relays } from './relay.ts'
@@ -6,7 +6,7 @@ import { resetOnClose } from './sockets.ts'
 
 const TIOCOUTQ = 0x5411
 export const FLUSH_CHECK_MS = 20
-/** So the peer of a broken connection has 5 s to take what was sent to it before. */
+/** So the peer has 5 s. */
 const FLUSH_CHECKS = 250
 
 export class Flushing {
@@ -20,7 +20,7 @@ export class Flushing {
     this.#relays = relays
     this.#fd = fd
     this.#afterwards = afterwards
-    relays.context.loop.handOver(fd, IGNORED)
+    relays.context.loop.setHandler(fd, IGNORED)
   }
 
   check(): void {

@@ -1,5 +1,5 @@
-// UDP flows that were led to a listener which is closed. The connection tracker would lead them there for as long as their clients
-// send; without its entry, the next datagram goes by the rules that are there.
+// Deletes the connection tracker's entries of UDP flows to listeners that are closed. With such an entry, datagrams would go there
+// for as long as the client sends; without it, the next datagram follows the rules.
 
 import { Conntrack, type Flow } from '../conntrack/driver.ts'
 import { type Family, joinHostPort } from '../lib/ip.ts'

@@ -1,4 +1,4 @@
-// What one IP family is served with: a pool for each list of backends, and where its listeners are.
+// The pools of one IP family, one for each list of backends, and the addresses of their listeners.
 
 import { KernelError, messageOf } from '../lib/errors.ts'
 import { type Family, joinHostPort } from '../lib/ip.ts'
@@ -13,24 +13,24 @@ export interface ListenersOptions {
   readonly plane: Pick<DataPlane, 'open'>
   /** undefined: any port. */
   readonly range: PortRange | undefined
-  /** The ports among which the kernel chooses, and we when there is no range. */
+  /** The kernel's own range, used when there is no other. */
   readonly ephemeral: PortRange
-  /** Ports that are kept for others; a range that was given is ours all the same. */
+  /** Ports that the operator keeps for other programs. They do not limit `range`. */
   readonly reserved?: ReadonlySet<number>
-  /** Where file descriptors end that listeners may take; unless given there is no such end. */
+  /** Listeners take only file descriptors below this one. */
   readonly endFd?: () => number
 }
 
 /** A list of backends to serve. */
 export interface DesiredPool extends PoolContents {
-  /** What it is served under; unique. */
+  /** Unique. */
   readonly name: string
   readonly protocol: PoolProtocol
-  /** Whose addresses its backends are to see. There is a listener for each. */
+  /** Whose addresses its backends see: one listener for each. */
   readonly seenAs: ReadonlySet<SeenAs>
-  /** Where a listener was before, if that is known. */
+  /** The port of an earlier listener. */
   readonly preferredPort?: (seenAs: SeenAs) => number | undefined
-  /** The one port that will do. */
+  /** The only acceptable port. */
   readonly port?: number
 }
 
@@ -39,7 +39,7 @@ export interface ListenAddress {
   readonly port: number
 }
 
-/** A list that is served. */
+/** A pool with its listeners. */
 export interface Served {
   readonly pool: Pool
   readonly listeners: Map<SeenAs, ListenAddress & { readonly id: number }>
@@ -48,26 +48,26 @@ export interface Served {
 /** Why a listener is not open. */
 export interface Refusal {
   readonly reason: string
-  /** This process, or the machine, has no file descriptor left for it, nor for others. */
+  /** This process, or the machine, has no file descriptor left for any listener. */
   readonly isShort: boolean
 }
 
-/** How many ports are tried before the kernel is asked for one. */
+/** So many ports are tried before the kernel chooses one. */
 const TRIES_WITHOUT_RANGE = 16
 
 export class Listeners {
   readonly #options: ListenersOptions
   #byName = new Map<string, Served>()
-  /** Where listeners are opened. */
+  /** New listeners open on this address. */
   #address = ''
-  /** Of listeners on addresses that were left. */
+  /** Ports of listeners on earlier addresses. */
   readonly #leftPorts = new Set<number>()
   /**
-   * Those for which no port was left. To find that out takes system calls for each port of the range; to do so for each of
-   * many services would keep this process from all else.
+   * Protocols without a free port. Finding that out takes system calls for each port of the range, too many to repeat for each
+   * service.
    */
   readonly #usedUp = new Set<PoolProtocol>()
-  /** The same for file descriptors, of which the next listener needs one as well. */
+  /** Set while there are no file descriptors. */
   #isShort: Refusal | undefined
 
   constructor(options: ListenersOptions) {
@@ -86,20 +86,20 @@ export class Listeners {
     return this.#byName.get(name)?.listeners.get(seenAs)
   }
 
-  /** Of all listeners, those on addresses that were left included. */
+  /** Of all listeners, also on earlier addresses. */
   ports(): ReadonlySet<number> {
     const listeners = Array.from(this.#byName.values(), (served) => [...served.listeners.values()]).flat()
     return new Set([...this.#leftPorts, ...listeners.map(({ port }) => port)])
   }
 
-  /** Where UDP is served: `ip:port`. */
+  /** `ip:port` of the UDP listeners. */
   udp(): ReadonlySet<string> {
     const served = [...this.#byName.values()].filter(({ pool }) => pool.protocol === 'UDP')
     const listeners = served.flatMap((each) => [...each.listeners.values()])
     return new Set(listeners.map(({ address, port }) => joinHostPort(address, port)))
   }
 
-  /** From now on, listeners are opened on this address. Returns what is served on another one; it is no longer known here. */
+  /** Opens listeners on this address from now on. Returns the pools on the earlier one, which the caller must close. */
   moveTo(address: string): readonly Pool[] {
     if (address === this.#address) return []
     this.#address = address
@@ -109,7 +109,7 @@ export class Listeners {
     return left
   }
 
-  /** Serves what is desired, or changes how. Returns the listeners that could not be opened, and why. */
+  /** Opens or updates a pool. Returns the listeners that could not be opened, and why. */
   serve(desired: DesiredPool): ReadonlyMap<SeenAs, Refusal> {
     const { name, protocol, backends, affinitySeconds } = desired
     const { family, plane } = this.#options
@@ -122,18 +122,18 @@ export class Listeners {
     return this.#openListeners(served, desired)
   }
 
-  /** Another program may have let go of a port. */
+  /** Another program may have closed a port. */
   lookForPorts(): void {
     this.#usedUp.clear()
     this.lookForFds()
   }
 
-  /** A client may have let go of a file descriptor, or the limit was raised. To find out takes one system call. */
+  /** There may be file descriptors again. Trying takes one system call. */
   lookForFds(): void {
     this.#isShort = undefined
   }
 
-  /** Shuts the listeners that are not desired any more; without any, the list is no longer served. */
+  /** Closes the other listeners; without any, the pool too. */
   keep(name: string, seenAs: ReadonlySet<SeenAs>): void {
     const served = this.#byName.get(name)
     if (served === undefined) return
@@ -168,7 +168,7 @@ export class Listeners {
     return refused
   }
 
-  /** The listener, or why there is none. */
+  /** The listener, or the reason why there is none. */
   #open(desired: DesiredPool, seenAs: SeenAs): OpenListener | Refusal {
     if (this.#isShort !== undefined) return this.#isShort
     const { family, range, endFd } = this.#options

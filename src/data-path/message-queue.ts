@@ -1,13 +1,13 @@
-// How threads hand each other work: a queue of small records in shared memory for each of them.
+// Each thread has a queue of small messages in shared memory, by which the others hand work to it.
 
 const LOCK = 0
 const HEAD = 1
 const TAIL = 2
-const RECORDS_AT = 3
+const MESSAGES_AT = 3
 
-export const RECORD_WORDS = 8
+export const MESSAGE_WORDS = 8
 const CAPACITY = 1024
-/** A sender rather keeps its work than waits for long. */
+/** A sender keeps its work rather than wait for long. */
 const SPINS = 1000
 
 export class MessageQueue {
@@ -18,7 +18,7 @@ export class MessageQueue {
   }
 
   static createMemory(): SharedArrayBuffer {
-    return new SharedArrayBuffer((RECORDS_AT + CAPACITY * RECORD_WORDS) * Int32Array.BYTES_PER_ELEMENT)
+    return new SharedArrayBuffer((MESSAGES_AT + CAPACITY * MESSAGE_WORDS) * Int32Array.BYTES_PER_ELEMENT)
   }
 
   /** False when the queue is full or in use. */
@@ -35,12 +35,12 @@ export class MessageQueue {
     return hasRoom
   }
 
-  /** The record that has waited longest; undefined when there is none. */
+  /** The oldest message; undefined when the queue is empty. */
   receive(): Int32Array | undefined {
     const words = this.#words
     while (!this.#tryLock());
     const head = words[HEAD]!
-    const record = head === words[TAIL] ? undefined : words.slice(placeOf(head), placeOf(head) + RECORD_WORDS)
+    const record = head === words[TAIL] ? undefined : words.slice(placeOf(head), placeOf(head) + MESSAGE_WORDS)
     if (record !== undefined) words[HEAD] = (head + 1) | 0
     this.#unlock()
     return record
@@ -57,5 +57,5 @@ export class MessageQueue {
 
 /** Numbers of records run over, places go round. */
 function placeOf(number: number): number {
-  return RECORDS_AT + (number & (CAPACITY - 1)) * RECORD_WORDS
+  return MESSAGES_AT + (number & (CAPACITY - 1)) * MESSAGE_WORDS
 }

@@ -18,8 +18,8 @@ export const PIPE_SIZE: number = 256 * 1024
 const KEPT = 64
 
 /**
- * Streams whose receivers stall hold on to their pipes. They can do without, so they leave a quarter of the file
- * descriptors that connections may take to connections.
+ * Streams whose receivers stall keep their pipes. They can do without, so a quarter of the file descriptors is left to
+ * connections.
  */
 function endForPipes(endFd: number): number {
   return endFd - (endFd >> 2)
@@ -33,12 +33,12 @@ export class PipePool {
   readonly #idle: Pipe[] = []
   readonly #endFd: number
 
-  /** `endFd`: where file descriptors end that connections may take. */
+  /** Connections take only file descriptors below `endFd`. */
   constructor(endFd: number) {
     this.#endFd = endForPipes(endFd)
   }
 
-  /** An empty pipe; undefined when there are no file descriptors left for it. */
+  /** An empty pipe; undefined without file descriptors. */
   take(): Pipe | undefined {
     const idle = this.#idle.pop()
     if (idle !== undefined) return idle

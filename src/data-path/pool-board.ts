@@ -1,9 +1,8 @@
-// What the threads know together about a pool of backends. Small pieces of shared memory, one set per pool.
+// What all threads share about a pool of backends, in shared memory.
 //
-// A turn and the health of backends belong to all threads and are changed atomically. Counters belong to one thread each,
-// which alone writes them; the sum is taken when it is asked for.
+// The turn and the health of backends belong to all threads, which change them atomically. Counters belong to one thread each; a
+// reader adds them up.
 
-/** What each thread counts for a pool. */
 export const COUNTERS = [
   'connections',
   'active',
@@ -48,18 +47,18 @@ export function totalsOf(memory: SharedArrayBuffer): PoolTotals {
 const TICK_MS = 10
 const WORDS_PER_SLOT = 2
 
-/** How long a backend is left alone after its first failure; doubles with each further one. */
+/** A backend rests so long after its first failure, and twice as long after each further one. */
 const FIRST_REST_MS = 1000
 const LONGEST_REST_MS = 60_000
 
 export interface BackendHealth {
   /** In a row. */
   readonly failures: number
-  /** How long it is left alone from now on; 0: it may be tried. */
+  /** 0: it may be tried. */
   readonly restsForMs: number
 }
 
-/** Whose turn it is, and which backends have failed. A backend is known by its slot. */
+/** The turn, and the failures of the backend in each slot. */
 export class HealthBoard {
   readonly memory: SharedArrayBuffer
   readonly #words: Int32Array
@@ -77,7 +76,7 @@ export class HealthBoard {
     return (this.#words.length - 1) / WORDS_PER_SLOT
   }
 
-  /** A board with room for more, which knows what this one knows. */
+  /** A copy with room for more. */
   grownTo(slots: number): HealthBoard {
     const grown = HealthBoard.create(slots)
     grown.#words.set(this.#words)
@@ -89,7 +88,7 @@ export class HealthBoard {
     return Atomics.add(this.#words, 0, 1) >>> 0
   }
 
-  /** Whether a backend may be tried. One that has rested long enough may be tried once, then it rests until that is decided. */
+  /** Whether a backend may be tried. After its rest it may be tried once, and rests again until that try succeeds. */
   mayTry(slot: number, nowMs: number): boolean {
     const failures = Atomics.load(this.#words, failuresAt(slot))
     if (failures === 0) return true
@@ -100,7 +99,7 @@ export class HealthBoard {
     return Atomics.compareExchange(this.#words, untilAt(slot), until, next) === until
   }
 
-  /** An attempt of then was not answered. Of many attempts that began before the first of them failed, only that one counts. */
+  /** A try that began at `triedMs` failed. Of many that began before the first of them failed, only that one counts. */
   failed(slot: number, nowMs: number, triedMs: number = nowMs): void {
     const before = Atomics.load(this.#words, failuresAt(slot))
     const lastFailure = Atomics.load(this.#words, untilAt(slot)) - restMs(before) / TICK_MS
@@ -109,7 +108,7 @@ export class HealthBoard {
     Atomics.store(this.#words, untilAt(slot), ticks(nowMs + restMs(failures)))
   }
 
-  /** It answered, or it is another backend that has the slot now. */
+  /** The backend answered, or another one has the slot now. */
   forgive(slot: number): void {
     if (Atomics.load(this.#words, failuresAt(slot)) !== 0) Atomics.store(this.#words, failuresAt(slot), 0)
   }

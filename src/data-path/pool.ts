@@ -1,4 +1,4 @@
-// A pool: backends, and the listeners that lead to them. What the control side says about it, and how threads are told.
+// The messages between the control side and the threads about a pool: backends, and the listeners that lead to them.
 
 import type { Family } from '../lib/ip.ts'
 import type { SeenAs } from './seen-as.ts'
@@ -7,7 +7,7 @@ import type { PoolProtocol } from './sockets.ts'
 export interface BackendSpec {
   readonly ip: string
   readonly port: number
-  /** Its place on the health board. */
+  /** Its index on the health board. */
   readonly slot: number
   /** No other backend ever has it. */
   readonly serial: number
@@ -33,37 +33,36 @@ export interface PoolSpec extends PoolState {
 export interface ListenerSpec {
   readonly id: number
   readonly pool: number
-  /** The listening socket. The thread that serves it closes it. */
+  /** The listening socket, which the thread closes. */
   readonly fd: number
   readonly seenAs: SeenAs
   /** An address of this node, at which connections to backends may begin. */
   readonly address: string
 }
 
-/** What a thread is told. */
+/** From the control side to a thread. */
 export type Command =
   | { readonly kind: 'open'; readonly pool: PoolSpec }
   | { readonly kind: 'update'; readonly id: number; readonly state: PoolState }
   | { readonly kind: 'listen'; readonly listener: ListenerSpec }
-  /** Serves clients that have already come, and closes the listener. Open connections go on. */
-  | { readonly kind: 'shut'; readonly listener: number }
-  /** All its listeners are shut. */
-  | { readonly kind: 'close'; readonly id: number }
-  /** Counts what goes to each backend in this memory; undefined: no longer. */
+  /** Serves clients that have already come, and closes the socket. Open connections go on. */
+  | { readonly kind: 'close listener'; readonly listener: number }
+  /** After its listeners. */
+  | { readonly kind: 'close pool'; readonly id: number }
+  /** undefined: stops counting. */
   | { readonly kind: 'count backends'; readonly memory: SharedArrayBuffer | undefined }
-  /** Which backend a pool remembers for a client, an address. */
+  /** The pool's affinity entry for a client address. */
   | { readonly kind: 'find affinity'; readonly id: number; readonly pool: number; readonly client: string }
-  /** Reports when all that came before is done, and all that was handed over before is taken. */
+  /** After all earlier commands, and all clients that other threads handed over before. */
   | { readonly kind: 'report when done' }
 
-/** What a thread has to say. */
+/** From a thread to the control side. */
 export type Report =
   | { readonly kind: 'warning'; readonly message: string }
   | { readonly kind: 'done' }
-  /** Answers `recall`, by its number. */
+  /** Answers the 'find affinity' of this number. */
   | { readonly kind: 'affinity'; readonly id: number; readonly entry: AffinityEntry | undefined }
 
-/** What affinity remembers of a client. */
 export interface AffinityEntry {
   /** `ip port` */
   readonly backend: string

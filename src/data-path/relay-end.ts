@@ -25,10 +25,10 @@ const SHUT_WR = 1
 const SPLICE_F_MOVE = 1
 const SPLICE_F_NONBLOCK = 2
 
-/** How often one stream is served before others get their turn. */
+/** So many steps of a stream, then others get their turn. */
 const ROUNDS = 16
 const SOMETHING_TO_READ = READABLE | URGENT | PEER_CLOSED | HUNG_UP | FAILED
-/** After these there is more to find out than how much was sent, so reading goes on until nothing is left. */
+/** After these a short read does not mean that the socket is empty. */
 const MORE_THAN_DATA = URGENT | PEER_CLOSED | HUNG_UP | FAILED
 
 export class RelayEnd implements EventHandler, Resumable {
@@ -39,19 +39,19 @@ export class RelayEnd implements EventHandler, Resumable {
   /** May have something to read. */
   #isReadable = false
   #isUnusual = false
-  /** Nothing but the end comes behind what is there to read. */
+  /** The data in the socket is the last before the end. */
   #endIsNear = false
-  /** Has said that it sends no more. */
+  /** Sends no more. */
   #isAtEnd = false
-  /** The peer has been told so. */
+  /** The end was passed on to the peer. */
   #endIsPassedOn = false
-  /** Can no longer be written to: what it sent before is still passed on. */
+  /** Cannot be written to any more. What it sent before is still passed on. */
   #isBroken = false
   #isBulk = false
   /** Has sent something urgent, at which splice() would stop for good. */
   #isUrgent = false
   #isQueued = false
-  /** What has been read and could not be written yet: in a pipe, or, if little, here. */
+  /** Read and not yet written: in a pipe, or, if little, in `rest`. */
   #pipe: Pipe | undefined
   #inPipe = 0
   #rest: Uint8Array | undefined
@@ -98,13 +98,12 @@ export class RelayEnd implements EventHandler, Resumable {
     if ((events & WRITABLE) !== 0 && !this.#relay.isOver && this.peer.#isWaiting()) this.peer.#passOn()
   }
 
-  /** Its turn has come. */
   resume(): void {
     this.#isQueued = false
     this.#passOn()
   }
 
-  /** Passes on what there is, as far as its share of the turn goes. What waits for its next turn keeps waiting. */
+  /** Passes on data until there is none or its share of the turn is over. */
   #passOn(): void {
     if (this.#isQueued) return
     for (let round = 0; round < ROUNDS; round++) if (!this.#pass()) return
@@ -142,7 +141,7 @@ export class RelayEnd implements EventHandler, Resumable {
     const length = recv(this.fd, buffer, BUFFER_SIZE, 0)
     if (length <= 0) return this.#readNothing(length)
     if (length === BUFFER_SIZE) this.#isBulk = true
-    // Less than asked for: nothing is left, and there will be an event when more comes.
+    // Less than the buffer takes: the socket is empty, and an event follows when more comes.
     else if (!this.#isUnusual) this.#isReadable = false
     else if (this.#endIsNear && !this.#isBroken) this.#isAtEnd = true
     // The end follows in a moment: it can go in the same packet.
@@ -171,7 +170,7 @@ export class RelayEnd implements EventHandler, Resumable {
       this.#inPipe = length
       return true
     }
-    // 0 is the end, or something urgent before it: reading tells which.
+    // 0 is the end or urgent data: the next recv() tells which.
     if (length === 0) this.#isBulk = false
     const more = length === 0 || this.#readNothing(length)
     this.release()
@@ -222,7 +221,7 @@ export class RelayEnd implements EventHandler, Resumable {
     return false
   }
 
-  /** What was meant for the peer is lost, but it may have sent something before. */
+  /** Data for the peer is lost, but what it sent before is still passed on. */
   #peerBroke(): boolean {
     this.release()
     const { peer } = this

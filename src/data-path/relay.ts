@@ -1,8 +1,7 @@
-// A client's connection and a backend's, joined: what comes in at one end goes out at the other, until both have said
-// that they are done.
+// Joins a client's connection and a backend's: what comes in at one end goes out at the other, until both directions end.
 //
-// The end of one direction (FIN) is passed on and the other goes on; a broken connection (RST) breaks the other end, too,
-// but not before it has got what was sent to it.
+// The end of one direction (FIN) is passed on, and the other goes on. A reset at one end resets the other, after that one has
+// received what was sent to it.
 
 import { boundCall } from '../system/libc.ts'
 import type { ShownClient } from './client-sources.ts'
@@ -16,10 +15,10 @@ import { RECEIVED_BYTES, SENT_BYTES } from './backend-counters.ts'
 import { type ThreadContext, watchOrWarn } from './thread-context.ts'
 import type { TimerQueue } from './timer-queue.ts'
 
-/** The kind of record by which a relay is handed over: both sockets, the pool, the source port, the state and the backend. */
+/** A message with a relay for another thread: both sockets, pool, source port, state and backend. */
 export const RELAY_MESSAGE = 2
 const STATE_BITS = 8
-/** What ends within this time need not be watched over. */
+/** Shorter connections do without keep-alive probes. */
 const YOUNG_MS = 10_000
 
 /** What all relays of a thread use together. */
@@ -33,7 +32,6 @@ export class Relays {
   readonly shutdown: ReturnType<typeof boundCall<'shutdown'>> = boundCall('shutdown')
   readonly ioctl: ReturnType<typeof boundCall<'ioctl'>> = boundCall('ioctl')
   readonly flushing: TimerQueue<Flushing>
-  /** Those that have not lived long yet. */
   readonly young: TimerQueue<Relay>
 
   constructor(context: ThreadContext) {
@@ -49,12 +47,12 @@ export class Relays {
    */
   join(sockets: RelaySockets): Relay {
     const relay = new Relay(this, sockets)
-    this.context.loop.handOver(sockets.backendFd, relay.backend)
+    this.context.loop.setHandler(sockets.backendFd, relay.backend)
     if (!watchOrWarn(this.context, sockets.clientFd, STREAM_EVENTS, relay.client)) relay.abandon()
     return relay
   }
 
-  /** Goes on with what another thread has handed over. */
+  /** Continues a relay of another thread. */
   takeOver(sockets: RelaySockets, state: number): void {
     const relay = new Relay(this, sockets)
     sockets.counters[ACTIVE]!++
@@ -66,7 +64,7 @@ export class Relays {
 export interface RelaySockets {
   readonly clientFd: number
   readonly backendFd: number
-  /** By which number all threads know the pool. */
+  /** All threads know the pool by this number. */
   readonly pool: number
   /** Of the backend. */
   readonly serial: number
@@ -81,7 +79,7 @@ export class Relay {
   readonly counters: Float64Array
   readonly #sockets: RelaySockets
   isOver = false
-  /** Which thread carries it is decided when it turns out to carry much. */
+  /** Bulk streams are spread over the threads, once each. */
   #threadIsDecided = false
 
   constructor(relays: Relays, sockets: RelaySockets) {
@@ -96,7 +94,6 @@ export class Relay {
     relays.young.start(this, relays.context.loop.nowMs)
   }
 
-  /** So many bytes have been passed on, to the backend or to the client. */
   count(counter: typeof TO_BACKENDS | typeof TO_CLIENTS, bytes: number): void {
     this.counters[counter]! += bytes
     this.relays.context.backendCounters.add(
@@ -106,7 +103,7 @@ export class Relay {
     )
   }
 
-  /** It carries much. Gives it to the thread with the least of these; true when that is another one. */
+  /** Gives a bulk stream to the thread with the fewest of them; true when that is another one. */
   moveIfBetter(): boolean {
     if (this.#threadIsDecided) return false
     this.#threadIsDecided = true
@@ -116,8 +113,8 @@ export class Relay {
     if (thread === undefined) return false
     const { clientFd, backendFd, pool, serial, shown } = this.#sockets
     const state = this.client.state() | (this.backend.state() << STATE_BITS)
-    loop.forget(clientFd)
-    loop.forget(backendFd)
+    loop.unwatch(clientFd)
+    loop.unwatch(backendFd)
     if (!workers.send(thread, [RELAY_MESSAGE, clientFd, backendFd, pool, shown?.port ?? 0, state, serial])) {
       return !this.watch()
     }
@@ -130,7 +127,7 @@ export class Relay {
     return true
   }
 
-  /** As it was on another thread, which has counted it as one of ours. */
+  /** The other thread has already counted the stream for this one. */
   restore(state: number): void {
     this.#threadIsDecided = true
     this.client.restore(state)
@@ -145,7 +142,7 @@ export class Relay {
     return isWatched
   }
 
-  /** Both directions have ended. The kernel delivers what is left. */
+  /** Both directions have ended. The kernel delivers what it still has. */
   finish(): void {
     if (this.isOver) return
     this.#end()
@@ -155,7 +152,7 @@ export class Relay {
     loop.close(this.backend.fd, shown && (() => sources.lingers(shown)))
   }
 
-  /** Resets both ends, because there is no room to watch them. */
+  /** Resets both ends, because the kernel cannot watch them. */
   abandon(): void {
     if (this.isOver) return
     this.#end()
@@ -165,7 +162,7 @@ export class Relay {
     }
   }
 
-  /** One end broke: the other is broken as well, once it has got what was sent to it. */
+  /** Resets the other end after it has received what was sent to it. */
   break(broken: RelayEnd): void {
     if (this.isOver) return
     this.#end()
@@ -174,7 +171,6 @@ export class Relay {
     new Flushing(this.relays, broken.peer.fd, this.#afterReset(broken.peer)).check()
   }
 
-  /** What is to be done when one end has been reset and closed. */
   #afterReset(end: RelayEnd): (() => void) | undefined {
     const { shown } = this.#sockets
     return end === this.backend && shown !== undefined ? () => this.relays.context.sources.over(shown) : undefined

@@ -39,8 +39,7 @@ export class SourcePorts {
   }
 
   /**
-   * A free port, as a rule the one whose last use is longest ago; one that is in use when none is found free. undefined: all
-   * are reserved.
+   * A free port, as a rule the one whose last use is longest ago; if none is found, one in use; undefined if all are reserved.
    */
   take(): SourcePort | undefined {
     for (let places = PLACES; places > 0; places--) {

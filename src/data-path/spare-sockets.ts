@@ -1,5 +1,5 @@
-// Sockets for backends, opened before they are needed: a client is let in only when there is one, so that it waits in the
-// kernel's queue while this process has no file descriptors left, instead of being turned away.
+// Sockets for backends, opened before they are needed. A client is accepted only when there is one: without file descriptors it
+// waits in the kernel's queue instead of being turned away.
 
 import { boundCall, lastErrno } from '../system/libc.ts'
 import type { Family } from '../lib/ip.ts'
@@ -8,7 +8,7 @@ import { openSocket, type PoolProtocol } from './sockets.ts'
 /** File descriptors that listeners and connections leave to the rest of this process: the watch of the API server, healthz. */
 const LEFT_TO_OTHERS = 64
 
-/** Where file descriptors end that connections may take: the kernel gives out the lowest one that is free. */
+/** Connections take only file descriptors below this one. The kernel gives out the lowest free number. */
 export function endOfFds(limit: number): number {
   return limit - Math.min(LEFT_TO_OTHERS, limit >> 2)
 }

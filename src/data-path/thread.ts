@@ -1,4 +1,4 @@
-// One thread of the data path: it does what it is told, and otherwise waits for traffic.
+// One thread of the data path: it carries out commands and serves its listeners.
 
 import { Balancer, type PoolContent } from './balancer.ts'
 import { ClientSources } from './client-sources.ts'
@@ -20,10 +20,10 @@ export interface ThreadOptions {
   readonly udpIdleMs: number
   readonly sourcePorts: SourcePorts
   readonly workers: Workers
-  /** Where file descriptors end that connections may take. */
+  /** Connections take only file descriptors below this one. */
   readonly endFd: number
   readonly warn: (message: string) => void
-  /** As many as file descriptors allow, unless given. */
+  /** By default as many as file descriptors allow. */
   readonly udpLimits?: UdpLimits | undefined
 }
 
@@ -34,7 +34,7 @@ interface OpenPool {
   readonly udpListeners: Set<UdpListener>
 }
 
-/** The thread that lets TCP clients in. */
+/** The thread that accepts TCP clients. */
 const KEEPER = 0
 const FORGET_AFTER_MS = 1000
 /** How long a listener pauses that lacks memory or file descriptors. */
@@ -48,7 +48,7 @@ export class DataPathThread {
   readonly #udp: UdpShared
   readonly #pools = new Map<number, OpenPool>()
   readonly #listeners = new Map<number, TcpListener | UdpListener>()
-  /** Those of which clients may still be on their way from another thread. */
+  /** Clients of these may still be on their way from another thread. */
   readonly #closingListeners: TimerQueue<number>
 
   constructor({ udpIdleMs, sourcePorts, workers, endFd, warn, ...options }: ThreadOptions) {
@@ -70,10 +70,9 @@ export class DataPathThread {
       limits: options.udpLimits ?? udpLimits(endFd, workers.size),
     })
     this.#closingListeners = loop.timers(FORGET_AFTER_MS, (listener) => this.#listeners.delete(listener))
-    if (workers.size > 1) loop.onTurn = (nowMs) => workers.lookAtSelf(nowMs)
+    if (workers.size > 1) loop.onTurn = (nowMs) => workers.updateLoad(nowMs)
   }
 
-  /** Does what the control side says. */
   carryOut(command: Command): void {
     switch (command.kind) {
       case 'open':
@@ -85,10 +84,10 @@ export class DataPathThread {
       case 'listen':
         this.#listen(command.listener)
         break
-      case 'shut':
-        this.#shut(command.listener)
+      case 'close listener':
+        this.#closeListener(command.listener)
         break
-      case 'close':
+      case 'close pool':
         this.#pools.delete(command.id)
         break
       case 'count backends':
@@ -101,12 +100,12 @@ export class DataPathThread {
     }
   }
 
-  /** Which backend a pool remembers for a client. Of a pool with affinity, one thread knows: the keeper of its listener. */
+  /** The affinity entry of a client. One thread has it, the keeper of the listener. */
   findAffinity(pool: number, client: string): AffinityEntry | undefined {
     return this.#pools.get(pool)?.balancer.findAffinity(hostKey(encodeAddress(client, 0)), this.loop.nowMs)
   }
 
-  /** Ends all connections and closes what it has opened. */
+  /** Ends all connections and closes all that it opened. */
   dispose(): void {
     this.receiveMessages()
     this.loop.dispose()
@@ -115,7 +114,7 @@ export class DataPathThread {
     this.#context.sources.dispose()
   }
 
-  /** Takes what other threads have handed over. All commands that were given before must have been carried out. */
+  /** Takes what other threads handed over. All earlier commands must have been carried out. */
   receiveMessages(): void {
     for (let record; (record = this.#context.workers.receive()) !== undefined;) this.#take(record)
   }
@@ -151,7 +150,7 @@ export class DataPathThread {
     for (const listener of pool.udpListeners) listener.leaveRemoved()
   }
 
-  #shut(id: number): void {
+  #closeListener(id: number): void {
     const listener = this.#listeners.get(id)
     if (listener === undefined) return
     listener.close()
@@ -175,7 +174,7 @@ export class DataPathThread {
   }
 }
 
-/** A pool that was closed while one of its connections was on its way from thread to thread. */
+/** For a connection whose pool was closed while it was on its way from thread to thread. */
 const UNREAD_COUNTERS = new Float64Array(COUNTERS.length)
 
 function contentOf({ backends, health, affinitySeconds }: PoolState): PoolContent {

@@ -7,7 +7,7 @@ interface Entry<T> {
   readonly dueMs: number
 }
 
-/** Entries that were stopped are swept when there are this many, and more than others. */
+/** Stopped entries are swept when there are so many, and more than others. */
 const SWEEP_FROM = 256
 
 /** Things that time out after the same while. Starting and stopping cost the same however many wait. */
@@ -29,7 +29,7 @@ export class TimerQueue<T> {
     return this.#queue[this.#head]?.dueMs ?? Infinity
   }
 
-  /** Starts the time of an item, anew when it is waiting already. */
+  /** Starts the time of an item, again if it waits already. */
   start(item: T, nowMs: number): void {
     this.stop(item)
     const entry = { item, dueMs: nowMs + this.durationMs }
@@ -45,7 +45,7 @@ export class TimerQueue<T> {
     this.#sweep()
   }
 
-  /** Calls back for everything that is due. What is started again meanwhile waits its whole time. */
+  /** Calls back for all that is due. An item that is started again meanwhile waits its whole time. */
   expire(nowMs: number): void {
     while (this.earliestMs <= nowMs) {
       const { item } = this.#queue[this.#head++]!

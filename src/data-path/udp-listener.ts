@@ -1,5 +1,5 @@
-// UDP: each client has a socket of its own to its backend, until both are silent for a while and no answer is awaited. Which
-// backend that was is remembered for longer: a flow stays where it is while its backend serves, as in the other modes.
+// UDP: each client has a socket of its own to its backend, until both are silent for a while and no answer is awaited. The listener
+// keeps the client's backend for longer: a flow stays where it is while its backend serves, as in the other modes.
 
 import { boundCall, lastErrno } from '../system/libc.ts'
 import { AffinityTable } from './affinity-table.ts'
@@ -19,7 +19,7 @@ const BATCH = 64
 const MSG_NOSIGNAL = 0x4000
 /** Backends that are tried for one datagram. */
 const TRIES = 4
-/** How long a question may wait for its answer: what resolvers wait before they ask again. */
+/** How long a request may wait for its answer: resolvers ask again after this time. */
 const ANSWER_MS = 5000
 /** As long as the connection tracker keeps a flow that was answered, which decides it in the other modes. */
 const FLOW_MEMORY_MS = 120_000
@@ -28,7 +28,7 @@ const MIN_FLOWS = 16_384
 /** More clients at once than this are no use to one listener, and cost the kernel much. */
 const MOST_CLIENTS = 8192
 
-/** What happens to datagrams all the time, or is for want of something on this node: not the backend's fault. */
+/** Losses that are usual, or for lack of resources on this node: not the backend's fault. */
 const LOSSES: ReadonlySet<string> = new Set(['EAGAIN', 'ENOBUFS', 'ENOMEM', 'EMSGSIZE', 'EINTR'])
 
 /** How many UDP clients there may be at once. */
@@ -57,7 +57,7 @@ export interface UdpSharedOptions {
 export class UdpShared {
   readonly limits: UdpLimits
   readonly idle: TimerQueue<UdpSession>
-  /** Those that are kept only because an answer may still come. */
+  /** Sessions that are kept only because an answer may still come. */
   readonly awaiting: TimerQueue<UdpSession>
   /** Clients of all listeners. */
   clients = 0
@@ -79,7 +79,7 @@ export class UdpShared {
 export class UdpListener extends Listener {
   readonly shared: UdpShared
   readonly #sessions = new Map<number | string, UdpSession>()
-  /** Those whose backend was removed: they only wait for answers. */
+  /** Sessions whose backend was removed: they only wait for answers. */
   readonly #leaving = new Set<UdpSession>()
   /** Backends of earlier sessions. */
   readonly #flows = new AffinityTable(FLOW_MEMORY_MS, MIN_FLOWS)
@@ -115,7 +115,7 @@ export class UdpListener extends Listener {
     for (const session of [...this.#sessions.values(), ...this.#leaving]) session.end()
   }
 
-  /** A session is over. Its client comes to the same backend again, unless that has failed. */
+  /** Removes a session that is over. Its client gets the same backend again, unless that has failed. */
   forget(session: UdpSession, { hasFailed, usedMs }: { hasFailed: boolean; usedMs: number }): void {
     if (this.#leaving.delete(session)) return
     if (this.#sessions.get(session.key) === session) this.#sessions.delete(session.key)
@@ -168,13 +168,13 @@ export class UdpListener extends Listener {
     return session
   }
 
-  /** The backend that this client came to before, if it still serves. */
+  /** The client's earlier backend, if it still serves. */
   #backendOf(key: number | string, nowMs: number): PoolBackend | undefined {
     const id = this.#flows.find(key, nowMs)
     return id === undefined ? undefined : this.options.balancer.find(id)
   }
 
-  /** Whether there is so much room that clients may wait for answers in it: backends that never answer are not to fill it. */
+  /** Whether sessions may go on waiting for answers. Backends that never answer must not use up the room. */
   get hasMuchRoom(): boolean {
     const { limits, clients } = this.shared
     return this.#clients < limits.perListener / 4 && clients < limits.perThread / 4
@@ -211,7 +211,7 @@ class UdpSession implements EventHandler {
   readonly #address: Uint8Array
   readonly #openedMs: number
   #usedMs: number
-  /** The client has asked, and nothing has come back since. */
+  /** The backend has not answered the last datagram. */
   #isAwaiting = false
   #hasLeft = false
   #hasAnswered = false
@@ -235,7 +235,7 @@ class UdpSession implements EventHandler {
     shared.idle.start(this, this.#usedMs)
   }
 
-  /** Sends what is in the buffer to the backend; false when that is known not to listen. */
+  /** Sends the buffer to the backend; false when the backend is known not to listen. */
   send(length: number): boolean {
     const { shared, context } = this.#listener
     this.#usedMs = context.loop.nowMs
@@ -256,7 +256,7 @@ class UdpSession implements EventHandler {
         if (!LOSSES.has(lastErrno())) this.#fail()
         return
       }
-      // One that has left is not kept by a backend that goes on talking.
+      // A removed backend that goes on sending does not keep the session.
       if (!this.#hasLeft) this.#usedMs = context.loop.nowMs
       this.#isAwaiting = false
       if (!this.#hasAnswered) options.balancer.worked(this.backend)
@@ -269,12 +269,12 @@ class UdpSession implements EventHandler {
     }
   }
 
-  /** Its backend was removed: what it still answers is passed on, and the client comes to another with its next datagram. */
+  /** Its backend was removed: late answers are passed on, and the client's next datagram goes to another backend. */
   leave(): void {
     this.#hasLeft = true
   }
 
-  /** The time is over, unless something came meanwhile, or may still come. */
+  /** Ends, unless a datagram came meanwhile or an answer may still come. */
   mayEnd(): void {
     const { shared, context } = this.#listener
     const { idle, awaiting } = shared
@@ -297,12 +297,12 @@ class UdpSession implements EventHandler {
     this.#listener.forget(this, { hasFailed: this.#hasFailed, usedMs: this.#usedMs })
   }
 
-  /** The backend's host, or one on the way there, has said that datagrams do not arrive. */
+  /** ICMP reported that datagrams do not arrive. */
   #fail(): void {
     this.#hasFailed = true
     const { options, context } = this.#listener
     options.counters[FAILURES]!++
-    // The affinity of a client that has left its backend is to another by now.
+    // A client that has left its backend has affinity to another by now.
     if (!this.#hasLeft)
       options.balancer.failed(this.backend, hostKey(this.#address), context.loop.nowMs, this.#openedMs)
     this.end()

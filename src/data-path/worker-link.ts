@@ -8,7 +8,6 @@ import type { PortRange } from './port-range.ts'
 import type { Command, AffinityEntry, Report } from './pool.ts'
 import type { WorkersMemory } from './workers.ts'
 
-/** What all threads are started with. */
 export interface CommonSettings {
   readonly udpIdleMs: number
   /** Memory of SourcePorts. */
@@ -41,7 +40,7 @@ const PROGRAM = threadProgram(import.meta.url, {
   cjs: './worker.cjs',
 })
 
-/** Starts a thread and tells it things. */
+/** Starts a thread and sends commands to it. */
 export class WorkerLink {
   readonly #worker: Worker
   readonly #port: MessagePort
@@ -50,11 +49,11 @@ export class WorkerLink {
   readonly #waiting: (() => void)[] = []
   readonly #affinityRequests = new Map<number, (entry: AffinityEntry | undefined) => void>()
   #lastQuestion = 0
-  /** Its heap has been made, and Node runs in it. */
+  /** Node runs in it. */
   #isOnline = false
-  /** How many commands of this turn. */
+  /** Commands of this turn. */
   #posted = 0
-  /** It was asked to, or it has failed. */
+  /** It was asked to end, or has failed. */
   #isEnding = false
 
   constructor({ index, settings: common, onWarning, onFailed }: WorkerLinkOptions) {
@@ -78,7 +77,7 @@ export class WorkerLink {
       keepNurserySmall()
     })
     this.#worker.on('error', fail)
-    // What it failed of may be told after its end.
+    // The error event may come after the exit event.
     this.#worker.on('exit', (code) => setImmediate(fail, new Error(`it ended with status ${code}`)))
     this.#worker.unref()
     port1.on('message', (report: Report) => {
@@ -91,7 +90,7 @@ export class WorkerLink {
 
   /** The thread is woken at once, and, if more commands follow in this turn, once again for all of them. */
   post(command: Command): void {
-    // Of the first sync there are thousands before Node tells in the next turn that the thread is online.
+    // The first sync posts thousands before Node reports, in the next turn, that the thread is online.
     if (!this.#isOnline) keepNurserySmall()
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- That is for windows.
     this.#port.postMessage(command)
@@ -104,7 +103,7 @@ export class WorkerLink {
     })
   }
 
-  /** Resolves when the thread has done all that it was told, and taken all that other threads handed over to it before. */
+  /** Resolves when the thread has carried out all commands and taken all that other threads handed over before. */
   async done(): Promise<void> {
     this.#port.ref()
     await new Promise<void>((resolve) => {
@@ -114,7 +113,7 @@ export class WorkerLink {
     if (this.#waiting.length === 0) this.#port.unref()
   }
 
-  /** Which backend this thread remembers for a client of a pool. */
+  /** The thread's affinity entry for a client of a pool. */
   async findAffinity(pool: number, client: string): Promise<AffinityEntry | undefined> {
     const id = ++this.#lastQuestion
     const entry = await new Promise<AffinityEntry | undefined>((resolve) => {

@@ -14,10 +14,10 @@ import { Workers } from './workers.ts'
 import { DataPathThread } from './thread.ts'
 import type { WorkerSettings } from './worker-link.ts'
 
-/** Long enough to cost nothing. A thread that is to be ended is woken; this is for one whose waker died. */
+/** Long enough to cost nothing. Who stops a thread wakes it; this is for the case that the waker died. */
 const LONGEST_WAIT_MS = 1000
-/** The same complaint is made once in this time. */
-const COMPLAIN_EVERY_MS = 10_000
+/** The same warning is reported once in this time. */
+const WARN_EVERY_MS = 10_000
 
 run(workerData as WorkerSettings)
 
@@ -25,7 +25,7 @@ function run({ index, udpIdleMs, sourcePorts, ephemeral, workers, port, stopped 
   const read = boundCall('read')
   const drained = new BigUint64Array(1)
   const stop = new Int32Array(stopped)
-  const lastComplaint = new Map<string, number>()
+  const lastWarning = new Map<string, number>()
   const thread = new DataPathThread({
     udpIdleMs,
     workers: new Workers(index, workers),
@@ -33,8 +33,8 @@ function run({ index, udpIdleMs, sourcePorts, ephemeral, workers, port, stopped 
     endFd: endOfFds(readFdLimit()),
     warn: (message) => {
       const nowMs = monotonicMs()
-      if (nowMs - (lastComplaint.get(message) ?? -Infinity) < COMPLAIN_EVERY_MS) return
-      lastComplaint.set(message, nowMs)
+      if (nowMs - (lastWarning.get(message) ?? -Infinity) < WARN_EVERY_MS) return
+      lastWarning.set(message, nowMs)
       port.postMessage({ kind: 'warning', message })
     },
   })
@@ -43,22 +43,22 @@ function run({ index, udpIdleMs, sourcePorts, ephemeral, workers, port, stopped 
   const isWatched = loop.watch(wakeFd, READABLE, {
     onEvents() {
       read(wakeFd, drained, 8)
-      let questions = 0
+      let doneRequests = 0
       for (let received; (received = receiveMessageOnPort(port)) !== undefined;) {
         const command = received.message as Command
-        if (command.kind === 'report when done') questions++
+        if (command.kind === 'report when done') doneRequests++
         else if (command.kind === 'find affinity') {
           const entry = thread.findAffinity(command.pool, command.client)
           port.postMessage({ kind: 'affinity', id: command.id, entry } satisfies Report)
         } else thread.carryOut(command)
       }
       thread.receiveMessages()
-      for (; questions > 0; questions--) port.postMessage({ kind: 'done' })
+      for (; doneRequests > 0; doneRequests--) port.postMessage({ kind: 'done' })
     },
   })
   if (!isWatched) throw new KernelError('watch for commands', lastErrno())
   while (Atomics.load(stop, 0) === 0) loop.turn(LONGEST_WAIT_MS)
-  // Others may still want to wake this thread, and must not write to another file that gets the number next.
-  loop.forget(wakeFd)
+  // wakeFd stays open: others may still write to it.
+  loop.unwatch(wakeFd)
   thread.dispose()
 }

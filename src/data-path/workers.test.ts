@@ -60,7 +60,7 @@ describe('Workers', () => {
     expect([...members[1]!.receive()!].slice(0, 2)).toEqual([1, 42])
   })
 
-  test('lookAtSelf() notes how much of the time this thread has worked', () => {
+  test('updateLoad() notes how much of the time this thread has worked', () => {
     const memory = Workers.createMemory([noFd])
     const self = new Workers(0, memory)
     const busy = () => new Int32Array(memory.board)[0]!
@@ -73,11 +73,11 @@ describe('Workers', () => {
     const looksAfter = (pass: () => void, isNoted: () => boolean) => {
       for (let look = 0; look < 50 && !isNoted(); look++) {
         pass()
-        self.lookAtSelf(performance.now())
+        self.updateLoad(performance.now())
       }
       return isNoted()
     }
-    self.lookAtSelf(performance.now())
+    self.updateLoad(performance.now())
     expect(looksAfter(work, () => busy() > 50)).toBe(true)
     expect(looksAfter(rest, () => busy() < 50)).toBe(true)
   })

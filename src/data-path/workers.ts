@@ -1,13 +1,12 @@
-// The threads as each of them sees the others: how busy they are, and how work gets to them.
+// How the threads share work: how busy each of them is, and a message queue to each.
 //
-// One thread keeps the listeners of TCP. It serves clients itself while it has the time, for a thread that handles many
-// events at once needs less time for each; when it has not, it sends new clients to the others. Streams that turn out to
-// carry much are spread over all threads in any case.
+// One thread accepts all TCP clients. While it has time it serves them itself, because a thread that handles many events at
+// once needs less time for each; when it is busy it hands new clients to others. Bulk streams are always spread over all
+// threads.
 
 import { boundCall } from '../system/libc.ts'
 import { MessageQueue } from './message-queue.ts'
 
-/** What all threads share. */
 export interface WorkersMemory {
   /** Two words for each thread: how busy it is, and how many bulk streams it has. */
   readonly board: SharedArrayBuffer
@@ -18,7 +17,7 @@ export interface WorkersMemory {
 
 const WORDS_PER_THREAD = 2
 const CLOCK_THREAD_CPUTIME_ID = 3
-/** A thread says how busy it is this often, if it has anything to do. */
+/** A thread that has work measures its load this often. */
 const WINDOW_MS = 20
 /** In thousandths. A thread that is busier than this sends new clients to others that are less so. */
 const BUSY = 700
@@ -55,8 +54,8 @@ export class Workers {
     return this.#wakeFds.length
   }
 
-  /** Notes, now and then, how busy this thread is: how much of the time it has run on a processor. */
-  lookAtSelf(nowMs: number): void {
+  /** Publishes the load of this thread: the part of the time that it ran on a processor. */
+  updateLoad(nowMs: number): void {
     const windowMs = nowMs - this.#windowStartMs
     if (windowMs < WINDOW_MS) return
     const cpuMs = this.#cpuMs()
@@ -95,14 +94,14 @@ export class Workers {
     Atomics.add(this.#board, bulkAt(thread), delta)
   }
 
-  /** Hands over work; false when that is not possible. */
+  /** Sends a message to a thread; false when its queue is full. */
   send(thread: number, record: readonly number[]): boolean {
     if (!this.#queues[thread]!.send(record)) return false
     this.#write(this.#wakeFds[thread]!, ONE, 8)
     return true
   }
 
-  /** Work that others have handed over to this thread. */
+  /** The next message to this thread. */
   receive(): Int32Array | undefined {
     return this.#queues[this.index]!.receive()
   }

@@ -30,7 +30,7 @@ export const eventKinds = kinds({
   KubeProxyModeFallback: {
     type: 'Warning',
     action: 'StartKubeProxy',
-    when: 'The mode that was asked for cannot run here, and another stands in; the note says why. One for each mode that was given up.',
+    when: 'The configured mode cannot run here, and the proxy uses another; the note says why. One Event for each mode that cannot run.',
     on: 'Node',
     isOfKubeProxy: false,
   },
@@ -44,21 +44,21 @@ export const eventKinds = kinds({
   KubeProxyCheck: {
     type: 'Warning',
     action: 'StartKubeProxy',
-    when: 'Something is wrong on this node that `kube-proxy check` would report, too; the note says what, and what to do. Judged at the start and when the configuration file changes; each is told once.',
+    when: 'Something is wrong on this node that `kube-proxy check` would report, too; the note says what, and what to do. Checked at the start and when the configuration file changes; written once for each finding.',
     on: 'Node',
     isOfKubeProxy: false,
   },
   FailedToStartProxierHealthcheck: {
     type: 'Warning',
     action: 'StartKubeProxy',
-    when: 'The health port (`healthzBindAddress`) cannot be bound. It is tried again, unless `bindAddressHardFail` is set.',
+    when: 'The health port (`healthzBindAddress`) cannot be bound. The proxy retries, unless `bindAddressHardFail` is set.',
     on: 'Node',
     isOfKubeProxy: true,
   },
   FailedToStartMetricServer: {
     type: 'Warning',
     action: 'StartKubeProxy',
-    when: 'The metrics port (`metricsBindAddress`) cannot be bound. It is tried again, unless `bindAddressHardFail` is set.',
+    when: 'The metrics port (`metricsBindAddress`) cannot be bound. The proxy retries, unless `bindAddressHardFail` is set.',
     on: 'Node',
     isOfKubeProxy: true,
   },
@@ -72,7 +72,7 @@ export const eventKinds = kinds({
   FailedToProgramService: {
     type: 'Warning',
     action: 'Sync',
-    when: 'A service port is refused by the kernel, or finds no free port in userspace mode; all others are served. Also when its node port on localhost cannot be listened on: then it is served everywhere else.',
+    when: 'The kernel refuses a service port, or there is no free port for it in userspace mode; all others are served. Also when the proxy cannot listen for its node port on localhost: then it is served everywhere else.',
     on: 'Node',
     isOfKubeProxy: false,
   },

@@ -171,72 +171,72 @@ function ownMetrics() {
     }),
     mode: gauge({
       name: 'kubeproxyts_mode',
-      help: 'The mode in force, which may stand in for the configured one',
+      help: 'The mode in use, which differs from the configured one when that cannot run here',
       labels: ['mode', 'configured'],
     }),
     iptablesLockWaits: counter({
       name: 'kubeproxyts_iptables_lock_waits_total',
-      help: 'How often another program held the xtables lock when rules were to be changed; a long wait counts again every 5 s',
+      help: 'How often the proxy waited for the xtables lock; a long wait counts again every 5 s',
       labels: ['ip_family'],
     }),
     refusals: counter({
       name: 'kubeproxyts_refused_services_total',
-      help: 'How often the kernel refused the rules of one service port, which then had none',
+      help: 'How often the kernel refused the rules of a service port, which then has none',
       labels: ['ip_family'],
     }),
     heals: counter({
       name: 'kubeproxyts_heals_total',
-      help: 'How often rules were restored that another program had changed or removed',
+      help: 'How often the proxy restored rules that another program had changed or removed',
       labels: ['ip_family'],
     }),
     inSync: gauge({
       name: 'kubeproxyts_kernel_in_sync',
-      help: 'Whether the kernel holds what was decided, as far as is known: 1 or 0. /statusz and the control socket say what differs',
+      help: 'Whether the kernel has the rules that the proxy decided on, as far as it knows: 1 or 0. /statusz and the control socket say what differs',
       labels: ['ip_family'],
     }),
     outOfSyncSince: gauge({
       name: 'kubeproxyts_kernel_out_of_sync_since_seconds',
-      help: 'Since when the kernel does not hold what was decided, in seconds since 1970; 0 while it does',
+      help: 'When the kernel ceased to have the rules that the proxy decided on, in seconds since 1970; 0 while it has them',
       labels: ['ip_family'],
     }),
     driftOperations: counter({
       name: 'kubeproxyts_drift_operations_total',
-      help: 'Operations that it took to restore what another program had changed or removed',
+      help: 'Operations to restore what another program had changed or removed',
       labels: ['ip_family'],
     }),
     longestTurn: gauge({
       name: 'kubeproxyts_longest_turn_seconds',
-      help: 'The longest time in the last five to ten minutes in which the program did one thing and answered nobody',
+      help: 'The longest turn of the event loop in the last five to ten minutes',
       labels: [],
     }),
     longestCall: gauge({
       name: 'kubeproxyts_longest_system_call_seconds',
-      help: 'The longest system call of the main thread in the last five to ten minutes, as far as the program makes them itself',
+      help: 'The longest system call that the program itself made on the main thread, in the last five to ten minutes',
       labels: [],
     }),
     events: counter({
       name: 'kubeproxyts_events_total',
-      help: 'Events for the API server, by outcome: sent, failed (each attempt, it is tried again) or dropped',
+      help: 'Events for the API server, by outcome: sent, failed (each attempt; the proxy retries) or dropped',
       labels: ['outcome'],
     }),
     followerFailures: counter({
       name: 'kubeproxyts_follower_failures_total',
-      help: 'How often something that follows a sync failed, while the rules were in force; it is tried again by itself',
+      help: 'How often work after a sync failed, with the rules in force; the proxy retries it',
       labels: ['ip_family', 'follower'],
     }),
     followerBehind: gauge({
       name: 'kubeproxyts_follower_behind',
-      help: 'Whether something that follows a sync failed and has not been done since: 1 or 0',
+      help: 'Whether work after a sync failed and has not succeeded since: 1 or 0',
       labels: ['ip_family', 'follower'],
     }),
     netlinkBytes: counter({
       name: 'kubeproxyts_netlink_sent_bytes_total',
-      help: 'Bytes sent to the kernel to program rules',
+      help: 'Bytes of rules sent to the kernel',
       labels: ['ip_family'],
     }),
     transactions: counter({
       name: 'kubeproxyts_transactions_total',
-      help: 'Transactions that programmed rules, by outcome: committed or refused',
+      help: 'Transactions with rules, by outcome: committed or refused',
       labels: ['ip_family', 'outcome'],
     }),
     operations: counter({
@@ -246,17 +246,17 @@ function ownMetrics() {
     }),
     watchRestarts: counter({
       name: 'kubeproxyts_watch_restarts_total',
-      help: 'How often the watch of a resource ended and was started anew',
+      help: 'How often the watch of a resource ended and was started again',
       labels: ['resource'],
     }),
     retrySuspected: counter({
       name: 'kubeproxyts_connect_retry_suspected_total',
-      help: 'Backends that came under suspicion because a client failed there, by how: refused, silent or unreachable',
+      help: 'Backends at which a client failed, by how: refused, silent or unreachable',
       labels: ['ip_family', 'reason'],
     }),
     retryEjected: counter({
       name: 'kubeproxyts_connect_retry_ejected_total',
-      help: 'Suspected backends that did not answer this node either and were ejected, by how a client had failed',
+      help: 'Backends that failed the probe of this node, too, and were ejected, by how a client had failed',
       labels: ['ip_family', 'reason'],
     }),
     retryReturned: counter({
@@ -271,7 +271,7 @@ function ownMetrics() {
     }),
     retryMissed: counter({
       name: 'kubeproxyts_connect_retry_missed_total',
-      help: 'How often the kernel told of more failures than could be heard; those beyond were not looked at',
+      help: 'How often the kernel reported failures faster than the proxy could read them; the rest were not handled',
       labels: [],
     }),
     retryEjectedNow: gauge({
@@ -301,7 +301,7 @@ function ownMetrics() {
     }),
     trafficRefused: counter({
       name: 'kubeproxyts_traffic_refused_packets_total',
-      help: 'With --traffic-metrics: packets that were refused or dropped, for want of endpoints or because of their source',
+      help: 'With --traffic-metrics: packets that were refused or dropped, for lack of endpoints or because of their source',
       labels: ['service_port'],
     }),
     configReloads: counter({

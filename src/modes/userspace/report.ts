@@ -24,7 +24,7 @@ const METRICS: readonly { name: string; kind: 'counter' | 'gauge'; counter: Coun
     name: 'kubeproxyts_userspace_active_connections',
     kind: 'gauge',
     counter: 'active',
-    help: 'Connections that are open, and UDP clients that are remembered',
+    help: 'Connections that are open, and UDP clients whose backend is kept',
   },
   {
     name: 'kubeproxyts_userspace_received_bytes_total',
@@ -42,7 +42,7 @@ const METRICS: readonly { name: string; kind: 'counter' | 'gauge'; counter: Coun
     name: 'kubeproxyts_userspace_retries_total',
     kind: 'counter',
     counter: 'retries',
-    help: 'Times that one more backend was tried for a client because the one before did not answer',
+    help: 'Retries with another backend because the one before did not answer',
   },
   {
     name: 'kubeproxyts_userspace_backend_failures_total',
@@ -72,7 +72,7 @@ export function registerUserspaceMetrics(metrics: Metrics, served: ServedFamilie
       'gauge',
       {
         name: 'kubeproxyts_userspace_resting_backends',
-        help: 'Backends that are left alone for a while because they did not answer',
+        help: 'Backends that get no connections for a while because they did not answer',
         labels,
       },
       () => perPort(({ resting }) => resting),
@@ -81,7 +81,7 @@ export function registerUserspaceMetrics(metrics: Metrics, served: ServedFamilie
       'gauge',
       {
         name: 'kubeproxyts_userspace_closed_doors',
-        help: 'Doors that are not open because too many files are: clients of their services are refused',
+        help: 'Listeners that are not open for lack of file descriptors: clients of their services are refused',
         labels: ['ip_family'],
       },
       () => Array.from(closed, ([family, { doors }]) => [[`IPv${family}`], doors] as const),

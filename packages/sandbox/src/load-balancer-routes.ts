@@ -31,8 +31,9 @@ export function startLoadBalancerRoutes(registry: Registry, network: ClusterNetw
   }
 
   function slicesOf(key: string): EndpointSlice[] {
-    return [...registry.collection(endpointSlices).values()]
-      .map(({ object }) => object)
+    return registry
+      .collection(endpointSlices)
+      .objects()
       .filter((slice) => ownerOf(slice) === key)
   }
 

@@ -11,9 +11,9 @@ export interface ControlLoopOptions {
 }
 
 export interface WorkQueue {
-  add(key: string): void
+  readonly add: (key: string) => void
   /** At the latest then; an earlier time that was asked for before stands. */
-  addAfter(key: string, delayMs: number): void
+  readonly addAfter: (key: string, delayMs: number) => void
 }
 
 type Reconcile = (key: string) => void

@@ -1,4 +1,5 @@
 import type { ControlLoop } from './control-loop.ts'
+import type { ApiObject, OwnerReference } from '../apiserver/objects/meta.ts'
 import type { EventRecorder } from './event-recorder.ts'
 import type { Clock } from '../../../../src/lib/clock.ts'
 import type { Logger } from '../../../../src/lib/log.ts'
@@ -10,6 +11,11 @@ export interface ControllerContext {
   readonly events: EventRecorder
   readonly clock: Clock
   readonly log: Logger
+}
+
+/** The reference of what a controller made to the object that it was made for. */
+export function ownerReferenceTo({ apiVersion, kind, metadata: { name, uid = '' } }: ApiObject): OwnerReference {
+  return { apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: true }
 }
 
 export function placeOf(key: string): { readonly namespace: string; readonly name: string } {

@@ -4,7 +4,7 @@ import { conditionOf } from '../apiserver/objects/pod.ts'
 import { controllerOf } from '../apiserver/objects/meta.ts'
 import { deployments, replicaSets } from '../apiserver/resources/table.ts'
 import { hashLabel, planDeployment, revisionAnnotation, revisionOf } from './deployment-plan.ts'
-import { placeOf } from './controller.ts'
+import { ownerReferenceTo, placeOf } from './controller.ts'
 import { sameJson } from '../apiserver/json.ts'
 import type { ControllerContext } from './controller.ts'
 import type { Deployment, ReplicaSet } from '../apiserver/objects/workloads.ts'
@@ -31,8 +31,7 @@ export function startDeploymentController(context: ControllerContext): void {
       queue.addAfter(key, (deployment.spec.progressDeadlineSeconds ?? 600) * 1000 + 1000)
     }
   })
-  for (const { key } of registry.collection(deployments).list()) queue.add(key)
-  registry.collection(deployments).listen(({ key }) => queue.add(key))
+  registry.collection(deployments).watchKeys(queue.add)
   registry.collection(replicaSets).listen(({ last }) => {
     const owner = controllerOf(last.object)
     if (owner?.kind === 'Deployment') queue.add(`${last.object.metadata.namespace}/${owner.name}`)
@@ -40,8 +39,9 @@ export function startDeploymentController(context: ControllerContext): void {
 }
 
 function setsOf({ registry }: ControllerContext, { metadata }: Deployment): ReplicaSet[] {
-  return [...registry.collection(replicaSets).values()]
-    .map(({ object }) => object)
+  return registry
+    .collection(replicaSets)
+    .objects()
     .filter((set) => controllerOf(set)?.uid === metadata.uid && set.metadata.namespace === metadata.namespace)
 }
 
@@ -79,16 +79,7 @@ function createSet({ registry, events }: ControllerContext, deployment: Deployme
       namespace: metadata.namespace,
       labels,
       annotations: annotationsOf(deployment, plan.revision),
-      ownerReferences: [
-        {
-          apiVersion: 'apps/v1',
-          kind: 'Deployment',
-          name: metadata.name,
-          uid: metadata.uid,
-          controller: true,
-          blockOwnerDeletion: true,
-        },
-      ],
+      ownerReferences: [ownerReferenceTo(deployment)],
     },
     spec: {
       replicas,

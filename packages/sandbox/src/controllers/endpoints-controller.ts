@@ -5,11 +5,12 @@ import { formatTime, parseTime } from '../apiserver/time.ts'
 import { fromMap, matchesLabels } from '../apiserver/selectors/label-selector.ts'
 import { managedByLabel, planSlices, serviceNameLabel, sliceControllerName } from './slices-plan.ts'
 import { isDeleting } from '../apiserver/objects/meta.ts'
-import { placeOf } from './controller.ts'
+import { ownerReferenceTo, placeOf } from './controller.ts'
 import { planEndpoints } from './endpoints-plan.ts'
 import { sameJson } from '../apiserver/json.ts'
 import type { ControllerContext } from './controller.ts'
 import type { EndpointSlice } from '../apiserver/objects/endpoints.ts'
+import type { ObjectMeta } from '../apiserver/objects/meta.ts'
 import type { Pod } from '../apiserver/objects/pod.ts'
 import type { Service } from '../apiserver/objects/service.ts'
 import type { DesiredSlice } from './slices-plan.ts'
@@ -25,8 +26,7 @@ export function startEndpointsController(context: ControllerContext): void {
     else if (selects(service)) sync(context, service)
   })
   const all = registry.collection(services)
-  for (const { key } of all.list()) queue.add(key)
-  all.listen(({ key }) => queue.add(key))
+  all.watchKeys(queue.add)
   registry.collection(pods).listen(({ before, after }) => {
     for (const key of servicesOf([...all.values()], [before?.object, after?.object])) queue.add(key)
   })
@@ -57,15 +57,12 @@ function servicesOf(
 
 function sync(context: ControllerContext, service: Service): void {
   const { registry } = context
-  const all = [...registry.collection(pods).values()].map(({ object }) => object)
+  const all = registry.collection(pods).objects()
   syncEndpoints(context, service, all)
   const plan = planSlices(service, {
     pods: all,
-    nodes: registry
-      .collection(nodes)
-      .list()
-      .map(({ object }) => object),
-    existing: slicesOf(context, service),
+    nodes: registry.collection(nodes).objects(),
+    existing: slicesOf(context, service.metadata, sliceControllerName),
   })
   const trigger = triggerTime(service, all)
   for (const desired of plan.write) writeSlice(context, service, { desired, trigger })
@@ -74,14 +71,20 @@ function sync(context: ControllerContext, service: Service): void {
   }
 }
 
-export function slicesOf({ registry }: ControllerContext, { metadata }: Service): EndpointSlice[] {
-  return [...registry.collection(endpointSlices).values()]
-    .map(({ object }) => object)
+/** The slices of a service that one controller manages. */
+export function slicesOf(
+  { registry }: ControllerContext,
+  service: Pick<ObjectMeta, 'namespace' | 'name'>,
+  manager: string,
+): EndpointSlice[] {
+  return registry
+    .collection(endpointSlices)
+    .objects()
     .filter(
       ({ metadata: { namespace, labels } }) =>
-        namespace === metadata.namespace &&
-        labels?.[serviceNameLabel] === metadata.name &&
-        labels?.[managedByLabel] === sliceControllerName,
+        namespace === service.namespace &&
+        labels?.[serviceNameLabel] === service.name &&
+        labels?.[managedByLabel] === manager,
     )
 }
 
@@ -118,16 +121,7 @@ function writeSlice(
       namespace: service.metadata.namespace,
       labels,
       annotations: { [triggerAnnotation]: trigger },
-      ownerReferences: [
-        {
-          apiVersion: 'v1',
-          kind: 'Service',
-          name: service.metadata.name,
-          uid: service.metadata.uid,
-          controller: true,
-          blockOwnerDeletion: true,
-        },
-      ],
+      ownerReferences: [ownerReferenceTo(service)],
     },
     addressType,
     ...content,
@@ -154,10 +148,9 @@ function syncEndpoints({ registry }: ControllerContext, service: Service, all: r
 /** A service that is gone takes them along. (The slices would go with their owner, but clients should not wait for that.) */
 function removeAll(context: ControllerContext, key: string): void {
   const { registry } = context
-  const { namespace, name } = placeOf(key)
-  const ofService = { metadata: { namespace, name } } as Service
-  for (const { metadata } of slicesOf(context, ofService)) {
-    registry.delete(endpointSlices, { namespace, name: metadata.name })
+  const place = placeOf(key)
+  for (const { metadata } of slicesOf(context, place, sliceControllerName)) {
+    registry.delete(endpointSlices, { namespace: place.namespace, name: metadata.name })
   }
-  if (registry.find(endpoints, { namespace, name }) !== undefined) registry.delete(endpoints, { namespace, name })
+  if (registry.find(endpoints, place) !== undefined) registry.delete(endpoints, place)
 }

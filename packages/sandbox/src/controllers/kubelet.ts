@@ -54,8 +54,7 @@ export class Kubelet {
     this.#options = options
     this.#queue = context.loop.queue('kubelet', (key) => this.#sync(key))
     const all = context.registry.collection(pods)
-    for (const { key } of all.list()) this.#queue.add(key)
-    all.listen(({ key }) => this.#queue.add(key))
+    all.watchKeys(this.#queue.add)
     context.registry.collection(nodes).listen(({ before }) => {
       if (before === undefined) for (const { key } of all.values()) this.#queue.add(key)
     })

@@ -3,8 +3,10 @@
 import { endpoints, endpointSlices, services } from '../apiserver/resources/table.ts'
 import { ipFamily } from '../../../../src/lib/ip.ts'
 import { managedByLabel, maxEndpointsPerSlice, serviceNameLabel } from './slices-plan.ts'
-import { placeOf } from './controller.ts'
+import { ownerReferenceTo, placeOf } from './controller.ts'
+import { slicesOf } from './endpoints-controller.ts'
 import { sameJson } from '../apiserver/json.ts'
+import type { ApiObject } from '../apiserver/objects/meta.ts'
 import type { ControllerContext } from './controller.ts'
 import type {
   EndpointAddress,
@@ -21,8 +23,7 @@ export function startMirrorController(context: ControllerContext): void {
   const { registry, loop } = context
   const queue = loop.queue('endpointslicemirroring', (key) => sync(context, key))
   for (const resource of [endpoints, services]) {
-    for (const { key } of registry.collection(resource).list()) queue.add(key)
-    registry.collection(resource).listen(({ key }) => queue.add(key))
+    registry.collection<ApiObject>(resource).watchKeys(queue.add)
   }
 }
 
@@ -35,7 +36,7 @@ function sync(context: ControllerContext, key: string): void {
     object === undefined || service === undefined || Object.keys(service.spec.selector ?? {}).length > 0
       ? []
       : planMirror(object)
-  const existing = mirrorsOf(context, key)
+  const existing = slicesOf(context, place, mirrorName)
   for (const [i, slice] of desired.entries()) writeMirror(context, { slice, existing: existing[i], endpoints: object! })
   for (const { metadata } of existing.slice(desired.length)) {
     registry.delete(endpointSlices, { namespace: place.namespace, name: metadata.name })
@@ -74,18 +75,6 @@ function membersOf({ addresses = [], notReadyAddresses = [] }: EndpointSubset, f
   )
 }
 
-function mirrorsOf({ registry }: ControllerContext, key: string): EndpointSlice[] {
-  const { namespace, name } = placeOf(key)
-  return registry
-    .collection(endpointSlices)
-    .list()
-    .map(({ object }) => object)
-    .filter(
-      ({ metadata: { labels, namespace: where } }) =>
-        where === namespace && labels?.[serviceNameLabel] === name && labels?.[managedByLabel] === mirrorName,
-    )
-}
-
 interface Mirror {
   readonly slice: MirrorSlice
   readonly existing: EndpointSlice | undefined
@@ -93,7 +82,7 @@ interface Mirror {
 }
 
 function writeMirror({ registry }: ControllerContext, { slice, existing, endpoints: source }: Mirror): void {
-  const { namespace = '', name, uid } = source.metadata
+  const { namespace = '', name } = source.metadata
   if (existing !== undefined && existing.addressType === slice.addressType) {
     if (sameJson(existing.ports, slice.ports) && sameJson(existing.endpoints, slice.endpoints)) return
     registry.modify(endpointSlices, { namespace, name: existing.metadata.name }, (draft) =>
@@ -107,7 +96,7 @@ function writeMirror({ registry }: ControllerContext, { slice, existing, endpoin
       generateName: `${name}-`,
       namespace,
       labels: { ...source.metadata.labels, [serviceNameLabel]: name, [managedByLabel]: mirrorName },
-      ownerReferences: [{ apiVersion: 'v1', kind: 'Endpoints', name, uid, controller: true, blockOwnerDeletion: true }],
+      ownerReferences: [ownerReferenceTo(source)],
     },
     ...slice,
   })

@@ -10,8 +10,7 @@ export function startNamespaceController(context: ControllerContext): void {
   const { registry, loop } = context
   const queue = loop.queue('namespaces', (name) => sync(context, name))
   const all = registry.collection(namespaces)
-  for (const { key } of all.list()) queue.add(key)
-  all.listen(({ key }) => queue.add(key))
+  all.watchKeys(queue.add)
   for (const resource of contents) {
     registry.collection(resource).listen(({ after, before }) => {
       const name = before?.object.metadata.namespace ?? ''

@@ -1,14 +1,13 @@
 // Keeps as many pods as ReplicationControllers and ReplicaSets ask for.
 
-import { apiVersionOf } from '../apiserver/resources/resource.ts'
 import { controllerOf } from '../apiserver/objects/meta.ts'
 import { fromMap, fromObject, matchesLabels } from '../apiserver/selectors/label-selector.ts'
-import { placeOf } from './controller.ts'
+import { ownerReferenceTo, placeOf } from './controller.ts'
 import { planReplicas } from './replicas.ts'
 import { pods, replicaSets, replicationControllers } from '../apiserver/resources/table.ts'
 import type { Change } from '../apiserver/store/collection.ts'
 import type { ControllerContext } from './controller.ts'
-import type { ApiObject } from '../apiserver/objects/meta.ts'
+import type { ApiObject, OwnerReference } from '../apiserver/objects/meta.ts'
 import type { Pod, PodTemplateSpec } from '../apiserver/objects/pod.ts'
 import type { ReplicaOwner, ReplicaPlan } from './replicas.ts'
 import type { ReplicaSet, ReplicaStatus, ReplicationController } from '../apiserver/objects/workloads.ts'
@@ -60,17 +59,15 @@ function startKind<T extends ApiObject & { status: ReplicaStatus }>(context: Con
     const stored = owners.get(key)
     if (stored === undefined) return
     const { namespace } = placeOf(key)
-    const nearby = [...registry.collection(pods).values()].map(({ object }) => object)
-    const plan = planReplicas(
-      kind.owner(stored.object),
-      nearby.filter(({ metadata }) => metadata.namespace === namespace),
-      registry.now(),
-    )
+    const nearby = registry
+      .collection(pods)
+      .objects()
+      .filter(({ metadata }) => metadata.namespace === namespace)
+    const plan = planReplicas(kind.owner(stored.object), nearby, registry.now())
     carryOut(context, { kind, object: stored.object }, plan)
     if (plan.lookAgainMs !== undefined) queue.addAfter(key, plan.lookAgainMs)
   })
-  for (const { key } of owners.list()) queue.add(key)
-  owners.listen(({ key }) => queue.add(key))
+  owners.watchKeys(queue.add)
   registry.collection(pods).listen((change) => {
     for (const key of affected(change, kind, [...owners.values()])) queue.add(key)
   })
@@ -95,24 +92,18 @@ function affected<T extends ApiObject>(
   return [...keys, ...takers.map(({ key }) => key)]
 }
 
-interface Owned<T extends ApiObject> {
-  readonly kind: Kind<T>
-  readonly object: T
-}
-
 function carryOut<T extends ApiObject & { status: ReplicaStatus }>(
   context: ControllerContext,
-  owned: Owned<T>,
+  { kind, object }: { readonly kind: Kind<T>; readonly object: T },
   plan: ReplicaPlan,
 ): void {
   const { registry, events } = context
-  const { kind, object } = owned
-  for (const pod of plan.adopt) setOwner(context, pod, ownerReference(kind, object))
+  for (const pod of plan.adopt) setOwner(context, pod, ownerReferenceTo(object))
   for (const pod of plan.release) setOwner(context, pod, undefined)
   const template = kind.template(object)
   const missing = template === undefined ? 0 : plan.create
   for (let i = 0; i < missing; i++) {
-    const { metadata } = registry.create(pods, newPod(owned, template!)).object
+    const { metadata } = registry.create(pods, newPod(object, template!)).object
     events.record(object, { reason: 'SuccessfulCreate', message: `Created pod: ${metadata.name}`, source: kind.source })
   }
   for (const { metadata } of plan.remove) {
@@ -123,37 +114,22 @@ function carryOut<T extends ApiObject & { status: ReplicaStatus }>(
   registry.modify(kind.resource, { namespace, name }, (draft) => Object.assign(draft.status, plan.status), 'status')
 }
 
-function newPod<T extends ApiObject>({ kind, object }: Owned<T>, template: PodTemplateSpec): object {
+function newPod(owner: ApiObject, template: PodTemplateSpec): object {
   const { labels, annotations, finalizers } = template.metadata
   return {
     metadata: {
-      generateName: `${object.metadata.name}-`,
-      namespace: object.metadata.namespace,
+      generateName: `${owner.metadata.name}-`,
+      namespace: owner.metadata.namespace,
       labels,
       annotations,
       finalizers,
-      ownerReferences: [ownerReference(kind, object)],
+      ownerReferences: [ownerReferenceTo(owner)],
     },
     spec: template.spec,
   }
 }
 
-function ownerReference<T extends ApiObject>({ resource }: Kind<T>, { metadata }: T) {
-  return {
-    apiVersion: apiVersionOf(resource),
-    kind: resource.kind,
-    name: metadata.name,
-    uid: metadata.uid ?? '',
-    controller: true,
-    blockOwnerDeletion: true,
-  }
-}
-
-function setOwner(
-  { registry }: ControllerContext,
-  { metadata }: Pod,
-  owner: ReturnType<typeof ownerReference> | undefined,
-): void {
+function setOwner({ registry }: ControllerContext, { metadata }: Pod, owner: OwnerReference | undefined): void {
   registry.modify(pods, { namespace: metadata.namespace ?? '', name: metadata.name }, (draft) => {
     const others = (draft.metadata.ownerReferences ?? []).filter(({ controller }) => controller !== true)
     draft.metadata.ownerReferences = owner === undefined ? others : [...others, owner]

@@ -39,10 +39,7 @@ export function startScheduler(context: ControllerContext): void {
 function schedule({ registry, events }: ControllerContext, key: string, loads: NodeLoads): void {
   const pod = registry.collection(pods).get(key)?.object
   if (pod === undefined || pod.spec.nodeName !== undefined || isDeleting(pod)) return
-  const candidates = registry
-    .collection(nodes)
-    .list()
-    .map(({ object }) => object)
+  const candidates = registry.collection(nodes).objects()
   const place = placeOf(key)
   const choice = pickNode(pod, candidates, loads)
   if (choice.kind === 'none') {

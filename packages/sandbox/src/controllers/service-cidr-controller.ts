@@ -15,8 +15,7 @@ export function startServiceCidrController(context: ControllerContext): void {
   const { registry, loop } = context
   const queue = loop.queue('servicecidrs', (key) => sync(context, key))
   const all = registry.collection(serviceCidrs)
-  for (const { key } of all.list()) queue.add(key)
-  all.listen(({ key }) => queue.add(key))
+  all.watchKeys(queue.add)
   registry.collection(ipAddresses).listen(({ after }) => {
     if (after !== undefined) return
     for (const { key, object } of all.values()) if (isDeleting(object)) queue.add(key)
@@ -39,10 +38,14 @@ function sync({ registry }: ControllerContext, key: string): void {
     registry.modify(serviceCidrs, place, ({ status }) => setCondition(status, ready, now), 'status')
     return
   }
-  const others = [...registry.collection(serviceCidrs).values()]
-    .map(({ object }) => object)
+  const others = registry
+    .collection(serviceCidrs)
+    .objects()
     .filter((one) => one !== cidr)
-  const addresses = [...registry.collection(ipAddresses).values()].map(({ object }) => object.metadata.name)
+  const addresses = registry
+    .collection(ipAddresses)
+    .objects()
+    .map(({ metadata }) => metadata.name)
   if (isNeeded(cidr, others, addresses)) {
     const message =
       'There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR'

@@ -7,7 +7,7 @@ import type { NamedCluster } from './cluster-names.ts'
 export function namesOf(registry: Registry): NamedCluster {
   const service: NamedCluster['service'] = (namespace, name) => registry.find(services, { namespace, name })?.object
   const slicesWhere = (isMeant: (slice: EndpointSlice) => boolean): EndpointSlice[] =>
-    [...registry.collection(endpointSlices).values()].map(({ object }) => object).filter(isMeant)
+    registry.collection(endpointSlices).objects().filter(isMeant)
   return {
     hasNamespace: (name) => registry.find(namespaces, { namespace: '', name }) !== undefined,
     service,

@@ -59,6 +59,17 @@ export class Collection<T extends ApiObject = ApiObject> {
     return this.#objects.values()
   }
 
+  /** All, in no order that means anything. */
+  objects(): T[] {
+    return Array.from(this.#objects.values(), ({ object }) => object)
+  }
+
+  /** Calls for every key that there is, and then for every change. */
+  watchKeys(onKey: (key: string) => void): void {
+    for (const { key } of this.list()) onKey(key)
+    this.listen(({ key }) => onKey(key))
+  }
+
   /** All as of an earlier revision; undefined when that is no longer known. */
   listAt(revision: number): Stored<T>[] | undefined {
     if (revision < this.#forgottenTo) return undefined
@@ -114,7 +125,7 @@ export class Collection<T extends ApiObject = ApiObject> {
     this.#forgottenTo = revision
   }
 
-  /** Gives each object another revision, without telling about it. */
+  /** Gives each object another revision. No listener is called. */
   renumber(next: () => number): void {
     this.forget(0)
     for (const [key, { object }] of this.#objects) {

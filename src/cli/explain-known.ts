@@ -1,4 +1,4 @@
-// Where explain and doctor learn what they need: from the running proxy, from files, from an API server, from a dump.
+// Where explain reads: the running proxy, files, an API server, or a dump of rules.
 
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
@@ -60,14 +60,14 @@ async function readFromObjects(options: RunOptions, nodeName: string, areFlagsGi
   const [objects, { config, label }] = await Promise.all([
     readObjects(options, { pods: 'with pods', warn: () => {} }),
     areFlagsGiven || options.manifests !== ''
-      ? { config: options.config, label: 'set as the flags say' }
+      ? { config: options.config, label: 'configured by the flags' }
       : readSettings(options),
   ])
   const source = options.manifests === '' ? `${objects.source}, ${label}` : objects.source
   return knownFromObjects({ source, config, objects, machineAddresses })
 }
 
-/** Flags that are about the question, and not about how the proxy is set. */
+/** Flags that do not configure the proxy. */
 const NOT_OF_PROXY = ['kubeconfig', 'master', 'hostname-override', 'control-socket', 'v']
 
 function saysHow(given: Given): boolean {
@@ -80,14 +80,17 @@ async function readSettings({
   master,
 }: RunOptions): Promise<{ readonly config: KubeProxyConfiguration; readonly label: string }> {
   const read = await readProxyConfigMap({ ...config.clientConnection, master })
-  if ('why' in read) return { config, label: `set as by default, because ${read.why}` }
+  if ('why' in read) return { config, label: `with the default configuration, because ${read.why}` }
   const { loadConfiguration } = await import('../config/load.ts')
   try {
     const { loaded } = loadConfiguration(read.text, { modes })
     const { hostnameOverride } = config
-    return { config: { ...loaded.config, hostnameOverride }, label: `set as its ConfigMap ${PROXY_CONFIG_MAP} says` }
+    return { config: { ...loaded.config, hostnameOverride }, label: `configured by ConfigMap ${PROXY_CONFIG_MAP}` }
   } catch (error) {
-    return { config, label: `set as by default, because ConfigMap ${PROXY_CONFIG_MAP} is wrong: ${messageOf(error)}` }
+    return {
+      config,
+      label: `with the default configuration, because ConfigMap ${PROXY_CONFIG_MAP} is invalid: ${messageOf(error)}`,
+    }
   }
 }
 

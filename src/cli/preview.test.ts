@@ -86,11 +86,11 @@ const previews: readonly Preview[] = [
 const plan = { source: 'files', nodeName: 'node-1', shown: 'nftables', previews }
 
 test('a plan for people', () => {
-  expect(formatPlan({ ...plan, limit: 2 }, plain)).toBe(`Node node-1, by files. Nothing is changed.
+  expect(formatPlan({ ...plan, limit: 2 }, plain)).toBe(`Node node-1, from files. Nothing was changed.
 
-  ipvs      IPv4  cannot be told: no IPVS
+  ipvs      IPv4  not possible: no IPVS
 * nftables  IPv4  3 lines for nft
-* nftables  IPv6  nothing to do: the kernel holds all of it
+* nftables  IPv6  nothing to do: the kernel has all of it
 
 IPv4, for nft -f -:
   add element a

@@ -88,7 +88,7 @@ ${tableOfFields('', configurationFields)}
 
 | fields | |
 | --- | --- |
-${differences.map(({ fields, says }) => `| \`${fields}\` | ${says} |`).join('\n')}
+${differences.map(({ fields, text }) => `| \`${fields}\` | ${text} |`).join('\n')}
 `
   await expect(text).toMatchFileSnapshot(`${reference}configuration.md`)
 })

@@ -452,8 +452,8 @@ describe('of the node, one after the other', () => {
   test('the node as a whole: what concerns all, and then each Service that has a problem', async () => {
     const args = ['--kubeconfig', sandbox.path('kubeconfig'), '--master', inside()]
     const text = await on('node-1', program, 'doctor', ...args)
-    expect(text).toMatch(/ {2}yes {2}does the kernel hold what was decided/)
-    expect(text).toMatch(/node-1: \d+ of its \d+ Services do not answer this node, or not everywhere:/)
+    expect(text).toMatch(/ {2}yes {2}does the kernel have the rules that the proxy decided on/)
+    expect(text).toMatch(/node-1: \d+ of its \d+ Services have problems:/)
     expect(text).toMatch(/^ {2}default\/unmatched: its selector app=wev matches no pod$/m)
     expect(text).not.toMatch(/default\/(headless|elsewhere|adopted|web):/)
     expect(text).toMatch(/^Next: kube-proxy doctor default\/\S+$/m)
@@ -486,7 +486,7 @@ describe('of the node, one after the other', () => {
     const args = ['--kubeconfig', sandbox.path('kubeconfig'), '--master', inside()]
     const without = await on('node-1', program, 'explain', 'default/web', '--node', 'node-2', ...args)
     expect(without.replace(/\s+/g, ' ')).toContain(
-      'set as by default, because ConfigMap kube-system/kube-proxy cannot be read',
+      'with the default configuration, because ConfigMap kube-system/kube-proxy cannot be read',
     )
     const config = {
       'config.conf': 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: ipvs\n',
@@ -497,7 +497,7 @@ describe('of the node, one after the other', () => {
     })
     const told = await on('node-1', program, 'explain', 'default/web', '--node', 'node-2', ...args)
     expect(told).toMatch(/at node node-2 in mode ipvs/)
-    expect(told.replace(/\s+/g, ' ')).toContain('set as its ConfigMap kube-system/kube-proxy says')
+    expect(told.replace(/\s+/g, ' ')).toContain('configured by ConfigMap kube-system/kube-proxy')
     const given = await on(
       'node-1',
       program,
@@ -510,7 +510,7 @@ describe('of the node, one after the other', () => {
     expect(given).toMatch(/in mode iptables/)
     const flags = ['--proxy-mode=nftables', '--hostname-override=node-1', '--cluster-cidr=10.244.0.0/16', '--family=4']
     const plan = await on('node-1', program, 'plan', ...args, ...flags)
-    expect(plan).toMatch(/^\* nftables +IPv4 +nothing to do: the kernel holds all of it$/m)
+    expect(plan).toMatch(/^\* nftables +IPv4 +nothing to do: the kernel has all of it$/m)
     expect(plan).toMatch(/^ {2}iptables +IPv4 +\d+ lines for iptables-restore$/m)
   })
 

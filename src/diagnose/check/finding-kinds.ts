@@ -1,6 +1,6 @@
-// Every kind of finding: its level, when it comes, and what to do. docs/reference/check.md is made of this table.
+// Every kind of finding: its level, when it is reported, and what to do. docs/reference/check.md is made of this table.
 
-/** `problem`: the proxy cannot run, or cannot serve. `warning`: it runs, but perhaps not as meant. `note`: good to know. */
+/** `problem`: the proxy cannot run, or cannot serve. `warning`: it runs, but perhaps not as intended. `note`: good to know. */
 export type Level = 'ok' | 'note' | 'warning' | 'problem'
 
 export const subjects = {
@@ -21,9 +21,9 @@ export type Subject = keyof typeof subjects
 export interface FindingKind {
   readonly about: Subject
   readonly level: Level
-  /** When it comes, for the documentation. */
+  /** For the documentation. */
   readonly when: string
-  /** What to do, where the finding itself does not say. */
+  /** What to do; absent where each finding has its own. */
   readonly todo?: string
 }
 
@@ -42,63 +42,63 @@ export const findingKinds = kinds({
   'config-odd': {
     about: 'configuration',
     level: 'warning',
-    when: 'A flag or a field does nothing, is unknown, or is about to go.',
-    todo: 'take it out, or correct its name',
+    when: 'A flag or a field has no effect, is unknown, or is deprecated.',
+    todo: 'remove it, or correct its name',
   },
   'config-different': {
     about: 'configuration',
     level: 'note',
-    when: 'The configuration says something that this program treats otherwise than kube-proxy.',
+    when: 'This program treats a setting differently from kube-proxy.',
   },
   'external-ips-end': {
     about: 'configuration',
     level: 'note',
-    when: 'The feature gate AllowServiceExternalIPs is not off. Kubernetes 1.40 turns it off unless it is set, and 1.43 ends external IPs.',
+    when: 'The feature gate AllowServiceExternalIPs is on. Kubernetes 1.40 turns it off unless it is set, and 1.43 removes external IPs.',
   },
   'kernel-ok': { about: 'kernel', level: 'ok', when: 'The kernel is recent enough.' },
   'kernel-old': {
     about: 'kernel',
     level: 'warning',
-    when: 'The kernel is older than 5.13, on which nothing was tried.',
-    todo: 'boot a newer kernel, or try the mode on a node that does not matter first',
+    when: 'The kernel is older than 5.13, the oldest that was tested.',
+    todo: 'boot a newer kernel, or test the mode first on a node that does not matter',
   },
-  'rights-ok': { about: 'rights', level: 'ok', when: 'CAP_NET_ADMIN is there.' },
+  'rights-ok': { about: 'rights', level: 'ok', when: 'The process has CAP_NET_ADMIN.' },
   'rights-missing': {
     about: 'rights',
     level: 'problem',
     when: 'CAP_NET_ADMIN is missing: no mode can program the kernel.',
     todo: 'run it as root, or with CAP_NET_ADMIN; in a pod: hostNetwork, and capabilities.add: [NET_ADMIN] or privileged',
   },
-  'mode-ok': { about: 'modes', level: 'ok', when: 'The mode that was asked for can run.' },
+  'mode-ok': { about: 'modes', level: 'ok', when: 'The configured mode can run.' },
   'mode-stands-in': {
     about: 'modes',
     level: 'warning',
-    when: 'The mode that was asked for cannot run, and another stands in.',
+    when: 'The configured mode cannot run, and another runs in its place.',
   },
   'mode-impossible': {
     about: 'modes',
     level: 'problem',
-    when: 'The mode that was asked for cannot run, and none stands in (--strict-proxy-mode, or the stand-in cannot run either).',
+    when: 'The configured mode cannot run, and no other runs in its place (--strict-proxy-mode, or the other cannot run either).',
   },
   'mode-odd': {
     about: 'modes',
     level: 'warning',
-    when: 'The mode that would run has something to say about this machine.',
+    when: 'The mode that would run has a warning about this machine.',
   },
   'mode-default': {
     about: 'modes',
     level: 'warning',
-    when: 'No mode is configured. The start says so in an Event, too.',
-    todo: 'set mode in the file, or --proxy-mode: iptables keeps what is, nftables is the default from Kubernetes 1.40 on',
+    when: 'No mode is configured. The proxy also reports this in an Event when it starts.',
+    todo: 'set mode in the file, or --proxy-mode: iptables keeps the present behaviour, nftables is the default from Kubernetes 1.40 on',
   },
   'mode-ends': {
     about: 'modes',
     level: 'note',
-    when: "The mode is ipvs, which kube-proxy 1.40 does not start without its feature gate, and which 1.43 does not have. kube-proxy says so in the Event `IPVSDeprecation`; this program's own ipvs mode does not end.",
+    when: 'The mode is ipvs. kube-proxy 1.40 needs a feature gate for it, and 1.43 no longer has it; kube-proxy says so in the Event `IPVSDeprecation`. The ipvs mode of this program stays.',
   },
   'mode-possible': { about: 'modes', level: 'note', when: 'Another mode that could run.' },
   'mode-not-possible': { about: 'modes', level: 'note', when: 'Another mode that could not run, and why.' },
-  'conntrack-ok': { about: 'conntrack', level: 'ok', when: 'There is room for more connections.' },
+  'conntrack-ok': { about: 'conntrack', level: 'ok', when: 'The table of connections has space.' },
   'conntrack-full': {
     about: 'conntrack',
     level: 'warning',
@@ -108,7 +108,7 @@ export const findingKinds = kinds({
   'conntrack-not-loaded': {
     about: 'conntrack',
     level: 'note',
-    when: 'Connections are not tracked yet; the first rule that needs it makes the kernel load it.',
+    when: 'The kernel does not track connections yet. It starts with the first rule that needs it.',
   },
   'conntrack-missing': {
     about: 'conntrack',
@@ -116,40 +116,40 @@ export const findingKinds = kinds({
     when: 'The kernel cannot track connections, which address translation needs.',
     todo: 'boot a kernel with CONFIG_NF_CONNTRACK, or install its modules',
   },
-  'settings-ok': { about: 'settings', level: 'ok', when: 'All settings are as the configuration wants them.' },
-  'setting-changes': { about: 'settings', level: 'note', when: 'A setting that the start is going to change.' },
+  'settings-ok': { about: 'settings', level: 'ok', when: 'All kernel settings have the configured values.' },
+  'setting-changes': { about: 'settings', level: 'note', when: 'The proxy will change this setting when it starts.' },
   'setting-stays': {
     about: 'settings',
     level: 'warning',
-    when: 'A setting that the start would change and cannot. It goes on with what there is; kube-proxy would end.',
+    when: 'The proxy would change this setting when it starts, but cannot. It continues with the present value; kube-proxy would exit.',
     todo: 'set it on the host, or run --init-only in a privileged init container, or set the field to 0 to leave it alone',
   },
   'others-none': {
     about: 'others',
     level: 'ok',
-    when: 'No other proxy runs, no rules of one are there, and the ports are free.',
+    when: 'No other proxy runs, the kernel has no rules of one, and the ports are free.',
   },
   'other-process': {
     about: 'others',
     level: 'warning',
     when: 'A process called kube-proxy runs in this network namespace.',
-    todo: 'stop it before this one starts: two proxies undo each other. Its rules stay and go on working meanwhile',
+    todo: 'stop it before this one starts: two proxies undo each other. Its rules stay in the kernel and keep working meanwhile',
   },
   'other-rules': {
     about: 'others',
     level: 'note',
-    when: 'Rules of a proxy are in the kernel. Those of the mode that would run are taken over, others are removed once the new ones are in place.',
+    when: 'The kernel has rules of a proxy. The proxy takes over those of its own mode, and removes others when the new rules are in place.',
   },
   'port-taken': {
     about: 'others',
     level: 'warning',
-    when: 'Another program listens on the health or metrics port. The proxy works without, and tries again every few seconds.',
+    when: 'Another program listens on the health or metrics port. The proxy works without it, and tries again every few seconds.',
     todo: 'stop that program (ss -ltnp shows it), or change healthzBindAddress or metricsBindAddress',
   },
   'port-taken-hard': {
     about: 'others',
     level: 'problem',
-    when: 'The same with bindAddressHardFail: the proxy would end.',
+    when: 'The same with bindAddressHardFail: the proxy would exit.',
     todo: 'stop that program (ss -ltnp shows it), or change healthzBindAddress or metricsBindAddress',
   },
   'api-ok': { about: 'api', level: 'ok', when: 'Services, EndpointSlices and Nodes can be listed and watched.' },
@@ -176,19 +176,19 @@ export const findingKinds = kinds({
     about: 'api',
     level: 'problem',
     when: 'The API server does not accept the credentials.',
-    todo: 'renew the token or the certificate in the kubeconfig; also see whether the clocks agree',
+    todo: 'renew the token or the certificate in the kubeconfig, and compare the clocks',
   },
   'api-forbidden': {
     about: 'api',
     level: 'problem',
-    when: 'The API server knows who asks and does not allow it.',
+    when: 'The API server accepts the credentials but does not allow the request.',
     todo: 'bind the ClusterRole system:node-proxier to this user or service account',
   },
   'api-failed': {
     about: 'api',
     level: 'problem',
     when: 'The API server answers with an error to a list or a watch.',
-    todo: 'look at what it says; the proxy would try again and again',
+    todo: 'read the error; the proxy would keep trying',
   },
   'api-no-slices': {
     about: 'api',
@@ -199,47 +199,47 @@ export const findingKinds = kinds({
   'api-no-service-cidrs': {
     about: 'api',
     level: 'note',
-    when: 'ServiceCIDRs are not served or not allowed. Without them, addresses of the service range that no Service has are not refused.',
+    when: 'The API server does not serve or allow ServiceCIDRs. Without them, the proxy does not refuse unused addresses of the service range.',
   },
   'api-odd': {
     about: 'api',
     level: 'warning',
-    when: 'Something about the access to the API server is odd, such as credentials that are not sent over plain http.',
+    when: 'The access to the API server has a warning: for example, credentials are not sent over plain http.',
     todo: 'correct the kubeconfig',
   },
   'clock-ok': { about: 'clock', level: 'ok', when: 'The clock agrees with the API server to within ten seconds.' },
   'clock-off': {
     about: 'clock',
     level: 'warning',
-    when: 'The clock differs from that of the API server by more than ten seconds. Tokens and certificates may be refused, and latencies in metrics are wrong.',
-    todo: 'see that chrony, ntpd or systemd-timesyncd runs on both',
+    when: 'The clock differs from that of the API server by more than ten seconds. The server may refuse tokens and certificates, and latencies in metrics are wrong.',
+    todo: 'make sure that chrony, ntpd or systemd-timesyncd runs on both',
   },
-  'clock-unknown': { about: 'clock', level: 'note', when: 'The API server did not tell its time.' },
-  'node-ok': { about: 'node', level: 'ok', when: 'The Node exists, and its addresses are here.' },
+  'clock-unknown': { about: 'clock', level: 'note', when: 'The API server did not send its time.' },
+  'node-ok': { about: 'node', level: 'ok', when: 'The Node exists, and this machine has its addresses.' },
   'node-missing': {
     about: 'node',
     level: 'warning',
-    when: 'There is no Node of this name. The proxy would take every endpoint for one of another node: traffic policies Local drop everything.',
+    when: 'There is no Node of this name. The proxy would treat every endpoint as one of another node, and traffic policies Local would drop everything.',
     todo: 'set --hostname-override (hostnameOverride) to the name in kubectl get nodes',
   },
   'node-unknown': { about: 'node', level: 'note', when: 'The API server could not be asked about the Node.' },
   'node-elsewhere': {
     about: 'node',
     level: 'warning',
-    when: 'None of the addresses of the Node is on this machine.',
-    todo: 'see whether the name is that of another node; with nodePortAddresses primary, node ports would be closed',
+    when: 'This machine has none of the addresses of the Node.',
+    todo: 'check whether this is the name of another node; with nodePortAddresses primary, node ports would be closed',
   },
   'node-odd': {
     about: 'node',
     level: 'warning',
-    when: 'The configuration works on this node, but perhaps not as meant.',
-    todo: 'see the field that it names in docs/reference/configuration.md',
+    when: 'The configuration works on this node, but perhaps not as intended.',
+    todo: 'read about the named field in docs/reference/configuration.md',
   },
   'node-wrong': {
     about: 'node',
     level: 'problem',
     when: 'The configuration cannot work on this node.',
-    todo: 'correct the field that it names; docs/reference/configuration.md has every field',
+    todo: 'correct the named field; docs/reference/configuration.md has every field',
   },
 })
 

@@ -8,14 +8,14 @@ export function judgeExternalIPs({ featureGates }: KubeProxyConfiguration): Find
   if (!featureEnabled(featureGates, 'AllowServiceExternalIPs')) return []
   const isSet = featureGates['AllowServiceExternalIPs'] !== undefined
   const message = isSet
-    ? 'External IPs of Services end with Kubernetes 1.43, which has no feature gate AllowServiceExternalIPs any more'
-    : 'External IPs of Services are off from Kubernetes 1.40 on, and end with 1.43'
+    ? 'Kubernetes 1.43 removes external IPs of Services, and the feature gate AllowServiceExternalIPs'
+    : 'Kubernetes 1.40 turns external IPs of Services off, and 1.43 removes them'
   const keep = isSet ? '' : '; to keep them until then: featureGates: {AllowServiceExternalIPs: true}'
   return [
     finding(
       'external-ips-end',
       message,
-      `give Services with spec.externalIPs a load balancer, whose addresses stand in their status${keep}; to see today what it is like without: featureGates: {AllowServiceExternalIPs: false}`,
+      `give Services with spec.externalIPs a load balancer, whose addresses are in their status${keep}; to try today how it is without: featureGates: {AllowServiceExternalIPs: false}`,
     ),
   ]
 }
@@ -24,8 +24,8 @@ export function judgeIpvs({ mode, featureGates }: KubeProxyConfiguration): Findi
   if (mode !== 'ipvs') return []
   const isSet = featureGates['KubeProxyIPVS'] !== undefined
   const message = isSet
-    ? "kube-proxy's ipvs mode ends with Kubernetes 1.43"
-    : "kube-proxy's ipvs mode is off from Kubernetes 1.40 on, and ends with 1.43"
+    ? "Kubernetes 1.43 removes kube-proxy's ipvs mode"
+    : "Kubernetes 1.40 turns kube-proxy's ipvs mode off, and 1.43 removes it"
   const keep = isSet ? '' : 'to keep it until then: featureGates: {KubeProxyIPVS: true}; '
   return [finding('mode-ends', message, `${keep}the mode to move to is nftables, or iptables on kernels before 5.13`)]
 }

@@ -64,20 +64,25 @@ const refused = (resource: string, status: number): ApiRequestFact[] => [
 const coming = ['mode-default', 'mode-ends', 'external-ips-end']
 
 test.each([
-  ['the defaults', [], ['external-ips-end', 'mode-default'], /AllowServiceExternalIPs: true}.*iptables keeps what is/s],
+  [
+    'the defaults',
+    [],
+    ['external-ips-end', 'mode-default'],
+    /AllowServiceExternalIPs: true}.*iptables keeps the present behaviour/s,
+  ],
   ['a mode that stays', ['--proxy-mode=nftables'], ['external-ips-end'], /1\.40/],
   ['no external IPs', ['--proxy-mode=iptables', '--feature-gates=AllowServiceExternalIPs=false'], [], /^$/],
   [
     'ipvs, and external IPs that are wanted',
     ['--proxy-mode=ipvs', '--feature-gates=AllowServiceExternalIPs=true'],
     ['external-ips-end', 'mode-ends'],
-    /with Kubernetes 1\.43.*KubeProxyIPVS: true}/s,
+    /^Kubernetes 1\.43 removes external.*KubeProxyIPVS: true}/s,
   ],
   [
     'ipvs that is wanted',
     ['--proxy-mode=ipvs', '--feature-gates=KubeProxyIPVS=true,AllowServiceExternalIPs=false'],
     ['mode-ends'],
-    /^kube-proxy's ipvs mode ends with Kubernetes 1\.43\n(?!.*KubeProxyIPVS)/,
+    /^Kubernetes 1\.43 removes kube-proxy's ipvs mode\n(?!.*KubeProxyIPVS)/,
   ],
 ])('what Kubernetes 1.40 and 1.43 change: %s', (_, flags, expected, says) => {
   const findings = judge(facts({ configuration: configuration(...flags) }), modes).findings.filter(({ code }) =>
@@ -228,7 +233,7 @@ describe('a report', () => {
       code: 'rights-missing',
       about: 'rights',
       level: 'problem',
-      message: 'This process has no CAP_NET_ADMIN',
+      message: 'This process does not have CAP_NET_ADMIN',
       todo: expect.stringContaining('root'),
     })
   })

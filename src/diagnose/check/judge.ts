@@ -54,7 +54,7 @@ function judgeConfiguration(facts: ConfigurationFacts): Finding[] {
       : warnings.map((warning) => finding('config-odd', warning))),
     ...differences
       .filter(({ applies }) => applies(facts))
-      .map(({ fields, says }) => finding('config-different', `${fields}: ${says}`)),
+      .map(({ fields, text }) => finding('config-different', `${fields}: ${text}`)),
     ...judgeExternalIPs(facts.config),
   ]
 }
@@ -72,7 +72,7 @@ function judgeKernel({ release, nftables, modules }: KernelFacts): Finding[] {
 function judgeRights(capabilities: CheckFacts['capabilities']): Finding[] {
   const list = [...capabilities].join(', ')
   if (capabilities.has('CAP_NET_ADMIN')) return [finding('rights-ok', `This process has ${list}`)]
-  return [finding('rights-missing', `This process has no CAP_NET_ADMIN${list === '' ? '' : `, only ${list}`}`)]
+  return [finding('rights-missing', `This process does not have CAP_NET_ADMIN${list === '' ? '' : `, only ${list}`}`)]
 }
 
 function judgeModes({ modes: outlooks, configuration }: CheckFacts, { chosen, givenUp }: PlannedMode): Finding[] {
@@ -95,13 +95,13 @@ function judgeModes({ modes: outlooks, configuration }: CheckFacts, { chosen, gi
     findings.push(finding('mode-ok', `Mode ${asked} can run here${uses(outlooks.get(asked))}`))
   } else {
     const reasons = givenUp.map((name) => `${name} cannot run: ${why(name)}`).join('; ')
-    findings.push(finding('mode-stands-in', `Mode ${chosen} would stand in for ${asked} (${reasons})`, todo(asked)))
+    findings.push(finding('mode-stands-in', `Mode ${chosen} would run in place of ${asked} (${reasons})`, todo(asked)))
   }
   for (const { what, todo: advice } of outlooks.get(chosen ?? asked)?.warnings ?? []) {
     findings.push(finding('mode-odd', `Mode ${chosen ?? asked}: ${what}`, advice))
   }
   if (configuration.mode === 'defaulted') {
-    const message = `No mode is configured: ${asked} is the default, until Kubernetes 1.40 makes it nftables`
+    const message = `No mode is configured. The default is ${asked}, and nftables from Kubernetes 1.40 on`
     findings.push(finding('mode-default', message))
   }
   findings.push(...judgeIpvs(configuration.config))
@@ -122,9 +122,7 @@ function judgeConntrack({ count, max, module }: ConntrackFacts): Finding[] {
   if (count === undefined || max === undefined) {
     if (module === 'missing')
       return [finding('conntrack-missing', 'The kernel cannot track connections: module nf_conntrack is missing')]
-    return [
-      finding('conntrack-not-loaded', 'Connections are not tracked yet: the kernel starts that with the first rule'),
-    ]
+    return [finding('conntrack-not-loaded', 'The kernel does not track connections yet: it starts with the first rule')]
   }
   const isFull = max > 0 && count > NEARLY_FULL * max
   return [finding(isFull ? 'conntrack-full' : 'conntrack-ok', `${count} of ${max} connections are tracked`)]
@@ -136,10 +134,10 @@ function judgeSettings(settings: readonly SettingFact[]): Finding[] {
     const name = path.startsWith('/proc/sys/') ? path.slice('/proc/sys/'.length).replaceAll('/', '.') : path
     if (present === undefined) return [finding('setting-stays', `${name} cannot be read; it should become ${wanted}`)]
     if (!isWritable)
-      return [finding('setting-stays', `${name} is ${present}, should become ${wanted}, and is read-only here`)]
+      return [finding('setting-stays', `${name} is ${present}, should become ${wanted}, but is read-only here`)]
     return [finding('setting-changes', `${name} is ${present} and will be set to ${wanted}`)]
   })
-  return findings.length > 0 ? findings : [finding('settings-ok', 'Kernel settings are as they should be')]
+  return findings.length > 0 ? findings : [finding('settings-ok', 'Kernel settings have the configured values')]
 }
 
 function judgeOthers({ processes, ports, rules }: OtherFacts, { configuration }: CheckFacts): Finding[] {
@@ -157,7 +155,7 @@ function judgeOthers({ processes, ports, rules }: OtherFacts, { configuration }:
       finding(hard ? 'port-taken-hard' : 'port-taken', `Another program listens on the port for ${name}, ${address}`),
     ),
   ]
-  return findings.length > 0 ? findings : [finding('others-none', 'No other proxy is at work')]
+  return findings.length > 0 ? findings : [finding('others-none', 'No other proxy runs')]
 }
 
 function judgeNode({ name, object, addresses, machineAddresses, problems }: CheckedNode): Finding[] {
@@ -172,7 +170,7 @@ function judgeNode({ name, object, addresses, machineAddresses, problems }: Chec
   const isHere = addresses.some(({ address }) => here.has(address))
   if (addresses.length > 0 && !isHere) {
     return [
-      finding('node-elsewhere', `Node ${name} exists, but none of its addresses is on this machine: ${list}`),
+      finding('node-elsewhere', `Node ${name} exists, but this machine has none of its addresses: ${list}`),
       ...odd,
     ]
   }

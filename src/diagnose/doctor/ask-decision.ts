@@ -1,4 +1,4 @@
-// Questions about what the proxy has decided, for one address of the service.
+// Questions about what the proxy decided, for one address of the service.
 
 import type { Explanation } from '../explain/explanation.ts'
 import type { ServiceExamination } from './facts.ts'
@@ -10,12 +10,12 @@ type Decision = Pick<ServiceExamination, 'asked' | 'explanation'>
 export const DECISION_QUESTIONS: readonly DoctorQuestion<Decision>[] = [
   { text: 'does the Service get the address', ask: askOwner },
   { text: 'is the source allowed', ask: askSource },
-  { text: 'does the policy leave an endpoint for this node', ask: askPolicy },
+  { text: 'does the traffic policy allow an endpoint', ask: askPolicy },
   { text: 'is the connection sent to an endpoint', ask: askSent },
-  { text: 'does the kernel hold what was decided', ask: askKernel },
+  { text: 'does the kernel have the rules that the proxy decided on', ask: askKernel },
 ]
 
-/** How explain is asked the same. */
+/** `kube-proxy explain` for the same connection. */
 export function explainCommand({ asked }: Pick<ServiceExamination, 'asked'>, more = ''): string {
   const to = `${asked.service}${asked.port === '' ? '' : `:${asked.port}`}`
   const via = asked.via === undefined ? '' : ` --via ${asked.via}`
@@ -30,7 +30,7 @@ function askOwner({ explanation }: Decision): Verdict {
 
 function askSource(facts: Decision): Verdict {
   const sources = facts.explanation?.sources
-  if (sources === undefined || sources === null) return fine('any source is')
+  if (sources === undefined || sources === null) return fine('any source')
   if (sources.allowed) return fine(sources.why)
   return finding(
     'source-not-allowed',
@@ -55,7 +55,7 @@ function askPolicy(facts: Decision): Verdict {
 
 function askSent(facts: Decision): Verdict {
   const { explanation } = facts
-  if (explanation === undefined) return unknown('nothing was decided')
+  if (explanation === undefined) return unknown('the proxy decided nothing')
   if (explanation.outcome === 'to') return fine(explanation.because)
   const [miss] = explanation.misses
   const near = miss === undefined ? '' : ` Near it: ${miss.what}: ${miss.why}`
@@ -64,7 +64,7 @@ function askSent(facts: Decision): Verdict {
 
 function askKernel(facts: Decision): Verdict {
   const kernel = facts.explanation?.kernel
-  if (kernel === undefined || kernel === null) return unknown('no kernel was looked at')
+  if (kernel === undefined || kernel === null) return unknown('no kernel was read')
   if (kernel.error !== null) return unknown(kernel.error)
   const [difference] = kernel.differences
   if (difference === undefined) return fine(kernel.what)
@@ -76,7 +76,7 @@ function withoutStop(text: string): string {
   return text.replace(/\.$/, '')
 }
 
-/** What the service itself says not to serve for this client: as it should be, unless just that was asked. */
+/** The service itself refuses this client: no fault, unless this address was asked about. */
 export function isByDesign(code: string, { sources }: Explanation): boolean {
   return code === 'source-not-allowed' && sources?.allowed === false
 }

@@ -15,30 +15,30 @@ export const MACHINE_QUESTIONS: readonly DoctorQuestion<
   Pick<ServiceExamination, 'machine' | 'proxy'> & { explanation?: ServiceExamination['explanation'] }
 >[] = [
   { text: 'does this machine forward packets', ask: askForwarding },
-  { text: 'has the connection tracker room', ask: askConntrack },
-  { text: 'do links take packets of the usual size', ask: askSmallest },
+  { text: 'does the connection table have space', ask: askConntrack },
+  { text: 'can links carry packets of the usual size', ask: askSmallest },
 ]
 
 export const NODE_QUESTIONS: readonly DoctorQuestion<NodeExamination>[] = [
-  { text: 'does a proxy run on this node, and answer', ask: askProxy },
-  { text: 'does the kernel hold what was decided', ask: askDrift },
+  { text: 'does a proxy run on this node and answer', ask: askProxy },
+  { text: 'does the kernel have the rules that the proxy decided on', ask: askDrift },
   ...MACHINE_QUESTIONS,
   { text: 'do rules of other programs let packets pass', ask: askForeign },
 ]
 
 function askDrift({ drift }: NodeExamination): Verdict {
-  if (drift.length === 0) return unknown('no proxy said')
+  if (drift.length === 0) return unknown('no proxy answered')
   const [lost] = drift.filter(({ holds }) => !holds)
   if (lost !== undefined) {
     const since = new Date(lost.sinceMs).toISOString()
     return finding(
       'kernel-differs',
-      `the kernel does not hold what was decided for IPv${lost.family}, since ${since}: ${lost.reason}`,
+      `the kernel does not have the rules that the proxy decided on for IPv${lost.family}, since ${since}: ${lost.reason}`,
       'kube-proxy plan',
     )
   }
   const times = drift.reduce((sum, each) => sum + each.times, 0)
-  return fine(times === 0 ? '' : `another program had changed it ${times} times`)
+  return fine(times === 0 ? '' : `another program changed them ${times === 1 ? 'once' : `${times} times`}`)
 }
 
 function askForwarding({
@@ -52,7 +52,7 @@ function askForwarding({
     explanation?.question.destination.includes(':') === true ? 'net.ipv6.conf.all.forwarding' : 'net.ipv4.ip_forward'
   return finding(
     'forwarding-off',
-    `${setting} is 0: this machine passes nothing on, so only its own connections reach endpoints`,
+    `${setting} is 0: this machine forwards no packets, so only its own connections reach endpoints`,
     `sysctl -w ${setting}=1`,
   )
 }
@@ -65,7 +65,7 @@ function askConntrack({ machine: { conntrack } }: Pick<ServiceExamination, 'mach
   if (conntrack.count < conntrack.max * FULL) return fine(`${conntrack.count} of ${conntrack.max}`)
   return finding(
     'conntrack-full',
-    `the connection tracker is full: ${conntrack.count} of ${conntrack.max}; new connections are dropped`,
+    `the connection table is full: ${conntrack.count} of ${conntrack.max}; new connections are dropped`,
     `sysctl -w net.netfilter.nf_conntrack_max=${conntrack.max * 2}`,
   )
 }
@@ -75,7 +75,7 @@ function askSmallest({ machine }: Pick<ServiceExamination, 'machine'>): Verdict 
   if (small === undefined) return fine()
   return finding(
     'small-mtu',
-    `interface ${small.name} has an MTU of ${small.mtu}: connections begin, and large packets get lost`,
+    `interface ${small.name} has an MTU of ${small.mtu}: connections open, but large packets are lost`,
     `ip link set ${small.name} mtu 1500    # what the rest of the network has`,
   )
 }
@@ -90,16 +90,16 @@ export function askForeign({ foreign }: Pick<ServiceExamination, 'foreign'>): Ve
 
 function foreignFinding(fact: ForeignFact) {
   const { table, chain, rule, verdict, packet, owner, next } = fact
-  const deed = { drop: 'drops', reject: 'refuses', translated: 'sends elsewhere' }[verdict]
+  const action = { drop: 'drops', reject: 'refuses', translated: 'redirects' }[verdict]
   const place = `table ${table}, chain ${chain}: ${rule}`
   if (owner?.kind === 'network policy') {
     const command = 'kubectl get networkpolicies --all-namespaces'
     return finding(
       'network-policy',
-      `a network policy, enforced by ${owner.name}, ${deed} ${packet}: ${place}`,
+      `a network policy, enforced by ${owner.name}, ${action} ${packet}: ${place}`,
       command,
     )
   }
   const whose = owner === undefined ? "another program's rule" : `a rule of ${owner.name}`
-  return finding('foreign-rule', `${whose} ${deed} ${packet}: ${place}`, next)
+  return finding('foreign-rule', `${whose} ${action} ${packet}: ${place}`, next)
 }

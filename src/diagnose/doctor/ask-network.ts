@@ -1,17 +1,17 @@
-// Questions about the way: routes, sizes, whether endpoints and the service answer, what is remembered of before.
+// Questions about the network: routes, packet sizes, whether endpoints and the service answer, and old flows.
 
 import type { ServiceExamination, TryFact, WayFact } from './facts.ts'
 import { explainCommand } from './ask-decision.ts'
 import { fine, finding, unknown, type DoctorQuestion, type Verdict } from './verdict.ts'
 
 export const NETWORK_QUESTIONS: readonly DoctorQuestion<ServiceExamination>[] = [
-  { text: 'is there a way to the endpoints', ask: askRoute },
-  { text: 'is there a way back to the client', ask: askWayBack },
-  { text: 'do packets of the pods fit on the way', ask: askSize },
-  { text: 'are answers let in on the way by which they come', ask: askRpFilter },
-  { text: 'does affinity lead to an endpoint that answers', ask: askAffinity },
+  { text: 'is there a route to the endpoints', ask: askRoute },
+  { text: 'is there a route back to the client', ask: askWayBack },
+  { text: 'do packets of the pods fit through the links', ask: askSize },
+  { text: 'does rp_filter accept the answers', ask: askRpFilter },
+  { text: 'does session affinity lead to an endpoint that answers', ask: askAffinity },
   { text: 'do the endpoints answer', ask: askAnswer },
-  { text: 'do old flows lead to endpoints that are there', ask: askStaleFlows },
+  { text: 'do old flows lead to endpoints that exist', ask: askStaleFlows },
   { text: 'does the Service answer this node', ask: askService },
 ]
 
@@ -22,7 +22,7 @@ function askRoute({ ways, tries }: ServiceExamination): Verdict {
   if (lost === undefined && without === undefined) return fine(linksOf(ways))
   const to = lost?.to ?? without!.to
   const why = without?.way.kind === 'none' ? without.way.error : lost!.error
-  return finding('no-route', `this machine has no way to the endpoint ${to}: ${why}`, `ip route get ${hostOf(to)}`)
+  return finding('no-route', `this machine has no route to the endpoint ${to}: ${why}`, `ip route get ${hostOf(to)}`)
 }
 
 function linksOf(ways: readonly WayFact[]): string {
@@ -35,7 +35,7 @@ function askWayBack({ wayBack }: ServiceExamination): Verdict {
   if (way.kind !== 'none') return fine(way.kind === 'link' ? way.link : '')
   return finding(
     'no-way-back',
-    `this machine has no way back to the client ${to}: ${way.error}; answers that pass it get lost`,
+    `this machine has no route back to the client ${to}: ${way.error}; answers that pass through it are lost`,
     `ip route get ${to}`,
   )
 }
@@ -46,7 +46,7 @@ function askSize({ ways, machine: { podMtu } }: ServiceExamination): Verdict {
     if (way.kind !== 'link' || way.mtu >= podMtu.mtu) continue
     return finding(
       'small-mtu',
-      `pods of this node may send ${podMtu.mtu} bytes at once (${podMtu.link}), and the way to ${to} takes ${way.mtu} (${way.link}): connections begin, and large packets get lost`,
+      `pods of this node may send packets of ${podMtu.mtu} bytes (${podMtu.link}), but the link to ${to} carries only ${way.mtu} (${way.link}): connections open, but large packets are lost`,
       `ip link show ${way.link}    # raise its MTU, or lower that of the pods in the network plugin's configuration`,
     )
   }
@@ -59,7 +59,7 @@ function askRpFilter({ machine: { strictRpFilter, rpFiltered }, tries }: Service
   if (lost === undefined || link === undefined || rpFiltered === 0) return fine()
   return finding(
     'rp-filter',
-    `rp_filter is strict on ${strictRpFilter.join(', ')}, and dropped ${rpFiltered} packets while ${lost.to} was dialled: its answers come by another way than the route to it`,
+    `rp_filter is strict on ${strictRpFilter.join(', ')}, and dropped ${rpFiltered} packets during the attempt to reach ${lost.to}: its answers arrive on another link than the route to it`,
     `sysctl -w net.ipv4.conf.${link}.rp_filter=2    # and compare: ip route get ${hostOf(lost.to)}`,
   )
 }
@@ -74,35 +74,33 @@ function askAffinity(facts: ServiceExamination): Verdict {
   const left = explanation?.affinity?.secondsLeft
   return finding(
     'affinity-pins',
-    `session affinity keeps ${asked.from === 'node' ? 'this node' : asked.from} at ${backend}, which ${deedOf(tried)}${left === null || left === undefined ? '' : `, for ${left} s more`}`,
+    `session affinity sends ${asked.from === 'node' ? 'this node' : asked.from} to ${backend}, which ${resultText(tried)}${left === null || left === undefined ? '' : `, for another ${left} s`}`,
     explainCommand(facts),
   )
 }
 
 function askAnswer({ tries, foreign, explanation }: ServiceExamination): Verdict {
   const asked = tries.filter(({ result }) => result !== 'not tried')
-  if (asked.length === 0) return explanation === undefined ? undefined : unknown('only TCP can be tried')
+  if (asked.length === 0) return explanation === undefined ? undefined : unknown('only TCP can be tested')
   const failed = asked.filter(({ result }) => result !== 'connected')
   const [first] = failed
   const eligible = explanation?.backends.filter((each) => each.eligible).length ?? asked.length
   if (first === undefined) {
-    return fine(
-      asked.length === eligible ? `${eligible} of ${eligible}` : `${asked.length} that were tried, of ${eligible}`,
-    )
+    return fine(asked.length === eligible ? `${eligible} of ${eligible}` : `${asked.length} tested, of ${eligible}`)
   }
   const share = asked.length === 1 ? 'the endpoint' : `${failed.length} of ${asked.length} endpoints`
   if (first.result === 'refused') {
     return finding(
       'endpoint-refuses',
-      `${share} ${failed.length === 1 || asked.length === 1 ? 'refuses' : 'refuse'}: nothing listens at ${first.to} in the pod`,
-      `kubectl exec ${first.pod || 'POD'} -- ss -ltn    # what does it listen on? Compare with targetPort`,
+      `${share} ${failed.length === 1 || asked.length === 1 ? 'refuses' : 'refuse'} connections: ${failed.map(({ to }) => to).join(', ')}`,
+      `kubectl exec ${first.pod || 'POD'} -- ss -ltn    # does the pod listen on targetPort?`,
     )
   }
   const engines = foreign?.policyEngines ?? []
   const policy = engines.length === 0 ? '' : `; network policies are enforced here (${engines.join(', ')})`
   return finding(
     'endpoint-silent',
-    `${share} ${failed.length === 1 || asked.length === 1 ? 'does' : 'do'} not answer: packets to ${first.to} get lost on the way there or back, or the pod drops them${policy}`,
+    `${share} ${failed.length === 1 || asked.length === 1 ? 'does' : 'do'} not answer: packets to ${first.to} or the answers are lost, or the pod drops them${policy}`,
     'kubectl get networkpolicies --all-namespaces    # then, in the pod: tcpdump -ni any tcp',
   )
 }
@@ -115,23 +113,23 @@ function askStaleFlows({ staleFlows }: ServiceExamination): Verdict {
   const [address, port] = [hostOf(dialled), dialled.replace(/^.*:/, '')]
   return finding(
     'stale-flow',
-    `the connection tracker still sends ${protocol} from ${client} to ${endpoint}, which is no endpoint any more${staleFlows.length === 1 ? '' : `, and ${staleFlows.length - 1} flows more`}`,
+    `the connection tracker still sends ${protocol} from ${client} to ${endpoint}, which is no longer an endpoint${staleFlows.length === 1 ? '' : `, and ${staleFlows.length - 1} more flows`}`,
     `conntrack -D -p ${protocol.toLowerCase()} --orig-dst ${address} --dport ${port}`,
   )
 }
 
 function askService(facts: ServiceExamination): Verdict {
   const { serviceTry, machine, explanation } = facts
-  // Others' connections cannot be tried from here, and are no question then.
+  // Connections of other clients cannot be tested from here.
   if (serviceTry === undefined) {
     if (explanation?.question.from !== 'the node itself') return undefined
-    return unknown(explanation.question.protocol === 'TCP' ? 'not tried' : 'only TCP can be tried')
+    return unknown(explanation.question.protocol === 'TCP' ? 'not tested' : 'only TCP can be tested')
   }
   if (serviceTry.result === 'connected') return fine()
   const rp = machine.strictRpFilter.length === 0 ? '' : `; rp_filter is strict on ${machine.strictRpFilter.join(', ')}`
   return finding(
     'service-silent',
-    `${serviceTry.to} ${deedOf(serviceTry)} to this node (${serviceTry.error}), though its endpoints answer${rp}`,
+    `${serviceTry.to} ${resultText(serviceTry)} from this node (${serviceTry.error}), although its endpoints answer${rp}`,
     explainCommand(facts, ' --send'),
   )
 }
@@ -151,7 +149,7 @@ export function askDns({ dns, asked }: ServiceExamination): Verdict {
     case 'silent':
       return finding(
         'dns-silent',
-        `the name server ${dns.server} does not answer (${dns.error}): names such as ${dns.name} cannot be looked up`,
+        `the name server ${dns.server} does not answer (${dns.error}): names such as ${dns.name} do not resolve`,
         asked.service === 'kube-system/kube-dns'
           ? 'kubectl -n kube-system get pods -l k8s-app=kube-dns -o wide'
           : 'kube-proxy doctor kube-system/kube-dns',
@@ -159,8 +157,8 @@ export function askDns({ dns, asked }: ServiceExamination): Verdict {
   }
 }
 
-function deedOf({ result }: TryFact): string {
-  return result === 'refused' ? 'refuses' : result === 'no route' ? 'cannot be reached' : 'does not answer'
+function resultText({ result }: TryFact): string {
+  return result === 'refused' ? 'refuses connections' : result === 'no route' ? 'cannot be reached' : 'does not answer'
 }
 
 export function hostOf(text: string): string {

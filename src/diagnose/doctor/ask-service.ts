@@ -7,8 +7,8 @@ const NO_API = 'give --kubeconfig of a user who may list pods'
 
 export const SERVICE_QUESTIONS: readonly DoctorQuestion<ServiceExamination>[] = [
   { text: 'does the Service exist', ask: askExists },
-  { text: 'is it one that a proxy serves', ask: askServed },
-  { text: 'is it for this proxy', ask: askOurs },
+  { text: 'does a proxy serve this type of Service', ask: askServed },
+  { text: 'is this the proxy that serves it', ask: askOurs },
   { text: 'does it have the port', ask: askPort },
   { text: 'does its selector match a pod', ask: askSelector },
   { text: 'are its endpoints ready', ask: askReady },
@@ -42,14 +42,14 @@ function askServed(facts: ServiceExamination): Verdict {
   if (service?.type === 'ExternalName') {
     return finding(
       'external-name',
-      `it is an ExternalName: DNS answers with ${service.externalName}, and no proxy has a part in it`,
+      `it is an ExternalName: DNS answers with ${service.externalName}, and no proxy is involved`,
       `dig ${service.externalName}`,
     )
   }
   if (service?.clusterIP === 'None') {
     return finding(
       'headless',
-      'it is headless (clusterIP: None): DNS answers with the addresses of its pods, and no proxy has a part in it',
+      'it is headless (clusterIP: None): DNS answers with the addresses of its pods, and no proxy is involved',
       `dig ${name}.${namespace}.svc.cluster.local`,
     )
   }
@@ -61,7 +61,7 @@ function askOurs(facts: ServiceExamination): Verdict {
   if (service?.proxyName === undefined) return fine()
   return finding(
     'another-proxy',
-    `its label service.kubernetes.io/service-proxy-name is ${JSON.stringify(service.proxyName)}: another proxy is to serve it`,
+    `its label service.kubernetes.io/service-proxy-name is ${JSON.stringify(service.proxyName)}: another proxy serves it`,
     kubectl(facts, 'label service SERVICE service.kubernetes.io/service-proxy-name-'),
   )
 }
@@ -85,12 +85,11 @@ function askSelector(facts: ServiceExamination): Verdict {
     if (endpoints.count > 0) return fine('it has no selector; its EndpointSlices are written by hand')
     return finding(
       'no-selector',
-      'it has no selector, and no EndpointSlice has been written for it',
+      'it has no selector, and nobody has written an EndpointSlice for it',
       kubectl(facts, 'get endpointslices -l kubernetes.io/service-name=SERVICE'),
     )
   }
   if (selector === 'not known' || pods === undefined) {
-    // Endpoints are made of what it matches, or by hand.
     return endpoints.count > 0 ? fine(`it has ${endpoints.count} endpoints`) : unknown(NO_API)
   }
   const text = Object.entries(selector)
@@ -119,7 +118,7 @@ function askReady(facts: ServiceExamination): Verdict {
   if (endpoints === undefined || endpoints.count === 0) return undefined
   if (endpoints.ready > 0) return fine(`${endpoints.ready} of ${endpoints.count}`)
   if (endpoints.draining > 0)
-    return fine(`none of ${endpoints.count}, but ${endpoints.draining} serve while they terminate`)
+    return fine(`none of ${endpoints.count}, but ${endpoints.draining} still serve while they terminate`)
   return finding(
     'pods-not-ready',
     `none of its ${endpoints.count} endpoints is ready`,
@@ -138,11 +137,11 @@ function askTargetPort(facts: ServiceExamination): Verdict {
     const names = [...new Set(pods.flatMap((pod) => pod.portNames))]
     return finding(
       'target-port-name',
-      `targetPort ${JSON.stringify(targetPort)} of port ${describePort(port)} is the name of no port of its pods: they have ${names.join(', ') || 'none'}`,
+      `targetPort ${JSON.stringify(targetPort)} of port ${describePort(port)} names no port of its pods: they have ${names.join(', ') || 'none'}`,
       kubectl(facts, 'edit service SERVICE'),
     )
   }
-  // What the endpoints have is what became of it; the next question is whether that fits.
+  // The next question compares these ports.
   if (service.endpointPorts.length > 0) return fine(service.endpointPorts.join(', '))
   return portsAsked(facts).some(({ targetPort }) => targetPort === undefined) ? unknown(NO_API) : fine()
 }

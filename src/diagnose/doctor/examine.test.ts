@@ -80,7 +80,7 @@ describe('examine()', () => {
     const diagnosis = examine(healthy)
     expect(diagnosis.finding).toBeNull()
     expect(diagnosis.answers.every(({ result }) => result === 'yes')).toBe(true)
-    expect(formatDiagnosis(diagnosis, plain)).toContain('default/web: nothing is wrong that can be seen from here.')
+    expect(formatDiagnosis(diagnosis, plain)).toContain('default/web: no problem found.')
   })
 
   it.each<[string, Partial<ServiceExamination>]>([
@@ -196,7 +196,7 @@ describe('examine()', () => {
       error: '',
     }))
     expect(examine({ ...healthy, tries }).finding?.what).toMatch(
-      /^1 of 3 endpoints refuses: nothing listens at 10\.244\.1\.4:3000/,
+      /^1 of 3 endpoints refuses connections: 10\.244\.1\.4:3000/,
     )
   })
 
@@ -212,7 +212,7 @@ describe('examine()', () => {
     expect(couldNotLook(diagnosis)).toBe(true)
     expect(diagnosis.answers.filter(({ result }) => result === 'not known')).toHaveLength(3)
     expect(formatDiagnosis(diagnosis, plain)).toContain(
-      'default/web: nothing was found, but 3 questions were not answered (marked ?).',
+      'default/web: no problem found, but 3 questions were not answered (marked ?).',
     )
   })
 

@@ -1,4 +1,4 @@
-// The questions that an experienced person asks, in order. The first that fails is the diagnosis, with the next command to type.
+// The questions, in order. The first that fails is the diagnosis, with the next command to type.
 
 import { askDns, NETWORK_QUESTIONS } from './ask-network.ts'
 import { DECISION_QUESTIONS, isByDesign } from './ask-decision.ts'
@@ -34,14 +34,14 @@ export function examine(facts: ServiceExamination): Diagnosis {
     return { text: `does it answer at ${other.label}`, ask: () => askOther(facts, other) }
   })
   const questions: DoctorQuestion<ServiceExamination>[] = [
-    { text: 'does a proxy run on this node, and answer', ask: askProxy },
+    { text: 'does a proxy run on this node and answer', ask: askProxy },
     ...SERVICE_QUESTIONS,
     ...DECISION_QUESTIONS,
     ...MACHINE_QUESTIONS,
-    { text: 'do rules of other programs let it pass', ask: askForeign },
+    { text: 'do rules of other programs let packets pass', ask: askForeign },
     ...NETWORK_QUESTIONS,
     ...others,
-    { text: 'can its name be looked up', ask: askDns },
+    { text: 'does its name resolve', ask: askDns },
   ]
   return { service: facts.asked.service, ...askAll(questions, facts) }
 }
@@ -51,12 +51,12 @@ export function examineMachine(facts: NodeExamination): DoctorAnswers {
   return askAll(NODE_QUESTIONS, facts)
 }
 
-/** Services that are no proxy's business are as they should be. */
+/** Other findings are no fault: no proxy serves such a Service. */
 export function isOfProxy({ code }: DoctorFinding): boolean {
   return !['external-name', 'headless', 'another-proxy'].includes(code)
 }
 
-/** Whether something could not be looked at: then nothing is wrong that was seen, and no more is claimed. */
+/** Whether a question has no answer. */
 export function couldNotLook({ answers }: { readonly answers: readonly Answer[] }): boolean {
   return answers.some(({ result }) => result === 'not known')
 }
@@ -72,16 +72,16 @@ function askOther(facts: ServiceExamination, { label, kind, explanation, service
   const of = { asked: { ...facts.asked, via: kind }, explanation }
   const { answers, finding: found } = askAll(DECISION_QUESTIONS, of)
   if (found !== null) {
-    if (!wasAsked && isByDesign(found.code, explanation)) return fine(`not this client: ${found.what}`)
+    if (!wasAsked && isByDesign(found.code, explanation)) return fine(`not for this client: ${found.what}`)
     return { ...found, what: `at ${label}: ${found.what}` }
   }
   const doubt = answers.find(({ result }) => result === 'not known')
   if (doubt !== undefined) return { unknown: doubt.detail }
-  if (serviceTry === undefined) return fine('so it was decided, and the kernel holds it')
+  if (serviceTry === undefined) return fine('decided, and in the kernel')
   if (serviceTry.result === 'connected') return fine()
   return finding(
     'service-silent',
-    `${label} does not answer this node (${serviceTry.error}), though its endpoints answer`,
+    `${label} does not answer this node (${serviceTry.error}), although its endpoints answer`,
     `kube-proxy explain ${facts.asked.from} ${facts.asked.service} --via ${kind} --send`,
   )
 }

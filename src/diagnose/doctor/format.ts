@@ -9,37 +9,39 @@ export function formatDiagnosis({ service, answers, finding }: Diagnosis, paint:
   const end =
     finding === null
       ? [allClear(service, answers, paint)]
-      : [paint('bad', `${service}: ${finding.what}.`), `Next: ${paint('bold', finding.next)}`]
+      : [paint('bad', `${service}: ${sentence(finding.what)}`), `Next: ${paint('bold', finding.next)}`]
   return `${[...lines, '', ...end].join('\n')}\n`
 }
 
-/** What was not looked at is said to be so: it is no all-clear. */
+/** A question without an answer is no all-clear. */
 function allClear(subject: string, answers: readonly Answer[], paint: Paint): string {
   const open = answers.filter(({ result }) => result === 'not known').length
-  if (open === 0) return paint('good', `${subject}: nothing is wrong that can be seen from here.`)
+  if (open === 0) return paint('good', `${subject}: no problem found.`)
   const count = open === 1 ? '1 question was' : `${open} questions were`
-  return paint('bold', `${subject}: nothing was found, but ${count} not answered (marked ?).`)
+  return paint('bold', `${subject}: no problem found, but ${count} not answered (marked ?).`)
 }
 
-/** More are counted, and not shown. */
+/** Others are only counted. */
 const MOST_SHOWN = 20
 
 export function formatNodeDiagnosis(diagnosis: NodeDiagnosis, paint: Paint): string {
   const { node, answers, finding, services, count, looked } = diagnosis
   const lines = [...answerLines(answers, paint), '']
   if (finding !== null) {
-    lines.push(paint('bad', `${node}: ${finding.what}.`), `Next: ${paint('bold', finding.next)}`)
+    lines.push(paint('bad', `${node}: ${sentence(finding.what)}`), `Next: ${paint('bold', finding.next)}`)
     return `${lines.join('\n')}\n`
   }
   const of = looked < count ? `${looked} of its ${count} Services` : `its ${count} Services`
   if (services.length === 0) {
     const clear = couldNotLook(diagnosis)
       ? allClear(node, answers, paint)
-      : paint('good', `${node}: nothing is wrong that can be seen from here, with ${of}; endpoints were not dialled.`)
+      : paint('good', `${node}: no problem found, with ${of}; no connections to endpoints were tested.`)
     lines.push(clear)
     return `${lines.join('\n')}\n`
   }
-  lines.push(paint('bad', `${node}: ${services.length} of ${of} do not answer this node, or not everywhere:`))
+  lines.push(
+    paint('bad', `${node}: ${services.length} of ${of} ${services.length === 1 ? 'has a problem' : 'have problems'}:`),
+  )
   for (const { service, finding: found } of services.slice(0, MOST_SHOWN)) lines.push(`  ${service}: ${found.what}`)
   if (services.length > MOST_SHOWN) lines.push(`  ... and ${services.length - MOST_SHOWN} more (-o json)`)
   const [first] = services
@@ -53,4 +55,9 @@ function answerLines(answers: readonly Answer[], paint: Paint): string[] {
     const note = result !== 'no' && detail !== '' ? paint('dim', `: ${detail}`) : ''
     return `  ${marks[result]}  ${question}${note}`
   })
+}
+
+/** With one full stop, whatever the text ends with. */
+function sentence(text: string): string {
+  return `${text.replace(/\.+$/, '')}.`
 }

@@ -1,4 +1,4 @@
-// What was decided beside what the kernel does: where they differ, in words.
+// Compares the decision with what the kernel does.
 
 import { formatIp, joinHostPort } from '../../lib/ip.ts'
 import type { KernelWay, Walkable } from '../../packet-walk/types.ts'
@@ -35,21 +35,21 @@ export function compareWays(decision: Decision, { ways, isPartial }: Ways, conte
 function complain(decision: Decision, way: KernelWay, context: CompareContext): string | undefined {
   const got = outcomeOf(way)
   const { outcome, isRelayed } = decision
-  // Rules that leave it alone leave it to the listener.
+  // The listener takes what the rules leave unchanged.
   if (isRelayed === true && got === 'untouched') return undefined
   if (got !== outcome)
     return `decided: ${phrase(outcome)}; in the kernel: ${phrase(got)}${got === 'to' ? ` ${endOf(way)}` : ''}`
   if (got !== 'to' || context.endsAt !== undefined) return undefined
   const backend = decision.backends.find(({ ip, port }) => joinHostPort(ip, port) === endOf(way))
-  if (backend === undefined) return `the kernel sends it to ${endOf(way)}, which is no endpoint of the service`
+  if (backend === undefined) return `the kernel sends it to ${endOf(way)}, which is not an endpoint of the service`
   if (!backend.eligible) return `the kernel sends it to ${endOf(way)}, which is not eligible: ${backend.why}`
-  // What the node itself sends has its address in any case.
+  // Packets of the node itself have its address in any case.
   const { connection, isOwnAddress } = context
   if (connection.inputInterface === undefined && isOwnAddress(connection.source)) return undefined
   if (way.masqueraded === backend.masquerade) return undefined
   return backend.masquerade
-    ? `the kernel keeps the source on the way to ${endOf(way)}, though it is to be masqueraded: ${backend.masqueradeWhy}`
-    : `the kernel masquerades the source on the way to ${endOf(way)}, though it is to be kept: ${backend.masqueradeWhy}`
+    ? `the kernel keeps the source on the way to ${endOf(way)}, but should masquerade it: ${backend.masqueradeWhy}`
+    : `the kernel masquerades the source on the way to ${endOf(way)}, but should keep it: ${backend.masqueradeWhy}`
 }
 
 export function outcomeOf({ verdict, translated }: KernelWay): Decision['outcome'] {
@@ -70,6 +70,6 @@ export function phrase(outcome: Decision['outcome']): string {
     case 'drop':
       return 'dropped silently'
     case 'untouched':
-      return 'left alone'
+      return 'left unchanged'
   }
 }

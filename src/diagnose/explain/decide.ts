@@ -1,5 +1,4 @@
-// What was decided about a connection, step by step, each with its reason. The decisions are the model's; here they are put in
-// the order in which a person asks.
+// The decision about a connection, step by step, each with its reason. The model decides; this puts the steps in order.
 
 import { cidrContains, formatCidr, isLoopback, joinHostPort, ipBytes } from '../../lib/ip.ts'
 import {
@@ -185,7 +184,7 @@ function listOf({ verdict }: Route, value: Policy, { kind }: Client, inside: boo
   return inside || kind === 'other' ? value : 'Cluster'
 }
 
-/** What no frontend takes is left to its route, unless the mode guards the addresses of services. */
+/** A packet that no frontend takes follows its route, unless the mode guards the addresses of services. */
 function decideStray(
   { mode }: Known,
   { node, services, index, isOwnAddress }: Decided,

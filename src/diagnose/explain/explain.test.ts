@@ -69,7 +69,7 @@ describe('near misses', () => {
     ['address of another node', `${peer.ip[4]}:30080`, /address of another node: .* is node-b/],
     ['a node port that is not open there', '10.3.0.20:30080', /not open on 10\.3\.0\.20/],
     ['service of another proxy', `${foreign.spec.clusterIPs[0]}:80`, /service of another proxy: .*"mesh"/],
-    ['a pod', '10.1.0.11:8080', /that is a pod, not a service/],
+    ['a pod', '10.1.0.11:8080', /this is a pod, not a Service/],
   ])('%s', (_, to, why) => {
     const { misses, outcome } = ask({ from: 'client', to })
     expect(outcome).not.toBe('to')
@@ -159,7 +159,7 @@ describe('the kernel', () => {
     const explanation = explain(prepare(known, { from: 'client', to: 'web' }), await kernel())
     expect(explanation).toMatchObject({ agreement: 'agrees', outcome: 'to' })
     expect(complaintsBySchema(schema, explanation)).toEqual([])
-    expect(formatText(explanation)).toContain('the kernel does what was decided')
+    expect(formatText(explanation)).toContain('the kernel does what the proxy decided')
   })
 
   it('differs, and that is the headline', async () => {
@@ -167,7 +167,7 @@ describe('the kernel', () => {
     const explanation = explain(prepare(other, { from: 'client', to: 'web' }), await kernel())
     expect(explanation.agreement).toBe('differs')
     expect(formatText(explanation)).toMatch(
-      /^The kernel does not do what was decided: decided: refused; in the kernel: sent to an endpoint/,
+      /^The kernel does not do what the proxy decided: decided: refused; in the kernel: sent to an endpoint/,
     )
   })
 
@@ -176,7 +176,7 @@ describe('the kernel', () => {
       kind: 'nothing',
       what: 'the nftables mode',
     })
-    expect(explanation.headline).toMatch(/in the kernel there is nothing of this mode/)
+    expect(explanation.headline).toMatch(/the kernel has nothing of this mode/)
   })
 })
 

@@ -81,18 +81,18 @@ export function explain(prepared: Prepared, state: KernelState | undefined, sent
   return prepared.known.hasObjects ? explanation : byRulesAlone(explanation)
 }
 
-/** Where there are rules and no objects, what the rules do is all that can be told. */
+/** Without objects, only the rules have an answer. */
 function byRulesAlone(explanation: Explanation): Explanation {
   const { kernel, question } = explanation
   const [first] = kernel?.ways ?? []
   const what = `${joinHostPort(question.destination, question.port)}/${question.protocol}`
-  const because = 'by the rules alone: there are no objects to compare with'
+  const because = 'from the rules alone, without objects to compare with'
   const ends = [
     ...new Set((kernel?.ways ?? []).map((way) => (way.outcome === 'to' ? way.destination : phrase(way.outcome)))),
   ]
   const headline =
     first === undefined
-      ? `Cannot tell what happens to ${what}: ${kernel?.error ?? 'there are no rules'}`
+      ? `No answer for ${what}: ${kernel?.error ?? 'there are no rules'}`
       : first.outcome === 'to'
         ? `By these rules, a connection to ${what} is sent to ${ends.length > 1 ? 'one of ' : ''}${ends.join(', ')}.`
         : `By these rules, a connection to ${what} is ${phrase(first.outcome)}.`
@@ -173,7 +173,7 @@ function explainChoice({ known, decision: { dialled, client } }: Prepared): stri
   const { chooseAtConnect } = known
   if (chooseAtConnect === undefined || dialled === undefined || client.kind === 'other') return null
   if (dialled.frontend.kind !== 'clusterIP' || chosenFrontends(dialled.view).length === 0) return null
-  return `a process of the cgroup ${chooseAtConnect} gets one of these when it connects, and its packets meet no rule of the service`
+  return `a process of the cgroup ${chooseAtConnect} gets one of these when it connects; its packets then pass no rule of the service`
 }
 
 interface WalkedKernel {
@@ -188,9 +188,9 @@ function walkKernel(prepared: Prepared, state: KernelState): WalkedKernel {
   }
   if (state.kind === 'nothing') {
     const { outcome } = prepared.decision
-    const difference = `decided: ${phrase(outcome)}; in the kernel there is nothing of this mode`
+    const difference = `decided: ${phrase(outcome)}; the kernel has nothing of this mode`
     const differences = outcome === 'untouched' ? [] : [difference]
-    return { explained: { what: `${state.what}: not there`, error: null, ways: [], differences }, ways: [], nowMs: 0 }
+    return { explained: { what: `${state.what}: nothing`, error: null, ways: [], differences }, ways: [], nowMs: 0 }
   }
   const { walkable, when, nowMs } = state
   const { isOwnAddress } = prepared.decided
@@ -277,7 +277,7 @@ function headlineOf(decision: Decision, { asked, known }: Prepared, differences:
   const { destination, port, protocol } = asked.connection
   const what = `${joinHostPort(destination, port)}/${protocol}`
   const [difference] = differences
-  if (difference !== undefined) return `The kernel does not do what was decided: ${difference}`
+  if (difference !== undefined) return `The kernel does not do what the proxy decided: ${difference}`
   const eligible = decision.backends.filter((each) => each.eligible)
   switch (decision.outcome) {
     case 'to': {

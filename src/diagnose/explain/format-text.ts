@@ -1,4 +1,4 @@
-// An explanation for people: the decision step by step, then the same through the kernel.
+// An explanation for people: the decision step by step, then the path through the kernel.
 
 import { joinHostPort } from '../../lib/ip.ts'
 import { wrapText } from '../../lib/wrap-text.ts'
@@ -35,7 +35,7 @@ function decisionLines(explanation: Explanation, paint: Paint): string[] {
     ),
     ...assumed.flatMap((text) => say('', text)),
     ...(frontend === null
-      ? say('frontend', 'none takes it')
+      ? say('frontend', 'none')
       : say('frontend', `${formatFrontend(explanation)} of ${frontend.servicePort}`)),
     ...misses.flatMap(({ what, why }) => say('', `${paint('bad', 'near')}  ${what}: ${why}`)),
     ...say(
@@ -68,7 +68,7 @@ function backendLines(backends: readonly ExplainedBackend[], paint: Paint): stri
       paint,
     ),
     ...backends.map(({ address, port, node, eligible: is, why }) => {
-      const where = node === '' ? 'on a node that it does not name' : `on ${node}`
+      const where = node === '' ? 'on an unnamed node' : `on ${node}`
       const mark = is ? paint('good', 'yes') : paint('bad', 'no ')
       return `${INDENT}${mark}  ${joinHostPort(address, port).padEnd(width)}  ${where}${why === '' ? '' : `: ${why}`}`
     }),
@@ -78,9 +78,9 @@ function backendLines(backends: readonly ExplainedBackend[], paint: Paint): stri
 function formatAffinity({ seconds, remembered, backend, secondsLeft }: NonNullable<Explanation['affinity']>): string {
   const rule = `ClientIP, for ${seconds} s after the last connection`
   if (remembered === null) return rule
-  if (!remembered) return `${rule}; this client is not remembered`
-  const until = secondsLeft === null ? '' : ` for another ${secondsLeft} s`
-  return `${rule}; this client is remembered${until}, at ${backend}`
+  if (!remembered) return `${rule}; this client has no affinity entry`
+  const until = secondsLeft === null ? '' : `, for another ${secondsLeft} s`
+  return `${rule}; this client has an affinity entry: ${backend}${until}`
 }
 
 function formatMasquerade({ masquerade, why }: NonNullable<Explanation['masquerade']>): string {
@@ -95,10 +95,10 @@ function kernelLines({ kernel, agreement }: Explanation, paint: Paint): string[]
   const [first, ...others] = kernel.ways
   if (first !== undefined) lines.push(...wayLines(first, paint))
   if (others.length > 0)
-    lines.push(...labelled('', `or, by chance or by affinity: ${others.map(wayEnd).join('; ')}`, paint))
+    lines.push(...labelled('', `or, by random choice or affinity: ${others.map(wayEnd).join('; ')}`, paint))
   for (const difference of kernel.differences) lines.push(...labelled('DIFFERENT', paint('bad', difference), paint))
   if (kernel.differences.length === 0 && agreement !== 'not compared')
-    lines.push(...labelled('', paint('good', 'the kernel does what was decided'), paint))
+    lines.push(...labelled('', paint('good', 'the kernel does what the proxy decided'), paint))
   return lines
 }
 
@@ -137,7 +137,7 @@ function sentLines({ sent }: Explanation, paint: Paint): string[] {
     ...labelled('sent', `from ${sent.from}: ${sent.answer}`, paint),
     ...sent.trace.map((line) => `${INDENT}${paint('dim', line)}`),
     ...sent.differences.flatMap((text) => labelled('DIFFERENT', paint('bad', text), paint)),
-    ...(sent.differences.length === 0 ? labelled('', paint('good', 'the packet did what was said'), paint) : []),
+    ...(sent.differences.length === 0 ? labelled('', paint('good', 'the packet went as predicted'), paint) : []),
   ]
 }
 

@@ -1,4 +1,4 @@
-// Where no frontend takes a connection: what it nearly dialled, and why that is not it.
+// For a connection that no frontend takes: the frontends near it, and why they do not.
 
 import { joinHostPort } from '../../lib/ip.ts'
 import { describeFrontend } from '../../model/claims.ts'
@@ -51,7 +51,7 @@ function missUnserved({ services, problems }: Decided, destination: string, add:
     } else if (why !== undefined) add(`Service ${name}`, `it is ${why.kind}`)
     const proxied = service.ingress.find(({ ip, ipMode }) => ip === destination && ipMode !== 'VIP')
     if (proxied !== undefined) {
-      add(`load-balancer IP of ${name}`, `ipMode is ${proxied.ipMode}: the load balancer takes it, not the proxy`)
+      add(`load-balancer IP of ${name}`, `ipMode is ${proxied.ipMode}: the load balancer handles it, not the proxy`)
     }
     for (const [object, messages] of problems) {
       if (!isOfService(object, name)) continue
@@ -77,7 +77,7 @@ function missNodePort(
     add(what, `address of another node: ${destination} is ${other.name}; ask with --node ${other.name}`)
   } else if (isOwnAddress(destination)) {
     const open = index.openAddresses
-    add(what, `not open on ${destination}: nodePortAddresses opens it on ${open.join(', ') || 'no address'} alone`)
+    add(what, `not open on ${destination}: nodePortAddresses opens it only on ${open.join(', ') || 'no address'}`)
   } else add(what, `${destination} is not an address of this node (${node.nodeName} has ${node.nodeIp})`)
 }
 
@@ -89,7 +89,7 @@ function missOtherFamily({ services, nodes }: Known, destination: string, add: A
   if (owner !== undefined) add(`Service ${owner.namespace}/${owner.name}`, `the node does not have IPv${family}`)
 }
 
-/** A pod's own address: no proxy has a part in it. */
+/** The address of a pod: no proxy is involved. */
 function missEndpoint(
   { slices }: Known,
   { destination, port }: Pick<Connection, 'destination' | 'port'>,
@@ -99,7 +99,7 @@ function missEndpoint(
     if (!slice.endpoints.some(({ address }) => address === destination)) continue
     add(
       `endpoint ${joinHostPort(destination, port)} of ${slice.namespace}/${slice.serviceName}`,
-      'that is a pod, not a service: its address is dialled without a proxy',
+      'this is a pod, not a Service: no proxy is involved',
     )
     return
   }

@@ -1,4 +1,4 @@
-// From the words of the command line to a connection: what FROM and TO mean in this cluster.
+// Resolves FROM and TO to a connection in this cluster.
 
 import type { Protocol, Service } from '../../kube/types.ts'
 import { canonicalIp, cidrContains, type Family, ipFamily, joinHostPort, ipBytes } from '../../lib/ip.ts'
@@ -8,7 +8,7 @@ import type { FrontendKind, NodeView } from '../../model/types.ts'
 import type { Known } from './known.ts'
 import { parseTarget, type Target } from './target.ts'
 
-/** A question that makes no sense as it was asked; the message says what does. */
+/** An invalid question. The message says what is valid. */
 export class QuestionMistake extends Error {}
 
 export interface Question {
@@ -37,7 +37,7 @@ export interface ResolvedQuestion {
   readonly toLabel: string
   /** The service that was named, whether or not it can be reached. */
   readonly service: Service | undefined
-  /** What was assumed, in words. */
+  /** The assumptions, as text. */
   readonly assumed: readonly string[]
 }
 
@@ -73,7 +73,7 @@ interface DialledAddress {
 
 function dialAddress({ address, port, protocol }: Target): DialledAddress {
   if (address === undefined || port === undefined || typeof port === 'string') {
-    throw new QuestionMistake(`Cannot dial ${address ?? 'that'} without a port: say ADDRESS:PORT, as in 10.96.0.1:443`)
+    throw new QuestionMistake(`Cannot dial ${address ?? 'that'} without a port: use ADDRESS:PORT, as in 10.96.0.1:443`)
   }
   return { address, port, protocol: protocol ?? 'TCP' }
 }
@@ -185,9 +185,9 @@ function familyFor(known: Known, service: Service, from: string): Family {
 function whyNoAddress(service: Service, family: Family, via: FrontendKind | undefined): string {
   const name = `${service.namespace}/${service.name}`
   if (service.type === 'ExternalName')
-    return `Service ${name} is an ExternalName: DNS answers with another name, and no proxy has a part in it`
+    return `Service ${name} is an ExternalName: DNS answers with another name, and no proxy is involved`
   if (service.clusterIPs[0] === 'None') {
-    return `Service ${name} is headless (clusterIP: None): DNS answers with the addresses of its pods, and no proxy has a part in it. Ask for a pod's address instead`
+    return `Service ${name} is headless (clusterIP: None): DNS answers with the addresses of its pods, and no proxy is involved. Use the address of a pod instead`
   }
   return `Service ${name} has no ${via ?? 'cluster IP'} of IPv${family}: its cluster IPs are ${service.clusterIPs.join(', ') || 'none'}`
 }
@@ -273,7 +273,7 @@ function findPod({ pods }: Known, text: string): Known['pods'][number] | undefin
 
 function whyNoPod({ pods, source }: Known, text: string, family: Family): string {
   if (pods.length === 0) {
-    return `Cannot tell who ${JSON.stringify(text)} is: ${source} has no pods. FROM must be an address, node or outside; with --kubeconfig it may be a pod`
+    return `Cannot find the client ${JSON.stringify(text)}: ${source} has no pods. FROM must be an address, node or outside; with --kubeconfig it may be a pod`
   }
   const near = nearest(
     text.includes('/') ? text : `default/${text}`,

@@ -15,7 +15,7 @@ import type { ExplainedSending } from './explanation.ts'
 import { followTrace, type Traced, type TracedFlow } from './trace.ts'
 
 const PATIENCE_MS = 2000
-/** The trace of a packet comes a little after the packet. */
+/** The kernel sends the trace of a packet a little after the packet. */
 const SETTLE_MS = 200
 
 /** A client that is not this node: where its sockets come from, as file descriptors that are bound to the address and the port. */
@@ -40,11 +40,11 @@ export async function sendPacket(
   const { connection, family } = asked
   if (connection.inputInterface !== undefined && departure === undefined && sender === undefined) {
     throw new Error(
-      `Cannot send from ${asked.fromLabel}: --send sends from this node, or with --sandbox from one of its pods; leave FROM out, or say node`,
+      `Cannot send from ${asked.fromLabel}: --send sends from this node, or with --sandbox from one of its pods; omit FROM, or use node`,
     )
   }
   const { protocol } = connection
-  if (protocol === 'SCTP') throw new Error('Cannot send SCTP: --send knows TCP and UDP')
+  if (protocol === 'SCTP') throw new Error('Cannot send SCTP: --send supports TCP and UDP')
   const flow: TracedFlow = {
     source: connection.source,
     sourcePort: 40_000 + Math.floor(Math.random() * 20_000),
@@ -73,7 +73,7 @@ export function differencesOf(
   endsAt?: Walkable['endsAt'],
 ): string[] {
   if (trace.outcome === 'unknown' || (isRelayed === true && trace.outcome === 'untouched')) return []
-  if (trace.outcome !== outcome) return [`said: ${phrase(outcome)}; the packet was ${phrase(trace.outcome)}`]
+  if (trace.outcome !== outcome) return [`predicted: ${phrase(outcome)}; the packet was ${phrase(trace.outcome)}`]
   if (outcome !== 'to' || endsAt !== undefined) return []
   const isSaid = backends.some(({ ip, port, eligible }) => eligible && joinHostPort(ip, port) === trace.destination)
   return isSaid ? [] : [`the packet went to ${trace.destination}, which is not an eligible endpoint`]

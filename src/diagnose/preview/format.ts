@@ -34,7 +34,7 @@ export interface PlanText {
 }
 
 export function formatPlan({ source, nodeName, shown, previews, limit }: PlanText, paint: Paint): string {
-  const lines = [`Node ${nodeName}, by ${source}. Nothing is changed.`, '']
+  const lines = [`Node ${nodeName}, from ${source}. Nothing was changed.`, '']
   const width = Math.max(...previews.map(({ mode }) => mode.length))
   for (const preview of previews) {
     const mark = preview.mode === shown ? '*' : ' '
@@ -69,9 +69,9 @@ export function formatPlanJson({ source, nodeName, shown, previews }: Omit<PlanT
 }
 
 function summary({ rehearsal, problem }: Preview): string {
-  if (rehearsal === undefined) return `cannot be told: ${problem}`
+  if (rehearsal === undefined) return `not possible: ${problem}`
   const count = countCommands(rehearsal)
-  if (count === 0) return 'nothing to do: the kernel holds all of it'
+  if (count === 0) return 'nothing to do: the kernel has all of it'
   const parts = rehearsal.scripts.flatMap(({ program, text }) => {
     const { length } = linesOf(text)
     return length === 0 ? [] : [`${length} line${length === 1 ? '' : 's'} for ${program}`]

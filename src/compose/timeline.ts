@@ -1,15 +1,10 @@
-// The question `changes`: the proxy remembers what it does while there is an asker, and no longer.
+// The question `changes`: the proxy records what it does only while a client keeps asking.
 
 import type { ChangesAnswer, SyncChange } from '../serve/control/changes.ts'
-import {
-  allowArguments,
-  argument,
-  QuestionError,
-  type QuestionClient,
-  type Question,
-} from '../serve/control/questions.ts'
-import type { Clock, Timer } from '../lib/clock.ts'
+import { allowArguments, argument, QuestionError, type Question } from '../serve/control/questions.ts'
+import type { Clock } from '../lib/clock.ts'
 import type { FamilyPipeline } from '../reconcile/family-pipeline.ts'
+import { Leases, LEASE_MS } from './leases.ts'
 
 export interface TimelineOptions {
   readonly pipelines: readonly Pick<FamilyPipeline, 'listen' | 'lastComparison'>[]
@@ -17,18 +12,15 @@ export interface TimelineOptions {
   readonly clock: Clock
 }
 
-/** An asker that has not asked for this long does not look any more. */
-const LEASE_MS = 15_000
-/** An answer waits so long for something to tell; the argument `wait` may ask for less. */
+/** An answer waits so long for a change; the argument `wait` may ask for less. */
 const LONGEST_WAIT_MS = 10_000
-/** What is remembered: so many changes, and so many characters of commands. */
+/** At most so many changes, and so many characters of commands, are kept. */
 const MOST_CHANGES = 100
 const MOST_CHARACTERS = 1_000_000
 
 export class Timeline {
   readonly #options: TimelineOptions
-  /** The askers, with the end of what they were promised. */
-  readonly #askers = new Map<AbortSignal, Timer>()
+  readonly #leases: Leases
   readonly #waiting = new Set<() => void>()
   #changes: SyncChange[] = []
   #characters = 0
@@ -36,44 +28,31 @@ export class Timeline {
 
   constructor(options: TimelineOptions) {
     this.#options = options
+    this.#leases = new Leases(options.clock, () => this.#end())
   }
 
   readonly question: Question = {
     name: 'changes',
-    what: `what is done to the kernel and why, after=N; waits for something to tell, up to wait=MS; remembers while the asker keeps asking, at least every ${LEASE_MS / 1000} s`,
-    answer: async (query, asker) => {
+    what: `what is done to the kernel and why, after=N; waits for a change, up to wait=MS; records while the client keeps asking, at least every ${LEASE_MS / 1000} s`,
+    answer: async (query, client) => {
       allowArguments(query, 'after', 'wait')
       const after = numberOf(query, 'after') ?? 0
       const waitMs = Math.min(numberOf(query, 'wait') ?? 0, LONGEST_WAIT_MS)
-      this.#promise(asker)
-      if (this.#number <= after && waitMs > 0) await this.#next(waitMs, asker.signal)
+      if (!this.isOn) this.#begin()
+      this.#leases.renew(client)
+      if (this.#number <= after && waitMs > 0) await this.#next(waitMs, client.signal)
       return this.#answer(after)
     },
   }
 
   get isOn(): boolean {
-    return this.#askers.size > 0
+    return this.#leases.size > 0
   }
 
   close(): void {
-    for (const timer of this.#askers.values()) timer.cancel()
-    this.#askers.clear()
+    this.#leases.close()
     this.#end()
     for (const wake of this.#waiting) wake()
-  }
-
-  #promise({ signal }: QuestionClient): void {
-    const before = this.#askers.get(signal)
-    before?.cancel()
-    const leave = () => {
-      this.#askers.get(signal)?.cancel()
-      if (this.#askers.delete(signal) && this.#askers.size === 0) this.#end()
-    }
-    if (before === undefined) {
-      signal.addEventListener('abort', leave, { once: true })
-      if (this.#askers.size === 0) this.#begin()
-    }
-    this.#askers.set(signal, this.#options.clock.setTimeout(leave, LEASE_MS))
   }
 
   #begin(): void {
@@ -117,7 +96,7 @@ export class Timeline {
   #answer(after: number): ChangesAnswer {
     const changes = this.#changes.filter(({ number }) => number > after)
     const [first] = changes
-    // A process that started anew counts from 1 again: what an asker knows of the one before is no gap.
+    // A process that started anew counts from 1 again: what a client knows of the one before is no gap.
     const missed = first === undefined || after === 0 || after > this.#number ? 0 : first.number - after - 1
     return { ...this.#options.about(), changes, last: this.#number, missed }
   }

@@ -1,10 +1,10 @@
-// The question `traffic`: the kernel counts while there is an asker, and no longer.
+// The question `traffic`: the kernel counts only while a client keeps asking.
 
 import type { QuestionClient, Question } from '../serve/control/questions.ts'
 import { allowArguments, QuestionError } from '../serve/control/questions.ts'
 import type { CarriedRow, TrafficAnswer, TrafficRow } from '../serve/control/traffic.ts'
 import { nextTurn } from '../lib/next-turn.ts'
-import type { Clock, Timer } from '../lib/clock.ts'
+import type { Clock } from '../lib/clock.ts'
 import { KernelError, messageOf } from '../lib/errors.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
@@ -12,6 +12,7 @@ import { NO_TRAFFIC, type TrafficCounts } from '../traffic/traffic-counts.ts'
 import type { ServicePortView } from '../model/types.ts'
 import type { TrafficCounter } from '../modes/contract.ts'
 import { carriedRow, FamilyRows, plus } from './traffic-rows.ts'
+import { Leases, LEASE_MS } from './leases.ts'
 
 export interface TrafficOptions {
   readonly families: readonly { readonly family: Family; readonly views: () => Iterable<ServicePortView> }[]
@@ -33,16 +34,12 @@ export interface TrafficReading {
   readonly ids: readonly string[]
 }
 
-/** The last asker has gone while the counts were read for it. */
+/** The last client has gone while the counts were read for it. */
 class CountingEnded extends QuestionError {}
-
-/** An asker that has not asked for this long does not look any more. */
-const LEASE_MS = 15_000
 
 export class Traffic {
   readonly #options: TrafficOptions
-  /** The commands that look, with the end of what they were promised. */
-  readonly #askers = new Map<AbortSignal, Timer>()
+  readonly #leases: Leases
   /** Whether metrics show it: then it goes on until they do no longer. */
   #isKept = false
   #counters: ReadonlyMap<Family, TrafficCounter> | undefined
@@ -53,14 +50,15 @@ export class Traffic {
 
   constructor(options: TrafficOptions) {
     this.#options = options
+    this.#leases = new Leases(options.clock, () => this.#endIfUnused())
   }
 
   readonly question: Question = {
     name: 'traffic',
-    what: `connections, packets and bytes by service, frontend and backend; counts while the asker keeps asking, at least every ${LEASE_MS / 1000} s`,
-    answer: (query, asker) => {
+    what: `connections, packets and bytes by service, frontend and backend; counts while the client keeps asking, at least every ${LEASE_MS / 1000} s`,
+    answer: (query, client) => {
       allowArguments(query)
-      this.#promise(asker)
+      this.#renewLease(client)
       return this.#read().then(({ answer }) => answer)
     },
   }
@@ -91,8 +89,7 @@ export class Traffic {
   /** Counting ends, whichever command looks. */
   close(): void {
     this.#isKept = false
-    for (const timer of this.#askers.values()) timer.cancel()
-    this.#askers.clear()
+    this.#leases.close()
     this.#endIfUnused()
   }
 
@@ -100,19 +97,12 @@ export class Traffic {
     return this.#counters !== undefined
   }
 
-  #promise({ signal }: QuestionClient): void {
-    const before = this.#askers.get(signal)
-    before?.cancel()
-    const leave = () => {
-      this.#askers.get(signal)?.cancel()
-      if (this.#askers.delete(signal)) this.#endIfUnused()
-    }
-    if (before === undefined) signal.addEventListener('abort', leave, { once: true })
-    this.#askers.set(signal, this.#options.clock.setTimeout(leave, LEASE_MS))
+  #renewLease(client: QuestionClient): void {
+    this.#leases.renew(client)
     try {
       this.#begin()
     } catch (error) {
-      leave()
+      this.#leases.end(client)
       throw new QuestionError(`Cannot count: ${messageOf(error)}`)
     }
   }
@@ -135,7 +125,7 @@ export class Traffic {
   }
 
   #endIfUnused(): void {
-    if (this.#askers.size > 0 || this.#isKept || this.#counters === undefined) return
+    if (this.#leases.size > 0 || this.#isKept || this.#counters === undefined) return
     this.#end()
     this.#options.log.info('Counting traffic no longer')
   }

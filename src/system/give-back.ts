@@ -1,7 +1,7 @@
-// Memory that this process has and does not need any more goes back to the machine.
+// Returns memory to the machine that this process does not need any more.
 //
-// After a start, most of the memory of the process is what only the start needed: dead objects, memory that libc keeps for
-// later, and pages of Node's own file (a hundred megabytes) that were looked at once.
+// After a start, most of its memory is what only the start needed: dead objects, memory that libc keeps for later, and pages of
+// Node's own file (a hundred megabytes).
 
 import { readFileSync, readlinkSync } from 'node:fs'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
@@ -15,15 +15,13 @@ const MADV_DONTNEED = 4
 const LARGEST_COLLECTED = 48 << 20
 
 /**
- * From now on, V8 collects dead objects when its heap has grown by 60 percent, and keeps the nursery for young ones as small as it
- * is. Left to itself it judges by the time that collecting takes, and lets the heap of a program that does little grow to three
- * times its size. Flags of the command line would do the same, but with any of them, Node 20 and 22 compile Node's own modules at
- * each start instead of using what they have compiled.
+ * Settings of V8's garbage collection. On the command line, any of them would make Node 20 and 22 compile Node's own modules at each
+ * start instead of using what they have compiled. docs/adr/0014-tricks-with-proof.md has what each saves.
  *
- * And all objects begin as young ones, which cost little when they die. Left to itself V8 guesses from those that came before which
- * will stay; at a start it guesses wrong, and makes a million elements on their way to the kernel as old ones.
- *
- * And the nursery, of two megabytes, is collected by the thread that fills it: to wake others takes more than they spare it.
+ * - V8 collects when its heap has grown by 60 percent. By default it judges by the time that collecting takes.
+ * - All objects begin as young ones, which cost little when they die. V8 would guess from earlier objects which will stay; at a start
+ *   it guesses wrong, and makes a million elements on their way to the kernel as old ones.
+ * - The thread that fills the nursery collects it: waking others takes more time than they save.
  */
 export function collectInTime(): void {
   setV8Flag('--heap-growing-percent=60')
@@ -33,8 +31,8 @@ export function collectInTime(): void {
 }
 
 /**
- * The nursery of each thread stays as small as it is. To be called again when a thread has begun: V8 has one such setting for all
- * threads, and sets it back to 2 whenever it makes the heap of a new one.
+ * Keeps the nursery of each thread as small as it is. Call it again when a thread has started: V8 has one such setting for all threads,
+ * and resets it to 2 when it makes the heap of a new one.
  */
 export function keepNurserySmall(): void {
   setV8Flag('--semi-space-growth-factor=1')

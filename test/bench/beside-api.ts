@@ -168,7 +168,7 @@ function bodyOf(object: ApiObject): object {
   return { ...object, apiVersion: apiVersions[object.kind ?? ''] }
 }
 
-function writeKubeconfig(folder: string, cluster: object, user: object): string {
+export function writeKubeconfig(folder: string, cluster: object, user: object): string {
   const text = JSON.stringify({
     clusters: [{ name: 'c', cluster }],
     users: [{ name: 'u', user }],

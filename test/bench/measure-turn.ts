@@ -111,7 +111,7 @@ export interface Turn {
 export async function measureTurn(
   command: readonly string[],
   { mode, changes, restMs }: Turn,
-  api: BenchApi,
+  api: Pick<BenchApi, 'kubeconfig' | 'put'>,
   slices: readonly ApiObject[],
 ): Promise<Figures> {
   flushRules()

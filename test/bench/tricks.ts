@@ -1,24 +1,27 @@
 // What each trick about the process saves: the program as it is shipped beside copies that lack one of them, in turns.
 //   npm run bench:tricks -- [--rounds 8] [--node VERSION] [--all] [NAME ...]
 //
-// Ends with 1 when a trick saves less than it must. The Node is that of the image, or another version that scripts/release/node-runtimes.mjs
-// knows. --all shows all figures of each.
+// Ends with 1 when a trick saves less than it must. The Node is that of the image, or another version that
+// scripts/release/node-runtimes.mjs has. --all shows all figures. docs/adr/0014-tricks-with-proof.md lists the tricks.
 
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { clusterOf } from '../support/api-server/sample-cluster.ts'
-import { openApi } from './beside-api.ts'
+import { TestApiServer } from '../support/api-server/api-server.ts'
+import { createCertificates } from '../support/api-server/certificates.ts'
+import { benchNode, clusterOf } from '../support/api-server/sample-cluster.ts'
+import { writeKubeconfig } from './beside-api.ts'
 import { shippedProgram } from './beside-contestant.ts'
 import { table } from './figures.ts'
 import { columns, type Figures, measureTurn, type Turn } from './measure-turn.ts'
 import { enterOwnNetwork } from './netns.ts'
+import type { ApiObject } from '../support/api-server/objects.ts'
 
 const CLUSTERS = {
   start: { services: 1000, changes: 0, restMs: 4000 },
   changes: { services: 1000, changes: 400, restMs: 1000 },
-  large: { services: 20_000, changes: 0, restMs: 0 },
+  large: { services: 50_000, changes: 0, restMs: 0 },
 } satisfies Record<string, Omit<Turn, 'mode'> & { services: number }>
 
 interface Trick {
@@ -29,8 +32,8 @@ interface Trick {
   readonly atLeast: number | `${number}%`
   /** Pieces of the program and what stands in their place without the trick. */
   readonly without: readonly (readonly [piece: string, instead: string])[]
-  /** Whether V8 is to compile all at each start. */
-  readonly isCodeCache?: true
+  /** V8 compiles all at each start. */
+  readonly withoutCodeCache?: true
 }
 
 const flag = (text: string) => [`setV8Flag("--${text}");`, ''] as const
@@ -42,7 +45,7 @@ const TRICKS: readonly Trick[] = [
     saves: 'startCpu',
     atLeast: '5%',
     without: [],
-    isCodeCache: true,
+    withoutCodeCache: true,
   },
   {
     name: 'http-without-import',
@@ -76,18 +79,18 @@ const TRICKS: readonly Trick[] = [
     without: [['trimAllocator,\n\t\tforgetProgramPages', 'trimAllocator']],
   },
   {
-    name: 'heap-growing-percent',
-    measuredAt: 'changes',
-    saves: 'busy',
-    atLeast: 1,
-    without: [flag('heap-growing-percent=60')],
-  },
-  {
     name: 'semi-space-growth-factor',
     measuredAt: 'changes',
     saves: 'busy',
     atLeast: 1,
     without: [flag('semi-space-growth-factor=1')],
+  },
+  {
+    name: 'heap-growing-percent',
+    measuredAt: 'large',
+    saves: 'peak',
+    atLeast: 1,
+    without: [flag('heap-growing-percent=60')],
   },
   {
     name: 'no-allocation-site-pretenuring',
@@ -124,7 +127,6 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 })
 const rounds = Number(values.rounds)
-const chosen = TRICKS.filter(({ name }) => positionals.length === 0 || positionals.includes(name))
 const scripts = new URL('../../../../scripts/release/', import.meta.url)
 const { compileParts } = (await import(new URL('bundle.mjs', scripts).href)) as {
   compileParts: (out: string, node: string) => void
@@ -134,15 +136,20 @@ const { imageNode, nodeRuntime } = (await import(new URL('node-runtimes.mjs', sc
   nodeRuntime: (version: string) => string
 }
 const node = nodeRuntime(values.node ?? imageNode)
+const chosen = TRICKS.filter(({ name }) => positionals.length === 0 || positionals.includes(name))
 const folder = mkdtempSync(join(tmpdir(), 'bench-tricks-'))
 
 /** A copy of the release that lacks a trick; the path of its program. */
-function copyWithout({ name, without, isCodeCache }: Pick<Trick, 'name' | 'without' | 'isCodeCache'>): string {
+function copyWithout({
+  name,
+  without,
+  withoutCodeCache,
+}: Pick<Trick, 'name' | 'without' | 'withoutCodeCache'>): string {
   const copy = join(folder, name)
   cpSync(dirname(shippedProgram), copy, { recursive: true })
   const left = new Set(without.map(([piece]) => piece))
   for (const file of readdirSync(copy)) {
-    if (isCodeCache === true && file.endsWith('.bin')) rmSync(join(copy, file))
+    if (withoutCodeCache === true && file.endsWith('.bin')) rmSync(join(copy, file))
     if (!file.endsWith('.cjs')) continue
     let text = readFileSync(join(copy, file), 'utf8')
     for (const [piece, instead] of without) {
@@ -152,23 +159,34 @@ function copyWithout({ name, without, isCodeCache }: Pick<Trick, 'name' | 'witho
     writeFileSync(join(copy, file), text)
   }
   if (left.size > 0) throw new Error(`Cannot take ${name} out of the program: it has no ${[...left].join(', ')}`)
-  if (isCodeCache !== true) compileParts(copy, join(node, 'bin/node'))
+  if (withoutCodeCache !== true) compileParts(copy, join(node, 'bin/node'))
   return join(copy, 'kube-proxy.cjs')
 }
 
 /** Figures of the program and of the copies, by round. */
 async function measure(tricks: readonly Trick[], measuredAt: keyof typeof CLUSTERS) {
   const { services, ...turn } = CLUSTERS[measuredAt]
-  await using api = await openApi(undefined)
+  const { ca, server: tls } = createCertificates()
+  await using server = await TestApiServer.start({ tls })
   const cluster = [...clusterOf({ services, endpointsPerService: 10 })]
-  await api.load(cluster)
+  server.store.applyAll([benchNode('10.255.255.1'), ...cluster])
+  const authority = Buffer.from(ca).toString('base64')
+  const kubeconfig = writeKubeconfig(folder, { server: server.url, 'certificate-authority-data': authority }, {})
+  const put = async (object: ApiObject) => void server.store.apply(structuredClone(object))
   const slices = cluster.filter(({ kind }) => kind === 'EndpointSlice')
-  const programs = [{ name: 'with all', without: [] }, ...tricks].map(copyWithout)
+  const programs = [{ name: 'with-all', without: [] }, ...tricks].map(copyWithout)
   const figures: Figures[][] = []
   for (let round = -1; round < rounds; round++) {
     const ofRound: Figures[] = []
     for (const program of programs) {
-      ofRound.push(await measureTurn([join(node, 'bin/node'), program], { mode: 'nftables', ...turn }, api, slices))
+      ofRound.push(
+        await measureTurn(
+          [join(node, 'bin/node'), program],
+          { mode: 'nftables', ...turn },
+          { kubeconfig, put },
+          slices,
+        ),
+      )
     }
     // The first fills caches.
     if (round >= 0) figures.push(ofRound)

@@ -3,7 +3,7 @@
 import type { Rule } from '../types.ts'
 import { attr, be64, bytes, cstring, type Infer, list, nest, opt } from '../../netlink/attributes.ts'
 import * as uapi from './uapi.ts'
-import { expression } from './expr/index.ts'
+import { expression } from './expressions.ts'
 import { commentUserdata, decodeComment, UDATA_COMMENT } from './userdata.ts'
 
 export const ruleAttributes = nest({

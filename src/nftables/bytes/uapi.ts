@@ -269,9 +269,6 @@ export const NFTA_LIMIT_FLAGS = 5
 export const NFT_LIMIT_PKTS = 0
 export const NFT_LIMIT_F_INV = 1
 
-export const NFTA_MATCH_NAME = 1
-export const NFTA_TARGET_NAME = 1
-
 export const NFTA_TRACE_TABLE = 1
 export const NFTA_TRACE_CHAIN = 2
 export const NFTA_TRACE_RULE_HANDLE = 3

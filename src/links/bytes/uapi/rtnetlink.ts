@@ -47,7 +47,6 @@ export const RT_SCOPE_HOST = 254
 export const RT_SCOPE_NOWHERE = 255
 export const RTN_UNICAST = 1
 export const RTN_LOCAL = 2
-export const RTN_BLACKHOLE = 6
 export const RTN_UNREACHABLE = 7
 /** Of RTA_METRICS. */
 export const RTAX_MTU = 2

@@ -1,11 +1,11 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { arbitraryExpressions } from '../../../../test/support/arbitrary-nftables.ts'
-import type { Expression } from '../../types.ts'
-import { attr, be32, type Codec, cstring, nest } from '../../../netlink/attributes.ts'
-import { Writer } from '../../../netlink/writer.ts'
-import { NFTA_EXPR_DATA, NFTA_EXPR_NAME } from '../uapi.ts'
-import { expression } from './index.ts'
+import { arbitraryExpressions } from '../../../test/support/arbitrary-nftables.ts'
+import type { Expression } from '../types.ts'
+import { attr, be32, type Codec, cstring, nest } from '../../netlink/attributes.ts'
+import { Writer } from '../../netlink/writer.ts'
+import { NFTA_EXPR_DATA, NFTA_EXPR_NAME } from './uapi.ts'
+import { expression } from './expressions.ts'
 
 function roundTrip(value: Expression): Expression | undefined {
   return read(expression, value)

@@ -100,7 +100,7 @@ v=2
 `)
   })
 
-  test('/statusz tells age, versions and pages', async () => {
+  test('/statusz has age, versions and pages', async () => {
     expect(await aProxy().bodyOf('/statusz')).toBe(`
 kube-proxy statusz
 Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.

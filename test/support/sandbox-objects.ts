@@ -37,7 +37,7 @@ function objectOf<T extends ApiObject>(resource: Resource<T>, source: object): T
   return object
 }
 
-export interface PodWish {
+export interface PodOptions {
   readonly name?: string
   readonly labels?: Record<string, string>
   readonly node?: string
@@ -52,8 +52,8 @@ export interface PodWish {
 }
 
 /** default/pod, labelled app=web, ready at 10.1.0.1 on node-1. */
-export function aPod(wish: PodWish = {}): Pod {
-  const { name = 'pod', ready = true, ips = ['10.1.0.1'], owner } = wish
+export function aPod(options: PodOptions = {}): Pod {
+  const { name = 'pod', ready = true, ips = ['10.1.0.1'], owner } = options
   const ownerReferences = owner && [
     { apiVersion: 'v1', kind: owner.kind, name: owner.metadata.name, uid: owner.metadata.uid, controller: true },
   ]
@@ -62,24 +62,24 @@ export function aPod(wish: PodWish = {}): Pod {
       name,
       namespace: 'default',
       uid: `uid-${name}`,
-      labels: wish.labels ?? { app: 'web' },
-      creationTimestamp: wish.created ?? '2026-01-01T00:00:00Z',
-      ...(wish.deleting === true ? { deletionTimestamp: '2026-01-01T00:00:30Z' } : {}),
+      labels: options.labels ?? { app: 'web' },
+      creationTimestamp: options.created ?? '2026-01-01T00:00:00Z',
+      ...(options.deleting === true ? { deletionTimestamp: '2026-01-01T00:00:30Z' } : {}),
       ...(ownerReferences === undefined ? {} : { ownerReferences }),
     },
     spec: {
-      ...(wish.node === '' ? {} : { nodeName: wish.node ?? 'node-1' }),
+      ...(options.node === '' ? {} : { nodeName: options.node ?? 'node-1' }),
       containers: [{ name: 'c', image: 'i', ports: [{ name: 'http', containerPort: 8080 }] }],
-      ...wish.spec,
+      ...options.spec,
     },
     status: {
-      phase: wish.phase ?? 'Running',
+      phase: options.phase ?? 'Running',
       podIPs: ips.map((ip) => ({ ip })),
       conditions: [
         {
           type: 'Ready',
           status: ready ? 'True' : 'False',
-          lastTransitionTime: wish.readySince ?? '2026-01-01T00:00:00Z',
+          lastTransitionTime: options.readySince ?? '2026-01-01T00:00:00Z',
         },
       ],
     },
@@ -101,9 +101,12 @@ export function aSandboxService(spec: object = {}, metadata: object = {}): Servi
   })
 }
 
-export function aNode(name: string, wish: { zone?: string; spec?: object; labels?: object } = {}): Node {
-  const labels = { ...(wish.zone === undefined ? {} : { 'topology.kubernetes.io/zone': wish.zone }), ...wish.labels }
-  return objectOf(nodes, { metadata: { name, labels }, spec: wish.spec ?? { podCIDRs: ['10.1.0.0/24'] } })
+export function aNode(name: string, options: { zone?: string; spec?: object; labels?: object } = {}): Node {
+  const labels = {
+    ...(options.zone === undefined ? {} : { 'topology.kubernetes.io/zone': options.zone }),
+    ...options.labels,
+  }
+  return objectOf(nodes, { metadata: { name, labels }, spec: options.spec ?? { podCIDRs: ['10.1.0.0/24'] } })
 }
 
 const template = (image: string): object => ({
@@ -129,14 +132,14 @@ export interface SetWish {
   readonly pods?: number
 }
 
-export function aReplicaSet(wish: SetWish): ReplicaSet {
+export function aReplicaSet(options: SetWish): ReplicaSet {
   const {
     replicas,
     available = replicas,
     revision = 1,
     image = 'web:1',
     name = `web-${image.replace(':', '-')}`,
-  } = wish
+  } = options
   const set = objectOf(replicaSets, {
     metadata: {
       name,
@@ -147,7 +150,7 @@ export function aReplicaSet(wish: SetWish): ReplicaSet {
       ownerReferences: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'uid-web', controller: true }],
     },
     spec: { replicas, selector: { matchLabels: { app: 'web' } }, template: template(image) },
-    status: { replicas: wish.pods ?? replicas, readyReplicas: available, availableReplicas: available },
+    status: { replicas: options.pods ?? replicas, readyReplicas: available, availableReplicas: available },
   })
   set.spec.template.metadata.labels!['pod-template-hash'] = name
   return set

@@ -38,7 +38,7 @@ const questions: readonly Question[] = [
   },
   { name: 'many', what: 'a large answer', answer: () => ({ numbers: numbers(200_000) }) },
   { name: 'broken', what: 'fails', answer: () => Promise.reject(new Error('out of order')) },
-  { name: 'lease', what: 'until the asker goes', answer: (_, asker) => void signals.push(asker.signal) },
+  { name: 'lease', what: 'until the client goes', answer: (_, client) => void signals.push(client.signal) },
 ]
 
 function* numbers(count: number): Generator<number> {
@@ -72,7 +72,7 @@ describe('questions', () => {
     await expect(ask('broken', { socket })).rejects.toThrow(new RefusedQuestionError('out of order'))
   })
 
-  test('a connection stays with its asker, and its end is told', async () => {
+  test('a connection stays with its client, and its end is signalled', async () => {
     await serve().ready
     const client = new ControlClient(socket)
     await client.ask('lease')
@@ -81,7 +81,7 @@ describe('questions', () => {
     expect(first).toBe(second)
     expect(first!.aborted).toBe(false)
     client.close()
-    await eventually('its end is told', () => (first!.aborted ? undefined : 'not yet'))
+    await eventually('its end is signalled', () => (first!.aborted ? undefined : 'not yet'))
   })
 })
 
@@ -148,7 +148,7 @@ describe('the socket', () => {
   })
 })
 
-test('who asks where there is no proxy is told so', async () => {
+test('asking where there is no proxy fails with the reason', async () => {
   await expect(ask('echo', { socket })).rejects.toThrow(NoProxyError)
   await expect(ask('echo', { socket })).rejects.toThrow(/no proxy runs in this network namespace/)
 })

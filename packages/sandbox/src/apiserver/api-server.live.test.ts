@@ -121,7 +121,7 @@ describe('authentication', () => {
     )
   })
 
-  it('tells every client that it is well, and which version it is', async () => {
+  it('answers every client that asks for its health and its version', async () => {
     for (const path of ['/healthz', '/livez', '/readyz']) {
       expect(await call(path, { token: undefined })).toMatchObject({ code: 200, text: 'ok' })
     }
@@ -136,7 +136,7 @@ describe('authentication', () => {
     expect((await call('/api/v1/nodes/x', { token, method: 'DELETE' })).code).toBe(403)
   })
 
-  it('tells users what they may do', async () => {
+  it('answers users who ask what they may do', async () => {
     const token = /token: (.+)/.exec(server.kubeconfig({ user: 'kube-proxy' }))![1]!
     const path = '/apis/authorization.k8s.io/v1'
     const ask = async (verb: string, resource: string, as: { token?: string | undefined } = { token }) => {
@@ -156,7 +156,7 @@ describe('authentication', () => {
     expect((await call(`${path}/selfsubjectrulesreviews`)).code).toBe(405)
   })
 
-  it('tells users who they are', async () => {
+  it('answers users who ask who they are', async () => {
     const review = await call('/apis/authentication.k8s.io/v1/selfsubjectreviews', { method: 'POST', body: {} })
     expect(review.json['status']).toEqual({
       userInfo: { username: 'admin', groups: ['system:masters', 'system:authenticated'] },
@@ -319,7 +319,7 @@ describe('watches', () => {
     marked.close()
   })
 
-  it('tell where the initial state ends', async () => {
+  it('mark where the initial state ends', async () => {
     server.registry.create(configMaps, configMap('a', { namespace: 'default' }))
     const query = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
     const initial = await watch(`${maps}?watch=1&${query}`)
@@ -358,7 +358,7 @@ describe('writes', () => {
     expect((await call(maps, { method: 'POST', body: 'x', headers })).code).toBe(415)
   })
 
-  it('refuse, name or drop unknown fields, as they are told', async () => {
+  it('refuse, name or drop unknown fields, as the request says', async () => {
     const odd = { ...configMap('a'), foo: 1 }
     expect(await post(odd, '?fieldValidation=Strict')).toMatchObject({
       code: 400,

@@ -48,7 +48,7 @@ const slice = (registry: Registry) =>
     .list()
     .find(({ object }) => object.metadata.labels?.['kubernetes.io/service-name'] === 'whoami')?.object
 
-/** Remembers what it was told, and starts pods when the test says so. */
+/** Records every call, and starts pods when the test says so. */
 class RecordingRuntime implements PodRuntime {
   readonly calls: string[] = []
   readonly pods = new Map<string, RuntimePod>()
@@ -466,7 +466,7 @@ describe('a ServiceCIDR', () => {
 })
 
 describe('events', () => {
-  it('tell the story of a pod, and are forgotten after an hour', async () => {
+  it('record the life of a pod, and are removed after an hour', async () => {
     await using cluster = await openCluster()
     const { registry, clock } = cluster
     registry.create(replicationControllers, controller(1))

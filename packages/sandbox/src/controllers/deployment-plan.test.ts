@@ -49,7 +49,7 @@ describe('planDeployment()', () => {
     expect(steps(plan(deployment, good, broken, current))).toEqual(['web-web-2 -> 0'])
   })
 
-  it('stops everything before it starts anew with Recreate', () => {
+  it('stops everything before it starts the new pods, with Recreate', () => {
     const deployment = aDeployment({ strategy: { type: 'Recreate' } }, 'web:2')
     const running = plan(deployment, aReplicaSet({ replicas: 4 }))
     expect(running.create).toBeUndefined()

@@ -8,7 +8,7 @@ import { isTerminal } from '../apiserver/objects/pod.ts'
 import { messageOf } from '../../../../src/lib/errors.ts'
 import { nodes, pods } from '../apiserver/resources/table.ts'
 import { placeOf } from './controller.ts'
-import { setPodStatus, wishesOf } from './pod-status.ts'
+import { setPodStatus, requestedBehaviour } from './pod-status.ts'
 import type { ControllerContext } from './controller.ts'
 import type { FailureMode, PodRuntime, RuntimePod } from './pod-runtime.ts'
 import type { Node } from '../apiserver/objects/node.ts'
@@ -89,7 +89,7 @@ export class Kubelet {
       this.#queue.addAfter(key, retryMs)
       return
     }
-    const { failure } = wishesOf(pod)
+    const { failure } = requestedBehaviour(pod)
     const running: Running = {
       uid: pod.metadata.uid ?? '',
       runtimePod: {
@@ -194,7 +194,7 @@ export class Kubelet {
   #follow(key: string, pod: Pod, running: Running): void {
     running.runtimePod = { ...running.runtimePod, pod }
     this.#writeStatus(key, running)
-    const { failure } = wishesOf(pod)
+    const { failure } = requestedBehaviour(pod)
     if (running.stage !== 'running' || running.changing || failure === running.failure) return
     running.changing = true
     void this.#change(key, running, failure)

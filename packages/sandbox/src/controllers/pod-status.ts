@@ -22,7 +22,7 @@ export interface PodFacts {
 }
 
 /** What the user asked for with annotations. */
-export function wishesOf({ metadata }: Pod): { readonly ready: boolean; readonly failure: FailureMode } {
+export function requestedBehaviour({ metadata }: Pod): { readonly ready: boolean; readonly failure: FailureMode } {
   const fail = metadata.annotations?.[failAnnotation] ?? ''
   const failure = (['refuse', 'hang', 'die'] as const).find((mode) => mode === fail) ?? 'none'
   return { ready: metadata.annotations?.[readyAnnotation] !== 'false', failure }
@@ -36,7 +36,7 @@ export function setPodStatus(pod: Pod, facts: PodFacts): void {
   status.startTime ??= now
   setAddresses(status, facts)
   const works = facts.stage === 'running'
-  const isReady = (name: string): boolean => works && wishesOf(pod).ready && facts.probed(name).isReady
+  const isReady = (name: string): boolean => works && requestedBehaviour(pod).ready && facts.probed(name).isReady
   const unready = pod.spec.containers.filter(({ name }) => !isReady(name)).map(({ name }) => name)
   const ready = unready.length === 0
   status.containerStatuses = pod.spec.containers.map((container) =>

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { aPod, startMs } from '../../../../test/support/sandbox-objects.ts'
 import { fromMap } from '../apiserver/selectors/label-selector.ts'
 import { planReplicas } from './replicas.ts'
-import type { PodWish } from '../../../../test/support/sandbox-objects.ts'
+import type { PodOptions } from '../../../../test/support/sandbox-objects.ts'
 import type { ReplicaOwner } from './replicas.ts'
 
 const object = {
@@ -10,15 +10,15 @@ const object = {
   apiVersion: 'apps/v1',
   metadata: { name: 'web', namespace: 'default', uid: 'owner' },
 }
-const owner = (replicas: number, wish: Partial<ReplicaOwner> = {}): ReplicaOwner => ({
+const owner = (replicas: number, options: Partial<ReplicaOwner> = {}): ReplicaOwner => ({
   object,
   replicas,
   minReadySeconds: 0,
   selector: fromMap({ app: 'web' }),
   templateLabels: { app: 'web' },
-  ...wish,
+  ...options,
 })
-const own = (name: string, wish: PodWish = {}) => aPod({ name, owner: object, ...wish })
+const own = (name: string, options: PodOptions = {}) => aPod({ name, owner: object, ...options })
 const names = (pods: readonly { metadata: { name: string } }[]) => pods.map(({ metadata }) => metadata.name)
 
 describe('planReplicas()', () => {

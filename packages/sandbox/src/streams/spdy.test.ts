@@ -11,7 +11,7 @@ function u32(...values: number[]): Buffer {
   return bytes
 }
 
-/** A client that opens streams, and what it hears. */
+/** A client that opens streams, and what it receives. */
 function openClient(onStream: (stream: SpdyStream) => void) {
   const toServer = new PassThrough()
   const fromServer = new PassThrough()
@@ -59,8 +59,8 @@ describe('serveSpdy()', () => {
 
     const data = streams[1]!
     client.send(encodeData(3, Buffer.from('question'), true))
-    const [heard] = (await once(data, 'data')) as [Buffer]
-    expect(heard.toString()).toBe('question')
+    const [received] = (await once(data, 'data')) as [Buffer]
+    expect(received.toString()).toBe('question')
     const answers = client.frames(2)
     data.end('answer')
     expect(await answers).toEqual([

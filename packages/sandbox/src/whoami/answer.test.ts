@@ -22,7 +22,7 @@ test.each([
   expect(answerTo(path, identity, peer)).toEqual({ type: 'text/plain', body })
 })
 
-test('answerTo("/json") tells all of it', () => {
+test('answerTo("/json") has all of it', () => {
   const { type, body } = answerTo('/json', identity, peer)
   expect(type).toBe('application/json')
   expect(JSON.parse(body)).toEqual({ ...identity, ...peer })

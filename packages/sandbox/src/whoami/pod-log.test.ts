@@ -24,16 +24,16 @@ test('formatLogLine() has a timestamp on request', () => {
   expect(formatLogLine(lines[0]!, query('timestamps=true'))).toBe('1970-01-01T00:00:01.000Z at 1000\n')
 })
 
-test('PodLog keeps the last thousand lines and tells followers of new ones, until it is closed', () => {
+test('PodLog keeps the last thousand lines and sends subscribers new ones, until it is closed', () => {
   const log = new PodLog()
-  const heard: string[] = []
+  const received: string[] = []
   for (let i = 0; i < 1200; i++) log.append(`${i}`)
   log.follow(
-    ({ text }) => heard.push(text),
-    () => heard.push('end'),
+    ({ text }) => received.push(text),
+    () => received.push('end'),
   )
   const stop = log.follow(
-    () => heard.push('again'),
+    () => received.push('again'),
     () => {},
   )
   stop()
@@ -42,5 +42,5 @@ test('PodLog keeps the last thousand lines and tells followers of new ones, unti
   log.append('late')
   expect(log.lines()).toHaveLength(1000)
   expect(log.lines()[0]!.text).toBe('202')
-  expect(heard).toEqual(['new', 'end'])
+  expect(received).toEqual(['new', 'end'])
 })

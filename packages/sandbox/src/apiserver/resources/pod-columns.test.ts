@@ -3,17 +3,18 @@ import { aPod } from '../../../../../test/support/sandbox-objects.ts'
 import { formatReady, formatReason, formatRestarts } from './pod-columns.ts'
 import type { ContainerState, Pod } from '../objects/pod.ts'
 
-function podWith(state: ContainerState, wish: { ready?: boolean; restarts?: number; deleting?: boolean } = {}): Pod {
-  const pod = aPod({ deleting: wish.deleting ?? false })
+function podWith(state: ContainerState, options: { ready?: boolean; restarts?: number; deleting?: boolean } = {}): Pod {
+  const pod = aPod({ deleting: options.deleting ?? false })
   pod.status.containerStatuses = [
     {
       name: 'c',
       image: 'i',
       imageID: '',
       state,
-      lastState: wish.restarts === undefined ? {} : { terminated: { exitCode: 1, finishedAt: '2026-01-01T00:00:00Z' } },
-      ready: wish.ready ?? false,
-      restartCount: wish.restarts ?? 0,
+      lastState:
+        options.restarts === undefined ? {} : { terminated: { exitCode: 1, finishedAt: '2026-01-01T00:00:00Z' } },
+      ready: options.ready ?? false,
+      restartCount: options.restarts ?? 0,
     },
   ]
   return pod

@@ -49,16 +49,16 @@ describe('Store', () => {
     expect(names(collection.list())).toEqual(['a=2', 'c=1'])
   })
 
-  it('tells listeners, and those that come later, the same changes', () => {
+  it('sends listeners the same changes as those that come later', () => {
     const { store, collection, put, remove } = openStore()
     const { revision } = store
-    const heard: unknown[] = []
-    collection.listen((change) => heard.push(change))
+    const received: unknown[] = []
+    collection.listen((change) => received.push(change))
     put('a', '1')
     put('a', '2')
     remove('a')
-    expect(collection.changesSince(revision)).toEqual(heard)
-    expect(heard).toMatchObject([
+    expect(collection.changesSince(revision)).toEqual(received)
+    expect(received).toMatchObject([
       { before: undefined, after: { object: { data: { value: '1' } } } },
       { before: { object: { data: { value: '1' } } }, after: { object: { data: { value: '2' } } } },
       { before: { object: { data: { value: '2' } } }, after: undefined },
@@ -96,15 +96,15 @@ describe('Store', () => {
   it('renumber() keeps the objects under new numbers, and does not know that there were others', () => {
     const { store, collection, put, names } = openStore()
     for (let i = 0; i < 20; i++) put('a', String(i))
-    const heard: unknown[] = []
-    collection.listen((change) => heard.push(change))
+    const received: unknown[] = []
+    collection.listen((change) => received.push(change))
     const { revision } = store
     store.renumber(5)
     expect(store.revision).toBe(6)
     expect(collection.get('default/a')).toMatchObject({ revision: 6, object: { metadata: { resourceVersion: '6' } } })
     expect(names(collection.list())).toEqual(['a=19'])
     expect(collection.changesSince(revision)).toEqual([])
-    expect(heard).toEqual([])
+    expect(received).toEqual([])
   })
 
   it('remembers fewer changes of large objects', () => {

@@ -134,11 +134,7 @@ export function createRegistry(store: Store, clock: Clock, nodePortRange: PortRa
     services,
     serviceAllocator(ips, ports, {
       book: (address) => registry.create(ipAddresses, address),
-      release(name) {
-        if (registry.find(ipAddresses, { namespace: '', name }) !== undefined) {
-          registry.delete(ipAddresses, { namespace: '', name })
-        }
-      },
+      release: (name) => registry.deleteIfThere(ipAddresses, { namespace: '', name }),
     }),
   )
   return registry

@@ -18,28 +18,23 @@ export interface NodeSpec {
   readonly kernelVersion?: string
 }
 
-const region = 'sandbox'
-
-/** Makes a node, or brings the one that is there up to date. It is ready. */
+/** Makes a node, which is ready. */
 export function registerNode(registry: Registry, node: NodeSpec, version: string): void {
   const place = { namespace: '', name: node.name }
   const labels = {
     'kubernetes.io/os': 'linux',
     'kubernetes.io/arch': process.arch === 'x64' ? 'amd64' : process.arch,
     [hostnameLabel]: node.name,
-    'topology.kubernetes.io/region': region,
+    'topology.kubernetes.io/region': 'sandbox',
     ...(node.zone === undefined ? {} : { [zoneLabel]: node.zone }),
     ...node.labels,
   }
-  if (registry.find(nodes, place) === undefined) {
-    registry.create(nodes, { metadata: { name: node.name, labels }, spec: { podCIDRs: [...node.podCidrs] } })
-  }
-  registry.modify(nodes, place, ({ metadata }) => (metadata.labels = { ...metadata.labels, ...labels }))
-  const lease = { namespace: 'kube-node-lease', name: node.name }
-  if (registry.find(leases, lease) === undefined) {
-    registry.create(leases, { metadata: lease, spec: { holderIdentity: node.name, leaseDurationSeconds: 40 } })
-  }
-  registry.modify(leases, lease, ({ spec }) => (spec.renewTime = formatMicroTime(registry.now())))
+  registry.create(nodes, { metadata: { name: node.name, labels }, spec: { podCIDRs: [...node.podCidrs] } })
+  const renewTime = formatMicroTime(registry.now())
+  registry.create(leases, {
+    metadata: { namespace: 'kube-node-lease', name: node.name },
+    spec: { holderIdentity: node.name, leaseDurationSeconds: 40, renewTime },
+  })
   const now = formatTime(registry.now())
   const ready = {
     type: 'Ready',
@@ -98,27 +93,21 @@ export function publishApiServer(registry: Registry, serviceCidr: string, addres
 
 function publish(registry: Registry, serviceCidr: string, { ips, port }: ApiServerAddress): void {
   const place = { namespace: 'default', name: 'kubernetes' }
-  if (registry.find(services, place) === undefined) {
-    registry.create(services, {
-      metadata: { ...place, labels: { component: 'apiserver', provider: 'kubernetes' } },
-      spec: {
-        clusterIP: IpRange.parse(serviceCidr).at(0),
-        ports: [{ name: 'https', port: 443, protocol: 'TCP', targetPort: port }],
-      },
-    })
-  } else {
-    registry.modify(services, place, ({ spec }) => {
-      spec.ports = [{ name: 'https', port: 443, protocol: 'TCP', targetPort: port }]
-    })
-  }
+  registry.ensure(services, place, {
+    metadata: { ...place, labels: { component: 'apiserver', provider: 'kubernetes' } },
+    spec: {
+      clusterIP: IpRange.parse(serviceCidr).at(0),
+      ports: [{ name: 'https', port: 443, protocol: 'TCP', targetPort: port }],
+    },
+  })
   const family = serviceCidr.includes(':') ? 6 : 4
   const own = ips.filter((ip) => ipFamily(ip) === family)
   const ports = [{ name: 'https', port, protocol: 'TCP' }]
   const skip = { 'endpointslice.kubernetes.io/skip-mirror': 'true' }
   const subsets = [{ addresses: own.map((ip) => ({ ip })), ports }]
-  if (registry.find(endpoints, place) !== undefined) registry.delete(endpoints, place)
+  registry.deleteIfThere(endpoints, place)
   registry.create(endpoints, { metadata: { ...place, labels: skip }, subsets })
-  if (registry.find(endpointSlices, place) !== undefined) registry.delete(endpointSlices, place)
+  registry.deleteIfThere(endpointSlices, place)
   registry.create(endpointSlices, {
     metadata: { ...place, labels: { [serviceNameLabel]: 'kubernetes', [managedByLabel]: 'kube-apiserver' } },
     addressType: `IPv${family}`,

@@ -152,5 +152,5 @@ function removeAll(context: ControllerContext, key: string): void {
   for (const { metadata } of slicesOf(context, place, sliceControllerName)) {
     registry.delete(endpointSlices, { namespace: place.namespace, name: metadata.name })
   }
-  if (registry.find(endpoints, place) !== undefined) registry.delete(endpoints, place)
+  registry.deleteIfThere(endpoints, place)
 }

@@ -24,8 +24,7 @@ function sync({ registry }: ControllerContext, name: string): void {
   const namespace = registry.find(namespaces, { namespace: '', name })?.object
   if (namespace === undefined) return
   if (!isDeleting(namespace)) {
-    const account = { namespace: name, name: 'default' }
-    if (registry.find(serviceAccounts, account) === undefined) registry.create(serviceAccounts, { metadata: account })
+    registry.ensure(serviceAccounts, { namespace: name, name: 'default' })
     return
   }
   let left = 0

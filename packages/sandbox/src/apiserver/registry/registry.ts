@@ -158,6 +158,16 @@ export class Registry {
     return this.update(resource, draft, { part }).object
   }
 
+  /** Creates an object unless there is one of the name. */
+  ensure<T extends ApiObject>(resource: Resource<T>, place: ObjectName, object: object = { metadata: place }): void {
+    if (this.find(resource, place) === undefined) this.create(resource, object)
+  }
+
+  /** Deletes an object if there is one. */
+  deleteIfThere(resource: Resource, place: ObjectName): void {
+    if (this.find(resource, place) !== undefined) this.delete(resource, place)
+  }
+
   /** What is left of the object: undefined when it is gone, its state when it goes later. */
   delete<T extends ApiObject>(resource: Resource<T>, place: ObjectName, options: DeleteOptions = {}): T | undefined {
     const stored = this.get(resource, place)

@@ -1,5 +1,4 @@
-// One API server, as the rest of the folder sees it: requests in, responses out. Everything about connections and
-// credentials is behind it.
+// A client of one API server. It hides connections and credentials from the rest of the folder.
 
 import type { IncomingMessage } from 'node:http'
 

@@ -1,6 +1,6 @@
-// What the API server says when it does not do what it was asked.
+// The API server's refusals.
 
-/** The fields of a `Status` object that matter. */
+/** The fields of a `Status` object that are read. */
 export interface ApiStatus {
   readonly code: number
   /** `Expired`, `NotFound`, `TooManyRequests`... */
@@ -11,7 +11,7 @@ export interface ApiStatus {
   readonly retryAfterSeconds: number
 }
 
-/** What is worth showing of what a server says; it is logged at each attempt. */
+/** Messages are logged at each attempt. */
 const LONGEST_MESSAGE = 1000
 
 export class ApiError extends Error {
@@ -20,7 +20,7 @@ export class ApiError extends Error {
   readonly status: number
   readonly reason: string
   readonly causes: readonly string[]
-  /** How long the server asks us to stay away; undefined when it does not say. */
+  /** How long the server asks us to wait. */
   readonly retryAfterMs: number | undefined
 
   constructor(action: string, status: ApiStatus) {
@@ -33,24 +33,24 @@ export class ApiError extends Error {
   }
 }
 
-/** The version that was asked for is no longer kept: what came after it can only be learned by listing again. */
+/** The server no longer keeps the requested version: only a new list has the changes since. */
 export function isExpired(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 410 || error.reason === 'Expired' || error.reason === 'Gone')
 }
 
-/** The version that was asked for is one that the server has not reached, as after a restore from a backup. */
+/** The server has not reached the requested version, as after a restore from a backup. */
 export function isVersionTooLarge(error: unknown): boolean {
   if (!(error instanceof ApiError)) return false
   // Servers before 1.17 gave no cause.
   return error.causes.includes('ResourceVersionTooLarge') || error.message.includes('Too large resource version')
 }
 
-/** The server does not understand the version that was asked for, as when it did not give it, or should not have. */
+/** The server does not understand the requested version. */
 export function isVersionInvalid(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 400 || error.status === 422)
 }
 
-/** The server has no such resource: an older one, or one that does not serve it. */
+/** The server does not serve this resource. */
 export function isNotServed(error: unknown): boolean {
   return error instanceof ApiError && error.status === 404
 }

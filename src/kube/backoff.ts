@@ -1,5 +1,5 @@
-// Waiting times between attempts that fail: doubled each time, up to a limit, and spread by chance so that the nodes of a
-// cluster do not come back to a restarted API server all at once.
+// Waiting times between failed attempts. They double up to a limit, and are random, so that the nodes of a cluster do not all
+// return to a restarted API server at once.
 
 export interface BackoffOptions {
   readonly initialMs: number
@@ -8,7 +8,7 @@ export interface BackoffOptions {
   readonly random: () => number
 }
 
-/** A server that asks for more is broken, or hostile: rules without an update for a day are worse than one request too many. */
+/** The longest wait that a server may ask for: a broken or hostile one could otherwise stop updates for a day. */
 const MOST_ASKED_MS = 5 * 60_000
 
 export class Backoff {

@@ -1,4 +1,4 @@
-// Where the proxy learns about services from: an API server, or files.
+// The source of services: an API server, or files.
 
 import type { Logger } from '../lib/log.ts'
 import type { ApiClient } from './api-client.ts'
@@ -10,9 +10,9 @@ import { firstPaths, watchCluster, type WatchClusterOptions } from './watch-clus
 export interface ClusterSource {
   /** For the log: the URL of the API server, or the path of the files. */
   readonly name: string
-  /** The API server, for Events; undefined where there is none to receive them. */
+  /** The API server, for Events; undefined with files. */
   readonly client: ApiClient | undefined
-  /** Sends what watch() begins with; the answers wait for it. */
+  /** Sends the first requests of watch() early. */
   ask(nodeName: string): void
   /** Feeds the handlers until the signal is aborted. */
   watch(options: Omit<WatchClusterOptions, 'client'>): Promise<void>

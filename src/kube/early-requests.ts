@@ -1,10 +1,9 @@
-// Requests that are sent before there is anything to do with their answers: while the program loads and opens the rest of itself,
-// the API server works already.
+// Requests that are sent at the start, before their answers can be processed: the API server works while the program still loads.
 
 import type { IncomingMessage } from 'node:http'
 import type { ApiClient, ApiRequest } from './api-client.ts'
 
-/** The same client. A request that was sent early gets the answer to that, once; the body waits until it is read. */
+/** The same client. The first request for a path that was sent early gets that answer. */
 export class EarlyRequests implements ApiClient {
   readonly #client: ApiClient
   readonly #answers = new Map<string, Promise<IncomingMessage>>()
@@ -20,7 +19,7 @@ export class EarlyRequests implements ApiClient {
   send(paths: readonly string[]): void {
     for (const path of paths) {
       const answer = this.#client.request({ path })
-      // A failure is for the request that gets it.
+      // The request that takes the answer reports its failure.
       answer.catch(() => {})
       this.#answers.set(path, answer)
     }

@@ -1,11 +1,11 @@
-// Events on their way to a handler, which gets all that one burst brought at once.
+// Collects the events of a burst, and delivers them to the handler at once.
 
 import type { ObjectEvent, ResourceHandler } from './resource-handler.ts'
 
 /** The handler threw; not a failure of the API. */
 export class HandlerError extends Error {}
 
-/** V8 collects objects cheaply while they are new: those that still wait when it does are copied first, and a megabyte or two later kept. */
+/** More events are delivered at once: objects that wait longer survive the next garbage collection, which is expensive. */
 const MANY = 32
 
 export class EventBatch<T> {
@@ -22,9 +22,8 @@ export class EventBatch<T> {
   }
 
   /**
-   * Delivers at the end of this turn of the event loop: the server sends each event of a burst by itself, but they are
-   * read within one turn. What the handler throws then goes to `onError`. Many events are delivered at once: the objects of
-   * a long list are not to wait for each other.
+   * Delivers at the end of this turn of the event loop: the server sends the events of a burst one by one, but they are read
+   * within one turn. `onError` gets the handler's error. Many events are delivered at once.
    */
   flushSoon(onError: (error: Error) => void): void {
     if (this.#events.length >= MANY) return this.flush()
@@ -48,14 +47,14 @@ export class EventBatch<T> {
     this.#call((handler) => handler.onEvents(events))
   }
 
-  /** Forgets what has not been delivered: it is not wanted any more. */
+  /** Drops what has not been delivered. */
   discard(): void {
     clearImmediate(this.#scheduled)
     this.#scheduled = undefined
     this.#events = []
   }
 
-  /** Tells the handler something, after the events that came before it. */
+  /** Calls the handler, after the events that came before. */
   notify(notice: (handler: ResourceHandler<T>) => void): void {
     this.flush()
     this.#call(notice)

@@ -1,4 +1,4 @@
-// The Events that the proxy writes, each with its type and its occasion. docs/reference/events.md is made of this table.
+// The Events that the proxy writes, and when. docs/reference/events.md is made from this table.
 
 import type { RecordedEvent } from './events.ts'
 import type { NamespacedName } from './types.ts'
@@ -9,7 +9,7 @@ interface EventKind {
   readonly action: string
   /** When it is written, for the documentation. */
   readonly when: string
-  /** What it is about; `kubectl describe` shows it there. */
+  /** The object with which `kubectl describe` shows it. */
   readonly on: 'Node' | 'Service'
   /** Whether kube-proxy writes the same. */
   readonly isOfKubeProxy: boolean
@@ -94,7 +94,7 @@ export const eventKinds = kinds({
 
 export type EventReason = keyof typeof eventKinds
 
-/** An Event as the table says; `service`, `namespace/name`, for those that are about one. */
+/** An Event of the table. `service`: `namespace/name`, if it is about one. */
 export function anEvent(reason: EventReason, note?: string, service?: NamespacedName): RecordedEvent {
   const { type, action, on } = eventKinds[reason]
   const event = { type, reason, action, ...(note === undefined ? {} : { note }) }

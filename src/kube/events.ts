@@ -1,4 +1,4 @@
-// Events on our Node, or on a Service, for people who look there: best effort, in the background, never in the way.
+// Events on our Node, or on a Service: best effort, in the background.
 
 import { Buffer } from 'node:buffer'
 import { hostname } from 'node:os'
@@ -17,7 +17,7 @@ export interface RecordedEvent {
   /** What was being done: `StartKubeProxy`. */
   readonly action: string
   readonly note?: string
-  /** What it is about, when it is not our Node. */
+  /** The Service that it is about; absent: our Node. */
   readonly service?: { readonly namespace: string; readonly name: string; readonly uid?: string }
 }
 
@@ -30,13 +30,13 @@ export interface EventRecorderOptions {
   readonly onOutcome?: (outcome: EventOutcome) => void
 }
 
-/** Failed: it is tried again. Dropped: no longer, or there were too many. */
+/** Failed: to be retried. Dropped: given up, or there were too many. */
 export type EventOutcome = 'sent' | 'failed' | 'dropped'
 
-/** Events that wait to be sent; what comes on top of them is dropped. */
+/** With this many waiting events, further ones are dropped. */
 const MAX_WAITING = 32
 
-/** The same event is not told again within this time. */
+/** The same event is not sent again within this time. */
 const REPEAT_MS = 10 * 60_000
 
 const ATTEMPTS = 12
@@ -62,7 +62,7 @@ export class EventRecorder {
     this.#clock = options.clock ?? systemClock
   }
 
-  /** Returns at once. Repetitions, and floods, are dropped. */
+  /** Returns at once. Drops repetitions and floods. */
   record(event: RecordedEvent): void {
     const atMs = this.#clock.now()
     const identity = JSON.stringify(event)
@@ -80,12 +80,12 @@ export class EventRecorder {
   }
 
   #forgetBefore(ms: number): void {
-    for (const [identity, toldMs] of this.#recent) {
-      if (toldMs < ms) this.#recent.delete(identity)
+    for (const [identity, sentMs] of this.#recent) {
+      if (sentMs < ms) this.#recent.delete(identity)
     }
   }
 
-  /** In turns: one that is refused does not keep the others waiting, unless the server is what fails. */
+  /** In turns: a refused event does not keep the others waiting, unless the server itself fails. */
   async #sendAll(): Promise<void> {
     const { signal } = this.#options
     this.#sending = true
@@ -105,7 +105,7 @@ export class EventRecorder {
     this.#sending = false
   }
 
-  /** The error, when it is to be tried again. */
+  /** The error, if the event is to be retried. */
   async #send(pending: PendingEvent): Promise<unknown> {
     const { signal, onOutcome } = this.#options
     try {
@@ -122,7 +122,7 @@ export class EventRecorder {
       this.#warn(pending, error)
       if (!isHopeless(error) && ++pending.attempts < ATTEMPTS) return error
       onOutcome?.('dropped')
-      // When it happens again, it may be told.
+      // When it happens again, it may be sent.
       if (!isHopeless(error)) this.#recent.delete(JSON.stringify(pending.event))
       return undefined
     }
@@ -184,7 +184,7 @@ export class EventRecorder {
     }
   }
 
-  /** Named by the nanosecond, as other components name events; never twice the same. */
+  /** Unique: by the nanosecond, as other components name events. */
   #nextName(event: RecordedEvent, atMs: number): string {
     const nanoseconds = BigInt(Math.trunc(atMs)) * 1_000_000n
     this.#lastName = nanoseconds > this.#lastName ? nanoseconds : this.#lastName + 1n
@@ -193,13 +193,13 @@ export class EventRecorder {
 
   #subject(event: RecordedEvent): Record<string, unknown> {
     if (event.service !== undefined) return { apiVersion: 'v1', kind: 'Service', ...event.service }
-    // The uid of a Node is its name, by old habit of kubelet and kube-proxy: `kubectl describe node` looks for it.
+    // As in kubelet and kube-proxy the uid is the Node's name: `kubectl describe node` looks for it.
     const { nodeName } = this.#options
     return { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: nodeName }
   }
 }
 
-/** Objects without a namespace have their events in `default`. */
+/** Events of objects without a namespace are in `default`. */
 function namespaceOf(event: RecordedEvent): string {
   return event.service?.namespace ?? 'default'
 }
@@ -210,14 +210,14 @@ interface PendingEvent {
   attempts: number
 }
 
-/** Refused for what it is, not for when it came. Rights may come later than the proxy. */
+/** The server will never accept it. A missing permission does not count: it may come later than the proxy. */
 function isHopeless(error: unknown): boolean {
   return error instanceof ApiError && error.status >= 400 && error.status < 500 && !PASSING.includes(error.status)
 }
 
 const PASSING: readonly number[] = [401, 403, 408, 429]
 
-/** The server has no time for anybody, or is away. */
+/** The server is overloaded, or cannot be reached. */
 function isAboutServer(error: unknown): boolean {
   return !(error instanceof ApiError) || [429, 503, 504].includes(error.status)
 }

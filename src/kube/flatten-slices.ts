@@ -1,9 +1,9 @@
-// Endpoints objects stand for several slices each; the program's handlers know single slices.
+// One Endpoints object becomes several slices; the program's handlers take single slices.
 
 import type { ObjectEvent, ResourceHandler } from './resource-handler.ts'
 import { namespacedName, type EndpointSlice } from './types.ts'
 
-/** A handler of Endpoints that hands their slices, one by one, to a handler of slices. */
+/** A handler of Endpoints that delivers their slices to a handler of slices. */
 export function flattenSlices(handler: ResourceHandler<EndpointSlice>): ResourceHandler<readonly EndpointSlice[]> {
   const keysOf = new Map<string, readonly string[]>()
 

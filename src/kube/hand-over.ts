@@ -3,19 +3,19 @@
 import type { ResourceHandler } from './resource-handler.ts'
 
 /**
- * What only an earlier source had goes when the next one is complete. Until then it stays: half of the objects would be worse.
- * One that was to stay for good, and ends before it is complete, must have taken back what it brought.
+ * Objects that only an earlier source had are deleted when the next source is complete, not before. A source for good that ends
+ * before it is complete must delete its objects itself.
  */
 export class HandOver<T> {
   readonly #handler: ResourceHandler<T>
-  /** What only sources that were there for now have brought. */
+  /** The keys that only sources for now have delivered. */
   readonly #passing = new Set<string>()
 
   constructor(handler: ResourceHandler<T>) {
     this.#handler = handler
   }
 
-  /** The handler for the next source. One that is there for good, once complete, is never followed by another. */
+  /** The handler for the next source. After a complete source for good there is no other. */
   next(stays: 'for good' | 'for now'): ResourceHandler<T> {
     const handler = this.#handler
     const passing = this.#passing

@@ -1,12 +1,11 @@
-// Which version of each object has been delivered: all that is kept of the objects here, and enough to deliver, after a new
-// list, only what is different.
+// The version of each delivered object: enough to deliver only the differences after a new list.
 
 export class KnownVersions {
   readonly #versions = new Map<string, string | number>()
-  /** The keys of the list that is being read; undefined while that list is all that is known. */
+  /** The keys of the list that is being read; undefined if nothing was known before it. */
   #listed: Set<string> | undefined
 
-  /** Notes a version; false when it is the one that is known. */
+  /** False when this version is known. */
   set(key: string, resourceVersion: string): boolean {
     const version = compactVersion(resourceVersion)
     if (this.#versions.get(key) === version) return false
@@ -14,19 +13,19 @@ export class KnownVersions {
     return true
   }
 
-  /** Forgets an object; false when it was not known. */
+  /** False when the object was not known. */
   delete(key: string): boolean {
     return this.#versions.delete(key)
   }
 
-  /** Forgets all, and returns what was known. */
+  /** Returns the keys that were known. */
   forgetAll(): string[] {
     const keys = [...this.#versions.keys()]
     this.#versions.clear()
     return keys
   }
 
-  /** The server counts anew: equal versions no longer mean equal objects. */
+  /** The server counts from another version: equal versions no longer mean equal objects. */
   doubt(): void {
     for (const key of this.#versions.keys()) this.#versions.set(key, '')
   }
@@ -35,10 +34,10 @@ export class KnownVersions {
     this.#listed = this.#versions.size === 0 ? undefined : new Set()
   }
 
-  /** The same as set(), for an object of the list. */
+  /** set() for an object of the list. */
   list(key: string, resourceVersion: string): boolean {
     if (this.#listed === undefined) {
-      // Nothing was known before: looking for it first would cost as much again.
+      // Nothing was known before: no lookup is needed.
       this.#versions.set(key, compactVersion(resourceVersion))
       return true
     }
@@ -46,7 +45,7 @@ export class KnownVersions {
     return this.set(key, resourceVersion)
   }
 
-  /** The list is complete: forgets and returns the objects that are not in it. */
+  /** The list is complete: removes and returns the objects that are not in it. */
   finishList(): string[] {
     const gone: string[] = []
     const listed = this.#listed
@@ -60,14 +59,14 @@ export class KnownVersions {
   }
 }
 
-/** Versions are decimal numbers in every Kubernetes, and a number takes less memory than its text. Anything else stays a text. */
+/** Versions are decimal numbers in every Kubernetes, and numbers take less memory. Anything else stays a text. */
 function compactVersion(resourceVersion: string): string | number {
   return /^[1-9]\d{0,14}$/.test(resourceVersion) ? Number(resourceVersion) : resourceVersion
 }
 
 /**
- * Whether `a` is an older resource version than `b`. Versions are compared as the decimal numbers that they are in every
- * Kubernetes; anything else compares as not older.
+ * Whether `a` is an older resource version than `b`: as decimal numbers, which they are in every Kubernetes. Anything else is
+ * not older.
  */
 export function isOlderVersion(a: string, b: string): boolean {
   if (!/^\d+$/.test(a) || !/^\d+$/.test(b)) return false

@@ -1,4 +1,4 @@
-// From the settings that users write to a client of their API server.
+// A client of the API server from the user's settings.
 
 import type { Logger } from '../lib/log.ts'
 import type { ClusterAccess } from './access/cluster-access.ts'
@@ -42,7 +42,7 @@ function resolveAccess(settings: ClientSettings, log: Logger): ClusterAccess {
   return readInClusterAccess()
 }
 
-/** Whatever is preferred, JSON is always understood: an API server that has no protobuf for something answers with it. */
+/** JSON is always accepted: an API server answers with it where it has no protobuf. */
 export function acceptHeader(settings: Pick<ClientSettings, 'contentType' | 'acceptContentTypes'>): string {
   if (settings.acceptContentTypes) return settings.acceptContentTypes
   const preferred = settings.contentType || PROTOBUF

@@ -1,4 +1,4 @@
-// Reading a response that may stall, break off, or never end.
+// Reads a response that may stall, break off, or never end.
 
 import { Buffer } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
@@ -9,7 +9,7 @@ const START_TIMEOUT_MS = 5000
 
 export interface ReadOptions {
   readonly clock: Clock
-  /** Silence for longer than this means that the server is gone. */
+  /** After this silence the server counts as gone. */
   readonly idleTimeoutMs: number
   readonly onChunk: (chunk: Buffer) => void
 }
@@ -20,8 +20,8 @@ export class IdleTimeoutError extends Error {
 }
 
 /**
- * Resolves when the server has ended the response properly. Rejects when the connection broke, when nothing came for too
- * long, and with whatever onChunk throws; the connection is then closed.
+ * Resolves at the proper end of the response. Rejects when the connection broke, after too long a silence, and with an error of
+ * onChunk; the connection is then closed.
  */
 export function readBody(response: IncomingMessage, options: ReadOptions): Promise<void> {
   const { clock, idleTimeoutMs, onChunk } = options
@@ -34,7 +34,7 @@ export function readBody(response: IncomingMessage, options: ReadOptions): Promi
       response.destroy()
       reject(error)
     }
-    // One timer that looks back when it fires, rather than a new one for each of a thousand chunks.
+    // One timer that checks the time of the last chunk when it fires: not a new one for each chunk.
     const watchSilence = (waitMs: number): void => {
       timer = clock.setTimeout(() => {
         const leftMs = lastMs + idleTimeoutMs - clock.monotonicNow()
@@ -57,7 +57,7 @@ export function readBody(response: IncomingMessage, options: ReadOptions): Promi
   })
 }
 
-/** The beginning of a response, as far as it comes within reasonable time: explanations of errors. */
+/** The beginning of a response, as far as it comes in time: for error messages. */
 export async function readStart(response: IncomingMessage, clock: Clock): Promise<Buffer> {
   const chunks: Buffer[] = []
   let length = 0
@@ -69,7 +69,7 @@ export async function readStart(response: IncomingMessage, clock: Clock): Promis
   try {
     await readBody(response, { clock, idleTimeoutMs: START_TIMEOUT_MS, onChunk })
   } catch {
-    // What came so far explains more than why nothing more came.
+    // The text so far explains more than the reason why it ended.
   }
   return Buffer.concat(chunks)
 }

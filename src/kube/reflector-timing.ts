@@ -1,4 +1,4 @@
-// How patient a reflector is. Tests are less patient.
+// The waiting times of a reflector. Tests have shorter ones.
 
 import { systemClock, type Clock } from '../lib/clock.ts'
 
@@ -7,14 +7,14 @@ export interface ReflectorTiming {
   readonly random: () => number
   readonly backoffMs: number
   readonly maxBackoffMs: number
-  /** A watch is asked to end after once to twice this time, so that load spreads over API servers again. */
+  /** Each watch ends after once to twice this time, so that load spreads over API servers again. */
   readonly watchSeconds: number
-  /** A watch that ends within this time, having brought nothing, counts as failed. */
+  /** A watch that ends within this time without an event counts as failed. */
   readonly shortWatchMs: number
   /** API servers send a bookmark every minute: after two missing ones the server is gone. */
   readonly watchIdleMs: number
   readonly listIdleMs: number
-  /** Objects per page where a list must be consistent, and so may be read from etcd. */
+  /** Objects per page of a consistent list, which the server may read from etcd. */
   readonly pageSize: number
 }
 

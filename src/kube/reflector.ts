@@ -1,6 +1,6 @@
-// Keeps a handler informed about the objects of one kind, whatever happens to the API server and the way to it: lists,
-// watches from where the list ended, watches again when a watch ends, lists again when the server has forgotten where we
-// were, and delivers only differences.
+// Reports the objects of one kind to a handler, whatever happens to the API server and the network: it lists, watches from
+// where the list ended, watches again when a watch ends, lists again when the server no longer has our version, and delivers
+// only differences.
 
 import type { Buffer } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
@@ -30,14 +30,14 @@ export interface ReflectorOptions<T> {
   readonly handler: ResourceHandler<T>
   readonly log: Logger
   readonly signal: AbortSignal
-  /** Errors for which there is another way than trying again, as long as no list has succeeded. What came so far is taken back. */
+  /** Before the first complete list, such errors end the reflector instead of a retry. It deletes what it has delivered. */
   readonly giveUpOn?: (error: unknown) => boolean
   readonly timing?: Partial<ReflectorTiming>
-  /** Told when a watch begins that is not the first. */
+  /** Called when a watch begins that is not the first. */
   readonly onWatchRestarted?: ((resource: string) => void) | undefined
 }
 
-/** Resolves when the signal is aborted. Rejects with what the handler throws, or with an error of `giveUpOn`. */
+/** Resolves when the signal is aborted. Rejects with an error of the handler, or of `giveUpOn`. */
 export async function runReflector<T>(options: ReflectorOptions<T>): Promise<void> {
   try {
     await new Reflector(options).run()
@@ -50,19 +50,19 @@ export async function runReflector<T>(options: ReflectorOptions<T>): Promise<voi
 class Reflector<T> {
   readonly #options: ReflectorOptions<T>
   readonly #timing: ReflectorTiming
-  /** Between requests that fail. */
+  /** Between failed requests. */
   readonly #backoff: Backoff
-  /** Between lists that succeed, and watches that begin well and do not last. */
+  /** After watches that begin well and do not last, and lists that follow them. */
   readonly #lossBackoff: Backoff
   readonly #log: Logger
   readonly #pool = new StringPool()
   readonly #known = new KnownVersions()
   readonly #batch: EventBatch<T>
-  /** The version up to which everything has been delivered; undefined when only a list can tell. */
+  /** The version up to which everything has been delivered; undefined: a list is needed. */
   #version: string | undefined
-  /** The version that the next list must at least have: "0" is any, "" the newest. */
+  /** The minimal version of the next list: "0" is any, "" the newest. */
   #listVersion = '0'
-  /** Whether the API server may have lost history: a watch from a version that it never had is silent for ever. */
+  /** Whether the API server may have lost history: a watch from a version that it never had would be silent for ever. */
   #history: 'trusted' | 'doubted' = 'trusted'
   #paging: 'allowed' | 'too slow' = 'allowed'
   #availability: 'unknown' | 'available' | 'unavailable' = 'unknown'
@@ -118,7 +118,7 @@ class Reflector<T> {
 
   /** One answer to a list request, delivered while it arrives. */
   async #listPage(query: Record<string, string>): Promise<ListMeta> {
-    // Served from memory, at any version but the newest, a list comes whole and its limit is ignored: none is asked for.
+    // Only a list of the newest version has pages: the server takes others from memory, and ignores the limit.
     const paged = (query['resourceVersion'] === '' && this.#paging === 'allowed') || query['continue'] !== undefined
     const response = await this.#request({ ...query, limit: paged ? String(this.#timing.pageSize) : '' })
     const parser = listParserFor(contentTypeOf(response), this.#options.resource, this.#pool)
@@ -140,7 +140,7 @@ class Reflector<T> {
     return parser.finish()
   }
 
-  /** Asks for one object, because the answer tells the server's newest version. */
+  /** Lists one object: the answer has the server's newest version. */
   async #checkHistory(version: string): Promise<void> {
     const response = await this.#request({ limit: '1' })
     const parser = listParserFor(contentTypeOf(response), this.#options.resource, this.#pool)
@@ -216,7 +216,7 @@ class Reflector<T> {
         return this.#advance(frame.resourceVersion)
       case 'delete':
         if (this.#known.delete(frame.key)) this.#batch.add({ type: 'delete', key: frame.key })
-        // Old API servers give the version that was deleted, not that of the deletion: it may well be older.
+        // Old API servers send the version of the object, not of its deletion: it may be older.
         if (!isOlderVersion(frame.resourceVersion, this.#version ?? '')) this.#advance(frame.resourceVersion)
         return undefined
       case 'bookmark':
@@ -228,7 +228,7 @@ class Reflector<T> {
     }
   }
 
-  /** A version that goes backwards means that the server lost history, as after a restore from a backup. */
+  /** An older version means that the server lost history, as after a restore from a backup. */
   #advance(resourceVersion: string): WatchLostError | undefined {
     if (resourceVersion === '') return undefined
     if (isOlderVersion(resourceVersion, this.#version ?? '')) return this.#historyLost(resourceVersion)
@@ -246,7 +246,6 @@ class Reflector<T> {
 
   // --- failures ---
 
-  /** Decides how to go on after a failure, and waits. */
   async #recover(error: unknown): Promise<void> {
     if (error instanceof HandlerError) throw error
     if (!this.#synced && this.#options.giveUpOn?.(error) === true) {
@@ -257,10 +256,10 @@ class Reflector<T> {
     const cause = error instanceof WatchLostError ? error.cause : error
     const isInvalid = !wasListing && isVersionInvalid(cause)
     if (isExpired(cause) || isVersionTooLarge(cause) || isInvalid) {
-      // A list of at least the version that we have seen is enough, unless that is what the server cannot give.
+      // A list of at least our version is enough, unless the server cannot give that one.
       if (wasListing || isVersionTooLarge(cause) || isInvalid) this.#listVersion = ''
       if (isVersionTooLarge(cause)) this.#known.doubt()
-      // The pages were read more slowly than the server forgets.
+      // The server dropped the version before we had read all pages.
       if (wasListing && isExpired(cause)) this.#paging = 'too slow'
       this.#version = undefined
       this.#log.info('Listing again, the API server no longer has our version', { err: messageOf(cause) })
@@ -269,7 +268,7 @@ class Reflector<T> {
     }
     const lost = error instanceof WatchLostError
     if (lost && error.remedy === 'list again') this.#version = undefined
-    // The server is away, and perhaps it is another one that comes back.
+    // Another server may come back.
     if (!lost && !(cause instanceof ApiError)) this.#history = 'doubted'
     this.#becomeUnavailable(cause)
     const retryAfterMs = cause instanceof ApiError ? cause.retryAfterMs : undefined
@@ -279,7 +278,7 @@ class Reflector<T> {
     await this.#sleep(delayMs)
   }
 
-  /** Another source may not have what a list brought that was never complete. */
+  /** Deletes what an incomplete list delivered: another source may not have it. */
   #takeBack(): void {
     for (const key of this.#known.forgetAll()) this.#batch.add({ type: 'delete', key })
     this.#batch.flush()
@@ -317,7 +316,7 @@ type Selection = Pick<ReflectorOptions<never>, 'labelSelector' | 'fieldSelector'
   readonly resource: { readonly path: string }
 }
 
-/** What a reflector that knows nothing yet asks for first. */
+/** The first request of a reflector. */
 export function firstPathOf(selection: Selection): string {
   return pathOf(selection, { resourceVersion: '0' })
 }

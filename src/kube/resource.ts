@@ -1,9 +1,9 @@
-// A kind of API object that we list and watch: where it is served, and how it is read from either encoding.
+// A kind of API object: its URL, and its readers for both encodings.
 
 import type { JsonObject, JsonReader } from './encoding/json-reader.ts'
 import type { ProtoReader } from './encoding/proto-reader.ts'
 
-/** An object and what identifies this version of it. */
+/** An object with its identity and version. */
 export interface Decoded<T> {
   readonly key: string
   readonly resourceVersion: string

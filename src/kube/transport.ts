@@ -1,4 +1,4 @@
-// Requests over connections that are kept alive, with credentials that are read again as they change.
+// Requests over connections that are kept alive, with credentials that are read again when they change.
 
 import type { Buffer } from 'node:buffer'
 import type { Agent, IncomingMessage, RequestOptions } from 'node:http'
@@ -20,13 +20,13 @@ import { readStart } from './read-body.ts'
 import { JSON_TYPE } from './encoding/codec.ts'
 import { parseStatus } from './encoding/status.ts'
 
-/** A connection that is silent this long is probed by the kernel, and given up about 10 s later (libuv's probes). */
+/** After this silence the kernel probes a connection, and gives it up about 10 s later (libuv's probes). */
 const TCP_KEEPALIVE_MS = 30_000
 
 /** How long connecting may take, TLS included. */
 const CONNECT_TIMEOUT_MS = 30_000
 
-/** How long the API server may take to begin its answer. Its own limit for a request is 60 s. */
+/** How long the API server may take to begin its answer. Its own limit is 60 s. */
 const RESPONSE_TIMEOUT_MS = 70_000
 
 export interface TransportOptions {
@@ -38,11 +38,11 @@ export interface TransportOptions {
   readonly log: Logger
   readonly clock?: Clock
   readonly responseTimeoutMs?: number
-  /** Told about each request that was sent. */
+  /** For each request that was sent. */
   readonly onRequest?: (request: SentRequest) => void
 }
 
-/** What became of a request, for the metrics. */
+/** The outcome of a request, for the metrics. */
 export interface SentRequest {
   readonly method: string
   /** Of the API server, with the port. */
@@ -93,7 +93,7 @@ export class Transport implements ApiClient {
     try {
       return await send()
     } catch (error) {
-      // The server may close an idle connection in the moment in which we reuse it: that says nothing about the server.
+      // The server may close an idle connection at the moment of its reuse. Then the request is sent once more.
       if (!(error instanceof StaleConnectionError) || request.signal?.aborted) throw error
       return send()
     }
@@ -168,13 +168,13 @@ export class Transport implements ApiClient {
     if (code >= 200 && code < 300) return response
     const body = await readStart(response, this.#clock)
     const status = parseStatus(code, body)
-    // The header wins: it may come from a load balancer, which knows nothing of Status objects.
+    // The header wins: a load balancer may have sent it, which has no Status objects.
     const retryAfterSeconds = Number(response.headers['retry-after']) || status.retryAfterSeconds
     const action = `${(request.method ?? 'GET').toLowerCase()} ${request.path}`
     throw new ApiError(action, { ...status, retryAfterSeconds })
   }
 
-  /** The agent for these certificates; a new one when they have changed. Requests under way keep the old connections. */
+  /** The agent for these certificates; a new one when they have changed. Requests in flight keep the old connections. */
   #agentFor(material: TlsMaterial): Agent {
     if (this.#agent !== undefined && this.#agentTls === material) return this.#agent
     if (this.#agent !== undefined) retire(this.#agent)
@@ -195,7 +195,7 @@ export class Transport implements ApiClient {
     const tlsOptions = {
       rejectUnauthorized: tls.verify,
       ...(tls.serverName === undefined ? {} : { servername: tls.serverName }),
-      // Nobody has to be trusted where nothing is verified; without a list, Node would read all its own.
+      // Without verification no authority is needed. An empty list keeps Node from reading its own.
       ca: material.ca ?? (tls.verify ? [...rootsOfMachine()] : []),
       ...(material.cert === undefined ? {} : { cert: material.cert }),
       ...(material.key === undefined ? {} : { key: material.key }),
@@ -203,7 +203,7 @@ export class Transport implements ApiClient {
     const agent = new secure.http.Agent({ ...keepAlive, ...tlsOptions })
     if (proxy === undefined) return agent
     const host = server.hostname.replace(/^\[|\]$/g, '')
-    // An address is no server name (RFC 6066); the certificate is then checked against `host`.
+    // An address is no server name (RFC 6066): the certificate is then checked against `host`.
     const servername = isIP(host) === 0 ? host : ''
     return tunnelled(agent, { proxy, server, trusted: material.ca }, (socket) =>
       secure.tls.connect({ host, servername, ...tlsOptions, socket }),
@@ -212,8 +212,8 @@ export class Transport implements ApiClient {
 }
 
 /**
- * Over plain http every machine on the way could read a token or a password, and act as this node's proxy from then on. client-go
- * sends none either: with an http server, what the kubeconfig says about the user is not even looked at.
+ * Over plain http every machine on the way could read the credentials, and act as this node's proxy. client-go does not send them
+ * either: with an http server it ignores the user of the kubeconfig.
  */
 function withoutSecretsInTheClear(access: ClusterAccess, log: Logger): ClusterAccess {
   if (access.server.protocol !== 'http:' || access.authentication.type === 'anonymous') return access
@@ -224,7 +224,7 @@ function withoutSecretsInTheClear(access: ClusterAccess, log: Logger): ClusterAc
   return { ...access, authentication: { type: 'anonymous' } }
 }
 
-/** Closes what is idle now, and the rest when it becomes idle: a watch may go on with the certificate that it began with. */
+/** Closes idle connections now, and the others when they become idle: a watch may go on with its old certificate. */
 function retire(agent: Agent): void {
   agent.maxFreeSockets = 0
   for (const sockets of Object.values(agent.freeSockets)) {
@@ -232,11 +232,10 @@ function retire(agent: Agent): void {
   }
 }
 
-/** A connection from the pool was dead. */
+/** A connection of the pool was dead. */
 class StaleConnectionError extends Error {}
 
 function onceConnected(socket: Socket, callback: () => void): void {
-  // A socket without TLS has no such field.
   const isHandshaking = (socket as TLSSocket & { readonly secureConnecting?: boolean }).secureConnecting === true
   if (isHandshaking) socket.once('secureConnect', callback)
   else if (socket.connecting) socket.once('connect', callback)
@@ -249,7 +248,7 @@ function tunnelled<A extends Agent>(
   { proxy, server, trusted }: { proxy: URL; server: URL; trusted: Buffer | undefined },
   wrap: (socket: Duplex) => Duplex = (socket) => socket,
 ): A {
-  // Agents call createConnection with a callback that may be called later; the types know only the immediate form.
+  // Agents accept a callback that is called later; the types lack this form.
   const open = (_options: unknown, done: (error: Error | null, socket?: Duplex) => void): void => {
     const fail = (error: unknown) => done(error instanceof Error ? error : new Error(String(error)))
     openTunnel(proxy, server, trusted).then((socket) => {
@@ -257,7 +256,7 @@ function tunnelled<A extends Agent>(
       try {
         wrapped = wrap(socket)
       } catch (error) {
-        // A certificate and a key that do not belong together: one of two files has been replaced already.
+        // The certificate and the key do not match: only one of two files has been replaced yet.
         socket.destroy()
         return fail(error)
       }

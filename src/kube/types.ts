@@ -1,5 +1,4 @@
-// The API objects as we keep them: only the fields that are read, decoded once, small in memory.
-// The API's own names are kept. Absent is undefined or an empty list, never null.
+// API objects with only the fields that are read, under the API's names. Absent is undefined or an empty list, never null.
 
 export type Protocol = 'TCP' | 'UDP' | 'SCTP'
 
@@ -19,10 +18,10 @@ export interface Service {
   readonly loadBalancerSourceRanges: readonly string[]
   readonly healthCheckNodePort: number
   readonly ingress: readonly LoadBalancerIngress[]
-  /** Labels and annotations under `service.` names only (`service.kubernetes.io/headless`): no others are read. */
+  /** Only those whose names begin with `service.` (`service.kubernetes.io/headless`). */
   readonly labels: Readonly<Record<string, string>> | undefined
   readonly annotations: Readonly<Record<string, string>> | undefined
-  /** metadata.creationTimestamp in milliseconds; 0 when unknown. Decides which of two services owns an address that both claim. */
+  /** metadata.creationTimestamp in milliseconds; 0 when unknown. The older of two services owns an address that both claim. */
   readonly createdMs: number
 }
 
@@ -55,7 +54,7 @@ export interface EndpointSlice {
 export interface EndpointPort {
   readonly name: string
   readonly protocol: Protocol
-  /** Undefined means "all ports", which a proxy ignores. */
+  /** Undefined: all ports, which a proxy ignores. */
   readonly port: number | undefined
 }
 

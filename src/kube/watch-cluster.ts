@@ -1,4 +1,4 @@
-// The face of this folder: watches all that the proxy reads from the API, and never gives up.
+// The entry to this folder: watches everything that the proxy reads from the API, and never gives up.
 
 import type { Logger } from '../lib/log.ts'
 import type { ApiClient } from './api-client.ts'
@@ -22,7 +22,7 @@ export interface ClusterHandlers {
   readonly slices: ResourceHandler<EndpointSlice>
   /** Our own Node only. Synced without any event means that there is no Node of that name. */
   readonly node: ResourceHandler<Node>
-  /** Synced without any event where the server has no ServiceCIDRs, or does not let us see them. */
+  /** Synced without any event where the server has no ServiceCIDRs, or denies access to them. */
   readonly serviceCidrs: ResourceHandler<ServiceCIDR>
 }
 
@@ -34,14 +34,13 @@ export interface WatchClusterOptions {
   /** Aborting ends all requests at once. */
   readonly signal: AbortSignal
   readonly timing?: Partial<ReflectorTiming>
-  /** Told when the watch of a resource begins that is not the first. */
+  /** Called when a watch of a resource begins that is not its first. */
   readonly onWatchRestarted?: (resource: string) => void
 }
 
 const NO_PROXY_NAME = '!service.kubernetes.io/service-proxy-name'
 const NOT_HEADLESS = '!service.kubernetes.io/headless'
 
-/** What watchCluster() asks for, as long as the API server has it. */
 const selections = {
   services: { resource: services, labelSelector: NO_PROXY_NAME, fieldSelector: 'spec.clusterIP!=None' },
   slices: { resource: endpointSlices, labelSelector: NOT_HEADLESS },
@@ -52,18 +51,18 @@ const selections = {
 /** The requests that watchCluster() begins with. */
 export function firstPaths(nodeName: string): string[] {
   const { slices, node, serviceCidrs: cidrs } = selections
-  // The longest answers first.
+  // The longest answer first.
   return [slices, selections.services, node(nodeName), cidrs].map(firstPathOf)
 }
 
-/** An API server may learn about new kinds when it is upgraded in place. */
+/** An API server that is upgraded in place may serve new kinds. */
 const ASK_AGAIN_MS = 10 * 60_000
-/** One that just starts may not have all of its kinds yet. */
+/** One that just started may not serve all kinds yet. */
 const ASK_SOON_MS = 5_000
 
 /**
- * Lists and watches everything that the handlers ask for, until the signal is aborted. Resolves after that; rejects
- * only when a handler throws. Failures of the API are retried for ever and told through the handlers and the log.
+ * Lists and watches until the signal is aborted. Resolves after that; rejects only when a handler throws. Failures of the API
+ * are retried for ever, and reported to the handlers and in the log.
  */
 export async function watchCluster(options: WatchClusterOptions): Promise<void> {
   const stop = new AbortController()
@@ -74,7 +73,7 @@ export async function watchCluster(options: WatchClusterOptions): Promise<void> 
   try {
     await Promise.all(watches)
   } finally {
-    // One of them failed: the others must not go on while the caller deals with it.
+    // If one failed, the others end before the caller handles the error.
     stop.abort()
     await Promise.allSettled(watches)
   }
@@ -87,7 +86,7 @@ async function watchServices(options: WatchClusterOptions): Promise<void> {
     await runReflector({ ...settings, fieldSelector, giveUpOn: isBadRequest })
   } catch (error) {
     if (!isBadRequest(error)) throw error
-    // Older servers cannot select by cluster IP. Headless services are then ours to leave out, as they always were.
+    // Older servers cannot select by cluster IP. The model leaves headless services out.
     options.log.v(1)?.info('API server cannot leave out headless Services, listing all')
     await runReflector(settings)
   }
@@ -112,7 +111,7 @@ async function watchSlices(options: WatchClusterOptions): Promise<void> {
   }
 }
 
-/** Until the API server has EndpointSlices after all: it may have been upgraded, or not have been ready when we asked. */
+/** Ends when the API server serves EndpointSlices after all: it was upgraded, or had not been ready. */
 async function watchEndpoints(options: WatchClusterOptions, handler: ResourceHandler<EndpointSlice>): Promise<void> {
   const enough = new AbortController()
   const signal = AbortSignal.any([options.signal, enough.signal])
@@ -167,7 +166,7 @@ async function watchServiceCidrs(options: WatchClusterOptions): Promise<void> {
   }
 }
 
-/** The same handler, told only once that it is complete. */
+/** The same handler; onSynced is called only once. */
 function syncedOnce<T>(handler: ResourceHandler<T>): ResourceHandler<T> {
   let synced = false
   return {
@@ -186,7 +185,7 @@ function isBadRequest(error: unknown): boolean {
   return error instanceof ApiError && error.status === 400
 }
 
-/** Not served, or forbidden: manifests older than ServiceCIDRs grant no access to them. */
+/** Not served, or forbidden: old manifests of the proxy grant no access to ServiceCIDRs. */
 function isNotAvailable(error: unknown): boolean {
   return isNotServed(error) || (error instanceof ApiError && error.status === 403)
 }

@@ -1,7 +1,7 @@
-/** The watch began well and cannot go on. */
+/** A watch that began well cannot go on. */
 export class WatchLostError extends Error {
   override readonly cause: Error
-  /** Usually only a list can tell what is true now. */
+  /** Mostly, only a list has the current state. */
   readonly remedy: 'list again' | 'watch again'
 
   constructor(cause: Error, remedy: 'list again' | 'watch again' = 'list again') {

@@ -33,7 +33,7 @@ describeModes({
   define(test, mode) {
     test('the page comes with what there is', async (sandbox) => {
       const snapshot = await client.open()
-      expect(snapshot).toMatchObject({ version: 1, kind: 'sandbox', name: sandbox.name, can: { act: true } })
+      expect(snapshot).toMatchObject({ kind: 'sandbox', name: sandbox.name, can: { act: true } })
       const isReady = { state: 'ready', restarts: 0, error: null }
       expect(snapshot.nodes).toMatchObject([
         { name: 'node-1', mode, proxy: isReady },

@@ -1,8 +1,8 @@
-// How to reach an API server and as which user: what a kubeconfig file or a pod's surroundings say, resolved.
+// How to reach an API server and as which user: from a kubeconfig file, or from a pod's environment.
 
 import type { Buffer } from 'node:buffer'
 
-/** Bytes that stand in the configuration, or in a file that an operator may replace at any time. */
+/** Bytes in the configuration, or in a file that an operator may replace at any time. */
 export type Material = { readonly data: Buffer } | { readonly file: string }
 
 export interface TlsAccess {
@@ -14,7 +14,7 @@ export interface TlsAccess {
   readonly verify: boolean
 }
 
-/** What is written into the Authorization header. */
+/** For the Authorization header. */
 export type Authentication =
   | { readonly type: 'anonymous' }
   | { readonly type: 'token'; readonly token: string }

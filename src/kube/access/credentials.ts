@@ -1,4 +1,4 @@
-// Our credentials at the moment of a request: files are read again, because tokens and certificates are rotated under our feet.
+// The credentials for a request. Files are read again when they change: tokens and certificates are rotated.
 
 import { Buffer } from 'node:buffer'
 import { readFileSync, statSync } from 'node:fs'
@@ -6,7 +6,7 @@ import type { Logger } from '../../lib/log.ts'
 import type { ClusterAccess, Material } from './cluster-access.ts'
 import { ExecPlugin } from './exec-plugin.ts'
 
-/** What TLS needs to know. Compared by identity: a new object means new connections. */
+/** Certificates for TLS. A new object means new connections. */
 export interface TlsMaterial {
   readonly ca: Buffer | undefined
   readonly cert: Buffer | undefined
@@ -61,7 +61,7 @@ export class Credentials {
     }
   }
 
-  /** The API server answered 401. Returns whether there is hope that asking again helps. */
+  /** The API server answered 401. Returns whether a retry may succeed. */
   refused(): boolean {
     this.#plugin?.forget()
     return this.#plugin !== undefined
@@ -72,7 +72,7 @@ export class Credentials {
     return 'data' in material ? material.data : this.#file(material.file)
   }
 
-  /** The file's content now. A file that is missing for a moment, while it is being replaced, keeps its last content. */
+  /** The file's content. While a file is replaced it may be missing: then its last content counts. */
   #file(path: string): Buffer {
     const known = this.#files.get(path)
     try {

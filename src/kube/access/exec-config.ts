@@ -23,7 +23,7 @@ export interface ExecEnvironment {
   readonly cluster: Readonly<Record<string, unknown>>
 }
 
-/** The plugin, or what is wrong with it: `command: must be given`. */
+/** The plugin, or its error: `command: must be given`. */
 export function execPluginFrom(exec: unknown, environment: ExecEnvironment): ExecPluginConfig | string {
   if (!isJsonObject(exec)) return ': must be a mapping'
   const apiVersion = exec['apiVersion']
@@ -52,7 +52,7 @@ function clusterInfo({ server, cluster }: ExecEnvironment): Record<string, unkno
   for (const field of CLUSTER_FIELDS) {
     if (cluster[field] !== undefined) info[field] = cluster[field]
   }
-  // What an administrator stored for the plugin: client.authentication.k8s.io/exec among the cluster's extensions.
+  // An administrator may store settings for the plugin in the cluster's extensions.
   for (const extension of Array.isArray(cluster['extensions']) ? cluster['extensions'] : []) {
     if (isJsonObject(extension) && extension['name'] === 'client.authentication.k8s.io/exec') {
       info['config'] = extension['extension']
@@ -61,7 +61,7 @@ function clusterInfo({ server, cluster }: ExecEnvironment): Record<string, unkno
   return info
 }
 
-/** YAML reads an unquoted 1 or true as something else than text. */
+/** In YAML an unquoted 1 or true is no text. */
 function textOf(value: unknown): string {
   if (typeof value === 'string') return value
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : ''

@@ -1,4 +1,4 @@
-// Runs a credential plugin, and keeps what it printed until that expires or the API server refuses it.
+// Runs a credential plugin, and keeps its credential until that expires or the API server refuses it.
 
 import type { ExecFileException } from 'node:child_process'
 import { isJsonObject } from '../encoding/json-reader.ts'
@@ -7,12 +7,12 @@ import { AccessError, type ExecPluginConfig } from './cluster-access.ts'
 /** A plugin that takes longer hangs. */
 const PLUGIN_TIMEOUT_MS = 60_000
 
-/** Of its output. A credential has some kilobytes. */
+/** A credential has some kilobytes. */
 const MOST_PRINTED = 1024 * 1024
 
 const LONGEST_SHOWN = 1000
 
-/** Credentials are replaced this long before they expire, so that a request under way does not outlive them. */
+/** Credentials are replaced this long before they expire, so that no request in flight outlives them. */
 const EARLY_MS = 10_000
 
 export interface ExecCredential {
@@ -43,7 +43,7 @@ export class ExecPlugin {
     return this.#running
   }
 
-  /** The API server refused the credential: the next one is asked for anew. */
+  /** The API server refused the credential: the plugin runs again for the next request. */
   forget(): void {
     this.#credential = undefined
   }
@@ -63,7 +63,7 @@ export class ExecPlugin {
     environment['KUBERNETES_EXEC_INFO'] = info
     return new Promise((resolve, reject) => {
       const options = { env: environment, timeout: PLUGIN_TIMEOUT_MS, maxBuffer: MOST_PRINTED }
-      // Most proxies have a token, and never load this.
+      // Loaded here: most proxies have a token and never need it.
       const { execFile } = process.getBuiltinModule('node:child_process')
       execFile(command, [...args], options, (error, stdout, stderr) => {
         if (error === null) return resolve(stdout)
@@ -80,7 +80,7 @@ export class ExecPlugin {
     try {
       value = JSON.parse(output)
     } catch {
-      // The parser would quote what was printed, which was meant to be a secret.
+      // The parser's message would quote the output, which may be a secret.
       throw this.#error(`it printed ${output.length} characters that are no JSON`)
     }
     if (!isJsonObject(value) || value['kind'] !== 'ExecCredential') throw this.#error('it printed no ExecCredential')
@@ -107,7 +107,7 @@ export class ExecPlugin {
   }
 }
 
-/** How the program ended. Node's message has all its arguments in it, and they may be secret. */
+/** How the program ended. Node's own message has all its arguments, which may be secret. */
 function endingOf({ code, signal, killed }: ExecFileException): string {
   if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return `it printed more than ${MOST_PRINTED} bytes`
   if (killed === true) return `it was stopped after ${PLUGIN_TIMEOUT_MS / 1000} s`
@@ -116,7 +116,7 @@ function endingOf({ code, signal, killed }: ExecFileException): string {
     : `it ended by ${signal}`
 }
 
-/** What it says to people, in its errors. A program that puts a secret there has shown it already; but not pages of it. */
+/** The plugin's own error message, shortened. */
 function shown(stderr: string): string {
   const text = stderr.trim()
   return text.length <= LONGEST_SHOWN ? text : `${text.slice(0, LONGEST_SHOWN)}...`

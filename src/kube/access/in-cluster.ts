@@ -12,7 +12,7 @@ export interface InClusterOptions {
   readonly serviceAccount?: string
 }
 
-/** Throws when this is not a pod. The token is a file because it is rotated; so may be the authorities. */
+/** Throws outside of a pod. Token and authorities are read from files because they are rotated. */
 export function readInClusterAccess(options: InClusterOptions = {}): ClusterAccess {
   const env = options.env ?? process.env
   const folder = options.serviceAccount ?? SERVICE_ACCOUNT

@@ -1,4 +1,4 @@
-// kubeconfig files: the current context's cluster and user, resolved to what a connection needs.
+// kubeconfig files: the cluster and the user of the current context.
 
 import { Buffer } from 'node:buffer'
 import { readFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ export interface KubeconfigOptions {
   readonly master?: string
 }
 
-/** Reads a kubeconfig file. Certificates and tokens that it names by file are read later, and again when they change. */
+/** Reads a kubeconfig file. Credentials reads the certificates and tokens in other files, again whenever they change. */
 export function readKubeconfig(options: KubeconfigOptions): ClusterAccess {
   const { path, master = '' } = options
   if (path === '') return resolveAccess(NO_FILE, new Section('', {}), new Section('', {}), master)
@@ -25,7 +25,7 @@ export function readKubeconfig(options: KubeconfigOptions): ClusterAccess {
   const config = parseKubeconfig(file)
   const contextName = stringOf(config['current-context'])
   const contexts = entries(file, config, 'contexts', 'context')
-  // client-go's rule: no current context means the empty one, which is fine only if --master says where to go.
+  // client-go's rule: no current context means the empty one, which needs --master.
   if (contextName === '' && master !== '') {
     return resolveAccess(file, new Section('', {}), new Section('', {}), master)
   }
@@ -76,7 +76,7 @@ function parseKubeconfig(file: KubeconfigFile): JsonObject {
   }
   let config: unknown
   try {
-    // Its warnings would quote lines, too.
+    // Warnings would quote lines, too.
     config = parse(text, { logLevel: 'error' })
   } catch (error) {
     throw fileError(file, whereBroken(error))
@@ -85,7 +85,7 @@ function parseKubeconfig(file: KubeconfigFile): JsonObject {
   return config
 }
 
-/** What is wrong and on which line. The parser's own message quotes the line, and that may be the one with the token. */
+/** The error and its line. The parser's own message quotes the line, which may have the token. */
 function whereBroken(error: unknown): string {
   if (!(error instanceof YAMLParseError)) return 'it is not YAML'
   const line = error.linePos?.[0].line
@@ -186,7 +186,7 @@ function material(file: KubeconfigFile, section: Section, name: string): Materia
   return { file: isAbsolute(path) ? path : resolve(file.folder, path) }
 }
 
-/** Without a scheme a server is http, or https where the kubeconfig has anything to say about TLS: client-go's rule. */
+/** client-go's rule: without a scheme a server is https if the kubeconfig has TLS settings, else http. */
 function parseServer(file: KubeconfigFile, text: string, hasTls: boolean): URL {
   if (text === '') throw fileError(file, 'the cluster has no server')
   const withScheme = /^[a-z]+:\/\//i.test(text) ? text : `${hasTls ? 'https' : 'http'}://${text}`
@@ -194,7 +194,7 @@ function parseServer(file: KubeconfigFile, text: string, hasTls: boolean): URL {
   if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
     throw fileError(file, `server: Invalid value: ${JSON.stringify(text)}: must be an http or https URL`)
   }
-  // It would be shown wherever the server is named, in the log and in Events.
+  // The log and Events would show them with the server's URL.
   if (url.username !== '' || url.password !== '') {
     throw fileError(file, 'server: must not have a user or a password in it; users[].user has fields for them')
   }

@@ -1,10 +1,10 @@
-// Whom this machine trusts, read from where Go reads it: for an API server whose authority the kubeconfig does not name.
+// The authorities that this machine trusts, from the same files as Go: for a kubeconfig without a certificate authority.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { secure } from '../../lib/http.ts'
 
-/** The first that there is: of Debian, Fedora, openSUSE, OpenELEC, Red Hat and Alpine. SSL_CERT_FILE stands for all of them. */
+/** The first existing file: of Debian, Fedora, openSUSE, OpenELEC, Red Hat and Alpine. SSL_CERT_FILE replaces them. */
 const FILES = [
   '/etc/ssl/certs/ca-certificates.crt',
   '/etc/pki/tls/certs/ca-bundle.crt',
@@ -14,14 +14,14 @@ const FILES = [
   '/etc/ssl/cert.pem',
 ]
 
-/** All of them. SSL_CERT_DIR, with colons between, stands for both. */
+/** SSL_CERT_DIR, separated by colons, replaces both. */
 const FOLDERS = ['/etc/ssl/certs', '/etc/pki/tls/certs']
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** In PEM, each once. Those that Node brings where the machine has none, as in a small image. */
+/** In PEM, without duplicates. Node's own where the machine has none, as in a small image. */
 export function rootsOfMachine(env: Env = process.env): readonly string[] {
   const files = env['SSL_CERT_FILE'] ? [env['SSL_CERT_FILE']] : FILES
   const folders = env['SSL_CERT_DIR'] ? env['SSL_CERT_DIR'].split(':') : FOLDERS

@@ -1,4 +1,4 @@
-// Proxies between us and the API server, HTTP or SOCKS5: from the kubeconfig's proxy-url, or from the environment as Go reads it.
+// HTTP and SOCKS5 proxies on the way to the API server: from the kubeconfig's proxy-url, or from the environment as Go reads it.
 
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
@@ -14,7 +14,7 @@ const TIMEOUT_MS = 30_000
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** The proxy that the environment wants for this URL: HTTPS_PROXY or HTTP_PROXY, unless NO_PROXY excludes its host. */
+/** The proxy for this URL: HTTPS_PROXY or HTTP_PROXY, unless NO_PROXY excludes its host. */
 export function proxyFromEnvironment(target: URL, env: Env = process.env): URL | undefined {
   const name = target.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
   const value = env[name] || env[name.toLowerCase()]
@@ -25,7 +25,7 @@ export function proxyFromEnvironment(target: URL, env: Env = process.env): URL |
 const SCHEMES: readonly string[] = ['http:', 'https:', 'socks5:', 'socks5h:']
 const ALLOWED = 'must be http://, https:// or socks5://'
 
-/** Throws when it is not a URL of these. What is said about it leaves its password out. */
+/** Throws when the URL cannot be used. The error does not contain its password. */
 export function parseProxy(what: string, text: string): URL {
   let url: URL
   try {
@@ -64,7 +64,7 @@ function isExcluded(target: URL, noProxy: string): boolean {
   return false
 }
 
-/** Asks the proxy for a tunnel; the socket that comes back speaks to the target itself. */
+/** Opens a tunnel through the proxy. The socket is connected to the target. */
 export async function openTunnel(proxy: URL, target: URL, trusted: Buffer | undefined): Promise<Socket> {
   const port = target.port || (target.protocol === 'https:' ? '443' : '80')
   if (!proxy.protocol.startsWith('socks5')) return openHttpTunnel(proxy, `${target.hostname}:${port}`, trusted)
@@ -87,7 +87,7 @@ function openHttpTunnel(proxy: URL, host: string, trusted: Buffer | undefined): 
   return new Promise((resolve, reject) => {
     const isSecure = proxy.protocol === 'https:'
     const connect = (isSecure ? secure.http.request : requestPlain)({
-      // The cluster's authority may have signed the proxy, as client-go expects; or one that the machine trusts.
+      // As in client-go, the cluster's authority may have signed the proxy's certificate; or one that the machine trusts.
       ...(isSecure ? { ca: [...(trusted === undefined ? [] : [trusted]), ...rootsOfMachine()] } : {}),
       host: proxy.hostname.replace(/^\[|\]$/g, ''),
       port: proxy.port || (isSecure ? 443 : 80),

@@ -1,5 +1,5 @@
-// A connection through a SOCKS5 proxy (RFC 1928), with a name and a password where the proxy asks for them (RFC 1929). Names
-// are looked up by the proxy, as Go has it.
+// A connection through a SOCKS5 proxy (RFC 1928), with a name and a password if it asks for them (RFC 1929). As in Go, the proxy
+// resolves names.
 
 import { Buffer } from 'node:buffer'
 import { once } from 'node:events'
@@ -27,7 +27,7 @@ const refusals: Readonly<Record<number, string>> = {
   8: 'address type not supported',
 }
 
-/** Rejects when the proxy refuses, and when it takes longer than that. */
+/** Rejects when the proxy refuses, and after the timeout. */
 export async function connectThroughSocks(
   proxy: URL,
   target: { readonly host: string; readonly port: number },
@@ -69,7 +69,7 @@ async function askFor(socket: Socket, { host, port }: { readonly host: string; r
   const [version, code = 0, , type] = await readBytes(socket, 4)
   if (version !== VERSION) throw new Error('it does not speak SOCKS5')
   if (code !== 0) throw new Error(refusals[code] ?? `refused with ${code}`)
-  // The address that it connects from, and the port: they say nothing to us.
+  // The address and port that the proxy connects from.
   const length = type === IPV4 ? 4 : type === IPV6 ? 16 : (await readBytes(socket, 1))[0]!
   await readBytes(socket, length + 2)
 }
@@ -84,10 +84,10 @@ function addressOf(host: string): Buffer {
   return Buffer.concat([Uint8Array.of(NAME, name.length), name])
 }
 
-/** So many bytes; what comes after them stays. */
+/** Exactly `length` bytes; later ones stay in the socket. */
 async function readBytes(socket: Socket, length: number): Promise<Buffer> {
   for (let bytes = Buffer.alloc(0); ;) {
-    // All of it: what is left unread would be announced again and again.
+    // Everything: unread bytes would cause the event again and again.
     const more = socket.read() as Buffer | null
     if (more !== null) bytes = Buffer.concat([bytes, more])
     if (bytes.length > length) socket.unshift(bytes.subarray(length))

@@ -1,11 +1,11 @@
-// Bytes that have arrived and are not used yet: one buffer, reused, because a response of 20 MB comes in a thousand
-// pieces that never end where an object does.
+// Received bytes that are not decoded yet, in one reused buffer: a response of 20 MB comes in a thousand pieces, which do not end
+// where an object does.
 
 import { Buffer } from 'node:buffer'
 
 const INITIAL_SIZE = 128 * 1024
 
-/** A buffer that grew beyond this for one huge object is given back. */
+/** A buffer that grew beyond this for one huge object is released. */
 const KEEP_SIZE = 1024 * 1024
 
 export class ByteQueue {
@@ -33,7 +33,7 @@ export class ByteQueue {
     this.end += chunk.length
   }
 
-  /** Where the byte is, at least `from` behind the start; -1 when it has not come. Old bytes behind the end are not looked at. */
+  /** The position of the byte, at least `from` behind the start; -1: none. */
   indexOf(byte: number, from: number): number {
     const first = this.start + from
     const found = this.bytes.subarray(first, this.end).indexOf(byte)

@@ -1,4 +1,4 @@
-// The two encodings of the API, chosen by the Content-Type of the answer, whatever was asked for.
+// The two encodings of the API. The Content-Type of the answer decides, whatever the request accepted.
 
 import type { Resource } from '../resource.ts'
 import { DecodeError } from './decode-error.ts'

@@ -1,4 +1,4 @@
-/** Bytes from the API server that are not what they should be. */
+/** Invalid bytes from the API server. */
 export class DecodeError extends Error {
   override readonly name = 'DecodeError'
 }

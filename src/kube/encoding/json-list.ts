@@ -1,5 +1,5 @@
 // Lists in JSON: {"kind": "...List", "metadata": {...}, "items": [{...}, ...]}, read while they arrive. The elements of
-// `items` are cut out one by one and parsed alone; what remains, the skeleton, is parsed at the end.
+// `items` are parsed one by one; the rest, the skeleton, at the end.
 
 import type { Decoded, Resource } from '../resource.ts'
 import { messageOf } from '../../lib/errors.ts'
@@ -18,7 +18,7 @@ const CLOSE_BRACE = 0x7d
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 
-/** Where in the text we are: outside `items`, between two of them, or inside one. */
+/** The position in the text: outside `items`, between two of them, or inside one. */
 type ListPart = 'skeleton' | 'items' | 'item'
 
 export class JsonListParser<T> implements ListParser<T> {

@@ -17,7 +17,7 @@ export class JsonReader {
     return isJsonObject(value) ? value : NOTHING
   }
 
-  /** The objects of a list; anything else in it is left out. */
+  /** The objects of a list, without other values. */
   objects(value: unknown): readonly JsonObject[] {
     return Array.isArray(value) ? value.filter(isJsonObject) : []
   }
@@ -30,7 +30,7 @@ export class JsonReader {
     return Array.isArray(value) ? value.filter((element) => typeof element === 'string') : []
   }
 
-  /** A string that probably was seen before. */
+  /** A string that many objects have. */
   pooled(value: unknown): string {
     return typeof value === 'string' ? this.#pool.fromString(value) : ''
   }

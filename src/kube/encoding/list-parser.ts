@@ -1,5 +1,4 @@
-// The answer to a list request, read while it arrives: objects come out as soon as their last byte is there, so that
-// decoding overlaps with receiving and a list of any size needs the memory of one object.
+// The answer to a list request, decoded while it arrives: a list of any size needs the memory of one object.
 
 import type { Buffer } from 'node:buffer'
 import type { Decoded } from '../resource.ts'

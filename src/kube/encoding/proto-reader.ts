@@ -1,5 +1,5 @@
-// A minimal reader of the protobuf wire format: a cursor over a buffer. Messages are walked field by field by the code
-// that wants them, so that an unused field costs a skip and no allocation.
+// A minimal reader of the protobuf wire format: a cursor over a buffer. Callers walk messages field by field, so that an unused
+// field costs a skip and no allocation.
 //
 //   for (const end = reader.enter(); reader.pos < end; ) {
 //     switch (reader.field(end)) {
@@ -34,7 +34,7 @@ export class ProtoReader {
     this.pool = pool
   }
 
-  /** Reads something else from now on. The next thing to read may be a length: enter(). */
+  /** Continues in another buffer; the next value may be a length, for enter(). */
   reset(bytes: Buffer, pos: number, limit: number): void {
     this.bytes = bytes
     this.pos = pos
@@ -59,7 +59,7 @@ export class ProtoReader {
     return end
   }
 
-  /** A string that probably is unique: a name, an address. */
+  /** A string that is mostly unique: a name, an address. */
   string(): string {
     const end = this.enter()
     const from = this.pos
@@ -70,7 +70,7 @@ export class ProtoReader {
     return this.bytes.toString('latin1', from, end)
   }
 
-  /** A string that probably was seen before: a namespace, a node name, a protocol. */
+  /** A string that many objects have: a namespace, a node name, a protocol. */
   pooled(): string {
     const end = this.enter()
     const from = this.pos

@@ -22,7 +22,7 @@ export class ProtobufListParser<T> implements ListParser<T> {
   readonly #queue = new ByteQueue()
   readonly #reader: ProtoReader
   #phase: Phase = 'magic'
-  /** Bytes of the list message that are still to come. */
+  /** Bytes of the list message that have not been decoded. */
   #listLeft = 0
   #meta: ListMeta | undefined
 
@@ -64,7 +64,7 @@ export class ProtobufListParser<T> implements ListParser<T> {
     if (field === undefined) return false
     const reader = this.#reader
     if (field === 2) {
-      // `raw`, the list itself: its fields are taken one by one, it is never waited for as a whole.
+      // `raw`, the list itself: its fields are decoded one by one as they arrive.
       reader.limit = Number.MAX_SAFE_INTEGER
       const end = reader.enter()
       this.#listLeft = end - reader.pos
@@ -99,7 +99,7 @@ export class ProtobufListParser<T> implements ListParser<T> {
     return true
   }
 
-  /** The number of the next field, when its tag and its length are there; the reader then stands behind the tag. */
+  /** The number of the next field, once its tag and length have arrived. Moves the reader behind the tag. */
   #nextField(): number | undefined {
     const { bytes, start, end } = this.#queue
     this.#reader.reset(bytes, start, end)
@@ -107,7 +107,7 @@ export class ProtobufListParser<T> implements ListParser<T> {
     return this.#reader.field(end)
   }
 
-  /** Where the field ends, if all of it is there. The reader does not move. */
+  /** The end of the field, once all of it has arrived. The reader does not move. */
   #wholeField(): number | undefined {
     const reader = this.#reader
     const { pos, limit } = reader
@@ -131,7 +131,7 @@ export class ProtobufListParser<T> implements ListParser<T> {
   }
 }
 
-/** Whether a tag and a length (or an integer) stand in these bytes completely. */
+/** Whether these bytes contain a complete tag and length (or integer). */
 function hasWholeHeader(bytes: Buffer, start: number, end: number): boolean {
   let varints = 0
   for (let i = start; i < end; i++) {

@@ -80,7 +80,7 @@ export class ProtobufWatchParser<T> implements WatchParser<T> {
     }
   }
 
-  /** The reader stands at the envelope of the object. */
+  /** Reads the envelope and the object. */
   #event(type: string): WatchFrame<T> {
     const reader = this.#reader
     const kind = openEnvelope(reader)

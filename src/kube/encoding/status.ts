@@ -8,7 +8,6 @@ import { hasMagic, openEnvelope } from './protobuf-envelope.ts'
 import { ProtoReader } from './proto-reader.ts'
 import { StringPool } from './string-pool.ts'
 
-/** The longest piece of an unreadable error body that is worth showing. */
 const SHOWN_TEXT = 300
 
 /** Reads the body of a response whose status is not 2xx. Never throws: the body may come from a proxy, or be cut. */
@@ -22,7 +21,7 @@ export function parseStatus(code: number, body: Buffer): ApiStatus {
     const json: unknown = JSON.parse(body.toString('utf8'))
     if (isJsonObject(json) && json['kind'] === 'Status') return { ...statusFromJson(json), code }
   } catch {
-    // Not a Status; the text itself is the best explanation there is.
+    // Not a Status: the text itself is the message.
   }
   const message = body.toString('utf8').trim().slice(0, SHOWN_TEXT)
   return { code, reason: '', message, causes: [], retryAfterSeconds: 0 }

@@ -1,5 +1,5 @@
-// Node names, namespaces, port names and the like repeat a hundred thousand times in a large cluster. Looking them
-// up by their bytes keeps one string of each, and creates none for the repetitions.
+// Node names, namespaces and port names repeat a hundred thousand times in a large cluster. A lookup by their bytes keeps one
+// string of each, and creates none for the repetitions.
 
 import type { Buffer } from 'node:buffer'
 
@@ -44,7 +44,7 @@ export class StringPool {
       }
       if (known.length === length && isSame(known, bytes, start)) return known
     }
-    // A full house replaces: the table never grows, and what is frequent comes back by itself.
+    // The table never grows: a new string replaces one, and frequent strings come back by themselves.
     return (this.#slots[free] = bytes.toString('latin1', start, end))
   }
 

@@ -9,11 +9,11 @@ import { DecodeError } from './decode-error.ts'
 export type WatchFrame<T> =
   | { readonly type: 'set'; readonly key: string; readonly resourceVersion: string; readonly object: T }
   | { readonly type: 'delete'; readonly key: string; readonly resourceVersion: string }
-  /** Nothing changed; the server has come as far as this version. */
+  /** Nothing changed up to this version. */
   | { readonly type: 'bookmark'; readonly resourceVersion: string }
-  /** The server gives up this watch. */
+  /** The server ends this watch. */
   | { readonly type: 'error'; readonly status: ApiStatus }
-  /** A frame that cannot be read. Nothing after it can be trusted. */
+  /** A frame that cannot be decoded: what follows it cannot be trusted. */
   | { readonly type: 'malformed'; readonly error: Error }
 
 export interface WatchParser<T> {

@@ -1,4 +1,4 @@
-// What all files together say, and what a change of one of them changes.
+// The objects of all files together, and the events of a change of one file.
 
 import { endpointSlices, SERVICE_NAME_LABEL } from '../objects/endpoint-slice.ts'
 import { endpoints } from '../objects/endpoints.ts'
@@ -21,7 +21,7 @@ export interface ManifestEvents {
   readonly ServiceCIDR: readonly ObjectEvent<ServiceCIDR>[]
 }
 
-/** Two files, or one twice, that have an object of the same name: the first one counts. */
+/** A second object of the same name, in another file or the same: the first one counts. */
 export interface Duplicate {
   readonly file: string
   readonly line: number
@@ -48,21 +48,21 @@ const resources: Readonly<Record<ManifestKind, Resource<unknown>>> = {
 }
 const namespacedKinds: ReadonlySet<ManifestKind> = new Set(['Service', 'EndpointSlice', 'Endpoints'])
 
-/** Not for this proxy, by their labels: what watchCluster() asks the API server to leave out. */
+/** Objects with these labels are not for this proxy: watchCluster() excludes them by selectors. */
 const NOT_FOR_US = ['service.kubernetes.io/service-proxy-name', 'service.kubernetes.io/headless']
 
 export class ManifestSet {
   readonly #nodeName: string
   readonly #files = new Map<string, readonly ManifestObject[]>()
   readonly #reader = new JsonReader(new StringPool())
-  /** What was delivered: the text of each object, by kind and key. */
+  /** By kind and key. */
   #delivered: ReadonlyMap<string, Delivered> = new Map()
 
   constructor(nodeName: string) {
     this.#nodeName = nodeName
   }
 
-  /** Takes a file's objects in place of those it had before. */
+  /** Replaces a file's objects. */
   set(file: string, objects: readonly ManifestObject[]): void {
     this.#files.set(file, objects)
   }
@@ -71,7 +71,7 @@ export class ManifestSet {
     this.#files.delete(file)
   }
 
-  /** The differences to what was taken the last time. */
+  /** The events since the last call. */
   take(): { events: ManifestEvents; duplicates: readonly Duplicate[] } {
     const { wanted, duplicates } = this.#merge()
     const events: Record<ManifestKind, ObjectEvent<unknown>[]> = {
@@ -129,7 +129,7 @@ function identify({ kind, json }: ManifestObject): { key: string; json: JsonObje
   return { key: `${namespace}/${name}`, json: { ...json, metadata: { ...metadata, namespace } } }
 }
 
-/** Where a service has slices, its Endpoints say the same once more. */
+/** Where a service has slices, its Endpoints have the same addresses. */
 function dropMirroredEndpoints(wanted: Map<string, Placed>): void {
   const sliced = new Set<string>()
   for (const { kind, json } of wanted.values()) {

@@ -1,5 +1,4 @@
-// The objects that a proxy reads from files. There is no API server to fill in what is left out: addresses and node ports
-// have to be given.
+// The shapes of objects in files. No API server fills in absent fields: addresses and node ports must be given.
 
 import { ipFamily, parseCidr } from '../../lib/ip.ts'
 import { SERVICE_NAME_LABEL } from '../objects/endpoint-slice.ts'
@@ -40,7 +39,7 @@ const metadata = fields({
   deletionGracePeriodSeconds: anything,
 })
 
-/** What every object has, and these fields of its own. */
+/** The fields of every object, and `own`. */
 function object(own: Readonly<Record<string, Shape>>): Shape {
   const known = fields({ apiVersion: text, kind: text, metadata, ...own })
   return all(known, (value) => required(value, ['metadata', 'name']))
@@ -89,7 +88,7 @@ export const serviceShape: Shape = all(
   completeService,
 )
 
-/** What an API server would have filled in, or refused to do without. */
+/** The fields that an API server would have filled in, or required. */
 function completeService(value: unknown): Complaint[] {
   const spec = objectAt(value, 'spec')
   if (spec['type'] === 'ExternalName') return []
@@ -170,7 +169,7 @@ export const endpointsShape: Shape = object({
   ),
 })
 
-/** Of a Node hardly anything is read, and it has many fields: only those that are read are looked at. */
+/** A Node has many fields, and few of them are read: only those are checked. */
 export const nodeShape: Shape = all(object({ spec: anything, status: anything }), (value) => {
   const status = objectAt(value, 'status')
   const spec = objectAt(value, 'spec')

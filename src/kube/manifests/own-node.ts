@@ -1,10 +1,10 @@
-// The Node of a machine that is in no cluster: its name and the addresses that it sends from.
+// The Node of a machine without a cluster: its name and the addresses that it sends from.
 
 import { createSocket } from 'node:dgram'
 import { networkInterfaces } from 'node:os'
 import type { Node } from '../types.ts'
 
-/** Addresses for documentation, which no machine has (RFC 5737, RFC 3849). Nothing is sent to them. */
+/** Addresses for documentation (RFC 5737, RFC 3849), for a route lookup: nothing is sent to them. */
 const SOMEWHERE = [
   ['udp4', '192.0.2.1', 'IPv4'],
   ['udp6', '2001:db8::1', 'IPv6'],
@@ -18,7 +18,7 @@ export async function readOwnNode(name: string): Promise<Node> {
   return { name, zone: undefined, addresses, podCIDRs: [], deleting: false, taints: [] }
 }
 
-/** The address that packets to somewhere would carry, by the routes of this machine. */
+/** The source address of packets to somewhere, by the routes of this machine. */
 function sourceAddress(type: 'udp4' | 'udp6', somewhere: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = createSocket(type)
@@ -27,7 +27,7 @@ function sourceAddress(type: 'udp4' | 'udp6', somewhere: string): Promise<string
       resolve(address)
     }
     socket.once('error', () => finish(undefined))
-    // Without a route, Node tells the callback and no error event comes.
+    // Without a route, Node calls the callback with an error, and emits none.
     const onConnected = (error?: Error) => finish(error === undefined ? socket.address().address : undefined)
     socket.connect(9, somewhere, onConnected)
   })

@@ -1,4 +1,4 @@
-// The objects in a file of YAML or JSON, and what is wrong with them, line by line.
+// The objects in a file of YAML or JSON, and their errors with line numbers.
 
 import { LineCounter, isNode, parseAllDocuments, type Document } from 'yaml'
 import { isJsonObject, type JsonObject } from '../encoding/json-reader.ts'
@@ -13,7 +13,7 @@ export interface ManifestObject {
   readonly line: number
 }
 
-/** Something to tell the person who wrote the file. */
+/** A message for the author of the file. */
 export interface Remark {
   readonly severity: 'error' | 'warning'
   readonly line: number
@@ -39,14 +39,14 @@ const kinds: Readonly<Record<ManifestKind, KnownKind>> = {
   ServiceCIDR: { apiVersions: ['networking.k8s.io/v1', 'networking.k8s.io/v1beta1'], shape: serviceCidrShape },
 }
 
-/** Reads all documents of a file. One error anywhere, and none of them counts: half a file is worse than yesterday's. */
+/** Reads all documents of a file. With one error none of them counts: half a file is worse than its last version. */
 export function parseManifest(text: string): Manifest {
   const lines = new LineCounter()
   const remarks: Remark[] = []
   const objects: ManifestObject[] = []
   for (const document of parseAllDocuments(text, { lineCounter: lines })) {
     if (!('contents' in document)) continue
-    // What follows the first error is mostly its consequence.
+    // Further errors mostly follow from the first.
     for (const { pos, message, code } of document.errors.slice(0, 1)) {
       remarks.push({ severity: 'error', line: lines.linePos(pos[0]).line, text: `${sentence(message)} (${code})` })
     }
@@ -67,7 +67,7 @@ function parseDocument(document: Document.Parsed, lines: LineCounter, found: Fou
   try {
     value = document.toJS()
   } catch (error) {
-    // Aliases that stand for too much, or for nothing.
+    // An alias without an anchor, or too many aliases.
     found.remarks.push({ severity: 'error', line: lineOf([]), text: (error as Error).message })
     return
   }
@@ -111,7 +111,7 @@ function decodeObject(value: unknown, { path, lineOf }: Position, found: Found):
   found.objects.push({ kind: kind as ManifestKind, json: value, line: lineOf(path) })
 }
 
-/** The line of a field, or of the innermost thing around it that is there. */
+/** The line of a field, or of the innermost object around it that exists. */
 function lineAt(document: Document.Parsed, path: Path, lines: LineCounter): number {
   for (let length = path.length; length >= 0; length--) {
     const node = length === 0 ? document.contents : document.getIn(path.slice(0, length), true)
@@ -120,7 +120,7 @@ function lineAt(document: Document.Parsed, path: Path, lines: LineCounter): numb
   return 1
 }
 
-/** The first line of the parser's message, without the place, which we tell ourselves. */
+/** The first line of the parser's message, without the position, which we add ourselves. */
 function sentence(message: string): string {
   return (message.split('\n')[0] ?? message).replace(/ at line \d+, column \d+:?$/, '')
 }

@@ -1,5 +1,5 @@
-// What an object in a file must look like, as a value: checks that say what is wrong and where. Wrong types and values are
-// errors; an unknown field is only worth a warning, because the API's next version may know it.
+// Checks of objects in files, with the path of each error. Wrong types and values are errors; an unknown field is a warning,
+// because the API's next version may have it.
 
 import { nearest } from '../../lib/nearest.ts'
 import { isJsonObject } from '../encoding/json-reader.ts'
@@ -12,10 +12,10 @@ export interface Complaint {
   readonly message: string
 }
 
-/** Checks a value and tells what is wrong with it. */
+/** Checks a value. */
 export type Shape = (value: unknown, path: Path) => Complaint[]
 
-/** Fields by name. A field that is absent, or null, is not looked at. */
+/** Fields by name. Absent fields and null are not checked. */
 export function fields(known: Readonly<Record<string, Shape>>): Shape {
   return (value, path) => {
     if (!isJsonObject(value)) return [wrong(path, `must be an object, not ${kindOf(value)}`)]
@@ -34,7 +34,7 @@ export function listOf(element: Shape): Shape {
   }
 }
 
-/** All of the checks, the later ones only when the earlier ones are content. */
+/** Several checks, one after the other up to the first error. */
 export function all(...shapes: readonly Shape[]): Shape {
   return (value, path) => {
     const complaints: Complaint[] = []

@@ -4,7 +4,6 @@ import { readFileSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { watchPath } from '../../lib/watch-path.ts'
 
-/** A file whose content has changed, or that is gone, or that cannot be read. */
 export type FileChange =
   | { readonly file: string; readonly text: string }
   | { readonly file: string; readonly gone: true }
@@ -23,10 +22,10 @@ export async function* watchFolder(path: string, signal: AbortSignal): AsyncGene
   }
 }
 
-/** A folder, or a single file, and what it held when it was read last. */
+/** A folder, or a single file, with the versions of its files that were read last. */
 class Folder {
   readonly #path: string
-  /** What a change of a file would change; undefined when it could not be read. */
+  /** Time, size and inode; undefined when the file could not be read. */
   readonly #versions = new Map<string, string | undefined>()
   #isReadable = true
 
@@ -43,7 +42,7 @@ class Folder {
     try {
       files = this.#list()
     } catch (error) {
-      // An operator may replace the whole folder, and for a moment there is none. What was loaded stays.
+      // While an operator replaces the whole folder, there is none for a moment. The objects stay.
       const isNews = this.#isReadable
       this.#isReadable = false
       return isNews ? [{ file: this.#path, error: error as Error }] : []
@@ -78,7 +77,7 @@ class Folder {
       this.#versions.set(file, version)
       return [{ file, text }]
     } catch (error) {
-      // A link to nothing, or gone since it was listed.
+      // A dangling link, or a file that was deleted since it was listed.
       if (this.#versions.has(file) && before === undefined) return []
       this.#versions.set(file, undefined)
       return [{ file, error: error as Error }]

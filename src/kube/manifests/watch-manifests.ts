@@ -1,4 +1,4 @@
-// Files in place of an API server: the same handlers, fed from a folder of YAML and JSON.
+// Files in place of an API server: the same handlers, with objects from a folder of YAML and JSON.
 
 import { readFileSync } from 'node:fs'
 import type { Logger } from '../../lib/log.ts'
@@ -21,8 +21,8 @@ export interface WatchManifestsOptions {
 }
 
 /**
- * Delivers what the files say, and what changes in them, until the signal is aborted. A file that cannot be used is
- * reported, and what it said before stays. Rejects when the folder cannot be read at first.
+ * Delivers the objects of the files, and their changes, until the signal is aborted. An invalid file is logged, and its last valid
+ * objects stay. Rejects when the folder cannot be read at first.
  */
 export async function watchManifests(options: WatchManifestsOptions): Promise<void> {
   const { path, handlers, log, signal } = options
@@ -30,7 +30,7 @@ export async function watchManifests(options: WatchManifestsOptions): Promise<vo
   const deliver = delivererTo(handlers)
   let isSynced = false
   warnOfForwarding(log)
-  // Until a file says otherwise.
+  // Until a file has this Node.
   handlers.node.onEvents([{ type: 'set', key: options.nodeName, object: await readOwnNode(options.nodeName) }])
   for await (const changes of foldersChanges(path, signal)) {
     for (const change of changes) takeChange(set, change, log)
@@ -48,7 +48,7 @@ export async function watchManifests(options: WatchManifestsOptions): Promise<vo
   }
 }
 
-/** Nodes of a cluster forward packets, or nothing would work there. Other machines mostly do not. */
+/** Nodes of a cluster forward packets. Other machines mostly do not. */
 function warnOfForwarding(log: Logger): void {
   let value: string
   try {
@@ -93,7 +93,7 @@ function delivererTo(handlers: ClusterHandlers): (events: Events) => void {
   const endpoints = flattenSlices(handlers.slices)
   return (events) => {
     notify(handlers.serviceCidrs, events.ServiceCIDR)
-    // A Node that is gone from the files leaves what it said: the machine is still there.
+    // A Node that is deleted from the files stays: the machine is still there.
     notify(
       handlers.node,
       events.Node.filter(({ type }) => type === 'set'),

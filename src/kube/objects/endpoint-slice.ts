@@ -141,7 +141,7 @@ function decodeName(reader: ProtoReader): string {
   return name
 }
 
-/** Almost all endpoints have one hint, which they share, or none. */
+/** Almost all endpoints have one hint, or none. Equal ones share a list. */
 function hintList(names: readonly string[], lists: { listOf(name: string): readonly string[] }): Hints['zoneHints'] {
   if (names.length === 0) return undefined
   return names.length === 1 ? lists.listOf(names[0]!) : names.slice()

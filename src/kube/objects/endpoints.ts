@@ -1,5 +1,5 @@
-// Endpoints (core/v1), for API servers that have no EndpointSlices (before 1.21): each subset becomes one slice per IP
-// family, so that the rest of the program knows slices only.
+// Endpoints (core/v1), for API servers without EndpointSlices (before 1.21). Each subset becomes one slice per IP family: the rest
+// of the program handles slices only.
 
 import { ipFamily } from '../../lib/ip.ts'
 import type { JsonObject, JsonReader } from '../encoding/json-reader.ts'
@@ -63,7 +63,7 @@ function slicesOf({ meta, subset, index }: Subset, reader: JsonReader): Endpoint
   })
 }
 
-/** `ready` decides all conditions: Endpoints know no more. */
+/** Endpoints have one condition: ready. */
 function endpointsOf(addresses: unknown, ready: boolean, reader: JsonReader): SliceEndpoint[] {
   return reader.objects(addresses).map(({ ip, nodeName }) => ({
     address: reader.string(ip),

@@ -15,12 +15,12 @@ export interface ObjectMeta {
   /** 0 when unknown. */
   readonly createdMs: number
   readonly deleting: boolean
-  /** The labels and annotations that were asked for; undefined when there are none of them. */
+  /** The labels and annotations that KeepKey accepts; undefined: none. */
   readonly labels: StringMap | undefined
   readonly annotations: StringMap | undefined
 }
 
-/** Which labels and annotations are worth keeping. Most are not: they are long and many, and the proxy does not use them. */
+/** Which labels and annotations to keep: most are long, and the proxy does not use them. */
 export type KeepKey = (key: string) => boolean
 
 export const EMPTY_META: ObjectMeta = {
@@ -36,7 +36,7 @@ export const EMPTY_META: ObjectMeta = {
 /** `namespace/name`, or `name` for an object without a namespace; empty for one without a name, such as a bookmark. */
 export function keyOf(meta: ObjectMeta): string {
   if (meta.name === '') return ''
-  // join() rather than a template: the result is one flat string, and it is kept.
+  // join() makes one flat string, a template a tree of pieces. The key is kept.
   return meta.namespace === '' ? meta.name : [meta.namespace, meta.name].join('/')
 }
 
@@ -109,7 +109,7 @@ export function metaFromProtobuf(reader: ProtoReader, keep: KeepKey): ObjectMeta
   return { name, namespace, resourceVersion, createdMs, deleting, labels, annotations }
 }
 
-/** One entry of a map<string, string>, added to the map if it is wanted. */
+/** One entry of a map<string, string>, added to the map if `keep` accepts it. */
 function decodeEntry(
   reader: ProtoReader,
   keep: KeepKey,

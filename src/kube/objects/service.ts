@@ -68,7 +68,7 @@ export const services: Resource<Service> = {
 
 const NONE: readonly never[] = []
 
-/** A list that takes as much memory as it has elements: push() reserves room for more. Most lists here have one, or none. */
+/** A copy without the memory that push() reserves. Most lists here have one element, or none. */
 function fitted<T>(elements: readonly T[]): readonly T[] {
   return elements.length === 0 ? NONE : elements.slice()
 }
@@ -81,7 +81,7 @@ function portsOf(value: unknown, reader: JsonReader): ServicePort[] {
   })
 }
 
-/** An ingress that has a host name only is nothing for a proxy. */
+/** Without those that have only a host name. */
 function ingressOf(value: unknown, reader: JsonReader): LoadBalancerIngress[] {
   return reader.objects(value).flatMap(({ ip: text, ipMode }) => {
     const ip = reader.string(text)

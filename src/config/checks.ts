@@ -1,4 +1,4 @@
-// Rules for the value of one field. Each answers what is wrong and what is allowed, or undefined.
+// Rules for the value of one field. Each returns what is allowed, or undefined for a valid value.
 
 import { ipFamily, parseCidr, parseIp } from '../lib/ip.ts'
 
@@ -42,7 +42,7 @@ export const isHostPort: Check<string> = (value) => {
   return undefined
 }
 
-/** The two parts of `host:port` or `[host]:port`, or undefined when the text has another form. */
+/** The parts of `host:port` or `[host]:port`; undefined for any other text. */
 export function splitHostPort(text: string): { host: string; port: string } | undefined {
   const colon = text.lastIndexOf(':')
   if (colon < 0) return undefined
@@ -56,7 +56,7 @@ export function splitHostPort(text: string): { host: string; port: string } | un
   return /[:[\]]/.test(before) ? undefined : { host: before, port }
 }
 
-/** A format like 1.16 of the minor version before ours: only that one may be asked for. */
+/** The minor version before ours, as in 1.16. */
 export function previousMinor(version: { major: number; minor: number }): Check<string> {
   const allowed = `${version.major}.${version.minor - 1}`
   return (value) =>

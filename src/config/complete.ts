@@ -6,7 +6,7 @@ export interface Completed {
   readonly mode: 'given' | 'defaulted'
 }
 
-/** Fills in what depends on the mode and on the platform, after a file was read or flags were applied. */
+/** Fills in the defaults that depend on the mode, after flags were applied. */
 export function completeConfiguration(config: KubeProxyConfiguration, modes: AvailableModes): Completed {
   const mode = config.mode === '' ? modes[0]!.name : config.mode
   const facts = modes.find(({ name }) => name === mode)

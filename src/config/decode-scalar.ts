@@ -10,7 +10,7 @@ const boolWords: ReadonlyMap<string, boolean> = new Map([
   ...['n', 'N', 'no', 'No', 'NO', 'off', 'Off', 'OFF'].map((word) => [word, false] as const),
 ])
 
-/** The value in memory of what YAML or JSON gives for a field, or what is allowed. */
+/** The value in memory of a YAML or JSON value, or a message about what is allowed. */
 export function decodeScalar(kind: LeafField['kind'], raw: unknown, plain: boolean): ScalarResult {
   switch (kind) {
     case 'string':

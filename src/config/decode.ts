@@ -1,7 +1,6 @@
-// Text -> the fields that a file sets. Knows the table, not the meaning: defaults and rules come later.
+// Decodes the fields that a file sets, by the table of fields. Defaults and rules come later.
 //
-// As kube-proxy, it decodes strictly first. A field that is unknown or given twice is only a matter of strictness: the
-// file is used all the same and the reader is warned. A value of the wrong type is an error.
+// As in kube-proxy, an unknown or duplicate field is a warning, and a value of the wrong type an error.
 
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseAllDocuments } from 'yaml'
 import type { Document, Node, Pair, YAMLMap } from 'yaml'
@@ -12,19 +11,19 @@ import type { Field, FieldTable, LeafField } from './field-kinds.ts'
 import { nameInMemory, string as stringField, uint32 as uint32Field } from './field-kinds.ts'
 import { apiVersion, configurationFields, kind } from './fields.ts'
 
-/** Values by their names in memory, as deep as the file sets them. */
+/** The values that the file sets, by their names in memory. */
 export type PartialValues = Readonly<Record<string, unknown>>
 
 export interface Decoded {
-  /** Only what the file sets; null counts as not set. */
+  /** null counts as not set. */
   readonly values: PartialValues
-  /** The line of every path that the file sets, with paths as the file names them. */
+  /** The line of every path of the file. */
   readonly lines: ReadonlyMap<string, number>
-  /** What only a strict reading objects to, and fields that are no longer in use. */
+  /** Unknown, duplicate and deprecated fields. */
   readonly warnings: readonly FieldError[]
 }
 
-/** Decodes YAML or JSON. Throws a ConfigError that names everything that is wrong, strictness included. */
+/** Decodes YAML or JSON. Throws a ConfigError with all errors and warnings. */
 export function decodeConfiguration(text: string): Decoded {
   const lineCounter = new LineCounter()
   const documents = parseAllDocuments(text, { uniqueKeys: false, prettyErrors: false, lineCounter })
@@ -63,7 +62,7 @@ class Decoder {
     return this.errors.length > 0 || root === null ? {} : this.#decodeObject(root, rootFields, '')
   }
 
-  /** apiVersion and kind first: of another kind of object no other field means anything. */
+  /** apiVersion and kind first: the other fields depend on them. */
   #checkType(root: YAMLMap | null): void {
     for (const [name, wanted] of Object.entries({ apiVersion, kind })) {
       const found = root?.get(name, true) as Node | undefined
@@ -103,7 +102,7 @@ class Decoder {
     return values
   }
 
-  /** The value, or undefined for null and for what was reported. */
+  /** The value; undefined for null and after an error. */
   #decodeField(node: Node | null, field: Field, path: string): unknown {
     if (node === null || (isScalar(node) && node.value === null)) return undefined
     switch (field.kind) {

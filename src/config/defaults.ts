@@ -12,7 +12,7 @@ export const metricsPort = 10249
 /** A whole configuration from what a file sets. */
 export function applyDefaults(values: PartialValues): FileConfiguration {
   const config = fillIn(configurationFields, values) as unknown as FileConfiguration
-  // Only an IPv4 bind address keeps the servers on IPv4; one that is no address at all is left to validation.
+  // Only an IPv4 bind address keeps the servers on IPv4. Validation rejects an invalid one.
   const ipv4 = ipFamily(config.bindAddress) === 4
   return {
     ...config,
@@ -35,7 +35,7 @@ function fillInField(field: Field, value: unknown): unknown {
   return value === undefined || (field.zero === 'means-default' && isZero(field, value)) ? field.default : value
 }
 
-/** Whether a value is what Go gives a field that is not set. */
+/** Whether a value is Go's zero value. */
 export function isZero(field: LeafField, value: unknown): boolean {
   return field.kind === 'string' ? value === '' : value === 0
 }
@@ -44,7 +44,7 @@ function addressOr(address: string, defaultHost: string, port: number): string {
   return address === '' ? `${defaultHost}:${port}` : appendPort(address, port)
 }
 
-/** Adds the port to a bare IP address; everything else stays, for validation to judge. */
+/** Adds the port to a bare IP address. Anything else stays, for validation. */
 export function appendPort(address: string, port: number): string {
   if (splitHostPort(address) !== undefined) return address
   const family = ipFamily(address)

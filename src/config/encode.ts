@@ -1,4 +1,4 @@
-// A configuration -> the YAML that kube-proxy writes: keys in alphabetical order, every field, Go's durations.
+// Encodes a configuration as kube-proxy does: keys in alphabetical order, every field, Go's durations.
 
 import { stringify } from 'yaml'
 import { formatDuration } from '../lib/duration.ts'
@@ -8,7 +8,7 @@ import { apiVersion, configurationFields, kind } from './fields.ts'
 import { unsettle } from './settle.ts'
 import type { KubeProxyConfiguration } from './types.ts'
 
-/** The file that `--write-config-to` writes: read alike by this program and by kube-proxy. */
+/** The file of `--write-config-to`: valid for this program and for kube-proxy. */
 export function encodeConfiguration(config: KubeProxyConfiguration): string {
   return stringify(encodeToObject(config), { lineWidth: 0, indentSeq: false })
 }

@@ -1,5 +1,5 @@
-// The feature gates of Kubernetes 1.37: how far each is, what it is without being set, and whether it can be set at all.
-// All of them are listed because clusters hand one list of gates to every component: kube-proxy accepts the others' too.
+// The feature gates of Kubernetes 1.37: stage, default, and whether it can be changed. Clusters give one list of gates to every
+// component, so kube-proxy accepts all of them.
 
 export type GateStage = 'alpha' | 'beta' | 'ga' | 'deprecated'
 export type GateSpec = `${GateStage} ${'on' | 'off'}${'' | ' locked'}`
@@ -264,7 +264,7 @@ export const otherGates = {
   WorkloadWithJob: 'alpha off',
 } as const satisfies Record<string, GateSpec>
 
-/** Gates that kube-proxy read once and has forgotten. What they turned on is always on here, so they only get a warning. */
+/** Former gates of kube-proxy: their features are always on here, so they only get a warning. */
 export const formerGates: readonly string[] = [
   'DOSMitigation',
   'EndpointSlice',

@@ -1,12 +1,12 @@
 import { formerGates, otherGates, proxyGates } from './feature-gate-table.ts'
 import type { GateSpec, GateStage } from './feature-gate-table.ts'
 
-/** A gate that code of ours may ask about. */
+/** A gate that this program reads. */
 export type ProxyGate = keyof typeof proxyGates
 
 const allGates: ReadonlyMap<string, GateSpec> = new Map([...Object.entries(proxyGates), ...Object.entries(otherGates)])
 
-/** Gates that set every gate of a stage which is not set by itself. */
+/** Gates that set all gates of a stage, except those that are set by name. */
 const stageGates: Readonly<Record<string, GateStage>> = { AllAlpha: 'alpha', AllBeta: 'beta' }
 
 interface Gate {
@@ -25,7 +25,7 @@ export function featureEnabled(set: Readonly<Record<string, boolean>>, name: Pro
   return isEnabled(set, name, parseSpec(proxyGates[name]))
 }
 
-/** Every gate that is known, for the metric that shows them: the stage of a GA feature is ''. */
+/** All gates, for the metric: the stage of a GA feature is ''. */
 export function featureStates(
   set: Readonly<Record<string, boolean>>,
 ): Record<string, { readonly stage: string; readonly enabled: boolean }> {
@@ -45,7 +45,7 @@ function isEnabled(set: Readonly<Record<string, boolean>>, name: string, gate: G
   return (ofStage === undefined ? undefined : set[ofStage]) ?? gate.default
 }
 
-/** What is wrong with setting a gate to a value, or undefined. */
+/** Why a gate cannot have this value, or undefined. */
 export function checkFeatureGate(name: string, value: boolean): string | undefined {
   if (Object.hasOwn(stageGates, name) || formerGates.includes(name)) return undefined
   const spec = allGates.get(name)
@@ -56,7 +56,7 @@ export function checkFeatureGate(name: string, value: boolean): string | undefin
     : undefined
 }
 
-/** What the user should know about a gate that is accepted, or undefined. */
+/** A warning about an accepted gate, or undefined. */
 export function warnOfFeatureGate(name: string, value: boolean): string | undefined {
   if (formerGates.includes(name)) return `Feature gate ${name}=${value} has no effect: it was removed from kube-proxy`
   const spec = allGates.get(name)

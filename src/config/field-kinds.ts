@@ -1,28 +1,28 @@
-// The kinds of field that a configuration file can have. A table made of these is the only place where a field is
-// declared: types, defaults, decoding, encoding, validation and documentation are all read off it.
+// The kinds of fields in a configuration file. A table of them is the only declaration of a field: types, defaults, decoding,
+// encoding, validation and documentation follow from it.
 
-/** What every field says about itself. `T` is its type in memory. */
+/** `T` is the type in memory. */
 interface FieldOf<K extends string, T> {
   readonly kind: K
   /** The value that an absent field gets. */
   readonly default: T
   readonly help: string
   /**
-   * What an explicit zero ("", 0, "0s", false) in a file means. Go keeps some fields by value, where zero cannot be told
-   * from absent and so becomes the default, and others by pointer, where zero is a value.
+   * The meaning of an explicit zero ("", 0, "0s", false) in a file. Go keeps some fields by value, where zero is the same as
+   * absent and becomes the default, and others by pointer, where zero is a value.
    */
   readonly zero: 'is-a-value' | 'means-default'
   /** Left out of a written file while it holds its default. Everything else is always written. */
   readonly omitDefault?: boolean
-  /** Why the value is wrong and what is allowed, or undefined when it is right. */
+  /** What is allowed; undefined for a valid value. */
   readonly check?: (value: T) => string | undefined
-  /** Set on fields that kube-proxy no longer has: what the reader is told when a file has one. */
+  /** For fields that kube-proxy no longer has: the warning about them. */
   readonly legacy?: string
 }
 
 export type StringField = FieldOf<'string', string>
 export type BoolField = FieldOf<'bool', boolean>
-/** Also for those that ask for it themselves, by annotation. */
+/** `annotated`: for Services with the annotation. */
 export type BoolOrAnnotatedField = FieldOf<'bool|annotated', boolean | 'annotated'>
 export type Int32Field = FieldOf<'int32', number>
 export type NullableInt32Field = FieldOf<'int32?', number | null>
@@ -35,7 +35,7 @@ export type DurationOrNanosField = FieldOf<'duration|nanos', number>
 /** A number of bytes in memory, a Kubernetes quantity ("4Ki") in a file. */
 export type QuantityField = FieldOf<'quantity', number>
 export interface StringListField extends FieldOf<'strings', readonly string[]> {
-  /** What is wrong with one of them, or undefined. */
+  /** The check of one element. */
   readonly each?: (value: string) => string | undefined
 }
 export type BoolMapField = FieldOf<'bools', Readonly<Record<string, boolean>>>
@@ -50,7 +50,7 @@ export interface ObjectField<T extends FieldTable = FieldTable> {
   readonly kind: 'object'
   readonly help: string
   readonly fields: T
-  /** The block is only validated when this mode is the active one, as kube-proxy does. */
+  /** As in kube-proxy, the block is validated only when this mode is active. */
   readonly onlyInMode?: string
 }
 

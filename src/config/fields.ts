@@ -1,5 +1,5 @@
 // KubeProxyConfiguration v1alpha1 as one table: every field that a file may have, with its default and its rules.
-// The facts are those of kube-proxy 1.37; fields marked `legacy` are older and still understood.
+// As in kube-proxy 1.37; fields marked `legacy` are from older versions.
 
 import { isCgroup, isCidr, isHostPort, isIp, notNegative, oneOf, positive, previousMinor, within } from './checks.ts'
 import {
@@ -31,7 +31,7 @@ const minute = 60 * second
 const hour = 60 * minute
 const maxInt32 = 2 ** 31 - 1
 
-/** A field that Go keeps by value and gives a default: there, an explicit zero means the default too. */
+/** For a field that Go keeps by value: an explicit zero means the default, too. */
 function orDefault<T>(value: T): { default: T; zero: 'means-default' } {
   return { default: value, zero: 'means-default' }
 }
@@ -200,5 +200,5 @@ export const configurationFields = {
   windowsRunAsService: bool('Run as a Windows service. Read and written, not used.', { omitDefault: true }),
 }
 
-/** A configuration file as it stands, with defaults filled in. */
+/** A configuration file with defaults filled in. */
 export type FileConfiguration = Infer<typeof configurationFields>

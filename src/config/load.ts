@@ -1,4 +1,4 @@
-// A configuration file, from its text to what the program runs with.
+// Loads a configuration file: decodes, fills in defaults, applies flags, validates.
 
 import { ConfigError, formatFieldError, type FieldError } from '../lib/errors.ts'
 import { completeConfiguration } from './complete.ts'
@@ -21,7 +21,7 @@ export interface LoadResult {
   readonly warnings: readonly string[]
 }
 
-/** Decodes, completes and validates. Throws a ConfigError that names everything that is wrong. */
+/** Throws a ConfigError with all errors. */
 export function loadConfiguration(text: string, { modes, override }: LoadOptions): LoadResult {
   const { values, lines, warnings } = decodeConfiguration(text)
   const settled = settle(applyDefaults(values))
@@ -33,7 +33,7 @@ export function loadConfiguration(text: string, { modes, override }: LoadOptions
     loaded: {
       config: completed.config,
       mode: completed.mode,
-      // Where zero means the default, a file that says 0s has set nothing. Go writes 0s for what was never set.
+      // Zero means the default here: Go writes 0s for what was never set.
       minSyncPeriod: lines.has(minSyncPeriodPath) && isSet(values, minSyncPeriodPath) ? 'given' : 'defaulted',
     },
     warnings: [
@@ -52,7 +52,7 @@ function lenientWarning(warning: FieldError): string {
   return `Configuration file: ${formatFieldError(warning)}`
 }
 
-/** Adds the line of the field, or of the nearest part of its path that stands in the file. */
+/** Adds the line of the field, or of the nearest part of its path in the file. */
 function withLine(error: FieldError, lines: ReadonlyMap<string, number>): FieldError {
   let path = error.path
   while (path !== '' && !lines.has(path)) path = path.replace(/(^|\.)[^.[]*$|\[\d+\]$/, '')

@@ -1,4 +1,4 @@
-// Which proxy modes may be chosen, and what the configuration has to know of them.
+// The proxy modes that a configuration may choose, and their properties.
 
 import { featureEnabled } from './feature-gates.ts'
 import { configurationFields } from './fields.ts'
@@ -10,32 +10,32 @@ export interface ModeFacts {
   readonly featureGate?: Parameters<typeof featureEnabled>[1]
   /** nodePortAddresses where the configuration has none. */
   readonly defaultNodePortAddresses: readonly string[]
-  /** Whether it gives a connection to any endpoint by chance alone: then a process can as well choose when it connects. */
+  /** Whether it chooses endpoints at random: then a process may also choose when it connects. */
   readonly choosesAtRandom: boolean
-  /** The mode that stands in for it where this machine cannot run it. */
+  /** The mode that replaces it where this machine cannot run it. */
   readonly standIn?: string
-  /** The one that does where the operator asks for the chain that kube-proxy's old documentation describes. */
+  /** The same with `--userspace-fallback`, as in kube-proxy's old documentation. */
   readonly oldStandIn?: string
 }
 
-/** Whether another mode may stand in for one that this machine cannot run, and which. */
+/** Whether another mode may replace one that this machine cannot run, and which. */
 export type StandIns = 'allowed' | 'with userspace' | 'refused'
 
-/** The mode that stands in for one, as far as that is wanted. */
+/** The mode that replaces another one, if that is allowed. */
 export function standInFor({ standIn, oldStandIn }: ModeFacts, standIns: StandIns): string | undefined {
   if (standIns === 'refused') return undefined
   return standIns === 'with userspace' ? (oldStandIn ?? standIn) : standIn
 }
 
-/** The modes that exist in this program, in the order in which they are listed. The first is the default. */
+/** All modes in the order of the help. The first is the default. */
 export type AvailableModes = readonly ModeFacts[]
 
 type PeriodBlock = 'iptables' | 'ipvs' | 'nftables'
 type MasqueradeBlock = 'iptables' | 'nftables'
 
 /**
- * The blocks of a file that hold a mode's periods and its masquerade settings: the one with its name, or that of iptables
- * where there is none or where it does not say. Thus ipvs borrows the masquerade settings of iptables, as in kube-proxy.
+ * The blocks of a file with a mode's periods and masquerade settings: the block of its name, or that of iptables if it has none.
+ * As in kube-proxy, ipvs has the masquerade settings of iptables.
  */
 export function blockOf(mode: string): { periods: PeriodBlock; masquerade: MasqueradeBlock } {
   const own: FieldTable = fieldsOfBlock(mode)

@@ -10,7 +10,7 @@ export interface FlagValue {
   readonly given: boolean
 }
 
-/** What the program is to run with: the argument of runProxy, runInitOnly and runCleanup. */
+/** The argument of runProxy, runInitOnly and runCleanup. */
 export interface RunOptions extends LoadedConfiguration {
   readonly log: Logger
   /** The settings behind `log`, which PUT /debug/flags/v changes. */
@@ -22,19 +22,19 @@ export interface RunOptions extends LoadedConfiguration {
   /** The file given with `--config`. */
   readonly configFile: string | undefined
   /**
-   * The changes of the configuration file, until the signal fires; undefined without `--config`. A change comes with
-   * the flags that outrank the file applied and the logging settings already in force.
+   * The changes of the configuration file, until the signal fires; undefined without `--config`. The flags that outrank the file
+   * are applied, and its logging settings are already in force.
    */
   readonly configurationChanges: ((signal: AbortSignal) => AsyncIterable<ConfigurationChange>) | undefined
-  /** `--strict-proxy-mode`, `--userspace-fallback`: which modes may stand in for one that this machine cannot run. */
+  /** `--strict-proxy-mode`, `--userspace-fallback`: which modes may replace one that this machine cannot run. */
   readonly standIns: StandIns
-  /** `--control-socket`: where the proxy can be asked. Empty: by its network namespace; `none`: nowhere. */
+  /** `--control-socket`: the path. Empty: by the network namespace; `none`: no socket. */
   readonly controlSocket: string
   readonly flags: readonly FlagValue[]
   /** The version that is reported: `v1.37.0+ts.0.1.0.g0123456789ab`, or what `--version=vX.Y.Z` says. */
   readonly version: string
-  /** What is odd about the command line, and about the file that is in force. */
+  /** Warnings about the command line, and about the file that is in force. */
   readonly warnings: () => readonly string[]
-  /** What the program was built from; each empty where it is not known. */
+  /** Empty where it is not known. */
   readonly build: { readonly commit: string; readonly treeState: string; readonly date: string }
 }

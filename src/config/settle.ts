@@ -1,10 +1,10 @@
-// Between the file's shape, which has some settings once per mode, and the one that the program runs with.
+// Converts between the file's shape, which has some settings once per mode, and the program's.
 
 import type { FileConfiguration } from './fields.ts'
 import { blockOf } from './modes.ts'
 import type { DetectLocalMode, KubeProxyConfiguration } from './types.ts'
 
-/** Takes from the file what concerns the mode that it names; no mode counts as iptables, as in kube-proxy. */
+/** Takes the settings of the file's mode. As in kube-proxy, no mode counts as iptables. */
 export function settle(file: FileConfiguration): KubeProxyConfiguration {
   const { iptables, ipvs, nftables, clusterCIDR, portRange, udpIdleTimeoutMs, ...rest } = file
   const { periods, masquerade } = blockOf(file.mode)
@@ -16,17 +16,17 @@ export function settle(file: FileConfiguration): KubeProxyConfiguration {
     masqueradeAll: file[masquerade].masqueradeAll,
     iptables: { masqueradeBit: iptables.masqueradeBit, localhostNodePorts: iptables.localhostNodePorts },
     ipvs: omitPeriods(ipvs),
-    // In the versions that had it, 0 left the decision to maxPerCore and min.
+    // In the versions that had it, 0 meant: by maxPerCore and min.
     conntrack: { ...file.conntrack, max: file.conntrack.max === 0 ? null : file.conntrack.max },
     nftables: { masqueradeBit: nftables.masqueradeBit },
-    // Any text until validation has seen it.
+    // Not validated yet.
     detectLocalMode: file.detectLocalMode as DetectLocalMode,
     detectLocal: { ...file.detectLocal, clusterCIDRs: clusterCIDR === '' ? [] : clusterCIDR.split(',') },
     userspace: { portRange, udpIdleTimeoutMs },
   }
 }
 
-/** The file that says the same. The periods of modes that are not active are zero, as kube-proxy writes them. */
+/** The file of a configuration. As in kube-proxy, the periods of inactive modes are zero. */
 export function unsettle(config: KubeProxyConfiguration): FileConfiguration {
   const { syncPeriodMs, minSyncPeriodMs, masqueradeAll, userspace, detectLocal, ...rest } = config
   const { clusterCIDRs, ...detectLocalRest } = detectLocal

@@ -1,5 +1,5 @@
-// The configuration that the program runs with. It is the file's shape (fields.ts) with what a file says once per mode
-// settled for the active mode, as kube-proxy does between v1alpha1 and its internal type.
+// The configuration of the program: the file's shape (fields.ts), where settings that a file has once per mode are those of the
+// active mode. kube-proxy does the same between v1alpha1 and its internal type.
 //
 // Durations are numbers of milliseconds and their names end in `Ms`: `conntrack.udpTimeoutMs`.
 
@@ -41,13 +41,13 @@ export interface KubeProxyConfiguration extends Omit<FileConfiguration, MovedEls
 /** A configuration that has been decoded, completed and validated. */
 export interface LoadedConfiguration {
   readonly config: KubeProxyConfiguration
-  /** A default is kube-proxy's 1 s; a mode whose updates are cheap need not wait for it. What is given is honoured. */
+  /** The default is kube-proxy's 1 s, which a mode with cheap updates may shorten; a given value counts. */
   readonly minSyncPeriod: 'given' | 'defaulted'
-  /** kube-proxy says so in an Event when the mode was not chosen. */
+  /** kube-proxy writes an Event about a defaulted mode. */
   readonly mode: 'given' | 'defaulted'
 }
 
-/** What became of the configuration file while the program ran. Unchanged content is not reported. */
+/** A change of the configuration file while the program runs. */
 export type ConfigurationChange =
   | { readonly kind: 'changed'; readonly loaded: LoadedConfiguration }
   /** The file cannot be read, decoded or accepted. The running configuration stays. */

@@ -1,4 +1,4 @@
-// The rules of a whole configuration. All errors are collected, each with the path that the file uses.
+// The rules of a whole configuration. All errors are collected, each with its path in the file.
 
 import { formatDuration } from '../lib/duration.ts'
 import type { FieldError } from '../lib/errors.ts'
@@ -11,7 +11,7 @@ import { configurationFields } from './fields.ts'
 import { type AvailableModes, blockOf, checkMode } from './modes.ts'
 import type { KubeProxyConfiguration } from './types.ts'
 
-/** Everything that is wrong with a completed configuration; empty when it can be run. */
+/** All errors of a completed configuration. */
 export function validateConfiguration(config: KubeProxyConfiguration, modes: AvailableModes): FieldError[] {
   const modeProblem = checkMode(config.mode, modes, config.featureGates)
   return [
@@ -26,12 +26,12 @@ export function validateConfiguration(config: KubeProxyConfiguration, modes: Ava
   ]
 }
 
-/** The rules that the table gives for single fields. */
+/** The rules of single fields, from the table. */
 function checkFields(table: FieldTable, values: Record<string, unknown>, path: string, mode: string): FieldError[] {
   return Object.entries(table).flatMap(([name, field]) => {
     const value = values[nameInMemory(name, field)]
     const fieldPath = path === '' ? name : `${path}.${name}`
-    // Fields that were settled for the active mode have no value of their own any more.
+    // Fields that settle() took for the active mode have no value any more.
     if (value === undefined) return []
     if (field.kind !== 'object') return checkField(field, value, fieldPath)
     if (field.onlyInMode !== undefined && field.onlyInMode !== mode) return []
@@ -71,7 +71,7 @@ function checkPeriods({ mode, syncPeriodMs, minSyncPeriodMs }: KubeProxyConfigur
   return [{ path, value: formatDuration(syncPeriodMs), message }]
 }
 
-/** A mode that weighs, counts or tries again has reasons for its choice, which a process that connects does not know. */
+/** A process that connects does not know how a mode weighs or counts endpoints. */
 function checkChooseAtConnect({ chooseAtConnect, mode }: KubeProxyConfiguration, modes: AvailableModes): FieldError[] {
   const facts = modes.find(({ name }) => name === mode)
   if (chooseAtConnect === '' || facts === undefined || facts.choosesAtRandom) return []

@@ -13,8 +13,8 @@ export interface WatchFileOptions {
 export type FileContent = { readonly text: string } | { readonly error: Error }
 
 /**
- * Yields the file's content each time it has become another than before, beginning with `known`. The newest content wins:
- * what was replaced before the reader asked is skipped.
+ * Yields the file's content each time it differs from the last one, which is `known` at first. If the file changes several times
+ * before the reader asks, only the newest content counts.
  */
 export async function* watchFile(file: string, known: string, options: WatchFileOptions): AsyncGenerator<FileContent> {
   const { signal, debounceMs: quietMs = 100, pollMs = 10_000 } = options

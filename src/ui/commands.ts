@@ -1,11 +1,10 @@
-// The command at a terminal that does what a button of the page does. Pure: the page shows it before the click, the server after.
+// The shell commands that do what the page's buttons do. Pure: the page shows a command before the click, the server after it.
 
 import type { Action, ExplainQuestion, Snapshot, Terminal } from './protocol.ts'
 
-/** What commands are written from. */
 export type CommandContext = Pick<Snapshot, 'terminal' | 'nodes' | 'services'>
 
-/** Of one line, or of a few. */
+/** One or several lines. */
 export function commandFor(action: Action, context: CommandContext): string {
   const { terminal } = context
   const exec = (place: string) => `${sandbox(terminal)} exec ${place} --`
@@ -66,12 +65,12 @@ export function explainCommand(question: ExplainQuestion, { terminal }: Pick<Com
   return isSandbox ? `${sandbox(terminal)} exec ${node} -- ${bare(terminal)} ${words}` : `${terminal.program} ${words}`
 }
 
-/** What sends a packet from a place of the sandbox that is not a node. */
+/** Sends a packet from a pod or from the machine outside. */
 export function dialCommand(place: string, host: string, { terminal }: Pick<CommandContext, 'terminal'>): string {
   return `${sandbox(terminal)} exec ${quote(place)} -- curl --silent --max-time 2 http://${host}`
 }
 
-/** What a careless program does to the rules of a mode. */
+/** Removes the rules of a mode, as a careless program would. */
 export function flushCommands(mode: string): string[] {
   if (mode === 'ipvs') return ['ipvsadm --clear', 'nft flush ruleset']
   if (mode === 'iptables') return ['iptables -t nat -F', 'iptables -t filter -F']
@@ -97,7 +96,7 @@ function sandbox({ program, sandbox: name }: Terminal): string {
   return `${program} sandbox${name === null ? '' : ` --name ${quote(name)}`}`
 }
 
-/** Inside of the sandbox it is root already. */
+/** Without sudo: `sandbox exec` runs as root. */
 function bare({ program }: Terminal): string {
   return program.replace(/^sudo /, '')
 }
@@ -106,7 +105,7 @@ function isSudo({ program }: Terminal): boolean {
   return program.startsWith('sudo ')
 }
 
-/** The cluster IP and the port of a service, or the name as it is. */
+/** The cluster IP and port of a service; else the text itself. */
 function hostOf(to: string, { services }: CommandContext): string {
   const [name = '', port] = to.split(':')
   const service = services.find((each) => `${each.namespace}/${each.name}` === name)
@@ -116,7 +115,7 @@ function hostOf(to: string, { services }: CommandContext): string {
   return `${ip.includes(':') ? `[${ip}]` : ip}:${found.port}`
 }
 
-/** For a shell, where it has to be. */
+/** Quotes a word for a shell, if needed. */
 function quote(word: string): string {
   return /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 }

@@ -1,18 +1,16 @@
-// The pages that are open: each hears what happens as Server-Sent Events. While there is none, nothing is asked of any proxy.
+// Server-Sent Events for the open pages. Without pages, no proxy gets a request.
 
 import type { ServerResponse } from 'node:http'
 import { diffValues } from './patch.ts'
 import { MOST_CHANGES, type ChangeEntry, type LoadReport, type Snapshot, type UiEvents } from './protocol.ts'
 import type { UiSource } from './source.ts'
 
-/** Pages at the same time. */
 const MOST_PAGES = 16
-/** Between two snapshots. */
 const SNAPSHOT_MS = 200
 const TRAFFIC_MS = 1000
-/** A quiet connection says that it is there: proxies and laptops cut off those that do not. */
+/** HTTP proxies and laptops cut off silent connections. */
 const HEARTBEAT_MS = 15_000
-/** A page that does not read gets no more than this. */
+/** A page that does not read this much is disconnected. */
 const MOST_UNREAD = 4 * 1024 * 1024
 
 export class EventStreams {
@@ -26,9 +24,9 @@ export class EventStreams {
   #lastSnapshotMs = 0
   #isMaking = false
   #isStale = false
-  /** What the pages have that follow. */
+  /** The snapshot that the subscribers have. */
   #shown: Snapshot | undefined
-  /** The pages that were told everything, and hear of differences from then on. */
+  /** The pages that have a snapshot, and get differences from then on. */
   readonly #subscribers = new Set<ServerResponse>()
 
   constructor(source: UiSource) {
@@ -43,7 +41,7 @@ export class EventStreams {
     return this.#pages.size >= MOST_PAGES
   }
 
-  /** Tells a page everything from now on, until it goes. The headers have not been sent. */
+  /** Sends events to a page until it disconnects. The headers have not been sent. */
   async add(response: ServerResponse): Promise<void> {
     response.writeHead(200, { 'Content-Type': 'text/event-stream; charset=utf-8' })
     response.on('error', () => {})
@@ -58,7 +56,7 @@ export class EventStreams {
     for (const change of this.#changes) this.#sendTo(response, 'change', change)
   }
 
-  /** Tells the pages that it is over. */
+  /** Ends the streams. */
   close(reason: string): void {
     for (const page of this.#pages) {
       this.#sendTo(page, 'end', { reason })
@@ -95,7 +93,7 @@ export class EventStreams {
     this.#shown = undefined
   }
 
-  /** A change that was told before, to a page that is gone, is not told again. */
+  /** Ignores a change that an earlier page has caused to be sent. */
   #addChange(change: Omit<ChangeEntry, 'id'>): void {
     const isKnown = this.#changes.some(
       (each) =>
@@ -111,7 +109,7 @@ export class EventStreams {
     this.#send('change', entry)
   }
 
-  /** At most one in SNAPSHOT_MS, and none while another is made. */
+  /** At most one snapshot in SNAPSHOT_MS, and one at a time. */
   #schedule(): void {
     this.#isStale = true
     if (this.#snapshotTimer !== undefined || this.#isMaking || this.#pages.size === 0) return
@@ -129,7 +127,7 @@ export class EventStreams {
       const snapshot = await this.#source.snapshot()
       if (this.#pages.size > 0) this.#show(snapshot)
     } catch {
-      // The source is closing; the pages are told by close().
+      // The source is closing; close() informs the pages.
     } finally {
       this.#isMaking = false
       this.#lastSnapshotMs = performance.now()
@@ -137,7 +135,7 @@ export class EventStreams {
     }
   }
 
-  /** Tells those that follow what is another one, if anything but the time is. */
+  /** Sends the difference to the subscribers. */
   #show(snapshot: Snapshot): void {
     const before = this.#shown
     const patch = before === undefined ? undefined : diffValues(before, snapshot)

@@ -1,9 +1,9 @@
-// Who may look: the person to whom the URL was told, through a browser that came here on purpose.
+// Access to the page: for a browser with the token, which came here on purpose.
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
-/** Everything comes from here, nothing is loaded from elsewhere, and nothing that an object contains is run. */
+/** The browser loads nothing from elsewhere, and runs nothing from the content of objects. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'Content-Security-Policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -21,7 +21,7 @@ export function newToken(): string {
 
 export interface GuardOptions {
   readonly token: string
-  /** `127.0.0.1:41234`: as browsers send it in Host, each of them. */
+  /** The accepted Host headers: `127.0.0.1:41234`. */
   readonly hosts: () => ReadonlySet<string>
 }
 
@@ -36,16 +36,16 @@ export class Guard {
 
   constructor(options: GuardOptions) {
     this.#options = options
-    // Cookies know no ports: several sandboxes on one machine must not take each other's.
+    // Cookies ignore ports: several sandboxes on one machine need different names.
     this.#cookieName = `kube-proxy-ui-${createHash('sha256').update(options.token).digest('hex').slice(0, 8)}`
   }
 
-  /** For the browser, which sends it back and shows it to no script. */
+  /** Hidden from scripts. */
   get cookie(): string {
     return `${this.#cookieName}=${this.#options.token}; HttpOnly; SameSite=Strict; Path=/`
   }
 
-  /** Whether it is meant for us: a name that was made to lead here, of a page elsewhere, is not ours. */
+  /** Refuses foreign hosts and origins: another site's DNS name may point here. */
   refuseStranger({ method, headers }: IncomingMessage): Refused | undefined {
     const hosts = this.#options.hosts()
     if (!hosts.has(headers.host ?? '')) {
@@ -65,7 +65,7 @@ export class Guard {
     return undefined
   }
 
-  /** Whether the token is there: in the URL, or in the cookie. */
+  /** Refuses a request without the token in its URL or cookie. */
   refuseUnknown({ headers }: IncomingMessage, query: URLSearchParams): Refused | undefined {
     const given = [query.get('token'), cookieNamed(headers.cookie, this.#cookieName)]
     if (given.some((token) => token !== null && token !== undefined && isSame(token, this.#options.token)))
@@ -74,7 +74,7 @@ export class Guard {
   }
 }
 
-/** In a time that does not tell how much of it is right. */
+/** In constant time. */
 function isSame(given: string, token: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest()
   return timingSafeEqual(digest(given), digest(token))

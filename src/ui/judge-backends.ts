@@ -1,4 +1,4 @@
-// What the proxy of a node makes of each backend: for a pod of that node that dials the cluster IP.
+// Whether a node's proxy uses each backend, for pods of that node that dial the cluster IP.
 
 import { decideAll, type Known } from '../diagnose/explain/known.ts'
 import { joinHostPort } from '../lib/ip.ts'
@@ -11,12 +11,12 @@ export interface BackendVerdict {
   readonly ejected: boolean
 }
 
-/** By the port of a service, as in `default/web:http`, and the address of the backend, as in `10.1.0.5:8080`. */
+/** By service port (`default/web:http`) and address of the backend (`10.1.0.5:8080`). */
 export type BackendVerdicts = ReadonlyMap<string, ReadonlyMap<string, BackendVerdict>>
 
 const USED: BackendVerdict = { why: undefined, ejected: false }
 
-/** What follows from what is known stays the same. */
+/** Cached for each answer of the proxy. */
 const judged = new WeakMap<Known, BackendVerdicts>()
 
 export function judgeBackends(known: Known): BackendVerdicts {

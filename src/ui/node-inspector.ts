@@ -1,4 +1,4 @@
-// Looks at a node from inside its network: what its proxy has decided, what is in its kernel, what becomes of a packet.
+// Inspects a node from inside its network namespace: its proxy's decisions, its kernel, the way of a packet.
 
 import { ask } from '../serve/control/client.ts'
 import type { StateAnswer } from '../serve/control/state.ts'
@@ -14,7 +14,7 @@ import { modeNamed } from '../modes/all.ts'
 import type { ExplainQuestion, ServiceDetail } from './protocol.ts'
 import { planServiceDetail } from './service-detail.ts'
 
-/** What the one who asks knows, and the node's proxy does not. */
+/** What the client knows, and the node's proxy does not. */
 export interface InspectorContext {
   /** The control socket of the node's proxy. */
   readonly socket: string
@@ -28,7 +28,7 @@ export type InspectorQuestion =
       readonly kind: 'explain'
       readonly question: ExplainQuestion
       readonly context: InspectorContext
-      /** The network namespace of the client, where that is not the node: a real packet is sent from there. */
+      /** The network namespace from which a real packet is sent; absent: the node's. */
       readonly clientNetns?: string | undefined
     }
 
@@ -41,7 +41,7 @@ export type InspectorAnswer<Q extends InspectorQuestion> = Q extends { kind: 'se
   ? ServiceDetail
   : InspectorExplanation
 
-/** How a packet leaves from another network namespace, which is given by its path. */
+/** Sends a packet from the network namespace at a path. */
 export type DepartFrom = (netns: string) => Departure
 
 export async function inspectNode<Q extends InspectorQuestion>(

@@ -1,4 +1,4 @@
-// What the page shows of a real node: what its proxy says over the control socket, and what is in this kernel. Nothing is changed.
+// The page of a real node, from its proxy's control socket and its kernel. It changes nothing.
 
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -29,7 +29,7 @@ export class NodeSource implements UiSource {
     this.#program = options.program
   }
 
-  /** Rejects when no proxy can be asked. */
+  /** Rejects when no proxy answers. */
   async open(): Promise<void> {
     await this.#watch.refresh()
     if (this.#watch.error !== undefined) throw new Error(this.#watch.error)
@@ -40,7 +40,7 @@ export class NodeSource implements UiSource {
       ({ code }) => code === 0,
       () => false,
     )
-    // A page is not kept waiting for a state that is large and was asked for only just now.
+    // The page does not wait for a large state.
     const asked = this.#watch.refresh()
     await (this.#watch.state === undefined ? asked : Promise.race([asked, sleep(PATIENCE_MS)]))
     const canSend = await this.#canSend

@@ -1,9 +1,9 @@
-// What a page sends, checked field by field before anything is done with it.
+// Validates the requests of a page, field by field.
 
 import type { Action, ExplainQuestion, ServiceQuery } from './protocol.ts'
 import { AskedWrongly } from './source.ts'
 
-/** What is allowed for a value; undefined: the value is right. */
+/** Returns what is allowed; undefined for a valid value. */
 type Check = (value: unknown) => string | undefined
 type Checks = Readonly<Record<string, Check>>
 

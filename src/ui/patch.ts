@@ -1,21 +1,21 @@
-// What is another one in a value of JSON, and the value with that in it. A snapshot of a large cluster is a megabyte, and little of it
-// changes at a time. Pure: the server makes patches, the page applies them.
+// Differences between JSON values: the server makes them, the page applies them. A snapshot of a large cluster is a megabyte, and
+// little of it changes at a time.
 
-/** Replaced; an object some fields of which changed; a list some items of which came, went or changed. */
+/** A new value; changed fields of an object; added, removed and changed items of a list. */
 export type Patch =
   | { readonly put: unknown }
   | { readonly fields: Readonly<Record<string, Patch>>; readonly gone?: readonly string[] }
   | {
-      /** What the list is made of: runs of items of the one before, from where and how many, and new ones. Absent: of the same. */
+      /** The new list, as runs of the old list's items and new items. Absent: the same items. */
       readonly items?: readonly ItemRun[]
-      /** By the place in the new list. */
+      /** Changes by the index in the new list. */
       readonly at?: Readonly<Record<string, Patch>>
     }
 
 type ItemRun = readonly [from: number, count: number] | { readonly put: unknown }
 type Fields = Readonly<Record<string, unknown>>
 
-/** Undefined: they are the same. */
+/** Undefined: no difference. */
 export function diffValues(before: unknown, after: unknown): Patch | undefined {
   if (before === after) return undefined
   if (Array.isArray(before) && Array.isArray(after)) return diffLists(before, after)
@@ -23,7 +23,7 @@ export function diffValues(before: unknown, after: unknown): Patch | undefined {
   return { put: after }
 }
 
-/** Whatever did not change is the same object as before. */
+/** Unchanged parts stay the same objects. */
 export function applyPatch(before: unknown, patch: Patch): unknown {
   if ('put' in patch) return patch.put
   if ('fields' in patch) {
@@ -53,7 +53,7 @@ function diffFields(before: Fields, after: Fields): Patch | undefined {
   return { fields: Object.fromEntries(changed), ...(gone.length > 0 ? { gone } : {}) }
 }
 
-/** JSON has nothing that is undefined. */
+/** Undefined counts as absent, as in JSON. */
 function isThere(fields: Fields, name: string): boolean {
   return Object.hasOwn(fields, name) && fields[name] !== undefined
 }
@@ -97,7 +97,7 @@ function addToRuns(items: ItemRun[], place: number): void {
   else items.push([place, 1])
 }
 
-/** What an item is called, so that it is found again where others came before it. */
+/** The identity of an item, to find it at another index. */
 function keyOf(item: unknown): unknown {
   if (!isFields(item)) return Array.isArray(item) ? 'list' : item
   const { id, address, namespace, name, family } = item

@@ -1,15 +1,15 @@
-// Counters become rates: what moved between two answers of a proxy.
+// Rates from the counters in two answers of a proxy.
 
 import type { CarriedRow, TrafficAnswer, TrafficRow as Counted } from '../serve/control/traffic.ts'
 import type { NodeTraffic, TrafficRow } from './protocol.ts'
 
-/** `drops`: whether a frontend says nothing to those that it does not serve. */
+/** `drops`: whether a frontend drops silently what it does not serve. */
 export function planRates(
   before: TrafficAnswer | undefined,
   after: TrafficAnswer,
   drops: (service: string, frontend: string) => boolean,
 ): Omit<NodeTraffic, 'node'> {
-  // Counters that began anew have nothing to do with those before.
+  // Counters that were reset cannot be compared.
   const isSame = before !== undefined && before.sinceMs === after.sinceMs && after.nowMs > before.nowMs
   if (!isSame) return { error: null, overMs: 0, rows: [] }
   const overMs = after.nowMs - before.nowMs
@@ -35,7 +35,7 @@ function rateOf(
 ): TrafficRow {
   const rate = (count: (row: Counted) => number) => {
     const moved = count(row) - (before === undefined ? 0 : count(before))
-    // An element that the kernel forgot meanwhile begins at 0 again.
+    // An element that expired in the kernel begins at 0 again.
     return round(((moved < 0 ? count(row) : moved) * 1000) / overMs)
   }
   const refused = rate((each) => each.refused)
@@ -53,7 +53,7 @@ function rateOf(
   }
 }
 
-/** A proxy that carries connections itself knows the backend, and not which frontend was dialled. */
+/** A proxy that relays connections counts by backend, without the frontend. */
 const NOT_OF_BACKENDS = { frontend: '', refused: 0 }
 
 function carriedKey({ service, protocol, backend }: CarriedRow): string {

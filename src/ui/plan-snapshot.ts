@@ -1,4 +1,4 @@
-// What is known of a cluster becomes what the page draws.
+// Plans the snapshot that the page draws.
 
 import type { StateAnswer } from '../serve/control/state.ts'
 import type { Known } from '../diagnose/explain/known.ts'
@@ -18,10 +18,9 @@ import type {
   Snapshot,
 } from './protocol.ts'
 
-/** More than this is not drawn: the page would not be readable, and each change would be dear. */
+/** With more, the page would not be readable, and each change would be expensive. */
 export const MOST_SERVICES = 300
 export const MOST_PODS = 1000
-/** Of one port. */
 export const MOST_BACKENDS = 200
 
 export interface ObservedNode {
@@ -33,10 +32,10 @@ export interface ObservedNode {
   readonly asked: string
   readonly pid: number | null
   readonly restarts: number
-  /** What its proxy said last, and what that comes to; undefined: nothing yet. */
+  /** The last answer of its proxy, and what follows from it; undefined: none yet. */
   readonly state: StateAnswer | undefined
   readonly known: Known | undefined
-  /** Why it cannot be asked now. */
+  /** Why the proxy does not answer. */
   readonly error: string | undefined
 }
 
@@ -222,7 +221,7 @@ function describePort(
 
 const USED_EVERYWHERE: Pick<BackendInfo, 'notOn' | 'ejectedOn'> = { notOn: {}, ejectedOn: [] }
 
-/** What the proxies make of it. Nearly all backends are used by all: these are not described one by one. */
+/** The proxies' verdicts. Nearly all backends are used everywhere: these share an object. */
 function verdictsOn(
   address: string,
   judges: readonly { readonly node: string; readonly of: ReadonlyMap<string, BackendVerdict> | undefined }[],

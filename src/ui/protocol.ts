@@ -1,15 +1,14 @@
-// What the server of the page and the page say to each other. Types alone: both sides import them, and nothing else of each other
-// but commands.ts and patch.ts, which are pure.
+// The protocol between the page and its server. Both sides import these types, and the pure commands.ts and patch.ts.
 //
 //   GET  /?token=T          the page, with the first Snapshot inside; sets the cookie, and the page takes the token out of the URL
-//   GET  /page.js /page.css what the page is made of
+//   GET  /page.js /page.css script and styles
 //   GET  /api/events        Server-Sent Events: `snapshot`, `update`, `traffic`, `change`, `load`, `end`, as in UiEvents
 //   GET  /api/service       a Service in detail: ServiceQuery -> ServiceDetail
 //   POST /api/explain       a packet: ExplainQuestion -> ExplainAnswer
-//   POST /api/act           something is done, in a sandbox alone: Action -> ActAnswer
+//   POST /api/act           an action, in a sandbox only: Action -> ActAnswer
 //
-// Everything but the page's own files needs the cookie that GET / sets, or the token. POST bodies are application/json. What is
-// refused comes with a status of 400 or more and a Refusal. Times are milliseconds since 1970 on the server's clock.
+// All of it needs the cookie that GET / sets, or the token. POST bodies are application/json. Errors have a status of 400 or more
+// and a Refusal. Times are milliseconds since 1970 on the server's clock.
 
 import type { Explanation } from '../diagnose/explain/explanation.ts'
 import type { SyncChange } from '../serve/control/changes.ts'
@@ -18,50 +17,50 @@ import type { Patch } from './patch.ts'
 /** The id of the element of the page that has the first snapshot: `<script type="application/json" id="snapshot">`. */
 export const SNAPSHOT_ELEMENT = 'snapshot'
 
-/** Every answer that is no answer. */
+/** The body of an error. */
 export interface Refusal {
   readonly error: string
 }
 
-/** The Server-Sent Events, by their names; `data` is one of these as JSON. The first is a snapshot. */
+/** The Server-Sent Events by name; `data` is JSON. The first is a snapshot. */
 export interface UiEvents {
-  /** All of it, once. */
+  /** Once. */
   readonly snapshot: Snapshot
-  /** What is another one since then, whenever something changed: at most 5 per second. */
+  /** The difference to the last snapshot: at most 5 per second. */
   readonly update: Patch
-  /** Every second, while there is a client. */
+  /** Every second. */
   readonly traffic: TrafficReport
-  /** One for each sync of a proxy. Those since the first client came are told to each later one, up to MOST_CHANGES. */
+  /** One for each sync of a proxy. A new page also gets the last MOST_CHANGES. */
   readonly change: ChangeEntry
   /** Every second while a load runs, and once when it ends. */
   readonly load: LoadReport
-  /** The server ends: the page says so and does not try again at once. */
+  /** The server ends: the page does not reconnect. */
   readonly end: { readonly reason: string }
 }
 
-/** The newest that the server remembers, for all nodes together. */
+/** How many changes the server keeps, for all nodes together. */
 export const MOST_CHANGES = 200
 
 // ---------------------------------------------------------------------------------------------------------------- the cluster
 
 export interface Snapshot {
-  /** A miniature cluster in which everything may be tried, or a real node that is only looked at. */
+  /** A miniature cluster with actions, or a real node, which is read-only. */
   readonly kind: 'sandbox' | 'node'
   /** Of the sandbox or of the node. */
   readonly name: string
-  /** What this page may do: what is false is not shown. */
+  /** The page hides what is not possible. */
   readonly can: Capabilities
-  /** What commands.ts needs to write commands as they are typed here. */
+  /** For commands.ts. */
   readonly terminal: Terminal
   readonly apiServer: ApiServerState
   readonly nodes: readonly NodeInfo[]
-  /** Of a node: the endpoints that no Pod is known of are not here. Empty where pods are not known. */
+  /** Empty where pods are not known. */
   readonly pods: readonly PodInfo[]
   readonly services: readonly ServiceInfo[]
   readonly deployments: readonly DeploymentInfo[]
-  /** The machine outside of the cluster: of a sandbox alone. */
+  /** The machine outside of the cluster; only in a sandbox. */
   readonly outside: OutsideInfo | null
-  /** What there was no room for; nothing is left out silently. */
+  /** How many objects are left out. */
   readonly leftOut: { readonly services: number; readonly pods: number; readonly backends: number }
   /** The load that runs. */
   readonly load: LoadRequest | null
@@ -72,14 +71,14 @@ export interface Capabilities {
   readonly act: boolean
   /** Where a real packet may be sent from: `node` alone, or anywhere in the sandbox. `nowhere`: there is no nft. */
   readonly send: 'anywhere' | 'node' | 'nowhere'
-  /** Modes that a node may be switched to; empty where it may not. */
+  /** Modes for the action `mode`. */
   readonly modes: readonly string[]
 }
 
 export interface Terminal {
   /** How the program is called: `sudo ./bin/kube-proxy`. */
   readonly program: string
-  /** The sandbox's name where it has to be given: undefined for the usual one. */
+  /** The sandbox's name; null for the default one. */
   readonly sandbox: string | null
   /** The value of KUBECONFIG; null where kubectl has its own. */
   readonly kubeconfig: string | null
@@ -87,7 +86,7 @@ export interface Terminal {
 
 export interface ApiServerState {
   readonly url: string
-  /** Whether nodes can reach it. On a node: `unknown`, the proxy does not tell. */
+  /** Whether nodes can reach it. Always `unknown` on a node. */
   readonly state: 'there' | 'away' | 'unknown'
 }
 
@@ -96,7 +95,7 @@ export interface NodeInfo {
   readonly addresses: readonly string[]
   readonly podRanges: readonly string[]
   readonly zone: string | null
-  /** The mode in force; the one asked for while the proxy cannot be asked. */
+  /** The mode in force; the configured one while the proxy does not answer. */
   readonly mode: string
   readonly proxy: ProxyInfo
 }
@@ -111,13 +110,13 @@ export interface ProxyInfo {
     readonly family: 4 | 6
     /** Service ports whose rules the kernel refused. */
     readonly refused: number
-    /** Whether the kernel holds what was decided; why not. */
+    /** Whether the kernel has the rules that the proxy decided on; if not, `reason`. */
     readonly holds: boolean
     readonly reason: string | null
     /** How often another program had changed the rules. */
     readonly drifts: number
   }[]
-  /** Why it cannot be asked. */
+  /** Why it does not answer. */
   readonly error: string | null
 }
 
@@ -129,7 +128,7 @@ export interface PodInfo {
   readonly phase: string
   readonly ready: boolean
   readonly terminating: boolean
-  /** What it was told to do wrong. */
+  /** The failure that it simulates. */
   readonly fail: FailureMode
   readonly labels: Readonly<Record<string, string>>
   /** The Deployment that it belongs to. */
@@ -164,14 +163,14 @@ export interface ServiceInfo {
   readonly externalTrafficPolicy: 'Cluster' | 'Local'
   /** ClientIP affinity in seconds; null: none. */
   readonly affinitySeconds: number | null
-  /** Whether clients whose pod does not answer get another: the annotation, or what the proxies do without one. */
+  /** Whether clients whose pod does not answer get another: by the annotation, or by the proxies' default. */
   readonly connectRetry: boolean
-  /** The port on which each node tells load balancers whether it has local endpoints; null: none. */
+  /** The port of each node's health check for load balancers; null: none. */
   readonly healthCheckNodePort: number | null
-  /** What pods it is for; empty where that is not known. */
+  /** Empty where it is not known. */
   readonly selector: Readonly<Record<string, string>>
   readonly ports: readonly ServicePortInfo[]
-  /** Of the API's own and the name server: shown apart. */
+  /** A service of the cluster itself, such as the API and DNS. */
   readonly system: boolean
 }
 
@@ -198,7 +197,7 @@ export interface BackendInfo {
   readonly ready: boolean
   readonly serving: boolean
   readonly terminating: boolean
-  /** The proxies that do not send a pod of their node there when it dials the cluster IP, by the node's name, and why. */
+  /** By node: why the proxy does not send pods of that node there when they dial the cluster IP. */
   readonly notOn: Readonly<Record<string, string>>
   /** The nodes on which it is ejected because it does not answer. */
   readonly ejectedOn: readonly string[]
@@ -212,22 +211,22 @@ export interface TrafficReport {
 
 export interface NodeTraffic {
   readonly node: string
-  /** Why there is nothing: the mode cannot count, the proxy is away. */
+  /** Why there are no rows: the mode cannot count, the proxy is away. */
   readonly error: string | null
-  /** What the rates are the mean over; 0 for the first report, which has none. */
+  /** The period of the rates; 0 for the first report, which has none. */
   readonly overMs: number
-  /** Those that moved since the report before. */
+  /** The rows with traffic since the last report. */
   readonly rows: readonly TrafficRow[]
 }
 
 export interface TrafficRow {
   /** `namespace/name:port`: ServicePortInfo.id. */
   readonly service: string
-  /** `tcp 10.0.0.1:80`; null: told by a proxy that carries connections itself, by backend only. Another row has the same by frontend. */
+  /** `tcp 10.0.0.1:80`; null: a relaying proxy counts by backend only. Another row has the same traffic by frontend. */
   readonly frontend: string | null
-  /** BackendInfo.address; null: nothing was sent anywhere, or another row has the backend. */
+  /** BackendInfo.address; null: refused, or another row has the backend. */
   readonly backend: string | null
-  /** All per second. A connection whose first packet is sent again counts again. */
+  /** All per second. A connection counts again when its first packet is retransmitted. */
   readonly connections: number
   readonly packets: number
   readonly bytes: number
@@ -262,18 +261,18 @@ export interface ServiceDetail {
   readonly mode: string
   readonly frontends: readonly FrontendDetail[]
   readonly backends: readonly BackendDetail[]
-  /** What the proxy makes of the objects and could not do, in words. */
+  /** The proxy's problems with the objects. */
   readonly problems: readonly string[]
-  /** What was read of the kernel: one for each IP family. */
+  /** The kernel's tables, one for each IP family. */
   readonly kernel: readonly {
     readonly family: 4 | 6
     /** `table ip kube-proxy, read now`. */
     readonly what: string
     readonly error: string | null
-    /** Where it differs from what was decided. */
+    /** Differences from the proxy's decisions. */
     readonly differences: readonly string[]
   }[]
-  /** The rules, elements, virtual servers that packets to the frontends meet, in the order in which they do. */
+  /** The rules, elements and virtual servers that packets to the frontends meet, in this order. */
   readonly objects: readonly KernelObject[]
 }
 
@@ -293,7 +292,7 @@ export interface FrontendDetail {
     readonly because: string
     readonly masquerade: boolean | 'depends on the backend' | null
     readonly masqueradeWhy: string | null
-    /** BackendDetail.id of those that it may be sent to. */
+    /** BackendDetail.id. */
     readonly backends: readonly string[]
   }[]
   /** KernelObject.id. */
@@ -301,7 +300,7 @@ export interface FrontendDetail {
 }
 
 export interface BackendDetail {
-  /** `tcp 10.1.0.5:3000`, and of which port of the service, where it has several. */
+  /** `tcp 10.1.0.5:3000 of default/web:http`. */
   readonly id: string
   readonly address: string
   readonly port: string
@@ -325,7 +324,7 @@ export interface KernelObject {
   readonly hook: string
   /** A chain with its table, `IPVS`, a listener. */
   readonly place: string
-  /** In the words of its own tool. */
+  /** In the syntax of its own tool. */
   readonly rule: string
   readonly comment: string | null
   /** Elements of sets and maps that packets found there. */
@@ -346,7 +345,7 @@ export interface ExplainQuestion {
   readonly from: string
   /** `NAMESPACE/SERVICE[:PORT][/PROTOCOL]`, `ADDRESS:PORT[/PROTOCOL]`, a URL. */
   readonly to: string
-  /** Which address of a service; absent: as it fits the client. */
+  /** Which address of a service; absent: by the kind of client. */
   readonly via?: 'clusterIP' | 'externalIP' | 'loadBalancerIP' | 'nodePort' | undefined
   readonly family?: 4 | 6 | undefined
   /** Whether a real packet is sent and traced too. */
@@ -357,15 +356,15 @@ export interface ExplainAnswer {
   readonly node: string
   /** As `kube-proxy explain -o json` prints it; `sent` has the trace. */
   readonly explanation: Explanation
-  /** As `kube-proxy explain -o svg` prints it. To be shown as an image: `<img src="data:image/svg+xml,...">`. */
+  /** As `kube-proxy explain -o svg` prints it, for an image: `<img src="data:image/svg+xml,...">`. */
   readonly svg: string
-  /** The command that says the same. */
+  /** The equivalent command. */
   readonly command: string
 }
 
 // ---------------------------------------------------------------------------------------------------------------- hands on
 
-/** What can be done in a sandbox. commandFor() in commands.ts has the command that does the same. */
+/** The actions in a sandbox. commandFor() in commands.ts has the equivalent commands. */
 export type Action =
   | { readonly action: 'scale'; readonly namespace: string; readonly deployment: string; readonly replicas: number }
   | { readonly action: 'fail'; readonly namespace: string; readonly pod: string; readonly how: FailureMode }
@@ -378,7 +377,7 @@ export type Action =
   | (OfService & { readonly action: 'affinity'; readonly value: 'None' | 'ClientIP' })
   /** The annotation service.kube-proxy-ts.io/connect-retry. */
   | (OfService & { readonly action: 'connect-retry'; readonly value: 'on' | 'off' })
-  /** Which interface of the machine, the nodes and the pods has an address? Looks, and changes nothing. */
+  /** Finds the interface of the machine, the nodes and the pods that has an address. Changes nothing. */
   | { readonly action: 'find-address'; readonly address: string }
   | { readonly action: 'flush'; readonly node: string }
   | { readonly action: 'kill-proxy'; readonly node: string }
@@ -415,7 +414,7 @@ export interface LoadReport {
   /** Since it began. */
   readonly answered: number
   readonly failed: number
-  /** How often which pod answered, by its name, since it began. */
+  /** Answers since it began, by the pod's name. */
   readonly byPod: Readonly<Record<string, number>>
   readonly lastError: string | null
   /** From connect to the answer in the last second; null: none was answered. */

@@ -1,4 +1,4 @@
-// One running proxy, asked over its control socket: now and then for its state, and while a page looks for what it does.
+// Reads one proxy over its control socket: its state now and then, and its changes while a page is open.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ChangesAnswer } from '../serve/control/changes.ts'
@@ -13,16 +13,15 @@ import { dropsUnserved } from './drops-unserved.ts'
 import { planRates } from './plan-rates.ts'
 import type { ChangeEntry, NodeTraffic } from './protocol.ts'
 
-/** What a page that looks hears. */
 export interface ProxyListener {
-  /** Its state is another one, or may be. */
+  /** Its state may have changed. */
   changed(): void
   synced(change: Omit<ChangeEntry, 'id'>): void
 }
 
-/** The state is asked for this often even when no sync was heard of: health, ejections. */
+/** The state is read this often even without a sync: health and ejections may change. */
 const STATE_MS = 2000
-/** A state that is large is asked for less often: the proxy and this process have other things to do. */
+/** Reading takes at most one part in REST of the time: a large state is read less often. */
 const REST = 10
 const AWAY_MS = 300
 const LONG_POLL_MS = 8000
@@ -37,7 +36,7 @@ export class ProxyWatch {
   #reading: Promise<void> | undefined
   #nextReadMs = 0
   #isStale = true
-  /** While a page looks. */
+  /** While a page is open. */
   #looking: AbortController | undefined
   #trafficClient: ControlClient | undefined
   #counted: TrafficAnswer | undefined
@@ -55,12 +54,12 @@ export class ProxyWatch {
     return this.#known
   }
 
-  /** Why it could not be asked the last time. */
+  /** The error of the last attempt. */
   get error(): string | undefined {
     return this.#error
   }
 
-  /** Its state is asked for anew, unless that was only just done and nothing has happened since. */
+  /** Reads its state again, unless nothing has happened since the last time. */
   async refresh(): Promise<void> {
     if (this.#looking !== undefined && !this.#isStale && this.#error === undefined) return
     this.#reading ??= this.#read().finally(() => (this.#reading = undefined))
@@ -84,7 +83,7 @@ export class ProxyWatch {
     this.#counted = undefined
   }
 
-  /** What moved since the last time. Counting goes on until end(). */
+  /** The traffic since the last call. The proxy counts until end(). */
   async traffic(): Promise<NodeTraffic> {
     const client = (this.#trafficClient ??= new ControlClient(this.socket))
     const none = { node: this.name, overMs: 0, rows: [] }
@@ -135,7 +134,7 @@ export class ProxyWatch {
           listener.synced({ ...change, node: this.name, mode: answer.mode })
         }
         if (answer.changes.length > 0) this.#touch(listener)
-        // A proxy that has done nothing yet is not asked in a hurry.
+        // Not in a hurry with a proxy that has done nothing yet.
         if (after === 0 && answer.last === 0) await sleep(AWAY_MS)
         after = answer.last
       } catch {
@@ -143,7 +142,7 @@ export class ProxyWatch {
         if (signal.aborted) return
         this.#touch(listener)
         await sleep(AWAY_MS)
-        // It may be another process by now, which counts from the start.
+        // A new process counts from the start.
         after = 0
         client = new ControlClient(this.socket)
       }

@@ -1,4 +1,4 @@
-// A service on a node, in two languages: what was decided, and what packets to it meet in the kernel.
+// A service on a node: the proxy's decisions, and the kernel objects that packets to it meet.
 
 import { explain, prepare, type KernelState } from '../diagnose/explain/explain.ts'
 import type { ExplainedStep, Explanation } from '../diagnose/explain/explanation.ts'
@@ -99,13 +99,13 @@ function explainAll({ known, decided, frontend, state }: FrontendContext): Asked
   )
 }
 
-/** One that a pod of this node has, or could have, and that is no endpoint of the service: an endpoint may meet itself. */
+/** An address that a pod of this node could have. Not that of an endpoint, which could reach itself. */
 function podAddress(known: Known, { family, nodeName, localDetector, nodeIp }: NodeView): string | undefined {
   if (localDetector.kind === 'cidr') {
     const cidr = localDetector.cidrs.find((each) => each.family === family)
     const own = known.pods.find(({ nodeName: on, ips }) => on === nodeName && ips.some((ip) => isOf(ip, cidr)))
     const [ip] = own?.ips.filter((each) => isOf(each, cidr)) ?? []
-    // The last address of the range that the pod is in: none of its pods has it yet.
+    // The last address of the pod's range: it is hardly in use.
     const from = ip ?? (cidr === undefined ? undefined : formatIp(cidr.network))
     const bytes = from === undefined ? undefined : parseIp(from)
     return bytes === undefined ? undefined : formatIp(asBytes(bytes.slice(0, -1) + String.fromCharCode(254)))
@@ -205,7 +205,7 @@ interface Met {
   readonly backend: string | undefined
 }
 
-/** Each object once, with those whose packets meet it. */
+/** Each object once, with the frontends and backends whose packets meet it. */
 class KernelObjects {
   readonly #byKey = new Map<
     string,

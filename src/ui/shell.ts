@@ -1,4 +1,4 @@
-// The HTML around the page: with the first snapshot inside, so that it is drawn without another question.
+// The HTML of the page. It contains the first snapshot, so that the page can draw without another request.
 
 import { SNAPSHOT_ELEMENT, type Snapshot } from './protocol.ts'
 
@@ -19,7 +19,7 @@ export function formatShell(snapshot: Snapshot): string {
 `
 }
 
-/** JSON in which no object's content can end the element that it stands in. */
+/** JSON that cannot end its HTML element. */
 export function inlineJson(value: unknown): string {
   return JSON.stringify(value).replace(
     /[<>&\u2028\u2029]/g,

@@ -1,4 +1,4 @@
-// Where the page's server has what it shows from: a sandbox, or the proxy of a node.
+// The source of the page's data: a sandbox, or the proxy of a node.
 
 import type {
   Action,
@@ -13,27 +13,26 @@ import type {
   TrafficReport,
 } from './protocol.ts'
 
-/** A question that makes no sense as it was asked; the message says why. */
+/** An invalid request; the message says why. */
 export class AskedWrongly extends Error {}
 
 export interface UiListener {
-  /** A snapshot would be another one now. */
+  /** The snapshot may have changed. */
   changed(): void
   synced(change: Omit<ChangeEntry, 'id'>): void
   loaded(report: LoadReport): void
 }
 
 export interface UiSource {
-  /** As it is now. */
   snapshot(): Promise<Snapshot>
-  /** From now on the listener is told, and proxies count and remember, until end(). */
+  /** Until end(), the listener gets events, and proxies count traffic and record changes. */
   begin(listener: UiListener): void
   end(): void
-  /** What moved since the last time; only between begin() and end(). */
+  /** The traffic since the last call; only between begin() and end(). */
   traffic(): Promise<TrafficReport>
   service(query: ServiceQuery): Promise<ServiceDetail>
   explain(question: ExplainQuestion): Promise<ExplainAnswer>
-  /** Absent: nothing can be done here. */
+  /** Absent: no actions. */
   act?(action: Action): Promise<ActAnswer>
   close(): void
 }

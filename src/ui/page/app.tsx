@@ -1,4 +1,4 @@
-// The frame of the page, and the view that the address names.
+// The header, and the view in the page's address.
 
 import { useEffect, useRef } from 'preact/hooks'
 import { ChangesView } from './changes/changes-view.tsx'
@@ -14,7 +14,7 @@ export function App({ route }: { route: Route }) {
   const main = useRef<HTMLElement>(null)
   const isFirst = useRef(true)
   useEffect(() => {
-    // Another view has been opened: a reader of the screen is told, as with another page.
+    // A new view gets the focus, as a new page would: screen readers announce it.
     if (!isFirst.current) {
       main.current?.focus({ preventScroll: true })
       scrollTo(0, 0)

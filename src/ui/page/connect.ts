@@ -1,4 +1,4 @@
-// The page's end of the wire: events come in, questions and actions go out.
+// The page's connection to its server: events, requests and actions.
 
 import {
   MOST_CHANGES,
@@ -16,14 +16,14 @@ import {
 import { applyPatch } from '../patch.ts'
 import type { Store } from './store.ts'
 
-/** Hears the server's events from now on. The browser connects again by itself. */
+/** Subscribes to the server's events. The browser reconnects by itself. */
 export function watchEvents(store: Store): EventSource {
   const source = new EventSource('api/events')
   const on = <Name extends keyof UiEvents>(name: Name, hear: (data: UiEvents[Name]) => void) => {
     source.addEventListener(name, (event: MessageEvent<string>) => hear(JSON.parse(event.data) as UiEvents[Name]))
   }
   source.addEventListener('open', () => {
-    // The changes so far are told again.
+    // The server sends all changes again.
     store.set({ connection: { state: 'live' }, changes: [] })
   })
   source.addEventListener('error', () => {
@@ -41,7 +41,7 @@ export function watchEvents(store: Store): EventSource {
   return source
 }
 
-/** One that is known already was told twice. */
+/** Ignores duplicates. */
 function addChange(changes: readonly ChangeEntry[], change: ChangeEntry): readonly ChangeEntry[] {
   return changes.some(({ id }) => id === change.id) ? changes : [...changes, change].slice(-MOST_CHANGES)
 }

@@ -1,4 +1,4 @@
-// The page: reads the snapshot that came with it, draws, and hears what changes.
+// The page: draws the snapshot that it contains, and subscribes to updates.
 
 import { render } from 'preact'
 import { SNAPSHOT_ELEMENT, type Snapshot } from '../protocol.ts'
@@ -8,7 +8,7 @@ import { parseRoute } from './route.ts'
 import { Store, StoreContext } from './store.ts'
 import { applyTheme, readTheme } from './theme.ts'
 
-// The token has done its work: it is in the cookie now, and need not be in the history.
+// The cookie has the token now: it need not stay in the browser's history.
 if (location.search !== '') history.replaceState(null, '', location.pathname + location.hash)
 applyTheme(readTheme())
 
@@ -16,8 +16,8 @@ const snapshot = JSON.parse(document.getElementById(SNAPSHOT_ELEMENT)!.textConte
 const store = new Store(snapshot)
 const root = document.getElementById('app') ?? document.body
 /**
- * From the root for each view: an element that a parent was given keeps what its component drew first, with the nodes of the document,
- * for as long as the parent has it. Were the way a state of the page, the first view would stay in memory behind all others.
+ * Draws from the root for each view. With the route as a state below the root, preact would keep the nodes of the first view in
+ * memory for ever.
  */
 function draw(): void {
   render(

@@ -1,6 +1,6 @@
 import { Component, type ComponentChildren, type FunctionComponent, h } from 'preact'
 
-/** A view that is drawn again only when one of its properties is another one. */
+/** A view that is drawn again only when one of its properties changes. */
 export function memo<Props extends object>(view: (props: Props) => ComponentChildren): FunctionComponent<Props> {
   class Memo extends Component<Props> {
     override shouldComponentUpdate(next: Props): boolean {

@@ -18,7 +18,7 @@ export interface Rates {
   readonly ports: ReadonlyMap<string, Rate>
   /** By `port id|address of the frontend`. */
   readonly frontends: ReadonlyMap<string, Rate>
-  /** Why some node tells nothing. */
+  /** Why nodes have no rates. */
   readonly errors: readonly { readonly node: string; readonly error: string }[]
 }
 

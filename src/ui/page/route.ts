@@ -1,4 +1,4 @@
-// Where one is on the page, as the part of the address after `#`: a view, and what it shows.
+// The current view and its arguments, as the part of the address after `#`.
 
 export const views = ['map', 'service', 'packet', 'changes', 'hands-on', 'tour'] as const
 export type View = (typeof views)[number]

@@ -1,4 +1,4 @@
-// What the page knows, in one place. Views take the part that they show, and are drawn again when that part changes.
+// The state of the page. A view takes a part of it, and is drawn again when that part changes.
 
 import { createContext } from 'preact'
 import { useContext, useLayoutEffect, useState } from 'preact/hooks'
@@ -34,7 +34,7 @@ export class Store {
     for (const listener of this.#listeners) listener()
   }
 
-  /** Answers how to end it. */
+  /** Returns a function that ends the subscription. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -49,7 +49,7 @@ export function useStore(): Store {
   return store
 }
 
-/** A part of the state. `select` must give the same object for the same state. */
+/** A part of the state. `select` must return the same object for the same state. */
 export function usePart<Part>(select: (state: PageState) => Part): Part {
   const store = useStore()
   const [part, setPart] = useState(() => select(store.state))
@@ -57,7 +57,7 @@ export function usePart<Part>(select: (state: PageState) => Part): Part {
     const update = () => setPart(() => select(store.state))
     update()
     return store.subscribe(update)
-    // `select` is a plain function of the state: the same one, however often it is written.
+    // `select` is a new but equivalent function in each call.
   }, [store])
   return part
 }

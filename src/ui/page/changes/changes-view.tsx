@@ -1,4 +1,4 @@
-// What came from the API, and what it did to the kernel.
+// The changes of the kernel, and the events that caused them.
 
 import { useMemo, useState } from 'preact/hooks'
 import type { ChangeEntry } from '../../protocol.ts'
@@ -11,7 +11,7 @@ import { filterChanges } from './filter.ts'
 import { LatencyStrip } from './latency-strip.tsx'
 import { Select } from '../parts/select.tsx'
 
-/** More of them would only make the page slow. */
+/** More would make the page slow. */
 const SHOWN = 60
 
 export function ChangesView({ query }: { query: Readonly<Record<string, string>> }) {

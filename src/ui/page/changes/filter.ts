@@ -25,7 +25,7 @@ export function tookMs({ receivedMs, doneMs }: ChangeEntry): number | null {
   return receivedMs === undefined ? null : Math.max(0, doneMs - receivedMs)
 }
 
-/** What a line of a difference does. */
+/** Whether a line of a difference adds or removes something. */
 export function signOf(line: string): 'add' | 'remove' | 'other' {
   if (/^\s*(add|create|insert|replace|-A|-I|-a|-e|\+)/.test(line)) return 'add'
   if (/^\s*(delete|destroy|flush|-D|-X|-F|-d|-)/.test(line)) return 'remove'

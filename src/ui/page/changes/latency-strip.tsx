@@ -6,7 +6,7 @@ const HEIGHT = 56
 const STEP = 8
 const MOST = 100
 
-/** How long each change took, the newest at the right; every line is ten times the one below. */
+/** The duration of each change, the newest at the right. Logarithmic: each line is ten times the one below. */
 export function LatencyStrip({ changes }: { changes: readonly ChangeEntry[] }) {
   const points = changes
     .map((change) => ({ id: change.id, ms: tookMs(change) }))

@@ -17,7 +17,7 @@ interface Props extends ActProps {
   readonly isOff?: boolean
 }
 
-/** One click does it; pointing at it shows the command that does the same. */
+/** A click acts; pointing at the button shows the equivalent command. */
 export function ActButton({ action, doIt, onShow, children, label, isOn, isOff = false }: Props) {
   const store = useStore()
   const show = () => onShow(commandFor(action, store.state.snapshot))

@@ -7,7 +7,7 @@ import { usePart, useSnapshot } from '../store.ts'
 import { ActButton, type ActProps } from './act-button.tsx'
 import { Select } from '../parts/select.tsx'
 
-/** A client that goes on asking, so that one sees whether it notices. */
+/** Starts and stops a client that connects again and again, and shows what it sees. */
 export function ClientActions(props: ActProps) {
   const { services, pods, nodes, load: request } = useSnapshot()
   const load = usePart((state) => state.load)

@@ -1,4 +1,4 @@
-// Everything that can be done to a sandbox, one click each, and the commands that do the same at a terminal.
+// All actions on a sandbox, one click each, with the equivalent commands.
 
 import { useState } from 'preact/hooks'
 import { Command } from '../parts/command.tsx'

@@ -5,7 +5,7 @@ import { podId } from '../map/targets.ts'
 import { useSnapshot } from '../store.ts'
 import { ActButton, type ActProps } from './act-button.tsx'
 
-/** More are found by their names. */
+/** Further pods are found by name. */
 const SHOWN = 12
 
 const FAILURES = [

@@ -5,7 +5,7 @@ import { act } from '../connect.ts'
 import { messageOf } from '../parts/async.ts'
 import { useStore } from '../store.ts'
 
-/** Something that was done, and how it went. */
+/** A past action and its outcome. */
 export interface Deed {
   readonly id: number
   readonly command: string
@@ -15,7 +15,7 @@ export interface Deed {
 
 let lastId = 0
 
-/** Does things, one click each, and remembers what was done. */
+/** Runs actions, and keeps the last ones. */
 export function useAct(): { deeds: readonly Deed[]; doIt: (action: Action) => void } {
   const store = useStore()
   const [deeds, setDeeds] = useState<readonly Deed[]>(() => kept)
@@ -38,5 +38,5 @@ export function useAct(): { deeds: readonly Deed[]; doIt: (action: Action) => vo
   return { deeds, doIt }
 }
 
-/** While one looks elsewhere. */
+/** Kept while another view is open. */
 let kept: readonly Deed[] = []

@@ -1,4 +1,4 @@
-// The lines of the map: which service leads to which pod. In a large cluster lines to the pods of a node are one.
+// The lines of the map from services to pods. In a large cluster all lines to the pods of a node are one.
 
 import type { ServiceInfo } from '../../protocol.ts'
 import { addRates, type Rate, type Rates } from '../rates.ts'
@@ -11,9 +11,9 @@ export interface Edge {
   /** Of a pod, or of a node where its pods are bundled. */
   readonly to: string
   readonly path: string
-  /** The pairs of the traffic report that go along here. */
+  /** The pairs of the traffic report on this line. */
   readonly pairs: readonly string[]
-  /** `led`: connections may go there. `ejected`: not for now. `closed`: not, by what the API says. */
+  /** `led`: connections may go there. `ejected`: not for now. `closed`: by the API the endpoint is not ready. */
   readonly state: 'led' | 'ejected' | 'closed'
 }
 
@@ -47,7 +47,7 @@ export function planEdges(services: readonly ServiceInfo[], layout: MapLayout, o
   return fanOut([...edges.values()], layout)
 }
 
-/** Lines of one box do not start, or end, all at the same point. */
+/** Spreads the lines at the side of a box. */
 function fanOut(edges: readonly Edge[], layout: MapLayout): Edge[] {
   const boxes = new Map<string, Box>([...layout.targets, ...layout.nodes.map((node) => [node.id, node] as const)])
   const starts = placesOf(
@@ -68,7 +68,7 @@ function fanOut(edges: readonly Edge[], layout: MapLayout): Edge[] {
   })
 }
 
-/** How far from the middle of its box each line ends: those that lead up above those that lead down. */
+/** The distance of each line's end from the middle of its box: lines that lead up are above those that lead down. */
 function placesOf(
   edges: readonly Edge[],
   boxOf: (edge: Edge) => string,
@@ -117,7 +117,7 @@ export function rateOf({ pairs }: Edge, rates: Rates): Rate {
   return addRates(...pairs.map((pair) => rates.pairs.get(pair)))
 }
 
-/** Of a line, in pixels, by the logarithm of its rate; thinner where many have to be told apart. */
+/** The width of a line in pixels, by the logarithm of its rate; thinner if there are many lines. */
 export function widthOf({ packets }: Pick<Rate, 'packets'>, lines = 1): number {
   if (packets <= 0) return 1
   const widest = lines <= 16 ? 10 : lines <= 60 ? 6 : 3.5

@@ -1,5 +1,5 @@
-// Where everything stands on the map: the machine outside, services, nodes with their pods, from left to right. Pure; traffic plays
-// no part in it, so that nothing moves while packets do.
+// The layout of the map: the machine outside, services, nodes with their pods, from left to right. Pure, and independent of
+// traffic, so that boxes stay where they are.
 
 import type { ServiceInfo } from '../../protocol.ts'
 import { ELSEWHERE, serviceId, type Target } from './targets.ts'
@@ -43,7 +43,7 @@ const MARGIN = 8
 const PAD = 10
 const GROUP_HEADER = 26
 const NODE_GAP = 18
-/** Wider than this, the machine outside has a column of its own. */
+/** From this width on the machine outside has its own column. */
 const WIDE = 760
 const OUTSIDE = { width: 128, height: 64 }
 const MOST_ROWS = 24
@@ -65,7 +65,7 @@ export function planMap(question: LayoutQuestion): MapLayout {
   const stack = stackServices(question.services, { x: left, y: top, width: serviceWidth })
   const column = stackNodes(question, { x: width - nodeWidth - MARGIN, y: top, width: nodeWidth, density })
   const height = Math.max(stack.bottom, column.bottom, top + OUTSIDE.height) + MARGIN
-  // The shorter of the two columns stands in the middle of the longer one, but near enough to the top to be seen with it.
+  // The shorter column is beside the middle of the longer one, but near enough to its top to be seen with it.
   const down = (bottom: number) => Math.min(120, Math.max(0, Math.round((height - MARGIN - bottom) / 2)))
   const services = moveDown(stack.boxes, down(stack.bottom))
   const outsideY = isWide ? Math.max(top, Math.min(220, Math.round(height / 2 - OUTSIDE.height / 2))) : MARGIN

@@ -1,4 +1,4 @@
-// What there was no room for, in words: nothing is left out silently.
+// What the snapshot left out: the page always says so.
 
 import type { Snapshot } from '../../protocol.ts'
 

@@ -13,13 +13,13 @@ interface Props {
   readonly lit: ReadonlySet<string> | null
 }
 
-/** For the eye alone: the table has the same in words. */
+/** Hidden from screen readers: the table has the same as text. */
 export function Lines({ edges, layout, services, lit }: Props) {
   const traffic = usePart((state) => state.traffic)
   const load = usePart((state) => state.load)
   const rates = useMemo(() => sumRates(traffic), [traffic])
   const dim = (service: string) => (lit !== null && !lit.has(service) ? ' is-dim' : '')
-  // What flows is drawn above what does not.
+  // Lines with traffic above those without.
   const drawn = edges
     .map((edge) => ({ edge, rate: rateOf(edge, rates) }))
     .sort((a, b) => a.rate.packets - b.rate.packets)
@@ -62,12 +62,12 @@ export function Lines({ edges, layout, services, lit }: Props) {
   )
 }
 
-/** Whether a client outside has an address of its own to dial. */
+/** Whether the service has addresses for clients outside. */
 function isReachable({ ports, loadBalancerIPs, externalIPs }: ServiceInfo): boolean {
   return loadBalancerIPs.length > 0 || externalIPs.length > 0 || ports.some(({ nodePort }) => nodePort !== null)
 }
 
-/** What came to the addresses that are for clients outside. */
+/** The traffic to addresses for clients outside. */
 function fromOutside({ ports, clusterIPs }: ServiceInfo, { frontends }: Rates) {
   const found = [...frontends].filter(([key]) => {
     const [port, frontend = ''] = key.split('|')
@@ -83,12 +83,12 @@ function allOf({ ports }: ServiceInfo, { ports: rates }: Rates) {
   return addRates(...ports.map(({ id }) => rates.get(id)))
 }
 
-/** A client on the machine outside may dial the cluster IP, too: that of the page is known to. */
+/** The page's client on the machine outside dials the cluster IP. */
 function isLoadOf(to: string, service: ServiceInfo): boolean {
   return to === serviceId(service) || to.startsWith(`${serviceId(service)}:`)
 }
 
-/** To the left side of a service; in a narrow window the machine stands above all of them, and the way leads around. */
+/** To the left side of a service. In a narrow window the machine is above the services, and the line leads around them. */
 function fromBox(outside: Box, service: Box): string {
   if (service.x > outside.x + outside.width) return curve(outside, service)
   const middle = ({ y, height }: Box) => y + height / 2

@@ -1,4 +1,4 @@
-// The map itself. Boxes are links, so that a keyboard reaches them; lines are drawn again with each report of traffic, boxes are not.
+// The map. Boxes are links, so that a keyboard reaches them. Lines are drawn again with each traffic report, boxes are not.
 
 import { useMemo, useState } from 'preact/hooks'
 import type { ServiceInfo } from '../../protocol.ts'
@@ -64,7 +64,7 @@ export function MapCanvas({ layout, services, targets, selection, pick }: Props)
   )
 }
 
-/** The services that stand out; null: none does. */
+/** The highlighted services; null: none. */
 function litServices(
   services: readonly ServiceInfo[],
   hovered: string | null,

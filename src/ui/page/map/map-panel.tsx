@@ -1,4 +1,4 @@
-// What is known of the thing that was clicked on, and where to go from there.
+// Facts about the selected thing, with links to other views.
 
 import type { NodeInfo, PodInfo, ServiceInfo } from '../../protocol.ts'
 import { Facts } from '../parts/facts.tsx'

@@ -29,7 +29,7 @@ export function MapView({ query }: { query: MapQuery }) {
     () => planTargets(snapshot, services, isFiltered ? 'led' : 'all'),
     [snapshot, services, isFiltered],
   )
-  // What is drawn moves only when something comes or goes, not with each snapshot.
+  // Boxes move only when something is added or removed, not with each snapshot.
   const key = JSON.stringify([
     width,
     snapshot.nodes.map(({ name }) => name),

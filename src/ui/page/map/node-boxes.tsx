@@ -11,7 +11,7 @@ interface Props {
   readonly layout: MapLayout
   readonly targets: readonly Target[]
   readonly ejected: ReadonlyMap<string, readonly string[]>
-  /** The pods that stand out; null: none does. */
+  /** The highlighted pods; null: none. */
   readonly lit: ReadonlySet<string> | null
   readonly selection: Selection | null
   readonly pick: 'from' | 'to' | null
@@ -90,7 +90,7 @@ function PodText({ target, box, state, density }: { target: Target; box: Box; st
   )
 }
 
-/** Filled: it answers. Hollow: it takes no part. A cross: it fails. */
+/** Filled: ready. Hollow: not in use. A cross: failing. */
 function Dot({ x, y, kind }: { x: number; y: number; kind: PodState['kind'] }) {
   if (kind === 'bad') return <path class="cross" d={`M${x - 3.5} ${y - 3.5}l7 7m0 -7l-7 7`} />
   return <circle class="dot" cx={x} cy={y} r="3.500" />

@@ -1,17 +1,17 @@
-// What is to be said of a pod in a word or two.
+// The state of a pod in a word or two.
 
 import type { ServiceInfo } from '../../protocol.ts'
 import { targetOf, type Target } from './targets.ts'
 
 export interface PodState {
   readonly kind: 'good' | 'off' | 'bad'
-  /** '' where there is nothing to be said. */
+  /** '' for a healthy pod. */
   readonly word: string
 }
 
 const FAILS = { none: '', refuse: 'refuses', hang: 'hangs', die: 'died' } as const
 
-/** `ejectedOn`: the nodes whose proxies send it nothing. */
+/** `ejectedOn`: the nodes whose proxies have ejected it. */
 export function podState({ pod }: Pick<Target, 'pod'>, ejectedOn: readonly string[]): PodState {
   const words = [ejectedOn.length > 0 ? 'ejected' : '']
   if (pod === null) return say(words, 'good')

@@ -1,4 +1,4 @@
-// Which services the map shows: those that a few letters name, of one namespace or all.
+// The services that the map shows, by a search text and a namespace.
 
 import type { ServiceInfo, Snapshot } from '../../protocol.ts'
 import { serviceId } from './targets.ts'
@@ -7,11 +7,11 @@ export interface MapFilter {
   readonly words: string
   /** '' is all. */
   readonly namespace: string
-  /** Whether those of the cluster itself are shown. */
+  /** Whether system services are shown. */
   readonly system: boolean
 }
 
-/** In the order of namespaces and names, those of the cluster itself last. */
+/** In the order of namespaces and names, system services last. */
 export function filterServices({ services, pods }: Snapshot, filter: MapFilter): ServiceInfo[] {
   const { namespace, system } = filter
   const words = filter.words.trim().toLowerCase().split(/\s+/).filter(Boolean)
@@ -27,7 +27,7 @@ export function filterServices({ services, pods }: Snapshot, filter: MapFilter):
     .sort((a, b) => Number(a.system) - Number(b.system) || (serviceId(a) < serviceId(b) ? -1 : 1))
 }
 
-/** All that a service may be looked for by: names, addresses, ports, its pods. */
+/** The searchable text: names, addresses, ports, pods. */
 function textOf(service: ServiceInfo, pods: ReadonlyMap<string, string>): string {
   const { clusterIPs, loadBalancerIPs, externalIPs, ports } = service
   const parts = [

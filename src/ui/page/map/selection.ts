@@ -1,4 +1,4 @@
-// What is chosen on the map, and where a click leads: to what is known of it, or into the packet that is being put together.
+// The selection on the map, and the target of a click: the panel, or an end of the packet in the form.
 
 import { formatRoute } from '../route.ts'
 
@@ -19,12 +19,12 @@ export function parseSelection(query: MapQuery): Selection | null {
   return null
 }
 
-/** Which end of a packet is being chosen on the map. */
+/** Which end of a packet the user picks on the map. */
 export function parsePick({ pick }: MapQuery): 'from' | 'to' | null {
   return pick === 'from' || pick === 'to' ? pick : null
 }
 
-/** Where a click on that thing leads. */
+/** The target of a click on a thing. */
 export function selectRoute(selection: Selection, pick: 'from' | 'to' | null): string {
   const { kind, id } = selection
   if (pick === 'from' && kind !== 'service') return formatRoute('packet', packetFrom(selection))

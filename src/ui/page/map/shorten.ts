@@ -1,7 +1,7 @@
-/** Of a character of the map's font in pixels. */
+/** The width of a character in pixels. */
 const CHARACTER = 6.7
 
-/** As much of a name as fits: its beginning and its end, which is what tells pods apart. */
+/** The beginning and the end of a name, as much as fits: names of pods differ at the end. */
 export function shorten(text: string, width: number): string {
   const room = Math.max(3, Math.floor(width / CHARACTER))
   if (text.length <= room) return text

@@ -1,4 +1,4 @@
-// What services lead to, as the map shows it: pods, and endpoints that no pod is known of.
+// The ends of services on the map: pods, and endpoints without a known pod.
 
 import type { BackendInfo, PodInfo, ServiceInfo, Snapshot } from '../../protocol.ts'
 
@@ -11,7 +11,7 @@ export interface Target {
   readonly pod: PodInfo | null
 }
 
-/** Where endpoints are whose node is not known: the API server, for one. */
+/** The node of endpoints without one, such as the API server. */
 export const ELSEWHERE = ''
 
 export function serviceId({ namespace, name }: Pick<ServiceInfo, 'namespace' | 'name'>): string {
@@ -22,7 +22,7 @@ export function podId({ namespace, name }: Pick<PodInfo, 'namespace' | 'name'>):
   return `${namespace}/${name}`
 }
 
-/** The pods - or with `led` alone those that the services lead to - and what else those services lead to. */
+/** All pods, or with `led` only those behind the services; and other endpoints of the services. */
 export function planTargets(
   { pods, nodes }: Snapshot,
   services: readonly ServiceInfo[],
@@ -50,7 +50,7 @@ export function planTargets(
   return targets
 }
 
-/** Of the cluster's own: shown with the services that lead there. */
+/** System pods are shown only with their services. */
 function isSystem({ namespace }: PodInfo): boolean {
   return namespace === 'kube-system'
 }

@@ -1,4 +1,4 @@
-// Nearer and farther: with buttons, or with the wheel and Ctrl. What is larger than its frame is moved by dragging.
+// Zooms with buttons, or with Ctrl and the wheel, and moves the map by dragging.
 
 import type { RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
@@ -62,7 +62,7 @@ export function useZoom({ width, height }: Size): Zoom {
   return { scale, viewBox, ref, zoomBy, reset: () => setView({ scale: 1, x: 0, y: 0 }) }
 }
 
-/** Nothing beyond the map is ever shown. */
+/** Keeps the view inside the map. */
 export function clampView(
   { scale, x, y }: { scale: number; x: number; y: number },
   { width, height }: Size,

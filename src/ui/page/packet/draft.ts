@@ -1,4 +1,4 @@
-// The packet that is being put together. It is kept while one looks elsewhere, and the address of the page can name its ends.
+// The packet in the form. It is kept while another view is open; the page's address can name its ends.
 
 import { firstService } from '../parts/first-service.ts'
 import type { ExplainQuestion, Snapshot } from '../../protocol.ts'
@@ -7,7 +7,7 @@ import { serviceId } from '../map/targets.ts'
 export interface Draft {
   /** `outside`, `node`, `NAMESPACE/POD`, an address. */
   readonly from: string
-  /** Where it is from, if from a node; else the node that it comes to, '' for the nearest. */
+  /** The sending node, if it is from a node; else the node at which it arrives, '' for the nearest. */
   readonly node: string
   readonly to: string
   readonly via: NonNullable<ExplainQuestion['via']> | ''

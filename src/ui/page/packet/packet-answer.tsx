@@ -60,7 +60,7 @@ export function PacketAnswer({ answer }: { answer: ExplainAnswer }) {
   )
 }
 
-/** A picture is a document of its own, which the browser keeps for a while: there is none unless it is looked at. */
+/** The image exists only while it is open: the browser keeps the memory of each for a while. */
 function Picture({ source, alt }: { source: string; alt: string }) {
   const [isOpen, setOpen] = useState(false)
   return (
@@ -103,7 +103,6 @@ function BesideTable({ explanation }: { explanation: Explanation }) {
   )
 }
 
-/** The reasons, as explain gives them. */
 function Why({ explanation }: { explanation: Explanation }) {
   const { because, client, frontend, policy, masquerade, affinity, problems, kernel, sent, misses, question } =
     explanation

@@ -137,7 +137,7 @@ function ToField({ draft, onDraft }: FieldProps) {
   )
 }
 
-/** A pod's packets meet the proxy of its node; others may come to any. */
+/** A pod's packets meet the proxy of its node; others may arrive at any node. */
 function NodeField({ draft, onDraft }: FieldProps) {
   const { nodes, pods } = useSnapshot()
   const isGiven = draft.from === 'node' || pods.some((pod) => podId(pod) === draft.from)

@@ -1,11 +1,11 @@
-// The way of a packet, hook by hook: the rules that were said to take it, and beside them what the kernel's trace told.
+// The way of a packet, hook by hook: the predicted rules, and beside them the kernel's trace.
 
 import type { Explanation, ExplainedWay } from '../../../diagnose/explain/explanation.ts'
 
 export interface Band {
   readonly hook: string
   readonly steps: readonly Step[]
-  /** What else the trace told about chains of this hook: policies, rules that were not foreseen. */
+  /** Other lines of the trace for this hook: policies, rules that were not predicted. */
   readonly traced: readonly string[]
 }
 
@@ -14,9 +14,9 @@ export interface Step {
   readonly rule: string
   readonly comment: string | null
   readonly found: readonly string[]
-  /** What it does to the addresses of the packet. */
+  /** How it changes the addresses of the packet. */
   readonly translation: string | null
-  /** What the trace told about this rule, the text of the rule left out; null where it told nothing. */
+  /** The trace of this rule, without its text; null: not in the trace. */
   readonly traced: string | null
 }
 
@@ -24,11 +24,11 @@ export interface WayPlan {
   readonly bands: readonly Band[]
   readonly end: string
   readonly isGood: boolean
-  /** How the answer finds back. */
+  /** The way of the answer. */
   readonly back: readonly string[]
 }
 
-/** The way that the packet took, if one was sent and the trace tells; else the first. */
+/** The way that the packet took, if it was sent and traced; else the first. */
 export function chooseWay({ kernel, sent }: Explanation): number {
   const ways = kernel?.ways ?? []
   const taken = ways.findIndex(({ destination }) => sent !== null && destination === sent.destination)
@@ -48,7 +48,7 @@ export function planWay(explanation: Explanation, index: number): WayPlan | null
 
 const SETS_DESTINATION = /\b(dnat|redirect|tproxy)( ip6?)? to\b|-j (DNAT|REDIRECT)\b|^redirect\b|IPVS|virtual server/
 const SETS_SOURCE = /\bmasquerade\b|\bsnat( ip6?)? to\b|-j (MASQUERADE|SNAT)\b/
-/** A mark that tells a later rule to do it is not the deed. */
+/** Rules that only set a mark for a later rule do not translate. */
 const ONLY_MARKS = /meta mark set meta mark or|KUBE-MARK-MASQ|--or-mark|set-xmark/
 
 function planBands(way: ExplainedWay, { question, sent }: Explanation): Band[] {
@@ -71,7 +71,7 @@ function planBands(way: ExplainedWay, { question, sent }: Explanation): Band[] {
   return bands
 }
 
-/** Which line of the trace tells of which step; the others by the step that came before them. */
+/** Assigns lines of the trace to steps; the others to the step before them. */
 function matchTrace(
   steps: ExplainedWay['steps'],
   trace: readonly string[],

@@ -1,4 +1,4 @@
-// Hook below hook, one after the other, as the packet goes.
+// Draws the hooks one after the other, as the packet passes them.
 
 import { useEffect, useState } from 'preact/hooks'
 import type { Explanation } from '../../../diagnose/explain/explanation.ts'

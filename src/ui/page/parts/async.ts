@@ -1,4 +1,4 @@
-// An answer that is waited for.
+// The answer to a request, as far as it has come.
 
 export type Waited<Value> =
   | { readonly state: 'none' }
@@ -6,7 +6,7 @@ export type Waited<Value> =
   | { readonly state: 'here'; readonly value: Value }
   | { readonly state: 'failed'; readonly error: string }
 
-/** What there is to show meanwhile. */
+/** The answer, or the one before it while waiting. */
 export function shown<Value>(waited: Waited<Value>): Value | null {
   if (waited.state === 'here') return waited.value
   return waited.state === 'waiting' ? waited.before : null

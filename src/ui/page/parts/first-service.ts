@@ -1,6 +1,6 @@
 import type { ServiceInfo } from '../../protocol.ts'
 
-/** The service that a newcomer looks at first: one that leads somewhere, rather than one without endpoints or the cluster's own. */
+/** The service that is shown first: one with endpoints, and no system service, if possible. */
 export function firstService(services: readonly ServiceInfo[]): ServiceInfo | undefined {
   const own = services.filter(({ system }) => !system)
   return own.find(leadsSomewhere) ?? own[0] ?? services[0]

@@ -46,7 +46,7 @@ export function Header({ view }: { view: View }) {
   )
 }
 
-/** The address after `#` is the view: the browser's own way to skip would leave it. */
+/** A link to #main would change the view: it is the part of the address after `#`. */
 function skipToMain(event: Event): void {
   event.preventDefault()
   document.getElementById('main')?.focus()
@@ -73,7 +73,6 @@ function connectionWords(connection: Connection): string {
   return connection.state === 'lost' ? 'connection lost' : 'connecting'
 }
 
-/** One address, three pods. */
 function Mark() {
   return (
     <svg class="mark" width="26" height="22" viewBox="0 0 26 22" aria-hidden="true">

@@ -8,7 +8,7 @@ const KINDS: Readonly<Record<FrontendDetail['kind'], string>> = {
   nodePort: 'node port',
 }
 
-/** The addresses that clients dial, and what happens to whom. */
+/** The addresses that clients dial, with the routes of each kind of client. */
 export function Frontends({ detail, ...pointing }: Pointing & { readonly detail: ServiceDetail }) {
   return (
     <>
@@ -37,7 +37,7 @@ export function Frontends({ detail, ...pointing }: Pointing & { readonly detail:
 
 type Route = FrontendDetail['routes'][number]
 
-/** Clients that are treated alike stand in one line. */
+/** Clients with the same route share a line. */
 function Routes({ frontend, all }: { frontend: FrontendDetail; all: number }) {
   const groups = new Map<string, { route: Route; from: string[] }>()
   for (const { from, ...rest } of frontend.routes) {

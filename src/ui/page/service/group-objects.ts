@@ -1,4 +1,4 @@
-// What stands at one hook and in one chain, together; a rule that several packets meet in the same words, once.
+// Groups kernel objects by hook and chain; a rule that several packets meet appears once.
 
 import type { KernelObject } from '../../protocol.ts'
 
@@ -12,11 +12,11 @@ export interface HookGroup {
 export interface RuleGroup {
   readonly rule: string
   readonly comment: string | null
-  /** More than one only where each found something. */
+  /** More than one only if each found elements. */
   readonly objects: readonly KernelObject[]
 }
 
-/** In the order in which packets meet the first of it. */
+/** In the order in which packets meet them. */
 export function groupByHook(objects: readonly KernelObject[]): HookGroup[] {
   return groupBy(objects, ({ family, hook }) => `${family} ${hook}`).map(([key, own]) => ({
     key,

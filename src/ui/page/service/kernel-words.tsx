@@ -53,7 +53,7 @@ export function KernelWords({ detail, ...pointing }: Pointing & { readonly detai
   )
 }
 
-/** A rule, and what different packets find there. */
+/** A rule, and the elements that packets find there. */
 function Rule({ rule: { rule, comment, objects }, ...pointing }: Pointing & { readonly rule: RuleGroup }) {
   const [first] = objects
   if (objects.length === 1 && first !== undefined) {
@@ -89,7 +89,7 @@ function Rule({ rule: { rule, comment, objects }, ...pointing }: Pointing & { re
   )
 }
 
-/** What is there for this alone stands out more than what others meet, too. */
+/** Objects of the selected thing alone stand out more than shared ones. */
 function objectRow(pointing: Pointing, object: KernelObject) {
   const props = row(pointing, 'object', object.id)
   const isSpecial = pointing.current?.kind === 'object' || isOwn(pointing.current, object)

@@ -2,7 +2,7 @@
 
 import type { KernelObject, ServiceDetail } from '../../protocol.ts'
 
-/** An id of the detail, with what it is. */
+/** An id in ServiceDetail, with its kind. */
 export type Pointed = { readonly kind: 'frontend' | 'backend' | 'object'; readonly id: string }
 
 export interface Linked {
@@ -40,7 +40,7 @@ export function linkedTo(pointed: Pointed | null, { frontends, backends, objects
   }
 }
 
-/** Whether an object of the kernel is there for what is pointed at alone, and not for others as well. */
+/** Whether an object of the kernel belongs to nothing but what is pointed at. */
 export function isOwn(pointed: Pointed | null, { frontends, backends }: KernelObject): boolean {
   if (pointed === null) return false
   if (pointed.kind === 'backend') return backends.length === 1 && backends[0] === pointed.id

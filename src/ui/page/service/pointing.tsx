@@ -1,10 +1,10 @@
-// Something of a service that has counterparts: pointing at it, or moving the focus there, lights them up; a click keeps them lit.
+// Highlights related parts of a service: while the pointer or the focus is on one, and after a click on it.
 
 import type { ComponentChildren } from 'preact'
 import type { Linked, Pointed } from './links.ts'
 
 export interface Pointing {
-  /** What is pointed at, or else what was clicked on. */
+  /** The part under the pointer, or else the one that was clicked. */
   readonly current: Pointed | null
   readonly linked: Linked | null
   readonly pinned: Pointed | null
@@ -29,7 +29,7 @@ export function Pointer({ kind, id, children, pinned, onPoint, onPin }: Props) {
   )
 }
 
-/** The properties of a row that is pointed at. */
+/** The properties of a row. */
 export function row({ linked, onPoint }: Pointing, kind: Pointed['kind'], id: string) {
   const lit = linked === null ? null : linked[`${kind}s`].has(id)
   return {

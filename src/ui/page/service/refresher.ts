@@ -1,4 +1,4 @@
-// One question, asked again and again: never a second one while the first waits for its answer, however often something changes.
+// Repeats a request when its answer may have changed: one at a time, with a pause between two.
 
 export interface RefresherOptions<Answer> {
   readonly ask: (signal: AbortSignal) => Promise<Answer>
@@ -21,7 +21,7 @@ export class Refresher<Answer> {
     void this.#ask()
   }
 
-  /** The answer may be another one by now. */
+  /** The answer may have changed. */
   again(): void {
     this.#isStale = true
     if (this.#isAsking || this.#timer !== undefined || this.#closed.signal.aborted) return
@@ -31,7 +31,7 @@ export class Refresher<Answer> {
     }, this.#pauseMs)
   }
 
-  /** Whatever is answered from now on is not heard. */
+  /** Later answers are ignored. */
   close(): void {
     clearTimeout(this.#timer)
     this.#closed.abort()

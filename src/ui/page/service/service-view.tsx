@@ -1,4 +1,4 @@
-// A Service twice, side by side: as Kubernetes says it, and as the kernel of a node does it.
+// A Service twice, side by side: in Kubernetes and in the kernel of a node.
 
 import { useState } from 'preact/hooks'
 import type { ServiceDetail, ServiceInfo } from '../../protocol.ts'
@@ -69,7 +69,7 @@ function chosenService(services: readonly ServiceInfo[], id: string | undefined)
   return firstService(services)
 }
 
-/** What was asked for: the object itself. */
+/** The fields of the object. */
 function Words({ service }: { service: ServiceInfo }) {
   const { affinitySeconds, healthCheckNodePort, loadBalancerSourceRanges, selector } = service
   const hasExternal =

@@ -5,10 +5,10 @@ import { readService } from '../connect.ts'
 import { useStore } from '../store.ts'
 import { Refresher } from './refresher.ts'
 
-/** Between two questions. */
+/** Between two requests. */
 const PAUSE_MS = 400
 
-/** A service as a node's proxy and kernel have it; asked again when something about it may have changed. */
+/** A service as a node's proxy and kernel have it; read again when it may have changed. */
 export function useDetail({ namespace, name, node }: ServiceQuery, snapshot: Snapshot): Waited<ServiceDetail> {
   const [detail, setDetail] = useState<Waited<ServiceDetail>>({ state: 'none' })
   const store = useStore()
@@ -52,7 +52,7 @@ function sameService(detail: ServiceDetail | null, { namespace, name, node }: Se
   return isSame ? detail : null
 }
 
-/** What an answer depends on and a snapshot shows. */
+/** The parts of a snapshot on which the answer depends. */
 function keyOf({ namespace, name, node }: ServiceQuery, { services, nodes }: Snapshot): string {
   const service = services.find((each) => each.namespace === namespace && each.name === name)
   const asked = nodes.find((each) => each.name === node)

@@ -10,7 +10,7 @@ import { usePart, useSnapshot } from '../store.ts'
 import type { Step } from './steps.ts'
 import { changesSince, loadSince, type Run, type Stage } from './tour-state.ts'
 
-/** What came of a step, from the answers and from what the page hears. */
+/** The result of a step, from the answers to its actions and from later events. */
 export function StepResult({ step, run, stage }: { step: Step; run: Run; stage: Stage }) {
   const { answers, explained, error } = run
   const commands = [...answers.map(({ command }) => command), ...(explained === null ? [] : [explained.command])]

@@ -1,4 +1,4 @@
-// The seven steps of the tour: what each says, does, and what proves that it happened.
+// The seven steps of the tour: the text, the actions, and the proof that they worked.
 
 import type { Action, Snapshot } from '../../protocol.ts'
 import type { PageState } from '../store.ts'
@@ -8,17 +8,17 @@ export interface Step {
   readonly title: string
   readonly words: (stage: Stage) => string
   readonly button: string
-  /** What is done, one after the other. */
+  /** In this order. */
   readonly actions: (stage: Stage, snapshot: Snapshot) => readonly Action[]
   /** A packet that is sent. */
   readonly packet?: (stage: Stage) => { readonly from: string; readonly to: string }
-  /** Whether what was to be seen has been seen. */
+  /** Whether the page has shown the effect. */
   readonly isSeen: (run: Run, state: PageState, stage: Stage) => boolean
   readonly shows: readonly ('said' | 'load' | 'packet' | 'changes' | 'proxy')[]
   readonly lesson: string
 }
 
-/** Later steps watch a client: it is started again where it was stopped. */
+/** Later steps watch a client: starts it if the user stopped it. */
 function withClient(stage: Stage, { load }: Snapshot, ...actions: Action[]): Action[] {
   return load === null ? [tourLoad(stage), ...actions] : actions
 }
@@ -128,7 +128,7 @@ export const steps: readonly Step[] = [
   },
 ]
 
-/** Everything as it was before the tour. */
+/** The actions that undo the tour. */
 export function tidyUp(snapshot: Snapshot, stage: Stage, replicas: number): Action[] {
   return [
     { action: 'load-end' },

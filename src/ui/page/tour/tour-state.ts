@@ -1,10 +1,10 @@
-// What a step of the tour has done, and what could be seen since.
+// What a step of the tour did, and what the page has received since.
 
 import { firstService } from '../parts/first-service.ts'
 import type { ActAnswer, Action, ChangeEntry, ExplainAnswer, LoadReport, Snapshot } from '../../protocol.ts'
 import type { PageState } from '../store.ts'
 
-/** How things stood when the step was begun. */
+/** The state at the start of a step. */
 export interface Baseline {
   readonly lastChange: number
   readonly answered: number
@@ -29,7 +29,7 @@ export function takeBaseline({ changes, load, snapshot }: PageState): Baseline {
   }
 }
 
-/** What the client saw since the step was begun. A load that was begun anew counts from nothing. */
+/** What the client saw since the start of the step. A restarted load counts from zero. */
 export function loadSince(
   load: LoadReport | null,
   { answered, failed }: Baseline,
@@ -43,7 +43,7 @@ export function changesSince(changes: readonly ChangeEntry[], { lastChange }: Ba
   return changes.filter(({ id }) => id > lastChange)
 }
 
-/** The stage: the first service that a client can ask, and what it leads to. */
+/** The objects of the tour: the first service with a cluster IP, and its pods. */
 export interface Stage {
   readonly namespace: string
   readonly name: string

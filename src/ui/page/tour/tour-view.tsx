@@ -1,4 +1,4 @@
-// Seven steps for a newcomer. Each does something real, and shows what really came of it.
+// Seven steps for a newcomer. Each acts on the sandbox, and shows the effect.
 
 import { useEffect, useState } from 'preact/hooks'
 import { messageOf } from '../parts/async.ts'

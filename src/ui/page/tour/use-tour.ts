@@ -10,13 +10,13 @@ interface Tour {
   readonly at: number
   readonly runs: readonly (Run | null)[]
   readonly seen: readonly boolean[]
-  /** Of the deployment, before the tour changed it. */
+  /** The deployment's replicas before the tour. */
   readonly replicas: number | null
 }
 
 const fresh: Tour = { at: 0, runs: steps.map(() => null), seen: steps.map(() => false), replicas: null }
 
-/** While one looks elsewhere. */
+/** Kept while another view is open. */
 let kept: Tour = fresh
 
 export function useTour() {
@@ -26,7 +26,7 @@ export function useTour() {
   const setRun = (index: number, run: Run) =>
     set((before) => ({ ...before, runs: before.runs.map((each, i) => (i === index ? run : each)) }))
 
-  /** Does what the step says. */
+  /** Runs the actions of a step. */
   const run = async (index: number) => {
     const step = steps[index]!
     const stage = findStage(store.state.snapshot)

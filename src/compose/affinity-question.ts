@@ -27,7 +27,7 @@ export function affinityQuestion({ pipelines, remembered }: AffinityQuestionOpti
         throw new QuestionError(`Cannot use list ${JSON.stringify(list)}: must be Cluster or Local`)
       }
       if (remembered === undefined)
-        throw new QuestionError('In this mode the kernel remembers clients, and not the proxy')
+        throw new QuestionError('In this mode the kernel has the affinity entries, not the proxy')
       const family = ipFamily(client)!
       const view = viewNamed(pipelines.find(({ node }) => node.family === family)?.model.views() ?? [], name)
       if (view === undefined)

@@ -13,7 +13,7 @@ export async function runCleanup({ config, log }: RunOptions): Promise<void> {
   try {
     cleanUpRetries(log)
   } catch (error) {
-    log.error(error, 'Cannot remove the table of retries')
+    log.error(error, 'Cannot remove the retry table')
     failures.push(error)
   }
   try {

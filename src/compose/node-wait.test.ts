@@ -86,9 +86,7 @@ describe('NodeWait', () => {
     await clock.advance(30_000 + 299_999)
     expect(told).toEqual([])
     await clock.advance(1)
-    expect(told).toEqual([
-      'Error: Cannot tell which traffic is local (detectLocalMode is NodeCIDR): the Node has no podCIDRs',
-    ])
+    expect(told).toEqual(['Error: Cannot detect local traffic (detectLocalMode is NodeCIDR): the Node has no podCIDRs'])
     expect(lines).toEqual([`${waits} the Node has no addresses`, `${waits} the Node has no podCIDRs`])
   })
 

@@ -73,7 +73,7 @@ export class NodeWait {
 
   #giveUp(): void {
     const why = this.#lack('podCIDRs')
-    this.#fail(new Error(`Cannot tell which traffic is local (detectLocalMode is NodeCIDR): ${why}`))
+    this.#fail(new Error(`Cannot detect local traffic (detectLocalMode is NodeCIDR): ${why}`))
   }
 
   #until(what: Fact, withinMs: number, then: (found: boolean) => void): void {

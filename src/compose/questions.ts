@@ -27,7 +27,7 @@ export function proxyQuestions(proxy: AskedProxy): readonly Question[] {
         }
         const only = argument(query, 'only')
         if (only !== undefined && only !== 'objects') {
-          throw new QuestionError(`Cannot tell only ${JSON.stringify(only)}: must be objects`)
+          throw new QuestionError(`Cannot answer with only ${JSON.stringify(only)}: must be objects`)
         }
         const families = proxy.pipelines.map((pipeline) => {
           const { ports, ...objects } = decisionsOf(pipeline, service)

@@ -102,7 +102,7 @@ class ProxyRunner {
       this.#proxy.takeBack()
       return
     }
-    log.info('Starting anew with the changed configuration file, the rules stay meanwhile')
+    log.info('Starting again with the changed configuration file, the rules stay meanwhile')
     try {
       await this.#proxy.stop()
     } catch (error) {

@@ -192,7 +192,8 @@ function externalLocalRoutes(verdicts: PolicyVerdicts, node: NodeView): Routes {
 /** Why the source of a connection is kept, or becomes an address of this node. */
 const WHY = {
   masqueradeAll: 'masqueradeAll is set',
-  noDetector: 'pods cannot be told from other clients (detectLocalMode finds nothing), so all keep their source',
+  noDetector:
+    'pods cannot be distinguished from other clients (detectLocalMode finds nothing), so all keep their source',
   pod: 'pods keep their source at a cluster IP',
   notAPod: 'at a cluster IP, what does not come from a pod is masqueraded, so that replies come back through this node',
   externalCluster:

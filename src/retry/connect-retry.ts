@@ -301,7 +301,7 @@ export class ConnectRetry {
         )
       } catch (error) {
         // A kernel without nftables has no such table either.
-        this.#options.log.v(2)?.info('Cannot look for a table of retries', { ipFamily: `IPv${family}`, error })
+        this.#options.log.v(2)?.info('Cannot look for a retry table', { ipFamily: `IPv${family}`, error })
       }
     }
   }
@@ -330,7 +330,7 @@ export class ConnectRetry {
       watched.table?.renew()
     } catch (error) {
       if (watched.again.isWaiting) return
-      this.#options.log.warn('The table of retries is made anew', { ipFamily: `IPv${watched.family}`, error })
+      this.#options.log.warn('The retry table is built again', { ipFamily: `IPv${watched.family}`, error })
       this.#settle(watched)
     }
   }

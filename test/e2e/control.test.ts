@@ -57,7 +57,7 @@ test('it tells what it knows and has decided', async () => {
   const { families } = await ask<StateAnswer>('state', { socket, query: { service: key, only: 'objects' } })
   expect(families[0]).toMatchObject({ services: v4!.services, slices: v4!.slices, ports: [] })
   const misspelt = ask('state', { socket, query: { only: 'object' } })
-  await expect(misspelt).rejects.toThrow('Cannot tell only "object": must be objects')
+  await expect(misspelt).rejects.toThrow('Cannot answer with only "object": must be objects')
 })
 
 test('what another program changes is told, and the plan has nothing left to do', async () => {

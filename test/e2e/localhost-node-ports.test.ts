@@ -130,7 +130,7 @@ test('nobody notices that the proxy starts anew in its process, and listeners go
   })()
 
   configure(gate, localhost, 'clientConnection: {qps: 7}')
-  const starts = () => proxy.log().split('Starting anew').length - 1
+  const starts = () => proxy.log().split('Starting again').length - 1
   await eventually('it starts anew', () => (starts() === 1 ? undefined : `${starts()} times`))
   await proxy.ready()
   await rig.settled()

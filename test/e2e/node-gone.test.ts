@@ -72,7 +72,7 @@ test('nftables: a new configuration while it is gone does not forget it', async 
   await eventually('it is told', () => (proxy.log().includes('Node object was deleted') ? undefined : proxy.logTail(3)))
   // This takes a new proxy within the process, and a new address of the machine a look at all node ports.
   writeFileSync(file, config({ enableProfiling: true }))
-  await eventually('it starts anew', () => (proxy.log().includes('Starting anew') ? undefined : proxy.logTail(3)))
+  await eventually('it starts again', () => (proxy.log().includes('Starting again') ? undefined : proxy.logTail(3)))
   rig.network.node.ip(['addr add 10.3.0.31/24 dev eth0'])
   await rig.settled()
   expect(printRules()).toBe(rules)

@@ -159,15 +159,12 @@ export const logLines: readonly LogLine[] = [
   ),
   error('Cannot answer at the control socket', 'A fault of this program: please report it.'),
   error('Cannot remove the table that counts', 'With `--cleanup`: try `nft delete table ip kube-proxy-counters`.'),
-  error(
-    'Cannot remove the table of retries',
-    'The table may stay until `--cleanup`; it has no effect 6 s after the end.',
-  ),
+  error('Cannot remove the retry table', 'The table may stay until `--cleanup`; it has no effect 6 s after the end.'),
   error(
     'Cannot give back kernel settings of another mode',
     'After a change of the mode: a setting stays as the old mode left it.',
   ),
-  warning('The table of retries is made anew', 'Another program changed or removed it.'),
+  warning('The retry table is built again', 'Another program changed or removed it.'),
   warning(
     'A backend is ejected: it does not answer',
     'New connections go to other pods for a while; [dead pods](../guides/dead-pods.md).',
@@ -251,7 +248,7 @@ export const logLines: readonly LogLine[] = [
   ),
   info('Applied the changed configuration file', 'Without a restart; `/configz` shows it.'),
   info(
-    'Starting anew with the changed configuration file, the rules stay meanwhile',
+    'Starting again with the changed configuration file, the rules stay meanwhile',
     'The change needs a new start within the process.',
   ),
   info('Removed nftables table', 'Of another mode, or with `--cleanup`.'),

@@ -16,7 +16,7 @@ export function findInstance(name: string | undefined): InstanceFolder {
   if (found !== undefined) return found
   const names = running.map((folder) => folder.name).join(', ')
   if (name === undefined && running.length > 1) {
-    throw new Error(`Cannot tell which sandbox is meant: ${names} are running; say --name NAME`)
+    throw new Error(`Cannot choose a sandbox: ${names} are running; say --name NAME`)
   }
   const which = name === undefined ? 'a sandbox' : `sandbox ${name}`
   const others = running.length === 0 ? 'none is running' : `only ${names}`

@@ -4,7 +4,7 @@ import type { Logger } from '../lib/log.ts'
 import type { ClusterAccess } from './access/cluster-access.ts'
 import { readInClusterAccess } from './access/in-cluster.ts'
 import { readKubeconfig } from './access/kubeconfig.ts'
-import type { ApiClient } from './api-client.ts'
+import type { UpgradingClient } from './api-client.ts'
 import { type SentRequest, Transport } from './transport.ts'
 import { JSON_TYPE, PROTOBUF } from './encoding/codec.ts'
 
@@ -24,7 +24,7 @@ export function openApiClient(
   settings: ClientSettings,
   log: Logger,
   onRequest: (request: SentRequest) => void = () => {},
-): ApiClient {
+): UpgradingClient {
   return new Transport({
     onRequest,
     access: resolveAccess(settings, log),

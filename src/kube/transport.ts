@@ -13,7 +13,7 @@ import type { ClusterAccess } from './access/cluster-access.ts'
 import { Credentials, type RequestCredentials, type TlsMaterial } from './access/credentials.ts'
 import { rootsOfMachine } from './access/machine-roots.ts'
 import { openTunnel, proxyFromEnvironment } from './access/proxy.ts'
-import type { ApiClient, ApiRequest } from './api-client.ts'
+import type { ApiRequest, Upgraded, UpgradingClient } from './api-client.ts'
 import { ApiError } from './api-error.ts'
 import { RateLimiter, type RateLimits } from './rate-limiter.ts'
 import { readStart } from './read-body.ts'
@@ -53,7 +53,7 @@ export interface SentRequest {
   readonly tookMs: number | undefined
 }
 
-export class Transport implements ApiClient {
+export class Transport implements UpgradingClient {
   readonly server: string
   readonly #options: TransportOptions
   readonly #credentials: Credentials
@@ -75,10 +75,22 @@ export class Transport implements ApiClient {
   }
 
   async request(request: ApiRequest): Promise<IncomingMessage> {
+    return (await this.#answer(request)).response
+  }
+
+  async upgrade(request: ApiRequest): Promise<Upgraded> {
+    const { response, upgraded } = await this.#answer(request)
+    if (upgraded !== undefined) return { response, ...upgraded }
+    response.destroy()
+    const { path } = request
+    throw new Error(`Cannot upgrade ${path}: API server ${this.server} answered with status ${response.statusCode}`)
+  }
+
+  async #answer(request: ApiRequest): Promise<Answer> {
     await this.#limiter.acquire(request.signal)
-    const response = await this.#send(request)
-    if (response.statusCode !== 401 || !this.#credentials.refused()) return this.#checked(request, response)
-    response.resume()
+    const answer = await this.#send(request)
+    if (answer.response.statusCode !== 401 || !this.#credentials.refused()) return this.#checked(request, answer)
+    answer.response.resume()
     return this.#checked(request, await this.#send(request))
   }
 
@@ -86,7 +98,7 @@ export class Transport implements ApiClient {
     this.#agent?.destroy()
   }
 
-  async #send(request: ApiRequest): Promise<IncomingMessage> {
+  async #send(request: ApiRequest): Promise<Answer> {
     const credentials = await this.#credentials.current()
     const agent = this.#agentFor(credentials.tls)
     const send = () => this.#reported(request, () => this.#sendOnce(request, credentials, agent))
@@ -99,23 +111,20 @@ export class Transport implements ApiClient {
     }
   }
 
-  async #reported(
-    { method = 'GET', path }: ApiRequest,
-    send: () => Promise<IncomingMessage>,
-  ): Promise<IncomingMessage> {
+  async #reported({ method = 'GET', path }: ApiRequest, send: () => Promise<Answer>): Promise<Answer> {
     const startMs = this.#clock.monotonicNow()
     let code = '<error>'
     try {
-      const response = await send()
-      code = String(response.statusCode)
-      return response
+      const answer = await send()
+      code = String(answer.response.statusCode)
+      return answer
     } finally {
       const tookMs = /[?&]watch=true/.test(path) ? undefined : this.#clock.monotonicNow() - startMs
       this.#options.onRequest?.({ method, host: this.#options.access.server.host, code, tookMs })
     }
   }
 
-  #sendOnce(request: ApiRequest, credentials: RequestCredentials, agent: Agent): Promise<IncomingMessage> {
+  #sendOnce(request: ApiRequest, credentials: RequestCredentials, agent: Agent): Promise<Answer> {
     const { access, userAgent, accept } = this.#options
     const url = new URL(this.server + request.path)
     const body = request.body === undefined ? undefined : JSON.stringify(request.body)
@@ -126,7 +135,8 @@ export class Transport implements ApiClient {
         Accept: request.accept ?? accept,
         'User-Agent': userAgent,
         ...(credentials.authorization === undefined ? {} : { Authorization: credentials.authorization }),
-        ...(body === undefined ? {} : { 'Content-Type': JSON_TYPE }),
+        ...(body === undefined ? {} : { 'Content-Type': request.contentType ?? JSON_TYPE }),
+        ...request.headers,
         ...(access.impersonation as Record<string, string | string[]>),
       },
       ...(request.signal === undefined ? {} : { signal: request.signal }),
@@ -146,7 +156,11 @@ export class Transport implements ApiClient {
       })
       outgoing.once('response', (response) => {
         clearTimeout(timer)
-        resolve(response)
+        resolve({ response })
+      })
+      outgoing.once('upgrade', (response, socket, head) => {
+        clearTimeout(timer)
+        resolve({ response, upgraded: { socket, head } })
       })
       outgoing.once('error', (error) => {
         clearTimeout(timer)
@@ -163,9 +177,10 @@ export class Transport implements ApiClient {
     return new (stale ? StaleConnectionError : Error)(message, { cause: error })
   }
 
-  async #checked(request: ApiRequest, response: IncomingMessage): Promise<IncomingMessage> {
+  async #checked(request: ApiRequest, answer: Answer): Promise<Answer> {
+    const { response, upgraded } = answer
     const code = response.statusCode ?? 0
-    if (code >= 200 && code < 300) return response
+    if ((code >= 200 && code < 300) || upgraded !== undefined) return answer
     const body = await readStart(response, this.#clock)
     const status = parseStatus(code, body)
     // The header wins: a load balancer may have sent it, which has no Status objects.
@@ -230,6 +245,11 @@ function retire(agent: Agent): void {
   for (const sockets of Object.values(agent.freeSockets)) {
     for (const socket of sockets ?? []) socket.destroy()
   }
+}
+
+interface Answer {
+  readonly response: IncomingMessage
+  readonly upgraded?: Pick<Upgraded, 'socket' | 'head'>
 }
 
 /** A connection of the pool was dead. */

@@ -11,6 +11,8 @@ const handlers = process.listeners('uncaughtException')
 
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'command-line-'))
+  // A sandbox that runs on this machine is not asked.
+  vi.stubEnv('KUBE_PROXY_SANDBOX_DIR', dir)
   stdout = ''
   stderr = ''
   vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
@@ -25,6 +27,7 @@ beforeEach(() => {
 
 afterEach(() => {
   vi.restoreAllMocks()
+  vi.unstubAllEnvs()
   rmSync(dir, { recursive: true, force: true })
   for (const handler of process.listeners('uncaughtException')) {
     if (!handlers.includes(handler)) process.off('uncaughtException', handler)

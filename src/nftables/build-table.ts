@@ -3,7 +3,7 @@
 import type { Fragment, TableBase } from './fragment.ts'
 import type { TableState } from './table-state.ts'
 import { Transaction } from './transaction.ts'
-import type { Element, NftSet, Op, Rule } from './types.ts'
+import type { Op, Rule } from './types.ts'
 
 /**
  * Elements of one transaction while the table is not live yet: enough for the kernel to be fast, and few enough to be gone
@@ -28,11 +28,15 @@ export function* buildTable({ base, fragments }: Wanted, state: TableState): Gen
   for (const fragment of fragments) {
     addObjects(chunk, fragment, state)
     early.add(chunk, fragment)
-    for (const [set, element] of newElements(fragment, state)) {
-      chunk.addElement(set, element)
-      if (chunk.elementCount < CHUNK) continue
-      yield chunk.ops()
-      chunk = new Transaction()
+    for (const { set, elements } of fragment.elements) {
+      const isCommon = state.isCommon(set)
+      for (const element of elements) {
+        if (isCommon && state.count(set, element, 1) > 1) continue
+        chunk.addElement(set, element)
+        if (chunk.elementCount < CHUNK) continue
+        yield chunk.ops()
+        chunk = new Transaction()
+      }
     }
   }
   addBase(chunk, base, state, early)
@@ -89,13 +93,6 @@ function addObjects(transaction: Transaction, fragment: Fragment, state: TableSt
   for (const chain of fragment.chains) transaction.addChain(chain)
   // The rule that uses the set comes with the chains.
   for (const shared of fragment.sharedRules) if (state.useRule(shared)) transaction.addSet(shared.set)
-}
-
-function* newElements(fragment: Fragment, state: TableState): Generator<readonly [NftSet, Element]> {
-  for (const { set, elements } of fragment.elements) {
-    const isCommon = state.isCommon(set)
-    for (const element of elements) if (!isCommon || state.count(set, element, 1) === 1) yield [set, element]
-  }
 }
 
 function addBase(transaction: Transaction, base: TableBase, state: TableState, early: EarlyRules): void {

@@ -352,8 +352,8 @@ test('bytes of objects that a start makes for a service with ten endpoints, from
   // What is optimised makes fewer objects.
   for (let i = 0; i < 3; i++) await start()
   const bytes = await bytesAllocated(start)
-  // Measured: 14,400.
-  expect(bytes / services).toBeLessThan(18_000)
+  // Measured: 17,000.
+  expect(bytes / services).toBeLessThan(20_000)
 })
 
 const LISTED = { services: servicesResource, slices: endpointSlices }

@@ -184,7 +184,7 @@ test('a process without rights is told so, and so is one whose file is wrong', a
   const flags = ['check', '--proxy-mode=nftables', `--kubeconfig=${rig.cluster.kubeconfig}`]
   const process = new ProxyProcess(node, flags, { command })
   expect(await process.exited).toBe('1')
-  expect(process.log()).toContain('PROBLEM  This process has no CAP_NET_ADMIN')
+  expect(process.log()).toContain('PROBLEM  This process does not have CAP_NET_ADMIN')
   expect(process.log()).toContain('kube-proxy cannot run here')
   await process[Symbol.asyncDispose]()
   const file = join(rig.cluster.folder, 'config')

@@ -129,7 +129,7 @@ else {
       expect(ask('explain', 'node', `${service.spec.clusterIP}:80`)).toContain(
         `a process of the cgroup ${clients.folder}`,
       )
-      expect(ask('top', '--count=1')).toContain('without what is chosen at connect()')
+      expect(ask('top', '--count=1')).toContain('without connections chosen at connect()')
     })
 
     test('when the program is killed the rules go on, and the next one chooses again', async () => {

@@ -154,8 +154,8 @@ describe.skipIf(!isRoot)('explain beside the kernel (needs root)', () => {
     const explanation = explain(prepared, await readKernelState('nftables', 4), sent)
     expect(explanation.agreement).toBe('differs')
     expect(explanation.headline).toMatch(
-      /^The kernel does not do what was decided: decided: sent to an endpoint; in the kernel: refused/,
+      /^The kernel does not do what the proxy decided: decided: sent to an endpoint; in the kernel: refused/,
     )
-    expect(sent.differences).toEqual(['said: sent to an endpoint; the packet was refused'])
+    expect(sent.differences).toEqual(['predicted: sent to an endpoint; the packet was refused'])
   })
 })

@@ -19,15 +19,15 @@ export class JsonReader {
 
   /** The objects of a list, without other values. */
   objects(value: unknown): readonly JsonObject[] {
-    return Array.isArray(value) ? value.filter(isJsonObject) : []
+    return Array.isArray(value) ? only(value, isJsonObject) : []
   }
 
   string(value: unknown): string {
     return typeof value === 'string' ? value : ''
   }
 
-  strings(value: unknown): string[] {
-    return Array.isArray(value) ? value.filter((element) => typeof element === 'string') : []
+  strings(value: unknown): readonly string[] {
+    return Array.isArray(value) ? only(value, isString) : []
   }
 
   /** A string that many objects have. */
@@ -46,4 +46,13 @@ export class JsonReader {
 
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isString(value: unknown): value is string {
+  return typeof value === 'string'
+}
+
+/** The list itself where nothing is wrong with it: each copy is memory, and there is one in every object. */
+function only<T>(list: readonly unknown[], isWanted: (value: unknown) => value is T): readonly T[] {
+  return list.every(isWanted) ? list : list.filter(isWanted)
 }

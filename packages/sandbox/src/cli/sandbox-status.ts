@@ -9,13 +9,18 @@ export async function runSandboxStatus(command: {
   readonly output: 'text' | 'json'
 }): Promise<number> {
   const folders = command.name === undefined ? runningInstances() : [findInstance(command.name)]
-  const statuses = await Promise.all(
-    folders.map((folder) =>
-      askStatus(folder.controlSocket).catch((error: unknown) => {
-        throw new Error(`Cannot ask sandbox ${folder.name}: ${messageOf(error)}`, { cause: error })
-      }),
-    ),
-  )
+  const statuses: SandboxStatus[] = []
+  const failures: Error[] = []
+  for (const folder of folders) {
+    try {
+      statuses.push(await askStatus(folder.controlSocket))
+    } catch (error) {
+      failures.push(new Error(`Cannot ask sandbox ${folder.name}: ${messageOf(error)}`, { cause: error }))
+    }
+  }
+  // One of another user cannot be asked, and one that ends just now: the others can.
+  if (statuses.length === 0 && failures[0] !== undefined) throw failures[0]
+  for (const { message } of failures) process.stderr.write(`kube-proxy: ${message}\n`)
   if (command.output === 'json') process.stdout.write(`${JSON.stringify(statuses, null, 2)}\n`)
   else process.stdout.write(statuses.length === 0 ? 'No sandbox is running.\n' : statuses.map(formatStatus).join('\n'))
   return 0

@@ -59,17 +59,17 @@ const ADDRESSES = 'console.log(JSON.stringify(require("node:os").networkInterfac
 const SEND = `
 const [protocol, source, sourcePort, destination, destinationPort, patienceMs] = process.argv.slice(1)
 const finish = (answer) => { console.log(answer); process.exit(0) }
-const told = ({ code, message }) => finish(code === 'ECONNREFUSED' ? 'refused' : code ?? message)
+const failed = ({ code, message }) => finish(code === 'ECONNREFUSED' ? 'refused' : code ?? message)
 if (protocol === 'TCP') {
   setTimeout(() => finish('no answer within ' + patienceMs + ' ms'), Number(patienceMs))
   require('node:net')
     .connect({ host: destination, port: Number(destinationPort), localAddress: source, localPort: Number(sourcePort) })
     .once('connect', () => finish('connected'))
-    .once('error', told)
+    .once('error', failed)
 } else {
   setTimeout(() => finish('sent; no answer, which UDP does not promise'), patienceMs / 2)
   const socket = require('node:dgram').createSocket(source.includes(':') ? 'udp6' : 'udp4')
-  socket.once('message', () => finish('answered')).once('error', told)
+  socket.once('message', () => finish('answered')).once('error', failed)
   socket.bind({ address: source, port: Number(sourcePort) }, () =>
     socket.connect(Number(destinationPort), destination, () => socket.send('?')),
   )

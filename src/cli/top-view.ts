@@ -36,7 +36,7 @@ interface Sum {
 
 /** Undefined without an answer before: there is no rate yet. */
 export function planRates(before: TrafficAnswer | undefined, now: TrafficAnswer, options: TableOptions): Rate[] {
-  // Counting began anew: what there is has come since.
+  // Counting began again: these counts are new.
   const base = before?.sinceMs === now.sinceMs ? before : undefined
   const seconds = Math.max(0.001, (now.nowMs - (base?.nowMs ?? now.sinceMs)) / 1000)
   const earlier = new Map((base === undefined ? [] : linesOf(base, options.view)).map((row) => [idOf(row), row]))

@@ -12,11 +12,11 @@ export interface FragmentChange {
 
 /**
  * To delete a rule, iptables compares it with all others of its chain. So many comparisons take longer than writing the
- * chain anew.
+ * chain again.
  */
 const COMPARISONS = 100_000
 
-/** The state is brought up to date; when applying the operations then fails, it is worthless and has to be made anew. */
+/** The state is brought up to date; when applying the operations then fails, it is wrong and has to be built again. */
 export function diffFragments(changes: readonly FragmentChange[], state: TablesState): Op[] {
   const ops: Op[] = []
   const placed = new PlacedChanges(state)

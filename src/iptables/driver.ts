@@ -13,12 +13,12 @@ import { type ProgramResult, runProgram } from '../system/run-program.ts'
 export interface IptablesOptions {
   readonly programs: IptablesPrograms
   readonly family: Family
-  /** Told when another program holds the lock that we wait for, and after each wait in vain. */
+  /** Called when another program holds the lock that we wait for, and after each wait in vain. */
   readonly onContention: (contention: Contention) => void
 }
 
 export interface Contention {
-  /** Which process holds the lock, as far as this machine tells. */
+  /** Which process holds the lock, as far as this machine shows it. */
   readonly holder: string
   readonly waitedMs: number
 }
@@ -56,7 +56,7 @@ export class Iptables {
     throw new Error(`Cannot read the tables: ${name} ${explain(result)}`)
   }
 
-  /** Undefined when it cannot tell: another program may hold the lock, or there is no memory to look. */
+  /** Undefined when that is unknown: another program may hold the lock, or there is no memory to look. */
   async hasChain(table: TableName, chain: string): Promise<boolean | undefined> {
     const { programs, family } = this.#options
     const { code, stderr } = await runProgram(programName(programs, family, ''), [

@@ -3,7 +3,7 @@
 /** The kernel names them here from the first use on, of IPv4 and IPv6; it is where iptables-legacy-save looks, too. */
 const NAMES = ['/proc/self/net/ip_tables_names', '/proc/self/net/ip6_tables_names']
 
-/** True where it cannot be told. */
+/** True where it is unknown. */
 export function hasLegacyTables(read: (file: string) => string): boolean {
   return NAMES.some((file) => {
     try {

@@ -1,6 +1,6 @@
 // Why iptables-restore refused a text.
 
-/** iptables-restore did not do all that it was told. Sections before the refused one may be done. */
+/** iptables-restore did not do everything. Sections before the refused one may be done. */
 export class RestoreError extends Error {
   override readonly name = 'RestoreError'
   /** The line that was refused, from 1; undefined when iptables does not say, or blames the end of a section. */

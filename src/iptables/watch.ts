@@ -1,6 +1,6 @@
-// Which other programs change iptables? With iptables-nft the kernel tells; and with both backends we look now and then whether
+// Which other programs change iptables? With iptables-nft the kernel sends notifications; and with both backends we look now and then whether
 // the canaries are still there: empty chains that go when a program flushes everything. With iptables-legacy, where the kernel
-// does not tell, that is also the time to compare everything.
+// sends none, that is also the time to compare everything.
 
 import { statSync } from 'node:fs'
 import type { Clock, Timer } from '../lib/clock.ts'
@@ -16,7 +16,7 @@ export interface IptablesWatchOptions {
   readonly clock: Clock
   /** Another program changed tables in which we have rules, perhaps not those. */
   readonly onChange: (family: Family) => void
-  /** Time to look, where the kernel does not tell about changes. */
+  /** Time to look, where the kernel sends no notifications. */
   readonly onPoll: (family: Family) => void
   /** Looking failed for now, as on a machine with no room for another process. It is tried again. */
   readonly onFailure: (error: unknown) => void
@@ -66,7 +66,7 @@ class KernelWatch {
   #pauses = 0
   #closed = false
   #retry: Timer | undefined
-  /** There was a time of which we would have been told, and were not. */
+  /** A notification that should have come did not. */
   #isDeaf = false
 
   constructor(options: IptablesWatchOptions) {

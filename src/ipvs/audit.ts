@@ -1,4 +1,4 @@
-// Whether another program added or removed virtual servers or destinations. IPVS tells of no changes, but its table is one
+// Whether another program added or removed virtual servers or destinations. IPVS sends no notifications, but its table is one
 // file, /proc/net/ip_vs, and counting its lines is cheap.
 
 import type { Family } from '../lib/ip.ts'
@@ -14,8 +14,8 @@ export class IpvsAudit {
   /** How many destinations each server has: they go with it. */
   readonly #servers = new Map<ServerKey, number>()
   #destinations = 0
-  /** What the table had more or less than it should when it was looked at last: that was told, and is not told again. */
-  #told: Counts = { servers: 0, destinations: 0 }
+  /** What the table had more or less than it should when it was looked at last: that was reported, and is not reported again. */
+  #reported: Counts = { servers: 0, destinations: 0 }
 
   /** Everything was read from the kernel. What is done about it comes by note(). */
   reset(actual: Iterable<ServerState>): void {
@@ -47,8 +47,8 @@ export class IpvsAudit {
     const servers = actual.servers - this.#servers.size
     const destinations = actual.destinations - this.#destinations
     const isRight = servers === 0 && destinations === 0
-    const isKnown = servers === this.#told.servers && destinations === this.#told.destinations
-    this.#told = { servers, destinations }
+    const isKnown = servers === this.#reported.servers && destinations === this.#reported.destinations
+    this.#reported = { servers, destinations }
     return isRight || isKnown
   }
 

@@ -1,4 +1,4 @@
-// The connections that IPVS knows, from /proc/net/ip_vs_conn: netlink does not tell them.
+// The connections that IPVS knows, from /proc/net/ip_vs_conn: netlink does not list them.
 
 import { ipBytes } from '../lib/ip.ts'
 import type { DestinationId, ServerId } from './types.ts'

@@ -130,7 +130,7 @@ function bringIn(server: ServerId, destination: Destination, draining: Draining)
   return { op: isThere ? 'setDestination' : 'addDestination', server, destination }
 }
 
-/** Destinations that another program made with another way of forwarding cannot be changed, only made anew. */
+/** Destinations that another program made with another way of forwarding cannot be changed, only deleted and added. */
 function deleteForeignWays({ server, destinations }: ServerState, { ops }: Result): void {
   for (const destination of destinations) {
     if (!destination.isNat) ops.push({ op: 'deleteDestination', server, destination })

@@ -1,7 +1,7 @@
 // Destinations that take no new connections. They leave when the connections that they still have are closed.
 //
 // They are in the kernel with weight 0: that is how a restarted proxy finds them again. Here is what it takes to judge
-// when they may go. Nothing in here knows the time or the kernel; both are told.
+// when they may go. Nothing in here asks for the time or the kernel; the caller passes both.
 
 import type { Draining, Retired } from './diff.ts'
 import {
@@ -50,7 +50,7 @@ export interface DrainCheck {
   readonly server: ServerId
   readonly destinations: readonly DestinationState[]
   /**
-   * How many connections to a destination may still carry data; undefined when that cannot be told. Asked only about
+   * How many connections to a destination may still carry data; undefined when that is unknown. Asked only about
    * destinations without established connections.
    */
   readonly openConnections: (destination: Destination) => number | undefined
@@ -138,7 +138,7 @@ export class DrainList implements Draining {
     }
   }
 
-  /** Takes over when each destination was retired, for a list that was made anew from what the kernel has. */
+  /** Takes over when each destination was retired, for a list that was rebuilt from what the kernel has. */
   inherit(before: DrainList): void {
     for (const [key, { entries }] of this.#servers) {
       for (const id of entries.keys()) {
@@ -168,7 +168,7 @@ export class DrainList implements Draining {
     return { ops, drained }
   }
 
-  /** What check() told has been carried out. */
+  /** What check() returned has been carried out. */
   remove(drained: readonly Drained[]): void {
     for (const { server, destination } of drained) this.#remove(serverKey(server), destinationKey(destination))
   }

@@ -53,7 +53,7 @@ function drain(socket: NetlinkSocket, drivers: ReadonlyMap<Family, LinkDriver>):
   return heard
 }
 
-/** Which process did it cannot be told: the kernel tells of a new IPv6 address later, and in its own name. What was done can. */
+/** Which process did it is unknown: the kernel announces a new IPv6 address later, and in its own name. What was done is known. */
 function hear(message: Message, drivers: ReadonlyMap<Family, LinkDriver>, { own, foreign }: Heard): void {
   const heard = decodeAddress(message)
   if (heard === undefined) return

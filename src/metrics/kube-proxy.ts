@@ -103,7 +103,7 @@ export function conntrackMetrics() {
   }
 }
 
-/** Shown in the modes that tell full from partial syncs: iptables and nftables. */
+/** Shown in the modes that distinguish full from partial syncs: iptables and nftables. */
 export function partialSyncMetrics() {
   return {
     syncFullDuration: histogram({

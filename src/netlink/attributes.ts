@@ -5,7 +5,7 @@
 //     type Lookup = Infer<typeof lookup>     // { readonly set: string; readonly sreg: number }
 //
 // Byte order is in the name of the codec. Absent is `undefined`. Attributes that the table does not name are skipped.
-// Decoding never throws on what a kernel sent: a value that cannot be told is `undefined`, and so is what holds it.
+// Decoding never throws on what a kernel sent: a value that cannot be decoded is `undefined`, and so is what holds it.
 
 import { type Bytes, asBytes, bytesOf } from '../lib/ip.ts'
 import { LITTLE_ENDIAN } from '../lib/endian.ts'
@@ -147,7 +147,7 @@ export function named<const N extends Record<string, number>>(codec: Codec<numbe
   )
 }
 
-/** Exactly this value: anything else cannot be told. */
+/** Exactly this value: anything else cannot be decoded. */
 export function constant<T>(codec: Codec<T>, value: T): Codec<T> {
   return mapped(
     codec,

@@ -1,4 +1,4 @@
-// Datagrams in words, for KUBE_PROXY_NLDEBUG=1. The same tables that write and read messages name what is in them: each
+// Datagrams as text, for KUBE_PROXY_NLDEBUG=1. The same tables that write and read messages name what is in them: each
 // subsystem brings its own, as a vocabulary.
 
 import type { Codec } from './attributes.ts'

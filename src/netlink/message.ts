@@ -12,7 +12,7 @@ export interface Message {
   readonly type: number
   readonly flags: number
   readonly sequence: number
-  /** The port of the socket that it answers, or whose request it tells of. */
+  /** The port of the socket that it answers, or whose request it reports. */
   readonly port: number
   readonly view: DataView
   /** Where the content starts and ends, header excluded. */

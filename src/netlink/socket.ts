@@ -65,7 +65,7 @@ export class NetlinkSocket {
     this.#vocabulary = options.vocabulary
     this.fd = mustCall('open a netlink socket', 'socket', AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol)
     try {
-      // Errors in words, and without the request quoted in them. Without these the kernel still answers.
+      // Error messages as text, and without the request quoted in them. Without these the kernel still answers.
       this.#trySetOption(SOL_NETLINK, NETLINK_EXT_ACK, 1)
       this.#trySetOption(SOL_NETLINK, NETLINK_CAP_ACK, 1)
       this.#trySetOption(SOL_SOCKET, SO_RCVBUFFORCE, options.receiveBuffer ?? DEFAULT_RECEIVE_BUFFER)

@@ -1,4 +1,4 @@
-// A rule that was read back, in words like nft's: what its expressions do, from the values in the registers. nft itself need
+// A rule that was read back, as text like nft's: what its expressions do, from the values in the registers. nft itself need
 // not be there for it.
 
 import { decodeHost32 } from '../lib/endian.ts'
@@ -11,7 +11,7 @@ export function describeRule({ text, expressions }: Rule): string {
   return text === '' ? describeExpressions(expressions) : text
 }
 
-/** What a register holds, in words. */
+/** What a register holds, as text. */
 interface Held {
   readonly text: string
   readonly format: (value: Bytes) => string

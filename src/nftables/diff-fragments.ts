@@ -24,7 +24,7 @@ export interface FragmentDiff {
   readonly staleChains: readonly string[]
 }
 
-/** The state is brought up to date; when the transaction then fails, it is worthless and has to be made anew. */
+/** The state is brought up to date; when the transaction then fails, it is wrong and has to be built again. */
 export function* diffingFragments(
   changes: readonly FragmentChange[],
   state: TableState,

@@ -142,7 +142,7 @@ export function isNotIn(operands: readonly Operand[], set: string): Piece {
   }
 }
 
-/** `value` is what the operand is to be, in words and as it is loaded. */
+/** `value` is what the operand is to be, as text and as it is loaded. */
 export function equals(operand: Operand, text: string, value: Bytes): Piece {
   return {
     text: `${operand.text} ${text}`,
@@ -345,7 +345,7 @@ export function flipMark(mark: number): Piece {
   return changeMark(`meta mark set meta mark xor ${hex(mark)}`, 0xffffffff, mark)
 }
 
-/** From here on the kernel tells which rules the packet meets. */
+/** From here on the kernel reports which rules the packet meets. */
 export const traced: Piece = {
   text: 'meta nftrace set 1',
   expressions: [

@@ -1,4 +1,4 @@
-// Tracing, switched on for one flow and off again, and what the kernel tells meanwhile.
+// Tracing, switched on for one flow and off again, and what the kernel reports meanwhile.
 //
 // The table belongs to the socket of this process by which it was made: when that is closed, for whatever reason, the kernel takes
 // the table away.
@@ -26,7 +26,7 @@ const RECEIVE_BUFFER = 4 << 20
 
 export interface TracedRule {
   readonly event: TraceEvent
-  /** The rule in words like nft's; undefined where it met none, or the rule is gone. */
+  /** The rule as text like nft's; undefined where it met none, or the rule is gone. */
   readonly rule: string | undefined
 }
 
@@ -50,7 +50,7 @@ export class Trace {
     }
   }
 
-  /** What was told so far, with the rules as they are now. */
+  /** What the kernel has reported so far, with the rules as they are now. */
   read(): TracedRule[] {
     const events: TraceEvent[] = []
     drainSocket(this.#socket, (datagram) => {

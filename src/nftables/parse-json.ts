@@ -1,4 +1,4 @@
-// What `nft -j list ruleset` prints, as tables: also those of other programs, as far as a packet's way through them can be told.
+// What `nft -j list ruleset` prints, as tables: also those of other programs, as far as a packet's way through them can be computed.
 
 import { ruleFromJson } from './json-rule.ts'
 import { type JsonRecord, listOf, recordOf } from './json-operand.ts'

@@ -7,7 +7,7 @@ import { NftablesDriver } from './driver.ts'
 import { nftFamily } from './language.ts'
 import type { TableOutline } from './types.ts'
 
-/** `can be loaded`: the kernel was not asked, for that would load it. `forbidden`: it does not tell this process. */
+/** `can be loaded`: the kernel was not asked, for that would load it. `forbidden`: it does not answer this process. */
 export type NftablesState = 'works' | 'can be loaded' | 'missing' | 'forbidden'
 
 /** What a kernel without nftables says to a question about it. */

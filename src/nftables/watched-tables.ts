@@ -1,4 +1,4 @@
-// The nftables tables of a mode, one per family, with an eye on other programs that touch them.
+// The nftables tables of a mode, one per family, watched for changes by other programs.
 
 import { NftablesDriver } from './driver.ts'
 import { type NftablesChange, type NftablesWatch, watchNftables } from './watch.ts'
@@ -21,7 +21,7 @@ export interface WatchedTables {
   close(): void
 }
 
-/** From this many elements on, a transaction is faster when the kernel has no listener to tell about it. */
+/** From this many elements on, a transaction is faster when the kernel has no listener to notify. */
 const LARGE = 1000
 
 export function openWatchedTables({ table, families, onForeignChange }: WatchedTablesOptions): WatchedTables {

@@ -5,7 +5,7 @@ import { release } from 'node:os'
 
 /**
  * `can be loaded`: it is installed, and the kernel loads it when it is asked for it. `unknown`: the list of installed modules is
- * not here (a container without /lib/modules, or a kernel without modules), so that only asking would tell.
+ * not here (a container without /lib/modules, or a kernel without modules), so that only asking the kernel would show it.
  */
 export type ModuleState = 'loaded' | 'built in' | 'can be loaded' | 'missing' | 'unknown'
 

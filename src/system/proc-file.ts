@@ -59,7 +59,7 @@ export class ProcFile {
     this.#closeWhenFree()
   }
 
-  /** Not under the hands of the other thread: the number could be another file's by then. */
+  /** Not while the other thread uses it: the number could be another file's by then. */
   #closeWhenFree(): void {
     if (!this.#isClosed || this.#readers > 0 || this.#fd === undefined) return
     closeSync(this.#fd)

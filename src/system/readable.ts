@@ -1,4 +1,4 @@
-// Being told when a netlink socket has something to read.
+// Calls back when a netlink socket has something to read.
 //
 // Node watches only the kinds of sockets that it knows, and a blocking read would keep one of the few threads that also
 // read files and resolve names - and keep the program from ending. So the kernel is asked to send SIGIO when data arrives,

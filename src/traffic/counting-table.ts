@@ -1,4 +1,4 @@
-// A table that counts the connections that a proxy has translated, and nothing else. It is there only while an asker looks: the
+// A table that counts the connections that a proxy has translated, and nothing else. It is there only while a client asks: the
 // proxy's own rules count nothing.
 //
 // Behind the translation, the connection tracker knows both sides of a connection: what the client dialled and what answers. A

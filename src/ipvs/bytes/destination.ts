@@ -56,7 +56,7 @@ export function attributesOfDestination(destination: Destination, family: Family
     ...destinationIdAttributes(destination, family),
     forwarding: uapi.IP_VS_CONN_F_MASQ,
     weight: destination.weight,
-    // No limits on the number of connections; the kernel wants to be told.
+    // No limits on the number of connections; the kernel wants that said.
     upperThreshold: 0,
     lowerThreshold: 0,
   }

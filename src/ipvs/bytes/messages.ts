@@ -40,7 +40,7 @@ const infoAttributes = nest({
 export type IpvsInfo = Infer<typeof infoAttributes>
 
 /**
- * Writes an operation as one message. Only one that asks for it is acknowledged; a refusal is told in any case.
+ * Writes an operation as one message. Only one that asks for it is acknowledged; a refusal is answered in any case.
  * `family` is the number of the generic netlink family.
  */
 export function writeOp(writer: Writer, family: number, op: IpvsOp, acknowledge: boolean): void {

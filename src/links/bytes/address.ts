@@ -18,7 +18,7 @@ const addressAttributes = nest({
   flags: opt(uapi.IFA_FLAGS, ne32),
 })
 
-/** An address of a link, as the kernel tells of it. */
+/** An address of a link, as the kernel reports it. */
 export interface LinkAddress {
   readonly address: Bytes
   /** The index of the link. */

@@ -94,7 +94,7 @@ export interface FoundRoute {
   readonly type: number
   /** The index of the link. */
   readonly link: number | undefined
-  /** Where the route, or what the kernel has learned of the way, allows less than the link. */
+  /** Where the route, or what the kernel has found out about the way, allows less than the link. */
   readonly mtu: number | undefined
 }
 

@@ -1,4 +1,4 @@
-// What an operation was about, in words, for the error of a transaction that failed.
+// What an operation was about, as text, for the error of a transaction that failed.
 
 import { NFGENMSG_LENGTH } from '../../netlink/nfnetlink.ts'
 import { formatFields } from '../fields.ts'
@@ -9,7 +9,7 @@ import { align4 } from '../../netlink/writer.ts'
 import { elementAttributes, elementsFromAttributes } from './element.ts'
 
 /**
- * The operation in words. `message` is the one that failed and `offset` is where in it the kernel found fault, if it told:
+ * The operation as text. `message` is the one that failed and `offset` is where in it the kernel found fault, if it said so:
  * with them, an element can be named.
  */
 export function describeOp(op: Op, message?: Uint8Array, offset?: number): string {

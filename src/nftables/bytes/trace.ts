@@ -1,4 +1,4 @@
-// What the kernel tells of a packet that is traced: rule by rule, which it met and what that did. net/netfilter/nf_tables_trace.c
+// What the kernel reports of a packet that is traced: rule by rule, which it met and what that did. net/netfilter/nf_tables_trace.c
 
 import { decodeNetfilterMessage } from '../../netlink/nfnetlink.ts'
 import { type Bytes, formatIp } from '../../lib/ip.ts'
@@ -18,7 +18,7 @@ export const TABLE_FAMILIES: ReadonlyMap<number, string> = new Map([
 ])
 
 export interface TraceEvent {
-  /** The same for all that is told of one packet. */
+  /** The same for all reports of one packet. */
   readonly id: number
   /** Of the table. */
   readonly family: number
@@ -31,7 +31,7 @@ export interface TraceEvent {
   readonly verdict?: string | undefined
   readonly policy?: 'accept' | 'drop' | undefined
   readonly mark?: number | undefined
-  /** As the packet is now; told at the first rule of each base chain. */
+  /** As the packet is now; reported at the first rule of each base chain. */
   readonly packet?: TracedPacket | undefined
 }
 
@@ -82,7 +82,7 @@ export const traceAttributes = nest({
   nfproto: opt(uapi.NFTA_TRACE_NFPROTO, be32),
 })
 
-/** Undefined for messages of another kind, and for those that cannot be told. */
+/** Undefined for messages of another kind, and for those that cannot be decoded. */
 export function decodeTrace(message: Message): TraceEvent | undefined {
   if (message.type !== messageType('trace')) return undefined
   const read = decodeNetfilterMessage(traceAttributes, message)
@@ -92,7 +92,7 @@ export function decodeTrace(message: Message): TraceEvent | undefined {
   return { family: message.view.getUint8(message.start), ...event, ...(packet === undefined ? {} : { packet }) }
 }
 
-/** The kernel tells the first 40 bytes of the one header and 20 of the other: enough for addresses and ports. */
+/** The kernel sends the first 40 bytes of the one header and 20 of the other: enough for addresses and ports. */
 function packetOf(network: Bytes, transport: Bytes): TracedPacket | undefined {
   const [at, length] = network.charCodeAt(0) >> 4 === 4 ? [12, 4] : [8, 16]
   if (network.length < at + 2 * length || transport.length < 4) return undefined

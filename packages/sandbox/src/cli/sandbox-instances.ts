@@ -2,7 +2,7 @@
 
 import { instancesFolder, listInstances, type InstanceFolder } from '../instance/instance-folder.ts'
 
-/** The name of a sandbox that was given none, when it is the first: what it tells to type does not say it. */
+/** The name of a sandbox that was given none, when it is the first: the commands that it prints leave it out. */
 const DEFAULT_NAME = 'sandbox'
 
 /**

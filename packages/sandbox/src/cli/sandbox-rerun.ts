@@ -65,7 +65,7 @@ export interface RerunOptions {
   readonly life: 'foreground' | 'detached'
 }
 
-/** What the process in the background tells the one that started it. */
+/** What the process in the background reports to the one that started it. */
 export interface Announcement {
   readonly ready: string
 }

@@ -55,7 +55,7 @@ export async function runSandboxStart(command: StartCommand, argv: readonly stri
     const services = await Promise.race([sandbox.start(), end.promise])
     if (services !== undefined) {
       page = await openPage(await loaded, sandbox)
-      tell(command, reportOf({ command, sandbox, services, pageUrl: page.url }))
+      report(command, reportOf({ command, sandbox, services, pageUrl: page.url }))
     }
     await end.promise
   } finally {
@@ -119,7 +119,7 @@ async function openPage(
 }
 
 /** On the terminal, or through the process that waits for this one and goes away then. */
-function tell({ life }: StartCommand, text: string): void {
+function report({ life }: StartCommand, text: string): void {
   if (life === 'detached') announce({ ready: text })
   else process.stdout.write(text)
 }

@@ -9,7 +9,7 @@ export function formatReady({ spec, status }: Pod): string {
   return `${ready.length}/${(spec.containers ?? []).length}`
 }
 
-/** What the pod is doing, most telling word first: deleted, stuck in a container, done, or just its phase. */
+/** What the pod is doing, most specific word first: deleted, stuck in a container, done, or just its phase. */
 export function formatReason(pod: Pod): string {
   if (pod.metadata.deletionTimestamp !== undefined && !isTerminal(pod)) {
     return pod.status.reason === 'NodeLost' ? 'Unknown' : 'Terminating'

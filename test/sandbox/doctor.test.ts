@@ -182,7 +182,7 @@ function normalize(text: string): string {
     .replace(/10\.244\.(\d+)\.\d+/g, '10.244.$1.y')
     .replace(/172\.30\.0\.1\d\d/g, '172.30.0.z')
     .replace(/process \d+/g, 'process N')
-    .replace(/room: \d+ of \d+/g, 'room: N of M')
+    .replace(/space: \d+ of \d+/g, 'space: N of M')
     .replace(/:3\d{4}\b/g, ':PORT')
     .replace(/\s+/g, ' ')
 }
@@ -300,10 +300,10 @@ describe('of the node, one after the other', () => {
     }
   })
 
-  test('service-silent: the connection tracker is told to look away, and so nothing is translated', async () => {
+  test('foreign-rule: the connection tracker is told to look away, and so nothing is translated', async () => {
     await on('node-1', 'nft', 'add table ip fast; add chain ip fast out { type filter hook output priority -300; }')
     await on('node-1', 'nft', 'add rule ip fast out ip daddr 10.96.0.0/16 notrack')
-    await expectFinding('service-silent', 'default/web')
+    await expectFinding('foreign-rule', 'default/web')
     await on('node-1', 'nft', 'delete table ip fast')
   })
 
@@ -365,7 +365,7 @@ describe('of the node, one after the other', () => {
 
   test('a rule that cannot be read is a doubt: no finding, and no all-clear for others than this node', () =>
     whilePlanted(
-      "nft add table inet odd; nft 'add chain inet odd pass { type filter hook forward priority 0; }'; nft add rule inet odd pass rt classid 7 drop",
+      "nft add table inet odd; nft 'add chain inet odd pass { type filter hook forward priority 0; }'; nft add rule inet odd pass meta cpu 4095 drop",
       'nft delete table inet odd',
       async () => {
         expect(await statusOf('default/web')).toBe(0)

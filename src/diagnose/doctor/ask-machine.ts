@@ -85,12 +85,17 @@ export function askForeign({ foreign }: Pick<ServiceExamination, 'foreign'>): Ve
   const [first] = foreign.found
   if (first !== undefined) return foreignFinding(first)
   const [doubt] = foreign.doubts
-  return doubt === undefined ? fine() : unknown(doubt)
+  return doubt === undefined ? fine() : unknown(doubt.what)
 }
 
 function foreignFinding(fact: ForeignFact) {
   const { table, chain, rule, verdict, packet, owner, next } = fact
-  const action = { drop: 'drops', reject: 'refuses', translated: 'redirects' }[verdict]
+  const action = {
+    drop: 'drops',
+    reject: 'refuses',
+    translated: 'redirects',
+    untracked: 'keeps the connection tracker, which translates addresses, away from',
+  }[verdict]
   const place = `table ${table}, chain ${chain}: ${rule}`
   if (owner?.kind === 'network policy') {
     const command = 'kubectl get networkpolicies --all-namespaces'

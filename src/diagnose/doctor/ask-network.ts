@@ -46,7 +46,7 @@ function askSize({ ways, machine: { podMtu } }: ServiceExamination): Verdict {
     if (way.kind !== 'link' || way.mtu >= podMtu.mtu) continue
     return finding(
       'small-mtu',
-      `pods of this node may send packets of ${podMtu.mtu} bytes (${podMtu.link}), but the link to ${to} carries only ${way.mtu} (${way.link}): connections open, but large packets are lost`,
+      `pods of this node may send packets of ${podMtu.mtu} bytes (${podMtu.link}), but the link to ${to} carries only ${way.mtu} (${way.link}): connections open, and large packets are lost unless the pod learns the smaller size`,
       `ip link show ${way.link}    # raise its MTU, or lower that of the pods in the network plugin's configuration`,
     )
   }
@@ -79,7 +79,9 @@ function askAffinity(facts: ServiceExamination): Verdict {
   )
 }
 
-function askAnswer({ tries, foreign, explanation }: ServiceExamination): Verdict {
+/** Of the service, or of one of its addresses. */
+export function askAnswer(facts: Pick<ServiceExamination, 'asked' | 'tries' | 'foreign' | 'explanation'>): Verdict {
+  const { tries, foreign, explanation } = facts
   const asked = tries.filter(({ result }) => result !== 'not tried')
   if (asked.length === 0) return explanation === undefined ? undefined : unknown('only TCP can be tested')
   const failed = asked.filter(({ result }) => result !== 'connected')
@@ -96,12 +98,14 @@ function askAnswer({ tries, foreign, explanation }: ServiceExamination): Verdict
       `kubectl exec ${first.pod || 'POD'} -- ss -ltn    # does the pod listen on targetPort?`,
     )
   }
+  const [doubt] = foreign?.doubts ?? []
   const engines = foreign?.policyEngines ?? []
   const policy = engines.length === 0 ? '' : `; network policies are enforced here (${engines.join(', ')})`
   return finding(
     'endpoint-silent',
-    `${share} ${failed.length === 1 || asked.length === 1 ? 'does' : 'do'} not answer: packets to ${first.to} or the answers are lost, or the pod drops them${policy}`,
-    'kubectl get networkpolicies --all-namespaces    # then, in the pod: tcpdump -ni any tcp',
+    `${share} ${failed.length === 1 || asked.length === 1 ? 'does' : 'do'} not answer: packets to ${first.to} or the answers are lost, or the pod drops them${doubt === undefined ? policy : `; and ${doubt.what}`}`,
+    doubt?.next ??
+      (engines.length > 0 ? 'kubectl get networkpolicies --all-namespaces' : explainCommand(facts, ' --send')),
   )
 }
 

@@ -19,7 +19,10 @@ export async function examineNode({ drift, ...common }: NodeToExamine): Promise<
   const family: Family = known?.nodes[4] === undefined && known?.nodes[6] !== undefined ? 6 : 4
   const node = proxy.kind === 'answers' ? proxy.node : 'this node'
   const machine = readMachine(family)
-  const foreign = known === undefined ? undefined : await readForeign(family, packetsToServices(known, family))
+  const foreign =
+    known === undefined
+      ? undefined
+      : await readForeign(family, packetsToServices(known, family), known.machineAddresses)
   const ofNode = { node, ...examineMachine({ proxy, installation, machine, foreign, drift }) }
   const whole = withPods({ known, objects })
   if (ofNode.finding !== null || whole === undefined) return { ...ofNode, services: [], count: 0, looked: 0 }

@@ -154,7 +154,15 @@ describe('examine()', () => {
       'node-port-closed',
       {
         asked: { ...healthy.asked, via: 'nodePort' },
-        others: [{ label: 'its node port 30000/TCP', kind: 'nodePort', explanation: undefined, serviceTry: undefined }],
+        others: [
+          {
+            label: 'its node port 30000/TCP',
+            kind: 'nodePort',
+            explanation: undefined,
+            tries: [],
+            serviceTry: undefined,
+          },
+        ],
       },
     ],
     [
@@ -165,6 +173,7 @@ describe('examine()', () => {
             label: 'its node port 172.30.0.11:30000/TCP',
             kind: 'nodePort',
             explanation,
+            tries: [],
             serviceTry: { to: '172.30.0.11:30000', pod: '', result: 'no answer', error: 'timeout' },
           },
         ],
@@ -204,7 +213,7 @@ describe('examine()', () => {
     const machine = { ...healthy.machine, conntrack: undefined, forwarding: undefined }
     const foreign = {
       found: [],
-      doubts: ['table inet fw, chain in has a rule that is not understood'],
+      doubts: [{ what: 'table inet fw, chain in may drop it', next: 'nft -a list chain inet fw in' }],
       policyEngines: [],
     }
     const diagnosis = examine({ ...healthy, machine, foreign })
@@ -236,6 +245,7 @@ describe('examine()', () => {
         label: 'its load-balancer IP 172.30.0.129:80/TCP',
         kind: 'loadBalancerIP',
         explanation: { ...explanation, outcome: 'drop' as const, sources },
+        tries: [],
         serviceTry: undefined,
       },
     ]

@@ -1,6 +1,6 @@
 // The questions, in order. The first that fails is the diagnosis, with the next command to type.
 
-import { askDns, NETWORK_QUESTIONS } from './ask-network.ts'
+import { askAnswer, askDns, NETWORK_QUESTIONS } from './ask-network.ts'
 import { DECISION_QUESTIONS, isByDesign } from './ask-decision.ts'
 import { askForeign, askProxy, MACHINE_QUESTIONS, NODE_QUESTIONS } from './ask-machine.ts'
 import { kubectl, SERVICE_QUESTIONS } from './ask-service.ts'
@@ -62,7 +62,7 @@ export function couldNotLook({ answers }: { readonly answers: readonly Answer[] 
 }
 
 /** Another address of the service: decided, in the kernel, and answering this node where that can be tried. */
-function askOther(facts: ServiceExamination, { label, kind, explanation, serviceTry }: OtherFrontend): Verdict {
+function askOther(facts: ServiceExamination, { label, kind, explanation, tries, serviceTry }: OtherFrontend): Verdict {
   const wasAsked = facts.asked.via === kind
   if (explanation === undefined) {
     const why = 'it is open on no address of this node: nodePortAddresses has none of them'
@@ -77,6 +77,9 @@ function askOther(facts: ServiceExamination, { label, kind, explanation, service
   }
   const doubt = answers.find(({ result }) => result === 'not known')
   if (doubt !== undefined) return { unknown: doubt.detail }
+  const ofEndpoints = askAnswer({ asked: of.asked, tries, explanation, foreign: facts.foreign })
+  if (ofEndpoints !== undefined && 'code' in ofEndpoints)
+    return { ...ofEndpoints, what: `at ${label}: ${ofEndpoints.what}` }
   if (serviceTry === undefined) return fine('decided, and in the kernel')
   if (serviceTry.result === 'connected') return fine()
   return finding(

@@ -101,6 +101,8 @@ export interface OtherFrontend {
   readonly kind: string
   /** Undefined: it is open on no address of this node. */
   readonly explanation: Explanation | undefined
+  /** Of endpoints that only this address leads to: of another family or port. */
+  readonly tries: readonly TryFact[]
   readonly serviceTry: TryFact | undefined
 }
 
@@ -121,9 +123,15 @@ export interface MachineFacts {
 export interface ForeignFacts {
   readonly found: readonly ForeignFact[]
   /** What could not be read, or not be followed, and may drop packets. */
-  readonly doubts: readonly string[]
+  readonly doubts: readonly ForeignDoubt[]
   /** Programs that enforce network policies on this node, by their rules. */
   readonly policyEngines: readonly string[]
+}
+
+export interface ForeignDoubt {
+  readonly what: string
+  /** The command that shows it. */
+  readonly next: string
 }
 
 /** A rule of another program that a packet of this connection does not survive. */
@@ -131,7 +139,7 @@ export interface ForeignFact {
   readonly table: string
   readonly chain: string
   readonly rule: string
-  readonly verdict: 'drop' | 'reject' | 'translated'
+  readonly verdict: 'drop' | 'reject' | 'translated' | 'untracked'
   /** Whose rule it is, where its place tells. */
   readonly owner?: Owner | undefined
   readonly packet: string

@@ -1,58 +1,127 @@
-import { expect, test } from 'vitest'
-import { findForeignIptables } from './foreign-iptables.ts'
-import { packetTo } from './packets.ts'
+import { describe, expect, it, test } from 'vitest'
+import { factOf, findForeign } from './foreign.ts'
+import { parseForeignIptables } from './foreign-iptables.ts'
+import { fromNode, fromPod, isOfNode } from './foreign-samples.ts'
 
-const endpoint = { address: '10.244.1.3', port: 3000, protocol: 'TCP', isUntranslated: false }
-const inside = packetTo(endpoint, { source: '172.30.0.11', inputInterface: undefined })
-const through = packetTo(endpoint, { source: '203.0.113.7', inputInterface: 'eth0' })
+const saved = (...lines: readonly string[]) => `${lines.join('\n')}\nCOMMIT\n`
+const find = (text: string, packets = fromPod) =>
+  findForeign(parseForeignIptables(text, 'iptables-nft'), packets, isOfNode)
 
-function find(...lines: readonly string[]) {
-  return findForeignIptables(`${lines.join('\n')}\nCOMMIT\n`, 'iptables-nft', [inside, through])
+/** `drop`, `maybe drop`, ... */
+function ends(text: string, packets = fromPod): string[] {
+  const { found, doubts } = find(text, packets)
+  return [...found.map(({ verdict }) => verdict), ...doubts.map(({ verdict }) => `maybe ${verdict}`)]
 }
 
 test('a rule that drops is named with its table and chain, and the command that shows it', () => {
-  expect(
-    find(
+  const { found } = find(
+    saved(
       '*filter',
       ':FORWARD ACCEPT [0:0]',
       ':WALL - [0:0]',
       '-A FORWARD -j WALL',
       '-A WALL -p tcp -m tcp --dport 3000 -j DROP',
     ),
-  ).toEqual([
+  )
+  expect(found.map((end) => factOf(end, end.rule))).toEqual([
     {
       table: 'filter of iptables-nft',
       chain: 'WALL',
       rule: '-p tcp -m tcp --dport 3000 -j DROP',
       verdict: 'drop',
-      packet: 'a packet from 203.0.113.7 to 10.244.1.3:3000',
+      packet: 'a packet from 10.244.1.9 to 10.244.2.3:3000',
       next: 'iptables-nft -t filter -L WALL -n -v --line-numbers',
     },
   ])
 })
 
+describe('conditions', () => {
+  it.each<[string, string[]]>([
+    ['-p tcp -m tcp --dport 2000:4000', ['drop']],
+    ['-p tcp -m tcp ! --dport 3000', []],
+    ['-p tcp -m multiport --dports 80,3000', ['drop']],
+    ['-p udp -m udp --dport 3000', []],
+    ['! -s 10.244.0.0/16', []],
+    ['-d 10.244.2.3/32 -o eth+', ['drop']],
+    ['-i eth0 -m conntrack --ctstate NEW', []],
+    ['-m conntrack ! --ctstate RELATED,ESTABLISHED', ['drop']],
+    ['-m conntrack --ctstate DNAT', ['drop']],
+    ['-m conntrack --ctorigdst 10.96.0.80', ['drop']],
+    ['-m conntrack --ctorigdst 10.96.0.0/12 --ctorigdstport 81', []],
+    ['-m comment --comment "not -s 1.2.3.4" -m mark --mark 0x0/0xf', ['drop']],
+    ['-m mark --mark 0x1', []],
+    ['-p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN', ['drop']],
+    ['-p tcp -m tcp --tcp-flags FIN,SYN,RST,PSH,ACK,URG NONE', []],
+    ['-m addrtype --dst-type LOCAL', []],
+    ['-m addrtype --dst-type BROADCAST', []],
+    ['-m set --match-set bad src', ['maybe drop']],
+    ['-m limit --limit 1/sec', ['maybe drop']],
+    ['-m physdev --physdev-is-bridged', ['maybe drop']],
+    ['-p icmp -m icmp --icmp-type 8', []],
+  ])('%s', (condition, expected) => {
+    // The answer is let through first, so that one packet is left.
+    const first = '-A FORWARD -m conntrack --ctdir REPLY -j ACCEPT'
+    expect(ends(saved('*filter', ':FORWARD ACCEPT [0:0]', first, `-A FORWARD ${condition} -j DROP`))).toEqual(expected)
+  })
+})
+
+test('tables before the translation see the service, and all tables count', () => {
+  expect(ends(saved('*raw', ':PREROUTING ACCEPT [0:0]', '-A PREROUTING -d 10.96.0.0/12 -j DROP'))).toEqual(['drop'])
+  expect(ends(saved('*raw', ':OUTPUT ACCEPT [0:0]', '-A OUTPUT -d 10.96.0.0/12 -j CT --notrack'), fromNode)).toEqual([
+    'untracked',
+  ])
+  expect(ends(saved('*mangle', ':FORWARD ACCEPT [0:0]', '-A FORWARD -d 10.244.0.0/16 -j DROP'))).toEqual(['drop'])
+})
+
 test("a rule that sends it elsewhere is found, and those of a proxy are not another program's", () => {
+  const elsewhere = '-A OUTPUT -p tcp -m tcp --dport 80 -j DNAT --to-destination 10.0.0.1:1'
+  expect(ends(saved('*nat', ':OUTPUT ACCEPT [0:0]', elsewhere), fromNode)).toEqual(['translated'])
   expect(
-    find('*nat', ':OUTPUT ACCEPT [0:0]', '-A OUTPUT -p tcp -m tcp --dport 3000 -j DNAT --to-destination 10.0.0.1:1'),
-  ).toMatchObject([{ chain: 'OUTPUT', verdict: 'translated' }])
-  expect(
-    find('*filter', ':OUTPUT ACCEPT [0:0]', ':KUBE-X - [0:0]', '-A OUTPUT -j KUBE-X', '-A KUBE-X -j DROP'),
+    ends(
+      saved('*filter', ':OUTPUT ACCEPT [0:0]', ':KUBE-X - [0:0]', '-A OUTPUT -j KUBE-X', '-A KUBE-X -j DROP'),
+      fromNode,
+    ),
   ).toEqual([])
 })
 
 test('a network policy is told from a firewall, and kube-router from a proxy', () => {
-  const owners = (chain: string) =>
-    find('*filter', ':FORWARD ACCEPT [0:0]', `:${chain} - [0:0]`, `-A FORWARD -j ${chain}`, `-A ${chain} -j DROP`).map(
-      ({ owner }) => owner,
-    )
-  expect(owners('cali-tw-cali123')).toEqual([{ name: 'Calico', kind: 'network policy' }])
-  expect(owners('KUBE-POD-FW-ABC')).toEqual([{ name: 'kube-router', kind: 'network policy' }])
-  expect(owners('DOCKER-USER')).toEqual([{ name: 'Docker', kind: 'firewall' }])
-  expect(owners('WALL')).toEqual([undefined])
+  const owner = (chain: string) =>
+    find(
+      saved('*filter', ':FORWARD ACCEPT [0:0]', `:${chain} - [0:0]`, `-A FORWARD -j ${chain}`, `-A ${chain} -j DROP`),
+    ).found[0]?.owner
+  expect(owner('cali-tw-cali123')).toEqual({ name: 'Calico', kind: 'network policy' })
+  expect(owner('KUBE-POD-FW-ABC')).toEqual({ name: 'kube-router', kind: 'network policy' })
+  expect(owner('DOCKER-USER')).toEqual({ name: 'Docker', kind: 'firewall' })
+  expect(owner('WALL')).toBeUndefined()
 })
 
 test('a policy drops what no rule lets through, unless a rule that cannot be read might', () => {
-  expect(find('*filter', ':FORWARD DROP [0:0]')).toMatchObject([{ chain: 'FORWARD', rule: 'policy DROP' }])
-  expect(find('*filter', ':FORWARD DROP [0:0]', '-A FORWARD -p tcp -j ACCEPT')).toEqual([])
-  expect(find('*filter', ':FORWARD DROP [0:0]', '-A FORWARD -m physdev --physdev-is-bridged -j ACCEPT')).toEqual([])
+  expect(ends(saved('*filter', ':FORWARD DROP [0:0]'))).toEqual(['drop'])
+  expect(ends(saved('*filter', ':FORWARD DROP [0:0]', '-A FORWARD -p tcp -j ACCEPT'))).toEqual([])
+  expect(ends(saved('*filter', ':FORWARD DROP [0:0]', '-A FORWARD -m physdev --physdev-is-bridged -j ACCEPT'))).toEqual(
+    ['maybe drop'],
+  )
+})
+
+test('Docker drops what it does not know; ufw lets established connections pass', () => {
+  const docker = [
+    '*filter',
+    ':FORWARD DROP [0:0]',
+    ':DOCKER-USER - [0:0]',
+    ':DOCKER-FORWARD - [0:0]',
+    '-A FORWARD -j DOCKER-USER',
+    '-A FORWARD -j DOCKER-FORWARD',
+    '-A DOCKER-FORWARD -i docker0 -j ACCEPT',
+    '-A DOCKER-USER -j RETURN',
+  ]
+  expect(ends(saved(...docker))).toEqual(['drop'])
+  const ufw = [
+    '*filter',
+    ':INPUT DROP [0:0]',
+    ':ufw-before-input - [0:0]',
+    '-A INPUT -j ufw-before-input',
+    '-A ufw-before-input -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT',
+  ]
+  expect(ends(saved(...ufw), fromNode)).toEqual([])
+  expect(ends(saved(...ufw.slice(0, 4)), fromNode)).toEqual(['drop'])
 })

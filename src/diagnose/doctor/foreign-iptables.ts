@@ -1,69 +1,271 @@
-// Whether rules of iptables that are not a proxy's let a packet pass: it is sent through its tables on paper, too.
+// What `iptables-save` prints, as rules that a packet can be followed through.
 
-import { parseRule } from '../../iptables/parse.ts'
-import { parseSaved, type SavedTables, walkableTables } from '../../iptables/walkable.ts'
-import type { KernelWay, Host } from '../../packet-walk/types.ts'
-import type { ForeignFact } from './facts.ts'
-import type { ForeignPacket } from './foreign.ts'
-import { isProxyChain, ownerOf } from './owners.ts'
+import { type Bytes, cidrContains, parseCidr } from '../../lib/ip.ts'
+import {
+  all,
+  any,
+  type Action,
+  type ForeignChain,
+  type ForeignRule,
+  type ForeignTable,
+  type HookName,
+  not,
+  type Seen,
+  type Truth,
+  truthOf,
+} from './foreign-rules.ts'
 
-/** `text` is what iptables-save printed, `program` the one that changes it: `iptables-legacy`. */
-export function findForeignIptables(text: string, program: string, packets: readonly ForeignPacket[]): ForeignFact[] {
-  const saved = parseSaved(text)
-  const policies = dropPolicies(text)
-  return packets.flatMap((packet) => walkForeign({ saved, policies, program }, packet) ?? [])
-}
-
-interface Listed {
-  readonly saved: SavedTables
-  /** Chains of the kernel in table filter that drop what no rule decides about. */
-  readonly policies: ReadonlySet<string>
-  readonly program: string
-}
-
-function walkForeign({ saved, policies, program }: Listed, { label, packet }: ForeignPacket): ForeignFact | undefined {
-  const around: Host = { isLocalAddress: () => false, random: () => 0, now: () => 0 }
-  const way = walkableTables(saved, new Map(), program).walk(packet, around)
-  const last = way.steps.at(-1)
-  const fact = (table: string, chain: string, rule: string, verdict: ForeignFact['verdict']): ForeignFact => ({
-    table: `${table} of ${program}`,
-    chain,
-    rule,
-    verdict,
-    owner: ownerOf('', chain),
-    packet: label,
-    next: `${program} -t ${table} -L ${chain} -n -v --line-numbers`,
-  })
-  if (last !== undefined && (way.verdict !== 'accept' || way.translated)) {
-    const [table = '', chain = ''] = last.place.split(' ')
-    // What a proxy has decided is not another program's.
-    if (isProxyChain(chain)) return undefined
-    return fact(table, chain, last.rule, way.verdict === 'accept' ? 'translated' : way.verdict)
-  }
-  const hook = packet.inputInterface === undefined ? 'OUTPUT' : 'FORWARD'
-  if (!policies.has(hook) || isAccepted(way, hook) || !isUnderstood(saved, hook)) return undefined
-  return fact('filter', hook, 'policy DROP', 'drop')
-}
-
-function isAccepted({ steps }: KernelWay, hook: string): boolean {
-  return steps.some(
-    ({ hook: at, place, rule }) =>
-      at === hook.toLowerCase() && place.startsWith('filter ') && /(^| )-j ACCEPT\b/.test(rule),
-  )
-}
-
-/** A rule that cannot be read may be the one that lets it through. Chains that it jumps to are not looked at. */
-function isUnderstood({ tables }: SavedTables, chain: string): boolean {
-  return (tables.get('filter')?.get(chain) ?? []).every((text) => {
-    try {
-      return parseRule(text).target?.kind !== 'jump' || /-j KUBE-/.test(text)
-    } catch {
-      return false
+/** `program` is the one that changes them: `iptables-legacy`. */
+export function parseForeignIptables(text: string, program: string): ForeignTable[] {
+  return text.split(/^(?=\*)/m).flatMap((part) => {
+    const name = /^\*(\w+)$/m.exec(part)?.[1]
+    if (name === undefined) return []
+    const rules = new Map<string, ForeignRule[]>()
+    for (const [, chain = '', rule = ''] of part.matchAll(/^(?:\[\d+:\d+\] )?-A (\S+) ?(.*)$/gm)) {
+      const list = rules.get(chain)
+      if (list === undefined) rules.set(chain, [ruleOf(rule)])
+      else list.push(ruleOf(rule))
     }
+    const chains = Array.from(part.matchAll(/^:(\S+) (\S+)/gm), ([, chain = '', policy = '']): ForeignChain => {
+      const own = rules.get(chain) ?? []
+      const hook = HOOKS[chain]
+      if (policy === '-' || hook === undefined) return { name: chain, rules: own }
+      const isNat = name === 'nat'
+      const base = {
+        hook,
+        priority: priorityOf(name, hook),
+        type: isNat ? 'nat' : 'filter',
+        policy: policy === 'DROP' ? ('drop' as const) : ('accept' as const),
+      }
+      return { name: chain, base, rules: own }
+    })
+    return [
+      {
+        name: `${name} of ${program}`,
+        chains: new Map(chains.map((chain) => [chain.name, chain])),
+        show: (chain) => `${program} -t ${name} -L ${chain} -n -v --line-numbers`,
+      },
+    ]
   })
 }
 
-function dropPolicies(text: string): Set<string> {
-  const [, filter = ''] = /^\*filter$([^]*?)^COMMIT$/m.exec(text) ?? []
-  return new Set(Array.from(filter.matchAll(/^:(INPUT|FORWARD|OUTPUT) DROP\b/gm), ([, chain = '']) => chain))
+const HOOKS: Readonly<Record<string, HookName>> = {
+  PREROUTING: 'prerouting',
+  INPUT: 'input',
+  FORWARD: 'forward',
+  OUTPUT: 'output',
+  POSTROUTING: 'postrouting',
+}
+
+/** NF_IP_PRI_* of linux/netfilter_ipv4.h. */
+function priorityOf(table: string, hook: HookName): number {
+  if (table === 'nat') return hook === 'prerouting' || hook === 'output' ? -100 : 100
+  return { raw: -300, mangle: -150, security: 50 }[table] ?? 0
+}
+
+type Condition = (seen: Seen) => Truth
+
+function ruleOf(text: string): ForeignRule {
+  const words = splitWords(text)
+  const conditions: Condition[] = []
+  let action: Action = { kind: 'none' }
+  let isUnsure = false
+  let isNegated = false
+  for (let i = 0; i < words.length; i++) {
+    const word = words[i]!
+    if (word === '!') {
+      isNegated = true
+      continue
+    }
+    if (word === '-j' || word === '-g') {
+      const target = words[i + 1] ?? ''
+      action = word === '-g' ? { kind: 'goto', chain: target } : targetOf(target, words.slice(i + 2))
+      isUnsure = target === 'TPROXY' || target === 'SYNPROXY'
+      // The rest belongs to the target.
+      break
+    }
+    const option = OPTIONS[word]
+    if (option !== undefined) {
+      const holds = option(words[i + 1] ?? '', words[i + 2] ?? '')
+      const negated = isNegated
+      if (holds !== undefined) conditions.push((seen) => (negated ? not(holds(seen)) : holds(seen)))
+      i += word === '--tcp-flags' ? 2 : 1
+    } else {
+      // Something of a match that is not known here, with its values.
+      conditions.push(() => 'maybe')
+      while (i + 1 < words.length && !/^(-|!$)/.test(words[i + 1]!)) i++
+    }
+    isNegated = false
+  }
+  const actions = [{ action, truth: isUnsure ? ('maybe' as const) : ('yes' as const) }]
+  return { text, matches: (seen) => all(conditions.map((holds) => holds(seen))), actions: () => actions }
+}
+
+/** Undefined: it says nothing about packets. */
+const OPTIONS: Readonly<Record<string, (value: string, second: string) => Condition | undefined>> = {
+  // What a match asks for follows as options of its own; those with no options hold.
+  '-m': (name) =>
+    ['socket', 'rpfilter', 'bpf', 'physdev', 'unclean', 'ipvs'].includes(name) ? () => 'maybe' : undefined,
+  '--comment': () => undefined,
+  '-s':
+    (network) =>
+    ({ packet }) =>
+      within(packet.source, network),
+  '-d':
+    (network) =>
+    ({ packet }) =>
+      within(packet.destination, network),
+  '-i':
+    (name) =>
+    ({ packet, hook }) =>
+      isLink(name, hook === 'output' ? '' : (packet.inputInterface ?? '')),
+  '-o':
+    (name) =>
+    ({ packet, hook }) =>
+      isLink(name, hook === 'prerouting' || hook === 'input' ? '' : packet.outputInterface),
+  '-p':
+    (protocol) =>
+    ({ packet }) =>
+      truthOf(
+        protocol === 'all' || protocol === packet.protocol.toLowerCase() || protocol === NUMBERS[packet.protocol],
+      ),
+  '--dport':
+    (range) =>
+    ({ packet }) =>
+      inRange(packet.destinationPort, range),
+  '--sport':
+    (range) =>
+    ({ packet }) =>
+      inRange(packet.sourcePort, range),
+  '--dports':
+    (list) =>
+    ({ packet }) =>
+      any(list.split(',').map((range) => inRange(packet.destinationPort, range))),
+  '--sports':
+    (list) =>
+    ({ packet }) =>
+      any(list.split(',').map((range) => inRange(packet.sourcePort, range))),
+  '--ports':
+    (list) =>
+    ({ packet }) =>
+      any(
+        list.split(',').flatMap((range) => [inRange(packet.destinationPort, range), inRange(packet.sourcePort, range)]),
+      ),
+  '--ctstate': (states) => hasState(states),
+  '--state': (states) => hasState(states),
+  '--ctorigdst':
+    (network) =>
+    ({ packet }) =>
+      packet.isAnswer ? 'maybe' : within(packet.dialled?.address ?? packet.destination, network),
+  '--ctorigdstport':
+    (range) =>
+    ({ packet }) =>
+      packet.isAnswer ? 'maybe' : inRange(packet.dialled?.port ?? packet.destinationPort, range),
+  '--ctdir':
+    (direction) =>
+    ({ packet }) =>
+      truthOf((direction === 'REPLY') === packet.isAnswer),
+  '--dst-type':
+    (type) =>
+    ({ packet, isLocalAddress }) =>
+      type === 'LOCAL'
+        ? truthOf(isLocalAddress(packet.destination))
+        : isOtherType(type, isLocalAddress(packet.destination)),
+  '--src-type':
+    (type) =>
+    ({ packet, isLocalAddress }) =>
+      type === 'LOCAL' ? truthOf(isLocalAddress(packet.source)) : isOtherType(type, isLocalAddress(packet.source)),
+  '--mark': (text) => {
+    const [value = '', mask = '0xffffffff'] = text.split('/')
+    return ({ mark }) => truthOf(mark === undefined ? undefined : (mark & Number(mask)) >>> 0 === Number(value))
+  },
+  '--tcp-flags':
+    (mask, wanted) =>
+    ({ packet }) => {
+      if (packet.protocol !== 'TCP') return 'no'
+      const has = (packet.isAnswer ? ['SYN', 'ACK'] : ['SYN']).filter((flag) => mask.split(',').includes(flag))
+      const wants = wanted === 'NONE' ? [] : wanted.split(',')
+      return truthOf(has.length === wants.length && has.every((flag) => wants.includes(flag)))
+    },
+  '--icmp-type': () => () => 'no',
+  '--icmpv6-type': () => () => 'no',
+}
+
+const NUMBERS = { TCP: '6', UDP: '17', SCTP: '132' } as const
+
+function isOtherType(type: string, isLocal: boolean): Truth {
+  return type === 'UNICAST'
+    ? truthOf(isLocal ? false : undefined)
+    : ['BROADCAST', 'MULTICAST'].includes(type)
+      ? 'no'
+      : 'maybe'
+}
+
+function hasState(states: string): Condition {
+  const names = states.split(',')
+  return ({ packet }) => {
+    if (names.includes(packet.isAnswer ? 'ESTABLISHED' : 'NEW')) return 'yes'
+    if (names.includes('DNAT') && packet.dialled !== undefined) return 'yes'
+    return names.some((name) => name === 'DNAT' || name === 'SNAT') ? 'maybe' : 'no'
+  }
+}
+
+function targetOf(name: string, options: readonly string[]): Action {
+  switch (name) {
+    case 'ACCEPT':
+    case 'MASQUERADE':
+    case 'SNAT':
+    case 'NETMAP':
+      return { kind: 'accept' }
+    case 'DROP':
+    case 'SYNPROXY':
+      return { kind: 'drop' }
+    case 'REJECT':
+      return { kind: 'reject' }
+    case 'RETURN':
+      return { kind: 'return' }
+    case 'DNAT':
+    case 'REDIRECT':
+    case 'TPROXY':
+      return { kind: 'translate' }
+    case 'QUEUE':
+    case 'NFQUEUE':
+      return { kind: 'queue' }
+    case 'NOTRACK':
+      return { kind: 'untrack' }
+    case 'CT':
+      return options.includes('--notrack') ? { kind: 'untrack' } : { kind: 'none' }
+    case 'MARK': {
+      const [value = '', mask = '0xffffffff'] = (options[1] ?? '').split('/')
+      return { kind: 'mark', change: (mark) => ((mark & ~Number(mask)) ^ Number(value)) >>> 0 }
+    }
+    case 'CONNMARK':
+      return options.includes('--restore-mark') ? { kind: 'mark', change: () => undefined } : { kind: 'none' }
+    default:
+      // A target that does not end the packet's way, such as LOG, is no chain of the table.
+      return { kind: 'jump', chain: name }
+  }
+}
+
+function within(address: Bytes, network: string): Truth {
+  const cidr = parseCidr(network.includes('/') ? network : `${network}/${address.length * 8}`)
+  return cidr === undefined ? 'maybe' : truthOf(cidrContains(cidr, address))
+}
+
+function isLink(name: string, link: string | undefined): Truth {
+  if (link === undefined) return 'maybe'
+  return truthOf(name.endsWith('+') ? link.startsWith(name.slice(0, -1)) : link === name)
+}
+
+/** `80`, `1024:65535`, `:1023` */
+function inRange(port: number, range: string): Truth {
+  const [from = '', to = from] = range.split(':')
+  return truthOf(port >= Number(from || 0) && port <= Number(to || 65_535))
+}
+
+/** Words are separated by spaces; in quotes, a backslash makes the next character an ordinary one. */
+function splitWords(text: string): string[] {
+  return Array.from(text.matchAll(/"((?:[^"\\]|\\.)*)"|(\S+)/g), ([, quoted, plain]) =>
+    quoted === undefined ? plain! : quoted.replace(/\\(.)/g, '$1'),
+  )
 }

@@ -1,61 +1,152 @@
-import { expect, test } from 'vitest'
-import { parseListing } from '../../nftables/parse-json.ts'
+import { describe, expect, it, test } from 'vitest'
 import { findForeign } from './foreign.ts'
-import { packetTo } from './packets.ts'
-
-const node = { source: '172.30.0.11', inputInterface: undefined }
-const endpoint = { address: '10.244.1.3', port: 3000, protocol: 'TCP', isUntranslated: false }
-const service = { address: '10.96.0.80', port: 80, protocol: 'TCP', isUntranslated: true }
-const packets = [packetTo(endpoint, node), packetTo(service, node)]
+import { parseForeignTables } from './foreign-nft.ts'
+import { byIpvs, fromNode, fromPod, isOfNode, relayed } from './foreign-samples.ts'
 
 interface Hooked {
   readonly hook: string
-  readonly prio: number
+  readonly prio?: number
   readonly policy?: string
+  readonly type?: string
 }
 
-function listing(name: string, { hook, prio, policy }: Hooked, ...rules: readonly (readonly object[])[]): string {
-  const of = { family: 'inet', table: name, chain: 'in' }
+/** A table with one chain; rules of further chains are given by name. */
+function listing(
+  { hook, prio = 0, policy = 'accept', type = 'filter' }: Hooked,
+  rules: readonly (readonly object[])[],
+  more: Readonly<Record<string, readonly (readonly object[])[]>> = {},
+  { family = 'inet', sets = [] }: { readonly family?: string; readonly sets?: readonly object[] } = {},
+): string {
+  const of = { family, table: 'fw' }
+  const chain = (name: string, list: readonly (readonly object[])[], base: object) => [
+    { chain: { ...of, name, ...base } },
+    ...list.map((expr, i) => ({ rule: { ...of, chain: name, handle: i + 1, expr } })),
+  ]
   return JSON.stringify({
     nftables: [
-      { table: { family: 'inet', name, handle: 1 } },
-      { chain: { family: 'inet', table: name, name: 'in', type: 'filter', hook, prio, policy } },
-      ...rules.map((expr) => ({ rule: { ...of, expr } })),
+      { table: { family, name: 'fw', handle: 1 } },
+      ...sets.map((set) => ({ set: { ...of, ...set } })),
+      ...chain('in', rules, { type, hook, prio, policy }),
+      ...Object.entries(more).flatMap(([name, list]) => chain(name, list, {})),
     ],
   })
 }
 
-const to = (field: string, value: string | number) => ({
-  match: { op: '==', left: { payload: { protocol: field === 'dport' ? 'tcp' : 'ip', field } }, right: value },
-})
-const find = (text: string) =>
-  findForeign(
-    parseListing(text).filter(({ table }) => table.family === 'ip'),
-    packets,
-  )
+const is = (left: object, right: unknown, op = '==') => ({ match: { op, left, right } })
+const payload = (protocol: string, field: string) => ({ payload: { protocol, field } })
+const dport = (port: unknown, op = '==') => is(payload('tcp', 'dport'), port, op)
+const daddr = (right: unknown) => is(payload('ip', 'daddr'), right)
+const meta = (key: string, right: unknown, op = '==') => is({ meta: { key } }, right, op)
+const ct = (key: string, right: unknown) => is({ ct: { key } }, right, 'in')
+const drop = { drop: null }
+const accept = { accept: null }
 
-test('a table counts by what it does, and not by its name', () => {
-  for (const name of ['filter', 'nat', 'mangle', 'fw', 'firewalld']) {
-    const { found } = find(listing(name, { hook: 'output', prio: 0 }, [to('dport', 3000), { drop: null }]))
-    expect(found, name).toMatchObject([{ table: `inet ${name}`, verdict: 'drop' }])
-  }
-  expect(find(listing('kube-proxy', { hook: 'output', prio: 0 }, [to('dport', 3000), { drop: null }])).found).toEqual(
-    [],
-  )
+/** What becomes of a packet: `drop by rule 1`, `maybe drop by rule 2`, ... */
+function ends(text: string, packets = fromNode): string[] {
+  const { found, doubts } = findForeign(parseForeignTables(text)!, packets, isOfNode)
+  const tell = (sure: string) => (end: (typeof found)[number]) =>
+    `${sure}${end.verdict} by ${end.handle === undefined ? end.rule : `rule ${end.handle}`}`
+  return [...found.map(tell('')), ...doubts.map(tell('maybe '))]
+}
+
+describe('a rule counts by hook and effect', () => {
+  const output: Hooked = { hook: 'output' }
+  it.each<[string, string[], Hooked, ...object[]]>([
+    ['a port', ['drop by rule 1'], output, dport(3000), drop],
+    ['another port', [], output, dport(3001), drop],
+    ['one of a set', ['drop by rule 1'], output, dport({ set: [80, { range: [2000, 4000] }] }), drop],
+    ['none of a set', [], output, dport({ set: [80] }), drop],
+    ['all others', ['drop by rule 1'], output, dport(22, '!='), drop],
+    ['a network', ['reject by rule 1'], output, daddr({ prefix: { addr: '10.244.0.0', len: 16 } }), { reject: {} }],
+    ['a link', ['drop by rule 1'], output, meta('oifname', 'eth*'), drop],
+    ['another link', [], output, meta('oifname', 'eth1'), drop],
+    ['UDP', [], output, is(payload('udp', 'dport'), 3000), drop],
+    ['the other family', [], output, is(payload('ip6', 'daddr'), 'fd00::1', '!='), drop],
+    ['a mark that nobody has set', [], output, meta('mark', 7), drop],
+    ['new connections', ['drop by rule 1'], output, ct('state', 'new'), drop],
+    ['what is translated', ['drop by rule 1'], output, ct('status', 'dnat'), drop],
+    ['flags', ['drop by rule 1'], output, is(payload('tcp', 'flags'), 'syn', 'in'), drop],
+    ['the answer', ['drop by rule 1'], { hook: 'input' }, is(payload('tcp', 'sport'), 3000), drop],
+    ['icmp', [], output, is(payload('icmp', 'type'), 'echo-request'), drop],
+    ['a user', ['maybe drop by rule 1'], output, meta('skuid', 1000), drop],
+    ['a rate', ['maybe drop by rule 1'], output, { limit: { rate: 1, per: 'second', inv: true } }, drop],
+    ['a log', ['drop by rule 1'], output, { log: { prefix: 'x' } }, { counter: {} }, drop],
+    ['a queue', ['maybe queued by rule 1'], output, { queue: { num: 0 } }],
+    [
+      'a program before',
+      ['translated by rule 1'],
+      { hook: 'output', prio: -100, type: 'nat' },
+      { redirect: { port: 1 } },
+    ],
+    ['the tracker', ['untracked by rule 1'], { hook: 'output', prio: -300 }, { notrack: null }],
+    ['a policy', ['drop by policy drop'], { hook: 'output', policy: 'drop' }, dport(22), accept],
+    ['an entry link', [], { hook: 'forward' }, meta('iifname', 'cali123'), drop],
+  ])('%s', (_, expected, base, ...rule) => {
+    expect(ends(listing(base, [rule]))).toEqual(expected)
+  })
+
+  it('sees packets to the service before they are translated, and those to endpoints behind', () => {
+    const rule = [daddr('10.96.0.80'), drop]
+    expect(ends(listing({ hook: 'output', prio: -300 }, [rule]))).toEqual(['drop by rule 1'])
+    expect(ends(listing({ hook: 'output', prio: 0 }, [rule]))).toEqual([])
+    expect(ends(listing({ hook: 'input' }, [rule]), byIpvs)).toEqual(['drop by rule 1'])
+    expect(ends(listing({ hook: 'input' }, [[dport(41_000), drop]]), relayed)).toEqual(['drop by rule 1'])
+  })
 })
 
-test('a rule that sees packets before their translation is asked about the service, one behind it about endpoints', () => {
-  const drop = [to('daddr', '10.96.0.80'), { drop: null }]
-  expect(find(listing('fw', { hook: 'output', prio: -300 }, drop)).found).toHaveLength(1)
-  expect(find(listing('fw', { hook: 'output', prio: 0 }, drop)).found).toEqual([])
+test('a rule before it that may let the packet through makes a drop a doubt', () => {
+  const maybe = [meta('skuid', 0), accept]
+  expect(ends(listing({ hook: 'output' }, [maybe, [drop]]))).toEqual(['maybe drop by rule 2'])
+  expect(ends(listing({ hook: 'output', policy: 'drop' }, [maybe]))).toEqual(['maybe drop by policy drop'])
+  expect(ends(listing({ hook: 'output' }, [[accept], [drop]]))).toEqual([])
 })
 
-test('a rule that cannot be read and may drop is a doubt, and no all-clear', () => {
-  const unread = [{ match: { op: '==', left: { meta: { key: 'skuid' } }, right: 1000 } }, { drop: null }]
-  const { found, doubts } = find(listing('fw', { hook: 'output', prio: 0 }, unread))
-  expect(found).toEqual([])
-  expect(doubts).toEqual([
-    'table inet fw, chain in has a rule that drops or refuses, under a condition that is not understood here',
-  ])
-  expect(find(listing('fw', { hook: 'output', prio: 0, policy: 'drop' }, unread.slice(0, 1))).doubts).toHaveLength(1)
+test('a packet returns from chains that it was sent to', () => {
+  const to = (target: string, kind = 'jump') => ({ [kind]: { target } })
+  const passes = { other: [[dport(3000), { return: null }], [drop]] }
+  expect(ends(listing({ hook: 'output' }, [[to('other')], [dport(3000), drop]], passes))).toEqual(['drop by rule 2'])
+  expect(ends(listing({ hook: 'output' }, [[to('other', 'goto')], [drop]], passes))).toEqual([])
+  const endless = { other: [[to('other')]] }
+  expect(ends(listing({ hook: 'output' }, [[to('other')]], endless))).toEqual([])
+})
+
+test('sets by name, verdict maps, and those whose elements cannot be told', () => {
+  const sets = [{ name: 'ports', type: 'inet_service', elem: [{ elem: { val: 3000, comment: 'web' } }] }]
+  expect(ends(listing({ hook: 'output' }, [[dport('@ports'), drop]], {}, { sets }))).toEqual(['drop by rule 1'])
+  expect(ends(listing({ hook: 'output' }, [[dport('@gone'), drop]], {}, { sets }))).toEqual(['maybe drop by rule 1'])
+  const byState = (state: string, verdict: object) => [
+    {
+      vmap: {
+        key: { ct: { key: 'state' } },
+        data: {
+          set: [
+            ['invalid', drop],
+            [state, verdict],
+          ],
+        },
+      },
+    },
+  ]
+  expect(ends(listing({ hook: 'output', policy: 'drop' }, [byState('new', accept)]))).toEqual([])
+  expect(ends(listing({ hook: 'output' }, [byState('new', drop)]))).toEqual(['drop by rule 1'])
+})
+
+test('firewalld lets what a proxy has translated pass, and nothing else that is forwarded', () => {
+  const rules = [
+    [ct('state', ['established', 'related']), accept],
+    [ct('status', 'dnat'), accept],
+    [meta('iifname', 'lo'), accept],
+    [{ reject: { type: 'icmpx', expr: 'admin-prohibited' } }],
+  ]
+  expect(ends(listing({ hook: 'forward', prio: 10 }, rules), fromPod)).toEqual([])
+  expect(ends(listing({ hook: 'forward', prio: 10 }, rules.slice(2)), fromPod)).toEqual(['reject by rule 2'])
+})
+
+test('a table of a bridge is never more than a doubt, and what is switched off is nothing', () => {
+  const rule = [[dport(3000), drop]]
+  expect(ends(listing({ hook: 'output' }, rule, {}, { family: 'bridge' }))).toEqual(['maybe drop by rule 1'])
+  const { nftables } = JSON.parse(listing({ hook: 'output' }, rule)) as { nftables: [{ table: object }] }
+  const off = { nftables: [{ table: { ...nftables[0].table, flags: ['dormant'] } }, ...nftables.slice(1)] }
+  expect(parseForeignTables(JSON.stringify(off))).toMatchObject([{ isDormant: true }])
+  expect(parseForeignTables('table ip x {')).toBeUndefined()
 })

@@ -9,7 +9,7 @@ const firewall = (name: string): Owner => ({ name, kind: 'firewall' })
 const policy = (name: string): Owner => ({ name, kind: 'network policy' })
 const plugin = (name: string): Owner => ({ name, kind: 'network plugin' })
 
-/** Against the table's name and the chain's. The first that fits. */
+/** Against the table's name, without its family, and the chain's. The first that fits. */
 const KNOWN: readonly (readonly [table: RegExp | undefined, chain: RegExp | undefined, owner: Owner])[] = [
   [undefined, /^cali-/, policy('Calico')],
   [/^calico/, undefined, policy('Calico')],
@@ -39,11 +39,8 @@ const KNOWN: readonly (readonly [table: RegExp | undefined, chain: RegExp | unde
   [undefined, /^f2b-/, firewall('fail2ban')],
 ]
 
-export function ownerOf(table: string, chain: string): Owner | undefined {
+/** `inet firewalld`, `filter of iptables-nft` */
+export function ownerOf(listed: string, chain: string): Owner | undefined {
+  const table = listed.replace(/^\S+ /, '')
   return KNOWN.find(([ofTable, ofChain]) => ofTable?.test(table) === true || ofChain?.test(chain) === true)?.[2]
-}
-
-/** Chains of a kube-proxy, ours or the Go one, and of the kubelet; kube-router's have the same beginning. */
-export function isProxyChain(chain: string): boolean {
-  return /^KUBE-(?!(ROUTER|NWPLCY|POD-FW)-)/.test(chain)
 }

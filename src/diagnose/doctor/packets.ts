@@ -1,20 +1,15 @@
-// The packets that the doctor follows through the rules of other programs.
+// The packets that the doctor follows through the rules of other programs: those to a Service, to its endpoints, and the answers.
 
-import { type Family, ipBytes, ipFamily, joinHostPort, parseIp } from '../../lib/ip.ts'
+import { type Family, ipBytes, ipFamily, parseIp, splitHostPort } from '../../lib/ip.ts'
 import { findWays } from '../../links/find-ways.ts'
 import type { Explanation } from '../explain/explanation.ts'
 import type { Known } from '../explain/known.ts'
-import type { ForeignPacket } from './foreign.ts'
+import { type Client, type Flow, packetsOfFlow, type Place } from './foreign-flow.ts'
+import type { ForeignPacket } from './foreign-rules.ts'
 
 /** At most so many endpoints of a Service are followed and dialled. */
 export const MOST_ENDPOINTS = 16
 const MOST_SLICES = 100
-
-interface Client {
-  readonly source: string
-  /** Undefined: this node. */
-  readonly inputInterface: string | undefined
-}
 
 /** Addresses of pods of this node. */
 export function localPods({ slices, nodes, machineAddresses }: Known, family: Family): string[] {
@@ -28,7 +23,7 @@ export function localPods({ slices, nodes, machineAddresses }: Known, family: Fa
 /** To one endpoint of each of some Services, from this node and from a pod of it: a rule that drops everything drops one of these. */
 export function packetsToServices(known: Known, family: Family): ForeignPacket[] {
   const clients = clientsHere(known, family)
-  const places = known.slices
+  return known.slices
     .filter(({ addressType }) => addressType === `IPv${family}`)
     .slice(0, MOST_SLICES)
     .flatMap(({ endpoints, ports }) => {
@@ -36,58 +31,64 @@ export function packetsToServices(known: Known, family: Family): ForeignPacket[]
       const port = ports.find((each) => each.protocol === 'TCP' && each.port !== undefined)?.port
       return endpoint === undefined || port === undefined ? [] : [{ address: endpoint.address, port }]
     })
-  return places.flatMap((place) => packetsFrom(clients, { ...place, protocol: 'TCP', isUntranslated: false }))
+    .flatMap((place) => {
+      const [to] = places([place])
+      return clients.flatMap((client) =>
+        packetsOfFlow({
+          client,
+          service: undefined,
+          endpoints: [to!],
+          relay: undefined,
+          mode: 'nftables',
+          protocol: 'TCP',
+        }),
+      )
+    })
 }
 
-/** To the Service and to its endpoints: from the client, or from this node and a pod of it. */
-export function packetsOf(known: Known, family: Family, { question, backends }: Explanation): ForeignPacket[] {
-  const { source, destination, port, protocol } = question
+/** To the Service and to its endpoints, and back: from the client, or from this node and a pod of it. */
+export function packetsOf(
+  known: Known,
+  family: Family,
+  { question, backends, kernel, outcome }: Explanation,
+): ForeignPacket[] {
+  const { source, destination, port, protocol, mode } = question
   const isOwn = question.from === 'the node itself'
-  const clients = isOwn ? clientsHere(known, family) : [clientBehindLink(source)]
-  const endpoints = backends.filter(({ eligible }) => eligible).slice(0, MOST_ENDPOINTS)
-  return [
-    ...packetsFrom(clients, { address: destination, port, protocol, isUntranslated: true }),
-    ...endpoints.flatMap((each) => packetsFrom(clients, { ...each, protocol, isUntranslated: false })),
-  ]
+  const clients = isOwn ? clientsHere(known, family) : [clientAt(source)]
+  const eligible = backends.filter((each) => each.eligible).slice(0, MOST_ENDPOINTS)
+  const [way] = kernel?.ways ?? []
+  const service = { address: ipBytes(destination), port }
+  // Where the kernel leads to the proxy itself, that is what a firewall sees of the client's connection.
+  const relay = mode === 'userspace' && way?.outcome === 'to' ? placeOf(way.destination) : undefined
+  const endpoints = outcome === 'to' ? places(eligible) : []
+  return clients.flatMap((client) =>
+    packetsOfFlow({ client, service, endpoints, relay, mode, protocol: protocol as ForeignPacket['protocol'] }),
+  )
+}
+
+function places(all: readonly { readonly address: string; readonly port: number }[]): Flow['endpoints'] {
+  const addresses = all.map(({ address }) => ipBytes(address))
+  const ways = findWays(addresses)
+  return all.map(({ port }, i) => ({ address: addresses[i]!, port, way: ways[i]! }))
+}
+
+function placeOf(text: string): Place | undefined {
+  const { ip, port } = splitHostPort(text)
+  const address = parseIp(ip)
+  return address && { address, port }
 }
 
 function clientsHere(known: Known, family: Family): Client[] {
   const nodeIp = known.nodes[family]?.nodeIp
   const pods = localPods(known, family).slice(0, 1)
   return [
-    ...(nodeIp === undefined ? [] : [{ source: nodeIp, inputInterface: undefined }]),
-    ...pods.map((pod) => clientBehindLink(pod)),
+    ...(nodeIp === undefined ? [] : [{ address: ipBytes(nodeIp), link: undefined }]),
+    ...pods.map((pod) => clientAt(pod)),
   ]
 }
 
-function clientBehindLink(source: string): Client {
-  const [way] = findWays([ipBytes(source)])
-  return { source, inputInterface: way?.kind === 'link' ? way.link : 'eth0' }
-}
-
-interface Destination {
-  readonly address: string
-  readonly port: number
-  readonly protocol: string
-  readonly isUntranslated: boolean
-}
-
-function packetsFrom(clients: readonly Client[], destination: Destination): ForeignPacket[] {
-  return clients.filter(({ source }) => source !== destination.address).map((client) => packetTo(destination, client))
-}
-
-export function packetTo({ address, port, protocol, isUntranslated }: Destination, from: Client): ForeignPacket {
-  const { source, inputInterface } = from
-  return {
-    label: `a packet from ${inputInterface === undefined ? 'this node' : source} to ${joinHostPort(address, port)}`,
-    isUntranslated,
-    packet: {
-      inputInterface,
-      source: ipBytes(source),
-      destination: ipBytes(address),
-      destinationPort: port,
-      sourcePort: 40_000,
-      protocol: protocol as ForeignPacket['packet']['protocol'],
-    },
-  }
+function clientAt(source: string): Client {
+  const address = ipBytes(source)
+  const [way] = findWays([address])
+  return { address, link: way?.kind === 'link' ? way.link : 'eth0' }
 }

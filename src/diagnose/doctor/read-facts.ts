@@ -12,7 +12,16 @@ import { nearest } from '../../lib/nearest.ts'
 import { findWays } from '../../links/find-ways.ts'
 import type { FrontendKind } from '../../model/types.ts'
 import { lookUp } from './dns.ts'
-import type { DnsFact, ServiceExamination, Installation, OtherFrontend, ProxyFact, StaleFlow } from './facts.ts'
+import type {
+  DnsFact,
+  ForeignFacts,
+  ServiceExamination,
+  Installation,
+  OtherFrontend,
+  ProxyFact,
+  StaleFlow,
+  TryFact,
+} from './facts.ts'
 import { otherFrontends } from './frontends.ts'
 import { MOST_ENDPOINTS, packetsOf } from './packets.ts'
 import { readForeign, readMachine, readPodMtu, readRpFiltered, tryConnection } from './read-machine.ts'
@@ -44,7 +53,8 @@ export async function readFacts(question: ToExamine): Promise<ServiceExamination
   const explained = known === undefined || service === undefined ? undefined : await explainIt(question, known)
   const family = explained === undefined ? 4 : (ipFamily(explained.question.destination) ?? 4)
   const others = known === undefined || explained === undefined ? [] : await readOthers(question, known, explained)
-  const here = known === undefined || question.dials === false ? {} : await readHere(family, explained, known)
+  const here =
+    known === undefined || question.dials === false ? {} : await readHere(family, explained, { known, others })
   const areAllThere = (here.tries ?? []).every(({ result }) => result === 'connected')
   return {
     asked: { service: name, port, from, via },
@@ -62,7 +72,7 @@ export async function readFacts(question: ToExamine): Promise<ServiceExamination
     staleFlows: undefined,
     dns: { kind: 'not asked' },
     ...here,
-    others: question.dials === false || !areAllThere ? others : await dialOthers(others),
+    others: question.dials === false || !areAllThere ? others : await dialOthers(others, here.tries ?? [], known),
   }
 }
 
@@ -120,7 +130,7 @@ async function readOthers(question: ToExamine, known: Known, explained: Explanat
     const explanation =
       target === undefined ? undefined : await explainOther({ ...question, states }, known, { from, to: target })
     if (target !== undefined && explanation === undefined) continue
-    found.push({ kind, label, explanation, serviceTry: undefined })
+    found.push({ kind, label, explanation, tries: [], serviceTry: undefined })
   }
   return found
 }
@@ -136,13 +146,29 @@ async function explainOther(question: ToExamine, known: Known, asked: Question):
 }
 
 /** What the node may not reach by itself says nothing about others. */
-function dialOthers(others: readonly OtherFrontend[]): Promise<OtherFrontend[]> {
+async function dialOthers(
+  others: readonly OtherFrontend[],
+  before: readonly TryFact[],
+  known: Known | undefined,
+): Promise<OtherFrontend[]> {
+  const dialled = new Map(before.map((each) => [each.to, Promise.resolve(each)]))
+  const dial = ({ address, port }: { readonly address: string; readonly port: number }) => {
+    const to = joinHostPort(address, port)
+    let attempt = dialled.get(to)
+    if (attempt === undefined)
+      dialled.set(to, (attempt = tryConnection(address, port, known ? podAt(known, address) : '')))
+    return attempt
+  }
   return Promise.all(
     others.map(async (other) => {
       const { explanation } = other
-      if (explanation === undefined || !isOwnTcp(explanation) || explanation.outcome !== 'to') return other
+      if (explanation === undefined || explanation.question.protocol !== 'TCP' || explanation.outcome !== 'to')
+        return other
+      const eligible = explanation.backends.filter((each) => each.eligible).slice(0, MOST_ENDPOINTS)
+      const tries = await Promise.all(eligible.map(dial))
       const { destination, port } = explanation.question
-      return { ...other, serviceTry: await tryConnection(destination, port, '') }
+      const isTried = isOwnTcp(explanation) && tries.every(({ result }) => result === 'connected')
+      return { ...other, tries, serviceTry: isTried ? await tryConnection(destination, port, '') : undefined }
     }),
   )
 }
@@ -154,7 +180,7 @@ function isOwnTcp({ question }: Explanation): boolean {
 async function readHere(
   family: Family,
   explanation: Explanation | undefined,
-  known: Known,
+  { known, others }: { readonly known: Known; readonly others: readonly OtherFrontend[] },
 ): Promise<Partial<ServiceExamination>> {
   const machine = { ...readMachine(family), podMtu: readPodMtu(known, family) }
   if (explanation === undefined) return { machine }
@@ -165,7 +191,7 @@ async function readHere(
   const isOwn = question.from === 'the node itself'
   const ways = findWays(eligible.map(({ address }) => ipBytes(address)))
   const [wayBack] = isOwn || isAnyone(known, question.source) ? [] : findWays([ipBytes(question.source)])
-  const foreign = await readForeign(family, packetsOf(known, family, explanation))
+  const foreign = await readForeignOf(known, [explanation, ...others.flatMap((other) => other.explanation ?? [])])
   const filteredBefore = readRpFiltered()
   const dialled = question.protocol === 'TCP' ? eligible : []
   const tries = await Promise.all(
@@ -183,6 +209,23 @@ async function readHere(
     serviceTry:
       isOwnTcp(explanation) && areAllThere ? await tryConnection(question.destination, question.port, '') : undefined,
     staleFlows: await readStaleFlows(family, explanation, known),
+  }
+}
+
+/** Of all addresses of the Service that lead anywhere, of both families. */
+async function readForeignOf(known: Known, explanations: readonly Explanation[]): Promise<ForeignFacts> {
+  const all: ForeignFacts[] = []
+  for (const family of [4, 6] as const) {
+    const own = explanations.filter(
+      ({ outcome, question }) => outcome === 'to' && ipFamily(question.destination) === family,
+    )
+    const packets = own.flatMap((each) => packetsOf(known, family, each))
+    if (packets.length > 0) all.push(await readForeign(family, packets, known.machineAddresses))
+  }
+  return {
+    found: all.flatMap(({ found }) => found),
+    doubts: all.flatMap(({ doubts }) => doubts),
+    policyEngines: [...new Set(all.flatMap(({ policyEngines }) => policyEngines))],
   }
 }
 

@@ -3,18 +3,19 @@
 import { connect } from 'node:net'
 import type { Known } from '../explain/known.ts'
 import { KernelError } from '../../lib/errors.ts'
-import { type Family, joinHostPort, ipBytes } from '../../lib/ip.ts'
+import { type Bytes, type Family, formatIp, joinHostPort, ipBytes } from '../../lib/ip.ts'
 import { findPrograms } from '../../iptables/probe.ts'
 import { programName } from '../../iptables/programs.ts'
 import { listLinkSizes } from '../../links/addresses.ts'
 import { findWays } from '../../links/find-ways.ts'
 import { listTableNames, type TableName } from '../../nftables/list-tables.ts'
-import { type ListedTable, parseListing } from '../../nftables/parse-json.ts'
 import { runProgram } from '../../system/run-program.ts'
 import { readNumber, readText } from '../read-text.ts'
 import type { ForeignFacts, MachineFacts, TryFact } from './facts.ts'
-import { findForeign, type ForeignPacket, isForeignName } from './foreign.ts'
-import { findForeignIptables } from './foreign-iptables.ts'
+import { doubtOf, factOf, findForeign, isForeignName } from './foreign.ts'
+import { parseForeignIptables } from './foreign-iptables.ts'
+import { type ListedTable, parseForeignTables } from './foreign-nft.ts'
+import type { ForeignEnd, ForeignPacket, ForeignTable } from './foreign-rules.ts'
 import { ownerOf } from './owners.ts'
 import { localPods } from './packets.ts'
 
@@ -39,45 +40,68 @@ export function readMachine(family: Family): MachineFacts {
   }
 }
 
-/** What cannot be looked at is a doubt, not an all-clear. */
-export async function readForeign(family: Family, packets: readonly ForeignPacket[]): Promise<ForeignFacts> {
-  const [byNft, byIptables] = await Promise.all([readForeignTables(family, packets), readForeignRules(family, packets)])
+/** `packets` are of one IP family. What cannot be looked at is a doubt, not an all-clear. */
+export async function readForeign(
+  family: Family,
+  packets: readonly ForeignPacket[],
+  machineAddresses: readonly string[],
+): Promise<ForeignFacts> {
+  const [byNft, byIptables] = await Promise.all([readForeignTables(family), readForeignRules(family)])
+  // What iptables-nft has is read in its own words.
+  const tables = [...byIptables.tables, ...byNft.tables.filter(({ name }) => !byIptables.names.has(name))]
+  const own = new Set(machineAddresses)
+  const isLocal = (address: Bytes) => own.has(formatIp(address))
+  const { found, doubts } = findForeign(tables, packets, isLocal)
+  const unread = byNft.unread.filter((name) => !byIptables.names.has(name))
   return {
-    // What iptables-nft has is read in its own words.
-    found: [...byIptables.found, ...byNft.found.filter(({ table }) => !byIptables.tables.has(table))],
-    doubts: [...byNft.doubts, ...byIptables.doubts].filter((each) => !isAbout(each, byIptables.tables)),
-    policyEngines: [...new Set([...byNft.policyEngines, ...byIptables.policyEngines])],
-  }
-}
-
-function isAbout(doubt: string, tables: ReadonlySet<string>): boolean {
-  return [...tables].some((table) => doubt.startsWith(`table ${table},`))
-}
-
-async function readForeignTables(family: Family, packets: readonly ForeignPacket[]): Promise<ForeignFacts> {
-  const nft = family === 4 ? 'ip' : 'ip6'
-  const names = listForeignNames()
-  const isNear = names.filter((each) => [nft, 'inet', 'netdev', 'bridge'].includes(each.family))
-  if (isNear.length === 0) return NOTHING_FOREIGN
-  const listed = (await listTables('ruleset')) ?? (await listOneByOne(isNear))
-  const tables = listed.filter(({ table }) => table.family === nft)
-  const unread = isNear.filter(({ family: of, name }) => {
-    return !listed.some(({ listed: asListed, table }) => asListed === of && table.name === name)
-  })
-  const { found, doubts } = findForeign(tables, packets)
-  return {
-    found,
+    found: await Promise.all(found.slice(0, MOST_FOUND).map(async (end) => factOf(end, await ruleText(end)))),
     doubts: [
-      ...doubts,
-      ...unread.map(({ family: of, name }) => `table ${of} ${name}, of another program, cannot be followed here`),
+      ...(await Promise.all(doubts.slice(0, MOST_FOUND).map(async (end) => doubtOf(end, await ruleText(end))))),
+      ...unread.map((name) => ({
+        what: `table ${name}, of another program, cannot be read here`,
+        next: `nft -a list table ${name}`,
+      })),
     ],
-    policyEngines: enginesOf(
-      tables.flatMap(({ table }) => [...table.chains.keys()].map((chain) => [table.name, chain])),
-    ),
+    policyEngines: [
+      ...new Set(tables.flatMap((table) => [...table.chains.keys()].flatMap((chain) => engineOf(table, chain)))),
+    ],
   }
 }
 
-const NOTHING_FOREIGN: ForeignFacts = { found: [], doubts: [], policyEngines: [] }
+/** Each takes a run of nft, for the rule as nft prints it. */
+const MOST_FOUND = 3
+
+function engineOf({ name }: ForeignTable, chain: string): string[] {
+  const owner = ownerOf(name, chain)
+  return owner?.kind === 'network policy' ? [owner.name] : []
+}
+
+/** As nft prints it. What iptables has printed is there already. */
+async function ruleText({ table, chain, rule, handle }: ForeignEnd): Promise<string> {
+  if (handle === undefined) return rule
+  const { code, stdout } = await runProgram('nft', table.show(chain).split(' ').slice(1))
+  const line = code === 0 ? stdout.split('\n').find((each) => each.endsWith(` # handle ${handle}`)) : undefined
+  return line === undefined ? rule : line.replace(/ # handle \d+$/, '').trim()
+}
+
+interface NftTables {
+  readonly tables: readonly ForeignTable[]
+  /** Those that could not be listed. */
+  readonly unread: readonly string[]
+}
+
+async function readForeignTables(family: Family): Promise<NftTables> {
+  const families = [family === 4 ? 'ip' : 'ip6', 'inet', 'netdev', 'bridge']
+  const names = listForeignNames().filter((each) => families.includes(each.family))
+  if (names.length === 0) return { tables: [], unread: [] }
+  const listed = (await listTables('ruleset')) ?? (await listOneByOne(names))
+  const tables = listed.filter((each) => families.includes(each.family) && isForeignName(each.plainName))
+  const unread = names
+    .map((each) => `${each.family} ${each.name}`)
+    // One that is switched off is not listed.
+    .filter((name) => !listed.some((each) => each.name === name))
+  return { tables: tables.filter(({ isDormant }) => !isDormant), unread }
+}
 
 /** A kernel without nftables has none. */
 function listForeignNames(): TableName[] {
@@ -89,18 +113,11 @@ function listForeignNames(): TableName[] {
   }
 }
 
-function enginesOf(places: readonly (readonly [string, string] | readonly string[])[]): string[] {
-  return places.flatMap(([table = '', chain = '']) => {
-    const owner = ownerOf(table, chain)
-    return owner?.kind === 'network policy' ? [owner.name] : []
-  })
-}
-
 /** Undefined where nft prints what is no JSON: 1.0.6 does, with success, for a table that belongs to a process. */
 async function listTables(...what: readonly string[]): Promise<ListedTable[] | undefined> {
   try {
     const { code, stdout } = await runProgram('nft', ['-j', 'list', ...what])
-    return code === 0 ? parseListing(stdout) : []
+    return code === 0 ? parseForeignTables(stdout) : []
   } catch {
     return undefined
   }
@@ -112,33 +129,25 @@ async function listOneByOne(names: readonly TableName[]): Promise<ListedTable[]>
   return listed.flatMap((tables) => tables ?? [])
 }
 
-/** `tables`: what iptables-nft has listed, as nft calls it. */
-interface IptablesRules extends ForeignFacts {
-  readonly tables: ReadonlySet<string>
+interface IptablesTables {
+  readonly tables: readonly ForeignTable[]
+  /** What iptables-nft has listed, as nft calls it. */
+  readonly names: ReadonlySet<string>
 }
 
-async function readForeignRules(family: Family, packets: readonly ForeignPacket[]): Promise<IptablesRules> {
+async function readForeignRules(family: Family): Promise<IptablesTables> {
   const nft = family === 4 ? 'ip' : 'ip6'
-  const tables = new Set<string>()
-  const texts: string[] = []
-  const translated = packets.filter(({ isUntranslated }) => !isUntranslated)
+  const names = new Set<string>()
   const found = (await findPrograms()).map(async (programs) => {
     // Without -t: naming a table would make the kernel create it.
     const { code, stdout } = await runProgram(programName(programs, family, '-save'), [])
     if (code !== 0) return []
-    texts.push(stdout)
     const name = programName(programs, family, '')
     // Where a table of that name is nobody's but nft's, iptables-nft says so and lists nothing.
-    if (!name.includes('legacy')) for (const [, table] of stdout.matchAll(/^\*(\w+)$/gm)) tables.add(`${nft} ${table}`)
-    return findForeignIptables(stdout, name, translated)
+    if (!name.includes('legacy')) for (const [, table] of stdout.matchAll(/^\*(\w+)$/gm)) names.add(`${nft} ${table}`)
+    return parseForeignIptables(stdout, name)
   })
-  const chains = (text: string) => Array.from(text.matchAll(/^:(\S+) /gm), ([, chain = '']) => ['', chain])
-  return {
-    found: (await Promise.all(found)).flat(),
-    doubts: [],
-    policyEngines: [...new Set(enginesOf(texts.flatMap(chains)))],
-    tables,
-  }
+  return { tables: (await Promise.all(found)).flat(), names }
 }
 
 const MOST_PODS = 100

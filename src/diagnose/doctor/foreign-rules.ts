@@ -1,0 +1,265 @@
+// Rules of other programs, of nftables or iptables, as far as the way of a packet through them can be told; and that way.
+//
+// Every condition is `yes`, `no` or `maybe`. A packet that a rule certainly ends is a finding. One that it may end is a doubt.
+
+import type { Bytes } from '../../lib/ip.ts'
+import { ownerOf, type Owner } from './owners.ts'
+
+export type Truth = 'yes' | 'no' | 'maybe'
+
+export type HookName = 'ingress' | 'prerouting' | 'input' | 'forward' | 'output' | 'postrouting' | 'egress'
+
+/** A packet as it is while it passes some hooks. */
+export interface ForeignPacket {
+  /** `a packet from this node to 10.244.1.3:3000` */
+  readonly label: string
+  readonly protocol: 'TCP' | 'UDP' | 'SCTP'
+  readonly source: Bytes
+  readonly sourcePort: number
+  readonly destination: Bytes
+  readonly destinationPort: number
+  /** What the client dialled, where the packet has another destination by now. */
+  readonly dialled: { readonly address: Bytes; readonly port: number } | undefined
+  /** An answer belongs to a connection that exists. */
+  readonly isAnswer: boolean
+  readonly inputInterface: string | undefined
+  readonly outputInterface: string | undefined
+  readonly visits: readonly Visit[]
+  /** Of a connection that this node opens, so that its attempt shows whether the packet passes. */
+  readonly isOfThisNode: boolean
+}
+
+/** A hook, and which of its chains see the packet as it is here. */
+export interface Visit {
+  readonly hook: HookName
+  readonly above?: number
+  readonly upTo?: number
+}
+
+/** What rules can see of a packet where it is. */
+export interface Seen {
+  readonly packet: ForeignPacket
+  readonly hook: HookName
+  readonly isLocalAddress: (address: Bytes) => boolean
+  /** Undefined: a rule may have changed it. */
+  readonly mark: number | undefined
+}
+
+export type Action =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'accept' | 'drop' | 'reject' | 'return' }
+  /** A program decides. */
+  | { readonly kind: 'queue' }
+  /** The packet gets another destination. */
+  | { readonly kind: 'translate' }
+  | { readonly kind: 'untrack' }
+  | { readonly kind: 'jump' | 'goto'; readonly chain: string }
+  /** `undefined`: to what cannot be told. */
+  | { readonly kind: 'mark'; readonly change: (mark: number) => number | undefined }
+
+export interface ForeignRule {
+  /** As its own tool prints it. */
+  readonly text: string
+  /** The number by which nft prints it. */
+  readonly handle?: number
+  readonly matches: (seen: Seen) => Truth
+  /** One, or for a verdict map those that its elements have. */
+  readonly actions: (seen: Seen) => readonly { readonly action: Action; readonly truth: Truth }[]
+}
+
+export interface ForeignChain {
+  readonly name: string
+  /** Of a chain that the kernel enters by itself. */
+  readonly base?: {
+    readonly hook: HookName
+    readonly priority: number
+    readonly type: string
+    readonly policy: 'accept' | 'drop'
+    /** Of netdev: the only link, where it is listed. */
+    readonly device?: string
+  }
+  readonly rules: readonly ForeignRule[]
+}
+
+export interface ForeignTable {
+  /** `inet filter`, `filter of iptables-nft` */
+  readonly name: string
+  readonly chains: ReadonlyMap<string, ForeignChain>
+  /** The command that shows a chain of it. */
+  readonly show: (chain: string) => string
+}
+
+/** Where a packet ends, or may end. */
+export interface ForeignEnd {
+  readonly table: ForeignTable
+  readonly chain: string
+  readonly rule: string
+  readonly handle: number | undefined
+  readonly verdict: 'drop' | 'reject' | 'translated' | 'queued' | 'untracked'
+  readonly isCertain: boolean
+  readonly owner: Owner | undefined
+  readonly packet: ForeignPacket
+}
+
+/** Of the hooks prerouting and output: destinations are translated there. */
+export const DSTNAT = -100
+
+/** All ends of one packet in one table: the last may be certain. */
+export function walkForeignTable(
+  table: ForeignTable,
+  packet: ForeignPacket,
+  isLocalAddress: Seen['isLocalAddress'],
+): ForeignEnd[] {
+  const walk = new ForeignWalk(table, packet, isLocalAddress)
+  for (const visit of packet.visits) {
+    const chains = [...table.chains.values()]
+      .filter(({ base }) => base !== undefined && sees(base, visit, packet))
+      .sort((a, b) => a.base!.priority - b.base!.priority)
+    for (const chain of chains) if (walk.enter(chain, visit.hook) === 'ended') return walk.ends
+  }
+  return walk.ends
+}
+
+function sees(base: NonNullable<ForeignChain['base']>, visit: Visit, packet: ForeignPacket): boolean {
+  const { hook, priority, type, device } = base
+  if (hook !== visit.hook || priority <= (visit.above ?? -Infinity) || priority > (visit.upTo ?? Infinity)) return false
+  // Translations are decided once, for the first packet of a connection.
+  if (type === 'nat' && packet.isAnswer) return false
+  const link = hook === 'egress' ? packet.outputInterface : packet.inputInterface
+  return device === undefined || device === link
+}
+
+/** Whether a packet comes to the end of a chain; 'ended': certainly nowhere further. */
+type Left = Truth | 'ended'
+
+/** A chain that calls itself does not exist in the kernel; one that is listed so is not followed for ever. */
+const DEEPEST = 32
+
+class ForeignWalk {
+  readonly #table: ForeignTable
+  readonly #packet: ForeignPacket
+  readonly #isLocalAddress: Seen['isLocalAddress']
+  readonly ends: ForeignEnd[] = []
+  #hook: HookName = 'prerouting'
+  #mark: number | undefined = 0
+
+  constructor(table: ForeignTable, packet: ForeignPacket, isLocalAddress: Seen['isLocalAddress']) {
+    this.#table = table
+    this.#packet = packet
+    this.#isLocalAddress = isLocalAddress
+  }
+
+  enter(chain: ForeignChain, hook: HookName): Left {
+    this.#hook = hook
+    const left = this.#run(chain, true, 0)
+    if (left === 'ended' || left === 'no' || chain.base?.policy !== 'drop') return left
+    const rule = { text: 'policy drop', handle: undefined }
+    this.#end(chain, rule, { verdict: 'drop', isCertain: left === 'yes' })
+    return left === 'yes' ? 'ended' : left
+  }
+
+  #run(chain: ForeignChain, isCertain: boolean, depth: number): Left {
+    let certain = isCertain
+    let left: Truth = 'yes'
+    // What a proxy has decided is not another program's.
+    if (depth > DEEPEST || isProxyChain(chain.name)) return left
+    for (const rule of chain.rules) {
+      const seen = this.#seen()
+      const matches = rule.matches(seen)
+      if (matches === 'no') continue
+      for (const { action, truth } of rule.actions(seen)) {
+        const sure = certain && matches === 'yes' && truth === 'yes'
+        switch (action.kind) {
+          case 'accept':
+            if (sure) return 'no'
+            certain = false
+            left = 'maybe'
+            break
+          case 'return':
+            if (sure) return left
+            certain = false
+            break
+          case 'drop':
+          case 'reject':
+          case 'translate':
+          case 'queue':
+            this.#end(chain, rule, { verdict: VERDICTS[action.kind], isCertain: sure && action.kind !== 'queue' })
+            if (sure && action.kind !== 'queue') return 'ended'
+            break
+          case 'untrack':
+            if (!this.#packet.isAnswer && this.#packet.dialled === undefined)
+              this.#end(chain, rule, { verdict: 'untracked', isCertain: sure })
+            break
+          case 'mark':
+            this.#mark = sure && this.#mark !== undefined ? action.change(this.#mark) : undefined
+            break
+          case 'jump':
+          case 'goto': {
+            const target = this.#table.chains.get(action.chain)
+            const after: Left = target === undefined ? 'yes' : this.#run(target, sure, depth + 1)
+            if (after === 'ended') return 'ended'
+            if (sure && after === 'no') return 'no'
+            if (after !== 'yes') {
+              certain = false
+              left = 'maybe'
+            }
+            if (action.kind === 'goto') {
+              if (sure) return left
+              certain = false
+            }
+            break
+          }
+          case 'none':
+        }
+      }
+    }
+    return left
+  }
+
+  #seen(): Seen {
+    return { packet: this.#packet, hook: this.#hook, isLocalAddress: this.#isLocalAddress, mark: this.#mark }
+  }
+
+  #end(
+    { name }: ForeignChain,
+    { text, handle }: { readonly text: string; readonly handle?: number | undefined },
+    { verdict, isCertain }: Pick<ForeignEnd, 'verdict' | 'isCertain'>,
+  ): void {
+    const owner = ownerOf(this.#table.name, name)
+    this.ends.push({
+      table: this.#table,
+      chain: name,
+      rule: text,
+      handle,
+      verdict,
+      isCertain,
+      owner,
+      packet: this.#packet,
+    })
+  }
+}
+
+const VERDICTS = { drop: 'drop', reject: 'reject', translate: 'translated', queue: 'queued' } as const
+
+/** Chains of a kube-proxy, ours or the Go one, and of the kubelet; kube-router's have the same beginning. */
+function isProxyChain(chain: string): boolean {
+  return /^KUBE-(?!(ROUTER|NWPLCY|POD-FW)-)/.test(chain)
+}
+
+export function all(truths: readonly Truth[]): Truth {
+  if (truths.includes('no')) return 'no'
+  return truths.includes('maybe') ? 'maybe' : 'yes'
+}
+
+export function any(truths: readonly Truth[]): Truth {
+  if (truths.includes('yes')) return 'yes'
+  return truths.includes('maybe') ? 'maybe' : 'no'
+}
+
+export function not(truth: Truth): Truth {
+  return truth === 'maybe' ? 'maybe' : truth === 'yes' ? 'no' : 'yes'
+}
+
+export function truthOf(holds: boolean | undefined): Truth {
+  return holds === undefined ? 'maybe' : holds ? 'yes' : 'no'
+}

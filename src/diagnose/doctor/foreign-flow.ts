@@ -126,10 +126,7 @@ interface Passing {
   readonly isAnswer?: true
 }
 
-function packet(
-  { client, protocol }: Flow,
-  { from, to, dialled, links, visits, isAnswer = undefined }: Passing,
-): ForeignPacket {
+function packet({ client, protocol }: Flow, { from, to, dialled, links, visits, isAnswer }: Passing): ForeignPacket {
   const who = client.link === undefined ? 'this node' : formatIp(client.address)
   return {
     label: isAnswer === true ? `the answer of ${textOf(from)} to ${who}` : labelOf(who, to),

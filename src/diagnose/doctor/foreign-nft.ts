@@ -101,14 +101,17 @@ function conditionOf(statement: JsonRecord, sets: Sets): Condition | undefined {
 function matchOf({ op, left, right }: JsonRecord, sets: Sets): Condition {
   return (seen) => {
     const value = valueOf(left, seen)
-    if (value === 'not there') return 'no'
+    if (value === ABSENT) return 'no'
     const holds = compare(value, right, { op: String(op), sets })
     return op === '!=' ? not(holds) : holds
   }
 }
 
-/** `not there`: no packet of this kind has it. Undefined: not known. */
-type Value = Bytes | number | string | Flags | readonly Value[] | 'not there' | undefined
+/** What no packet of this kind has. */
+const ABSENT = Symbol('absent')
+
+/** Undefined: not known. */
+type Value = Bytes | number | string | Flags | readonly Value[] | typeof ABSENT | undefined
 
 class Flags {
   readonly names: readonly string[]
@@ -148,20 +151,20 @@ function maskedOf([of, mask]: readonly Json[], seen: Seen): Value {
   if (typeof value === 'number' && typeof mask === 'number') return (value & mask) >>> 0
   if (value instanceof Flags && Array.isArray(mask))
     return new Flags(...value.names.filter((name) => mask.includes(name)))
-  return value === 'not there' ? value : undefined
+  return value === ABSENT ? value : undefined
 }
 
 function payloadOf({ protocol, field }: JsonRecord, { packet }: Seen): Value {
   const family = packet.source.length === 4 ? 'ip' : 'ip6'
   if (protocol === 'ip' || protocol === 'ip6') {
-    if (protocol !== family) return 'not there'
+    if (protocol !== family) return ABSENT
     if (field === 'saddr') return packet.source
     if (field === 'daddr') return packet.destination
     return field === 'protocol' || field === 'nexthdr' ? packet.protocol.toLowerCase() : undefined
   }
-  if (typeof protocol === 'string' && /^icmp|^igmp$|^esp$|^ah$|^arp$/.test(protocol)) return 'not there'
+  if (typeof protocol === 'string' && /^icmp|^igmp$|^esp$|^ah$|^arp$/.test(protocol)) return ABSENT
   if (protocol !== 'th' && protocol !== packet.protocol.toLowerCase()) {
-    return ['tcp', 'udp', 'udplite', 'sctp', 'dccp'].includes(String(protocol)) ? 'not there' : undefined
+    return ['tcp', 'udp', 'udplite', 'sctp', 'dccp'].includes(String(protocol)) ? ABSENT : undefined
   }
   if (field === 'dport') return packet.destinationPort
   if (field === 'sport') return packet.sourcePort
@@ -247,18 +250,18 @@ function equals(value: Value, right: Json): Truth {
   if (Array.isArray(value)) {
     const parts = listOf(recordOf(right)['concat'])
     if (parts.length !== value.length) return 'maybe'
-    return all(value.map((each, i) => (each === 'not there' ? 'no' : equals(each as Value, parts[i]))))
+    return all(value.map((each, i) => (each === ABSENT ? 'no' : equals(each as Value, parts[i]))))
   }
   const { prefix, range } = recordOf(right)
   if (prefix !== undefined) return inPrefix(value, recordOf(prefix))
   if (Array.isArray(range)) return inRange(value, range)
   if (right === '*') return 'yes'
   if (typeof value === 'number') return typeof right === 'number' ? truthOf(value === right) : 'maybe'
-  if (typeof right !== 'string') return 'maybe'
+  if (typeof value !== 'string' || typeof right !== 'string') return 'maybe'
   const address = parseIp(right)
   if (address !== undefined) return truthOf(value === address)
   // `eth*` is all that begins so.
-  return truthOf(right.endsWith('*') ? String(value).startsWith(right.slice(0, -1)) : value === right)
+  return truthOf(right.endsWith('*') ? value.startsWith(right.slice(0, -1)) : value === right)
 }
 
 function inPrefix(value: Value, { addr, len }: JsonRecord): Truth {
@@ -351,7 +354,7 @@ function markOf({ key, value }: JsonRecord): Action {
 function verdictsOf({ key, data }: JsonRecord, seen: Seen, sets: Sets): Actions {
   const value = valueOf(key, seen)
   const list = typeof data === 'string' ? sets.get(data.replace(/^@/, '')) : recordOf(data)['set']
-  if (value === 'not there') return []
+  if (value === ABSENT) return []
   return listOf(list).flatMap((element) => {
     const [elementKey, verdict] = Array.isArray(element) ? (element as Json[]) : []
     const truth =

@@ -58,7 +58,7 @@ describe('Listeners', () => {
     let endFd = 3
     let looked = 0
     const listeners = open({ range: undefined, ephemeral: ANY, endFd: () => (looked++, endFd) })
-    const short = { reason: 'Cannot open a socket: EMFILE', isShort: true }
+    const short = { reason: 'Cannot open a socket: EMFILE', lacks: 'fds' }
     expect([...listeners.serve(desired('a')).values()]).toEqual([short])
     // The next one is not tried, until there is reason to.
     expect([...listeners.serve(desired('b')).values()]).toEqual([short])
@@ -66,5 +66,19 @@ describe('Listeners', () => {
     endFd = 1000
     listeners.lookForFds()
     expect(['a', 'b'].map((name) => listeners.serve(desired(name)).size)).toEqual([0, 0])
+  })
+
+  test('no service gets more than a quarter of what is free, and any gets some', () => {
+    const listeners = open({ range: undefined, ephemeral: { first: 41_000, last: 41_499 } })
+    const serve = (service: string, port: number) =>
+      Array.from(listeners.serve({ ...desired(`${service}:${port}`), service }).values(), ({ lacks }) => lacks)
+    const served = (service: string) => Array.from({ length: 400 }, (_, port) => serve(service, port).length).indexOf(1)
+    expect(served('ns/giant')).toBe(100)
+    expect(served('ns/second')).toBe(80)
+    for (let nth = 0; nth < 5; nth++) expect(serve(`ns/small-${nth}`, 80)).toEqual([])
+    // A pool without a listener is not opened.
+    expect(listeners.get('ns/giant:100')).toBeUndefined()
+    for (let port = 0; port < 100; port++) listeners.keep(`ns/giant:${port}`, new Set())
+    expect(serve('ns/second', 80)).toEqual([])
   })
 })

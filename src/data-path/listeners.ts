@@ -25,6 +25,8 @@ export interface ListenersOptions {
 export interface DesiredPool extends PoolContents {
   /** Unique. */
   readonly name: string
+  /** The service, which gets no more than its share of listeners. Absent: it has few. */
+  readonly service?: string
   readonly protocol: PoolProtocol
   /** Whose addresses its backends see: one listener for each. */
   readonly seenAs: ReadonlySet<SeenAs>
@@ -41,6 +43,7 @@ export interface ListenAddress {
 
 /** A pool with its listeners. */
 export interface Served {
+  readonly service: string | undefined
   readonly pool: Pool
   readonly listeners: Map<SeenAs, ListenAddress & { readonly id: number }>
 }
@@ -48,9 +51,15 @@ export interface Served {
 /** Why a listener is not open. */
 export interface Refusal {
   readonly reason: string
-  /** This process, or the machine, has no file descriptor left for any listener. */
-  readonly isShort: boolean
+  /**
+   * `fds`: this process, or the machine, has no file descriptor left for any listener. `ports`: there is no free port, or the only
+   * one is taken. `share`: the service has as many listeners as one may have.
+   */
+  readonly lacks: 'fds' | 'ports' | 'share'
 }
+
+/** Any service may have so many listeners. */
+const FEW = 64
 
 /** So many ports are tried before the kernel chooses one. */
 const TRIES_WITHOUT_RANGE = 16
@@ -69,6 +78,9 @@ export class Listeners {
   readonly #usedUp = new Set<PoolProtocol>()
   /** Set while there are no file descriptors. */
   #isShort: Refusal | undefined
+  /** How many listeners each service has. */
+  readonly #shares = new Map<string, number>()
+  #open = 0
 
   constructor(options: ListenersOptions) {
     this.#options = options
@@ -106,17 +118,21 @@ export class Listeners {
     for (const port of this.ports()) this.#leftPorts.add(port)
     const left = Array.from(this.#byName.values(), ({ pool }) => pool)
     this.#byName = new Map()
+    this.#shares.clear()
+    this.#open = 0
     return left
   }
 
   /** Opens or updates a pool. Returns the listeners that could not be opened, and why. */
   serve(desired: DesiredPool): ReadonlyMap<SeenAs, Refusal> {
-    const { name, protocol, backends, affinitySeconds } = desired
+    const { name, service, protocol, backends, affinitySeconds } = desired
     const { family, plane } = this.#options
     let served = this.#byName.get(name)
     if (served !== undefined) served.pool.update({ backends, affinitySeconds })
     else {
-      served = { pool: plane.open({ family, protocol, backends, affinitySeconds }), listeners: new Map() }
+      const full = this.#shareIsFull(service)
+      if (full !== undefined) return new Map(Array.from(desired.seenAs, (each) => [each, full]))
+      served = { service, pool: plane.open({ family, protocol, backends, affinitySeconds }), listeners: new Map() }
       this.#byName.set(name, served)
     }
     return this.#openListeners(served, desired)
@@ -141,6 +157,7 @@ export class Listeners {
       if (seenAs.has(each)) continue
       served.pool.shut(id)
       served.listeners.delete(each)
+      this.#count(served.service, -1)
       this.lookForPorts()
     }
     if (seenAs.size > 0) return
@@ -157,30 +174,55 @@ export class Listeners {
     const address = this.#address
     for (const seenAs of desired.seenAs) {
       if (served.listeners.has(seenAs)) continue
-      const opened = this.#open(desired, seenAs)
+      const opened = this.#openListener(desired, seenAs)
       if ('reason' in opened) {
         refused.set(seenAs, opened)
         continue
       }
       const id = served.pool.listen({ fd: opened.fd, seenAs, address })
       served.listeners.set(seenAs, { id, address, port: opened.port })
+      this.#count(served.service, 1)
     }
     return refused
   }
 
+  #count(service: string | undefined, change: 1 | -1): void {
+    this.#open += change
+    if (service === undefined) return
+    const share = (this.#shares.get(service) ?? 0) + change
+    if (share === 0) this.#shares.delete(service)
+    else this.#shares.set(service, share)
+  }
+
+  /**
+   * Set when the service has a quarter of what is free, so that no object, however many ports it names, takes the room of all
+   * others, or every port at which connections of this node begin. Each family may take half of the file descriptors.
+   */
+  #shareIsFull(service: string | undefined): Refusal | undefined {
+    const share = service === undefined ? 0 : (this.#shares.get(service) ?? 0)
+    if (share < FEW) return undefined
+    const { range, ephemeral, endFd } = this.#options
+    const { first, last } = range ?? ephemeral
+    const room = Math.min(last - first + 1, (endFd?.() ?? Infinity) / 2)
+    if (share < (room - this.#open) / 4) return undefined
+    return { reason: `its Service has ${share} listeners already, a quarter of what is free`, lacks: 'share' }
+  }
+
   /** The listener, or the reason why there is none. */
-  #open(desired: DesiredPool, seenAs: SeenAs): OpenListener | Refusal {
+  #openListener(desired: DesiredPool, seenAs: SeenAs): OpenListener | Refusal {
     if (this.#isShort !== undefined) return this.#isShort
+    const full = this.#shareIsFull(desired.service)
+    if (full !== undefined) return full
     const { family, range, endFd } = this.#options
     const { protocol, port: only } = desired
     const options = { family, protocol, address: this.#address, endFd: endFd?.() }
     const reason = range === undefined ? 'no port is free' : `no port of the range ${range.first}-${range.last} is free`
-    const noneIsFree = { reason, isShort: false }
+    const noneIsFree: Refusal = { reason, lacks: 'ports' }
     if (only === undefined && this.#usedUp.has(protocol)) return noneIsFree
     try {
       if (only !== undefined) {
-        const taken = { reason: `another program has ${joinHostPort(this.#address, only)}/${protocol}`, isShort: false }
-        return openListener({ ...options, port: only }) ?? taken
+        const reason = `another program has ${joinHostPort(this.#address, only)}/${protocol}`
+        return openListener({ ...options, port: only }) ?? { reason, lacks: 'ports' }
       }
       for (const port of this.#candidates(`${desired.name} ${seenAs}`, desired.preferredPort?.(seenAs))) {
         const opened = openListener({ ...options, port })
@@ -190,7 +232,7 @@ export class Listeners {
       return noneIsFree
     } catch (error) {
       const isShort = error instanceof KernelError && (error.errno === 'EMFILE' || error.errno === 'ENFILE')
-      const refusal = { reason: messageOf(error), isShort }
+      const refusal: Refusal = { reason: messageOf(error), lacks: isShort ? 'fds' : 'ports' }
       if (isShort) this.#isShort = refusal
       return refusal
     }

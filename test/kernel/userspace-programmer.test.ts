@@ -385,6 +385,42 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     expect(await ask('10.96.0.6')).toBe('b')
   })
 
+  it('gives a service with very many ports its share of the listeners, says so once, and serves the others', async () => {
+    using run = new Run({ first: 46_000, last: 46_999 })
+    const giant = Array.from({ length: 150 }, (_, i): ServicePortView => {
+      const view = aView(1, to(a))
+      const frontends = view.frontends.map((frontend) => ({ ...frontend, port: 80 + i }))
+      return { ...view, name: `ns/svc-1:p${i}`, portName: `p${i}`, frontends }
+    })
+    const added = (view: ServicePortView) => ({ name: view.name, before: undefined, after: view })
+    run.programmer.syncAll(node, [])
+    run.programmer.sync(node, giant.map(added))
+    expect(run.refused).toEqual(['ns/svc-1:p100: its Service has 200 listeners already, a quarter of what is free'])
+    run.programmer.sync(node, [added(aView(2, to(b)))])
+    const answers = () => Promise.all([ask('10.96.0.1'), ask('10.96.0.1', 180), ask('10.96.0.2')])
+    expect(await answers()).toEqual(['a', 'ECONNREFUSED', 'b'])
+    // With fewer ports of its own, it has room for the others.
+    const removed = giant.slice(10, 80).map((view) => ({ name: view.name, before: view, after: undefined }))
+    run.programmer.sync(node, removed)
+    await run.clock.advance(5000)
+    expect(await answers()).toEqual(['a', 'a', 'b'])
+    expect(run.refused).toHaveLength(1)
+  })
+
+  it('retries very many services one part after the other', async () => {
+    using run = new Run()
+    run.endFd = 3
+    const views = Array.from({ length: 250 }, (_, i) => aView(i, to(a)))
+    run.programmer.syncAll(node, views)
+    expect(run.closed?.doors).toBe(500)
+    run.endFd = Infinity
+    run.programmer.sync(node, [])
+    expect(run.closed?.doors).toBe(300)
+    await run.clock.advance(20)
+    expect(run.closed?.doors).toBe(0)
+    expect(await ask('10.96.0.249')).toBe('a')
+  })
+
   it('says when no port is left, refuses that service, serves the others, and serves it when there is one', async () => {
     // Each service has two doors: for those whose address backends see, and for the others.
     using run = new Run({ first: 49_000, last: 49_001 })

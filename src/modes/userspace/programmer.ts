@@ -67,6 +67,8 @@ export class UserspaceProgrammer implements Programmer {
   /** What is served on an address that the node had before, until the rules lead there no more. */
   readonly #left: Pool[] = []
   #retryTimer: Timer | undefined
+  /** The last retries have all had success: others may, too. */
+  #mayOpenMore = false
   /** A door of the process that has taken over. */
   #successor: DoorAddress | undefined
   /** What was read back, for the rules' programmer to take. */
@@ -92,7 +94,8 @@ export class UserspaceProgrammer implements Programmer {
     if (this.#isWithdrawn) return NOTHING_DONE
     if (this.#successor !== undefined) return SUCCEEDED
     this.#options.listeners.lookForFds()
-    const all = [...changes, ...this.#retries(changes)]
+    const retries = this.#retries(changes)
+    const all = [...changes, ...retries]
     this.#fresh = this.#serve(
       all.flatMap(({ after }) => after ?? []),
       () => undefined,
@@ -105,6 +108,7 @@ export class UserspaceProgrammer implements Programmer {
       this.#shutUnused(before, after)
       this.#note(name, after)
     }
+    this.#mayOpenMore = retries.length > 0 && retries.every(({ name }) => !this.#known.get(name)?.refused.size)
     this.#fresh = new Map()
     this.#tellClosedDoors()
     this.#retryLater(node)
@@ -211,11 +215,14 @@ export class UserspaceProgrammer implements Programmer {
   /** Opens or changes what service ports need. */
   #serve(views: readonly ServicePortView[], preferredPort: PreferredPort): Map<ServicePortView, Service> {
     const services = new Map<ServicePortView, Service>()
+    const crowded = new Set<string>()
     for (const view of views) {
+      const service = `${view.namespace}/${view.service}`
       const refused = new Map<string, Refusal>()
       for (const [list, { backends, seenAs }] of listsOf(view)) {
         const reasons = this.#options.listeners.serve({
           name: servedName(view, list),
+          service,
           protocol: view.protocol === 'UDP' ? 'UDP' : 'TCP',
           backends: [...backends],
           affinitySeconds: view.frontends[0]?.affinitySeconds,
@@ -225,9 +232,11 @@ export class UserspaceProgrammer implements Programmer {
         for (const [each, refusal] of reasons) {
           const entrance = idOf({ list, seenAs: each })
           refused.set(entrance, refusal)
-          // Said once; those for want of file descriptors are said together.
-          const before = this.#known.get(view.name)?.refused.get(entrance)
-          if (!refusal.isShort && before?.isShort !== false) this.#options.onRefused(view.name, refusal.reason)
+          // Said once, and of a service with thousands of ports once; those for want of file descriptors are said together.
+          const isNews = this.#known.get(view.name)?.refused.get(entrance)?.lacks !== refusal.lacks
+          const isSaid = refusal.lacks === 'fds' || (refusal.lacks === 'share' && crowded.has(service))
+          if (isNews && !isSaid) this.#options.onRefused(view.name, refusal.reason)
+          if (refusal.lacks === 'share') crowded.add(service)
         }
       }
       // Where a port is missing, perhaps such a door has it.
@@ -277,16 +286,17 @@ export class UserspaceProgrammer implements Programmer {
 
   #note(name: string, view: ServicePortView | undefined): void {
     const service = view === undefined ? undefined : this.#fresh.get(view)
-    if (service === undefined || (service.refused.size === 0 && service.leaving.length === 0)) this.#known.delete(name)
-    else this.#known.set(name, service)
+    this.#known.delete(name)
+    if (service !== undefined && (service.refused.size > 0 || service.leaving.length > 0))
+      this.#known.set(name, service)
   }
 
   #tellClosedDoors(): void {
     let doors = 0
     let first: string | undefined
     for (const [name, { refused }] of this.#known) {
-      for (const { isShort } of refused.values()) {
-        if (!isShort) continue
+      for (const { lacks } of refused.values()) {
+        if (lacks !== 'fds') continue
         doors++
         first ??= name
       }
@@ -295,33 +305,40 @@ export class UserspaceProgrammer implements Programmer {
     if (!this.#isEnding) this.#options.onClosedDoors({ doors, first })
   }
 
-  get #refused(): readonly (readonly [string, Service])[] {
-    return [...this.#known].filter(([, { refused }]) => refused.size > 0)
+  /** Those that were tried last come last. */
+  *#refused(): Generator<readonly [string, Service]> {
+    for (const each of this.#known) if (each[1].refused.size > 0) yield each
   }
 
   /** The kernel does not tell when a port becomes free. */
   #retryLater(node: NodeView): void {
     this.#retryTimer?.cancel()
-    if (this.#refused.length === 0) return
-    this.#retryTimer = this.#options.clock.setTimeout(() => {
-      try {
-        this.#options.listeners.lookForPorts()
-        this.sync(node, [])
-      } catch {
-        // What is in the kernel is not known any more, and nobody else asks for a sync now.
-        this.#options.onUnsure()
-      }
-    }, RETRY_MS)
+    if (this.#refused().next().done === true) return
+    this.#retryTimer = this.#options.clock.setTimeout(
+      () => {
+        try {
+          this.#options.listeners.lookForPorts()
+          this.sync(node, [])
+        } catch {
+          // What is in the kernel is not known any more, and nobody else asks for a sync now.
+          this.#options.onUnsure()
+        }
+      },
+      this.#mayOpenMore ? RETRY_SOON_MS : RETRY_MS,
+    )
   }
 
-  /** Service ports for which there was no port, again: perhaps there is one now. */
+  /** Some of the service ports for which there was no port, again: perhaps there is one now. */
   #retries(changes: readonly ServicePortChange[]): ServicePortChange[] {
-    const refused = this.#refused
-    if (refused.length === 0) return []
-    const changing = new Set(changes.map(({ name }) => name))
-    return refused
-      .filter(([name]) => !changing.has(name))
-      .map(([name, { view }]) => ({ name, before: view, after: { ...view } }))
+    const retries: ServicePortChange[] = []
+    let changing: ReadonlySet<string> | undefined
+    for (const [name, { view }] of this.#refused()) {
+      changing ??= new Set(changes.map((change) => change.name))
+      if (changing.has(name)) continue
+      retries.push({ name, before: view, after: { ...view } })
+      if (retries.length === RETRIES_AT_ONCE) break
+    }
+    return retries
   }
 
   #shutUnused(before: ServicePortView | undefined, after: ServicePortView | undefined): void {
@@ -367,6 +384,9 @@ function formatServed(name: string, { listeners, pool }: Served): string {
 const NO_DOOR: ReadonlySet<SeenAs> = new Set()
 /** How often it is tried to open a door for which there was no port. */
 const RETRY_MS = 5000
+const RETRY_SOON_MS = 10
+/** There may be tens of thousands, of one object, and others wait for the sync that retries them. */
+const RETRIES_AT_ONCE = 100
 const SUCCEEDED: SyncStats = { transactions: 0, operations: 0, bytes: 0, isSucceeded: true }
 const NOTHING_DONE: SyncStats = { transactions: 0, operations: 0, bytes: 0 }
 

@@ -81,7 +81,7 @@ export class Conntrack {
       flow.protocol === protocol &&
       (answerer === undefined || (flow.reply.src === answerer.ip && flow.reply.sport === answerer.port))
     await this.#client.dumpInPieces('list connections', this.#writer.written(), (message) => {
-      const flow = decodeFlow(family, message)
+      const flow = decodeFlow(message)
       if (flow !== undefined && isAsked(flow) && isWanted(flow)) found.push(flow)
     })
     return found
@@ -99,7 +99,7 @@ export class Conntrack {
     this.#writer.reset()
     writeFlowMessage(this.#writer, { message: 'get', family, flags: 0 }, wanted)
     try {
-      return this.#client.get('look up a connection', this.#writer.written(), (message) => decodeFlow(family, message))
+      return this.#client.get('look up a connection', this.#writer.written(), decodeFlow)
     } catch (error) {
       if (error instanceof KernelError && error.errno === 'ENOENT') return undefined
       throw error
@@ -167,14 +167,14 @@ export const conntrackFlows = {
   },
 } as const
 
-function decodeFlow(family: Family, message: Message): Flow | undefined {
+export function decodeFlow(message: Message): Flow | undefined {
   const attributes = decodeNetfilterMessage(flowAttributes, message)
   if (attributes?.original === undefined || attributes.reply === undefined) return undefined
   const original = tupleFromAttributes(attributes.original)
   const reply = tupleFromAttributes(attributes.reply)
   if (original === undefined || reply === undefined) return undefined
   return {
-    family,
+    family: original.src.length === 4 ? 4 : 6,
     protocol: original.protocol,
     original: tupleFromBytes(original),
     reply: tupleFromBytes(reply),

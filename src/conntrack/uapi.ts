@@ -4,6 +4,11 @@ export const IPCTNL_MSG_CT_NEW = 0
 export const IPCTNL_MSG_CT_GET = 1
 export const IPCTNL_MSG_CT_DELETE = 2
 
+// enum nfnetlink_groups of linux/netfilter/nfnetlink.h
+export const NFNLGRP_CONNTRACK_NEW = 1
+export const NFNLGRP_CONNTRACK_UPDATE = 2
+export const NFNLGRP_CONNTRACK_DESTROY = 3
+
 export const CTA_TUPLE_ORIG = 1
 export const CTA_TUPLE_REPLY = 2
 

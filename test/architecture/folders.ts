@@ -87,9 +87,9 @@ export const folders: readonly Folder[] = [
   },
   {
     folder: 'conntrack',
-    what: 'conntrack: flows as data, their bytes, the driver',
+    what: 'conntrack: flows as data, their bytes, the driver and the watch',
     imports: tools,
-    effects: ['driver.ts'],
+    effects: ['driver.ts', 'watch.ts'],
   },
   {
     folder: 'links',
@@ -256,7 +256,7 @@ export const folders: readonly Folder[] = [
   {
     folder: 'sandbox',
     what: 'a miniature cluster: network namespaces, an API server, controllers, pods; loaded on demand',
-    imports: ['bpf', 'lib', 'system', 'links', 'kube', 'model', 'modes', 'serve', 'diagnose', 'ui'],
+    imports: ['bpf', 'lib', 'system', 'conntrack', 'links', 'kube', 'model', 'modes', 'serve', 'diagnose', 'ui'],
     effects: 'all',
   },
   {

@@ -1,22 +1,17 @@
 // `kube-proxy doctor`.
 
-import { ControlClient, NoProxyError } from '../serve/control/client.ts'
-import type { StateAnswer } from '../serve/control/state.ts'
 import { couldNotLook, examine } from '../diagnose/doctor/examine.ts'
 import { examineNode } from '../diagnose/doctor/examine-node.ts'
 import { formatDiagnosis, formatNodeDiagnosis } from '../diagnose/doctor/format.ts'
 import { formatJson } from '../diagnose/format-json.ts'
-import type { NodeExamination, ProxyFact } from '../diagnose/doctor/facts.ts'
 import { findInstallation } from '../diagnose/doctor/installation.ts'
 import { readFacts } from '../diagnose/doctor/read-facts.ts'
-import { knownFromState } from '../diagnose/explain/from-state.ts'
-import type { Known } from '../diagnose/explain/known.ts'
+import { readProxy } from '../diagnose/doctor/read-proxy.ts'
 import { paintFor } from '../diagnose/paint.ts'
 import { readApiObjects, type ReadObjects } from '../diagnose/explain/read-known.ts'
 import { parseTarget } from '../diagnose/explain/target.ts'
 import { UsageError } from '../lib/command.ts'
 import type { Question } from '../diagnose/explain/question.ts'
-import { modeNamed } from '../modes/all.ts'
 
 export interface DoctorOptions {
   readonly from: string
@@ -27,9 +22,6 @@ export interface DoctorOptions {
 /** `open`: nothing was found, but not everything could be looked at. */
 const exitStatus = { clean: 0, found: 2, open: 3 } as const
 
-/** A proxy that has not answered by then is busy with something else, or hangs. */
-const PATIENCE_MS = 5000
-
 /** `service` is NAMESPACE/SERVICE[:PORT]; undefined: the whole node is examined. */
 export async function runDoctorCommand(
   service: string | undefined,
@@ -38,7 +30,7 @@ export async function runDoctorCommand(
 ): Promise<number> {
   const target = service === undefined ? undefined : serviceOf(service)
   const text = (name: string) => (given.get(name) as string | undefined) ?? ''
-  const { proxy, known, drift } = await askProxy(text('control-socket'))
+  const { proxy, known, drift } = await readProxy(text('control-socket'))
   const objects = await askApi(text('kubeconfig'), text('master'))
   const paint = paintFor(process.stdout, process.env)
   const installation = findInstallation(proxy.kind === 'answers' ? proxy.node : undefined)
@@ -64,27 +56,6 @@ function serviceOf(text: string): { readonly service: string; readonly port: str
 function statusOf(isFound: boolean, asked: Parameters<typeof couldNotLook>[0]): number {
   if (isFound) return exitStatus.found
   return couldNotLook(asked) ? exitStatus.open : exitStatus.clean
-}
-
-async function askProxy(
-  socket: string,
-): Promise<{ proxy: ProxyFact; known: Known | undefined; drift: NodeExamination['drift'] }> {
-  const client = new ControlClient(socket)
-  try {
-    const state = await client.ask<StateAnswer>('state', { timeoutMs: PATIENCE_MS, query: { only: 'objects' } })
-    const proxy = { kind: 'answers', mode: state.mode.name, node: state.nodeName } as const
-    const drift = state.families.map(({ family, drift: ofFamily }) => ({ family, ...ofFamily }))
-    return { proxy, known: knownFromState(state, modeNamed), drift }
-  } catch (error) {
-    if (!(error instanceof NoProxyError)) throw error
-    const { code } = (error.cause ?? {}) as NodeJS.ErrnoException
-    // Without permission, the question is not the proxy's.
-    if (code === 'EACCES' || code === 'EPERM') throw error
-    const kind = code === 'ENOENT' || code === 'ECONNREFUSED' ? 'none' : 'silent'
-    return { proxy: { kind, error: error.message }, known: undefined, drift: [] }
-  } finally {
-    client.close()
-  }
 }
 
 async function askApi(

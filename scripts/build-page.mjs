@@ -9,7 +9,7 @@ const root = join(import.meta.dirname, '..')
 const pageFolder = join(root, 'src', 'ui', 'page')
 
 /** Of script, as it is sent. */
-export const LARGEST_SCRIPT = 150_000
+export const LARGEST_SCRIPT = 170_000
 
 /** Writes both files and answers the size of the script in bytes. */
 export async function buildPage(out = join(root, 'dist', 'src', 'ui')) {

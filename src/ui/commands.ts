@@ -1,6 +1,6 @@
 // The shell commands that do what the page's buttons do. Pure: the page shows a command before the click, the server after it.
 
-import type { Action, ExplainQuestion, Snapshot, Terminal } from './protocol.ts'
+import type { Action, ExplainQuestion, LoadRequest, Snapshot, Terminal } from './protocol.ts'
 
 export type CommandContext = Pick<Snapshot, 'terminal' | 'nodes' | 'services'>
 
@@ -44,7 +44,7 @@ export function commandFor(action: Action, context: CommandContext): string {
     case 'load': {
       const from = action.from === 'outside' ? 'machine' : action.from
       const pause = Math.round(1000 / action.perSecond) / 1000
-      return `${exec(from)} sh -c 'while sleep ${pause}; do curl -s http://${hostOf(action.to, context)}; done'`
+      return `${exec(from)} sh -c 'while sleep ${pause}; do curl -s http://${hostOf(action.to, context, action.via)}; done'`
     }
     case 'load-end':
       return 'Ctrl-C'
@@ -106,11 +106,11 @@ function isSudo({ program }: Terminal): boolean {
 }
 
 /** The cluster IP and port of a service; else the text itself. */
-function hostOf(to: string, { services }: CommandContext): string {
+function hostOf(to: string, { services }: CommandContext, via?: LoadRequest['via']): string {
   const [name = '', port] = to.split(':')
   const service = services.find((each) => `${each.namespace}/${each.name}` === name)
   const found = service?.ports.find((each) => port === undefined || String(each.port) === port || each.name === port)
-  const [ip] = service?.clusterIPs ?? []
+  const [ip] = (via === 'loadBalancerIP' ? service?.loadBalancerIPs : service?.clusterIPs) ?? []
   if (ip === undefined || found === undefined) return to
   return `${ip.includes(':') ? `[${ip}]` : ip}:${found.port}`
 }

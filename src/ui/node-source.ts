@@ -76,7 +76,7 @@ export class NodeSource implements UiSource {
   }
 
   async traffic(): Promise<TrafficReport> {
-    return { nodes: [{ ...(await this.#watch.traffic()), node: this.#node().name }] }
+    return { nodes: [{ ...(await this.#watch.traffic()), node: this.#node().name }], outcomes: [] }
   }
 
   service({ namespace, name }: ServiceQuery): Promise<ServiceDetail> {

@@ -47,7 +47,7 @@ const actions: Readonly<Record<Action['action'], Checks>> = {
   mode: { node: name, mode: name },
   'api-server-away': {},
   'api-server-back': {},
-  load: { from: text, to: text, perSecond: integer(1, 50) },
+  load: { from: text, to: text, perSecond: integer(1, 50), via: optional(oneOf('clusterIP', 'loadBalancerIP')) },
   'load-end': {},
 }
 

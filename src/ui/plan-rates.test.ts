@@ -77,7 +77,7 @@ test('what the proxy itself carries is told by backend, and once more by fronten
     { frontend: 'tcp 10.0.0.1:80', backend: null, connections: 10 },
     { frontend: null, backend: '10.1.0.1:8080', connections: 6, packets: 0, bytes: 1000 },
   ])
-  const sums = sumRates({ nodes: [{ node: 'n', error: null, overMs: 1000, rows }] })
+  const sums = sumRates({ nodes: [{ node: 'n', error: null, overMs: 1000, rows }], outcomes: [] })
   expect(sums.ports.get('default/web')?.connections).toBe(10)
   expect(sums.pairs.get('default/web|10.1.0.1:8080')?.connections).toBe(6)
 })

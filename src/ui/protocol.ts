@@ -32,7 +32,7 @@ export interface UiEvents {
   readonly traffic: TrafficReport
   /** One for each sync of a proxy. A new page also gets the last MOST_CHANGES. */
   readonly change: ChangeEntry
-  /** Every second while a load runs, and once when it ends. */
+  /** When a load begins, every second while it runs, and once when it ends. */
   readonly load: LoadReport
   /** The server ends: the page does not reconnect. */
   readonly end: { readonly reason: string }
@@ -207,6 +207,25 @@ export interface BackendInfo {
 
 export interface TrafficReport {
   readonly nodes: readonly NodeTraffic[]
+  /** What became of TCP connections to Services that ended, or got their answer, since the last report. Empty on a node. */
+  readonly outcomes: readonly OutcomeRow[]
+}
+
+/** Numbers of connections. */
+export interface OutcomeRow {
+  /** ServicePortInfo.id. */
+  readonly service: string
+  /** BackendInfo.address; null: they reached no endpoint. */
+  readonly backend: string | null
+  /** `outside`, a node's name, `NAMESPACE/POD`, an address. */
+  readonly client: string
+  readonly answered: number
+  readonly refused: number
+  readonly timedOut: number
+  /** Broken off after they were made. */
+  readonly cut: number
+  /** The endpoint did not answer, and the client got another: not a failure. */
+  readonly retried: number
 }
 
 export interface NodeTraffic {
@@ -393,7 +412,7 @@ interface OfService {
 }
 
 export type ActAnswer =
-  | { readonly ok: true; readonly did: string; readonly command: string }
+  | { readonly ok: true; readonly did: string; readonly command: string; readonly atMs: number }
   | { readonly ok: false; readonly error: string; readonly command: string }
 
 /** A client that connects again and again, each time with a new connection. One at a time. */
@@ -404,6 +423,8 @@ export interface LoadRequest {
   readonly to: string
   /** 1 to 50. */
   readonly perSecond: number
+  /** Which address is dialled; absent: the cluster IP. */
+  readonly via?: 'clusterIP' | 'loadBalancerIP' | undefined
 }
 
 export interface LoadReport {
@@ -414,9 +435,15 @@ export interface LoadReport {
   /** Since it began. */
   readonly answered: number
   readonly failed: number
+  /** What `failed` is made of. The rest, if any, could not be tried. */
+  readonly refused: number
+  readonly timedOut: number
+  readonly cut: number
   /** Answers since it began, by the pod's name. */
   readonly byPod: Readonly<Record<string, number>>
   readonly lastError: string | null
   /** From connect to the answer in the last second; null: none was answered. */
   readonly medianMs: number | null
+  /** The slowest but one in a hundred. */
+  readonly p99Ms: number | null
 }

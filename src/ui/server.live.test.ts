@@ -47,7 +47,7 @@ class Source implements UiSource {
   }
   async traffic() {
     this.asked++
-    return { nodes: [] }
+    return { nodes: [], outcomes: [] }
   }
   async service(): Promise<never> {
     throw new Error('There is no such Service')
@@ -57,7 +57,7 @@ class Source implements UiSource {
   }
   async act(action: Action) {
     this.done.push(action)
-    return { ok: true, did: 'it', command: 'x' } as const
+    return { ok: true, did: 'it', command: 'x', atMs: 0 } as const
   }
   close(): void {
     this.end()

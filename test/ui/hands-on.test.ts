@@ -65,6 +65,8 @@ describe.skipIf(chromiumPath === undefined)('hands on (needs Chromium)', () => {
   })
 
   test('a client that asks again and again', async () => {
+    await press('Stop')
+    await said('The load has ended')
     await press('Start')
     await page.getByText(/10 connections per second from outside/).waitFor()
     await eventually(

@@ -59,7 +59,7 @@ describe.skipIf(chromiumPath === undefined)('the page of a sandbox (needs Chromi
     test('shows what is clicked on, and leads from there', async () => {
       await page.getByRole('link', { name: /^Service default\/whoami/ }).click()
       const about = page.getByRole('complementary')
-      await about.getByText('3 of 3 ready').waitFor()
+      await about.getByText('3 of 3 ready', { exact: true }).waitFor()
       await about.getByRole('link', { name: 'A packet to it' }).click()
       await page.getByRole('heading', { level: 1, name: 'Packet' }).waitFor()
       expect(await page.getByRole('combobox', { name: 'To', exact: true }).inputValue()).toBe('default/whoami')

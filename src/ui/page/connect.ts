@@ -14,6 +14,7 @@ import {
   type UiEvents,
 } from '../protocol.ts'
 import { applyPatch } from '../patch.ts'
+import { addReport } from './flow.ts'
 import type { Store } from './store.ts'
 
 /** Subscribes to the server's events. The browser reconnects by itself. */
@@ -31,7 +32,10 @@ export function watchEvents(store: Store): EventSource {
   })
   on('snapshot', (snapshot) => store.set({ snapshot }))
   on('update', (update) => store.set({ snapshot: applyPatch(store.state.snapshot, update) as Snapshot }))
-  on('traffic', (traffic) => store.set({ traffic }))
+  on('traffic', (traffic) => {
+    const { flow, load } = store.state
+    store.set({ traffic, flow: addReport(flow, traffic, load, Date.now()) })
+  })
   on('change', (change) => store.set({ changes: addChange(store.state.changes, change) }))
   on('load', (load) => store.set({ load }))
   on('end', ({ reason }) => {

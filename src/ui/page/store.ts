@@ -2,15 +2,20 @@
 
 import { createContext } from 'preact'
 import { useContext, useLayoutEffect, useState } from 'preact/hooks'
+import type { Deed } from './act/use-act.ts'
+import { NO_FLOW, type Flow } from './flow.ts'
 import type { ChangeEntry, LoadReport, Snapshot, TrafficReport } from '../protocol.ts'
 
 export interface PageState {
   readonly snapshot: Snapshot
   readonly traffic: TrafficReport | null
+  readonly flow: Flow
   /** The newest last. */
   readonly changes: readonly ChangeEntry[]
   readonly load: LoadReport | null
   readonly connection: Connection
+  /** The newest first. */
+  readonly deeds: readonly Deed[]
 }
 
 export type Connection =
@@ -22,7 +27,8 @@ export class Store {
   readonly #listeners = new Set<() => void>()
 
   constructor(snapshot: Snapshot) {
-    this.#state = { snapshot, traffic: null, changes: [], load: null, connection: { state: 'connecting' } }
+    const connection = { state: 'connecting' } as const
+    this.#state = { snapshot, traffic: null, flow: NO_FLOW, changes: [], load: null, connection, deeds: [] }
   }
 
   get state(): PageState {

@@ -48,6 +48,23 @@ export function openClientSocket(netns: NetworkNamespace, transport: Transport, 
   return netns.enter(() => openSocket(transport, family === 4 ? AF_INET : AF_INET6)).fd
 }
 
+/** For a client that wants to know its port before it connects. */
+export function openNumberedSocket(
+  netns: NetworkNamespace,
+  family: 4 | 6,
+): { readonly fd: number; readonly port: number } {
+  const fd = openClientSocket(netns, 'tcp', family)
+  const sockaddr = encodeAddress(family === 4 ? '0.0.0.0' : '::', 0)
+  try {
+    mustCall('bind a client socket', 'bind', fd, sockaddr, sockaddr.length)
+    mustCall('find the port of a socket', 'getsockname', fd, sockaddr, Uint32Array.of(sockaddr.length))
+  } catch (error) {
+    tryCall('close', fd)
+    throw error
+  }
+  return { fd, port: decodeAddress(sockaddr).port }
+}
+
 export function canConnect(netns: NetworkNamespace, host: string, port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = new Socket({ fd: openClientSocket(netns, 'tcp', host.includes(':') ? 6 : 4) })

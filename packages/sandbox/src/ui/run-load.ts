@@ -3,19 +3,21 @@
 import { request as httpRequest } from '../../../../src/lib/http.ts'
 import { Socket } from 'node:net'
 import type { LoadReport, LoadRequest } from '../../../../src/ui/protocol.ts'
+import { PATIENCE_MS, type Outcome } from './connection-outcomes.ts'
 
 export interface LoadOptions {
   readonly request: LoadRequest
   readonly host: string
   readonly port: number
-  readonly open: () => number
-  /** Every second, and once at the end. */
+  /** A socket, and the port that it was given. */
+  readonly open: () => { readonly fd: number; readonly port: number }
+  readonly onBegin: (sport: number) => void
+  readonly onEnd: (sport: number, outcome: Outcome | 'abandoned') => void
+  /** At once, every second, and once at the end. */
   readonly onReport: (report: LoadReport) => void
 }
 
 const REPORT_MS = 1000
-/** As curl --max-time would. */
-const PATIENCE_MS = 3000
 /** Without an answer, no more than this wait at a time. */
 const MOST_WAITING = 200
 const MOST_PODS = 200
@@ -23,10 +25,11 @@ const MOST_PODS = 200
 export class Load {
   readonly #options: LoadOptions
   readonly #byPod = new Map<string, number>()
-  readonly #waiting = new Set<Socket>()
+  readonly #waiting = new Map<Socket, number>()
   readonly #timers: readonly NodeJS.Timeout[]
-  #answered = 0
-  #failed = 0
+  readonly #counts: Record<Outcome, number> = { answered: 0, refused: 0, timedOut: 0, cut: 0 }
+  /** Could not even be tried. */
+  #untried = 0
   #lastError: string | null = null
   #latencies: number[] = []
   #isRunning = true
@@ -37,6 +40,8 @@ export class Load {
       setInterval(() => this.#ask(), 1000 / options.request.perSecond),
       setInterval(() => this.#report(), REPORT_MS),
     ]
+    // What another one met is not shown as this one's.
+    this.#report()
   }
 
   get request(): LoadRequest {
@@ -47,50 +52,67 @@ export class Load {
     if (!this.#isRunning) return
     this.#isRunning = false
     for (const timer of this.#timers) clearInterval(timer)
-    for (const socket of this.#waiting) socket.destroy()
+    for (const [socket, sport] of this.#waiting) {
+      socket.destroy()
+      this.#options.onEnd(sport, 'abandoned')
+    }
     this.#report()
   }
 
   #ask(): void {
-    if (this.#waiting.size >= MOST_WAITING) return this.#fail('too many wait for an answer')
-    const { host, port, open } = this.#options
+    if (this.#waiting.size >= MOST_WAITING) return this.#cannotTry('too many wait for an answer')
+    const { host, port, open, onBegin, onEnd } = this.#options
     const startMs = performance.now()
     let socket: Socket
+    let sport: number
     try {
-      socket = new Socket({ fd: open() })
+      const opened = open()
+      sport = opened.port
+      socket = new Socket({ fd: opened.fd })
     } catch (error) {
-      return this.#fail((error as Error).message)
+      return this.#cannotTry((error as Error).message)
     }
-    this.#waiting.add(socket)
+    this.#waiting.set(socket, sport)
+    onBegin(sport)
+    let isConnected = false
     let isSettled = false
-    const settle = (done: () => void) => {
+    const settle = (outcome: Outcome, done: () => void) => {
       if (isSettled) return
       isSettled = true
       clearTimeout(timer)
       this.#waiting.delete(socket)
       socket.destroy()
-      if (this.#isRunning) done()
+      if (!this.#isRunning) return
+      this.#counts[outcome]++
+      onEnd(sport, outcome)
+      done()
     }
-    const timer = setTimeout(() => settle(() => this.#fail(`no answer within ${PATIENCE_MS / 1000} s`)), PATIENCE_MS)
+    const fail = (outcome: Outcome, message: string) => settle(outcome, () => (this.#lastError = message))
+    const timer = setTimeout(() => fail('timedOut', `no answer within ${PATIENCE_MS / 1000} s`), PATIENCE_MS)
+    socket.once('connect', () => (isConnected = true))
     const asked = httpRequest(
       { host, port, path: '/', createConnection: () => socket.connect(port, host) },
       (response) => {
         response.resume()
-        response.on('end', () => settle(() => this.#succeed(String(response.headers['x-pod'] ?? 'unknown'), startMs)))
+        response.on('end', () =>
+          settle('answered', () => this.#succeed(String(response.headers['x-pod'] ?? 'unknown'), startMs)),
+        )
+        response.on('error', (error: NodeJS.ErrnoException) => fail('cut', error.code ?? error.message))
       },
     )
     asked.end()
-    asked.on('error', (error: NodeJS.ErrnoException) => settle(() => this.#fail(error.code ?? error.message)))
+    asked.on('error', (error: NodeJS.ErrnoException) =>
+      fail(outcomeOf(error, isConnected), error.code ?? error.message),
+    )
   }
 
   #succeed(pod: string, startMs: number): void {
-    this.#answered++
     if (this.#byPod.has(pod) || this.#byPod.size < MOST_PODS) this.#byPod.set(pod, (this.#byPod.get(pod) ?? 0) + 1)
     this.#latencies.push(performance.now() - startMs)
   }
 
-  #fail(message: string): void {
-    this.#failed++
+  #cannotTry(message: string): void {
+    this.#untried++
     this.#lastError = message
   }
 
@@ -98,16 +120,29 @@ export class Load {
     const { request, host, port, onReport } = this.#options
     const sorted = this.#latencies.sort((a, b) => a - b)
     this.#latencies = []
-    const median = sorted[sorted.length >> 1]
+    const { answered, refused, timedOut, cut } = this.#counts
+    const share = (part: number) => {
+      const ms = sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))]
+      return ms === undefined ? null : Math.round(ms * 10) / 10
+    }
     onReport({
       request,
       url: `http://${host.includes(':') ? `[${host}]` : host}:${port}/`,
       running: this.#isRunning,
-      answered: this.#answered,
-      failed: this.#failed,
+      answered,
+      failed: refused + timedOut + cut + this.#untried,
+      refused,
+      timedOut,
+      cut,
       byPod: Object.fromEntries(this.#byPod),
       lastError: this.#lastError,
-      medianMs: median === undefined ? null : Math.round(median * 10) / 10,
+      medianMs: share(0.5),
+      p99Ms: share(0.99),
     })
   }
+}
+
+function outcomeOf({ code }: NodeJS.ErrnoException, isConnected: boolean): Outcome {
+  if (isConnected) return 'cut'
+  return code === 'ETIMEDOUT' ? 'timedOut' : 'refused'
 }

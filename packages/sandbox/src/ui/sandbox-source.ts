@@ -1,11 +1,13 @@
 // What the page shows of a sandbox, and what it can do there.
 
 import { closeSync, openSync } from 'node:fs'
+import type { Flow } from '../../../../src/conntrack/driver.ts'
+import { watchFlows } from '../../../../src/conntrack/watch.ts'
 import type { Known } from '../../../../src/diagnose/explain/known.ts'
-import { messageOf } from '../../../../src/lib/errors.ts'
+import { KernelError, messageOf } from '../../../../src/lib/errors.ts'
 import { modeNames } from '../../../../src/modes/all.ts'
 import { NetworkNamespace } from '../netns/network-namespace.ts'
-import { openClientSocket } from '../netns/sockets.ts'
+import { openNumberedSocket } from '../netns/sockets.ts'
 import type { Sandbox } from '../sandbox.ts'
 import { commandFor, dialCommand, explainCommand } from '../../../../src/ui/commands.ts'
 import type { InspectorContext } from '../../../../src/ui/node-inspector.ts'
@@ -23,6 +25,9 @@ import type {
   TrafficReport,
 } from '../../../../src/ui/protocol.ts'
 import { ProxyWatch } from '../../../../src/ui/proxy-watch.ts'
+import { ConnectionOutcomes, type FlowMeaning } from './connection-outcomes.ts'
+import { FlowMeanings } from './flow-meanings.ts'
+import { gentleLoad } from './gentle-load.ts'
 import { RemoteInspector } from './remote-inspector.ts'
 import { Load } from './run-load.ts'
 import { SandboxActions } from './sandbox-actions.ts'
@@ -42,6 +47,10 @@ export class SandboxSource implements UiSource {
   #listener: UiListener | undefined
   #stopListening: (() => void)[] = []
   #load: Load | undefined
+  /** The load that runs while a page is open: a gentle one, until the user wants another, or none. */
+  #wantedLoad: LoadRequest | 'gentle' | 'none' = 'gentle'
+  #meanings: FlowMeanings | undefined
+  readonly #outcomes = new ConnectionOutcomes((flow) => this.#meaningOf(flow))
 
   constructor(sandbox: Sandbox, program: string) {
     const { folder, network } = sandbox
@@ -66,8 +75,28 @@ export class SandboxSource implements UiSource {
     const { registry } = this.#sandbox
     this.#listener = listener
     for (const watch of this.#watches) watch.begin(listener)
-    const changed = () => listener.changed()
-    this.#stopListening = shownKinds.map((kind) => registry.collection(kind as (typeof shownKinds)[0]).listen(changed))
+    const changed = () => {
+      this.#meanings = undefined
+      if (this.#load === undefined) this.#resumeLoad()
+      listener.changed()
+    }
+    this.#stopListening = [
+      ...shownKinds.map((kind) => registry.collection(kind as (typeof shownKinds)[0]).listen(changed)),
+      ...this.#sandbox.network.nodes.flatMap(({ netns }) => this.#watchFlows(netns)),
+    ]
+    this.#outcomes.take()
+    this.#resumeLoad()
+  }
+
+  /** Without them, failures are shown at the service alone. */
+  #watchFlows(netns: NetworkNamespace): (() => void)[] {
+    try {
+      const watch = netns.enter(() => watchFlows((event) => this.#outcomes.hear(event)))
+      return [() => watch.close()]
+    } catch (error) {
+      if (error instanceof KernelError) return []
+      throw error
+    }
   }
 
   end(): void {
@@ -80,7 +109,10 @@ export class SandboxSource implements UiSource {
   }
 
   async traffic(): Promise<TrafficReport> {
-    return { nodes: await Promise.all(this.#watches.map((watch) => watch.traffic())) }
+    return {
+      nodes: await Promise.all(this.#watches.map((watch) => watch.traffic())),
+      outcomes: this.#outcomes.take(),
+    }
   }
 
   service({ namespace, name, node }: ServiceQuery): Promise<ServiceDetail> {
@@ -137,7 +169,7 @@ export class SandboxSource implements UiSource {
             ? this.#endLoad()
             : await this.#actions.do(action)
       this.#listener?.changed()
-      return { ok: true, did, command }
+      return { ok: true, did, command, atMs: Date.now() }
     } catch (error) {
       return { ok: false, error: messageOf(error), command }
     }
@@ -222,33 +254,70 @@ export class SandboxSource implements UiSource {
     return this.#sandbox.pods.find(pod)[0]?.netns
   }
 
-  #beginLoad({ from, to, perSecond }: LoadRequest, { services }: SandboxObjects): string {
+  #beginLoad({ from, to, perSecond, via }: LoadRequest, { services }: SandboxObjects): string {
     const [name = '', port] = to.split(':')
     const service = services.find((each) => `${each.namespace}/${each.name}` === name)
     const found = service?.ports.find((each) => port === undefined || String(each.port) === port || each.name === port)
-    const host = service?.clusterIPs[0]
+    const host = via === 'loadBalancerIP' ? service?.ingress.find(({ ip }) => ip !== '')?.ip : service?.clusterIPs[0]
     if (host === undefined || host === 'None' || found === undefined || found.protocol !== 'TCP') {
-      throw new AskedWrongly(`Cannot dial ${JSON.stringify(to)}: it must be a Service with a cluster IP and a TCP port`)
+      throw new AskedWrongly(
+        `Cannot dial ${JSON.stringify(to)}: it must be a Service with a ${via === 'loadBalancerIP' ? 'load-balancer IP' : 'cluster IP'} and a TCP port`,
+      )
     }
     const path = this.#clientNetns(from)
     this.#load?.close()
-    const open = () => {
-      const netns = new NetworkNamespace(from, openSync(path, 'r'))
-      try {
-        return openClientSocket(netns, 'tcp', host.includes(':') ? 6 : 4)
-      } finally {
-        closeSync(netns.fd)
-      }
+    const family = host.includes(':') ? 6 : 4
+    const meaning = {
+      service: found.name === '' ? name : `${name}:${found.name}`,
+      isRetried: false,
+      client: from === 'machine' ? 'outside' : from,
     }
-    const onReport = (report: Parameters<UiListener['loaded']>[0]) => this.#listener?.loaded(report)
-    this.#load = new Load({ request: { from, to, perSecond }, host, port: found.port, open, onReport })
+    const own = (sport: number) => ({ sport, host, port: found.port })
+    this.#wantedLoad = { from, to, perSecond, ...(via === undefined ? {} : { via }) }
+    this.#load = new Load({
+      request: this.#wantedLoad,
+      host,
+      port: found.port,
+      open: () => {
+        const netns = new NetworkNamespace(from, openSync(path, 'r'))
+        try {
+          return openNumberedSocket(netns, family)
+        } finally {
+          closeSync(netns.fd)
+        }
+      },
+      onBegin: (sport) => this.#outcomes.beginOwn(own(sport)),
+      onEnd: (sport, outcome) => this.#outcomes.endOwn(own(sport), meaning, outcome),
+      onReport: (report) => this.#listener?.loaded(report),
+    })
     return `${perSecond} connections per second from ${from} to ${to}`
+  }
+
+  /** Nobody has to look for a button to see what a Service does. */
+  #resumeLoad(): void {
+    if (this.#wantedLoad === 'none') return
+    const objects = this.#objects.describe()
+    const request = this.#wantedLoad === 'gentle' ? gentleLoad(objects) : this.#wantedLoad
+    if (request === undefined) return
+    try {
+      this.#beginLoad(request, objects)
+    } catch (error) {
+      // The service or the client is gone.
+      if (!(error instanceof AskedWrongly)) throw error
+      this.#wantedLoad = 'gentle'
+    }
   }
 
   #endLoad(): string {
     this.#load?.close()
     this.#load = undefined
+    this.#wantedLoad = 'none'
     return 'The load has ended'
+  }
+
+  #meaningOf(flow: Flow): FlowMeaning | undefined {
+    this.#meanings ??= new FlowMeanings(this.#plan(this.#objects.describe()))
+    return this.#meanings.of(flow)
   }
 
   #clientNetns(from: string): string {

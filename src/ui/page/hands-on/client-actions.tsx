@@ -4,7 +4,7 @@ import { podId, serviceId } from '../map/targets.ts'
 import { formatMs } from '../rates.ts'
 import { firstService } from '../parts/first-service.ts'
 import { usePart, useSnapshot } from '../store.ts'
-import { ActButton, type ActProps } from './act-button.tsx'
+import { ActButton, type ActProps } from '../act/act-button.tsx'
 import { Select } from '../parts/select.tsx'
 
 /** Starts and stops a client that connects again and again, and shows what it sees. */

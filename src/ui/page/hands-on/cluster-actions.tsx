@@ -1,6 +1,6 @@
 import type { NodeInfo } from '../../protocol.ts'
 import { useSnapshot } from '../store.ts'
-import { ActButton, type ActProps } from './act-button.tsx'
+import { ActButton, type ActProps } from '../act/act-button.tsx'
 import { Choice } from './service-actions.tsx'
 
 export function ClusterActions(props: ActProps) {
@@ -41,8 +41,7 @@ export function ClusterActions(props: ActProps) {
 }
 
 function NodeRow({ node, ...props }: ActProps & { node: NodeInfo }) {
-  const { can } = useSnapshot()
-  const { name, mode, proxy } = node
+  const { name, proxy } = node
   return (
     <div class="node-row" data-node={name}>
       <h3>{name}</h3>
@@ -50,6 +49,17 @@ function NodeRow({ node, ...props }: ActProps & { node: NodeInfo }) {
         {proxy.state === 'ready' ? `proxy ${proxy.pid ?? ''}` : `proxy ${proxy.state}`}
         {proxy.restarts > 0 && `, ${proxy.restarts} ${proxy.restarts === 1 ? 'restart' : 'restarts'}`}
       </span>
+      <NodeButtons node={node} {...props} />
+    </div>
+  )
+}
+
+/** Flushes the rules of a node, kills its proxy, changes its mode. */
+export function NodeButtons({ node, ...props }: ActProps & { node: NodeInfo }) {
+  const { can } = useSnapshot()
+  const { name, mode, proxy } = node
+  return (
+    <>
       <span class="buttons">
         <ActButton {...props} action={{ action: 'flush', node: name }} label={`Flush its rules: ${name}`}>
           Flush its rules
@@ -72,6 +82,6 @@ function NodeRow({ node, ...props }: ActProps & { node: NodeInfo }) {
           actionFor={(value) => ({ action: 'mode', node: name, mode: value })}
         />
       )}
-    </div>
+    </>
   )
 }

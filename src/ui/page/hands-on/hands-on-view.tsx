@@ -3,16 +3,16 @@
 import { useState } from 'preact/hooks'
 import { Command } from '../parts/command.tsx'
 import { useSnapshot } from '../store.ts'
-import type { ActProps } from './act-button.tsx'
+import type { ActProps } from '../act/act-button.tsx'
 import { ClientActions } from './client-actions.tsx'
 import { ClusterActions } from './cluster-actions.tsx'
 import { PodActions } from './pod-actions.tsx'
 import { ServiceActions } from './service-actions.tsx'
-import { useAct, type Deed } from './use-act.ts'
+import { useAct, type Deed } from '../act/use-act.ts'
 
 export function HandsOnView() {
   const { can } = useSnapshot()
-  const { deeds, doIt } = useAct()
+  const { deeds, doIt, undo } = useAct()
   const [command, setCommand] = useState('')
   const props: ActProps = { doIt, onShow: setCommand }
   if (!can.act) return <NotHere />
@@ -29,7 +29,7 @@ export function HandsOnView() {
           <ServiceActions {...props} />
           <ClusterActions {...props} />
         </div>
-        <Terminal command={command} deeds={deeds} />
+        <Terminal command={command} deeds={deeds} onUndo={undo} />
       </div>
     </>
   )
@@ -44,7 +44,13 @@ function NotHere() {
   )
 }
 
-function Terminal({ command, deeds }: { command: string; deeds: readonly Deed[] }) {
+interface TerminalProps {
+  readonly command: string
+  readonly deeds: readonly Deed[]
+  readonly onUndo: (deed: Deed) => void
+}
+
+function Terminal({ command, deeds, onUndo }: TerminalProps) {
   const { terminal } = useSnapshot()
   return (
     <section class="terminal" aria-label="The same at a terminal">
@@ -60,10 +66,15 @@ function Terminal({ command, deeds }: { command: string; deeds: readonly Deed[] 
       <h3>Done so far</h3>
       <ol class="deeds" aria-live="polite">
         {deeds.length === 0 && <li class="muted">Nothing yet.</li>}
-        {deeds.map(({ id, command, state, said }) => (
-          <li key={id} class={`deed is-${state}`}>
-            <Command text={command} />
-            <p class={state === 'failed' ? 'bad' : ''}>{state === 'doing' ? '…' : said}</p>
+        {deeds.map((deed) => (
+          <li key={deed.id} class={`deed is-${deed.state}`}>
+            <Command text={deed.command} />
+            <p class={deed.state === 'failed' ? 'bad' : ''}>{deed.state === 'doing' ? '…' : deed.said}</p>
+            {deed.undo !== null && (
+              <button type="button" onClick={() => onUndo(deed)}>
+                Undo
+              </button>
+            )}
           </li>
         ))}
       </ol>

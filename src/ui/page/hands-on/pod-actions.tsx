@@ -3,7 +3,7 @@ import type { DeploymentInfo, PodInfo } from '../../protocol.ts'
 import { ejections, podState } from '../map/pod-state.ts'
 import { podId } from '../map/targets.ts'
 import { useSnapshot } from '../store.ts'
-import { ActButton, type ActProps } from './act-button.tsx'
+import { ActButton, type ActProps } from '../act/act-button.tsx'
 
 /** Further pods are found by name. */
 const SHOWN = 12
@@ -51,7 +51,7 @@ export function PodActions(props: ActProps) {
 }
 
 function PodRow({ pod, ejectedOn, ...props }: ActProps & { pod: PodInfo; ejectedOn: readonly string[] }) {
-  const { namespace, name } = pod
+  const { name } = pod
   const { kind, word } = podState({ pod }, ejectedOn)
   return (
     <li>
@@ -62,27 +62,35 @@ function PodRow({ pod, ejectedOn, ...props }: ActProps & { pod: PodInfo; ejected
           {word === '' ? '' : `, ${word}`}
         </span>
       </span>
-      <span class="buttons">
-        {FAILURES.map(([how, words]) => (
-          <ActButton
-            key={how}
-            {...props}
-            action={{ action: 'fail', namespace, pod: name, how }}
-            label={how === 'none' ? `Heal ${name}` : `Make ${name} ${how}`}
-            isOff={pod.fail === how}
-          >
-            {words}
-          </ActButton>
-        ))}
-        <ActButton {...props} action={{ action: 'delete-pod', namespace, pod: name }} label={`Delete ${name}`}>
-          delete
-        </ActButton>
-      </span>
+      <PodButtons pod={pod} {...props} />
     </li>
   )
 }
 
-function Scale({ deployment, ...props }: ActProps & { deployment: DeploymentInfo }) {
+/** Breaks and heals a pod, and deletes it. */
+export function PodButtons({ pod, ...props }: ActProps & { pod: PodInfo }) {
+  const { namespace, name } = pod
+  return (
+    <span class="buttons">
+      {FAILURES.map(([how, words]) => (
+        <ActButton
+          key={how}
+          {...props}
+          action={{ action: 'fail', namespace, pod: name, how }}
+          label={how === 'none' ? `Heal ${name}` : `Make ${name} ${how}`}
+          isOff={pod.fail === how}
+        >
+          {words}
+        </ActButton>
+      ))}
+      <ActButton {...props} action={{ action: 'delete-pod', namespace, pod: name }} label={`Delete ${name}`}>
+        delete
+      </ActButton>
+    </span>
+  )
+}
+
+export function Scale({ deployment, ...props }: ActProps & { deployment: DeploymentInfo }) {
   const { namespace, name, replicas, ready } = deployment
   const [typed, setTyped] = useState<number | null>(null)
   const wanted = typed ?? replicas

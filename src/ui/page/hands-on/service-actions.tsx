@@ -1,7 +1,7 @@
 import type { Action, ServiceInfo } from '../../protocol.ts'
 import { serviceId } from '../map/targets.ts'
 import { useSnapshot } from '../store.ts'
-import { ActButton, type ActProps } from './act-button.tsx'
+import { ActButton, type ActProps } from '../act/act-button.tsx'
 
 export function ServiceActions(props: ActProps) {
   const { services } = useSnapshot()
@@ -19,6 +19,16 @@ export function ServiceActions(props: ActProps) {
 }
 
 function ServiceRow({ service, ...props }: ActProps & { service: ServiceInfo }) {
+  return (
+    <div class="service-row" data-service={serviceId(service)}>
+      <h3>{serviceId(service)}</h3>
+      <ServiceChoices service={service} {...props} />
+    </div>
+  )
+}
+
+/** Policies, affinity and retry of a service. */
+export function ServiceChoices({ service, ...props }: ActProps & { service: ServiceInfo }) {
   const { namespace, name } = service
   const hasExternal = service.type === 'LoadBalancer' || service.type === 'NodePort' || service.externalIPs.length > 0
   const policy = (field: 'internalTrafficPolicy' | 'externalTrafficPolicy', value: 'Cluster' | 'Local'): Action => ({
@@ -29,8 +39,7 @@ function ServiceRow({ service, ...props }: ActProps & { service: ServiceInfo }) 
     value,
   })
   return (
-    <div class="service-row" data-service={serviceId(service)}>
-      <h3>{serviceId(service)}</h3>
+    <>
       <Choice
         {...props}
         words="internal traffic"
@@ -61,7 +70,7 @@ function ServiceRow({ service, ...props }: ActProps & { service: ServiceInfo }) 
         now={service.connectRetry ? 'on' : 'off'}
         actionFor={(value) => ({ action: 'connect-retry', namespace, service: name, value })}
       />
-    </div>
+    </>
   )
 }
 

@@ -52,6 +52,7 @@ describe('the lines of the map', () => {
         { ...node, node: 'node-1' },
         { ...node, node: 'node-2' },
       ],
+      outcomes: [],
     })
     expect(rateOf(edge!, rates)).toMatchObject({ connections: 4, packets: 20 })
   })

@@ -109,6 +109,12 @@ export function curve(from: Box, to: Box, startsAt = 0, endsAt = 0): string {
   return `M${round(x1)} ${round(y1)}C${round(x1 + bend)} ${round(y1)} ${round(x2 - bend)} ${round(y2)} ${round(x2)} ${round(y2)}`
 }
 
+/** Where a line ends: the last two numbers of its path. */
+export function endOf({ path }: Pick<Edge, 'path'>): { readonly x: number; readonly y: number } {
+  const [x = 0, y = 0] = path.split(' ').slice(-2).map(Number)
+  return { x, y }
+}
+
 function round(value: number): number {
   return Math.round(value * 10) / 10
 }

@@ -6,10 +6,12 @@ import { usePart } from '../store.ts'
 
 const SHOWN = 4
 
-/** The newest changes, a line each. */
+/** The newest changes that did something, a line each. */
 export function Latest() {
   const changes = usePart((state) => state.changes)
-  const newest = filterChanges(changes, { service: '', node: '' }).slice(0, SHOWN)
+  const newest = filterChanges(changes, { service: '', node: '' })
+    .filter(({ operations, error }) => operations > 0 || error !== undefined)
+    .slice(0, SHOWN)
   if (newest.length === 0) return null
   return (
     <section class="latest" aria-labelledby="latest">
@@ -34,9 +36,7 @@ export function Latest() {
                 {change.family === 6 && ', IPv6'}
               </span>
               <span class="latest-operations">
-                {change.operations === 0
-                  ? 'nothing to do'
-                  : `${change.operations} ${change.operations === 1 ? 'operation' : 'operations'}`}
+                {change.operations} {change.operations === 1 ? 'operation' : 'operations'}
               </span>
               <span class="number">{took === null ? '' : formatMs(took)}</span>
             </li>

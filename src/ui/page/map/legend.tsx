@@ -5,11 +5,17 @@ export function Legend() {
       <Item words="leads there">
         <path class="edge is-led" d="M1 7H33" stroke-width="1" />
       </Item>
-      <Item words="flows now: the wider, the more packets">
+      <Item words="answered: the wider, the more packets">
         <path class="edge is-led is-flowing" d="M1 7H33" stroke-width="5" />
       </Item>
-      <Item words="refused or dropped">
-        <path class="edge is-refused" d="M1 7H33" stroke-width="2.500" />
+      <Item words="refused">
+        <path class="edge is-refused" d="M1 7H33" stroke-width="3" />
+      </Item>
+      <Item words="timed out">
+        <path class="edge is-timed-out" d="M1 7H33" stroke-width="3" />
+      </Item>
+      <Item words="retried elsewhere: the client was answered">
+        <path class="edge is-retried" d="M1 7H33" stroke-width="3" />
       </Item>
       <Item words="ejected: no new connections">
         <path class="edge is-ejected" d="M1 7H33" stroke-width="2" />

@@ -1,8 +1,10 @@
 import { useMemo } from 'preact/hooks'
 import type { ServiceInfo } from '../../protocol.ts'
-import { addRates, formatPerSecond, sumRates, type Rates } from '../rates.ts'
+import { addMet, failedOf, type Met, type MetBy } from '../flow.ts'
+import { addRates, formatPerSecond, NO_RATE, sumRates, type Rate, type Rates } from '../rates.ts'
 import { usePart } from '../store.ts'
-import { curve, rateOf, widthOf, type Edge } from './edges.ts'
+import { curve, endOf, rateOf, widthOf, type Edge } from './edges.ts'
+import { failedAt, failedBefore, failureWords } from './failures.ts'
 import type { Box, MapLayout } from './layout.ts'
 import { serviceId } from './targets.ts'
 
@@ -13,52 +15,124 @@ interface Props {
   readonly lit: ReadonlySet<string> | null
 }
 
+/** More labels would cover the map. */
+const MOST_LABELS = 16
+
 /** Hidden from screen readers: the table has the same as text. */
 export function Lines({ edges, layout, services, lit }: Props) {
   const traffic = usePart((state) => state.traffic)
+  const now = usePart((state) => state.flow.now)
   const load = usePart((state) => state.load)
   const rates = useMemo(() => sumRates(traffic), [traffic])
   const dim = (service: string) => (lit !== null && !lit.has(service) ? ' is-dim' : '')
-  // Lines with traffic above those without.
-  const drawn = edges
-    .map((edge) => ({ edge, rate: rateOf(edge, rates) }))
-    .sort((a, b) => a.rate.packets - b.rate.packets)
+  const drawn = edges.map((edge) => ({
+    edge,
+    rate: rateOf(edge, rates),
+    met: addMet(...edge.pairs.map((pair) => now.pairs.get(pair))),
+  }))
+  // Lines with traffic above those without, failures above all.
+  drawn.sort((a, b) => failedOf(a.met) - failedOf(b.met) || a.rate.packets - b.rate.packets)
+  const labels = drawn.filter(({ met }) => failedOf(met) + met.retried > 0).slice(-MOST_LABELS)
   return (
     <g aria-hidden="true">
       {layout.outside !== null &&
         services.map((service) => {
-          const box = layout.services.get(serviceId(service))
+          const id = serviceId(service)
+          const box = layout.services.get(id)
           if (box === undefined || !isReachable(service)) return null
           const isAsked =
             load?.running === true && load.request.from === 'outside' && isLoadOf(load.request.to, service)
           const rate = isAsked ? allOf(service, rates) : fromOutside(service, rates)
+          const met = isAsked ? failedAt(service, now, allOf(service, rates)) : addMet()
           return (
-            <path
-              key={serviceId(service)}
-              class={`edge is-led${rate.packets > 0 ? ' is-flowing' : ''}${dim(serviceId(service))}`}
-              d={fromBox(layout.outside!, box)}
-              stroke-width={widthOf(rate, edges.length)}
+            <Line
+              key={id}
+              id={`outside>${id}`}
+              state="led"
+              class={dim(id)}
+              path={fromBox(layout.outside!, box)}
+              rate={rate}
+              met={met}
+              lines={edges.length}
             />
           )
         })}
-      {drawn.map(({ edge, rate }) => (
-        <path
+      {drawn.map(({ edge, rate, met }) => (
+        <Line
           key={edge.id}
-          data-edge={edge.id}
-          class={`edge is-${edge.state}${rate.packets > 0 ? ' is-flowing' : ''}${dim(edge.service)}`}
-          d={edge.path}
-          stroke-width={widthOf(rate, edges.length)}
+          id={edge.id}
+          state={edge.state}
+          class={dim(edge.service)}
+          path={edge.path}
+          rate={rate}
+          met={met}
+          lines={edges.length}
         />
       ))}
+      {labels.map(({ edge, met }) => (
+        <LineLabel key={edge.id} edge={edge} met={met} />
+      ))}
       {services.map((service) => (
-        <Refusals
+        <TurnedAway
           key={serviceId(service)}
           service={service}
           box={layout.services.get(serviceId(service))}
           rates={rates}
+          now={now}
         />
       ))}
     </g>
+  )
+}
+
+interface LineProps {
+  readonly id: string
+  readonly state: Edge['state']
+  readonly class: string
+  readonly path: string
+  readonly rate: Rate
+  readonly met: Met
+  readonly lines: number
+}
+
+/** Blue as wide as what succeeds; over it, what is refused, what times out, what is retried elsewhere. */
+function Line({ id, state, class: name, path, rate, met, lines }: LineProps) {
+  const failed = failedOf(met)
+  const isHealthy = rate.packets > 0 && (met.answered > 0 || failed + met.retried === 0)
+  const width = widthOf(isHealthy ? rate : NO_RATE, lines)
+  return (
+    <>
+      <path
+        {...(id.startsWith('outside>') ? {} : { 'data-edge': id })}
+        class={`edge is-${state}${isHealthy ? ' is-flowing' : ''}${name}`}
+        d={path}
+        stroke-width={width}
+      />
+      {(['refused', 'timedOut', 'cut', 'retried'] as const).map(
+        (what) =>
+          met[what] > 0 && (
+            <path
+              key={what}
+              data-failing={id}
+              class={`edge is-${what === 'timedOut' ? 'timed-out' : what}${name}`}
+              d={path}
+              stroke-width={Math.max(2.5, isHealthy ? width * 0.5 : 3)}
+            />
+          ),
+      )}
+    </>
+  )
+}
+
+/** Above the end of the line. */
+function LineLabel({ edge, met }: { edge: Edge; met: Met }) {
+  const { x, y } = endOf(edge)
+  const failing = failureWords(met)
+  const retried = met.retried > 0 ? `retried ${formatPerSecond(met.retried)}` : ''
+  return (
+    <text class={`line-label${failing === '' ? ' is-retried' : ''}`} x={x - 8} y={y - 6} text-anchor="end">
+      {[failing, retried].filter(Boolean).join(', ')}
+    </text>
   )
 }
 
@@ -79,7 +153,7 @@ function fromOutside({ ports, clusterIPs }: ServiceInfo, { frontends }: Rates) {
   return addRates(...found.map(([, rate]) => rate))
 }
 
-function allOf({ ports }: ServiceInfo, { ports: rates }: Rates) {
+export function allOf({ ports }: Pick<ServiceInfo, 'ports'>, { ports: rates }: Rates): Rate {
   return addRates(...ports.map(({ id }) => rates.get(id)))
 }
 
@@ -95,21 +169,30 @@ function fromBox(outside: Box, service: Box): string {
   return `M${outside.x} ${middle(outside)}h-8V${middle(service)}H${service.x}`
 }
 
-function Refusals({ service, box, rates }: { service: ServiceInfo; box: Box | undefined; rates: Rates }) {
-  const { refused, dropped } = allOf(service, rates)
-  if (box === undefined || refused + dropped <= 0) return null
+interface TurnedAwayProps {
+  readonly service: ServiceInfo
+  readonly box: Box | undefined
+  readonly rates: Rates
+  readonly now: MetBy
+}
+
+/** A line that ends before any endpoint. */
+function TurnedAway({ service, box, rates, now }: TurnedAwayProps) {
+  const met = failedBefore(service, now, allOf(service, rates))
+  const failed = failedOf(met)
+  if (box === undefined || failed <= 0) return null
   const [x, y] = [box.x + box.width, box.y + box.height / 2]
-  const words = [
-    refused > 0 ? `refused ${formatPerSecond(refused)}` : '',
-    dropped > 0 ? `dropped ${formatPerSecond(dropped)}` : '',
-  ]
   return (
-    <g class="refusals">
+    <g class="refusals" data-turned-away={serviceId(service)}>
       <path class="ground" d={`M${x + 1} ${y}H${x + 52}`} />
-      <path class="edge is-refused" d={`M${x} ${y}H${x + 34}`} stroke-width={widthOf({ packets: refused + dropped })} />
+      <path
+        class={`edge is-${met.refused > 0 ? 'refused' : 'timed-out'}`}
+        d={`M${x} ${y}H${x + 34}`}
+        stroke-width={Math.max(2.5, widthOf({ packets: failed }))}
+      />
       <path class="cross" d={`M${x + 37} ${y - 5}l10 10m0 -10l-10 10`} />
       <text x={x + 54} y={y + 4}>
-        {words.filter(Boolean).join(', ')}
+        {failureWords(met)}
       </text>
     </g>
   )

@@ -2,11 +2,13 @@
 
 import { useMemo, useState } from 'preact/hooks'
 import type { ServiceInfo } from '../../protocol.ts'
+import { usePart } from '../store.ts'
 import { planEdges } from './edges.ts'
 import type { MapLayout } from './layout.ts'
 import { Lines } from './lines.tsx'
 import { NodeFrames, PodBoxes } from './node-boxes.tsx'
 import { OutsideBox } from './outside-box.tsx'
+import { failuresByTarget, failureWords } from './failures.ts'
 import { ejections } from './pod-state.ts'
 import type { Selection } from './selection.ts'
 import { ServiceBoxes } from './service-boxes.tsx'
@@ -27,6 +29,7 @@ export function MapCanvas({ layout, services, targets, selection, pick }: Props)
   const lit = useMemo(() => litServices(services, hovered, selection), [services, hovered, selection])
   const edges = useMemo(() => planEdges(services, layout, lit ?? new Set()), [services, layout, lit])
   const ejected = useMemo(() => ejections(services), [services])
+  const failing = useFailing(services)
   const litTargets = useMemo(() => (lit === null ? null : targetsOf(services, lit)), [services, lit])
   return (
     <div class="map-frame">
@@ -54,6 +57,7 @@ export function MapCanvas({ layout, services, targets, selection, pick }: Props)
           layout={layout}
           targets={targets}
           ejected={ejected}
+          failing={failing}
           lit={litTargets}
           selection={selection}
           pick={pick}
@@ -62,6 +66,15 @@ export function MapCanvas({ layout, services, targets, selection, pick }: Props)
       <ZoomButtons zoom={zoom} />
     </div>
   )
+}
+
+/** In words, by pod. The same object as long as the words are the same, so that boxes are not drawn again. */
+function useFailing(services: readonly ServiceInfo[]): ReadonlyMap<string, string> {
+  const now = usePart((state) => state.flow.now)
+  const words = [...failuresByTarget(services, now)]
+    .map(([id, met]) => [id, failureWords(met)] as const)
+    .filter(([, text]) => text !== '')
+  return useMemo(() => new Map(words), [JSON.stringify(words)])
 }
 
 /** The highlighted services; null: none. */

@@ -1,9 +1,16 @@
 // Facts about the selected thing, with links to other views.
 
-import type { NodeInfo, PodInfo, ServiceInfo } from '../../protocol.ts'
+import { ActButton } from '../act/act-button.tsx'
+import type { DeploymentInfo, NodeInfo, PodInfo, ServiceInfo, Snapshot } from '../../protocol.ts'
+import { PodButtons, Scale } from '../hands-on/pod-actions.tsx'
+import { NodeButtons } from '../hands-on/cluster-actions.tsx'
+import { ServiceChoices } from '../hands-on/service-actions.tsx'
+import { addMet } from '../flow.ts'
 import { Facts } from '../parts/facts.tsx'
+import { metWords } from './failures.ts'
+import { PanelActions } from './panel-actions.tsx'
 import { formatRoute } from '../route.ts'
-import { useSnapshot } from '../store.ts'
+import { usePart, useSnapshot } from '../store.ts'
 import { ejections, podState } from './pod-state.ts'
 import { packetFrom, type Selection } from './selection.ts'
 import { podId, serviceId, targetOf } from './targets.ts'
@@ -52,10 +59,15 @@ function AboutOutside() {
   const { outside } = useSnapshot()
   return (
     <>
-      <Facts rows={[['addresses', outside?.addresses.join(', ')]]} />
+      <Facts
+        rows={[
+          ['addresses', outside?.addresses.join(', ')],
+          ['its connections', <ClientMet key="met" client="outside" />],
+        ]}
+      />
       <p class="panel-links">
         <a class="button" href={formatRoute('packet', { from: 'outside' })}>
-          A packet from here
+          Explain from here
         </a>
       </p>
     </>
@@ -85,18 +97,21 @@ function AboutNode({ node }: { node: NodeInfo }) {
       {proxy.error !== null && <p class="bad">{proxy.error}</p>}
       <p class="panel-links">
         <a class="button" href={formatRoute('packet', packetFrom({ kind: 'node', id: node.name }))}>
-          A packet from here
+          Explain from here
         </a>
         <a class="button" href={formatRoute('changes', { node: node.name })}>
           Its changes
         </a>
       </p>
+      <PanelActions>{(props) => <NodeButtons node={node} {...props} />}</PanelActions>
     </>
   )
 }
 
 function AboutService({ service }: { service: ServiceInfo }) {
+  const snapshot = useSnapshot()
   const id = serviceId(service)
+  const loadable = service.clusterIPs[0] !== 'None' && service.ports[0]?.protocol === 'TCP'
   return (
     <>
       <Facts
@@ -116,6 +131,7 @@ function AboutService({ service }: { service: ServiceInfo }) {
           ],
           ['endpoints', endpointWords(service)],
           service.affinitySeconds !== null && ['affinity', `${service.affinitySeconds} s`],
+          ['connections', <ServiceMet key="met" service={service} />],
         ]}
       />
       <p class="panel-links">
@@ -129,8 +145,53 @@ function AboutService({ service }: { service: ServiceInfo }) {
           Its changes
         </a>
       </p>
+      <PanelActions>
+        {(props) => (
+          <>
+            {deploymentsOf(service, snapshot).map((each) => (
+              <Scale key={each.name} deployment={each} {...props} />
+            ))}
+            <ServiceChoices service={service} {...props} />
+            {loadable && (
+              <ActButton
+                {...props}
+                action={{ action: 'load', from: 'outside', to: id, perSecond: 10 }}
+                isOff={snapshot.load?.to === id && snapshot.load.from === 'outside'}
+              >
+                Let the client ask it
+              </ActButton>
+            )}
+          </>
+        )}
+      </PanelActions>
     </>
   )
+}
+
+function deploymentsOf({ namespace, ports }: ServiceInfo, { pods, deployments }: Snapshot): readonly DeploymentInfo[] {
+  const own = new Set(ports.flatMap(({ backends }) => backends.map(targetOf)))
+  const names = new Set(pods.filter((pod) => own.has(podId(pod))).map(({ deployment }) => deployment))
+  return deployments.filter((each) => each.namespace === namespace && names.has(each.name))
+}
+
+/** Connections since the page was opened. */
+function ServiceMet({ service: { ports } }: { service: ServiceInfo }) {
+  const { services } = usePart((state) => state.flow.total)
+  return <span data-testid="met">{metWords(addMet(...ports.map(({ id }) => services.get(id))))}</span>
+}
+
+function PodMet({ id }: { id: string }) {
+  const { services } = useSnapshot()
+  const { backends } = usePart((state) => state.flow.total)
+  const addresses = services.flatMap(({ ports }) =>
+    ports.flatMap((port) => port.backends.filter((backend) => targetOf(backend) === id).map(({ address }) => address)),
+  )
+  return <span data-testid="met">{metWords(addMet(...[...new Set(addresses)].map((each) => backends.get(each))))}</span>
+}
+
+function ClientMet({ client }: { client: string }) {
+  const met = usePart((state) => state.flow.total.clients.get(client))
+  return <span data-testid="client-met">{metWords(addMet(met))}</span>
 }
 
 function endpointWords({ ports }: ServiceInfo): string {
@@ -142,6 +203,7 @@ function endpointWords({ ports }: ServiceInfo): string {
 function AboutPod({ pod }: { pod: PodInfo }) {
   const { services } = useSnapshot()
   const id = podId(pod)
+  const isClient = usePart((state) => state.flow.total.clients.has(id))
   const ejectedOn = ejections(services).get(id) ?? []
   const { word } = podState({ pod }, ejectedOn)
   const leading = services.filter(({ ports }) =>
@@ -156,6 +218,8 @@ function AboutPod({ pod }: { pod: PodInfo }) {
           ['state', word === '' ? 'ready' : word],
           ejectedOn.length > 0 && ['ejected on', ejectedOn.join(', ')],
           pod.deployment !== null && ['deployment', pod.deployment],
+          ['connections to it', <PodMet key="met" id={id} />],
+          isClient && ['its connections', <ClientMet key="client" client={id} />],
           [
             'services',
             leading.length === 0
@@ -170,9 +234,10 @@ function AboutPod({ pod }: { pod: PodInfo }) {
       />
       <p class="panel-links">
         <a class="button" href={formatRoute('packet', { from: id })}>
-          A packet from here
+          Explain from here
         </a>
       </p>
+      <PanelActions>{(props) => <PodButtons pod={pod} {...props} />}</PanelActions>
     </>
   )
 }

@@ -1,10 +1,12 @@
 // The cluster at a glance: what leads where, and what flows now.
 
-import { useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { useSnapshot } from '../store.ts'
 import { useWidth } from '../use-width.ts'
 import { planMap } from './layout.ts'
 import { Latest } from './latest.tsx'
+import { Charts } from '../charts/charts.tsx'
+import { LiveBar } from './live-bar.tsx'
 import { Legend } from './legend.tsx'
 import { MapCanvas } from './map-canvas.tsx'
 import { MapPanel } from './map-panel.tsx'
@@ -22,6 +24,11 @@ export function MapView({ query }: { query: MapQuery }) {
   const width = useWidth(area)
   const selection = parseSelection(query)
   const pick = parsePick(query)
+
+  useEffect(() => {
+    // In a narrow window the panel is below the map: both are seen from the top of the map on.
+    if (selection !== null && matchMedia('(width <= 900px)').matches) area.current?.scrollIntoView({ block: 'start' })
+  }, [selection?.id])
 
   const services = useMemo(() => filterServices(snapshot, filter), [snapshot, filter])
   const isFiltered = filter.words.trim() !== '' || filter.namespace !== ''
@@ -50,6 +57,7 @@ export function MapView({ query }: { query: MapQuery }) {
   return (
     <>
       <MapTools filter={filter} onFilter={setFilter} form={form} onForm={setForm} shown={services.length} pick={pick} />
+      <LiveBar hasPanel={selection !== null} />
       <div class="map-area">
         <div class="map-main" ref={area}>
           {form === 'table' ? (
@@ -60,6 +68,7 @@ export function MapView({ query }: { query: MapQuery }) {
             )
           )}
           {form === 'map' && <Legend />}
+          <Charts selected={selection?.kind === 'service' ? selection.id : ''} />
           <Latest />
         </div>
         {selection !== null && <MapPanel selection={selection} />}

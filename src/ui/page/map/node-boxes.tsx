@@ -11,6 +11,8 @@ interface Props {
   readonly layout: MapLayout
   readonly targets: readonly Target[]
   readonly ejected: ReadonlyMap<string, readonly string[]>
+  /** What clients of a pod meet, in words. */
+  readonly failing: ReadonlyMap<string, string>
   /** The highlighted pods; null: none. */
   readonly lit: ReadonlySet<string> | null
   readonly selection: Selection | null
@@ -27,12 +29,12 @@ export const NodeFrames = memo(({ layout, selection, pick }: Pick<Props, 'layout
 ))
 
 /** Above the lines. */
-export const PodBoxes = memo(({ layout, targets, ejected, lit, selection, pick }: Props) => (
+export const PodBoxes = memo(({ layout, targets, ejected, failing, lit, selection, pick }: Props) => (
   <g>
     {targets.map((target) => {
       const box = layout.targets.get(target.id)
       if (box === undefined) return null
-      const state = podState(target, ejected.get(target.id) ?? [])
+      const state = podState(target, ejected.get(target.id) ?? [], failing.get(target.id))
       const isSelected = selection?.kind === 'pod' && selection.id === target.id
       const isDim = lit !== null && !lit.has(target.id) && !isSelected
       return (

@@ -1,4 +1,5 @@
-import { useSnapshot } from '../store.ts'
+import { usePart, useSnapshot } from '../store.ts'
+import { failureWords } from './failures.ts'
 import type { Box } from './layout.ts'
 import { selectRoute, type Selection } from './selection.ts'
 
@@ -10,7 +11,9 @@ interface Props {
 
 export function OutsideBox({ box, pick, selection }: Props) {
   const { outside } = useSnapshot()
+  const met = usePart((state) => state.flow.now.clients.get('outside'))
   if (outside === null) return null
+  const failing = met === undefined ? '' : failureWords(met)
   const { x, y, width, height } = box
   const isSelected = selection?.kind === 'outside'
   return (
@@ -29,6 +32,11 @@ export function OutsideBox({ box, pick, selection }: Props) {
         <text class="address" x={x + 10} y={y + 43}>
           {outside.addresses[0] ?? 'this machine'}
         </text>
+        {failing !== '' && (
+          <text class="word" x={x + 10} y={y + 58}>
+            {failing.split(', ')[0]}
+          </text>
+        )}
       </g>
     </g>
   )

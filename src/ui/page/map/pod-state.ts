@@ -11,9 +11,15 @@ export interface PodState {
 
 const FAILS = { none: '', refuse: 'refuses', hang: 'hangs', die: 'died' } as const
 
-/** `ejectedOn`: the nodes whose proxies have ejected it. */
-export function podState({ pod }: Pick<Target, 'pod'>, ejectedOn: readonly string[]): PodState {
-  const words = [ejectedOn.length > 0 ? 'ejected' : '']
+/** `ejectedOn`: the nodes whose proxies have ejected it. `failing`: what its clients meet now, `refused 3/s`. */
+export function podState({ pod }: Pick<Target, 'pod'>, ejectedOn: readonly string[], failing = ''): PodState {
+  const words = [ejectedOn.length > 0 ? 'ejected' : '', failing]
+  if (failing !== '')
+    return {
+      ...podState({ pod }, ejectedOn),
+      kind: 'bad',
+      word: [pod === null ? '' : FAILS[pod.fail], ...words].filter(Boolean).join(', '),
+    }
   if (pod === null) return say(words, 'good')
   words.unshift(FAILS[pod.fail])
   if (pod.terminating) return say([...words, 'terminating'], 'off')

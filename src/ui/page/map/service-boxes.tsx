@@ -1,7 +1,10 @@
 import { memo } from '../memo.ts'
 import type { ServiceInfo } from '../../protocol.ts'
-import { addRates, formatPerSecond, sumRates } from '../rates.ts'
+import { addMet, failedOf, type MetBy } from '../flow.ts'
+import { formatPerSecond, sumRates } from '../rates.ts'
 import { usePart } from '../store.ts'
+import { failedAt, failureWords } from './failures.ts'
+import { allOf } from './lines.tsx'
 import type { Box, MapLayout } from './layout.ts'
 import { selectRoute, type Selection } from './selection.ts'
 import { shorten } from './shorten.ts'
@@ -67,24 +70,43 @@ function Names({ service, box }: { service: ServiceInfo; box: Box }) {
           {shorten(addressOf(service), width - 20)}
         </text>
       )}
-      <RateText service={service} x={x + width - 10} y={baseline} />
+      <RateText service={service} x={x + width - 10} y={baseline} isTall={isTall} />
     </>
   )
 }
 
-function RateText({ service, x, y }: { service: ServiceInfo; x: number; y: number }) {
+function RateText({ service, x, y, isTall }: { service: ServiceInfo; x: number; y: number; isTall: boolean }) {
   const traffic = usePart((state) => state.traffic)
-  const { connections } = addRates(...service.ports.map(({ id }) => sumRates(traffic).ports.get(id)))
+  const now = usePart((state) => state.flow.now)
+  const rate = allOf(service, sumRates(traffic))
+  const failing = failureWords(failedAt(service, now, rate))
+  const [first, ...others] = failing.split(', ')
   return (
-    <text class="rate" x={x} y={y} text-anchor="end">
-      {formatPerSecond(connections)}
-    </text>
+    <>
+      <text class={failing !== '' && !isTall ? 'word' : 'rate'} x={x} y={y} text-anchor="end">
+        {failing !== '' && !isTall ? first : formatPerSecond(beganAt(service, now) || rate.connections)}
+      </text>
+      {failing !== '' && isTall && (
+        <text class="word" x={x} y={y + 17} text-anchor="end">
+          {first}
+          {others.length > 0 && ' …'}
+        </text>
+      )}
+    </>
   )
+}
+
+/** The rules count a connection again when its first packet is sent again: what clients met is exact. */
+function beganAt({ ports }: ServiceInfo, { services }: MetBy): number {
+  const met = addMet(...ports.map(({ id }) => services.get(id)))
+  return met.answered + failedOf(met)
 }
 
 function addressOf({ clusterIPs, ports }: ServiceInfo): string {
   const [ip = 'headless'] = clusterIPs
-  const numbers = ports.map(({ port }) => port).join(',')
+  const numbers = [
+    ...new Set(ports.map(({ port, protocol }) => (protocol === 'TCP' ? port : `${port}/${protocol}`))),
+  ].join(' ')
   return `${ip.includes(':') ? `[${ip}]` : ip}:${numbers}`
 }
 

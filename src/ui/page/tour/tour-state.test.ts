@@ -34,6 +34,10 @@ it('a load that was begun anew counts from nothing', () => {
     byPod: {},
     lastError: null,
     medianMs: null,
+    p99Ms: null,
+    refused: 0,
+    timedOut: 0,
+    cut: 0,
   }
   expect(loadSince({ ...load, answered: 130, failed: 2 }, baseline)).toEqual({ answered: 30, failed: 0 })
   expect(loadSince({ ...load, answered: 5, failed: 0 }, baseline)).toEqual({ answered: 5, failed: 0 })

@@ -240,6 +240,7 @@ export const folders: readonly Folder[] = [
       'doctor/packets.ts',
       'doctor/read-machine.ts',
       'doctor/read-facts.ts',
+      'doctor/read-proxy.ts',
       'doctor/examine-node.ts',
       'doctor/dns.ts',
       'doctor/installation.ts',

@@ -69,7 +69,7 @@ test('conntrack-full: new connections are dropped, and those that are open go on
   })
   const finding = doctor(name)
   expect(finding?.code).toBe('conntrack-full')
-  expect(finding?.what).toMatch(/^the connection tracker is full: \d+ of 60; new connections are dropped$/)
+  expect(finding?.what).toMatch(/^the connection table is full: \d+ of 60; new connections are dropped$/)
   const [first] = open
   first!.write('y')
   await new Promise((resolve) => first!.once('data', resolve))

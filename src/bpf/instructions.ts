@@ -39,9 +39,13 @@ const LOAD_WIDE_VALUE = 0x18
 const MOVE = 0xbf
 const MOVE_VALUE = 0xb7
 const ADD_VALUE = 0x07
+const ADD = 0x0f
+const AND_VALUE = 0x57
 const MODULO_32 = 0x9c
 const JUMP_EQUAL_VALUE = 0x15
 const JUMP_UNEQUAL = 0x5d
+const JUMP = 0x05
+const JUMP_EQUAL_VALUE_32 = 0x16
 const JUMP_UNEQUAL_VALUE_32 = 0x56
 const CALL = 0x85
 const EXIT = 0x95
@@ -53,6 +57,8 @@ export const label = (name: string): Step => ({ name })
 export const move = (to: Register, from: Register): Step => ({ code: MOVE, to, from })
 export const set = (to: Register, value: number): Step => ({ code: MOVE_VALUE, to, value })
 export const add = (to: Register, value: number): Step => ({ code: ADD_VALUE, to, value })
+export const addRegister = (to: Register, from: Register): Step => ({ code: ADD, to, from })
+export const keepBits = (to: Register, value: number): Step => ({ code: AND_VALUE, to, value })
 /** The rest of a division of 32-bit numbers. */
 export const modulo = (to: Register, by: Register): Step => ({ code: MODULO_32, to, from: by })
 export const call = (helper: number): Step => ({ code: CALL, value: helper })
@@ -77,6 +83,13 @@ export function loadMap(to: Register, descriptor: number): Step {
 /** A pointer that a call returned is none. */
 export const jumpIfNull = (register: Register, target: string): Step => {
   return { code: JUMP_EQUAL_VALUE, to: register, value: 0, label: target }
+}
+
+export const jump = (target: string): Step => ({ code: JUMP, label: target })
+
+/** Compares the lower 32 bits. */
+export const jumpIf = (register: Register, value: number, target: string): Step => {
+  return { code: JUMP_EQUAL_VALUE_32, to: register, value, label: target }
 }
 
 /** Compares all 64 bits of two registers. */

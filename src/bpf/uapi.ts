@@ -7,6 +7,9 @@ export const BPF_CALL: Readonly<Partial<Record<NodeJS.Architecture, number>>> = 
 export const COMMAND = {
   createMap: 0,
   loadProgram: 5,
+  openRawTracepoint: 17,
+  /** Reads an element and deletes it; of a queue, the oldest. */
+  takeElement: 21,
   lookUpBatch: 24,
   updateBatch: 26,
   deleteBatch: 27,
@@ -15,7 +18,7 @@ export const COMMAND = {
 } as const
 
 /** enum bpf_map_type */
-export const MAP_TYPE = { hash: 1 } as const
+export const MAP_TYPE = { hash: 1, queue: 22 } as const
 
 /** Memory of an element is taken when it comes. */
 export const BPF_F_NO_PREALLOC = 1
@@ -33,10 +36,21 @@ export const HOOKS = {
   release: { type: BPF_PROG_TYPE_CGROUP_SOCK, attach: 34 },
 } as const
 
+/** enum bpf_prog_type: programs that are given the arguments of a tracepoint. */
+export const PROGRAM_TYPE = { rawTracepoint: 17 } as const
+
 export type Hook = keyof typeof HOOKS
 
 /** Functions that programs can call. */
-export const HELPER = { lookUp: 1, update: 2, delete: 3, random: 7, socketCookie: 46 } as const
+export const HELPER = {
+  lookUp: 1,
+  update: 2,
+  delete: 3,
+  random: 7,
+  socketCookie: 46,
+  push: 87,
+  readKernel: 113,
+} as const
 
 /** What a program at release() is given: struct bpf_sock, by offset. */
 export const SOCKET = { type: 8, protocol: 12 } as const

@@ -101,6 +101,7 @@ const doctor = command({
   options: {
     from: text('FROM', 'The client that gets no answer: an address, a pod, node, or outside.', 'node'),
     via: oneOf(FRONTEND_KINDS, 'Only this kind of address of the Service. Default: all.'),
+    send: toggle('Also follow packets to endpoints that do not answer through the kernel, to where they end.'),
     output: textOrJson('Text, or one JSON object.'),
   },
   proxyFlags: {
@@ -115,6 +116,7 @@ const doctor = command({
     ['doctor default/web'],
     ['doctor default/web --from outside --kubeconfig ~/.kube/config'],
     ['doctor default/web --via nodePort'],
+    ['doctor default/web --send', 'which rule or function of the kernel drops the packets'],
   ],
   notes: [
     'Exit status: 0 when every question has an answer and nothing is wrong; 2 when something is wrong; 3 when nothing was found but a question has no answer (marked ?); 1 when the command cannot run.',

@@ -16,6 +16,7 @@ import type { Question } from '../diagnose/explain/question.ts'
 export interface DoctorOptions {
   readonly from: string
   readonly via: Question['via']
+  readonly send: boolean
   readonly output: 'text' | 'json'
 }
 
@@ -25,7 +26,7 @@ const exitStatus = { clean: 0, found: 2, open: 3 } as const
 /** `service` is NAMESPACE/SERVICE[:PORT]; undefined: the whole node is examined. */
 export async function runDoctorCommand(
   service: string | undefined,
-  { from, via, output }: DoctorOptions,
+  { from, via, send, output }: DoctorOptions,
   given: ReadonlyMap<string, unknown>,
 ): Promise<number> {
   const target = service === undefined ? undefined : serviceOf(service)
@@ -40,7 +41,7 @@ export async function runDoctorCommand(
     process.stdout.write(output === 'json' ? formatJson({ version: 1, ...node }) : formatNodeDiagnosis(node, paint))
     return statusOf(node.finding !== null || node.services.length > 0, node)
   }
-  const diagnosis = examine(await readFacts({ ...common, ...target, from, via }))
+  const diagnosis = examine(await readFacts({ ...common, ...target, from, via, sends: send }))
   process.stdout.write(output === 'json' ? formatJson({ version: 1, ...diagnosis }) : formatDiagnosis(diagnosis, paint))
   return statusOf(diagnosis.finding !== null, diagnosis)
 }

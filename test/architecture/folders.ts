@@ -37,7 +37,7 @@ export const folders: readonly Folder[] = [
     folder: 'bpf',
     what: 'BPF programs and maps: instructions, their bytes, the system call; packet filters',
     imports: ['lib', 'system'],
-    effects: ['call.ts', 'hash-map.ts', 'packet-filter.ts', 'socket-programs.ts'],
+    effects: ['btf.ts', 'call.ts', 'drop-watch.ts', 'hash-map.ts', 'packet-filter.ts', 'socket-programs.ts'],
   },
   {
     folder: 'packet-walk',
@@ -212,6 +212,7 @@ export const folders: readonly Folder[] = [
     folder: 'diagnose',
     what: '`check`, `explain`, `doctor`, and `preview/` (`plan`, `render`): read facts, judge them, change nothing',
     imports: [
+      'bpf',
       'packet-walk',
       'lib',
       'system',
@@ -236,6 +237,7 @@ export const folders: readonly Folder[] = [
       'check/find-proxies.ts',
       'explain/read-known.ts',
       'explain/read-kernel.ts',
+      'explain/drops.ts',
       'explain/send.ts',
       'doctor/packets.ts',
       'doctor/read-machine.ts',

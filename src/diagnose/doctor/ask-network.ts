@@ -1,7 +1,8 @@
 // Questions about the network: routes, packet sizes, whether endpoints and the service answer, and old flows.
 
-import type { ServiceExamination, TryFact, WayFact } from './facts.ts'
+import type { EndFact, ServiceExamination, TryFact, WayFact } from './facts.ts'
 import { explainCommand } from './ask-decision.ts'
+import { dropText } from '../explain/format-text.ts'
 import { fine, finding, unknown, type DoctorQuestion, type Verdict } from './verdict.ts'
 
 export const NETWORK_QUESTIONS: readonly DoctorQuestion<ServiceExamination>[] = [
@@ -79,11 +80,13 @@ function askAffinity(facts: ServiceExamination): Verdict {
   )
 }
 
+type AboutEndpoints = Pick<ServiceExamination, 'asked' | 'tries' | 'ends' | 'foreign' | 'explanation'>
+
 /** Of the service, or of one of its addresses. */
-export function askAnswer(facts: Pick<ServiceExamination, 'asked' | 'tries' | 'foreign' | 'explanation'>): Verdict {
+export function askAnswer(facts: AboutEndpoints): Verdict {
   const { tries, foreign, explanation } = facts
   const asked = tries.filter(({ result }) => result !== 'not tried')
-  if (asked.length === 0) return explanation === undefined ? undefined : unknown('only TCP can be tested')
+  if (asked.length === 0) return explanation === undefined ? undefined : askEnds(facts)
   const failed = asked.filter(({ result }) => result !== 'connected')
   const [first] = failed
   const eligible = explanation?.backends.filter((each) => each.eligible).length ?? asked.length
@@ -98,6 +101,11 @@ export function askAnswer(facts: Pick<ServiceExamination, 'asked' | 'tries' | 'f
       `kubectl exec ${first.pod || 'POD'} -- ss -ltn    # does the pod listen on targetPort?`,
     )
   }
+  const ended = facts.ends?.find(({ to }) => to === first.to)
+  if (ended !== undefined) {
+    const what = `${share} ${failed.length === 1 || asked.length === 1 ? 'does' : 'do'} not answer: ${endText(ended)}`
+    return finding('endpoint-silent', what, nextOf(ended, facts))
+  }
   const [doubt] = foreign?.doubts ?? []
   const engines = foreign?.policyEngines ?? []
   const policy = engines.length === 0 ? '' : `; network policies are enforced here (${engines.join(', ')})`
@@ -105,8 +113,51 @@ export function askAnswer(facts: Pick<ServiceExamination, 'asked' | 'tries' | 'f
     'endpoint-silent',
     `${share} ${failed.length === 1 || asked.length === 1 ? 'does' : 'do'} not answer: packets to ${first.to} or the answers are lost, or the pod drops them${doubt === undefined ? policy : `; and ${doubt.what}`}`,
     doubt?.next ??
-      (engines.length > 0 ? 'kubectl get networkpolicies --all-namespaces' : explainCommand(facts, ' --send')),
+      (engines.length > 0
+        ? 'kubectl get networkpolicies --all-namespaces'
+        : `kube-proxy doctor ${targetOf(facts)} --send`),
   )
+}
+
+/** Of UDP, only a packet that is followed tells something. */
+function askEnds(facts: AboutEndpoints): Verdict {
+  if (facts.ends === undefined)
+    return unknown(
+      facts.explanation?.question.protocol === 'UDP'
+        ? 'UDP promises no answer; --send follows a packet'
+        : 'only TCP can be tested',
+    )
+  const lost = facts.ends.find(({ droppedBy, drops }) => droppedBy !== null || (drops ?? []).length > 0)
+  if (lost !== undefined) return finding('endpoint-silent', endText(lost), nextOf(lost, facts))
+  const blind = facts.ends.find(({ drops }) => drops === null)
+  if (blind !== undefined) return unknown(`what the kernel drops cannot be watched here: ${blind.dropsError}`)
+  return fine('this machine dropped no packet to them')
+}
+
+function endText({ to, droppedBy, drops, dropsError }: EndFact): string {
+  if (droppedBy !== null)
+    return `${droppedBy.replace(/: .*/, '')} drops a packet to ${to}${droppedBy.replace(/.*?: /, ': ')}`
+  if (drops === null)
+    return `where a packet to ${to} ends is not known, because drops cannot be watched here: ${dropsError}`
+  const [drop] = drops
+  if (drop !== undefined) return `the packet ${drop.packet} is dropped ${dropText(drop)}`
+  return `this machine dropped no packet to ${to}: it is lost on another machine, or the pod keeps silent`
+}
+
+/** What shows the rule that dropped it, or the pod. */
+function nextOf({ to, droppedBy, drops }: EndFact, facts: AboutEndpoints): string {
+  const [, table, chain] = /^table (\S+ \S+), chain (\S+): /.exec(droppedBy ?? '') ?? []
+  if (table !== undefined) return `nft -a list chain ${table} ${chain}`
+  const [drop] = drops ?? []
+  const [, name] = /^in the network namespace (\S+)$/.exec(drop?.where ?? '') ?? []
+  const inside = name === undefined ? '' : `ip netns exec ${name} `
+  if (drop?.reason === 'NETFILTER_DROP') return `${inside}nft list ruleset    # and: ${inside}iptables-legacy-save`
+  const { pod } = facts.tries.find((each) => each.to === to) ?? { pod: '' }
+  return pod === '' ? `ip route get ${hostOf(to)}` : `kubectl exec ${pod} -- ss -ltn`
+}
+
+function targetOf({ asked }: AboutEndpoints): string {
+  return `${asked.service}${asked.port === '' ? '' : `:${asked.port}`}`
 }
 
 function askStaleFlows({ staleFlows }: ServiceExamination): Verdict {
@@ -126,7 +177,7 @@ function askService(facts: ServiceExamination): Verdict {
   const { serviceTry, machine, explanation } = facts
   // Connections of other clients cannot be tested from here.
   if (serviceTry === undefined) {
-    if (explanation?.question.from !== 'the node itself') return undefined
+    if (explanation?.question.from !== 'the node itself' || facts.ends !== undefined) return undefined
     return unknown(explanation.question.protocol === 'TCP' ? 'not tested' : 'only TCP can be tested')
   }
   if (serviceTry.result === 'connected') return fine()

@@ -69,6 +69,7 @@ const healthy: ServiceExamination = {
   ways: [{ to: '10.244.1.3:3000', way: { kind: 'link', link: 'eth0', mtu: 1500 } }],
   wayBack: undefined,
   tries: [{ to: '10.244.1.3:3000', pod: '', result: 'connected', error: '' }],
+  ends: undefined,
   serviceTry: { to: '10.96.0.80:80', pod: '', result: 'connected', error: '' },
   staleFlows: undefined,
   dns: { kind: 'not asked' },

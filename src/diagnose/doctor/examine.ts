@@ -77,7 +77,7 @@ function askOther(facts: ServiceExamination, { label, kind, explanation, tries, 
   }
   const doubt = answers.find(({ result }) => result === 'not known')
   if (doubt !== undefined) return { unknown: doubt.detail }
-  const ofEndpoints = askAnswer({ asked: of.asked, tries, explanation, foreign: facts.foreign })
+  const ofEndpoints = askAnswer({ asked: of.asked, tries, ends: undefined, explanation, foreign: facts.foreign })
   if (ofEndpoints !== undefined && 'code' in ofEndpoints)
     return { ...ofEndpoints, what: `at ${label}: ${ofEndpoints.what}` }
   if (serviceTry === undefined) return fine('decided, and in the kernel')

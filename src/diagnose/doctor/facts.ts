@@ -1,7 +1,7 @@
 // What the doctor looks at: facts about the service, the proxy, the kernel and the machine. They are read by read-facts.ts and
 // judged by examine.ts, which knows nothing else. What is undefined was not looked at, and is no fact.
 
-import type { Explanation } from '../explain/explanation.ts'
+import type { ExplainedSending, Explanation } from '../explain/explanation.ts'
 import type { Way } from '../../links/find-ways.ts'
 import type { Owner } from './owners.ts'
 
@@ -29,6 +29,8 @@ export interface ServiceExamination {
   /** To the client, for answers that pass through this node; undefined: it is this node, or has no address of its own. */
   readonly wayBack: WayFact | undefined
   readonly tries: readonly TryFact[]
+  /** How packets to endpoints that do not answer ended; undefined: none was sent for that. */
+  readonly ends: readonly EndFact[] | undefined
   /** A connection from this node to the service itself; undefined: not tried. */
   readonly serviceTry: TryFact | undefined
   /** Flows to the service that the connection tracker keeps with an endpoint that is gone; undefined: not looked at. */
@@ -158,6 +160,11 @@ export interface TryFact {
   readonly pod: string
   readonly result: 'connected' | 'refused' | 'no answer' | 'no route' | 'not tried'
   readonly error: string
+}
+
+/** How a packet ended that was sent to an endpoint. */
+export interface EndFact extends Pick<ExplainedSending, 'answer' | 'droppedBy' | 'drops' | 'dropsError'> {
+  readonly to: string
 }
 
 export interface StaleFlow {

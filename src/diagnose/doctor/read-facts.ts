@@ -12,8 +12,10 @@ import { nearest } from '../../lib/nearest.ts'
 import { findWays } from '../../links/find-ways.ts'
 import type { FrontendKind } from '../../model/types.ts'
 import { lookUp } from './dns.ts'
+import { clientPort, followPacket } from '../explain/send.ts'
 import type {
   DnsFact,
+  EndFact,
   ForeignFacts,
   ServiceExamination,
   Installation,
@@ -41,6 +43,8 @@ export interface ToExamine {
   readonly states?: Map<Family, Promise<KernelState>>
   /** False: endpoints are not dialled, nor rules of others looked at. */
   readonly dials?: boolean
+  /** Packets to endpoints that do not answer are followed through the kernel. */
+  readonly sends?: boolean
 }
 
 const UDP = 17
@@ -54,7 +58,9 @@ export async function readFacts(question: ToExamine): Promise<ServiceExamination
   const family = explained === undefined ? 4 : (ipFamily(explained.question.destination) ?? 4)
   const others = known === undefined || explained === undefined ? [] : await readOthers(question, known, explained)
   const here =
-    known === undefined || question.dials === false ? {} : await readHere(family, explained, { known, others })
+    known === undefined || question.dials === false
+      ? {}
+      : await readHere(family, explained, { known, others, sends: question.sends === true })
   const areAllThere = (here.tries ?? []).every(({ result }) => result === 'connected')
   return {
     asked: { service: name, port, from, via },
@@ -68,6 +74,7 @@ export async function readFacts(question: ToExamine): Promise<ServiceExamination
     ways: undefined,
     wayBack: undefined,
     tries: [],
+    ends: undefined,
     serviceTry: undefined,
     staleFlows: undefined,
     dns: { kind: 'not asked' },
@@ -180,7 +187,11 @@ function isOwnTcp({ question }: Explanation): boolean {
 async function readHere(
   family: Family,
   explanation: Explanation | undefined,
-  { known, others }: { readonly known: Known; readonly others: readonly OtherFrontend[] },
+  {
+    known,
+    others,
+    sends,
+  }: { readonly known: Known; readonly others: readonly OtherFrontend[]; readonly sends: boolean },
 ): Promise<Partial<ServiceExamination>> {
   const machine = { ...readMachine(family), podMtu: readPodMtu(known, family) }
   if (explanation === undefined) return { machine }
@@ -198,6 +209,8 @@ async function readHere(
     dialled.map(({ address, port }) => tryConnection(address, port, podAt(known, address))),
   )
   const areAllThere = tries.every(({ result }) => result === 'connected')
+  const lost = question.protocol === 'UDP' ? eligible : eligible.filter((_, i) => tries[i]!.result === 'no answer')
+  const ends = sends && isOwn ? await followEach(explanation, lost.slice(0, MOST_FOLLOWED), known) : undefined
   return {
     machine: { ...machine, rpFiltered: readRpFiltered() - filteredBefore },
     dns,
@@ -206,10 +219,35 @@ async function readHere(
     ways: ways.map((way, i) => ({ way, to: joinHostPort(eligible[i]!.address, eligible[i]!.port) })),
     wayBack: wayBack && { way: wayBack, to: question.source },
     tries,
+    ends,
     serviceTry:
       isOwnTcp(explanation) && areAllThere ? await tryConnection(question.destination, question.port, '') : undefined,
     staleFlows: await readStaleFlows(family, explanation, known),
   }
+}
+
+/** Each takes seconds. */
+const MOST_FOLLOWED = 3
+
+async function followEach(
+  { question }: Explanation,
+  endpoints: Explanation['backends'],
+  { machineAddresses }: Known,
+): Promise<EndFact[]> {
+  const { source, protocol } = question
+  if (protocol !== 'TCP' && protocol !== 'UDP') return []
+  const ends: EndFact[] = []
+  for (const { address, port } of endpoints) {
+    const flow = { source, sourcePort: clientPort(), destination: address, destinationPort: port }
+    const around = { addresses: machineAddresses, ports: [] }
+    const { answer, trace, drops, dropsError } = await followPacket(flow, {
+      family: ipFamily(address)!,
+      protocol,
+      around,
+    })
+    ends.push({ to: joinHostPort(address, port), answer, droppedBy: trace.droppedBy, drops, dropsError })
+  }
+  return ends
 }
 
 /** Of all addresses of the Service that lead anywhere, of both families. */

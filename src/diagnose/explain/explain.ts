@@ -277,7 +277,11 @@ function headlineOf(decision: Decision, { asked, known }: Prepared, differences:
   const { destination, port, protocol } = asked.connection
   const what = `${joinHostPort(destination, port)}/${protocol}`
   const [difference] = differences
-  if (difference !== undefined) return `The kernel does not do what the proxy decided: ${difference}`
+  if (difference !== undefined) {
+    return /, by table \S+ (?!kube-proxy)/.test(difference)
+      ? `Another program's rule ends it: ${difference}`
+      : `The kernel does not do what the proxy decided: ${difference}`
+  }
   const eligible = decision.backends.filter((each) => each.eligible)
   switch (decision.outcome) {
     case 'to': {

@@ -114,5 +114,25 @@ export interface ExplainedSending {
   readonly trace: readonly string[]
   readonly outcome: Outcome | 'unknown'
   readonly destination: string | null
+  /** The rule of nftables that dropped it: `table inet fw, chain out: tcp dport 80 drop`. */
+  readonly droppedBy: string | null
+  /** What the kernel dropped of the connection, on this node or in another network of this machine; null: it could not be watched. */
+  readonly drops: readonly ExplainedDrop[] | null
+  /** Why it could not be watched. */
+  readonly dropsError: string | null
   readonly differences: readonly string[]
+}
+
+export interface ExplainedDrop {
+  /** `10.0.0.1:40000 > 10.0.0.2:80` */
+  readonly packet: string
+  /** The kernel's own word: `NETFILTER_DROP`. Null: it is older than 5.17. */
+  readonly reason: string | null
+  /** What that means, for those that people meet. */
+  readonly what: string | null
+  /** The function of the kernel; null where it hides them. */
+  readonly function: string | null
+  readonly link: string | null
+  /** `on this node`, `in the network namespace of process 12 (nginx)` */
+  readonly where: string
 }

@@ -3,7 +3,14 @@
 import { joinHostPort } from '../../lib/ip.ts'
 import { wrapText } from '../../lib/wrap-text.ts'
 import { phrase } from './compare.ts'
-import type { ExplainedBackend, ExplainedStep, ExplainedWay, Explanation } from './explanation.ts'
+import type {
+  ExplainedBackend,
+  ExplainedDrop,
+  ExplainedSending,
+  ExplainedStep,
+  ExplainedWay,
+  Explanation,
+} from './explanation.ts'
 import { type Paint, plain } from '../paint.ts'
 
 const LABEL = 11
@@ -130,12 +137,35 @@ function wayEnd({ outcome, destination, masqueraded }: ExplainedWay): string {
   return `to ${destination}${masqueraded ? ', masqueraded' : ''}`
 }
 
+/** How a packet ended, for people: a line each. */
+export function endLines({
+  answer,
+  droppedBy,
+  drops,
+  dropsError,
+}: Pick<ExplainedSending, 'answer' | 'droppedBy' | 'drops' | 'dropsError'>): string[] {
+  if (answer === 'connected' || answer === 'answered') return []
+  const byRule = droppedBy === null ? [] : [`dropped by ${droppedBy}`]
+  if (drops === null) return [...byRule, `? what the kernel drops cannot be watched here: ${dropsError}`]
+  const byKernel = drops.map((drop) => `${drop.packet} is dropped ${dropText(drop)}`)
+  if (byRule.length + byKernel.length > 0) return [...byRule, ...byKernel]
+  return ['this machine dropped no packet of it: it is lost on another machine, or its receiver keeps silent']
+}
+
+/** `on this node, link eth0: a rule of netfilter dropped it (NETFILTER_DROP, in nf_hook_slow())` */
+export function dropText({ reason, what, function: name, link, where }: ExplainedDrop): string {
+  const at = link === null ? where : `${where}, link ${link}`
+  const word = [reason, name === null ? null : `in ${name}()`].filter((each) => each !== null).join(', ')
+  return `${at}: ${what === null ? word || 'the kernel gives no reason' : `${what}${word === '' ? '' : ` (${word})`}`}`
+}
+
 function sentLines({ sent }: Explanation, paint: Paint): string[] {
   if (sent === null) return []
   return [
     '',
     ...labelled('sent', `from ${sent.from}: ${sent.answer}`, paint),
     ...sent.trace.map((line) => `${INDENT}${paint('dim', line)}`),
+    ...endLines(sent).flatMap((line, i) => labelled(i === 0 ? 'ended' : '', line, paint)),
     ...sent.differences.flatMap((text) => labelled('DIFFERENT', paint('bad', text), paint)),
     ...(sent.differences.length === 0 ? labelled('', paint('good', 'the packet went as predicted'), paint) : []),
   ]

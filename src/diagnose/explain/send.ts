@@ -10,8 +10,10 @@ import { Trace, type TracedRule } from '../../nftables/open-trace.ts'
 import type { FlowToTrace } from '../../nftables/trace-table.ts'
 import { phrase } from './compare.ts'
 import type { Decision } from './decide.ts'
+import { explainDrops, watchDrops } from './drops.ts'
 import type { KernelState, Prepared } from './explain.ts'
 import type { ExplainedSending } from './explanation.ts'
+import type { Known } from './known.ts'
 import { followTrace, type Traced, type TracedFlow } from './trace.ts'
 
 const PATIENCE_MS = 2000
@@ -34,7 +36,7 @@ export interface HowToSend {
 
 /** Throws when it cannot be sent from here. */
 export async function sendPacket(
-  { asked, decision }: Prepared,
+  { asked, decision, known }: Prepared,
   { departure, sender, state }: HowToSend = {},
 ): Promise<ExplainedSending> {
   const { connection, family } = asked
@@ -47,23 +49,84 @@ export async function sendPacket(
   if (protocol === 'SCTP') throw new Error('Cannot send SCTP: --send supports TCP and UDP')
   const flow: TracedFlow = {
     source: connection.source,
-    sourcePort: 40_000 + Math.floor(Math.random() * 20_000),
+    sourcePort: clientPort(),
     destination: connection.destination,
     destinationPort: connection.port,
   }
-  const table = `kube-proxy-explain-${process.pid}`
-  const traced = await withTracing({ table, flow: { family, protocol, ...flow } }, () => {
-    if (sender !== undefined) return sender(flow, protocol, PATIENCE_MS)
-    return protocol === 'TCP' ? openTcp(flow, departure) : sendUdp(flow, family, departure)
+  const { answer, trace, drops, dropsError } = await followPacket(flow, {
+    family,
+    protocol,
+    around: aroundOf(decision, known),
+    send: () =>
+      sender !== undefined
+        ? sender(flow, protocol, PATIENCE_MS)
+        : protocol === 'TCP'
+          ? openTcp(flow, departure)
+          : sendUdp(flow, family, departure),
   })
-  const trace = followTrace(traced.told, flow, table)
   return {
     from: joinHostPort(flow.source, flow.sourcePort),
-    answer: traced.answer,
+    answer,
     trace: trace.lines,
     outcome: trace.outcome,
     destination: trace.destination,
+    droppedBy: trace.droppedBy,
+    drops,
+    dropsError,
     differences: differencesOf(decision, trace, state?.kind === 'walkable' ? state.walkable.endsAt : undefined),
+  }
+}
+
+export interface HowToFollow {
+  readonly family: 4 | 6
+  readonly protocol: 'TCP' | 'UDP'
+  /** Addresses and ports that its packets may have on the way. */
+  readonly around: { readonly addresses: readonly string[]; readonly ports: readonly number[] }
+  readonly send?: () => Promise<string>
+}
+
+export interface FollowedPacket extends Pick<ExplainedSending, 'answer' | 'drops' | 'dropsError'> {
+  readonly trace: Traced
+}
+
+/** Sends the first packet of a connection, with nftables tracing it and the kernel saying what it drops. */
+export async function followPacket(
+  flow: TracedFlow,
+  {
+    family,
+    protocol,
+    around,
+    send = () => (protocol === 'TCP' ? openTcp(flow, undefined) : sendUdp(flow, family, undefined)),
+  }: HowToFollow,
+): Promise<FollowedPacket> {
+  const table = `kube-proxy-explain-${process.pid}`
+  const watch = watchDrops([flow.sourcePort, flow.destinationPort, ...around.ports])
+  try {
+    const { answer, told } = await withTracing({ table, flow: { family, protocol, ...flow } }, send)
+    const trace = followTrace(told, flow, table)
+    if ('why' in watch) return { answer, trace, drops: null, dropsError: watch.why }
+    const addresses = new Set([flow.source, flow.destination, ...around.addresses])
+    // What was answered was not dropped, apart from what the kernel throws away when a connection ends.
+    const drops = isAnswered(answer) ? [] : explainDrops(watch.read(), addresses)
+    return { answer, trace, drops, dropsError: null }
+  } finally {
+    if (!('why' in watch)) watch.close()
+  }
+}
+
+export function isAnswered(answer: string): boolean {
+  return answer === 'connected' || answer === 'answered'
+}
+
+/** A client port of this range is free on most machines. */
+export function clientPort(): number {
+  return 40_000 + Math.floor(Math.random() * 20_000)
+}
+
+function aroundOf({ backends }: Decision, { machineAddresses }: Known): HowToFollow['around'] {
+  return {
+    addresses: [...machineAddresses, ...backends.map(({ ip }) => ip)],
+    ports: backends.map(({ port }) => port),
   }
 }
 
@@ -73,7 +136,11 @@ export function differencesOf(
   endsAt?: Walkable['endsAt'],
 ): string[] {
   if (trace.outcome === 'unknown' || (isRelayed === true && trace.outcome === 'untouched')) return []
-  if (trace.outcome !== outcome) return [`predicted: ${phrase(outcome)}; the packet was ${phrase(trace.outcome)}`]
+  const { droppedBy } = trace
+  if (trace.outcome !== outcome) {
+    const by = droppedBy === null ? '' : `, by ${droppedBy}`
+    return [`predicted: ${phrase(outcome)}; the packet was ${phrase(trace.outcome)}${by}`]
+  }
   if (outcome !== 'to' || endsAt !== undefined) return []
   const isSaid = backends.some(({ ip, port, eligible }) => eligible && joinHostPort(ip, port) === trace.destination)
   return isSaid ? [] : [`the packet went to ${trace.destination}, which is not an eligible endpoint`]

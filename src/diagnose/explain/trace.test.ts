@@ -37,6 +37,7 @@ describe('followTrace()', () => {
     expect(traced).toEqual({
       outcome: 'to',
       destination: '10.244.1.3:3000',
+      droppedBy: null,
       lines: [
         'ip kube-proxy nat-output rule jump services (verdict jump services)',
         'ip kube-proxy services verdict continue meta mark 0x00004000',
@@ -59,7 +60,12 @@ describe('followTrace()', () => {
 
   it('looks at its own flow alone, and knows nothing without it', () => {
     const other = told('kube-proxy x', { packet: { ...dialled.packet!, sourcePort: 1 } }, 'drop')
-    expect(followTrace([other], flow, OWN)).toEqual({ outcome: 'unknown', destination: null, lines: [] })
+    expect(followTrace([other], flow, OWN)).toEqual({
+      outcome: 'unknown',
+      destination: null,
+      lines: [],
+      droppedBy: null,
+    })
   })
 
   it('ends with the first packet, also when the next one has its number', () => {

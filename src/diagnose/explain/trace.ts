@@ -11,6 +11,8 @@ export interface Traced {
   readonly outcome: Outcome | 'unknown'
   /** `ip:port` at the last hook that was traced. */
   readonly destination: string | null
+  /** The rule, or the policy, that dropped it. */
+  readonly droppedBy: string | null
 }
 
 export interface TracedFlow {
@@ -23,7 +25,7 @@ export interface TracedFlow {
 /** `table` is that of the trace itself, which is left out. */
 export function followTrace(told: readonly TracedRule[], flow: TracedFlow, table: string): Traced {
   const id = told.find(({ event }) => event.packet?.sourcePort === flow.sourcePort)?.event.id
-  if (id === undefined) return { lines: [], outcome: 'unknown', destination: null }
+  if (id === undefined) return { lines: [], outcome: 'unknown', destination: null, droppedBy: null }
   const own = firstPacket(
     told.filter(({ event }) => event.id === id),
     table,
@@ -34,7 +36,8 @@ export function followTrace(told: readonly TracedRule[], flow: TracedFlow, table
   const dialled = joinHostPort(flow.destination, flow.destinationPort)
   const destination = joinHostPort(packet.destination, packet.destinationPort)
   const dropped = met.find(({ event }) => event.verdict === 'drop' || event.policy === 'drop')
-  return { lines: met.map(formatTraced), outcome: outcomeOf(dropped, destination !== dialled), destination }
+  const droppedBy = dropped === undefined ? null : placeOf(dropped)
+  return { lines: met.map(formatTraced), outcome: outcomeOf(dropped, destination !== dialled), destination, droppedBy }
 }
 
 /**
@@ -56,6 +59,11 @@ function firstPacket(told: readonly TracedRule[], table: string): readonly Trace
 function outcomeOf(dropped: TracedRule | undefined, moved: boolean): Outcome {
   if (dropped !== undefined) return /\breject\b/i.test(dropped.rule ?? '') ? 'reject' : 'drop'
   return moved ? 'to' : 'untouched'
+}
+
+/** As the doctor names a rule. */
+function placeOf({ event: { family, table, chain }, rule }: TracedRule): string {
+  return `table ${TABLE_FAMILIES.get(family) ?? `family ${family}`} ${table}, chain ${chain}: ${rule ?? 'policy drop'}`
 }
 
 function formatTraced({ event, rule }: TracedRule): string {

@@ -71,6 +71,9 @@ const sent: Explanation['sent'] = {
   ],
   outcome: 'to',
   destination: '10.244.2.3:3000',
+  droppedBy: null,
+  drops: [],
+  dropsError: null,
   differences: [],
 }
 

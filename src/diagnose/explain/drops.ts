@@ -1,0 +1,141 @@
+// What the kernel says about packets that it dropped, for people.
+
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { type Drop, DropWatch } from '../../bpf/drop-watch.ts'
+import { messageOf } from '../../lib/errors.ts'
+import { joinHostPort } from '../../lib/ip.ts'
+import { readText } from '../read-text.ts'
+import type { ExplainedDrop } from './explanation.ts'
+
+/** Why nothing is known of dropped packets. */
+export interface Unwatched {
+  readonly why: string
+}
+
+/** Never throws: it needs rights that not everybody has, and a kernel that describes its types. */
+export function watchDrops(ports: readonly number[]): DropWatch | Unwatched {
+  try {
+    return new DropWatch([...new Set(ports)].slice(0, MOST_PORTS))
+  } catch (error) {
+    return { why: messageOf(error) }
+  }
+}
+
+/** Each takes two instructions for each side and family. */
+const MOST_PORTS = 64
+
+/** Those between two of these addresses. */
+export function explainDrops(drops: readonly Drop[], addresses: ReadonlySet<string>): ExplainedDrop[] {
+  const own = drops.filter(({ source, destination }) => addresses.has(source) && addresses.has(destination))
+  const found = own.map((drop): ExplainedDrop => {
+    const { reason, location, source, sourcePort, destination, destinationPort, link, namespace } = drop
+    return {
+      packet: `${joinHostPort(source, sourcePort)} > ${joinHostPort(destination, destinationPort)}`,
+      reason: reason ?? null,
+      what: reason === undefined ? null : (WORDS[reason] ?? null),
+      function: functionAt(location),
+      link: link === '' ? null : link,
+      where: placeOf(namespace),
+    }
+  })
+  // A packet that is sent again is dropped again.
+  const texts = new Set<string>()
+  return found.filter((drop) => {
+    const text = JSON.stringify(drop)
+    return !texts.has(text) && texts.add(text)
+  })
+}
+
+/** Reasons of include/net/dropreason-core.h that a person meets. */
+const WORDS: Readonly<Record<string, string>> = {
+  NETFILTER_DROP: 'a rule of netfilter drops it',
+  NO_SOCKET: 'nobody listens on that port',
+  SOCKET_FILTER: 'a filter of the socket drops it',
+  SOCKET_RCVBUFF: "the socket's receive buffer is full",
+  TCP_LISTEN_OVERFLOW: "the listener's queue is full",
+  IP_RPFILTER: 'rp_filter: its source has another way',
+  IP_INNOROUTES: 'there is no route for it here',
+  IP_OUTNOROUTES: 'there is no route to its destination',
+  IP_IN_INVALID_SOURCE: 'its source address is not possible here',
+  IP_LOCALNET: 'a loopback address came from outside',
+  IPV6DISABLED: 'IPv6 is switched off',
+  NEIGH_FAILED: 'nobody on the link answers for its next hop (ARP, ND)',
+  NEIGH_QUEUEFULL: 'too many packets wait for its next hop (ARP, ND)',
+  NEIGH_CREATEFAIL: 'the table of neighbours is full',
+  PKT_TOO_BIG: 'it is larger than the MTU',
+  TC_INGRESS: 'a tc filter or BPF program drops it',
+  TC_EGRESS: 'a tc filter or BPF program drops it',
+  XDP: 'an XDP program drops it',
+  QDISC_DROP: 'a queueing discipline drops it',
+  CPU_BACKLOG: "the CPU's queue of packets is full",
+  DEV_READY: 'the link is not ready',
+  UNICAST_IGNORED: 'it carries the MAC address of another machine',
+  BRIDGE_INGRESS_STP_STATE: 'the bridge port does not forward',
+  NOMEM: 'there was no memory',
+}
+
+function placeOf(namespace: number): string {
+  if (namespace === 0) return 'on this machine'
+  if (namespace === ownNamespace()) return 'on this node'
+  const name = nameOf(namespace)
+  if (name !== undefined) return `in the network namespace ${name}`
+  const process = processIn(namespace)
+  if (process !== undefined) return `in the network namespace of process ${process.pid} (${process.name})`
+  return 'in another network namespace of this machine'
+}
+
+function ownNamespace(): number {
+  return statSync('/proc/self/ns/net').ino
+}
+
+/** As `ip netns` knows it. */
+function nameOf(namespace: number): string | undefined {
+  try {
+    return readdirSync(NAMES).find((name) => statSync(`${NAMES}/${name}`).ino === namespace)
+  } catch {
+    return undefined
+  }
+}
+
+const NAMES = '/run/netns'
+
+function processIn(namespace: number): { readonly pid: number; readonly name: string } | undefined {
+  for (const entry of readdirSync('/proc')) {
+    if (!/^\d+$/.test(entry)) continue
+    try {
+      if (statSync(`/proc/${entry}/ns/net`).ino === namespace)
+        return { pid: Number(entry), name: readText(`/proc/${entry}/comm`).trim() }
+    } catch {
+      // It has ended, or may not be looked at.
+    }
+  }
+  return undefined
+}
+
+let symbols: readonly (readonly [bigint, string])[] | undefined
+
+/** Null where the kernel hides its addresses. */
+function functionAt(location: bigint): string | null {
+  symbols ??= readSymbols()
+  let [low, high] = [0, symbols.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (symbols[middle]![0] <= location) low = middle + 1
+    else high = middle
+  }
+  return low === 0 ? null : symbols[low - 1]![1]
+}
+
+function readSymbols(): (readonly [bigint, string])[] {
+  let text: string
+  try {
+    text = readFileSync('/proc/kallsyms', 'latin1')
+  } catch {
+    return []
+  }
+  const found = Array.from(
+    text.matchAll(/^([0-9a-f]+) [tTwW] (\S+)/gm),
+    ([, address = '', name = '']) => [BigInt(`0x${address}`), name] as const,
+  )
+  return found.filter(([address]) => address !== 0n).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+}

@@ -208,6 +208,24 @@ const top = command({
   run: async ({ values }) => (await import('./top.ts')).runTopCommand(values),
 })
 
+const flows = command({
+  name: 'flows',
+  summary: 'who connects to the services of this node, live',
+  about:
+    'Prints the connections through the services of this node as they begin and end: who asked, which frontend, which backend, how it ended, how long it took and how many bytes. The kernel tells of connections only while this command runs, or while --flow-log is on.',
+  arguments: ['[[NAMESPACE/]SERVICE]'],
+  options: {
+    count: wholeNumber('N', 'Stop after N lines. Default: never.', { min: 1, max: 999_999_999 }),
+    'control-socket': askedSocket,
+    output: textOrJson('A line for people, or one JSON object per line.'),
+  },
+  examples: [['flows', 'of every Service'], ['flows default/web'], ['flows default/web -o json --count 100']],
+  notes: [
+    'A connection that a Service refuses or drops is none for the kernel: top counts those packets. A UDP connection ends when the kernel forgets it. What is missing, and why, is said on stderr. What it costs: docs/guides/flows.md.',
+  ],
+  run: async ({ values, words }) => (await import('./flows.ts')).runFlowsCommand(words[0], values),
+})
+
 const ui = command({
   name: 'ui',
   summary: 'a page that shows what the proxy of this node does',
@@ -226,10 +244,10 @@ const ui = command({
   },
 })
 
-export const commands: readonly Command[] = [check, explain, doctor, plan, render, top, ui]
+export const commands: readonly Command[] = [check, explain, doctor, plan, render, top, flows, ui]
 
 /** These ask the proxy of this node or, on a machine that runs a sandbox and no proxy, one of a node of the sandbox. */
-export const askingCommands = ['explain', 'doctor', 'top'] as const
+export const askingCommands = ['explain', 'doctor', 'top', 'flows'] as const
 
 /** An image for nodes may leave the sandbox out. */
 export const sandbox = {

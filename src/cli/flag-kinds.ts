@@ -2,6 +2,7 @@
 // RangeError that says what is allowed.
 
 import { appendPort } from '../config/defaults.ts'
+import { parseFlowLogTarget } from '../flows/flow-log-target.ts'
 import { isHostPort } from '../config/checks.ts'
 import { durationForm, formatDuration, parseDuration } from '../lib/duration.ts'
 import { parseIp } from '../lib/ip.ts'
@@ -97,6 +98,14 @@ export const flagKinds = {
   portRange: kindOf<string>('a-b', (text) => {
     return isPortRange(text) ? text : wrong('must be a port range such as "30000-32767" or "30000+100"')
   }),
+  flowLog: kindOf<string>(
+    'FILE|otlp(URL)',
+    (text) => {
+      parseFlowLogTarget(text)
+      return text
+    },
+    (value) => value,
+  ),
   severity: kindOf<number>('severity', (text) => {
     const index = ['INFO', 'WARNING', 'ERROR', 'FATAL'].indexOf(text.toUpperCase())
     if (index >= 0) return index

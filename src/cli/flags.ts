@@ -138,6 +138,11 @@ const node = inGroup('Node and servers', [
     help: 'The unix socket over which root can ask this proxy what it knows and does. Empty: /run/kube-proxy-ts/net-N.sock, where N is the number of its network namespace; none: no socket. (Not a flag of kube-proxy.)',
   }),
   flag({
+    name: 'flow-log',
+    kind: 'flowLog',
+    help: 'Log the connections through Services, each when it ends: as lines of JSON in this file, or as OpenTelemetry logs to a collector, such as otlp(http://127.0.0.1:4318). Empty: no log. What it costs: docs/guides/flows.md. (Not a flag of kube-proxy.)',
+  }),
+  flag({
     name: 'profiling',
     kind: 'bool',
     field: 'enableProfiling',

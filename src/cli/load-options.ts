@@ -40,6 +40,7 @@ export async function loadRunOptions(given: Given, logging: Logging): Promise<Ru
     configurationChanges: fromFile?.changes,
     standIns: standIns(given),
     controlSocket: textOf(given, 'control-socket'),
+    flowLog: textOf(given, 'flow-log'),
     flags,
     version: version.startsWith('v') ? version : gitVersion,
     warnings: () => [...warned.ofFlags, ...warned.ofFile],

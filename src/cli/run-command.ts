@@ -35,7 +35,7 @@ export async function runCommand([word = '', ...argv]: readonly string[]): Promi
     if (word === 'help') return print(await helpOn(argv))
     if (word === sandbox.name) return await runInGroup(await sandbox.load(), argv)
     const command = commandNamed(word)
-    return (await runInSandbox(word, argv)) ?? (await run(command, argv, argv))
+    return await run(command, argv, argv)
   } catch (error) {
     const lines = messageOf(error).split('\n')
     process.stderr.write(lines.map((line) => `kube-proxy: ${line}\n`).join(''))
@@ -70,6 +70,8 @@ async function run(spec: Command, own: readonly string[], argv: readonly string[
   const { given, errors } = parseFlags(parsed.flags)
   const wrong = [...parsed.errors, ...errors]
   if (wrong.length > 0) throw new UsageError(wrong.join('\n'))
+  const elsewhere = await runInSandbox(spec.name, argv)
+  if (elsewhere !== undefined) return elsewhere
   const call: Call = { values: parsed.values, words: parsed.words, given, argv }
   return spec.run(call)
 }

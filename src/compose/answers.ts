@@ -3,11 +3,13 @@
 import { encodeToObject } from '../config/encode.ts'
 import type { RunOptions } from '../config/run-options.ts'
 import type { KubeProxyConfiguration, LoadedConfiguration } from '../config/types.ts'
+import { parseFlowLogTarget } from '../flows/flow-log-target.ts'
 import { listenPath } from '../serve/control/path.ts'
 import { ControlServer } from '../serve/control/server.ts'
 import type { StateToSend } from '../serve/control/state.ts'
 import { systemClock } from '../lib/clock.ts'
 import { closeAll } from '../lib/close-all.ts'
+import type { ApiClient } from '../kube/api-client.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { ChooseAtConnect } from '../connect/choose-at-connect.ts'
 import type { ConnectRetry } from '../retry/connect-retry.ts'
@@ -15,6 +17,7 @@ import { formatRetryStatus } from '../retry/format-status.ts'
 import { affinityQuestion } from './affinity-question.ts'
 import { formatDrift } from '../reconcile/drift.ts'
 import type { FamilyPipeline } from '../reconcile/family-pipeline.ts'
+import { Flows } from './flows.ts'
 import type { NodeState } from './node-state.ts'
 import type { ModeInForce } from './open-mode.ts'
 import { describeEjected, proxyQuestions } from './questions.ts'
@@ -30,6 +33,8 @@ export interface AnswersOptions {
   readonly nodeName: string
   /** Where objects come from, in words. */
   readonly source: string
+  /** Undefined: there is no API server. */
+  readonly api: ApiClient | undefined
   /** Milliseconds since 1970. */
   readonly startedMs: number
   readonly pipelines: readonly FamilyPipeline[]
@@ -46,6 +51,7 @@ export class Answers {
   readonly #traffic: Traffic
   readonly #trafficMetrics: TrafficMetrics
   readonly #timeline: Timeline
+  readonly #flows: Flows
   #control: ControlServer | undefined
 
   constructor(options: AnswersOptions) {
@@ -75,6 +81,18 @@ export class Answers {
       about: () => ({ mode: inForce.mode.name, nodeName }),
       clock: systemClock,
     })
+    this.#flows = new Flows({
+      views: () => pipelines.flatMap(({ model }) => [...model.views()]),
+      mode: inForce.mode,
+      nodeName,
+      state: options.state,
+      api: options.api,
+      chooseAtConnect: options.connectChoice?.cgroup,
+      target: parseFlowLogTarget(run.flowLog),
+      version: run.version,
+      clock: systemClock,
+      log: run.log,
+    })
   }
 
   /** What the configuration says of it. */
@@ -82,14 +100,15 @@ export class Answers {
     this.#trafficMetrics.show(trafficMetrics)
   }
 
-  /** Listens at the control socket, unless `--control-socket` says not to. */
+  /** Listens at the control socket, unless `--control-socket` says not to, and begins the flow log, if there is to be one. */
   open(): void {
     const { run, pipelines } = this.#options
+    this.#flows.start().catch((error: unknown) => run.log.error(error, 'Cannot write the flow log'))
     const path = listenPath(run.controlSocket)
     if (path === undefined) return
     const asked = proxyQuestions({ pipelines, about: () => this.#describe() })
     const affinity = affinityQuestion({ pipelines, remembered: this.#options.inForce.running.remembered })
-    const questions = [...asked, this.#traffic.question, affinity, this.#timeline.question]
+    const questions = [...asked, this.#traffic.question, affinity, this.#timeline.question, this.#flows.question]
     this.#control = new ControlServer({ path, questions, clock: systemClock, log: run.log })
   }
 
@@ -108,6 +127,7 @@ export class Answers {
       () => this.#trafficMetrics.close(),
       () => this.#traffic.close(),
       () => this.#timeline.close(),
+      () => this.#flows.close(),
     )
   }
 

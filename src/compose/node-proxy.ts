@@ -193,6 +193,7 @@ export class NodeProxy {
       loaded: () => this.#loaded,
       nodeName: this.#nodeName,
       source: source.name,
+      api: source.client,
       startedMs: this.#metrics.startSeconds * 1000,
       pipelines: this.#parts.map(({ pipeline }) => pipeline),
       state: this.#state,

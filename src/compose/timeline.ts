@@ -1,10 +1,11 @@
 // The question `changes`: the proxy records what it does only while a client keeps asking.
 
 import type { ChangesAnswer, SyncChange } from '../serve/control/changes.ts'
-import { allowArguments, argument, QuestionError, type Question } from '../serve/control/questions.ts'
+import { allowArguments, type Question } from '../serve/control/questions.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { FamilyPipeline } from '../reconcile/family-pipeline.ts'
 import { Leases, LEASE_MS } from './leases.ts'
+import { LONGEST_WAIT_MS, numberOf, Waiting } from './waiting.ts'
 
 export interface TimelineOptions {
   readonly pipelines: readonly Pick<FamilyPipeline, 'listen' | 'lastComparison'>[]
@@ -12,8 +13,6 @@ export interface TimelineOptions {
   readonly clock: Clock
 }
 
-/** An answer waits so long for a change; the argument `wait` may ask for less. */
-const LONGEST_WAIT_MS = 10_000
 /** At most so many changes, and so many characters of commands, are kept. */
 const MOST_CHANGES = 100
 const MOST_CHARACTERS = 1_000_000
@@ -21,13 +20,14 @@ const MOST_CHARACTERS = 1_000_000
 export class Timeline {
   readonly #options: TimelineOptions
   readonly #leases: Leases
-  readonly #waiting = new Set<() => void>()
+  readonly #waiting: Waiting
   #changes: SyncChange[] = []
   #characters = 0
   #number = 0
 
   constructor(options: TimelineOptions) {
     this.#options = options
+    this.#waiting = new Waiting(options.clock)
     this.#leases = new Leases(options.clock, () => this.#end())
   }
 
@@ -40,7 +40,7 @@ export class Timeline {
       const waitMs = Math.min(numberOf(query, 'wait') ?? 0, LONGEST_WAIT_MS)
       if (!this.isOn) this.#begin()
       this.#leases.renew(client)
-      if (this.#number <= after && waitMs > 0) await this.#next(waitMs, client.signal)
+      if (this.#number <= after && waitMs > 0) await this.#waiting.next(waitMs, client.signal)
       return this.#answer(after)
     },
   }
@@ -52,7 +52,7 @@ export class Timeline {
   close(): void {
     this.#leases.close()
     this.#end()
-    for (const wake of this.#waiting) wake()
+    this.#waiting.wakeAll()
   }
 
   #begin(): void {
@@ -76,21 +76,7 @@ export class Timeline {
     while (this.#changes.length > MOST_CHANGES || (this.#characters > MOST_CHARACTERS && this.#changes.length > 1)) {
       this.#characters -= charactersOf(this.#changes.shift()!)
     }
-    for (const wake of this.#waiting) wake()
-  }
-
-  #next(waitMs: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        this.#waiting.delete(done)
-        timer.cancel()
-        signal.removeEventListener('abort', done)
-        resolve()
-      }
-      const timer = this.#options.clock.setTimeout(done, waitMs)
-      this.#waiting.add(done)
-      signal.addEventListener('abort', done)
-    })
+    this.#waiting.wakeAll()
   }
 
   #answer(after: number): ChangesAnswer {
@@ -104,13 +90,4 @@ export class Timeline {
 
 function charactersOf({ commands }: Pick<SyncChange, 'commands'>): number {
   return commands.reduce((sum, { length }) => sum + length, 0)
-}
-
-function numberOf(query: URLSearchParams, name: string): number | undefined {
-  const text = argument(query, name)
-  if (text === undefined) return undefined
-  if (!/^\d{1,15}$/.test(text)) {
-    throw new QuestionError(`Cannot use ${name}=${JSON.stringify(text)}: must be a number from 0`)
-  }
-  return Number(text)
 }

@@ -5,12 +5,13 @@ import type { CarriedRow, TrafficRow } from '../serve/control/traffic.ts'
 import { inPieces } from '../lib/in-pieces.ts'
 import { type Family, joinHostPort } from '../lib/ip.ts'
 import { addTraffic, NO_TRAFFIC, type TrafficCounts } from '../traffic/traffic-counts.ts'
+import { ServiceFinder } from '../model/service-finder.ts'
 import type { ServicePortView } from '../model/types.ts'
 import type { Carried, Counted } from '../modes/contract.ts'
 
 type Pair = Counted['pairs'][number]
 
-/** Pairs, or service ports, that are looked at before other work gets a turn. */
+/** Pairs that are looked at before other work gets a turn. */
 const PIECE = 1024
 
 const FIELDS = Object.keys(NO_TRAFFIC) as (keyof TrafficCounts)[]
@@ -97,30 +98,6 @@ export class FamilyRows {
       for (const field of FIELDS) if (after[field] < before[field]) forgotten[field] += before[field]
     })
     this.#forgotten = forgotten
-  }
-}
-
-/** Which service port has a frontend. */
-class ServiceFinder {
-  #views: readonly ServicePortView[] = []
-  #names = new Map<string, string>()
-
-  /** Returns whether anything is different. */
-  async follow(views: readonly ServicePortView[]): Promise<boolean> {
-    const before = this.#views
-    if (views.length === before.length && views.every((view, i) => view === before[i])) return false
-    const names = new Map<string, string>()
-    await inPieces(views, PIECE, ({ name, frontends }) => {
-      for (const { protocol, address, port } of frontends) names.set(`${protocol} ${address ?? ''} ${port}`, name)
-    })
-    this.#views = views
-    this.#names = names
-    return true
-  }
-
-  /** Without an address, or with one that is no frontend's: a node port. */
-  at(protocol: string, address: string | undefined, port: number): string | undefined {
-    return this.#names.get(`${protocol} ${address ?? ''} ${port}`) ?? this.#names.get(`${protocol}  ${port}`)
   }
 }
 

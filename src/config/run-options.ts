@@ -30,6 +30,8 @@ export interface RunOptions extends LoadedConfiguration {
   readonly standIns: StandIns
   /** `--control-socket`: the path. Empty: by the network namespace; `none`: no socket. */
   readonly controlSocket: string
+  /** `--flow-log`: where connections through Services are logged. Empty: nowhere. */
+  readonly flowLog: string
   readonly flags: readonly FlagValue[]
   /** The version that is reported: `v1.37.0+ts.0.1.0.g0123456789ab`, or what `--version=vX.Y.Z` says. */
   readonly version: string

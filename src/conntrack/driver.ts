@@ -5,6 +5,7 @@ import { KernelError } from '../lib/errors.ts'
 import { type Family, formatIp, splitHostPort, ipBytes } from '../lib/ip.ts'
 import {
   answererFilter,
+  countedAttributes,
   flowAttributes,
   protocolFilter,
   type TupleBytes,
@@ -13,6 +14,7 @@ import {
   writeFlowMessage,
 } from './messages.ts'
 import { IPS_SEEN_REPLY } from './uapi.ts'
+import type { Infer } from '../netlink/attributes.ts'
 import type { Message } from '../netlink/message.ts'
 import { NETLINK_NETFILTER, NLM_F_ACK, NLM_F_DUMP } from '../netlink/uapi/netlink.ts'
 import { Writer } from '../netlink/writer.ts'
@@ -47,6 +49,14 @@ export interface Flow {
   readonly zone: number
   /** Tells this entry from most later ones of the same addresses and ports: it is made from where the entry is stored. */
   readonly id: number
+}
+
+/** Of both directions, with headers. */
+export interface FlowCounts {
+  readonly sentBytes: number
+  readonly sentPackets: number
+  readonly receivedBytes: number
+  readonly receivedPackets: number
 }
 
 export interface FlowQuery {
@@ -100,6 +110,21 @@ export class Conntrack {
     writeFlowMessage(this.#writer, { message: 'get', family, flags: 0 }, wanted)
     try {
       return this.#client.get('look up a connection', this.#writer.written(), decodeFlow)
+    } catch (error) {
+      if (error instanceof KernelError && error.errno === 'ENOENT') return undefined
+      throw error
+    }
+  }
+
+  /** What was counted of a flow; undefined when it is gone, or nothing counts. Addresses are canonical texts. */
+  counts(family: Family, protocol: number, { src, dst, sport, dport }: FlowTuple): FlowCounts | undefined {
+    const original = tupleToAttributes({ src: ipBytes(src), dst: ipBytes(dst), sport, dport, protocol })
+    this.#writer.reset()
+    writeFlowMessage(this.#writer, { message: 'get', family, flags: 0 }, { original })
+    try {
+      return this.#client.get('look up a connection', this.#writer.written(), (message) =>
+        countsFrom(decodeNetfilterMessage(countedAttributes, message) ?? {}),
+      )
     } catch (error) {
       if (error instanceof KernelError && error.errno === 'ENOENT') return undefined
       throw error
@@ -184,7 +209,17 @@ export function decodeFlow(message: Message): Flow | undefined {
   }
 }
 
-function tupleFromBytes({ src, dst, sport, dport }: TupleBytes): FlowTuple {
+export function countsFrom({ sent, received }: Infer<typeof countedAttributes>): FlowCounts | undefined {
+  if (sent?.bytes === undefined) return undefined
+  return {
+    sentBytes: sent.bytes,
+    sentPackets: sent.packets ?? 0,
+    receivedBytes: received?.bytes ?? 0,
+    receivedPackets: received?.packets ?? 0,
+  }
+}
+
+export function tupleFromBytes({ src, dst, sport, dport }: TupleBytes): FlowTuple {
   return { src: formatIp(src), dst: formatIp(dst), sport, dport }
 }
 

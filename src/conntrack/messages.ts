@@ -1,7 +1,7 @@
 // Messages of the connection tracker (ctnetlink). net/netfilter/nf_conntrack_netlink.c
 
 import type { Bytes, Family } from '../lib/ip.ts'
-import { attr, be16, be32, bytes, type Infer, ne32, nest, opt, u8 } from '../netlink/attributes.ts'
+import { attr, be16, be32, be64, be64number, bytes, type Infer, ne32, nest, opt, u8 } from '../netlink/attributes.ts'
 import { beginNetfilterMessage } from '../netlink/nfnetlink.ts'
 import { NFNL_SUBSYS_CTNETLINK } from '../netlink/uapi/nfnetlink.ts'
 import * as uapi from './uapi.ts'
@@ -53,11 +53,35 @@ export const flowAttributes = nest({
   ),
 })
 
+const tcpInfo = nest({ tcp: opt(uapi.CTA_PROTOINFO_TCP, nest({ state: opt(uapi.CTA_PROTOINFO_TCP_STATE, u8) })) })
+
 /** What the tracker knows of a TCP connection. */
-export const tcpAttributes = nest({
-  info: opt(
-    uapi.CTA_PROTOINFO,
-    nest({ tcp: opt(uapi.CTA_PROTOINFO_TCP, nest({ state: opt(uapi.CTA_PROTOINFO_TCP_STATE, u8) })) }),
+export const tcpAttributes = nest({ info: opt(uapi.CTA_PROTOINFO, tcpInfo) })
+
+const counters = nest({
+  packets: opt(uapi.CTA_COUNTERS_PACKETS, be64number),
+  bytes: opt(uapi.CTA_COUNTERS_BYTES, be64number),
+})
+
+/** What is counted of a connection, where net.netfilter.nf_conntrack_acct is on. */
+export const countedAttributes = nest({
+  sent: opt(uapi.CTA_COUNTERS_ORIG, counters),
+  received: opt(uapi.CTA_COUNTERS_REPLY, counters),
+})
+
+/** What a notification says of a connection. */
+export const eventAttributes = nest({
+  original: opt(uapi.CTA_TUPLE_ORIG, tupleAttributes),
+  reply: opt(uapi.CTA_TUPLE_REPLY, tupleAttributes),
+  status: opt(uapi.CTA_STATUS, be32),
+  id: opt(uapi.CTA_ID, be32),
+  info: opt(uapi.CTA_PROTOINFO, tcpInfo),
+  sent: opt(uapi.CTA_COUNTERS_ORIG, counters),
+  received: opt(uapi.CTA_COUNTERS_REPLY, counters),
+  /** Nanoseconds since 1970, where net.netfilter.nf_conntrack_timestamp is on. */
+  times: opt(
+    uapi.CTA_TIMESTAMP,
+    nest({ start: opt(uapi.CTA_TIMESTAMP_START, be64), stop: opt(uapi.CTA_TIMESTAMP_STOP, be64) }),
   ),
 })
 

@@ -20,9 +20,14 @@ export const CTA_NAT_SRC = 6
 
 export const CTA_TIMEOUT = 7
 
+export const CTA_COUNTERS_ORIG = 9
+export const CTA_COUNTERS_REPLY = 10
+
 export const CTA_ID = 12
 
 export const CTA_ZONE = 18
+
+export const CTA_TIMESTAMP = 20
 
 export const CTA_FILTER = 25
 
@@ -46,11 +51,18 @@ export const CTA_NAT_V4_MAXIP = 2
 export const CTA_NAT_V6_MINIP = 4
 export const CTA_NAT_V6_MAXIP = 5
 
+export const CTA_COUNTERS_PACKETS = 1
+export const CTA_COUNTERS_BYTES = 2
+
+export const CTA_TIMESTAMP_START = 1
+export const CTA_TIMESTAMP_STOP = 2
+
 export const CTA_PROTOINFO_TCP = 1
 export const CTA_PROTOINFO_TCP_STATE = 1
 
 // enum ip_conntrack_status of include/uapi/linux/netfilter/nf_conntrack_common.h
 export const IPS_SEEN_REPLY = 1 << 1
+export const IPS_DST_NAT = 1 << 5
 
 // include/uapi/linux/netfilter/nf_conntrack_tcp.h
 export const TCP_CONNTRACK_TIME_WAIT = 7

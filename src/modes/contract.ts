@@ -30,6 +30,8 @@ export interface Mode extends ModeFacts {
    * it failed, or in the mode itself.
    */
   readonly retries: 'kernel' | 'behind IPVS' | 'mode'
+  /** Who translates connections: rules of netfilter, IPVS, or the proxy, which then carries them itself. */
+  readonly translates: 'by rules' | 'by IPVS' | 'by relaying'
   /** For a mode that carries connections itself: the one whose rules serve clients while no proxy runs. */
   readonly leavesTo?: string
   /** Links that it gives the addresses of services: those are not the node's own. */

@@ -87,9 +87,9 @@ export const folders: readonly Folder[] = [
   },
   {
     folder: 'conntrack',
-    what: 'conntrack: flows as data, their bytes, the driver and the watch',
-    imports: tools,
-    effects: ['driver.ts', 'watch.ts'],
+    what: 'conntrack: flows as data, their bytes, the driver, the watch and what it tells of ends',
+    imports: [...tools, 'bpf'],
+    effects: ['driver.ts', 'watch.ts', 'watch-ends.ts'],
   },
   {
     folder: 'links',
@@ -128,6 +128,12 @@ export const folders: readonly Folder[] = [
     effects: [],
   },
   {
+    folder: 'flows',
+    what: 'connections through Services, from notifications of conntrack, with names; the flow log',
+    imports: ['lib', 'conntrack', 'model'],
+    effects: ['flow-watch.ts', 'flow-file.ts', 'otlp.ts'],
+  },
+  {
     folder: 'metrics',
     what: "kube-proxy's metrics, our own, and the formats of `/metrics`",
     imports: ['lib'],
@@ -137,7 +143,7 @@ export const folders: readonly Folder[] = [
     folder: 'serve',
     what: 'the HTTP servers: healthz, metrics, health check node ports; `control/`: the unix socket for root',
     imports: ['lib', 'model'],
-    types: ['traffic', 'kube'],
+    types: ['traffic', 'kube', 'flows'],
     effects: 'all',
   },
   {
@@ -192,6 +198,7 @@ export const folders: readonly Folder[] = [
     what: 'puts a proxy together; knows no mode',
     imports: [
       'traffic',
+      'flows',
       'lib',
       'system',
       'conntrack',
@@ -265,7 +272,7 @@ export const folders: readonly Folder[] = [
   {
     folder: 'cli',
     what: 'flags, help, commands',
-    imports: ['lib', 'system', 'config', 'modes', 'serve', 'compose', 'diagnose', 'sandbox', 'ui'],
+    imports: ['lib', 'system', 'config', 'flows', 'modes', 'serve', 'compose', 'diagnose', 'sandbox', 'ui'],
     effects: 'all',
   },
 ]

@@ -270,6 +270,16 @@ export const logLines: readonly LogLine[] = [
     '`kube-proxy top`, or another client of the control socket, asked for it.',
   ),
   info('Counting traffic no longer', 'The last client has gone.'),
+  info('Writing the flow log', '`--flow-log` is on: the file, or the URL of the collector.'),
+  warning(
+    'Cannot write the flow log, trying again',
+    'The file, or the collector, does not take it; `reason` says why. The last 5,000 records wait, older ones are counted as left out.',
+  ),
+  info('Can write the flow log again', 'After the line above.'),
+  error(
+    'Cannot write the flow log',
+    'The kernel does not tell of connections; `err` says why. The proxy serves without the log. Start it again when the cause is gone.',
+  ),
   info('Listening at last', 'After `Cannot listen`: the port is free now.'),
   info('Removed sets of ipset', 'The same, of an ipvs mode.'),
   info('Removed what kube-proxy does not use', 'On the way back to kube-proxy, or to an older version.'),

@@ -1,6 +1,7 @@
 // What IPVS itself knows, and those who ask are told: traffic by virtual server and destination, and whom persistence remembers.
 
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { FlowRecord } from '../../src/flows/flow-record.ts'
 import { aService, aSlice } from '../support/builders.ts'
 import { eventually } from '../support/eventually.ts'
 import { listTables } from '../support/nft-tables.ts'
@@ -67,6 +68,22 @@ test('and so do the metrics, with what is refused', async () => {
       lines.some((line) => line.includes('connections') && line.includes(web.metadata.name) && !line.endsWith(' 0'))
       ? undefined
       : `${lines.join('\n')}\n${proxy.logTail(5)}`
+  })
+})
+
+test('flows tells of connections, with the backend that IPVS chose', async () => {
+  const flows = new ProxyProcess(rig.network.node, ['flows', `default/${web.metadata.name}`, '-o', 'json', '--count=2'])
+  await eventually('it looks', () => (flows.log().includes('ipvs mode') ? undefined : flows.log()))
+  await tcpProbe(rig.network.sources.localPod, { address: web.spec.clusterIP, port: 80 })
+  expect(await flows.exited, flows.log()).toBe('0')
+  const lines = flows.log().split('\n')
+  await flows[Symbol.asyncDispose]()
+  const records = lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as FlowRecord)
+  expect(records.map(({ event }) => event)).toEqual(['begun', 'ended'])
+  expect(records[1]).toMatchObject({
+    client: { ip: pods.localA.ip[4] },
+    frontend: { ip: web.spec.clusterIP, port: 80 },
+    backend: { ip: expect.stringMatching(/^10\.1\.[01]\.1[12]$/), port: 8080 },
   })
 })
 

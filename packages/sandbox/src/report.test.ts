@@ -44,6 +44,7 @@ Ask the proxy:
   sudo ./bin/kube-proxy explain whoami   # which rule takes a packet, and why
   sudo ./bin/kube-proxy doctor whoami    # what is wrong, if something is
   sudo ./bin/kube-proxy top              # what goes through, live
+  sudo ./bin/kube-proxy flows whoami     # who connects to it, live
 
 Ctrl-C takes everything down.
 `)

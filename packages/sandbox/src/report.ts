@@ -114,6 +114,7 @@ function formatTools({ command, name }: Report, { name: service }: ReportedServi
     [`${command} explain ${service}`, 'which rule takes a packet, and why'],
     [`${command} doctor ${service}`, 'what is wrong, if something is'],
     [`${command} top`, 'what goes through, live'],
+    [`${command} flows ${service}`, 'who connects to it, live'],
   ]
   return ['Ask the proxy:', ...indent(formatColumns(rows.map(([typed, comment]) => [typed!, `# ${comment}`])))]
 }

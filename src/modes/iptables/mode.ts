@@ -25,6 +25,7 @@ export const iptablesMode: Mode = {
   weighs: false,
   choosesAtRandom: true,
   retries: 'kernel',
+  translates: 'by rules',
   serviceLinks: [],
   habits: {
     guards: 'no addresses',

@@ -14,6 +14,7 @@ export const ipvsMode: Mode = {
   weighs: true,
   choosesAtRandom: false,
   retries: 'behind IPVS',
+  translates: 'by IPVS',
   serviceLinks: [LINK],
   habits: {
     guards: 'all addresses',

@@ -18,6 +18,7 @@ export const nftablesMode: Mode = {
   weighs: false,
   choosesAtRandom: true,
   retries: 'kernel',
+  translates: 'by rules',
   serviceLinks: [],
   habits: {
     guards: 'cluster IPs',

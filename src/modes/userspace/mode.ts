@@ -11,6 +11,7 @@ export const userspaceMode: Mode = {
   weighs: false,
   choosesAtRandom: false,
   retries: 'mode',
+  translates: 'by relaying',
   leavesTo: 'nftables',
   serviceLinks: [],
   habits: {

@@ -1,4 +1,4 @@
-// `explain`, `doctor` and `top`, typed on a machine that runs no proxy but a sandbox: they are asked on a node of it.
+// `explain`, `doctor`, `top` and `flows`, typed on a machine that runs no proxy but a sandbox: they are asked on a node of it.
 
 import { existsSync, readFileSync } from 'node:fs'
 import { askPath, SOCKET_VARIABLE } from '../../../../src/serve/control/path.ts'
@@ -7,7 +7,7 @@ import type { InstanceFolder } from '../instance/instance-folder.ts'
 import { runSandboxExec } from './sandbox-exec.ts'
 import { findInstance, runningInstances } from './sandbox-instances.ts'
 
-export type AskingCommand = 'explain' | 'doctor' | 'top'
+export type AskingCommand = 'explain' | 'doctor' | 'top' | 'flows'
 
 /** Whoever gives one of these has said where to look. */
 const PLACES = /^--?(control-socket|kubeconfig|master|manifests|dump|config|node|sandbox|help|h)(=|$)/
@@ -35,7 +35,7 @@ export function askedFrom(
   { nodes, pods }: Pick<SandboxStatus, 'nodes' | 'pods'>,
 ): { readonly node: string | undefined; readonly args: readonly string[] } {
   const [first] = nodes
-  const at = command === 'top' ? undefined : placeOfFrom(command, argv)
+  const at = command === 'top' || command === 'flows' ? undefined : placeOfFrom(command, argv)
   const from = at === undefined ? undefined : argv[at]?.replace(/^--from=/, '')
   const [namespace, name] = from?.includes('/') === true ? from.split('/') : ['default', from]
   const pod = pods.find((each) => each.name === name && each.namespace === namespace)

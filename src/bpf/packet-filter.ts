@@ -109,7 +109,7 @@ export function filterFlowEvents(fd: number, numbers: FlowEventNumbers): void {
 
 /** Instructions that jump forward to places with names. */
 class Program {
-  readonly #steps: { code: number; value: number; then?: string | undefined; otherwise?: string | undefined }[] = []
+  readonly #steps: { code: number; value: number; skipTo?: string | undefined; otherwise?: string | undefined }[] = []
   readonly #labels = new Map<string, number>()
 
   add(code: number, value: number): this {
@@ -117,8 +117,8 @@ class Program {
     return this
   }
 
-  jump(code: number, value: number, then: string | undefined, otherwise?: string): this {
-    this.#steps.push({ code, value, then, otherwise })
+  jump(code: number, value: number, skipTo: string | undefined, otherwise?: string): this {
+    this.#steps.push({ code, value, skipTo, otherwise })
     return this
   }
 
@@ -130,10 +130,10 @@ class Program {
   instructions(): Instruction[] {
     const distance = (from: number, label: string | undefined) =>
       label === undefined ? 0 : this.#labels.get(label)! - from - 1
-    return this.#steps.map(({ code, value, then, otherwise }, i) => ({
+    return this.#steps.map(({ code, value, skipTo, otherwise }, i) => ({
       code,
       value,
-      skip: distance(i, then),
+      skip: distance(i, skipTo),
       otherwise: distance(i, otherwise),
     }))
   }

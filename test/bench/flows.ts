@@ -113,7 +113,8 @@ class Looker {
   }
 
   async #askOn(last: number): Promise<void> {
-    for (let after = last; this.#isOpen;) {
+    let after = last
+    while (this.#isOpen) {
       const query = { after: String(after), wait: '5000' }
       const answer = await this.#client.ask<FlowsAnswer>('flows', { query }).catch(() => undefined)
       if (answer === undefined) return

@@ -31,15 +31,13 @@ export async function runFlowsCommand(service: string | undefined, options: Flow
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, end)
   // The reader of a pipe has gone.
   process.stdout.on('error', end)
-  const ask = ({ after, waitMs }: { after: number; waitMs: number }) =>
-    client.ask<FlowsAnswer>('flows', { query: { ...query, after: String(after), wait: String(waitMs) } })
+  const ask = (more: Record<string, string>) => client.ask<FlowsAnswer>('flows', { query: { ...query, ...more } })
   try {
-    let answer = await ask({ after: 0, waitMs: 0 })
-    // What others have seen before is not shown: this command tells of what begins and ends from now on.
+    let answer = await ask({})
     const notes = new Notes(answer)
     let printed = 0
     while (!ended.signal.aborted) {
-      answer = await ask({ after: answer.last, waitMs: WAIT_MS })
+      answer = await ask({ after: String(answer.last), wait: String(WAIT_MS) })
       const { flows, nodeName } = answer
       for (const flow of flows.slice(0, count - printed)) {
         const { number: _, ...record } = flow

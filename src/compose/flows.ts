@@ -64,13 +64,15 @@ export class Flows {
 
   readonly question: Question = {
     name: 'flows',
-    what: `connections through services, after=N; waits for one, up to wait=MS; service=NAMESPACE/NAME for those of one; looks while the client keeps asking, at least every ${LEASE_MS / 1000} s`,
+    what: `connections through services, after=N; none without it; waits for one, up to wait=MS; service=NAMESPACE/NAME for those of one; looks while the client keeps asking, at least every ${LEASE_MS / 1000} s`,
     answer: async (query, client) => {
       allowArguments(query, 'after', 'wait', 'service')
-      const after = numberOf(query, 'after') ?? 0
+      const after = numberOf(query, 'after')
       const waitMs = Math.min(numberOf(query, 'wait') ?? 0, LONGEST_WAIT_MS)
       const service = argument(query, 'service')
+      const last = this.#number
       const watch = await this.#begin(client, service)
+      if (after === undefined) return { ...this.#answer(last, service, watch), flows: [], last }
       if (this.#number <= after && waitMs > 0) await this.#waiting.next(waitMs, client.signal)
       await this.#atMost(NAMES_MS, watch.names.look())
       return this.#answer(after, service, watch)

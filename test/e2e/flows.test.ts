@@ -38,25 +38,42 @@ afterAll(async () => {
 
 const nameOf = ({ metadata }: typeof web) => `${metadata.namespace}/${metadata.name}`
 
-/** A client that goes on asking. */
+/** A client that goes on asking: one that does not has gone, for the proxy. */
 class Looker {
-  readonly client = new ControlClient(socket)
+  readonly #client = new ControlClient(socket)
   readonly flows: FlowRecord[] = []
   #last = 0
+  #isOpen = true
   answer: FlowsAnswer | undefined
 
-  async ask(query: Record<string, string> = {}): Promise<void> {
-    this.answer = await this.client.ask<FlowsAnswer>('flows', { query: { ...query, after: String(this.#last) } })
-    this.#last = this.answer.last
-    this.flows.push(...this.answer.flows)
+  static async open(query: Record<string, string> = {}): Promise<Looker> {
+    const looker = new Looker()
+    await looker.#ask(query)
+    void looker.#askOn(query)
+    return looker
   }
 
   async sees(what: string, isThere: (flow: FlowRecord) => boolean): Promise<FlowRecord> {
-    await eventually(what, async () => {
-      await this.ask()
-      return this.flows.some(isThere) ? undefined : JSON.stringify(this.flows)
-    })
+    await eventually(what, () => (this.flows.some(isThere) ? undefined : JSON.stringify(this.flows)))
     return this.flows.find(isThere)!
+  }
+
+  close(): void {
+    this.#isOpen = false
+    this.#client.close()
+  }
+
+  async #askOn(query: Record<string, string>): Promise<void> {
+    while (this.#isOpen) {
+      // It is closed while it waits.
+      await this.#ask({ ...query, wait: '1000' }).catch(() => {})
+    }
+  }
+
+  async #ask(query: Record<string, string>): Promise<void> {
+    this.answer = await this.#client.ask<FlowsAnswer>('flows', { query: { ...query, after: String(this.#last) } })
+    this.#last = this.answer.last
+    this.flows.push(...this.answer.flows)
   }
 }
 
@@ -86,16 +103,15 @@ describe.each(['nftables', 'iptables', 'userspace'] as const)('%s mode', (mode) 
       args: [`--control-socket=${socket}`, '--connect-retry=false'],
     })
     await rig.settled()
-    looker = new Looker()
   })
   afterAll(async () => {
-    looker.client.close()
+    looker.close()
     await proxy[Symbol.asyncDispose]()
   })
 
   test('nothing listens until somebody looks', async () => {
     expect(isListening()).toBe(false)
-    await looker.ask()
+    looker = await Looker.open()
     expect(isListening()).toBe(true)
     expect(looker.answer).toMatchObject({ mode, leftOut: 0 })
   })
@@ -149,17 +165,16 @@ describe.each(['nftables', 'iptables', 'userspace'] as const)('%s mode', (mode) 
   })
 
   test('only those of one Service, for who asks for one', async () => {
-    const other = new Looker()
-    await other.ask({ service: nameOf(dns) })
+    const other = await Looker.open({ service: nameOf(dns) })
     await tcpProbe(rig.network.sources.localPod, { address: web.spec.clusterIP, port: 80 })
-    await looker.sees('the connection is told', ended(web))
-    await other.ask({ service: nameOf(dns) })
+    await udpProbe(rig.network.sources.localPod, { address: dns.spec.clusterIP, port: 80 })
+    await other.sees('the datagram is told', ({ service }) => service.startsWith(nameOf(dns)))
     expect(other.flows.every(({ service }) => service.startsWith(nameOf(dns)))).toBe(true)
-    other.client.close()
+    other.close()
   })
 
   test('when the last client has gone, nothing listens any more', async () => {
-    looker.client.close()
+    looker.close()
     await eventually('nothing listens', () => (isListening() ? 'the proxy still listens' : undefined))
     expect(proxy.logTail(50)).not.toMatch(/^E\d/m)
   })

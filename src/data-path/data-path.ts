@@ -69,7 +69,8 @@ function createDataPath(settings: DataPathSettings, key: string, warn: (message:
     },
   })
   const endFd = () => endOfFds(readFdLimit())
-  const listenersOf = (family: Family) => new Listeners({ family, plane, range, ephemeral, reserved, endFd })
+  const total = { open: 0 }
+  const listenersOf = (family: Family) => new Listeners({ family, plane, range, ephemeral, reserved, endFd, total })
   return { key, carrier: { plane, listeners: { 4: listenersOf(4), 6: listenersOf(6) } }, users: 0 }
 }
 

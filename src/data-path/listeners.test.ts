@@ -68,17 +68,28 @@ describe('Listeners', () => {
     expect(['a', 'b'].map((name) => listeners.serve(desired(name)).size)).toEqual([0, 0])
   })
 
-  test('no service gets more than a quarter of what is free, and any gets some', () => {
+  test('no service gets more than half of the room, and any gets some', () => {
     const listeners = open({ range: undefined, ephemeral: { first: 41_000, last: 41_499 } })
     const serve = (service: string, port: number) =>
       Array.from(listeners.serve({ ...desired(`${service}:${port}`), service }).values(), ({ lacks }) => lacks)
     const served = (service: string) => Array.from({ length: 400 }, (_, port) => serve(service, port).length).indexOf(1)
-    expect(served('ns/giant')).toBe(100)
-    expect(served('ns/second')).toBe(80)
+    expect(served('ns/giant')).toBe(250)
+    expect(served('ns/second')).toBe(125)
     for (let nth = 0; nth < 5; nth++) expect(serve(`ns/small-${nth}`, 80)).toEqual([])
     // A pool without a listener is not opened.
-    expect(listeners.get('ns/giant:100')).toBeUndefined()
-    for (let port = 0; port < 100; port++) listeners.keep(`ns/giant:${port}`, new Set())
-    expect(serve('ns/second', 80)).toEqual([])
+    expect(listeners.get('ns/giant:250')).toBeUndefined()
+    for (let port = 0; port < 250; port++) listeners.keep(`ns/giant:${port}`, new Set())
+    expect(serve('ns/second', 125)).toEqual([])
+  })
+
+  test('both families share the file descriptors', () => {
+    const total = { open: 0 }
+    const [four, six] = [0, 1].map(() => open({ range: undefined, ephemeral: ANY, endFd: () => 300, total }))
+    const serve = (listeners: Listeners | undefined) =>
+      Array.from({ length: 300 }, (_, i) => listeners?.serve({ ...desired(`${i}`), service: 'ns/giant' }).size ?? 0)
+    expect([serve(four).indexOf(1), serve(six).indexOf(1)]).toEqual([150, 75])
+    four?.releaseAll()
+    six?.releaseAll()
+    expect(total.open).toBe(0)
   })
 })

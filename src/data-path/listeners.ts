@@ -19,6 +19,8 @@ export interface ListenersOptions {
   readonly reserved?: ReadonlySet<number>
   /** Listeners take only file descriptors below this one. */
   readonly endFd?: () => number
+  /** How many listeners the families have together: they share the file descriptors. */
+  readonly total?: { open: number }
 }
 
 /** A list of backends to serve. */
@@ -119,7 +121,7 @@ export class Listeners {
     const left = Array.from(this.#byName.values(), ({ pool }) => pool)
     this.#byName = new Map()
     this.#shares.clear()
-    this.#open = 0
+    this.#countOpen(-this.#open)
     return left
   }
 
@@ -186,8 +188,13 @@ export class Listeners {
     return refused
   }
 
-  #count(service: string | undefined, change: 1 | -1): void {
+  #countOpen(change: number): void {
     this.#open += change
+    if (this.#options.total !== undefined) this.#options.total.open += change
+  }
+
+  #count(service: string | undefined, change: 1 | -1): void {
+    this.#countOpen(change)
     if (service === undefined) return
     const share = (this.#shares.get(service) ?? 0) + change
     if (share === 0) this.#shares.delete(service)
@@ -195,17 +202,18 @@ export class Listeners {
   }
 
   /**
-   * Set when the service has a quarter of what is free, so that no object, however many ports it names, takes the room of all
-   * others, or every port at which connections of this node begin. Each family may take half of the file descriptors.
+   * Set when the service has as many as are left, so that no object, however many ports it names, takes the room of all others, or
+   * every port at which connections of this node begin.
    */
   #shareIsFull(service: string | undefined): Refusal | undefined {
     const share = service === undefined ? 0 : (this.#shares.get(service) ?? 0)
     if (share < FEW) return undefined
-    const { range, ephemeral, endFd } = this.#options
+    const { range, ephemeral, endFd, total } = this.#options
     const { first, last } = range ?? ephemeral
-    const room = Math.min(last - first + 1, (endFd?.() ?? Infinity) / 2)
-    if (share < (room - this.#open) / 4) return undefined
-    return { reason: `its Service has ${share} listeners already, a quarter of what is free`, lacks: 'share' }
+    const ports = last - first + 1 - this.#open
+    const fds = (endFd?.() ?? Infinity) - (total?.open ?? this.#open)
+    if (share < Math.min(ports, fds)) return undefined
+    return { reason: `its Service has ${share} listeners already, as many as are left for others`, lacks: 'share' }
   }
 
   /** The listener, or the reason why there is none. */

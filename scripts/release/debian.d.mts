@@ -3,6 +3,7 @@ export interface DebianPackage {
   readonly version: string
   readonly file: string
   readonly sha256: string
+  readonly control: string
 }
 export function fetchDebian(architecture: string, names: readonly string[], alone?: readonly string[]): DebianPackage[]
 export function unpackDebian(fetched: DebianPackage): string

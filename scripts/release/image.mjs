@@ -1,17 +1,17 @@
 // The image for nodes, as an archive that `ctr -n k8s.io images import`, `docker load -i` and `podman load -i` take.
 
-import { createHash } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { bundle, compileParts } from './bundle.mjs'
+import { bundle } from './bundle.mjs'
 import { checkout } from './checkout.mjs'
 import { fetchDebian, unpackDebian } from './debian.mjs'
-import { imageNode, nodeRuntime } from './node-runtimes.mjs'
-import { formatImage } from './oci.mjs'
+import { imageNode } from './node-runtimes.mjs'
+import { formatImage, formatImageIndex, packLayers, sha256 } from './oci.mjs'
+import { nodeEntries, origin, packagesFor, processors, programEntries, released } from './program.mjs'
 import { formatSbom } from './sbom.mjs'
 import { formatTar } from './tar.mjs'
-import { debianEntries, folderEntries, mergedLinks, textEntry } from './tree.mjs'
+import { debianEntries, mergedLinks, textEntry } from './tree.mjs'
 
 const help = `scripts/image: builds the image of kube-proxy-ts, without a registry and without docker.
 
@@ -28,10 +28,9 @@ architecture it writes an archive and an SBOM, and for all of them SHA256SUMS. L
   ctr -n k8s.io images import FILE
   docker load -i FILE
   podman load -i FILE
-`
 
-/** As Debian and the registries name them, and as Node does. */
-const processors = { amd64: 'x64', arm64: 'arm64' }
+Both processors as one image, for a registry, are made by npm run release.
+`
 
 /** iptables of both kinds, for the iptables mode; kmod, which iptables-legacy asks for modules; what Node is linked with. */
 const debianPackages = ['iptables', 'kmod', 'libc6', 'libstdc++6']
@@ -39,6 +38,7 @@ const debianPackages = ['iptables', 'kmod', 'libc6', 'libstdc++6']
 const debianFiles = ['base-files']
 
 const home = 'usr/local/lib/kube-proxy'
+const nodePlaces = { program: 'usr/local/bin/node', licence: 'usr/local/share/doc/node/LICENSE' }
 
 /** Whatever makes an image of it: the same files. */
 export async function buildRoot({ architecture, tag, file, withUi }) {
@@ -46,28 +46,33 @@ export async function buildRoot({ architecture, tag, file, withUi }) {
   writeFileSync(file, formatTar(new Map(layers.flatMap(({ entries }) => [...entries]))))
 }
 
-export async function buildImages({ architectures, name, tag, out, withUi }) {
-  const packages = await bundle(undefined, { withUi })
+/** The archives, of which one is for all architectures if there are several, and what went into them. */
+export async function buildImages({ architectures, name, tag, out, packages }) {
   mkdirSync(out, { recursive: true })
-  return architectures.map((architecture) => {
-    const file = join(out, `kube-proxy-ts-${tag}-${architecture}.tar`)
-    const plan = planImage({ architecture, tag, packages })
-    const { archive, digest, compressed } = formatImage({ name, tag, ...plan })
-    writeFileSync(file, archive)
-    writeFileSync(file.replace(/\.tar$/, '.cdx.json'), plan.sbom)
-    return { architecture, file, digest, compressed }
+  const plans = architectures.map((architecture) => {
+    const { layers, ...plan } = planImage({ architecture, tag, packages })
+    return { ...plan, packed: packLayers(layers) }
   })
+  const images = plans.map(({ architecture, sbom, debian, ...plan }) => {
+    const file = join(out, `kube-proxy-ts-${tag}-${architecture}.tar`)
+    const { archive, digest, compressed } = formatImage({ name, tag, architecture, ...plan })
+    writeFileSync(file, archive)
+    const sbomFile = file.replace(/\.tar$/, '.cdx.json')
+    writeFileSync(sbomFile, sbom)
+    return { architecture, file, sbomFile, digest, compressed, debian }
+  })
+  return { images, index: () => formatImageIndex({ name, tag, labels: plans[0].labels, images: plans }) }
 }
 
 function planImage({ architecture, tag, packages }) {
   const debian = fetchDebian(architecture, debianPackages, debianFiles)
-  const { commit = '', date = '1970-01-01T00:00:00Z' } = JSON.parse(readFileSync(released('build.json'), 'utf8'))
-  const ours = packages.filter((each) => !isOtherProcessor(each.name, architecture))
-  const sbom = formatSbom({ packages: ours, node: imageNode, debian, architecture, version: tag })
+  const { commit, date } = origin()
+  const ours = packagesFor(packages, architecture)
+  const sbom = formatSbom({ type: 'container', packages: ours, node: imageNode, debian, architecture, version: tag })
   // The lowest change least, so that a new version of the program is a small download.
   const layers = [
     { what: `packages of Debian 12: ${debian.map((each) => each.name).join(', ')}`, entries: systemLayer(debian) },
-    { what: `Node ${imageNode}`, entries: nodeLayer(architecture) },
+    { what: `Node ${imageNode}`, entries: nodeEntries({ architecture, ...nodePlaces }) },
     { what: `kube-proxy-ts ${tag}`, entries: programLayer(architecture, sbom) },
   ]
   const labels = {
@@ -82,7 +87,7 @@ function planImage({ architecture, tag, packages }) {
     Env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'],
     WorkingDir: '/',
   }
-  return { architecture, created: date, config, labels, layers, sbom }
+  return { architecture, created: date, config, labels, layers, sbom, debian }
 }
 
 function systemLayer(debian) {
@@ -108,46 +113,14 @@ function systemLayer(debian) {
   return entries
 }
 
-function nodeLayer(architecture) {
-  const folder = nodeRuntime(imageNode, processors[architecture])
-  return new Map([
-    ['usr/local/bin/node', { kind: 'file', mode: 0o755, content: readFileSync(join(folder, 'bin/node')) }],
-    ['usr/local/share/doc/node/LICENSE', textEntry(readFileSync(join(folder, 'LICENSE')))],
-  ])
-}
-
-/** No shell: the kernel starts Node for the first line of the program. */
 function programLayer(architecture, sbom) {
-  const processor = processors[architecture]
-  const native = `koffi-linux-${processor}`
-  // Only where the Node of the image can be run: for another processor the image does without, and starts a little later.
-  if (processor === process.arch) compileParts(released(''), join(nodeRuntime(imageNode, processor), 'bin/node'))
-  const entries = new Map([
+  return new Map([
     ['usr/local/bin/kube-proxy', { kind: 'link', target: `../../../${home}/kube-proxy.cjs` }],
     ['usr/local/share/doc/kube-proxy/LICENSE', textEntry(readFileSync(join(checkout, 'LICENSE')))],
     ['usr/local/share/doc/kube-proxy/LICENSES.txt', textEntry(readFileSync(released('LICENSES.txt')))],
     ['usr/local/share/doc/kube-proxy/sbom.cdx.json', textEntry(sbom)],
-    ...folderEntries(released(native), `${home}/${native}`),
+    ...programEntries({ architecture, home, node: `/${nodePlaces.program}` }),
   ])
-  // page.js and page.css are there with --with-ui alone.
-  const shipped = /\.cjs$|^(build|log-sources)\.json$|^page\.(js|css)$/
-  const compiled = `.v${imageNode}-${processor}.bin`
-  const isShipped = (file) => shipped.test(file) || file.endsWith(compiled)
-  for (const file of readdirSync(released('')).filter(isShipped)) {
-    const content = readFileSync(released(file))
-    entries.set(`${home}/${file}`, { kind: 'file', mode: 0o644, content })
-  }
-  const launcher = readFileSync(released('kube-proxy.cjs'), 'utf8').replace(/^#!.*/, '#!/usr/local/bin/node')
-  entries.set(`${home}/kube-proxy.cjs`, textEntry(launcher, 0o755))
-  return entries
-}
-
-function isOtherProcessor(name, architecture) {
-  return name.startsWith('@koromix/') && !name.endsWith(`-${processors[architecture]}`)
-}
-
-function released(file) {
-  return join(checkout, 'dist', 'release', file)
 }
 
 if (import.meta.filename === process.argv[1]) {
@@ -174,13 +147,10 @@ if (import.meta.filename === process.argv[1]) {
       await buildRoot({ architecture: architectures[0], tag, file: root, withUi })
       process.exit(0)
     }
-    const images = await buildImages({ architectures, name, tag, out, withUi })
-    const sums = images.map(({ file }) => {
-      const files = [file, file.replace(/\.tar$/, '.cdx.json')]
-      const line = (path) =>
-        `${createHash('sha256').update(readFileSync(path)).digest('hex')}  ${path.split('/').at(-1)}\n`
-      return files.map(line).join('')
-    })
+    const packages = await bundle(undefined, { withUi })
+    const { images } = await buildImages({ architectures, name, tag, out, packages })
+    const files = images.flatMap(({ file, sbomFile }) => [file, sbomFile])
+    const sums = files.map((path) => `${sha256(readFileSync(path))}  ${path.split('/').at(-1)}\n`)
     writeFileSync(join(out, 'SHA256SUMS'), sums.join(''))
     for (const { file, digest, compressed } of images) {
       console.log(`${file}\n  ${name}:${tag} ${digest} ${(compressed / 1e6).toFixed(1)} MB`)

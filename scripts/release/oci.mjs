@@ -1,4 +1,5 @@
-// An image as one archive: the layout of OCI, with the list of docker beside it, so that containerd, docker and podman load it.
+// Images and charts as archives in the layout of OCI. One with an image of one processor has the list of docker beside it, so that
+// containerd, docker and podman load it.
 
 import { createHash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
@@ -6,24 +7,74 @@ import { formatTar } from './tar.mjs'
 
 const media = (kind) => `application/vnd.oci.image.${kind}`
 
-/**
- * `layers`: entries of formatTar(), the lowest first, each with what it is. Answers the archive, and the digest by which a
- * registry and a manifest know the image.
- */
-export function formatImage({ name, tag, architecture, created, config, labels, layers }) {
-  const blobs = new Map()
-  const put = (content) => {
+/** What an archive is made of, each part under its own digest. */
+class Blobs {
+  entries = new Map()
+
+  put(content) {
     const digest = sha256(content)
-    blobs.set(`blobs/sha256/${digest}`, { kind: 'file', content })
+    this.entries.set(`blobs/sha256/${digest}`, { kind: 'file', content })
     return { digest: `sha256:${digest}`, size: content.length }
   }
-  const packed = layers.map(({ entries, what }) => {
+}
+
+/** The layers of an image, packed; `layers`: entries of formatTar(), the lowest first, each with what it is. */
+export function packLayers(layers) {
+  return layers.map(({ entries, what }) => {
     const tar = formatTar(entries)
     // 9: it is made once and pulled by every node.
-    const gzip = gzipSync(tar, { level: 9 })
-    return { ...put(gzip), diffId: `sha256:${sha256(tar)}`, what, content: gzip }
+    return { what, content: gzipSync(tar, { level: 9 }), diffId: `sha256:${sha256(tar)}` }
   })
-  const configuration = put(
+}
+
+/** Answers the archive, the digest by which a registry and a manifest know the image, and its size. */
+export function formatImage({ name, tag, ...image }) {
+  const blobs = new Blobs()
+  const { manifest, docker, compressed } = addImage(blobs, image)
+  const repoTags = [`${name.replace(/^docker\.io\/(library\/)?/, '')}:${tag}`]
+  const archive = formatLayout(blobs, {
+    manifests: [{ ...manifest, annotations: referTo(name, tag) }],
+    // docker shortens the name of its own registry, and does not look it up in full.
+    others: [['manifest.json', [{ Config: docker.Config, RepoTags: repoTags, Layers: docker.Layers }]]],
+  })
+  return { archive, digest: manifest.digest, compressed }
+}
+
+/** One image for several processors: a registry gives to each node the one of its own. */
+export function formatImageIndex({ name, tag, labels, images }) {
+  const blobs = new Blobs()
+  const manifests = images.map((image) => addImage(blobs, image).manifest)
+  const index = blobs.put(json({ schemaVersion: 2, mediaType: media('index.v1+json'), manifests, annotations: labels }))
+  const entry = { mediaType: media('index.v1+json'), ...index, annotations: referTo(name, tag) }
+  return { archive: formatLayout(blobs, { manifests: [entry] }), digest: index.digest }
+}
+
+/** Something else that registries keep: `helm push` and `helm pull oci://...` know a chart by these types. */
+export function formatChartArchive({ name, tag, chart, metadata, created }) {
+  const blobs = new Blobs()
+  const helm = (kind) => `application/vnd.cncf.helm.${kind}`
+  const annotations = {
+    'org.opencontainers.image.created': created,
+    'org.opencontainers.image.description': metadata.description,
+    'org.opencontainers.image.title': metadata.name,
+    'org.opencontainers.image.version': metadata.version,
+  }
+  const manifest = blobs.put(
+    json({
+      schemaVersion: 2,
+      mediaType: media('manifest.v1+json'),
+      config: { mediaType: helm('config.v1+json'), ...blobs.put(json(metadata)) },
+      layers: [{ mediaType: helm('chart.content.v1.tar+gzip'), ...blobs.put(chart) }],
+      annotations,
+    }),
+  )
+  const entry = { mediaType: media('manifest.v1+json'), ...manifest, annotations: referTo(name, tag) }
+  return { archive: formatLayout(blobs, { manifests: [entry] }), digest: manifest.digest }
+}
+
+function addImage(blobs, { architecture, created, config, labels, packed }) {
+  const layers = packed.map(({ content }) => ({ mediaType: media('layer.v1.tar+gzip'), ...blobs.put(content) }))
+  const configuration = blobs.put(
     json({
       created,
       architecture,
@@ -33,42 +84,33 @@ export function formatImage({ name, tag, architecture, created, config, labels, 
       history: packed.map(({ what }) => ({ created, created_by: what })),
     }),
   )
-  const manifest = put(
+  const manifest = blobs.put(
     json({
       schemaVersion: 2,
       mediaType: media('manifest.v1+json'),
       config: { mediaType: media('config.v1+json'), ...configuration },
-      layers: packed.map(({ digest, size }) => ({ mediaType: media('layer.v1.tar+gzip'), digest, size })),
+      layers,
       annotations: labels,
     }),
   )
-  const reference = {
-    'io.containerd.image.name': `${name}:${tag}`,
-    'org.opencontainers.image.ref.name': tag,
-  }
   const platform = { architecture, os: 'linux', ...(architecture === 'arm64' && { variant: 'v8' }) }
-  const index = {
-    schemaVersion: 2,
-    mediaType: media('index.v1+json'),
-    manifests: [{ mediaType: media('manifest.v1+json'), ...manifest, platform, annotations: reference }],
+  return {
+    manifest: { mediaType: media('manifest.v1+json'), ...manifest, platform },
+    docker: { Config: blobPath(configuration.digest), Layers: layers.map(({ digest }) => blobPath(digest)) },
+    compressed: layers.reduce((sum, { size }) => sum + size, 0),
   }
-  const docker = [
-    {
-      Config: blobPath(configuration.digest),
-      // docker shortens the name of its own registry, and does not look it up in full.
-      RepoTags: [`${name.replace(/^docker\.io\/(library\/)?/, '')}:${tag}`],
-      Layers: packed.map(({ digest }) => blobPath(digest)),
-    },
-  ]
-  const archive = formatTar(
-    new Map([
-      ...blobs,
-      ['oci-layout', { kind: 'file', content: json({ imageLayoutVersion: '1.0.0' }) }],
-      ['index.json', { kind: 'file', content: json(index) }],
-      ['manifest.json', { kind: 'file', content: json(docker) }],
-    ]),
+}
+
+function referTo(name, tag) {
+  return { 'io.containerd.image.name': `${name}:${tag}`, 'org.opencontainers.image.ref.name': tag }
+}
+
+function formatLayout(blobs, { manifests, others = [] }) {
+  const index = { schemaVersion: 2, mediaType: media('index.v1+json'), manifests }
+  const files = [['oci-layout', { imageLayoutVersion: '1.0.0' }], ['index.json', index], ...others]
+  return formatTar(
+    new Map([...blobs.entries, ...files.map(([name, value]) => [name, { kind: 'file', content: json(value) }])]),
   )
-  return { archive, digest: manifest.digest, compressed: packed.reduce((sum, { size }) => sum + size, 0) }
 }
 
 function blobPath(digest) {
@@ -79,6 +121,6 @@ function json(value) {
   return Buffer.from(JSON.stringify(value))
 }
 
-function sha256(content) {
+export function sha256(content) {
   return createHash('sha256').update(content).digest('hex')
 }

@@ -5,7 +5,7 @@ import { compatibleWith } from '../config/version.ts'
 import { buildOrigin, formatOrigin } from './build-info.ts'
 
 /** The version of this program; a test holds it to package.json. */
-export const programVersion = '0.1.0'
+export const programVersion = '0.2.0'
 
 const { major, minor, patch } = compatibleWith
 

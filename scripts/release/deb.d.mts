@@ -1,0 +1,1 @@
+export function formatDeb(options: { version: string; architecture: string; sbom: string }): Buffer

@@ -3,7 +3,7 @@
 
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments, stringify } from 'yaml'
@@ -48,15 +48,58 @@ const cases: readonly Case[] = [
   },
 ]
 
+/** Each mode with and without each component that has a value of the chart. */
+function combinations(): Case[] {
+  const parts: readonly [component: string, values: object][] = [
+    ['choose-at-connect', { chooseAtConnect: 'pods' }],
+    ['every-node', { onlyLabelledNodes: false }],
+    ['iptables-legacy', { iptablesLegacy: true }],
+    ['kubeadm', { existingConfigMap: 'kube-proxy', apiServer: undefined, podRange: undefined }],
+    ['metrics', { metrics: { enabled: true } }],
+    ['prometheus-operator', { metrics: { enabled: true, podMonitor: true, prometheusRule: true } }],
+  ]
+  const sets = parts.reduce<(typeof parts)[]>((all, part) => all.flatMap((each) => [each, [...each, part]]), [[]])
+  const sound = sets.filter((set) => {
+    const names = set.map(([component]) => component)
+    // The rule and the monitor are about the port of the other one.
+    return !names.includes('prometheus-operator') || names.includes('metrics')
+  })
+  const hasChoice = (mode: string) => mode === 'nftables' || mode === 'iptables'
+  return modeNames.flatMap((mode) =>
+    sound
+      .filter((set) => hasChoice(mode) || set.every(([component]) => component !== 'choose-at-connect'))
+      .map((set) => ({
+        name: [mode, ...set.map(([component]) => component)].join(', '),
+        mode,
+        values: Object.assign({ ...somewhere, mode }, ...set.map(([, values]) => values)) as object,
+        components: set.map(([component]) => component),
+      })),
+  )
+}
+
+const { version } = parse(readFileSync(join(chart, 'Chart.yaml'), 'utf8')) as { version: string }
+
+/** What is kept is the same for each version of the program: a release takes no helm. */
+function withoutVersion(text: string): string {
+  return text.replaceAll(version, 'VERSION')
+}
+
 /** Changes with every file of the chart, and with what it is asked for. */
 function fingerprint(values: object): string {
   const hash = createHash('sha256')
   for (const name of readdirSync(chart, { recursive: true, encoding: 'utf8' }).sort()) {
     const path = join(chart, name)
     if (!/\.(yaml|tpl|json)$/.test(name) || /schema/.test(name)) continue
-    hash.update(name).update(readFileSync(path))
+    hash.update(name).update(withoutVersion(readFileSync(path, 'utf8')))
   }
   return hash.update(JSON.stringify(values)).digest('hex').slice(0, 16)
+}
+
+function renderByHelm(values: object): string {
+  return execFileSync(helm!, ['template', 'kube-proxy-ts', chart, '-n', 'kube-system', '-f', '-'], {
+    encoding: 'utf8',
+    input: stringify(values),
+  })
 }
 
 function render({ name, values }: Pick<Case, 'name' | 'values'>): Manifest[] {
@@ -64,18 +107,18 @@ function render({ name, values }: Pick<Case, 'name' | 'values'>): Manifest[] {
   const head = `# Made by Helm of deploy/chart, ${fingerprint(values)}\n`
   if (isWritten && helm !== undefined) {
     mkdirSync(kept, { recursive: true })
-    const given = join(kept, 'values.tmp')
-    writeFileSync(given, stringify(values))
-    const text = execFileSync(helm, ['template', 'kube-proxy-ts', chart, '-n', 'kube-system', '-f', given], {
-      encoding: 'utf8',
-    })
-    rmSync(given)
-    writeFileSync(file, head + text)
+    writeFileSync(file, head + withoutVersion(renderByHelm(values)))
   }
   const text = readFileSync(file, 'utf8')
   // A chart that changed has to be rendered again.
   expect(text.split('\n')[0], file).toBe(head.trim())
-  return parseAllDocuments(text).flatMap((document) => (document.toJS() as Manifest | null) ?? [])
+  return parseManifests(text)
+}
+
+function parseManifests(text: string): Manifest[] {
+  return parseAllDocuments(text.replaceAll('VERSION', version)).flatMap(
+    (document) => (document.toJS() as Manifest | null) ?? [],
+  )
 }
 
 /** As both have it: settings by value where kustomize has a ConfigMap, the order of lists of arguments and mounts aside. */
@@ -104,7 +147,9 @@ function normal(objects: readonly Manifest[], { values }: Pick<Case, 'values'>):
           .filter(({ name }) => name !== 'MODE' && name !== 'POD_RANGE')
           .map(({ name, ...rest }) => (name in server ? { name, value: server[name] } : { name, ...rest }))
         container.volumeMounts.sort((a, b) => (a.name < b.name ? -1 : 1))
-        container.securityContext.capabilities?.add.sort()
+        const { capabilities } = container.securityContext
+        // The overlay of iptables and the component iptables-legacy give the same right.
+        if (capabilities !== undefined) capabilities.add = [...new Set(capabilities.add)].sort()
       }
       spec.volumes.sort((a, b) => (a.name < b.name ? -1 : 1))
     }
@@ -125,7 +170,7 @@ interface ContainerSpec {
   args: string[]
   env?: { name: string; value?: string | undefined }[]
   volumeMounts: { name: string }[]
-  readonly securityContext: { readonly capabilities?: { readonly add: string[] } }
+  readonly securityContext: { readonly capabilities?: { add: string[] } }
 }
 
 describe('deploy/chart', () => {
@@ -134,6 +179,18 @@ describe('deploy/chart', () => {
     const byKustomize = normal(renderKustomization(join(deploy, 'overlays', mode), folders), { values })
     expect(normal(render({ name, values }), { values })).toEqual(byKustomize)
   })
+
+  // Without a golden file for each, so only where there is a helm.
+  if (helm !== undefined) {
+    it.each(combinations())(
+      'makes of every combination what kustomize makes: $name',
+      ({ values, components, mode }) => {
+        const folders = components.map((each) => join(deploy, 'components', each))
+        const byKustomize = normal(renderKustomization(join(deploy, 'overlays', mode), folders), { values })
+        expect(normal(parseManifests(renderByHelm(values)), { values })).toEqual(byKustomize)
+      },
+    )
+  }
 
   it('passes flags that the program knows', () => {
     const values = { ...somewhere, connectRetry: 'annotated', extraArgs: ['--v=2'] }
@@ -159,13 +216,30 @@ describe('deploy/chart', () => {
     const schema = JSON.parse(readFileSync(join(chart, 'values.schema.json'), 'utf8'))
     const values = parse(readFileSync(join(chart, 'values.yaml'), 'utf8')) as object
     expect(complaintsBySchema(schema, values)).toEqual([])
-    const undescribed = (inner: Described, path: string): string[] =>
-      Object.entries(inner.properties ?? {}).flatMap(([name, each]) => [
-        ...((each.description ?? '') === '' ? [`${path}.${name}`] : []),
-        ...undescribed(each, `${path}.${name}`),
-      ])
-    expect(undescribed(schema, '$')).toEqual([])
+    const undescribed = describedValues(schema).filter(({ description }) => description === '')
+    expect(undescribed).toEqual([])
     expect(Object.keys(schema.properties).sort()).toEqual([...Object.keys(values), 'global'].sort())
+  })
+
+  it('has a README with every value', () => {
+    const schema = JSON.parse(readFileSync(join(chart, 'values.schema.json'), 'utf8'))
+    const values = parse(readFileSync(join(chart, 'values.yaml'), 'utf8')) as Record<string, unknown>
+    const rows = describedValues(schema)
+      .filter(({ path }) => path !== 'global' && !path.includes('[]'))
+      .map(({ path, description }) => {
+        const value = path.split('.').reduce<unknown>((inner, name) => (inner as Record<string, unknown>)[name], values)
+        const shown =
+          typeof value === 'object' && Object.keys(value as object).length > 0
+            ? 'see values.yaml'
+            : `\`${JSON.stringify(value)}\``
+        return `| \`${path}\` | ${shown} | ${description} |\n`
+      })
+    const table = `| value | default | what it is |\n| --- | --- | --- |\n${rows.join('')}`
+    const file = join(chart, 'README.md')
+    const text = readFileSync(file, 'utf8')
+    const expected = text.replace(/(<!-- values: .* -->\n)[^]*(<!-- \/values -->)/, `$1\n${table}\n$2`)
+    if (isWritten) writeFileSync(file, expected)
+    expect(text === expected || isWritten).toBe(true)
   })
 
   it('has the alerts and the dashboard that are beside it', () => {
@@ -181,4 +255,14 @@ describe('deploy/chart', () => {
 interface Described {
   readonly description?: string
   readonly properties?: Readonly<Record<string, Described>>
+  readonly items?: Described
+}
+
+/** Every field of a schema, fields of items of lists included. */
+function describedValues(schema: Described, prefix = ''): { path: string; description: string }[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, each]) => [
+    { path: `${prefix}${name}`, description: each.description ?? '' },
+    ...describedValues(each, `${prefix}${name}.`),
+    ...describedValues(each.items ?? {}, `${prefix}${name}[].`),
+  ])
 }

@@ -26,4 +26,10 @@ kube-proxy-ts
 {{- if not (include "kube-proxy-ts.configMap" .) -}}
 {{- $_ := required "podRange is required: the range of pod addresses, as 10.244.0.0/16, or two with a comma" .Values.podRange -}}
 {{- end -}}
+{{- if and .Values.chooseAtConnect (not (has .Values.mode (list "nftables" "iptables"))) -}}
+{{- fail (printf "Cannot use chooseAtConnect in mode %s: must be nftables or iptables" .Values.mode) -}}
+{{- end -}}
+{{- if and (or .Values.metrics.podMonitor .Values.metrics.prometheusRule) (not .Values.metrics.enabled) -}}
+{{- fail "metrics.podMonitor and metrics.prometheusRule take metrics.enabled: without it, no port can be scraped" -}}
+{{- end -}}
 {{- end }}

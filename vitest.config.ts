@@ -26,6 +26,8 @@ export default defineConfig({
           maxWorkers: availableParallelism(),
           testTimeout: 60_000,
           hookTimeout: 60_000,
+          // It imports JSON in a way that Node does not know.
+          deps: { optimizer: { ssr: { enabled: true, include: ['@actions/workflow-parser'] } } },
         },
       },
       {

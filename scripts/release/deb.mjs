@@ -22,7 +22,7 @@ const scripts = {
   if [ "$1" = configure ] && [ -n "$2" ]; then systemctl try-restart kube-proxy-ts.service; fi
 fi`,
   prerm: `if [ -d /run/systemd/system ] && [ "$1" = remove ]; then systemctl disable --now kube-proxy-ts.service; fi`,
-  postrm: `if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
+  postrm: `if [ -d /run/systemd/system ] && [ "$1" = remove ]; then systemctl daemon-reload; fi
 if [ "$1" = purge ]; then
   rm -rf /etc/systemd/system/kube-proxy-ts.service.d
   rm -f /etc/systemd/system/multi-user.target.wants/kube-proxy-ts.service

@@ -5,5 +5,10 @@ export interface DebianPackage {
   readonly sha256: string
   readonly control: string
 }
-export function fetchDebian(architecture: string, names: readonly string[], alone?: readonly string[]): DebianPackage[]
+export function fetchDebian(
+  architecture: string,
+  names: readonly string[],
+  alone?: readonly string[],
+  release?: string,
+): DebianPackage[]
 export function unpackDebian(fetched: DebianPackage): string

@@ -1,4 +1,4 @@
-// Packages of Debian 12 for any of its architectures, with all that they depend on. apt fetches them into .cache and checks
+// Packages of Debian, 12 if no other is named, for any of its architectures, with all that they depend on. apt fetches them into .cache and checks
 // their signatures; nothing is installed, and no root is needed.
 
 import { execFileSync } from 'node:child_process'
@@ -7,22 +7,21 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path'
 import { checkout } from './checkout.mjs'
 
-const release = 'bookworm'
 const keyring = '/usr/share/keyrings/debian-archive-keyring.gpg'
 
 /** Each as `{ name, version, architecture, sha256, control, file }`, sorted. `alone`: without what they depend on. */
-export function fetchDebian(architecture, names, alone = []) {
-  const home = join(checkout, '.cache', 'debian', architecture)
+export function fetchDebian(architecture, names, alone = [], release = 'bookworm') {
+  const home = join(checkout, '.cache', 'debian', ...(release === 'bookworm' ? [] : [release]), architecture)
   const archives = join(home, 'archives')
-  const apt = openApt(home, architecture)
+  const apt = openApt(home, architecture, release)
   apt(archives, 'update')
   const closure = ['install', '--yes', '--no-install-recommends']
   // apt names only what it would fetch, so it is asked where nothing is.
   const nothing = join(home, 'nothing')
   const files = uris(apt(nothing, ...closure, '--print-uris', ...names))
-  const others = uris(apt(nothing, 'download', '--print-uris', ...alone))
+  const others = alone.length === 0 ? [] : uris(apt(nothing, 'download', '--print-uris', ...alone))
   apt(archives, ...closure, '--download-only', ...names)
-  apt(archives, 'download', ...alone)
+  if (alone.length > 0) apt(archives, 'download', ...alone)
   const all = [...files, ...others].map((file) => describePackage(join(archives, file)))
   return all.sort((a, b) => (a.name < b.name ? -1 : 1))
 }
@@ -38,11 +37,12 @@ export function unpackDebian({ file, sha256 }) {
   return join(folder, 'root')
 }
 
-function openApt(home, architecture) {
+function openApt(home, architecture, release) {
   for (const folder of ['lists/partial', 'archives/partial', 'nothing/partial'])
     mkdirSync(join(home, folder), { recursive: true })
   const mirror = process.env.DEBIAN_MIRROR ?? 'http://deb.debian.org'
-  const suites = [`debian ${release}`, `debian ${release}-updates`, `debian-security ${release}-security`]
+  const updates = [`debian ${release}-updates`, `debian-security ${release}-security`]
+  const suites = [`debian ${release}`, ...(release === 'sid' ? [] : updates)]
   const sources = join(home, 'sources.list')
   writeFileSync(sources, suites.map((suite) => `deb [signed-by=${keyring}] ${mirror}/${suite} main\n`).join(''))
   const settings = {

@@ -1,6 +1,6 @@
 // The shell commands that do what the page's buttons do. Pure: the page shows a command before the click, the server after it.
 
-import type { Action, ExplainQuestion, LoadRequest, Snapshot, Terminal } from './protocol.ts'
+import type { Action, DoctorRequest, ExplainQuestion, LoadRequest, Snapshot, Terminal } from './protocol.ts'
 
 export type CommandContext = Pick<Snapshot, 'terminal' | 'nodes' | 'services'>
 
@@ -61,6 +61,23 @@ export function explainCommand(question: ExplainQuestion, { terminal }: Pick<Com
     quote(from),
     quote(to),
   ].join(' ')
+  return onNode(words, node, terminal)
+}
+
+export function doctorCommand(
+  { service, from, node }: DoctorRequest,
+  { terminal }: Pick<CommandContext, 'terminal'>,
+): string {
+  const words = [
+    'doctor',
+    ...(from === undefined ? [] : [`--from=${quote(from)}`]),
+    ...(service === undefined ? [] : [quote(service)]),
+  ]
+  return onNode(words.join(' '), node, terminal)
+}
+
+/** A command of this program, which asks the proxy of a node. */
+function onNode(words: string, node: string | undefined, terminal: Terminal): string {
   const isSandbox = terminal.kubeconfig !== null && node !== undefined
   return isSandbox ? `${sandbox(terminal)} exec ${node} -- ${bare(terminal)} ${words}` : `${terminal.program} ${words}`
 }

@@ -2,16 +2,23 @@
 
 import { ask } from '../serve/control/client.ts'
 import type { StateAnswer } from '../serve/control/state.ts'
+import { examine } from '../diagnose/doctor/examine.ts'
+import { examineNode } from '../diagnose/doctor/examine-node.ts'
+import { findInstallation } from '../diagnose/doctor/installation.ts'
+import { readFacts } from '../diagnose/doctor/read-facts.ts'
+import { readProxy } from '../diagnose/doctor/read-proxy.ts'
 import { explain, prepare, type KernelState } from '../diagnose/explain/explain.ts'
 import type { Explanation } from '../diagnose/explain/explanation.ts'
 import { formatSvg } from '../diagnose/explain/format-svg.ts'
 import { knownFromState } from '../diagnose/explain/from-state.ts'
 import type { Known, KnownPod } from '../diagnose/explain/known.ts'
+import type { ReadObjects } from '../diagnose/explain/read-known.ts'
+import type { Service } from '../kube/types.ts'
 import { readKernelFor, readKernelState } from '../diagnose/explain/read-kernel.ts'
 import { sendPacket, type Departure } from '../diagnose/explain/send.ts'
 import type { Family } from '../lib/ip.ts'
 import { modeNamed } from '../modes/all.ts'
-import type { ExplainQuestion, ServiceDetail } from './protocol.ts'
+import type { DoctorAnswer, ExplainQuestion, ServiceDetail } from './protocol.ts'
 import { planServiceDetail } from './service-detail.ts'
 
 /** What the client knows, and the node's proxy does not. */
@@ -31,6 +38,20 @@ export type InspectorQuestion =
       /** The network namespace from which a real packet is sent; absent: the node's. */
       readonly clientNetns?: string | undefined
     }
+  | {
+      readonly kind: 'doctor'
+      readonly service: string | undefined
+      readonly from: string
+      readonly context: InspectorContext
+      readonly cluster: KnownCluster | null
+    }
+
+/** What the API knows of the cluster, and the proxy does not. */
+export interface KnownCluster {
+  readonly server: string
+  readonly services: readonly Service[]
+  readonly raw: ReadObjects['raw']
+}
 
 export interface InspectorExplanation {
   readonly explanation: Explanation
@@ -39,7 +60,11 @@ export interface InspectorExplanation {
 
 export type InspectorAnswer<Q extends InspectorQuestion> = Q extends { kind: 'service' }
   ? ServiceDetail
-  : InspectorExplanation
+  : Q extends { kind: 'doctor' }
+    ? InspectorDiagnosis
+    : InspectorExplanation
+
+export type InspectorDiagnosis = Omit<DoctorAnswer, 'node' | 'command'>
 
 /** Sends a packet from the network namespace at a path. */
 export type DepartFrom = (netns: string) => Departure
@@ -51,7 +76,8 @@ export async function inspectNode<Q extends InspectorQuestion>(
 export async function inspectNode(
   question: InspectorQuestion,
   departFrom?: DepartFrom,
-): Promise<ServiceDetail | InspectorExplanation> {
+): Promise<ServiceDetail | InspectorExplanation | InspectorDiagnosis> {
+  if (question.kind === 'doctor') return examineHere(question)
   const known = await readKnown(question.context)
   if (question.kind === 'service') return describeService(known, question)
   const { clientNetns } = question
@@ -85,4 +111,24 @@ async function explainPacket(
   const sent = send === true ? await sendPacket(prepared, { departure, state }) : undefined
   const explanation = explain(prepared, state, sent)
   return { explanation, svg: formatSvg(explanation) }
+}
+
+async function examineHere({
+  service,
+  from,
+  context,
+  cluster,
+}: InspectorQuestion & { kind: 'doctor' }): Promise<InspectorDiagnosis> {
+  const { proxy, known, drift } = await readProxy(context.socket)
+  const { pods, otherNodes, socket: _ } = context
+  const installation = findInstallation(proxy.kind === 'answers' ? proxy.node : undefined)
+  const objects =
+    cluster === null ? undefined : { ...cluster, pods, slices: known?.slices ?? [], nodes: [], serviceCidrs: [] }
+  const common = { proxy, installation, objects, known: known && { ...known, pods, otherNodes } }
+  if (service === undefined) {
+    const { answers, finding, services } = await examineNode({ ...common, drift })
+    return { answers, finding, services }
+  }
+  const { answers, finding } = examine(await readFacts({ ...common, service, port: '', from }))
+  return { answers, finding, services: [] }
 }

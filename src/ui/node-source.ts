@@ -3,10 +3,12 @@
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runProgram } from '../system/run-program.ts'
-import { explainCommand } from './commands.ts'
+import { doctorCommand, explainCommand } from './commands.ts'
 import { inspectNode } from './node-inspector.ts'
 import { planSnapshot, type ObservedNode } from './plan-snapshot.ts'
 import type {
+  DoctorAnswer,
+  DoctorRequest,
   ExplainAnswer,
   ExplainQuestion,
   ServiceDetail,
@@ -90,6 +92,16 @@ export class NodeSource implements UiSource {
     const { explanation, svg } = await inspectNode({ kind: 'explain', question, context: this.#context })
     const command = explainCommand(question, { terminal: { program: this.#program, sandbox: null, kubeconfig: null } })
     return { node: this.#node().name, explanation, svg, command }
+  }
+
+  async doctor({ service, from = 'node' }: DoctorRequest): Promise<DoctorAnswer> {
+    const context = this.#context
+    const found = await inspectNode({ kind: 'doctor', service, from, context, cluster: null })
+    const command = doctorCommand(
+      { service },
+      { terminal: { program: this.#program, sandbox: null, kubeconfig: null } },
+    )
+    return { node: this.#node().name, ...found, command }
   }
 
   close(): void {

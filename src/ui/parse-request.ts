@@ -1,6 +1,6 @@
 // Validates the requests of a page, field by field.
 
-import type { Action, ExplainQuestion, ServiceQuery } from './protocol.ts'
+import type { Action, DoctorRequest, ExplainQuestion, ServiceQuery } from './protocol.ts'
 import { AskedWrongly } from './source.ts'
 
 /** Returns what is allowed; undefined for a valid value. */
@@ -67,6 +67,10 @@ export function parseServiceQuery(query: URLSearchParams): ServiceQuery {
 
 export function parseExplainQuestion(body: unknown): ExplainQuestion {
   return parseFields(body, explainQuestion) as unknown as ExplainQuestion
+}
+
+export function parseDoctorRequest(body: unknown): DoctorRequest {
+  return parseFields(body, { node: optional(text), service: optional(text), from: optional(text) }) as DoctorRequest
 }
 
 export function parseAction(body: unknown): Action {

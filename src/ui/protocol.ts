@@ -5,11 +5,13 @@
 //   GET  /api/events        Server-Sent Events: `snapshot`, `update`, `traffic`, `change`, `load`, `end`, as in UiEvents
 //   GET  /api/service       a Service in detail: ServiceQuery -> ServiceDetail
 //   POST /api/explain       a packet: ExplainQuestion -> ExplainAnswer
+//   POST /api/doctor        what is wrong: DoctorRequest -> DoctorAnswer
 //   POST /api/act           an action, in a sandbox only: Action -> ActAnswer
 //
 // All of it needs the cookie that GET / sets, or the token. POST bodies are application/json. Errors have a status of 400 or more
 // and a Refusal. Times are milliseconds since 1970 on the server's clock.
 
+import type { DoctorAnswers, DoctorFinding } from '../diagnose/doctor/verdict.ts'
 import type { Explanation } from '../diagnose/explain/explanation.ts'
 import type { SyncChange } from '../serve/control/changes.ts'
 import type { Patch } from './patch.ts'
@@ -381,6 +383,25 @@ export interface ExplainAnswer {
   readonly command: string
 }
 
+// ---------------------------------------------------------------------------------------------------------------- the doctor
+
+export interface DoctorRequest {
+  /** The node that is examined; absent: the node of the pod that it is from, or the first. */
+  readonly node?: string | undefined
+  /** `NAMESPACE/SERVICE`; absent: the whole node. */
+  readonly service?: string | undefined
+  /** As of ExplainQuestion; absent: `node`. */
+  readonly from?: string | undefined
+}
+
+export interface DoctorAnswer extends DoctorAnswers {
+  readonly node: string
+  /** Of the whole node: Services that have a problem of their own. */
+  readonly services: readonly { readonly service: string; readonly finding: DoctorFinding }[]
+  /** The equivalent command. */
+  readonly command: string
+}
+
 // ---------------------------------------------------------------------------------------------------------------- hands on
 
 /** The actions in a sandbox. commandFor() in commands.ts has the equivalent commands. */
@@ -412,7 +433,7 @@ interface OfService {
 }
 
 export type ActAnswer =
-  | { readonly ok: true; readonly did: string; readonly command: string; readonly atMs: number }
+  | { readonly ok: true; readonly did: string; readonly command: string; readonly begunMs: number }
   | { readonly ok: false; readonly error: string; readonly command: string }
 
 /** A client that connects again and again, each time with a new connection. One at a time. */

@@ -52,12 +52,15 @@ class Source implements UiSource {
   async service(): Promise<never> {
     throw new Error('There is no such Service')
   }
+  async doctor(): Promise<never> {
+    throw new Error('There is no doctor')
+  }
   async explain(): Promise<never> {
     throw new Error('There is no such packet')
   }
   async act(action: Action) {
     this.done.push(action)
-    return { ok: true, did: 'it', command: 'x', atMs: 0 } as const
+    return { ok: true, did: 'it', command: 'x', begunMs: 0 } as const
   }
   close(): void {
     this.end()

@@ -18,7 +18,7 @@ import {
 } from '../serve/http-server.ts'
 import { EventStreams } from './event-streams.ts'
 import { Guard, newToken, SECURITY_HEADERS } from './guard.ts'
-import { parseAction, parseExplainQuestion, parseServiceQuery } from './parse-request.ts'
+import { parseAction, parseDoctorRequest, parseExplainQuestion, parseServiceQuery } from './parse-request.ts'
 import { formatShell } from './shell.ts'
 import { AskedWrongly, type UiSource } from './source.ts'
 
@@ -107,6 +107,8 @@ export class UiServer {
         return jsonOf(200, await this.#source.service(parseServiceQuery(searchParams)))
       case 'POST /api/explain':
         return jsonOf(200, await this.#source.explain(parseExplainQuestion(await readJson(request))))
+      case 'POST /api/doctor':
+        return jsonOf(200, await this.#source.doctor(parseDoctorRequest(await readJson(request))))
       case 'POST /api/act': {
         if (this.#source.act === undefined) throw new HttpError(403, 'Cannot do that here: a node is only looked at')
         return jsonOf(200, await this.#source.act(parseAction(await readJson(request))))

@@ -4,6 +4,8 @@ import type {
   Action,
   ActAnswer,
   ChangeEntry,
+  DoctorAnswer,
+  DoctorRequest,
   ExplainAnswer,
   ExplainQuestion,
   LoadReport,
@@ -32,6 +34,7 @@ export interface UiSource {
   traffic(): Promise<TrafficReport>
   service(query: ServiceQuery): Promise<ServiceDetail>
   explain(question: ExplainQuestion): Promise<ExplainAnswer>
+  doctor(question: DoctorRequest): Promise<DoctorAnswer>
   /** Absent: no actions. */
   act?(action: Action): Promise<ActAnswer>
   close(): void

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { ControlClient } from '../../src/serve/control/client.ts'
 import { commandFor } from '../../src/ui/commands.ts'
-import type { ExplainAnswer, ServiceDetail, Snapshot } from '../../src/ui/protocol.ts'
+import type { DoctorAnswer, ExplainAnswer, ServiceDetail, Snapshot } from '../../src/ui/protocol.ts'
 import { eventually } from '../support/eventually.ts'
 import { describeModes } from './support/modes.ts'
 import { program, type SandboxProcess } from './support/sandbox-process.ts'
@@ -334,6 +334,7 @@ describeModes({
           node: 'node-1',
           explanation: { agreement: 'agrees', sent: { answer: 'connected' } },
         })
+        expect(await browser.post<DoctorAnswer>('/api/doctor', {})).toMatchObject({ finding: null, services: [] })
         const detail = await browser.ask<ServiceDetail>('/api/service?namespace=default&name=whoami')
         expect(detail.kernel).toMatchObject([{ error: null, differences: [] }])
         using ears = browser.listen()

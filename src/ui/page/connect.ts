@@ -5,6 +5,8 @@ import {
   type ActAnswer,
   type Action,
   type ChangeEntry,
+  type DoctorAnswer,
+  type DoctorRequest,
   type ExplainAnswer,
   type ExplainQuestion,
   type Refusal,
@@ -59,6 +61,10 @@ export async function readService(
 
 export async function explain(question: ExplainQuestion): Promise<ExplainAnswer> {
   return receive(await post('api/explain', question))
+}
+
+export async function askDoctor(question: DoctorRequest): Promise<DoctorAnswer> {
+  return receive(await post('api/doctor', question))
 }
 
 export async function act(action: Action): Promise<ActAnswer> {

@@ -4,17 +4,22 @@ import { closeSync, openSync } from 'node:fs'
 import type { Flow } from '../../../../src/conntrack/driver.ts'
 import { watchFlows } from '../../../../src/conntrack/watch.ts'
 import type { Known } from '../../../../src/diagnose/explain/known.ts'
+import type { JsonObject } from '../../../../src/kube/encoding/json-reader.ts'
 import { KernelError, messageOf } from '../../../../src/lib/errors.ts'
 import { modeNames } from '../../../../src/modes/all.ts'
+import type { Pod } from '../apiserver/objects/pod.ts'
+import { pods, services } from '../apiserver/resources/table.ts'
 import { NetworkNamespace } from '../netns/network-namespace.ts'
 import { openNumberedSocket } from '../netns/sockets.ts'
 import type { Sandbox } from '../sandbox.ts'
-import { commandFor, dialCommand, explainCommand } from '../../../../src/ui/commands.ts'
-import type { InspectorContext } from '../../../../src/ui/node-inspector.ts'
+import { commandFor, dialCommand, doctorCommand, explainCommand } from '../../../../src/ui/commands.ts'
+import type { InspectorContext, KnownCluster } from '../../../../src/ui/node-inspector.ts'
 import { planSnapshot, type ObservedNode } from '../../../../src/ui/plan-snapshot.ts'
 import type {
   ActAnswer,
   Action,
+  DoctorAnswer,
+  DoctorRequest,
   ExplainAnswer,
   ExplainQuestion,
   LoadRequest,
@@ -158,9 +163,46 @@ export class SandboxSource implements UiSource {
     return { node, explanation, svg, command: lines.join('\n') }
   }
 
+  async doctor({ node, service, from = 'node' }: DoctorRequest): Promise<DoctorAnswer> {
+    const pod = this.#pods.find(({ namespace, name }) => from === `${namespace}/${name}`)
+    const on = node || pod?.nodeName || this.#firstNode
+    const found = await this.#inspector(on).look({
+      kind: 'doctor',
+      service,
+      from,
+      context: this.#context(on),
+      cluster: this.#cluster(service),
+    })
+    const asked = { node: on, service, ...(from === 'node' ? {} : { from }) }
+    return { node: on, ...found, command: doctorCommand(asked, { terminal: this.#terminal }) }
+  }
+
+  /** As kubectl shows it. Pods of other namespaces are none of the service's. */
+  #cluster(service: string | undefined): KnownCluster {
+    const { registry } = this.#sandbox
+    const namespace = service?.split('/')[0]
+    const isAsked = ({ metadata }: Pod) => namespace === undefined || metadata.namespace === namespace
+    return {
+      server: this.#sandbox.apiUrl,
+      services: this.#objects.describe().services,
+      raw: {
+        services: registry
+          .collection(services)
+          .list()
+          .map(({ object }) => object as object as JsonObject),
+        pods: registry
+          .collection(pods)
+          .list()
+          .filter(({ object }) => isAsked(object))
+          .map(({ object }) => object as object as JsonObject),
+      },
+    }
+  }
+
   async act(action: Action): Promise<ActAnswer> {
     const objects = this.#objects.describe()
     const command = commandFor(action, this.#plan(objects))
+    const begunMs = Date.now()
     try {
       const did =
         action.action === 'load'
@@ -169,7 +211,7 @@ export class SandboxSource implements UiSource {
             ? this.#endLoad()
             : await this.#actions.do(action)
       this.#listener?.changed()
-      return { ok: true, did, command, atMs: Date.now() }
+      return { ok: true, did, command, begunMs }
     } catch (error) {
       return { ok: false, error: messageOf(error), command }
     }

@@ -5,6 +5,7 @@ import type { DeploymentInfo, NodeInfo, PodInfo, ServiceInfo, Snapshot } from '.
 import { PodButtons, Scale } from '../hands-on/pod-actions.tsx'
 import { NodeButtons } from '../hands-on/cluster-actions.tsx'
 import { ServiceChoices } from '../hands-on/service-actions.tsx'
+import { DoctorButton } from '../doctor/doctor.tsx'
 import { addMet } from '../flow.ts'
 import { Facts } from '../parts/facts.tsx'
 import { metWords } from './failures.ts'
@@ -103,6 +104,7 @@ function AboutNode({ node }: { node: NodeInfo }) {
           Its changes
         </a>
       </p>
+      <DoctorButton question={{ node: node.name }} />
       <PanelActions>{(props) => <NodeButtons node={node} {...props} />}</PanelActions>
     </>
   )
@@ -145,6 +147,7 @@ function AboutService({ service }: { service: ServiceInfo }) {
           Its changes
         </a>
       </p>
+      <DoctorButton question={{ service: id, ...(snapshot.outside === null ? {} : { from: 'outside' }) }} />
       <PanelActions>
         {(props) => (
           <>
@@ -237,6 +240,12 @@ function AboutPod({ pod }: { pod: PodInfo }) {
           Explain from here
         </a>
       </p>
+      {leading[0] !== undefined && (
+        <DoctorButton
+          question={{ service: serviceId(leading[0]), from: id }}
+          label={`Doctor of ${leading[0].name} from here`}
+        />
+      )}
       <PanelActions>{(props) => <PodButtons pod={pod} {...props} />}</PanelActions>
     </>
   )

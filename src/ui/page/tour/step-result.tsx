@@ -8,7 +8,7 @@ import { Command } from '../parts/command.tsx'
 import { formatMs } from '../rates.ts'
 import { usePart, useSnapshot } from '../store.ts'
 import type { Step } from './steps.ts'
-import { changesSince, loadSince, type Run, type Stage } from './tour-state.ts'
+import { awayMs, changesSince, loadSince, type Run, type Stage } from './tour-state.ts'
 
 /** The result of a step, from the answers to its actions and from later events. */
 export function StepResult({ step, run, stage }: { step: Step; run: Run; stage: Stage }) {
@@ -22,6 +22,7 @@ export function StepResult({ step, run, stage }: { step: Step; run: Run; stage: 
       ))}
       {step.shows.includes('said') && answers.map((answer) => answer.ok && <p key={answer.did}>{answer.did}</p>)}
       {step.shows.includes('packet') && explained !== null && <PacketResult explained={explained} />}
+      {step.shows.includes('away') && <AwayResult run={run} />}
       {step.shows.includes('changes') && <ChangesResult run={run} />}
       {step.shows.includes('proxy') && <ProxyResult run={run} stage={stage} />}
       {step.shows.includes('load') && <LoadResult run={run} />}
@@ -44,6 +45,20 @@ function PacketResult({ explained: { explanation } }: { explained: NonNullable<R
       )}
       {way !== null && <Way way={way} question={explanation.question} wasSent={explanation.sent !== null} />}
     </>
+  )
+}
+
+function AwayResult({ run }: { run: Run }) {
+  const ms = awayMs(
+    usePart((state) => state.changes),
+    run,
+  )
+  if (ms === null) return <p class="muted">The rules are away …</p>
+  return (
+    <p>
+      The rules of {run.stage.node} were back <b data-testid="away">{formatMs(ms)}</b> after the program began to flush
+      them.
+    </p>
   )
 }
 

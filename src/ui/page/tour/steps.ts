@@ -2,7 +2,7 @@
 
 import type { Action, Snapshot } from '../../protocol.ts'
 import type { PageState } from '../store.ts'
-import { changesSince, loadSince, tourLoad, type Run, type Stage } from './tour-state.ts'
+import { awayMs, changesSince, loadSince, tourLoad, type Run, type Stage } from './tour-state.ts'
 
 export interface Step {
   readonly title: string
@@ -14,7 +14,7 @@ export interface Step {
   readonly packet?: (stage: Stage) => { readonly from: string; readonly to: string }
   /** Whether the page has shown the effect. */
   readonly isSeen: (run: Run, state: PageState, stage: Stage) => boolean
-  readonly shows: readonly ('said' | 'load' | 'packet' | 'changes' | 'proxy')[]
+  readonly shows: readonly ('said' | 'load' | 'packet' | 'changes' | 'proxy' | 'away')[]
   readonly lesson: string
 }
 
@@ -38,7 +38,7 @@ export const steps: readonly Step[] = [
   {
     title: 'It answers all the same',
     words: ({ address, port }) =>
-      `A client on the machine outside dials ${address}:${port} ten times a second, each time with a new connection. Who answers?`,
+      `A client on the machine outside dials ${address}:${port} ten times a second, each time with a new connection. Let it start from zero: who answers?`,
     button: 'Start the client',
     actions: (stage) => [tourLoad(stage)],
     isSeen: (_, { load }) => load !== null && load.answered >= 10 && Object.keys(load.byPod).length >= 2,
@@ -60,7 +60,7 @@ export const steps: readonly Step[] = [
   {
     title: 'More pods',
     words: ({ deployment }) =>
-      `Ask for ${(deployment?.replicas ?? 0) + 3} pods instead of ${deployment?.replicas ?? 0}. Watch what each node writes to its kernel, and how soon the client meets the new ones.`,
+      `Ask for ${(deployment?.replicas ?? 0) + 3} pods instead of ${deployment?.replicas ?? 0}. Watch what each node writes to its kernel, how long that takes, and the new pods on the map answering the client.`,
     button: 'Scale up',
     actions: (stage, snapshot) =>
       withClient(
@@ -89,9 +89,8 @@ export const steps: readonly Step[] = [
     words: ({ node }) => `A careless program flushes all the rules of ${node}. How long does the Service stay away?`,
     button: 'Flush the rules',
     actions: (stage, snapshot) => withClient(stage, snapshot, { action: 'flush', node: stage.node }),
-    isSeen: ({ baseline }, { changes, load }) =>
-      changesSince(changes, baseline).some(({ why }) => why === 'heal') && loadSince(load, baseline).answered >= 10,
-    shows: ['changes', 'load'],
+    isSeen: (run, { changes, load }) => awayMs(changes, run) !== null && loadSince(load, run.baseline).answered >= 10,
+    shows: ['away', 'changes', 'load'],
     lesson: 'The kernel notifies the proxy that its rules changed. The proxy compares, and puts back what is missing.',
   },
   {
@@ -131,7 +130,7 @@ export const steps: readonly Step[] = [
 /** The actions that undo the tour. */
 export function tidyUp(snapshot: Snapshot, stage: Stage, replicas: number): Action[] {
   return [
-    { action: 'load-end' },
+    tourLoad(stage),
     ...snapshot.pods
       .filter(({ fail, terminating }) => fail !== 'none' && !terminating)
       .map(({ namespace, name }): Action => ({ action: 'fail', namespace, pod: name, how: 'none' })),

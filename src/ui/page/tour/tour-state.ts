@@ -13,6 +13,8 @@ export interface Baseline {
 }
 
 export interface Run {
+  /** As it was at the click: numbers in the texts do not change with what the step does. */
+  readonly stage: Stage
   readonly baseline: Baseline
   readonly state: 'doing' | 'done' | 'failed'
   readonly answers: readonly ActAnswer[]
@@ -86,4 +88,15 @@ export function findStage({ services, nodes, pods, deployments }: Snapshot): Sta
 /** The client of the tour. */
 export function tourLoad(stage: Stage): Action {
   return { action: 'load', from: 'outside', to: stage.id, perSecond: 10 }
+}
+
+/** How long the rules of the stage's node were away, at most: from the start of the flush to the kernel's acknowledgement; null: they are. */
+export function awayMs(changes: readonly ChangeEntry[], { baseline, answers, stage }: Run): number | null {
+  const [flush] = answers.filter((answer) => answer.ok).slice(-1)
+  const heals = changesSince(changes, baseline).filter(
+    ({ why, node, operations, doneMs }) =>
+      why === 'heal' && node === stage.node && operations > 0 && flush !== undefined && doneMs >= flush.begunMs,
+  )
+  if (flush === undefined || heals.length === 0) return null
+  return Math.max(...heals.map(({ doneMs }) => doneMs)) - flush.begunMs
 }

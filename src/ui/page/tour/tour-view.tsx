@@ -1,6 +1,7 @@
 // Seven steps for a newcomer. Each acts on the sandbox, and shows the effect.
 
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { ClusterMap } from '../map/cluster-map.tsx'
 import { messageOf } from '../parts/async.ts'
 import { formatRoute } from '../route.ts'
 import { usePart, useSnapshot } from '../store.ts'
@@ -13,6 +14,10 @@ export function TourView() {
   const snapshot = useSnapshot()
   const tour = useTour()
   const stage = findStage(snapshot)
+  const shown = useMemo(
+    () => snapshot.services.filter(({ namespace, name }) => `${namespace}/${name}` === stage?.id),
+    [snapshot.services, stage?.id],
+  )
   return (
     <>
       <div class="tools">
@@ -39,7 +44,10 @@ export function TourView() {
               </li>
             ))}
           </ol>
-          {tour.at < steps.length ? <CurrentStep tour={tour} stage={stage} /> : <TheEnd tour={tour} />}
+          <div class="tour-main">
+            {tour.at < steps.length ? <CurrentStep tour={tour} stage={stage} /> : <TheEnd tour={tour} />}
+            <ClusterMap services={shown} which="led" selection={null} />
+          </div>
         </div>
       )}
     </>
@@ -64,7 +72,7 @@ function CurrentStep({ tour, stage }: { tour: Tour; stage: Stage }) {
         step {at + 1} of {steps.length}
       </p>
       <h2 id="step-title">{step.title}</h2>
-      <p>{step.words(stage)}</p>
+      <p data-testid="step-words">{step.words(run?.stage ?? stage)}</p>
       <div class="buttons">
         <button
           type="button"

@@ -37,7 +37,7 @@ export function useTour() {
       replicas: before.replicas ?? stage.deployment?.replicas ?? null,
     }))
     const baseline = takeBaseline(store.state)
-    const begun: Run = { baseline, state: 'doing', answers: [], explained: null, error: null }
+    const begun: Run = { stage, baseline, state: 'doing', answers: [], explained: null, error: null }
     setRun(index, begun)
     try {
       const answers = await doAll(step.actions(stage, store.state.snapshot))

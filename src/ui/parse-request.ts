@@ -35,7 +35,7 @@ const ofService = { namespace: name, service: name }
 const policy = oneOf('Cluster', 'Local')
 
 const actions: Readonly<Record<Action['action'], Checks>> = {
-  scale: { namespace: name, deployment: name, replicas: integer(0, 200) },
+  scale: { namespace: name, deployment: name, replicas: integer(0, 300) },
   fail: { namespace: name, pod: name, how: oneOf('none', 'refuse', 'hang', 'die') },
   'delete-pod': { namespace: name, pod: name },
   policy: { ...ofService, field: oneOf('internalTrafficPolicy', 'externalTrafficPolicy'), value: policy },

@@ -21,7 +21,7 @@ import type {
 /** With more, the page would not be readable, and each change would be expensive. */
 export const MOST_SERVICES = 300
 export const MOST_PODS = 1000
-export const MOST_BACKENDS = 200
+export const MOST_BACKENDS = 400
 
 export interface ObservedNode {
   readonly name: string

@@ -2,10 +2,11 @@ import type { ChangedObject } from '../../../serve/control/changes.ts'
 import type { ChangeEntry } from '../../protocol.ts'
 import { memo } from '../memo.ts'
 import { formatBytes, formatMs } from '../rates.ts'
-import { signOf, tookMs } from './filter.ts'
+import { ejectedIn, signOf, tookMs } from './filter.ts'
 
 /** The cause of a change for which no object is named. */
-export function formatCause({ why, ports, operations }: ChangeEntry): string {
+export function formatCause(change: ChangeEntry): string {
+  const { why, ports, operations } = change
   switch (why) {
     case 'event':
       return 'from the API'
@@ -17,8 +18,17 @@ export function formatCause({ why, ports, operations }: ChangeEntry): string {
     case 'heal':
       return 'another program had changed the rules'
     case 'eject':
-      return 'an endpoint was ejected: it refuses; or it is back'
+      return formatEjection(change)
   }
+}
+
+function formatEjection(change: ChangeEntry): string {
+  const { ejected, back } = ejectedIn(change)
+  const parts = [
+    ejected.length > 0 ? `ejected ${ejected.join(', ')}: does not answer` : '',
+    back.length > 0 ? `${back.join(', ')} is back` : '',
+  ].filter(Boolean)
+  return parts.length > 0 ? parts.join('; ') : 'endpoints were ejected, or are back'
 }
 
 export const ChangeItem = memo(({ change }: { change: ChangeEntry }) => {

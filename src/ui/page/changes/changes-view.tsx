@@ -7,7 +7,7 @@ import { formatRoute } from '../route.ts'
 import { usePart, useSnapshot } from '../store.ts'
 import { replaceRoute } from '../replace-route.ts'
 import { ChangeItem } from './change-item.tsx'
-import { filterChanges } from './filter.ts'
+import { filterChanges, foldIdle } from './filter.ts'
 import { LatencyStrip } from './latency-strip.tsx'
 import { Select } from '../parts/select.tsx'
 
@@ -56,13 +56,30 @@ export function ChangesView({ query }: { query: Readonly<Record<string, string>>
         <>
           <LatencyStrip changes={changes} />
           <ol class="changes">
-            {changes.slice(0, SHOWN).map((change) => (
-              <ChangeItem key={change.id} change={change} />
-            ))}
+            {foldIdle(changes.slice(0, SHOWN)).map((row) =>
+              'id' in row ? <ChangeItem key={row.id} change={row} /> : <Idle key={row[0]!.id} changes={row} />,
+            )}
           </ol>
           {changes.length > SHOWN && <p class="muted">{changes.length - SHOWN} older ones are not shown.</p>}
         </>
       )}
     </>
+  )
+}
+
+function Idle({ changes }: { changes: readonly ChangeEntry[] }) {
+  return (
+    <li class="change is-idle">
+      <details>
+        <summary>
+          {changes.length} {changes.length === 1 ? 'sync' : 'syncs'} with nothing to do
+        </summary>
+        <ol>
+          {changes.map((change) => (
+            <ChangeItem key={change.id} change={change} />
+          ))}
+        </ol>
+      </details>
+    </li>
   )
 }

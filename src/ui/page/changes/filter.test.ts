@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { ChangeEntry } from '../../protocol.ts'
-import { filterChanges, signOf, tookMs } from './filter.ts'
+import { ejectedIn, filterChanges, foldIdle, signOf, tookMs } from './filter.ts'
 
 const change: ChangeEntry = {
   id: 1,
@@ -53,5 +53,30 @@ describe('the timeline of changes', () => {
     ['-d -t 10.0.0.1:80 -r 10.1.0.1:80', 'remove'],
   ] as const)('%j is %s', (line, sign) => {
     expect(signOf(line)).toBe(sign)
+  })
+})
+
+describe('rows', () => {
+  it('that did nothing are folded, each run of them', () => {
+    const of = (id: number, operations: number, error?: string) => ({ ...change, id, operations, error })
+    const rows = foldIdle([of(1, 3), of(2, 0), of(3, 0), of(4, 0, 'refused'), of(5, 0)])
+    expect(rows.map((row) => ('id' in row ? row.id : row.map(({ id }) => id)))).toEqual([1, [2, 3], 4, [5]])
+  })
+
+  const table = 'element ip kube-proxy service-endpoints'
+  const moved = [
+    `delete element ip kube-proxy served-ips-3 { 10.96.1.2 . tcp . 80 }`,
+    `delete ${table} { 10.96.1.2 . tcp . 80 . 2 : 10.244.2.3 . 3000 }`,
+    `add element ip kube-proxy served-ips-2 { 10.96.1.2 . tcp . 80 }`,
+    `add ${table} { 10.96.1.2 . tcp . 80 . 1 : 10.244.2.3 . 3000 }`,
+  ]
+
+  it('of ejections name the endpoint, and not those that only moved', () => {
+    const removed = `delete ${table} { 10.96.1.2 . tcp . 80 . 1 : 10.244.1.4 . 3000 }`
+    const added = `add ${table} { 10.96.1.2 . tcp . 80 . 2 : 10.244.1.4 . 3000 }`
+    const of = (line: string, moreCommands = 0) => ejectedIn({ commands: [...moved, line], moreCommands })
+    expect(of(removed)).toEqual({ ejected: ['10.244.1.4'], back: [] })
+    expect(of(added)).toEqual({ ejected: [], back: ['10.244.1.4'] })
+    expect(of(removed, 3)).toEqual({ ejected: [], back: [] })
   })
 })

@@ -25,6 +25,41 @@ export function tookMs({ receivedMs, doneMs }: ChangeEntry): number | null {
   return receivedMs === undefined ? null : Math.max(0, doneMs - receivedMs)
 }
 
+/** Changes that did something, and runs of those that did nothing as one. */
+export function foldIdle(changes: readonly ChangeEntry[]): readonly (ChangeEntry | readonly ChangeEntry[])[] {
+  const rows: (ChangeEntry | ChangeEntry[])[] = []
+  for (const change of changes) {
+    const last = rows.at(-1)
+    if (change.operations > 0 || change.error !== undefined) rows.push(change)
+    else if (Array.isArray(last)) last.push(change)
+    else rows.push([change])
+  }
+  return rows
+}
+
+const ADDRESS = /(\d+\.\d+\.\d+\.\d+)(?: \. |:)\d+/g
+
+/** Which endpoints were ejected, and which are back, by the lines of the difference: elements that only move are in both. */
+export function ejectedIn({ commands, moreCommands }: Pick<ChangeEntry, 'commands' | 'moreCommands'>): {
+  readonly ejected: readonly string[]
+  readonly back: readonly string[]
+} {
+  // What is not shown may be the other half of a move.
+  if (moreCommands > 0) return { ejected: [], back: [] }
+  const addresses = (sign: string) =>
+    new Set(commands.filter((line) => signOf(line) === sign).flatMap((line) => lastAddress(line) ?? []))
+  const [added, removed] = [addresses('add'), addresses('remove')]
+  return {
+    ejected: [...removed].filter((each) => !added.has(each)),
+    back: [...added].filter((each) => !removed.has(each)),
+  }
+}
+
+/** The endpoint stands behind the address that clients dial. */
+function lastAddress(line: string): string | undefined {
+  return [...line.matchAll(ADDRESS)].at(-1)?.[1]
+}
+
 /** Whether a line of a difference adds or removes something. */
 export function signOf(line: string): 'add' | 'remove' | 'other' {
   if (/^\s*(add|create|insert|replace|-A|-I|-a|-e|\+)/.test(line)) return 'add'

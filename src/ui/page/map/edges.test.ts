@@ -22,9 +22,9 @@ describe('the lines of the map', () => {
   })
 
   it('are one for each node in a large cluster, but for the services that are looked at', () => {
-    const { services, layout } = mapOf(100)
+    const { services, layout } = mapOf(120)
     expect(planEdges(services, layout, new Set()).map(({ to }) => to)).toEqual(['node-1', 'node-2'])
-    expect(planEdges(services, layout, new Set(['default/whoami']))).toHaveLength(100)
+    expect(planEdges(services, layout, new Set(['default/whoami']))).toHaveLength(120)
   })
 
   it('say which endpoint gets nothing', () => {

@@ -17,17 +17,27 @@ export interface Edge {
   readonly state: 'led' | 'ejected' | 'closed'
 }
 
+/** More lines than these end at nodes. */
+const MOST_TO_PODS = 100
+
 /** Lines to pods for the services in `open`, and for all of them where there is room. */
-export function planEdges(services: readonly ServiceInfo[], layout: MapLayout, open: ReadonlySet<string>): Edge[] {
+export function planEdges(
+  services: readonly ServiceInfo[],
+  layout: MapLayout,
+  open: ReadonlySet<string>,
+  groupOf: ReadonlyMap<string, string> = new Map(),
+): Edge[] {
+  const hasRoom = layout.density === 'rows' || countBackends(services) <= MOST_TO_PODS
   const edges = new Map<string, Edge>()
   for (const service of services) {
     const id = serviceId(service)
     const start = layout.services.get(id)
     if (start === undefined) continue
-    const isBundled = layout.density !== 'rows' && !open.has(id)
+    const isBundled = !hasRoom && !open.has(id)
     for (const port of service.ports) {
       for (const backend of port.backends) {
-        const target = layout.targets.get(targetOf(backend))
+        const pod = targetOf(backend)
+        const target = layout.targets.get(groupOf.get(pod) ?? pod)
         if (target === undefined) continue
         const end = isBundled ? nodeAround(target, layout) : target
         const key = `${id}>${end.id}`
@@ -45,6 +55,10 @@ export function planEdges(services: readonly ServiceInfo[], layout: MapLayout, o
     }
   }
   return fanOut([...edges.values()], layout)
+}
+
+function countBackends(services: readonly ServiceInfo[]): number {
+  return services.reduce((sum, { ports }) => ports.reduce((all, { backends }) => all + backends.length, sum), 0)
 }
 
 /** Spreads the lines at the side of a box. */

@@ -1,7 +1,7 @@
 // Where clients fail now, for the map.
 
 import type { ServiceInfo } from '../../protocol.ts'
-import { addMet, failedOf, type Met, type MetBy } from '../flow.ts'
+import { addMet, type Met, type MetBy } from '../flow.ts'
 import { formatPerSecond, type Rate } from '../rates.ts'
 import { targetOf } from './targets.ts'
 
@@ -18,8 +18,8 @@ export function failureWords({ refused, timedOut, cut }: Pick<Met, 'refused' | '
     .join(', ')
 }
 
-/** The failures of each pod, by its id on the map. */
-export function failuresByTarget(services: readonly ServiceInfo[], { backends }: MetBy): ReadonlyMap<string, Met> {
+/** What clients met at each pod, by its id on the map. */
+export function metByTarget(services: readonly ServiceInfo[], { backends }: MetBy): ReadonlyMap<string, Met> {
   const found = new Map<string, Met>()
   if (backends.size === 0) return found
   const addresses = new Map<string, string>()
@@ -28,7 +28,7 @@ export function failuresByTarget(services: readonly ServiceInfo[], { backends }:
   }
   for (const [address, met] of backends) {
     const target = addresses.get(address)
-    if (target !== undefined && failedOf(met) + met.retried > 0) found.set(target, addMet(found.get(target), met))
+    if (target !== undefined) found.set(target, addMet(found.get(target), met))
   }
   return found
 }

@@ -22,12 +22,8 @@ export interface MapLayout {
   readonly outside: Box | null
   readonly groups: readonly { readonly namespace: string; readonly x: number; readonly y: number }[]
   readonly services: ReadonlyMap<string, Box>
-  readonly nodes: readonly NodeBox[]
+  readonly nodes: readonly Box[]
   readonly targets: ReadonlyMap<string, Box>
-}
-
-export interface NodeBox extends Box {
-  readonly count: number
 }
 
 export interface LayoutQuestion {
@@ -119,12 +115,12 @@ function stackServices(
 function stackNodes(
   { nodes, targets }: LayoutQuestion,
   { x, y, width, density }: Column & { readonly density: Density },
-): { nodes: NodeBox[]; targets: Box[]; bottom: number } {
+): { nodes: Box[]; targets: Box[]; bottom: number } {
   const { height, gap, width: fixed } = SIZES[density]
   const inner = width - 2 * PAD
   const perRow = density === 'rows' ? 1 : Math.max(1, Math.floor((inner + gap) / (fixed + gap)))
   const cell = density === 'dots' ? fixed : (inner - gap * (perRow - 1)) / perRow
-  const boxes: NodeBox[] = []
+  const boxes: Box[] = []
   const placed: Box[] = []
   let at = y
   const names = targets.some(({ node }) => node === ELSEWHERE) ? [...nodes, ELSEWHERE] : nodes
@@ -143,7 +139,7 @@ function stackNodes(
         height,
       })
     }
-    boxes.push({ id: name, x, y: at, width, height: boxHeight, count: own.length })
+    boxes.push({ id: name, x, y: at, width, height: boxHeight })
     at += boxHeight + NODE_GAP
   }
   return { nodes: boxes, targets: placed, bottom: at - (boxes.length === 0 ? 0 : NODE_GAP) }

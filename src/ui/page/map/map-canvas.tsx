@@ -2,14 +2,11 @@
 
 import { useMemo, useState } from 'preact/hooks'
 import type { ServiceInfo } from '../../protocol.ts'
-import { usePart } from '../store.ts'
 import { planEdges } from './edges.ts'
 import type { MapLayout } from './layout.ts'
 import { Lines } from './lines.tsx'
 import { NodeFrames, PodBoxes } from './node-boxes.tsx'
 import { OutsideBox } from './outside-box.tsx'
-import { failuresByTarget, failureWords } from './failures.ts'
-import { ejections } from './pod-state.ts'
 import type { Selection } from './selection.ts'
 import { ServiceBoxes } from './service-boxes.tsx'
 import { serviceId, targetOf, type Target } from './targets.ts'
@@ -19,18 +16,23 @@ interface Props {
   readonly layout: MapLayout
   readonly services: readonly ServiceInfo[]
   readonly targets: readonly Target[]
+  /** The group that a pod is drawn in. */
+  readonly groupOf: ReadonlyMap<string, string>
+  /** Pods by node. */
+  readonly counts: ReadonlyMap<string, number>
+  readonly ejected: ReadonlyMap<string, readonly string[]>
+  /** What clients of a pod meet, in words. */
+  readonly failing: ReadonlyMap<string, string>
   readonly selection: Selection | null
   readonly pick: 'from' | 'to' | null
 }
 
-export function MapCanvas({ layout, services, targets, selection, pick }: Props) {
+export function MapCanvas({ layout, services, targets, groupOf, counts, ejected, failing, selection, pick }: Props) {
   const [hovered, setHovered] = useState<string | null>(null)
   const zoom = useZoom(layout)
   const lit = useMemo(() => litServices(services, hovered, selection), [services, hovered, selection])
-  const edges = useMemo(() => planEdges(services, layout, lit ?? new Set()), [services, layout, lit])
-  const ejected = useMemo(() => ejections(services), [services])
-  const failing = useFailing(services)
-  const litTargets = useMemo(() => (lit === null ? null : targetsOf(services, lit)), [services, lit])
+  const edges = useMemo(() => planEdges(services, layout, lit ?? new Set(), groupOf), [services, layout, lit, groupOf])
+  const litTargets = useMemo(() => (lit === null ? null : targetsOf(services, lit, groupOf)), [services, lit, groupOf])
   return (
     <div class="map-frame">
       <svg
@@ -42,7 +44,7 @@ export function MapCanvas({ layout, services, targets, selection, pick }: Props)
         viewBox={zoom.viewBox}
         ref={zoom.ref}
       >
-        <NodeFrames layout={layout} selection={selection} pick={pick} />
+        <NodeFrames layout={layout} counts={counts} selection={selection} pick={pick} />
         <Lines edges={edges} layout={layout} services={services} lit={lit} />
         {layout.outside !== null && <OutsideBox box={layout.outside} pick={pick} selection={selection} />}
         <ServiceBoxes
@@ -68,15 +70,6 @@ export function MapCanvas({ layout, services, targets, selection, pick }: Props)
   )
 }
 
-/** In words, by pod. The same object as long as the words are the same, so that boxes are not drawn again. */
-function useFailing(services: readonly ServiceInfo[]): ReadonlyMap<string, string> {
-  const now = usePart((state) => state.flow.now)
-  const words = [...failuresByTarget(services, now)]
-    .map(([id, met]) => [id, failureWords(met)] as const)
-    .filter(([, text]) => text !== '')
-  return useMemo(() => new Map(words), [JSON.stringify(words)])
-}
-
 /** The highlighted services; null: none. */
 function litServices(
   services: readonly ServiceInfo[],
@@ -92,7 +85,12 @@ function litServices(
   return new Set(leading.map(serviceId))
 }
 
-function targetsOf(services: readonly ServiceInfo[], lit: ReadonlySet<string>): ReadonlySet<string> {
+function targetsOf(
+  services: readonly ServiceInfo[],
+  lit: ReadonlySet<string>,
+  groupOf: ReadonlyMap<string, string>,
+): ReadonlySet<string> {
   const shown = services.filter((service) => lit.has(serviceId(service)))
-  return new Set(shown.flatMap(({ ports }) => ports.flatMap(({ backends }) => backends.map(targetOf))))
+  const pods = shown.flatMap(({ ports }) => ports.flatMap(({ backends }) => backends.map(targetOf)))
+  return new Set(pods.map((pod) => groupOf.get(pod) ?? pod))
 }

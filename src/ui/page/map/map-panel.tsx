@@ -9,6 +9,7 @@ import { DoctorButton } from '../doctor/doctor.tsx'
 import { addMet } from '../flow.ts'
 import { Facts } from '../parts/facts.tsx'
 import { metWords } from './failures.ts'
+import { groupId } from './groups.ts'
 import { PanelActions } from './panel-actions.tsx'
 import { formatRoute } from '../route.ts'
 import { usePart, useSnapshot } from '../store.ts'
@@ -40,6 +41,7 @@ export function MapPanel({ selection }: { selection: Selection }) {
       const service = snapshot.services.find((each) => serviceId(each) === id)
       return service === undefined ? <Gone /> : <AboutService service={service} />
     }
+    if (kind === 'group') return <AboutGroup id={id} />
     const pod = snapshot.pods.find((each) => podId(each) === id)
     if (pod !== undefined) return <AboutPod pod={pod} />
     return snapshot.services.some(({ ports }) =>
@@ -50,6 +52,32 @@ export function MapPanel({ selection }: { selection: Selection }) {
       <Gone />
     )
   }
+}
+
+/** Pods that are drawn as one. */
+const MOST_MEMBERS = 60
+
+function AboutGroup({ id }: { id: string }) {
+  const { pods, deployments } = useSnapshot()
+  const members = pods.filter((pod) => groupId({ node: pod.node, pod }) === id)
+  const deployment = deployments.find(
+    ({ namespace, name }) => members[0]?.namespace === namespace && members[0].deployment === name,
+  )
+  return (
+    <>
+      <ul class="members">
+        {members.slice(0, MOST_MEMBERS).map((pod) => (
+          <li key={podId(pod)}>
+            <a href={formatRoute('map', { pod: podId(pod) })}>{pod.name}</a>
+          </li>
+        ))}
+      </ul>
+      {members.length > MOST_MEMBERS && <p class="muted">and {members.length - MOST_MEMBERS} more: see the table</p>}
+      {deployment !== undefined && (
+        <PanelActions>{(props) => <Scale deployment={deployment} {...props} />}</PanelActions>
+      )}
+    </>
+  )
 }
 
 function Gone() {

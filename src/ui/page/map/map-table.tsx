@@ -1,5 +1,7 @@
 import { useMemo } from 'preact/hooks'
 import type { ServiceInfo } from '../../protocol.ts'
+import { addMet, NOTHING_MET } from '../flow.ts'
+import { failedAt, failureWords, metByTarget, metWords } from './failures.ts'
 import { addRates, formatBytes, formatPerSecond, sumRates } from '../rates.ts'
 import { formatRoute } from '../route.ts'
 import { usePart, useSnapshot } from '../store.ts'
@@ -9,6 +11,7 @@ import { planTargets, serviceId } from './targets.ts'
 /** The same as the map, in rows. */
 export function MapTable({ services }: { services: readonly ServiceInfo[] }) {
   const traffic = usePart((state) => state.traffic)
+  const { now, total } = usePart((state) => state.flow)
   const rates = useMemo(() => sumRates(traffic), [traffic])
   return (
     <div class="tables">
@@ -31,8 +34,9 @@ export function MapTable({ services }: { services: readonly ServiceInfo[] }) {
                 bytes
               </th>
               <th scope="col" class="number">
-                refused, dropped
+                fails now
               </th>
+              <th scope="col">connections since the page was opened</th>
             </tr>
           </thead>
           <tbody>
@@ -55,7 +59,8 @@ export function MapTable({ services }: { services: readonly ServiceInfo[] }) {
                   </td>
                   <td class="number">{formatPerSecond(rate.connections)}</td>
                   <td class="number">{rate.bytes > 0 ? `${formatBytes(rate.bytes)}/s` : ''}</td>
-                  <td class="number bad">{formatPerSecond(rate.refused + rate.dropped)}</td>
+                  <td class="number bad">{failureWords(failedAt(service, now, rate))}</td>
+                  <td>{metWords(addMet(...service.ports.map(({ id }) => total.services.get(id))))}</td>
                 </tr>
               )
             })}
@@ -71,6 +76,9 @@ function Pods({ services }: { services: readonly ServiceInfo[] }) {
   const snapshot = useSnapshot()
   const targets = useMemo(() => planTargets(snapshot, services, 'led'), [snapshot, services])
   const ejected = useMemo(() => ejections(services), [services])
+  const { now, total } = usePart((state) => state.flow)
+  const met = metByTarget(services, total)
+  const failing = metByTarget(services, now)
   return (
     <>
       <h2>What they lead to</h2>
@@ -82,11 +90,16 @@ function Pods({ services }: { services: readonly ServiceInfo[] }) {
               <th scope="col">node</th>
               <th scope="col">address</th>
               <th scope="col">state</th>
+              <th scope="col">connections since the page was opened</th>
             </tr>
           </thead>
           <tbody>
             {targets.map((target) => {
-              const state = podState(target, ejected.get(target.id) ?? [])
+              const state = podState(
+                target,
+                ejected.get(target.id) ?? [],
+                failureWords(failing.get(target.id) ?? NOTHING_MET),
+              )
               return (
                 <tr key={target.id}>
                   <th scope="row">
@@ -95,6 +108,7 @@ function Pods({ services }: { services: readonly ServiceInfo[] }) {
                   <td>{target.node}</td>
                   <td class="mono">{target.address}</td>
                   <td class={state.kind === 'bad' ? 'bad' : ''}>{state.word === '' ? 'ready' : state.word}</td>
+                  <td>{met.has(target.id) ? metWords(met.get(target.id)!) : ''}</td>
                 </tr>
               )
             })}

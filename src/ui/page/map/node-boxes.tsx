@@ -1,7 +1,7 @@
 import { memo } from '../memo.ts'
 import { useSnapshot } from '../store.ts'
 import type { NodeInfo } from '../../protocol.ts'
-import type { Box, Density, MapLayout, NodeBox } from './layout.ts'
+import type { Box, Density, MapLayout } from './layout.ts'
 import { podState, type PodState } from './pod-state.ts'
 import { selectRoute, type Selection } from './selection.ts'
 import { lastPart, shorten } from './shorten.ts'
@@ -20,13 +20,20 @@ interface Props {
 }
 
 /** Below the lines. */
-export const NodeFrames = memo(({ layout, selection, pick }: Pick<Props, 'layout' | 'selection' | 'pick'>) => (
-  <g>
-    {layout.nodes.map((box) => (
-      <NodeFrame key={box.id} box={box} selection={selection} pick={pick} />
-    ))}
-  </g>
-))
+export const NodeFrames = memo(
+  ({
+    layout,
+    counts,
+    selection,
+    pick,
+  }: Pick<Props, 'layout' | 'selection' | 'pick'> & { counts: ReadonlyMap<string, number> }) => (
+    <g>
+      {layout.nodes.map((box) => (
+        <NodeFrame key={box.id} box={box} count={counts.get(box.id) ?? 0} selection={selection} pick={pick} />
+      ))}
+    </g>
+  ),
+)
 
 /** Above the lines. */
 export const PodBoxes = memo(({ layout, targets, ejected, failing, lit, selection, pick }: Props) => (
@@ -35,16 +42,17 @@ export const PodBoxes = memo(({ layout, targets, ejected, failing, lit, selectio
       const box = layout.targets.get(target.id)
       if (box === undefined) return null
       const state = podState(target, ejected.get(target.id) ?? [], failing.get(target.id))
-      const isSelected = selection?.kind === 'pod' && selection.id === target.id
+      const kind = target.isGroup === true ? 'group' : 'pod'
+      const isSelected = selection?.kind === kind && selection.id === target.id
       const isDim = lit !== null && !lit.has(target.id) && !isSelected
       return (
         <g
           key={target.id}
-          class={`box pod is-${state.kind}${isSelected ? ' is-selected' : ''}${isDim ? ' is-dim' : ''}`}
+          class={`box ${kind} is-${state.kind}${isSelected ? ' is-selected' : ''}${isDim ? ' is-dim' : ''}`}
         >
           <a
-            href={selectRoute({ kind: 'pod', id: target.id }, pick)}
-            aria-label={`${target.pod === null ? 'Endpoint' : 'Pod'} ${target.id}, ${target.address}${state.word === '' ? '' : `, ${state.word}`}`}
+            href={selectRoute({ kind, id: target.id }, pick)}
+            aria-label={labelOf(target, state)}
             {...(isSelected ? { 'aria-current': 'true' } : {})}
           >
             {layout.density !== 'rows' && <title>{`${target.label} ${target.address} ${state.word}`}</title>}
@@ -59,6 +67,11 @@ export const PodBoxes = memo(({ layout, targets, ejected, failing, lit, selectio
   </g>
 ))
 
+function labelOf({ id, pod, isGroup, label, node, address }: Target, { word }: PodState): string {
+  if (isGroup === true) return `${address} of ${label} on ${node}`
+  return `${pod === null ? 'Endpoint' : 'Pod'} ${id}, ${address}${word === '' ? '' : `, ${word}`}`
+}
+
 function PodText({ target, box, state, density }: { target: Target; box: Box; state: PodState; density: Density }) {
   const { x, y, width, height } = box
   const middle = y + height / 2
@@ -69,7 +82,9 @@ function PodText({ target, box, state, density }: { target: Target; box: Box; st
       <>
         {dot}
         <text class="chip" x={x + 20} y={middle + 4}>
-          {lastPart(target.label, width - 24)}
+          {target.isGroup === true
+            ? shorten(`${parseInt(target.address, 10)} ${target.label}`, width - 24)
+            : lastPart(target.label, width - 24)}
         </text>
       </>
     )
@@ -98,9 +113,19 @@ function Dot({ x, y, kind }: { x: number; y: number; kind: PodState['kind'] }) {
   return <circle class="dot" cx={x} cy={y} r="3.500" />
 }
 
-function NodeFrame({ box, selection, pick }: { box: NodeBox; selection: Selection | null; pick: Props['pick'] }) {
+function NodeFrame({
+  box,
+  count,
+  selection,
+  pick,
+}: {
+  box: Box
+  count: number
+  selection: Selection | null
+  pick: Props['pick']
+}) {
   const node = useSnapshot().nodes.find(({ name }) => name === box.id)
-  const { x, y, width, height, count, id } = box
+  const { x, y, width, height, id } = box
   if (id === ELSEWHERE || node === undefined) {
     return (
       <g class="box node is-elsewhere">

@@ -3,11 +3,11 @@
 import { formatRoute } from '../route.ts'
 
 export interface Selection {
-  readonly kind: 'service' | 'pod' | 'node' | 'outside'
+  readonly kind: 'service' | 'pod' | 'node' | 'outside' | 'group'
   readonly id: string
 }
 
-const KINDS = ['service', 'pod', 'node', 'outside'] as const
+const KINDS = ['service', 'pod', 'node', 'outside', 'group'] as const
 
 export type MapQuery = Readonly<Record<string, string>>
 
@@ -27,7 +27,7 @@ export function parsePick({ pick }: MapQuery): 'from' | 'to' | null {
 /** The target of a click on a thing. */
 export function selectRoute(selection: Selection, pick: 'from' | 'to' | null): string {
   const { kind, id } = selection
-  if (pick === 'from' && kind !== 'service') return formatRoute('packet', packetFrom(selection))
+  if (pick === 'from' && kind !== 'service' && kind !== 'group') return formatRoute('packet', packetFrom(selection))
   if (pick === 'to' && kind === 'service') return formatRoute('packet', { to: id })
   return formatRoute('map', { [kind]: id, pick: pick ?? undefined })
 }

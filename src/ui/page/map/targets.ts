@@ -9,6 +9,8 @@ export interface Target {
   readonly label: string
   readonly address: string
   readonly pod: PodInfo | null
+  /** Several pods, drawn as one. */
+  readonly isGroup?: true
 }
 
 /** The node of endpoints without one, such as the API server. */

@@ -1,6 +1,6 @@
 // Validates the requests of a page, field by field.
 
-import type { Action, DoctorRequest, ExplainQuestion, ServiceQuery } from './protocol.ts'
+import { plants, type Action, type DoctorRequest, type ExplainQuestion, type ServiceQuery } from './protocol.ts'
 import { AskedWrongly } from './source.ts'
 
 /** Returns what is allowed; undefined for a valid value. */
@@ -49,6 +49,7 @@ const actions: Readonly<Record<Action['action'], Checks>> = {
   'api-server-back': {},
   load: { from: text, to: text, perSecond: integer(1, 50), via: optional(oneOf('clusterIP', 'loadBalancerIP')) },
   'load-end': {},
+  plant: { failure: oneOf(...plants) },
 }
 
 const explainQuestion: Checks = {
@@ -70,7 +71,7 @@ export function parseExplainQuestion(body: unknown): ExplainQuestion {
 }
 
 export function parseDoctorRequest(body: unknown): DoctorRequest {
-  return parseFields(body, { node: optional(text), service: optional(text), from: optional(text) }) as DoctorRequest
+  return parseFields(body, { node: optional(text), service: optional(text), from: optional(text) })
 }
 
 export function parseAction(body: unknown): Action {

@@ -48,6 +48,8 @@ export function commandFor(action: Action, context: CommandContext): string {
     }
     case 'load-end':
       return 'Ctrl-C'
+    case 'plant':
+      return '# the solution shows it'
   }
 }
 

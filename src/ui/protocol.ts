@@ -426,6 +426,24 @@ export type Action =
   | { readonly action: 'api-server-back' }
   | ({ readonly action: 'load' } & LoadRequest)
   | { readonly action: 'load-end' }
+  /** A failure of the game in the example, and a client that meets it. The one before is mended. */
+  | { readonly action: 'plant'; readonly failure: Planted }
+
+/** What the game plants. But for `none`: the codes of the doctor's findings. */
+export const plants = [
+  'none',
+  'selector-matches-nothing',
+  'endpoint-refuses',
+  'target-port-name',
+  'pods-not-ready',
+  'endpoint-silent',
+  'internal-policy-local',
+  'source-not-allowed',
+  'foreign-rule',
+  'forwarding-off',
+  'no-route',
+] as const
+export type Planted = (typeof plants)[number]
 
 interface OfService {
   readonly namespace: string

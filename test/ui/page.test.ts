@@ -9,7 +9,7 @@ import { findBarriers } from './support/axe.ts'
 import { chromiumPath, goTo, openPage, type OpenedPage } from './support/browser.ts'
 import { startSandboxPage, type SandboxPage } from './support/sandbox-page.ts'
 
-const views = ['Map', 'Service', 'Packet', 'Changes', 'Hands on', 'Tour'] as const
+const views = ['Map', 'Service', 'Packet', 'Changes', 'Hands on', 'Tour', 'Game'] as const
 
 describe.skipIf(chromiumPath === undefined)('the page of a sandbox (needs Chromium)', () => {
   let stage: SandboxPage

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef } from 'preact/hooks'
 import { ChangesView } from './changes/changes-view.tsx'
+import { GameView } from './game/game-view.tsx'
 import { HandsOnView } from './hands-on/hands-on-view.tsx'
 import { MapView } from './map/map-view.tsx'
 import { PacketView } from './packet/packet-view.tsx'
@@ -44,6 +45,8 @@ function Viewed({ route: { view, query } }: { route: Route }) {
       return <ChangesView query={query} />
     case 'hands-on':
       return <HandsOnView />
+    case 'game':
+      return <GameView />
     case 'tour':
       return <TourView />
   }

@@ -1,6 +1,6 @@
 // The current view and its arguments, as the part of the address after `#`.
 
-export const views = ['map', 'service', 'packet', 'changes', 'hands-on', 'tour'] as const
+export const views = ['map', 'service', 'packet', 'changes', 'hands-on', 'tour', 'game'] as const
 export type View = (typeof views)[number]
 
 export interface Route {

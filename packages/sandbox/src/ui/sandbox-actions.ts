@@ -1,22 +1,20 @@
 // What a person can do to a sandbox from the page. Each has a command that does the same: commands.ts.
 
-import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ask } from '../../../../src/serve/control/client.ts'
 import type { StateAnswer } from '../../../../src/serve/control/state.ts'
 import { failAnnotation } from '../apiserver/objects/pod-annotations.ts'
 import { deployments, pods, services } from '../apiserver/resources/table.ts'
-import type { NetworkNamespace } from '../netns/network-namespace.ts'
 import type { Sandbox } from '../sandbox.ts'
 import { CONNECT_RETRY_ANNOTATION } from '../../../../src/model/connect-retry.ts'
 import { flushCommands } from '../../../../src/ui/commands.ts'
+import { runIn } from './run-in.ts'
 import { findAddress } from './find-address.ts'
 import type { Action } from '../../../../src/ui/protocol.ts'
 import { AskedWrongly } from '../../../../src/ui/source.ts'
 
-type Done = Exclude<Action, { action: 'load' | 'load-end' }>
+type Done = Exclude<Action, { action: 'load' | 'load-end' | 'plant' }>
 
-const PROGRAM_MS = 10_000
 const KNOWN_MS = 5000
 const KNOWN_POLL_MS = 10
 
@@ -82,7 +80,7 @@ export class SandboxActions {
         return findAddress(this.#sandbox, action.address)
       case 'flush': {
         const { netns } = this.#node(action.node)
-        for (const line of flushCommands(this.#sandbox.modeOf(action.node))) await run(netns, line.split(' '))
+        for (const line of flushCommands(this.#sandbox.modeOf(action.node))) await runIn(netns, line.split(' '))
         return `The rules of ${action.node} are gone`
       }
       case 'kill-proxy': {
@@ -132,22 +130,4 @@ export class SandboxActions {
 
 function mustBeThere(found: unknown, what: string): void {
   if (found === undefined) throw new AskedWrongly(`There is no ${what}`)
-}
-
-/** Runs a program in a namespace to its end. Rejects with what it complained about. */
-function run(netns: NetworkNamespace, [program = '', ...args]: readonly string[]): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const child = netns.enter(() =>
-      spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'], timeout: PROGRAM_MS, detached: true }),
-    )
-    let complaint = ''
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (complaint += text))
-    child.once('error', (error: NodeJS.ErrnoException) =>
-      reject(new Error(`Cannot run ${program}: ${error.code === 'ENOENT' ? 'it is not installed' : error.message}`)),
-    )
-    child.once('close', (code) => {
-      if (code === 0) resolve()
-      else reject(new Error(`${program} failed: ${complaint.trim().split('\n')[0] ?? `status ${code}`}`))
-    })
-  })
 }

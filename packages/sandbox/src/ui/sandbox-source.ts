@@ -23,6 +23,7 @@ import type {
   ExplainAnswer,
   ExplainQuestion,
   LoadRequest,
+  Planted,
   ServiceDetail,
   ServiceQuery,
   Snapshot,
@@ -33,6 +34,7 @@ import { ProxyWatch } from '../../../../src/ui/proxy-watch.ts'
 import { ConnectionOutcomes, type FlowMeaning } from './connection-outcomes.ts'
 import { FlowMeanings } from './flow-meanings.ts'
 import { gentleLoad } from './gentle-load.ts'
+import { plantFailure, type Plant } from './planted-failures.ts'
 import { RemoteInspector } from './remote-inspector.ts'
 import { Load } from './run-load.ts'
 import { SandboxActions } from './sandbox-actions.ts'
@@ -55,6 +57,7 @@ export class SandboxSource implements UiSource {
   /** The load that runs while a page is open: a gentle one, until the user wants another, or none. */
   #wantedLoad: LoadRequest | 'gentle' | 'none' = 'gentle'
   #meanings: FlowMeanings | undefined
+  #planted: Plant | undefined
   readonly #outcomes = new ConnectionOutcomes((flow) => this.#meaningOf(flow))
 
   constructor(sandbox: Sandbox, program: string) {
@@ -209,7 +212,9 @@ export class SandboxSource implements UiSource {
           ? this.#beginLoad(action, objects)
           : action.action === 'load-end'
             ? this.#endLoad()
-            : await this.#actions.do(action)
+            : action.action === 'plant'
+              ? await this.#plant(action.failure)
+              : await this.#actions.do(action)
       this.#listener?.changed()
       return { ok: true, did, command, begunMs }
     } catch (error) {
@@ -355,6 +360,20 @@ export class SandboxSource implements UiSource {
     this.#load = undefined
     this.#wantedLoad = 'none'
     return 'The load has ended'
+  }
+
+  async #plant(failure: Planted): Promise<string> {
+    await this.#planted?.mend()
+    const wasPlanted = this.#planted !== undefined
+    this.#planted = undefined
+    const planted = failure === 'none' ? undefined : await plantFailure(this.#sandbox, failure)
+    this.#planted = planted
+    if (planted !== undefined) this.#beginLoad(planted.load, this.#objects.describe())
+    else if (wasPlanted) {
+      this.#wantedLoad = 'gentle'
+      this.#resumeLoad()
+    }
+    return planted === undefined ? 'All is mended' : 'Something is broken'
   }
 
   #meaningOf(flow: Flow): FlowMeaning | undefined {

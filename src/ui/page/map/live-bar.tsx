@@ -49,7 +49,8 @@ export function LiveBar({ hasPanel }: { hasPanel: boolean }) {
   )
 }
 
-function Fares({ load }: { load: LoadReport }) {
+/** What a client met, in numbers. */
+export function Fares({ load }: { load: LoadReport }) {
   const { answered, failed, refused, timedOut, cut, medianMs } = load
   const parts = [
     refused > 0 ? `${refused} refused` : '',

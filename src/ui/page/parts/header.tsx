@@ -9,11 +9,14 @@ const words: Readonly<Record<View, string>> = {
   changes: 'Changes',
   'hands-on': 'Hands on',
   tour: 'Tour',
+  game: 'Game',
 }
+
+const IN_SANDBOX: readonly View[] = ['hands-on', 'tour', 'game']
 
 export function Header({ view }: { view: View }) {
   const { kind, name, can } = useSnapshot()
-  const shown = (Object.keys(words) as View[]).filter((each) => can.act || (each !== 'hands-on' && each !== 'tour'))
+  const shown = (Object.keys(words) as View[]).filter((each) => can.act || !IN_SANDBOX.includes(each))
   return (
     <header class="top">
       <a class="skip" href="#main" onClick={skipToMain}>

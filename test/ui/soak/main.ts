@@ -1,4 +1,4 @@
-// npm run soak:ui -- --minutes 10: the page, looked at for long, while a cluster of 100 pods and 50 services changes all the time. The
+// npm run soak:ui -- --minutes 10: the page, looked at for long, while a cluster of 300 pods and 50 services changes all the time. The
 // memory of the page and of the sandbox must not grow. Ends with a table, and with status 1 when something grew.
 
 import { readFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import type { CDPSession } from 'playwright-core'
 import { openPage } from '../support/browser.ts'
 import { startSandboxPage, type SandboxPage } from '../support/sandbox-page.ts'
 
-const PODS = 100
+const PODS = 300
 const SERVICES = 50
 const VIEWS = ['map', 'service', 'packet', 'changes', 'hands-on', 'map'] as const
 

@@ -1,6 +1,8 @@
 // A small chart of the last five minutes as paths. Pure.
 
-export const SECONDS = 300
+/** The page shows what it has: at first a minute, five at most. */
+export const SPANS = [60, 120, 300] as const
+export type Span = (typeof SPANS)[number]
 export const HEIGHT = 56
 
 export interface Curve {
@@ -15,16 +17,20 @@ export interface PlannedChart {
   readonly curves: readonly { readonly name: string; readonly path: string; readonly area: string }[]
 }
 
-/** The newest value is at the right. */
-export function planChart(curves: readonly Curve[], least: number): PlannedChart {
-  const most = Math.max(least, ...curves.flatMap(({ values }) => values.map((value) => value ?? 0)))
-  const top = roundUp(most)
-  return { top, curves: curves.map((curve) => ({ name: curve.name, ...planCurve(curve.values, top) })) }
+export function spanOf(count: number): Span {
+  return SPANS.find((each) => count <= each) ?? SPANS[2]
 }
 
-function planCurve(values: readonly (number | null)[], top: number): { path: string; area: string } {
-  const shown = values.slice(-SECONDS)
-  const first = SECONDS - shown.length + 1
+/** The newest value is at the right. */
+export function planChart(curves: readonly Curve[], least: number, span: Span): PlannedChart {
+  const most = Math.max(least, ...curves.flatMap(({ values }) => values.map((value) => value ?? 0)))
+  const top = roundUp(most)
+  return { top, curves: curves.map((curve) => ({ name: curve.name, ...planCurve(curve.values, top, span) })) }
+}
+
+function planCurve(values: readonly (number | null)[], top: number, span: Span): { path: string; area: string } {
+  const shown = values.slice(-span)
+  const first = span - shown.length + 1
   let path = ''
   let area = ''
   let begin: number | null = null

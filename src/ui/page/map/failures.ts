@@ -35,12 +35,20 @@ export function metByTarget(services: readonly ServiceInfo[], { backends }: MetB
 
 /**
  * What a service turns away, or what is lost before it reaches an endpoint. The rules count every client's packets, the page's own client
- * counts connections: it is the same, so the larger one counts.
+ * counts connections, and is among them.
  */
 export function failedBefore({ ports }: Pick<ServiceInfo, 'ports'>, { nowhere }: MetBy, rules: Rate): Met {
   const met = addMet(...ports.map(({ id }) => nowhere.get(id)))
-  const isTold = met.timedOut > 0
-  return { ...met, refused: Math.max(met.refused, rules.refused), timedOut: isTold ? met.timedOut : rules.dropped }
+  return {
+    ...met,
+    refused: mostOf(met.refused, rules.refused),
+    timedOut: met.timedOut > 0 ? met.timedOut : rules.dropped,
+  }
+}
+
+/** Both are measured over different times: a little more of one is nothing. */
+function mostOf(told: number, rules: number): number {
+  return rules > told * 1.5 ? rules : told
 }
 
 /** Of a service: what failed at it, and at its endpoints. */

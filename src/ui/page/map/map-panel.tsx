@@ -88,17 +88,17 @@ function AboutOutside() {
   const { outside } = useSnapshot()
   return (
     <>
+      <p class="panel-links">
+        <a class="button" href={formatRoute('packet', { from: 'outside' })}>
+          Explain from here
+        </a>
+      </p>
       <Facts
         rows={[
           ['addresses', outside?.addresses.join(', ')],
           ['its connections', <ClientMet key="met" client="outside" />],
         ]}
       />
-      <p class="panel-links">
-        <a class="button" href={formatRoute('packet', { from: 'outside' })}>
-          Explain from here
-        </a>
-      </p>
     </>
   )
 }
@@ -107,6 +107,17 @@ function AboutNode({ node }: { node: NodeInfo }) {
   const { proxy } = node
   return (
     <>
+      {proxy.error !== null && <p class="bad">{proxy.error}</p>}
+      <p class="panel-links">
+        <a class="button" href={formatRoute('packet', packetFrom({ kind: 'node', id: node.name }))}>
+          Explain from here
+        </a>
+        <a class="button" href={formatRoute('changes', { node: node.name })}>
+          Its changes
+        </a>
+      </p>
+      <DoctorButton question={{ node: node.name }} />
+      <PanelActions>{(props) => <NodeButtons node={node} {...props} />}</PanelActions>
       <Facts
         rows={[
           ['mode', node.mode],
@@ -123,17 +134,6 @@ function AboutNode({ node }: { node: NodeInfo }) {
           ],
         ]}
       />
-      {proxy.error !== null && <p class="bad">{proxy.error}</p>}
-      <p class="panel-links">
-        <a class="button" href={formatRoute('packet', packetFrom({ kind: 'node', id: node.name }))}>
-          Explain from here
-        </a>
-        <a class="button" href={formatRoute('changes', { node: node.name })}>
-          Its changes
-        </a>
-      </p>
-      <DoctorButton question={{ node: node.name }} />
-      <PanelActions>{(props) => <NodeButtons node={node} {...props} />}</PanelActions>
     </>
   )
 }
@@ -144,26 +144,6 @@ function AboutService({ service }: { service: ServiceInfo }) {
   const loadable = service.clusterIPs[0] !== 'None' && service.ports[0]?.protocol === 'TCP'
   return (
     <>
-      <Facts
-        rows={[
-          ['type', service.type],
-          ['cluster IP', service.clusterIPs.join(', ') || 'none'],
-          service.loadBalancerIPs.length > 0 && ['load balancer', service.loadBalancerIPs.join(', ')],
-          service.externalIPs.length > 0 && ['external IPs', service.externalIPs.join(', ')],
-          [
-            'ports',
-            service.ports
-              .map(
-                ({ port, protocol, nodePort }) =>
-                  `${port}/${protocol}${nodePort === null ? '' : ` (node port ${nodePort})`}`,
-              )
-              .join(', '),
-          ],
-          ['endpoints', endpointWords(service)],
-          service.affinitySeconds !== null && ['affinity', `${service.affinitySeconds} s`],
-          ['connections', <ServiceMet key="met" service={service} />],
-        ]}
-      />
       <p class="panel-links">
         <a class="button is-main" href={formatRoute('service', { service: id })}>
           All about it
@@ -195,6 +175,26 @@ function AboutService({ service }: { service: ServiceInfo }) {
           </>
         )}
       </PanelActions>
+      <Facts
+        rows={[
+          ['type', service.type],
+          ['cluster IP', service.clusterIPs.join(', ') || 'none'],
+          service.loadBalancerIPs.length > 0 && ['load balancer', service.loadBalancerIPs.join(', ')],
+          service.externalIPs.length > 0 && ['external IPs', service.externalIPs.join(', ')],
+          [
+            'ports',
+            service.ports
+              .map(
+                ({ port, protocol, nodePort }) =>
+                  `${port}/${protocol}${nodePort === null ? '' : ` (node port ${nodePort})`}`,
+              )
+              .join(', '),
+          ],
+          ['endpoints', endpointWords(service)],
+          service.affinitySeconds !== null && ['affinity', `${service.affinitySeconds} s`],
+          ['connections', <ServiceMet key="met" service={service} />],
+        ]}
+      />
     </>
   )
 }
@@ -242,6 +242,18 @@ function AboutPod({ pod }: { pod: PodInfo }) {
   )
   return (
     <>
+      <p class="panel-links">
+        <a class="button" href={formatRoute('packet', { from: id })}>
+          Explain from here
+        </a>
+      </p>
+      {leading[0] !== undefined && (
+        <DoctorButton
+          question={{ service: serviceId(leading[0]), from: id }}
+          label={`Doctor of ${leading[0].name} from here`}
+        />
+      )}
+      <PanelActions>{(props) => <PodButtons pod={pod} {...props} />}</PanelActions>
       <Facts
         rows={[
           ['node', pod.node],
@@ -263,18 +275,6 @@ function AboutPod({ pod }: { pod: PodInfo }) {
           ],
         ]}
       />
-      <p class="panel-links">
-        <a class="button" href={formatRoute('packet', { from: id })}>
-          Explain from here
-        </a>
-      </p>
-      {leading[0] !== undefined && (
-        <DoctorButton
-          question={{ service: serviceId(leading[0]), from: id }}
-          label={`Doctor of ${leading[0].name} from here`}
-        />
-      )}
-      <PanelActions>{(props) => <PodButtons pod={pod} {...props} />}</PanelActions>
     </>
   )
 }

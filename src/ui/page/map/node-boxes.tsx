@@ -89,9 +89,12 @@ function PodText({ target, box, state, density }: { target: Target; box: Box; st
       </>
     )
   }
-  const said = state.word === '' ? target.address : state.word
-  const room = said.length * 6.7 + 24
-  const hasRoom = width - 30 - room > 60
+  const roomFor = (text: string) => text.length * 6.7 + 24
+  const fits = (text: string) => width - 30 - roomFor(text) > 60
+  const whole = state.word === '' ? target.address : state.word
+  const said = fits(whole) ? whole : (whole.split(', ')[0] ?? '')
+  const hasRoom = fits(said)
+  const room = roomFor(said)
   return (
     <>
       {dot}

@@ -65,24 +65,35 @@ function Names({ service, box }: { service: ServiceInfo; box: Box }) {
       <text class="name" x={x + 10} y={baseline}>
         {shorten(service.name, width - 70)}
       </text>
-      {isTall && (
-        <text class="address" x={x + 10} y={y + 37}>
-          {shorten(addressOf(service), width - 20)}
-        </text>
-      )}
-      <RateText service={service} x={x + width - 10} y={baseline} isTall={isTall} />
+      <RateText service={service} box={box} y={baseline} isTall={isTall} />
     </>
   )
 }
 
-function RateText({ service, x, y, isTall }: { service: ServiceInfo; x: number; y: number; isTall: boolean }) {
+interface RateProps {
+  readonly service: ServiceInfo
+  readonly box: Box
+  readonly y: number
+  readonly isTall: boolean
+}
+
+/** Where there is no room for both, what fails takes the place of the address. */
+const ROOM_FOR_BOTH = 235
+
+function RateText({ service, box, y, isTall }: RateProps) {
   const traffic = usePart((state) => state.traffic)
   const now = usePart((state) => state.flow.now)
   const rate = allOf(service, sumRates(traffic))
   const failing = failureWords(failedAt(service, now, rate))
   const [first, ...others] = failing.split(', ')
+  const x = box.x + box.width - 10
   return (
     <>
+      {isTall && (failing === '' || box.width >= ROOM_FOR_BOTH) && (
+        <text class="address" x={box.x + 10} y={box.y + 37}>
+          {shorten(addressOf(service), box.width - 20)}
+        </text>
+      )}
       <text class={failing !== '' && !isTall ? 'word' : 'rate'} x={x} y={y} text-anchor="end">
         {failing !== '' && !isTall ? first : formatPerSecond(beganAt(service, now) || rate.connections)}
       </text>

@@ -4,6 +4,7 @@ import { ERRNOS } from '../../test/support/errnos.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { KernelError } from '../lib/errors.ts'
 import { silentLogger } from '../lib/log.ts'
+import { nextTurn } from '../lib/next-turn.ts'
 import { BackendList } from '../model/backend-list.ts'
 import type { UdpFlow } from '../model/stale-flows.ts'
 import type { Frontend, ServicePortView } from '../model/types.ts'
@@ -258,6 +259,21 @@ describe('FlowCleaner', () => {
     await clock.advance(2000)
     await finish()
     expect(tracker.deleted).toEqual([flow(1)])
+  })
+
+  test('lets others have their turn while it deletes very many, and spares what becomes right meanwhile', async () => {
+    tracker.flows = Array.from({ length: 10_000 }, () => flow(1))
+    change(dns(1), dns())
+    tracker.answer()
+    let turns = 0
+    while (tracker.deleted.length < 4000) {
+      await nextTurn()
+      expect(++turns).toBeLessThan(100)
+    }
+    expect(tracker.deleted.length).toBe(4000)
+    change(dns(), dns(1))
+    await finish()
+    expect(tracker.deleted.length).toBe(4000)
   })
 
   test('what fails to be deleted is deleted later', async () => {

@@ -3,6 +3,7 @@
 import type { Clock, Timer } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
+import { nextTurn } from '../lib/next-turn.ts'
 import { TryAgain } from '../lib/try-again.ts'
 import { goneUdpFrontends, staleAnswerers, StaleFlowIndex, type UdpFlow } from '../model/stale-flows.ts'
 import type { FrontendAddress, NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
@@ -35,6 +36,9 @@ export type Answerers = ReadonlyMap<ServicePortName, readonly string[]>
 
 /** Each is asked for one by one, and the kernel looks at all flows each time, so many are not. */
 const FEW_ANSWERERS = 8
+
+/** Any pod can make hundreds of thousands of flows to one endpoint. This many take some ten milliseconds. */
+const DELETED_IN_A_TURN = 2000
 
 /**
  * Flows are looked at again after this long. A packet that chose its endpoint before the change may enter its flow after the first
@@ -192,9 +196,14 @@ export class FlowCleaner {
     const found: UdpFlow[] = []
     if (answerers === 'any' || answerers.size > FEW_ANSWERERS) found.push(...(await table.findUdp(family, isStale)))
     else for (const answerer of answerers) found.push(...(await table.findUdp(family, isStale, answerer)))
-    // What was stale when it was found may be right by now.
-    const stale = found.filter(isStale)
-    return stale.length === 0 ? 0 : table.delete(stale)
+    let deleted = 0
+    for (let first = 0; first < found.length; first += DELETED_IN_A_TURN) {
+      if (first > 0) await nextTurn()
+      // What was stale when it was found may be right by now.
+      const stale = found.slice(first, first + DELETED_IN_A_TURN).filter(isStale)
+      if (stale.length > 0) deleted += table.delete(stale)
+    }
+    return deleted
   }
 
   /** A flow that began after a change is not judged by what was before it. */

@@ -77,7 +77,7 @@ export class Answers {
       log: run.log,
     })
     this.#timeline = new Timeline({
-      pipelines,
+      recorders: pipelines.map(({ recorder }) => recorder),
       about: () => ({ mode: inForce.mode.name, nodeName }),
       clock: systemClock,
     })

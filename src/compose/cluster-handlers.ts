@@ -31,9 +31,10 @@ export function clusterHandlers(options: ClusterHandlersOptions): ClusterHandler
     if (missing.delete(what) && missing.size === 0) options.onListed()
   }
   const about = (what: string) => ({ onSynced: () => complete(what) })
-  const hear = (kind: ChangedObject['kind'], events: readonly ObjectEvent<unknown>[]) => {
+  const record = (kind: ChangedObject['kind'], events: readonly ObjectEvent<unknown>[]) => {
     for (const pipeline of pipelines) {
-      if (pipeline.isListenedTo) for (const event of events) pipeline.hear(describeEvent(kind, event))
+      const { recorder } = pipeline
+      if (recorder.isOn) for (const event of events) recorder.received(describeEvent(kind, event))
     }
   }
   const eachModel = (change: (model: ServiceModel) => void) => {
@@ -46,7 +47,7 @@ export function clusterHandlers(options: ClusterHandlersOptions): ClusterHandler
     services: {
       ...about('services'),
       onEvents: (events) => {
-        hear('Service', events)
+        record('Service', events)
         eachModel((model) => {
           for (const event of events) {
             if (event.type === 'set') model.setService(event.object, event.key)
@@ -58,7 +59,7 @@ export function clusterHandlers(options: ClusterHandlersOptions): ClusterHandler
     slices: {
       ...about('endpoints'),
       onEvents: (events) => {
-        hear('EndpointSlice', events)
+        record('EndpointSlice', events)
         if (slices < MANY && (slices += events.length) >= MANY) options.onMany()
         eachModel((model) => {
           for (const event of events) {
@@ -71,14 +72,14 @@ export function clusterHandlers(options: ClusterHandlersOptions): ClusterHandler
     node: {
       onSynced: () => options.onNodeListed(() => complete('node')),
       onEvents: (events) => {
-        hear('Node', events)
+        record('Node', events)
         for (const event of events) setNode(event.type === 'set' ? event.object : undefined)
       },
     },
     serviceCidrs: {
       ...about('service CIDRs'),
       onEvents: (events) => {
-        hear('ServiceCIDR', events)
+        record('ServiceCIDR', events)
         for (const event of events) setServiceCidr(event.key, event.type === 'set' ? event.object.cidrs : [])
       },
     },

@@ -9,10 +9,11 @@ import type { Logger } from '../lib/log.ts'
 import type { RetryScope } from '../model/connect-retry.ts'
 import type { ProblemLog } from '../model/problems.ts'
 import { ServiceModel } from '../model/service-model.ts'
-import type { HealthCheck, NodeView } from '../model/types.ts'
+import type { HealthCheck, NodeView, ServicePortView } from '../model/types.ts'
 import type { ProxyHealth } from '../serve/proxy-health.ts'
 import { type HealthAddresses, ServiceHealth } from '../serve/service-health.ts'
-import type { RunnerPeriods } from '../reconcile/bounded-runner.ts'
+import type { Periods } from '../reconcile/pacing.ts'
+import type { Chore } from '../reconcile/queue.ts'
 import { FamilyPipeline } from '../reconcile/family-pipeline.ts'
 import { FlowCleaner } from '../reconcile/flow-cleaner.ts'
 import { followerFailures } from '../reconcile/follower-failures.ts'
@@ -25,7 +26,7 @@ export interface FamilyPartOptions {
   readonly mode: RunningMode
   /** Whether the mode can send more connections to one endpoint than to another. */
   readonly weighs: boolean
-  readonly periods: RunnerPeriods
+  readonly periods: Periods
   readonly allowExternalIPs: boolean
   readonly machineAddresses: () => readonly string[]
   readonly problems: ProblemLog
@@ -37,11 +38,14 @@ export interface FamilyPartOptions {
   readonly connectRetry: RetryScope
   /** What has to know what was programmed, besides the flows and the health check ports. */
   readonly followers: readonly Follower[]
+  /** What else is written to the kernel for this family. */
+  readonly chores?: readonly Chore[]
 }
 
 export class FamilyPart {
   readonly pipeline: FamilyPipeline
   readonly #serviceHealth: ServiceHealth
+  readonly #flows: FlowCleaner
   /** What the health checks were made of. */
   #syncedChecks: readonly HealthCheck[] | undefined
 
@@ -49,6 +53,7 @@ export class FamilyPart {
     const { node, metrics, health, log, periods, problems, allowExternalIPs } = options
     const clock = systemClock
     this.#serviceHealth = openServiceHealth(options)
+    this.#flows = openFlowCleaner(options, () => this.pipeline.views())
     this.pipeline = new FamilyPipeline({
       node,
       model: new ServiceModel({
@@ -60,13 +65,18 @@ export class FamilyPart {
         startedMs: clock.now(),
       }),
       programmer: openProgrammer(options),
-      flows: openFlowCleaner(options),
       metrics,
       health,
       periods,
+      sharedTables: options.mode.sharedTables,
       clock,
       log,
-      followers: [{ name: 'health_ports', follow: () => this.#syncServiceHealth() }, ...options.followers],
+      followers: [
+        { name: 'udp_flows', follow: (applied) => this.#flows.follow(applied) },
+        { name: 'health_ports', follow: () => this.#syncServiceHealth() },
+        ...options.followers,
+      ],
+      ...(options.chores && { chores: options.chores }),
     })
   }
 
@@ -78,6 +88,7 @@ export class FamilyPart {
   stop(): Promise<void> {
     return closeAll(
       () => this.pipeline.stop(),
+      () => this.#flows.stop(),
       () => this.#serviceHealth.close(),
     )
   }
@@ -126,7 +137,10 @@ function openProgrammer({
   })
 }
 
-function openFlowCleaner({ node, mode, metrics, log, machineAddresses }: FamilyPartOptions): FlowCleaner {
+function openFlowCleaner(
+  { node, mode, metrics, log, machineAddresses }: FamilyPartOptions,
+  views: () => Iterable<ServicePortView>,
+): FlowCleaner {
   const { flowTargets } = mode
   return new FlowCleaner({
     table: conntrackFlows,
@@ -135,6 +149,7 @@ function openFlowCleaner({ node, mode, metrics, log, machineAddresses }: FamilyP
     log,
     failures: followerFailures({ metrics, clock: systemClock, log }, 'udp_flows', `IPv${node.family}`),
     machineAddresses,
+    views,
     targets: flowTargets && ((view) => flowTargets(node.family, view)),
   })
 }

@@ -28,7 +28,7 @@ import type { Follower } from '../reconcile/followers.ts'
 import { leaveToKernel } from './leave-to-kernel.ts'
 import { followMachineAddresses, readMachineAddresses } from './machine-addresses.ts'
 import { createMetrics, type Metrics } from '../metrics/metrics.ts'
-import type { Mode } from '../modes/contract.ts'
+import type { Mode, ModeOptions } from '../modes/contract.ts'
 import { openModeOrStandIn, type ModeInForce } from './open-mode.ts'
 import { OtherModes } from './other-modes.ts'
 import { NodeState } from './node-state.ts'
@@ -99,8 +99,8 @@ export class NodeProxy {
     let proxy: NodeProxy | undefined
     const { source, countRequests } = surroundings.begun ?? beginSource(options)
     const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)
-    const onForeignChange = (family: Family) => {
-      if (proxy !== undefined) proxy.#pipeline(family)?.heal()
+    const onForeignChange: ModeOptions['onForeignChange'] = (family, certainty) => {
+      if (proxy !== undefined) proxy.#pipeline(family)?.heal(certainty)
     }
     const onTakenBack = () => {
       if (proxy === undefined) return
@@ -183,7 +183,7 @@ export class NodeProxy {
     })
     this.#connectChoice = opened.openConnectChoice?.({
       families,
-      views: (family) => this.#pipeline(family)!.model.views(),
+      views: (family) => this.#pipeline(family)!.views(),
       metrics: this.#metrics,
       log,
     })
@@ -288,6 +288,8 @@ export class NodeProxy {
     this.#log.info('Ending, connections are carried to their end')
     this.#abort.abort()
     await this.#leaveToKernel()
+    // The mode takes its rules away by itself: nothing else is written from now on.
+    await Promise.all(this.#parts.map(({ pipeline }) => pipeline.halt()))
     await end(signal)
   }
 
@@ -375,8 +377,8 @@ export class NodeProxy {
   #followers(family: Family): Follower[] {
     const choice = this.#connectChoice
     return [
-      { name: 'connect_retry', follow: ({ node, changes, all }) => this.#retry.follow(node, changes, all) },
-      { name: 'choose_at_connect', follow: ({ node, changes, all }) => choice?.follow(node, changes, all) },
+      { name: 'connect_retry', follow: ({ node, changes }) => this.#retry.follow(node, changes) },
+      { name: 'choose_at_connect', follow: ({ node, changes }) => choice?.follow(node, changes) },
       { name: 'other_modes', follow: () => this.#otherModes.synced(family) },
       { name: 'rest', follow: () => this.#rest.synced() },
     ]

@@ -8,7 +8,7 @@ import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import type { OtherSettings } from '../model/config-problems.ts'
 import type { NodeSettings } from '../model/node-view.ts'
-import type { RunnerPeriods } from '../reconcile/bounded-runner.ts'
+import type { Periods } from '../reconcile/pacing.ts'
 import { applyHostSetup, planConntrack, planOomScoreAdj, readNodeCpus } from '../system/host-setup.ts'
 import { settingFiles } from '../system/setting-files.ts'
 import { blockOf } from '../config/modes.ts'
@@ -63,7 +63,7 @@ export function otherSettings(config: KubeProxyConfiguration, families: readonly
   return { excludeCIDRs: ipvs.excludeCIDRs, servers, families }
 }
 
-export function periodsOf({ config, minSyncPeriod }: LoadedConfiguration, mode: Mode): RunnerPeriods {
+export function periodsOf({ config, minSyncPeriod }: LoadedConfiguration, mode: Mode): Periods {
   const { syncPeriodMs, minSyncPeriodMs } = config
   return {
     minMs: minSyncPeriod === 'defaulted' && mode.changesAreCheap ? 0 : minSyncPeriodMs,

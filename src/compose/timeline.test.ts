@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
 import type { ChangesAnswer } from '../serve/control/changes.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
-import type { SyncListener } from '../reconcile/family-pipeline.ts'
+import type { ChangeListener, RecordedChange } from '../reconcile/recorder.ts'
 import { Timeline } from './timeline.ts'
 
 function open() {
   const clock = new ManualClock()
-  let listener: SyncListener | undefined
+  let listener: ChangeListener | undefined
   const lastComparison = aChange('all of it')
   const timeline = new Timeline({
-    pipelines: [{ listen: (given) => (listener = given), lastComparison }],
+    recorders: [{ listen: (given) => (listener = given), lastComparison }],
     about: () => ({ mode: 'nftables', nodeName: 'n' }),
     clock,
   })
@@ -18,7 +18,7 @@ function open() {
   return { clock, timeline, ask, listener: () => listener }
 }
 
-function aChange(...commands: string[]): Parameters<SyncListener>[0] {
+function aChange(...commands: string[]): RecordedChange {
   return {
     family: 4,
     why: 'event',

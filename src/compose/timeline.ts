@@ -3,12 +3,12 @@
 import type { ChangesAnswer, SyncChange } from '../serve/control/changes.ts'
 import { allowArguments, type Question } from '../serve/control/questions.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { FamilyPipeline } from '../reconcile/family-pipeline.ts'
+import type { RecordedChange, Recorder } from '../reconcile/recorder.ts'
 import { Leases, LEASE_MS } from './leases.ts'
 import { LONGEST_WAIT_MS, numberOf, Waiting } from './waiting.ts'
 
 export interface TimelineOptions {
-  readonly pipelines: readonly Pick<FamilyPipeline, 'listen' | 'lastComparison'>[]
+  readonly recorders: readonly Pick<Recorder, 'listen' | 'lastComparison'>[]
   readonly about: () => { readonly mode: string; readonly nodeName: string }
   readonly clock: Clock
 }
@@ -56,21 +56,21 @@ export class Timeline {
   }
 
   #begin(): void {
-    for (const pipeline of this.#options.pipelines) {
+    for (const recorder of this.#options.recorders) {
       // What happened before is not remembered, but for the last comparison: after a restart, it is what a reader looks for.
-      const comparison = pipeline.lastComparison
+      const comparison = recorder.lastComparison
       if (comparison !== undefined) this.#add(comparison)
-      pipeline.listen((change) => this.#add(change))
+      recorder.listen((change) => this.#add(change))
     }
   }
 
   #end(): void {
-    for (const pipeline of this.#options.pipelines) pipeline.listen(undefined)
+    for (const recorder of this.#options.recorders) recorder.listen(undefined)
     this.#changes = []
     this.#characters = 0
   }
 
-  #add(change: Omit<SyncChange, 'number'>): void {
+  #add(change: RecordedChange): void {
     this.#changes.push({ number: ++this.#number, ...change })
     this.#characters += charactersOf(change)
     while (this.#changes.length > MOST_CHANGES || (this.#characters > MOST_CHARACTERS && this.#changes.length > 1)) {

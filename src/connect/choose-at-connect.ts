@@ -8,22 +8,21 @@
 import type { HashMap } from '../bpf/hash-map.ts'
 import type { Clock } from '../lib/clock.ts'
 import { messageOf } from '../lib/errors.ts'
-import { InOrder } from '../lib/in-order.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { inTurns, type Steps } from '../lib/steps.ts'
 import { TryAgain } from '../lib/try-again.ts'
+import { mergeChanges } from '../model/merge-changes.ts'
 import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
 import { findCgroup } from './cgroup.ts'
 import { ConnectPrograms, createBackends } from './connect-programs.ts'
 import { ConnectPlan } from './plan.ts'
-import { ToldViews } from './told-views.ts'
 
 export interface ChooseAtConnectOptions {
   /** `pods`, or the folder of a cgroup. */
   readonly cgroup: string
   readonly families: readonly Family[]
-  /** All service ports of a family, as the last sync left them. */
+  /** All service ports of a family, as the kernel has acknowledged them. */
   readonly views: (family: Family) => Iterable<ServicePortView>
   /** So many cluster IPs and ports are chosen for now. */
   readonly onFrontends: (family: Family, count: number) => void
@@ -41,19 +40,19 @@ const SPARE = 1024
 /** Where the kernel cannot do it, it is asked again this often at least. */
 const RETRY_MS = 60_000
 
-/** A family: what it was told, and what its map has. */
+/** A family, and what its map has. */
 interface Followed {
   readonly family: Family
-  readonly told: ToldViews
   readonly plan: ConnectPlan
+  /** What its map does not have yet. */
+  pending: readonly ServicePortChange[]
   /** The map has had all of it once. */
   isBuilt: boolean
 }
 
 export class ChooseAtConnect {
   readonly #options: ChooseAtConnectOptions
-  readonly #order = new InOrder()
-  /** A family that is not here has to be told everything first. */
+  /** A family that is not here begins with all that there is. */
   readonly #followed = new Map<Family, Followed>()
   /** The families that have been programmed: of these there is something to tell. */
   readonly #programmed = new Set<Family>()
@@ -61,6 +60,8 @@ export class ChooseAtConnect {
   #programs: ConnectPrograms | undefined
   /** What was wrong the last time. */
   #problem: string | undefined
+  /** Works off what is pending, one family after the other. */
+  #working: Promise<void> | undefined
 
   constructor(options: ChooseAtConnectOptions) {
     this.#options = options
@@ -71,13 +72,16 @@ export class ChooseAtConnect {
     this.#again = new TryAgain({ clock, again, onFailed, onMended, mostMs: RETRY_MS })
   }
 
-  /** After a sync: what changed, or all that there is. */
-  follow({ family }: NodeView, changes: readonly ServicePortChange[], all?: Iterable<ServicePortView>): void {
+  /** After a sync. */
+  follow({ family }: NodeView, changes: readonly ServicePortChange[]): void {
     const followed = this.#followed.get(family)
     this.#programmed.add(family)
     if (followed === undefined) {
-      if (!this.#again.isWaiting) this.#begin(family, all)
-    } else this.#goOn(followed, all === undefined ? changes : followed.told.changesTo(all))
+      if (!this.#again.isWaiting) this.#begin(family)
+      return
+    }
+    followed.pending = mergeChanges(followed.pending, changes)
+    this.#work()
   }
 
   /** The folder of the cgroup that it is in force for. */
@@ -93,43 +97,51 @@ export class ChooseAtConnect {
     return `Choice at connect(): for ${this.#programs.cgroup}, cluster IP ports: ${counts.join(' ')}`
   }
 
-  close(): void | Promise<void> {
+  async close(): Promise<void> {
     this.#again.close()
     this.#followed.clear()
-    return this.#order.do(() => this.#closePrograms())
+    await this.#working
+    this.#closePrograms()
   }
 
-  #begin(family: Family, all: Iterable<ServicePortView> = this.#options.views(family)): void {
-    const followed: Followed = { family, told: new ToldViews(), plan: new ConnectPlan(family), isBuilt: false }
-    const changes = followed.told.changesTo(all)
-    followed.told.note(changes)
-    this.#followed.set(family, followed)
-    this.#do(followed, () => this.#build(followed, changes))
+  #begin(family: Family): void {
+    const pending = Array.from(this.#options.views(family), (view) => ({
+      name: view.name,
+      before: undefined,
+      after: view,
+    }))
+    this.#followed.set(family, { family, plan: new ConnectPlan(family), pending, isBuilt: false })
+    this.#work()
   }
 
-  #goOn(followed: Followed, changes: readonly ServicePortChange[]): void {
-    followed.told.note(changes)
-    if (changes.length > 0) this.#do(followed, () => this.#change(followed, changes))
+  #work(): void {
+    this.#working ??= this.#workOff().finally(() => {
+      this.#working = undefined
+      // What came between the end of the work and now.
+      if (this.#next() !== undefined) this.#work()
+    })
   }
 
-  /** One thing after the other, of what has not been given up meanwhile. What fails is taken back as a whole. */
-  #do(followed: Followed, work: () => Steps<void>): void {
-    const done = () => {
-      if (this.#isGivenUp(followed)) return
-      this.#options.onFrontends(followed.family, followed.plan.frontends)
-      followed.isBuilt = true
-      if ([...this.#programmed].every((family) => this.#followed.get(family)?.isBuilt === true)) this.#again.succeeded()
-    }
-    void this.#order.do(() => {
-      if (this.#isGivenUp(followed)) return
+  /** What fails is taken back as a whole. */
+  async #workOff(): Promise<void> {
+    for (let followed = this.#next(); followed !== undefined; followed = this.#next()) {
+      const changes = followed.pending
+      followed.pending = []
       try {
-        const pending = inTurns(work())
-        if (pending instanceof Promise) return pending.then(done).catch((error: unknown) => this.#failed(error))
-        done()
+        await inTurns(followed.isBuilt ? this.#change(followed, changes) : this.#build(followed, changes))
+        if (this.#isGivenUp(followed)) continue
+        this.#options.onFrontends(followed.family, followed.plan.frontends)
+        followed.isBuilt = true
+        if ([...this.#programmed].every((family) => this.#followed.get(family)?.isBuilt === true))
+          this.#again.succeeded()
       } catch (error) {
         this.#failed(error)
       }
-    })
+    }
+  }
+
+  #next(): Followed | undefined {
+    return [...this.#followed.values()].find(({ isBuilt, pending }) => !isBuilt || pending.length > 0)
   }
 
   /** Something failed meanwhile, or it is over. */

@@ -11,8 +11,6 @@ import type { TableName } from './types.ts'
 
 export type Backend = 'nft' | 'legacy'
 
-/** So many commands are kept for people. */
-const SAMPLE = 8
 /** Up to so many chains are changed all at once. */
 const FEW_CHAINS = 250
 /** Filter first: a service that loses its endpoints is refused before it is no longer translated. */
@@ -27,8 +25,6 @@ export class Script {
   lines = 0
   bytes = 0
   readonly rules = new Map<TableName, number>()
-  /** The first commands, each with its table. */
-  readonly sample: string[] = []
 
   /** Chains of services that jump to each other have to follow each other, after the helpers to which they jump. */
   constructor(ops: Iterable<Op>, backend: Backend) {
@@ -44,7 +40,6 @@ export class Script {
       writePiece(piece, (line) => {
         text += `${line}\n`
         this.lines++
-        if (this.sample.length < SAMPLE && line.startsWith('-')) this.sample.push(`-t ${piece.table} ${line}`)
       })
       this.bytes += text.length
       const before = this.rules.get(piece.table) ?? 0

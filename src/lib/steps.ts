@@ -12,16 +12,11 @@ export function atOnce<T>(steps: Steps<T>): T {
   }
 }
 
-/** One step in each turn of the event loop. What has no pause is done when this returns. */
-export function inTurns<T>(steps: Steps<T>): T | Promise<T> {
-  const { done, value } = steps.next()
-  return done === true ? value : rest(steps)
-}
-
-async function rest<T>(steps: Steps<T>): Promise<T> {
+/** One step in each turn of the event loop, the first of them now. */
+export async function inTurns<T>(steps: Steps<T>): Promise<T> {
   for (;;) {
-    await nextTurn()
     const { done, value } = steps.next()
     if (done === true) return value
+    await nextTurn()
   }
 }

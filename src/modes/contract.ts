@@ -9,6 +9,7 @@ import type { Logger } from '../lib/log.ts'
 import type { Walkable } from '../packet-walk/types.ts'
 import type { ModeMetric } from '../metrics/metrics.ts'
 import type { Frontend, Policy, ServicePortView } from '../model/types.ts'
+import type { SharedTables } from '../reconcile/pacing.ts'
 import type { Programmer, ProgrammerReports } from '../reconcile/programmer.ts'
 import type { Rehearsal, RehearseOptions } from './rehearsal.ts'
 import type { TrafficCounter } from './traffic.ts'
@@ -120,7 +121,7 @@ export interface ModeOptions {
   /** For a mode that serves node ports on localhost by listeners: whether it is to look after them. */
   readonly localhostNodePorts?: boolean
   /** Called when another program changes what this mode has programmed. */
-  readonly onForeignChange: (family: Family) => void
+  readonly onForeignChange: (family: Family, certainty?: 'certain' | 'perhaps') => void
   /** Called when another process had taken over and is gone: this one serves again, with what the other may have left. */
   readonly onTakenBack?: () => void
 }
@@ -141,6 +142,8 @@ export interface RememberedBackend {
 /** A mode at work. */
 export interface RunningMode {
   programmer(family: Family, reports: ProgrammerReports): Programmer
+  /** For a mode whose tables other programs use, too. */
+  readonly sharedTables?: SharedTables
   /** `ip:port` of the programs that answer UDP flows of a service port, in a mode in which those are not the endpoints. */
   readonly flowTargets?: (family: Family, view: ServicePortView) => readonly string[]
   /** The backends that fail, for a mode that tries others itself. */

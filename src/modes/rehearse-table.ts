@@ -1,6 +1,7 @@
 // The rehearsal of a mode's table.
 
 import { systemClock } from '../lib/clock.ts'
+import type { ServicePortView } from '../model/types.ts'
 import { NftablesDriver } from '../nftables/driver.ts'
 import { nftFamily } from '../nftables/language.ts'
 import { DryRunTable } from '../nftables/dry-run-table.ts'
@@ -11,23 +12,26 @@ import { scriptOf } from './rehearsal.ts'
 import type { TablePlanner } from '../table-sync/table-planner.ts'
 import { TableProgrammer } from '../table-sync/table-programmer.ts'
 
-export function rehearseTable(planner: TablePlanner, { node, views, kernel }: RehearseOptions): RehearsedScript {
-  return withTable(planner.table, { family: node.family, kernel }, (table) => {
-    new TableProgrammer({ planner, driver: table, clock: systemClock }).syncAll(node, views)
+export function rehearseTable<P extends ServicePortView>(
+  planner: TablePlanner<P>,
+  { node, views, kernel }: Pick<RehearseOptions, 'node' | 'kernel'> & { readonly views: Iterable<P> },
+): Promise<RehearsedScript> {
+  return withTable(planner.table, { family: node.family, kernel }, async (table) => {
+    await new TableProgrammer({ planner, driver: table, clock: systemClock }).syncAll(node, views)
   })
 }
 
 /** Calls back with a table that keeps what is done to it, and answers that. */
-export function withTable(
+export async function withTable(
   name: string,
   { family, kernel }: { readonly family: Family; readonly kernel: RehearseOptions['kernel'] },
-  work: (table: DryRunTable) => void,
-): RehearsedScript {
+  work: (table: DryRunTable) => Promise<void>,
+): Promise<RehearsedScript> {
   const ofKernel = { family: nftFamily(family), table: name }
   const driver = kernel === 'empty' ? undefined : new NftablesDriver(ofKernel)
   try {
     const table = new DryRunTable({ family: nftFamily(family), name, kernel: driver })
-    work(table)
+    await work(table)
     return kernel === 'empty' ? { program: 'nft', text: table.text() } : scriptOf('nft', table.commands())
   } finally {
     driver?.close()

@@ -30,7 +30,7 @@ export interface Carried extends TrafficCounts {
 }
 
 export interface Counted extends CountedTable {
-  /** By backend, for a mode in which the kernel sees connections end at the proxy: pairs are then of frontends and its doors. */
+  /** By backend, for a mode in which the kernel sees connections end at the proxy: pairs are then of frontends and its listeners. */
   readonly carried?: readonly Carried[]
 }
 

@@ -3,8 +3,10 @@
 import type { DriftState, FoundDrift } from '../serve/control/state.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import type { Applied } from './applied.ts'
 import type { SyncStats } from './programmer.ts'
 import type { IpFamilyName } from '../serve/proxy-health.ts'
+import { firstOf } from './write-log.ts'
 
 export interface DriftOptions {
   readonly family: IpFamilyName
@@ -12,16 +14,10 @@ export interface DriftOptions {
   readonly clock: Clock
 }
 
-/** A sync that succeeded. */
-export interface ComparedSync {
-  readonly full: boolean
-  /** Whether there were reasons of our own for a difference: changes, a failure before, nothing programmed yet. */
-  readonly mayDiffer: boolean
-  readonly stats: SyncStats
-}
-
-/** How many of those that were found are kept. */
+/** How many of those that were found are kept, and of each so many commands, cut off at this length. */
 const KEPT = 5
+const KEPT_COMMANDS = 8
+const LONGEST_COMMAND = 200
 
 export class Drift {
   readonly #options: DriftOptions
@@ -62,25 +58,30 @@ export class Drift {
     this.#lose('another program keeps changing our rules; they are restored now and then')
   }
 
-  synced({ full, mayDiffer, stats }: ComparedSync): void {
+  applied({
+    isComparison,
+    mayDiffer,
+    operations: stats,
+  }: Pick<Applied, 'isComparison' | 'mayDiffer' | 'operations'>): void {
     const { clock } = this.#options
     const suspectedMs = this.#suspectedMs
-    if (full) {
+    if (isComparison) {
       if (stats.transactions > 0 && (suspectedMs !== undefined || !mayDiffer)) this.#find(stats)
       this.#suspectedMs = undefined
       this.#comparedMs = clock.now()
     }
     const { refused = 0 } = stats
     if (refused > 0) this.#lose(`the kernel refuses the rules of ${refused} service port${refused === 1 ? '' : 's'}`)
-    else if (full || this.#suspectedMs === undefined) this.#regain()
+    else if (isComparison || this.#suspectedMs === undefined) this.#regain()
   }
 
-  failed(message: string): void {
+  refused(message: string): void {
     this.#lose(message)
   }
 
-  #find({ operations, sample = [] }: SyncStats): void {
+  #find({ operations, commands }: SyncStats): void {
     const { metrics, family, clock } = this.#options
+    const sample = firstOf(commands?.() ?? [], KEPT_COMMANDS, LONGEST_COMMAND)
     this.#times++
     metrics.driftOperations.with(family).inc(operations)
     const drift = { sinceMs: this.#suspectedMs ?? this.#comparedMs, restoredMs: clock.now(), operations, sample }

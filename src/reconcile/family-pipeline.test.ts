@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest'
 import { aNodeView } from '../../test/support/arbitrary-views.ts'
-import { eventually } from '../../test/support/eventually.ts'
+import { service } from '../../test/support/kube-objects.ts'
 import type { EndpointSlice } from '../kube/types.ts'
 import { systemClock } from '../lib/clock.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
@@ -8,13 +8,14 @@ import { KernelError } from '../lib/errors.ts'
 import { silentLogger } from '../lib/log.ts'
 import { ProblemLog } from '../model/problems.ts'
 import { ServiceModel } from '../model/service-model.ts'
+import type { ServicePortView } from '../model/types.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
-import { FamilyPipeline, type SyncListener } from './family-pipeline.ts'
-import type { Answerers, FlowCleaner } from './flow-cleaner.ts'
-import type { AppliedSync } from './followers.ts'
+import type { Applied } from './applied.ts'
+import { FamilyPipeline } from './family-pipeline.ts'
 import { modeNamed } from '../modes/all.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import type { SyncStats } from './programmer.ts'
+import type { RecordedChange } from './recorder.ts'
 
 const build = { major: '', minor: '', version: '', commit: '', treeState: '', buildDate: '' }
 const DONE: SyncStats = { transactions: 1, operations: 3, bytes: 5 }
@@ -37,16 +38,16 @@ function open() {
   const node = aNodeView({ family: 4 })
   const model = new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 })
   const calls: { keep(): void; break(): void }[] = []
-  const told: boolean[] = []
+  let formatted = 0
   const sync = () =>
     new Promise<SyncStats>((resolve, reject) => {
-      calls.push({ keep: () => resolve(DONE), break: () => reject(new Error('refused')) })
+      const commands = () => [`command ${++formatted}`]
+      calls.push({ keep: () => resolve({ ...DONE, commands }), break: () => reject(new Error('refused')) })
     })
   const pipeline = new FamilyPipeline({
     node,
     model,
-    programmer: { sync, syncAll: sync, tellCommands: (isTold) => void told.push(isTold), close() {} },
-    flows: { answerersOf() {}, follow() {}, stop() {} } as unknown as FlowCleaner,
+    programmer: { sync, syncAll: sync, close() {} },
     metrics,
     health: new ProxyHealth({ clock, timeoutMs: 1000 }),
     periods: { minMs: 0, maxMs: 60_000, retryMs: 100, maxRetryMs: 1000 },
@@ -66,7 +67,7 @@ function open() {
     await new Promise((resolve) => setImmediate(resolve))
     await clock.advance(1)
   }
-  return { clock, metrics, pipeline, calls, model, endpoint, counted, turn, told }
+  return { clock, metrics, pipeline, calls, model, endpoint, counted, turn, formatted: () => formatted }
 }
 
 describe('FamilyPipeline', () => {
@@ -133,14 +134,13 @@ describe('FamilyPipeline compares with the kernel', () => {
     const calls: { kind: 'all' | 'changes'; minute: number }[] = []
     const call = (kind: 'all' | 'changes') => () => {
       calls.push({ kind, minute: Math.floor(clock.monotonicNow() / MINUTE) })
-      return stats
+      return Promise.resolve(stats)
     }
     const model = new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 })
     const pipeline = new FamilyPipeline({
       node,
       model,
       programmer: { sync: call('changes'), syncAll: call('all'), close() {} },
-      flows: { answerersOf: () => new Map(), follow() {}, stop() {} } as unknown as FlowCleaner,
       metrics: createMetrics({ shown: [], build }),
       health: new ProxyHealth({ clock, timeoutMs: 1000 }),
       periods: { minMs: 0, maxMs: MINUTE, retryMs: 100, maxRetryMs: 1000 },
@@ -175,45 +175,12 @@ describe('FamilyPipeline compares with the kernel', () => {
   })
 })
 
-test('what answers flows is asked before the sync that may take it away', async () => {
-  const node = aNodeView()
-  const happened: string[] = []
-  const answerers: Answerers = new Map([['ns/dns', ['10.0.0.1:53']]])
-  const sync = () => {
-    happened.push('synced')
-    return DONE
-  }
-  const pipeline = new FamilyPipeline({
-    node,
-    model: new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 }),
-    programmer: { sync, syncAll: sync, close() {} },
-    flows: {
-      answerersOf() {
-        happened.push('asked')
-        return answerers
-      },
-      follow: (sync: AppliedSync) => happened.push(sync.answerers === answerers ? 'told' : 'not told'),
-      stop() {},
-    } as unknown as FlowCleaner,
-    metrics: createMetrics({ shown: [], build }),
-    health: new ProxyHealth({ clock: systemClock, timeoutMs: 60_000 }),
-    periods: { minMs: 0, maxMs: 60_000, retryMs: 1000, maxRetryMs: 1000 },
-    clock: systemClock,
-    log: silentLogger,
-    followers: [],
-  })
-  pipeline.start()
-  await eventually('it is synced', () => (happened.length >= 3 ? undefined : happened.join()))
-  await pipeline.stop()
-  expect(happened.slice(0, 3)).toEqual(['asked', 'synced', 'told'])
-})
-
 test('stop() closes the programmer when rules that are being restored are in place, and not before', async () => {
   const node = aNodeView()
   const happened: string[] = []
   let finish: () => void = () => {}
   const programmer = {
-    sync: () => DONE,
+    sync: () => Promise.resolve(DONE),
     syncAll: () => {
       happened.push('begun')
       return new Promise<SyncStats>((resolve) => {
@@ -229,7 +196,6 @@ test('stop() closes the programmer when rules that are being restored are in pla
     node,
     model: new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 }),
     programmer,
-    flows: { answerersOf() {}, follow() {}, stop() {} } as unknown as FlowCleaner,
     metrics: createMetrics({ shown: [], build }),
     health: new ProxyHealth({ clock: systemClock, timeoutMs: 60_000 }),
     periods: { minMs: 0, maxMs: 60_000, retryMs: 1000, maxRetryMs: 1000 },
@@ -242,6 +208,7 @@ test('stop() closes the programmer when rules that are being restored are in pla
   finish()
   await new Promise((resolve) => setTimeout(resolve, 5))
   pipeline.heal()
+  await new Promise((resolve) => setTimeout(resolve, 70))
   const stopped = pipeline.stop()
   await new Promise((resolve) => setTimeout(resolve, 5))
   expect(happened).toEqual(['begun', 'restored', 'begun'])
@@ -251,33 +218,34 @@ test('stop() closes the programmer when rules that are being restored are in pla
 })
 
 describe('a listener', () => {
-  const service = { kind: 'Service', namespace: 'default', name: 'web', verb: 'set' } as const
+  const object = { kind: 'Service', namespace: 'default', name: 'web', verb: 'set' } as const
 
-  it('hears what came, what was done and how long it took; the programmer is asked for words only meanwhile', async () => {
-    const { pipeline, calls, endpoint, turn, clock, told } = open()
+  it('hears what came, what was done and how long it took; commands are formatted only meanwhile', async () => {
+    const { pipeline, calls, endpoint, turn, clock, formatted } = open()
     pipeline.start()
     await turn()
     calls.shift()!.keep()
     await turn()
-    const heard: Parameters<SyncListener>[0][] = []
-    pipeline.listen((change) => heard.push(change))
-    pipeline.hear(service)
+    const heard: RecordedChange[] = []
+    pipeline.recorder.listen((change) => heard.push(change))
+    pipeline.recorder.received(object)
     endpoint('web-1')
     await turn()
     await clock.advance(7)
     calls.shift()!.keep()
     await turn()
-    expect(heard).toMatchObject([{ family: 4, why: 'event', objects: [service], operations: 3, bytes: 5 }])
+    expect(heard).toMatchObject([{ family: 4, why: 'event', objects: [object], operations: 3, bytes: 5 }])
     const { receivedMs, beganMs, doneMs } = heard[0]!
     expect(beganMs - receivedMs!).toBeGreaterThanOrEqual(0)
     expect(doneMs - beganMs).toBeGreaterThanOrEqual(7)
-    pipeline.listen(undefined)
+    pipeline.recorder.listen(undefined)
     endpoint('web-2')
     await turn()
     calls.shift()!.keep()
     await turn()
     expect(heard).toHaveLength(1)
-    expect(told).toEqual([true, false])
+    // Of the comparison, and of what was listened to.
+    expect(formatted()).toBe(2)
   })
 
   it('hears why the kernel refused, and not of objects that change nothing', async () => {
@@ -286,9 +254,9 @@ describe('a listener', () => {
     await turn()
     calls.shift()!.keep()
     await turn()
-    const heard: Parameters<SyncListener>[0][] = []
-    pipeline.listen((change) => heard.push(change))
-    pipeline.hear({ ...service, name: 'of-the-other-family' })
+    const heard: RecordedChange[] = []
+    pipeline.recorder.listen((change) => heard.push(change))
+    pipeline.recorder.received({ ...object, name: 'of-the-other-family' })
     pipeline.changed()
     endpoint('web-1')
     await turn()
@@ -298,7 +266,7 @@ describe('a listener', () => {
   })
 })
 
-describe.each(['at once', 'later'] as const)('what follows a sync that is done %s fails', (kind) => {
+describe('what follows a sync fails', () => {
   const MINUTE = 60_000
 
   /** One of these fails, whichever: the programmer's own end, the flows, a follower, a listener, metrics. */
@@ -316,7 +284,7 @@ describe.each(['at once', 'later'] as const)('what follows a sync that is done %
     }
     const sync = (full: boolean) => () => {
       calls.push(full ? 'all' : 'changes')
-      return kind === 'at once' ? DONE : Promise.resolve(DONE)
+      return Promise.resolve(DONE)
     }
     const pipeline = new FamilyPipeline({
       node,
@@ -324,21 +292,21 @@ describe.each(['at once', 'later'] as const)('what follows a sync that is done %
       programmer: {
         sync: sync(false),
         syncAll: sync(true),
-        finish: () => (kind === 'at once' ? step('cleanup') : Promise.resolve().then(() => step('cleanup'))),
+        finish: () => Promise.resolve().then(() => step('cleanup')),
         close() {},
       },
-      flows: { answerersOf() {}, follow: () => step('udp_flows'), stop() {} } as unknown as FlowCleaner,
       metrics,
       health,
       periods: { minMs: 0, maxMs: 2 * MINUTE, retryMs: 100, maxRetryMs: 1000 },
       clock,
       log: silentLogger,
       followers: [
+        { name: 'udp_flows', follow: () => step('udp_flows') },
         { name: 'health_ports', follow: () => step('health_ports') },
         { name: 'rest', follow: () => step('rest') },
       ],
     })
-    pipeline.listen(() => step('changes'))
+    pipeline.recorder.listen(() => step('changes'))
     return { clock, model, pipeline, health, metrics, calls, done }
   }
 
@@ -391,4 +359,46 @@ describe.each(['at once', 'later'] as const)('what follows a sync that is done %
     expect(calls).toEqual(['all', 'changes'])
     expect(health.health().healthy).toBe(true)
   })
+})
+
+test('what the kernel refused comes again, with what came meanwhile, and followers hear of it once', async () => {
+  const clock = new ManualClock()
+  const node = aNodeView({ family: 4 })
+  const model = new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 })
+  let isRefused = false
+  const applied: Applied[] = []
+  const sync = () => (isRefused ? Promise.reject(new Error('refused')) : Promise.resolve(DONE))
+  const pipeline = new FamilyPipeline({
+    node,
+    model,
+    programmer: { sync, syncAll: sync, close() {} },
+    metrics: createMetrics({ shown: [], build }),
+    health: new ProxyHealth({ clock, timeoutMs: 1000 }),
+    periods: { minMs: 0, maxMs: 60_000, retryMs: 100, maxRetryMs: 1000 },
+    clock,
+    log: silentLogger,
+    followers: [{ name: 'rest', follow: (each) => void applied.push(each) }],
+  })
+  const put = async (host: string) => {
+    model.setService(service({ name: 'web', clusterIPs: ['10.96.0.1'] }))
+    model.setSlice(aSlice('web', [host]))
+    pipeline.changed()
+    await clock.advance(10)
+  }
+  const namesOf = (views: Iterable<ServicePortView>) =>
+    Array.from(views, ({ backends }) => [...backends].map(({ ip }) => ip).join())
+  pipeline.start()
+  await put('10.1.0.1')
+  isRefused = true
+  await put('10.1.0.2')
+  await put('10.1.0.3')
+  expect(applied).toHaveLength(1)
+  expect(namesOf(pipeline.views())).toEqual(['10.1.0.1'])
+  isRefused = false
+  await clock.advance(2000)
+  expect(applied).toHaveLength(2)
+  const [change] = applied[1]!.changes
+  expect(namesOf([change!.before!, change!.after!])).toEqual(['10.1.0.1', '10.1.0.3'])
+  expect(applied[1]).toMatchObject({ cause: 'retry', isComparison: true })
+  expect(namesOf(pipeline.views())).toEqual(['10.1.0.3'])
 })

@@ -1,126 +1,103 @@
-// The path of a change, for one IP family: events into the model, the model's changes into the kernel, and afterwards
-// everything that has to know about it.
+// The path of a change, for one IP family: events into the model, the model's changes into the kernel, and afterwards everything
+// that follows.
 
-import type { ChangedObject, SyncChange } from '../serve/control/changes.ts'
 import type { DriftState, SyncState } from '../serve/control/state.ts'
 import type { Clock } from '../lib/clock.ts'
 import { closeAll } from '../lib/close-all.ts'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/log.ts'
+import { mergeChanges } from '../model/merge-changes.ts'
 import type { ServiceModel } from '../model/service-model.ts'
 import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
 import type { IpFamilyName, ProxyHealth } from '../serve/proxy-health.ts'
-import { BoundedRunner, type RunnerPeriods, type RunReason } from './bounded-runner.ts'
-import type { Answerers, FlowCleaner } from './flow-cleaner.ts'
+import type { Applied, Attempt } from './applied.ts'
 import { Drift } from './drift.ts'
-import { type FollowerFailures, followerFailures, type FollowerName } from './follower-failures.ts'
+import { type FollowerName, followerFailures } from './follower-failures.ts'
 import { type Follower, Followers } from './followers.ts'
-import { Healer } from './healer.ts'
-import { SyncAccounts } from './sync-accounts.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { FinishStats, Programmer, SyncStats } from './programmer.ts'
+import type { Periods, SharedTables } from './pacing.ts'
+import type { Programmer } from './programmer.ts'
+import { type Cause, type Chore, ReconcileQueue, type WriteResult } from './queue.ts'
+import { Recorder } from './recorder.ts'
+import { SyncMetrics } from './sync-metrics.ts'
 
 export interface FamilyPipelineOptions {
   readonly node: NodeView
   readonly model: ServiceModel
   readonly programmer: Programmer
-  readonly flows: FlowCleaner
   readonly metrics: Metrics
   readonly health: ProxyHealth
-  readonly periods: RunnerPeriods
+  readonly periods: Periods
+  readonly sharedTables?: SharedTables | undefined
   readonly clock: Clock
   readonly log: Logger
-  /** What else has to know what was programmed. */
+  /** What has to know what was programmed. */
   readonly followers: readonly Follower[]
+  /** What else is written to the kernel for this family. */
+  readonly chores?: readonly Chore[]
 }
 
 /** All rules are compared with the kernel's this often, or when changes leave no time for it, half as often. */
 const FULL_SYNC_MS = 60 * 60 * 1000
 
-/** A sync under way. */
-interface BegunSync {
-  readonly startMs: number
-  readonly full: boolean
-  readonly mayDiffer: boolean
-  readonly changes: readonly ServicePortChange[]
-  /** When the first of the events came that led to it. */
-  readonly waitingSinceMs: number | undefined
-  /** When those events were triggered, in the cluster. */
-  readonly triggerTimes: readonly number[]
-  /** What came, where a reader looks. */
-  readonly heard: Heard | undefined
-  readonly heals: boolean
-}
-
-/** Told of each sync that did something, or was meant to. */
-export type SyncListener = (change: Omit<SyncChange, 'number'>) => void
-
 export class FamilyPipeline {
+  readonly recorder: Recorder
   readonly #options: FamilyPipelineOptions
-  readonly #runner: BoundedRunner
-  readonly #healer: Healer
-  readonly #accounts: SyncAccounts
+  readonly #queue: ReconcileQueue
+  readonly #syncMetrics: SyncMetrics
   readonly #drift: Drift
   readonly #followers: Followers
-  readonly #noteFailures: Record<'metrics' | 'changes', FollowerFailures>
   readonly #family: IpFamilyName
   #node: NodeView
   #started = false
-  #needFullSync = true
+  #needsComparison = true
   /** There is a reason of our own why a comparison would find differences. */
   #mayDiffer = true
   #lastFullSyncMs = 0
   #lastSyncMs: number | undefined
-  #periods: RunnerPeriods
+  #periods: Periods
   /** Service ports whose rules the kernel refused. */
   #refused = 0
   /** When the first event came that is not in the kernel yet. */
   #waitingSinceMs: number | undefined
-  /** Trigger times of syncs that failed. */
-  #triggerTimes: number[] = []
-  /** Undefined while no reader looks: then nothing is put into words. */
-  #listener: SyncListener | undefined
-  /** What came from the API since the last sync, while a reader looks. */
-  #heard: Heard | undefined
-  #lastComparison: Omit<SyncChange, 'number'> | undefined
+  /** What the model has decided and the kernel has not acknowledged, and when that was triggered. */
+  #unacknowledged: readonly ServicePortChange[] = []
+  #triggerTimes: readonly number[] = []
 
   constructor(options: FamilyPipelineOptions) {
-    const { clock, log, periods, model, metrics } = options
+    const { clock, log, periods, model, metrics, programmer, sharedTables, chores = [] } = options
     this.#options = options
     this.#node = options.node
     this.#periods = periods
     this.#family = options.node.family === 4 ? 'IPv4' : 'IPv6'
-    this.#runner = new BoundedRunner({
-      name: `sync of ${this.#family} rules`,
-      run: (reason) => this.#run(reason),
-      periods,
-      clock,
-      onError: (error, retryInMs) => log.error(error, 'Sync failed', { ipFamily: this.#family, retryInMs }),
-    })
-    this.#accounts = new SyncAccounts({ family: this.#family, model, metrics, clock })
+    this.recorder = new Recorder(clock)
+    this.#syncMetrics = new SyncMetrics({ family: this.#family, model, metrics, clock })
     this.#drift = new Drift({ family: this.#family, metrics, clock })
     const failures = (follower: FollowerName) => followerFailures({ metrics, clock, log }, follower, this.#family)
-    this.#noteFailures = { metrics: failures('metrics'), changes: failures('changes') }
     this.#followers = new Followers({
-      followers: [
-        { name: 'cleanup', follow: () => this.#finish() },
-        { name: 'udp_flows', follow: (sync) => options.flows.follow(sync) },
-        ...options.followers,
-      ],
-      everything: () => ({ node: this.#node, changes: [], all: this.#views }),
+      followers: [this.#metricsFollower(), this.#changesFollower(), ...options.followers],
       failures,
       clock,
     })
-    this.#healer = new Healer({
-      restore: () => {
-        this.#needFullSync = true
-        return this.#sync('heals')
-      },
-      onHealed: () => this.#accounts.healed(),
-      onFailed: () => this.#runner.request(),
-      onPostponed: () => this.#drift.postponed(),
+    const familyLog = log.withValues({ ipFamily: this.#family })
+    this.#queue = new ReconcileQueue({
+      name: `sync of ${this.#family} rules`,
       clock,
-      log: log.withValues({ ipFamily: this.#family }),
+      periods,
+      sharedTables,
+      write: (cause) => this.#write(cause),
+      chores:
+        programmer.finish === undefined ? chores : [{ run: () => this.#finish(), ...failures('cleanup') }, ...chores],
+      onError(error, cause, retryInMs) {
+        const message = cause === 'heal' ? 'Cannot restore rules that another program changed' : 'Sync failed'
+        familyLog.error(error, message, { retryInMs })
+      },
+      onPostponed: () => {
+        this.#drift.suspect()
+        this.#drift.postponed()
+      },
+      onFight: () =>
+        familyLog.error(undefined, 'Another program keeps changing our rules; does another proxy run on this node?'),
     })
   }
 
@@ -130,6 +107,13 @@ export class FamilyPipeline {
 
   get node(): NodeView {
     return this.#node
+  }
+
+  /** All service ports as the kernel has acknowledged them. */
+  *views(): Generator<ServicePortView> {
+    const pending = new Map(this.#unacknowledged.map(({ name, before }) => [name, before]))
+    for (const view of this.#options.model.views()) if (!pending.has(view.name)) yield view
+    for (const before of pending.values()) if (before !== undefined) yield before
   }
 
   get syncState(): SyncState {
@@ -149,268 +133,192 @@ export class FamilyPipeline {
     return this.#drift.state
   }
 
-  /** The last time that all was compared with the kernel, with the first of what it took. */
-  get lastComparison(): Omit<SyncChange, 'number'> | undefined {
-    return this.#lastComparison
-  }
-
-  /** Tells each sync from now on, in words; undefined: no longer. */
-  listen(listener: SyncListener | undefined): void {
-    this.#listener = listener
-    this.#heard = undefined
-    this.#options.programmer.tellCommands?.(listener !== undefined)
-  }
-
-  get isListenedTo(): boolean {
-    return this.#listener !== undefined
-  }
-
-  /** What came from the API, before the model is told of it: for a reader who looks. */
-  hear(object: ChangedObject): void {
-    this.#heard ??= new Heard(this.#options.clock.monotonicNow())
-    this.#heard.add(object)
-  }
-
   /** Everything has been listed: from now on the kernel follows. */
   start(): void {
     if (this.#started) return
     this.#started = true
-    this.#runner.request()
-    this.#runner.start()
+    this.#queue.request()
+    this.#queue.start()
   }
 
-  /** Something was told to the model. What is of the other family, or what was known, is no change. */
+  /** The model was changed. What is of the other family, or what was known, is no change. */
   changed(urgency?: 'urgent'): void {
     const { health, clock, model } = this.#options
-    if (!model.hasChanges && !this.#needFullSync) {
-      this.#heard = undefined
-      this.#accounts.countChanges()
+    if (!model.hasChanges && !this.#needsComparison) {
+      this.recorder.forget()
+      this.#syncMetrics.countChanges()
       return
     }
     this.#waitingSinceMs ??= clock.monotonicNow()
     if (!this.#started) return
     health.queued(this.#family)
-    this.#accounts.queued()
-    this.#runner.request(urgency)
+    this.#syncMetrics.queued()
+    this.#queue.request(urgency)
   }
 
   setNode(node: NodeView): void {
     if (JSON.stringify(node) === JSON.stringify(this.#node)) {
-      if (!this.#options.model.hasChanges) this.#heard = undefined
+      if (!this.#options.model.hasChanges) this.recorder.forget()
       return
     }
     this.#node = node
     this.#mayDiffer = true
     this.#options.model.setNode(node)
     // The base rules depend on it too.
-    this.#needFullSync = true
+    this.#needsComparison = true
     this.changed()
   }
 
-  setPeriods(periods: RunnerPeriods): void {
+  setPeriods(periods: Periods): void {
     this.#periods = periods
-    this.#runner.setPeriods(periods)
+    this.#queue.setPeriods(periods)
   }
 
-  /** Another program changed our rules: restores them at once. */
-  heal(): void {
-    if (!this.#started) return
-    this.#drift.suspect()
-    // A sync that comes before the healer's turn restores them, too.
-    this.#needFullSync = true
-    this.#healer.heal()
+  /** Another program changed our rules, or perhaps: restores them. */
+  heal(certainty?: 'certain' | 'perhaps'): void {
+    if (this.#started && this.#queue.heal(certainty)) this.#drift.suspect()
   }
 
-  /** Resolves when no sync is under way any more. */
-  stop(): Promise<void> {
+  /** There is something to do for one of the chores. */
+  wake(chore: Chore): void {
+    this.#queue.wake(chore)
+  }
+
+  /** From now on nothing is written. Resolves when what is under way has ended. */
+  async halt(): Promise<void> {
     this.#started = false
-    const healed = this.#healer.stop()
+    this.#followers.stop()
+    await this.#queue.stop()
+  }
+
+  /** Halts, and closes the programmer. */
+  stop(): Promise<void> {
     return closeAll(
-      () => this.#runner.stop(),
-      () => healed,
-      () => this.#followers.stop(),
-      () => this.#options.flows.stop(),
+      () => this.halt(),
       () => this.#options.programmer.close(),
     )
   }
 
-  #run(reason: RunReason): void | Promise<void> {
-    if (this.#isFullSyncDue(reason)) this.#needFullSync = true
-    const pending = this.#sync()
-    return pending instanceof Promise ? pending.then(() => {}) : undefined
+  /** What changes while it goes on is for the next one. */
+  async #write(cause: Cause): Promise<WriteResult> {
+    const { model, programmer, clock } = this.#options
+    this.#followers.begin()
+    const taken = model.takeChanges()
+    const changes = mergeChanges(this.#unacknowledged, taken)
+    const triggerTimes = [...this.#triggerTimes, ...[...model.takeTriggerTimes().values()].flat()]
+    const attempt: Attempt = {
+      node: this.#node,
+      cause,
+      isComparison: this.#needsComparison || cause === 'heal' || this.#isComparisonDue(cause),
+      mayDiffer: this.#mayDiffer || changes.length > 0,
+      changes,
+      beganMs: clock.monotonicNow(),
+      waitingSinceMs: this.#waitingSinceMs,
+      triggerTimes,
+    }
+    this.#unacknowledged = changes
+    this.#triggerTimes = triggerTimes
+    this.#needsComparison = false
+    this.#mayDiffer = false
+    this.#waitingSinceMs = undefined
+    try {
+      const operations = attempt.isComparison
+        ? await programmer.syncAll(attempt.node, [...model.views()])
+        : await programmer.sync(attempt.node, changes)
+      return this.#applied({ ...attempt, operations, tookMs: clock.monotonicNow() - attempt.beganMs })
+    } catch (error) {
+      // Only a comparison knows what the kernel has now.
+      this.#needsComparison = true
+      this.#mayDiffer = true
+      this.#waitingSinceMs = attempt.waitingSinceMs ?? this.#waitingSinceMs
+      this.#followers.refused({ ...attempt, error })
+      throw error
+    }
+  }
+
+  /** The rules are in force: whatever fails from here on, the sync is done. Never throws. */
+  #applied(applied: Applied): WriteResult {
+    const { clock, health, log } = this.#options
+    const { isComparison, operations } = applied
+    this.#unacknowledged = []
+    this.#triggerTimes = []
+    this.#lastSyncMs = clock.monotonicNow()
+    if (isComparison) this.#lastFullSyncMs = this.#lastSyncMs
+    this.#refused = operations.refused ?? 0
+    health.updated(this.#family)
+    const isHealed = applied.cause === 'heal' && operations.transactions > 0
+    if (isHealed) {
+      log.warn('Restored rules that another program had changed', {
+        ipFamily: this.#family,
+        operations: operations.operations,
+      })
+    }
+    this.#followers.follow(applied)
+    return { isComparison, isHealed }
   }
 
   /** A change need not wait for a comparison, unless there was no time for one between changes. */
-  #isFullSyncDue(reason: RunReason): boolean {
+  #isComparisonDue(cause: Cause): boolean {
     const sinceMs = this.#options.clock.monotonicNow() - this.#lastFullSyncMs
     // What was refused may be accepted now: its kernel module is there, or there is memory.
     const periodMs = this.#refused > 0 ? this.#periods.maxMs : FULL_SYNC_MS
-    return sinceMs >= (reason === 'periodic' ? periodMs : 2 * periodMs)
-  }
-
-  /** A programmer that runs other programs takes its time, in which events go on: what they change is for the next sync. */
-  #sync(why: 'follows' | 'heals' = 'follows'): SyncStats | Promise<SyncStats> {
-    const { model, programmer, clock, flows } = this.#options
-    this.#note('metrics', () => this.#accounts.countChanges())
-    const changes = model.takeChanges()
-    const begun: BegunSync = {
-      startMs: clock.monotonicNow(),
-      full: this.#needFullSync,
-      mayDiffer: this.#mayDiffer || changes.length > 0,
-      changes,
-      waitingSinceMs: this.#waitingSinceMs,
-      triggerTimes: [...this.#triggerTimes, ...[...model.takeTriggerTimes().values()].flat()],
-      heard: this.#heard,
-      heals: why === 'heals',
-    }
-    this.#heard = undefined
-    this.#needFullSync = false
-    this.#mayDiffer = false
-    this.#waitingSinceMs = undefined
-    this.#triggerTimes = []
-    let pending: SyncStats | Promise<SyncStats>
-    let answerers: Answerers | undefined
-    try {
-      answerers = flows.answerersOf(changes)
-      pending = begun.full ? programmer.syncAll(this.#node, model.views()) : programmer.sync(this.#node, begun.changes)
-    } catch (error) {
-      return this.#fail(begun, error)
-    }
-    if (!(pending instanceof Promise)) return this.#succeed(begun, pending, answerers)
-    return pending.then(
-      (stats) => this.#succeed(begun, stats, answerers),
-      (error: unknown) => this.#fail(begun, error),
-    )
-  }
-
-  #fail(begun: BegunSync, error: unknown): never {
-    const { waitingSinceMs, triggerTimes } = begun
-    // The changes are taken and lost: only a comparison with the kernel knows what is missing.
-    this.#needFullSync = true
-    this.#mayDiffer = true
-    this.#waitingSinceMs = waitingSinceMs ?? this.#waitingSinceMs
-    this.#triggerTimes.push(...triggerTimes)
-    this.#note('metrics', () => {
-      this.#drift.failed(messageOf(error))
-      this.#accounts.failed()
-    })
-    this.#note('changes', () => this.#tell(begun, { transactions: 0, operations: 0, bytes: 0 }, error))
-    throw error
-  }
-
-  /** The rules are in force: whatever fails from here on, the sync is done. */
-  #succeed(begun: BegunSync, stats: SyncStats, answerers: Answerers | undefined): SyncStats {
-    const { clock, log, health } = this.#options
-    const { full, changes, startMs } = begun
-    this.#lastSyncMs = clock.monotonicNow()
-    if (full) this.#lastFullSyncMs = this.#lastSyncMs
-    this.#refused = stats.refused ?? 0
-    health.updated(this.#family)
-    const tookMs = clock.monotonicNow() - startMs
-    this.#note('metrics', () => {
-      this.#accounts.succeeded({ ...begun, tookMs }, stats)
-      this.#drift.synced({ full, mayDiffer: begun.mayDiffer, stats })
-      this.#accounts.countChanges()
-    })
-    const { gone, sample: _, commands: __, isSucceeded = false, ...counts } = stats
-    this.#note('changes', () => {
-      this.#tell(begun, stats)
-      log
-        .v(2)
-        ?.info('SyncProxyRules complete', { ipFamily: this.#family, full, changes: changes.length, tookMs, ...counts })
-    })
-    this.#followers.follow({
-      node: this.#node,
-      changes,
-      all: full ? this.#views : undefined,
-      gone,
-      answerers,
-      isSucceeded,
-    })
-    return stats
+    return sinceMs >= (cause === 'compare' ? periodMs : 2 * periodMs)
   }
 
   /** What the programmer does when the rules are in force. */
-  #finish(): void | Promise<void> {
-    const count = (stats: FinishStats | void) => {
-      if (stats) this.#note('metrics', () => this.#accounts.finished(stats))
+  async #finish(): Promise<number | undefined> {
+    const finished = await this.#options.programmer.finish!()
+    if (!finished) return undefined
+    this.#syncMetrics.written(finished)
+    if (finished.isUnsure) {
+      this.#needsComparison = true
+      this.#mayDiffer = true
+      this.#queue.request()
     }
-    const pending = this.#options.programmer.finish?.()
-    return pending instanceof Promise ? pending.then(count) : count(pending)
+    return finished.againInMs
   }
 
-  /** What is only noted is not tried again: the next sync notes the same anew. */
-  #note<T>(what: 'metrics' | 'changes', work: () => T): T | undefined {
-    const { onFailed, onMended } = this.#noteFailures[what]
-    try {
-      const result = work()
-      onMended()
-      return result
-    } catch (error) {
-      onFailed(error)
-      return undefined
-    }
-  }
-
-  /** All service ports, as often as they are asked for. */
-  get #views(): Iterable<ServicePortView> {
-    const { model } = this.#options
-    return { [Symbol.iterator]: () => model.views() }
-  }
-
-  #tell(begun: BegunSync, stats: SyncStats, error?: unknown): void {
-    const { full, heard, changes } = begun
-    const isWorthIt = stats.operations > 0 || error !== undefined || heard !== undefined
-    if (full && error === undefined) this.#lastComparison = this.#describe(begun, stats)
-    if (this.#listener !== undefined && (isWorthIt || changes.length > 0)) {
-      this.#listener(this.#describe(begun, stats, error))
-    }
-  }
-
-  #describe(begun: BegunSync, stats: SyncStats, error?: unknown): Omit<SyncChange, 'number'> {
-    const { clock } = this.#options
-    const { full, heard, changes, heals } = begun
-    const toWall = (monotonicMs: number) => clock.now() - clock.monotonicNow() + monotonicMs
-    const commands = stats.commands ?? stats.sample ?? []
+  #metricsFollower(): Follower {
     return {
-      family: this.#node.family,
-      why: heals ? 'heal' : heard !== undefined ? 'event' : full ? 'compare' : 'eject',
-      objects: heard?.objects ?? [],
-      moreObjects: heard?.more ?? 0,
-      ports: changes.slice(0, MOST_NAMES).map(({ name }) => name),
-      morePorts: Math.max(0, changes.length - MOST_NAMES),
-      receivedMs: heard === undefined ? undefined : toWall(heard.sinceMs),
-      beganMs: toWall(begun.startMs),
-      doneMs: clock.now(),
-      operations: stats.operations,
-      bytes: stats.bytes,
-      commands,
-      moreCommands: Math.max(0, stats.operations - commands.length),
-      error: error === undefined ? undefined : messageOf(error),
+      name: 'metrics',
+      notes: true,
+      begin: () => this.#syncMetrics.countChanges(),
+      follow: (applied) => {
+        this.#syncMetrics.applied(applied)
+        this.#drift.applied(applied)
+        this.#syncMetrics.countChanges()
+      },
+      refused: ({ error }) => {
+        this.#drift.refused(messageOf(error))
+        this.#syncMetrics.refused()
+      },
     }
   }
-}
 
-/** So many objects and service ports of a sync are named. */
-const MOST_NAMES = 20
-
-/** What came from the API, the oldest first, each once. */
-class Heard {
-  readonly sinceMs: number
-  readonly #objects = new Map<string, ChangedObject>()
-  more = 0
-
-  constructor(sinceMs: number) {
-    this.sinceMs = sinceMs
+  #changesFollower(): Follower {
+    return {
+      name: 'changes',
+      notes: true,
+      begin: () => this.recorder.begin(),
+      follow: (applied) => {
+        this.recorder.applied(applied)
+        this.#log(applied)
+      },
+      refused: (attempt) => this.recorder.refused(attempt),
+    }
   }
 
-  get objects(): ChangedObject[] {
-    return [...this.#objects.values()]
-  }
-
-  add(object: ChangedObject): void {
-    const key = `${object.kind} ${object.namespace}/${object.name}`
-    if (this.#objects.size < MOST_NAMES || this.#objects.has(key)) this.#objects.set(key, object)
-    else this.more++
+  #log({ isComparison: full, changes, tookMs, operations: done }: Applied): void {
+    const { transactions, operations, bytes, refused } = done
+    this.#options.log.v(2)?.info('SyncProxyRules complete', {
+      ipFamily: this.#family,
+      full,
+      changes: changes.length,
+      tookMs,
+      transactions,
+      operations,
+      bytes,
+      ...(refused !== undefined && { refused }),
+    })
   }
 }

@@ -7,8 +7,9 @@ import { silentLogger } from '../lib/log.ts'
 import { nextTurn } from '../lib/next-turn.ts'
 import { BackendList } from '../model/backend-list.ts'
 import type { UdpFlow } from '../model/stale-flows.ts'
-import type { Frontend, ServicePortView } from '../model/types.ts'
+import type { Frontend, ServicePortChange, ServicePortView } from '../model/types.ts'
 import { FlowCleaner, type FlowCleanerOptions } from './flow-cleaner.ts'
+import type { SyncStats } from './programmer.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 
 const node = aNodeView()
@@ -82,8 +83,19 @@ describe('FlowCleaner', () => {
   let cleaner: FlowCleaner
   let clock: ManualClock
   let failures: unknown[]
+  let views: readonly ServicePortView[]
+  /** Of a change, or of a comparison after which there are these service ports. */
+  const follow = (
+    changes: readonly ServicePortChange[],
+    all?: readonly ServicePortView[],
+    operations: Partial<SyncStats> = {},
+  ) => {
+    views = all ?? []
+    const nothing = { transactions: 0, operations: 0, bytes: 0 }
+    cleaner.follow({ node, changes, isComparison: all !== undefined, operations: { ...nothing, ...operations } })
+  }
   const change = (before: ServicePortView | undefined, after: ServicePortView | undefined) =>
-    cleaner.follow({ node, changes: [{ name: 'ns/dns', before, after }], all: undefined })
+    follow([{ name: 'ns/dns', before, after }])
   const finish = async () => {
     const end = cleaner.idle().then(() => 'idle')
     const turn = () => new Promise<string>((resolve) => void setImmediate(() => resolve('busy')))
@@ -91,7 +103,7 @@ describe('FlowCleaner', () => {
     while ((await Promise.race([end, turn()])) === 'busy')
   }
 
-  const open = (targets?: FlowCleanerOptions['targets']) =>
+  const openCleaner = (targets?: FlowCleanerOptions['targets']) =>
     new FlowCleaner({
       table: tracker,
       metrics: createMetrics({
@@ -102,6 +114,7 @@ describe('FlowCleaner', () => {
       failures: { onFailed: (error) => void failures.push(error), onMended: () => void failures.push('mended') },
       log: silentLogger,
       machineAddresses: () => [],
+      views: () => views,
       targets,
     })
 
@@ -109,7 +122,7 @@ describe('FlowCleaner', () => {
     tracker = new Tracker()
     clock = new ManualClock()
     failures = []
-    cleaner = open()
+    cleaner = openCleaner()
   })
 
   test('deletes the flows of an endpoint that went, and asks for no others', async () => {
@@ -128,7 +141,7 @@ describe('FlowCleaner', () => {
 
   test('does not look at all, not even at the start, where nothing is served over UDP', async () => {
     const web: ServicePortView = { ...dns(1), name: 'ns/web', protocol: 'TCP' }
-    cleaner.follow({ node, changes: [{ name: web.name, before: undefined, after: web }], all: [web] })
+    follow([{ name: web.name, before: undefined, after: web }], [web])
     await finish()
     await clock.advance(60_000)
     await finish()
@@ -137,7 +150,7 @@ describe('FlowCleaner', () => {
 
   test('looks, at the start, where something is', async () => {
     tracker.flows = [flow(1), flow(2)]
-    cleaner.follow({ node, changes: [{ name: 'ns/dns', before: undefined, after: dns(1) }], all: [dns(1)] })
+    follow([{ name: 'ns/dns', before: undefined, after: dns(1) }], [dns(1)])
     await finish()
     expect(tracker.deleted).toEqual([flow(2)])
   })
@@ -161,17 +174,17 @@ describe('FlowCleaner', () => {
     expect(tracker.deleted).toEqual([flow(1), flow(2), flow(3)])
   })
 
-  test('deletes the flows of a door that the sync has shut', async () => {
-    const door = (number: number) => `10.64.0.${number}:5353`
-    let doors = [door(1), door(2)]
-    cleaner = open(() => doors)
+  test('deletes the flows of a listener that the sync has closed', async () => {
+    const listener = (number: number) => `10.64.0.${number}:5353`
+    let open = [listener(1), listener(2)]
+    cleaner = openCleaner(() => open)
     tracker.flows = [flow(1), flow(2)]
     const changes = [{ name: 'ns/dns', before: dns(7), after: dns(7) }]
-    const answerers = cleaner.answerersOf(changes)
-    doors = [door(2)]
-    cleaner.follow({ node, changes, all: undefined, answerers })
+    const answerers = new Map([['ns/dns', open]])
+    open = [listener(2)]
+    follow(changes, undefined, { answerers })
     await finish()
-    expect(tracker.asked).toEqual([door(1)])
+    expect(tracker.asked).toEqual([listener(1)])
     expect(tracker.deleted).toEqual([flow(1)])
   })
 
@@ -232,7 +245,7 @@ describe('FlowCleaner', () => {
       tracker.flows = [flow(1)]
       change(dns(1), dns())
       await finish()
-      cleaner.follow({ node, changes: [], all: undefined, isSucceeded: true })
+      follow([], undefined, { isSucceeded: true })
       tracker.failsWith = undefined
       await again()
       expect(tracker.asked).toHaveLength(1)

@@ -9,7 +9,8 @@ import { goneUdpFrontends, staleAnswerers, StaleFlowIndex, type UdpFlow } from '
 import type { FrontendAddress, NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { FollowerFailures } from './follower-failures.ts'
-import type { AppliedSync } from './followers.ts'
+import type { Applied } from './applied.ts'
+import type { Answerers } from './programmer.ts'
 
 /** The kernel's connection tracker. */
 export interface FlowTable<F extends UdpFlow = UdpFlow> {
@@ -27,12 +28,11 @@ export interface FlowCleanerOptions {
   readonly failures: FollowerFailures
   /** Every address of this machine, for node ports that are open on all of them. */
   readonly machineAddresses: () => readonly string[]
+  /** All service ports as the kernel has them. */
+  readonly views: () => Iterable<ServicePortView>
   /** `ip:port` of what answers the flows of a service port, where that is not the endpoints. */
   readonly targets?: ((view: ServicePortView) => readonly string[]) | undefined
 }
-
-/** `ip:port` of what answers the flows of service ports. */
-export type Answerers = ReadonlyMap<ServicePortName, readonly string[]>
 
 /** Each is asked for one by one, and the kernel looks at all flows each time, so many are not. */
 const FEW_ANSWERERS = 8
@@ -79,23 +79,17 @@ export class FlowCleaner {
     this.#again = new TryAgain({ clock: options.clock, again: () => this.#begin(), ...options.failures })
   }
 
-  /**
-   * What answers the flows of service ports that are about to change, where that is not the endpoints. To be asked before the
-   * sync: afterwards it may have gone, and what is not known to have gone leaves its flows in the tracker.
-   */
-  answerersOf(changes: readonly ServicePortChange[]): Answerers | undefined {
-    const { targets } = this.#options
-    if (targets === undefined) return undefined
-    return new Map(
-      changes.flatMap(({ name, before }) => (before?.protocol === 'UDP' ? [[name, targets(before)] as const] : [])),
-    )
-  }
-
-  /** Sees to the flows of what changed, or of all service ports when given. */
-  follow({ node, changes, all, gone = [], answerers: answered, isSucceeded = false }: AppliedSync): void {
-    if (isSucceeded) return this.#forget()
+  /** Sees to the flows of what changed, or of all service ports after a comparison. */
+  follow({
+    node,
+    changes,
+    isComparison,
+    operations,
+  }: Pick<Applied, 'node' | 'changes' | 'isComparison' | 'operations'>): void {
+    if (operations.isSucceeded === true) return this.#forget()
     this.#node = node
-    const served = this.#servedChanges(changes, answered)
+    const all = isComparison ? [...this.#options.views()] : undefined
+    const served = this.#servedChanges(changes, operations.answerers)
     this.#follow(served)
     for (const task of [this.#current, this.#later]) if (task !== undefined) this.#note(task, served, all)
     const answerers = all === undefined ? staleAnswerers(served) : 'any'
@@ -103,7 +97,7 @@ export class FlowCleaner {
     const task = (this.#next ??= newTask())
     task.isSecond = false
     task.answerers = union(task.answerers, answerers)
-    task.gone.push(...goneUdpFrontends(changes), ...gone)
+    task.gone.push(...goneUdpFrontends(changes), ...(operations.gone ?? []))
     this.#note(task, served, all)
     if (!this.#again.isWaiting) this.#begin()
   }

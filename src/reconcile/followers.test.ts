@@ -1,21 +1,42 @@
 import { describe, expect, test } from 'vitest'
 import { aNodeView } from '../../test/support/arbitrary-views.ts'
+import { aClusterIpView } from '../../test/support/cluster-ip-view.ts'
 import { ERRNOS } from '../../test/support/errnos.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { KernelError } from '../lib/errors.ts'
 import { createLogger } from '../lib/log.ts'
 import { textFormat } from '../lib/log-text.ts'
+import type { ServicePortView } from '../model/types.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import { followerFailures } from './follower-failures.ts'
-import { type AppliedSync, Followers } from './followers.ts'
+import type { Applied } from './applied.ts'
+import { Followers } from './followers.ts'
 
 const build = { major: '', minor: '', version: '', commit: '', treeState: '', buildDate: '' }
 const node = aNodeView()
-const SYNC: AppliedSync = { node, changes: [], all: undefined }
-const EVERYTHING: AppliedSync = { node, changes: [], all: [] }
+
+/** Of one service port that changes from one view to another. */
+function applied(name: string, before: ServicePortView | undefined, after: ServicePortView | undefined): Applied {
+  return {
+    node,
+    cause: 'change',
+    isComparison: false,
+    mayDiffer: true,
+    changes: [{ name, before, after }],
+    beganMs: 0,
+    waitingSinceMs: undefined,
+    triggerTimes: [],
+    operations: { transactions: 1, operations: 1, bytes: 1 },
+    tookMs: 0,
+  }
+}
+
+const [v1, v2, v3] = ['10.0.0.1', '10.0.0.2', '10.0.0.3'].map((host) => aClusterIpView('10.96.0.1', [host]))
+const FIRST = applied('a', v1, v2)
+const SECOND = applied('a', v2, v3)
 
 /** Three of them, of which the second may fail. */
-function open(kind: 'at once' | 'later') {
+function open() {
   const clock = new ManualClock()
   const metrics = createMetrics({ shown: [], build })
   const lines: string[] = []
@@ -25,21 +46,19 @@ function open(kind: 'at once' | 'later') {
     verbosity: 0,
     now: () => clock.now(),
   })
-  const got: Record<string, AppliedSync[]> = { health_ports: [], udp_flows: [], connect_retry: [] }
+  const got: Record<string, Applied[]> = { health_ports: [], udp_flows: [], connect_retry: [] }
   const state = { errno: undefined as string | undefined }
-  const follow = (name: string) => (sync: AppliedSync) => void got[name]!.push(sync)
-  const fallible = (sync: AppliedSync) => {
+  const follow = (name: string) => (sync: Applied) => void got[name]!.push(sync)
+  const fallible = (sync: Applied) => {
     got['udp_flows']!.push(sync)
     if (state.errno !== undefined) throw new KernelError('list connections', state.errno)
   }
   const followers = new Followers({
     followers: [
       { name: 'health_ports', follow: follow('health_ports') },
-      // eslint-disable-next-line @typescript-eslint/require-await
-      { name: 'udp_flows', follow: kind === 'at once' ? fallible : async (sync) => fallible(sync) },
+      { name: 'udp_flows', follow: fallible },
       { name: 'connect_retry', follow: follow('connect_retry') },
     ],
-    everything: () => EVERYTHING,
     failures: (name) => followerFailures({ metrics, clock, log }, name, 'IPv4'),
     clock,
   })
@@ -50,37 +69,48 @@ function open(kind: 'at once' | 'later') {
   return { clock, followers, got, state, counted, lines }
 }
 
-describe.each(['at once', 'later'] as const)('a follower that fails %s', (kind) => {
-  test.each(ERRNOS)('with %s does so alone, and is asked again for everything', async (errno) => {
-    const { clock, followers, got, state, counted, lines } = open(kind)
+describe('a follower that fails', () => {
+  test.each(ERRNOS)('with %s does so alone, and gets all that it has missed as one', async (errno) => {
+    const { clock, followers, got, state, counted, lines } = open()
     state.errno = errno
-    followers.follow(SYNC)
-    await clock.advance(0)
-    expect(got).toEqual({ health_ports: [SYNC], udp_flows: [SYNC], connect_retry: [SYNC] })
+    followers.follow(FIRST)
+    expect(got).toEqual({ health_ports: [FIRST], udp_flows: [FIRST], connect_retry: [FIRST] })
     expect(counted()).toEqual({ failures: 1, behind: 1 })
-    // The others hear of the next sync, it waits for its time.
-    followers.follow(SYNC)
-    expect(got['udp_flows']).toEqual([SYNC])
-    expect(got['connect_retry']).toEqual([SYNC, SYNC])
+    // The others follow the next sync, it waits for its time.
+    followers.follow(SECOND)
+    expect(got['udp_flows']).toEqual([FIRST])
+    expect(got['connect_retry']).toEqual([FIRST, SECOND])
     await clock.advance(100)
-    expect(got['udp_flows']).toEqual([SYNC, EVERYTHING])
+    expect(got['udp_flows']!.at(-1)!.changes).toEqual([{ name: 'a', before: v1, after: v3 }])
     state.errno = undefined
     await clock.advance(1000)
-    expect(got['udp_flows']).toEqual([SYNC, EVERYTHING, EVERYTHING])
+    expect(got['udp_flows']).toHaveLength(3)
+    expect(got['udp_flows']!.at(-1)!.changes).toEqual([{ name: 'a', before: v1, after: v3 }])
     expect(counted()).toEqual({ failures: 2, behind: 0 })
-    followers.follow(SYNC)
-    expect(got['udp_flows']?.at(-1)).toBe(SYNC)
-    expect(got['connect_retry']).toEqual([SYNC, SYNC, SYNC])
+    followers.follow(FIRST)
+    expect(got['udp_flows']?.at(-1)).toBe(FIRST)
+    expect(got['connect_retry']).toEqual([FIRST, SECOND, FIRST])
     const said = lines.join('')
     expect(said).toContain('udp_flows')
     expect(said).toContain(errno)
   })
 
+  test('does not hear of what came and went meanwhile', async () => {
+    const { clock, followers, got, state } = open()
+    state.errno = 'EPERM'
+    followers.follow(applied('a', undefined, v1))
+    followers.follow(applied('b', v1, v2))
+    followers.follow(applied('a', v1, undefined))
+    state.errno = undefined
+    await clock.advance(1000)
+    expect(got['udp_flows']!.at(-1)!.changes).toEqual([{ name: 'b', before: v1, after: v2 }])
+  })
+
   test('is asked less and less often, and fills no log', async () => {
-    const { clock, followers, state, got, counted, lines } = open(kind)
+    const { clock, followers, state, got, counted, lines } = open()
     state.errno = 'EPERM'
     for (let second = 0; second < 3600; second++) {
-      followers.follow(SYNC)
+      followers.follow(FIRST)
       await clock.advance(1000)
     }
     // Every 30 s at last.
@@ -89,36 +119,9 @@ describe.each(['at once', 'later'] as const)('a follower that fails %s', (kind) 
     expect(counted().failures).toBe(got['udp_flows']!.length)
     expect(got['connect_retry']).toHaveLength(3600)
     expect(lines.length).toBeLessThanOrEqual(61)
-    await followers.stop()
+    followers.stop()
     const before = got['udp_flows']!.length
     await clock.advance(600_000)
     expect(got['udp_flows']).toHaveLength(before)
   })
-})
-
-test('a follower that is still at work hears of what it missed as a whole, once', async () => {
-  const clock = new ManualClock()
-  const got: AppliedSync[] = []
-  const ends: (() => void)[] = []
-  const followers = new Followers({
-    followers: [
-      {
-        name: 'cleanup',
-        follow: (sync) => {
-          got.push(sync)
-          return new Promise<void>((resolve) => ends.push(resolve))
-        },
-      },
-    ],
-    everything: () => EVERYTHING,
-    failures: () => ({ onFailed() {}, onMended() {} }),
-    clock,
-  })
-  for (let i = 0; i < 3; i++) followers.follow(SYNC)
-  ends.shift()!()
-  await clock.advance(0)
-  expect(got).toEqual([SYNC, EVERYTHING])
-  ends.shift()!()
-  await clock.advance(0)
-  expect(got).toHaveLength(2)
 })

@@ -3,101 +3,105 @@
 
 import type { Clock } from '../lib/clock.ts'
 import { TryAgain } from '../lib/try-again.ts'
-import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
-import type { Answerers } from './flow-cleaner.ts'
+import { type Applied, mergeApplied, type NotApplied } from './applied.ts'
 import type { FollowerFailures, FollowerName } from './follower-failures.ts'
-
-/** What is in the kernel now, and was not before. */
-export interface AppliedSync {
-  readonly node: NodeView
-  readonly changes: readonly ServicePortChange[]
-  /** All service ports: after a comparison with the kernel, and for a follower that failed before. */
-  readonly all: Iterable<ServicePortView> | undefined
-  /** What that comparison found to be served no longer. */
-  readonly gone?: readonly FrontendAddress[] | undefined
-  /** What the flow cleaner said of the changes before they were made. */
-  readonly answerers?: Answerers | undefined
-  /** Another process has taken over: rules and flows are its own. */
-  readonly isSucceeded?: boolean
-}
 
 export interface Follower {
   readonly name: FollowerName
-  /** Throws, or breaks its promise, when it is to be asked again: then `all` has what it has to know. */
-  follow(sync: AppliedSync): void | Promise<void>
+  /** An attempt begins. What this throws is lost. */
+  begin?(): void
+  /** Throws when it is to be called again: then with all that it has missed. */
+  follow(applied: Applied): void
+  /** The kernel refused. What this throws is lost. */
+  refused?(attempt: NotApplied): void
+  /** It only notes what happened: what it missed is not told again. */
+  readonly notes?: true
 }
 
 export interface FollowersOptions {
   readonly followers: readonly Follower[]
-  /** All that is programmed, for a follower that failed. */
-  readonly everything: () => AppliedSync
   readonly failures: (follower: FollowerName) => FollowerFailures
   readonly clock: Clock
 }
 
 export class Followers {
-  readonly #each: readonly FollowerRun[]
+  readonly #each: readonly OneFollower[]
 
-  constructor(options: FollowersOptions) {
-    this.#each = options.followers.map((follower) => new FollowerRun(follower, options))
+  constructor({ followers, failures, clock }: FollowersOptions) {
+    this.#each = followers.map((follower) => new OneFollower(follower, failures(follower.name), clock))
   }
 
   /** Never throws. */
-  follow(sync: AppliedSync): void {
-    for (const each of this.#each) each.follow(sync)
+  begin(): void {
+    for (const each of this.#each) each.begin()
   }
 
-  /** From now on nothing is begun. Resolves when what is under way has ended. */
-  async stop(): Promise<void> {
-    await Promise.all(this.#each.map((each) => each.stop()))
+  /** Never throws. */
+  follow(applied: Applied): void {
+    for (const each of this.#each) each.follow(applied)
+  }
+
+  /** Never throws. */
+  refused(attempt: NotApplied): void {
+    for (const each of this.#each) each.refused(attempt)
+  }
+
+  /** From now on nothing is tried again. */
+  stop(): void {
+    for (const each of this.#each) each.stop()
   }
 }
 
-class FollowerRun {
+class OneFollower {
   readonly #follower: Follower
-  readonly #everything: () => AppliedSync
+  readonly #failures: FollowerFailures
   readonly #again: TryAgain
-  #running: Promise<void> | undefined
-  /** There was a sync meanwhile. */
-  #hasMissed = false
+  /** What it has not followed yet. */
+  #missed: Applied | undefined
 
-  constructor(follower: Follower, { everything, failures, clock }: FollowersOptions) {
+  constructor(follower: Follower, failures: FollowerFailures, clock: Clock) {
     this.#follower = follower
-    this.#everything = everything
-    this.#again = new TryAgain({ clock, again: () => this.#attempt(everything), ...failures(follower.name) })
+    this.#failures = failures
+    this.#again = new TryAgain({ clock, again: () => this.#attempt(this.#missed!), ...failures })
   }
 
-  follow(sync: AppliedSync): void {
-    if (this.#running !== undefined) this.#hasMissed = true
-    else if (!this.#again.isWaiting) this.#attempt(() => sync)
+  begin(): void {
+    if (this.#follower.begin !== undefined) this.#note(() => this.#follower.begin!())
   }
 
-  async stop(): Promise<void> {
+  follow(applied: Applied): void {
+    if (this.#follower.notes) return this.#note(() => this.#follower.follow(applied))
+    const all = this.#missed === undefined ? applied : mergeApplied(this.#missed, applied)
+    if (this.#again.isWaiting) this.#missed = all
+    else this.#attempt(all)
+  }
+
+  refused(attempt: NotApplied): void {
+    if (this.#follower.refused !== undefined) this.#note(() => this.#follower.refused!(attempt))
+  }
+
+  stop(): void {
     this.#again.close()
-    this.#hasMissed = false
-    await this.#running
   }
 
-  #attempt(sync: () => AppliedSync): void {
+  #attempt(applied: Applied): void {
     try {
-      const pending = this.#follower.follow(sync())
-      if (!(pending instanceof Promise)) return this.#again.succeeded()
-      this.#hasMissed = false
-      this.#running = pending.then(
-        () => this.#ended(),
-        (error: unknown) => this.#ended(error),
-      )
+      this.#follower.follow(applied)
+      this.#missed = undefined
+      this.#again.succeeded()
     } catch (error) {
+      // Its operations may be many, and are not told again.
+      this.#missed = { ...applied, operations: { ...applied.operations, commands: undefined } }
       this.#again.failed(error)
     }
   }
 
-  #ended(error?: unknown): void {
-    this.#running = undefined
-    if (error !== undefined) this.#again.failed(error)
-    else {
-      this.#again.succeeded()
-      if (this.#hasMissed) this.#attempt(this.#everything)
+  #note(work: () => void): void {
+    try {
+      work()
+      this.#failures.onMended()
+    } catch (error) {
+      this.#failures.onFailed(error)
     }
   }
 }

@@ -278,22 +278,18 @@ test('planNodeView() costs what the addresses and ranges of the node do', async 
 
 describe.each(Object.keys(silentProgrammers) as (keyof typeof silentProgrammers)[])('%s', (mode) => {
   test.each(rows)('programs %s at a cost that grows with their number', async (_, make) => {
-    const programOnce = (node: NodeView, { views, appear, vanish }: Planned, done: Promise<unknown>[]) => {
+    const programOnce = async (node: NodeView, { views, appear, vanish }: Planned) => {
       const programmer = silentProgrammers[mode]()
-      done.push(Promise.resolve(programmer.syncAll(node, [])))
-      done.push(Promise.resolve(programmer.sync(node, appear)))
-      done.push(Promise.resolve(programmer.syncAll(node, views)))
-      done.push(Promise.resolve(programmer.sync(node, vanish)))
-      return done
+      await programmer.syncAll(node, [])
+      await programmer.sync(node, appear)
+      await programmer.syncAll(node, views)
+      await programmer.sync(node, vanish)
     }
-    // What is asynchronous is so for the kernel's sake; measured in one go, all of it counts.
     const growth = await measureGrowth({
       size: SIZE,
       factor: FACTOR,
       make: (n) => planned(make(n)),
-      run: async (input) => {
-        await Promise.all(programOnce(node, input, []))
-      },
+      run: (input) => programOnce(node, input),
     })
     expect(growth.exponent, JSON.stringify(growth)).toBeLessThan(NEARLY_LINEAR)
   })

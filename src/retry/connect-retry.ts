@@ -126,15 +126,18 @@ export class ConnectRetry {
     })
   }
 
-  /** After a sync: what changed, or all that there is. A failure is logged: services are served all the same. */
-  follow(node: NodeView, changes: readonly ServicePortChange[], all?: Iterable<ServicePortView>): void {
+  /** After a sync. A failure is logged: services are served all the same. */
+  follow(node: NodeView, changes: readonly ServicePortChange[]): void {
+    this.#follow(node, (watched) => this.#followChanges(watched, changes))
+  }
+
+  #follow(node: NodeView, apply: (watched: Watched) => void): void {
     const watched = this.#watched.get(node.family)
     if (watched === undefined || this.#isClosed) return
     watched.node = node
     watched.nodePortAddresses = planNodePortAddresses(node, this.#options.machineAddresses())
     watched.byFrontend = undefined
-    if (all === undefined) this.#followChanges(watched, changes)
-    else this.#followAll(watched, all)
+    apply(watched)
     this.#forgetStrangers(watched)
     this.#sweep(watched)
     this.#schedule()
@@ -143,8 +146,9 @@ export class ConnectRetry {
   /** The machine has other addresses: node ports are open elsewhere. */
   addressesChanged(): void {
     for (const watched of this.#watched.values()) {
-      if (watched.node !== undefined && watched.views.size > 0)
-        this.follow(watched.node, [], [...watched.views.values()])
+      if (watched.node === undefined || watched.views.size === 0) continue
+      const views = [...watched.views.values()]
+      this.#follow(watched.node, () => this.#followAll(watched, views))
     }
   }
 

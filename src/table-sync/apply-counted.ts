@@ -2,14 +2,14 @@
 
 import type { TableDriver } from '../nftables/table-driver.ts'
 import type { Op } from '../nftables/types.ts'
-import type { SyncCount } from './sync-count.ts'
+import type { WriteLog } from '../reconcile/write-log.ts'
 
-export function applyCounted(driver: TableDriver, ops: readonly Op[], stats: Pick<SyncCount, 'count'>): void {
+export function applyCounted(driver: TableDriver, ops: readonly Op[], stats: Pick<WriteLog, 'count'>): void {
   if (ops.length > 0) stats.count(operationsOf(ops), driver.apply(ops).bytes)
 }
 
 /** One after the other, by the driver's faster way where it has one. */
-export function applyEachCounted(driver: TableDriver, transactions: Iterable<readonly Op[]>, stats: SyncCount): void {
+export function applyEachCounted(driver: TableDriver, transactions: Iterable<readonly Op[]>, stats: WriteLog): void {
   if (driver.applyEach === undefined) for (const ops of transactions) applyCounted(driver, ops, stats)
   else driver.applyEach(transactions, (ops, bytes) => stats.count(operationsOf(ops), bytes))
 }

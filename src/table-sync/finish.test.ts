@@ -5,7 +5,6 @@ import { ERRNOS } from '../../test/support/errnos.ts'
 import { MemoryTable } from '../../test/support/memory-table.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { KernelError, messageOf } from '../lib/errors.ts'
-import { InOrder } from '../lib/in-order.ts'
 import type { ServicePortView } from '../model/types.ts'
 import { addressField } from '../nftables/fields.ts'
 import type { Element, NftSet, Op } from '../nftables/types.ts'
@@ -48,7 +47,7 @@ describe('finish()', () => {
   let failures: string[]
   let present: Map<number, ServicePortView>
 
-  beforeEach(() => {
+  beforeEach(async () => {
     clock = new ManualClock()
     driver = new FaultyTable(4, nftablesPlanner.table)
     failedCleanups = 0
@@ -57,8 +56,7 @@ describe('finish()', () => {
       planner: nftablesPlanner,
       driver,
       clock,
-      later: {
-        order: new InOrder(),
+      affinity: {
         onFailed: (error) => void failures.push(messageOf(error)),
         onMended: () => void failures.splice(0),
       },
@@ -68,15 +66,15 @@ describe('finish()', () => {
       [1, sticky(1, ['10.1.0.1', '10.1.0.2'])],
       [2, sticky(2, ['10.1.0.1', '10.1.0.2'])],
     ])
-    programmer.syncAll(node, present.values())
+    await programmer.syncAll(node, present.values())
   })
 
-  const change = (number: number, hosts: readonly string[] | undefined) => {
+  const change = async (number: number, hosts: readonly string[] | undefined) => {
     const before = present.get(number)
     const after = hosts && sticky(number, hosts)
     if (after === undefined) present.delete(number)
     else present.set(number, after)
-    programmer.sync(node, [{ name: (after ?? before)!.name, before, after }])
+    await programmer.sync(node, [{ name: (after ?? before)!.name, before, after }])
   }
   const dynamic = () => [...driver.table!.sets.values()].filter(({ dynamic: isDynamic }) => isDynamic)
   /** Clients of both services were noted at both endpoints. */
@@ -93,7 +91,11 @@ describe('finish()', () => {
   const leftChains = () => [...driver.table!.chains.keys()].filter((name) => name.startsWith('stick-'))
   const isForgetting = (ops: readonly Op[]) => ops.some((op) => op.op === 'destroyElements' && op.set.dynamic)
   const isSweeping = (ops: readonly Op[]) => ops.every(({ op }) => op === 'deleteChain')
-  const finish = async () => void (await programmer.finish())
+  /** As the queue does: again when there is more to do. */
+  const finish = async () => {
+    const { againInMs } = await programmer.finish()
+    if (againInMs !== undefined) clock.setTimeout(() => void finish(), againInMs)
+  }
 
   describe.each([
     ['reading what was noted', () => (driver.refusesToRead = ({ dynamic: isDynamic }) => isDynamic)],
@@ -104,18 +106,18 @@ describe('finish()', () => {
       'with %s: the sync is done, the rest too, and it is done later by itself',
       async (errno) => {
         note()
-        change(3, ['10.1.0.1'])
-        change(3, undefined)
+        await change(3, ['10.1.0.1'])
+        await change(3, undefined)
         await clock.advance(1001)
         arrange()
         driver.errno = errno
-        change(1, ['10.1.0.1'])
+        await change(1, ['10.1.0.1'])
         await finish()
         expect(leftChains()).toHaveLength(2)
         expect(failures).not.toEqual([])
         expect(failures[0]).toContain(errno)
         // No full sync is needed: changes go on.
-        change(2, ['10.1.0.2', '10.1.0.3'])
+        await change(2, ['10.1.0.2', '10.1.0.3'])
         await finish()
         driver.errno = undefined
         expect(noted()).toEqual([2, 2])
@@ -131,8 +133,8 @@ describe('finish()', () => {
     const [first] = dynamic()
     driver.errno = 'EINVAL'
     driver.refusesToRead = ({ name }) => name === first!.name
-    change(1, ['10.1.0.1'])
-    change(2, ['10.1.0.1'])
+    await change(1, ['10.1.0.1'])
+    await change(2, ['10.1.0.1'])
     await finish()
     driver.errno = undefined
     expect(failures).toHaveLength(1)
@@ -140,8 +142,8 @@ describe('finish()', () => {
   })
 
   test.each(ERRNOS)('deleting chains that nothing uses fails with %s: it is done later', async (errno) => {
-    change(1, undefined)
-    change(2, undefined)
+    await change(1, undefined)
+    await change(2, undefined)
     expect(leftChains()).toHaveLength(2)
     await clock.advance(1001)
     driver.errno = errno
@@ -151,15 +153,15 @@ describe('finish()', () => {
       await expect(finish()).rejects.toThrow(errno)
       expect(failedCleanups).toBe(1)
     } else await finish()
-    change(3, ['10.1.0.1'])
+    await change(3, ['10.1.0.1'])
     driver.errno = undefined
     await finish()
     expect(leftChains()).toHaveLength(isGoneAlready ? 3 : 1)
   })
 
   test('one chain that is still in use does not keep the others', async () => {
-    change(1, undefined)
-    change(2, undefined)
+    await change(1, undefined)
+    await change(2, undefined)
     await clock.advance(1001)
     const [first] = leftChains()
     driver.errno = 'EBUSY'
@@ -171,7 +173,7 @@ describe('finish()', () => {
     expect(leftChains()).toEqual([])
   })
 
-  test('shared rules that nothing uses are swept with the change that leaves them, or not at all', () => {
+  test('shared rules that nothing uses are swept with the change that leaves them, or not at all', async () => {
     // One of these rules for each number of endpoints.
     const many = Array.from({ length: 20 }, (_, i) =>
       aClusterIpView(
@@ -182,10 +184,10 @@ describe('finish()', () => {
     const rules = () => [...driver.table!.chains.values()].reduce((sum, chain) => sum + chain.rules.length, 0)
     const before = rules()
     const changes = many.map((after) => ({ name: after.name, before: undefined, after }))
-    programmer.sync(node, changes)
+    await programmer.sync(node, changes)
     expect(rules()).toBe(before + 20)
     const { transactions } = driver
-    programmer.sync(
+    await programmer.sync(
       node,
       changes.map(({ name, after }) => ({ name, before: after, after: undefined })),
     )

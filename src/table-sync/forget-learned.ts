@@ -7,7 +7,7 @@ import type { DynamicMap } from '../nftables/fragment.ts'
 import type { TableDriver } from '../nftables/table-driver.ts'
 import type { Element, NftSet, Op } from '../nftables/types.ts'
 import { applyCounted } from './apply-counted.ts'
-import type { SyncCount } from './sync-count.ts'
+import type { WriteLog } from '../reconcile/write-log.ts'
 
 /** Elements of one transaction: some milliseconds. On older kernels each is two messages. */
 const AT_ONCE = 2000
@@ -16,14 +16,14 @@ const AT_ONCE_ON_OLDER = 500
 interface Work {
   readonly driver: TableDriver
   readonly set: NftSet
-  readonly stats: Pick<SyncCount, 'count'>
+  readonly stats: Pick<WriteLog, 'count'>
 }
 
 /** Deletes what packets have noted and what is no longer true. Returns the maps in which there may be more of it. */
 export function* forgettingLearned(
   driver: TableDriver,
   dynamicMaps: readonly DynamicMap[],
-  stats: Pick<SyncCount, 'count'>,
+  stats: Pick<WriteLog, 'count'>,
 ): Steps<DynamicMap[]> {
   const unsure: DynamicMap[] = []
   for (const each of dynamicMaps) {

@@ -15,17 +15,19 @@ import { countPlaces, KernelLists } from './kernel-lists.ts'
 import type { Places } from './places.ts'
 import type { FindElement, ListLengths, TablePlanner } from './table-planner.ts'
 import { ServedBefore } from './served-before.ts'
-import type { SyncCount } from './sync-count.ts'
+import type { WriteLog } from '../reconcile/write-log.ts'
 
-export interface FullSyncOptions {
-  readonly planner: TablePlanner
+export interface FullSyncOptions<P extends ServicePortView> {
+  readonly planner: TablePlanner<P>
   readonly driver: TableDriver
   readonly places: Places
   readonly node: NodeView
-  readonly views: Iterable<ServicePortView>
+  readonly views: Iterable<P>
   /** How often in a row the kernel has refused the result of a comparison. */
   readonly refusals: number
-  readonly stats: SyncCount
+  readonly stats: WriteLog
+  /** What there is, where it has been read already. */
+  readonly found?: { readonly table: Table | undefined } | undefined
 }
 
 /** Another program that uses our table may have left it in a state that no difference leads out of: then it is made anew. */
@@ -33,18 +35,18 @@ const REFUSALS_TO_REPLACE = 2
 /** Backends that are compared in one step: some milliseconds. */
 const BACKENDS_OF_A_STEP = 1000
 
-export class FullSync {
+export class FullSync<P extends ServicePortView> {
   /** Of the whole table, when the sync has succeeded. */
   readonly state: TableState
   /** What packets note, of all service ports. */
   readonly dynamicMaps: DynamicMap[] = []
-  readonly #options: FullSyncOptions
+  readonly #options: FullSyncOptions<P>
   readonly #base: TableBase
   #served = new ServedBefore([])
   /** The lists that are too long to be read with the table. */
   #unread: ListLengths | undefined
 
-  constructor(options: FullSyncOptions) {
+  constructor(options: FullSyncOptions<P>) {
     this.#options = options
     this.#base = options.planner.base(options.node)
     this.state = new TableState(this.#base)
@@ -52,7 +54,8 @@ export class FullSync {
 
   /** What is there, without the lists where they are too long. */
   *reading(): Steps<OwnTable | undefined> {
-    const { planner, driver } = this.#options
+    const { planner, driver, found } = this.#options
+    if (found !== undefined) return found.table && ownTable(found.table)
     const { parts } = driver
     if (parts === undefined) {
       const table = driver.read()
@@ -86,7 +89,7 @@ export class FullSync {
   }
 
   #wanted(): Wanted {
-    const plan = (view: ServicePortView) => this.#plan(view)
+    const plan = (view: P) => this.#plan(view)
     const { views } = this.#options
     const fragments = (function* () {
       for (const view of views) yield plan(view)
@@ -125,7 +128,7 @@ export class FullSync {
     return new KernelLists({ actual, lists: planner.lists, lengths, parts: driver.parts, update })
   }
 
-  #plan(view: ServicePortView, find?: FindElement): Fragment {
+  #plan(view: P, find?: FindElement): Fragment {
     const { planner, node, places } = this.#options
     this.#served.stays(view)
     let fragment = planner.service(node, view, { places })
@@ -141,7 +144,7 @@ export class FullSync {
     const { planner, driver, node, stats } = this.#options
     const noted = (function* () {
       for (const ops of transactions) {
-        stats.note(formatOps(nftFamily(node.family), planner.table, ops))
+        stats.keep(() => formatOps(nftFamily(node.family), planner.table, ops))
         yield ops
       }
     })()
@@ -149,8 +152,8 @@ export class FullSync {
   }
 }
 
-function* inGroups(views: Iterable<ServicePortView>): Generator<ServicePortView[]> {
-  let group: ServicePortView[] = []
+function* inGroups<P extends ServicePortView>(views: Iterable<P>): Generator<P[]> {
+  let group: P[] = []
   let backends = 0
   for (const view of views) {
     group.push(view)

@@ -3,14 +3,12 @@ import { describe, expect, it } from 'vitest'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { KernelError } from '../lib/errors.ts'
 import { nextTurn } from '../lib/next-turn.ts'
-import { InOrder } from '../lib/in-order.ts'
 import { atOnce } from '../lib/steps.ts'
 import type { DynamicMap } from '../nftables/fragment.ts'
 import { makeSet } from '../nftables/make-set.ts'
 import type { TableDriver } from '../nftables/table-driver.ts'
 import type { Element, Op } from '../nftables/types.ts'
 import { StaleEntries } from './stale-entries.ts'
-import { SyncCount } from './sync-count.ts'
 
 const set = makeSet('affinity', ['ipv4_addr'], { data: ['ipv4_addr'], dynamic: true })
 const dynamicMap = (...allowedData: string[]): DynamicMap => ({ set, allowedData: allowedData.map(asBytes) })
@@ -58,15 +56,19 @@ function open() {
   const clients = new Clients()
   const failures: [unknown, number][] = []
   const mended: number[] = []
-  const later = {
-    order: new InOrder(),
+  const reports = {
     onFailed: (error: unknown, inMs: number) => failures.push([error, inMs]),
     onMended: () => mended.push(failures.length),
   }
-  const stale = new StaleEntries({ driver: clients, clock, later })
+  const stale = new StaleEntries({ driver: clients, clock, reports })
+  /** As the queue does: at once, and again when it is time. */
+  const clean = () => {
+    const againInMs = atOnce(stale.cleaning())
+    if (againInMs !== undefined) clock.setTimeout(clean, againInMs)
+  }
   const shrinkTo = (...allowed: string[]) => {
     stale.changed([dynamicMap('gone')], [dynamicMap(...allowed)], [dynamicMap(...allowed)])
-    atOnce(stale.cleaning(new SyncCount()))
+    clean()
   }
   /** What is due is done in turns of the event loop. */
   const pass = async (ms: number) => {
@@ -75,7 +77,7 @@ function open() {
       for (let turn = 0; turn < 5; turn++) await nextTurn()
     }
   }
-  return { pass, clock, clients, stale, failures, mended, shrinkTo }
+  return { pass, clean, clock, clients, stale, failures, mended, shrinkTo }
 }
 
 describe('StaleEntries', () => {
@@ -135,11 +137,11 @@ describe('StaleEntries', () => {
   })
 
   it('after a comparison, looks again where something was found, or had changed', async () => {
-    const { clients, stale, pass } = open()
+    const { clients, stale, pass, clean } = open()
     const compare = async (isChanged: boolean) => {
       clients.looks = 0
       stale.compared([dynamicMap('here')], { isChanged })
-      atOnce(stale.cleaning(new SyncCount()))
+      clean()
       await pass(60_000)
       return clients.looks
     }

@@ -4,28 +4,19 @@
 // of the machine had it in a queue.
 
 import { KernelError } from '../lib/errors.ts'
-import type { Clock, Timer } from '../lib/clock.ts'
-import type { InOrder } from '../lib/in-order.ts'
-import { inTurns, type Steps } from '../lib/steps.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Steps } from '../lib/steps.ts'
 import type { DynamicMap } from '../nftables/fragment.ts'
 import type { TableDriver } from '../nftables/table-driver.ts'
 import { forgettingLearned } from './forget-learned.ts'
-import { SyncCount } from './sync-count.ts'
+import type { AffinityReports } from '../reconcile/programmer.ts'
+import { WriteLog } from '../reconcile/write-log.ts'
 
 export interface StaleEntriesOptions {
   readonly driver: TableDriver
   readonly clock: Clock
-  /** Absent: each map is looked at once, and an error is the caller's. */
-  readonly later?: LaterLooks | undefined
-}
-
-export interface LaterLooks {
-  /** Nothing else is written meanwhile. */
-  readonly order: InOrder
-  /** It is tried again. */
-  readonly onFailed: (error: unknown, retryInMs: number) => void
-  /** Nothing that failed is left. */
-  readonly onMended: () => void
+  /** Called when a map could not be looked at and is tried again, and when nothing that failed is left. */
+  readonly reports?: AffinityReports | undefined
 }
 
 const AGAIN_MS = 1000
@@ -46,8 +37,6 @@ export class StaleEntries {
   readonly #options: StaleEntriesOptions
   /** Maps to look at, by name. */
   readonly #pending = new Map<string, Pending>()
-  #timer: Timer | undefined
-  #isClosed = false
 
   constructor(options: StaleEntriesOptions) {
     this.#options = options
@@ -70,31 +59,24 @@ export class StaleEntries {
     for (const dynamicMap of all) this.#look(dynamicMap, isChanged ? 0 : 1)
   }
 
-  /** Looks at those that are due. */
-  *cleaning(stats: Pick<SyncCount, 'count'> = new SyncCount()): Steps<void> {
-    const { driver, clock, later } = this.#options
+  /** Looks at those that are due. Returns the time until others are. */
+  *cleaning(stats: Pick<WriteLog, 'count'> = new WriteLog()): Steps<number | undefined> {
+    const { driver, clock, reports } = this.#options
     for (const [name, pending] of this.#pending) {
       if (pending.dueMs > clock.monotonicNow()) continue
       this.#pending.delete(name)
       const { dynamicMap } = pending
-      if (later === undefined) {
-        yield* forgettingLearned(driver, [dynamicMap], stats)
-        continue
-      }
       try {
         const unsure = yield* forgettingLearned(driver, [dynamicMap], stats)
         if (pending.looks === 0 || (unsure.length > 0 && pending.looks < MOST_LOOKS)) this.#lookAgain(pending)
       } catch (error) {
-        this.#failed(pending, error, later)
+        this.#failed(pending, error)
       }
     }
-    if (![...this.#pending.values()].some(({ failures }) => failures > 0)) later?.onMended()
-    this.#schedule()
-  }
-
-  close(): void {
-    this.#isClosed = true
-    this.#timer?.cancel()
+    const left = [...this.#pending.values()]
+    if (!left.some(({ failures }) => failures > 0)) reports?.onMended()
+    if (left.length === 0) return undefined
+    return Math.max(0, Math.min(...left.map(({ dueMs }) => dueMs)) - clock.monotonicNow())
   }
 
   #look(dynamicMap: DynamicMap, looks = 0): void {
@@ -107,23 +89,12 @@ export class StaleEntries {
     this.#pending.set(dynamicMap.set.name, { dynamicMap, looks: looks + 1, failures: 0, dueMs })
   }
 
-  #failed(pending: Pending, error: unknown, { onFailed }: LaterLooks): void {
+  #failed(pending: Pending, error: unknown): void {
     // A map that is gone remembers nothing.
     if (error instanceof KernelError && error.errno === 'ENOENT') return
     const pauseMs = Math.min(AGAIN_MS * 2 ** pending.failures, LONGEST_PAUSE_MS)
     const dueMs = this.#options.clock.monotonicNow() + pauseMs
     this.#pending.set(pending.dynamicMap.set.name, { ...pending, failures: pending.failures + 1, dueMs })
-    onFailed(error, pauseMs)
-  }
-
-  #schedule(): void {
-    const { clock, later } = this.#options
-    this.#timer?.cancel()
-    this.#timer = undefined
-    const dueMs = Math.min(...Array.from(this.#pending.values(), (pending) => pending.dueMs))
-    if (later === undefined || this.#isClosed || dueMs === Infinity) return
-    this.#timer = clock.setTimeout(() => {
-      void later.order.do(() => (this.#isClosed ? undefined : inTurns(this.cleaning())))
-    }, dueMs - clock.monotonicNow())
+    this.#options.reports?.onFailed(error, pauseMs)
   }
 }

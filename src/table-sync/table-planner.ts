@@ -1,17 +1,17 @@
 import type { Bytes, Family } from '../lib/ip.ts'
-import type { FrontendAddress, NodeView, ServicePortView } from '../model/types.ts'
+import type { FrontendAddress, NodeView, ServicePortName, ServicePortView } from '../model/types.ts'
 import type { Fragment, TableBase } from '../nftables/fragment.ts'
 import type { Element, Table } from '../nftables/types.ts'
 import type { Places } from './places.ts'
 
 /** What a fragment depends on besides its service port. */
-export interface PlanContext {
+export interface PlanContext<P extends ServicePortView = ServicePortView> {
   readonly places?: Places
   /**
    * The other side of a change. What both sides have may be left out: of thousands of backends or frontends, one change concerns one or
    * two.
    */
-  readonly unlike?: ServicePortView | undefined
+  readonly unlike?: P | undefined
 }
 
 /** What the kernel has in a set, by key. */
@@ -29,11 +29,18 @@ export interface TableLists {
   placeKey(frontend: Bytes, place: number): Bytes
 }
 
+/** A service port before and after, with what a mode plans for it besides the model's view. */
+export interface PortChange<P extends ServicePortView> {
+  readonly name: ServicePortName
+  readonly before: P | undefined
+  readonly after: P | undefined
+}
+
 /** Plans one nftables table per family: what is there without any service, and what each service port adds. */
-export interface TablePlanner {
+export interface TablePlanner<P extends ServicePortView = ServicePortView> {
   readonly table: string
   base(node: NodeView): TableBase
-  service(node: NodeView, port: ServicePortView, context?: PlanContext): Fragment
+  service(node: NodeView, port: P, context?: PlanContext<P>): Fragment
   /**
    * Takes over the places that the kernel has for the lists of a service port, for modes that have places. True when that makes
    * another fragment of it than the given one.

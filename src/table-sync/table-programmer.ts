@@ -2,31 +2,31 @@
 
 import type { Clock } from '../lib/clock.ts'
 import { KernelError } from '../lib/errors.ts'
-import { atOnce, inTurns, type Steps } from '../lib/steps.ts'
-import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
+import { inTurns, type Steps } from '../lib/steps.ts'
+import type { NodeView, ServicePortView } from '../model/types.ts'
 import type { TableDriver } from '../nftables/table-driver.ts'
 import { Places } from './places.ts'
-import type { TablePlanner } from './table-planner.ts'
+import type { PortChange, TablePlanner } from './table-planner.ts'
 import { diffingFragments, type FragmentChange } from '../nftables/diff-fragments.ts'
 import { formatOps } from '../nftables/format-ops.ts'
 import type { Fragment, DynamicMap } from '../nftables/fragment.ts'
 import { nftFamily } from '../nftables/language.ts'
 import type { TableState } from '../nftables/table-state.ts'
 import { Transaction } from '../nftables/transaction.ts'
-import type { Op } from '../nftables/types.ts'
-import type { FinishStats, Programmer, SyncStats } from '../reconcile/programmer.ts'
+import type { Op, Table } from '../nftables/types.ts'
+import type { AffinityReports, FinishStats, SyncStats } from '../reconcile/programmer.ts'
+import { WriteLog } from '../reconcile/write-log.ts'
 import { applyCounted } from './apply-counted.ts'
 import { FullSync } from './full-sync.ts'
-import { type LaterLooks, StaleEntries } from './stale-entries.ts'
-import { SyncCount } from './sync-count.ts'
+import { StaleEntries } from './stale-entries.ts'
 
-export interface TableProgrammerOptions {
-  readonly planner: TablePlanner
+export interface TableProgrammerOptions<P extends ServicePortView = ServicePortView> {
+  readonly planner: TablePlanner<P>
   readonly driver: TableDriver
   readonly clock: Clock
   readonly counts?: FailureCounts
   /** For tables with maps that packets fill. */
-  readonly later?: LaterLooks
+  readonly affinity?: AffinityReports
 }
 
 /** What the metrics show. */
@@ -41,8 +41,8 @@ const STALE_CHAIN_MS = 1000
 /** Shared rules that no service uses any more are swept when there are this many. */
 const UNUSED_RULES = 16
 
-export class TableProgrammer implements Programmer {
-  readonly #options: TableProgrammerOptions
+export class TableProgrammer<P extends ServicePortView = ServicePortView> {
+  readonly #options: TableProgrammerOptions<P>
   #state: TableState | undefined
   readonly #places = new Places()
   readonly #staleEntries: StaleEntries
@@ -50,46 +50,35 @@ export class TableProgrammer implements Programmer {
   readonly #staleChains = new Map<string, number>()
   /** How often in a row the kernel refused to make the table what it should be. */
   #refusals = 0
-  #isTold = false
 
-  constructor(options: TableProgrammerOptions) {
+  constructor(options: TableProgrammerOptions<P>) {
     this.#options = options
-    this.#staleEntries = new StaleEntries(options)
+    this.#staleEntries = new StaleEntries({ ...options, reports: options.affinity })
   }
 
-  sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
-    return atOnce(this.#sync(node, changes))
-  }
-
-  /** The same, and other work has its turns where very much changes. */
-  syncInTurns(node: NodeView, changes: readonly ServicePortChange[]): SyncStats | Promise<SyncStats> {
+  /** Other work has its turns where very much changes. */
+  sync(node: NodeView, changes: readonly PortChange<P>[]): Promise<SyncStats> {
     return inTurns(this.#sync(node, changes))
   }
 
-  syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
-    return atOnce(this.#syncAll(node, views))
+  /**
+   * Other work has its turns while the kernel's table is compared. The views must not change until it is done. `found`: what the
+   * kernel has, where that was read already.
+   */
+  syncAll(node: NodeView, views: Iterable<P>, found?: { readonly table: Table | undefined }): Promise<SyncStats> {
+    return inTurns(this.#syncAll(node, views, found))
   }
 
-  /** The same, and other work has its turns while the kernel's table is compared. The views must not change until it is done. */
-  syncAllInTurns(node: NodeView, views: Iterable<ServicePortView>): SyncStats | Promise<SyncStats> {
-    return inTurns(this.#syncAll(node, views))
-  }
-
-  /** What the rules can do without. Other work has its turns while clients of what has gone are looked for. */
-  finish(): FinishStats | Promise<FinishStats> {
+  /** Other work has its turns while stale affinity entries are looked for. */
+  finish(): Promise<FinishStats> {
     return inTurns(this.#finish())
   }
 
-  tellCommands(isTold: boolean): void {
-    this.#isTold = isTold
-  }
-
   close(): void {
-    this.#staleEntries.close()
     this.#options.driver.close()
   }
 
-  *#sync(node: NodeView, changes: readonly ServicePortChange[]): Steps<SyncStats> {
+  *#sync(node: NodeView, changes: readonly PortChange<P>[]): Steps<SyncStats> {
     try {
       return yield* this.#programming(node, changes)
     } catch (error) {
@@ -98,13 +87,14 @@ export class TableProgrammer implements Programmer {
     }
   }
 
-  *#programming(node: NodeView, changes: readonly ServicePortChange[]): Steps<SyncStats> {
+  *#programming(node: NodeView, changes: readonly PortChange<P>[]): Steps<SyncStats> {
     const state = this.#state
     if (state === undefined) throw new Error('Cannot program changes: the table has not been programmed as a whole')
     const { planner, clock } = this.#options
-    const stats = new SyncCount(this.#isTold)
+    const stats = new WriteLog()
     const apply = (ops: readonly Op[]) => {
-      stats.tell(() => formatOps(nftFamily(node.family), planner.table, ops))
+      if (ops.length === 0) return
+      stats.keep(() => formatOps(nftFamily(node.family), planner.table, ops))
       applyCounted(this.#options.driver, ops, stats)
     }
     const places = this.#places
@@ -140,14 +130,18 @@ export class TableProgrammer implements Programmer {
     return stats
   }
 
-  *#syncAll(node: NodeView, views: Iterable<ServicePortView>): Steps<SyncStats> {
+  *#syncAll(
+    node: NodeView,
+    views: Iterable<P>,
+    found: { readonly table: Table | undefined } | undefined,
+  ): Steps<SyncStats> {
     const { planner, driver, counts } = this.#options
-    const stats = new SyncCount(this.#isTold)
+    const stats = new WriteLog()
     this.#state = undefined
     this.#staleChains.clear()
     try {
       const places = this.#places
-      const sync = new FullSync({ planner, driver, places, node, views, refusals: this.#refusals, stats })
+      const sync = new FullSync({ planner, driver, places, node, views, refusals: this.#refusals, stats, found })
       const actual = yield* sync.reading()
       yield* this.#countingRefusals(sync.programming(actual))
       stats.gone = sync.gone()
@@ -171,20 +165,21 @@ export class TableProgrammer implements Programmer {
   }
 
   *#finish(): Steps<FinishStats> {
-    const stats = new SyncCount()
+    const stats = new WriteLog()
     // Its failures are its own affair.
-    yield* this.#staleEntries.cleaning(stats)
+    const againInMs = yield* this.#staleEntries.cleaning(stats)
     try {
       this.#deleteStaleChains(stats)
     } catch (error) {
       this.#options.counts?.cleanupFailed()
       throw error
     }
-    return stats
+    const { transactions, operations, bytes } = stats
+    return { transactions, operations, bytes, againInMs }
   }
 
   /** All at once, or where that fails one by one: one of them may still be in use, or gone already. */
-  #deleteStaleChains(stats: SyncCount): void {
+  #deleteStaleChains(stats: WriteLog): void {
     const before = this.#options.clock.monotonicNow() - STALE_CHAIN_MS
     const due = Array.from(this.#staleChains).flatMap(([chain, sinceMs]) => (sinceMs > before ? [] : [chain]))
     try {
@@ -204,7 +199,7 @@ export class TableProgrammer implements Programmer {
     }
   }
 
-  #deleteChains(chains: readonly string[], stats: SyncCount): void {
+  #deleteChains(chains: readonly string[], stats: WriteLog): void {
     const transaction = new Transaction()
     for (const chain of chains) transaction.deleteChain(chain)
     applyCounted(this.#options.driver, transaction.ops(), stats)

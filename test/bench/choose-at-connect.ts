@@ -42,14 +42,14 @@ async function open(cgroup: Cgroup, views: readonly ServicePortView[]): Promise<
   const choice = new ChooseAtConnect({
     cgroup: cgroup.folder,
     families: [4, 6],
-    views: () => [],
+    views: () => views,
     onFailed: () => {},
     onMended: () => {},
     onFrontends: (_, frontends) => (count = frontends),
     clock: systemClock,
     log: silentLogger,
   })
-  choice.follow(node, [], views)
+  choice.follow(node, [])
   while (count !== views.length) await sleep(1)
   return choice
 }

@@ -39,6 +39,12 @@ function plan(views: readonly ServicePortView[]): PlannedServer[] {
   return views.flatMap((each) => ipvsPlanner.servers(node, each, settings))
 }
 
+async function timedAsync(work: () => Promise<unknown>): Promise<number> {
+  const startMs = performance.now()
+  await work()
+  return performance.now() - startMs
+}
+
 function timed(work: () => void): number {
   const start = performance.now()
   work()
@@ -85,18 +91,18 @@ function measureRestore(servers: readonly PlannedServer[]): { oursMs: number; ip
   return { oursMs, ipvsadmMs }
 }
 
-function measureChanges(views: readonly ServicePortView[]) {
+async function measureChanges(views: readonly ServicePortView[]) {
   freshNetwork()
   const programmer = openProgrammer()
-  const wholeMs = timed(() => programmer.syncAll(node, views))
-  const restartMs = timed(() => openProgrammer().syncAll(node, views))
+  const wholeMs = await timedAsync(() => programmer.syncAll(node, views))
+  const restartMs = await timedAsync(() => openProgrammer().syncAll(node, views))
   const added: number[] = []
   const removed: number[] = []
   for (let i = 0; i < CHANGES; i++) {
     const service = (i * 7919) % views.length
     const [before, after] = [views[service]!, view(service, ENDPOINTS + 1)]
-    added.push(timed(() => programmer.sync(node, [{ name: before.name, before, after }])))
-    removed.push(timed(() => programmer.sync(node, [{ name: before.name, before: after, after: before }])))
+    added.push(await timedAsync(() => programmer.sync(node, [{ name: before.name, before, after }])))
+    removed.push(await timedAsync(() => programmer.sync(node, [{ name: before.name, before: after, after: before }])))
   }
   const calls: number[] = []
   for (let i = 0; i < CALLS; i++) {
@@ -115,7 +121,7 @@ let missed = 0
 for (const services of sizes.length > 0 ? sizes : [1000]) {
   const views = Array.from({ length: services }, (_, service) => view(service))
   const { oursMs, ipvsadmMs } = measureRestore(plan(views))
-  const { wholeMs, restartMs, addMs, removeMs, callMs } = measureChanges(views)
+  const { wholeMs, restartMs, addMs, removeMs, callMs } = await measureChanges(views)
   const changeMs = Math.max(addMs, removeMs)
   if (oursMs > ipvsadmMs || changeMs > callMs / 10) missed++
   rows.push([

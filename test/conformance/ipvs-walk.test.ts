@@ -28,7 +28,7 @@ class IpvsNode implements PlannedNode {
   readonly #programmer: IpvsProgrammer
   #table: Table | undefined
 
-  constructor(node: NodeView) {
+  private constructor(node: NodeView) {
     this.#node = node
     const fail = (error: unknown) => {
       throw error
@@ -54,12 +54,17 @@ class IpvsNode implements PlannedNode {
       onDrained: () => {},
       onError: fail,
     })
-    this.#programmer.syncAll(node, [])
   }
 
-  sync(changes: readonly ServicePortChange[]): void {
-    this.#programmer.sync(this.#node, changes)
-    void this.#programmer.finish()
+  static async open(node: NodeView): Promise<IpvsNode> {
+    const opened = new IpvsNode(node)
+    await opened.#programmer.syncAll(node, [])
+    return opened
+  }
+
+  async sync(changes: readonly ServicePortChange[]): Promise<void> {
+    await this.#programmer.sync(this.#node, changes)
+    await this.#programmer.finish()
   }
 
   walk({ from, to }: Flow, client: string, choice: number): PlannedWay {
@@ -96,6 +101,6 @@ describe('the plan of the ipvs mode', () => {
   testPlannedFlows({
     name: 'ipvs',
     defaultNodePortAddresses: [],
-    open: (node) => new IpvsNode(node),
+    open: (node) => IpvsNode.open(node),
   })
 })

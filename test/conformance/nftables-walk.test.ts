@@ -34,12 +34,13 @@ class NftablesNode implements PlannedNode, TableDriver {
   constructor(node: NodeView) {
     this.#node = node
     this.#programmer = new TableProgrammer({ planner: nftablesPlanner, driver: this, clock: this.clock })
-    this.#programmer.syncAll(this.#node, [])
+    // A new table is made in one turn.
+    void this.#programmer.syncAll(this.#node, [])
   }
 
-  sync(changes: readonly ServicePortChange[]): void {
-    this.#programmer.sync(this.#node, changes)
-    void this.#programmer.finish()
+  async sync(changes: readonly ServicePortChange[]): Promise<void> {
+    await this.#programmer.sync(this.#node, changes)
+    await this.#programmer.finish()
     for (const { name, after } of changes) {
       const listener = after && planLocalhostListener(this.#node, after)
       if (listener === undefined) this.#relays.delete(name)

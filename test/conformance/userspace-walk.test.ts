@@ -6,7 +6,7 @@ import { ManualClock } from '../support/manual-clock.ts'
 import { joinHostPort, ipBytes } from '../../src/lib/ip.ts'
 import type { NodeView, ServicePortChange, ServicePortView } from '../../src/model/types.ts'
 import { type Entrance, listsOf } from '../../src/modes/userspace/plan/entrance.ts'
-import { USERSPACE_TABLE, userspacePlanner } from '../../src/modes/userspace/plan/planner.ts'
+import { USERSPACE_TABLE } from '../../src/modes/userspace/plan/planner.ts'
 import type { TableDriver } from '../../src/nftables/table-driver.ts'
 import { TableProgrammer } from '../../src/table-sync/table-programmer.ts'
 import { applyOps } from '../../src/nftables/apply-ops.ts'
@@ -18,6 +18,7 @@ import { isDisguised } from '../../src/data-path/client-sources.ts'
 import { HealthBoard } from '../../src/data-path/pool-board.ts'
 import { decodeAddress, encodeAddress, hostKey } from '../../src/system/socket-address.ts'
 import { type PlannedNode, type PlannedWay, testPlannedFlows } from '../support/planned-node.ts'
+import { userspacePlannerWith } from '../support/golden-userspace.ts'
 import { CLIENT_PORT, walkFlow } from '../support/walk-flow.ts'
 import type { Flow } from './packet-flow.ts'
 
@@ -40,15 +41,16 @@ class UserspaceNode implements PlannedNode, TableDriver {
 
   constructor(node: NodeView) {
     this.#node = node
-    const planner = userspacePlanner({
-      find: (view, entrance) => ({ address: node.nodeIp, port: this.#portFor(view, entrance) }),
-      leaving: () => [],
-    })
+    const planner = userspacePlannerWith((view, entrance) => ({
+      address: node.nodeIp,
+      port: this.#portFor(view, entrance),
+    }))
     this.#programmer = new TableProgrammer({ planner, driver: this, clock: this.clock })
-    this.#programmer.syncAll(node, [])
+    // A new table is made in one turn.
+    void this.#programmer.syncAll(node, [])
   }
 
-  sync(changes: readonly ServicePortChange[]): void {
+  async sync(changes: readonly ServicePortChange[]): Promise<void> {
     for (const { after } of changes) {
       for (const [list, { backends }] of after === undefined ? [] : listsOf(after)) {
         const content = {
@@ -67,8 +69,8 @@ class UserspaceNode implements PlannedNode, TableDriver {
         else balancer.update(content)
       }
     }
-    this.#programmer.sync(this.#node, changes)
-    void this.#programmer.finish()
+    await this.#programmer.sync(this.#node, changes)
+    await this.#programmer.finish()
   }
 
   walk(flow: Flow, client: string): PlannedWay {

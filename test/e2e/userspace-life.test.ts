@@ -208,18 +208,20 @@ test('doors beyond the limit are told together, with what to do, and when it is 
   try {
     setOpenFiles(proxy, '256:4096')
     rig.cluster.put(...services, ...slices)
-    await eventually('doors are closed, and that is said', async () => {
+    await eventually('listeners are missing, and that is logged', async () => {
       const closed = await closedDoors()
-      return closed > 100 && lines('Cannot open doors').length > 0 ? undefined : `${closed} are`
+      return closed > 100 && lines('Cannot open listeners').length > 0 ? undefined : `${closed} are`
     })
-    const said = lines('Cannot open doors')
+    const said = lines('Cannot open listeners')
     // On a slow machine services come for longer than a moment.
     expect(said.length).toBeLessThanOrEqual(3)
     expect(said.at(-1)).toMatch(/doors=\d+ first="\S+\/\S+" limit=256/)
     expect(lines('Cannot serve a service port')).toEqual([])
-    expect((await proxy.ask('/statusz'))?.body).toMatch(/IPv4: \d+ doors are closed, because too many files are open/)
+    expect((await proxy.ask('/statusz'))?.body).toMatch(
+      /IPv4: \d+ listeners are missing, because too many files are open/,
+    )
     setOpenFiles(proxy, '4096:4096')
-    const isOver = () => (lines('All doors are open').length === 1 ? undefined : proxy.logTail(5))
+    const isOver = () => (lines('All listeners are open').length === 1 ? undefined : proxy.logTail(5))
     await eventually('all are open', isOver, { withinMs: 10_000 })
     expect(await closedDoors()).toBe(0)
     const last = { address: services.at(-1)!.spec.clusterIP, port: 80 }

@@ -7,10 +7,10 @@ import { planGoldenIpvs } from '../support/golden-ipvs.ts'
 import { goldenCases } from '../support/golden-tables.ts'
 
 it.each(goldenCases)('virtual servers, addresses and rules for %s', async (name) => {
-  await expect(print(name, 4) + print(name, 6)).toMatchFileSnapshot(`${name}/ipvs.txt`)
+  await expect((await print(name, 4)) + (await print(name, 6))).toMatchFileSnapshot(`${name}/ipvs.txt`)
 })
 
-function print(name: string, family: Family): string {
-  const { servers, addresses, table } = planGoldenIpvs(name, family)
+async function print(name: string, family: Family): Promise<string> {
+  const { servers, addresses, table } = await planGoldenIpvs(name, family)
   return `# IPv${family}: ipvsadm -Sn\n${servers}\n# kube-ipvs0\n${addresses.join('\n')}\n\n${formatTable(table)}\n`
 }

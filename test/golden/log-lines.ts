@@ -41,11 +41,11 @@ export const logLines: readonly LogLine[] = [
   ),
   error('Cannot serve a service port: its clients are refused', 'userspace mode: no port is free.'),
   error(
-    'Cannot open doors, so clients of their services are refused: raise the limit of open files (LimitNOFILE, ulimit -n)',
-    'userspace mode: `doors` of them, `first` is the service port of one, `limit` is the limit. Logged once, and again when there are twice as many.',
+    'Cannot open listeners, so clients of their services are refused: raise the limit of open files (LimitNOFILE, ulimit -n)',
+    'userspace mode: `listeners` of them, `first` is the service port of one, `limit` is the limit. Logged once, and again when there are twice as many.',
   ),
   info(
-    'All doors are open: there are file descriptors for them again',
+    'All listeners are open: there are file descriptors for them again',
     'userspace mode: the fault of the line above has ended.',
   ),
   error(

@@ -69,9 +69,9 @@ describe.skipIf(!isRoot)('explain beside the kernel (needs root)', () => {
     driver?.close()
   })
 
-  function program(of: Known): void {
+  async function program(of: Known): Promise<void> {
     const decided = decideAll(of, 4)!
-    new TableProgrammer({ planner: nftablesPlanner, driver, clock: systemClock }).syncAll(
+    await new TableProgrammer({ planner: nftablesPlanner, driver, clock: systemClock }).syncAll(
       decided.node,
       decided.model.views(),
     )
@@ -90,7 +90,7 @@ describe.skipIf(!isRoot)('explain beside the kernel (needs root)', () => {
       const view = nodeViewOf(4, cluster.settings, ['primary'])
       const { services, slices } = cluster
       const of: Known = { ...known, nodes: { 4: view }, services, slices }
-      program(of)
+      await program(of)
       const state = await readKernelState('nftables', 4)
       if (state.kind !== 'walkable') return expect.fail(JSON.stringify(state))
       const walkable = nth % 4 === 0 ? state.walkable : lookUpLists()
@@ -103,7 +103,7 @@ describe.skipIf(!isRoot)('explain beside the kernel (needs root)', () => {
   })
 
   it('a packet that is sent does what was said, is remembered, and leaves nothing behind', async () => {
-    program(known)
+    await program(known)
     const prepared = prepare(known, { from: 'node', to: 'default/web' })
     const sent = await sendPacket(prepared)
     expect(sent).toMatchObject({ answer: 'connected', outcome: 'to', destination: '10.1.0.11:8080', differences: [] })
@@ -134,7 +134,7 @@ describe.skipIf(!isRoot)('explain beside the kernel (needs root)', () => {
   })
 
   it('needs no program for it', async () => {
-    program(known)
+    await program(known)
     const { PATH } = process.env
     process.env['PATH'] = '/nowhere'
     try {
@@ -146,7 +146,7 @@ describe.skipIf(!isRoot)('explain beside the kernel (needs root)', () => {
   })
 
   it('a kernel that does something else is shouted about, by what is read and by the packet', async () => {
-    program(known)
+    await program(known)
     for (const set of ['served-ips', 'served-ips-special']) run('nft', 'flush', 'set', 'ip', 'kube-proxy', set)
     const prepared = prepare(known, { from: 'node', to: 'default/web' })
     const sent = await sendPacket(prepared)

@@ -7,8 +7,8 @@ import { goldenCases } from '../support/golden-tables.ts'
 import { compileTableWithNft } from '../support/nft-debug.ts'
 
 describe.each(goldenCases)('the rules of the ipvs mode for %s', (name) => {
-  it.each([4, 6] as const)('are what nft makes of their text, for IPv%d', (family) => {
-    const { table } = planGoldenIpvs(name, family)
+  it.each([4, 6] as const)('are what nft makes of their text, for IPv%d', async (family) => {
+    const { table } = await planGoldenIpvs(name, family)
     const compiled = compileTableWithNft(formatTable(table))
     for (const chain of table.chains.values()) {
       expect(compiled.get(chain.name) ?? [], chain.name).toEqual(chain.rules.map((rule) => rule.expressions))

@@ -6,7 +6,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { atOnce } from '../../src/lib/steps.ts'
 import { affinityMap } from '../../src/modes/nftables/plan/schema.ts'
 import { forgettingLearned } from '../../src/table-sync/forget-learned.ts'
-import { SyncCount } from '../../src/table-sync/sync-count.ts'
+import { WriteLog } from '../../src/reconcile/write-log.ts'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
 import type { TableDriver } from '../../src/nftables/table-driver.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
@@ -67,7 +67,7 @@ describe.skipIf(!isRoot)('forgetting clients in the kernel (needs root)', () => 
       remember()
       expect(stale().length).toBeGreaterThan(CLIENTS / 4)
       const startMs = performance.now()
-      atOnce(forgettingLearned(used, [{ set, allowedData: [asBytes(allowed)] }], new SyncCount()))
+      atOnce(forgettingLearned(used, [{ set, allowedData: [asBytes(allowed)] }], new WriteLog()))
       expect(performance.now() - startMs).toBeLessThan(1000 * patience())
       expect(stale()).toEqual([])
       expect(driver.readElements(set).length).toBeGreaterThan(CLIENTS / 4)

@@ -19,14 +19,14 @@ beforeAll(() => {
   if (isRoot) unshareNetwork()
 })
 
-describe.skipIf(!isRoot)('TableProgrammer.syncAll() after another program was at our table (needs root)', () => {
+describe.skipIf(!isRoot)('await TableProgrammer.syncAll() after another program was at our table (needs root)', () => {
   let driver: NftablesDriver
   let programmer: TableProgrammer
 
-  beforeEach(() => {
+  beforeEach(async () => {
     driver = new NftablesDriver({ family: 'ip', table: nftablesPlanner.table })
     programmer = new TableProgrammer({ planner: nftablesPlanner, driver, clock: systemClock })
-    programmer.syncAll(aNodeView(), views)
+    await programmer.syncAll(aNodeView(), views)
   })
   afterEach(() => {
     driver.close()
@@ -45,13 +45,13 @@ describe.skipIf(!isRoot)('TableProgrammer.syncAll() after another program was at
     `add set ${table} marks { type mark; elements = { 1 }; }; insert rule ${table} services meta mark @marks drop`,
     `add chain ${table} x; add chain ${table} y; add map ${table} m { type ipv4_addr : verdict; elements = { 10.0.0.1 : goto y, 10.0.0.2 : drop }; }; ` +
       `add rule ${table} x ip daddr vmap @m; insert rule ${table} services jump x`,
-  ])('undoes `%s`', (command) => {
+  ])('undoes `%s`', async (command) => {
     const before = sortedLines()
     nft(command)
     expect(sortedLines()).not.toEqual(before)
-    programmer.syncAll(aNodeView(), views)
+    await programmer.syncAll(aNodeView(), views)
     expect(sortedLines()).toEqual(before)
-    expect(programmer.syncAll(aNodeView(), views).transactions).toBe(0)
+    expect((await programmer.syncAll(aNodeView(), views)).transactions).toBe(0)
   })
 })
 

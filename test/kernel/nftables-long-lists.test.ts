@@ -75,24 +75,24 @@ describe.skipIf(!isRoot).each([4, 6] as const)('lists of IPv%d, read by keys (ne
     }
   }
 
-  it('a restart finds everything, changes nothing, and follows what has changed meanwhile', () => {
+  it('a restart finds everything, changes nothing, and follows what has changed meanwhile', async () => {
     const programmerFor = (driver: TableDriver) =>
       new TableProgrammer({ planner: nftablesPlanner, driver, clock: systemClock })
     const driver = openDriver()
     let programmer = programmerFor(driver)
     let before = views(0)
-    programmer.syncAll(node, before)
+    await programmer.syncAll(node, before)
     for (let seed = 100; seed < 1000; seed += 100) {
       const after = views(seed)
       const changes = after.map((view, i) => ({ name: view.name, before: before[i], after: view }))
-      programmer.sync(node, changes)
-      programmer.syncAll(node, after)
+      await programmer.sync(node, changes)
+      await programmer.syncAll(node, after)
       const restarted = programmerFor(byKeys(driver))
-      expect(restarted.syncAll(node, after).transactions, `seed ${seed}`).toBe(0)
+      expect((await restarted.syncAll(node, after)).transactions, `seed ${seed}`).toBe(0)
       // Half of them went, and others came, while no proxy watched.
       const later = [...after.slice(0, 4), ...views(seed + 50).slice(4)]
-      restarted.syncAll(node, later)
-      expect(programmerFor(driver).syncAll(node, later).transactions, `seed ${seed}, later`).toBe(0)
+      await restarted.syncAll(node, later)
+      expect((await programmerFor(driver).syncAll(node, later)).transactions, `seed ${seed}, later`).toBe(0)
       before = later
       programmer = restarted
     }

@@ -37,11 +37,11 @@ describe.skipIf(!isRoot).each([4, 6] as const)('the nftables mode for IPv%d in t
     nft('flush', 'ruleset')
   })
 
-  it('is read back as it was planned: a second sync changes nothing', () => {
+  it('is read back as it was planned: a second sync changes nothing', async () => {
     for (let seed = 1; seed <= 20; seed++) {
       const { driver, programmer } = openProgrammer()
-      programmer.syncAll(node, views(seed))
-      expect(programmer.syncAll(node, views(seed)).transactions, `seed ${seed}`).toBe(0)
+      await programmer.syncAll(node, views(seed))
+      expect((await programmer.syncAll(node, views(seed))).transactions, `seed ${seed}`).toBe(0)
       driver.close()
     }
   })
@@ -49,10 +49,10 @@ describe.skipIf(!isRoot).each([4, 6] as const)('the nftables mode for IPv%d in t
   it('follows any change, and nft lists every table', async () => {
     const { driver, programmer } = openProgrammer()
     let before = views(0)
-    programmer.syncAll(node, before)
+    await programmer.syncAll(node, before)
     for (let seed = 100; seed < 1000; seed += 100) {
       const after = views(seed)
-      programmer.sync(
+      await programmer.sync(
         node,
         after.map((view, i) => ({ name: view.name, before: before[i], after: view })),
       )
@@ -63,25 +63,28 @@ describe.skipIf(!isRoot).each([4, 6] as const)('the nftables mode for IPv%d in t
     }
     const listed = nft('-s', 'list', 'ruleset')
     // From scratch, the only difference are chains that wait to be deleted and sets that no rule needs any more.
-    programmer.syncAll(node, before)
-    expect(programmer.syncAll(node, before).transactions).toBe(0)
+    await programmer.syncAll(node, before)
+    expect((await programmer.syncAll(node, before)).transactions).toBe(0)
     const restarted = openProgrammer()
-    expect(restarted.programmer.syncAll(node, before).transactions, 'a restart adopts the places of backends').toBe(0)
+    expect(
+      (await restarted.programmer.syncAll(node, before)).transactions,
+      'a restart adopts the places of backends',
+    ).toBe(0)
     restarted.driver.close()
     expect(listed).toContain('set served-ips ')
     driver.close()
   })
 
-  it('loads again from what nft lists', () => {
+  it('loads again from what nft lists', async () => {
     const { driver, programmer } = openProgrammer()
     // nft 1.0.6 prints the IPv6 rule that notes a client's endpoint, but aborts when it reads it: see docs/modes/nftables.md.
     const plain = views(3).filter((view) => family === 4 || view.frontends[0]!.affinitySeconds === undefined)
-    programmer.syncAll(node, plain)
+    await programmer.syncAll(node, plain)
     const listed = nft('-s', 'list', 'ruleset')
     nft('flush', 'ruleset')
     execFileSync('nft', ['-f', '-'], { input: listed })
     expect(nft('-s', 'list', 'ruleset')).toBe(listed)
-    expect(programmer.syncAll(node, plain).transactions, 'what nft loaded is what we planned').toBe(0)
+    expect((await programmer.syncAll(node, plain)).transactions, 'what nft loaded is what we planned').toBe(0)
     driver.close()
   })
 })

@@ -33,23 +33,23 @@ describe.skipIf(!isRoot)('the names in our tables (needs root)', () => {
       return { driver, sync: () => programmer.syncAll(aNodeView({ family }), views) }
     })
 
-  it('do not stand in the way of the Go kube-proxy, nor its names in ours afterwards', () => {
+  it('do not stand in the way of the Go kube-proxy, nor its names in ours afterwards', async () => {
     const sides = open()
-    for (const { sync } of sides) sync()
+    for (const { sync } of sides) await sync()
     const ours = listWithNft()
     loadWithNft(tablesOfGo)
     expect(listWithNft()).toContain('map service-ips {')
-    for (const { sync } of sides) expect(sync().transactions).toBe(1)
+    for (const { sync } of sides) expect((await sync()).transactions).toBe(1)
     expect(sortedLines(listWithNft())).toEqual(sortedLines(ours))
     for (const { driver } of sides) driver.close()
   })
 
-  it('are no more in a table that the Go kube-proxy has taken over and --cleanup-leftovers has tidied', () => {
+  it('are no more in a table that the Go kube-proxy has taken over and --cleanup-leftovers has tidied', async () => {
     loadWithNft(`flush ruleset\n${tablesOfGo}`)
     const theirs = namesIn(listWithNft())
     loadWithNft('flush ruleset')
     const sides = open()
-    for (const { sync } of sides) sync()
+    for (const { sync } of sides) await sync()
     expect(() => removeLeftovers(silentLogger)).toThrow('kube-proxy has not taken it over')
     // It writes its own chains anew.
     const flushes = theirs.filter((name) => name.startsWith('chain') && namesIn(listWithNft()).includes(name))

@@ -42,7 +42,7 @@ describe.runIf(isRoot)('the rendered text', () => {
     nft('flush', 'ruleset')
     const node = goldenNode(family)
     const views = viewsFromYaml(new URL(`../golden/${name}/input.yaml`, import.meta.url).pathname, node)
-    new TableProgrammer({ planner: nftablesPlanner, driver, clock: systemClock }).syncAll(node, views)
+    await new TableProgrammer({ planner: nftablesPlanner, driver, clock: systemClock }).syncAll(node, views)
     expect(rendered).toEqual(withoutHandles(driver.read()))
     driver.close()
   })

@@ -49,11 +49,11 @@ async function callsBeside(more: number): Promise<Record<string, string>> {
     set(i, hosts)
   }
   model.takeChanges()
-  programmer.syncAll(node, model.views())
+  await programmer.syncAll(node, model.views())
   const callsOf = async (change: () => void) => {
     const counts = await countCalls(async () => {
       change()
-      programmer.sync(node, model.takeChanges())
+      await programmer.sync(node, model.takeChanges())
       await programmer.finish()
       // The watch would hear of it in another turn of the event loop.
       await sleep(20)
@@ -63,7 +63,7 @@ async function callsBeside(more: number): Promise<Record<string, string>> {
   const replaced = [...hosts.slice(1), '10.65.0.1']
   // A set and a rule for so many endpoints, which come once.
   set(1, replaced.slice(1))
-  programmer.sync(node, model.takeChanges())
+  await programmer.sync(node, model.takeChanges())
   // What the watch has heard of the above.
   while ((await countCalls(() => sleep(20))).size > 0);
   try {

@@ -13,12 +13,13 @@ import { BackendList } from '../../src/model/backend-list.ts'
 import type { PortRange } from '../../src/data-path/port-range.ts'
 import type { Backend, Frontend, Policy, Route, ServicePortView } from '../../src/model/types.ts'
 import { USERSPACE_TABLE } from '../../src/modes/userspace/plan/planner.ts'
-import type { Closed } from '../../src/modes/userspace/closed-doors.ts'
+import type { MissingNow } from '../../src/modes/userspace/missing-listeners.ts'
 import { UserspaceProgrammer } from '../../src/modes/userspace/programmer.ts'
 import { Listeners } from '../../src/data-path/listeners.ts'
 import { openListener } from '../../src/data-path/sockets.ts'
 import { aNodeView } from '../support/arbitrary-views.ts'
 import { anEchoBackend, aUdpBackend, type TestBackend } from '../support/backends.ts'
+import { FinishingProgrammer } from '../support/finishing-programmer.ts'
 import { eventually } from '../support/eventually.ts'
 import { InlineDataPath } from '../support/inline-data-path.ts'
 import { isRoot, nft } from '../support/nft.ts'
@@ -100,25 +101,25 @@ async function aUdpClient(address: string, port = 80) {
 /** One run of the proxy: what it opens goes with it, rules stay. */
 class Run implements Disposable {
   readonly refused: string[] = []
-  closed: Closed | undefined
+  missing: MissingNow | undefined
   /** Where file descriptors end that doors may take. */
   endFd = Infinity
   /** Whether the kernel refuses what is written: another process has changed the table meanwhile. */
   isRefused = false
   /** How often it did not know what is in the kernel, and asked for a comparison. */
-  unsure = 0
   readonly successors: (number | undefined)[] = []
   readonly clock = new ManualClock()
   readonly path = new InlineDataPath()
   readonly driver = new NftablesDriver({ family: 'ip', table: USERSPACE_TABLE })
   readonly listeners: Listeners
-  readonly programmer: UserspaceProgrammer
+  readonly programmer: FinishingProgrammer
+  readonly mode: UserspaceProgrammer
   address: string = node.nodeIp
 
   constructor(range?: PortRange) {
     this.listeners = new Listeners({ family: 4, plane: this.path.plane, range, ephemeral, endFd: () => this.endFd })
     const { driver } = this
-    this.programmer = new UserspaceProgrammer({
+    const programmer = new UserspaceProgrammer({
       listeners: this.listeners,
       driver: {
         apply: (ops) => {
@@ -131,11 +132,12 @@ class Run implements Disposable {
       },
       clock: this.clock,
       onRefused: (name, reason) => this.refused.push(`${name}: ${reason}`),
-      onClosedDoors: ({ doors, first }) => void (this.closed = { doors, first }),
+      onMissing: (missing) => void (this.missing = missing),
       listenAddress: () => this.address,
-      onUnsure: () => this.unsure++,
-      onSuccessor: (door) => this.successors.push(door?.port),
+      onSuccessor: (listener) => this.successors.push(listener?.port),
     })
+    this.mode = programmer
+    this.programmer = new FinishingProgrammer(programmer, this.clock)
   }
 
   /** Where each frontend is led to, by the kernel's own account. */
@@ -198,7 +200,7 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
 
   it('serves all frontends of a service port, and refuses those without endpoints', async () => {
     using run = new Run()
-    run.programmer.syncAll(node, [aView(1, to(a)), aView(2, [])])
+    await run.programmer.syncAll(node, [aView(1, to(a)), aView(2, [])])
     expect(await ask('10.96.0.1')).toBe('a')
     expect(await ask('10.97.0.1')).toBe('a')
     expect(await ask('10.96.0.2')).toBe('ECONNREFUSED')
@@ -208,19 +210,19 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
   it('leaves the rules to the process that was started last, with open connections', async () => {
     using elder = new Run()
     const views = [aView(1, to(a)), aView(2, to(a))]
-    elder.programmer.syncAll(node, views)
+    await elder.programmer.syncAll(node, views)
     const before = elder.ports()
     const socket = connect({ host: '10.96.0.1', port: 80 })
     expect(String(((await once(socket, 'data')) as [Buffer])[0]).trim()).toBe('a')
     {
       using younger = new Run()
-      younger.programmer.syncAll(node, [aView(1, to(b)), aView(2, to(b))])
+      await younger.programmer.syncAll(node, [aView(1, to(b)), aView(2, to(b))])
       const ports = younger.ports()
       expect(Object.values(ports)).not.toContain(before['10.96.0.1'])
       // As when it is told that another program changed the rules, and when a service changes.
-      expect(elder.programmer.syncAll(node, views)).toMatchObject({ transactions: 0, isSucceeded: true })
+      expect(await elder.programmer.syncAll(node, views)).toMatchObject({ transactions: 0, isSucceeded: true })
       expect(
-        elder.programmer.sync(node, [{ name: views[0]!.name, before: views[0], after: aView(1, []) }]),
+        await elder.programmer.sync(node, [{ name: views[0]!.name, before: views[0], after: aView(1, []) }]),
       ).toMatchObject({
         isSucceeded: true,
       })
@@ -228,9 +230,9 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
       expect(younger.ports()).toEqual(ports)
       expect(await ask('10.96.0.1')).toBe('b')
       // One element of the other is no reason to give way: the elder made it before it noticed.
-      expect(younger.programmer.syncAll(node, views).isSucceeded).toBeUndefined()
-      elder.programmer.withdraw()
-      expect(elder.programmer.isSucceeded()).toBe(true)
+      expect((await younger.programmer.syncAll(node, views)).isSucceeded).toBeUndefined()
+      await elder.mode.withdraw()
+      expect(elder.mode.isSucceeded()).toBe(true)
       expect(younger.ports()).toEqual(ports)
       expect(socket.destroyed).toBe(false)
     }
@@ -239,26 +241,26 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
 
   it('takes the rules over when the kernel has refused its first try', async () => {
     using elder = new Run()
-    elder.programmer.syncAll(node, [aView(1, to(a))])
+    await elder.programmer.syncAll(node, [aView(1, to(a))])
     using younger = new Run()
     younger.isRefused = true
-    expect(() => younger.programmer.syncAll(node, [aView(1, to(b))])).toThrow('ENOENT')
+    await expect(younger.programmer.syncAll(node, [aView(1, to(b))])).rejects.toThrow('ENOENT')
     younger.isRefused = false
-    expect(younger.programmer.syncAll(node, [aView(1, to(b))]).isSucceeded).toBeUndefined()
+    expect((await younger.programmer.syncAll(node, [aView(1, to(b))])).isSucceeded).toBeUndefined()
     expect(younger.successors).toEqual([])
     expect(await ask('10.96.0.1')).toBe('b')
-    expect(elder.programmer.syncAll(node, [aView(1, to(a))]).isSucceeded).toBe(true)
+    expect((await elder.programmer.syncAll(node, [aView(1, to(a))])).isSucceeded).toBe(true)
   })
 
   it('leaves the rules of another process alone when it ends before it had any', async () => {
     using elder = new Run()
-    elder.programmer.syncAll(node, [aView(1, to(a))])
+    await elder.programmer.syncAll(node, [aView(1, to(a))])
     const ports = elder.ports()
     using younger = new Run()
     younger.isRefused = true
-    expect(() => younger.programmer.syncAll(node, [aView(1, to(b))])).toThrow('ENOENT')
+    await expect(younger.programmer.syncAll(node, [aView(1, to(b))])).rejects.toThrow('ENOENT')
     younger.isRefused = false
-    younger.programmer.withdraw()
+    await younger.mode.withdraw()
     expect(elder.ports()).toEqual(ports)
     expect(await ask('10.96.0.1')).toBe('a')
   })
@@ -266,33 +268,33 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
   it('serves again when the process that had taken over is gone', async () => {
     using elder = new Run()
     const views = [aView(1, to(a))]
-    elder.programmer.syncAll(node, views)
+    await elder.programmer.syncAll(node, views)
     {
       using younger = new Run()
-      younger.programmer.syncAll(node, [aView(1, to(b))])
-      expect(elder.programmer.syncAll(node, views).isSucceeded).toBe(true)
+      await younger.programmer.syncAll(node, [aView(1, to(b))])
+      expect((await elder.programmer.syncAll(node, views)).isSucceeded).toBe(true)
       await elder.clock.advance(5000)
       expect(elder.successors).toEqual([expect.any(Number)])
     }
     await elder.clock.advance(5000)
     expect(elder.successors).toEqual([expect.any(Number), undefined])
-    elder.programmer.syncAll(node, views)
+    await elder.programmer.syncAll(node, views)
     expect(await ask('10.96.0.1')).toBe('a')
-    expect(elder.programmer.isSucceeded()).toBe(false)
+    expect(elder.mode.isSucceeded()).toBe(false)
   })
 
   it('refuses who dials a door directly', async () => {
     using run = new Run()
-    run.programmer.syncAll(node, [aView(1, to(a))])
+    await run.programmer.syncAll(node, [aView(1, to(a))])
     expect(await ask(node.nodeIp, run.ports()['10.96.0.1'])).toBe('ECONNREFUSED')
   })
 
   it('follows endpoints without touching the kernel', async () => {
     using run = new Run()
     const [before, after] = [aView(1, to(a)), aView(1, to(b))]
-    run.programmer.syncAll(node, [before])
+    await run.programmer.syncAll(node, [before])
     expect(await ask('10.96.0.1')).toBe('a')
-    const stats = run.programmer.sync(node, [{ name: before.name, before, after }])
+    const stats = await run.programmer.sync(node, [{ name: before.name, before, after }])
     expect(stats.transactions).toBe(0)
     expect(await ask('10.96.0.1')).toBe('b')
   })
@@ -300,17 +302,17 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
   it('takes the doors away with the last endpoint and with the service', async () => {
     using run = new Run()
     const [served, empty] = [aView(1, to(a)), aView(1, [])]
-    run.programmer.syncAll(node, [])
+    await run.programmer.syncAll(node, [])
     const change = (before?: ServicePortView, after?: ServicePortView) =>
       run.programmer.sync(node, [{ name: served.name, before, after }])
-    change(undefined, served)
+    await change(undefined, served)
     const port = run.ports()['10.96.0.1']!
-    change(served, empty)
+    await change(served, empty)
     expect(await ask('10.96.0.1')).toBe('ECONNREFUSED')
     expect(openListener({ family: 4, protocol: 'TCP', address: node.nodeIp, port })).toBeDefined()
-    change(empty, served)
+    await change(empty, served)
     expect(await ask('10.96.0.1')).toBe('a')
-    change(served, undefined)
+    await change(served, undefined)
     expect(run.ports()).toEqual({})
     expect([...run.listeners.entries()]).toEqual([])
   })
@@ -318,24 +320,24 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
   it('is read back as it was planned, and healed when the operator removes it', async () => {
     using run = new Run()
     const views = [aView(1, to(a)), aView(2, to(b)), aView(3, [])]
-    run.programmer.syncAll(node, views)
-    expect(run.programmer.syncAll(node, views).transactions).toBe(0)
+    await run.programmer.syncAll(node, views)
+    expect((await run.programmer.syncAll(node, views)).transactions).toBe(0)
     nft('flush', 'ruleset')
     expect(await ask('10.96.0.1')).not.toBe('a')
-    run.programmer.syncAll(node, views)
+    await run.programmer.syncAll(node, views)
     expect(await ask('10.96.0.1')).toBe('a')
     expect(nft('list', 'ruleset')).toContain('table ip kube-proxy-userspace')
   })
 
-  it('opens the same doors again after a restart, wherever they were', () => {
+  it('opens the same doors again after a restart, wherever they were', async () => {
     const views = [aView(1, to(a)), aView(2, to(b))]
     // A range that is full but for two ports at a time puts doors where they would not be by themselves.
     const first = new Run({ first: 47_000, last: 47_003 })
-    first.programmer.syncAll(node, views)
+    await first.programmer.syncAll(node, views)
     const ports = [first.ports('pods'), first.ports('others')]
     first[Symbol.dispose]()
     using second = new Run()
-    expect(second.programmer.syncAll(node, views).transactions).toBe(0)
+    expect((await second.programmer.syncAll(node, views)).transactions).toBe(0)
     expect([second.ports('pods'), second.ports('others')]).toEqual(ports)
   })
 
@@ -346,7 +348,7 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     )
     expect(taken.every((listener) => listener !== undefined)).toBe(true)
     using run = new Run(range)
-    run.programmer.syncAll(node, [aView(1, to(a))])
+    await run.programmer.syncAll(node, [aView(1, to(a))])
     expect(run.refused).toEqual([])
     expect(run.ports()['10.96.0.1']).toBeGreaterThanOrEqual(48_002)
     expect(await ask('10.96.0.1')).toBe('a')
@@ -354,34 +356,34 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
 
   it('counts the doors for which no file descriptor is left, refuses their services, and opens them when there are some', async () => {
     using run = new Run()
-    run.programmer.syncAll(node, [aView(1, to(a))])
-    expect(run.closed).toEqual({ doors: 0, first: undefined })
+    await run.programmer.syncAll(node, [aView(1, to(a))])
+    expect(run.missing).toEqual({ listeners: 0, first: undefined })
     run.endFd = 3
     const more = [2, 3, 4].map((i) => aView(i, to(b)))
-    run.programmer.sync(
+    await run.programmer.sync(
       node,
       more.map((view) => ({ name: view.name, before: undefined, after: view })),
     )
     // Each service has two doors. None of it is told service by service.
-    expect([run.closed, run.refused]).toEqual([{ doors: 6, first: 'ns/svc-2:p' }, []])
+    expect([run.missing, run.refused]).toEqual([{ listeners: 6, first: 'ns/svc-2:p' }, []])
     expect(await ask('10.96.0.1')).toBe('a')
     expect(await ask('10.96.0.3')).toBe('ECONNREFUSED')
-    run.programmer.sync(node, [{ name: more[0]!.name, before: more[0]!, after: undefined }])
-    expect(run.closed).toEqual({ doors: 4, first: 'ns/svc-3:p' })
+    await run.programmer.sync(node, [{ name: more[0]!.name, before: more[0]!, after: undefined }])
+    expect(run.missing).toEqual({ listeners: 4, first: 'ns/svc-3:p' })
     run.endFd = Infinity
     // With the next change of any service: where many change, it never is quiet for as long as the timer takes.
     const next = aView(5, to(b))
-    run.programmer.sync(node, [{ name: next.name, before: undefined, after: next }])
-    expect(run.closed).toEqual({ doors: 0, first: undefined })
+    await run.programmer.sync(node, [{ name: next.name, before: undefined, after: next }])
+    expect(run.missing).toEqual({ listeners: 0, first: undefined })
     expect(await ask('10.96.0.3')).toBe('b')
     run.endFd = 3
     const last = aView(6, to(b))
-    run.programmer.sync(node, [{ name: last.name, before: undefined, after: last }])
-    expect(run.closed).toEqual({ doors: 2, first: 'ns/svc-6:p' })
+    await run.programmer.sync(node, [{ name: last.name, before: undefined, after: last }])
+    expect(run.missing).toEqual({ listeners: 2, first: 'ns/svc-6:p' })
     // And without any.
     run.endFd = Infinity
     await run.clock.advance(5000)
-    expect(run.closed).toEqual({ doors: 0, first: undefined })
+    expect(run.missing).toEqual({ listeners: 0, first: undefined })
     expect(await ask('10.96.0.6')).toBe('b')
   })
 
@@ -393,17 +395,17 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
       return { ...view, name: `ns/svc-1:p${i}`, portName: `p${i}`, frontends }
     })
     const added = (view: ServicePortView) => ({ name: view.name, before: undefined, after: view })
-    run.programmer.syncAll(node, [])
-    run.programmer.sync(node, giant.map(added))
+    await run.programmer.syncAll(node, [])
+    await run.programmer.sync(node, giant.map(added))
     expect(run.refused).toEqual([
       'ns/svc-1:p100: its Service has 200 listeners already, as many as are left for others',
     ])
-    run.programmer.sync(node, [added(aView(2, to(b)))])
+    await run.programmer.sync(node, [added(aView(2, to(b)))])
     const answers = () => Promise.all([ask('10.96.0.1'), ask('10.96.0.1', 180), ask('10.96.0.2')])
     expect(await answers()).toEqual(['a', 'ECONNREFUSED', 'b'])
     // With fewer ports of its own, it has room for the others.
     const removed = giant.slice(10, 80).map((view) => ({ name: view.name, before: view, after: undefined }))
-    run.programmer.sync(node, removed)
+    await run.programmer.sync(node, removed)
     await run.clock.advance(5000)
     expect(await answers()).toEqual(['a', 'a', 'b'])
     expect(run.refused).toHaveLength(1)
@@ -413,13 +415,13 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     using run = new Run()
     run.endFd = 3
     const views = Array.from({ length: 250 }, (_, i) => aView(i, to(a)))
-    run.programmer.syncAll(node, views)
-    expect(run.closed?.doors).toBe(500)
+    await run.programmer.syncAll(node, views)
+    expect(run.missing?.listeners).toBe(500)
     run.endFd = Infinity
-    run.programmer.sync(node, [])
-    expect(run.closed?.doors).toBe(300)
+    await run.programmer.sync(node, [])
+    expect(run.missing?.listeners).toBe(300)
     await run.clock.advance(20)
-    expect(run.closed?.doors).toBe(0)
+    expect(run.missing?.listeners).toBe(0)
     expect(await ask('10.96.0.249')).toBe('a')
   })
 
@@ -427,7 +429,7 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     // Each service has two doors: for those whose address backends see, and for the others.
     using run = new Run({ first: 49_000, last: 49_001 })
     const [one, two] = [aView(1, to(a)), aView(2, to(b))]
-    run.programmer.syncAll(node, [one, two])
+    await run.programmer.syncAll(node, [one, two])
     expect(run.refused).toEqual([
       'ns/svc-2:p: no port of the range 49000-49001 is free',
       'ns/svc-2:p: no port of the range 49000-49001 is free',
@@ -435,32 +437,32 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     expect(await ask('10.96.0.1')).toBe('a')
     expect(await ask('10.96.0.2')).toBe('ECONNREFUSED')
     // Nothing new to say.
-    run.programmer.sync(node, [])
+    await run.programmer.sync(node, [])
     expect(run.refused).toHaveLength(2)
-    run.programmer.sync(node, [{ name: one.name, before: one, after: undefined }])
+    await run.programmer.sync(node, [{ name: one.name, before: one, after: undefined }])
     // It tries again by itself, and when the kernel refuses that, a comparison has to show what is there.
     run.isRefused = true
     await run.clock.advance(5000)
-    expect(run.unsure).toBe(1)
+    expect(run.programmer.unsure).toBe(1)
     run.isRefused = false
-    expect(() => run.programmer.sync(node, [])).toThrow('as a whole')
-    run.programmer.syncAll(node, [two])
+    await expect(run.programmer.sync(node, [])).rejects.toThrow('as a whole')
+    await run.programmer.syncAll(node, [two])
     await eventually('the other has its port', async () => {
       await run.clock.advance(5000)
       const answer = await ask('10.96.0.2')
       return answer === 'b' ? undefined : answer
     })
-    expect(run.programmer.syncAll(node, [two]).transactions).toBe(0)
+    expect((await run.programmer.syncAll(node, [two])).transactions).toBe(0)
   })
 
   it('moves with the address of the node, and open connections live on', async () => {
     using run = new Run()
     const views = [aView(1, to(a))]
-    run.programmer.syncAll(node, views)
+    await run.programmer.syncAll(node, views)
     const open = connect({ host: '10.96.0.1', port: 80 })
     await once(open, 'data')
     run.address = otherAddress
-    run.programmer.syncAll({ ...node, nodeIp: otherAddress }, views)
+    await run.programmer.syncAll({ ...node, nodeIp: otherAddress }, views)
     expect(await ask('10.96.0.1')).toBe('a')
     expect(nft('list', 'map', 'ip', 'kube-proxy-userspace', 'service-doors-others')).toContain(otherAddress)
     open.write('ping')
@@ -472,7 +474,7 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
   it('leaves a program on another address alone that has the port of one of its listeners', async () => {
     await using backend = await aUdpBackend('backend')
     using run = new Run()
-    run.programmer.syncAll(node, [aView(1, to(a)), aView(2, to(backend), 'UDP')])
+    await run.programmer.syncAll(node, [aView(1, to(a)), aView(2, to(backend), 'UDP')])
     const { '10.96.0.1': tcp, '10.96.0.2': udp } = run.ports()
     for (const address of ['127.0.0.1', otherAddress]) {
       await using stream = await anEchoBackend('stream', address, tcp)
@@ -487,16 +489,16 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
 
   it('withdraw() leads no client to the proxy any more, and open connections live on', async () => {
     using run = new Run()
-    run.programmer.syncAll(node, [aView(1, to(a))])
+    await run.programmer.syncAll(node, [aView(1, to(a))])
     const open = connect({ host: '10.96.0.1', port: 80 })
     await once(open, 'data')
-    run.programmer.withdraw()
+    await run.mode.withdraw()
     expect(run.ports()).toEqual({})
     open.write('ping')
     const [pong] = (await once(open, 'data')) as [Buffer]
     expect(pong.toString()).toBe('ping')
     open.destroy()
-    expect(run.programmer.sync(node, []).transactions).toBe(0)
+    expect((await run.programmer.sync(node, [])).transactions).toBe(0)
   })
 
   describe('when the policy of a UDP service port changes', () => {
@@ -510,27 +512,27 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
       using run = new Run()
       const both = to(one, two)
       const [wide, local] = [aUdpView('Cluster', to(one), both), aUdpView('Local', to(two), both)]
-      run.programmer.syncAll(node, [wide])
+      await run.programmer.syncAll(node, [wide])
       using old = await aUdpClient('10.96.0.1')
       expect(await old.ask('1')).toBe('one 1')
-      const [door] = run.programmer.flowTargets(wide)
-      change(run, wide, local)
+      const [door] = run.mode.flowTargets(wide)
+      await change(run, wide, local)
       expect(await old.ask('2')).toBe('one 2')
       using fresh = await aUdpClient('10.96.0.1')
       expect(await fresh.ask('1')).toBe('two 1')
       // Their door is none of a stranger's, and flows that go there are no stale ones.
-      expect(run.programmer.flowTargets(local)).toContain(door)
+      expect(run.mode.flowTargets(local)).toContain(door)
       using stranger = await aUdpClient(node.nodeIp, Number(door!.split(':')[1]))
       expect(await stranger.ask('1')).toBe('ECONNREFUSED')
-      expect(run.programmer.syncAll(node, [local]).transactions).toBe(0)
+      expect((await run.programmer.syncAll(node, [local])).transactions).toBe(0)
       expect(await old.ask('3')).toBe('one 3')
       // Back again through the same door.
-      change(run, local, wide)
-      expect(run.programmer.flowTargets(wide)).toContain(door)
+      await change(run, local, wide)
+      expect(run.mode.flowTargets(wide)).toContain(door)
       expect(await fresh.ask('2')).toBe('two 2')
       using third = await aUdpClient('10.96.0.1')
       expect(await third.ask('1')).toBe('one 1')
-      change(run, wide, undefined)
+      await change(run, wide, undefined)
       expect(doors()).toEqual([])
       expect([...run.listeners.entries()]).toEqual([])
     })
@@ -541,22 +543,22 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
       using run = new Run()
       const both = to(one, two)
       const [wide, local] = [aUdpView('Cluster', to(one), both), aUdpView('Local', to(two), both)]
-      run.programmer.syncAll(node, [wide])
-      const [door] = run.programmer.flowTargets(wide)
-      change(run, wide, local)
+      await run.programmer.syncAll(node, [wide])
+      const [door] = run.mode.flowTargets(wide)
+      await change(run, wide, local)
       expect(doors()).toHaveLength(2)
       const alone = aUdpView('Local', to(two))
-      change(run, local, alone)
+      await change(run, local, alone)
       expect(doors()).toHaveLength(1)
-      expect(run.programmer.flowTargets(alone)).not.toContain(door)
+      expect(run.mode.flowTargets(alone)).not.toContain(door)
     })
 
     it('a door that is needed elsewhere does not stay', async () => {
       await using one = await aUdpBackend('one')
       using run = new Run({ first: 49_100, last: 49_100 })
       const [wide, local] = [aUdpView('Cluster', to(one)), aUdpView('Local', to(one))]
-      run.programmer.syncAll(node, [wide])
-      change(run, wide, local)
+      await run.programmer.syncAll(node, [wide])
+      await change(run, wide, local)
       expect(run.refused).toHaveLength(1)
       await eventually('it has its port', async () => {
         await run.clock.advance(5000)
@@ -567,13 +569,11 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     })
   })
 
-  it('says where flows of UDP go, for the search of stale ones', () => {
+  it('says where flows of UDP go, for the search of stale ones', async () => {
     using run = new Run()
     const view = aView(1, to(a), 'UDP')
-    run.programmer.syncAll(node, [view])
+    await run.programmer.syncAll(node, [view])
     const ports = new Set([run.ports('pods')['10.96.0.1'], run.ports('others')['10.96.0.1']])
-    expect(new Set(run.programmer.flowTargets(view))).toEqual(
-      new Set(Array.from(ports, (port) => `${node.nodeIp}:${port}`)),
-    )
+    expect(new Set(run.mode.flowTargets(view))).toEqual(new Set(Array.from(ports, (port) => `${node.nodeIp}:${port}`)))
   })
 })

@@ -21,7 +21,7 @@ export interface GoldenIpvs {
   readonly addresses: readonly string[]
 }
 
-export function planGoldenIpvs(name: string, family: Family): GoldenIpvs {
+export async function planGoldenIpvs(name: string, family: Family): Promise<GoldenIpvs> {
   const rules = new MemoryTable(family, ipvsPlanner.table)
   const node = goldenNode(family)
   const servers = new MemoryIpvs()
@@ -40,7 +40,7 @@ export function planGoldenIpvs(name: string, family: Family): GoldenIpvs {
     onError() {},
   })
   const input = new URL(`../golden/${name}/input.yaml`, import.meta.url).pathname
-  programmer.syncAll(node, viewsFromYaml(input, node))
+  await programmer.syncAll(node, viewsFromYaml(input, node))
   programmer.close()
   return { table: rules.table!, servers: formatServers(servers.read(family)), addresses: [...link.own].sort() }
 }

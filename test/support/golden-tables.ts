@@ -36,7 +36,8 @@ export function goldenNode(family: Family): NodeView {
 /** Of the nftables mode, where there are no services. */
 export function planEmptyTable(family: Family): Table {
   const driver = new MemoryTable(family, nftablesPlanner.table)
-  new TableProgrammer({ planner: nftablesPlanner, driver, clock: systemClock }).syncAll(goldenNode(family), [])
+  // A new table is made in one turn.
+  void new TableProgrammer({ planner: nftablesPlanner, driver, clock: systemClock }).syncAll(goldenNode(family), [])
   return driver.table!
 }
 
@@ -50,6 +51,7 @@ export function planGoldenTable(
   const driver = new MemoryTable(family, planner.table)
   const node = { ...goldenNode(family), ...wish }
   const views = viewsFromYaml(`${folder}${name}/input.yaml`, node)
-  new TableProgrammer({ planner, driver, clock: systemClock }).syncAll(node, views)
+  // A new table is made in one turn.
+  void new TableProgrammer({ planner, driver, clock: systemClock }).syncAll(node, views)
   return driver.table!
 }

@@ -15,12 +15,13 @@ import { FamilyAudit } from '../../src/modes/ipvs/table-watch.ts'
 import { nftablesPlanner } from '../../src/modes/nftables/plan/planner.ts'
 import { TableProgrammer } from '../../src/table-sync/table-programmer.ts'
 import { type Entrance, listsOf } from '../../src/modes/userspace/plan/entrance.ts'
-import { USERSPACE_TABLE, userspacePlanner } from '../../src/modes/userspace/plan/planner.ts'
+import { USERSPACE_TABLE } from '../../src/modes/userspace/plan/planner.ts'
 import { isDisguised } from '../../src/data-path/client-sources.ts'
 import { encodeAddress } from '../../src/system/socket-address.ts'
 import { walkableTable } from '../../src/nftables/walkable.ts'
 import type { ModeName } from '../conformance/modes.ts'
 import { nodeAddresses } from './addresses.ts'
+import { userspacePlannerWith } from './golden-userspace.ts'
 import { MemoryIptables } from './memory-iptables.ts'
 import { MemoryIpvs, MemoryLink } from './memory-ipvs.ts'
 import { MemoryTable } from './memory-table.ts'
@@ -32,7 +33,8 @@ export const plannedWalkables: Readonly<Record<ModeName, Plan>> = { nftables, ip
 
 function nftables(node: NodeView, views: readonly ServicePortView[]): Walkable {
   const driver = new MemoryTable(node.family, nftablesPlanner.table)
-  new TableProgrammer({ planner: nftablesPlanner, driver, clock: new ManualClock() }).syncAll(node, views)
+  // A new table is made in one turn.
+  void new TableProgrammer({ planner: nftablesPlanner, driver, clock: new ManualClock() }).syncAll(node, views)
   return walkableTable(driver.table!, new Map())
 }
 
@@ -56,7 +58,7 @@ async function iptables(node: NodeView, views: readonly ServicePortView[]): Prom
   return walkableTables({ tables: driver.tables, counts: new Map() }, new Map(), 'planned tables of iptables')
 }
 
-function ipvs(node: NodeView, views: readonly ServicePortView[]): Walkable {
+async function ipvs(node: NodeView, views: readonly ServicePortView[]): Promise<Walkable> {
   const rules = new MemoryTable(node.family, ipvsPlanner.table)
   const servers = new MemoryIpvs()
   const link = new MemoryLink([...nodeAddresses, '127.0.0.1', '::1'])
@@ -75,7 +77,7 @@ function ipvs(node: NodeView, views: readonly ServicePortView[]): Walkable {
       throw error
     },
   })
-  programmer.syncAll(node, views)
+  await programmer.syncAll(node, views)
   const state = {
     table: rules.table!,
     servers: servers.read(node.family),
@@ -85,23 +87,21 @@ function ipvs(node: NodeView, views: readonly ServicePortView[]): Walkable {
   return walkableIpvs(state, new Map())
 }
 
-/** Behind a door, any backend of its list may be next. */
+/** Behind a listener, any backend of its list may be next. */
 function userspace(node: NodeView, views: readonly ServicePortView[]): Walkable {
   const driver = new MemoryTable(node.family, USERSPACE_TABLE)
   const behind = new Map<number, { readonly view: ServicePortView; readonly entrance: Entrance }>()
   const ports = new Map<string, number>()
-  const planner = userspacePlanner({
-    find(view, entrance) {
-      if (view.protocol === 'SCTP') return undefined
-      const name = `${view.name} ${entrance.list} ${entrance.seenAs}`
-      const port = ports.get(name) ?? 50_000 + ports.size
-      ports.set(name, port)
-      behind.set(port, { view, entrance })
-      return { address: node.nodeIp, port }
-    },
-    leaving: () => [],
+  const planner = userspacePlannerWith((view, entrance) => {
+    if (view.protocol === 'SCTP') return undefined
+    const name = `${view.name} ${entrance.list} ${entrance.seenAs}`
+    const port = ports.get(name) ?? 50_000 + ports.size
+    ports.set(name, port)
+    behind.set(port, { view, entrance })
+    return { address: node.nodeIp, port }
   })
-  new TableProgrammer({ planner, driver, clock: new ManualClock() }).syncAll(node, views)
+  // A new table is made in one turn.
+  void new TableProgrammer({ planner, driver, clock: new ManualClock() }).syncAll(node, views)
   const rules = walkableTable(driver.table!, new Map())
   return {
     what: rules.what,

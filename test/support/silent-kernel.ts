@@ -11,11 +11,10 @@ import { nftablesPlanner } from '../../src/modes/nftables/plan/planner.ts'
 import type { Programmer } from '../../src/reconcile/programmer.ts'
 import type { TablePlanner } from '../../src/table-sync/table-planner.ts'
 import { TableProgrammer } from '../../src/table-sync/table-programmer.ts'
-import { userspacePlanner } from '../../src/modes/userspace/plan/planner.ts'
 import { Writer } from '../../src/netlink/writer.ts'
 import { writeBatch } from '../../src/nftables/bytes/batch.ts'
 import type { TableDriver } from '../../src/nftables/table-driver.ts'
-import { numberedDoors } from './golden-userspace.ts'
+import { numberedListeners } from './golden-userspace.ts'
 
 /** What the kernel was sent so far. */
 export interface Sent {
@@ -55,7 +54,7 @@ function tableProgrammer(planner: TablePlanner, sent: Sent): Programmer {
 
 export const silentProgrammers: Record<'nftables' | 'userspace' | 'iptables' | 'ipvs', (sent?: Sent) => Programmer> = {
   nftables: (sent = nothingSent()) => tableProgrammer(nftablesPlanner, sent),
-  userspace: (sent = nothingSent()) => tableProgrammer(userspacePlanner(numberedDoors('192.168.0.1', 1)), sent),
+  userspace: (sent = nothingSent()) => tableProgrammer(numberedListeners('192.168.0.1', 1), sent),
   iptables: (sent = nothingSent()) =>
     new IptablesProgrammer({
       planner: iptablesPlanner({

@@ -21,10 +21,10 @@ beforeAll(async () => {
   network = await openTestNetwork()
 })
 afterAll(() => network[Symbol.asyncDispose]())
-beforeEach(() => {
+beforeEach(async () => {
   to = { address: `10.2.0.${++number}`, port: 80 }
-  node = new IpvsNode(network.node, { drainLimitMs: 60_000 })
-  node.put(service({ clusterIPs: [to.address] }), slice([gone]))
+  node = await IpvsNode.open(network.node, { drainLimitMs: 60_000 })
+  await node.put(service({ clusterIPs: [to.address] }), slice([gone]))
 })
 afterEach(() => node[Symbol.dispose]())
 
@@ -51,7 +51,7 @@ const isGone = (withinMs: number) =>
 async function connectAndRemove(remove = slice([stays])): Promise<Conversation> {
   const { answer, conversation } = await openTcp(network.pods.localA, to)
   expect(answer).toMatchObject({ kind: 'answered', greeting: { host: 'localB' } })
-  node.put(remove)
+  await node.put(remove)
   return conversation
 }
 
@@ -82,7 +82,7 @@ describe('a removed backend', () => {
     })
     await new Promise<void>((resolve) => socket.connect({ host: to.address, port: to.port }, resolve))
     socket.resume()
-    node.put(slice([stays]))
+    await node.put(slice([stays]))
     expect(weightOfGone()).toBe(0)
     const closed = new Promise((resolve) => socket.once('close', resolve))
     socket.end()
@@ -91,14 +91,14 @@ describe('a removed backend', () => {
     expect(node.netns.run('ipvsadm', ['-Lnc']), 'the kernel has forgotten it, too').not.toContain(to.address)
   })
 
-  test('leaves at once when it has no connections', () => {
-    node.put(slice([stays]))
+  test('leaves at once when it has no connections', async () => {
+    await node.put(slice([stays]))
     expect([...node.destinations().keys()]).toEqual([stays])
   })
 
   test('gets its weight back when it comes back, with its connections', async () => {
     const conversation = await connectAndRemove()
-    node.put(slice([gone, stays]))
+    await node.put(slice([gone, stays]))
     expect(weightOfGone()).toBe(1)
     expect(new Set(await newConnections(4))).toEqual(new Set(['localB', 'localC']))
     expect(await hostOf(conversation)).toBe('localB')
@@ -109,7 +109,7 @@ describe('a removed backend', () => {
   test('is drained further by a proxy that was restarted', async () => {
     const conversation = await connectAndRemove()
     node.stop()
-    node.start()
+    await node.start()
     await staysQuiet('it stays', () => (weightOfGone() === 0 ? undefined : `weight ${weightOfGone()}`), { forMs: 700 })
     expect(await hostOf(conversation)).toBe('localB')
     conversation.close()
@@ -125,7 +125,7 @@ describe('a removed backend', () => {
     await eventually('the virtual server has left', () => node.saved().find((line) => line.includes(to.address)), {
       withinMs: 1000,
     })
-    node.put(slice([stays]))
+    await node.put(slice([stays]))
     expect(await newConnections(1)).toEqual(['localC'])
   })
 
@@ -150,10 +150,10 @@ test('UDP leaves a removed backend at once', async () => {
   const dns = { name: 'dns', clusterIPs: [to.address], ports: [{ protocol: 'UDP' as const }] }
   const endpoints = (addresses: string[]) =>
     slice(addresses, { name: 'dns-1', serviceName: 'dns', ports: [{ protocol: 'UDP' }] })
-  node.put(service(dns), endpoints([gone]))
+  await node.put(service(dns), endpoints([gone]))
   const conversation = await openUdp(network.pods.localA, to)
   expect(await hostOf(conversation)).toBe('localB')
-  node.put(endpoints([stays]))
+  await node.put(endpoints([stays]))
   expect(node.saved().filter((line) => line.startsWith('-a -u'))).toEqual([
     `-a -u ${to.address}:80 -r ${stays}:8080 -m -w 1`,
   ])

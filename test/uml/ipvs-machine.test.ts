@@ -48,35 +48,38 @@ const served = () =>
   )
 
 describe('the ipvs mode', () => {
-  test('puts virtual servers, addresses and one table into the kernel, and a restart changes nothing', () => {
-    node = new IpvsNode(network.node)
-    node.put(webService, webSlice)
+  test('puts virtual servers, addresses and one table into the kernel, and a restart changes nothing', async () => {
+    node = await IpvsNode.open(network.node)
+    await node.put(webService, webSlice)
     expect(node.saved()).toEqual(servers)
     expect(bound()).toEqual(['10.2.0.1/32'])
     expect(network.node.run('nft', ['list', 'tables'])).toBe('table ip kube-proxy-ipvs\n')
     const rules = network.node.run('nft', ['-s', 'list', 'ruleset'])
     node.stop()
-    expect(node.start()).toMatchObject({ transactions: 0, operations: 0 })
+    expect(await node.start()).toMatchObject({ transactions: 0, operations: 0 })
     expect(node.saved()).toEqual(servers)
     expect(network.node.run('nft', ['-s', 'list', 'ruleset'])).toBe(rules)
   })
 
-  test('writes rules that nft can load again from its own listing, and that are then as planned', () => {
-    node = new IpvsNode(network.node)
+  test('writes rules that nft can load again from its own listing, and that are then as planned', async () => {
+    node = await IpvsNode.open(network.node)
     const external = { externalIPs: ['203.0.113.7'], type: 'NodePort', externalTrafficPolicy: 'Local' }
     const ports = [{ nodePort: 30080 }]
-    node.put(service({ ...external, ports, clusterIPs: [web.address] }), slice([pods.localB.ip[4], pods.remoteA.ip[4]]))
+    await node.put(
+      service({ ...external, ports, clusterIPs: [web.address] }),
+      slice([pods.localB.ip[4], pods.remoteA.ip[4]]),
+    )
     const listed = network.node.run('nft', ['-s', 'list', 'ruleset'])
     network.node.run('nft', ['flush', 'ruleset'])
     network.node.run('nft', ['-f', '-'], listed)
     expect(network.node.run('nft', ['-s', 'list', 'ruleset'])).toBe(listed)
     node.stop()
-    expect(node.start()).toMatchObject({ transactions: 0, operations: 0 })
+    expect(await node.start()).toMatchObject({ transactions: 0, operations: 0 })
   })
 
   test('does not bind addresses that the node has, and serves them', async () => {
-    node = new IpvsNode(network.node)
-    node.put(service({ clusterIPs: [web.address], externalIPs: [hostNode.secondIp[4]] }), webSlice)
+    node = await IpvsNode.open(network.node)
+    await node.put(service({ clusterIPs: [web.address], externalIPs: [hostNode.secondIp[4]] }), webSlice)
     expect(bound()).toEqual(['10.2.0.1/32'])
     const answer = await tcpProbe(network.external, { address: hostNode.secondIp[4], port: 80 })
     expect(answer).toMatchObject({ kind: 'answered', greeting: { host: 'localB' } })
@@ -85,36 +88,36 @@ describe('the ipvs mode', () => {
   })
 
   test('keeps the ports of the node from being reached through the addresses of services', async () => {
-    node = new IpvsNode(network.node)
-    node.put(webService, webSlice)
+    node = await IpvsNode.open(network.node)
+    await node.put(webService, webSlice)
     for (const from of [network.pods.localA, network.external, network.node]) {
       expect((await tcpProbe(from, { ...web, port: 8080 })).kind, from.name).toBe('refused')
     }
   })
 
   test('lets load balancers probe the health check port of a service on its own address', async () => {
-    node = new IpvsNode(network.node)
+    node = await IpvsNode.open(network.node)
     const ingress = [{ ip: '203.0.113.8', ipMode: 'VIP' }]
     const balanced = { type: 'LoadBalancer', externalTrafficPolicy: 'Local', ingress, clusterIPs: [web.address] }
-    node.put(service({ ...balanced, healthCheckNodePort: 8080 }), webSlice)
+    await node.put(service({ ...balanced, healthCheckNodePort: 8080 }), webSlice)
     expect((await tcpProbe(network.external, { address: '203.0.113.8', port: 8080 })).kind).toBe('answered')
-    node.put(service({ ...balanced, healthCheckNodePort: 8081 }))
+    await node.put(service({ ...balanced, healthCheckNodePort: 8081 }))
     expect((await tcpProbe(network.external, { address: '203.0.113.8', port: 8080 })).kind).toBe('refused')
   })
 
-  test('removes virtual servers of others, but for those in the excluded ranges', () => {
+  test('removes virtual servers of others, but for those in the excluded ranges', async () => {
     for (const address of ['172.16.0.1:1', '172.17.0.1:1'])
       network.node.run('ipvsadm', ['-A', '-t', address, '-s', 'wlc'])
     network.node.run('ipvsadm', ['-A', '-f', '99', '-s', 'rr'])
-    node = new IpvsNode(network.node, { excludeCIDRs: ['172.16.0.0/16'] })
-    node.put(webService, webSlice)
+    node = await IpvsNode.open(network.node, { excludeCIDRs: ['172.16.0.0/16'] })
+    await node.put(webService, webSlice)
     expect(node.saved()).toEqual(['-A -f 99 -s rr', '-A -t 172.16.0.1:1 -s wlc', ...servers].sort())
     network.node.enter(() => cleanupIpvs({ excludeCIDRs: ['172.16.0.0/16'] }, silentLogger))
     expect(node.saved()).toEqual(['-A -f 99 -s rr', '-A -t 172.16.0.1:1 -s wlc'])
   })
 
-  test('sets the timeouts and the kernel settings', () => {
-    node = new IpvsNode(network.node, { tcpTimeoutMs: 800_000, udpTimeoutMs: 1500, strictARP: true })
+  test('sets the timeouts and the kernel settings', async () => {
+    node = await IpvsNode.open(network.node, { tcpTimeoutMs: 800_000, udpTimeoutMs: 1500, strictARP: true })
     expect(network.node.run('ipvsadm', ['-Ln', '--timeout'])).toMatch(/: 800 \d+ 1\n/)
     const setting = (name: string) => network.node.run('sysctl', ['-n', `net.ipv4.${name}`]).trim()
     const wanted = {
@@ -130,9 +133,9 @@ describe('the ipvs mode', () => {
     expect(actual).toEqual(wanted)
   })
 
-  test('cleans up everything, and nothing of others', () => {
-    node = new IpvsNode(network.node)
-    node.put(webService, webSlice)
+  test('cleans up everything, and nothing of others', async () => {
+    node = await IpvsNode.open(network.node)
+    await node.put(webService, webSlice)
     network.node.enter(() => cleanupIpvs({ excludeCIDRs: [] }, silentLogger))
     expect(network.node.run('ipvsadm', ['-Sn'])).toBe('')
     expect(network.node.run('nft', ['list', 'ruleset'])).toBe('')
@@ -155,8 +158,8 @@ describe('what others do', () => {
     ['flush the link', ['ip', 'addr', 'flush', 'dev', 'kube-ipvs0']],
     ['delete the link', ['ip', 'link', 'del', 'kube-ipvs0']],
   ])('%s: it is undone', async (_, [command = '', ...args]) => {
-    node = new IpvsNode(network.node)
-    node.put(webService, webSlice)
+    node = await IpvsNode.open(network.node)
+    await node.put(webService, webSlice)
     expect(await reach()).toBe('answered')
     network.node.run(command, args)
     await served()
@@ -166,8 +169,8 @@ describe('what others do', () => {
   })
 
   test('give the node an address: node ports open on it, and close when it goes', async () => {
-    node = new IpvsNode(network.node, {}, { nodePortAddresses: { kind: 'all' } })
-    node.put(service({ clusterIPs: [web.address], type: 'NodePort', ports: [{ nodePort: 30090 }] }), webSlice)
+    node = await IpvsNode.open(network.node, {}, { nodePortAddresses: { kind: 'all' } })
+    await node.put(service({ clusterIPs: [web.address], type: 'NodePort', ports: [{ nodePort: 30090 }] }), webSlice)
     const isOpen = () => node.saved().some((line) => line.startsWith('-A -t 10.3.0.77:30090'))
     network.node.ip(['addr add 10.3.0.77/24 dev eth0'])
     await eventually('the node port is open', () => (isOpen() ? undefined : 'closed'))
@@ -176,16 +179,16 @@ describe('what others do', () => {
   })
 
   test('our own changes are not mistaken for it, for either family', async () => {
-    node = new IpvsNode(network.node)
-    node.put(webService, webSlice)
-    for (let i = 2; i < 12; i++) node.put(service({ name: `s${i}`, clusterIPs: [`10.2.0.${i}`] }))
+    node = await IpvsNode.open(network.node)
+    await node.put(webService, webSlice)
+    for (let i = 2; i < 12; i++) await node.put(service({ name: `s${i}`, clusterIPs: [`10.2.0.${i}`] }))
     await staysQuiet('no change is foreign', () => (node.foreignChanges === 0 ? undefined : 'one is'), { forMs: 1000 })
   })
 })
 
 describe('a machine', () => {
-  test('can be prepared by --init-only for a program with fewer rights', () => {
-    node = new IpvsNode(network.node)
+  test('can be prepared by --init-only for a program with fewer rights', async () => {
+    node = await IpvsNode.open(network.node)
     using other = openNetns('other')
     const config = { ipvs: { ...defaultIpvs, tcpTimeoutMs: 700_000 } } as KubeProxyConfiguration
     void other.enter(() => ipvsMachine.init?.(config, silentLogger))
@@ -194,19 +197,19 @@ describe('a machine', () => {
     expect(other.run('ip', ['-o', 'link'])).not.toContain('kube-ipvs')
   })
 
-  test('with everything passes the probe', () => {
-    node = new IpvsNode(network.node)
+  test('with everything passes the probe', async () => {
+    node = await IpvsNode.open(network.node)
     expect(network.node.enter(() => probeIpvs([4, 6]))).toBeUndefined()
   })
 
-  test.each(SCHEDULERS)('has scheduler %s', (scheduler) => {
-    node = new IpvsNode(network.node)
+  test.each(SCHEDULERS)('has scheduler %s', async (scheduler) => {
+    node = await IpvsNode.open(network.node)
     expect(network.node.enter(() => checkScheduler(scheduler))).toBeUndefined()
     expect(network.node.run('ipvsadm', ['-Sn'])).toBe('')
   })
 
-  test('names the schedulers that it has when it is asked for another', () => {
-    node = new IpvsNode(network.node)
+  test('names the schedulers that it has when it is asked for another', async () => {
+    node = await IpvsNode.open(network.node)
     const check = () => network.node.enter(() => checkScheduler('fastest'))
     expect(check).toThrow(ConfigError)
     expect(check).toThrow(
@@ -214,8 +217,8 @@ describe('a machine', () => {
     )
   })
 
-  test('without an address of the link is as harmless as one without a link', () => {
-    node = new IpvsNode(network.node)
+  test('without an address of the link is as harmless as one without a link', async () => {
+    node = await IpvsNode.open(network.node)
     using empty = openNetns('empty')
     expect(empty.enter(() => cleanupIpvs({ excludeCIDRs: [] }, silentLogger))).toBeUndefined()
   })

@@ -11,6 +11,7 @@ import type { RunningMode } from '../../src/modes/contract.ts'
 import type { Programmer, SyncStats } from '../../src/reconcile/programmer.ts'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { node as hostNode } from '../support/addresses.ts'
+import { FinishingProgrammer } from '../support/finishing-programmer.ts'
 import { nodeView } from '../support/kube-objects.ts'
 import type { Netns } from '../support/netns/netns.ts'
 
@@ -33,7 +34,7 @@ export class IpvsNode implements Disposable {
   #mode!: RunningMode
   #programmer!: Programmer
 
-  constructor(netns: Netns, settings: Partial<IpvsSettings> = {}, node: Partial<NodeView> = {}) {
+  private constructor(netns: Netns, settings: Partial<IpvsSettings> = {}, node: Partial<NodeView> = {}) {
     this.netns = netns
     this.#settings = { ...defaultIpvs, ...settings }
     this.view = nodeView({
@@ -44,11 +45,18 @@ export class IpvsNode implements Disposable {
     })
     const problems = new ProblemLog(() => {})
     this.#model = new ServiceModel({ node: this.view, problems, allowExternalIPs: true, weighs: true, startedMs: 0 })
-    this.start()
+  }
+
+  static async open(
+    ...given: [netns: Netns, settings?: Partial<IpvsSettings>, node?: Partial<NodeView>]
+  ): Promise<IpvsNode> {
+    const node = new IpvsNode(...given)
+    await node.start()
+    return node
   }
 
   /** Opens the mode and programs everything, as the program does when it starts. */
-  start(): SyncStats {
+  start(): Promise<SyncStats> {
     return this.netns.enter(() => {
       this.#mode = openIpvs({
         settings: this.#settings,
@@ -64,17 +72,20 @@ export class IpvsNode implements Disposable {
           void this.#programmer.syncAll(this.view, this.#model.views())
         },
       })
-      this.#programmer = this.#mode.programmer(this.view.family, undefined as never)
-      return this.#programmer.syncAll(this.view, this.#model.views()) as SyncStats
+      this.#programmer = new FinishingProgrammer(
+        this.#mode.programmer(this.view.family, undefined as never),
+        systemClock,
+      )
+      return this.#programmer.syncAll(this.view, this.#model.views())
     })
   }
 
-  put(...objects: readonly (Service | EndpointSlice)[]): SyncStats {
+  put(...objects: readonly (Service | EndpointSlice)[]): Promise<SyncStats> {
     for (const object of objects) {
       if ('endpoints' in object) this.#model.setSlice(object)
       else this.#model.setService(object)
     }
-    return this.#programmer.sync(this.view, this.#model.takeChanges()) as SyncStats
+    return this.#programmer.sync(this.view, this.#model.takeChanges())
   }
 
   stop(): void {

@@ -24,12 +24,15 @@ afterEach(() => {
 })
 
 /** Starts the mode with a scheduler and a service over the three pods, with these weights. */
-function serve(scheduler: string, weights: readonly number[] = [1, 1, 1]): { address: string; port: number } {
+async function serve(
+  scheduler: string,
+  weights: readonly number[] = [1, 1, 1],
+): Promise<{ address: string; port: number }> {
   const address = `10.2.0.${++number}`
   const backends = names.slice(0, weights.length).map((name) => pods[name].ip[4])
   const text = backends.map((ip, i) => `${ip}=${weights[i]}`).join(',')
-  node = new IpvsNode(network.node, { scheduler })
-  node.put(service({ clusterIPs: [address], annotations: { [WEIGHTS_ANNOTATION]: text } }), slice(backends))
+  node = await IpvsNode.open(network.node, { scheduler })
+  await node.put(service({ clusterIPs: [address], annotations: { [WEIGHTS_ANNOTATION]: text } }), slice(backends))
   return { address, port: 80 }
 }
 
@@ -55,17 +58,17 @@ const count = (hosts: readonly string[]) =>
 
 describe('scheduler', () => {
   test('rr: one after the other, in the same order again and again', async () => {
-    const hosts = await ask(serve('rr'), 9)
+    const hosts = await ask(await serve('rr'), 9)
     expect(new Set(hosts.slice(0, 3))).toEqual(new Set(names))
     expect(hosts).toEqual([...hosts.slice(0, 3), ...hosts.slice(0, 3), ...hosts.slice(0, 3)])
   })
 
   test('wrr: by weight, exactly', async () => {
-    expect(count(await ask(serve('wrr', [4, 2, 1]), 14))).toEqual({ localB: 8, localC: 4, remoteA: 2 })
+    expect(count(await ask(await serve('wrr', [4, 2, 1]), 14))).toEqual({ localB: 8, localC: 4, remoteA: 2 })
   })
 
   test('lc: where the fewest connections are', async () => {
-    const to = serve('lc')
+    const to = await serve('lc')
     const held = [await hold(to), await hold(to), await hold(to)]
     expect(new Set(held.map(({ host }) => host))).toEqual(new Set(names))
     held[1]!.conversation.close()
@@ -75,14 +78,14 @@ describe('scheduler', () => {
   })
 
   test('wlc: the fewest connections for its weight', async () => {
-    const to = serve('wlc', [3, 1])
+    const to = await serve('wlc', [3, 1])
     const hosts: string[] = []
     for (let i = 0; i < 8; i++) hosts.push((await hold(to)).host)
     expect(count(hosts)).toEqual({ localB: 6, localC: 2 })
   })
 
   test('sed: the shortest expected delay', async () => {
-    const to = serve('sed', [4, 1])
+    const to = await serve('sed', [4, 1])
     const hosts: string[] = []
     for (let i = 0; i < 5; i++) hosts.push((await hold(to)).host)
     // The heavy one takes all until it would have to wait as long as the light one, which has nothing to do.
@@ -91,12 +94,12 @@ describe('scheduler', () => {
   })
 
   test('nq: never waits where another has nothing to do', async () => {
-    const to = serve('nq', [100, 1])
+    const to = await serve('nq', [100, 1])
     expect(new Set([(await hold(to)).host, (await hold(to)).host])).toEqual(new Set(['localB', 'localC']))
   })
 
   test('sh: a client always comes to the same, and different clients to different ones', async () => {
-    const to = serve('sh')
+    const to = await serve('sh')
     const first: string[] = []
     for (let client = 1; client <= 24; client++) {
       const hosts = await ask(to, 3, crowdIp(4, client))
@@ -107,27 +110,27 @@ describe('scheduler', () => {
   })
 
   test('dh: a service always leads to the same', async () => {
-    const to = serve('dh')
+    const to = await serve('dh')
     const hosts = [...(await ask(to, 3)), ...(await ask(to, 3, crowdIp(4, 7)))]
     expect(new Set(hosts).size).toBe(1)
   })
 
   test('mh: spreads the connections of one client, by its port', async () => {
-    expect(new Set(await ask(serve('mh'), 30))).toEqual(new Set(names))
+    expect(new Set(await ask(await serve('mh'), 30))).toEqual(new Set(names))
   })
 
   test.each(['lblc', 'lblcr'])('%s: serves', async (scheduler) => {
-    const hosts = await ask(serve(scheduler), 3)
+    const hosts = await ask(await serve(scheduler), 3)
     expect(hosts.every((host) => names.some((name) => name === host))).toBe(true)
     expect(node?.saved()[0]).toContain(`-s ${scheduler}`)
   })
 
   test('weight 0: takes no new connections and keeps those that it has', async () => {
-    const to = serve('rr', [1])
+    const to = await serve('rr', [1])
     const { host, conversation } = await hold(to)
     expect(host).toBe('localB')
     const weights = `${pods.localB.ip[4]}=0`
-    node!.put(
+    await node!.put(
       service({ clusterIPs: [to.address], annotations: { [WEIGHTS_ANNOTATION]: weights } }),
       slice([pods.localB.ip[4], pods.localC.ip[4]]),
     )

@@ -11,8 +11,6 @@ import {
   probeIptables,
 } from '../../iptables/probe.ts'
 import { type IptablesWatch, watchIptables } from '../../iptables/watch.ts'
-import type { Clock } from '../../lib/clock.ts'
-import { closeAllNow } from '../../lib/close-all.ts'
 import { UnsupportedError } from '../../lib/errors.ts'
 import type { Family } from '../../lib/ip.ts'
 import type { Logger } from '../../lib/log.ts'
@@ -29,7 +27,6 @@ import { TablesState } from '../../iptables/tables-state.ts'
 import { hasRandomFully, type IptablesPrograms } from '../../iptables/programs.ts'
 import { destroySets } from '../../ipset/destroy-sets.ts'
 import { Script } from '../../iptables/script.ts'
-import { HealPause } from './heal-pause.ts'
 import { settingFiles } from '../../system/setting-files.ts'
 import { bridgeWarning, invalidPackets, mayOpenLocalhost } from './host-setup.ts'
 import { type IptablesDriver, IptablesProgrammer } from './programmer.ts'
@@ -41,7 +38,6 @@ import { rehearseIptables } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
 import type { Programmer, ProgrammerReports, SyncStats } from '../../reconcile/programmer.ts'
 import { trafficCounters } from '../traffic.ts'
-import { OneAtATime } from '../../table-sync/one-at-a-time.ts'
 import { RouteLocalnet, takeBackLocalnet } from './route-localnet.ts'
 
 export const iptablesMachine: ModeOnMachine = {
@@ -54,6 +50,9 @@ export const iptablesMachine: ModeOnMachine = {
   open: openIptables,
   cleanup: cleanupIptables,
 }
+
+/** Other programs may change our tables all day long, and comparing takes the longer the more rules there are. */
+const SHARED_TABLES = { groupMs: 50, share: 0.1, idleShare: 0.02 }
 
 /** A text whose first piece is longer than this is restored faster when the kernel has no listener to tell about it. */
 const LARGE_PIECE = 30_000
@@ -98,14 +97,13 @@ export async function openIptables(options: ModeOptions): Promise<RunningMode> {
       return [family, new Iptables({ programs: found.programs, family, onContention })]
     }),
   )
-  const pauses = new Map(found.families.map((family) => [family, new HealPause(clock, () => onForeignChange(family))]))
   const watch = watchIptables({
     iptables,
     canary: { chain: CHAINS.canary, tables: ['mangle', 'nat', 'filter'] },
     pollMs: config.syncPeriodMs,
     clock,
-    onChange: (family) => pauses.get(family)!.request(),
-    onPoll: (family) => pauses.get(family)!.check(),
+    onChange: (family) => onForeignChange(family),
+    onPoll: (family) => onForeignChange(family, 'perhaps'),
     onFailure: (error) => log.error(error, 'Cannot look after the rules of iptables for now, trying again'),
   })
   return {
@@ -121,11 +119,12 @@ export async function openIptables(options: ModeOptions): Promise<RunningMode> {
         watch.canariesSet(family)
         await localnet?.follow(opensLocalhost(node, settings), written)
       }
-      return new OneAtATime(new AttendedProgrammer({ programmer, pause: pauses.get(family)!, clock, after }))
+      return new AttendedProgrammer({ programmer, after })
     },
+    sharedTables: SHARED_TABLES,
     // With iptables-legacy the kernel may have no nftables: that is told to the asker.
     traffic: trafficCounters(found.programs.backend === 'nft' ? families : []),
-    close: () => closeAllNow(() => watch.close(), ...Array.from(pauses.values(), (pause) => () => pause.close())),
+    close: () => watch.close(),
   }
 }
 
@@ -211,8 +210,6 @@ function quietly(driver: Iptables, watch: IptablesWatch): IptablesDriver {
 
 interface Attendance {
   readonly programmer: Programmer
-  readonly pause: HealPause
-  readonly clock: Clock
   /** Called after each comparison, and again when it fails. */
   readonly after: (compared: Compared) => Promise<void>
 }
@@ -223,7 +220,7 @@ interface Compared {
   readonly written: boolean
 }
 
-/** Sees to kernel settings when all rules have been compared, and tells how long that takes. */
+/** Sees to kernel settings when all rules have been compared. */
 class AttendedProgrammer implements Programmer {
   readonly #attendance: Attendance
   /** What is still to be seen to. */
@@ -233,15 +230,12 @@ class AttendedProgrammer implements Programmer {
     this.#attendance = attendance
   }
 
-  sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats | Promise<SyncStats> {
+  sync(node: NodeView, changes: readonly ServicePortChange[]): Promise<SyncStats> {
     return this.#attendance.programmer.sync(node, changes)
   }
 
   async syncAll(node: NodeView, views: Iterable<ServicePortView>): Promise<SyncStats> {
-    const { programmer, pause, clock } = this.#attendance
-    const startMs = clock.monotonicNow()
-    const stats = await programmer.syncAll(node, views)
-    pause.compared(clock.monotonicNow() - startMs)
+    const stats = await this.#attendance.programmer.syncAll(node, views)
     this.#compared = { node, written: stats.transactions > 0 || this.#compared?.written === true }
     return stats
   }
@@ -252,10 +246,6 @@ class AttendedProgrammer implements Programmer {
     this.#compared = undefined
   }
 
-  tellCommands(isTold: boolean): void {
-    this.#attendance.programmer.tellCommands?.(isTold)
-  }
-
   close(): void {
     this.#attendance.programmer.close()
   }
@@ -263,11 +253,11 @@ class AttendedProgrammer implements Programmer {
 
 /** For a family that iptables cannot serve on this machine, which was warned about. */
 class NoProgrammer implements Programmer {
-  sync(): SyncStats {
-    return { transactions: 0, operations: 0, bytes: 0 }
+  sync(): Promise<SyncStats> {
+    return Promise.resolve({ transactions: 0, operations: 0, bytes: 0 })
   }
 
-  syncAll(): SyncStats {
+  syncAll(): Promise<SyncStats> {
     return this.sync()
   }
 

@@ -302,17 +302,6 @@ describe.each(backends)('IptablesProgrammer with iptables-%s', (backend) => {
     expect(bench.refused).toEqual(['ns/svc-1:p', 'ns/svc-1:p'])
   })
 
-  it('never runs two syncs at once', async () => {
-    const bench = new Bench(new MemoryIptables(backend))
-    const [one, two] = served(2)
-    await Promise.all([
-      bench.programmer.syncAll(node, []),
-      bench.programmer.sync(node, changesBetween([undefined], [one])),
-      bench.programmer.sync(node, changesBetween([undefined], [two])),
-    ])
-    expect(essence(bench.driver.tables)).toBe(essence(await fromScratch(node, [one!, two!])))
-  })
-
   it('leaves out comments about endpoints when there are more than 1000', async () => {
     const driver = new MemoryIptables(backend)
     const { programmer } = new Bench(driver)

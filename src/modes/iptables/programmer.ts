@@ -1,6 +1,5 @@
 // Programs iptables: plans fragments, sends differences, and keeps account of what is in the kernel.
 
-import { InOrder } from '../../lib/in-order.ts'
 import type { Logger } from '../../lib/log.ts'
 import type { NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../../model/types.ts'
 import { CHAINS } from './plan/names.ts'
@@ -15,7 +14,7 @@ import { RestoreError } from '../../iptables/restore-error.ts'
 import { type Backend, Script } from '../../iptables/script.ts'
 import type { TableName, Tables } from '../../iptables/types.ts'
 import type { Programmer, SyncStats } from '../../reconcile/programmer.ts'
-import { SyncCount } from '../../table-sync/sync-count.ts'
+import { WriteLog } from '../../reconcile/write-log.ts'
 
 /** The kernel's side: the iptables programs, or tables in memory. */
 export interface IptablesDriver {
@@ -65,35 +64,15 @@ export class IptablesProgrammer implements Programmer {
   readonly #refused = new Set<ServicePortName>()
   /** Those of them that the operator has been told of, also in syncs that failed. */
   #told = new Set<ServicePortName>()
-  #isTold = false
-  /** One call at a time. */
-  readonly #order = new InOrder()
 
   constructor(options: IptablesProgrammerOptions) {
     this.#options = options
   }
 
-  sync(node: NodeView, changes: readonly ServicePortChange[]): Promise<SyncStats> {
-    return this.#order.do(() => this.#sync(node, changes))
-  }
-
-  syncAll(node: NodeView, views: Iterable<ServicePortView>): Promise<SyncStats> {
-    const now = [...views]
-    return this.#order.do(() => this.#syncAll(node, now))
-  }
-
-  tellCommands(isTold: boolean): void {
-    this.#isTold = isTold
-  }
-
-  close(): void {
-    this.#options.driver.close()
-  }
-
-  async #sync(node: NodeView, changes: readonly ServicePortChange[]): Promise<SyncStats> {
+  async sync(node: NodeView, changes: readonly ServicePortChange[]): Promise<SyncStats> {
     const state = this.#state
     if (state === undefined) throw new Error('Cannot program changes: the tables have not been programmed as a whole')
-    const stats = new ScriptCount(this.#isTold)
+    const stats = new ScriptLog()
     for (const { before, after } of changes) {
       this.#endpoints += (after?.backends.length ?? 0) - (before?.backends.length ?? 0)
     }
@@ -114,8 +93,9 @@ export class IptablesProgrammer implements Programmer {
     return stats
   }
 
-  async #syncAll(node: NodeView, views: readonly ServicePortView[]): Promise<SyncStats> {
-    const stats = new ScriptCount(this.#isTold)
+  async syncAll(node: NodeView, all: Iterable<ServicePortView>): Promise<SyncStats> {
+    const views = [...all]
+    const stats = new ScriptLog()
     this.#state = undefined
     this.#refused.clear()
     this.#endpoints = views.reduce((sum, { backends }) => sum + backends.length, 0)
@@ -135,8 +115,12 @@ export class IptablesProgrammer implements Programmer {
     return stats
   }
 
+  close(): void {
+    this.#options.driver.close()
+  }
+
   /** Makes the kernel agree with these fragments, whatever is there. */
-  async #attempt(base: Base, fragments: Iterable<Fragment>, stats: ScriptCount): Promise<TablesState> {
+  async #attempt(base: Base, fragments: Iterable<Fragment>, stats: ScriptLog): Promise<TablesState> {
     const state = new TablesState(base)
     const script = new Script(
       diffTables(await this.#options.driver.read(), fragments, state),
@@ -153,7 +137,7 @@ export class IptablesProgrammer implements Programmer {
   }
 
   /** Programs what is in the kernel already, then the others in groups, down to those that are refused. */
-  async #attemptGroups(base: Base, fragments: readonly Fragment[], stats: ScriptCount): Promise<TablesState> {
+  async #attemptGroups(base: Base, fragments: readonly Fragment[], stats: ScriptLog): Promise<TablesState> {
     const accepted = presentFragments(await this.#options.driver.read(), fragments)
     const present = new Set(accepted)
     const missing = fragments.filter((fragment) => !present.has(fragment))
@@ -231,14 +215,14 @@ export class IptablesProgrammer implements Programmer {
     for (const view of views) yield this.#plan(node, view)
   }
 
-  async #restore(script: Script, stats: ScriptCount): Promise<void> {
+  async #restore(script: Script, stats: ScriptLog): Promise<void> {
     const text = new KeptText(script.text())
     await this.#options.driver.restore(text)
     stats.countScript(script)
-    stats.tell(() => linesOf(text))
+    stats.keep(() => commandsOf(text))
   }
 
-  #finish(state: TablesState, stats: ScriptCount): void {
+  #finish(state: TablesState, stats: ScriptLog): void {
     this.#state = state
     this.#told = new Set(this.#refused)
     if (this.#refused.size > 0) stats.refused = this.#refused.size
@@ -251,17 +235,23 @@ function halves(group: readonly Fragment[]): Fragment[][] {
   return [group.slice(0, middle), group.slice(middle)]
 }
 
-function* linesOf(text: Iterable<string>): Generator<string> {
-  for (const piece of text) yield* piece.trimEnd().split('\n')
+/** What changes rules, each with its table. */
+function* commandsOf(text: Iterable<string>): Generator<string> {
+  let table = ''
+  for (const piece of text) {
+    for (const line of piece.split('\n')) {
+      if (line.startsWith('*')) table = line.slice(1)
+      else if (line.startsWith('-')) yield `-t ${table} ${line}`
+    }
+  }
 }
 
-class ScriptCount extends SyncCount {
+class ScriptLog extends WriteLog {
   declare refused?: number
   readonly #written = new Map<TableName, number>()
 
-  countScript({ lines, bytes, rules, sample }: Script): void {
+  countScript({ lines, bytes, rules }: Script): void {
     this.count(lines, bytes)
-    this.keepSample(sample)
     for (const [table, count] of rules) this.#written.set(table, this.written(table) + count)
   }
 

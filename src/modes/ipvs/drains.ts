@@ -1,6 +1,6 @@
 // Looks after destinations that take no more connections, until they are gone.
 
-import type { Clock, Timer } from '../../lib/clock.ts'
+import type { Clock } from '../../lib/clock.ts'
 import { KernelError } from '../../lib/errors.ts'
 import { OpenConnections } from '../../ipvs/connections.ts'
 import type { IpvsDiff } from '../../ipvs/diff.ts'
@@ -33,18 +33,30 @@ const LOOK_EVERY_MS = 500
 /** Where there are very many connections, listing them takes long: it may take this part of the time, and no more. */
 const SHARE_OF_TIME = 1 / 20
 
+/** How soon it is looked for the end of such a list. */
+const LISTING_MS = 50
+
 /** A destination about whose connections a look has to know more. */
 interface Doubt {
   readonly server: ServerId
   readonly destination: Destination
 }
 
+/** Connections that are being listed. */
+interface Listing {
+  readonly doubts: readonly Doubt[]
+  readonly connections: OpenConnections
+  isDone: boolean
+  /** All of them were. */
+  isWhole: boolean
+}
+
 export class Drains {
   readonly #options: DrainsOptions
   #list: DrainList
-  #timer: Timer | undefined
-  #isLooking = false
-  #isClosed = false
+  /** When it is time for the next look. */
+  #dueMs = Infinity
+  #listing: Listing | undefined
 
   constructor(options: DrainsOptions) {
     this.#options = options
@@ -76,54 +88,56 @@ export class Drains {
   /** Deletes at once what has no connections, and looks again later at the others, and where that failed. */
   begin({ retired }: IpvsDiff): IpvsOp[] {
     const servers = new Set(retired.map(({ server }) => server))
+    this.#dueMs = Math.min(this.#dueMs, this.#options.clock.monotonicNow() + LOOK_EVERY_MS)
     try {
       return this.#look([...servers], () => undefined)
     } catch (error) {
       this.#options.onError(error)
       return []
-    } finally {
-      this.#schedule(LOOK_EVERY_MS)
     }
   }
 
-  close(): void {
-    this.#isClosed = true
-    this.#timer?.cancel()
-    this.#timer = undefined
-  }
-
-  #schedule(delayMs: number): void {
-    if (this.#timer !== undefined || this.#isLooking || this.#isClosed || this.#list.isEmpty) return
-    this.#timer = this.#options.clock.setTimeout(() => {
-      this.#timer = undefined
-      void this.#lookLater()
-    }, delayMs)
+  /** Looks at what is left when it is time. Returns the time until the next look. */
+  continue(): number | undefined {
+    const { clock, onError } = this.#options
+    if (this.#list.isEmpty) {
+      this.#dueMs = Infinity
+      this.#listing = undefined
+      return undefined
+    }
+    try {
+      if (this.#listing?.isDone === true) this.#settle(this.#listing)
+      else if (this.#listing === undefined && this.#dueMs <= clock.monotonicNow()) this.#lookAtAll()
+    } catch (error) {
+      this.#dueMs = clock.monotonicNow() + LOOK_EVERY_MS
+      onError(error)
+    }
+    return this.#listing === undefined ? Math.max(0, this.#dueMs - clock.monotonicNow()) : LISTING_MS
   }
 
   /** Most can be judged by what the kernel counts. Only for the rest are connections listed, while other work goes on. */
-  async #lookLater(): Promise<void> {
-    const { clock, onError } = this.#options
-    let listedMs = 0
-    this.#isLooking = true
-    try {
-      const doubts: Doubt[] = []
-      this.#look(this.#list.servers(), (server, destination) => void doubts.push({ server, destination }))
-      if (doubts.length > 0) {
-        const startMs = clock.monotonicNow()
-        await this.#settle(doubts)
-        listedMs = clock.monotonicNow() - startMs
-      }
-    } catch (error) {
-      onError(error)
-    }
-    this.#isLooking = false
-    this.#schedule(Math.max(LOOK_EVERY_MS, listedMs / SHARE_OF_TIME))
+  #lookAtAll(): void {
+    const { clock, driver, onError } = this.#options
+    const doubts: Doubt[] = []
+    const startMs = clock.monotonicNow()
+    this.#dueMs = startMs + LOOK_EVERY_MS
+    this.#look(this.#list.servers(), (server, destination) => void doubts.push({ server, destination }))
+    if (doubts.length === 0) return
+    const listing: Listing = { doubts, connections: new OpenConnections(doubts), isDone: false, isWhole: false }
+    this.#listing = listing
+    void driver
+      .readConnections((piece) => listing.connections.add(piece))
+      .then((isWhole) => (listing.isWhole = isWhole), onError)
+      .finally(() => {
+        listing.isDone = true
+        const listedMs = clock.monotonicNow() - startMs
+        this.#dueMs = clock.monotonicNow() + Math.max(LOOK_EVERY_MS, listedMs / SHARE_OF_TIME)
+      })
   }
 
-  async #settle(doubts: readonly Doubt[]): Promise<void> {
-    const connections = new OpenConnections(doubts)
-    const isWhole = await this.#options.driver.readConnections((piece) => connections.add(piece))
-    if (!isWhole || this.#isClosed) return
+  #settle({ doubts, connections, isWhole }: Listing): void {
+    this.#listing = undefined
+    if (!isWhole) return
     const servers = new Set(doubts.map(({ server }) => server))
     this.#look([...servers], (server, destination) => connections.count(server, destination))
   }

@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { aNodeView, arbitraryView } from '../../../test/support/arbitrary-views.ts'
 import { MemoryIpvs, MemoryLink } from '../../../test/support/memory-ipvs.ts'
+import { FinishingProgrammer } from '../../../test/support/finishing-programmer.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { type Family, parseCidr } from '../../lib/ip.ts'
 import { BackendList } from '../../model/backend-list.ts'
@@ -39,9 +40,9 @@ class Machine {
     this.link = new MemoryLink(['127.0.0.1', '::1', '10.200.1.10', 'fd00:200:1::10', '10.200.2.10'])
   }
 
-  start(options: { excludeCidrs?: string[]; drainLimitMs?: number } = {}): IpvsProgrammer {
+  start(options: { excludeCidrs?: string[]; drainLimitMs?: number } = {}): FinishingProgrammer {
     const name = nftFamily(this.node.family)
-    return new IpvsProgrammer({
+    const programmer = new IpvsProgrammer({
       family: this.node.family,
       servers: this.servers,
       link: this.link,
@@ -63,6 +64,7 @@ class Machine {
       onDrained: (drained) => this.drained.push(...drained),
       onError: (error) => this.errors.push(error),
     })
+    return new FinishingProgrammer(programmer, this.clock)
   }
 
   /** What is in the kernel for the views, in words; destinations that are being drained apart. */
@@ -109,9 +111,9 @@ function view(hosts: readonly number[], wish: { protocol?: 'TCP' | 'UDP'; addres
   }
 }
 
-function scratch(family: Family, views: readonly ServicePortView[]) {
+async function scratch(family: Family, views: readonly ServicePortView[]) {
   const machine = new Machine(family)
-  machine.start().syncAll(machine.node, views)
+  await machine.start().syncAll(machine.node, views)
   return machine
 }
 
@@ -123,41 +125,41 @@ describe.each([4, 6] as const)('IpvsProgrammer for IPv%d', (family) => {
       ),
     )
 
-  const expectSameByChangesAsFromScratch = (ports: readonly (readonly (ServicePortView | undefined)[])[]) => {
+  const expectSameByChangesAsFromScratch = async (ports: readonly (readonly (ServicePortView | undefined)[])[]) => {
     const machine = new Machine(family)
     const programmer = machine.start()
     const at = (moment: number) => ports.map((history) => history[moment])
     const present = (moment: number) => at(moment).flatMap((each) => each ?? [])
-    programmer.syncAll(machine.node, present(0))
+    await programmer.syncAll(machine.node, present(0))
     for (let moment = 1; moment < 4; moment++) {
       const changes = at(moment).flatMap((after, i) => {
         const before = at(moment - 1)[i]
         return after === undefined && before === undefined ? [] : [{ name: `ns/svc-${i}:p`, before, after }]
       })
-      programmer.sync(machine.node, changes)
-      expect(machine.summary).toEqual(scratch(family, present(moment)).summary)
+      await programmer.sync(machine.node, changes)
+      expect(machine.summary).toEqual((await scratch(family, present(moment))).summary)
       // The order of services is that of their history, and tells nothing.
-      expect(machine.summary).toEqual(scratch(family, present(moment).toReversed()).summary)
+      expect(machine.summary).toEqual((await scratch(family, present(moment).toReversed())).summary)
     }
-    programmer.syncAll(machine.node, present(3))
-    expect(programmer.syncAll(machine.node, present(3))).toMatchObject({ transactions: 0, operations: 0 })
-    machine.start().syncAll(machine.node, present(3))
-    expect(machine.summary).toEqual(scratch(family, present(3)).summary)
+    await programmer.syncAll(machine.node, present(3))
+    expect(await programmer.syncAll(machine.node, present(3))).toMatchObject({ transactions: 0, operations: 0 })
+    await machine.start().syncAll(machine.node, present(3))
+    expect(machine.summary).toEqual((await scratch(family, present(3))).summary)
   }
 
-  test('gets to the same state by changes as from scratch, and a full sync then changes nothing', () => {
+  test('gets to the same state by changes as from scratch, and a full sync then changes nothing', async () => {
     const histories = historiesOf((index) => arbitraryView(family, index))
-    fc.assert(fc.property(histories, expectSameByChangesAsFromScratch), runs(60))
+    await fc.assert(fc.asyncProperty(histories, expectSameByChangesAsFromScratch), runs(60))
   })
 
-  test('does so when an external address and port of a service is the node port of another', () => {
+  test('does so when an external address and port of a service is the node port of another', async () => {
     const nodeIp = family === 4 ? '10.200.1.10' : 'fd00:200:1::10'
     const histories = historiesOf((index) =>
       arbitraryView(family, index).map((port) =>
         onNodePort(port, { address: nodeIp, port: 30000 + ((index + 1) % 4) }),
       ),
     )
-    fc.assert(fc.property(histories, expectSameByChangesAsFromScratch), runs(60))
+    await fc.assert(fc.asyncProperty(histories, expectSameByChangesAsFromScratch), runs(60))
   })
 })
 
@@ -172,9 +174,9 @@ function onNodePort(view: ServicePortView, { address, port }: { address: string;
 
 describe('IpvsProgrammer', () => {
   let machine: Machine
-  let programmer: IpvsProgrammer
-  const change = (before: ServicePortView | undefined, after: ServicePortView | undefined) => {
-    programmer.sync(machine.node, [{ name: 'ns/web', before, after }])
+  let programmer: FinishingProgrammer
+  const change = async (before: ServicePortView | undefined, after: ServicePortView | undefined) => {
+    await programmer.sync(machine.node, [{ name: 'ns/web', before, after }])
   }
   const weights = () => machine.servers.read(4).flatMap(({ destinations }) => destinations.map(describeDestination))
   const describeDestination = ({ address, weight }: { address: string; weight: number }) => `${address}=${weight}`
@@ -184,52 +186,52 @@ describe('IpvsProgrammer', () => {
     programmer = machine.start()
   })
 
-  test('one endpoint more is one message to IPVS', () => {
-    programmer.syncAll(machine.node, [view([1])])
+  test('one endpoint more is one message to IPVS', async () => {
+    await programmer.syncAll(machine.node, [view([1])])
     machine.servers.takeApplied()
-    change(view([1]), view([1, 2]))
+    await change(view([1]), view([1, 2]))
     expect(machine.servers.takeApplied()).toEqual(['addDestination 10.64.0.2 1'])
   })
 
-  test('refuses changes before everything was programmed once, and after a failure', () => {
-    expect(() => change(undefined, view([1]))).toThrow('Cannot program changes')
-    programmer.syncAll(machine.node, [])
+  test('refuses changes before everything was programmed once, and after a failure', async () => {
+    await expect(change(undefined, view([1]))).rejects.toThrow('Cannot program changes')
+    await programmer.syncAll(machine.node, [])
     machine.servers.failNext = true
-    expect(() => change(undefined, view([1]))).toThrow('EBUSY')
-    expect(() => change(undefined, view([1]))).toThrow('Cannot program changes')
-    programmer.syncAll(machine.node, [view([1])])
+    await expect(change(undefined, view([1]))).rejects.toThrow('EBUSY')
+    await expect(change(undefined, view([1]))).rejects.toThrow('Cannot program changes')
+    await programmer.syncAll(machine.node, [view([1])])
     expect(weights()).toEqual(['10.64.0.1=1'])
   })
 
-  test('binds addresses that the node does not have', () => {
-    programmer.syncAll(machine.node, [view([1]), { ...view([1], { address: '10.200.2.10' }), name: 'ns/other' }])
+  test('binds addresses that the node does not have', async () => {
+    await programmer.syncAll(machine.node, [view([1]), { ...view([1], { address: '10.200.2.10' }), name: 'ns/other' }])
     expect([...machine.link.own]).toEqual(['10.96.0.1'])
-    change(view([1]), undefined)
+    await change(view([1]), undefined)
     expect([...machine.link.own]).toEqual([])
   })
 
-  test('opens node ports on the addresses of the machine, but for loopback', () => {
+  test('opens node ports on the addresses of the machine, but for loopback', async () => {
     machine = new Machine(4, { nodePortAddresses: { kind: 'all' } })
     const [clusterIp] = view([1]).frontends
     const port = {
       ...view([1]),
       frontends: [{ ...clusterIp!, kind: 'nodePort' as const, address: undefined, port: 30080 }],
     }
-    machine.start().syncAll(machine.node, [port])
+    await machine.start().syncAll(machine.node, [port])
     const open = machine.servers.read(4).map(({ server }) => `${server.address}:${server.port}`)
     expect(open).toEqual(['10.200.1.10:30080', '10.200.2.10:30080'])
   })
 
-  test('lets one of two frontends have an address and port that both ask for', () => {
+  test('lets one of two frontends have an address and port that both ask for', async () => {
     const [clusterIp] = view([1]).frontends
     const nodePort = { ...clusterIp!, kind: 'nodePort' as const, address: undefined }
     const twice = [view([1], { address: '10.200.1.10' }), { ...view([2]), name: 'ns/port', frontends: [nodePort] }]
-    programmer.syncAll(machine.node, twice)
+    await programmer.syncAll(machine.node, twice)
     expect(weights()).toEqual(['10.64.0.1=1'])
-    expect(programmer.syncAll(machine.node, twice).operations).toBe(0)
+    expect((await programmer.syncAll(machine.node, twice)).operations).toBe(0)
   })
 
-  test('leaves servers in excluded ranges alone, and removes others', () => {
+  test('leaves servers in excluded ranges alone, and removes others', async () => {
     const foreign = (address: string): PlannedServer['server'] => ({
       family: 4,
       protocol: 'TCP',
@@ -241,26 +243,26 @@ describe('IpvsProgrammer', () => {
     })
     const servers = [foreign('172.16.0.1'), foreign('172.17.0.1')]
     machine.servers.apply(servers.map((server) => ({ op: 'addServer', server })))
-    machine.start({ excludeCidrs: ['172.16.0.0/16'] }).syncAll(machine.node, [])
+    await machine.start({ excludeCidrs: ['172.16.0.0/16'] }).syncAll(machine.node, [])
     expect(machine.servers.read(4).map(({ server }) => server.address)).toEqual(['172.16.0.1'])
   })
 
-  test('tells of UDP servers that a full sync found and no service wants', () => {
+  test('tells of UDP servers that a full sync found and no service wants', async () => {
     const udp = view([1], { protocol: 'UDP' })
-    programmer.syncAll(machine.node, [udp])
-    const { gone } = machine.start().syncAll(machine.node, [])
+    await programmer.syncAll(machine.node, [udp])
+    const { gone } = await machine.start().syncAll(machine.node, [])
     expect(gone).toMatchObject([{ address: '10.96.0.1', protocol: 'UDP', port: 80 }])
   })
 
   test('notices when another program changes virtual servers, and nothing else', async () => {
-    programmer.syncAll(machine.node, [view([1])])
+    await programmer.syncAll(machine.node, [view([1])])
     await machine.clock.advance(5000)
-    change(view([1]), view([1, 2]))
+    await change(view([1]), view([1, 2]))
     await machine.clock.advance(5000)
-    change(view([1, 2]), view([2]))
-    change(view([2]), undefined)
+    await change(view([1, 2]), view([2]))
+    await change(view([2]), undefined)
     await machine.clock.advance(5000)
-    change(undefined, view([1, 2]))
+    await change(undefined, view([1, 2]))
     await machine.clock.advance(10_000)
     expect(machine.foreignChanges).toBe(0)
     const [server] = machine.servers.read(4)
@@ -268,7 +270,7 @@ describe('IpvsProgrammer', () => {
     machine.servers.apply([{ op: 'deleteDestination', server: server!.server, destination: destination! }])
     await machine.clock.advance(5000)
     expect(machine.foreignChanges).toBe(1)
-    programmer.syncAll(machine.node, [view([1, 2])])
+    await programmer.syncAll(machine.node, [view([1, 2])])
     await machine.clock.advance(5000)
     machine.servers.apply([{ op: 'deleteServer', server: server!.server }])
     await machine.clock.advance(5000)
@@ -277,8 +279,8 @@ describe('IpvsProgrammer', () => {
 
   test('notices a change of another program right after a server of ours went', async () => {
     const other = { ...view([3], { address: '10.96.0.2' }), name: 'ns/other' }
-    programmer.syncAll(machine.node, [view([1, 2]), other])
-    change(view([1, 2]), undefined)
+    await programmer.syncAll(machine.node, [view([1, 2]), other])
+    await change(view([1, 2]), undefined)
     const [server] = machine.servers.read(4)
     machine.servers.apply([{ op: 'deleteServer', server: server!.server }])
     await machine.clock.advance(5000)
@@ -286,11 +288,11 @@ describe('IpvsProgrammer', () => {
   })
 
   test('does not mistake its own changes for those of another program, made while the table is read', async () => {
-    programmer.syncAll(machine.node, [view([1])])
+    await programmer.syncAll(machine.node, [view([1])])
     let endpoints = [1]
     machine.servers.duringTableRead = () => {
       const more = [...endpoints, endpoints.length + 1]
-      change(view(endpoints), view(more))
+      void change(view(endpoints), view(more))
       endpoints = more
     }
     await machine.clock.advance(60_000)
@@ -304,22 +306,22 @@ describe('IpvsProgrammer', () => {
   })
 
   describe('drains a removed backend', () => {
-    const remove = () => {
-      programmer.syncAll(machine.node, [view([1, 2])])
+    const remove = async () => {
+      await programmer.syncAll(machine.node, [view([1, 2])])
       machine.servers.count('10.64.0.1', { activeConnections: 1 })
       machine.servers.takeApplied()
-      change(view([1, 2]), view([2]))
+      await change(view([1, 2]), view([2]))
     }
 
     test('which keeps its connections and gets no new ones', async () => {
-      remove()
+      await remove()
       expect(weights()).toEqual(['10.64.0.1=0', '10.64.0.2=1'])
       await machine.clock.advance(60_000)
       expect(weights()).toEqual(['10.64.0.1=0', '10.64.0.2=1'])
     })
 
     test('which leaves within a second of its last connection', async () => {
-      remove()
+      await remove()
       await machine.clock.advance(10_000)
       machine.servers.count('10.64.0.1', { activeConnections: 0, inactiveConnections: 1 })
       machine.servers.connections = 'TCP 0A01000B 2CD6 0A600001 0050 0A400001 1F90 TIME_WAIT 118\n'
@@ -329,7 +331,7 @@ describe('IpvsProgrammer', () => {
     })
 
     test('whose connections are listed only when the kernel counts none that are established', async () => {
-      remove()
+      await remove()
       await machine.clock.advance(10_000)
       expect(machine.servers.connectionLooks).toBe(0)
       machine.servers.count('10.64.0.1', { activeConnections: 0, inactiveConnections: 1 })
@@ -340,7 +342,7 @@ describe('IpvsProgrammer', () => {
     })
 
     test('whose connections are listed less often where that takes long', async () => {
-      remove()
+      await remove()
       machine.servers.count('10.64.0.1', { activeConnections: 0, inactiveConnections: 1 })
       machine.servers.connections = 'TCP 0A01000B 2CD6 0A600001 0050 0A400001 1F90 FIN_WAIT 118\n'
       machine.servers.duringConnectionRead = () => new Promise((resolve) => void machine.clock.setTimeout(resolve, 500))
@@ -349,30 +351,30 @@ describe('IpvsProgrammer', () => {
     })
 
     test('which leaves after the limit at the latest', async () => {
-      remove()
+      await remove()
       await machine.clock.advance(3_601_000)
       expect(machine.drained).toMatchObject([{ end: 'limit' }])
       expect(weights()).toEqual(['10.64.0.2=1'])
     })
 
-    test('which leaves at once without connections, in two messages', () => {
-      programmer.syncAll(machine.node, [view([1, 2])])
+    test('which leaves at once without connections, in two messages', async () => {
+      await programmer.syncAll(machine.node, [view([1, 2])])
       machine.servers.takeApplied()
-      change(view([1, 2]), view([2]))
+      await change(view([1, 2]), view([2]))
       expect(machine.servers.takeApplied()).toEqual(['setDestination 10.64.0.1 0', 'deleteDestination 10.64.0.1'])
     })
 
-    test('which leaves at once with UDP', () => {
-      programmer.syncAll(machine.node, [view([1, 2], { protocol: 'UDP' })])
+    test('which leaves at once with UDP', async () => {
+      await programmer.syncAll(machine.node, [view([1, 2], { protocol: 'UDP' })])
       machine.servers.count('10.64.0.1', { inactiveConnections: 5 })
       machine.servers.takeApplied()
-      change(view([1, 2], { protocol: 'UDP' }), view([2], { protocol: 'UDP' }))
+      await change(view([1, 2], { protocol: 'UDP' }), view([2], { protocol: 'UDP' }))
       expect(machine.servers.takeApplied()).toEqual(['deleteDestination 10.64.0.1'])
     })
 
     test('which gets its weight back when it comes back', async () => {
-      remove()
-      change(view([2]), view([1, 2]))
+      await remove()
+      await change(view([2]), view([1, 2]))
       expect(weights()).toEqual(['10.64.0.1=1', '10.64.0.2=1'])
       await machine.clock.advance(5_000_000)
       expect(weights()).toEqual(['10.64.0.1=1', '10.64.0.2=1'])
@@ -390,10 +392,10 @@ describe('IpvsProgrammer', () => {
     })
 
     test('and goes on with it after a restart', async () => {
-      remove()
+      await remove()
       programmer.close()
       programmer = machine.start()
-      programmer.syncAll(machine.node, [view([2])])
+      await programmer.syncAll(machine.node, [view([2])])
       expect(weights()).toEqual(['10.64.0.1=0', '10.64.0.2=1'])
       machine.servers.count('10.64.0.1', { activeConnections: 0 })
       await machine.clock.advance(1000)
@@ -401,20 +403,20 @@ describe('IpvsProgrammer', () => {
     })
 
     test('the last of them with its server, which refuses new connections meanwhile', async () => {
-      programmer.syncAll(machine.node, [view([1])])
+      await programmer.syncAll(machine.node, [view([1])])
       machine.servers.count('10.64.0.1', { activeConnections: 1 })
-      change(view([1]), view([]))
+      await change(view([1]), view([]))
       expect(weights()).toEqual(['10.64.0.1=0'])
       expect(machine.link.own).toContain('10.96.0.1')
       machine.servers.count('10.64.0.1', { activeConnections: 0 })
       await machine.clock.advance(1000)
       expect(machine.servers.read(4)).toEqual([])
-      change(view([]), view([3]))
+      await change(view([]), view([3]))
       expect(weights()).toEqual(['10.64.0.3=1'])
     })
 
     test('and tells when that fails, and tries again', async () => {
-      remove()
+      await remove()
       machine.servers.count('10.64.0.1', { activeConnections: 0 })
       machine.servers.failNext = true
       await machine.clock.advance(500)
@@ -424,9 +426,9 @@ describe('IpvsProgrammer', () => {
       expect(weights()).toEqual(['10.64.0.2=1'])
     })
 
-    test('but not when its whole frontend goes', () => {
-      remove()
-      change(view([2]), undefined)
+    test('but not when its whole frontend goes', async () => {
+      await remove()
+      await change(view([2]), undefined)
       expect(machine.servers.read(4)).toEqual([])
     })
   })

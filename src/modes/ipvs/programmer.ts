@@ -20,7 +20,7 @@ import type { TableDriver } from '../../nftables/table-driver.ts'
 import { TableProgrammer } from '../../table-sync/table-programmer.ts'
 import type { FamilyAudit } from './table-watch.ts'
 import type { FinishStats, Programmer, SyncStats } from '../../reconcile/programmer.ts'
-import { SyncCount } from '../../table-sync/sync-count.ts'
+import { WriteLog } from '../../reconcile/write-log.ts'
 
 /** The kernel's virtual servers: IpvsDriver, or some in memory. */
 export interface ServerDriver extends DrainDriver {
@@ -68,7 +68,6 @@ export class IpvsProgrammer implements Programmer {
   readonly #drains: Drains
   #inForce: Context | undefined
   #nodeAddresses: NodeAddresses = { own: [], nodePort: [] }
-  #isTold = false
 
   constructor(options: IpvsProgrammerOptions) {
     const { servers, clock, drainLimitMs, audit, onDrained, onError } = options
@@ -106,13 +105,13 @@ export class IpvsProgrammer implements Programmer {
    * The rules come first: what a new virtual server needs is there before its first connection, and what leaves is refused
    * before it is gone.
    */
-  sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
+  async sync(node: NodeView, changes: readonly ServicePortChange[]): Promise<SyncStats> {
     const context = this.#context
     if (context === undefined) throw new Error('Cannot program changes: IPVS has not been programmed as a whole')
     // Worthless until the kernel has accepted.
     this.#context = undefined
-    const stats = new SyncCount(this.#isTold)
-    stats.add(this.#rules.sync(node, changes))
+    const stats = new WriteLog()
+    stats.add(await this.#rules.sync(node, changes))
     const wanted = (side: 'before' | 'after') =>
       changes.flatMap((change) => wantedServers(node, change[side], context.settings))
     const { before, after } = context.owners.change(wanted('before'), wanted('after'))
@@ -122,15 +121,15 @@ export class IpvsProgrammer implements Programmer {
     return stats
   }
 
-  syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
+  async syncAll(node: NodeView, views: Iterable<ServicePortView>): Promise<SyncStats> {
     const { servers, link, scheduler, audit } = this.#options
     this.#context = undefined
-    const stats = new SyncCount(this.#isTold)
+    const stats = new WriteLog()
     const all = [...views]
     link.ensure()
     const { own, others } = link.read(node.family)
     this.#nodeAddresses = { own: others, nodePort: nodePortAddresses(node, others) }
-    stats.add(this.#rules.syncAll(node, all))
+    stats.add(await this.#rules.syncAll(node, all))
 
     const settings = { scheduler, nodePortAddresses: this.#nodeAddresses.nodePort }
     const owners = new ServerOwners(settings.nodePortAddresses)
@@ -150,43 +149,40 @@ export class IpvsProgrammer implements Programmer {
     return stats
   }
 
-  finish(): FinishStats | Promise<FinishStats> {
-    return this.#rules.finish()
-  }
-
-  tellCommands(isTold: boolean): void {
-    this.#isTold = isTold
-    this.#rules.tellCommands(isTold)
+  /** Looks after backends that take no more connections, until they are gone. */
+  async finish(): Promise<FinishStats> {
+    const { againInMs: rulesInMs = Infinity, ...stats } = await this.#rules.finish()
+    const againInMs = Math.min(rulesInMs, this.#drains.continue() ?? Infinity)
+    return { ...stats, againInMs: againInMs === Infinity ? undefined : againInMs }
   }
 
   close(): void {
     const { link, servers } = this.#options
     this.#context = undefined
     closeAllNow(
-      () => this.#drains.close(),
       () => this.#rules.close(),
       () => link.close(),
       () => servers.close(),
     )
   }
 
-  #program(diff: IpvsDiff, stats: SyncCount): void {
+  #program(diff: IpvsDiff, stats: WriteLog): void {
     this.#apply([...diff.ops, ...this.#drains.plan(diff)], stats)
     const begun = this.#drains.begin(diff)
-    stats.tell(() => begun.map((op) => `ipvsadm ${formatOp(op)}`))
+    stats.keep(() => begun.map((op) => `ipvsadm ${formatOp(op)}`))
     stats.count(begun.length, 0)
   }
 
-  #apply(ops: readonly IpvsOp[], stats: SyncCount): void {
+  #apply(ops: readonly IpvsOp[], stats: WriteLog): void {
     if (ops.length === 0) return
-    stats.note(each(ops, (op) => `ipvsadm ${formatOp(op)}`))
+    stats.keep(() => each(ops, (op) => `ipvsadm ${formatOp(op)}`))
     stats.count(ops.length, this.#options.servers.apply(ops).bytes)
     this.#options.audit.note(ops)
   }
 
-  #bind(ops: readonly LinkOp[], stats: SyncCount): void {
+  #bind(ops: readonly LinkOp[], stats: WriteLog): void {
     if (ops.length === 0) return
-    stats.note(each(ops, (op) => formatLinkOp(op, LINK)))
+    stats.keep(() => each(ops, (op) => formatLinkOp(op, LINK)))
     stats.count(ops.length, this.#options.link.apply(ops).bytes)
   }
 

@@ -13,13 +13,13 @@ import { type AddressDriver, IpvsProgrammer, type ServerDriver } from './program
 import { readIpvsMachine } from './read-machine.ts'
 import { FamilyAudit } from './table-watch.ts'
 
-export function rehearseIpvs(options: RehearseOptions): Rehearsal {
+export async function rehearseIpvs(options: RehearseOptions): Promise<Rehearsal> {
   const { config, node, views, kernel } = options
   const found = kernel === 'empty' ? undefined : readIpvsMachine(node.family)
   const ops: IpvsOp[] = []
   const links: string[] = []
   if (found?.hasLink !== true) links.push(`ip link add ${LINK} type dummy`)
-  const table = withTable(TABLE, { family: node.family, kernel }, (rules) => {
+  const table = await withTable(TABLE, { family: node.family, kernel }, async (rules) => {
     const programmer = new IpvsProgrammer({
       family: node.family,
       servers: rehearsedServers(found?.servers ?? [], ops),
@@ -33,7 +33,7 @@ export function rehearseIpvs(options: RehearseOptions): Rehearsal {
       onDrained() {},
       onError() {},
     })
-    programmer.syncAll(node, views)
+    await programmer.syncAll(node, views)
     programmer.close()
   })
   const remarks = [

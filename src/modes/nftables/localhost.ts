@@ -60,8 +60,7 @@ export class LocalhostNodePorts {
         followed.syncAll(node, views)
         return stats
       },
-      finish: () => programmer.finish?.(),
-      tellCommands: (isTold) => programmer.tellCommands?.(isTold),
+      finish: async () => programmer.finish?.(),
       close() {
         followed.close()
         programmer.close()

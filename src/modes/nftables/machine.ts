@@ -7,10 +7,7 @@ import { lookForNftables, readPresentTables } from './look.ts'
 import { readNftables } from './walkable.ts'
 import { rehearseNftables } from './rehearse.ts'
 import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
-import type { Programmer } from '../../reconcile/programmer.ts'
 import { trafficCounters } from '../traffic.ts'
-import { InOrder } from '../../lib/in-order.ts'
-import { OneAtATime } from '../../table-sync/one-at-a-time.ts'
 import { TableProgrammer } from '../../table-sync/table-programmer.ts'
 import { deleteTables, openWatchedTables } from '../../nftables/watched-tables.ts'
 
@@ -37,21 +34,18 @@ async function openNftables(options: ModeOptions): Promise<RunningMode> {
         syncFailed: () => metrics.nftablesSyncFailures.with(ipFamily).inc(),
         cleanupFailed: () => metrics.nftablesCleanupFailures.with(ipFamily).inc(),
       }
-      const order = new InOrder()
       const onFailed = (error: unknown, againInMs: number) => {
         counts.cleanupFailed()
         affinity.onFailed(error, againInMs)
       }
-      const programmer = inTurns(
-        new TableProgrammer({
-          planner: nftablesPlanner,
-          driver: tables.driver(family),
-          clock,
-          counts,
-          later: { order, onFailed, onMended: () => affinity.onMended() },
-        }),
-      )
-      return new OneAtATime(localhost?.following(programmer, family, reports) ?? programmer, order)
+      const programmer = new TableProgrammer({
+        planner: nftablesPlanner,
+        driver: tables.driver(family),
+        clock,
+        counts,
+        affinity: { onFailed, onMended: () => affinity.onMended() },
+      })
+      return localhost?.following(programmer, family, reports) ?? programmer
     },
     traffic: trafficCounters(families),
     ...(localhost && { status: () => localhost.status() }),
@@ -60,16 +54,5 @@ async function openNftables(options: ModeOptions): Promise<RunningMode> {
         () => localhost?.close(),
         () => tables.close(),
       ),
-  }
-}
-
-/** Its table may be very long: a comparison must not keep others waiting. */
-function inTurns(programmer: TableProgrammer): Programmer {
-  return {
-    sync: (node, changes) => programmer.syncInTurns(node, changes),
-    syncAll: (node, views) => programmer.syncAllInTurns(node, views),
-    finish: () => programmer.finish(),
-    tellCommands: (isTold) => programmer.tellCommands(isTold),
-    close: () => programmer.close(),
   }
 }

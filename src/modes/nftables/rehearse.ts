@@ -4,6 +4,6 @@ import type { Rehearsal, RehearseOptions } from '../rehearsal.ts'
 import { rehearseTable } from '../rehearse-table.ts'
 import { nftablesPlanner } from './plan/planner.ts'
 
-export function rehearseNftables(options: RehearseOptions): Rehearsal {
-  return { scripts: [rehearseTable(nftablesPlanner, options)], remarks: [] }
+export async function rehearseNftables(options: RehearseOptions): Promise<Rehearsal> {
+  return { scripts: [await rehearseTable(nftablesPlanner, options)], remarks: [] }
 }

@@ -19,7 +19,7 @@ import { recallBackends } from './recall.ts'
 import { forgetFlows } from '../../data-path/forget-flows.ts'
 import { openUserspaceTraffic } from './traffic.ts'
 import { acquireDataPath } from '../../data-path/data-path.ts'
-import { ClosedDoors } from './closed-doors.ts'
+import { MissingListeners } from './missing-listeners.ts'
 import { UserspaceProgrammer } from './programmer.ts'
 import { failingBackends, formatUserspaceStatus, registerUserspaceMetrics } from './report.ts'
 import { deleteTables, openWatchedTables, type WatchedTables } from '../../nftables/watched-tables.ts'
@@ -36,7 +36,7 @@ export const userspaceMachine: ModeOnMachine = {
 const SUCCEEDED =
   'Another process of this program has taken over; it has the rules, and this one lets its connections end'
 const TOO_FEW_FDS =
-  'Cannot open doors, so clients of their services are refused: raise the limit of open files (LimitNOFILE, ulimit -n)'
+  'Cannot open listeners, so clients of their services are refused: raise the limit of open files (LimitNOFILE, ulimit -n)'
 /** Two for each connection. */
 const WANTED_FDS = 1_048_576
 const FEW_FDS = 4096
@@ -58,48 +58,47 @@ function openUserspace(options: ModeOptions): RunningMode {
   raiseLimits(log)
   const counters = trafficCounters(families)
   const programmers = new Map<Family, UserspaceProgrammer>()
-  const closed = new Map<Family, ClosedDoors>()
-  const stopTelling = () => {
-    for (const each of closed.values()) each.stop()
+  const missing = new Map<Family, MissingListeners>()
+  const stopReporting = () => {
+    for (const each of missing.values()) each.stop()
   }
   const served = families.map((family) => [family, listeners[family]] as const)
   return {
     traffic: (family) => openUserspaceTraffic({ kernel: counters(family), listeners: listeners[family], plane }),
     remembered: (question) => recallBackends(plane, listeners[question.family], question),
     programmer(family, { metrics, onRefused }) {
-      if (programmers.size === 0) registerUserspaceMetrics(metrics, served, closed)
-      const ofFamily = closedDoors(`IPv${family}`, options, onRefused)
-      closed.set(family, ofFamily)
+      if (programmers.size === 0) registerUserspaceMetrics(metrics, served, missing)
+      const ofFamily = missingListeners(`IPv${family}`, options, onRefused)
+      missing.set(family, ofFamily)
       const programmer = new UserspaceProgrammer({
         listeners: listeners[family],
         driver: tables.driver(family),
         clock,
         listenAddress,
-        onSuccessor: (door) => {
-          if (door !== undefined)
-            log.warn(SUCCEEDED, { ipFamily: `IPv${family}`, door: joinHostPort(door.address, door.port) })
+        onSuccessor: (listener) => {
+          if (listener !== undefined)
+            log.warn(SUCCEEDED, { ipFamily: `IPv${family}`, listener: joinHostPort(listener.address, listener.port) })
           else {
             log.warn('The process that had taken over is gone; serving again', { ipFamily: `IPv${family}` })
             options.onTakenBack?.()
             options.onForeignChange(family)
           }
         },
-        onUnsure: () => options.onForeignChange(family),
         onRefused: (name, reason) => {
           log.error(undefined, 'Cannot serve a service port: its clients are refused', { servicePort: name, reason })
           onRefused(name, reason)
         },
-        onClosedDoors: (now) => ofFamily.note(now),
+        onMissing: (now) => ofFamily.note(now),
       })
       programmers.set(family, programmer)
       return programmer
     },
     flowTargets: (family, view) => programmers.get(family)?.flowTargets(view) ?? [],
     failing: (family) => failingBackends(listeners[family]),
-    status: () => formatUserspaceStatus(served, closed),
+    status: () => formatUserspaceStatus(served, missing),
     close: () =>
       closeAllNow(
-        () => stopTelling(),
+        () => stopReporting(),
         () => tables.close(),
         () => dataPath.release(),
       ),
@@ -110,15 +109,15 @@ function openUserspace(options: ModeOptions): RunningMode {
     end: (signal) => {
       const udp = families.map((family) => [family, listeners[family].udp()] as const)
       return closeAll(
-        () => stopTelling(),
+        () => stopReporting(),
         // Withdrawing needs the watch, which has to look away from a large transaction.
         ...Array.from(programmers.values(), (programmer) => () => programmer.withdraw()),
         () => tables.close(),
         () => plane.settle(),
         ...udp.map(
-          ([family, doors]) =>
+          ([family, ports]) =>
             () =>
-              forgetFlows(family, doors),
+              forgetFlows(family, ports),
         ),
         () => drain(plane, { log, signal }),
         () => plane.stop(),
@@ -141,19 +140,22 @@ function openTables({ families, onForeignChange }: ModeOptions): WatchedTables {
   }
 }
 
-function closedDoors(
+function missingListeners(
   ipFamily: string,
   { log, clock }: ModeOptions,
   onRefused: (name: string, reason: string) => void,
-): ClosedDoors {
-  return new ClosedDoors({
+): MissingListeners {
+  return new MissingListeners({
     clock,
-    onClosed: ({ doors, first }) => {
+    onMissing: ({ listeners, first }) => {
       const limit = readFdLimit()
-      log.error(undefined, TOO_FEW_FDS, { ipFamily, doors, first, limit })
-      onRefused(first, `${doors} doors are closed, this is the first: the limit of open files is ${limit}, raise it`)
+      log.error(undefined, TOO_FEW_FDS, { ipFamily, listeners, first, limit })
+      onRefused(
+        first,
+        `${listeners} listeners are missing, this is the first: the limit of open files is ${limit}, raise it`,
+      )
     },
-    onOver: () => log.info('All doors are open: there are file descriptors for them again', { ipFamily }),
+    onOver: () => log.info('All listeners are open: there are file descriptors for them again', { ipFamily }),
   })
 }
 

@@ -1,17 +1,17 @@
-// Programs the userspace mode for one IP family: doors to each list of backends, and the rules that lead there.
+// Programs the userspace mode for one IP family: listeners for each list of backends, and the rules that lead there.
 //
-// A door comes before its rules and goes after them. Rules do not change when endpoints do; the data path is told.
+// A listener comes before its rules and goes after them. Rules do not change when endpoints do; the data path is told.
 //
-// A door of UDP to which rules lead no more stays open for the clients who came through it, as long as their backends serve:
+// A UDP listener to which rules lead no more stays open for the clients who came through it, as long as their backends serve:
 // policies choose for new clients and do not disturb others, as in the other modes.
 
-import type { Clock, Timer } from '../../lib/clock.ts'
+import type { Clock } from '../../lib/clock.ts'
 import { joinHostPort } from '../../lib/ip.ts'
-import type { NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
-import type { Closed } from './closed-doors.ts'
-import { type Entrance, listsOf } from './plan/entrance.ts'
+import type { NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../../model/types.ts'
+import type { MissingNow } from './missing-listeners.ts'
+import { type Entrance, type EntranceId, entranceId, listsOf } from './plan/entrance.ts'
 import { userspacePlanner } from './plan/planner.ts'
-import { type DoorAddress, doorsIn, knownPorts } from './plan/service.ts'
+import { knownPorts, type ListenAddress, listenersIn, type ServedPort } from './plan/service.ts'
 import type { Table } from '../../nftables/types.ts'
 import type { Pool } from '../../data-path/control-pool.ts'
 import type { Listeners, Refusal, Served } from '../../data-path/listeners.ts'
@@ -19,7 +19,7 @@ import type { SeenAs } from '../../data-path/seen-as.ts'
 import { isPortTaken } from '../../data-path/sockets.ts'
 import type { TableDriver } from '../../nftables/table-driver.ts'
 import { TableProgrammer } from '../../table-sync/table-programmer.ts'
-import type { FinishStats, Programmer, SyncStats } from '../../reconcile/programmer.ts'
+import type { Answerers, FinishStats, Programmer, SyncStats } from '../../reconcile/programmer.ts'
 import { LISTS, servedName } from './served-name.ts'
 
 export interface UserspaceProgrammerOptions {
@@ -28,14 +28,12 @@ export interface UserspaceProgrammerOptions {
   readonly clock: Clock
   /** Called when a service port cannot be served, unless for want of file descriptors. */
   readonly onRefused: (name: string, reason: string) => void
-  /** Called after each sync with the doors for which there was no file descriptor. */
-  readonly onClosedDoors: (closed: Closed) => void
+  /** Called after each sync with the listeners for which there was no file descriptor. */
+  readonly onMissing: (missing: MissingNow) => void
   /** The address of this machine on which clients of the node are served. */
   readonly listenAddress: (node: NodeView) => string
-  /** Called when a sync that nobody asked for has failed: then all is to be synced again. */
-  readonly onUnsure: () => void
   /** Called when another process has taken over, and with undefined when that one is gone: then all is to be synced again. */
-  readonly onSuccessor: (door: DoorAddress | undefined) => void
+  readonly onSuccessor: (listener: ListenAddress | undefined) => void
 }
 
 type PreferredPort = (view: ServicePortView, entrance: Entrance) => number | undefined
@@ -43,131 +41,124 @@ type PreferredPort = (view: ServicePortView, entrance: Entrance) => number | und
 /** How a service port is served. */
 interface Service {
   readonly view: ServicePortView
+  readonly port: ServedPort
   /** Entrances that could not be opened, and why. */
-  readonly refused: ReadonlyMap<string, Refusal>
-  /** The doors that stay open, by list. */
+  readonly refused: ReadonlyMap<EntranceId, Refusal>
+  /** The listeners that stay open, by list. */
   readonly stays: ReadonlyMap<string, ReadonlySet<SeenAs>>
-  /** Those of them to which no rule leads. */
-  readonly leaving: readonly DoorAddress[]
 }
 
 export class UserspaceProgrammer implements Programmer {
   readonly #options: UserspaceProgrammerOptions
-  readonly #rules: TableProgrammer
-  /** By the names of service ports, where there is something to know: what the rules in the kernel know. */
-  readonly #known = new Map<string, Service>()
-  /** The same for views that are being programmed. */
-  #fresh: ReadonlyMap<ServicePortView, Service> = new Map()
+  readonly #rules: TableProgrammer<ServedPort>
+  /** What the rules in the kernel lead to. */
+  readonly #services = new Map<ServicePortName, Service>()
+  /** Those of them with entrances that could not be opened; those that were tried last come last. */
+  readonly #refused = new Set<ServicePortName>()
   #node: NodeView | undefined
-  /** The rules have led here: a process that only tried to be led to has nobody's connections, and no successor. */
+  /** The rules have led here: a process that has never received traffic has nobody's connections, and no successor. */
   #hasServed = false
   #isWithdrawn = false
   #isEnding = false
-  #isTold = false
   /** What is served on an address that the node had before, until the rules lead there no more. */
   readonly #left: Pool[] = []
-  #retryTimer: Timer | undefined
+  /** When it is time to look for ports again, or for the process that has taken over. */
+  #retryMs = Infinity
   /** The last retries have all had success: others may, too. */
   #mayOpenMore = false
-  /** A door of the process that has taken over. */
-  #successor: DoorAddress | undefined
-  /** What was read back, for the rules' programmer to take. */
-  #readBack: { readonly table: Table | undefined } | undefined
+  /** A listener of the process that has taken over. */
+  #successor: ListenAddress | undefined
 
   constructor(options: UserspaceProgrammerOptions) {
     this.#options = options
-    const { driver, clock } = options
-    const planner = userspacePlanner({
-      find: (view, entrance) => this.#find(view, entrance),
-      leaving: (view) => this.#serviceOf(view)?.leaving ?? [],
-    })
-    const prefetched: TableDriver = {
-      apply: (ops) => driver.apply(ops),
-      read: () => this.#takeReadBack(),
-      readElements: (set) => driver.readElements(set),
-      close: () => driver.close(),
-    }
-    this.#rules = new TableProgrammer({ planner, driver: prefetched, clock })
+    this.#rules = new TableProgrammer({ planner: userspacePlanner, ...options })
   }
 
-  sync(node: NodeView, changes: readonly ServicePortChange[]): SyncStats {
+  async sync(node: NodeView, changes: readonly ServicePortChange[]): Promise<SyncStats> {
     if (this.#isWithdrawn) return NOTHING_DONE
     if (this.#successor !== undefined) return SUCCEEDED
     this.#options.listeners.lookForFds()
-    const retries = this.#retries(changes)
-    const all = [...changes, ...retries]
-    this.#fresh = this.#serve(
-      all.flatMap(({ after }) => after ?? []),
-      () => undefined,
-    )
-    const stats = this.#told(
-      this.#rules.sync(node, all),
-      all.flatMap(({ after }) => after ?? []),
-    )
-    for (const { name, before, after } of all) {
-      this.#shutUnused(before, after)
-      this.#note(name, after)
+    const answerers = this.#answerersOf(changes)
+    const wanted = new Map(changes.map(({ name, after }) => [name, after]))
+    const retries = this.#retries(wanted)
+    for (const name of retries) wanted.set(name, this.#services.get(name)!.view)
+    const views = [...wanted.values()].filter((view) => view !== undefined)
+    const services = this.#serve(views, () => undefined)
+    const ports = Array.from(wanted.keys(), (name) => ({
+      name,
+      before: this.#services.get(name)?.port,
+      after: services.get(name)?.port,
+    }))
+    const stats = await this.#rules.sync(node, ports)
+    for (const { name, before } of ports) {
+      const service = services.get(name)
+      if (before !== undefined) this.#closeUnused(before, service)
+      this.#set(name, service)
     }
-    this.#mayOpenMore = retries.length > 0 && retries.every(({ name }) => !this.#known.get(name)?.refused.size)
-    this.#fresh = new Map()
-    this.#tellClosedDoors()
-    this.#retryLater(node)
-    return stats
+    this.#mayOpenMore = retries.length > 0 && !retries.some((name) => this.#refused.has(name))
+    this.#synced()
+    return { ...this.#withListeners(stats, views), answerers }
   }
 
-  syncAll(node: NodeView, views: Iterable<ServicePortView>): SyncStats {
+  async syncAll(node: NodeView, all: Iterable<ServicePortView>): Promise<SyncStats> {
     if (this.#isWithdrawn) return NOTHING_DONE
     const { listeners, driver, listenAddress } = this.#options
     const table = driver.read()
-    if (this.#hasServed && this.#yieldTo(otherDoors(node, table, listeners))) return SUCCEEDED
+    if (this.#hasServed && this.#yieldTo(othersIn(node, table, listeners))) return SUCCEEDED
     this.#node = node
-    this.#readBack = { table }
     this.#left.push(...listeners.moveTo(listenAddress(node)))
     listeners.lookForPorts()
-    const all = [...views]
-    this.#fresh = this.#serve(all, knownPorts(node.family, table))
-    const stats = this.#told(this.#rules.syncAll(node, all), all)
+    const views = [...all]
+    const services = this.#serve(views, knownPorts(node.family, table))
+    const ports = Array.from(services.values(), ({ port }) => port)
+    const stats = await this.#rules.syncAll(node, ports, { table })
     this.#hasServed = true
-    this.#shutAllBut(all)
+    this.#closeAllBut(services.values())
     for (const pool of this.#left.splice(0)) pool.close()
-    this.#known.clear()
-    for (const view of all) this.#note(view.name, view)
-    this.#fresh = new Map()
-    this.#tellClosedDoors()
-    this.#retryLater(node)
-    return stats
+    this.#services.clear()
+    this.#refused.clear()
+    for (const [name, service] of services) this.#set(name, service)
+    this.#synced()
+    return this.#withListeners(stats, views)
   }
 
-  /** Nothing, while the rules are another's. */
-  finish(): FinishStats | void | Promise<FinishStats> {
-    if (!this.#isWithdrawn && this.#successor === undefined) return this.#rules.finish()
-  }
-
-  tellCommands(isTold: boolean): void {
-    this.#isTold = isTold
-    this.#rules.tellCommands(isTold)
+  /** Tries again to open what could not be opened. While the rules are another's, looks whether that one is still there. */
+  async finish(): Promise<FinishStats> {
+    if (this.#isWithdrawn) return NOTHING_DONE
+    const isDue = this.#retryMs <= this.#options.clock.monotonicNow()
+    if (this.#successor !== undefined) {
+      if (isDue) this.#yieldTo([this.#successor])
+      return { ...NOTHING_DONE, againInMs: this.#againInMs }
+    }
+    if (!isDue) return { ...(await this.#rules.finish()), againInMs: this.#againInMs }
+    try {
+      this.#options.listeners.lookForPorts()
+      const { transactions, operations, bytes } = await this.sync(this.#node!, [])
+      return { transactions, operations, bytes, againInMs: this.#againInMs }
+    } catch {
+      return { ...NOTHING_DONE, isUnsure: true }
+    }
   }
 
   /** Where UDP flows of a service port go at present, those that came before it changed included. */
   flowTargets(view: ServicePortView): string[] {
     return LISTS.flatMap((list) => {
-      const doors = this.#options.listeners.get(servedName(view, list))?.listeners.values() ?? []
-      return Array.from(doors, ({ address, port }) => joinHostPort(address, port))
+      const open = this.#options.listeners.get(servedName(view, list))?.listeners.values() ?? []
+      return Array.from(open, ({ address, port }) => joinHostPort(address, port))
     })
   }
 
   /**
    * New connections are no longer led to the proxy; what translates those that are open stays. Where the rules cannot be
-   * changed the doors close all the same: a client that is led there is refused instead of being cut off later.
+   * changed the listeners close all the same: a client that is led there is refused instead of being cut off later.
    */
-  withdraw(): void {
+  async withdraw(): Promise<void> {
     this.#isEnding = true
     try {
       const node = this.#hasServed ? this.#node : undefined
-      if (node !== undefined && this.#successor === undefined) this.syncAll(node, [])
+      if (node !== undefined && this.#successor === undefined) await this.syncAll(node, [])
     } finally {
       this.#isWithdrawn = true
-      this.#retryTimer?.cancel()
       this.#options.listeners.releaseAll()
       for (const pool of this.#left.splice(0)) pool.close()
     }
@@ -178,50 +169,42 @@ export class UserspaceProgrammer implements Programmer {
     return this.#hasServed
   }
 
-  /** Whether the rules lead to doors of another process, which must keep them when this one ends. */
+  /** Whether the rules lead to listeners of another process, which must keep them when this one ends. */
   isSucceeded(): boolean {
     if (this.#node === undefined) return false
     const { driver, listeners } = this.#options
-    return this.#successor !== undefined || otherDoors(this.#node, driver.read(), listeners).some(isOpen)
+    return this.#successor !== undefined || othersIn(this.#node, driver.read(), listeners).some(isOpen)
   }
 
   close(): void {
-    this.#retryTimer?.cancel()
     this.#rules.close()
   }
 
   /**
-   * An upgrade starts the new process while the old one serves: its rules lead to doors of its own. To restore ours would
-   * take the clients from it, and it would restore its rules in turn. The doors stay open for clients that came through them.
+   * An upgrade starts the new process while the old one serves: its rules lead to listeners of its own. To restore ours would
+   * take the clients from it, and it would restore its rules in turn. The listeners stay open for clients that came through them.
    */
-  #yieldTo(doors: readonly DoorAddress[]): boolean {
+  #yieldTo(others: readonly ListenAddress[]): boolean {
     const before = this.#successor
-    this.#successor = doors.find(isOpen)
-    if (this.#successor === undefined) {
-      if (before !== undefined) this.#options.onSuccessor(undefined)
-      return false
-    }
-    if (before === undefined) this.#options.onSuccessor(this.#successor)
-    this.#retryTimer?.cancel()
-    this.#retryTimer = this.#options.clock.setTimeout(() => this.#lookForSuccessor(), RETRY_MS)
-    return true
-  }
-
-  /** Perhaps it is gone, and with it its doors. */
-  #lookForSuccessor(): void {
-    this.#yieldTo(this.#successor === undefined ? [] : [this.#successor])
+    this.#successor = others.find(isOpen)
+    const isYielding = this.#successor !== undefined
+    this.#retryMs = isYielding ? this.#options.clock.monotonicNow() + RETRY_MS : Infinity
+    if (isYielding !== (before !== undefined)) this.#options.onSuccessor(this.#successor)
+    return isYielding
   }
 
   /** Opens or changes what service ports need. */
-  #serve(views: readonly ServicePortView[], preferredPort: PreferredPort): Map<ServicePortView, Service> {
-    const services = new Map<ServicePortView, Service>()
+  #serve(views: readonly ServicePortView[], preferredPort: PreferredPort): Map<ServicePortName, Service> {
+    const services = new Map<ServicePortName, Service>()
     const crowded = new Set<string>()
     for (const view of views) {
       const service = `${view.namespace}/${view.service}`
-      const refused = new Map<string, Refusal>()
+      const refused = new Map<EntranceId, Refusal>()
+      const open = new Map<EntranceId, ListenAddress>()
       for (const [list, { backends, seenAs }] of listsOf(view)) {
+        const name = servedName(view, list)
         const reasons = this.#options.listeners.serve({
-          name: servedName(view, list),
+          name,
           service,
           protocol: view.protocol === 'UDP' ? 'UDP' : 'TCP',
           backends: [...backends],
@@ -229,26 +212,34 @@ export class UserspaceProgrammer implements Programmer {
           seenAs,
           preferredPort: (each) => preferredPort(view, { list, seenAs: each }),
         })
-        for (const [each, refusal] of reasons) {
-          const entrance = idOf({ list, seenAs: each })
-          refused.set(entrance, refusal)
-          // Said once, and of a service with thousands of ports once; those for want of file descriptors are said together.
-          const isNews = this.#known.get(view.name)?.refused.get(entrance)?.lacks !== refusal.lacks
-          const isSaid = refusal.lacks === 'fds' || (refusal.lacks === 'share' && crowded.has(service))
-          if (isNews && !isSaid) this.#options.onRefused(view.name, refusal.reason)
+        for (const each of seenAs) {
+          const id = entranceId({ list, seenAs: each })
+          const refusal = reasons.get(each)
+          const listener = this.#options.listeners.find(name, each)
+          if (listener !== undefined) open.set(id, listener)
+          if (refusal === undefined) continue
+          // Reported once, and of a service with thousands of ports once; those for want of file descriptors together.
+          const isNews = this.#services.get(view.name)?.refused.get(id)?.lacks !== refusal.lacks
+          const isReported = refusal.lacks === 'fds' || (refusal.lacks === 'share' && crowded.has(service))
+          if (isNews && !isReported) this.#options.onRefused(view.name, refusal.reason)
           if (refusal.lacks === 'share') crowded.add(service)
+          refused.set(id, refusal)
         }
       }
-      // Where a port is missing, perhaps such a door has it.
-      services.set(view, { view, refused, ...this.#staying(view, refused.size === 0) })
+      // Where a port is missing, perhaps a listener without rules has it.
+      const { stays, leaving } = this.#staying(view, refused.size === 0)
+      services.set(view.name, { view, port: { ...view, listeners: open, leaving }, refused, stays })
     }
     return services
   }
 
-  /** Which doors stay open, and tells those to which rules lead no more which of their backends still serve. */
-  #staying(view: ServicePortView, mayLeave: boolean): Pick<Service, 'stays' | 'leaving'> {
+  /** Which listeners stay open. Those to which rules lead no more get the backends that still serve. */
+  #staying(
+    view: ServicePortView,
+    mayLeave: boolean,
+  ): { readonly stays: Service['stays']; readonly leaving: readonly ListenAddress[] } {
     const stays = new Map<string, ReadonlySet<SeenAs>>()
-    const leaving: DoorAddress[] = []
+    const leaving: ListenAddress[] = []
     const wanted = listsOf(view)
     for (const list of LISTS) {
       const name = servedName(view, list)
@@ -258,7 +249,7 @@ export class UserspaceProgrammer implements Programmer {
       if (served === undefined || view.protocol !== 'UDP' || !mayLeave) continue
       if (seenAs === undefined && !this.#servesOn(view, served)) continue
       stays.set(name, new Set([...(seenAs ?? []), ...served.listeners.keys()]))
-      for (const [each, door] of served.listeners) if (seenAs?.has(each) !== true) leaving.push(door)
+      for (const [each, listener] of served.listeners) if (seenAs?.has(each) !== true) leaving.push(listener)
     }
     return { stays, leaving }
   }
@@ -272,108 +263,83 @@ export class UserspaceProgrammer implements Programmer {
     return true
   }
 
-  /** With what the data path was told: no other program has words for it. */
-  #told(stats: SyncStats, views: readonly ServicePortView[]): SyncStats {
-    if (!this.#isTold) return stats
-    const lines = views.flatMap((view) =>
-      LISTS.flatMap((list) => {
-        const served = this.#options.listeners.get(servedName(view, list))
-        return served === undefined ? [] : [formatServed(servedName(view, list), served)]
-      }),
+  /** Before the sync: afterwards a listener may have gone, and flows to it would stay in the connection tracker. */
+  #answerersOf(changes: readonly ServicePortChange[]): Answerers {
+    return new Map(
+      changes.flatMap(({ name, before }) =>
+        before?.protocol === 'UDP' ? [[name, this.flowTargets(before)] as const] : [],
+      ),
     )
-    return { ...stats, commands: [...(stats.commands ?? []), ...lines.slice(0, MOST_TOLD)] }
   }
 
-  #note(name: string, view: ServicePortView | undefined): void {
-    const service = view === undefined ? undefined : this.#fresh.get(view)
-    this.#known.delete(name)
-    if (service !== undefined && (service.refused.size > 0 || service.leaving.length > 0))
-      this.#known.set(name, service)
+  /** With what the data path was told: no other program has commands for it. */
+  #withListeners(stats: SyncStats, views: readonly ServicePortView[]): SyncStats {
+    const { listeners } = this.#options
+    const commands = function* () {
+      yield* stats.commands?.() ?? []
+      for (const view of views) {
+        for (const name of LISTS.map((list) => servedName(view, list))) {
+          const served = listeners.get(name)
+          if (served !== undefined) yield formatServed(name, served)
+        }
+      }
+    }
+    const { transactions, operations, bytes, gone } = stats
+    return { transactions, operations, bytes, commands, ...(gone !== undefined && { gone }) }
   }
 
-  #tellClosedDoors(): void {
-    let doors = 0
+  /** Reports the listeners that are missing, and plans when to look for ports again: the kernel does not tell. */
+  #synced(): void {
+    let listeners = 0
     let first: string | undefined
-    for (const [name, { refused }] of this.#known) {
-      for (const { lacks } of refused.values()) {
+    for (const name of this.#refused) {
+      for (const { lacks } of this.#services.get(name)!.refused.values()) {
         if (lacks !== 'fds') continue
-        doors++
+        listeners++
         first ??= name
       }
     }
-    // At the end there are no doors at all, which is not news.
-    if (!this.#isEnding) this.#options.onClosedDoors({ doors, first })
+    const retryInMs = this.#mayOpenMore ? RETRY_SOON_MS : RETRY_MS
+    this.#retryMs = this.#refused.size > 0 ? this.#options.clock.monotonicNow() + retryInMs : Infinity
+    // At the end there are no listeners at all, which is not news.
+    if (!this.#isEnding) this.#options.onMissing({ listeners, first })
   }
 
-  /** Those that were tried last come last. */
-  *#refused(): Generator<readonly [string, Service]> {
-    for (const each of this.#known) if (each[1].refused.size > 0) yield each
+  get #againInMs(): number | undefined {
+    return this.#retryMs === Infinity ? undefined : Math.max(0, this.#retryMs - this.#options.clock.monotonicNow())
   }
 
-  /** The kernel does not tell when a port becomes free. */
-  #retryLater(node: NodeView): void {
-    this.#retryTimer?.cancel()
-    if (this.#refused().next().done === true) return
-    this.#retryTimer = this.#options.clock.setTimeout(
-      () => {
-        try {
-          this.#options.listeners.lookForPorts()
-          this.sync(node, [])
-        } catch {
-          // What is in the kernel is not known any more, and nobody else asks for a sync now.
-          this.#options.onUnsure()
-        }
-      },
-      this.#mayOpenMore ? RETRY_SOON_MS : RETRY_MS,
-    )
+  #set(name: ServicePortName, service: Service | undefined): void {
+    if (service === undefined) this.#services.delete(name)
+    else this.#services.set(name, service)
+    this.#refused.delete(name)
+    if (service !== undefined && service.refused.size > 0) this.#refused.add(name)
   }
 
-  /** Some of the service ports for which there was no port, again: perhaps there is one now. */
-  #retries(changes: readonly ServicePortChange[]): ServicePortChange[] {
-    const retries: ServicePortChange[] = []
-    let changing: ReadonlySet<string> | undefined
-    for (const [name, { view }] of this.#refused()) {
-      changing ??= new Set(changes.map((change) => change.name))
+  /** Some of the service ports for which there was no port: perhaps there is one now. */
+  #retries(changing: ReadonlyMap<ServicePortName, unknown>): ServicePortName[] {
+    const retries: ServicePortName[] = []
+    for (const name of this.#refused) {
       if (changing.has(name)) continue
-      retries.push({ name, before: view, after: { ...view } })
+      retries.push(name)
       if (retries.length === RETRIES_AT_ONCE) break
     }
     return retries
   }
 
-  #shutUnused(before: ServicePortView | undefined, after: ServicePortView | undefined): void {
-    if (before === undefined) return
-    const stays = after && this.#fresh.get(after)?.stays
+  #closeUnused(before: ServicePortView, after: Service | undefined): void {
     for (const list of LISTS) {
       const name = servedName(before, list)
-      this.#options.listeners.keep(name, stays?.get(name) ?? NO_DOOR)
+      this.#options.listeners.keep(name, after?.stays.get(name) ?? NO_LISTENER)
     }
   }
 
-  #shutAllBut(views: readonly ServicePortView[]): void {
+  #closeAllBut(services: Iterable<Service>): void {
     const { listeners } = this.#options
-    const stays = new Map(views.flatMap((view) => [...(this.#fresh.get(view)?.stays ?? [])]))
-    for (const [name] of listeners.entries()) listeners.keep(name, stays.get(name) ?? NO_DOOR)
-  }
-
-  #find(view: ServicePortView, entrance: Entrance): DoorAddress | undefined {
-    if (this.#serviceOf(view)?.refused.has(idOf(entrance)) === true) return undefined
-    return this.#options.listeners.find(servedName(view, entrance.list), entrance.seenAs)
-  }
-
-  #serviceOf(view: ServicePortView): Service | undefined {
-    return this.#fresh.get(view) ?? this.#known.get(view.name)
-  }
-
-  #takeReadBack(): Table | undefined {
-    const table = this.#readBack === undefined ? this.#options.driver.read() : this.#readBack.table
-    this.#readBack = undefined
-    return table
+    const stays = new Map(Array.from(services, (service) => [...service.stays]).flat())
+    for (const [name] of listeners.entries()) listeners.keep(name, stays.get(name) ?? NO_LISTENER)
   }
 }
-
-/** So many lists are put into words. */
-const MOST_TOLD = 40
 
 function formatServed(name: string, { listeners, pool }: Served): string {
   const at = Array.from(listeners.values(), ({ address, port }) => joinHostPort(address, port))
@@ -381,31 +347,27 @@ function formatServed(name: string, { listeners, pool }: Served): string {
   return `# ${name}: ${at.join(', ')} carries to ${to.join(', ') || 'nowhere'}`
 }
 
-const NO_DOOR: ReadonlySet<SeenAs> = new Set()
-/** How often it is tried to open a door for which there was no port. */
+const NO_LISTENER: ReadonlySet<SeenAs> = new Set()
+/** How often it is tried to open a listener for which there was no port. */
 const RETRY_MS = 5000
 const RETRY_SOON_MS = 10
 /** There may be tens of thousands, of one object, and others wait for the sync that retries them. */
 const RETRIES_AT_ONCE = 100
 const SUCCEEDED: SyncStats = { transactions: 0, operations: 0, bytes: 0, isSucceeded: true }
-const NOTHING_DONE: SyncStats = { transactions: 0, operations: 0, bytes: 0 }
+const NOTHING_DONE = { transactions: 0, operations: 0, bytes: 0 }
 
 /**
- * The doors of another process, when most of those in a table are not ours. One of them alone may be from a change that an
+ * The listeners of another process, when most of those in a table are not ours. One of them alone may be from a change that an
  * elder process made just before it noticed us.
  */
-function otherDoors({ family }: NodeView, table: Table | undefined, listeners: Listeners): DoorAddress[] {
-  const all = doorsIn(family, table)
+function othersIn({ family }: NodeView, table: Table | undefined, listeners: Listeners): ListenAddress[] {
+  const all = listenersIn(family, table)
   const ours = listeners.ports()
   const others = all.filter(({ port }) => !ours.has(port))
   return others.length > all.length - others.length ? others : []
 }
 
-/** Whether another socket is there: of a TCP door, or of a UDP one. */
-function isOpen({ address, port }: DoorAddress): boolean {
+/** Whether another socket is there: of a TCP listener, or of a UDP one. */
+function isOpen({ address, port }: ListenAddress): boolean {
   return (['TCP', 'UDP'] as const).some((protocol) => isPortTaken({ address, port, protocol }))
-}
-
-function idOf({ list, seenAs }: Entrance): string {
-  return `${list} ${seenAs}`
 }

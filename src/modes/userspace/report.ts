@@ -10,8 +10,8 @@ import { lookedUp } from '../../metrics/registry.ts'
 /** Those of each family that is served. */
 export type ServedFamilies = readonly (readonly [Family, Listeners])[]
 
-/** Doors that cannot be opened. */
-export type ClosedOfFamilies = ReadonlyMap<Family, { readonly doors: number }>
+/** Listeners that cannot be opened. */
+export type MissingOfFamilies = ReadonlyMap<Family, { readonly count: number }>
 
 const METRICS: readonly { name: string; kind: 'counter' | 'gauge'; counter: CounterName; help: string }[] = [
   {
@@ -59,7 +59,7 @@ const METRICS: readonly { name: string; kind: 'counter' | 'gauge'; counter: Coun
 ]
 
 /** Registers the metrics of the mode, by service port: those that had a client. A cluster has thousands that had none. */
-export function registerUserspaceMetrics(metrics: Metrics, served: ServedFamilies, closed: ClosedOfFamilies): void {
+export function registerUserspaceMetrics(metrics: Metrics, served: ServedFamilies, missing: MissingOfFamilies): void {
   const labels = ['ip_family', 'service_port'] as const
   let used: readonly UsedPort[] = []
   metrics.beforePage(() => void (used = [...usedPorts(served)]))
@@ -84,7 +84,7 @@ export function registerUserspaceMetrics(metrics: Metrics, served: ServedFamilie
         help: 'Listeners that are not open for lack of file descriptors: clients of their services are refused',
         labels: ['ip_family'],
       },
-      () => Array.from(closed, ([family, { doors }]) => [[`IPv${family}`], doors] as const),
+      () => Array.from(missing, ([family, { count }]) => [[`IPv${family}`], count] as const),
     ),
   )
 }
@@ -106,13 +106,15 @@ function* usedPorts(served: ServedFamilies): Generator<UsedPort> {
 }
 
 /** For people: every service port, where it is served, and which backends have failed. */
-export function formatUserspaceStatus(served: ServedFamilies, closed: ClosedOfFamilies): string {
+export function formatUserspaceStatus(served: ServedFamilies, missing: MissingOfFamilies): string {
   const lines = served.flatMap(([, listeners]) => {
     const lists = [...listeners.entries()].sort(([a], [b]) => (a < b ? -1 : 1))
     return lists.flatMap(([name, list]) => formatList(name, list))
   })
-  const short = Array.from(closed).flatMap(([family, { doors }]) =>
-    doors === 0 ? [] : [`  IPv${family}: ${doors} doors are closed, because too many files are open: raise the limit`],
+  const short = Array.from(missing).flatMap(([family, { count }]) =>
+    count === 0
+      ? []
+      : [`  IPv${family}: ${count} listeners are missing, because too many files are open: raise the limit`],
   )
   return ['Userspace proxy:', ...short, ...lines].join('\n')
 }

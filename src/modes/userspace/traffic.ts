@@ -1,4 +1,4 @@
-// What goes through the proxy's own doors: the kernel counts what comes to frontends, and the threads what goes to backends.
+// What goes through the proxy's own listeners: the kernel counts what comes to frontends, and the threads what goes to backends.
 
 import { closeAllNow } from '../../lib/close-all.ts'
 import { inPieces } from '../../lib/in-pieces.ts'

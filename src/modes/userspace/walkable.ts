@@ -1,4 +1,4 @@
-// What the userspace mode has in the kernel, for explain: rules that lead to a door of the proxy. What is behind the door is
+// What the userspace mode has in the kernel, for explain: rules that lead to a listener of the proxy. What is behind it is
 // the proxy's own business.
 
 import type { Walkable } from '../../packet-walk/types.ts'

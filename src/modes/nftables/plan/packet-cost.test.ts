@@ -46,7 +46,8 @@ function plannedTable(names: readonly ('plain' | 'sticky')[]): Table {
     close: () => {},
   }
   model.takeChanges()
-  new TableProgrammer({ planner: nftablesPlanner, driver, clock: new ManualClock() }).syncAll(node, model.views())
+  // A new table is made in one turn.
+  void new TableProgrammer({ planner: nftablesPlanner, driver, clock: new ManualClock() }).syncAll(node, model.views())
   return table!
 }
 

@@ -30,7 +30,7 @@ export function planBase(node: NodeView): TableBase {
   }
 }
 
-/** To the proxy's door for this frontend and this kind of client. */
+/** To the proxy's listener for this frontend and this kind of client. */
 function serviceChains(node: NodeView): Chain[] {
   const { family } = node
   const { service, nodePort } = matchKeys(family)
@@ -50,7 +50,7 @@ function serviceChains(node: NodeView): Chain[] {
   ]
 }
 
-/** A client that dials a door without having been led there would get around source ranges and policies. */
+/** A client that dials a listener without having been led there would get around source ranges and policies. */
 function doorsCheck(family: Family): Chain {
   const { service } = matchKeys(family)
   return chain(CHAINS.doorsCheck, [

@@ -9,6 +9,13 @@ export interface Entrance {
   readonly seenAs: SeenAs
 }
 
+/** As a key. */
+export type EntranceId = `${Policy} ${SeenAs}`
+
+export function entranceId({ list, seenAs }: Entrance): EntranceId {
+  return `${list} ${seenAs}`
+}
+
 /** The kinds of clients that the rules tell apart. */
 export const SOURCES = ['pods', 'node', 'others'] as const
 export type Source = (typeof SOURCES)[number]
@@ -24,6 +31,18 @@ export function entranceFor(frontend: Frontend, source: Source): Entrance | unde
   if (verdict.kind !== 'to') return undefined
   // The node's own connections have its address anyway.
   return { list: verdict.policy, seenAs: masquerade || source === 'node' ? 'node' : 'client' }
+}
+
+/** The entrances of a service port, each once, in the order of its frontends. */
+export function entrancesOf({ frontends }: Pick<ServicePortView, 'frontends'>): Iterable<Entrance> {
+  const entrances = new Map<EntranceId, Entrance>()
+  for (const frontend of frontends) {
+    for (const source of SOURCES) {
+      const entrance = entranceFor(frontend, source)
+      if (entrance !== undefined) entrances.set(entranceId(entrance), entrance)
+    }
+  }
+  return entrances.values()
 }
 
 export interface ServedList {

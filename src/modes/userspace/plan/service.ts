@@ -8,60 +8,57 @@ import type { Fragment, SharedRule } from '../../../nftables/fragment.ts'
 import type { NftSet, Table } from '../../../nftables/types.ts'
 import { Elements, frontendKey, planClusterIp, planRefusals } from '../../../table-sync/plan/frontend.ts'
 import { planSources } from '../../../table-sync/plan/sources.ts'
-import { type Entrance, entranceFor, type Source, SOURCES } from './entrance.ts'
+import { type Entrance, entranceFor, type EntranceId, entranceId, type Source, SOURCES } from './entrance.ts'
 import { type Schema, schemaFor } from './schema.ts'
 
-export interface DoorAddress {
+export interface ListenAddress {
   readonly address: string
   readonly port: number
 }
 
-/** Where the proxy has this entrance of a service port; undefined when it has none. */
-export type FindDoor = (view: ServicePortView, entrance: Entrance) => DoorAddress | undefined
-
-/** The doors to which no rule leads any more, and that are open for clients who came before. */
-export type FindLeaving = (view: ServicePortView) => readonly DoorAddress[]
-
-export interface Doors {
-  readonly find: FindDoor
-  readonly leaving: FindLeaving
+/** A service port with the listeners of the proxy for it. */
+export interface ServedPort extends ServicePortView {
+  /** By entrance, without those that could not be opened. */
+  readonly listeners: ReadonlyMap<EntranceId, ListenAddress>
+  /** To these no rule leads any more; they are open for clients who came before. */
+  readonly leaving: readonly ListenAddress[]
 }
 
-export function planFragment(node: NodeView, view: ServicePortView, { find, leaving }: Doors): Fragment {
+export function planFragment(node: NodeView, port: ServedPort): Fragment {
   const schema = schemaFor(node.family)
   const elements = new Elements()
   const sharedRules = new Set<SharedRule>()
-  const listeners = new Set(leaving(view).map((door) => listenerKey(view, door)))
-  for (const frontend of view.frontends) {
+  const used = new Set(port.leaving.map((listener) => listenerKey(port, listener)))
+  for (const frontend of port.frontends) {
     planClusterIp(schema.guards, frontend, elements)
     planSources(schema.guards, frontend, { elements, sharedRules })
-    const isServed = planDoors(schema, frontend, { elements, listeners, find: (entrance) => find(view, entrance) })
-    // There are backends, and no door to them: better a clear answer than none.
+    const isServed = planListeners(schema, frontend, { elements, used, port })
+    // There are backends, and no listener to them: better a clear answer than none.
     planRefusals(schema.guards, frontend, elements, isServed ? undefined : 'reject')
   }
-  for (const key of listeners) elements.add(schema.doors, { key })
+  for (const key of used) elements.add(schema.doors, { key })
   return { sets: [], chains: [], sharedRules: [...sharedRules], dynamicMaps: [], elements: elements.list() }
 }
 
 interface Target {
   readonly elements: Elements
   /** Keys of the listeners in use. */
-  readonly listeners: Set<Bytes>
-  readonly find: (entrance: Entrance) => DoorAddress | undefined
+  readonly used: Set<Bytes>
+  readonly port: ServedPort
 }
 
-/** False when a client that is to be served has no door. */
-function planDoors(schema: Schema, frontend: Frontend, { elements, listeners, find }: Target): boolean {
+/** False when a client that is to be served has no listener. */
+function planListeners(schema: Schema, frontend: Frontend, { elements, used, port }: Target): boolean {
   const key = frontendKey(frontend)
   let isServed = true
   for (const source of SOURCES) {
     const entrance = entranceFor(frontend, source)
-    const door = entrance && find(entrance)
-    if (door !== undefined) {
-      listeners.add(listenerKey(frontend, door))
+    const listener = entrance && port.listeners.get(entranceId(entrance))
+    if (listener !== undefined) {
+      used.add(listenerKey(frontend, listener))
       elements.add(mapFor(schema, frontend, source), {
         key,
-        data: asBytes(addressField(door.address) + portField(door.port)),
+        data: asBytes(addressField(listener.address) + portField(listener.port)),
       })
     } else if (entrance !== undefined) isServed = false
   }
@@ -89,10 +86,10 @@ export function knownPorts(
 }
 
 /** Where a table that was read back leads clients, whichever process wrote it. */
-export function doorsIn(family: Family, table: Table | undefined): DoorAddress[] {
+export function listenersIn(family: Family, table: Table | undefined): ListenAddress[] {
   const { services, nodePorts } = schemaFor(family)
   const maps = SOURCES.flatMap((source) => [services[source].name, nodePorts[source].name])
-  const found = new Map<Bytes, DoorAddress>()
+  const found = new Map<Bytes, ListenAddress>()
   for (const map of maps) {
     for (const { data } of table?.elements.get(map)?.values() ?? []) {
       if (data === undefined || found.has(data)) continue
@@ -103,7 +100,7 @@ export function doorsIn(family: Family, table: Table | undefined): DoorAddress[]
 }
 
 /** Its address belongs to it: other programs may listen on other addresses of this machine with the same port. */
-function listenerKey({ protocol }: Pick<Frontend, 'protocol'>, { address, port }: DoorAddress): Bytes {
+function listenerKey({ protocol }: Pick<Frontend, 'protocol'>, { address, port }: ListenAddress): Bytes {
   return asBytes(addressField(address) + protocolField(protocol) + portField(port))
 }
 

@@ -4,32 +4,23 @@ import type { Clock } from '../lib/clock.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { ServiceModel } from '../model/service-model.ts'
 import type { ChangeCounts } from '../model/types.ts'
-import type { FinishStats, SyncStats } from './programmer.ts'
+import type { Applied } from './applied.ts'
+import type { WriteStats } from './programmer.ts'
 import type { IpFamilyName } from '../serve/proxy-health.ts'
 
-export interface SyncAccountsOptions {
+export interface SyncMetricsOptions {
   readonly family: IpFamilyName
   readonly model: Pick<ServiceModel, 'changeCounts' | 'noLocalEndpoints'>
   readonly metrics: Metrics
   readonly clock: Clock
 }
 
-/** A sync that succeeded. */
-export interface DoneSync {
-  readonly full: boolean
-  readonly tookMs: number
-  /** When the first of the events came that led to it. */
-  readonly waitingSinceMs: number | undefined
-  /** When those events were triggered, in the cluster. */
-  readonly triggerTimes: readonly number[]
-}
-
-export class SyncAccounts {
-  readonly #options: SyncAccountsOptions
+export class SyncMetrics {
+  readonly #options: SyncMetricsOptions
   /** The totals that the metrics already have. */
   #reported: Pick<ChangeCounts, 'endpointsTotal' | 'servicesTotal'> = { endpointsTotal: 0, servicesTotal: 0 }
 
-  constructor(options: SyncAccountsOptions) {
+  constructor(options: SyncMetricsOptions) {
     this.#options = options
   }
 
@@ -38,12 +29,13 @@ export class SyncAccounts {
     metrics.lastQueued.with(family).set(clock.now() / 1000)
   }
 
-  succeeded({ full, tookMs, waitingSinceMs, triggerTimes }: DoneSync, stats: SyncStats): void {
+  applied({ isComparison, tookMs, waitingSinceMs, triggerTimes, operations, cause }: Applied): void {
     const { metrics, clock, family } = this.#options
     metrics.syncDuration.with(family).observe(tookMs / 1000)
-    metrics[full ? 'syncFullDuration' : 'syncPartialDuration'].with(family).observe(tookMs / 1000)
+    metrics[isComparison ? 'syncFullDuration' : 'syncPartialDuration'].with(family).observe(tookMs / 1000)
     metrics.lastSync.with(family).set(clock.now() / 1000)
-    this.finished(stats)
+    this.written(operations)
+    if (cause === 'heal' && operations.transactions > 0) metrics.heals.with(family).inc()
     for (const triggerMs of triggerTimes) {
       metrics.networkProgrammingDuration.with(family).observe((clock.now() - triggerMs) / 1000)
     }
@@ -54,21 +46,16 @@ export class SyncAccounts {
   }
 
   /** What was written, in a sync or after it. */
-  finished({ bytes, transactions, operations }: FinishStats): void {
+  written({ bytes, transactions, operations }: WriteStats): void {
     const { metrics, family } = this.#options
     metrics.netlinkBytes.with(family).inc(bytes)
     metrics.transactions.with(family, 'committed').inc(transactions)
     metrics.operations.with(family).inc(operations)
   }
 
-  failed(): void {
+  refused(): void {
     const { metrics, family } = this.#options
     metrics.transactions.with(family, 'refused').inc()
-  }
-
-  healed(): void {
-    const { metrics, family } = this.#options
-    metrics.heals.with(family).inc()
   }
 
   /** How many changes came, and how many of them the kernel does not have yet. */

@@ -2,25 +2,28 @@ import { array, assert, asyncProperty, boolean, integer, record } from 'fast-che
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../lib/clock.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
-import { BoundedRunner, type RunnerOptions, type RunnerPeriods, type RunReason } from './bounded-runner.ts'
+import type { Periods } from './pacing.ts'
+import { type Cause, type QueueOptions, ReconcileQueue } from './queue.ts'
 
-const periods: RunnerPeriods = { minMs: 1000, maxMs: 10_000, retryMs: 5000, maxRetryMs: 5000 }
+const DONE = { isComparison: false, isHealed: false }
+const periods: Periods = { minMs: 1000, maxMs: 10_000, retryMs: 5000, maxRetryMs: 5000 }
 
-/** A started runner on a manual clock that writes down when and why it ran. */
-function aRunner(options: Partial<RunnerOptions> & { takesMs?: number } = {}) {
+/** A started queue on a manual clock that writes down when and why it ran. */
+function aRunner(options: Partial<QueueOptions> & { takesMs?: number } = {}) {
   const clock = new ManualClock()
-  const runs: [number, RunReason][] = []
+  const runs: [number, Cause][] = []
   const errors: number[] = []
   const state = { failing: false, takesMs: options.takesMs ?? 0 }
-  const runner = new BoundedRunner({
+  const runner = new ReconcileQueue({
     name: 'the test',
     periods,
     clock,
-    onError: (_error, retryInMs) => errors.push(retryInMs),
-    run: async (reason) => {
-      runs.push([clock.monotonicNow(), reason])
+    onError: (_error, _cause, retryInMs) => errors.push(retryInMs),
+    write: async (cause) => {
+      runs.push([clock.monotonicNow(), cause])
       if (state.takesMs > 0) await new Promise<void>((resolve) => clock.setTimeout(resolve, state.takesMs))
       if (state.failing) throw new Error('as told')
+      return DONE
     },
     ...options,
   })
@@ -28,13 +31,13 @@ function aRunner(options: Partial<RunnerOptions> & { takesMs?: number } = {}) {
   return { clock, runner, runs, errors, state, times: () => runs.map(([at]) => at) }
 }
 
-describe('BoundedRunner', () => {
+describe('ReconcileQueue', () => {
   test('request() runs at once when nothing has run for minMs', async () => {
     const { clock, runner, runs } = aRunner()
     runner.request()
     expect(runs).toEqual([])
     await clock.advance(0)
-    expect(runs).toEqual([[0, 'requested']])
+    expect(runs).toEqual([[0, 'change']])
   })
 
   test('requests within minMs of a run cost one run, at the end of minMs', async () => {
@@ -178,8 +181,8 @@ describe('BoundedRunner', () => {
     expect(runs).toEqual([])
     await clock.advance(20_000)
     expect(runs).toEqual([
-      [10_000, 'periodic'],
-      [20_500, 'periodic'],
+      [10_000, 'compare'],
+      [20_500, 'compare'],
     ])
   })
 
@@ -189,8 +192,8 @@ describe('BoundedRunner', () => {
     runner.request()
     await clock.advance(10_000)
     expect(runs).toEqual([
-      [9000, 'requested'],
-      [19_000, 'periodic'],
+      [9000, 'change'],
+      [19_000, 'compare'],
     ])
   })
 
@@ -200,7 +203,7 @@ describe('BoundedRunner', () => {
     runner.request()
     await clock.advance(4999)
     state.failing = false
-    expect(runs).toEqual([[0, 'requested']])
+    expect(runs).toEqual([[0, 'change']])
     await clock.advance(1)
     expect(runs[1]).toEqual([5000, 'retry'])
     expect(errors).toEqual([5000])
@@ -266,13 +269,14 @@ describe('BoundedRunner', () => {
   test('with minMs 0 all requests of one turn cost one run, in a turn of its own', async () => {
     const runs: number[] = []
     const turns: string[] = []
-    const runner = new BoundedRunner({
+    const runner = new ReconcileQueue({
       name: 'the test',
       periods: { minMs: 0, maxMs: 60_000, retryMs: 1000, maxRetryMs: 1000 },
       clock: systemClock,
       onError: () => {},
-      run: () => {
+      write: () => {
         runs.push(turns.length)
+        return Promise.resolve(DONE)
       },
     })
     runner.start()
@@ -291,14 +295,15 @@ describe('BoundedRunner', () => {
 
   test('minMs holds on the real clock', async () => {
     const starts: number[] = []
-    const runner = new BoundedRunner({
+    const runner = new ReconcileQueue({
       name: 'the test',
       periods: { minMs: 20, maxMs: 60_000, retryMs: 1000, maxRetryMs: 1000 },
       clock: systemClock,
       onError: () => {},
-      run: () => {
+      write: () => {
         starts.push(performance.now())
         if (starts.length < 6) setImmediate(() => runner.request())
+        return Promise.resolve(DONE)
       },
     })
     runner.start()
@@ -331,12 +336,15 @@ describe('BoundedRunner', () => {
   test('requests before start() wait for it', async () => {
     const runs: string[] = []
     const clock = new ManualClock()
-    const runner = new BoundedRunner({
+    const runner = new ReconcileQueue({
       name: 'the test',
       periods,
       clock,
       onError: () => {},
-      run: () => void runs.push('run'),
+      write: () => {
+        runs.push('run')
+        return Promise.resolve(DONE)
+      },
     })
     runner.request()
     await clock.advance(100_000)
@@ -365,12 +373,12 @@ describe('BoundedRunner', () => {
   test('work that throws instead of rejecting is a failure too', async () => {
     const clock = new ManualClock()
     const errors: unknown[] = []
-    const runner = new BoundedRunner({
+    const runner = new ReconcileQueue({
       name: 'the test',
       periods,
       clock,
       onError: (error) => errors.push(error),
-      run: () => {
+      write: () => {
         throw new Error('at once')
       },
     })
@@ -402,18 +410,19 @@ describe('BoundedRunner', () => {
         const runs: { startMs: number; endMs: number; failed: boolean }[] = []
         const requests: number[] = []
         let next = { takesMs: 0, failing: false }
-        const runner = new BoundedRunner({
+        const runner = new ReconcileQueue({
           name: 'the test',
           periods,
           clock,
           onError: () => {},
-          run: async () => {
+          write: async () => {
             const run = { startMs: clock.monotonicNow(), endMs: Infinity, failed: next.failing }
             const { takesMs } = next
             runs.push(run)
             await new Promise<void>((resolve) => clock.setTimeout(resolve, takesMs))
             run.endMs = clock.monotonicNow()
             if (run.failed) throw new Error('as told')
+            return DONE
           },
         })
         runner.start()
@@ -438,5 +447,268 @@ describe('BoundedRunner', () => {
       }),
       { numRuns: 40 },
     )
+  })
+})
+
+describe('rules that another program changed', () => {
+  const eager = { ...periods, minMs: 0, maxMs: 3_600_000, retryMs: 100, maxRetryMs: 100 }
+
+  /** A queue whose writes find something to restore, or not. */
+  function healing(options: Partial<QueueOptions> & { takesMs?: number } = {}) {
+    const clock = new ManualClock()
+    const runs: [number, Cause][] = []
+    const said: string[] = []
+    const state = { isHealed: true, failing: false, takesMs: options.takesMs ?? 0 }
+    const queue = new ReconcileQueue({
+      name: 'the test',
+      periods: eager,
+      clock,
+      onError: (_, cause) => said.push(`${cause} failed`),
+      onPostponed: () => said.push('postponed'),
+      onFight: () => said.push('fight'),
+      write: async (cause) => {
+        runs.push([clock.monotonicNow(), cause])
+        if (state.takesMs > 0) await new Promise<void>((resolve) => clock.setTimeout(resolve, state.takesMs))
+        if (state.failing) throw new Error('refused')
+        return { isComparison: true, isHealed: cause === 'heal' && state.isHealed }
+      },
+      ...options,
+    })
+    queue.start()
+    return { clock, queue, runs, said, state, times: () => runs.map(([at]) => at) }
+  }
+
+  /** The other program changes rules whenever they are restored. */
+  async function fight({ clock, queue }: Pick<ReturnType<typeof healing>, 'clock' | 'queue'>, ms: number) {
+    for (let passed = 0; passed < ms; passed += 10) {
+      queue.heal()
+      await clock.advance(10)
+    }
+  }
+
+  test('are restored at once, and again after 50 ms', async () => {
+    const { clock, queue, runs, said } = healing()
+    queue.heal()
+    await clock.advance(0)
+    queue.heal()
+    await clock.advance(49)
+    expect(runs).toEqual([[0, 'heal']])
+    await clock.advance(1)
+    expect(runs).toEqual([
+      [0, 'heal'],
+      [50, 'heal'],
+    ])
+    expect(said).toEqual([])
+  })
+
+  test('a fight is slowed down to once in two seconds, which is said once', async () => {
+    const fighting = healing()
+    await fight(fighting, 600_000)
+    const times = fighting.times().filter((ms) => ms < 600_000)
+    expect(times.filter((ms) => ms < 5000)).toHaveLength(100)
+    const later = times.filter((ms) => ms >= 60_000)
+    expect(later).toHaveLength(270)
+    expect(Math.max(...later.slice(1).map((ms, i) => ms - later[i]!))).toBe(2000)
+    expect(fighting.said.filter((each) => each === 'fight')).toHaveLength(1)
+    expect(fighting.said).toContain('postponed')
+  })
+
+  test('the budget recovers when the fight is over', async () => {
+    const fighting = healing()
+    await fight(fighting, 10_000)
+    await fighting.clock.advance(290_000)
+    await fight(fighting, 5000)
+    expect(fighting.times().filter((ms) => ms >= 300_000 && ms < 305_000)).toHaveLength(100)
+    await fight(fighting, 5000)
+    expect(fighting.said.filter((each) => each === 'fight')).toHaveLength(2)
+  })
+
+  test('comparisons that find nothing cost nothing of the budget', async () => {
+    const quiet = healing()
+    quiet.state.isHealed = false
+    await fight(quiet, 10_000)
+    expect(quiet.times().filter((ms) => ms < 10_000)).toHaveLength(200)
+    expect(quiet.said).toEqual([])
+  })
+
+  test('what is changed while they are restored is restored afterwards, once', async () => {
+    const { clock, queue, times } = healing({ takesMs: 100 })
+    queue.heal()
+    await clock.advance(50)
+    for (let i = 0; i < 5; i++) queue.heal()
+    await clock.advance(1000)
+    expect(times()).toEqual([0, 100])
+  })
+
+  test('a write for another reason restores them, too, and pays for it', async () => {
+    const { clock, queue, runs } = healing()
+    queue.heal()
+    queue.request()
+    await clock.advance(1000)
+    expect(runs).toEqual([[0, 'heal']])
+  })
+
+  test('after a failure they wait as changes do', async () => {
+    const { clock, queue, runs, state, said } = healing()
+    state.failing = true
+    queue.heal()
+    await clock.advance(0)
+    for (let i = 0; i < 20; i++) {
+      queue.heal()
+      await clock.advance(10)
+    }
+    expect(runs).toEqual([
+      [0, 'heal'],
+      [100, 'retry'],
+      [200, 'retry'],
+    ])
+    expect(said).toEqual(['heal failed', 'retry failed', 'retry failed'])
+  })
+
+  describe('in tables that other programs use, too', () => {
+    const sharedTables = { groupMs: 50, share: 0.1, idleShare: 0.02 }
+
+    test('changes that come together cost one comparison', async () => {
+      const { clock, queue, times } = healing({ sharedTables })
+      queue.heal()
+      await clock.advance(20)
+      queue.heal()
+      await clock.advance(1000)
+      expect(times()).toEqual([50])
+    })
+
+    test('the pause is ten times as long as the last comparison', async () => {
+      const { clock, queue, times } = healing({ sharedTables, takesMs: 400 })
+      queue.heal()
+      await clock.advance(450)
+      queue.heal()
+      await clock.advance(3999)
+      expect(times()).toEqual([50])
+      await clock.advance(1)
+      expect(times()).toEqual([50, 4450])
+    })
+
+    test('a change does not wait for the comparison, nor begin it', async () => {
+      const { clock, queue, runs } = healing({ sharedTables })
+      queue.heal()
+      queue.request()
+      await clock.advance(1000)
+      expect(runs).toEqual([
+        [0, 'change'],
+        [50, 'heal'],
+      ])
+    })
+
+    test('without a sign of a change, comparisons take a fiftieth of the time', async () => {
+      const { clock, queue, times } = healing({ sharedTables, takesMs: 400 })
+      expect(queue.heal('perhaps')).toBe(true)
+      await clock.advance(400 + 19_999)
+      expect(queue.heal('perhaps')).toBe(false)
+      await clock.advance(1)
+      expect(queue.heal('perhaps')).toBe(true)
+      await clock.advance(1000)
+      expect(times()).toEqual([0, 20_400])
+    })
+  })
+
+  test('nothing is restored after stop()', async () => {
+    const { clock, queue, runs } = healing()
+    queue.heal()
+    await queue.stop()
+    await clock.advance(1000)
+    expect(runs).toEqual([])
+  })
+})
+
+describe('chores', () => {
+  function working() {
+    const clock = new ManualClock()
+    const done: [number, string][] = []
+    const said: string[] = []
+    const state = { againInMs: undefined as number | undefined, failing: false, takesMs: 0, writesFail: false }
+    let isBusy = false
+    const work = async (what: string) => {
+      expect(isBusy).toBe(false)
+      isBusy = true
+      done.push([clock.monotonicNow(), what])
+      if (state.takesMs > 0) await new Promise<void>((resolve) => clock.setTimeout(resolve, state.takesMs))
+      isBusy = false
+    }
+    const chore = {
+      async run() {
+        await work('chore')
+        if (state.failing) throw new Error('refused')
+        return state.againInMs
+      },
+      onFailed: (_: unknown, againInMs: number) => void said.push(`again in ${againInMs}`),
+      onMended: () => void said.push('mended'),
+    }
+    const queue = new ReconcileQueue({
+      name: 'the test',
+      periods: { ...periods, minMs: 0, maxMs: 3_600_000 },
+      clock,
+      onError() {},
+      write: async () => {
+        await work('write')
+        if (state.writesFail) throw new Error('refused')
+        return DONE
+      },
+      chores: [chore],
+    })
+    queue.start()
+    return { clock, queue, chore, done, said, state }
+  }
+
+  test('follow each write, and come again when they are due', async () => {
+    const { clock, queue, done, state } = working()
+    state.againInMs = 500
+    queue.request()
+    await clock.advance(1200)
+    expect(done).toEqual([
+      [0, 'write'],
+      [0, 'chore'],
+      [500, 'chore'],
+      [1000, 'chore'],
+    ])
+  })
+
+  test('never run beside a write', async () => {
+    const { clock, queue, done, state } = working()
+    Object.assign(state, { againInMs: 10, takesMs: 100 })
+    for (let i = 0; i < 20; i++) {
+      queue.request()
+      await clock.advance(37)
+    }
+    expect(done.length).toBeGreaterThan(5)
+  })
+
+  test('that fail come again later and later, and not with the next write', async () => {
+    const { clock, queue, done, said, state } = working()
+    state.failing = true
+    queue.request()
+    await clock.advance(50)
+    queue.request()
+    await clock.advance(100_000)
+    expect(done.filter(([, what]) => what === 'chore').map(([at]) => at)).toEqual([
+      0, 100, 300, 700, 1500, 3100, 6300, 12_700, 25_500, 51_100, 81_100,
+    ])
+    state.failing = false
+    await clock.advance(30_000)
+    expect(said.slice(-2)).toEqual(['again in 30000', 'mended'])
+  })
+
+  test('do not follow a write that failed', async () => {
+    const { clock, queue, done, state } = working()
+    state.writesFail = true
+    queue.request()
+    await clock.advance(10)
+    expect(done).toEqual([[0, 'write']])
+  })
+
+  test('that are woken run at once', async () => {
+    const { clock, queue, chore, done } = working()
+    queue.wake(chore)
+    await clock.advance(10)
+    expect(done).toEqual([[0, 'chore']])
   })
 })

@@ -29,16 +29,21 @@ test('in turns: other work comes in after each step', async () => {
   expect(seen).toEqual([2, 3])
 })
 
-test('what has no steps is done when it returns', () => {
-  expect(inTurns(count(0, []))).toBe('counted')
+test('what has no steps is done in this turn', async () => {
+  const done: number[] = []
+  const result = inTurns(count(1, done))
+  expect(done).toEqual([0])
+  const turn = new Promise((resolve) => void setImmediate(() => resolve('a turn')))
+  expect(await Promise.race([turn, inTurns(count(0, []))])).toBe('counted')
+  await result
 })
 
-test('an error comes as it would: thrown by what is done at once, and from the promise afterwards', async () => {
+test('an error is thrown by what is done at once, and breaks the promise of what is done in turns', async () => {
   function* failing(steps: number): Steps<never> {
     for (let i = 0; i < steps; i++) yield
     throw new Error('refused')
   }
   expect(() => atOnce(failing(2))).toThrow('refused')
-  expect(() => inTurns(failing(0))).toThrow('refused')
+  await expect(inTurns(failing(0))).rejects.toThrow('refused')
   await expect(inTurns(failing(1))).rejects.toThrow('refused')
 })

@@ -148,9 +148,9 @@ export const folders: readonly Folder[] = [
   },
   {
     folder: 'reconcile',
-    what: 'one IP family: when to write to the kernel, and what follows a write',
+    what: 'one IP family: the queue that writes to the kernel, and what follows a write',
     imports: ['lib', 'model', 'metrics', 'serve'],
-    effects: 'all',
+    effects: [],
   },
   {
     folder: 'table-sync',

@@ -192,7 +192,7 @@ test('where it is not, that is said; clients beyond it wait until others are don
   expect(await talk('afterwards')).toBe('afterwards')
 })
 
-test('doors beyond the limit are told together, with what to do, and when it is over', async () => {
+test('listeners beyond the limit are reported together, with what to do, and when it is over', async () => {
   const services = Array.from({ length: 150 }, () => aService())
   const slices = services.map((service) => aSlice(service, ['localB']))
   proxy = await start('prlimit', '--nofile=4096:4096', 'setpriv', '--bounding-set', '-sys_resource')
@@ -215,7 +215,7 @@ test('doors beyond the limit are told together, with what to do, and when it is 
     const said = lines('Cannot open listeners')
     // On a slow machine services come for longer than a moment.
     expect(said.length).toBeLessThanOrEqual(3)
-    expect(said.at(-1)).toMatch(/doors=\d+ first="\S+\/\S+" limit=256/)
+    expect(said.at(-1)).toMatch(/listeners=\d+ first="\S+\/\S+" limit=256/)
     expect(lines('Cannot serve a service port')).toEqual([])
     expect((await proxy.ask('/statusz'))?.body).toMatch(
       /IPv4: \d+ listeners are missing, because too many files are open/,

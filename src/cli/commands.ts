@@ -178,14 +178,20 @@ const render = command({
   run: async ({ values, given }) => (await import('./preview.ts')).runRenderCommand(values, given),
 })
 
-const interval: Option<number> = {
-  value: 'DURATION',
-  help: 'From 1s to 10s. (default 1s)',
-  read: (given = '1s') => {
-    const ms = parseDuration(given)
-    if (ms !== undefined && ms >= 1000 && ms <= 10_000) return ms
-    throw new RangeError('must be from 1s to 10s')
-  },
+function duration(
+  help: string,
+  { least, most, usual }: Readonly<Record<'least' | 'most' | 'usual', string>>,
+): Option<number> {
+  const range = `from ${least} to ${most}`
+  return {
+    value: 'DURATION',
+    help: `${help} ${range.charAt(0).toUpperCase()}${range.slice(1)}. (default ${usual})`.trimStart(),
+    read: (given = usual) => {
+      const ms = parseDuration(given)
+      if (ms !== undefined && ms >= parseDuration(least)! && ms <= parseDuration(most)!) return ms
+      throw new RangeError(`must be ${range}`)
+    },
+  }
 }
 
 const top = command({
@@ -197,7 +203,7 @@ const top = command({
     view: oneOf(views, 'What a line is.', 'services'),
     sort: oneOf(sortKeys, 'The order of the lines.', 'bytes'),
     filter: text('TEXT', 'Only lines whose name contains this.', ''),
-    interval,
+    interval: duration('', { least: '1s', most: '10s', usual: '1s' }),
     count: wholeNumber('N', 'Stop after N tables. Default: never.', { min: 1, max: 999_999_999 }),
     'control-socket': askedSocket,
     output: textOrJson('Tables, or one JSON object per line.'),
@@ -244,7 +250,54 @@ const ui = command({
   },
 })
 
-export const commands: readonly Command[] = [check, explain, doctor, plan, render, top, flows, ui]
+const test = command({
+  name: 'test',
+  summary: 'whether every kind of Service works, on every node',
+  about:
+    'Tries Services on a whole cluster, with whatever proxy it has: two probe pods on each node (one on its network) dial cluster IPs, node ports, external and load balancer IPs by TCP and UDP, with session affinity, traffic policies and source ranges, while endpoints come, go and terminate. Says what failed, what the failures have in common, and the next command. Everything is made in namespace kube-proxy-test and removed at the end. Run it before and after you replace a proxy.',
+  options: {
+    image: text(
+      'IMAGE',
+      'The image of the probes: this program. Default: that of kube-proxy-ts in the cluster, else kube-proxy-ts with the version of this program.',
+    ),
+    nodes: text('A,B', 'Only these nodes. Default: all that are ready.', ''),
+    skip: text('A,B', 'Leave these lines of the table out.', ''),
+    settle: duration('How long a proxy may take to follow a change.', { least: '1s', most: '10m', usual: '20s' }),
+    outside: toggle('This machine reaches the nodes: also dial their node ports from here.'),
+    keep: toggle('Leave the namespace as it is at the end. The next test removes it.'),
+    json: text('FILE', 'Also write the result as JSON.'),
+    junit: text('FILE', 'Also write the result as JUnit XML.'),
+    compare: text('FILE', 'Compare with an earlier result, written with --json.'),
+  },
+  proxyFlags: {
+    kubeconfig: {
+      value: 'FILE',
+      help: 'The API server, and a user who may make namespaces, pods, Services and EndpointSlices, and exec into pods. Default: $KUBECONFIG, ~/.kube/config, or the access of the pod it runs in.',
+    },
+  },
+  examples: [
+    ['test --json before.json'],
+    ['test --compare before.json', 'after the swap: nothing may have changed'],
+    ['test --nodes node-7 --junit result.xml'],
+  ],
+  notes: [
+    'Exit status: 0 when every check passed, and with --compare nothing changed; 2 when one failed or changed; 3 when nothing failed but a node could not be tried; 1 when the test could not run; 130 after Ctrl-C.',
+  ],
+  run: async ({ values, given }) => (await import('./test.ts')).runTestCommand(values, given),
+})
+
+export const commands: readonly Command[] = [check, explain, doctor, test, plan, render, top, flows, ui]
+
+/** For pods of `test`; not in the help. */
+export const probe = command({
+  name: 'probe',
+  summary: 'a client and a server for kube-proxy test',
+  about:
+    'Runs in the pods of kube-proxy test. serve greets whoever connects to the ports; dial makes the connections that its standard input asks for.',
+  arguments: ['serve|dial', '[POD]', '[PORT...]'],
+  options: {},
+  run: async ({ words }) => (await import('./probe.ts')).runProbeCommand(words),
+})
 
 /** These ask the proxy of this node or, on a machine that runs a sandbox and no proxy, one of a node of the sandbox. */
 export const askingCommands = ['explain', 'doctor', 'top', 'flows'] as const

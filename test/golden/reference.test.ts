@@ -183,7 +183,8 @@ them; they read \`spec.trafficDistribution\` and the annotation \`service.kubern
 
 it('the keys in the source are those of the page', () => {
   const found = new Set<string>()
-  for (const file of programFiles()) {
+  // What `kube-proxy test` writes, no proxy reads.
+  for (const file of programFiles().filter((each) => !each.startsWith('src/probe/'))) {
     const text = readFileSync(`${root}/${file}`, 'utf8').replaceAll(/^\s*(\/\/|\*|\/\*).*$/gm, '')
     for (const [, key] of text.matchAll(/['"`]!?([a-z0-9.-]+\.io\/[a-zA-Z0-9.-]+)['"`]/g)) found.add(key!)
     for (const [, key] of text.matchAll(/Taint = '(\w+)'/g)) found.add(key!)

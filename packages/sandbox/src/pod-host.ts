@@ -16,7 +16,9 @@ import { openPodNetwork, type NodeNetwork } from './netns/cluster-network.ts'
 import type { NetworkNamespace } from './netns/network-namespace.ts'
 import { openClientSocket } from './netns/sockets.ts'
 import { podIdentity, podPorts } from './pod-environment.ts'
+import { isProbePod, PROBE_PROGRAM, ProbeServer } from './probe-server.ts'
 import type { Behaviour, PodServer } from './pod-server.ts'
+import { ownProgram } from './proxy-process.ts'
 import { runProbe } from './run-probe.ts'
 import { parseExecOptions, serveExec } from './streams/serve-exec.ts'
 import { servePortForward } from './streams/serve-port-forward.ts'
@@ -71,9 +73,11 @@ export class PodHost implements PodRuntime {
     const log = new PodLog()
     const common = { netns, ports: podPorts(pod.pod), log }
     const isDns = pod.pod.spec.containers.some(({ image }) => image === dnsImage)
-    const server = isDns
-      ? new NameServer({ ...common, cluster: this.#options.names() })
-      : new WhoamiServer({ ...common, identity })
+    const server = isProbePod(pod.pod)
+      ? new ProbeServer({ ...common, pod: identity.hostname })
+      : isDns
+        ? new NameServer({ ...common, cluster: this.#options.names() })
+        : new WhoamiServer({ ...common, identity })
     const place: Place = {
       kind: 'pod',
       name: pod.key,
@@ -143,7 +147,9 @@ export class PodHost implements PodRuntime {
   /** Starts a program in a pod; it ends with the pod at the latest. */
   run(uid: string, options: CommandOptions): RunningCommand {
     const running = this.#running(uid)
-    const command = runCommand(running.place, options)
+    const [program, ...args] = options.command
+    const isOwn = program === PROBE_PROGRAM && isProbePod(running.pod.pod)
+    const command = runCommand(running.place, isOwn ? { ...options, command: [...ownProgram(), ...args] } : options)
     running.commands.add(command)
     void command.exited.then(() => running.commands.delete(command))
     return command

@@ -9,6 +9,8 @@ import { fileURLToPath } from 'node:url'
 import type { NodeNetwork } from './netns/cluster-network.ts'
 
 const MAIN = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url))
+/** How this program is started from within the sandbox. */
+export const ownProgram = (): string[] => [process.execPath, ...process.execArgv, MAIN]
 const DIE_WITH_PARENT = new URL('netns/die-with-parent.js', import.meta.url).href
 const HEALTHZ_PORT = 10256
 const FIRST_RESTART_MS = 100

@@ -7,7 +7,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments, stringify } from 'yaml'
+import { commands } from '../../src/cli/commands.ts'
 import { parseFlags } from '../../src/cli/parse-flags.ts'
+import { parseCommand } from '../../src/lib/command.ts'
 import { modeNames } from '../../src/modes/all.ts'
 import { isWritten } from '../support/is-written.ts'
 import { complaintsBySchema } from '../support/json-schema.ts'
@@ -134,7 +136,7 @@ function normal(objects: readonly Manifest[], { values }: Pick<Case, 'values'>):
   }
   const found: Record<string, unknown> = {}
   for (const object of structuredClone(objects) as unknown as (Manifest & { spec: DaemonSetSpec })[]) {
-    if (object.kind === 'ConfigMap') continue
+    if (object.kind === 'ConfigMap' || isHook(object)) continue
     if (object.kind === 'DaemonSet') {
       const { spec } = object.spec.template
       for (const container of [...spec.initContainers, ...spec.containers]) {
@@ -156,6 +158,11 @@ function normal(objects: readonly Manifest[], { values }: Pick<Case, 'values'>):
     found[`${object.kind} ${object.metadata.name}`] = object
   }
   return found
+}
+
+/** For helm test, which kustomize has not. */
+function isHook({ metadata }: Manifest): boolean {
+  return Object.hasOwn((metadata as { annotations?: object }).annotations ?? {}, 'helm.sh/hook')
 }
 
 interface DaemonSetSpec {
@@ -210,6 +217,21 @@ describe('deploy/chart', () => {
       mode: 'ipvs',
       ipvs: { scheduler: 'lc' },
     })
+  })
+
+  it('tests a cluster with what it has installed', () => {
+    const objects = render({ name: 'nftables', values: { ...somewhere, mode: 'nftables' } })
+    const hooks = objects.filter(isHook)
+    expect(hooks.map(({ kind }) => kind).sort()).toEqual(['ClusterRole', 'ClusterRoleBinding', 'Pod', 'ServiceAccount'])
+    const pod = hooks.find(({ kind }) => kind === 'Pod') as unknown as { spec: { containers: ContainerSpec[] } }
+    const daemonSet = objects.find(({ kind }) => kind === 'DaemonSet') as unknown as { spec: DaemonSetSpec }
+    const { image } = daemonSet.spec.template.spec.containers[0]!
+    const [container] = pod.spec.containers
+    expect(container).toMatchObject({ image, args: ['test', '--image', image] })
+    expect(container!.env).toContainEqual({ name: 'KUBERNETES_SERVICE_HOST', value: '10.0.0.1' })
+    const [word, ...args] = container!.args
+    const spec = commands.find(({ name }) => name === word)
+    expect(parseCommand(spec!, args).errors).toEqual([])
   })
 
   it('has a schema that describes every value, and that its values keep', () => {

@@ -49,7 +49,7 @@ describe.skipIf(chromiumPath === undefined)('the tour (needs Chromium)', () => {
       // The effect is on the map, too.
       await page.getByRole('group', { name: 'Map of the cluster' }).waitFor()
       if (i > 0) await page.locator('[data-edge].is-flowing').first().waitFor()
-      if (i === 3) await expect.poll(() => page.locator('.map .pod').count()).toBe(6)
+      if (i === 3) await expect.poll(() => page.locator('.map .pod').count(), { timeout: 10_000 * patience() }).toBe(6)
       if (i === 6) await page.locator('.map .pod.is-bad').first().waitFor()
       await main.click()
     }

@@ -6,13 +6,13 @@ import { ejectedIn, signOf, tookMs } from './filter.ts'
 
 /** The cause of a change for which no object is named. */
 export function formatCause(change: ChangeEntry): string {
-  const { why, ports, operations } = change
+  const { why, ports, operations, commands } = change
   switch (why) {
     case 'event':
       return 'from the API'
     case 'compare':
-      // Only the first sync of a proxy plans every port.
-      return ports.length > 0 && operations > 0
+      // Only the first sync of a proxy plans every port, or makes the table.
+      return operations > 0 && (ports.length > 0 || commands.some((line) => line.startsWith('add table ')))
         ? 'first sync: everything was written'
         : 'full sync: everything was compared with the kernel'
     case 'heal':

@@ -58,7 +58,7 @@ export function Charts({ selected }: { selected: string }) {
           curves={[
             of('failed', failedOf),
             of('timed-out', ({ timedOut }) => timedOut),
-            of('retried', ({ retried }) => retried),
+            ...(kind === 'sandbox' ? [of('retried', ({ retried }) => retried)] : []),
           ]}
           names={{
             failed: 'all',

@@ -41,11 +41,12 @@ export function groupTargets(
   for (const [id, members] of groups) {
     const [first] = members
     const off = members.filter((each) => stateOf(each).kind !== 'good').length
-    const counted = `${members.length} ${members.length === 1 ? 'pod' : 'pods'}`
+    const noun = first!.pod === null ? 'endpoint' : 'pod'
+    const counted = `${members.length} ${noun}${members.length === 1 ? '' : 's'}`
     shown.push({
       id,
       node: first!.node,
-      label: first!.pod?.deployment ?? 'others',
+      label: first!.pod === null ? 'endpoints' : (first!.pod.deployment ?? 'others'),
       address: off === 0 ? counted : `${counted}, ${off} not ready`,
       pod: null,
       isGroup: true,

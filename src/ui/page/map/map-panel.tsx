@@ -63,6 +63,7 @@ function AboutGroup({ id }: { id: string }) {
   const deployment = deployments.find(
     ({ namespace, name }) => members[0]?.namespace === namespace && members[0].deployment === name,
   )
+  if (members.length === 0) return <p>Endpoints that no pod is known of: the table has them.</p>
   return (
     <>
       <ul class="members">

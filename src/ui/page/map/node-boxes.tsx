@@ -91,7 +91,8 @@ function PodText({ target, box, state, density }: { target: Target; box: Box; st
   }
   const roomFor = (text: string) => text.length * 6.7 + 24
   const fits = (text: string) => width - 30 - roomFor(text) > 60
-  const whole = state.word === '' ? target.address : state.word
+  const address = target.address === target.label ? '' : target.address
+  const whole = state.word === '' ? address : state.word
   const said = fits(whole) ? whole : (whole.split(', ')[0] ?? '')
   const hasRoom = fits(said)
   const room = roomFor(said)
@@ -134,7 +135,7 @@ function NodeFrame({
       <g class="box node is-elsewhere">
         <rect x={x} y={y} width={width} height={height} rx="9" />
         <text class="name" x={x + 12} y={y + 22}>
-          elsewhere
+          other nodes
         </text>
       </g>
     )
@@ -155,7 +156,7 @@ function NodeFrame({
           {id}
         </text>
         <text class="address" x={x + 12} y={y + 36}>
-          {shorten(node.addresses[0] ?? '', width - 24)}
+          {shorten(node.addresses.find((each) => !isLoopback(each)) ?? '', width - 24)}
         </text>
         <text class="mode" x={x + width - 12} y={y + 20} text-anchor="end">
           {node.mode}
@@ -166,6 +167,10 @@ function NodeFrame({
       </g>
     </g>
   )
+}
+
+function isLoopback(address: string): boolean {
+  return address.startsWith('127.') || address === '::1'
 }
 
 function proxyWords({ proxy, podRanges }: NodeInfo): { words: string; isBad: boolean } {

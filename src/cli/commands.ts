@@ -143,7 +143,7 @@ const plan = command({
     ['plan --kubeconfig=FILE --hostname-override=NODE'],
   ],
   notes: [
-    'The first lines count the commands of every mode; * marks the mode whose commands follow. They are written for nft -f, iptables-restore --noflush, ipvsadm -R and ip -batch. A running proxy may have left a few sets that no service uses any more: it removes them when they are many, or with its next full comparison.',
+    'The first lines count the commands of every mode; * marks the mode whose commands follow. They are written for nft -f, iptables-restore --noflush, ipvsadm -R and ip -batch. Empty sets that a running proxy keeps for later are listed apart, as leftovers: it removes them when they are many, or with its next full comparison.',
     'Exit status: 0 when there is nothing to do in that mode, 2 when there is, 1 when there is no answer.',
   ],
   run: async ({ values, given }) => (await import('./preview.ts')).runPlanCommand(values, given),

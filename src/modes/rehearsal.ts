@@ -33,6 +33,8 @@ export interface RehearsedScript {
   readonly program: ScriptReader
   /** Empty when there is nothing to do. */
   readonly text: string
+  /** Removes what a running proxy keeps, empty, for its next use; absent: there is nothing of that kind. */
+  readonly leftovers?: string
 }
 
 export interface Rehearsal {

@@ -32,7 +32,10 @@ export async function withTable(
   try {
     const table = new DryRunTable({ family: nftFamily(family), name, kernel: driver })
     await work(table)
-    return kernel === 'empty' ? { program: 'nft', text: table.text() } : scriptOf('nft', table.commands())
+    if (kernel === 'empty') return { program: 'nft', text: table.text() }
+    const { needed, leftovers } = table.commands()
+    const script = scriptOf('nft', needed)
+    return leftovers.length === 0 ? script : { ...script, leftovers: scriptOf('nft', leftovers).text }
   } finally {
     driver?.close()
   }

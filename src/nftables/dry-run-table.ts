@@ -5,7 +5,8 @@ import { formatTable } from './format.ts'
 import { formatOps } from './format-ops.ts'
 import type { Steps } from '../lib/steps.ts'
 import type { PerhapsSets, TableDriver, TableParts } from './table-driver.ts'
-import type { Element, NftFamily, NftSet, Op, OwnTable, Table } from './types.ts'
+import { sameRules } from './same.ts'
+import type { Element, NftFamily, NftSet, Op, OwnTable, Rule, Table } from './types.ts'
 
 export interface DryRunTableOptions {
   readonly family: NftFamily
@@ -20,6 +21,7 @@ export class DryRunTable implements TableDriver {
   readonly #options: DryRunTableOptions
   readonly #ops: Op[] = []
   #sets: Table['sets'] | undefined
+  #chains: Table['chains'] | undefined
 
   constructor(options: DryRunTableOptions) {
     this.#options = options
@@ -36,12 +38,14 @@ export class DryRunTable implements TableDriver {
   read(): Table | undefined {
     const table = this.#options.kernel?.read()
     this.#sets = table?.sets
+    this.#chains = table?.chains
     return table
   }
 
   *#reading(parts: TableParts, perhaps: PerhapsSets | undefined): Steps<OwnTable | undefined> {
     const table = yield* parts.read(perhaps)
     this.#sets = table?.sets
+    this.#chains = table?.chains
     return table
   }
 
@@ -52,9 +56,46 @@ export class DryRunTable implements TableDriver {
 
   close(): void {}
 
-  /** A command per line, for `nft -f`. */
-  commands(): string[] {
-    return [...formatOps(this.#options.family, this.#options.name, this.#ops)]
+  /** Commands, one per line, for `nft -f`; and those that only remove sets that nothing is in, with the rules that look into them. */
+  commands(): { readonly needed: string[]; readonly leftovers: string[] } {
+    const leftovers = this.#leftovers()
+    const format = (ops: readonly Op[]) => [...formatOps(this.#options.family, this.#options.name, ops)]
+    return {
+      needed: format(this.#ops.filter((op) => !leftovers.has(op))),
+      leftovers: format(this.#ops.filter((op) => leftovers.has(op))),
+    }
+  }
+
+  #leftovers(): ReadonlySet<Op> {
+    const empty = new Set(
+      this.#ops.flatMap((op) => {
+        const set = op.op === 'deleteSet' ? this.#sets?.get(op.name) : undefined
+        return set !== undefined && this.readElements(set).length === 0 ? [set.name] : []
+      }),
+    )
+    const looksThere = ({ expressions }: Rule) =>
+      expressions.some((each) => each.kind === 'lookup' && empty.has(each.set))
+    // A chain that is written anew, and says the same but for such rules.
+    const rewritten = [...(this.#chains?.values() ?? [])].filter(({ name, rules }) => {
+      const added = this.#ops.flatMap((op) => (op.op === 'addRule' && op.chain === name ? [op.rule] : []))
+      const isFlushed = this.#ops.some((op) => op.op === 'flushChain' && op.name === name)
+      return (
+        isFlushed &&
+        sameRules(
+          rules.filter((rule) => !looksThere(rule)),
+          added,
+        )
+      )
+    })
+    const chains = new Set(rewritten.map(({ name }) => name))
+    return new Set(
+      this.#ops.filter(
+        (op) =>
+          (op.op === 'deleteSet' && empty.has(op.name)) ||
+          (op.op === 'flushChain' && chains.has(op.name)) ||
+          (op.op === 'addRule' && chains.has(op.chain)),
+      ),
+    )
   }
 
   /** The whole table, for `nft -f`: it takes the place of one that is there. Only where there was no table before. */

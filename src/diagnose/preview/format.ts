@@ -51,9 +51,22 @@ export function formatPlan({ source, nodeName, shown, previews, limit }: PlanTex
       if (commands.length > limit) lines.push(`  ... and ${commands.length - limit} more (--limit)`)
     }
   }
+  lines.push(...leftoverLines({ shown, previews, limit }))
   const remarks = new Set(previews.flatMap(({ mode, rehearsal }) => (mode === shown ? (rehearsal?.remarks ?? []) : [])))
   for (const remark of remarks) lines.push('', remark)
   return `${lines.join('\n')}\n`
+}
+
+/** Nothing has to be done about them. */
+function leftoverLines({ shown, previews, limit }: Pick<PlanText, 'shown' | 'previews' | 'limit'>): string[] {
+  return previews.flatMap(({ mode, family, rehearsal }) => {
+    const commands =
+      mode === shown ? (rehearsal?.scripts ?? []).flatMap(({ leftovers = '' }) => linesOf(leftovers)) : []
+    if (commands.length === 0) return []
+    const more = commands.length > limit ? [`  ... and ${commands.length - limit} more (--limit)`] : []
+    const head = `IPv${family}, leftovers: empty sets that the proxy keeps for later, and removes with its next full comparison:`
+    return ['', head, ...commands.slice(0, limit).map((command) => `  ${command}`), ...more]
+  })
 }
 
 export function formatPlanJson({ source, nodeName, shown, previews }: Omit<PlanText, 'limit'>): string {
@@ -63,6 +76,7 @@ export function formatPlanJson({ source, nodeName, shown, previews }: Omit<PlanT
     problem: problem ?? null,
     commands: rehearsal === undefined ? null : countCommands(rehearsal),
     scripts: (rehearsal?.scripts ?? []).map(({ program, text }) => ({ program, lines: linesOf(text) })),
+    leftovers: (rehearsal?.scripts ?? []).flatMap(({ leftovers = '' }) => linesOf(leftovers)),
     remarks: rehearsal?.remarks ?? [],
   }))
   return formatJson({ source, nodeName, mode: shown, plans })
@@ -71,7 +85,10 @@ export function formatPlanJson({ source, nodeName, shown, previews }: Omit<PlanT
 function summary({ rehearsal, problem }: Preview): string {
   if (rehearsal === undefined) return `not possible: ${problem}`
   const count = countCommands(rehearsal)
-  if (count === 0) return 'nothing to do: the kernel has all of it'
+  if (count === 0) {
+    const left = rehearsal.scripts.reduce((sum, { leftovers = '' }) => sum + linesOf(leftovers).length, 0)
+    return `nothing to do: the kernel has all of it${left === 0 ? '' : `, and ${left} lines of leftovers`}`
+  }
   const parts = rehearsal.scripts.flatMap(({ program, text }) => {
     const { length } = linesOf(text)
     return length === 0 ? [] : [`${length} line${length === 1 ? '' : 's'} for ${program}`]

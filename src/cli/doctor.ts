@@ -1,5 +1,6 @@
 // `kube-proxy doctor`.
 
+import { existsSync } from 'node:fs'
 import { couldNotLook, examine } from '../diagnose/doctor/examine.ts'
 import { examineNode } from '../diagnose/doctor/examine-node.ts'
 import { formatDiagnosis, formatNodeDiagnosis } from '../diagnose/doctor/format.ts'
@@ -8,7 +9,7 @@ import { findInstallation } from '../diagnose/doctor/installation.ts'
 import { readFacts } from '../diagnose/doctor/read-facts.ts'
 import { readProxy } from '../diagnose/doctor/read-proxy.ts'
 import { paintFor } from '../diagnose/paint.ts'
-import { readApiObjects, type ReadObjects } from '../diagnose/explain/read-known.ts'
+import { readApi } from '../diagnose/doctor/read-api.ts'
 import { parseTarget } from '../diagnose/explain/target.ts'
 import { UsageError } from '../lib/command.ts'
 import type { Question } from '../diagnose/explain/question.ts'
@@ -32,10 +33,10 @@ export async function runDoctorCommand(
   const target = service === undefined ? undefined : serviceOf(service)
   const text = (name: string) => (given.get(name) as string | undefined) ?? ''
   const { proxy, known, drift } = await readProxy(text('control-socket'))
-  const objects = await askApi(text('kubeconfig'), text('master'))
+  const { objects, error: apiError } = await readApi(fileOf(text('kubeconfig')), text('master'))
   const paint = paintFor(process.stdout, process.env)
   const installation = findInstallation(proxy.kind === 'answers' ? proxy.node : undefined)
-  const common = { proxy, installation, known, objects }
+  const common = { proxy, installation, known, objects, apiError, socket: text('control-socket') }
   if (target === undefined) {
     const node = await examineNode({ ...common, drift })
     process.stdout.write(output === 'json' ? formatJson({ version: 1, ...node }) : formatNodeDiagnosis(node, paint))
@@ -44,6 +45,12 @@ export async function runDoctorCommand(
   const diagnosis = examine(await readFacts({ ...common, ...target, from, via, sends: send }))
   process.stdout.write(output === 'json' ? formatJson({ version: 1, ...diagnosis }) : formatDiagnosis(diagnosis, paint))
   return statusOf(diagnosis.finding !== null, diagnosis)
+}
+
+/** A file that is not there is a mistake of the user; an API server that does not answer is not. */
+function fileOf(kubeconfig: string): string {
+  if (kubeconfig !== '' && !existsSync(kubeconfig)) throw new UsageError(`--kubeconfig: there is no file ${kubeconfig}`)
+  return kubeconfig
 }
 
 function serviceOf(text: string): { readonly service: string; readonly port: string } {
@@ -57,11 +64,4 @@ function serviceOf(text: string): { readonly service: string; readonly port: str
 function statusOf(isFound: boolean, asked: Parameters<typeof couldNotLook>[0]): number {
   if (isFound) return exitStatus.found
   return couldNotLook(asked) ? exitStatus.open : exitStatus.clean
-}
-
-async function askApi(
-  kubeconfig: string,
-  master: string,
-): Promise<(ReadObjects & { readonly server: string }) | undefined> {
-  return kubeconfig === '' && master === '' ? undefined : readApiObjects({ kubeconfig, master })
 }

@@ -247,6 +247,7 @@ export const folders: readonly Folder[] = [
       'explain/drops.ts',
       'explain/send.ts',
       'doctor/packets.ts',
+      'doctor/read-api.ts',
       'doctor/read-machine.ts',
       'doctor/read-facts.ts',
       'doctor/read-proxy.ts',

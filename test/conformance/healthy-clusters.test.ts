@@ -277,6 +277,7 @@ function factsOf(asked: Asked, service: string, from: string): ServiceExaminatio
     proxy: { kind: 'answers', mode, node: node.name },
     installation: { logs: 'journalctl', status: 'systemctl' },
     service: serviceFact(known, undefined, service),
+    apiError: undefined,
     near: [],
     explanation,
     others,

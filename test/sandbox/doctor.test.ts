@@ -1,16 +1,15 @@
-// What `kube-proxy doctor` finds: failures as people have them, planted one by one in one sandbox.
+// `kube-proxy doctor` as a command: exit statuses, a proxy that is away, the whole node, the guide's screens. What it finds is in
+// doctor-plants.test.ts.
 
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { parse, parseAllDocuments } from 'yaml'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { enterMachine, leftovers, makeRoot, removeRoot } from './support/machine.ts'
 import { aPod } from './support/objects.ts'
-import { patience } from '../support/patience.ts'
 import { isWritten } from '../support/is-written.ts'
 import { program, SandboxProcess } from './support/sandbox-process.ts'
 
@@ -183,47 +182,13 @@ function normalize(text: string): string {
     .replace(/172\.30\.0\.1\d\d/g, '172.30.0.z')
     .replace(/process \d+/g, 'process N')
     .replace(/space: \d+ of \d+/g, 'space: N of M')
-    .replace(/:3\d{4}\b/g, ':PORT')
+    .replace(/:[345]\d{4}\b/g, ':PORT')
     .replace(/\s+/g, ' ')
 }
-
-describe('of objects', () => {
-  test.concurrent.each([
-    ['no-service', 'default/wbe', []],
-    ['headless', 'default/headless', []],
-    ['external-name', 'default/elsewhere', []],
-    ['another-proxy', 'default/adopted', []],
-    ['no-port', 'default/web:81', []],
-    ['selector-matches-nothing', 'default/unmatched', []],
-    ['no-selector', 'default/unwritten', []],
-    ['pods-not-ready', 'default/sick', []],
-    ['target-port-name', 'default/misnamed', []],
-    ['endpoint-port-name', 'default/by-hand', []],
-    ['internal-policy-local', 'default/inside', []],
-    ['external-policy-local', 'default/outside', ['--from', 'outside']],
-    ['source-not-allowed', 'default/walled', ['--from', 'outside']],
-    ['address-taken', 'default/web-late', []],
-    ['endpoint-refuses', 'default/deaf', []],
-    ['pods-not-ready', 'default/unready', []],
-    ['external-policy-local', 'default/outside', ['--from', '172.30.0.1']],
-    ['source-not-allowed', 'default/walled', ['--from', '172.30.0.1']],
-    ['external-policy-local', 'default/outside', ['--from', 'outside', '--via', 'nodePort']],
-  ] as const)('%s', (code, service, flags) => expectFinding(code, service, ...flags))
-})
 
 /** As a user without rights to the API asks: the proxy of the node is all that there is. */
 async function doctorAlone(...args: readonly string[]): Promise<Diagnosis> {
   return JSON.parse(await on('node-1', program, 'doctor', ...args, '-o', 'json')) as Diagnosis
-}
-
-/** Node 1, while `plant` is in force. */
-async function whilePlanted(plant: string, remove: string, check: () => Promise<void>): Promise<void> {
-  expect(await on('node-1', 'sh', '-ec', `${plant}; echo planted`)).toContain('planted\n')
-  try {
-    await check()
-  } finally {
-    await on('node-1', 'sh', '-c', remove)
-  }
 }
 
 /** Exit status of the doctor. */
@@ -273,180 +238,6 @@ describe('of the node, one after the other', () => {
       await ended
     }
     await eventually('the proxy has healed it', async () => (await doctor('default/web')).finding?.what)
-  })
-
-  test('rp-filter: the way to the endpoint and the way back differ', async () => {
-    // As with policy routing: marked packets go the right way, and where the answers come from leads elsewhere.
-    const [, link = ''] = /dev (\S+)/.exec(await on('node-1', 'ip', 'route', 'get', '10.244.2.1')) ?? []
-    const plant = `set -e
-      ip link add elsewhere type veth peer name nowhere
-      ip link set elsewhere up
-      ip link set nowhere up
-      ip route add 10.244.2.0/24 dev elsewhere table 77
-      ip rule add pref 76 fwmark 0x99 lookup main
-      ip rule add pref 77 to 10.244.2.0/24 lookup 77
-      nft add table ip steering
-      nft 'add chain ip steering out { type route hook output priority -150; }'
-      nft add rule ip steering out ip daddr 10.244.2.0/24 meta mark set 0x99
-      sysctl -qw net.ipv4.conf.${link}.rp_filter=1
-      echo planted`
-    const remove = 'ip rule del pref 77; ip rule del pref 76; ip link del elsewhere; nft delete table ip steering'
-    const before = await on('node-1', 'cat', `/proc/sys/net/ipv4/conf/${link}/rp_filter`)
-    expect(await on('node-1', 'sh', '-c', plant)).toBe('planted\n')
-    try {
-      await expectFinding('rp-filter', 'default/far')
-    } finally {
-      await on('node-1', 'sh', '-c', `${remove}; sysctl -qw net.ipv4.conf.${link}.rp_filter=${before.trim()}`)
-    }
-  })
-
-  test('foreign-rule: the connection tracker is told to look away, and so nothing is translated', async () => {
-    await on('node-1', 'nft', 'add table ip fast; add chain ip fast out { type filter hook output priority -300; }')
-    await on('node-1', 'nft', 'add rule ip fast out ip daddr 10.96.0.0/16 notrack')
-    await expectFinding('foreign-rule', 'default/web')
-    await on('node-1', 'nft', 'delete table ip fast')
-  })
-
-  test('endpoint-silent', async () => {
-    await on(
-      'm1',
-      'nft',
-      'add table inet wall; add chain inet wall input { type filter hook input priority 0; policy drop; }',
-    )
-    await expectFinding('endpoint-silent', 'default/mute')
-  })
-
-  test('foreign-rule', async () => {
-    await on(
-      'node-1',
-      'nft',
-      'add table inet firewall; add chain inet firewall out { type filter hook output priority 0; }',
-    )
-    await on('node-1', 'nft', 'add rule inet firewall out tcp dport 3000 drop')
-    await expectFinding('foreign-rule', 'default/web')
-    await on('node-1', 'nft', 'delete table inet firewall')
-  })
-
-  test('foreign-rule, of iptables', async () => {
-    await on('node-1', 'iptables-nft', '-I', 'OUTPUT', '-p', 'tcp', '--dport', '3000', '-j', 'DROP')
-    try {
-      await expectFinding('foreign-rule', 'default/web')
-      const { finding } = await doctor('default/web')
-      expect(finding?.what).toMatch(/table filter of iptables-nft, chain OUTPUT: .*--dport 3000 -j DROP/)
-    } finally {
-      await on('node-1', 'iptables-nft', '-F', 'OUTPUT')
-    }
-    await on('node-1', 'iptables-nft', '-P', 'FORWARD', 'DROP')
-    try {
-      await expectFinding('foreign-rule', 'default/web')
-    } finally {
-      await on('node-1', 'iptables-nft', '-P', 'FORWARD', 'ACCEPT')
-    }
-  })
-
-  test.each(['filter', 'nat', 'mangle', 'firewalld'])('foreign-rule, in a table that is called %s', (name) =>
-    whilePlanted(
-      `nft add table inet ${name}; nft 'add chain inet ${name} out { type filter hook output priority 0; }'; nft add rule inet ${name} out tcp dport 3000 drop`,
-      `nft delete table inet ${name}`,
-      async () => {
-        await expectFinding('foreign-rule', 'default/web')
-        if (name === 'firewalld')
-          expect((await doctor('default/web')).finding?.what).toMatch(/^a rule of firewalld drops/)
-      },
-    ),
-  )
-
-  test('network-policy: a drop in a chain of Calico is told from a firewall', () =>
-    whilePlanted(
-      'iptables-nft -N cali-FORWARD; iptables-nft -I FORWARD -j cali-FORWARD; iptables-nft -A cali-FORWARD -p tcp --dport 3000 -j DROP',
-      'iptables-nft -F; iptables-nft -X cali-FORWARD',
-      () => expectFinding('network-policy', 'default/web'),
-    ))
-
-  test('a rule that cannot be read is a doubt: no finding, and no all-clear for others than this node', () =>
-    whilePlanted(
-      "nft add table inet odd; nft 'add chain inet odd pass { type filter hook forward priority 0; }'; nft add rule inet odd pass meta cpu 4095 drop",
-      'nft delete table inet odd',
-      async () => {
-        expect(await statusOf('default/web')).toBe(0)
-        expect(await statusOf('default/web', '--from', '10.244.1.99')).toBe(3)
-      },
-    ))
-
-  test('no-route: a blackhole', () =>
-    whilePlanted('ip route add blackhole 10.244.2.0/25', 'ip route del blackhole 10.244.2.0/25', () =>
-      expectFinding('no-route', 'default/far'),
-    ))
-
-  test('no-way-back: answers to the client have no route', () =>
-    whilePlanted('ip route add unreachable 198.51.100.0/24', 'ip route del unreachable 198.51.100.0/24', () =>
-      expectFinding('no-way-back', 'default/web', '--from', '198.51.100.7', '--via', 'clusterIP'),
-    ))
-
-  test('small-mtu: the way takes less than pods may send', async () => {
-    const [link = ''] = /(?<=dev )\S+/.exec(await on('node-1', 'ip', 'route', 'get', '10.244.2.1')) ?? []
-    await whilePlanted(`ip link set ${link} mtu 1300`, `ip link set ${link} mtu 1500`, () =>
-      expectFinding('small-mtu', 'default/far'),
-    )
-  })
-
-  test('affinity-pins: the endpoint that this node is kept at has died, and others have not', async () => {
-    const service = {
-      metadata: { name: 'pinned' },
-      spec: { selector: { app: 'web' }, ports: [{ port: 80, targetPort: 'web' }] },
-    }
-    const spec = { ...service.spec, sessionAffinity: 'ClientIP' }
-    await sandbox.api.create(services, { ...service, spec })
-    const { spec: made } = await sandbox.api.get(`${services}/pinned`)
-    const ask = (): Promise<string> => on('node-1', 'curl', '-sm', '3', `http://${made.clusterIP}`)
-    let pod = ''
-    await eventually('it answers', async () => {
-      pod = /(a1|b1)/.exec(await ask().catch(() => ''))?.[1] ?? ''
-      return pod === '' ? 'no answer' : undefined
-    })
-    await on(
-      pod,
-      'nft',
-      'add table inet wall; add chain inet wall in { type filter hook input priority 0; policy drop; }',
-    )
-    try {
-      await expectFinding('affinity-pins', 'default/pinned')
-    } finally {
-      await on(pod, 'nft', 'delete table inet wall')
-    }
-  })
-
-  test('stale-flow: the connection tracker sends a UDP client to where nobody is', async () => {
-    const ports = [{ port: 53, protocol: 'UDP', targetPort: 3000 }]
-    await sandbox.api.create(services, { metadata: { name: 'old-dns' }, spec: { selector: { app: 'web' }, ports } })
-    const { spec: made } = await sandbox.api.get(`${services}/old-dns`)
-    const flow = `-p udp -s 10.244.1.99 -d ${made.clusterIP} --sport 5353 --dport 53`
-    // The proxy looks at the flows of a new Service twice, and would remove this one.
-    await sleep(2500 * patience())
-    await whilePlanted(
-      `conntrack -I ${flow} -r 10.244.7.7 -q 10.244.1.99 --reply-port-src 53 --reply-port-dst 5353 -t 300`,
-      `conntrack -D ${flow}`,
-      () => expectFinding('stale-flow', 'default/old-dns'),
-    )
-  })
-
-  test('forwarding-off', async () => {
-    await on('node-1', 'sysctl', '-qw', 'net.ipv4.ip_forward=0')
-    await expectFinding('forwarding-off', 'default/web')
-    await on('node-1', 'sysctl', '-qw', 'net.ipv4.ip_forward=1')
-  })
-
-  test('no-route', async () => {
-    await on('node-1', 'ip', 'route', 'add', 'unreachable', '10.244.2.0/25')
-    await expectFinding('no-route', 'default/far')
-    await on('node-1', 'ip', 'route', 'del', 'unreachable', '10.244.2.0/25')
-  })
-
-  test('small-mtu', async () => {
-    const [link = ''] = /(?<=dev )\S+/.exec(await on('node-1', 'ip', 'route', 'get', '10.244.2.1')) ?? []
-    await on('node-1', 'ip', 'link', 'set', link, 'mtu', '900')
-    await expectFinding('small-mtu', 'default/web')
-    await on('node-1', 'ip', 'link', 'set', link, 'mtu', '1500')
   })
 
   test('the node as a whole: what concerns all, and then each Service that has a problem', async () => {

@@ -5,7 +5,7 @@ import type { ServiceExamination } from './facts.ts'
 import { kubectl } from './ask-service.ts'
 import { fine, finding, unknown, type DoctorQuestion, type Verdict } from './verdict.ts'
 
-type Decision = Pick<ServiceExamination, 'asked' | 'explanation'>
+type Decision = Pick<ServiceExamination, 'asked' | 'explanation' | 'foreign'>
 
 export const DECISION_QUESTIONS: readonly DoctorQuestion<Decision>[] = [
   { text: 'does the Service get the address', ask: askOwner },
@@ -68,6 +68,9 @@ function askKernel(facts: Decision): Verdict {
   if (kernel.error !== null) return unknown(kernel.error)
   const [difference] = kernel.differences
   if (difference === undefined) return fine(kernel.what)
+  // iptables has them in the same tables; a later question names them.
+  if (facts.explanation?.question.mode === 'iptables' && (facts.foreign?.found.length ?? 0) > 0)
+    return fine(`${kernel.what}, with rules of other programs between them`)
   return finding('kernel-differs', difference, explainCommand(facts))
 }
 

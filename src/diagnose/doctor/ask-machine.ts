@@ -11,6 +11,10 @@ export function askProxy({ proxy, installation }: Pick<ServiceExamination, 'prox
   return finding('proxy-none', proxy.error, installation.status)
 }
 
+export function askApi({ apiError }: Pick<ServiceExamination, 'apiError'>): Verdict {
+  return apiError === undefined ? undefined : unknown(apiError)
+}
+
 export const MACHINE_QUESTIONS: readonly DoctorQuestion<
   Pick<ServiceExamination, 'machine' | 'proxy'> & { explanation?: ServiceExamination['explanation'] }
 >[] = [
@@ -21,6 +25,7 @@ export const MACHINE_QUESTIONS: readonly DoctorQuestion<
 
 export const NODE_QUESTIONS: readonly DoctorQuestion<NodeExamination>[] = [
   { text: 'does a proxy run on this node and answer', ask: askProxy },
+  { text: 'does the API server tell about pods', ask: askApi },
   { text: 'does the kernel have the rules that the proxy decided on', ask: askDrift },
   ...MACHINE_QUESTIONS,
   { text: 'do rules of other programs let packets pass', ask: askForeign },

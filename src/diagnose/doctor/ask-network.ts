@@ -152,6 +152,7 @@ function nextOf({ to, droppedBy, drops }: EndFact, facts: AboutEndpoints): strin
   const [, name] = /^in the network namespace (\S+)$/.exec(drop?.where ?? '') ?? []
   const inside = name === undefined ? '' : `ip netns exec ${name} `
   if (drop?.reason === 'NETFILTER_DROP') return `${inside}nft list ruleset    # and: ${inside}iptables-legacy-save`
+  if (drop?.reason === 'OTHERHOST' || drop?.reason === 'NEIGH_FAILED') return 'ip neigh show'
   const { pod } = facts.tries.find((each) => each.to === to) ?? { pod: '' }
   return pod === '' ? `ip route get ${hostOf(to)}` : `kubectl exec ${pod} -- ss -ltn`
 }

@@ -7,7 +7,7 @@ import { packetsToServices } from './packets.ts'
 import { readForeign, readMachine } from './read-machine.ts'
 import { readFacts, type ToExamine, withPods } from './read-facts.ts'
 
-export interface NodeToExamine extends Pick<ToExamine, 'proxy' | 'installation' | 'known' | 'objects'> {
+export interface NodeToExamine extends Pick<ToExamine, 'proxy' | 'installation' | 'known' | 'objects' | 'apiError'> {
   readonly drift: NodeExamination['drift']
 }
 
@@ -15,7 +15,7 @@ export interface NodeToExamine extends Pick<ToExamine, 'proxy' | 'installation' 
 const MOST_SERVICES = 1000
 
 export async function examineNode({ drift, ...common }: NodeToExamine): Promise<NodeDiagnosis> {
-  const { proxy, installation, known, objects } = common
+  const { proxy, installation, known, objects, apiError } = common
   const family: Family = known?.nodes[4] === undefined && known?.nodes[6] !== undefined ? 6 : 4
   const node = proxy.kind === 'answers' ? proxy.node : 'this node'
   const machine = readMachine(family)
@@ -23,7 +23,7 @@ export async function examineNode({ drift, ...common }: NodeToExamine): Promise<
     known === undefined
       ? undefined
       : await readForeign(family, packetsToServices(known, family), known.machineAddresses)
-  const ofNode = { node, ...examineMachine({ proxy, installation, machine, foreign, drift }) }
+  const ofNode = { node, ...examineMachine({ proxy, installation, apiError, machine, foreign, drift }) }
   const whole = withPods({ known, objects })
   if (ofNode.finding !== null || whole === undefined) return { ...ofNode, services: [], count: 0, looked: 0 }
   const names = whole.services.map(({ namespace, name }) => `${namespace}/${name}`).sort()

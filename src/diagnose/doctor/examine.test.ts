@@ -54,6 +54,7 @@ const healthy: ServiceExamination = {
     endpoints: { count: 1, ready: 1, draining: 0 },
     endpointPorts: ['(unnamed) 3000/TCP'],
   },
+  apiError: undefined,
   near: [],
   explanation,
   others: [],

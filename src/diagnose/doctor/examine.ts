@@ -2,7 +2,7 @@
 
 import { askAnswer, askDns, NETWORK_QUESTIONS } from './ask-network.ts'
 import { DECISION_QUESTIONS, isByDesign } from './ask-decision.ts'
-import { askForeign, askProxy, MACHINE_QUESTIONS, NODE_QUESTIONS } from './ask-machine.ts'
+import { askApi, askForeign, askProxy, MACHINE_QUESTIONS, NODE_QUESTIONS } from './ask-machine.ts'
 import { kubectl, SERVICE_QUESTIONS } from './ask-service.ts'
 import type { ServiceExamination, NodeExamination, OtherFrontend } from './facts.ts'
 import {
@@ -35,6 +35,7 @@ export function examine(facts: ServiceExamination): Diagnosis {
   })
   const questions: DoctorQuestion<ServiceExamination>[] = [
     { text: 'does a proxy run on this node and answer', ask: askProxy },
+    { text: 'does the API server tell about pods', ask: askApi },
     ...SERVICE_QUESTIONS,
     ...DECISION_QUESTIONS,
     ...MACHINE_QUESTIONS,
@@ -69,7 +70,7 @@ function askOther(facts: ServiceExamination, { label, kind, explanation, tries, 
     if (!wasAsked && facts.explanation !== undefined) return fine(why)
     return finding('node-port-closed', `${label}: ${why}`, kubectl(facts, 'get service SERVICE -o wide'))
   }
-  const of = { asked: { ...facts.asked, via: kind }, explanation }
+  const of = { asked: { ...facts.asked, via: kind }, explanation, foreign: facts.foreign }
   const { answers, finding: found } = askAll(DECISION_QUESTIONS, of)
   if (found !== null) {
     if (!wasAsked && isByDesign(found.code, explanation)) return fine(`not for this client: ${found.what}`)

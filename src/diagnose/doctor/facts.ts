@@ -15,6 +15,8 @@ export interface ServiceExamination {
   }
   readonly proxy: ProxyFact
   readonly installation: Installation
+  /** Why the API server said nothing; undefined: it did, or was not asked. */
+  readonly apiError?: string | undefined
   readonly service: ServiceFact | undefined
   /** Names near the one that was asked for, where there is no such service. */
   readonly near: readonly string[]
@@ -39,7 +41,10 @@ export interface ServiceExamination {
 }
 
 /** Of the node, for all of its Services. */
-export interface NodeExamination extends Pick<ServiceExamination, 'proxy' | 'installation' | 'machine' | 'foreign'> {
+export interface NodeExamination extends Pick<
+  ServiceExamination,
+  'proxy' | 'installation' | 'apiError' | 'machine' | 'foreign'
+> {
   /** Whether the kernel holds what was decided, by family. */
   readonly drift: readonly {
     readonly family: number

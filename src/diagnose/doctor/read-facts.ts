@@ -5,8 +5,8 @@ import { explain, type KernelState, prepare } from '../explain/explain.ts'
 import type { Explanation } from '../explain/explanation.ts'
 import type { Known } from '../explain/known.ts'
 import { isOutside, type Question, QuestionMistake } from '../explain/question.ts'
-import { readKernelState } from '../explain/read-kernel.ts'
-import type { ReadObjects } from '../explain/read-known.ts'
+import { readKernelState, withProxyAffinity } from '../explain/read-kernel.ts'
+import type { ApiObjects } from './read-api.ts'
 import { canonicalIp, type Family, ipBytes, ipFamily, joinHostPort } from '../../lib/ip.ts'
 import { nearest } from '../../lib/nearest.ts'
 import { findWays } from '../../links/find-ways.ts'
@@ -38,7 +38,10 @@ export interface ToExamine {
   readonly proxy: ProxyFact
   readonly installation: Installation
   readonly known: Known | undefined
-  readonly objects: (ReadObjects & { readonly server: string }) | undefined
+  readonly objects: ApiObjects | undefined
+  readonly apiError?: string | undefined
+  /** The control socket of the proxy; absent: that of this network namespace. */
+  readonly socket?: string
   /** What was read of the kernel for another question; absent: it is read for this one. */
   readonly states?: Map<Family, Promise<KernelState>>
   /** False: endpoints are not dialled, nor rules of others looked at. */
@@ -51,7 +54,7 @@ const UDP = 17
 
 /** Throws a QuestionMistake where FROM makes no sense. */
 export async function readFacts(question: ToExamine): Promise<ServiceExamination> {
-  const { service: name, port, from, via, proxy, installation, objects } = question
+  const { service: name, port, from, via, proxy, installation, objects, apiError } = question
   const known = withPods(question)
   const service = known && serviceFact(known, objects, name)
   const explained = known === undefined || service === undefined ? undefined : await explainIt(question, known)
@@ -66,6 +69,7 @@ export async function readFacts(question: ToExamine): Promise<ServiceExamination
     asked: { service: name, port, from, via },
     proxy,
     installation,
+    apiError,
     service,
     near: known === undefined ? [] : nearNames(known, name),
     explanation: explained,
@@ -115,9 +119,14 @@ function isAboutClient(known: Known, { service, port, from, via }: ToExamine): b
   }
 }
 
-async function explainOne({ states = new Map() }: ToExamine, known: Known, asked: Question): Promise<Explanation> {
+async function explainOne(
+  { states = new Map(), socket = '' }: ToExamine,
+  known: Known,
+  asked: Question,
+): Promise<Explanation> {
   const prepared = prepare(known, asked)
-  return explain(prepared, await stateOf(known.mode.name, prepared.asked.family, states))
+  const state = await stateOf(known.mode.name, prepared.asked.family, states)
+  return explain(prepared, await withProxyAffinity(state, prepared, socket))
 }
 
 function stateOf(mode: string, family: Family, states: Map<Family, Promise<KernelState>>): Promise<KernelState> {

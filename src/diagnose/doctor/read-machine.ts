@@ -48,11 +48,14 @@ export async function readForeign(
 ): Promise<ForeignFacts> {
   const [byNft, byIptables] = await Promise.all([readForeignTables(family), readForeignRules(family)])
   // What iptables-nft has is read in its own words.
-  const tables = [...byIptables.tables, ...byNft.tables.filter(({ name }) => !byIptables.names.has(name))]
+  const tables = [
+    ...byIptables.tables,
+    ...byNft.tables.filter((table) => !hasAll(byIptables.listed.get(table.name), table)),
+  ]
   const own = new Set(machineAddresses)
   const isLocal = (address: Bytes) => own.has(formatIp(address))
   const { found, doubts } = findForeign(tables, packets, isLocal)
-  const unread = byNft.unread.filter((name) => !byIptables.names.has(name))
+  const unread = byNft.unread.filter((name) => !byIptables.listed.has(name))
   return {
     found: await Promise.all(found.slice(0, MOST_FOUND).map(async (end) => factOf(end, await ruleText(end)))),
     doubts: [
@@ -66,6 +69,12 @@ export async function readForeign(
       ...new Set(tables.flatMap((table) => [...table.chains.keys()].flatMap((chain) => engineOf(table, chain)))),
     ],
   }
+}
+
+/** Rules that iptables cannot read are not in its listing. */
+function hasAll(listed: ForeignTable | undefined, { chains }: ForeignTable): boolean {
+  if (listed === undefined) return false
+  return [...chains.values()].every(({ name, rules }) => (listed.chains.get(name)?.rules.length ?? 0) === rules.length)
 }
 
 /** Each takes a run of nft, for the rule as nft prints it. */
@@ -132,22 +141,22 @@ async function listOneByOne(names: readonly TableName[]): Promise<ListedTable[]>
 interface IptablesTables {
   readonly tables: readonly ForeignTable[]
   /** What iptables-nft has listed, as nft calls it. */
-  readonly names: ReadonlySet<string>
+  readonly listed: ReadonlyMap<string, ForeignTable>
 }
 
 async function readForeignRules(family: Family): Promise<IptablesTables> {
   const nft = family === 4 ? 'ip' : 'ip6'
-  const names = new Set<string>()
+  const listed = new Map<string, ForeignTable>()
   const found = (await findPrograms()).map(async (programs) => {
     // Without -t: naming a table would make the kernel create it.
     const { code, stdout } = await runProgram(programName(programs, family, '-save'), [])
     if (code !== 0) return []
     const name = programName(programs, family, '')
-    // Where a table of that name is nobody's but nft's, iptables-nft says so and lists nothing.
-    if (!name.includes('legacy')) for (const [, table] of stdout.matchAll(/^\*(\w+)$/gm)) names.add(`${nft} ${table}`)
-    return parseForeignIptables(stdout, name)
+    const tables = parseForeignIptables(stdout, name)
+    if (!name.includes('legacy')) for (const table of tables) listed.set(`${nft} ${table.name.split(' ')[0]}`, table)
+    return tables
   })
-  return { tables: (await Promise.all(found)).flat(), names }
+  return { tables: (await Promise.all(found)).flat(), listed }
 }
 
 const MOST_PODS = 100

@@ -69,7 +69,7 @@ const WORDS: Readonly<Record<string, string>> = {
   QDISC_DROP: 'a queueing discipline drops it',
   CPU_BACKLOG: "the CPU's queue of packets is full",
   DEV_READY: 'the link is not ready',
-  UNICAST_IGNORED: 'it carries the MAC address of another machine',
+  OTHERHOST: 'it carries the MAC address of another machine',
   BRIDGE_INGRESS_STP_STATE: 'the bridge port does not forward',
   NOMEM: 'there was no memory',
 }

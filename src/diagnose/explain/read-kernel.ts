@@ -22,7 +22,11 @@ export async function readKernelState(mode: string, family: Family): Promise<Ker
 
 /** The same for a question. `socket` is that of the proxy which was asked about the cluster. */
 export async function readKernelFor(prepared: Prepared, socket: string): Promise<KernelState> {
-  const state = await readKernelState(prepared.known.mode.name, prepared.asked.family)
+  return withProxyAffinity(await readKernelState(prepared.known.mode.name, prepared.asked.family), prepared, socket)
+}
+
+/** With what the proxy remembers of the client, where it carries connections. */
+export async function withProxyAffinity(state: KernelState, prepared: Prepared, socket: string): Promise<KernelState> {
   if (state.kind !== 'walkable' || state.walkable.endsAt !== 'the proxy') return state
   return { ...state, proxyAffinity: await readProxyAffinity(prepared, socket) }
 }

@@ -1,0 +1,462 @@
+// Failures as people have them, planted one by one on a node that works, in every mode that runs here: the doctor finds each, names
+// it, and says a command that exists. In between, it finds nothing.
+
+import { readFileSync } from 'node:fs'
+import { parse } from 'yaml'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { DoctorLine, type DoctorQuestion, Shell } from './support/lines.ts'
+import { enterMachine, leftovers, makeRoot, removeRoot } from './support/machine.ts'
+import { aPod } from './support/objects.ts'
+import { program, SandboxProcess } from './support/sandbox-process.ts'
+
+enterMachine()
+const root = makeRoot()
+const services = '/api/v1/namespaces/default/services'
+const TAKEN = '192.0.2.80'
+
+type Mode = 'nftables' | 'iptables' | 'userspace'
+const MODES: readonly Mode[] = ['nftables', 'iptables', 'userspace']
+
+let sandbox: SandboxProcess
+let node: Shell
+let doctor: DoctorLine
+const pods = new Map<string, Shell>()
+
+beforeAll(async () => {
+  sandbox = await SandboxProcess.start(root, '--empty')
+  const { api } = sandbox
+  const path = '/api/v1/namespaces/default/pods'
+  await Promise.all(
+    [aPod('a1', 'node-1', 'web'), aPod('b1', 'node-2', 'web'), aSickPod()].map((pod) => api.create(path, pod)),
+  )
+  for (const service of objects) await api.create(services, service)
+  const slices = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices'
+  await api.create(slices, aSliceByHand('by-hand', { name: 'web', ready: true }))
+  await api.create(slices, aSliceByHand('unready', { name: 'http', ready: false }))
+  const { clusters } = parse(readFileSync(sandbox.path('kube-proxy.kubeconfig'), 'utf8')) as {
+    clusters: [{ cluster: { server: string } }]
+  }
+  node = new Shell(sandbox, 'node-1')
+  for (const name of ['a1', 'b1']) pods.set(name, new Shell(sandbox, name))
+  doctor = new DoctorLine(sandbox, 'node-1', [sandbox.path('kubeconfig'), clusters[0].cluster.server])
+  await isWell()
+})
+afterAll(async () => {
+  for (const each of [node, doctor, ...pods.values()]) await each[Symbol.asyncDispose]()
+  await sandbox[Symbol.asyncDispose]()
+  expect(leftovers(root)).toEqual([])
+  removeRoot(root)
+})
+
+function isWell(): Promise<void> {
+  return eventually(
+    'the doctor finds nothing',
+    async () => (await doctor.about({ service: 'default/web' })).finding?.what,
+  )
+}
+
+function aService(name: string, spec: object = {}, labels: Readonly<Record<string, string>> = {}): object {
+  const ports = [{ port: 80, targetPort: 'web' }]
+  return { metadata: { name, labels }, spec: { selector: { app: 'web' }, ports, ...spec } }
+}
+
+const onNode2 = { name: 'b1' }
+const outside = { type: 'LoadBalancer', selector: onNode2, externalTrafficPolicy: 'Local' }
+const objects = [
+  aService('web'),
+  // The oldest service that asks for an address gets it, and of one second the first by name.
+  aService('web-early', { externalIPs: [TAKEN] }),
+  aService('headless', { clusterIP: 'None' }),
+  { metadata: { name: 'elsewhere' }, spec: { type: 'ExternalName', externalName: 'example.com' } },
+  aService('adopted', {}, { 'service.kubernetes.io/service-proxy-name': 'other' }),
+  { metadata: { name: 'unwritten' }, spec: { ports: [{ port: 80 }] } },
+  aService('sick', { selector: { app: 'sick' } }),
+  { metadata: { name: 'by-hand' }, spec: { ports: [{ name: 'http', port: 80 }] } },
+  { metadata: { name: 'unready' }, spec: { ports: [{ name: 'http', port: 80 }] } },
+  aService('unmatched', { selector: { app: 'wev' } }),
+  aService('misnamed', { ports: [{ port: 80, targetPort: 'http' }] }),
+  aService('inside', { selector: onNode2, internalTrafficPolicy: 'Local' }),
+  aService('outside', outside),
+  aService('walled', { type: 'LoadBalancer', loadBalancerSourceRanges: ['10.9.0.0/16'] }),
+  aService('web-late', { externalIPs: [TAKEN] }),
+  aService('deaf', { ports: [{ port: 80, targetPort: 4444 }] }),
+  aService('far', { selector: onNode2 }),
+  aService('front', { type: 'LoadBalancer' }),
+  aService('pinned', { sessionAffinity: 'ClientIP' }),
+  aService('old-dns', { ports: [{ port: 53, protocol: 'UDP', targetPort: 3000 }] }),
+]
+
+/** Its port is closed to the probe. */
+function aSickPod(): object {
+  const readinessProbe = { tcpSocket: { port: 9 }, periodSeconds: 1 }
+  const containers = [
+    { name: 'whoami', image: 'whoami', ports: [{ name: 'web', containerPort: 3000 }], readinessProbe },
+  ]
+  return { metadata: { name: 'sick', labels: { app: 'sick' } }, spec: { nodeName: 'node-1', containers } }
+}
+
+function aSliceByHand(service: string, { name, ready }: { name: string; ready: boolean }): object {
+  return {
+    metadata: { name: `${service}-1`, labels: { 'kubernetes.io/service-name': service } },
+    addressType: 'IPv4',
+    ports: [{ name, port: 3000, protocol: 'TCP' }],
+    endpoints: [{ addresses: ['10.244.1.77'], conditions: { ready } }],
+  }
+}
+
+/** In the order of the objects: nothing of the node is touched. */
+const OF_OBJECTS: readonly (readonly [code: string, service: string, how?: Omit<DoctorQuestion, 'service'>])[] = [
+  ['no-service', 'default/wbe'],
+  ['headless', 'default/headless'],
+  ['external-name', 'default/elsewhere'],
+  ['another-proxy', 'default/adopted'],
+  ['no-port', 'default/web:81'],
+  ['selector-matches-nothing', 'default/unmatched'],
+  ['no-endpoints', 'default/unmatched', { seesPods: false }],
+  ['no-selector', 'default/unwritten'],
+  ['pods-not-ready', 'default/sick'],
+  ['pods-not-ready', 'default/unready', { seesPods: false }],
+  ['target-port-name', 'default/misnamed'],
+  ['endpoint-port-name', 'default/by-hand'],
+  ['internal-policy-local', 'default/inside'],
+  ['external-policy-local', 'default/outside', { from: 'outside' }],
+  ['external-policy-local', 'default/outside', { from: '172.30.0.1' }],
+  ['external-policy-local', 'default/outside', { from: 'outside', via: 'nodePort' }],
+  ['source-not-allowed', 'default/walled', { from: 'outside' }],
+  ['source-not-allowed', 'default/walled', { from: '172.30.0.1', seesPods: false }],
+  ['address-taken', 'default/web-late'],
+  ['endpoint-refuses', 'default/deaf'],
+]
+
+interface Plant {
+  readonly code: string
+  /** In a pod, in place of the node. */
+  readonly pod?: string
+  readonly plant: string
+  readonly remove: string
+  readonly ask?: Partial<DoctorQuestion>
+  /** What the finding says. */
+  readonly says?: RegExp
+  /** Where it does harm; in every mode if absent. */
+  readonly modes?: readonly Mode[]
+}
+
+/** A table of nftables with one chain. */
+function table(name: string, base: string, rule: string, chain = 'c'): Pick<Plant, 'code' | 'plant' | 'remove'> {
+  const lines = [
+    `add table ${name}`,
+    `add chain ${name} ${chain} { type filter hook ${base}; }`,
+    `add rule ${name} ${chain} ${rule}`,
+  ]
+  return {
+    code: 'foreign-rule',
+    plant: lines.map((line) => `nft '${line}'`).join('; '),
+    remove: `nft delete table ${name}`,
+  }
+}
+
+/** A rule of iptables, perhaps in a chain that another program would have. */
+function iptables(of: string, chain: string, rule: string, owned?: string): Pick<Plant, 'code' | 'plant' | 'remove'> {
+  if (owned === undefined) {
+    return { code: 'foreign-rule', plant: `${of} -I ${chain} ${rule}`, remove: `${of} -D ${chain} ${rule}` }
+  }
+  return {
+    code: 'foreign-rule',
+    plant: `${of} -N ${owned}; ${of} -I ${chain} -j ${owned}; ${of} -A ${owned} ${rule}`,
+    remove: `${of} -D ${chain} -j ${owned}; ${of} -F ${owned}; ${of} -X ${owned}`,
+  }
+}
+
+/** A pod of this node that nobody has: only its packets are followed. */
+const A_POD = { from: '10.244.1.99' }
+const TRANSLATING: readonly Mode[] = ['nftables', 'iptables']
+const WEB = 'tcp dport 3000'
+
+const PLANTS: Readonly<Record<string, Plant>> = {
+  'a drop in a table called filter': {
+    ...table('inet filter', 'output priority 0', `${WEB} drop`),
+    says: /table inet filter, chain c: tcp dport 3000 drop$/,
+  },
+  'a drop in a table called nat': table('ip nat', 'output priority 0', `${WEB} drop`),
+  'a drop in a table called mangle': table('inet mangle', 'postrouting priority 0', `${WEB} drop`),
+  'a policy that drops': {
+    ...table('inet fw', 'output priority 0; policy drop', 'tcp dport 22 accept'),
+    says: /policy drop$/,
+  },
+  'a set of ports': table('inet fw', 'output priority 0', 'tcp dport { 80, 2000-4000 } drop'),
+  'a link': {
+    ...table('inet fw', 'output priority 0', 'oifname "eth*" tcp flags syn drop'),
+    ask: { service: 'default/far' },
+  },
+  'the answers': { ...table('inet fw', 'input priority 0', 'tcp sport 3000 drop'), says: /the answer of 10\.244\./ },
+  'what comes in by a link': {
+    ...table('netdev guard', 'ingress device eth0 priority 0', 'tcp sport 3000 drop'),
+    ask: { service: 'default/far' },
+  },
+  'what is forwarded': {
+    ...table('inet fw', 'forward priority 0', 'ct state new drop'),
+    ask: A_POD,
+    modes: TRANSLATING,
+  },
+  'the Service, before it is translated': {
+    ...table('inet fw', 'prerouting priority -300', 'ip daddr 10.96.0.0/16 drop'),
+    ask: A_POD,
+  },
+  'a node port, before it is translated': {
+    ...table('inet fw', 'prerouting priority -150', 'tcp dport 30000-32767 drop'),
+    ask: { service: 'default/front', from: 'outside' },
+    says: /to 172\.30\.0\.11:3\d{4}/,
+  },
+  'the proxy itself, behind a closed hook input': {
+    ...table('inet fw', 'input priority 0; policy drop', 'ct state established accept'),
+    ask: A_POD,
+    modes: ['userspace'],
+  },
+  'the connection tracker looks away': {
+    ...table('ip fast', 'output priority -300', 'ip daddr 10.96.0.0/16 notrack'),
+    says: /connection tracker/,
+  },
+  'firewalld refuses': {
+    ...table('inet firewalld', 'output priority 10', `${WEB} reject with icmpx admin-prohibited`, 'filter_OUTPUT'),
+    says: /^a rule of firewalld refuses/,
+  },
+  'iptables drops': {
+    ...iptables('iptables-nft', 'OUTPUT', '-p tcp --dport 3000 -j DROP'),
+    says: /table filter of iptables-nft, chain OUTPUT/,
+  },
+  'iptables-legacy drops': {
+    ...iptables('iptables-legacy', 'OUTPUT', '-p tcp --dport 3000 -j DROP'),
+    says: /of iptables-legacy/,
+  },
+  'iptables drops in raw': { ...iptables('iptables-nft -t raw', 'PREROUTING', '-d 10.96.0.0/16 -j DROP'), ask: A_POD },
+  'iptables drops in mangle': {
+    ...iptables('iptables-nft -t mangle', 'POSTROUTING', '-p tcp -m multiport --dports 80,3000 -j DROP'),
+  },
+  'iptables sends it elsewhere': {
+    ...iptables('iptables-nft -t nat', 'PREROUTING', '-d 10.96.0.0/16 -j DNAT --to-destination 192.0.2.1'),
+    ask: A_POD,
+    says: /redirects/,
+  },
+  'the policy of FORWARD': {
+    code: 'foreign-rule',
+    plant: 'iptables-nft -P FORWARD DROP',
+    remove: 'iptables-nft -P FORWARD ACCEPT',
+    ask: A_POD,
+    modes: TRANSLATING,
+  },
+  'ufw drops': {
+    ...iptables('iptables-nft', 'OUTPUT', '-m conntrack --ctstate NEW -j DROP', 'ufw-user-output'),
+    says: /^a rule of ufw drops/,
+  },
+  'Docker drops': {
+    ...iptables('iptables-nft', 'FORWARD', '-i cni0 -j DROP', 'DOCKER-USER'),
+    ask: A_POD,
+    says: /^a rule of Docker drops/,
+    modes: TRANSLATING,
+  },
+  'Cilium drops': {
+    ...iptables('iptables-nft', 'FORWARD', '-j DROP', 'CILIUM_FORWARD'),
+    ask: A_POD,
+    says: /^a rule of Cilium drops/,
+    modes: TRANSLATING,
+  },
+  'a policy of Calico': {
+    ...iptables('iptables-nft', 'FORWARD', '-p tcp --dport 3000 -j DROP', 'cali-tw-cali1'),
+    code: 'network-policy',
+    ask: A_POD,
+    says: /enforced by Calico/,
+    modes: TRANSLATING,
+  },
+  'a policy of kube-router': {
+    ...iptables('iptables-nft', 'FORWARD', '-d 10.244.0.0/16 -j REJECT', 'KUBE-POD-FW-X'),
+    code: 'network-policy',
+    ask: A_POD,
+    says: /kube-router, refuses/,
+    modes: TRANSLATING,
+  },
+  'a policy of kube-network-policies': {
+    ...table('inet kube-network-policies', 'postrouting priority 0', 'ip daddr 10.244.0.0/16 ct state new drop'),
+    code: 'network-policy',
+  },
+  'a blackhole': {
+    code: 'no-route',
+    plant: 'ip route add blackhole 10.244.2.0/25',
+    remove: 'ip route del blackhole 10.244.2.0/25',
+    ask: { service: 'default/far' },
+  },
+  'an unreachable network': {
+    code: 'no-route',
+    plant: 'ip route add unreachable 10.244.2.0/25',
+    remove: 'ip route del unreachable 10.244.2.0/25',
+    ask: { service: 'default/far' },
+  },
+  'a prohibited network': {
+    code: 'no-route',
+    plant: 'ip route add prohibit 10.244.2.0/25',
+    remove: 'ip route del prohibit 10.244.2.0/25',
+    ask: { service: 'default/far' },
+  },
+  'no way back': {
+    code: 'no-way-back',
+    plant: 'ip route add unreachable 198.51.100.0/24',
+    remove: 'ip route del unreachable 198.51.100.0/24',
+    ask: { from: '198.51.100.7', via: 'clusterIP' },
+  },
+  'a link with a small MTU': {
+    code: 'small-mtu',
+    plant: 'ip link set eth0 mtu 1300',
+    remove: 'ip link set eth0 mtu 1500',
+    ask: { service: 'default/far' },
+  },
+  'a route with a small MTU': {
+    code: 'small-mtu',
+    plant: 'ip route add 10.244.2.0/25 via 172.30.0.12 mtu 1300',
+    remove: 'ip route del 10.244.2.0/25',
+    ask: { service: 'default/far' },
+  },
+  'an MTU that IPv6 does not accept': {
+    code: 'small-mtu',
+    plant: 'ip link set eth0 mtu 900',
+    remove: 'ip link set eth0 mtu 1500',
+  },
+  'no forwarding': {
+    code: 'forwarding-off',
+    plant: 'sysctl -qw net.ipv4.ip_forward=0',
+    remove: 'sysctl -qw net.ipv4.ip_forward=1',
+    modes: TRANSLATING,
+  },
+  'a neighbour that nobody is': {
+    code: 'endpoint-silent',
+    plant: 'ip neigh replace 172.30.0.12 lladdr 02:00:00:00:00:99 nud permanent dev eth0',
+    remove: 'ip neigh del 172.30.0.12 dev eth0',
+    ask: { service: 'default/far', sends: true },
+    says: /MAC address of another machine/,
+  },
+  'a wall in the pod': {
+    ...table('inet wall', 'input priority 0', `${WEB} drop`),
+    pod: 'a1',
+    code: 'endpoint-silent',
+    ask: { sends: true },
+    says: /1 of 2 endpoints does not answer: .*NETFILTER_DROP/,
+  },
+  'a pod on another node that refuses': {
+    ...table('inet wall', 'input priority 0', `${WEB} reject with tcp reset`),
+    pod: 'b1',
+    code: 'endpoint-refuses',
+    says: /^1 of 2 endpoints refuses connections: 10\.244\.2\./,
+  },
+  rp_filter: {
+    code: 'rp-filter',
+    // As with policy routing: marked packets go the right way, and where the answers come from leads elsewhere.
+    plant: `sysctl -qw net.ipv4.conf.eth0.rp_filter=1; ip link add elsewhere type veth peer name nowhere; ip link set elsewhere up; ip link set nowhere up
+      ip route add 10.244.2.0/24 dev elsewhere table 77; ip rule add pref 76 fwmark 0x99 lookup main; ip rule add pref 77 to 10.244.2.0/24 lookup 77
+      nft add table ip steering; nft 'add chain ip steering out { type route hook output priority -150; }'
+      nft add rule ip steering out ip daddr 10.244.2.0/24 meta mark set 0x99`,
+    remove: 'ip rule del pref 77; ip rule del pref 76; ip link del elsewhere; nft delete table ip steering',
+    ask: { service: 'default/far' },
+  },
+}
+
+/** Those that only show something, and can be typed here. */
+const SHOWS = /^(nft (-a )?list|ip route get|ip link show|ip netns exec \S+ nft|iptables\S* .*-L) /
+
+async function isFound(code: string, question: DoctorQuestion, says = /./): Promise<void> {
+  const { finding, answers } = await doctor.about(question)
+  expect(finding?.what ?? JSON.stringify(answers.filter(({ result }) => result !== 'yes'))).toMatch(says)
+  expect(finding).toMatchObject({ code })
+  expect(finding!.what).not.toMatch(/\.$|undefined|null/)
+  const [command = ''] = finding!.next.split(/ *[#|;]/)
+  expect(finding!.next).toMatch(/^(kubectl|kube-proxy|nft|ip|iptables-nft|iptables-legacy|sysctl|dig|conntrack) /)
+  if (SHOWS.test(command)) await node.run(`${command} > /dev/null`)
+}
+
+describe.each(MODES)('in mode %s', (mode) => {
+  beforeAll(async () => {
+    if (mode !== 'nftables') expect(sandbox.run('mode', 'node-1', mode).status).toBe(0)
+    await isWell()
+  })
+
+  test.each(OF_OBJECTS.map(([code, service, how]) => [code, { service, ...how }] as const))(
+    '%s: %o',
+    (code, question) => isFound(code, question),
+  )
+
+  const harmful = Object.entries(PLANTS).filter(([, { modes = MODES }]) => modes.includes(mode))
+  test.each(harmful)('%s', async (_, { code, plant, remove, says, ask, pod }) => {
+    const place = pod === undefined ? node : pods.get(pod)!
+    await place.run(plant)
+    try {
+      // What is planted may keep the node from the API server, too.
+      await isFound(code, { service: 'default/web', seesPods: false, ...ask }, says)
+    } finally {
+      await place.run(remove)
+    }
+  })
+
+  test('affinity keeps this node at an endpoint that has died', async () => {
+    const { spec } = await sandbox.api.get(`${services}/pinned`)
+    const said = await node.run(`curl -sm 3 http://${spec.clusterIP}`)
+    const pod = pods.get(/\b(a1|b1)\b/.exec(said)![1]!)!
+    const wall = table('inet wall', 'input priority 0', `${WEB} drop`)
+    await pod.run(wall.plant)
+    try {
+      await isFound('affinity-pins', { service: 'default/pinned' })
+    } finally {
+      await pod.run(wall.remove)
+    }
+  })
+
+  test.runIf(TRANSLATING.includes(mode))('a flow of UDP to where nobody is', async () => {
+    const { spec } = await sandbox.api.get(`${services}/old-dns`)
+    const flow = `-p udp -s 10.244.1.99 -d ${spec.clusterIP} --sport 5353 --dport 53`
+    // The proxy removes such flows for some seconds after a change of the Service.
+    await eventually('the flow stays, and is found', async () => {
+      await node.run(
+        `conntrack -I ${flow} -r 10.244.7.7 -q 10.244.1.99 --reply-port-src 53 --reply-port-dst 5353 -t 300 || true`,
+      )
+      const { finding } = await doctor.about({ service: 'default/old-dns' })
+      return finding?.code === 'stale-flow' ? undefined : (finding?.what ?? 'it finds nothing')
+    })
+    await node.run(`conntrack -D ${flow}`)
+  })
+
+  test('a rule that cannot be told is a doubt: no finding, and no all-clear for others than this node', async () => {
+    const doubt = table('inet odd', 'prerouting priority 0', 'meta cpu 4095 drop')
+    await node.run(doubt.plant)
+    try {
+      expect(await doctor.about({ service: 'default/web' })).toMatchObject({ finding: null, isOpen: false })
+      expect(await doctor.about({ service: 'default/web', ...A_POD })).toMatchObject({ finding: null, isOpen: true })
+    } finally {
+      await node.run(doubt.remove)
+    }
+  })
+
+  test('and in the end nothing is wrong, with or without an API server, for any client', async () => {
+    for (const from of ['node', 'outside', '10.244.1.99', '10.244.2.99', '172.30.0.1']) {
+      for (const service of ['default/web', 'default/front', 'default/far', 'default/pinned']) {
+        const { finding, answers } = await doctor.about({ service, from, seesPods: from === 'node' })
+        expect(finding).toBeNull()
+        expect(answers.filter(({ result }) => result !== 'yes')).toEqual([])
+      }
+    }
+  })
+
+  test('and there is nothing to do: what the proxy keeps for later is listed apart', async () => {
+    // As many endpoints as no other service has.
+    const path = '/api/v1/namespaces/default/pods'
+    const more = ['c1', 'c2', 'c3'].map((name) => aPod(name, 'node-1', 'many'))
+    for (const pod of more) await sandbox.api.create(path, pod)
+    await sandbox.api.create(services, aService('many', { selector: { app: 'many' } }))
+    const plan = () => sandbox.run('exec', 'node-1', '--', program, 'plan')
+    await eventually(
+      'the service is served',
+      async () => (await doctor.about({ service: 'default/many' })).finding?.what,
+    )
+    await sandbox.api.delete(`${services}/many`)
+    for (const name of ['c1', 'c2', 'c3']) await sandbox.api.delete(`${path}/${name}`)
+    await eventually('there is nothing to do', () => (plan().status === 0 ? undefined : plan().stdout))
+    if (mode === 'nftables')
+      expect(plan().stdout).toMatch(/IPv4, leftovers: .*\n(.*\n)*  delete set ip kube-proxy served-ips-3$/m)
+  })
+})

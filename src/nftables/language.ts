@@ -161,6 +161,16 @@ export function portsAre(from: number, to: number): Piece {
   }
 }
 
+export function destinationPortIs(to: number): Piece {
+  return {
+    text: `th dport ${to}`,
+    expressions: [
+      { kind: 'payload', base: 'transport', offset: 2, length: 2, dreg: 0 },
+      { kind: 'cmp', op: 'eq', sreg: 0, value: bytesOf(to >> 8, to & 0xff) },
+    ],
+  }
+}
+
 export function isProtocol(name: TransportProtocol): Piece {
   const value = String.fromCharCode(PROTOCOL_NUMBERS[name])
   return {

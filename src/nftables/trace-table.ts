@@ -2,14 +2,15 @@
 
 import { addressField, type TransportProtocol } from './fields.ts'
 import type { Family } from '../lib/ip.ts'
-import { destinationAddress, equals, isProtocol, portsAre, rule, traced } from './language.ts'
+import { destinationAddress, equals, isProtocol, destinationPortIs, portsAre, rule, traced } from './language.ts'
 import type { NewTable } from './transaction.ts'
 
 /** The packets that are traced: from any address, which another program may have changed already. */
 export interface FlowToTrace {
   readonly family: Family
   readonly protocol: TransportProtocol
-  readonly sourcePort: number
+  /** Absent: any, where another program may have changed it. */
+  readonly sourcePort?: number
   readonly destination: string
   readonly destinationPort: number
 }
@@ -22,7 +23,9 @@ export function planTraceTable(flow: FlowToTrace): NewTable {
     rule([
       equals(destinationAddress(flow.family), flow.destination, addressField(flow.destination)),
       isProtocol(flow.protocol),
-      portsAre(flow.sourcePort, flow.destinationPort),
+      flow.sourcePort === undefined
+        ? destinationPortIs(flow.destinationPort)
+        : portsAre(flow.sourcePort, flow.destinationPort),
       traced,
     ]),
   ]

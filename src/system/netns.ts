@@ -28,3 +28,18 @@ export function enterNetwork(path: string): void {
 export function enterNetworkFd(fd: number, name: string): void {
   mustCall(`enter network namespace ${name}`, 'setns', fd, CLONE_NEWNET)
 }
+
+/** Calls back in the network namespace at a path: sockets that are opened meanwhile stay in it. */
+export function inNetwork<T>(path: string, work: () => T): T {
+  const own = mustCall('open the own network namespace', 'open', '/proc/thread-self/ns/net', O_RDONLY | O_CLOEXEC)
+  try {
+    enterNetwork(path)
+    try {
+      return work()
+    } finally {
+      enterNetworkFd(own, 'of this process')
+    }
+  } finally {
+    mustCall('close the own network namespace', 'close', own)
+  }
+}

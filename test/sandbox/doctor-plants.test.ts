@@ -38,7 +38,7 @@ beforeAll(async () => {
     clusters: [{ cluster: { server: string } }]
   }
   node = new Shell(sandbox, 'node-1')
-  for (const name of ['a1', 'b1']) pods.set(name, new Shell(sandbox, name))
+  for (const name of ['a1', 'b1', 'node-2']) pods.set(name, new Shell(sandbox, name))
   doctor = new DoctorLine(sandbox, 'node-1', [sandbox.path('kubeconfig'), clusters[0].cluster.server])
   await isWell()
 })
@@ -131,7 +131,7 @@ const OF_OBJECTS: readonly (readonly [code: string, service: string, how?: Omit<
 
 interface Plant {
   readonly code: string
-  /** In a pod, in place of the node. */
+  /** In a pod, or on the other node. */
   readonly pod?: string
   readonly plant: string
   readonly remove: string
@@ -338,7 +338,14 @@ const PLANTS: Readonly<Record<string, Plant>> = {
     pod: 'a1',
     code: 'endpoint-silent',
     ask: { sends: true },
-    says: /1 of 2 endpoints does not answer: .*NETFILTER_DROP/,
+    says: /1 of 2 endpoints does not answer: .*table inet wall, chain c: .*drop$/,
+  },
+  'a wall on the other node': {
+    ...table('inet wall', 'forward priority 0', `${WEB} drop`),
+    pod: 'node-2',
+    code: 'endpoint-silent',
+    ask: { service: 'default/far', sends: true },
+    says: /in the network namespace \S+node-2, link \S+, by table inet wall, chain c: .*drop$/,
   },
   'a pod on another node that refuses': {
     ...table('inet wall', 'input priority 0', `${WEB} reject with tcp reset`),

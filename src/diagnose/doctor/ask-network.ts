@@ -149,8 +149,9 @@ function nextOf({ to, droppedBy, drops }: EndFact, facts: AboutEndpoints): strin
   const [, table, chain] = /^table (\S+ \S+), chain (\S+): /.exec(droppedBy ?? '') ?? []
   if (table !== undefined) return `nft -a list chain ${table} ${chain}`
   const [drop] = drops ?? []
-  const [, name] = /^in the network namespace (\S+)$/.exec(drop?.where ?? '') ?? []
-  const inside = name === undefined ? '' : `ip netns exec ${name} `
+  const inside = drop?.enter === null || drop === undefined ? '' : `${drop.enter} `
+  const [, itsTable, itsChain] = /^table (\S+ \S+), chain (\S+): /.exec(drop?.rule ?? '') ?? []
+  if (itsTable !== undefined) return `${inside}nft -a list chain ${itsTable} ${itsChain}`
   if (drop?.reason === 'NETFILTER_DROP') return `${inside}nft list ruleset    # and: ${inside}iptables-legacy-save`
   if (drop?.reason === 'OTHERHOST' || drop?.reason === 'NEIGH_FAILED') return 'ip neigh show'
   const { pod } = facts.tries.find((each) => each.to === to) ?? { pod: '' }

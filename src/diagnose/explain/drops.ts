@@ -29,13 +29,16 @@ export function explainDrops(drops: readonly Drop[], addresses: ReadonlySet<stri
   const own = drops.filter(({ source, destination }) => addresses.has(source) && addresses.has(destination))
   const found = own.map((drop): ExplainedDrop => {
     const { reason, location, source, sourcePort, destination, destinationPort, link, namespace } = drop
+    const place = placeOf(namespace)
     return {
       packet: `${joinHostPort(source, sourcePort)} > ${joinHostPort(destination, destinationPort)}`,
       reason: reason ?? null,
       what: reason === undefined ? null : (WORDS[reason] ?? null),
       function: functionAt(location),
       link: link === '' ? null : link,
-      where: placeOf(namespace),
+      where: place.where,
+      enter: place.enter,
+      rule: null,
     }
   })
   // A packet that is sent again is dropped again.
@@ -74,14 +77,43 @@ const WORDS: Readonly<Record<string, string>> = {
   NOMEM: 'there was no memory',
 }
 
-function placeOf(namespace: number): string {
-  if (namespace === 0) return 'on this machine'
-  if (namespace === ownNamespace()) return 'on this node'
+interface Place {
+  readonly where: string
+  readonly enter: string | null
+  /** The file of the network namespace; undefined: this one, or it has none that is known. */
+  readonly path: string | undefined
+}
+
+function placeOf(namespace: number): Place {
+  if (namespace === 0) return { where: 'on this machine', enter: null, path: undefined }
+  if (namespace === ownNamespace()) return { where: 'on this node', enter: null, path: undefined }
   const name = nameOf(namespace)
-  if (name !== undefined) return `in the network namespace ${name}`
+  if (name !== undefined)
+    return { where: `in the network namespace ${name}`, enter: `ip netns exec ${name}`, path: `${NAMES}/${name}` }
   const process = processIn(namespace)
-  if (process !== undefined) return `in the network namespace of process ${process.pid} (${process.name})`
-  return 'in another network namespace of this machine'
+  if (process === undefined)
+    return { where: 'in another network namespace of this machine', enter: null, path: undefined }
+  const { pid, name: program } = process
+  const where = `in the network namespace of process ${pid} (${program})`
+  return { where, enter: `nsenter -t ${pid} -n`, path: `/proc/${pid}/ns/net` }
+}
+
+/** Where a rule of another network namespace dropped a packet, and which packet. */
+export interface ElsewhereDropped {
+  readonly path: string
+  readonly where: string
+  readonly destination: string
+  readonly destinationPort: number
+}
+
+/** The first drop by a rule in the network of a pod, or of another node of a sandbox. */
+export function droppedElsewhere(drops: readonly Drop[], addresses: ReadonlySet<string>): ElsewhereDropped | undefined {
+  for (const { reason, namespace, source, destination, destinationPort } of drops) {
+    if (reason !== 'NETFILTER_DROP' || !addresses.has(source) || !addresses.has(destination)) continue
+    const { path, where } = placeOf(namespace)
+    if (path !== undefined) return { path, where, destination, destinationPort }
+  }
+  return undefined
 }
 
 function ownNamespace(): number {

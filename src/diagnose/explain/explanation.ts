@@ -135,4 +135,8 @@ export interface ExplainedDrop {
   readonly link: string | null
   /** `on this node`, `in the network namespace of process 12 (nginx)` */
   readonly where: string
+  /** What runs a command there: `nsenter -t 12 -n`; null: it is this node, or nobody knows. */
+  readonly enter: string | null
+  /** The rule of nftables that dropped it there: a second packet was traced. */
+  readonly rule: string | null
 }

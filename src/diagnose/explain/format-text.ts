@@ -153,8 +153,9 @@ export function endLines({
 }
 
 /** `on this node, link eth0: a rule of netfilter dropped it (NETFILTER_DROP, in nf_hook_slow())` */
-export function dropText({ reason, what, function: name, link, where }: ExplainedDrop): string {
+export function dropText({ reason, what, function: name, link, where, rule }: ExplainedDrop): string {
   const at = link === null ? where : `${where}, link ${link}`
+  if (rule !== null) return `${at}, by ${rule}`
   const word = [reason, name === null ? null : `in ${name}()`].filter((each) => each !== null).join(', ')
   return `${at}: ${what === null ? word || 'the kernel gives no reason' : `${what}${word === '' ? '' : ` (${word})`}`}`
 }

@@ -5,16 +5,17 @@ import { connect, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../../lib/errors.ts'
 import { joinHostPort } from '../../lib/ip.ts'
+import { inNetwork } from '../../system/netns.ts'
 import type { Walkable } from '../../packet-walk/types.ts'
 import { Trace, type TracedRule } from '../../nftables/open-trace.ts'
 import type { FlowToTrace } from '../../nftables/trace-table.ts'
 import { phrase } from './compare.ts'
 import type { Decision } from './decide.ts'
-import { explainDrops, watchDrops } from './drops.ts'
+import { droppedElsewhere, type ElsewhereDropped, explainDrops, watchDrops } from './drops.ts'
 import type { KernelState, Prepared } from './explain.ts'
 import type { ExplainedSending } from './explanation.ts'
 import type { Known } from './known.ts'
-import { followTrace, type Traced, type TracedFlow } from './trace.ts'
+import { dropIn, followTrace, type Traced, type TracedFlow } from './trace.ts'
 
 const PATIENCE_MS = 2000
 /** The kernel sends the trace of a packet a little after the packet. */
@@ -107,10 +108,40 @@ export async function followPacket(
     if ('why' in watch) return { answer, trace, drops: null, dropsError: watch.why }
     const addresses = new Set([flow.source, flow.destination, ...around.addresses])
     // What was answered was not dropped, apart from what the kernel throws away when a connection ends.
-    const drops = isAnswered(answer) ? [] : explainDrops(watch.read(), addresses)
-    return { answer, trace, drops, dropsError: null }
+    if (isAnswered(answer)) return { answer, trace, drops: [], dropsError: null }
+    const found = watch.read()
+    const drops = explainDrops(found, addresses)
+    const elsewhere = droppedElsewhere(found, addresses)
+    if (elsewhere === undefined) return { answer, trace, drops, dropsError: null }
+    const rule = await traceElsewhere(elsewhere, { family, protocol, send })
+    return {
+      answer,
+      trace,
+      drops: drops.map((drop) => (drop.where === elsewhere.where ? { ...drop, rule } : drop)),
+      dropsError: null,
+    }
   } finally {
     if (!('why' in watch)) watch.close()
+  }
+}
+
+/** Sends another packet, with tracing in the network where a rule dropped the first: by which one? */
+async function traceElsewhere(
+  { path, destination, destinationPort }: ElsewhereDropped,
+  { family, protocol, send }: Required<Pick<HowToFollow, 'family' | 'protocol' | 'send'>>,
+): Promise<string | null> {
+  let trace: Trace | undefined
+  try {
+    const flow = { family, protocol, destination, destinationPort }
+    trace = inNetwork(path, () => new Trace(`kube-proxy-explain-${process.pid}`, flow))
+    await send()
+    await sleep(SETTLE_MS)
+    return inNetwork(path, () => dropIn(trace!.read()))
+  } catch {
+    // It may have no nftables, or be gone: what the kernel said before is still true.
+    return null
+  } finally {
+    trace?.close()
   }
 }
 

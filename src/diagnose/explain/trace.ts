@@ -61,6 +61,12 @@ function outcomeOf(dropped: TracedRule | undefined, moved: boolean): Outcome {
   return moved ? 'to' : 'untouched'
 }
 
+/** The first rule or policy that drops a traced packet. */
+export function dropIn(told: readonly TracedRule[]): string | null {
+  const dropped = told.find(({ event }) => event.verdict === 'drop' || event.policy === 'drop')
+  return dropped === undefined ? null : placeOf(dropped)
+}
+
 /** As the doctor names a rule. */
 function placeOf({ event: { family, table, chain }, rule }: TracedRule): string {
   return `table ${TABLE_FAMILIES.get(family) ?? `family ${family}`} ${table}, chain ${chain}: ${rule ?? 'policy drop'}`

@@ -134,8 +134,8 @@ function openProgress(): { show(text: string): void; end(): void } {
   if (!stderr.isTTY) {
     const show = (text: string): void => {
       // Counts change all the time; what is counted does not.
-      const step = text.replace(/:.*/, '')
-      if (step !== last) stderr.write(`${text}\n`)
+      const step = text.replace(/: \d.*/, '')
+      if (step !== last) stderr.write(`${step}\n`)
       last = step
     }
     return { show, end: () => {} }

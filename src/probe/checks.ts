@@ -79,7 +79,7 @@ export type Expected =
   | { readonly kind: 'refusal' }
   /** Refused or dropped: no endpoint may answer. */
   | { readonly kind: 'nothing' }
-  /** Anything: how many fail is told. */
+  /** Some answers: how many connections are refused is told. */
   | { readonly kind: 'measure' }
 
 export interface Check {

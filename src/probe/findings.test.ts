@@ -18,7 +18,7 @@ const headlines = (isBroken: (check: Check) => boolean): string[] =>
 const isService = ({ row }: Check) => row !== 'pod network'
 /** Silence is what a proxy that does nothing gives, too; and closed ports refuse. */
 const needsProxy = ({ expected, via }: Check) =>
-  expected.kind === 'answer' || (expected.kind === 'refusal' && via === 'cluster IP')
+  expected.kind === 'answer' || expected.kind === 'measure' || (expected.kind === 'refusal' && via === 'cluster IP')
 
 test('nothing failed: nothing is found', () => {
   expect(headlines(() => false)).toEqual([])

@@ -136,8 +136,8 @@ async function createServices(
   let hasExternalIPs = true
   const services: Partial<Record<ServiceName, AssignedService>> = {}
   let families: readonly Family[] = []
-  for (const name of serviceNames) {
-    onProgress(`Services: ${name}`)
+  for (const [i, name] of serviceNames.entries()) {
+    onProgress(`Services: ${i + 1} of ${serviceNames.length}`)
     const settings = () => ({ allowedSources: allowedSources(nodes), externalIPs: hasExternalIPs })
     services[name] = await cluster.createService(client, name, settings()).catch((error: unknown) => {
       // The admission plugin DenyServiceExternalIPs.

@@ -83,6 +83,12 @@ test('what is measured passes, and is counted', () => {
   expect(verdict).toEqual({ kind: 'pass', reason: '', measured: { failed: 1, of: 3 } })
 })
 
+test('what is measured fails where nothing answers, or where there is silence', () => {
+  const verdict = (...attempts: Attempt[]) => judge(aCheck({ kind: 'measure' }), attempts)
+  expect(verdict({ outcome: 'refused' }, { outcome: 'refused' })).toEqual({ kind: 'fail', reason: 'refused' })
+  expect(verdict(by('pod-1:8080'), { outcome: 'no answer' })).toEqual({ kind: 'fail', reason: 'no answer' })
+})
+
 test('a node without a route to an address that leads nowhere says nothing about its proxy; elsewhere it is a failure', () => {
   const external = planChecks(someFacts(2), 'start').find(
     ({ row, client }) => row === 'external IP' && client.kind === 'node',

@@ -23,6 +23,7 @@ export function judge({ expected, dial, client }: Check, attempts: readonly Atte
     return { kind: 'not tried', reason: `the node has no route to ${dial.address}` }
   if (expected.kind === 'measure') {
     const failed = attempts.filter(({ outcome }) => outcome !== 'answered').length
+    if (failed === attempts.length || last.outcome === 'no answer') return { kind: 'fail', reason: told(last) }
     return { ...PASS, measured: { failed, of: attempts.length } }
   }
   const reason = complain(expected, attempts)

@@ -47,6 +47,8 @@ function start(sandbox: SandboxProcess, ...args: readonly string[]): Running {
   }
 }
 
+/** What is broken stays so: waiting would not change it. */
+const soon = ['--settle', '1s']
 const run = (sandbox: SandboxProcess, ...args: readonly string[]): Promise<Finished> => start(sandbox, ...args).finished
 /** What it says is shown where it does not pass. */
 async function passes(sandbox: SandboxProcess, ...args: readonly string[]): Promise<void> {
@@ -68,8 +70,7 @@ function inSandbox(mode: string): Promise<SandboxProcess> {
 describe('nftables', () => {
   test('passes, is the same again, and finds a firewall that drops on one node', async () => {
     await using sandbox = await inSandbox('nftables')
-    const files = ['--json', join(root, 'before.json'), '--junit', join(root, 'before.xml')]
-    await passes(sandbox, ...files)
+    await passes(sandbox, '--json', join(root, 'before.json'), '--junit', join(root, 'before.xml'))
     const { checks, findings, nodes, families } = result('before.json')
     expect({ findings, nodes, families }).toEqual({ findings: [], nodes: ['node-1', 'node-2'], families: [4, 6] })
     expect(checks.filter(({ verdict }) => verdict !== 'pass')).toEqual([])
@@ -79,7 +80,8 @@ describe('nftables', () => {
     const rules =
       'add chain inet fw f { type filter hook forward priority 0; }; add rule inet fw f meta l4proto udp ct status dnat drop'
     expect(sandbox.run('exec', 'node-2', '--', 'nft', `add table inet fw; ${rules}`)).toMatchObject({ status: 0 })
-    const after = await run(sandbox, '--compare', join(root, 'before.json'), '--json', join(root, 'after.json'))
+    const files = ['--compare', join(root, 'before.json'), '--json', join(root, 'after.json')]
+    const after = await run(sandbox, ...soon, ...files)
     expect(after.status).toBe(2)
     expect(result('after.json').findings[0]).toMatchObject({ node: 'node-2' })
     expect(result('after.json').findings[0]?.headline).toMatch(/ by UDP from pods: \d+ checks failed\.$/)
@@ -101,12 +103,11 @@ describe('iptables', () => {
     const { proxyPid } = nodes.find(({ name }) => name === 'node-2')!
     process.kill(proxyPid!, 'SIGSTOP')
     try {
-      expect(await run(sandbox, '--json', join(root, 'stopped.json'))).toMatchObject({ status: 2 })
+      expect(await run(sandbox, ...soon, '--json', join(root, 'stopped.json'))).toMatchObject({ status: 2 })
     } finally {
       process.kill(proxyPid!, 'SIGCONT')
     }
     const { findings } = result('stopped.json')
-    expect(findings).toHaveLength(1)
     expect(findings[0]?.headline).toMatch(/^node-2: no Service works: \d+ checks failed\.$/)
     expect(findings[0]?.why).toContain('its proxy does not follow changes')
   })

@@ -209,6 +209,31 @@ describeModes({
     // The rest is the same in every mode.
     if (mode !== 'nftables') return
 
+    test('a client asks from the first second; one whose service goes gives way to another', async (sandbox) => {
+      const services = '/api/v1/namespaces/default/services'
+      await sandbox.api.create(services, {
+        metadata: { name: 'other' },
+        spec: { selector: { app: 'whoami' }, ports: [{ port: 80, targetPort: 3000 }] },
+      })
+      using ears = client.listen()
+      await ears.until('there are two services', (snapshot) =>
+        snapshot.services.some(({ name }) => name === 'other') ? undefined : 'one',
+      )
+      await client.act({ action: 'load', from: 'outside', to: 'default/other', perSecond: 20 })
+      await eventually('it is answered', () => {
+        const load = ears.heard.load.at(-1)
+        return load?.request.to === 'default/other' && load.answered > 0 ? undefined : JSON.stringify(load)
+      })
+      await sandbox.api.delete(`${services}/other`)
+      await eventually('the other service is asked', () => {
+        const load = ears.heard.load.at(-1)
+        return load?.request.to === 'default/whoami' && load.running && load.answered > 0
+          ? undefined
+          : JSON.stringify(load)
+      })
+      expect(ears.heard.traffic.flatMap(({ outcomes }) => outcomes)).not.toEqual([])
+    })
+
     test('pods that fail are shown, and what is shown is what was done', async () => {
       using ears = client.listen()
       const before = await ears.until('there are three backends', hasBackends(3))

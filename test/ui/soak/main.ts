@@ -19,8 +19,9 @@ if (!(minutes > 0)) throw new Error(`Cannot run for ${values.minutes} minutes: m
 interface Sample {
   readonly atS: number
   readonly heapMb: number
+  /** Without those of the map: each pod that fails at the moment is a box of its own, with a line from every service. */
   readonly nodes: number
-  /** On the map: those that are going are there for a while, too. */
+  /** Boxes on the map: groups, and pods that are drawn by themselves. */
   readonly pods: number
   readonly listeners: number
   readonly rssMb: number
@@ -92,15 +93,15 @@ async function measure(session: CDPSession): Promise<Sample> {
   return {
     atS: Math.round((performance.now() - startedMs) / 1000),
     heapMb: metric('JSHeapUsedSize') / 1e6,
-    nodes: metric('Nodes'),
-    pods: await page.locator('.map .pod').count(),
+    nodes: metric('Nodes') - (await page.evaluate<number>('document.querySelectorAll(".map *").length')),
+    pods: await page.locator('.map .box.pod, .map .box.group').count(),
     listeners: metric('JSEventListeners'),
     rssMb: Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) / 1000,
   }
 }
 
 function describe({ atS, heapMb, nodes, pods, listeners, rssMb }: Sample): string {
-  return `${atS} s: JavaScript heap ${heapMb.toFixed(1)} MB, ${nodes} DOM nodes for ${pods} pods, ${listeners} listeners; the sandbox ${rssMb.toFixed(0)} MB`
+  return `${atS} s: JavaScript heap ${heapMb.toFixed(1)} MB, ${nodes} DOM nodes besides the map, ${pods} boxes of pods, ${listeners} listeners; the sandbox ${rssMb.toFixed(0)} MB`
 }
 
 /**

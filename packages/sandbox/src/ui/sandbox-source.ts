@@ -85,7 +85,7 @@ export class SandboxSource implements UiSource {
     for (const watch of this.#watches) watch.begin(listener)
     const changed = () => {
       this.#meanings = undefined
-      if (this.#load === undefined) this.#resumeLoad()
+      this.#checkLoad()
       listener.changed()
     }
     this.#stopListening = [
@@ -338,6 +338,22 @@ export class SandboxSource implements UiSource {
       onReport: (report) => this.#listener?.loaded(report),
     })
     return `${perSecond} connections per second from ${from} to ${to}`
+  }
+
+  /** Ends a load whose service or client is gone, and begins one where there is none. */
+  #checkLoad(): void {
+    if (this.#load !== undefined && !this.#isThere(this.#load.request)) {
+      this.#load.close()
+      this.#load = undefined
+      this.#wantedLoad = 'gentle'
+    }
+    if (this.#load === undefined) this.#resumeLoad()
+  }
+
+  #isThere({ from, to }: LoadRequest): boolean {
+    const [namespace = '', name = ''] = to.split(':')[0]!.split('/')
+    if (this.#sandbox.registry.find(services, { namespace, name }) === undefined) return false
+    return !from.includes('/') || this.#placeOf(from) !== undefined
   }
 
   /** Nobody has to look for a button to see what a Service does. */

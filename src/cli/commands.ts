@@ -14,7 +14,7 @@ import {
   wholeNumber,
 } from '../lib/command.ts'
 import { modeNames } from '../modes/all.ts'
-import { scriptReaders, type ScriptReader } from '../modes/rehearsal.ts'
+import { scriptReaders, type ScriptReader } from '../modes/dry-run.ts'
 import { loadOptional } from './load-optional.ts'
 import { sortKeys, views } from './top-view.ts'
 

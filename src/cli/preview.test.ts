@@ -69,11 +69,11 @@ describe('kube-proxy render', () => {
 })
 
 const previews: readonly Preview[] = [
-  { mode: 'ipvs', family: 4, rehearsal: undefined, problem: 'no IPVS' },
+  { mode: 'ipvs', family: 4, dryRun: undefined, problem: 'no IPVS' },
   {
     mode: 'nftables',
     family: 4,
-    rehearsal: {
+    dryRun: {
       scripts: [
         { program: 'nft', text: 'add element a\ndelete element b\nadd element c\n' },
         { program: 'ipvsadm', text: '' },
@@ -81,7 +81,7 @@ const previews: readonly Preview[] = [
       remarks: ['One more thing'],
     },
   },
-  { mode: 'nftables', family: 6, rehearsal: { scripts: [{ program: 'nft', text: '' }], remarks: [] } },
+  { mode: 'nftables', family: 6, dryRun: { scripts: [{ program: 'nft', text: '' }], remarks: [] } },
 ]
 const plan = { source: 'files', nodeName: 'node-1', shown: 'nftables', previews }
 
@@ -117,7 +117,7 @@ test('scripts of several programs have headings', () => {
   const two = [
     {
       ...previews[1]!,
-      rehearsal: {
+      dryRun: {
         scripts: [
           { program: 'nft', text: 'a\n' },
           { program: 'ipvsadm', text: 'b\n' },

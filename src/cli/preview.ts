@@ -9,7 +9,7 @@ import { hasIpv6 } from '../compose/families.ts'
 import { readMachineAddresses } from '../compose/machine-addresses.ts'
 import { nodeNameOf } from '../compose/settings.ts'
 import { modeNames } from '../modes/all.ts'
-import type { ScriptReader } from '../modes/rehearsal.ts'
+import type { ScriptReader } from '../modes/dry-run.ts'
 import { loadQuietly, withNode } from './load-options.ts'
 
 const exitStatus = { nothingToDo: 0, failure: 1, changes: 2 } as const
@@ -47,8 +47,8 @@ export async function runPlanCommand(options: PlanOptions, given: Given): Promis
   const paint = paintFor(process.stdout, process.env)
   process.stdout.write(output === 'json' ? formatPlanJson(plan) : formatPlan({ ...plan, limit }, paint))
   const ofMode = previews.filter(({ mode }) => mode === shown)
-  if (ofMode.some(({ rehearsal }) => rehearsal === undefined)) return exitStatus.failure
-  const isDone = ofMode.every(({ rehearsal }) => countCommands(rehearsal!) === 0)
+  if (ofMode.some(({ dryRun }) => dryRun === undefined)) return exitStatus.failure
+  const isDone = ofMode.every(({ dryRun }) => countCommands(dryRun!) === 0)
   return isDone ? exitStatus.nothingToDo : exitStatus.changes
 }
 
@@ -66,7 +66,7 @@ export async function runRenderCommand(options: RenderOptions, given: Given): Pr
   const problem = previews.find((preview) => preview.problem !== undefined)?.problem
   if (problem !== undefined) throw new Error(problem)
   process.stdout.write(formatScripts(previews, options.for))
-  for (const remark of new Set(previews.flatMap(({ rehearsal }) => rehearsal!.remarks))) warn(remark)
+  for (const remark of new Set(previews.flatMap(({ dryRun }) => dryRun!.remarks))) warn(remark)
   return exitStatus.nothingToDo
 }
 

@@ -78,7 +78,7 @@ async function isAlone({ mode, running, config, families }: LeaveOptions, but: r
   for (const other of modes) {
     if (other === mode || but.includes(other)) continue
     const machine = await other.load()
-    const present = await machine.readPresent({ config, families })
+    const present = (await machine.readPresent?.({ config, families })) ?? []
     if (present.length > 0) return false
   }
   return true

@@ -46,14 +46,14 @@ import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, rest
 const noEvents: Pick<EventRecorder, 'record'> = { record() {} }
 
 /** What a NodeProxy leaves to the one that takes over from it, in the same process. */
-export interface Legacy {
+export interface HandoverState {
   /** The Node as it was known last. The API may not have it at the moment. */
   readonly node: Node | undefined
 }
 
 /** What it is given by the process that it runs in. */
-export interface Surroundings {
-  readonly legacy?: Legacy
+export interface StartContext {
+  readonly handover?: HandoverState
   readonly selfCheck?: SelfCheck
   /** Begun already. */
   readonly begun?: BegunSource
@@ -61,7 +61,7 @@ export interface Surroundings {
 
 /** What has to be there before a NodeProxy can be. */
 interface Opened {
-  readonly surroundings: Surroundings
+  readonly context: StartContext
   readonly source: ClusterSource
   readonly families: readonly Family[]
   readonly inForce: ModeInForce
@@ -94,10 +94,10 @@ export class NodeProxy {
   #loaded: LoadedConfiguration
 
   /** Rejects when the settings cannot be used, or the mode on this machine. Nothing else happens before start(). */
-  static async open(options: RunOptions, surroundings: Surroundings = {}): Promise<NodeProxy> {
+  static async open(options: RunOptions, context: StartContext = {}): Promise<NodeProxy> {
     const { config, log } = options
     let proxy: NodeProxy | undefined
-    const { source, countRequests } = surroundings.begun ?? beginSource(options)
+    const { source, countRequests } = context.begun ?? beginSource(options)
     const families = hasIpv6() ? ([4, 6] as const) : ([4] as const)
     const onForeignChange: ModeOptions['onForeignChange'] = (family, certainty) => {
       if (proxy !== undefined) proxy.#pipeline(family)?.heal(certainty)
@@ -116,14 +116,14 @@ export class NodeProxy {
       throw error
     })
     const openConnectChoice = await loadConnectChoice(config.chooseAtConnect, inForce.mode, log)
-    const opened = new NodeProxy(options, { surroundings, source, families, inForce, openConnectChoice })
+    const opened = new NodeProxy(options, { context, source, families, inForce, openConnectChoice })
     proxy = opened
     countRequests((request) => opened.#countRequest(request))
     return opened
   }
 
   private constructor(options: RunOptions, opened: Opened) {
-    const { surroundings, source, families, inForce } = opened
+    const { context, source, families, inForce } = opened
     const { config, log } = options
     this.#options = options
     this.#loaded = options
@@ -155,9 +155,9 @@ export class NodeProxy {
             signal,
             onOutcome: (outcome) => this.#metrics.events.with(outcome).inc(),
           })
-    const { legacy, selfCheck } = surroundings
+    const { handover, selfCheck } = context
     this.#selfCheck = selfCheck
-    const node = legacy?.node?.name === this.#nodeName ? legacy.node : undefined
+    const node = handover?.node?.name === this.#nodeName ? handover.node : undefined
     const facts = { node, machineAddresses: readMachineAddresses() }
     this.#state = new NodeState(nodeSettings(config), facts, () => this.#nodeChanged())
     this.#health.setNode(node)
@@ -253,7 +253,7 @@ export class NodeProxy {
     await Promise.race([watching, failed, this.#nodeWait.failed])
   }
 
-  get legacy(): Legacy {
+  get handover(): HandoverState {
     return { node: this.#state.node }
   }
 

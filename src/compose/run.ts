@@ -95,7 +95,7 @@ class ProxyRunner {
     try {
       next = await openProxy(
         { ...this.#options, ...loaded },
-        { legacy: this.#proxy.legacy, selfCheck: this.#selfCheck },
+        { handover: this.#proxy.handover, selfCheck: this.#selfCheck },
       )
     } catch (error) {
       this.#reject(error)

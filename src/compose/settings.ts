@@ -40,7 +40,7 @@ export function nodeNameOf({ hostnameOverride }: KubeProxyConfiguration): string
 /** All of it by the mode that is configured, also where another one stands in: that is what the operator had in mind. */
 export function nodeSettings(config: KubeProxyConfiguration): NodeSettings {
   const { detectLocalMode, detectLocal, nodePortAddresses, featureGates } = config
-  const isListening = modeNamed(config.mode).habits.localhostNodePorts === 'by listeners'
+  const isListening = modeNamed(config.mode).semantics.localhostNodePorts === 'by listeners'
   const bit = config[blockOf(config.mode).masquerade].masqueradeBit
   return {
     nodeName: nodeNameOf(config),

@@ -11,7 +11,7 @@ import type { ModeMetric } from '../metrics/metrics.ts'
 import type { Frontend, Policy, ServicePortView } from '../model/types.ts'
 import type { SharedTables } from '../reconcile/pacing.ts'
 import type { Programmer, ProgrammerReports } from '../reconcile/programmer.ts'
-import type { Rehearsal, RehearseOptions } from './rehearsal.ts'
+import type { DryRun, DryRunOptions } from './dry-run.ts'
 import type { TrafficCounter } from './traffic.ts'
 
 export type { Carried, Counted, TrafficCounter } from './traffic.ts'
@@ -38,12 +38,12 @@ export interface Mode extends ModeFacts {
   /** Links that it gives the addresses of services: those are not the node's own. */
   readonly serviceLinks: readonly string[]
   /** What it does where the model decides nothing, or what it cannot do of what the model decides. */
-  readonly habits: ModeHabits
-  load(): Promise<ModeOnMachine>
+  readonly semantics: ModeSemantics
+  load(): Promise<ModeHost>
 }
 
 /** Where modes differ, as kube-proxy's do. Everything else is the model's. */
-export interface ModeHabits {
+export interface ModeSemantics {
   /** The addresses of services at which a connection to a port that the service does not have is refused. */
   readonly guards: 'no addresses' | 'cluster IPs' | 'all addresses'
   /** With a connection to an address of the service ranges that no service has. */
@@ -64,22 +64,22 @@ export interface ModeHabits {
   readonly protocols: readonly Frontend['protocol'][]
 }
 
-/** A mode's hands on this machine. */
-export interface ModeOnMachine {
+/** Host-side implementation of a mode. A mode needs open() and cleanup(); what else it can do has a default. */
+export interface ModeHost {
   /** The part of open() that needs more rights than the rest: kernel settings and modules. For --init-only. */
   init?(config: KubeProxyConfiguration, log: Logger): void | Promise<void>
   /** The part of cleanup() that needs more rights than the rest: kernel settings. For --init-only of another mode. */
   giveBack?(log: Logger): void | Promise<void>
   /** Looks whether this machine can run the mode, for `kube-proxy check`: reads, and changes nothing. */
-  look(options: LookOptions): ModeOutlook | Promise<ModeOutlook>
+  look?(options: LookOptions): ModeOutlook | Promise<ModeOutlook>
   /** What is in the kernel that is of this mode, written by kube-proxy or by this program. It may be much to read. */
-  readPresent(options: LookOptions): readonly string[] | Promise<readonly string[]>
+  readPresent?(options: LookOptions): readonly string[] | Promise<readonly string[]>
   /** Throws an UnsupportedError when this machine cannot run the mode. */
   open(options: ModeOptions): RunningMode | Promise<RunningMode>
   /** What the mode has in the kernel now, for packets to walk through on paper; undefined: nothing. Changes nothing. */
-  readWalkable(options: WalkableOptions): Walkable | undefined | Promise<Walkable | undefined>
+  readWalkable?(options: WalkableOptions): Walkable | undefined | Promise<Walkable | undefined>
   /** What open() and its programmers would do, in words; changes nothing. For `kube-proxy plan` and `kube-proxy render`. */
-  rehearse(options: RehearseOptions): Rehearsal | Promise<Rehearsal>
+  dryRun?(options: DryRunOptions): DryRun | Promise<DryRun>
   /** Removes all that the mode put into this machine; harmless when it never ran. */
   cleanup(log: Logger, config: KubeProxyConfiguration): void | Promise<void>
   /** After kube-proxy has taken a node back and runs in this mode: removes what it does not, and nothing that it uses. */

@@ -10,7 +10,7 @@ const folderOf = (path: string): Folder | undefined => folders.find(({ folder })
 /** Modules of Node that do no I/O. */
 const PURE_MODULES = new Set(['node:buffer', 'node:path', 'node:crypto', 'node:util'])
 /** Files without I/O in folders where every file may do it. */
-const PURE_FILES = new Set(['src/system/socket-address.ts', 'src/kube/types.ts', 'src/modes/rehearsal.ts'])
+const PURE_FILES = new Set(['src/system/socket-address.ts', 'src/kube/types.ts', 'src/modes/dry-run.ts'])
 
 describe('every folder', () => {
   it('is in the table', () => {

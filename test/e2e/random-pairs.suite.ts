@@ -277,6 +277,6 @@ async function readContext(
   { mode, family, known }: { readonly mode: ModeName; readonly family: Family; readonly known: Known },
 ): Promise<FlowContext> {
   using _ = restIn(netns)
-  const walkable = await (await modeNamed(mode).load()).readWalkable({ family, now: () => 0 })
+  const walkable = await (await modeNamed(mode).load()).readWalkable?.({ family, now: () => 0 })
   return { known, decided: decideAll(known, family)!, walkable: walkable! }
 }

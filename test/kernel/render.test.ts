@@ -17,7 +17,7 @@ import { unshareNetwork } from '../../src/system/netns.ts'
 import { goldenCases, goldenNode } from '../support/golden-tables.ts'
 import { isRoot, nft, withoutHandles } from '../support/nft.ts'
 import { viewsFromYaml } from '../support/planned-views.ts'
-import { commandsOf, loadScripts, rehearseGolden } from '../support/rehearse.ts'
+import { commandsOf, loadScripts, dryRunGolden } from '../support/dry-run.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'render-'))
 beforeAll(() => {
@@ -35,8 +35,8 @@ describe.runIf(isRoot)('the rendered text', () => {
 
   it.each(forNft)('of the nftables mode is what the proxy programs: $name, IPv$family', async ({ name, family }) => {
     const mode = 'nftables'
-    loadScripts(await rehearseGolden(name, { mode, family, kernel: 'empty' }))
-    expect(commandsOf(await rehearseGolden(name, { mode, family, kernel: 'this machine' }))).toEqual([])
+    loadScripts(await dryRunGolden(name, { mode, family, kernel: 'empty' }))
+    expect(commandsOf(await dryRunGolden(name, { mode, family, kernel: 'this machine' }))).toEqual([])
     const driver = new NftablesDriver({ family: nftFamily(family), table: nftablesPlanner.table })
     const rendered = withoutHandles(driver.read())
     nft('flush', 'ruleset')
@@ -49,8 +49,8 @@ describe.runIf(isRoot)('the rendered text', () => {
 
   it.each(cases)('of the userspace mode leaves nothing to do: $name, IPv$family', async ({ name, family }) => {
     const mode = 'userspace'
-    loadScripts(await rehearseGolden(name, { mode, family, kernel: 'empty' }))
-    expect(commandsOf(await rehearseGolden(name, { mode, family, kernel: 'this machine' }))).toEqual([])
+    loadScripts(await dryRunGolden(name, { mode, family, kernel: 'empty' }))
+    expect(commandsOf(await dryRunGolden(name, { mode, family, kernel: 'this machine' }))).toEqual([])
   })
 
   it.each(['nft', 'legacy'].flatMap((backend) => cases.map((each) => ({ ...each, backend }))))(
@@ -61,8 +61,8 @@ describe.runIf(isRoot)('the rendered text', () => {
       clearIptables()
       // Where kubelet left its hint, that backend is used.
       execFileSync(`iptables-${backend}`, ['-t', 'mangle', '-N', 'KUBE-IPTABLES-HINT'])
-      loadScripts(await rehearseGolden(name, { mode, family, kernel: 'empty' }), rename)
-      expect(commandsOf(await rehearseGolden(name, { mode, family, kernel: 'this machine' }))).toEqual([])
+      loadScripts(await dryRunGolden(name, { mode, family, kernel: 'empty' }), rename)
+      expect(commandsOf(await dryRunGolden(name, { mode, family, kernel: 'this machine' }))).toEqual([])
     },
   )
 })
@@ -73,32 +73,32 @@ describe.runIf(isRoot)('a plan', () => {
   // Where a service has two endpoints, nft 1.0.6 cannot read back the map that it wrote itself, and refuses to change the table.
   it('can be carried out by nft', async () => {
     const kind = { mode: 'nftables', family: 6 } as const
-    loadScripts(await rehearseGolden('cluster-ip', { ...kind, kernel: 'empty' }))
-    const plan = await rehearseGolden('external', { ...kind, kernel: 'this machine' })
+    loadScripts(await dryRunGolden('cluster-ip', { ...kind, kernel: 'empty' }))
+    const plan = await dryRunGolden('external', { ...kind, kernel: 'this machine' })
     expect(commandsOf(plan)).not.toEqual([])
     loadScripts(plan)
-    expect(commandsOf(await rehearseGolden('external', { ...kind, kernel: 'this machine' }))).toEqual([])
+    expect(commandsOf(await dryRunGolden('external', { ...kind, kernel: 'this machine' }))).toEqual([])
   })
 
   it.each(cases)('between any two states has commands, and changes nothing: $name, IPv$family', async (to) => {
     const kind = { mode: 'nftables', family: to.family } as const
     const from = forNft.find(({ name, family }) => family === to.family && name !== to.name)!
-    loadScripts(await rehearseGolden(from.name, { ...kind, kernel: 'empty' }))
+    loadScripts(await dryRunGolden(from.name, { ...kind, kernel: 'empty' }))
     const before = nft('list', 'ruleset')
-    expect(commandsOf(await rehearseGolden(to.name, { ...kind, kernel: 'this machine' }))).not.toEqual([])
+    expect(commandsOf(await dryRunGolden(to.name, { ...kind, kernel: 'this machine' }))).not.toEqual([])
     expect(nft('list', 'ruleset')).toBe(before)
   })
 
   it('names what is missing and what is too much', async () => {
     const kind = { mode: 'nftables', family: 4 } as const
-    loadScripts(await rehearseGolden('external', { ...kind, kernel: 'empty' }))
+    loadScripts(await dryRunGolden('external', { ...kind, kernel: 'empty' }))
     const driver = new NftablesDriver({ family: 'ip', table: nftablesPlanner.table })
     const set = driver.read()!.sets.get('cluster-ips')!
     const [element] = driver.readElements(set)
     driver.apply([{ op: 'deleteElements', set, elements: [element!] }])
     driver.apply([{ op: 'addElements', set, elements: [{ key: asBytes('\n\t\t\t') }] }])
     driver.close()
-    expect(commandsOf(await rehearseGolden('external', { ...kind, kernel: 'this machine' })).sort()).toEqual([
+    expect(commandsOf(await dryRunGolden('external', { ...kind, kernel: 'this machine' })).sort()).toEqual([
       `add element ip kube-proxy cluster-ips { ${formatElement(set, element!)} }`,
       'delete element ip kube-proxy cluster-ips { 10.9.9.9 }',
     ])

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { goldenCases } from '../support/golden-tables.ts'
-import { commandsOf, loadScripts, rehearseGolden } from '../support/rehearse.ts'
+import { commandsOf, loadScripts, dryRunGolden } from '../support/dry-run.ts'
 import { nodeAddresses } from '../support/addresses.ts'
 
 test.each([4, 6] as const)('the rendered text of the ipvs mode leaves nothing to do, IPv%d', async (family) => {
@@ -16,8 +16,8 @@ test.each([4, 6] as const)('the rendered text of the ipvs mode leaves nothing to
   }
   const mode = 'ipvs'
   for (const name of goldenCases) {
-    loadScripts(await rehearseGolden(name, { mode, family, kernel: 'empty' }))
-    expect(commandsOf(await rehearseGolden(name, { mode, family, kernel: 'this machine' })), name).toEqual([])
+    loadScripts(await dryRunGolden(name, { mode, family, kernel: 'empty' }))
+    expect(commandsOf(await dryRunGolden(name, { mode, family, kernel: 'this machine' })), name).toEqual([])
     execFileSync('ipvsadm', ['-C'])
     execFileSync('nft', ['flush', 'ruleset'])
     execFileSync('ip', ['link', 'delete', 'kube-ipvs0'])

@@ -81,7 +81,7 @@ export async function readPlannedModes(
 /** What the kernel refuses to tell is no reason to say nothing of the rest. */
 async function look(mode: Mode, options: LookOptions): Promise<ModeOutlook> {
   try {
-    return await (await mode.load()).look(options)
+    return (await (await mode.load()).look?.(options)) ?? { lacks: [], warnings: [], uses: [] }
   } catch (error) {
     const lack = { what: messageOf(error), todo: 'run the check as root, as the proxy would run' }
     return { lacks: [lack], warnings: [], uses: [] }
@@ -96,7 +96,7 @@ export async function readRules(
   const rules = new Map<string, readonly string[]>()
   for (const mode of modes) {
     try {
-      rules.set(mode.name, await (await mode.load()).readPresent({ config, families }))
+      rules.set(mode.name, (await (await mode.load()).readPresent?.({ config, families })) ?? [])
     } catch {
       // What the kernel refuses to tell stands among what the mode lacks.
     }

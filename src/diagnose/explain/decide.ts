@@ -72,10 +72,10 @@ export function decide(known: Known, decided: Decided, connection: Connection): 
   const policy = describePolicy(decided, dialled, route, client)
   const backends = decideBackends(known, { decided, dialled, route, policy, connection })
   const common = { client, dialled, sources, policy, backends }
-  const looksAtRanges = known.mode.habits.sourceRanges === 'first' || isSentSomewhere(dialled)
+  const looksAtRanges = known.mode.semantics.sourceRanges === 'first' || isSentSomewhere(dialled)
   if (refusal !== undefined && looksAtRanges) return { ...common, outcome: 'drop', because: refusal }
   const { verdict } = route
-  if (!known.mode.habits.protocols.includes(connection.protocol) && isSentSomewhere(dialled)) {
+  if (!known.mode.semantics.protocols.includes(connection.protocol) && isSentSomewhere(dialled)) {
     const because = `the ${known.mode.name} mode does not carry ${connection.protocol}`
     return {
       ...common,
@@ -94,7 +94,7 @@ export function decide(known: Known, decided: Decided, connection: Connection): 
   const because = `${view.name} ${verdict.reason}`
   if (isRelayed) return { ...common, outcome: 'untouched', because: `${because}, so the proxy does not listen there` }
   const leaves = connection.inputInterface === undefined && !decided.isOwnAddress(connection.destination)
-  const isSeen = frontend.kind === 'clusterIP' || !leaves || known.mode.habits.refusesNode
+  const isSeen = frontend.kind === 'clusterIP' || !leaves || known.mode.semantics.refusesNode
   if (isSeen) return { ...common, outcome: verdict.kind, because }
   const silence = `the ${known.mode.name} mode does not look at what the node itself sends to an external address`
   return { ...common, outcome: 'untouched', because: `${because}, but ${silence}` }
@@ -149,7 +149,7 @@ function decideBackends(known: Known, context: BackendContext): DecidedBackend[]
     const backend = listed.get(text) ?? { ip, port, isLocal, ...(nodeName === '' ? { mayBeLocal: true } : {}) }
     const { masquerade, why: masqueradeWhy } = masqueradeTo(route, backend, connection, {
       isOwnAddress: decided.isOwnAddress,
-      hairpin: known.mode.habits.hairpin,
+      hairpin: known.mode.semantics.hairpin,
     })
     return {
       ip,
@@ -193,7 +193,7 @@ function decideStray(
   const closed = isOwnAddress(destination) ? index.nodePort(protocol, port) : undefined
   const closedVerdict = closed?.frontend.fromOthers.verdict
   if (
-    mode.habits.refusesNodePorts === 'on every address' &&
+    mode.semantics.refusesNodePorts === 'on every address' &&
     closedVerdict !== undefined &&
     closedVerdict.kind !== 'to'
   ) {
@@ -203,7 +203,8 @@ function decideStray(
   for (const { view, frontend } of index.all()) {
     if (frontend.address !== destination) continue
     const isGuarded =
-      mode.habits.guards === 'all addresses' || (mode.habits.guards === 'cluster IPs' && frontend.kind === 'clusterIP')
+      mode.semantics.guards === 'all addresses' ||
+      (mode.semantics.guards === 'cluster IPs' && frontend.kind === 'clusterIP')
     if (!isGuarded && frontend.kind !== 'clusterIP') continue
     const because = `${destination} belongs to ${view.namespace}/${view.service}, which has no port ${port}/${protocol}`
     return { outcome: isGuarded ? 'reject' : 'untouched', because }
@@ -216,7 +217,7 @@ function decideStray(
       owner === undefined
         ? `${destination} is in the service range ${formatCidr(range)}, and no service has it`
         : `${destination} belongs to ${owner.namespace}/${owner.name}, which this proxy does not serve`
-    return { outcome: mode.habits.unallocated, because }
+    return { outcome: mode.semantics.unallocated, because }
   }
   return { outcome: 'untouched', because: `${joinHostPort(destination, port)}/${protocol} is not a Service address` }
 }

@@ -8,14 +8,14 @@ import { LOCALHOST } from '../../model/node-port-addresses.ts'
 import { ProblemLog } from '../../model/problems.ts'
 import { ServiceModel } from '../../model/service-model.ts'
 import type { NodeView } from '../../model/types.ts'
-import type { ModeHabits } from '../../modes/contract.ts'
+import type { ModeSemantics } from '../../modes/contract.ts'
 
 export interface Known {
   /** For people: `the proxy of this node`, `manifests in ./web`. */
   readonly source: string
   /** False: only a dump of rules is there, and nothing is decided. */
   readonly hasObjects: boolean
-  readonly mode: { readonly name: string; readonly habits: ModeHabits; readonly weighs: boolean }
+  readonly mode: { readonly name: string; readonly semantics: ModeSemantics; readonly weighs: boolean }
   readonly nodes: Readonly<Partial<Record<Family, NodeView>>>
   /** Of the node, both families, without those of services. */
   readonly machineAddresses: readonly string[]
@@ -92,7 +92,7 @@ export function isOfService(object: string, key: NamespacedName): boolean {
 function openLoopback({ mode, localhostNodePorts }: Known, node: NodeView): OpenLoopback {
   const { family, nodePortAddresses } = node
   if (node.localhostNodePorts === 'served by listeners') return new Set([LOCALHOST[family]])
-  if (mode.habits.localhostNodePorts !== 'by rules' || !localhostNodePorts || family === 6) return 'none'
+  if (mode.semantics.localhostNodePorts !== 'by rules' || !localhostNodePorts || family === 6) return 'none'
   if (nodePortAddresses.kind === 'all') return 'all'
   return nodePortAddresses.loopback === undefined ? 'none' : new Set(nodePortAddresses.loopback)
 }

@@ -13,7 +13,7 @@ export async function readKernelState(mode: string, family: Family): Promise<Ker
   const what = `the ${mode} mode for IPv${family}`
   try {
     const machine = await modeNamed(mode).load()
-    const walkable = await machine.readWalkable({ family, now: () => nowMs })
+    const walkable = await machine.readWalkable?.({ family, now: () => nowMs })
     return walkable === undefined ? { kind: 'nothing', what } : { kind: 'walkable', walkable, when: 'read now', nowMs }
   } catch (error) {
     return { kind: 'unknown', what, error: messageOf(error) }

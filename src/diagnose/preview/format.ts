@@ -1,6 +1,6 @@
 // Previews as text for people, as scripts, and as JSON.
 
-import { scriptReaders, type Rehearsal, type ScriptReader } from '../../modes/rehearsal.ts'
+import { scriptReaders, type DryRun, type ScriptReader } from '../../modes/dry-run.ts'
 import { formatJson } from '../format-json.ts'
 import type { Paint } from '../paint.ts'
 import type { Preview } from './preview-mode.ts'
@@ -8,8 +8,8 @@ import type { Preview } from './preview-mode.ts'
 /** The scripts of several previews: one program after the other, each with a heading where there are several. */
 export function formatScripts(previews: readonly Preview[], only: ScriptReader | undefined): string {
   const scripts = new Map<ScriptReader, string>()
-  for (const { rehearsal } of previews) {
-    for (const { program, text } of rehearsal?.scripts ?? []) {
+  for (const { dryRun } of previews) {
+    for (const { program, text } of dryRun?.scripts ?? []) {
       if (text !== '' && (only === undefined || only === program))
         scripts.set(program, (scripts.get(program) ?? '') + text)
     }
@@ -19,7 +19,7 @@ export function formatScripts(previews: readonly Preview[], only: ScriptReader |
 }
 
 /** How many commands there are. */
-export function countCommands({ scripts }: Rehearsal): number {
+export function countCommands({ scripts }: DryRun): number {
   return scripts.reduce((sum, { text }) => sum + linesOf(text).length, 0)
 }
 
@@ -40,9 +40,9 @@ export function formatPlan({ source, nodeName, shown, previews, limit }: PlanTex
     const mark = preview.mode === shown ? '*' : ' '
     lines.push(`${mark} ${preview.mode.padEnd(width)}  IPv${preview.family}  ${summary(preview)}`)
   }
-  for (const { mode, family, rehearsal } of previews) {
-    if (mode !== shown || rehearsal === undefined) continue
-    for (const { program, text } of rehearsal.scripts) {
+  for (const { mode, family, dryRun } of previews) {
+    if (mode !== shown || dryRun === undefined) continue
+    for (const { program, text } of dryRun.scripts) {
       const commands = linesOf(text)
       if (commands.length === 0) continue
       lines.push('', `IPv${family}, for ${scriptReaders[program]}:`)
@@ -52,16 +52,15 @@ export function formatPlan({ source, nodeName, shown, previews, limit }: PlanTex
     }
   }
   lines.push(...leftoverLines({ shown, previews, limit }))
-  const remarks = new Set(previews.flatMap(({ mode, rehearsal }) => (mode === shown ? (rehearsal?.remarks ?? []) : [])))
+  const remarks = new Set(previews.flatMap(({ mode, dryRun }) => (mode === shown ? (dryRun?.remarks ?? []) : [])))
   for (const remark of remarks) lines.push('', remark)
   return `${lines.join('\n')}\n`
 }
 
 /** Nothing has to be done about them. */
 function leftoverLines({ shown, previews, limit }: Pick<PlanText, 'shown' | 'previews' | 'limit'>): string[] {
-  return previews.flatMap(({ mode, family, rehearsal }) => {
-    const commands =
-      mode === shown ? (rehearsal?.scripts ?? []).flatMap(({ leftovers = '' }) => linesOf(leftovers)) : []
+  return previews.flatMap(({ mode, family, dryRun }) => {
+    const commands = mode === shown ? (dryRun?.scripts ?? []).flatMap(({ leftovers = '' }) => linesOf(leftovers)) : []
     if (commands.length === 0) return []
     const more = commands.length > limit ? [`  ... and ${commands.length - limit} more (--limit)`] : []
     const head = `IPv${family}, leftovers: empty sets that the proxy keeps for later, and removes with its next full comparison:`
@@ -70,26 +69,26 @@ function leftoverLines({ shown, previews, limit }: Pick<PlanText, 'shown' | 'pre
 }
 
 export function formatPlanJson({ source, nodeName, shown, previews }: Omit<PlanText, 'limit'>): string {
-  const plans = previews.map(({ mode, family, rehearsal, problem }) => ({
+  const plans = previews.map(({ mode, family, dryRun, problem }) => ({
     mode,
     ipFamily: `IPv${family}`,
     problem: problem ?? null,
-    commands: rehearsal === undefined ? null : countCommands(rehearsal),
-    scripts: (rehearsal?.scripts ?? []).map(({ program, text }) => ({ program, lines: linesOf(text) })),
-    leftovers: (rehearsal?.scripts ?? []).flatMap(({ leftovers = '' }) => linesOf(leftovers)),
-    remarks: rehearsal?.remarks ?? [],
+    commands: dryRun === undefined ? null : countCommands(dryRun),
+    scripts: (dryRun?.scripts ?? []).map(({ program, text }) => ({ program, lines: linesOf(text) })),
+    leftovers: (dryRun?.scripts ?? []).flatMap(({ leftovers = '' }) => linesOf(leftovers)),
+    remarks: dryRun?.remarks ?? [],
   }))
   return formatJson({ source, nodeName, mode: shown, plans })
 }
 
-function summary({ rehearsal, problem }: Preview): string {
-  if (rehearsal === undefined) return `not possible: ${problem}`
-  const count = countCommands(rehearsal)
+function summary({ dryRun, problem }: Preview): string {
+  if (dryRun === undefined) return `not possible: ${problem}`
+  const count = countCommands(dryRun)
   if (count === 0) {
-    const left = rehearsal.scripts.reduce((sum, { leftovers = '' }) => sum + linesOf(leftovers).length, 0)
+    const left = dryRun.scripts.reduce((sum, { leftovers = '' }) => sum + linesOf(leftovers).length, 0)
     return `nothing to do: the kernel has all of it${left === 0 ? '' : `, and ${left} lines of leftovers`}`
   }
-  const parts = rehearsal.scripts.flatMap(({ program, text }) => {
+  const parts = dryRun.scripts.flatMap(({ program, text }) => {
     const { length } = linesOf(text)
     return length === 0 ? [] : [`${length} line${length === 1 ? '' : 's'} for ${program}`]
   })

@@ -10,7 +10,7 @@ import { messageOf } from '../../lib/errors.ts'
 import type { Family } from '../../lib/ip.ts'
 import { modeNamed, modes } from '../../modes/all.ts'
 import type { Mode } from '../../modes/contract.ts'
-import type { Rehearsal, RehearseOptions } from '../../modes/rehearsal.ts'
+import type { DryRun, DryRunOptions } from '../../modes/dry-run.ts'
 import { knownFromState } from '../explain/from-state.ts'
 import { decideAll } from '../explain/known.ts'
 import { knownFromObjects, type NodeOfCluster } from '../explain/read-known.ts'
@@ -20,7 +20,7 @@ export interface Preview {
   readonly mode: string
   readonly family: Family
   /** Undefined when the mode cannot run here. */
-  readonly rehearsal: Rehearsal | undefined
+  readonly dryRun: DryRun | undefined
   /** Why. */
   readonly problem?: string | undefined
 }
@@ -28,7 +28,7 @@ export interface Preview {
 export interface PreviewOptions {
   readonly mode: string
   readonly family: Family
-  readonly kernel: RehearseOptions['kernel']
+  readonly kernel: DryRunOptions['kernel']
   readonly onProblem: (message: string) => void
 }
 
@@ -63,10 +63,11 @@ export async function previewMode(cluster: NodeOfCluster, options: PreviewOption
     for (const [object, messages] of problems) for (const message of messages) onProblem(`${object}: ${message}`)
     const { machineAddresses } = known
     const machine = await mode.load()
+    if (machine.dryRun === undefined) throw new Error(`Cannot preview mode ${name}: it has no dry run`)
     const views = [...model.views()]
-    return { mode: name, family, rehearsal: await machine.rehearse({ config, node, machineAddresses, views, kernel }) }
+    return { mode: name, family, dryRun: await machine.dryRun({ config, node, machineAddresses, views, kernel }) }
   } catch (error) {
-    return { mode: name, family, rehearsal: undefined, problem: messageOf(error) }
+    return { mode: name, family, dryRun: undefined, problem: messageOf(error) }
   }
 }
 

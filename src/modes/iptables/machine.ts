@@ -34,19 +34,19 @@ import type { Metrics } from '../../metrics/metrics.ts'
 import { nfacctMetrics } from '../../metrics/kube-proxy.ts'
 import { lookForIptables, readPresentChains } from './look.ts'
 import { readIptables } from './walkable.ts'
-import { rehearseIptables } from './rehearse.ts'
-import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
+import { dryRunIptables } from './dry-run.ts'
+import type { ModeHost, ModeOptions, RunningMode } from '../contract.ts'
 import type { Programmer, ProgrammerReports, SyncStats } from '../../reconcile/programmer.ts'
 import { trafficCounters } from '../traffic.ts'
 import { RouteLocalnet, takeBackLocalnet } from './route-localnet.ts'
 
-export const iptablesMachine: ModeOnMachine = {
+export const iptablesMachine: ModeHost = {
   init: initIptables,
   giveBack: giveBackLocalnet,
   look: lookForIptables,
   readPresent: readPresentChains,
   readWalkable: readIptables,
-  rehearse: rehearseIptables,
+  dryRun: dryRunIptables,
   open: openIptables,
   cleanup: cleanupIptables,
 }

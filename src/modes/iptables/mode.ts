@@ -27,7 +27,7 @@ export const iptablesMode: Mode = {
   retries: 'kernel',
   translates: 'by rules',
   serviceLinks: [],
-  habits: {
+  semantics: {
     guards: 'no addresses',
     hairpin: 'all',
     unallocated: 'untouched',

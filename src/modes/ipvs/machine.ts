@@ -24,8 +24,8 @@ import { lookForIpvs, readPresentIpvs } from './look.ts'
 import { readIpvs } from './walkable.ts'
 import { openIpvsTraffic } from './traffic.ts'
 import { trafficCounters } from '../traffic.ts'
-import { rehearseIpvs } from './rehearse.ts'
-import type { ModeOnMachine, RunningMode } from '../contract.ts'
+import { dryRunIpvs } from './dry-run.ts'
+import type { ModeHost, RunningMode } from '../contract.ts'
 import { type FamilyAudit, IpvsTableWatch } from './table-watch.ts'
 import type { Programmer } from '../../reconcile/programmer.ts'
 
@@ -55,7 +55,7 @@ export interface OpenIpvsOptions {
 
 const DEFAULT_DRAIN_LIMIT_MS = 60 * 60 * 1000
 
-export const ipvsMachine: ModeOnMachine = {
+export const ipvsMachine: ModeHost = {
   init(config, log) {
     const driver = tryOpenDriver()
     if (driver === undefined) log.warn('Cannot prepare proxy mode ipvs: this kernel has no IPVS (module ip_vs)')
@@ -65,7 +65,7 @@ export const ipvsMachine: ModeOnMachine = {
   look: lookForIpvs,
   readPresent: readPresentIpvs,
   readWalkable: readIpvs,
-  rehearse: rehearseIpvs,
+  dryRun: dryRunIpvs,
   open: ({ config, ...options }) => openIpvs({ ...options, settings: config.ipvs, files: settingFiles }),
   cleanup: (log, { ipvs }) => cleanupIpvs(ipvs, log),
   // Servers and addresses are kube-proxy's by then; the table is ours alone, and what it refuses is long since out of date.

@@ -16,7 +16,7 @@ export const ipvsMode: Mode = {
   retries: 'behind IPVS',
   translates: 'by IPVS',
   serviceLinks: [LINK],
-  habits: {
+  semantics: {
     guards: 'all addresses',
     hairpin: 'of this node',
     unallocated: 'drop',

@@ -5,17 +5,17 @@ import { nftablesPlanner } from './plan/planner.ts'
 import { removeLeftovers } from './remove-leftovers.ts'
 import { lookForNftables, readPresentTables } from './look.ts'
 import { readNftables } from './walkable.ts'
-import { rehearseNftables } from './rehearse.ts'
-import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
+import { dryRunNftables } from './dry-run.ts'
+import type { ModeHost, ModeOptions, RunningMode } from '../contract.ts'
 import { trafficCounters } from '../traffic.ts'
 import { TableProgrammer } from '../../table-sync/table-programmer.ts'
 import { deleteTables, openWatchedTables } from '../../nftables/watched-tables.ts'
 
-export const nftablesMachine: ModeOnMachine = {
+export const nftablesMachine: ModeHost = {
   look: lookForNftables,
   readPresent: readPresentTables,
   readWalkable: readNftables,
-  rehearse: rehearseNftables,
+  dryRun: dryRunNftables,
   open: openNftables,
   cleanup: (log) => deleteTables(nftablesPlanner.table, log),
   cleanupLeftovers: removeLeftovers,

@@ -20,7 +20,7 @@ export const nftablesMode: Mode = {
   retries: 'kernel',
   translates: 'by rules',
   serviceLinks: [],
-  habits: {
+  semantics: {
     guards: 'cluster IPs',
     hairpin: 'of this node',
     unallocated: 'drop',

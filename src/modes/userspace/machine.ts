@@ -12,8 +12,8 @@ import { USERSPACE_TABLE } from './plan/planner.ts'
 import type { DataPlane } from '../../data-path/data-plane.ts'
 import { lookForUserspace, readPresentTables } from './look.ts'
 import { readUserspace } from './walkable.ts'
-import { rehearseUserspace } from './rehearse.ts'
-import type { ModeOnMachine, ModeOptions, RunningMode } from '../contract.ts'
+import { dryRunUserspace } from './dry-run.ts'
+import type { ModeHost, ModeOptions, RunningMode } from '../contract.ts'
 import { trafficCounters } from '../traffic.ts'
 import { recallBackends } from './recall.ts'
 import { forgetFlows } from '../../data-path/forget-flows.ts'
@@ -24,11 +24,11 @@ import { UserspaceProgrammer } from './programmer.ts'
 import { failingBackends, formatUserspaceStatus, registerUserspaceMetrics } from './report.ts'
 import { deleteTables, openWatchedTables, type WatchedTables } from '../../nftables/watched-tables.ts'
 
-export const userspaceMachine: ModeOnMachine = {
+export const userspaceMachine: ModeHost = {
   look: lookForUserspace,
   readPresent: readPresentTables,
   readWalkable: readUserspace,
-  rehearse: rehearseUserspace,
+  dryRun: dryRunUserspace,
   open: openUserspace,
   cleanup: (log) => deleteTables(USERSPACE_TABLE, log),
 }

@@ -14,7 +14,7 @@ export const userspaceMode: Mode = {
   translates: 'by relaying',
   leavesTo: 'nftables',
   serviceLinks: [],
-  habits: {
+  semantics: {
     guards: 'cluster IPs',
     hairpin: 'all',
     unallocated: 'drop',

@@ -4,9 +4,9 @@ import type { KubeProxyConfiguration } from '../config/types.ts'
 import type { Family } from '../lib/ip.ts'
 import type { NodeView, ServicePortView } from '../model/types.ts'
 
-export interface RehearseOptions {
+export interface DryRunOptions {
   readonly config: KubeProxyConfiguration
-  /** Its family is the one that is rehearsed. */
+  /** Its family is the one of the dry run. */
   readonly node: NodeView
   readonly views: readonly ServicePortView[]
   /** Every address of the node, of both families. */
@@ -18,7 +18,7 @@ export interface RehearseOptions {
   readonly kernel: 'this machine' | 'empty'
 }
 
-/** The programs that read what a rehearsal says, each with the arguments that make it do so. */
+/** The programs that read the scripts of a dry run, each with the arguments that make it do so. */
 export const scriptReaders = {
   nft: 'nft -f -',
   'iptables-restore': 'iptables-restore --noflush',
@@ -29,7 +29,7 @@ export const scriptReaders = {
 
 export type ScriptReader = keyof typeof scriptReaders
 
-export interface RehearsedScript {
+export interface DryRunScript {
   readonly program: ScriptReader
   /** Empty when there is nothing to do. */
   readonly text: string
@@ -37,15 +37,15 @@ export interface RehearsedScript {
   readonly leftovers?: string
 }
 
-export interface Rehearsal {
+export interface DryRun {
   /** In the order in which they are to be read. */
-  readonly scripts: readonly RehearsedScript[]
+  readonly scripts: readonly DryRunScript[]
   /** What cannot be said in their words. */
   readonly remarks: readonly string[]
 }
 
 /** Lines, as a text. */
-export function scriptOf(program: ScriptReader, lines: readonly string[]): RehearsedScript {
+export function scriptOf(program: ScriptReader, lines: readonly string[]): DryRunScript {
   return { program, text: lines.map((line) => `${line}\n`).join('') }
 }
 

@@ -5,7 +5,7 @@ import { Iptables } from '../../iptables/driver.ts'
 import { probeIptables } from '../../iptables/probe.ts'
 import { hasRandomFully } from '../../iptables/programs.ts'
 import { silentLogger } from '../../lib/log.ts'
-import { restoreProgram, type Rehearsal, type RehearseOptions } from '../rehearsal.ts'
+import { restoreProgram, type DryRun, type DryRunOptions } from '../dry-run.ts'
 import { settingFiles } from '../../system/setting-files.ts'
 import { invalidPackets } from './host-setup.ts'
 import { COUNTERS } from './plan/names.ts'
@@ -13,7 +13,7 @@ import { iptablesPlanner } from './plan/planner.ts'
 import { type IptablesSettings, opensLocalhost } from './plan/settings.ts'
 import { type IptablesDriver, IptablesProgrammer } from './programmer.ts'
 
-export async function rehearseIptables(options: RehearseOptions): Promise<Rehearsal> {
+export async function dryRunIptables(options: DryRunOptions): Promise<DryRun> {
   const { node, views } = options
   const { settings, driver } = options.kernel === 'empty' ? elsewhere(options) : await here(options)
   const texts: string[] = []
@@ -39,7 +39,7 @@ export async function rehearseIptables(options: RehearseOptions): Promise<Rehear
 type Kernel = { readonly settings: IptablesSettings; readonly driver: Pick<IptablesDriver, 'backend' | 'read'> }
 
 /** A machine with an iptables of today, and without counters of nfacct. */
-function elsewhere({ config }: RehearseOptions): Kernel {
+function elsewhere({ config }: DryRunOptions): Kernel {
   return {
     settings: {
       localhostNodePorts: config.iptables.localhostNodePorts ? 'allowed' : 'closed',
@@ -51,7 +51,7 @@ function elsewhere({ config }: RehearseOptions): Kernel {
   }
 }
 
-async function here({ config, node }: RehearseOptions): Promise<Kernel> {
+async function here({ config, node }: DryRunOptions): Promise<Kernel> {
   const { programs } = await probeIptables([node.family])
   return {
     settings: {

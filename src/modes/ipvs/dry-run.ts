@@ -5,15 +5,15 @@ import type { IpvsOp, ServerState } from '../../ipvs/types.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { ipFamily, parseCidr } from '../../lib/ip.ts'
 import { formatLinkOp, type LinkOp } from '../../links/types.ts'
-import { scriptOf, type Rehearsal, type RehearseOptions } from '../rehearsal.ts'
-import { withTable } from '../rehearse-table.ts'
+import { scriptOf, type DryRun, type DryRunOptions } from '../dry-run.ts'
+import { withTable } from '../script-for-table.ts'
 import { LINK, TABLE } from './plan/names.ts'
 import { DEFAULT_SCHEDULER } from './plan/servers.ts'
 import { type AddressDriver, IpvsProgrammer, type ServerDriver } from './programmer.ts'
 import { readIpvsMachine } from './read-machine.ts'
 import { FamilyAudit } from './table-watch.ts'
 
-export async function rehearseIpvs(options: RehearseOptions): Promise<Rehearsal> {
+export async function dryRunIpvs(options: DryRunOptions): Promise<DryRun> {
   const { config, node, views, kernel } = options
   const found = kernel === 'empty' ? undefined : readIpvsMachine(node.family)
   const ops: IpvsOp[] = []
@@ -22,8 +22,8 @@ export async function rehearseIpvs(options: RehearseOptions): Promise<Rehearsal>
   const table = await withTable(TABLE, { family: node.family, kernel }, async (rules) => {
     const programmer = new IpvsProgrammer({
       family: node.family,
-      servers: rehearsedServers(found?.servers ?? [], ops),
-      link: rehearsedLink(found?.addresses ?? { own: [], others: ofFamily(options) }, links),
+      servers: recordingServers(found?.servers ?? [], ops),
+      link: recordingLink(found?.addresses ?? { own: [], others: ofFamily(options) }, links),
       rules,
       clock: systemClock,
       scheduler: config.ipvs.scheduler || DEFAULT_SCHEDULER,
@@ -53,7 +53,7 @@ export async function rehearseIpvs(options: RehearseOptions): Promise<Rehearsal>
 }
 
 /** Backends that leave are said to leave; that their connections may end first takes time, and that is for the proxy. */
-function rehearsedServers(actual: readonly ServerState[], ops: IpvsOp[]): ServerDriver {
+function recordingServers(actual: readonly ServerState[], ops: IpvsOp[]): ServerDriver {
   return {
     read: () => actual,
     apply(some) {
@@ -66,7 +66,7 @@ function rehearsedServers(actual: readonly ServerState[], ops: IpvsOp[]): Server
   }
 }
 
-function rehearsedLink(addresses: ReturnType<AddressDriver['read']>, commands: string[]): AddressDriver {
+function recordingLink(addresses: ReturnType<AddressDriver['read']>, commands: string[]): AddressDriver {
   return {
     ensure() {},
     read: () => addresses,
@@ -78,6 +78,6 @@ function rehearsedLink(addresses: ReturnType<AddressDriver['read']>, commands: s
   }
 }
 
-function ofFamily({ machineAddresses, node }: RehearseOptions): string[] {
+function ofFamily({ machineAddresses, node }: DryRunOptions): string[] {
   return machineAddresses.filter((address) => ipFamily(address) === node.family)
 }

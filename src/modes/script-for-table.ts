@@ -1,4 +1,4 @@
-// The rehearsal of a mode's table.
+// The dry run of a mode's table.
 
 import { systemClock } from '../lib/clock.ts'
 import type { ServicePortView } from '../model/types.ts'
@@ -7,15 +7,15 @@ import { nftFamily } from '../nftables/language.ts'
 import { DryRunTable } from '../nftables/dry-run-table.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Table } from '../nftables/types.ts'
-import type { RehearsedScript, RehearseOptions } from './rehearsal.ts'
-import { scriptOf } from './rehearsal.ts'
+import type { DryRunScript, DryRunOptions } from './dry-run.ts'
+import { scriptOf } from './dry-run.ts'
 import type { TablePlanner } from '../table-sync/table-planner.ts'
 import { TableProgrammer } from '../table-sync/table-programmer.ts'
 
-export function rehearseTable<P extends ServicePortView>(
+export function scriptForTable<P extends ServicePortView>(
   planner: TablePlanner<P>,
-  { node, views, kernel }: Pick<RehearseOptions, 'node' | 'kernel'> & { readonly views: Iterable<P> },
-): Promise<RehearsedScript> {
+  { node, views, kernel }: Pick<DryRunOptions, 'node' | 'kernel'> & { readonly views: Iterable<P> },
+): Promise<DryRunScript> {
   return withTable(planner.table, { family: node.family, kernel }, async (table) => {
     await new TableProgrammer({ planner, driver: table, clock: systemClock }).syncAll(node, views)
   })
@@ -24,9 +24,9 @@ export function rehearseTable<P extends ServicePortView>(
 /** Calls back with a table that keeps what is done to it, and answers that. */
 export async function withTable(
   name: string,
-  { family, kernel }: { readonly family: Family; readonly kernel: RehearseOptions['kernel'] },
+  { family, kernel }: { readonly family: Family; readonly kernel: DryRunOptions['kernel'] },
   work: (table: DryRunTable) => Promise<void>,
-): Promise<RehearsedScript> {
+): Promise<DryRunScript> {
   const ofKernel = { family: nftFamily(family), table: name }
   const driver = kernel === 'empty' ? undefined : new NftablesDriver(ofKernel)
   try {
@@ -42,7 +42,7 @@ export async function withTable(
 }
 
 /** The table of this machine; undefined where it has none, or is not to be looked at. */
-export function readTable(name: string, family: Family, kernel: RehearseOptions['kernel']): Table | undefined {
+export function readTable(name: string, family: Family, kernel: DryRunOptions['kernel']): Table | undefined {
   if (kernel === 'empty') return undefined
   const driver = new NftablesDriver({ family: nftFamily(family), table: name })
   try {

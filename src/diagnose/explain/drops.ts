@@ -24,10 +24,19 @@ export function watchDrops(ports: readonly number[]): DropWatch | Unwatched {
 /** Each takes two instructions for each side and family. */
 const MOST_PORTS = 64
 
-/** Those between two of these addresses. */
-export function explainDrops(drops: readonly Drop[], addresses: ReadonlySet<string>): ExplainedDrop[] {
-  const own = drops.filter(({ source, destination }) => addresses.has(source) && addresses.has(destination))
-  const found = own.map((drop): ExplainedDrop => {
+/** Those between two of these addresses; first those of the client's port, which others may change on the way. */
+export function dropsBetween(drops: readonly Drop[], addresses: ReadonlySet<string>, clientPort: number): Drop[] {
+  const own = drops.filter(
+    ({ source, destination, reason }) =>
+      addresses.has(source) && addresses.has(destination) && reason !== 'QUEUE_PURGE',
+  )
+  const isClients = ({ sourcePort, destinationPort }: Drop) =>
+    sourcePort === clientPort || destinationPort === clientPort
+  return [...own.filter((drop) => isClients(drop)), ...own.filter((drop) => !isClients(drop))]
+}
+
+export function explainDrops(drops: readonly Drop[]): ExplainedDrop[] {
+  const found = drops.map((drop): ExplainedDrop => {
     const { reason, location, source, sourcePort, destination, destinationPort, link, namespace } = drop
     const place = placeOf(namespace)
     return {
@@ -107,9 +116,9 @@ export interface ElsewhereDropped {
 }
 
 /** The first drop by a rule in the network of a pod, or of another node of a sandbox. */
-export function droppedElsewhere(drops: readonly Drop[], addresses: ReadonlySet<string>): ElsewhereDropped | undefined {
-  for (const { reason, namespace, source, destination, destinationPort } of drops) {
-    if (reason !== 'NETFILTER_DROP' || !addresses.has(source) || !addresses.has(destination)) continue
+export function droppedElsewhere(drops: readonly Drop[]): ElsewhereDropped | undefined {
+  for (const { reason, namespace, destination, destinationPort } of drops) {
+    if (reason !== 'NETFILTER_DROP') continue
     const { path, where } = placeOf(namespace)
     if (path !== undefined) return { path, where, destination, destinationPort }
   }

@@ -11,7 +11,7 @@ import { Trace, type TracedRule } from '../../nftables/open-trace.ts'
 import type { FlowToTrace } from '../../nftables/trace-table.ts'
 import { phrase } from './compare.ts'
 import type { Decision } from './decide.ts'
-import { droppedElsewhere, type ElsewhereDropped, explainDrops, watchDrops } from './drops.ts'
+import { dropsBetween, droppedElsewhere, type ElsewhereDropped, explainDrops, watchDrops } from './drops.ts'
 import type { KernelState, Prepared } from './explain.ts'
 import type { ExplainedSending } from './explanation.ts'
 import type { Known } from './known.ts'
@@ -109,9 +109,9 @@ export async function followPacket(
     const addresses = new Set([flow.source, flow.destination, ...around.addresses])
     // What was answered was not dropped, apart from what the kernel throws away when a connection ends.
     if (isAnswered(answer)) return { answer, trace, drops: [], dropsError: null }
-    const found = watch.read()
-    const drops = explainDrops(found, addresses)
-    const elsewhere = droppedElsewhere(found, addresses)
+    const found = dropsBetween(watch.read(), addresses, flow.sourcePort)
+    const drops = explainDrops(found)
+    const elsewhere = droppedElsewhere(found)
     if (elsewhere === undefined) return { answer, trace, drops, dropsError: null }
     const rule = await traceElsewhere(elsewhere, { family, protocol, send })
     return {

@@ -5,6 +5,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 import { fetchDebian, unpackDebian } from '../../scripts/release/debian.mjs'
 import { folderEntries } from '../../scripts/release/tree.mjs'
 import { formatCpio } from './cpio.mjs'
@@ -110,7 +111,9 @@ function boot({ kernel, ramdisk, architecture, modes, timeoutSeconds, onLine }) 
   const lines = []
   let pending = ''
   child.stdout.setEncoding('utf8').on('data', (text) => {
-    const parts = (pending + text).replaceAll('\r', '').split('\n')
+    // The firmware clears the screen before the first line.
+    const plain = stripVTControlCharacters(pending + text).replaceAll('\r', '')
+    const parts = plain.split('\n')
     pending = parts.pop()
     for (const line of parts) {
       lines.push(line)

@@ -225,7 +225,7 @@ function nameCommit() {
 }
 
 /** Of what is not ours; LICENSE is for the rest. */
-function licences(packages) {
+export function licences(packages) {
   const texts = packages.map(({ name, version, license }) => {
     // The native parts have the licence of koffi.
     const folder = join(checkout, 'node_modules', name.startsWith('@koromix/') ? 'koffi' : name)

@@ -59,12 +59,15 @@ const explain = command({
       'The rules of a kernel: output of `nft -j list ruleset` or `iptables-save`; - is standard input.',
     ),
     'node-addresses': text('A,B', 'With --dump alone: the addresses of the machine that the dump is from.'),
+    kernel: toggle(
+      'With --manifests or --kubeconfig: also read the kernel of this machine, whichever kube-proxy wrote it.',
+    ),
     send: toggle('Also send a real packet from here, and show what the kernel does with it.'),
     sandbox: text('NAME', 'FROM is a pod of this sandbox; with --send, that pod sends the packet.'),
     output: output(['text', 'json', 'svg', 'mermaid'], 'Text, one JSON object, or a picture.'),
   },
   proxyFlags: {
-    manifests: { value: 'PATH', help: 'Read a manifest, or a folder of them, and no kernel.' },
+    manifests: { value: 'PATH', help: 'Read a manifest, a folder of them, or - for standard input, and no kernel.' },
     kubeconfig: {
       value: 'FILE',
       help: 'Ask an API server what a node would do. The proxies are set as the flags here say; without any, as ConfigMap kube-system/kube-proxy says, if it can be read.',
@@ -232,6 +235,21 @@ const flows = command({
   run: async ({ values, words }) => (await import('./flows.ts')).runFlowsCommand(words[0], values),
 })
 
+const status = command({
+  name: 'status',
+  summary: 'whether the proxy of this node is in sync, and how it is',
+  about:
+    'Prints what the proxy of this node says of itself: version, mode, since when the kernel holds what was decided, what other programs changed, what the kernel refused, which backends are ejected, and how long the slowest change took.',
+  options: {
+    'control-socket': askedSocket,
+    output: output(['text', 'json', 'all'], 'Text, one JSON object, or one with the whole state and all metrics.'),
+  },
+  notes: [
+    'Exit status: 0 when the kernel holds what was decided, 2 when it does not, 1 when there is no answer. For all nodes of a cluster: kubectl kubeproxy status (docs/guides/kubectl-plugin.md).',
+  ],
+  run: async ({ values }) => (await import('./status.ts')).runStatusCommand(values),
+})
+
 const ui = command({
   name: 'ui',
   summary: 'a page that shows what the proxy of this node does',
@@ -286,7 +304,7 @@ const test = command({
   run: async ({ values, given }) => (await import('./test.ts')).runTestCommand(values, given),
 })
 
-export const commands: readonly Command[] = [check, explain, doctor, test, plan, render, top, flows, ui]
+export const commands: readonly Command[] = [check, explain, doctor, test, plan, render, top, flows, status, ui]
 
 /** For pods of `test`; not in the help. */
 export const probe = command({

@@ -25,6 +25,7 @@ export interface ExplainSource {
   readonly node: string | undefined
   readonly dump: string | undefined
   readonly 'node-addresses': string | undefined
+  readonly kernel: boolean
 }
 
 export interface ReadKnown {
@@ -43,8 +44,9 @@ export async function readKnown(options: ExplainSource, given: Given): Promise<R
   const text = (name: string) => (given.get(name) as string | undefined) ?? ''
   const nodeName = options.node ?? text('hostname-override')
   if (text('manifests') !== '' || text('kubeconfig') !== '' || text('master') !== '') {
-    const options = await loadQuietly(withNode(given, nodeName))
-    return { known: await readFromObjects(options, nodeName, saysHow(given)), kernel: dump?.state, socket: '' }
+    const explained = await loadQuietly(withNode(given, nodeName))
+    const known = await readFromObjects(explained, nodeName, saysHow(given))
+    return { known, kernel: dump?.state ?? (options.kernel ? 'this machine' : undefined), socket: '' }
   }
   if (dump !== undefined && text('control-socket') === '') {
     const known = knownFromDump(dump, addressesOf(options['node-addresses']), modeNamed)

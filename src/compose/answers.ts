@@ -5,6 +5,8 @@ import type { RunOptions } from '../config/run-options.ts'
 import type { KubeProxyConfiguration, LoadedConfiguration } from '../config/types.ts'
 import { parseFlowLogTarget } from '../flows/flow-log-target.ts'
 import { listenPath } from '../serve/control/path.ts'
+import type { MetricsAnswer } from '../serve/control/metrics.ts'
+import { allowArguments, type Question } from '../serve/control/questions.ts'
 import { ControlServer } from '../serve/control/server.ts'
 import type { StateToSend } from '../serve/control/state.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -108,8 +110,25 @@ export class Answers {
     if (path === undefined) return
     const asked = proxyQuestions({ pipelines, about: () => this.#describe() })
     const affinity = affinityQuestion({ pipelines, remembered: this.#options.inForce.running.remembered })
-    const questions = [...asked, this.#traffic.question, affinity, this.#timeline.question, this.#flows.question]
+    const questions = [
+      ...asked,
+      this.#traffic.question,
+      affinity,
+      this.#timeline.question,
+      this.#flows.question,
+      this.#metricsQuestion,
+    ]
     this.#control = new ControlServer({ path, questions, clock: systemClock, log: run.log })
+  }
+
+  readonly #metricsQuestion: Question = {
+    name: 'metrics',
+    what: 'what /metrics and /statusz say',
+    answer: async (query): Promise<MetricsAnswer> => {
+      allowArguments(query)
+      const parts = await this.#options.metrics.page()
+      return { metrics: Buffer.concat(parts).toString(), status: this.status() }
+    },
   }
 
   /** Lines for people. */

@@ -18,7 +18,7 @@ export function proxyQuestions(proxy: AskedProxy): readonly Question[] {
   return [
     {
       name: 'state',
-      what: 'configuration, node, objects and decisions; service=NAMESPACE/NAME for those of one service, only=objects without decisions',
+      what: 'configuration, node, objects and decisions; service=NAMESPACE/NAME for those of one service, only=objects without decisions, only=status without either',
       answer(query): StateToSend {
         allowArguments(query, 'service', 'only')
         const service = argument(query, 'service')
@@ -26,10 +26,11 @@ export function proxyQuestions(proxy: AskedProxy): readonly Question[] {
           throw new QuestionError(`Cannot find service ${JSON.stringify(service)}: must be NAMESPACE/NAME`)
         }
         const only = argument(query, 'only')
-        if (only !== undefined && only !== 'objects') {
-          throw new QuestionError(`Cannot answer with only ${JSON.stringify(only)}: must be objects`)
+        if (only !== undefined && only !== 'objects' && only !== 'status') {
+          throw new QuestionError(`Cannot answer with only ${JSON.stringify(only)}: must be objects or status`)
         }
         const families = proxy.pipelines.map((pipeline) => {
+          if (only === 'status') return { ...syncOf(pipeline), services: [], slices: [], ports: [] }
           const { ports, ...objects } = decisionsOf(pipeline, service)
           return { ...syncOf(pipeline), ...objects, ports: only === undefined ? ports : [] }
         })

@@ -295,6 +295,12 @@ export const folders: readonly Folder[] = [
     imports: ['lib', 'system', 'config', 'flows', 'modes', 'serve', 'compose', 'diagnose', 'probe', 'sandbox', 'ui'],
     effects: 'all',
   },
+  {
+    folder: 'kubectl',
+    what: '`kubectl kubeproxy`: asks the proxy of each node through the API server; a program of its own',
+    imports: ['lib', 'kube', 'diagnose'],
+    effects: ['main.ts', 'commands.ts', 'cluster.ts', 'debug-pod.ts', 'sysdump.ts'],
+  },
 ]
 
 /** Stricter rules for parts of folders. */

@@ -56,8 +56,10 @@ test('it tells what it knows and has decided', async () => {
   expect(v4!.ports.map(restorePort)[0]!.backends).toHaveLength(1)
   const { families } = await ask<StateAnswer>('state', { socket, query: { service: key, only: 'objects' } })
   expect(families[0]).toMatchObject({ services: v4!.services, slices: v4!.slices, ports: [] })
+  const status = await ask<StateAnswer>('state', { socket, query: { only: 'status' } })
+  expect(status.families[0]).toMatchObject({ drift: { holds: true }, services: [], slices: [], ports: [] })
   const misspelt = ask('state', { socket, query: { only: 'object' } })
-  await expect(misspelt).rejects.toThrow('Cannot answer with only "object": must be objects')
+  await expect(misspelt).rejects.toThrow('Cannot answer with only "object": must be objects or status')
 })
 
 test('what another program changes is told, and the plan has nothing left to do', async () => {

@@ -103,7 +103,11 @@ export async function readObjects(
   const nodeName = nodeNameOf(config)
   const hasNode = objects.nodes.some(({ name }) => name === nodeName)
   const nodes = hasNode ? objects.nodes : [...objects.nodes, await readOwnNode(nodeName)]
-  return { ...objects, nodes, source: `manifests in ${manifests}` }
+  return {
+    ...objects,
+    nodes,
+    source: manifests === STANDARD_INPUT ? 'the objects on standard input' : `manifests in ${manifests}`,
+  }
 }
 
 /** Files of YAML and JSON: a folder, or one of them. Throws when one cannot be used. */
@@ -111,7 +115,7 @@ export function readManifestObjects(path: string, warn: (message: string) => voi
   const files = listFiles(path)
   const found: { kind: string; json: JsonObject }[] = []
   for (const file of files) {
-    const { objects, remarks } = parseManifest(readFileSync(file, 'utf8'))
+    const { objects, remarks } = parseManifest(readFileSync(file === STANDARD_INPUT ? 0 : file, 'utf8'))
     const [wrong] = remarks.filter(({ severity }) => severity === 'error')
     if (wrong !== undefined) throw new Error(`Cannot use ${file}:${wrong.line}: ${wrong.text}`)
     for (const { line, text } of remarks) warn(`${file}:${line}: ${text}`)
@@ -128,7 +132,10 @@ export function readManifestObjects(path: string, warn: (message: string) => voi
   })
 }
 
+const STANDARD_INPUT = '-'
+
 function listFiles(path: string): string[] {
+  if (path === STANDARD_INPUT) return [path]
   try {
     if (!statSync(path).isDirectory()) return [path]
     return readdirSync(path)

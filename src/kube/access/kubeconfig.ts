@@ -15,6 +15,8 @@ export interface KubeconfigOptions {
   readonly path: string
   /** `--master`: replaces the server of the file. */
   readonly master?: string
+  /** In place of the file's current context. */
+  readonly context?: string
 }
 
 /** Reads a kubeconfig file. Credentials reads the certificates and tokens in other files, again whenever they change. */
@@ -23,7 +25,7 @@ export function readKubeconfig(options: KubeconfigOptions): ClusterAccess {
   if (path === '') return resolveAccess(NO_FILE, new Section('', {}), new Section('', {}), master)
   const file: KubeconfigFile = { path, folder: dirname(resolve(path)) }
   const config = parseKubeconfig(file)
-  const contextName = stringOf(config['current-context'])
+  const contextName = options.context || stringOf(config['current-context'])
   const contexts = entries(file, config, 'contexts', 'context')
   // client-go's rule: no current context means the empty one, which needs --master.
   if (contextName === '' && master !== '') {

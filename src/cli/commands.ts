@@ -237,7 +237,7 @@ const flows = command({
 
 const status = command({
   name: 'status',
-  summary: 'whether the proxy of this node is in sync, and how it is',
+  summary: 'how the proxy of this node is, and since when',
   about:
     'Prints what the proxy of this node says of itself: version, mode, since when the kernel holds what was decided, what other programs changed, what the kernel refused, which backends are ejected, and how long the slowest change took.',
   options: {

@@ -108,10 +108,10 @@ test('bin/kube-proxy builds the page with it, again when that is newer, and not 
   write(page.replace('hello', 'good day'))
   expect((await start(launcher)).stderr).toBe('kube-proxy: building\n')
   expect(built()).toContain('good day')
-  write(page.replace('hello', 'x'.repeat(150_000)))
+  write(page.replace('hello', 'x'.repeat(170_000)))
   await expect(start(launcher)).rejects.toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('and may have 150000') as string,
+    stderr: expect.stringContaining('and may have 170000') as string,
   })
   write(page)
   expect((await start(launcher)).stderr).toBe('kube-proxy: building\n')

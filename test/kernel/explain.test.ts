@@ -156,6 +156,9 @@ describe.skipIf(!isRoot)('explain beside the kernel (needs root)', () => {
     expect(explanation.headline).toMatch(
       /^The kernel does not do what the proxy decided: decided: sent to an endpoint; in the kernel: refused/,
     )
-    expect(sent.differences).toEqual(['predicted: sent to an endpoint; the packet was refused'])
+    const rule = 'table ip kube-proxy, chain cluster-ips-check: ip daddr @cluster-ips reject'
+    expect(sent.differences).toEqual([
+      expect.stringContaining(`predicted: sent to an endpoint; the packet was refused, by ${rule}`),
+    ])
   })
 })

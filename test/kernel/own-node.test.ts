@@ -2,6 +2,7 @@
 
 import { execFileSync } from 'node:child_process'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { eventually } from '../support/eventually.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { readOwnNode } from '../../src/kube/manifests/own-node.ts'
 
@@ -22,6 +23,8 @@ describe.skipIf(!isRoot)('readOwnNode() (needs root)', () => {
     ip('addr', 'add', 'fd09::1/64', 'dev', 'eth0', 'nodad')
     ip('link', 'set', 'eth1', 'up')
     ip('link', 'set', 'eth0', 'up')
+    // The link carries packets a little later.
+    await eventually('the link is up', async () => ((await addresses()).length > 0 ? undefined : 'no addresses'))
     expect(await addresses()).toEqual(['10.9.0.1', 'fd09::1'])
   })
 

@@ -15,7 +15,7 @@ const whoami = { namespace: 'default', name: 'whoami' }
 /** What the difference of one more endpoint has in the words of the mode's tool. */
 const words: Readonly<Record<string, RegExp>> = {
   nftables: /^add element ip kube-proxy service-endpoints \{ .*10\.244\.\d\.\d+ \. 3000/,
-  iptables: /^-A KUBE-SEP-\w+ .*--to-destination 10\.244\.\d\.\d+:3000/,
+  iptables: /^-t nat -A KUBE-SEP-\w+ .*--to-destination 10\.244\.\d\.\d+:3000/,
   ipvs: /^ipvsadm -a -t \S+ -r 10\.244\.\d\.\d+:3000 /,
   userspace: /^# default\/whoami\/TCP: .* carries to (10\.244\.\d\.\d+:3000(, )?){4}/,
 }

@@ -48,6 +48,8 @@ describe('the timeline of changes', () => {
     ['delete element ip kube-proxy x { 1 }', 'remove'],
     ['-A KUBE-SERVICES -j X', 'add'],
     ['-X KUBE-SVC-1', 'remove'],
+    ['-t nat -A KUBE-SERVICES -j X', 'add'],
+    ['-t nat -X KUBE-SVC-1', 'remove'],
     ['COMMIT', 'other'],
     ['-a -t 10.0.0.1:80 -r 10.1.0.1:80 -m', 'add'],
     ['-d -t 10.0.0.1:80 -r 10.1.0.1:80', 'remove'],

@@ -62,7 +62,7 @@ function lastAddress(line: string): string | undefined {
 
 /** Whether a line of a difference adds or removes something. */
 export function signOf(line: string): 'add' | 'remove' | 'other' {
-  if (/^\s*(add|create|insert|replace|-A|-I|-a|-e|\+)/.test(line)) return 'add'
-  if (/^\s*(delete|destroy|flush|-D|-X|-F|-d|-)/.test(line)) return 'remove'
+  if (/^\s*(?:-t \w+ )?(add|create|insert|replace|-A|-I|-a|-e|\+)/.test(line)) return 'add'
+  if (/^\s*(?:-t \w+ )?(delete|destroy|flush|-D|-X|-F|-d|-)/.test(line)) return 'remove'
   return 'other'
 }

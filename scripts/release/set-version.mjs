@@ -10,7 +10,7 @@ export const places = [
   ['package.json', /("version": ")([^"]+)/],
   ['packages/sandbox/package.json', /("version": ")([^"]+)/],
   ['package-lock.json', /("name": "(?:kube-proxy-ts|@kube-proxy-ts\/sandbox)",\n\s*"version": ")([^"]+)/g],
-  ['src/cli/version.ts', /(programVersion = ')([^']+)/],
+  ['src/lib/program-version.ts', /(programVersion = ')([^']+)/],
   ['deploy/chart/Chart.yaml', /^((?:version|appVersion): )(.+)/gm],
   ['deploy/base/kustomization.yaml', /(newTag: )(.+)/],
   ['deploy/kubeadm-patches/kubeproxydaemonset+strategic.yaml', /(image: .*:)(.+)/],

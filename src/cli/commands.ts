@@ -1,12 +1,11 @@
 // Every command: its options, its help, and the code that it loads. A proxy is none of them: it takes flags alone.
 
 import { FRONTEND_KINDS } from '../diagnose/explain/question.ts'
-import { parseDuration } from '../lib/duration.ts'
 import {
   type Command,
   command,
   type CommandGroup,
-  type Option,
+  duration,
   oneOf,
   output,
   text,
@@ -15,6 +14,7 @@ import {
 } from '../lib/command.ts'
 import { modeNames } from '../modes/all.ts'
 import { scriptReaders, type ScriptReader } from '../modes/dry-run.ts'
+import { testSpec } from '../probe/test-spec.ts'
 import { loadOptional } from './load-optional.ts'
 import { sortKeys, views } from './top-view.ts'
 
@@ -181,22 +181,6 @@ const render = command({
   run: async ({ values, given }) => (await import('./preview.ts')).runRenderCommand(values, given),
 })
 
-function duration(
-  help: string,
-  { least, most, usual }: Readonly<Record<'least' | 'most' | 'usual', string>>,
-): Option<number> {
-  const range = `from ${least} to ${most}`
-  return {
-    value: 'DURATION',
-    help: `${help} ${range.charAt(0).toUpperCase()}${range.slice(1)}. (default ${usual})`.trimStart(),
-    read: (given = usual) => {
-      const ms = parseDuration(given)
-      if (ms !== undefined && ms >= parseDuration(least)! && ms <= parseDuration(most)!) return ms
-      throw new RangeError(`must be ${range}`)
-    },
-  }
-}
-
 const top = command({
   name: 'top',
   summary: 'the traffic of the services of this node, live',
@@ -269,39 +253,14 @@ const ui = command({
 })
 
 const test = command({
-  name: 'test',
-  summary: 'whether every kind of Service works, on every node',
-  about:
-    'Tries Services on a whole cluster, with whatever proxy it has: two probe pods on each node (one on its network) dial cluster IPs, node ports, external and load balancer IPs by TCP and UDP, with session affinity, traffic policies and source ranges, while endpoints come, go and terminate. Says what failed, what the failures have in common, and the next command. Everything is made in namespace kube-proxy-test and removed at the end. Run it before and after you replace a proxy.',
-  options: {
-    image: text(
-      'IMAGE',
-      'The image of the probes: this program. Default: that of kube-proxy-ts in the cluster, else kube-proxy-ts with the version of this program.',
-    ),
-    nodes: text('A,B', 'Only these nodes. Default: all that are ready.', ''),
-    skip: text('A,B', 'Leave these lines of the table out.', ''),
-    settle: duration('How long a proxy may take to follow a change.', { least: '1s', most: '10m', usual: '20s' }),
-    outside: toggle('This machine reaches the nodes: also dial their node ports from here.'),
-    keep: toggle('Leave the namespace as it is at the end. The next test removes it.'),
-    json: text('FILE', 'Also write the result as JSON.'),
-    junit: text('FILE', 'Also write the result as JUnit XML.'),
-    compare: text('FILE', 'Compare with an earlier result, written with --json.'),
-  },
+  ...testSpec,
   proxyFlags: {
     kubeconfig: {
       value: 'FILE',
       help: 'The API server, and a user who may make namespaces, pods, Services and EndpointSlices, and exec into pods. Default: $KUBECONFIG, ~/.kube/config, or the access of the pod it runs in.',
     },
   },
-  examples: [
-    ['test --json before.json'],
-    ['test --compare before.json', 'after the swap: nothing may have changed'],
-    ['test --nodes node-7 --junit result.xml'],
-  ],
-  notes: [
-    'Exit status: 0 when every check passed, and with --compare nothing changed; 2 when one failed or changed; 3 when nothing failed but a node could not be tried; 1 when the test could not run; 130 after Ctrl-C.',
-  ],
-  run: async ({ values, given }) => (await import('./test.ts')).runTestCommand(values, given),
+  run: async ({ values, given }) => (await import('./test.ts')).runTest(values, given),
 })
 
 export const commands: readonly Command[] = [check, explain, doctor, test, plan, render, top, flows, status, ui]

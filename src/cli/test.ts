@@ -1,113 +1,21 @@
 // `kube-proxy test`.
 
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { formatJson } from '../diagnose/format-json.ts'
-import { paintFor } from '../diagnose/paint.ts'
-import { UsageError } from '../lib/command.ts'
-import { messageOf } from '../lib/errors.ts'
-import { type Row, rows } from '../probe/checks.ts'
-import { NAMESPACE } from '../probe/objects.ts'
-import { compareReports, formatJunit, formatReport, outcomeOfTest, parseReport } from '../probe/report.ts'
-import { InterruptedError, runClusterTest } from '../probe/run-test.ts'
-import { programVersion } from './version.ts'
+import { openApiClient } from '../kube/open-client.ts'
+import { silentLogger } from '../lib/log.ts'
+import { runTestCommand, type TestValues } from '../probe/test-command.ts'
 
-export interface TestCommand {
-  readonly image: string | undefined
-  readonly nodes: string
-  readonly skip: string
-  readonly settle: number
-  readonly outside: boolean
-  readonly keep: boolean
-  readonly json: string | undefined
-  readonly junit: string | undefined
-  readonly compare: string | undefined
-}
-
-/** `partly`: nothing failed, but not every node could be tried. */
-const exitStatus = { passed: 0, failed: 2, partly: 3 } as const
-const INTERRUPTED = 130
-const MAX_CHANGES = 20
-
-export async function runTestCommand(options: TestCommand, given: ReadonlyMap<string, unknown>): Promise<number> {
-  const { json, junit, compare } = options
-  const skip = readSkipped(options.skip)
-  const before = compare === undefined ? undefined : readEarlier(compare)
+export async function runTest(options: TestValues, given: ReadonlyMap<string, unknown>): Promise<number> {
   const text = (name: string) => (given.get(name) as string | undefined) ?? ''
   const master = text('master')
-  const access = { kubeconfig: chooseKubeconfig(text('kubeconfig'), master), master }
-  const progress = openProgress()
-  const stop = new AbortController()
-  const onSignal = (): void => {
-    if (stop.signal.aborted) {
-      process.stderr.write(`\nkube-proxy: stays behind: namespace ${NAMESPACE}; the next test removes it\n`)
-      process.exit(INTERRUPTED)
-    }
-    stop.abort()
-  }
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, onSignal)
+  const kubeconfig = chooseKubeconfig(text('kubeconfig'), master)
+  const client = openApiClient({ kubeconfig, master, qps: -1, userAgent: 'kube-proxy-test' }, silentLogger)
   try {
-    const report = await runClusterTest({
-      access,
-      image: options.image,
-      defaultImage: `kube-proxy-ts:${programVersion}`,
-      nodes: listOf(options.nodes),
-      settleMs: options.settle,
-      outside: options.outside,
-      skip,
-      keep: options.keep,
-      signal: stop.signal,
-      onProgress: (line) => progress.show(line),
-    })
-    progress.end()
-    if (json !== undefined) write(json, formatJson(report))
-    if (junit !== undefined) write(junit, formatJunit(report))
-    process.stdout.write(formatReport(report, paintFor(process.stdout, process.env)))
-    if (options.keep) process.stdout.write(`\nEverything is left in namespace ${NAMESPACE}.\n`)
-    const changes = before === undefined ? undefined : compareReports(before, report)
-    if (changes !== undefined) process.stdout.write(`\n${formatChanges(compare!, changes)}`)
-    if ((changes?.length ?? 0) > 0) return exitStatus.failed
-    return exitStatus[outcomeOfTest(report)]
-  } catch (error) {
-    if (!(error instanceof InterruptedError)) throw error
-    progress.end()
-    process.stderr.write('kube-proxy: interrupted; nothing is left in the cluster\n')
-    return INTERRUPTED
+    return await runTestCommand(options, { program: 'kube-proxy', client })
   } finally {
-    progress.end()
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.off(signal, onSignal)
-  }
-}
-
-function listOf(text: string): string[] {
-  return text.split(',').flatMap((each) => (each.trim() === '' ? [] : [each.trim()]))
-}
-
-function readSkipped(text: string): Set<Row> {
-  const names = listOf(text)
-  const unknown = names.find((name) => !(rows as readonly string[]).includes(name))
-  if (unknown !== undefined) throw new UsageError(`--skip takes ${rows.join(', ')}, not ${JSON.stringify(unknown)}`)
-  return new Set(names as Row[])
-}
-
-function readEarlier(file: string): NonNullable<ReturnType<typeof parseReport>> {
-  let text: string
-  try {
-    text = readFileSync(file, 'utf8')
-  } catch (error) {
-    throw new Error(`Cannot compare with ${file}: ${messageOf(error)}`, { cause: error })
-  }
-  const report = parseReport(text)
-  if (report === undefined) throw new Error(`Cannot compare with ${file}: it is no result of kube-proxy test --json`)
-  return report
-}
-
-function write(file: string, text: string): void {
-  try {
-    writeFileSync(file, text)
-  } catch (error) {
-    throw new Error(`Cannot write the result to ${file}: ${messageOf(error)}`, { cause: error })
+    client.close()
   }
 }
 
@@ -118,36 +26,4 @@ function chooseKubeconfig(given: string, master: string): string {
   if (fromEnvironment !== undefined) return fromEnvironment
   const own = join(homedir(), '.kube/config')
   return existsSync(own) ? own : ''
-}
-
-function formatChanges(file: string, changes: readonly string[]): string {
-  if (changes.length === 0) return `As in ${file}: nothing changed.\n`
-  const more = changes.length - MAX_CHANGES
-  const lines = changes.slice(0, MAX_CHANGES).map((line) => `  ${line}\n`)
-  return `Otherwise than in ${file}:\n${lines.join('')}${more > 0 ? `  and ${more} more\n` : ''}`
-}
-
-/** On a terminal one line that changes; elsewhere a line for each step. */
-function openProgress(): { show(text: string): void; end(): void } {
-  const { stderr } = process
-  let last = ''
-  if (!stderr.isTTY) {
-    const show = (text: string): void => {
-      // Counts change all the time; what is counted does not.
-      const step = text.replace(/: \d.*/, '')
-      if (step !== last) stderr.write(`${step}\n`)
-      last = step
-    }
-    return { show, end: () => {} }
-  }
-  return {
-    show(text) {
-      last = text.slice(0, Math.max(20, (stderr.columns || 80) - 1))
-      stderr.write(`\r\x1b[2K${last}`)
-    },
-    end() {
-      if (last !== '') stderr.write('\r\x1b[2K')
-      last = ''
-    },
-  }
 }

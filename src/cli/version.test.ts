@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { formatVersion, programVersion } from './version.ts'
+import { programVersion } from '../lib/program-version.ts'
+import { formatVersion } from './version.ts'
 
 test('programVersion is the version of package.json', () => {
   const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')

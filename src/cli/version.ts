@@ -2,10 +2,8 @@
 // what is behind the plus is build metadata, which does not count when versions are compared.
 
 import { compatibleWith } from '../config/version.ts'
+import { programVersion } from '../lib/program-version.ts'
 import { buildOrigin, formatOrigin } from './build-info.ts'
-
-/** The version of this program; a test holds it to package.json. */
-export const programVersion = '0.2.0'
 
 const { major, minor, patch } = compatibleWith
 

@@ -39,9 +39,14 @@ export class Cluster {
       access: readKubeconfig({ path: kubeconfigPath(kubeconfig), context }),
       userAgent: 'kubectl-kubeproxy',
       accept: 'application/json',
-      limits: { qps: 0, burst: 0 },
+      limits: { qps: -1, burst: 0 },
       log: silentLogger,
     })
+  }
+
+  /** For what asks by itself. It is closed with this one. */
+  get client(): UpgradingClient {
+    return this.#client
   }
 
   get server(): string {

@@ -10,6 +10,7 @@ import type { ParsedArguments, PluginOptions } from './parse-arguments.ts'
 import type { ProxyPod } from './proxies.ts'
 import { formatStatuses, isHealthy, readStatuses } from './status.ts'
 import { collectSysdump, writeSysdump } from './sysdump.ts'
+import { runTest } from './test.ts'
 
 /** Answers the exit status. */
 export async function runCommand({ command, options, words }: ParsedArguments): Promise<number> {
@@ -28,8 +29,10 @@ export async function runCommand({ command, options, words }: ParsedArguments): 
         return await flows(cluster, options, words)
       case 'top':
         return await passThrough(cluster, await chooseProxy(cluster, options.node), ['top', ...words])
+      case 'test':
+        return await runTest(cluster, options, words)
       default:
-        throw new UsageError(`unknown command ${command}; commands: explain, doctor, top, flows, status, sysdump`)
+        throw new UsageError(`unknown command ${command}; commands: explain, doctor, top, flows, status, test, sysdump`)
     }
   } finally {
     cluster.close()

@@ -9,6 +9,7 @@ Commands:
   doctor [SERVICE]           why a Service does not answer; on all nodes, unless --node or --from POD chooses one
   flows [SERVICE]            who connects to the Services, live; on all nodes, unless --node chooses one
   top                        the traffic of the Services of one node
+  test                       whether every kind of Service works, on every node: kubectl kubeproxy test --help
   sysdump                    all that a report of a fault needs, as one archive without secrets
 
 Options:
@@ -17,14 +18,16 @@ Options:
   -n, --namespace NAME       Where the pods of the proxies are. (default kube-system)
       --node NODE            The node whose proxy is asked.
       --image IMAGE          An image of kube-proxy-ts, for explain on a node that runs another kube-proxy: a pod for a moment
-                             reads the kernel there, and is deleted.
+                             reads the kernel there, and is deleted. For test: the image of the probes.
   -f, --file FILE            Where sysdump writes. Default: kubeproxy-sysdump-TIME.tar.gz.
       --timeout SECONDS      How long a node may take to answer. (default 30)
   -h, --help                 Print this text.
 
-Other options, and all behind --, go to the command of the proxy as they are: kube-proxy help COMMAND has them.
+Other options, and all behind --, go to the command of the proxy as they are: kube-proxy help COMMAND has them. Those of test
+are the plugin's own.
 
 It takes the right to list pods and nodes, to get pods, and to create pods/exec in the namespace of the proxies; --image takes
-the right to create and delete pods there. Exit status: that of the command; of status 2 when a node is not in sync.
+the right to create and delete pods there; test takes those of an administrator.
+Exit status: that of the command; of status 2 when a node is not in sync.
 `
 }

@@ -5,12 +5,14 @@ import { messageOf } from '../lib/errors.ts'
 import { runCommand } from './commands.ts'
 import { formatHelp } from './help.ts'
 import { parseArguments } from './parse-arguments.ts'
+import { formatTestHelp } from './test.ts'
 
 async function main(argv: readonly string[]): Promise<number> {
   try {
     const parsed = parseArguments(argv)
     if (parsed.command === undefined || parsed.command === 'help' || parsed.options.isHelp) {
-      process.stdout.write(formatHelp())
+      const about = parsed.command === 'help' ? parsed.words[0] : parsed.command
+      process.stdout.write(about === 'test' ? formatTestHelp() : formatHelp())
       return 0
     }
     return await runCommand(parsed)

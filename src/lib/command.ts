@@ -1,6 +1,7 @@
 // Commands as data: the same table makes the parser and the help.
 
 import { parseArgs } from 'node:util'
+import { parseDuration } from './duration.ts'
 import { nearest } from './nearest.ts'
 import { wrapText } from './wrap-text.ts'
 
@@ -106,6 +107,22 @@ export function wholeNumber(
     throw new RangeError(`must be from ${range.min} to ${range.max}`)
   }
   return { help, value, read }
+}
+
+export function duration(
+  help: string,
+  { least, most, usual }: Readonly<Record<'least' | 'most' | 'usual', string>>,
+): Option<number> {
+  const range = `from ${least} to ${most}`
+  return {
+    value: 'DURATION',
+    help: `${help} ${range.charAt(0).toUpperCase()}${range.slice(1)}. (default ${usual})`.trimStart(),
+    read: (given = usual) => {
+      const ms = parseDuration(given)
+      if (ms !== undefined && ms >= parseDuration(least)! && ms <= parseDuration(most)!) return ms
+      throw new RangeError(`must be ${range}`)
+    },
+  }
 }
 
 function withDefault(help: string, otherwise: string | undefined): string {
@@ -230,14 +247,15 @@ const WIDTH = 120
 const WIDEST_OPTION = 32
 const WIDEST_LINE = 64
 
-export function formatCommandHelp(spec: Command): string {
+/** `program`: how it is called. */
+export function formatCommandHelp(spec: Omit<Command, 'run'>, program = 'kube-proxy'): string {
   const { about, options, proxyFlags = {}, examples = [], notes = [] } = spec
   const commented = examples.map(([line, comment]) => [
-    `kube-proxy ${line}`,
+    `${program} ${line}`,
     comment === undefined ? '' : `# ${comment}`,
   ])
   return formatSections(about, [
-    ['Usage', [usageOf(spec, spec.proxyFlags === undefined ? '' : ' [flags of the proxy]')]],
+    ['Usage', [`${program} ${usageOf(spec)}${spec.proxyFlags === undefined ? '' : ' [flags of the proxy]'}`]],
     ['Examples', formatPairs(commented, WIDEST_LINE)],
     [
       'Options',
@@ -256,7 +274,7 @@ export function formatGroupHelp({ about, commands }: CommandGroup): string {
     [
       'Commands',
       formatPairs(
-        commands.map((each) => [usageOf(each, '').replace(' [options]', ''), each.summary]),
+        commands.map((each) => [`kube-proxy ${usageOf(each).replace(' [options]', '')}`, each.summary]),
         WIDEST_LINE,
       ),
     ],
@@ -273,8 +291,8 @@ function formatSections(about: string, sections: readonly (readonly [string, rea
   return `${[wrapText(about, WIDTH).join('\n'), ...parts].join('\n\n')}\n`
 }
 
-function usageOf({ name, arguments: words = [] }: Command, flags: string): string {
-  return `kube-proxy ${[name, ...words].join(' ')} [options]${flags}`
+function usageOf({ name, arguments: words = [] }: Omit<Command, 'run'>): string {
+  return `${[name, ...words].join(' ')} [options]`
 }
 
 function describeOption([name, { short, value, help }]: readonly [string, Omit<Option<unknown>, 'read'>]): string[] {

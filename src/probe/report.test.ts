@@ -31,7 +31,7 @@ function aReport(nodes: number, isBroken: (row: string, node: string) => boolean
     families: facts.families,
     tookMs: 4200,
     checks: results.map(reportedCheck),
-    findings: findCauses(results).map((finding) => ({ ...finding, next: nextCommand(finding.node, []) })),
+    findings: findCauses(results).map((finding) => ({ ...finding, next: nextCommand(finding.node, [], 'kube-proxy') })),
     notTried: [],
     notes: [],
   }
@@ -102,12 +102,12 @@ test('the next command fits the proxy that the node has', () => {
     { node: 'a', pod: 'kube-system/kube-proxy-x', isOurs: false },
     { node: 'b', pod: 'kube-system/kube-proxy-ts-y', isOurs: true },
   ]
-  expect(nextCommand('a', proxies)).toBe('kubectl -n kube-system logs kube-proxy-x')
-  expect(nextCommand('b', proxies)).toBe(
+  expect(nextCommand('a', proxies, 'kube-proxy')).toBe('kubectl -n kube-system logs kube-proxy-x')
+  expect(nextCommand('b', proxies, 'kube-proxy')).toBe(
     'kubectl -n kube-system exec kube-proxy-ts-y -- /usr/local/bin/kube-proxy doctor',
   )
-  expect(nextCommand('c', proxies)).toContain('kube-proxy doctor')
-  expect(nextCommand(undefined, proxies)).toContain('kube-proxy test --keep')
+  expect(nextCommand('c', proxies, 'kube-proxy')).toContain('kube-proxy doctor')
+  expect(nextCommand(undefined, proxies, 'kubectl kubeproxy')).toMatch(/^kubectl kubeproxy test --keep /)
 })
 
 test('JUnit: a suite for each kind of check, what failed with its reason, and nothing that XML cannot hold', () => {

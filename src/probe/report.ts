@@ -48,8 +48,8 @@ export function outcomeOfTest({ checks, notTried }: TestReport): 'passed' | 'fai
   return notTried.length > 0 ? 'partly' : 'passed'
 }
 
-export function nextCommand(node: string | undefined, proxies: readonly ProxyOfNode[]): string {
-  if (node === undefined) return 'kube-proxy test --keep   # then look at the Services of namespace kube-proxy-test'
+export function nextCommand(node: string | undefined, proxies: readonly ProxyOfNode[], program: string): string {
+  if (node === undefined) return `${program} test --keep   # then look at the Services of namespace kube-proxy-test`
   const proxy = proxies.find((each) => each.node === node)
   if (proxy?.pod === undefined) return `kube-proxy doctor   # on ${node}; no pod of a proxy is there`
   const [namespace, pod] = proxy.pod.split('/')

@@ -3,9 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { UpgradingClient } from '../kube/api-client.ts'
 import { ApiError } from '../kube/api-error.ts'
-import { openApiClient } from '../kube/open-client.ts'
 import { type Family, ipFamily } from '../lib/ip.ts'
-import { silentLogger } from '../lib/log.ts'
+import { programVersion } from '../lib/program-version.ts'
 import {
   allowedSources,
   type AssignedService,
@@ -28,11 +27,11 @@ import { describeMeasures, nextCommand, type ProxyOfNode, reportedCheck, type Te
 import { judge } from './verdict.ts'
 
 export interface TestOptions {
-  /** Empty: that of the pod it runs in. */
-  readonly access: { readonly kubeconfig: string; readonly master: string }
-  /** Undefined: that of this program where it runs in the cluster, else `defaultImage`. */
+  readonly client: UpgradingClient
+  /** How it was called, for the next command. */
+  readonly program: string
+  /** Undefined: that of this program where it runs in the cluster, else the one of this version. */
   readonly image: string | undefined
-  readonly defaultImage: string
   /** Empty: all that are ready. */
   readonly nodes: readonly string[]
   /** How long a proxy may take to follow a change. */
@@ -49,25 +48,12 @@ export interface TestOptions {
 const PODS_WITHIN_MS = 120_000
 const RETRY_MS = 500
 
-export async function runClusterTest(options: TestOptions): Promise<TestReport> {
-  const client = openApiClient({ ...options.access, qps: -1, userAgent: 'kube-proxy-test' }, silentLogger)
-  try {
-    return await runWith({ ...options, client })
-  } finally {
-    client.close()
-  }
-}
-
 /** The caller's signal ended the test; what it had made is gone. */
 export class InterruptedError extends Error {
   override readonly name = 'InterruptedError'
 }
 
-interface Run extends TestOptions {
-  readonly client: UpgradingClient
-}
-
-async function runWith(options: Run): Promise<TestReport> {
+export async function runClusterTest(options: TestOptions): Promise<TestReport> {
   const { client, keep, onProgress } = options
   const startMs = performance.now()
   const ended = new AbortController()
@@ -97,10 +83,14 @@ function chooseNodes(found: readonly cluster.FoundNode[], wanted: readonly strin
   return found.filter(({ name }) => wanted.length === 0 || wanted.includes(name))
 }
 
-async function testNodes(options: Run, found: readonly cluster.FoundNode[], startMs: number): Promise<TestReport> {
+async function testNodes(
+  options: TestOptions,
+  found: readonly cluster.FoundNode[],
+  startMs: number,
+): Promise<TestReport> {
   const { client, signal, onProgress } = options
   const proxies = await cluster.readProxies(client).catch((): cluster.FoundProxy[] => [])
-  const image = options.image ?? proxies.find(({ isOurs }) => isOurs)?.image ?? options.defaultImage
+  const image = options.image ?? proxies.find(({ isOurs }) => isOurs)?.image ?? `kube-proxy-ts:${programVersion}`
   const usable = found.filter(({ problem }) => problem === undefined)
   const names = (node: string): readonly [string, string] => {
     const number = found.findIndex(({ name }) => name === node) + 1
@@ -122,14 +112,14 @@ async function testNodes(options: Run, found: readonly cluster.FoundNode[], star
   const diallers = await openDiallers(options, nodes, names)
   try {
     const results = await runPhases(options, facts, diallers)
-    return reportOf({ facts, results, proxies, problems, notes, startMs })
+    return reportOf({ facts, results, proxies, problems, notes, startMs, program: options.program })
   } finally {
     for (const dialler of diallers.values()) dialler.close()
   }
 }
 
 async function createServices(
-  { client, outside, skip, onProgress }: Run,
+  { client, outside, skip, onProgress }: TestOptions,
   nodes: readonly TestNode[],
 ): Promise<{ readonly facts: Facts; readonly notes: readonly string[] }> {
   const notes: string[] = []
@@ -171,7 +161,7 @@ function diallerOf({ kind, node }: Client): string {
 }
 
 async function openDiallers(
-  { client, signal, outside, onProgress }: Run,
+  { client, signal, outside, onProgress }: TestOptions,
   nodes: readonly TestNode[],
   names: (node: string) => readonly [string, string],
 ): Promise<Map<string, Dialler>> {
@@ -189,7 +179,11 @@ async function openDiallers(
   return diallers
 }
 
-async function runPhases(options: Run, facts: Facts, diallers: ReadonlyMap<string, Dialler>): Promise<CheckResult[]> {
+async function runPhases(
+  options: TestOptions,
+  facts: Facts,
+  diallers: ReadonlyMap<string, Dialler>,
+): Promise<CheckResult[]> {
   const behind = await waitForMarker(options, facts, diallers)
   const results: CheckResult[] = []
   for (const [i, phase] of phases.entries()) {
@@ -217,7 +211,7 @@ const labels: Readonly<Record<Phase, string>> = {
  * that do not.
  */
 async function waitForMarker(
-  options: Run,
+  options: TestOptions,
   { nodes, families, services }: Facts,
   diallers: ReadonlyMap<string, Dialler>,
 ): Promise<ReadonlySet<string>> {
@@ -297,9 +291,10 @@ interface Outcome {
   readonly problems: readonly string[]
   readonly notes: readonly string[]
   readonly startMs: number
+  readonly program: string
 }
 
-function reportOf({ facts, results, proxies, problems, notes, startMs }: Outcome): TestReport {
+function reportOf({ facts, results, proxies, problems, notes, startMs, program }: Outcome): TestReport {
   const untried = new Set(
     results
       .filter(({ verdict }) => verdict.kind === 'not tried')
@@ -311,7 +306,7 @@ function reportOf({ facts, results, proxies, problems, notes, startMs }: Outcome
     families: facts.families,
     tookMs: Math.round(performance.now() - startMs),
     checks: results.map(reportedCheck),
-    findings: findCauses(results).map((finding) => ({ ...finding, next: nextCommand(finding.node, proxies) })),
+    findings: findCauses(results).map((finding) => ({ ...finding, next: nextCommand(finding.node, proxies, program) })),
     notTried: [...problems],
     notes: [...notes, ...untried, ...describeMeasures(results)],
   }

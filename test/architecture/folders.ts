@@ -267,8 +267,17 @@ export const folders: readonly Folder[] = [
   {
     folder: 'probe',
     what: '`kube-proxy test`: what is dialled from where, what has to come of it, what failures have in common; the probe pods',
-    imports: ['lib', 'kube'],
-    effects: ['dial.ts', 'serve.ts', 'session.ts', 'api.ts', 'cluster.ts', 'clients.ts', 'run-test.ts'],
+    imports: ['lib', 'kube', 'diagnose'],
+    effects: [
+      'dial.ts',
+      'serve.ts',
+      'session.ts',
+      'api.ts',
+      'cluster.ts',
+      'clients.ts',
+      'run-test.ts',
+      'test-command.ts',
+    ],
   },
   {
     folder: 'sandbox',
@@ -292,14 +301,27 @@ export const folders: readonly Folder[] = [
   {
     folder: 'cli',
     what: 'flags, help, commands',
-    imports: ['lib', 'system', 'config', 'flows', 'modes', 'serve', 'compose', 'diagnose', 'probe', 'sandbox', 'ui'],
+    imports: [
+      'lib',
+      'system',
+      'kube',
+      'config',
+      'flows',
+      'modes',
+      'serve',
+      'compose',
+      'diagnose',
+      'probe',
+      'sandbox',
+      'ui',
+    ],
     effects: 'all',
   },
   {
     folder: 'kubectl',
     what: '`kubectl kubeproxy`: asks the proxy of each node through the API server; a program of its own',
-    imports: ['lib', 'kube', 'diagnose'],
-    effects: ['main.ts', 'commands.ts', 'cluster.ts', 'debug-pod.ts', 'sysdump.ts'],
+    imports: ['lib', 'kube', 'diagnose', 'probe'],
+    effects: ['main.ts', 'commands.ts', 'cluster.ts', 'debug-pod.ts', 'sysdump.ts', 'test.ts'],
   },
 ]
 

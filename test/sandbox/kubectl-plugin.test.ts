@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import type { TestReport } from '../../src/probe/report.ts'
 import { checkout } from '../support/checkout.ts'
 import { eventually } from '../support/eventually.ts'
 import { enterMachine, leftovers, makeRoot, removeRoot } from './support/machine.ts'
@@ -104,6 +105,37 @@ test('flows shows the connections of every node', async () => {
   await eventually('the connection is shown', () => (/ended|closed|reset/.test(out) ? undefined : `${out}${error}`))
   expect(out).toMatch(new RegExp(`default/${client} \\S+ on node-2 -> default/whoami .*: begun`))
   child.kill('SIGTERM')
+})
+
+test('test tries the Services with the kubeconfig of the plugin, and has help of its own', async () => {
+  const others = ['API server', 'hairpin', 'external IP', 'load balancer IP', 'session affinity', 'source ranges']
+  const { status, stdout, stderr } = run(
+    'test',
+    '--context=sandbox',
+    '--nodes=node-1',
+    '--json=test.json',
+    `--skip=${others.join()}`,
+  )
+  expect(status, `${stdout}${stderr}`).toBe(0)
+  expect(stdout).toMatch(/^cluster IP +ok \d+$/m)
+  expect(stdout).not.toContain('hairpin')
+  const { nodes, findings } = JSON.parse(readFileSync(join(folder, 'test.json'), 'utf8')) as TestReport
+  expect({ nodes, findings }).toEqual({ nodes: ['node-1'], findings: [] })
+  const { items } = (await sandbox.api.get('/api/v1/namespaces')) as unknown as {
+    items: { metadata: { name: string } }[]
+  }
+  expect(items.map(({ metadata }) => metadata.name)).not.toContain('kube-proxy-test')
+
+  expect(run('test', '--context=nowhere').stderr).toContain('nowhere')
+  expect(run('test', '--node=node-1').stderr).toContain('test takes --nodes A,B, not --node')
+  expect(run('test', '--sjip=hairpin').stderr).toContain('unknown option --sjip')
+  for (const words of [
+    ['test', '--help'],
+    ['help', 'test'],
+  ])
+    expect(run(...words).stdout).toMatch(
+      /Usage:\n  kubectl kubeproxy test \[options\]\n[^]*--compare FILE[^]*--context NAME/,
+    )
 })
 
 test('a node with another kube-proxy: explain reads its kernel in a pod, which is gone afterwards', async () => {

@@ -1,4 +1,4 @@
-// Transactions, and the count of what they did.
+// Applies transactions and counts their operations.
 
 import type { TableDriver } from '../nftables/table-driver.ts'
 import type { Op } from '../nftables/types.ts'
@@ -8,7 +8,7 @@ export function applyCounted(driver: TableDriver, ops: readonly Op[], stats: Pic
   if (ops.length > 0) stats.count(operationsOf(ops), driver.apply(ops).bytes)
 }
 
-/** One after the other, by the driver's faster way where it has one. */
+/** Uses the driver's batch method where it has one. */
 export function applyEachCounted(driver: TableDriver, transactions: Iterable<readonly Op[]>, stats: WriteLog): void {
   if (driver.applyEach === undefined) for (const ops of transactions) applyCounted(driver, ops, stats)
   else driver.applyEach(transactions, (ops, bytes) => stats.count(operationsOf(ops), bytes))

@@ -1,4 +1,4 @@
-// The whole table, compared with the kernel's: at the start, after a failure, when another program has changed it, and now and then.
+// Compares the whole table with the kernel's: at the start, after a failure, after a change by another program, and every hour.
 
 import type { Steps } from '../lib/steps.ts'
 import type { FrontendAddress, NodeView, ServicePortView } from '../model/types.ts'
@@ -26,24 +26,24 @@ export interface FullSyncOptions<P extends ServicePortView> {
   /** How often in a row the kernel has refused the result of a comparison. */
   readonly refusals: number
   readonly stats: WriteLog
-  /** What there is, where it has been read already. */
+  /** The kernel's table, where the caller has read it already. */
   readonly found?: { readonly table: Table | undefined } | undefined
 }
 
-/** Another program that uses our table may have left it in a state that no difference leads out of: then it is made anew. */
+/** Another program may have left our table in a state that no difference can repair. After so many refusals we replace the table. */
 const REFUSALS_TO_REPLACE = 2
 /** Backends that are compared in one step: some milliseconds. */
 const BACKENDS_OF_A_STEP = 1000
 
 export class FullSync<P extends ServicePortView> {
-  /** Of the whole table, when the sync has succeeded. */
+  /** Complete when the sync has succeeded. */
   readonly state: TableState
-  /** What packets note, of all service ports. */
+  /** The affinity maps of all service ports. */
   readonly dynamicMaps: DynamicMap[] = []
   readonly #options: FullSyncOptions<P>
   readonly #base: TableBase
   #served = new ServedBefore([])
-  /** The lists that are too long to be read with the table. */
+  /** Set when the lists are too long to be read with the table. */
   #unread: ListLengths | undefined
 
   constructor(options: FullSyncOptions<P>) {
@@ -52,7 +52,7 @@ export class FullSync<P extends ServicePortView> {
     this.state = new TableState(this.#base)
   }
 
-  /** What is there, without the lists where they are too long. */
+  /** Reads the kernel's table, without the lists of backends where these are too long. */
   *reading(): Steps<OwnTable | undefined> {
     const { planner, driver, found } = this.#options
     if (found !== undefined) return found.table && ownTable(found.table)
@@ -77,12 +77,12 @@ export class FullSync<P extends ServicePortView> {
     yield* this.#updating(actual)
   }
 
-  /** The frontends that went while no proxy watched: their flows may go on. */
+  /** The frontends that went away while no proxy ran: their flows may still exist. */
   gone(): readonly FrontendAddress[] {
     return this.#served.rest()
   }
 
-  /** No packet sees the table that is there, so no packet misses it. */
+  /** The existing table has no active hooks, so it can be deleted first: no packet passes it. */
   *#rebuild(): Generator<readonly Op[]> {
     yield [{ op: 'deleteTable' }]
     yield* buildTable(this.#wanted(), this.state)
@@ -114,13 +114,13 @@ export class FullSync<P extends ServicePortView> {
   }
 
   #areShort(lengths: ListLengths, many: number): boolean {
-    // What the kernel refused may be in the way of something that only the whole shows.
+    // After a refusal, read everything: the element that blocks our change may be in a list.
     const areShort = this.#options.refusals > 0 || countPlaces(lengths) <= many
     this.#unread = areShort ? undefined : lengths
     return areShort
   }
 
-  /** Undefined where they were read with the table. */
+  /** Undefined where the lists were read with the table. */
   #unreadLists(actual: OwnTable, update: TableUpdate): KernelLists | undefined {
     const lengths = this.#unread
     const { planner, driver } = this.#options
@@ -142,13 +142,13 @@ export class FullSync<P extends ServicePortView> {
 
   #applyEach(transactions: Iterable<readonly Op[]>): void {
     const { planner, driver, node, stats } = this.#options
-    const noted = (function* () {
+    const recorded = (function* () {
       for (const ops of transactions) {
         stats.keep(() => formatOps(nftFamily(node.family), planner.table, ops))
         yield ops
       }
     })()
-    applyEachCounted(driver, noted, stats)
+    applyEachCounted(driver, recorded, stats)
   }
 }
 

@@ -1,4 +1,4 @@
-// The lists of backends that the kernel has, read when they are asked for: a million backends are never here at once.
+// Reads the kernel's lists of backends group by group, so that a million backends are never in memory at once.
 
 import type { Bytes } from '../lib/ip.ts'
 import type { Steps } from '../lib/steps.ts'
@@ -18,16 +18,16 @@ export function countPlaces(lengths: ListLengths): number {
 interface KernelListsOptions {
   readonly actual: Table
   readonly lists: TableLists
-  /** How long they are. */
+  /** How long the lists are. */
   readonly lengths: ListLengths
   readonly parts: TableParts
-  /** Where they are added to what was found. */
+  /** Receives the elements that were read. */
   readonly update: TableUpdate
 }
 
 export class KernelLists {
   readonly #options: KernelListsOptions
-  /** Of what has not been read. */
+  /** The lists that have not been read yet. */
   readonly #lengths: ListLengths
 
   constructor(options: KernelListsOptions) {
@@ -35,7 +35,7 @@ export class KernelLists {
     this.#lengths = options.lengths
   }
 
-  /** Reads those of some service ports. */
+  /** Reads the lists of some service ports. */
   read(views: readonly ServicePortView[]): void {
     const frontends = new Set(views.flatMap((view) => view.frontends.map(frontendKey)))
     for (const [map, lengths] of this.#lengths) {
@@ -45,7 +45,7 @@ export class KernelLists {
     }
   }
 
-  /** Reads those of frontends that no service port has any more. */
+  /** Reads the lists of frontends that no service port has any more. */
   *readingRest(): Steps<void> {
     for (const [map, lengths] of this.#lengths) {
       for (const frontend of lengths.keys()) {

@@ -1,15 +1,15 @@
 // Where each backend of a list stands in the kernel, where a list is a map from places to backends.
 //
-// If places followed the order of addresses, one endpoint that goes would move half of the others, for every frontend. So those
-// that stay keep their places: what comes takes the places that are free, and into those that are left the last ones move.
+// If places followed the order of addresses, the loss of one endpoint would move half of the others, for every frontend. So
+// backends that stay keep their places: new ones take the free places, and the last ones of the list fill the gaps that are left.
 
 import { type Bytes, asBytes } from '../lib/ip.ts'
 import { backendId, type BackendList } from '../model/backend-list.ts'
 import type { ServicePortView } from '../model/types.ts'
 
 /**
- * The places of all lists. A list that is not known here is in order of addresses. Lists are told apart as objects: while
- * nothing changes in one, views have the same object, and for a new object it is a new one.
+ * The places of all lists. A list that is not known here is in order of addresses. Lists are compared by object identity: views
+ * share one object as long as a list does not change.
  */
 export class Places {
   readonly #placed = new WeakMap<BackendList, BackendList>()
@@ -19,7 +19,7 @@ export class Places {
     return this.#placed.get(list) ?? list
   }
 
-  /** Finds places for the lists of a service port that changed. Those of the view before are not touched: the kernel has them. */
+  /** Gives places to the changed lists of a service port. The lists of the view before keep theirs: the kernel has them. */
   keep(before: ServicePortView, after: ServicePortView): void {
     const known = new Set(Object.values(before.lists))
     for (const policy of ['Cluster', 'Local'] as const) {
@@ -59,7 +59,7 @@ export function keepPlaces(wanted: BackendList, former: readonly (Bytes | undefi
   return seats.records()
 }
 
-/** What one list has and the other has not. Lists have the same order, so what is the same at both ends need not be looked at. */
+/** The backends that only one of the lists has. Both have the same order, so equal records at either end are skipped. */
 function differenceOf(former: BackendList, list: BackendList): { came: Set<Bytes>; went: Set<Bytes> } {
   const [a, b] = [former.records, list.records]
   const shorter = Math.min(a.length, b.length)
@@ -77,7 +77,7 @@ function differenceOf(former: BackendList, list: BackendList): { came: Set<Bytes
   return { came, went }
 }
 
-/** Looking for each of so many backends costs less than looking at all of a list. */
+/** For fewer backends than this, a search for each costs less than a pass over the list. */
 const FEW = 8
 
 function placesOf(wanted: ReadonlySet<Bytes>, list: BackendList): number[] {
@@ -85,9 +85,9 @@ function placesOf(wanted: ReadonlySet<Bytes>, list: BackendList): number[] {
   return list.allRecords().flatMap((record, place) => (wanted.has(record) ? place : []))
 }
 
-/** Puts those that came into the gaps, and the last of the list where there are more gaps. */
+/** Puts new backends into the gaps, and moves the last ones of the list into the gaps that are left. */
 function fillPlaces(seats: Seats, gaps: readonly number[], came: Set<Bytes>): void {
-  // Those that are the same to the kernel, and differ in what it does not see, stay where they are.
+  // Backends that differ only in what the kernel does not see stay where they are.
   const byId = new Map(Array.from(came, (record) => [backendId(record), record]))
   const free = gaps.filter((place) => {
     const former = seats.at(place)
@@ -97,7 +97,7 @@ function fillPlaces(seats: Seats, gaps: readonly number[], came: Set<Bytes>): vo
     return !stays
   })
   free.sort((a, b) => a - b)
-  // What came takes the free places in turn, and then those behind the last.
+  // New backends take the free places in turn, and then places behind the last.
   let taken = 0
   for (const record of came) seats.put(free[taken++] ?? seats.length, record)
   for (const place of free.slice(taken)) {
@@ -106,7 +106,7 @@ function fillPlaces(seats: Seats, gaps: readonly number[], came: Set<Bytes>): vo
   }
 }
 
-/** A list that is being rearranged. Places that do not change are not touched, however many there are. */
+/** A list that is being rearranged. Its cost depends on the places that change, not on the length of the list. */
 class Seats {
   length: number
   readonly #list: BackendList

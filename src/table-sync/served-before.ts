@@ -1,6 +1,6 @@
 import type { FrontendAddress, ServicePortView } from '../model/types.ts'
 
-/** The UDP frontends of a table that was read back, without those that are still wanted. */
+/** Finds the UDP frontends that the kernel still served and that no service port has any more. */
 export class ServedBefore {
   readonly #rest: Map<string, FrontendAddress>
 

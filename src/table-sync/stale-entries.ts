@@ -1,34 +1,34 @@
-// What packets have noted in dynamic maps and what is no longer true: deleted after a change, and looked for once more.
+// Decides when to look for stale affinity entries: after a change, and once more a second later.
 //
-// A packet that got its endpoint before a change may note it after the change was seen to: on another CPU, or because a program
-// of the machine had it in a queue.
+// A packet that got its endpoint before a change may write its entry after the first look: it was on another CPU, or a program of
+// this machine had it in a queue.
 
 import { KernelError } from '../lib/errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Steps } from '../lib/steps.ts'
 import type { DynamicMap } from '../nftables/fragment.ts'
 import type { TableDriver } from '../nftables/table-driver.ts'
-import { forgettingLearned } from './forget-learned.ts'
+import { deletingStaleEntries } from './delete-stale-entries.ts'
 import type { AffinityReports } from '../reconcile/programmer.ts'
 import { WriteLog } from '../reconcile/write-log.ts'
 
 export interface StaleEntriesOptions {
   readonly driver: TableDriver
   readonly clock: Clock
-  /** Called when a map could not be looked at and is tried again, and when nothing that failed is left. */
+  /** Called when reading a map fails, with the time of the next attempt, and when no failed map is left. */
   readonly reports?: AffinityReports | undefined
 }
 
 const AGAIN_MS = 1000
 const LONGEST_PAUSE_MS = 30_000
-/** Looks that find something, one after the other: then it is somebody else who writes it. */
+/** After so many looks in a row that find stale entries, another program must be writing them. */
 const MOST_LOOKS = 10
 
 interface Pending {
   readonly dynamicMap: DynamicMap
-  /** So many there were. */
+  /** How many looks this map has had. */
   readonly looks: number
-  /** In a row. */
+  /** How many attempts failed in a row. */
   readonly failures: number
   readonly dueMs: number
 }
@@ -42,7 +42,7 @@ export class StaleEntries {
     this.#options = options
   }
 
-  /** After a change: `now` are the maps that it was about, `shrunk` those of them of which something is no longer true. */
+  /** After a change: `now` are the maps of the changed service ports, `shrunk` those of them that allow fewer backends. */
   changed(before: readonly DynamicMap[], now: readonly DynamicMap[], shrunk: readonly DynamicMap[]): void {
     const latest = new Map(now.map((dynamicMap) => [dynamicMap.set.name, dynamicMap]))
     for (const { set } of before) if (!latest.has(set.name)) this.#pending.delete(set.name)
@@ -53,13 +53,13 @@ export class StaleEntries {
     for (const dynamicMap of shrunk) this.#look(dynamicMap)
   }
 
-  /** After a comparison, of all maps that there are; it may have found something to change. */
+  /** After a comparison: `all` are the maps of all service ports. `isChanged`: the comparison wrote something. */
   compared(all: readonly DynamicMap[], { isChanged }: { readonly isChanged: boolean }): void {
     this.#pending.clear()
     for (const dynamicMap of all) this.#look(dynamicMap, isChanged ? 0 : 1)
   }
 
-  /** Looks at those that are due. Returns the time until others are. */
+  /** Cleans the maps that are due. Returns the milliseconds until the next one is. */
   *cleaning(stats: Pick<WriteLog, 'count'> = new WriteLog()): Steps<number | undefined> {
     const { driver, clock, reports } = this.#options
     for (const [name, pending] of this.#pending) {
@@ -67,7 +67,7 @@ export class StaleEntries {
       this.#pending.delete(name)
       const { dynamicMap } = pending
       try {
-        const unsure = yield* forgettingLearned(driver, [dynamicMap], stats)
+        const unsure = yield* deletingStaleEntries(driver, [dynamicMap], stats)
         if (pending.looks === 0 || (unsure.length > 0 && pending.looks < MOST_LOOKS)) this.#lookAgain(pending)
       } catch (error) {
         this.#failed(pending, error)
@@ -90,7 +90,7 @@ export class StaleEntries {
   }
 
   #failed(pending: Pending, error: unknown): void {
-    // A map that is gone remembers nothing.
+    // The map is gone, and its entries with it.
     if (error instanceof KernelError && error.errno === 'ENOENT') return
     const pauseMs = Math.min(AGAIN_MS * 2 ** pending.failures, LONGEST_PAUSE_MS)
     const dueMs = this.#options.clock.monotonicNow() + pauseMs

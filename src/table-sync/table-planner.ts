@@ -8,8 +8,8 @@ import type { Places } from './places.ts'
 export interface PlanContext<P extends ServicePortView = ServicePortView> {
   readonly places?: Places
   /**
-   * The other side of a change. What both sides have may be left out: of thousands of backends or frontends, one change concerns one or
-   * two.
+   * The other side of a change. A planner may leave out what both sides have: of thousands of backends or frontends, a change usually
+   * concerns one or two.
    */
   readonly unlike?: P | undefined
 }
@@ -23,27 +23,27 @@ export type ListLengths = ReadonlyMap<string, Map<Bytes, number>>
 /** The maps from places to backends, by far the longest part of a table. */
 export interface TableLists {
   readonly maps: ReadonlySet<string>
-  /** From a table that was read without them. */
+  /** From a table that was read without its lists. */
   lengths(table: Table): ListLengths
   /** The key under which a map has the backend of a place. */
   placeKey(frontend: Bytes, place: number): Bytes
 }
 
-/** A service port before and after, with what a mode plans for it besides the model's view. */
+/** A service port before and after a change. A mode may add fields of its own to the view. */
 export interface PortChange<P extends ServicePortView> {
   readonly name: ServicePortName
   readonly before: P | undefined
   readonly after: P | undefined
 }
 
-/** Plans one nftables table per family: what is there without any service, and what each service port adds. */
+/** Plans one nftables table per family: the base, which needs no service, and the fragment of each service port. */
 export interface TablePlanner<P extends ServicePortView = ServicePortView> {
   readonly table: string
   base(node: NodeView): TableBase
   service(node: NodeView, port: P, context?: PlanContext<P>): Fragment
   /**
-   * Takes over the places that the kernel has for the lists of a service port, for modes that have places. True when that makes
-   * another fragment of it than the given one.
+   * For modes that have places: takes over the places that the kernel has for the lists of a service port. True when the fragment
+   * must be planned again for that.
    */
   adopt?(
     find: FindElement,
@@ -52,6 +52,6 @@ export interface TablePlanner<P extends ServicePortView = ServicePortView> {
   ): boolean
   /** For modes that have places. */
   readonly lists?: TableLists
-  /** The UDP frontends that a table serves, for modes that can tell. */
+  /** The UDP frontends that a table serves, for modes that can find them in it. */
   servedUdp?(table: Table): Iterable<FrontendAddress>
 }

@@ -1,4 +1,4 @@
-// Programs a table: plans fragments, sends differences, and keeps account of what is in the kernel.
+// Programs one nftables table: plans fragments, sends the differences, and keeps the table state.
 
 import type { Clock } from '../lib/clock.ts'
 import { KernelError } from '../lib/errors.ts'
@@ -25,7 +25,7 @@ export interface TableProgrammerOptions<P extends ServicePortView = ServicePortV
   readonly driver: TableDriver
   readonly clock: Clock
   readonly counts?: FailureCounts
-  /** For tables with maps that packets fill. */
+  /** For tables with dynamic maps. */
   readonly affinity?: AffinityReports
 }
 
@@ -46,9 +46,9 @@ export class TableProgrammer<P extends ServicePortView = ServicePortView> {
   #state: TableState | undefined
   readonly #places = new Places()
   readonly #staleEntries: StaleEntries
-  /** Chains that are empty and wait to be deleted, with the time since which they are. */
+  /** Empty chains that wait to be deleted, each with the time when it became empty. */
   readonly #staleChains = new Map<string, number>()
-  /** How often in a row the kernel refused to make the table what it should be. */
+  /** How many comparisons in a row the kernel refused. */
   #refusals = 0
 
   constructor(options: TableProgrammerOptions<P>) {
@@ -56,20 +56,20 @@ export class TableProgrammer<P extends ServicePortView = ServicePortView> {
     this.#staleEntries = new StaleEntries({ ...options, reports: options.affinity })
   }
 
-  /** Other work has its turns where very much changes. */
+  /** Yields to other work between the parts of a large change. */
   sync(node: NodeView, changes: readonly PortChange<P>[]): Promise<SyncStats> {
     return inTurns(this.#sync(node, changes))
   }
 
   /**
-   * Other work has its turns while the kernel's table is compared. The views must not change until it is done. `found`: what the
-   * kernel has, where that was read already.
+   * Yields to other work between the parts of the comparison. The views must not change until it is done. `found`: the kernel's
+   * table, where the caller has read it already.
    */
   syncAll(node: NodeView, views: Iterable<P>, found?: { readonly table: Table | undefined }): Promise<SyncStats> {
     return inTurns(this.#syncAll(node, views, found))
   }
 
-  /** Other work has its turns while stale affinity entries are looked for. */
+  /** Deletes stale affinity entries and chains, and yields to other work in between. */
   finish(): Promise<FinishStats> {
     return inTurns(this.#finish())
   }
@@ -108,7 +108,7 @@ export class TableProgrammer<P extends ServicePortView = ServicePortView> {
       if (pause.isDueAfter(after)) yield
       fragmentChanges.push({ before: was, after: now })
     }
-    // Worthless until the kernel has accepted.
+    // The state is wrong if the kernel refuses: it is set again after the last transaction.
     this.#state = undefined
     const { transactions, staleChains } = yield* diffingFragments(fragmentChanges, state)
     let last: readonly Op[] = []
@@ -166,7 +166,7 @@ export class TableProgrammer<P extends ServicePortView = ServicePortView> {
 
   *#finish(): Steps<FinishStats> {
     const stats = new WriteLog()
-    // Its failures are its own affair.
+    // This reports its failures itself, and does not throw.
     const againInMs = yield* this.#staleEntries.cleaning(stats)
     try {
       this.#deleteStaleChains(stats)
@@ -178,7 +178,7 @@ export class TableProgrammer<P extends ServicePortView = ServicePortView> {
     return { transactions, operations, bytes, againInMs }
   }
 
-  /** All at once, or where that fails one by one: one of them may still be in use, or gone already. */
+  /** Deletes all in one transaction. If that fails, one by one: one of them may still be in use, or gone already. */
   #deleteStaleChains(stats: WriteLog): void {
     const before = this.#options.clock.monotonicNow() - STALE_CHAIN_MS
     const due = Array.from(this.#staleChains).flatMap(([chain, sinceMs]) => (sinceMs > before ? [] : [chain]))
@@ -207,7 +207,7 @@ export class TableProgrammer<P extends ServicePortView = ServicePortView> {
   }
 }
 
-/** Others have a turn after so much planning: some ten milliseconds. */
+/** Says when planning has taken some ten milliseconds, so that other work should have a turn. */
 class Pauses {
   #planned = 0
 
@@ -221,14 +221,14 @@ class Pauses {
 
 const PLANNED_IN_A_STEP = 5000
 
-/** The kernel lacks memory for now. A new table would need more of it, and forget what packets have noted. */
+/** The kernel is short of memory for now. Replacing the table would need more, and lose the affinity entries. */
 function isShortage(error: unknown): boolean {
   return error instanceof KernelError && SHORTAGES.includes(error.errno)
 }
 
 const SHORTAGES: readonly string[] = ['ENOMEM', 'ENOBUFS', 'EAGAIN', 'ETIMEDOUT']
 
-/** The dynamic maps of a fragment from whose values something was taken away. */
+/** The dynamic maps of a fragment that allow fewer backends than before. */
 function shrunk(before: Fragment | undefined, after: Fragment | undefined): DynamicMap[] {
   if (before === undefined || after === undefined || before.dynamicMaps.length === 0) return []
   return after.dynamicMaps.filter(({ set, allowedData }) => {

@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { atOnce } from '../../src/lib/steps.ts'
 import { affinityMap } from '../../src/modes/nftables/plan/schema.ts'
-import { forgettingLearned } from '../../src/table-sync/forget-learned.ts'
+import { deletingStaleEntries } from '../../src/table-sync/delete-stale-entries.ts'
 import { WriteLog } from '../../src/reconcile/write-log.ts'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
 import type { TableDriver } from '../../src/nftables/table-driver.ts'
@@ -67,7 +67,7 @@ describe.skipIf(!isRoot)('forgetting clients in the kernel (needs root)', () => 
       remember()
       expect(stale().length).toBeGreaterThan(CLIENTS / 4)
       const startMs = performance.now()
-      atOnce(forgettingLearned(used, [{ set, allowedData: [asBytes(allowed)] }], new WriteLog()))
+      atOnce(deletingStaleEntries(used, [{ set, allowedData: [asBytes(allowed)] }], new WriteLog()))
       expect(performance.now() - startMs).toBeLessThan(1000 * patience())
       expect(stale()).toEqual([])
       expect(driver.readElements(set).length).toBeGreaterThan(CLIENTS / 4)

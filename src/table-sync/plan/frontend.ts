@@ -43,7 +43,7 @@ export function planClusterIp(schema: GuardSchema, frontend: Frontend, elements:
   if (frontend.kind === 'clusterIP') elements.add(schema.clusterIps, { key: addressField(frontend.address!) })
 }
 
-/** Which clients are refused, and which hear nothing. */
+/** Marks the frontends whose clients are rejected, and those whose packets are silently dropped. */
 export function planRefusals(
   schema: GuardSchema,
   frontend: Frontend,

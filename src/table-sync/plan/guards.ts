@@ -1,5 +1,5 @@
-// What protects the frontends, whichever mode serves them: source ranges before anything is translated, and a clear answer for
-// what nothing was translated to. docs/modes/nftables.md has the picture and the reasons.
+// The rules that protect the frontends, whichever mode serves them. They check source ranges before translation, and reject or drop
+// packets to frontends that nothing translated. docs/modes/nftables.md has the picture and the reasons.
 
 import { cidrEnd, type Family, mergeCidrs } from '../../lib/ip.ts'
 import type { NodeView } from '../../model/types.ts'
@@ -12,8 +12,8 @@ import { GUARD_CHAINS as CHAINS, GUARD_SETS as SETS } from './names.ts'
 import type { GuardSchema } from './schema.ts'
 
 /**
- * Source ranges. To be passed before anything is translated, where the frontend is still to be seen. The rules that let a client in
- * come with the ranges: see sources.ts.
+ * Checks source ranges. Packets pass these chains before translation, while they still carry the address of the frontend. The rules
+ * that accept a client come with the ranges: see sources.ts.
  */
 export function firewallChains(family: Family, check: readonly Rule[] = [firewallCheckRule(family)]): Chain[] {
   return [chain(CHAINS.firewallSources, [nft.rule([nft.drop])]), chain(CHAINS.firewallCheck, check)]
@@ -24,7 +24,7 @@ export function firewallCheckRule(family: Family): Rule {
   return nft.rule([nft.isIn(service, SETS.firewallIps), nft.goto(CHAINS.firewallSources)])
 }
 
-/** What reaches these was not translated. The given rules are a mode's own for what may be a node port. */
+/** Packets that reach these chains were not translated. `nodePorts`: the mode's own rules for packets that may be to a node port. */
 export function checkChains(node: NodeView, nodePorts: readonly Rule[] = []): Chain[] {
   const { family } = node
   const { service, nodePort } = matchKeys(family)
@@ -51,8 +51,8 @@ export function checkChains(node: NodeView, nodePorts: readonly Rule[] = []): Ch
 }
 
 /**
- * What a client hears that cannot be served. Drops what is in neither set any more: a packet that is under way while a frontend
- * gets its first endpoint is sent again, and then served.
+ * Rejects or drops packets of clients that have no endpoint. A packet whose frontend has just got its first endpoint is in neither
+ * set any more: it is dropped, the client sends it again, and then it is served.
  */
 export function refusals(family: Family): Chain[] {
   const { service, nodePort } = matchKeys(family)
@@ -66,13 +66,13 @@ export function refusals(family: Family): Chain[] {
   ]
 }
 
-/** The further rules of a mode for the first packet of a connection: to this machine itself, and to wherever. */
+/** Rules that a mode adds for the first packet of a connection. `incoming`: to this machine; `all`: to any destination. */
 interface FurtherRules {
   readonly incoming?: readonly Rule[]
   readonly all?: readonly Rule[]
 }
 
-/** The base chains that lead to the checks. A packet of a connection that is known pays for one look at its state. */
+/** The base chains that lead to the checks. Packets of established connections only pay for one match on their state. */
 export function guardHooks({ incoming = [], all = [] }: FurtherRules = {}): Chain[] {
   const { serviceEndpointsCheck, nodePortEndpointsCheck, clusterIpsCheck } = CHAINS
   const to = (target: string) => nft.rule([nft.jump(target)])
@@ -87,8 +87,8 @@ export function guardHooks({ incoming = [], all = [] }: FurtherRules = {}): Chai
 }
 
 /**
- * The base chains that lead to what translates: for the first packet of a connection alone, as all chains for NAT. Source
- * ranges come first, in the same chain: in hooks of their own, every packet of the machine would pass them.
+ * The base chains that lead to the translating rules. As in all NAT chains, only the first packet of a connection passes them. The
+ * check of source ranges comes first, in the same chain: in a hook of its own, every packet of the machine would pass it.
  */
 export function natHooks(services: string): Chain[] {
   const rules = [nft.rule([nft.jump(CHAINS.firewallCheck)]), nft.rule([nft.jump(services)])]

@@ -1,4 +1,4 @@
-// The sets and chains that are the same in every mode with an nftables table: what protects the frontends.
+// The sets and chains that protect the frontends. They are the same in every mode with an nftables table.
 
 export const GUARD_SETS = {
   clusterIps: 'cluster-ips',
@@ -6,7 +6,7 @@ export const GUARD_SETS = {
   podCidrs: 'pod-cidrs',
   serviceCidrs: 'service-cidrs',
   firewallIps: 'firewall-frontends',
-  /** Frontends that have no endpoint for their clients; those that are told so. */
+  /** Frontends without an endpoint for some of their clients; `reject`: those whose clients get an ICMP error or a reset. */
   unservedServices: 'no-endpoint-services-all',
   rejectServices: 'no-endpoint-services-reject',
   unservedNodePorts: 'no-endpoint-nodeports-all',

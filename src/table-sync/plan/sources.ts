@@ -1,6 +1,6 @@
-// Source ranges. The kernel finds a client by hash, once for each length of prefix that is in use: it masks the address and looks
-// whether that range is there. Sets of intervals would find it in one lookup, but what they cost when they change grows faster than
-// they do: docs/adr/0013-source-ranges-by-prefix.md.
+// Source ranges (loadBalancerSourceRanges). The kernel does one hash lookup for each prefix length in use: it masks the client's
+// address and looks for that range. An interval set would need one lookup, but the cost of changing it grows faster than its size:
+// docs/adr/0013-source-ranges-by-prefix.md.
 
 import { type Bytes, type Cidr, type Family, mergeCidrs, asBytes } from '../../lib/ip.ts'
 import type { Frontend } from '../../model/types.ts'
@@ -41,7 +41,7 @@ interface RangesOfPrefix {
   readonly networks: Bytes[]
 }
 
-/** All frontends of a service have the same list, and it may be long. */
+/** Cached: all frontends of a service share one list, and it may be long. */
 const sorted = new WeakMap<readonly Cidr[], readonly RangesOfPrefix[]>()
 
 function byPrefix(sources: readonly Cidr[]): readonly RangesOfPrefix[] {
@@ -60,14 +60,14 @@ function byPrefix(sources: readonly Cidr[]): readonly RangesOfPrefix[] {
 
 const SET_NAME = 'firewall-sources-'
 
-/** Whether it is the name of a set of ranges. */
+/** Whether a set of this name holds source ranges. */
 export function isSourceSetName(name: string): boolean {
   return name.startsWith(SET_NAME)
 }
 
 const rules = new Map<string, SharedRule>()
 
-/** Lets in whose range of this length is there, made once. */
+/** The rule that accepts clients whose range of this prefix length is in the set. Made once for each length. */
 function sourceRule(family: Family, prefix: number): SharedRule {
   const id = `${family} ${prefix}`
   let shared = rules.get(id)

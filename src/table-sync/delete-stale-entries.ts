@@ -1,4 +1,4 @@
-// Dynamic maps remember what packets have noted, true or not.
+// Deletes affinity entries that packets wrote and whose backend is no longer allowed.
 
 import { asBytes } from '../lib/ip.ts'
 import { KernelError } from '../lib/errors.ts'
@@ -19,8 +19,8 @@ interface Work {
   readonly stats: Pick<WriteLog, 'count'>
 }
 
-/** Deletes what packets have noted and what is no longer true. Returns the maps in which there may be more of it. */
-export function* forgettingLearned(
+/** Deletes the entries with other data than the map allows. Returns the maps that may have more of them. */
+export function* deletingStaleEntries(
   driver: TableDriver,
   dynamicMaps: readonly DynamicMap[],
   stats: Pick<WriteLog, 'count'>,
@@ -36,7 +36,7 @@ export function* forgettingLearned(
       deletePresent({ driver, set, stats }, elements.slice(first, first + atOnce))
       yield
     }
-    // A list with an element twice lacks another one.
+    // The kernel may list an element twice while a map changes, and then leaves another one out.
     if (elements.length > 0 || new Set(all.map(({ key }) => key)).size < all.length) unsure.push(each)
     yield
   }
@@ -44,8 +44,9 @@ export function* forgettingLearned(
 }
 
 /**
- * Deletes those that are still there: any of them may expire at any moment. Older kernels refuse to delete what is not there, so
- * each is added first, which changes nothing where it is. False: one of them changed in between, and all of them are left.
+ * Deletes the elements that still exist: any of them may expire at any moment. Older kernels refuse to delete a missing element, so
+ * the transaction adds each one first, which changes nothing where it exists. False: one of them changed in between, and the kernel
+ * deleted none.
  */
 function deletePresent({ driver, set, stats }: Work, elements: readonly Element[]): boolean {
   if (driver.destroys === true) {
@@ -65,5 +66,5 @@ function deletePresent({ driver, set, stats }: Work, elements: readonly Element[
   }
 }
 
-/** It has expired after it was added, or was there with another value. */
+/** The element expired after it was added, or exists with another value. */
 const CHANGED: readonly string[] = ['ENOENT', 'EEXIST', 'EBUSY']

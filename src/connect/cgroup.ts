@@ -1,12 +1,12 @@
-// The cgroup whose processes are meant.
+// Finds the cgroup whose processes choose endpoints at connect().
 
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The word for the cgroup that kubelet makes for all pods, whichever it is. */
+/** Stands for the cgroup that the kubelet makes for all pods. */
 const PODS = 'pods'
 
-/** Below the root, as kubelet names it: with systemd or by itself, as it is or in a node that is a container (kind). */
+/** Names that the kubelet gives it below the root: with and without systemd, and in a node that is a container (kind). */
 const POD_GROUPS = [
   'kubepods.slice',
   'kubepods',
@@ -15,7 +15,7 @@ const POD_GROUPS = [
   'kubelet/kubepods',
 ]
 
-/** The folder of a cgroup by what the configuration says. Throws when there is none. */
+/** The folder of the configured cgroup. Throws when there is none. */
 export function findCgroup(wanted: string): string {
   if (wanted === PODS) return findPodGroup(readCgroupRoots())
   if (!existsSync(join(wanted, 'cgroup.procs'))) throw new Error(`There is no cgroup ${wanted}`)

@@ -1,9 +1,9 @@
 // Processes of a cgroup choose the endpoint of a cluster IP when they call connect(): their packets then carry its address
-// from the first to the last, and nothing has to translate them. What the model knows is put into maps, and the programs that
-// look there are attached to the cgroup.
+// from the first to the last, and nothing has to translate them. The proxy writes the backends into BPF maps, and attaches programs
+// that read them to the cgroup.
 //
-// All of it goes with this process, and where something is missing the call goes on as it was: the rules of the mode are what
-// they always were. So nothing has to be cleaned up, and what fails here fails nobody's connection.
+// The kernel removes maps and programs when this process ends. Where an entry is missing, connect() dials the cluster IP, and the
+// rules of the mode translate it as ever. So nothing has to be cleaned up, and a failure here breaks no connection.
 
 import type { HashMap } from '../bpf/hash-map.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -24,43 +24,43 @@ export interface ChooseAtConnectOptions {
   readonly families: readonly Family[]
   /** All service ports of a family, as the kernel has acknowledged them. */
   readonly views: (family: Family) => Iterable<ServicePortView>
-  /** So many cluster IPs and ports are chosen for now. */
+  /** How many cluster IPs and ports have entries now. */
   readonly onFrontends: (family: Family, count: number) => void
-  /** It is tried again. */
+  /** The proxy tries again. */
   readonly onFailed: (error: unknown) => void
   readonly onMended: () => void
   readonly clock: Clock
   readonly log: Logger
 }
 
-/** Elements that are planned before others have their turn. */
+/** Elements that are planned before other work has a turn. */
 const PIECE = 4096
-/** Room that a map has beside that for twice as much. */
+/** A new map has room for twice the elements, and this many more. */
 const SPARE = 1024
-/** Where the kernel cannot do it, it is asked again this often at least. */
+/** The longest pause between attempts where the kernel refuses. */
 const RETRY_MS = 60_000
 
 /** A family, and what its map has. */
 interface Followed {
   readonly family: Family
   readonly plan: ConnectPlan
-  /** What its map does not have yet. */
+  /** Changes that its map does not have yet. */
   pending: readonly ServicePortChange[]
-  /** The map has had all of it once. */
+  /** The map has had all service ports once. */
   isBuilt: boolean
 }
 
 export class ChooseAtConnect {
   readonly #options: ChooseAtConnectOptions
-  /** A family that is not here begins with all that there is. */
+  /** A family that is missing here begins with all service ports. */
   readonly #followed = new Map<Family, Followed>()
-  /** The families that have been programmed: of these there is something to tell. */
+  /** The families that had their first sync: only these have views. */
   readonly #programmed = new Set<Family>()
   readonly #again: TryAgain
   #programs: ConnectPrograms | undefined
-  /** What was wrong the last time. */
+  /** The last error. */
   #problem: string | undefined
-  /** Works off what is pending, one family after the other. */
+  /** Writes the pending changes, one family after the other. */
   #working: Promise<void> | undefined
 
   constructor(options: ChooseAtConnectOptions) {
@@ -84,7 +84,7 @@ export class ChooseAtConnect {
     this.#work()
   }
 
-  /** The folder of the cgroup that it is in force for. */
+  /** The folder of the cgroup that the programs are attached to. */
   get cgroup(): string | undefined {
     return this.#programs?.cgroup
   }
@@ -117,12 +117,12 @@ export class ChooseAtConnect {
   #work(): void {
     this.#working ??= this.#workOff().finally(() => {
       this.#working = undefined
-      // What came between the end of the work and now.
+      // A change may have come between the end of the work and now.
       if (this.#next() !== undefined) this.#work()
     })
   }
 
-  /** What fails is taken back as a whole. */
+  /** A failure removes maps and programs of all families. */
   async #workOff(): Promise<void> {
     for (let followed = this.#next(); followed !== undefined; followed = this.#next()) {
       const changes = followed.pending
@@ -144,19 +144,19 @@ export class ChooseAtConnect {
     return [...this.#followed.values()].find(({ isBuilt, pending }) => !isBuilt || pending.length > 0)
   }
 
-  /** Something failed meanwhile, or it is over. */
+  /** Something failed meanwhile, or this was closed. */
   #isGivenUp(followed: Followed): boolean {
     return this.#followed.get(followed.family) !== followed
   }
 
-  /** Nobody looks at the map until it has all of them. */
+  /** The programs get the map when it is complete. */
   *#build(followed: Followed, all: readonly ServicePortChange[]): Steps<void> {
     const programs = (this.#programs ??= this.#open())
     const map = yield* this.#fill(followed, all)
     if (map !== undefined) programs.use(followed.family, map)
   }
 
-  /** Undefined when it was given up. */
+  /** Undefined when the family was given up meanwhile. */
   *#fill(followed: Followed, all: readonly ServicePortChange[]): Steps<HashMap | undefined> {
     const { family, plan } = followed
     const most = all.reduce((sum, change) => sum + mostElements(change), 0)
@@ -205,7 +205,7 @@ export class ChooseAtConnect {
     this.#closePrograms()
     for (const family of families) onFrontends(family, 0)
     const problem = messageOf(error)
-    // The same again is no news.
+    // The same error is logged once.
     if (problem !== this.#problem) log.error(error, 'Cannot choose endpoints at connect(), the rules do without')
     this.#problem = problem
   }
@@ -217,7 +217,7 @@ export class ChooseAtConnect {
   }
 }
 
-/** So many elements at most: a service port has one cluster IP in a family. */
+/** The most elements that a service port needs: it has one cluster IP in a family. */
 function mostElements({ after }: ServicePortChange): number {
   return 1 + (after?.backends.length ?? 0)
 }

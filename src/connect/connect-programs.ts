@@ -1,4 +1,4 @@
-// The programs and maps that are in the kernel, for all families. They go when this is closed, or with this process.
+// The BPF programs and maps of all families. The kernel removes them when this is closed or this process ends.
 
 import { HashMap } from '../bpf/hash-map.ts'
 import { AttachedProgram } from '../bpf/socket-programs.ts'
@@ -14,7 +14,7 @@ export function createBackends(family: Family, capacity: number): HashMap {
   return new HashMap({ name: `kube_backends${family}`, keyLength, valueLength, capacity, memory: 'as needed' })
 }
 
-/** Open sockets that were sent elsewhere than they dialled: what comes above goes by the rules. They take 7 MB of the kernel's. */
+/** The most open sockets whose choice is remembered, in 7 MB of kernel memory. Further ones dial the cluster IP and go by the rules. */
 const MOST_SOCKETS = 1 << 16
 const COOKIE_LENGTH = 8
 
@@ -24,7 +24,7 @@ export class ConnectPrograms {
   readonly #maps: Map<Family, HashMap>
   readonly #attached = new Map<Hook, AttachedProgram>()
 
-  /** With empty maps. */
+  /** Attaches the programs, with empty maps. */
   constructor(cgroup: string, families: readonly Family[]) {
     this.cgroup = cgroup
     this.#dialled = new HashMap({
@@ -48,7 +48,7 @@ export class ConnectPrograms {
     return this.#maps.get(family)!
   }
 
-  /** From now on, this is the family's map, and closed with the rest. It is closed at once where that fails. */
+  /** Takes over this map for the family, and closes the former one. Closes the new map if the programs cannot use it. */
   use(family: Family, map: HashMap): void {
     const former = this.map(family)
     this.#maps.set(family, map)

@@ -1,8 +1,8 @@
-// How cluster IPs and their backends stand in the maps: written by this program, read by the one in the kernel.
+// The layout of the maps with cluster IPs and their backends. The proxy writes them, the BPF programs read them.
 //
-// One map for each family. The key is the address and port that a client dials, and a place. At place 0 stands how many backends
-// there are, at places 1 to that number one of them each, as address and port. Address and port are in network order, as the
-// kernel gives them to a program; the rest is in this machine's.
+// There is one map for each family. A key is the address and port that a client dials, and a place. The value at place 0 is the
+// number of backends; the values at the places 1 to that number are the address and port of one backend each. Addresses and ports
+// are in network byte order, as the kernel gives them to a program; the rest is in this machine's order.
 
 import { host16, host32 } from '../lib/endian.ts'
 import { type Bytes, type Family, asBytes, bytesOf } from '../lib/ip.ts'
@@ -11,7 +11,7 @@ const ADDRESS_LENGTH: Readonly<Record<Family, number>> = { 4: 4, 6: 16 }
 const PORT_LENGTH = 2
 const PLACE_LENGTH = 2
 
-/** More backends than this have no place. */
+/** The most backends that a frontend can have in a map. */
 export const MOST_PLACES = 0xffff
 
 /** Where the parts of a key and of a value begin. */
@@ -41,5 +41,5 @@ function networkPort(port: number): Bytes {
   return bytesOf(port >> 8, port & 0xff)
 }
 
-/** What is remembered of a socket, by its number; in 32-bit words: where the process meant to connect, and where it was sent instead. */
+/** The value for a socket, by its cookie, in 32-bit words: the address that the process dialled, and the chosen backend. */
 export const REMEMBERED = { dialled: 0, dialledPort: 4, chosen: 5, chosenPort: 9, words: 10 } as const

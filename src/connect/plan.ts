@@ -1,4 +1,4 @@
-// Which cluster IPs a process can be spared the rules for, and how they stand in the map.
+// Which cluster IPs connect() can choose a backend for, and their elements in the map.
 
 import { type Bytes, type Family, ipBytes } from '../lib/ip.ts'
 import { isLinkLocal, isLoopback, isUnspecified } from '../lib/ip.ts'
@@ -14,16 +14,16 @@ export interface ChosenFrontend {
   readonly backends: BackendList
 }
 
-/** Elements of the map: in this order, so that whoever looks meanwhile finds a backend, or nothing and goes by the rules. */
+/** Elements of the map. In this order, a program that looks meanwhile finds a backend, or nothing and leaves it to the rules. */
 export interface MapChange {
   readonly put: (readonly [key: Bytes, value: Bytes])[]
   readonly deleted: Bytes[]
 }
 
 /**
- * Those where the address of a backend in the place of the dialled one is all that the rules would do. Not those that remember
- * clients, by an address that a socket has only later; not those whose clients are masqueraded though they are pods; and not
- * those whose connections are tried again, since each attempt must be free to go elsewhere.
+ * The frontends for which the rules would only replace the dialled address by that of a backend. Not those with session affinity:
+ * it needs the client's address, and a socket gets one later. Not those that masquerade pods. And not those with connect retry:
+ * each attempt must be free to go to another backend.
  */
 export function chosenFrontends({ protocol, connectRetry, frontends }: ServicePortView): ChosenFrontend[] {
   if (protocol !== 'TCP' || connectRetry === true) return []
@@ -40,9 +40,9 @@ function chosenFrontend({ kind, address, port, fromPods, fromNode, ...rest }: Fr
 }
 
 /**
- * Whether one of the addresses is such that each host, or each pod, has its own: loopback, link-local and the like. To the rules
- * they are the node's, and lead nowhere; a process that connects would reach what it has there itself. No API server allows
- * them, but objects also come from files.
+ * Whether one of the addresses means another machine for each host or pod: loopback, link-local and the like. A process that
+ * connects to one would reach itself. The rules would take it for the node's, and lead nowhere. No API server allows such
+ * endpoints, but objects also come from files.
  */
 function hasOwnAddress(backends: BackendList): boolean {
   for (let i = 0; i < backends.length; i++) {
@@ -57,7 +57,7 @@ function isMulticast(address: Bytes): boolean {
   return address.length === 4 ? first >= 224 : first === 0xff
 }
 
-/** What a family's map has, from one change to the next. */
+/** Plans the changes of one family's map. */
 export class ConnectPlan {
   readonly #family: Family
   readonly #places = new Places()
@@ -84,7 +84,7 @@ export class ConnectPlan {
       for (const [key, frontend] of before) this.#planDeleted(frontend, after.get(key), deleted)
       this.#frontends += after.size - before.size
     }
-    // Behind all that goes: an address may pass from one service to another.
+    // Deletions come first: an address may pass from one service to another.
     for (const { before, after } of steps) {
       for (const [key, frontend] of after) {
         deleted.delete(key)
@@ -119,7 +119,7 @@ export class ConnectPlan {
   }
 }
 
-/** By the key at which their number of backends stands. */
+/** By the key of the element with their number of backends. */
 function frontendsByKey(view: ServicePortView | undefined): ReadonlyMap<Bytes, ChosenFrontend> {
   const frontends = view === undefined ? [] : chosenFrontends(view)
   return new Map(frontends.map((frontend) => [keyOf(frontend.address, frontend.port, 0), frontend]))

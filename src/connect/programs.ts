@@ -1,9 +1,8 @@
 // The programs that the kernel runs when a process calls connect() or getpeername().
 //
-// The first looks for the address and port that the process dials, chooses one of its backends at random and puts that in their
-// place. Whatever is missing - an entry, a backend, memory - the call goes on as it was, and the rules of the mode see to its
-// packets. The second says, to a process that asks, the address that it has dialled; what is remembered for that goes when the
-// process closes its socket.
+// The first looks up the address and port that the process dials, and replaces them by a random backend. If anything is missing - an
+// entry, a backend, memory - it leaves the call as it is, and the rules of the mode translate its packets. The second gives a
+// process the address that it dialled. A third deletes the entry that this needs when the process closes its socket.
 
 import {
   add,
@@ -32,35 +31,35 @@ export interface Maps {
   readonly backends4: number
   /** Absent: a machine without IPv6. */
   readonly backends6: number | undefined
-  /** What is remembered of sockets. */
+  /** The dialled and the chosen address of each socket. */
   readonly dialled: number
 }
 
 const SOCK_STREAM = 1
 const IPPROTO_TCP = 6
 
-/** What the kernel is told: to go on. */
+/** The return value with which the kernel goes on with the call. */
 const GO_ON = 1
 
 /** The second half of ::ffff:0:0/96, as a word that was read from memory in network order. */
 const MAPPED_WORD = 0xffff0000 | 0
 
-/** Registers that stay as they are over calls. */
+/** Registers that calls preserve. */
 const CONTEXT: Register = 6
 const COUNT: Register = 7
 const BACKEND: Register = 8
 
-/** Where things stand on the stack: above them, at its end, is room for the longest key of backends. */
+/** Offsets on the stack. Above them is room for the longest key of backends. */
 const COOKIE_AT = -32
 const REMEMBERED_AT = COOKIE_AT - 4 * REMEMBERED.words
 
 /** The words of the longest address. */
 const ADDRESS_FIELDS = [0, 1, 2, 3]
 
-/** Whether there is something to replace or not. */
+/** BPF_ANY: creates or replaces. */
 const ANY = 0
 
-/** The 32-bit words of an address, as offsets in what a program is given. */
+/** The 32-bit words of an address, as offsets in the context of a program. */
 const IP4_WORDS = [SOCKET_ADDRESS.ip4]
 const IP6_WORDS = ADDRESS_FIELDS.map((i) => SOCKET_ADDRESS.ip6 + 4 * i)
 
@@ -100,7 +99,7 @@ function connect6(backends4: number, backends6: number, dialled: number): Step[]
   ]
 }
 
-/** The first of each program: what it is given stays at hand, and sockets of other protocols are none of its business. */
+/** The prologue of each program: saves the context, and leaves sockets of other protocols alone. */
 function onlyTcp({ type, protocol }: Readonly<Record<'type' | 'protocol', number>>): Step[] {
   return [
     move(CONTEXT, 1),
@@ -116,9 +115,9 @@ function goOn(): Step[] {
 }
 
 interface Choice {
-  /** Of the address that the process dials. */
+  /** Where the address is that the process dials. */
   readonly words: readonly number[]
-  /** Of the map: its keys have the last of those words, or all. */
+  /** The layout of the map. Its keys have the last of those words, or all. */
   readonly layout: Layout
   readonly backends: number
   readonly dialled: number
@@ -135,13 +134,13 @@ function choose({ words, layout, backends, dialled }: Choice): Step[] {
     ...lookUp(backends, key),
     load(4, COUNT, 0, 0),
     call(HELPER.random),
-    // By zero, a division of this machine leaves what it was given: a place that nothing stands at.
+    // Modulo zero leaves the random number. That is fine: with no backends, no place has an element.
     modulo(0, COUNT),
     add(0, 1),
     store(2, STACK, key + layout.place, 0),
     ...lookUp(backends, key),
     move(BACKEND, 0),
-    ...noteBoth(words, layout),
+    ...writeBoth(words, layout),
     ...remember(dialled),
     ...keyWords.flatMap((word, i) => [load(4, 1, BACKEND, 4 * i), store(4, CONTEXT, word, 1)]),
     load(2, 1, BACKEND, layout.port),
@@ -149,30 +148,30 @@ function choose({ words, layout, backends, dialled }: Choice): Step[] {
   ]
 }
 
-/** Writes to the stack what was dialled and what was chosen. An IPv4 address in an IPv6 socket keeps the words before it. */
-function noteBoth(words: readonly number[], layout: Layout): Step[] {
+/** Writes the dialled and the chosen address to the stack. An IPv4 address in an IPv6 socket keeps the words before it. */
+function writeBoth(words: readonly number[], layout: Layout): Step[] {
   const kept = words.length - layout.port / 4
-  const note = (field: number, from: Register) => store(4, STACK, REMEMBERED_AT + 4 * field, from)
+  const write = (field: number, from: Register) => store(4, STACK, REMEMBERED_AT + 4 * field, from)
   return [
-    // All of it has to be written, also where an address is shorter.
+    // The verifier wants every word written, also where an address is shorter.
     ...ADDRESS_FIELDS.slice(words.length).flatMap((i) => [
       storeValue(4, STACK, REMEMBERED_AT + 4 * (REMEMBERED.dialled + i), 0),
       storeValue(4, STACK, REMEMBERED_AT + 4 * (REMEMBERED.chosen + i), 0),
     ]),
     ...words.flatMap((word, i) => [
       load(4, 1, CONTEXT, word),
-      note(REMEMBERED.dialled + i, 1),
+      write(REMEMBERED.dialled + i, 1),
       ...(i < kept ? [] : [load(4, 1, BACKEND, 4 * (i - kept))]),
-      note(REMEMBERED.chosen + i, 1),
+      write(REMEMBERED.chosen + i, 1),
     ]),
     load(4, 1, CONTEXT, SOCKET_ADDRESS.port),
-    note(REMEMBERED.dialledPort, 1),
+    write(REMEMBERED.dialledPort, 1),
     load(2, 1, BACKEND, layout.port),
-    note(REMEMBERED.chosenPort, 1),
+    write(REMEMBERED.chosenPort, 1),
   ]
 }
 
-/** A socket may have been connected anew, elsewhere: what is remembered counts while it is connected where it was sent. */
+/** A process may have connected the socket again, to another address: the entry counts only while the peer is the chosen backend. */
 function getpeername(words: readonly number[], dialled: number): Step[] {
   const fields = [
     ...words.map((word, i) => ({ at: word, dialled: REMEMBERED.dialled + i, chosen: REMEMBERED.chosen + i })),
@@ -191,7 +190,7 @@ function getpeername(words: readonly number[], dialled: number): Step[] {
   ]
 }
 
-/** Whoever finds no room goes by the rules. */
+/** Stores the entry of the socket. If the map is full, the call goes on unchanged. */
 function remember(dialled: number): Step[] {
   return [
     ...socketKey(),
@@ -206,7 +205,7 @@ function remember(dialled: number): Step[] {
   ]
 }
 
-/** With the last descriptor of a socket, what is remembered of it goes. */
+/** Deletes the entry of a socket when its last descriptor is closed. */
 function release(dialled: number): Step[] {
   return [
     ...onlyTcp(SOCKET),
@@ -219,17 +218,17 @@ function release(dialled: number): Step[] {
   ]
 }
 
-/** r0 is what is remembered of the socket. */
+/** Leaves a pointer to the entry of the socket in r0. */
 function recall(dialled: number): Step[] {
   return [...socketKey(), ...lookUp(dialled, COOKIE_AT)]
 }
 
-/** The number that the kernel knows the socket by. */
+/** Writes the cookie of the socket to the stack. */
 function socketKey(): Step[] {
   return [move(1, CONTEXT), call(HELPER.socketCookie), store(8, STACK, COOKIE_AT, 0)]
 }
 
-/** r0 is the value of the key that stands there on the stack. */
+/** Leaves a pointer to the value in r0. The key is on the stack. */
 function lookUp(map: number, keyAt: number): Step[] {
   return [loadMap(1, map), move(2, STACK), add(2, keyAt), call(HELPER.lookUp), jumpIfNull(0, 'go on')]
 }

@@ -1,4 +1,4 @@
-// Removes all that retries ever put into this machine.
+// Removes the tables of connect retry.
 
 import type { Logger } from '../lib/log.ts'
 import { deleteTables } from '../nftables/watched-tables.ts'

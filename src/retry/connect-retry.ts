@@ -1,5 +1,5 @@
-// Connections whose backend does not answer get another one: what the kernel tells is put together with what the model
-// knows. One for a running proxy, for all families.
+// Gives connections whose backend does not answer another backend. It combines the failures that the kernel reports with the service
+// ports of the model. A running proxy has one, for all families.
 
 import { Conntrack, type Flow } from '../conntrack/driver.ts'
 import type { Clock, Timer } from '../lib/clock.ts'
@@ -22,23 +22,23 @@ import { openTrial } from './trial.ts'
 /** What the metrics count. */
 export interface RetryCounts {
   changed(change: SuspectChange, family: Family, reason: FailureKind): void
-  /** Connections that were given another chance. */
+  /** Connections that got another attempt. */
   retried(family: Family, reason: FailureKind, connections: number): void
-  /** Failures that were not heard of. */
+  /** The kernel dropped reports of failures. */
   missed(): void
 }
 
 export interface ConnectRetryOptions {
   readonly families: readonly Family[]
-  /** Where retries happen: in the kernel, there behind IPVS, or in the mode itself, which tells of failures. */
+  /** Who retries: the kernel, the kernel behind IPVS, or the mode itself, which then reports failures. */
   readonly where: 'kernel' | 'behind IPVS' | 'mode'
   readonly machineAddresses: () => readonly string[]
-  /** `ip:port` of the backends that fail, in a mode that tries again itself. */
+  /** The backends that fail, in a mode that retries itself. */
   readonly failing?: ((family: Family) => readonly Place[]) | undefined
-  /** Which backends do not answer has changed; the ports are those whose lists that concerns. */
+  /** The set of ejected backends changed; `ports` are the service ports that this concerns. */
   readonly onEjections: (family: Family, ejections: Ejections, ports: readonly ServicePortName[]) => void
   readonly onSuspect: (suspect: Suspect, change: 'ejected' | 'returned', ports: readonly ServicePortName[]) => void
-  /** The table of a family could not be made what it should be; it is tried again. And it could. */
+  /** Called when writing the table of a family fails, before the proxy tries again, and when it succeeds after that. */
   readonly onTable: (family: Family) => Pick<TryAgainOptions, 'onFailed' | 'onMended'>
   readonly counts: RetryCounts
   readonly clock: Clock
@@ -46,30 +46,30 @@ export interface ConnectRetryOptions {
 }
 
 const TCP = 6
-/** Connections that wait for the trial of their backend. */
+/** The most connections that wait for the probe of their backend. */
 const MOST_WAITING = 4096
-/** Backends that are tried when it is not known which one of a frontend's failed. */
+/** The most backends that are probed when it is not known which one of a frontend's failed. */
 const MOST_BEHIND = 32
-/** Where the kernel cannot do it, it is asked again this often at least. */
+/** The longest pause between attempts where the kernel refuses. */
 const REOPEN_MS = 60_000
-/** Errors are not told more often than this. */
-const TELL_MS = 10_000
-/** How often a mode that tries again itself is asked about backends that fail. */
+/** Errors are not logged more often than this. */
+const LOG_MS = 10_000
+/** How often the proxy asks a mode that retries itself for failing backends. */
 const POLL_MS = 500
 
-/** One family. */
+/** What is known of one family. */
 interface Watched {
   readonly family: Family
   readonly index: BackendIndex
   /** By service port: its elements in the table. */
   readonly frontends: Map<ServicePortName, readonly Bytes[]>
   table: RetryTable | undefined
-  /** The table is not what it should be, and made so later. */
+  /** Writes the table again after a failure. */
   readonly again: TryAgain
   node: NodeView | undefined
   nodePortAddresses: readonly string[]
   views: Map<ServicePortName, ServicePortView>
-  /** The same by frontend, made when it is asked for. */
+  /** The same by frontend, made on demand. */
   byFrontend: Map<Bytes, ServicePortView> | undefined
 }
 
@@ -86,13 +86,13 @@ export class ConnectRetry {
   readonly #options: ConnectRetryOptions
   readonly #watched: ReadonlyMap<Family, Watched>
   readonly #suspects: Suspects
-  /** Connections of silent backends, by backend, until these have been tried. */
+  /** Connections to silent backends, by backend, until its probe has ended. */
   readonly #waiting = new Map<string, Flow[]>()
   #waitingCount = 0
   #kernel: { readonly packets: PacketLog; readonly conntrack: Conntrack } | undefined
   #timer: Timer | undefined
-  #toldMs = -Infinity
-  /** What an earlier run left behind has been seen to. */
+  #loggedMs = -Infinity
+  /** Tables of an earlier process have been removed. */
   #isSwept = false
   #isClosed = false
 
@@ -126,7 +126,7 @@ export class ConnectRetry {
     })
   }
 
-  /** After a sync. A failure is logged: services are served all the same. */
+  /** After a sync. If this fails, services are still served. */
   follow(node: NodeView, changes: readonly ServicePortChange[]): void {
     this.#follow(node, (watched) => this.#followChanges(watched, changes))
   }
@@ -138,12 +138,12 @@ export class ConnectRetry {
     watched.nodePortAddresses = planNodePortAddresses(node, this.#options.machineAddresses())
     watched.byFrontend = undefined
     apply(watched)
-    this.#forgetStrangers(watched)
+    this.#forgetFormerBackends(watched)
     this.#sweep(watched)
     this.#schedule()
   }
 
-  /** The machine has other addresses: node ports are open elsewhere. */
+  /** The addresses of the machine changed, and with them those of node ports. */
   addressesChanged(): void {
     for (const watched of this.#watched.values()) {
       if (watched.node === undefined || watched.views.size === 0) continue
@@ -152,26 +152,26 @@ export class ConnectRetry {
     }
   }
 
-  /** Every backend that is not trusted, for people and for `explain`. */
+  /** Every suspect, for /statusz and `explain`. */
   suspects(): readonly Suspect[] {
     return this.#suspects.list()
   }
 
-  /** Service ports whose connections are tried again now. */
+  /** How many service ports connect retry covers now. */
   covered(): number {
     let covered = 0
     for (const { frontends } of this.#watched.values()) covered += frontends.size
     return covered
   }
 
-  /** Before the process ends: takes the rules away. */
+  /** Before the process ends: removes the rules. */
   end(): void {
     if (this.#isClosed) return
     const tables = [...this.#watched.values()].map(({ table }) => table)
     closeAllNow(...tables.map((table) => () => table?.remove()), () => this.close())
   }
 
-  /** The rules stay, and stop dropping resets by themselves a few seconds later. */
+  /** Leaves the rules in place. Without renewal, they stop dropping resets a few seconds later. */
   close(): void {
     this.#isClosed = true
     this.#timer?.cancel()
@@ -237,9 +237,9 @@ export class ConnectRetry {
     )
   }
 
-  /** Makes the kernel follow. The table is there while something is covered: without, no packet meets a rule of it. */
+  /** Updates the table. It exists only while a service port is covered: otherwise no packet should meet its rules. */
   #program(watched: Watched, gone: readonly Bytes[], added: readonly Bytes[]): void {
-    // It will be made anew, with what changes until then.
+    // The next attempt creates the table, with all changes until then.
     if (this.#options.where === 'mode' || watched.again.isWaiting) return
     if (watched.table !== undefined && watched.views.size > 0) {
       try {
@@ -252,7 +252,7 @@ export class ConnectRetry {
     this.#settle(watched)
   }
 
-  /** Makes the table what it should be, whatever it is. */
+  /** Creates the table, or removes it when nothing is covered, and tries again later if that fails. */
   #settle(watched: Watched): void {
     try {
       if (watched.views.size === 0) this.#removeTable(watched)
@@ -291,7 +291,7 @@ export class ConnectRetry {
     }
   }
 
-  /** What an earlier run left behind, and what is not wanted now, goes once everything is known. */
+  /** Removes tables of an earlier process that are not needed, once all families had their first sync. */
   #sweep(watched: Watched): void {
     if (this.#isSwept || watched.family !== this.#options.families.at(-1)) return
     this.#isSwept = true
@@ -328,7 +328,7 @@ export class ConnectRetry {
     this.#schedule()
   }
 
-  /** Another program may have removed the table: then it is made anew. */
+  /** Renews the elements of `alive`. If another program removed the table, creates it. */
   #renew(watched: Watched): void {
     try {
       watched.table?.renew()
@@ -356,15 +356,15 @@ export class ConnectRetry {
       const flow = this.#kernel!.conntrack.lookUp(family, TCP, { reply })
       if (flow?.isAnswered === false) this.#kernel!.conntrack.delete([flow])
     }
-    // A refused connection the connection tracker has forgotten by itself.
+    // The connection tracker deletes a refused connection itself.
     counts.retried(family, kind, 1)
     if (kind === 'unreachable') for (const each of this.#behind(family, backend)) this.#report(family, each, kind)
     this.#report(family, backend, kind)
   }
 
   /**
-   * IPVS tells that it has no way to the backend that it has chosen, and not which one that is: the packet that is quoted still
-   * leads to the frontend. So all of its backends are tried, or a part of very many.
+   * IPVS reports that it has no route to the backend that it chose, but not which one: the packet that the error quotes still has
+   * the address of the frontend. So all backends of the frontend are probed, or a part of very many.
    */
   #behind(family: Family, { ip, port }: Place): readonly Place[] {
     const watched = this.#watched.get(family)
@@ -377,8 +377,7 @@ export class ConnectRetry {
   }
 
   /**
-   * A SYN that comes again may mean a slow client as well as a dead backend. Nothing is done to the connection until the
-   * trial has told.
+   * A repeated SYN may mean a slow network as well as a dead backend. The connection stays as it is until the probe has ended.
    */
   #silent({ family, client, dialled }: Extract<Failure, { kind: 'silent' }>): void {
     const original = { src: client.ip, sport: client.port, dst: dialled.ip, dport: dialled.port }
@@ -398,17 +397,17 @@ export class ConnectRetry {
 
   #report(family: Family, backend: Place, kind: FailureKind): Suspect['state'] | 'trusted' {
     const watched = this.#watched.get(family)
-    // Only what is a backend now: a packet says what it likes.
+    // Only current backends count: anybody can forge a packet.
     if (watched?.index.has(backend) !== true) return 'trusted'
-    // The node reaches its own addresses on a way that clients have not: past its firewall.
+    // A probe of an own address proves nothing: the node reaches it past its firewall, which clients do not.
     if (this.#options.machineAddresses().includes(backend.ip)) return 'trusted'
     const services = new Set(watched.index.portsOf(backend).map(serviceOf))
     return this.#suspects.report({ family, ...backend }, kind, [...services])
   }
 
   /**
-   * The connections are forgotten, so that the next SYN of each is balanced afresh. One that was answered while its backend was
-   * tried goes on: a backend may answer clients, and not this node.
+   * Deletes the connections from the connection tracker, so that the next SYN of each gets a new backend. Keeps one that was answered
+   * during the probe: a backend may answer clients, and not this node.
    */
   #retry(family: Family, flows: readonly Flow[]): void {
     const conntrack = this.#kernel?.conntrack
@@ -431,7 +430,7 @@ export class ConnectRetry {
       log.v(1)?.info('A backend is suspected', { backend, reason })
       return
     }
-    if (change !== 'acquitted') this.#tellEjections(family, ports)
+    if (change !== 'acquitted') this.#reportEjections(family, ports)
     if (change === 'ejected') log.warn('A backend is ejected: it does not answer', { backend, reason, services: ports })
     if (change === 'returned') log.info('A backend is back: it answers', { backend, services: ports })
     if (change === 'ejected' || change === 'returned') onSuspect(suspect, change, ports)
@@ -441,12 +440,12 @@ export class ConnectRetry {
     if (change === 'ejected') this.#guarded(() => this.#retry(family, waiting))
   }
 
-  #tellEjections(family: Family, ports: readonly ServicePortName[]): void {
+  #reportEjections(family: Family, ports: readonly ServicePortName[]): void {
     const ejected = this.#suspects.list().filter((each) => each.family === family && each.state === 'ejected')
     this.#options.onEjections(family, new Set(ejected.map(({ ip, port }) => joinHostPort(ip, port))), ports)
   }
 
-  #forgetStrangers({ family, index }: Watched): void {
+  #forgetFormerBackends({ family, index }: Watched): void {
     for (const suspect of this.#suspects.list()) {
       if (suspect.family === family && !index.has(suspect)) this.#suspects.forget(suspect)
     }
@@ -457,8 +456,8 @@ export class ConnectRetry {
       work()
     } catch (error) {
       const { log, clock } = this.#options
-      if (clock.monotonicNow() < this.#toldMs + TELL_MS) return
-      this.#toldMs = clock.monotonicNow()
+      if (clock.monotonicNow() < this.#loggedMs + LOG_MS) return
+      this.#loggedMs = clock.monotonicNow()
       log.error(error, 'Connections whose backend does not answer may not be tried again')
     }
   }

@@ -1,15 +1,14 @@
-// Which frontends the kernel is to watch, and who can be suspected: what the model says about service ports, as the table of
-// retries wants it.
+// Which frontends connect retry covers, and which backends can become suspects.
 
 import { type Bytes, asBytes } from '../lib/ip.ts'
 import { isLoopback, parseIp } from '../lib/ip.ts'
 import type { Backend, NodeView, ServicePortName, ServicePortView } from '../model/types.ts'
 import { addressField, portField } from '../nftables/fields.ts'
 
-/** A list with fewer has no other backend to try. */
+/** With fewer backends, there is no other one to try. */
 const FEWEST_BACKENDS = 2
 
-/** The addresses on which node ports are open: of the model, or all that the machine has. */
+/** The addresses on which node ports are open: those of the node view, or all of this machine. */
 export function planNodePortAddresses(
   { nodePortAddresses, family }: NodeView,
   machineAddresses: readonly string[],
@@ -21,7 +20,7 @@ export function planNodePortAddresses(
   })
 }
 
-/** Elements of the set of frontends, `address . port`; none when a failure is to be the client's, at once. */
+/** Elements of the set of frontends, `address . port`; none where connect retry does not apply. */
 export function planCoveredFrontends(view: ServicePortView, nodePortAddresses: readonly string[]): Bytes[] {
   if (!isWatched(view)) return []
   const lists = Object.values(view.lists)
@@ -33,7 +32,7 @@ export function planCoveredFrontends(view: ServicePortView, nodePortAddresses: r
   )
 }
 
-/** Those whose failures count, those that are ejected among them. */
+/** The backends whose failures count, including ejected ones. */
 export function planWatchedBackends(view: ServicePortView): readonly Pick<Backend, 'ip' | 'port'>[] {
   return isWatched(view) ? [...view.backends, ...(view.ejected ?? [])] : []
 }

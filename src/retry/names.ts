@@ -1,16 +1,16 @@
-// What the table of retries and its parts are called in the kernel.
+// Names of the retry table and its parts in the kernel.
 
 export const RETRY_TABLE = 'kube-proxy-retry'
 
 export const SETS = {
-  /** There while the program is: see {@link ALIVE_MS}. */
+  /** Has elements while the proxy runs: see {@link ALIVE_MS}. */
   alive: 'alive',
-  /** What clients dial, of the service ports whose connections are tried again. */
+  /** The frontends of service ports with connect retry. */
   frontends: 'frontends',
-  /** Connections that have been tried again once. */
+  /** Connections that had one retry. */
   once: 'retried-once',
   twice: 'retried-twice',
-  /** ipvs: resets that IPVS is still to see before they are dropped. */
+  /** ipvs: resets that rules behind IPVS drop, since IPVS itself has to see them. */
   doomed: 'doomed-resets',
 } as const
 
@@ -25,7 +25,7 @@ export const CHAINS = {
   input: 'behind-ipvs-input',
 } as const
 
-/** How long the kernel goes on dropping resets when the program is not heard of any more. */
+/** How long the kernel goes on dropping resets after the last renewal. */
 export const ALIVE_MS = 6000
-/** The program is heard of this often. */
+/** How often the proxy renews the elements of `alive`. */
 export const RENEW_MS = 2000

@@ -1,4 +1,4 @@
-// Messages of nfnetlink_log: the kernel hands copies of packets to the program that is bound to a group.
+// Messages of nfnetlink_log: the kernel sends copies of packets to the program that is bound to a group.
 // net/netfilter/nfnetlink_log.c
 
 import { type Bytes, asBytes } from '../lib/ip.ts'

@@ -1,4 +1,4 @@
-// Hears of packets that rules log to a group of nfnetlink_log.
+// Receives the packets that rules log to a group of nfnetlink_log.
 
 import { KernelError } from '../lib/errors.ts'
 import type { Bytes } from '../lib/ip.ts'
@@ -19,7 +19,7 @@ export interface PacketLog {
 
 export interface PacketLogOptions {
   readonly onPacket: (packet: Bytes) => void
-  /** Packets were lost: more came than could be heard. */
+  /** The kernel dropped packets because the receive buffer was full. */
   readonly onLost: () => void
 }
 
@@ -27,7 +27,7 @@ export interface PacketLogOptions {
 const FIRST_GROUP = 10256
 const GROUPS = 16
 
-/** Some hundred packets; what does not fit is lost, and that is all. */
+/** Some hundred packets. Losing more than that does no harm: those clients fail as they would without the proxy. */
 const RECEIVE_BUFFER = 256 << 10
 const SNAPLEN = 128
 

@@ -1,4 +1,4 @@
-// The table that turns a failed attempt to connect into no answer at all, so that the client's TCP tries again.
+// The table that drops the errors of a failed attempt to connect, so that the client's TCP sends its SYN again.
 // docs/guides/dead-pods.md has the picture and the reasons.
 
 import type { Family } from '../lib/ip.ts'
@@ -20,21 +20,21 @@ const BEFORE_NAT = -150
 /** IPVS translates answers at 98 and 100. */
 const BEHIND_IPVS = 110
 
-/** An attempt that failed is remembered for longer than a client goes on about it: four SYNs of Linux, or more, by then. */
+/** How long a failed attempt is remembered. A client of Linux sends at least four SYNs in that time. */
 const REMEMBERED_MS = 10_000
-/** Connections that are remembered. When there is no room, a failure is what it was before: the client's. */
+/** The most connections that are remembered. Without room, the client sees the failure, as without the proxy. */
 const REMEMBERED = 65_536
 /** A client's next SYN comes after a second. */
 const DOOMED_MS = 500
 
-/** Failures per second that are dealt with, of each kind. The others are the clients', as before. */
+/** The most failures per second that are retried, of each kind. Clients see the others, as without the proxy. */
 const RATE = 500
 const BURST = 500
 
 /** Holds the headers of an ICMPv6 error and of the packet that it quotes. */
 const SNAPLEN = 128
 
-/** Without frontends, which come and go. */
+/** The table without its frontends, which change. */
 export function planRetryTable(options: RetryTableOptions): Table {
   const sets = planRetrySets(options.family)
   return {
@@ -79,21 +79,21 @@ function chainsFor(options: RetryTableOptions): Chain[] {
     failureChain(CHAINS.silent, nft.isProtocol('TCP'), options, 'accept'),
     { name: CHAINS.unsettled, comment: undefined, hook: undefined, rules: failureRules(family) },
     baseChain(CHAINS.prerouting, 'prerouting', BEFORE_NAT, [unsettled]),
-    // Where this node has no way to a backend, it says so before the tracker has seen the SYN on its way.
+    // If this node has no route to a backend, its error comes before the connection tracker has seen the SYN leave.
     baseChain(CHAINS.output, 'output', BEFORE_NAT, [unsettled, unreachableRule(family)]),
     ...(behindIpvs ? ipvsChains(family) : []),
   ]
 }
 
 /**
- * One rule for each way to fail. Of the packets of a healthy connection only the answer to its SYN comes here: the SYN is not
- * known to the tracker yet, and what follows belongs to a handshake that has come to its end.
+ * One rule for each way to fail. Of a healthy connection, only the SYN-ACK passes this chain: the connection tracker does not know
+ * the SYN yet, and later packets belong to a complete handshake.
  */
 function failureRules(family: Family): Rule[] {
   return [
     nft.rule([nft.isProtocol('TCP'), nft.tcpFlagsAre('syn', 'ack'), nft.goBack]),
     nft.rule([...isRefusal(), nft.isIn(dialled(family), SETS.frontends), nft.goto(CHAINS.refused)]),
-    // A SYN that comes again. As it is before any translation, so that one that passes here twice is not taken for two.
+    // A repeated SYN. Matched before translation, so that one SYN that passes here twice does not count as two.
     nft.rule([
       nft.isProtocol('TCP'),
       nft.tcpFlagsAre('syn'),
@@ -122,12 +122,12 @@ function dialled(family: Family): readonly nft.Operand[] {
   return [nft.originalDestinationAddress(family), nft.originalDestinationPort]
 }
 
-/** The answer to a SYN that is not welcome. The reset of a connection that had begun has a sequence number. */
+/** A reset that answers a SYN. The reset of an established connection has a sequence number. */
 function isRefusal(): nft.Piece[] {
   return [nft.isProtocol('TCP'), nft.tcpFlagsAre('rst', 'ack'), nft.tcpSequenceIsZero, nft.isReply]
 }
 
-/** Two attempts more for a connection, while the program is there, and not too many at once. */
+/** Gives a connection two more attempts, while the proxy runs, and within the rate limit. */
 function failureChain(
   name: string,
   protocol: nft.Piece,
@@ -147,12 +147,12 @@ function failureChain(
     hook: undefined,
     rules: [
       nft.rule([nft.isNotIn([nft.protocol], SETS.alive), nft.goBack]),
-      // Errors about SYNs that waited in the node, of an attempt that has been given up since: the client is elsewhere by now.
+      // Late errors about SYNs that waited in the node. Their attempt is given up, and the client already tries another backend.
       ...(name === CHAINS.unreachable ? [nft.rule([nft.isForgotten, nft.drop])] : []),
       nft.rule([protocol, nft.isIn(key, SETS.twice), nft.goBack]),
       nft.rule([nft.isOverRate(RATE, BURST), nft.goBack]),
       nft.rule([protocol, nft.isIn(key, SETS.once), note(SETS.twice), ...retry]),
-      // Not "else": a set that is full does not match, and what cannot be counted is not tried again.
+      // Not "else": if the set is full, adding does not match, and a connection that cannot be counted gets no retry.
       nft.rule([protocol, nft.isNotIn(key, SETS.once), note(SETS.once), ...retry]),
     ],
   }

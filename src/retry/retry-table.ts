@@ -1,4 +1,4 @@
-// The table of retries of one family, in the kernel.
+// The retry table of one family, in the kernel.
 
 import { KernelError } from '../lib/errors.ts'
 import { type Bytes, type Family, asBytes } from '../lib/ip.ts'
@@ -28,7 +28,7 @@ export class RetryTable {
     this.#alive = ['\x06', icmpNumber(settings.family)].map((protocol) => ({ key: asBytes(protocol.padEnd(4, '\0')) }))
   }
 
-  /** Makes it anew, whatever is there. */
+  /** Creates the table, and replaces an existing one. */
   build(group: number, frontends: Iterable<Bytes>): void {
     const table = planRetryTable({ ...this.#settings, group })
     const ops = makeTable({
@@ -41,7 +41,7 @@ export class RetryTable {
     this.change([], [...frontends])
   }
 
-  /** Takes frontends away and adds others. */
+  /** Deletes frontends and adds others. */
   change(gone: readonly Bytes[], added: readonly Bytes[]): void {
     const set = this.#sets().frontends
     for (const [op, keys] of [['deleteElements', gone] as const, ['addElements', added] as const]) {
@@ -52,14 +52,14 @@ export class RetryTable {
     }
   }
 
-  /** Says that the program is there. The kernel does not let an element live longer, so it is made anew. */
+  /** Renews the elements of `alive`. The kernel cannot extend a timeout, so it deletes and adds them in one transaction. */
   renew(): void {
     const set = this.#sets().alive
     const add: Op = { op: 'addElements', set, elements: this.#alive }
     try {
       this.#driver.apply([{ op: 'deleteElements', set, elements: this.#alive }, add])
     } catch (error) {
-      // They have run out meanwhile, if the table is there.
+      // The elements have expired, or the table is gone. In that case adding fails, too.
       if (!(error instanceof KernelError) || error.errno !== 'ENOENT') throw error
       this.#driver.apply([add])
     }

@@ -1,11 +1,11 @@
-// How much of this node's attention one tenant can have: a trial is a connection that the node makes to an address that an
-// EndpointSlice names, and places for suspects are few.
+// Limits the suspects of each service and namespace: a probe is a connection that the node makes to an address that an EndpointSlice
+// names, and one tenant must not use up all places.
 //
-// A place stays taken for a while after its suspect is done with, so that endpoints that come and go do not make the node try
-// any number of addresses. A backend that is suspected again has its place still: those of a service that has no more backends
-// than places cannot be used up, whoever forges failures.
+// A place stays taken for a while after the suspicion has ended, so that endpoints that come and go do not make the node probe any
+// number of addresses. A backend that is suspected again in that time keeps its place. So nobody who forges failures can use up
+// the places of a service that has at least as many places as backends.
 
-/** More than this many suspects are not looked at: their clients fare as before. */
+/** Further backends cannot become suspects: their clients fail as without the proxy. */
 export const MOST_SUSPECTS = 1024
 export const MOST_OF_NAMESPACE = 256
 export const MOST_OF_SERVICE = 128
@@ -13,18 +13,18 @@ export const KEPT_MS = 10_000
 
 interface Place {
   readonly service: string
-  /** Since when its suspect is done with. */
+  /** When the suspicion ended. */
   leftMs: number | undefined
 }
 
 export class SuspectQuota {
   readonly #held = new Map<string, Place>()
-  /** In the order of time. */
+  /** Oldest first. */
   readonly #left = new Map<string, Place>()
   /** Places by service, `namespace/name`, and by namespace. */
   readonly #taken = new Map<string, number>()
 
-  /** Takes a place for a backend in the name of one of the services that use it; false when none has one left. */
+  /** Takes a place for a backend from one of the services that use it; false when none of them has one left. */
   take(backend: string, services: readonly string[], nowMs: number): boolean {
     this.#forget(nowMs)
     if (this.#held.size >= MOST_SUSPECTS) return false
@@ -40,7 +40,7 @@ export class SuspectQuota {
     return true
   }
 
-  /** Its suspect is done with. */
+  /** The suspicion of this backend has ended. */
   leave(backend: string, nowMs: number): void {
     const place = this.#held.get(backend)
     if (place === undefined) return

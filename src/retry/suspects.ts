@@ -1,24 +1,24 @@
-// Backends that let a client down: suspected, tried by this node itself, ejected when that fails too, and tried again until
-// they answer.
+// Backends at which a client failed are suspects. The node probes each one, ejects those that fail the probe too, and goes on
+// probing those until they answer.
 
 import type { Clock, Timer } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
 import type { FailureKind, Place } from './decode-failure.ts'
 import { SuspectQuota } from './suspect-quota.ts'
 
-/** `unknown`: the trial itself could not be made, which says nothing about the backend. */
+/** `unknown`: the node could not connect for reasons of its own, which says nothing about the backend. */
 export type TrialResult = 'answers' | 'fails' | 'unknown'
 
 export interface SuspectedBackend extends Place {
   readonly family: Family
 }
 
-/** One backend that is not trusted, as people and `explain` see it. */
+/** One backend under suspicion, as /statusz and `explain` show it. */
 export interface Suspect extends SuspectedBackend {
   readonly state: 'suspected' | 'ejected'
   /** How a client failed there. */
   readonly reason: FailureKind
-  /** When it came into this state, in milliseconds since 1970. */
+  /** When this state began, in milliseconds since 1970. */
   readonly sinceMs: number
   /** Trials that failed. */
   readonly failedTrials: number
@@ -38,7 +38,7 @@ export interface SuspectsOptions {
 /** Pauses between the trials of an ejected backend: doubling, up to the longest. */
 const FIRST_PAUSE_MS = 1000
 const LONGEST_PAUSE_MS = 30_000
-/** One that was just found healthy is not tried again at once, whatever clients do. */
+/** A backend that has just passed a probe is not probed again for this long, however many clients fail. */
 const TRUSTED_MS = 1000
 
 interface Entry {
@@ -55,14 +55,14 @@ export class Suspects {
   readonly #options: SuspectsOptions
   readonly #entries = new Map<string, Entry>()
   readonly #quota = new SuspectQuota()
-  /** Until when, by the monotonic clock. In the order of time. */
+  /** Until when backends count as healthy, by the monotonic clock. Oldest first. */
   readonly #trusted = new Map<string, number>()
 
   constructor(options: SuspectsOptions) {
     this.#options = options
   }
 
-  /** A client of one of these services failed at this backend. What is thought of it now. */
+  /** A client of one of these services failed at this backend. Returns the state of the backend now. */
   report(backend: SuspectedBackend, reason: FailureKind, services: readonly string[]): Suspect['state'] | 'trusted' {
     const key = keyOf(backend)
     const known = this.#entries.get(key)
@@ -79,18 +79,18 @@ export class Suspects {
       timer: undefined,
     }
     this.#entries.set(key, entry)
-    this.#tell(entry, 'suspected')
+    this.#notify(entry, 'suspected')
     void this.#try(entry)
     return 'suspected'
   }
 
-  /** It is not a backend of anything any more. */
+  /** No service port uses the backend any more. */
   forget(backend: SuspectedBackend): void {
     const entry = this.#entries.get(keyOf(backend))
     if (entry !== undefined) this.#end(entry, 'gone')
   }
 
-  /** In the order in which they came under suspicion. */
+  /** Oldest suspicion first. */
   list(): Suspect[] {
     return Array.from(this.#entries.values(), toSuspect)
   }
@@ -104,7 +104,7 @@ export class Suspects {
 
   async #try(entry: Entry): Promise<void> {
     const result = await this.#options.trial(entry.backend)
-    // It may have been forgotten meanwhile.
+    // No service port may use it any more.
     if (this.#entries.get(keyOf(entry.backend)) !== entry) return
     if (result === 'fails') this.#failed(entry)
     else if (entry.state === 'suspected') this.#acquit(entry)
@@ -120,7 +120,7 @@ export class Suspects {
       entry.sinceMs = this.#options.clock.now()
     }
     this.#tryLater(entry)
-    if (isNew) this.#tell(entry, 'ejected')
+    if (isNew) this.#notify(entry, 'ejected')
   }
 
   #acquit(entry: Entry): void {
@@ -151,10 +151,10 @@ export class Suspects {
     entry.timer?.cancel()
     this.#entries.delete(keyOf(entry.backend))
     this.#quota.leave(keyOf(entry.backend), this.#options.clock.monotonicNow())
-    this.#tell(entry, change)
+    this.#notify(entry, change)
   }
 
-  #tell(entry: Entry, change: SuspectChange): void {
+  #notify(entry: Entry, change: SuspectChange): void {
     this.#options.onChange(toSuspect(entry), change)
   }
 }

@@ -1,4 +1,4 @@
-// Whether a backend takes part in a handshake with this node.
+// Probes a backend: does it complete a TCP handshake with this node?
 
 import { connect } from 'node:net'
 import type { Place } from './decode-failure.ts'
@@ -7,7 +7,7 @@ import type { TrialResult } from './suspects.ts'
 /** A handshake within a cluster takes a millisecond. A client's next SYN comes after a second. */
 const TRIAL_MS = 400
 
-/** What says nothing about the other side. EACCES does: it is what a route says that prohibits the way. */
+/** Errors that say nothing about the backend. EACCES does: a route of type "prohibit" gives it. */
 const OWN_FAULTS: ReadonlySet<string | undefined> = new Set([
   'EMFILE',
   'ENFILE',
@@ -17,7 +17,7 @@ const OWN_FAULTS: ReadonlySet<string | undefined> = new Set([
   'EPERM',
 ])
 
-/** Connects, and hangs up at once. */
+/** Connects, and closes the connection at once. */
 export function openTrial({ ip, port }: Place): Promise<TrialResult> {
   return new Promise((resolve) => {
     const socket = connect({ host: ip, port })
@@ -26,7 +26,7 @@ export function openTrial({ ip, port }: Place): Promise<TrialResult> {
       socket.destroy()
       resolve(result)
     }
-    // Where the program itself was late, an answer may be waiting: it is heard before this is believed.
+    // If this process was late, an answer may be waiting: read it before giving up.
     const timer = setTimeout(() => setImmediate(() => end('fails')), TRIAL_MS)
     socket.on('connect', () => end('answers'))
     socket.on('error', (error: NodeJS.ErrnoException) => end(OWN_FAULTS.has(error.code) ? 'unknown' : 'fails'))

@@ -1,4 +1,4 @@
-// The question `affinity`: which backend a client gets again, in a mode that remembers by itself.
+// The question `affinity`: which backend a client stays with, in a mode where the proxy has the affinity entries.
 
 import type { AffinityAnswer } from '../serve/control/affinity.ts'
 import { allowArguments, argument, QuestionError, type Question } from '../serve/control/questions.ts'

@@ -1,4 +1,4 @@
-// What a running proxy tells about itself: to commands over the control socket, and to people at /statusz.
+// Answers questions about a running proxy: those of commands over the control socket, and /statusz.
 
 import { encodeToObject } from '../config/encode.ts'
 import type { RunOptions } from '../config/run-options.ts'
@@ -33,9 +33,9 @@ export interface AnswersOptions {
   /** The configuration in force. */
   readonly loaded: () => LoadedConfiguration
   readonly nodeName: string
-  /** Where objects come from, in words. */
+  /** Where objects come from, as /statusz shows it. */
   readonly source: string
-  /** Undefined: there is no API server. */
+  /** Undefined without an API server. */
   readonly api: ApiClient | undefined
   /** Milliseconds since 1970. */
   readonly startedMs: number

@@ -1,14 +1,14 @@
-// What a proxy begins with, before the rest of the program is loaded: its questions to the API server.
+// Sends the first requests to the API server, before the rest of the program is loaded.
 
 import type { RunOptions } from '../config/run-options.ts'
 import { type ClusterSource, openClusterSource } from '../kube/cluster-source.ts'
 import type { SentRequest } from '../kube/transport.ts'
 import { nodeNameOf } from './settings.ts'
 
-/** Where the cluster is known from, and what became of the requests to it. */
+/** The source of objects, and the results of the requests to it. */
 export interface BegunSource {
   readonly source: ClusterSource
-  /** Told about each request, those before included. */
+  /** Sets the listener for results of requests. It also gets the earlier ones. */
   readonly countRequests: (count: (request: SentRequest) => void) => void
 }
 

@@ -1,4 +1,4 @@
-// Removes all that the proxy ever put into this machine.
+// Removes everything that the proxy and kube-proxy created on this machine.
 
 import type { RunOptions } from '../config/run-options.ts'
 import type { Mode } from '../modes/contract.ts'
@@ -26,8 +26,8 @@ export async function runCleanup({ config, log }: RunOptions): Promise<void> {
 }
 
 /**
- * `--cleanup-leftovers`: kube-proxy has taken this node back, in the configured mode. All of the other modes goes, and of this
- * one what kube-proxy does not use. Its ipvs mode lives in chains that the iptables mode has, too: those stay.
+ * `--cleanup-leftovers`: kube-proxy has taken this node back, in the configured mode. Removes all of the other modes, and the parts of
+ * this mode that kube-proxy does not use. Keeps the chains that the ipvs mode of kube-proxy shares with its iptables mode.
  */
 export async function runLeftoverCleanup({ config, log }: RunOptions): Promise<void> {
   const shared = config.mode === 'ipvs' ? ['ipvs', 'iptables'] : [config.mode]
@@ -40,7 +40,7 @@ export async function runLeftoverCleanup({ config, log }: RunOptions): Promise<v
   if (failures.length > 0) throw new AggregateError(failures, 'Cannot clean up everything, see above')
 }
 
-/** Goes on past a mode that cannot be cleaned up. Logs and returns what went wrong. */
+/** Cleans up each mode, also when another one fails. Logs and returns the errors. */
 export async function cleanUpModes(
   leaving: readonly Mode[],
   { config, log }: { readonly config: KubeProxyConfiguration; readonly log: Logger },

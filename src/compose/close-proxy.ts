@@ -12,7 +12,7 @@ interface Stoppable {
 
 /** What a proxy owns. */
 export interface Belongings {
-  /** Tells of new addresses, which would begin syncs. */
+  /** Reports new addresses, which would begin syncs. */
   readonly addressWatch: Closable | undefined
   readonly rest: Stoppable
   readonly tripwire: Stoppable
@@ -27,8 +27,8 @@ export interface Belongings {
 }
 
 /**
- * What begins work first, then the work, then what it needs: a sync needs the mode, and retries eject through the parts. Those
- * that ask are answered until the mode is closed. Whatever fails, the rest is closed; rejects with the first error.
+ * Stops event sources, then workers, then what they depend on: a sync needs the mode, and connect retry ejects through the parts.
+ * Questions are answered until the mode is closed. Closes everything, also after an error; rejects with the first one.
  */
 export function closeProxy(belongings: Belongings) {
   const { addressWatch, rest, tripwire, parts, retry, connectChoice, mode, servers, answers, source } = belongings

@@ -1,4 +1,4 @@
-// Where the events of the cluster go: into the models of both IP families, and into what is known about this node.
+// Passes the events of the cluster to the models of both IP families and to the state of this node.
 
 import type { ChangedObject } from '../serve/control/changes.ts'
 import type { ObjectEvent } from '../kube/resource-handler.ts'
@@ -10,7 +10,7 @@ import type { FamilyPipeline } from '../reconcile/family-pipeline.ts'
 export interface ClusterHandlersOptions {
   readonly pipelines: readonly FamilyPipeline[]
   readonly setNode: (node: Node | undefined) => void
-  /** The ranges of one ServiceCIDR object; none when it is gone. */
+  /** Called with the ranges of one ServiceCIDR object; none when it is deleted. */
   readonly setServiceCidr: (name: string, cidrs: readonly string[]) => void
   /** When the Node has been listed; calls back when the rules can be made as far as the Node is concerned. */
   readonly onNodeListed: (proceed: () => void) => void
@@ -25,7 +25,7 @@ const MANY = 2_000
 export function clusterHandlers(options: ClusterHandlersOptions): ClusterHandlers {
   const { pipelines, setNode, setServiceCidr } = options
   let slices = 0
-  // The rules wait until everything has been listed: half of the services would be worse than those of yesterday.
+  // No rules are written until all objects have been listed: old rules are better than those of half of the services.
   const missing = new Set(['services', 'endpoints', 'node', 'service CIDRs'])
   const complete = (what: string) => {
     if (missing.delete(what) && missing.size === 0) options.onListed()

@@ -1,4 +1,4 @@
-// The choice at connect(), put together with the rest of the proxy. Its code is loaded where it is asked for.
+// Connects the choice at connect() to the rest of the proxy. Its code is loaded only where it is configured.
 
 import type { ChooseAtConnect } from '../connect/choose-at-connect.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -18,7 +18,7 @@ export interface ConnectChoiceOptions {
 
 export type OpenConnectChoice = (options: ConnectChoiceOptions) => ChooseAtConnect
 
-/** Undefined where it is not asked for, or where the mode that is in force has its own way to choose. */
+/** Undefined where it is not configured, or where the mode in force chooses backends in a way of its own. */
 export async function loadConnectChoice(
   cgroup: string,
   { name, choosesAtRandom }: Mode,
@@ -35,7 +35,7 @@ export async function loadConnectChoice(
       cgroup,
       families,
       views,
-      // It says by itself what is wrong, once.
+      // It logs its errors itself, each once.
       ...everyOf(
         families.map((family) =>
           followerFailures({ metrics, clock: systemClock, log: silentLogger }, 'choose_at_connect', `IPv${family}`),

@@ -1,4 +1,4 @@
-// Which IP families this machine has.
+// Finds the IP families of this machine.
 
 import { existsSync, readFileSync } from 'node:fs'
 

@@ -34,11 +34,11 @@ export interface FamilyPartOptions {
   readonly health: ProxyHealth
   readonly events: Pick<EventRecorder, 'record'>
   readonly log: Logger
-  /** Whether connections are tried again where a service does not say. */
+  /** Whether services without a setting of their own have connect retry. */
   readonly connectRetry: RetryScope
-  /** What has to know what was programmed, besides the flows and the health check ports. */
+  /** Followers of each write, besides the flow cleaner and the health check ports. */
   readonly followers: readonly Follower[]
-  /** What else is written to the kernel for this family. */
+  /** Other writes to the kernel for this family. */
   readonly chores?: readonly Chore[]
 }
 
@@ -46,7 +46,7 @@ export class FamilyPart {
   readonly pipeline: FamilyPipeline
   readonly #serviceHealth: ServiceHealth
   readonly #flows: FlowCleaner
-  /** What the health checks were made of. */
+  /** The services that the health checks were made from. */
   #syncedChecks: readonly HealthCheck[] | undefined
 
   constructor(options: FamilyPartOptions) {

@@ -28,7 +28,7 @@ export interface FlowsOptions {
   readonly mode: Pick<Mode, 'name' | 'translates'>
   readonly nodeName: string
   readonly state: Pick<NodeState, 'node' | 'machineAddresses'>
-  /** Undefined: there is no API server. */
+  /** Undefined without an API server. */
   readonly api: ApiClient | undefined
   /** The cgroup whose processes choose an endpoint when they connect; undefined: none do. */
   readonly chooseAtConnect: string | undefined
@@ -40,7 +40,7 @@ export interface FlowsOptions {
 
 /** Records that are kept for clients. */
 const MOST_RECORDS = 4000
-/** An answer waits so long for names that are being asked for. */
+/** How long an answer waits for names from the API server. */
 const NAMES_MS = 500
 
 export class Flows {
@@ -204,7 +204,7 @@ export class Flows {
       mode: mode.name,
       flows: flows.map((flow) => ({ ...names.withNames(flow), number: flow.number })),
       last: this.#number,
-      // A process that was started again counts from 1: what a client knows of the one before is no gap.
+      // A new process counts from 1 again: a client with a number of the old process has missed nothing.
       missed: first === undefined || after === 0 || after > this.#number ? 0 : Math.max(0, first.number - after - 1),
       leftOut: this.#leftOut,
       lacks,

@@ -1,4 +1,4 @@
-// What needs more rights than the proxy does later: kernel settings.
+// `--init-only`: writes the kernel settings, which takes more rights than the proxy needs later.
 
 import type { RunOptions } from '../config/run-options.ts'
 import { modeNamed, modes } from '../modes/all.ts'

@@ -1,6 +1,6 @@
-// Before a proxy ends that carries connections itself, it leaves its services to the kernel: the rules of another mode lead new
-// clients to endpoints without a process. So neither a restart nor the time until connections have ended is a gap. The next
-// start takes those rules away when its own are in place, as it does with all that another mode left.
+// Before a proxy that carries connections itself ends, it leaves its services to the kernel: it writes the rules of another mode, and
+// new clients reach endpoints without a process. So there is no gap while the last connections end, nor during a restart. The next
+// proxy removes those rules when its own are in place, as it does with all rules of other modes.
 
 import type { KubeProxyConfiguration } from '../config/types.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -44,7 +44,7 @@ async function leaveTo(heir: Mode, options: LeaveOptions): Promise<void> {
   let isLeft = false
   try {
     await program(heir, options)
-    // One that has come meanwhile has removed what other modes left before this was there.
+    // A proxy that started meanwhile has already cleaned up, and would not remove these rules.
     isLeft = await isAlone(options, [heir])
     if (isLeft) log.info('New connections go by rules of another mode until a proxy is back', { mode: heir.name })
   } finally {

@@ -1,4 +1,4 @@
-// The largest of the values of late. Since the start it would say little after a year.
+// The largest recent value. The largest since the start would say little after a year.
 
 const WINDOW_MS = 5 * 60_000
 

@@ -1,4 +1,4 @@
-// The addresses of this machine, followed as they come and go.
+// Watches the addresses of this machine.
 
 import { listAddresses, watchAddresses } from '../links/addresses.ts'
 import { KernelError } from '../lib/errors.ts'
@@ -18,18 +18,18 @@ export interface FollowAddressesOptions {
 /** The kernel may have no memory, or we no file descriptor, for the moment in which something changes. */
 const RETRY_MS = 1000
 
-/** Links that a mode gives the addresses of services. */
+/** The links to which modes add the addresses of services. */
 function serviceLinks(): ReadonlySet<string> {
   return new Set(modes.flatMap((mode) => mode.serviceLinks))
 }
 
-/** The addresses of this machine, without those of services that a mode gives it, or has left behind. */
+/** The addresses of this machine, without those of services that a mode added. */
 export function readMachineAddresses(): string[] {
   const links = serviceLinks()
   return listAddresses().flatMap(({ address, interfaceName }) => (links.has(interfaceName) ? [] : [address]))
 }
 
-/** Tells them whenever they may have changed. What cannot be read now is read a little later. */
+/** Reports the addresses whenever they may have changed. If reading them fails, tries again a little later. */
 export function followMachineAddresses(options: FollowAddressesOptions): { close(): void } {
   const { onAddresses, clock, log, read = readMachineAddresses, watch = watchOwnAddresses } = options
   let timer: Timer | undefined

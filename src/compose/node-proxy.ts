@@ -1,4 +1,4 @@
-// One running proxy: everything that the other folders provide, put together. It owns what it opens and closes it in stop().
+// One running proxy, composed of the parts in other folders. It owns everything that it opens, and closes it in stop().
 
 import { featureEnabled, featureStates } from '../config/feature-gates.ts'
 import type { RunOptions } from '../config/run-options.ts'
@@ -45,21 +45,21 @@ import { applySettings, nodeNameOf, nodeSettings, otherSettings, periodsOf, rest
 /** Where there is no API server, the log has to do. */
 const noEvents: Pick<EventRecorder, 'record'> = { record() {} }
 
-/** What a NodeProxy leaves to the one that takes over from it, in the same process. */
+/** What a NodeProxy hands over to the one that follows it in the same process. */
 export interface HandoverState {
-  /** The Node as it was known last. The API may not have it at the moment. */
+  /** The Node as the API last had it. It may be missing there now. */
   readonly node: Node | undefined
 }
 
-/** What it is given by the process that it runs in. */
+/** What the process provides. */
 export interface StartContext {
   readonly handover?: HandoverState
   readonly selfCheck?: SelfCheck
-  /** Begun already. */
+  /** The first requests, begun already. */
   readonly begun?: BegunSource
 }
 
-/** What has to be there before a NodeProxy can be. */
+/** What a NodeProxy is made of. */
 interface Opened {
   readonly context: StartContext
   readonly source: ClusterSource
@@ -257,7 +257,7 @@ export class NodeProxy {
     return { node: this.#state.node }
   }
 
-  /** Applies another configuration; false when that takes a new NodeProxy. */
+  /** Applies another configuration; false when it needs a new NodeProxy. */
   apply(loaded: LoadedConfiguration): boolean {
     if (restartsFor(this.#mode, this.#loaded.config, loaded.config)) return false
     this.#loaded = loaded
@@ -279,7 +279,7 @@ export class NodeProxy {
   async end(signal: AbortSignal): Promise<void> {
     const { end } = this.#inForce.running
     await this.#answers.close()
-    // Without this program they would only keep resets from clients, for some seconds more.
+    // Without the proxy, the rules of connect retry would only withhold resets from clients for some seconds.
     this.#retry.end()
     if (end === undefined) {
       this.#log.info('Ending, the rules stay')
@@ -288,7 +288,7 @@ export class NodeProxy {
     this.#log.info('Ending, connections are carried to their end')
     this.#abort.abort()
     await this.#leaveToKernel()
-    // The mode takes its rules away by itself: nothing else is written from now on.
+    // The mode removes its rules itself: no other write may follow.
     await Promise.all(this.#parts.map(({ pipeline }) => pipeline.halt()))
     await end(signal)
   }
@@ -306,17 +306,17 @@ export class NodeProxy {
     })
   }
 
-  /** Before another proxy is opened on this machine: from now on nothing is removed, for it may be of the other's mode. */
+  /** Called before another proxy is opened on this machine. From now on nothing is removed: it may belong to the mode of the other. */
   async handOver(): Promise<void> {
     await this.#otherModes.hold()
   }
 
-  /** There is no other proxy after all. */
+  /** Called when the other proxy could not be opened. */
   takeBack(): void {
     this.#otherModes.release()
   }
 
-  /** Ends everything but the rules. Whatever fails, the rest is closed; rejects with the first error. */
+  /** Ends everything but the rules. Closes everything, also after an error; rejects with the first one. */
   stop(): Promise<void> {
     this.#abort.abort()
     this.#selfCheck?.stop()
@@ -420,7 +420,7 @@ export class NodeProxy {
       const note = `The Node has no ${kept.join(' and ')} any more; what was known stays in force until it has`
       this.#log.warn(note, { node: this.#nodeName })
     }
-    // While more of it is waited for, no load balancer shall send anything here.
+    // Load balancers must not send anything here as long as the proxy waits for the Node.
     if (this.#nodeWait.isOver) this.#health.setNode(node)
     this.#nodeWait.nodeChanged()
   }

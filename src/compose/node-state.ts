@@ -1,4 +1,4 @@
-// What is known about this node, from the configuration, the API and the machine, and what follows from it.
+// The state of this node, from the configuration, the API and the machine, and the node views that follow from it.
 
 import type { Node } from '../kube/types.ts'
 import type { Family } from '../lib/ip.ts'
@@ -19,7 +19,7 @@ export class NodeState {
     this.#onChange = onChange
   }
 
-  /** The Node as it was known last, also when it has been deleted since. */
+  /** The Node as the API last had it, also when it has been deleted since. */
   get node(): Node | undefined {
     return this.#facts.node
   }
@@ -32,7 +32,7 @@ export class NodeState {
     return this.#facts.serviceCidrs
   }
 
-  /** What a person should know about the settings on this node. */
+  /** Warnings about the settings on this node. */
   problems(other: OtherSettings): ConfigProblems {
     const { warnings, errors } = planConfigProblems(this.#settings, this.#facts, other)
     return { warnings: [...nodeViewWarnings(this.#settings, this.#facts), ...warnings], errors }
@@ -48,8 +48,8 @@ export class NodeState {
   }
 
   /**
-   * A Node that is deleted is not forgotten: the machine is still there, with its pods, its addresses and its zone. Nor are they
-   * when the Node does not say them any more: tells what that is.
+   * Keeps a Node that is deleted: the machine still exists, with its pods, its addresses and its zone. Also keeps fields that the Node
+   * no longer has, and returns which ones.
    */
   setNode(node: Node): readonly string[] {
     const known = keepKnown(this.#facts.node, node)
@@ -61,7 +61,7 @@ export class NodeState {
     this.#change({ machineAddresses })
   }
 
-  /** The ranges of one ServiceCIDR object; none when it is gone. */
+  /** Sets the ranges of one ServiceCIDR object; none when it is deleted. */
   setServiceCidr(name: string, cidrs: readonly string[]): void {
     if (cidrs.length === 0) this.#serviceCidrs.delete(name)
     else this.#serviceCidrs.set(name, cidrs)

@@ -1,5 +1,5 @@
-// Before the first rule: what the rules need to know of the Node. One that has just joined has no addresses for a while, and no
-// ranges of pods. As kube-proxy, half a minute for the addresses, then without; five minutes for the ranges, then the end.
+// Waits for the Node before the first rules. A Node that has just joined has no addresses and no pod ranges for a while. As kube-proxy
+// does, waits half a minute for the addresses and then goes on without; waits five minutes for the ranges and then ends.
 
 import type { Node } from '../kube/types.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -20,7 +20,7 @@ export interface NodeWaitOptions {
   readonly needs: readonly Fact[]
   readonly clock: Clock
   readonly log: Logger
-  /** Aborted: nothing is waited for any more, and nothing follows. */
+  /** When this is aborted, the wait ends, and no callback follows. */
   readonly signal: AbortSignal
 }
 
@@ -53,7 +53,7 @@ export class NodeWait {
     else waitForPodCIDRs()
   }
 
-  /** The Node is another. */
+  /** The Node has changed. */
   nodeChanged(): void {
     this.#look?.()
   }

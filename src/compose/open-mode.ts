@@ -1,4 +1,4 @@
-// Opens the mode that was asked for, or, where this machine cannot run it, the one that stands in for it.
+// Opens the configured mode, or its stand-in where this machine cannot run it.
 
 import { standInFor, type StandIns } from '../config/modes.ts'
 import { UnsupportedError } from '../lib/errors.ts'
@@ -8,7 +8,7 @@ import type { Mode, ModeOptions, RunningMode } from '../modes/contract.ts'
 export interface ModeInForce {
   readonly mode: Mode
   readonly running: RunningMode
-  /** Why it is not the mode that was asked for, one reason per mode that was given up; empty when it is. */
+  /** Why it is not the configured mode: one reason for each mode that cannot run; empty when it is. */
   readonly reasons: readonly string[]
 }
 

@@ -1,4 +1,4 @@
-// What other modes left on this machine goes when the one in force is in place, so that connections are never without rules.
+// Removes the rules of other modes when those of the mode in force are in place, so that connections are never without rules.
 
 import type { KubeProxyConfiguration } from '../config/types.ts'
 import type { Family } from '../lib/ip.ts'
@@ -18,7 +18,7 @@ export class OtherModes {
   readonly #options: OtherModesOptions
   /** The families that have not been programmed yet. */
   readonly #waiting: Set<Family>
-  /** Once. */
+  /** Set when cleaning up has begun: that happens once. */
   #cleaning: Promise<unknown> | undefined
   #isHeld = false
 
@@ -32,15 +32,15 @@ export class OtherModes {
     if (this.#waiting.delete(family)) this.#cleanUp()
   }
 
-  /** Another process has served meanwhile, and may have left something: it goes after the next sync of each family. */
+  /** Another process served meanwhile, and may have left rules: they are removed after the next sync of each family. */
   again(): void {
-    // The other families tell of it, too.
+    // Each family calls this; the first call is enough.
     if (this.#waiting.size > 0) return
     this.#cleaning = undefined
     for (const family of this.#options.families) this.#waiting.add(family)
   }
 
-  /** From now on nothing is removed. Resolves when what was being removed is gone. */
+  /** Removes nothing from now on. Resolves when the current removal has ended. */
   async hold(): Promise<void> {
     this.#isHeld = true
     await this.#cleaning

@@ -1,4 +1,4 @@
-// What a running proxy can be asked over its control socket. See control/questions.ts.
+// The questions that a running proxy answers at its control socket. See serve/control/questions.ts.
 
 import { allowArguments, argument, QuestionError, type Question } from '../serve/control/questions.ts'
 import { describePort, type PortState } from '../serve/control/port-state.ts'

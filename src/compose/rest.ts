@@ -1,4 +1,4 @@
-// When the proxy has nothing to do for a while, it gives memory back.
+// Returns memory to the system when the proxy has had nothing to do for a while.
 
 import type { Clock, Timer } from '../lib/clock.ts'
 
@@ -9,10 +9,10 @@ export interface RestOptions {
   readonly clock: Clock
 }
 
-/** No sync for so long is rest. */
+/** The proxy is at rest when it has had no sync for so long. */
 const QUIET_MS = 2000
 
-/** Memory is given back again when this much has come since the last time. */
+/** Returns memory again when it has grown by this much since the last time. */
 const GROWTH = 16 << 20
 
 /** It takes some tens of milliseconds, and is not done more often than this. */

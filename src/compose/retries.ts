@@ -1,4 +1,4 @@
-// Retries of connections, put together with the rest of the proxy.
+// Connects connect retry to the rest of the proxy.
 
 import { anEvent } from '../kube/event-kinds.ts'
 import type { EventRecorder } from '../kube/events.ts'
@@ -12,7 +12,7 @@ import { ConnectRetry, type RetryCounts } from '../retry/connect-retry.ts'
 import type { FamilyPipeline } from '../reconcile/family-pipeline.ts'
 import { followerFailures } from '../reconcile/follower-failures.ts'
 
-/** Services of one backend that an Event names. */
+/** The most services of one backend that an Event names. */
 const MOST_NAMED = 3
 
 export interface RetriesOptions {
@@ -38,7 +38,7 @@ export function openConnectRetry(options: RetriesOptions): ConnectRetry {
       const of = pipeline(family)
       if (of === undefined) return
       of.model.setEjections(ejections, ports)
-      // The client that found it out sends its next SYN in less than a second.
+      // Urgent: the client that failed sends its next SYN in less than a second.
       of.changed('urgent')
     },
     onSuspect: ({ ip, port, reason }, change, ports) => {
@@ -47,7 +47,7 @@ export function openConnectRetry(options: RetriesOptions): ConnectRetry {
         change === 'ejected'
           ? `no new connections go to ${backend}: a client failed there (${reason}), and so did this node`
           : `connections go to ${backend} again: it answers`
-      // Of the node, not of the Service: whether this node can connect to an address is not for those to read who name it.
+      // An Event of the node, not of the Service: whoever can write EndpointSlices must not learn which addresses this node can reach.
       events.record(anEvent(change === 'ejected' ? 'BackendEjected' : 'BackendReturned', note))
     },
     onTable: (family) => followerFailures({ metrics, clock: systemClock, log }, 'connect_retry', `IPv${family}`),

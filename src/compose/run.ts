@@ -35,7 +35,7 @@ export async function runProxy(options: RunOptions, judge?: Judge): Promise<void
 
 const openProxy: typeof NodeProxy.open = async (...args) => {
   const { NodeProxy: Proxy } = await import('./node-proxy.ts')
-  // The API server may have said something meanwhile, of which TLS has to be told.
+  // Gives TLS a turn to process data of the API server that came meanwhile.
   await nextTurn()
   return Proxy.open(...args)
 }
@@ -90,7 +90,7 @@ class ProxyRunner {
       return
     }
     let next: NodeProxy
-    // Opening a mode makes what its rules need; it must not be taken for a leftover of that mode.
+    // Opening the next mode creates what its rules need: the current proxy must not remove that as a leftover.
     await this.#proxy.handOver()
     try {
       next = await openProxy(

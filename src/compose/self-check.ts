@@ -1,4 +1,4 @@
-// What `kube-proxy check` would say of this node while the proxy runs: shown by /statusz, and told once in Events.
+// Runs the judgement of `kube-proxy check` in the proxy: /statusz shows the result, and Events report each fault once.
 
 import type { RunOptions } from '../config/run-options.ts'
 import { anEvent } from '../kube/event-kinds.ts'
@@ -32,18 +32,18 @@ export interface SelfCheckOptions {
   readonly log: Logger
 }
 
-/** The start has the processor for itself, and a proxy that is just being stopped has gone. */
+/** Leaves the processor to the start of the proxy, and gives an old proxy time to end. */
 const JUDGE_AFTER_MS = 3000
-/** Reading tables while they are being filled takes both longer; but a proxy that never gets there is judged, too. */
+/** Reading tables while they are written slows both down. After so many waits, the check runs all the same. */
 const WAITS_FOR_RULES = 40
 
 /** These have Events of their own. */
-const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(['mode-stands-in', 'mode-default'])
+const REPORTED_ELSEWHERE: ReadonlySet<string> = new Set(['mode-stands-in', 'mode-default'])
 
-/** One for the life of the process: a changed configuration file does not make it tell everything again. */
+/** One for the life of the process, so that a changed configuration file does not report every fault again. */
 export class SelfCheck {
   readonly #options: SelfCheckOptions
-  readonly #told = new Set<string>()
+  readonly #reported = new Set<string>()
   #faults: readonly Fault[] | undefined
   #timer: Timer | undefined
   #round = 0
@@ -92,8 +92,8 @@ export class SelfCheck {
   #found(faults: readonly Fault[], events: Pick<EventRecorder, 'record'>): void {
     this.#faults = faults
     for (const { code, message, todo } of faults) {
-      if (TOLD_ELSEWHERE.has(code) || this.#told.has(message)) continue
-      this.#told.add(message)
+      if (REPORTED_ELSEWHERE.has(code) || this.#reported.has(message)) continue
+      this.#reported.add(message)
       events.record(anEvent('KubeProxyCheck', todo === undefined ? message : `${message}; ${todo}`))
     }
   }

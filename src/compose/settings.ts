@@ -1,4 +1,4 @@
-// From the configuration to what the parts of the proxy want to know.
+// Derives the settings of the parts of the proxy from the configuration.
 
 import { hostname } from 'node:os'
 import type { KubeProxyConfiguration, LoadedConfiguration } from '../config/types.ts'
@@ -16,7 +16,7 @@ import { valueAt } from '../config/value-at.ts'
 import { modeNamed } from '../modes/all.ts'
 import type { Mode } from '../modes/contract.ts'
 
-/** Fields that cannot change under a running proxy: a new one takes over from it, and the rules stay meanwhile. */
+/** Fields that a running proxy cannot change: a new one takes over from it, and the rules stay meanwhile. */
 const restartFields = [
   'mode',
   'clientConnection',
@@ -37,7 +37,7 @@ export function nodeNameOf({ hostnameOverride }: KubeProxyConfiguration): string
   return (hostnameOverride.trim() || hostname()).toLowerCase()
 }
 
-/** All of it by the mode that is configured, also where another one stands in: that is what the operator had in mind. */
+/** Goes by the configured mode, also where a stand-in runs: that is what the operator had in mind. */
 export function nodeSettings(config: KubeProxyConfiguration): NodeSettings {
   const { detectLocalMode, detectLocal, nodePortAddresses, featureGates } = config
   const isListening = modeNamed(config.mode).semantics.localhostNodePorts === 'by listeners'
@@ -73,7 +73,7 @@ export function periodsOf({ config, minSyncPeriod }: LoadedConfiguration, mode: 
   }
 }
 
-/** Kernel settings and the OOM score. What cannot be set is logged. */
+/** Writes kernel settings and the OOM score. Logs those that it cannot write. */
 export function applySettings(config: KubeProxyConfiguration, log: Logger): void {
   applyKernelSettings(config, log)
   applyHostSetup(planOomScoreAdj(config.oomScoreAdj), settingFiles, log)

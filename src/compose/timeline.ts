@@ -13,7 +13,7 @@ export interface TimelineOptions {
   readonly clock: Clock
 }
 
-/** At most so many changes, and so many characters of commands, are kept. */
+/** The most changes, and the most characters of commands, that are kept. */
 const MOST_CHANGES = 100
 const MOST_CHARACTERS = 1_000_000
 
@@ -82,7 +82,7 @@ export class Timeline {
   #answer(after: number): ChangesAnswer {
     const changes = this.#changes.filter(({ number }) => number > after)
     const [first] = changes
-    // A process that started anew counts from 1 again: what a client knows of the one before is no gap.
+    // A new process counts from 1 again: a client with a number of the old process has missed nothing.
     const missed = first === undefined || after === 0 || after > this.#number ? 0 : first.number - after - 1
     return { ...this.#options.about(), changes, last: this.#number, missed }
   }

@@ -1,4 +1,4 @@
-// `--traffic-metrics`: what the kernel has counted as metrics, by service port; so many of them, and the rest as `other`.
+// `--traffic-metrics`: shows the counts of the kernel as metrics, for so many service ports, and for the rest as `other`.
 
 import type { TrafficRow } from '../serve/control/traffic.ts'
 import type { TrafficCounts } from '../traffic/traffic-counts.ts'
@@ -17,11 +17,11 @@ export interface TrafficMetricsOptions {
   readonly log: Logger
 }
 
-/** The kernel forgets a pair without packets after five minutes: what it has counted is fetched before. */
+/** The kernel drops the counts of a pair without packets after five minutes: they are read before that. */
 const FETCH_MS = 60_000
 /** Pages that follow each other at once show the same. */
 const FRESH_MS = 1000
-/** Rows that are added up before other work gets a turn. */
+/** The rows that are added up before other work has a turn. */
 const PIECE = 1024
 
 /** The label of those that have none of their own. No service port is called so: they have a namespace. */
@@ -33,7 +33,7 @@ export class TrafficMetrics {
   /** Service ports that have series of their own, in the order in which they came. */
   readonly #shown = new Set<string>()
   #wishes: ReadonlyMap<string, boolean | undefined> = new Map()
-  /** All that are shown have asked for it: known until the next reading, so that it is not found out for each of thousands. */
+  /** All shown service ports have asked for it. Cached until the next reading: there are thousands of them. */
   #haveAllAsked = false
   /** By label. */
   readonly #series = new Map<string, LabelSeries>()
@@ -115,7 +115,7 @@ export class TrafficMetrics {
     const { rows, other, sinceMs } = answer
     const before = this.#added?.sinceMs === sinceMs ? this.#added : undefined
     const now: Added = { sinceMs, rows: new Map(), other }
-    // What was not read this time may be read again, from nothing: then it begins anew.
+    // The kernel dropped the counts of rows that are missing: if they come back, they begin at zero.
     this.#added = now
     await inPieces(rows.keys(), PIECE, (i) => {
       if (!isWanted()) return
@@ -144,8 +144,8 @@ export class TrafficMetrics {
     return last !== undefined
   }
 
-  /** Adds what has grown, if anything has. */
-  #count(label: string, now: Told, before: Told | undefined): void {
+  /** Adds the growth since the last reading. */
+  #count(label: string, now: Counts, before: Counts | undefined): void {
     let series = this.#series.get(label)
     if (series === undefined) {
       if (!hasAny(now)) return
@@ -171,7 +171,7 @@ export class TrafficMetrics {
     }
   }
 
-  /** Those that are deleted, or do not want to be shown: another service port can have their place. */
+  /** Hides service ports that are deleted or switched off: other ones can have their places. */
   #forgetUnwanted(): void {
     for (const name of this.#shown) {
       if (!this.#wishes.has(name) || this.#wishes.get(name) === false) this.#hide(name)
@@ -191,8 +191,8 @@ export class TrafficMetrics {
   }
 }
 
-/** Refusals are told of rows alone. */
-type Told = TrafficCounts & { readonly refused?: number }
+/** Only rows of service ports have refusals. */
+type Counts = TrafficCounts & { readonly refused?: number }
 
 interface Added {
   /** When counting began. */
@@ -203,7 +203,7 @@ interface Added {
 
 type LabelSeries = Readonly<Record<keyof TrafficCounts | 'refused', { inc(by: number): void }>>
 
-function isSame(a: Told, b: Told): boolean {
+function isSame(a: Counts, b: Counts): boolean {
   return (
     a.sentPackets === b.sentPackets &&
     a.receivedPackets === b.receivedPackets &&
@@ -214,11 +214,11 @@ function isSame(a: Told, b: Told): boolean {
   )
 }
 
-function hasAny({ begun, sentPackets, sentBytes, receivedPackets, receivedBytes, refused = 0 }: Told): boolean {
+function hasAny({ begun, sentPackets, sentBytes, receivedPackets, receivedBytes, refused = 0 }: Counts): boolean {
   return begun + sentPackets + sentBytes + receivedPackets + receivedBytes + refused > 0
 }
 
-/** A pair that was forgotten in between begins at nothing again. */
+/** If the kernel dropped the counts of a pair in between, they began at zero again. */
 function growth(now: number, before = 0): number {
   return now < before ? now : now - before
 }

@@ -1,5 +1,5 @@
-// What the kernel has counted between addresses becomes rows by service, from reading to reading. What one reading has found out
-// about a pair is kept for the next, and other work gets its turns: there are thousands of pairs.
+// Turns the counts that the kernel has for pairs of addresses into rows by service. There are thousands of pairs, so the labels of a
+// pair are kept for the next reading, and other work has turns in between.
 
 import type { CarriedRow, TrafficRow } from '../serve/control/traffic.ts'
 import { inPieces } from '../lib/in-pieces.ts'
@@ -11,14 +11,14 @@ import type { Carried, Counted } from '../modes/contract.ts'
 
 type Pair = Counted['pairs'][number]
 
-/** Pairs that are looked at before other work gets a turn. */
+/** The pairs that are processed before other work has a turn. */
 const PIECE = 1024
 
 const FIELDS = Object.keys(NO_TRAFFIC) as (keyof TrafficCounts)[]
 
-/** Where a pair belongs, in words. */
+/** The service, frontend and backend of a pair, as text. */
 interface PairLabels {
-  /** Undefined: a translation of another program. */
+  /** Undefined: another program translated it. */
   readonly service: string | undefined
   readonly frontend: string
   readonly backend: string
@@ -26,9 +26,9 @@ interface PairLabels {
 
 export interface FoundRows {
   readonly rows: readonly TrafficRow[]
-  /** What each row is known by; in no other family is anything known by the same. */
+  /** The identity of each row, unique across families. */
   readonly ids: readonly string[]
-  /** Of pairs for which there was no room. */
+  /** The counts of pairs for which the kernel had no room. */
   readonly other: TrafficCounts
 }
 
@@ -36,10 +36,10 @@ export interface FoundRows {
 export class FamilyRows {
   readonly #family: Family
   readonly #services = new ServiceFinder()
-  /** Of the last reading. */
+  /** From the last reading. */
   #labels = new Map<string, PairLabels>()
   #counts = new Map<string, TrafficCounts>()
-  /** What pairs had that the kernel has forgotten by now: it does so after a while without packets. The totals do not. */
+  /** The counts of pairs that the kernel has dropped, as it does after a while without packets. Its totals keep them. */
   #forgotten = NO_TRAFFIC
 
   constructor(family: Family) {
@@ -94,7 +94,7 @@ export class FamilyRows {
     const forgotten = { ...this.#forgotten }
     await inPieces(this.#counts, PIECE, ([id, before]) => {
       const after = now.get(id) ?? NO_TRAFFIC
-      // A count that is less has begun anew. They are forgotten one by one: that of new connections before that of packets.
+      // A smaller count began at zero again. The kernel drops counts one by one: that of new connections before that of packets.
       for (const field of FIELDS) if (after[field] < before[field]) forgotten[field] += before[field]
     })
     this.#forgotten = forgotten
@@ -116,7 +116,7 @@ function rowOf({ service = '', frontend, backend }: PairLabels, pair: Pair, isEj
   }
 }
 
-/** What the kernel calls backends are doors of the proxy, several for a frontend. */
+/** In the userspace mode, the backends that the kernel sees are listeners of the proxy, several for a frontend: sums them up. */
 function byFrontend(family: Family, rows: readonly TrafficRow[]): Omit<FoundRows, 'other'> {
   const sums = new Map<string, TrafficRow>()
   for (const row of rows) {
@@ -141,7 +141,7 @@ export function plus(a: TrafficCounts, b: TrafficCounts): TrafficCounts {
 }
 
 function restOf(total: TrafficCounts, part: TrafficCounts): TrafficCounts {
-  // Packets that come between two readings must not make it negative.
+  // The total and its parts are read one after the other: packets in between must not make the rest negative.
   const rest = (field: keyof TrafficCounts) => Math.max(0, total[field] - part[field])
   return {
     begun: rest('begun'),

@@ -176,8 +176,8 @@ test('where the proxy carries connections itself, it tells the backends, and the
     receivedBytes: 300,
     isResting: true,
   } as const
-  // Two doors of one frontend.
-  const doors = [
+  // Two listeners of one frontend.
+  const listeners = [
     pair('10.0.0.1', 80),
     { ...pair('10.0.0.1', 80), id: 'b', backend: { address: '172.16.0.1', port: 40_001 } },
   ]
@@ -185,7 +185,10 @@ test('where the proxy carries connections itself, it tells the backends, and the
   const traffic = new Traffic({
     families: [{ family: 4, views: () => [view] }],
     about: () => ({ mode: 'userspace', nodeName: 'n', ejected: [] }),
-    open: () => ({ read: async () => ({ pairs: doors, refusals: [], total, carried: [carried] }), close: () => {} }),
+    open: () => ({
+      read: async () => ({ pairs: listeners, refusals: [], total, carried: [carried] }),
+      close: () => {},
+    }),
     clock: new ManualClock(),
     log: silentLogger,
   })

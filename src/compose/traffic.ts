@@ -24,27 +24,27 @@ export interface TrafficOptions {
   }
   readonly clock: Clock
   readonly log: Logger
-  /** The mode's; absent: it cannot tell. */
+  /** The counter of the mode; absent: it cannot count. */
   readonly open: ((family: Family) => TrafficCounter) | undefined
 }
 
-/** An answer, and what its rows are known by: the same in every answer since counting began. */
+/** An answer, and the identities of its rows: the same in every answer since counting began. */
 export interface TrafficReading {
   readonly answer: TrafficAnswer
   readonly ids: readonly string[]
 }
 
-/** The last client has gone while the counts were read for it. */
+/** The last client left while the counts were read for it. */
 class CountingEnded extends QuestionError {}
 
 export class Traffic {
   readonly #options: TrafficOptions
   readonly #leases: Leases
-  /** Whether metrics show it: then it goes on until they do no longer. */
+  /** Whether metrics show the counts: then counting goes on without clients. */
   #isKept = false
   #counters: ReadonlyMap<Family, TrafficCounter> | undefined
   readonly #rows = new Map<Family, FamilyRows>()
-  /** The one under way: whoever asks meanwhile gets the same. */
+  /** The current reading: all clients that ask meanwhile get its result. */
   #reading: Promise<TrafficReading> | undefined
   #sinceMs = 0
 
@@ -63,7 +63,7 @@ export class Traffic {
     },
   }
 
-  /** Counts on and on, whether a command looks or not, or no longer so. Throws when it cannot. */
+  /** Sets whether counting goes on without clients. Throws when the kernel cannot count. */
   keep(isKept: boolean): void {
     this.#isKept = isKept
     try {
@@ -75,7 +75,7 @@ export class Traffic {
     }
   }
 
-  /** What has been counted so far; undefined while nothing counts. */
+  /** The counts so far; undefined while nothing counts. */
   async read(): Promise<TrafficReading | undefined> {
     if (this.#counters === undefined) return undefined
     try {
@@ -86,7 +86,7 @@ export class Traffic {
     }
   }
 
-  /** Counting ends, whichever command looks. */
+  /** Ends counting, also for clients that still ask. */
   close(): void {
     this.#isKept = false
     this.#leases.close()
@@ -160,7 +160,7 @@ export class Traffic {
     } catch (error) {
       if (this.#counters !== counters) throw new CountingEnded('Cannot count: counting has ended', { cause: error })
       if (!(error instanceof KernelError && error.errno === 'ENOENT')) throw error
-      // Another program has removed what counts (`nft flush ruleset`): from now on, then.
+      // Another program has removed the counting table (`nft flush ruleset`): begins again.
       const reading = this.#reading
       this.#end()
       this.#begin()
@@ -169,7 +169,7 @@ export class Traffic {
     }
   }
 
-  /** In many turns of the event loop: a node has thousands of pairs. */
+  /** Takes many turns of the event loop: a node has thousands of pairs. */
   async #readAll(): Promise<TrafficReading> {
     const { families, about, clock } = this.#options
     const [counters, sinceMs] = [this.#counters!, this.#sinceMs]

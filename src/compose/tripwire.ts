@@ -1,4 +1,4 @@
-// Tells when the program stood still: one turn of the event loop, or one system call, took so long that nobody was answered.
+// Logs when the program stood still: one turn of the event loop, or one system call, took so long that no request was answered.
 
 import type { Clock, Timer } from '../lib/clock.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -18,10 +18,10 @@ export interface TripwireOptions {
 
 /** Longer than this is worth a line of the log. */
 const TOO_LONG_MS = 1000
-/** How often it looks: while there is work, and at rest. A turn that is longer than that makes it late, and so is seen. */
+/** How often the timer fires: while there is work, and at rest. A longer turn of the event loop makes it late. */
 const BUSY_MS = 100
 const IDLE_MS = TOO_LONG_MS
-/** The part of the time at work from which on there is work. */
+/** The busy part of the time from which on the shorter period is used. */
 const BUSY = 0.05
 /** No timer is on time to the millisecond. */
 const SLACK_MS = 5
@@ -64,7 +64,7 @@ export class Tripwire {
     const call = this.#options.takeLongestCall()
     this.#calls.add(call.ms)
     const lateMs = passedMs - periodMs
-    // What made the timer late began before it was due. Late without work: the process was stopped, or the machine slept.
+    // If the timer is late without work, the process was stopped, or the machine slept.
     const turnMs = lateMs <= SLACK_MS ? 0 : Math.min(passedMs, atWorkMs)
     this.#turns.add(turnMs)
     metrics.longestTurn.with().set(this.#turns.value / 1000)

@@ -1,9 +1,9 @@
-// Answers that wait for something to tell.
+// Answers that wait until they have content.
 
 import { argument, QuestionError } from '../serve/control/questions.ts'
 import type { Clock } from '../lib/clock.ts'
 
-/** An answer waits so long; the argument `wait` may ask for less. */
+/** How long an answer waits; the argument `wait` may ask for less. */
 export const LONGEST_WAIT_MS = 10_000
 
 export class Waiting {
@@ -14,7 +14,7 @@ export class Waiting {
     this.#clock = clock
   }
 
-  /** Until there is something, the time is over, or the client has gone. */
+  /** Resolves when there is something to send, the time is over, or the client has left. */
   next(waitMs: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {

@@ -1,4 +1,4 @@
-// What a write to the kernel is to those who follow it.
+// The event that followers get after a write to the kernel.
 
 import { mergeChanges } from '../model/merge-changes.ts'
 import type { FrontendAddress, NodeView, ServicePortChange } from '../model/types.ts'
@@ -11,29 +11,29 @@ export interface Attempt {
   readonly cause: Cause
   /** Whether all rules are compared with the kernel's. */
   readonly isComparison: boolean
-  /** There are reasons of our own for a difference: changes, a failure before, nothing programmed yet. */
+  /** Differences may be our own: there were changes or a failure before, or nothing is programmed yet. */
   readonly mayDiffer: boolean
-  /** Exactly what differs from the last write that the kernel acknowledged. */
+  /** Exactly the changes since the last write that the kernel acknowledged. */
   readonly changes: readonly ServicePortChange[]
   readonly beganMs: number
-  /** When the first of the events came that led to it. */
+  /** When the first event came that led to it. */
   readonly waitingSinceMs: number | undefined
   /** When those events were triggered, in the cluster. */
   readonly triggerTimes: readonly number[]
 }
 
-/** The kernel has acknowledged. */
+/** A write that the kernel has acknowledged. */
 export interface Applied extends Attempt {
   readonly operations: SyncStats
   readonly tookMs: number
 }
 
-/** The kernel has not. The changes come again with the next attempt. */
+/** A write that failed. Its changes come again with the next attempt. */
 export interface NotApplied extends Attempt {
   readonly error: unknown
 }
 
-/** Two writes as one, for a follower that missed the first. */
+/** Merges two writes, for a follower that failed at the first. */
 export function mergeApplied(earlier: Applied, later: Applied): Applied {
   const { operations: first } = earlier
   const { operations: last } = later

@@ -1,4 +1,4 @@
-// Whether the kernel holds what was decided, for one IP family; since when not, and what differed.
+// Drift of one IP family: whether the kernel holds what was decided, since when not, and what differed.
 
 import type { DriftState, FoundDrift } from '../serve/control/state.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -14,7 +14,7 @@ export interface DriftOptions {
   readonly clock: Clock
 }
 
-/** How many of those that were found are kept, and of each so many commands, cut off at this length. */
+/** How many drifts are kept, how many commands of each, and where each command is cut off. */
 const KEPT = 5
 const KEPT_COMMANDS = 8
 const LONGEST_COMMAND = 200
@@ -22,9 +22,9 @@ const LONGEST_COMMAND = 200
 export class Drift {
   readonly #options: DriftOptions
   #sinceMs: number
-  /** Why it does not; undefined: it does. */
+  /** Why the kernel does not hold it; undefined: it does. */
   #reason: string | undefined = 'nothing has been programmed yet'
-  /** Another program touched what is ours, or may have. */
+  /** Another program changed our rules, or may have. */
   #suspectedMs: number | undefined
   #comparedMs: number | undefined
   #found: readonly FoundDrift[] = []
@@ -48,7 +48,7 @@ export class Drift {
     }
   }
 
-  /** Another program touched what may be ours: it will be compared. */
+  /** Another program may have changed our rules: a comparison will follow. */
   suspect(): void {
     this.#suspectedMs ??= this.#options.clock.now()
   }

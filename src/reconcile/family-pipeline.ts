@@ -1,5 +1,5 @@
-// The path of a change, for one IP family: events into the model, the model's changes into the kernel, and afterwards everything
-// that follows.
+// The path of a change, for one IP family: from API events to the model, from the model's changes to the kernel, and then to the
+// followers.
 
 import type { DriftState, SyncState } from '../serve/control/state.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -31,13 +31,13 @@ export interface FamilyPipelineOptions {
   readonly sharedTables?: SharedTables | undefined
   readonly clock: Clock
   readonly log: Logger
-  /** What has to know what was programmed. */
+  /** Called after each write. */
   readonly followers: readonly Follower[]
-  /** What else is written to the kernel for this family. */
+  /** Other writes to the kernel for this family. */
   readonly chores?: readonly Chore[]
 }
 
-/** All rules are compared with the kernel's this often, or when changes leave no time for it, half as often. */
+/** How often all rules are compared with the kernel's; half as often when changes leave no time for it. */
 const FULL_SYNC_MS = 60 * 60 * 1000
 
 export class FamilyPipeline {
@@ -51,16 +51,16 @@ export class FamilyPipeline {
   #node: NodeView
   #started = false
   #needsComparison = true
-  /** There is a reason of our own why a comparison would find differences. */
+  /** A comparison may find differences that no other program caused. */
   #mayDiffer = true
   #lastFullSyncMs = 0
   #lastSyncMs: number | undefined
   #periods: Periods
   /** Service ports whose rules the kernel refused. */
   #refused = 0
-  /** When the first event came that is not in the kernel yet. */
+  /** When the oldest event came that is not in the kernel yet. */
   #waitingSinceMs: number | undefined
-  /** What the model has decided and the kernel has not acknowledged, and when that was triggered. */
+  /** Changes of the model that the kernel has not acknowledged, and when they were triggered. */
   #unacknowledged: readonly ServicePortChange[] = []
   #triggerTimes: readonly number[] = []
 
@@ -133,7 +133,7 @@ export class FamilyPipeline {
     return this.#drift.state
   }
 
-  /** Everything has been listed: from now on the kernel follows. */
+  /** All objects have been listed: begins to write to the kernel. */
   start(): void {
     if (this.#started) return
     this.#started = true
@@ -141,7 +141,7 @@ export class FamilyPipeline {
     this.#queue.start()
   }
 
-  /** The model was changed. What is of the other family, or what was known, is no change. */
+  /** An event reached the model. It may change nothing here: when it concerns the other family, or repeats what was known. */
   changed(urgency?: 'urgent'): void {
     const { health, clock, model } = this.#options
     if (!model.hasChanges && !this.#needsComparison) {
@@ -174,17 +174,17 @@ export class FamilyPipeline {
     this.#queue.setPeriods(periods)
   }
 
-  /** Another program changed our rules, or perhaps: restores them. */
+  /** Another program changed our rules, or may have: restores them. */
   heal(certainty?: 'certain' | 'perhaps'): void {
     if (this.#started && this.#queue.heal(certainty)) this.#drift.suspect()
   }
 
-  /** There is something to do for one of the chores. */
+  /** One of the chores has work. */
   wake(chore: Chore): void {
     this.#queue.wake(chore)
   }
 
-  /** From now on nothing is written. Resolves when what is under way has ended. */
+  /** Begins no further write. Resolves when the current one has ended. */
   async halt(): Promise<void> {
     this.#started = false
     this.#followers.stop()
@@ -199,7 +199,7 @@ export class FamilyPipeline {
     )
   }
 
-  /** What changes while it goes on is for the next one. */
+  /** Changes during a write are for the next one. */
   async #write(cause: Cause): Promise<WriteResult> {
     const { model, programmer, clock } = this.#options
     this.#followers.begin()
@@ -236,7 +236,7 @@ export class FamilyPipeline {
     }
   }
 
-  /** The rules are in force: whatever fails from here on, the sync is done. Never throws. */
+  /** The rules are in force. Never throws: no failure from here on undoes the sync. */
   #applied(applied: Applied): WriteResult {
     const { clock, health, log } = this.#options
     const { isComparison, operations } = applied
@@ -260,12 +260,12 @@ export class FamilyPipeline {
   /** A change need not wait for a comparison, unless there was no time for one between changes. */
   #isComparisonDue(cause: Cause): boolean {
     const sinceMs = this.#options.clock.monotonicNow() - this.#lastFullSyncMs
-    // What was refused may be accepted now: its kernel module is there, or there is memory.
+    // The kernel may accept now what it refused: a module was loaded, or memory is free.
     const periodMs = this.#refused > 0 ? this.#periods.maxMs : FULL_SYNC_MS
     return sinceMs >= (cause === 'compare' ? periodMs : 2 * periodMs)
   }
 
-  /** What the programmer does when the rules are in force. */
+  /** Lets the programmer clean up after the sync. */
   async #finish(): Promise<number | undefined> {
     const finished = await this.#options.programmer.finish!()
     if (!finished) return undefined

@@ -1,4 +1,4 @@
-// Removes UDP flows from the connection tracker that still go where the service no longer does.
+// Deletes UDP flows from the connection tracker that still go to backends that their service no longer has.
 
 import type { Clock, Timer } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
@@ -14,9 +14,9 @@ import type { Answerers } from './programmer.ts'
 
 /** The kernel's connection tracker. */
 export interface FlowTable<F extends UdpFlow = UdpFlow> {
-  /** Those that are wanted; only of those that are answered by one endpoint (`ip:port`), if it is given. */
+  /** The flows that match; with an endpoint (`ip:port`), only the flows that it answers. */
   findUdp(family: Family, isWanted: (flow: UdpFlow) => boolean, answerer?: string): Promise<readonly F[]>
-  /** How many there were to delete; flows that ended meanwhile do not count. */
+  /** How many were deleted; flows that ended meanwhile do not count. */
   delete(flows: readonly F[]): number
 }
 
@@ -30,36 +30,36 @@ export interface FlowCleanerOptions {
   readonly machineAddresses: () => readonly string[]
   /** All service ports as the kernel has them. */
   readonly views: () => Iterable<ServicePortView>
-  /** `ip:port` of what answers the flows of a service port, where that is not the endpoints. */
+  /** `ip:port` of the sockets that answer the flows of a service port, in a mode where endpoints do not. */
   readonly targets?: ((view: ServicePortView) => readonly string[]) | undefined
 }
 
-/** Each is asked for one by one, and the kernel looks at all flows each time, so many are not. */
+/** The most endpoints whose flows are read one by one: the kernel goes through all flows each time. */
 const FEW_ANSWERERS = 8
 
 /** Any pod can make hundreds of thousands of flows to one endpoint. This many take some ten milliseconds. */
 const DELETED_IN_A_TURN = 2000
 
 /**
- * Flows are looked at again after this long. A packet that chose its endpoint before the change may enter its flow after the first
+ * The second look at flows comes after this long. A packet that chose its endpoint before the change may enter its flow after the first
  * look: it waited on another CPU, or affinity sent it there until its entry was deleted, which takes a second at most.
  */
 const SECOND_LOOK_MS = 1500
 
-/** What has to be looked at. */
+/** The service ports whose flows are to be checked. */
 interface Task {
   readonly views: Map<ServicePortName, ServicePortView>
   readonly gone: FrontendAddress[]
   answerers: ReadonlySet<string> | 'any'
-  /** All service ports are among the views. */
+  /** The views are those of all service ports. */
   isWhole: boolean
-  /** Looked at before: there is no third look. */
+  /** This is the second look. There is no third. */
   isSecond: boolean
 }
 
 /**
- * Looks at flows in the background, one look at a time: what changes meanwhile is for the next one, however often it does,
- * and the look that goes on hears of it. A look that fails is had again, with what changed meanwhile.
+ * Checks flows in the background, one look at a time. Changes during a look are for the next one, and also correct the current one. A
+ * look that fails is repeated, together with the changes since.
  */
 export class FlowCleaner {
   readonly #options: FlowCleanerOptions
@@ -68,7 +68,7 @@ export class FlowCleaner {
   /** For the second look. */
   #later: Task | undefined
   #laterTimer: Timer | undefined
-  /** The look that goes on, and what it goes by. */
+  /** The current look, and the index that it uses. */
   #current: Task | undefined
   #index: StaleFlowIndex | undefined
   #looking: Promise<void> | undefined
@@ -79,7 +79,7 @@ export class FlowCleaner {
     this.#again = new TryAgain({ clock: options.clock, again: () => this.#begin(), ...options.failures })
   }
 
-  /** Sees to the flows of what changed, or of all service ports after a comparison. */
+  /** Checks the flows of changed service ports, or of all after a comparison. */
   follow({
     node,
     changes,
@@ -102,7 +102,7 @@ export class FlowCleaner {
     if (!this.#again.isWaiting) this.#begin()
   }
 
-  /** Resolves when the look that goes on has ended. No other is begun. */
+  /** Begins no further look. Resolves when the current one has ended. */
   async stop(): Promise<void> {
     this.#again.close()
     this.#forget()
@@ -130,7 +130,7 @@ export class FlowCleaner {
     }
   }
 
-  /** When all that was asked for is done. */
+  /** Resolves when all looks are done. */
   async idle(): Promise<void> {
     await this.#looking
   }
@@ -193,7 +193,7 @@ export class FlowCleaner {
     let deleted = 0
     for (let first = 0; first < found.length; first += DELETED_IN_A_TURN) {
       if (first > 0) await nextTurn()
-      // What was stale when it was found may be right by now.
+      // A change may have made a flow right since it was read.
       const stale = found.slice(first, first + DELETED_IN_A_TURN).filter(isStale)
       if (stale.length > 0) deleted += table.delete(stale)
     }
@@ -217,7 +217,7 @@ export class FlowCleaner {
     }))
   }
 
-  /** With what answers its flows, which in some modes are not the endpoints. */
+  /** Includes the sockets that answer its flows, in modes where endpoints do not. */
   #served(view: ServicePortView): ServicePortView {
     const { targets } = this.#options
     return targets === undefined ? view : { ...view, serving: targets(view) }
@@ -233,12 +233,12 @@ function newTask(): Task {
   return { views: new Map(), gone: [], answerers: new Set(), isWhole: false, isSecond: false }
 }
 
-/** Where nothing is, or was, served over UDP, as in the family that a cluster does not use, no flow can be stale. */
+/** Without UDP services, as in a family that the cluster does not use, no flow can be stale. */
 function hasUdp({ views, gone }: Task): boolean {
   return views.size > 0 || gone.length > 0
 }
 
-/** The earlier one has heard of all that changed since. */
+/** `earlier` already includes all changes since it began. */
 function both(earlier: Task, later: Task): Task {
   return {
     views: later.isWhole ? later.views : new Map([...earlier.views, ...later.views]),

@@ -1,11 +1,11 @@
-// What is said when something that follows the rules fails: metrics count each failure, the log has one now and then.
+// Reports failures of followers: metrics count each one, the log has at most one a minute.
 
 import type { Clock } from '../lib/clock.ts'
 import type { Logger } from '../lib/log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { IpFamilyName } from '../serve/proxy-health.ts'
 
-/** As the metrics name it. */
+/** The label in the metrics. */
 export type FollowerName =
   | 'affinity'
   | 'changes'
@@ -19,7 +19,7 @@ export type FollowerName =
   | 'udp_flows'
 
 export interface FollowerFailures {
-  /** Without a time it is not tried again by itself: the next sync does it anew. */
+  /** Without a time, the next attempt comes with the next sync. */
   readonly onFailed: (error: unknown, againInMs?: number) => void
   readonly onMended: () => void
 }
@@ -30,7 +30,7 @@ export interface FollowerFailuresOptions {
   readonly log: Logger
 }
 
-/** One follower has one line of the log in this time, however often it fails. */
+/** A follower logs one failure in this time. */
 const LOG_MS = 60_000
 
 export function followerFailures(

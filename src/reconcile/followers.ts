@@ -1,5 +1,5 @@
-// What has to know what was programmed. The rules are in force by then: whatever fails here fails alone, and is tried again
-// without another sync.
+// Calls the subscribers of a write: metrics, the flow cleaner, connect retry and others. The rules are in force by then, so one that
+// fails does not make the sync fail: it is called again later, without another sync.
 
 import type { Clock } from '../lib/clock.ts'
 import { TryAgain } from '../lib/try-again.ts'
@@ -8,13 +8,13 @@ import type { FollowerFailures, FollowerName } from './follower-failures.ts'
 
 export interface Follower {
   readonly name: FollowerName
-  /** An attempt begins. What this throws is lost. */
+  /** An attempt begins. An error of this is counted and not retried. */
   begin?(): void
-  /** Throws when it is to be called again: then with all that it has missed. */
+  /** If this throws, it is called again later, with all changes since the last call that succeeded. */
   follow(applied: Applied): void
-  /** The kernel refused. What this throws is lost. */
+  /** The kernel refused. An error of this is counted and not retried. */
   refused?(attempt: NotApplied): void
-  /** It only notes what happened: what it missed is not told again. */
+  /** This only records events: if it throws, it is not called again for the same write. */
   readonly notes?: true
 }
 
@@ -46,7 +46,7 @@ export class Followers {
     for (const each of this.#each) each.refused(attempt)
   }
 
-  /** From now on nothing is tried again. */
+  /** Ends all further attempts. */
   stop(): void {
     for (const each of this.#each) each.stop()
   }
@@ -56,7 +56,7 @@ class OneFollower {
   readonly #follower: Follower
   readonly #failures: FollowerFailures
   readonly #again: TryAgain
-  /** What it has not followed yet. */
+  /** The writes, merged, for which the follower threw. */
   #missed: Applied | undefined
 
   constructor(follower: Follower, failures: FollowerFailures, clock: Clock) {
@@ -66,18 +66,18 @@ class OneFollower {
   }
 
   begin(): void {
-    if (this.#follower.begin !== undefined) this.#note(() => this.#follower.begin!())
+    if (this.#follower.begin !== undefined) this.#runOnce(() => this.#follower.begin!())
   }
 
   follow(applied: Applied): void {
-    if (this.#follower.notes) return this.#note(() => this.#follower.follow(applied))
+    if (this.#follower.notes) return this.#runOnce(() => this.#follower.follow(applied))
     const all = this.#missed === undefined ? applied : mergeApplied(this.#missed, applied)
     if (this.#again.isWaiting) this.#missed = all
     else this.#attempt(all)
   }
 
   refused(attempt: NotApplied): void {
-    if (this.#follower.refused !== undefined) this.#note(() => this.#follower.refused!(attempt))
+    if (this.#follower.refused !== undefined) this.#runOnce(() => this.#follower.refused!(attempt))
   }
 
   stop(): void {
@@ -90,13 +90,13 @@ class OneFollower {
       this.#missed = undefined
       this.#again.succeeded()
     } catch (error) {
-      // Its operations may be many, and are not told again.
+      // The commands may be many: they are not kept for the next attempt.
       this.#missed = { ...applied, operations: { ...applied.operations, commands: undefined } }
       this.#again.failed(error)
     }
   }
 
-  #note(work: () => void): void {
+  #runOnce(work: () => void): void {
     try {
       work()
       this.#failures.onMended()

@@ -1,5 +1,5 @@
-// When the next write to the kernel may begin. No timers: the queue tells what was asked for and what was done, and asks for the
-// time.
+// When the next write to the kernel may begin. Without timers: the queue reports requests and writes, and asks for the time of the
+// next one.
 
 /** All in milliseconds. */
 export interface Periods {
@@ -166,17 +166,17 @@ function checkPeriods(name: string, periods: Periods): void {
  * takes.
  */
 export interface SharedTables {
-  /** Changes come in groups, such as the commands of a script. */
+  /** How long to wait for the end of a group of changes, such as the commands of a script. */
   readonly groupMs: number
-  /** Comparisons may take this part of the time. */
+  /** The part of the time that comparisons may take. */
   readonly share: number
-  /** And this part when there is no sign of a change. */
+  /** The same without any sign of a change. */
   readonly idleShare: number
 }
 
-/** Rules are restored as fast as this when that happens now and then. */
+/** The pause before rules are restored, as long as there is a budget for it. */
 const HEAL_PAUSE_MS = 50
-/** So many times in a row, and then only as often as the budget recovers. */
+/** How many times in a row rules may be restored, and how long one more takes to accrue. */
 const HEAL_BUDGET = 100
 const HEAL_RECOVERY_MS = 2000
 /** A wait that is longer means that rules are not restored soon. */
@@ -205,7 +205,7 @@ export class HealPacing {
     this.#shared = shared
   }
 
-  /** Another program changed something, or perhaps. False: nothing is to be done about it now. */
+  /** Another program changed something, or may have. False: rules are not compared for it now. */
   request(nowMs: number, certainty: 'certain' | 'perhaps'): boolean {
     if (certainty === 'perhaps' && (this.#isWanted || nowMs < this.#idleShareMs)) return false
     if (!this.#isWanted) this.#groupMs = certainty === 'perhaps' ? 0 : nowMs + (this.#shared?.groupMs ?? 0)
@@ -213,12 +213,12 @@ export class HealPacing {
     return true
   }
 
-  /** When rules are to be compared; Infinity: not for this reason. */
+  /** When to compare rules; Infinity: not for this reason. */
   get startMs(): number {
     return this.#isWanted ? Math.max(this.#budgetMs, this.#compareMs) : Infinity
   }
 
-  /** Whether a write that begins now, for whatever reason, is to compare. */
+  /** Whether a write that begins now, for whatever reason, should compare. */
   isDue(nowMs: number): boolean {
     return this.#isWanted && nowMs >= this.#compareMs
   }
@@ -228,20 +228,20 @@ export class HealPacing {
     return this.#budgetMs - nowMs > LONG_WAIT_MS
   }
 
-  /** Rules are compared now: that finds what was changed before. */
+  /** A comparison begins: it finds all changes until now. */
   begin(nowMs: number): void {
     this.#isWanted = false
     this.#budgetMs = nowMs + HEAL_PAUSE_MS
   }
 
-  /** They have been compared. */
+  /** The comparison has ended. */
   end(nowMs: number, tookMs: number): void {
     if (this.#shared === undefined) return
     this.#shareMs = nowMs + tookMs / this.#shared.share
     this.#idleShareMs = nowMs + tookMs / this.#shared.idleShare
   }
 
-  /** There was something to restore. True the first time that the budget is used up by that. */
+  /** The comparison restored something. True when this has just used up the budget. */
   spend(nowMs: number): boolean {
     if (nowMs >= this.#fullMs) this.#wasUsedUp = false
     this.#fullMs = Math.max(this.#fullMs, nowMs) + HEAL_RECOVERY_MS

@@ -1,4 +1,4 @@
-// The queue of one IP family. All that is written to the kernel for the family is written here, one thing after the other.
+// The reconcile queue of one IP family: it makes all writes to the kernel for the family, one after the other.
 
 import type { Clock, Timer } from '../lib/clock.ts'
 import { ChangePacing, HealPacing, type Periods, type SharedTables } from './pacing.ts'
@@ -9,7 +9,7 @@ import { ChangePacing, HealPacing, type Periods, type SharedTables } from './pac
  */
 export type Cause = 'change' | 'heal' | 'retry' | 'compare'
 
-/** Work that the rules can do without. It is called after each write and when it is due, and never beside another. */
+/** Work that is less urgent than the rules. It is called after each write of rules and when it is due, never beside another. */
 export interface Chore {
   /** Resolves with the milliseconds after which there is more to do; undefined: nothing before the next write. */
   run(): Promise<number | undefined>
@@ -33,7 +33,7 @@ export interface QueueOptions {
   readonly chores?: readonly Chore[]
   /** Called after each failed write, with the time until the next attempt at the latest. */
   readonly onError: (error: unknown, cause: Cause, retryInMs: number) => void
-  /** Called when rules that another program changed have to wait, because that happens again and again. */
+  /** Called when rules that another program changed again and again have to wait. */
   readonly onPostponed?: () => void
   /** Called once when another program begins to change rules again and again. */
   readonly onFight?: () => void
@@ -42,11 +42,11 @@ export interface QueueOptions {
 export interface WriteResult {
   /** All rules were compared with the kernel's. */
   readonly isComparison: boolean
-  /** There was something to restore that another program had changed. */
+  /** It restored something that another program had changed. */
   readonly isHealed: boolean
 }
 
-/** How soon a chore that failed is tried again; the pause doubles up to the longest. */
+/** The first and the longest pause before a chore that failed is called again; it doubles in between. */
 const FIRST_AGAIN_MS = 100
 const LONGEST_AGAIN_MS = 30_000
 
@@ -86,7 +86,7 @@ export class ReconcileQueue {
     if (this.#changes.request(urgency)) this.#schedule()
   }
 
-  /** Another program changed the rules, or perhaps. False: nothing is to be done about it now. */
+  /** Another program changed the rules, or may have. False: they are not compared for it now. */
   heal(certainty: 'certain' | 'perhaps' = 'certain'): boolean {
     if (!this.#heals.request(this.#nowMs, certainty)) return false
     if (this.#heals.isPostponed(this.#nowMs)) this.#options.onPostponed?.()
@@ -94,7 +94,7 @@ export class ReconcileQueue {
     return true
   }
 
-  /** There is something to do for this chore. */
+  /** This chore has work. */
   wake(chore: Chore): void {
     this.#chores.find((each) => each.chore === chore)?.wake()
     this.#schedule()
@@ -106,7 +106,7 @@ export class ReconcileQueue {
     this.#schedule()
   }
 
-  /** Starts nothing more. Resolves when what is under way, if anything, has ended. */
+  /** Starts nothing more. Resolves when the current write or chore has ended. */
   async stop(): Promise<void> {
     this.#state = 'stopped'
     this.#timer?.cancel()
@@ -117,12 +117,12 @@ export class ReconcileQueue {
     return this.#options.clock.monotonicNow()
   }
 
-  /** When rules are to be written. After a failure, nothing is a reason to do it at once. */
+  /** When to write rules. After a failure, not before the retry pause is over. */
   get #writeMs(): number {
     return Math.min(this.#changes.startMs, Math.max(this.#heals.startMs, this.#changes.refusedUntilMs))
   }
 
-  /** Arms the timer for what is next. Its moment depends on what is known now, so this is called whenever that changes. */
+  /** Arms the timer for the next write or chore. Called whenever something changes that its time depends on. */
   #schedule(): void {
     if (this.#state !== 'waiting') return
     this.#timer?.cancel()
@@ -184,7 +184,7 @@ class PacedChore {
     this.#clock = clock
   }
 
-  /** It failed, and its next attempt has a time. */
+  /** The last attempt failed, and the next one has a time. */
   get isWaiting(): boolean {
     return this.#failures > 0 && this.dueMs > this.#clock.monotonicNow()
   }

@@ -1,4 +1,4 @@
-// What was done to the kernel and why, for the page: recorded while a client listens, and the last comparison always.
+// Records writes to the kernel and their causes for clients: all while a client listens, and always the last comparison.
 
 import type { ChangedObject, SyncChange } from '../serve/control/changes.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -9,9 +9,9 @@ import { firstOf } from './write-log.ts'
 export type RecordedChange = Omit<SyncChange, 'number'>
 export type ChangeListener = (change: RecordedChange) => void
 
-/** So many objects and service ports of a change are named. */
+/** The most objects and service ports that a change names. */
 const MOST_NAMES = 20
-/** So many commands are kept while a client listens, and without one, each cut off at this length. */
+/** The most commands kept while a client listens, and without a client; each is cut off at the length below. */
 const MOST_COMMANDS = 120
 const FEW_COMMANDS = 8
 const LONGEST_COMMAND = 400
@@ -19,7 +19,7 @@ const LONGEST_COMMAND = 400
 export class Recorder {
   readonly #clock: Clock
   #listener: ChangeListener | undefined
-  /** What came from the API since the last attempt began, while a client listens, and what led to that attempt. */
+  /** While a client listens: the objects that came since the last attempt began, and those that led to it. */
   #received: ReceivedObjects | undefined
   #attempted: ReceivedObjects | undefined
   #lastComparison: RecordedChange | undefined
@@ -28,7 +28,7 @@ export class Recorder {
     this.#clock = clock
   }
 
-  /** Called with each write from now on; undefined: no longer. */
+  /** Sets the client, which is called with each write; undefined: none. */
   listen(listener: ChangeListener | undefined): void {
     this.#listener = listener
     this.#received = undefined
@@ -49,12 +49,12 @@ export class Recorder {
     this.#received.add(object)
   }
 
-  /** What came changes nothing. */
+  /** The objects that came change nothing. */
   forget(): void {
     this.#received = undefined
   }
 
-  /** What came is written now. */
+  /** The objects that came are written now. */
   begin(): void {
     this.#attempted = this.#received
     this.#received = undefined

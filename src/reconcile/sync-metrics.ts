@@ -1,4 +1,4 @@
-// What the syncs of one IP family leave in the metrics.
+// The metrics of the syncs of one IP family.
 
 import type { Clock } from '../lib/clock.ts'
 import type { Metrics } from '../metrics/metrics.ts'

@@ -1,9 +1,9 @@
-// What one sync wrote: how much, and the first of the operations, which are formatted only for a reader.
+// Records what one sync wrote: how much, and its first operations, which are formatted only when somebody reads them.
 
 import type { FrontendAddress } from '../model/types.ts'
 import type { Answerers, SyncStats, WriteStats } from './programmer.ts'
 
-/** The operations of so many transactions are kept until the sync has been reported: each may be large. */
+/** The most transactions whose operations are kept until the sync is reported: each may be large. */
 const MOST_KEPT = 16
 
 export class WriteLog implements SyncStats {
@@ -14,7 +14,7 @@ export class WriteLog implements SyncStats {
   answerers: Answerers | undefined
   readonly #kept: (() => Iterable<string>)[] = []
 
-  /** One transaction; none when it had no operations. */
+  /** Counts a transaction, unless it had no operations. */
   count(operations: number, bytes: number): void {
     if (operations === 0) return
     this.transactions++
@@ -22,12 +22,12 @@ export class WriteLog implements SyncStats {
     this.bytes += bytes
   }
 
-  /** How a reader sees what was done. */
+  /** Keeps a function that formats operations. */
   keep(format: () => Iterable<string>): void {
     if (this.#kept.length < MOST_KEPT) this.#kept.push(format)
   }
 
-  /** What another part of the same sync did. */
+  /** Adds the record of another part of the same sync. */
   add({ transactions, operations, bytes, commands }: WriteStats & Pick<SyncStats, 'commands'>): void {
     if (commands !== undefined) this.keep(commands)
     this.transactions += transactions
@@ -42,7 +42,7 @@ export class WriteLog implements SyncStats {
   }
 }
 
-/** The first of them, each cut off at a length. */
+/** The first commands, each cut off at a length. */
 export function firstOf(commands: Iterable<string>, most: number, longest: number): string[] {
   const first: string[] = []
   if (most === 0) return first

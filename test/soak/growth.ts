@@ -39,7 +39,7 @@ const WINDOW = 3
 /**
  * Beyond these the run has failed. Where a garbage collector is at work, less is noise. The nftables mode keeps up to 15
  * rules that nothing uses any more, with their sets, in each table: it sweeps sixteen at a time. The userspace mode keeps the
- * doors to the local endpoints of a UDP port whose policy was Local: at most two on each node.
+ * listeners for the local endpoints of a UDP port whose policy was Local: at most two on each node.
  */
 export const bounds = {
   rssMb: (start: number) => start * 1.25 + 20,

@@ -58,7 +58,7 @@ export async function runFlowsCommand(service: string | undefined, options: Flow
 
 /** What is not in the lines goes to stderr, once each. */
 class Notes {
-  readonly #told = new Set<string>()
+  readonly #printed = new Set<string>()
   #leftOut: number
 
   constructor(first: FlowsAnswer) {
@@ -69,8 +69,8 @@ class Notes {
 
   add({ lacks, leftOut, missed }: FlowsAnswer): void {
     for (const lack of lacks) {
-      if (this.#told.has(lack)) continue
-      this.#told.add(lack)
+      if (this.#printed.has(lack)) continue
+      this.#printed.add(lack)
       process.stderr.write(`kube-proxy: ${lack}\n`)
     }
     const more = leftOut - this.#leftOut

@@ -104,7 +104,7 @@ export class FlowTracker {
     this.#open.set(event.id, flow)
     if (this.#open.size > MOST_OPEN) this.#open.delete(this.#open.keys().next().value!)
     this.#unchecked.push(flow)
-    this.#tell(event, service, { event: 'begun' })
+    this.#record(event, service, { event: 'begun' })
   }
 
   #end(event: EndEvent, service: string): void {
@@ -112,9 +112,9 @@ export class FlowTracker {
     const open = this.#open.get(event.id)
     this.#open.delete(event.id)
     if (open === undefined) {
-      // Its closing has been told, or it began before.
-      const isTold = event.kind === 'gone' && event.isAnswered && isTcpOver(event)
-      if (isTold) return
+      // Its end has been recorded, or it began before we watched.
+      const isRecorded = event.kind === 'gone' && event.isAnswered && isTcpOver(event)
+      if (isRecorded) return
       if (this.#budget === 0) {
         this.#notRecorded++
         return
@@ -122,7 +122,7 @@ export class FlowTracker {
       this.#budget--
     }
     const counts = event.counts ?? (event.kind === 'closing' ? this.#options.counts?.(event) : undefined)
-    this.#tell(event, service, {
+    this.#record(event, service, {
       event: 'ended',
       end: endOf(event),
       durationMs: this.#duration(event, open),
@@ -142,12 +142,15 @@ export class FlowTracker {
     const left = due.filter((flow) => this.#open.get(flow.event.id) === flow)
     for (const { event, service } of left.slice(0, MOST_LOOKUPS)) {
       if (this.#options.isAnswered(event) === false) {
-        this.#tell(event, service, { event: 'unanswered', durationMs: this.#duration(event, this.#open.get(event.id)) })
+        this.#record(event, service, {
+          event: 'unanswered',
+          durationMs: this.#duration(event, this.#open.get(event.id)),
+        })
       }
     }
   }
 
-  #tell(
+  #record(
     { original, reply, protocol }: EndEvent,
     service: string,
     what: Pick<FlowRecord, 'event'> & Partial<FlowRecord>,

@@ -1,4 +1,4 @@
-// Looks at the connections through Services, while it is open: the kernel tells of connections only while some program listens.
+// Looks at the connections through Services, while it is open: the kernel reports connections only while a program listens.
 
 import { readFileSync } from 'node:fs'
 import { Conntrack } from '../conntrack/driver.ts'

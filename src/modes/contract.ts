@@ -76,9 +76,9 @@ export interface ModeHost {
   readPresent?(options: LookOptions): readonly string[] | Promise<readonly string[]>
   /** Throws an UnsupportedError when this machine cannot run the mode. */
   open(options: ModeOptions): RunningMode | Promise<RunningMode>
-  /** What the mode has in the kernel now, for packets to walk through on paper; undefined: nothing. Changes nothing. */
+  /** What the mode has in the kernel now, for explain; undefined: nothing. Changes nothing. */
   readWalkable?(options: WalkableOptions): Walkable | undefined | Promise<Walkable | undefined>
-  /** What open() and its programmers would do, in words; changes nothing. For `kube-proxy plan` and `kube-proxy render`. */
+  /** The commands that open() and its programmers would run. Changes nothing. For `kube-proxy plan` and `kube-proxy render`. */
   dryRun?(options: DryRunOptions): DryRun | Promise<DryRun>
   /** Removes all that the mode put into this machine; harmless when it never ran. */
   cleanup(log: Logger, config: KubeProxyConfiguration): void | Promise<void>
@@ -103,7 +103,7 @@ export interface Advice {
   readonly todo: string
 }
 
-/** What a mode finds on this machine when it only looks. */
+/** What a mode finds on this machine without changing anything. */
 export interface ModeOutlook {
   /** What it lacks: it cannot run while there is any. */
   readonly lacks: readonly Advice[]
@@ -146,11 +146,11 @@ export interface RunningMode {
   readonly sharedTables?: SharedTables
   /** `ip:port` of the programs that answer UDP flows of a service port, in a mode in which those are not the endpoints. */
   readonly flowTargets?: (family: Family, view: ServicePortView) => readonly string[]
-  /** The backends that fail, for a mode that tries others itself. */
+  /** The backends that fail, in a mode that retries itself. */
   readonly failing?: (family: Family) => readonly { readonly ip: string; readonly port: number }[]
-  /** Begins to count what goes through services, until it is closed. Absent: the mode cannot tell. */
+  /** Counts the traffic of services until it is closed. Absent: the mode cannot count. */
   readonly traffic?: (family: Family) => TrafficCounter
-  /** Which backends affinity has for a client, an address, in a mode that remembers by itself. Absent: the kernel does. */
+  /** The affinity entries of a client, by its address, in a mode where the proxy has them. Absent: the kernel has them. */
   readonly remembered?: (question: RememberedQuestion) => Promise<readonly RememberedBackend[]>
   /** Lines for people, shown by /statusz. */
   readonly status?: () => string

@@ -1,4 +1,4 @@
-// Counting what goes through a mode's services, while an asker looks.
+// Counts the traffic of services while a client asks.
 
 import { cidrEnd, type Family, mergeCidrs, type Bytes, asBytes } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'

@@ -75,7 +75,7 @@ export class DryRunTable implements TableDriver {
     )
     const looksThere = ({ expressions }: Rule) =>
       expressions.some((each) => each.kind === 'lookup' && empty.has(each.set))
-    // A chain that is written anew, and says the same but for such rules.
+    // A chain that is rewritten, and differs only in such rules.
     const rewritten = [...(this.#chains?.values() ?? [])].filter(({ name, rules }) => {
       const added = this.#ops.flatMap((op) => (op.op === 'addRule' && op.chain === name ? [op.rule] : []))
       const isFlushed = this.#ops.some((op) => op.op === 'flushChain' && op.name === name)

@@ -79,7 +79,7 @@ export type Expected =
   | { readonly kind: 'refusal' }
   /** Refused or dropped: no endpoint may answer. */
   | { readonly kind: 'nothing' }
-  /** Some answers: how many connections are refused is told. */
+  /** Some answers, with the number of refused connections. */
   | { readonly kind: 'measure' }
 
 export interface Check {

@@ -1,4 +1,4 @@
-// Makes connections, and tells how each went.
+// Makes connections, and reports the outcome of each.
 
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { Socket } from 'node:net'

@@ -23,7 +23,7 @@ export function judge({ expected, dial, client }: Check, attempts: readonly Atte
     return { kind: 'not tried', reason: `the node has no route to ${dial.address}` }
   if (expected.kind === 'measure') {
     const failed = attempts.filter(({ outcome }) => outcome !== 'answered').length
-    if (failed === attempts.length || last.outcome === 'no answer') return { kind: 'fail', reason: told(last) }
+    if (failed === attempts.length || last.outcome === 'no answer') return { kind: 'fail', reason: describe(last) }
     return { ...PASS, measured: { failed, of: attempts.length } }
   }
   const reason = complain(expected, attempts)
@@ -40,10 +40,10 @@ function complain(expected: Exclude<Expected, { kind: 'measure' }>, attempts: re
     case 'refusal':
       if (last.outcome === 'refused') return undefined
       if (last.outcome === 'answered') return `${nameOf(last)} answered; the Service has no endpoints`
-      return `${told(last)}; it should be refused at once`
+      return `${describe(last)}; it should be refused at once`
     case 'answer':
       if (last.outcome !== 'answered')
-        return `${told(last)}${attempts.length > 1 ? `, after ${count(attempts.length - 1, 'answer')}` : ''}`
+        return `${describe(last)}${attempts.length > 1 ? `, after ${count(attempts.length - 1, 'answer')}` : ''}`
       return complainOfAnswers(expected, attempts)
   }
 }
@@ -74,7 +74,7 @@ function nameOf({ greeting }: Attempt): string {
   return greeting?.endpoint ?? 'something else'
 }
 
-function told({ outcome, error }: Attempt): string {
+function describe({ outcome, error }: Attempt): string {
   switch (outcome) {
     case 'refused':
       return 'refused'

@@ -15,7 +15,7 @@ export interface ProgramResult {
 export interface RunOptions {
   /** Made while the program reads it. */
   readonly input?: Iterable<string>
-  /** Told as soon as the program has started. */
+  /** Called as soon as the program has started. */
   readonly onStart?: (pid: number) => void
 }
 

@@ -46,7 +46,7 @@ export class Counting {
     }
   }
 
-  /** Tells the kernel which frontends refuse. */
+  /** Writes the frontends that refuse to the kernel. */
   follow(closed: Closed): void {
     const { closed: frontends, closedPorts, guarded, allowed } = this.#table
     const before = this.#closed

@@ -46,7 +46,7 @@ export class Guard {
   }
 
   /** Refuses foreign hosts and origins: another site's DNS name may point here. */
-  refuseStranger({ method, headers }: IncomingMessage): Refused | undefined {
+  refuseForeign({ method, headers }: IncomingMessage): Refused | undefined {
     const hosts = this.#options.hosts()
     if (!hosts.has(headers.host ?? '')) {
       return {

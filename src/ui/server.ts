@@ -90,8 +90,8 @@ export class UiServer {
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value)
     const { method = 'GET', url = '/' } = request
     const { pathname, searchParams } = new URL(url, 'http://page')
-    const stranger = this.#guard.refuseStranger(request)
-    if (stranger !== undefined) throw new HttpError(stranger.status, stranger.error)
+    const foreign = this.#guard.refuseForeign(request)
+    if (foreign !== undefined) throw new HttpError(foreign.status, foreign.error)
     const unknown = this.#guard.refuseUnknown(request, searchParams)
     if (unknown !== undefined) throw new HttpError(unknown.status, unknown.error)
     switch (`${method} ${pathname}`) {

@@ -67,7 +67,7 @@ export type ApiFacts =
       readonly kind: 'asked'
       readonly server: string
       readonly warnings: readonly string[]
-      /** `v1.36.4`; undefined when it did not tell. */
+      /** `v1.36.4`; undefined when the server did not answer. */
       readonly version: string | undefined
       readonly requests: readonly ApiRequestFact[]
       /** How far ahead of ours its clock is, in milliseconds, give or take the second that the header leaves open. */
@@ -84,7 +84,7 @@ export interface ApiRequestFact {
 
 export interface CheckedNode {
   readonly name: string
-  /** `unknown`: the API server did not tell. */
+  /** `unknown`: the API server did not answer. */
   readonly object: 'exists' | 'does not exist' | 'unknown'
   /** status.addresses of the Node that are IP addresses. */
   readonly addresses: readonly { readonly type: string; readonly address: string }[]

@@ -30,7 +30,7 @@ export interface ApiQuestion {
 
 export interface ApiAnswers {
   readonly api: ApiFacts
-  /** Undefined when there is none, `unknown` when the API server did not tell. */
+  /** Undefined when there is none, `unknown` when the API server did not answer. */
   readonly node: Node | undefined | 'unknown'
 }
 
@@ -123,7 +123,7 @@ class Questions {
     return this.requests.some(({ status }) => status === 0)
   }
 
-  /** Every user may usually ask for it; where not, the lists tell more. */
+  /** Every user may usually read it; where not, the lists say more. */
   async version(): Promise<string | undefined> {
     try {
       const answer = await this.#json(await this.#request('/version'))

@@ -78,7 +78,7 @@ export async function readPlannedModes(
   return outlooks
 }
 
-/** What the kernel refuses to tell is no reason to say nothing of the rest. */
+/** If the kernel refuses one answer, the others still count. */
 async function look(mode: Mode, options: LookOptions): Promise<ModeOutlook> {
   try {
     return (await (await mode.load()).look?.(options)) ?? { lacks: [], warnings: [], uses: [] }
@@ -98,7 +98,7 @@ export async function readRules(
     try {
       rules.set(mode.name, (await (await mode.load()).readPresent?.({ config, families })) ?? [])
     } catch {
-      // What the kernel refuses to tell stands among what the mode lacks.
+      // Refused answers appear among the things that the mode lacks.
     }
   }
   return rules

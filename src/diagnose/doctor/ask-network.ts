@@ -119,7 +119,7 @@ export function askAnswer(facts: AboutEndpoints): Verdict {
   )
 }
 
-/** Of UDP, only a packet that is followed tells something. */
+/** For UDP, only following a packet through the rules gives a result. */
 function askEnds(facts: AboutEndpoints): Verdict {
   if (facts.ends === undefined)
     return unknown(

@@ -25,7 +25,7 @@ const CODES: Readonly<Record<string, string>> = {
 /** Never rejects. */
 export async function lookUp(server: string, port: number, name: string, family: Family): Promise<NameAnswer> {
   const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 1 })
-  // c-ares may wait for longer than it is told to.
+  // c-ares may wait for longer than its timeout.
   const timer = setTimeout(() => resolver.cancel(), TIMEOUT_MS)
   try {
     resolver.setServers([server.includes(':') ? `[${server}]:${port}` : `${server}:${port}`])

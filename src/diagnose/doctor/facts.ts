@@ -147,7 +147,7 @@ export interface ForeignFact {
   readonly chain: string
   readonly rule: string
   readonly verdict: 'drop' | 'reject' | 'translated' | 'untracked'
-  /** Whose rule it is, where its place tells. */
+  /** The program that owns the rule, where its place shows that. */
   readonly owner?: Owner | undefined
   readonly packet: string
   /** The command that shows it. */

@@ -1,4 +1,4 @@
-// Rules of other programs, of nftables or iptables, as far as the way of a packet through them can be told; and that way.
+// Rules of other programs, of nftables or iptables, as far as they can be decoded, and the way of a packet through them.
 //
 // Every condition is `yes`, `no` or `maybe`. A packet that a rule certainly ends is a finding. One that it may end is a doubt.
 
@@ -54,7 +54,7 @@ export type Action =
   | { readonly kind: 'translate' }
   | { readonly kind: 'untrack' }
   | { readonly kind: 'jump' | 'goto'; readonly chain: string }
-  /** `undefined`: to what cannot be told. */
+  /** Undefined: the target cannot be decoded. */
   | { readonly kind: 'mark'; readonly change: (mark: number) => number | undefined }
 
 export interface ForeignRule {

@@ -1,5 +1,5 @@
-// Whether rules of other programs let packets pass. What is ours is told by the table's name, which nobody else has; all others
-// count by hook and effect, whatever they are called.
+// Whether rules of other programs let packets pass. Our tables are recognized by their names, which no other program uses; the
+// rules of all others count by hook and effect, whatever their names.
 
 import type { Bytes } from '../../lib/ip.ts'
 import type { ForeignDoubt, ForeignFact } from './facts.ts'

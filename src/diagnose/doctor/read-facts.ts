@@ -212,7 +212,7 @@ async function readHere(
   const ways = findWays(eligible.map(({ address }) => ipBytes(address)))
   const [wayBack] = isOwn || isAnyone(known, question.source) ? [] : findWays([ipBytes(question.source)])
   const foreign = await readForeignOf(known, [explanation, ...others.flatMap((other) => other.explanation ?? [])])
-  // That is the answer: to wait for endpoints that cannot answer would tell no more.
+  // That is the answer: waiting for endpoints that cannot answer would add nothing.
   if (foreign.found.length > 0) return { machine, dns, foreign }
   const filteredBefore = readRpFiltered()
   const dialled = question.protocol === 'TCP' ? eligible : []

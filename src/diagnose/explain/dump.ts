@@ -81,7 +81,7 @@ function parseIptables(text: string, name: string): Dump {
   }
 }
 
-/** Nothing but the rules is known: what they do is all that can be told. */
+/** Only the rules are known, so only their effect can be explained. */
 export function knownFromDump(
   { mode, name, addresses }: Dump,
   given: readonly string[],

@@ -38,7 +38,7 @@ export interface Explanation {
   readonly masquerade: { readonly masquerade: boolean | 'depends on the backend'; readonly why: string } | null
   /** For a connection that may be chosen at connect(): for whom, and what that means. Null: the rules see all of them. */
   readonly atConnect: string | null
-  /** What else was found out about the objects, in words. */
+  /** Further remarks about the objects. */
   readonly problems: readonly string[]
   /** Null: nothing of a kernel was looked at. */
   readonly kernel: ExplainedKernel | null

@@ -253,7 +253,7 @@ function resolveClient(
   return { connection: { source: ip, inputInterface: interfaceOf(known, family, ip) }, label: words }
 }
 
-/** By which interface a client's packets come in matters only where pods are told by it. */
+/** By which interface a client's packets come in matters only where the local detector goes by interface. */
 function interfaceOf(known: Known, family: Family, address: string): string {
   const detector = known.nodes[family]?.localDetector
   const isOnNode =

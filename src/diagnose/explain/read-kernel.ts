@@ -31,7 +31,7 @@ export async function withProxyAffinity(state: KernelState, prepared: Prepared, 
   return { ...state, proxyAffinity: await readProxyAffinity(prepared, socket) }
 }
 
-/** Undefined: there is nothing to remember, or the proxy does not tell. */
+/** Undefined: there are no affinity entries, or the proxy does not answer. */
 async function readProxyAffinity({ asked, decision }: Prepared, socket: string): Promise<ProxyAffinity | undefined> {
   const { dialled, policy } = decision
   if (dialled?.frontend.affinitySeconds === undefined || policy === undefined) return undefined

@@ -192,7 +192,7 @@ async function listSlices(client: ApiClient): Promise<Pick<RawObjects, 'slices' 
 /** What kubeadm keeps of the configuration of all proxies of a cluster. */
 export const PROXY_CONFIG_MAP = 'kube-system/kube-proxy'
 
-/** The text of the configuration in it, or in words why there is none. */
+/** The text of the configuration in it, or a message why there is none. */
 export async function readProxyConfigMap(
   settings: ClientSettings,
 ): Promise<{ readonly text: string } | { readonly why: string }> {

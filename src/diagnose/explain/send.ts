@@ -103,8 +103,8 @@ export async function followPacket(
   const table = `kube-proxy-explain-${process.pid}`
   const watch = watchDrops([flow.sourcePort, flow.destinationPort, ...around.ports])
   try {
-    const { answer, told } = await withTracing({ table, flow: { family, protocol, ...flow } }, send)
-    const trace = followTrace(told, flow, table)
+    const { answer, traced } = await withTracing({ table, flow: { family, protocol, ...flow } }, send)
+    const trace = followTrace(traced, flow, table)
     if ('why' in watch) return { answer, trace, drops: null, dropsError: watch.why }
     const addresses = new Set([flow.source, flow.destination, ...around.addresses])
     // What was answered was not dropped, apart from what the kernel throws away when a connection ends.
@@ -185,7 +185,7 @@ interface Tracing {
 async function withTracing(
   { table, flow }: Tracing,
   send: () => Promise<string>,
-): Promise<{ told: readonly TracedRule[]; answer: string }> {
+): Promise<{ traced: readonly TracedRule[]; answer: string }> {
   // The kernel removes the table when the process ends.
   const onSignal = () => process.exit(130)
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal)
@@ -194,7 +194,7 @@ async function withTracing(
     trace = openTrace(table, flow)
     const answer = await send()
     await sleep(SETTLE_MS)
-    return { told: trace.read(), answer }
+    return { traced: trace.read(), answer }
   } finally {
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal)
     trace?.close()

@@ -13,7 +13,7 @@ export interface Target {
 
 const SCHEME_PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, ws: 80, wss: 443, grpc: 80 }
 
-/** What is wrong with it, in words, when it is none of them. */
+/** The error message when it is none of them. */
 export function parseTarget(text: string): Target | string {
   const [, scheme, rest] = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/is.exec(text) ?? []
   if (scheme !== undefined && rest !== undefined) return parseUrl(scheme.toLowerCase(), rest)

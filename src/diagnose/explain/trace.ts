@@ -1,4 +1,4 @@
-// What the kernel told of a packet: the rules that it met, where it went, and how it ended.
+// The trace of a packet by the kernel: the rules that it met, where it went, and how it ended.
 
 import { joinHostPort } from '../../lib/ip.ts'
 import { TABLE_FAMILIES, type TraceEvent } from '../../nftables/bytes/trace.ts'
@@ -23,14 +23,14 @@ export interface TracedFlow {
 }
 
 /** `table` is that of the trace itself, which is left out. */
-export function followTrace(told: readonly TracedRule[], flow: TracedFlow, table: string): Traced {
-  const id = told.find(({ event }) => event.packet?.sourcePort === flow.sourcePort)?.event.id
+export function followTrace(traced: readonly TracedRule[], flow: TracedFlow, table: string): Traced {
+  const id = traced.find(({ event }) => event.packet?.sourcePort === flow.sourcePort)?.event.id
   if (id === undefined) return { lines: [], outcome: 'unknown', destination: null, droppedBy: null }
   const own = firstPacket(
-    told.filter(({ event }) => event.id === id),
+    traced.filter(({ event }) => event.id === id),
     table,
   )
-  // The end of a chain is told like a rule, and has no handle.
+  // The end of a chain is traced like a rule, without a handle.
   const met = own.filter(({ event }) => event.table !== table && !(event.type === 'rule' && event.handle === undefined))
   const packet = own.findLast(({ event }) => event.packet !== undefined)!.event.packet!
   const dialled = joinHostPort(flow.destination, flow.destinationPort)
@@ -44,26 +44,26 @@ export function followTrace(told: readonly TracedRule[], flow: TracedFlow, table
  * The number of a packet is used again. It enters a hook once with the destination that was dialled; a second time it is another
  * one. With another destination it is the same packet: IPVS has translated it, and sends it through the hooks again.
  */
-function firstPacket(told: readonly TracedRule[], table: string): readonly TracedRule[] {
-  const entries = told.flatMap(({ event }, i) => (event.table === table && event.packet !== undefined ? [i] : []))
+function firstPacket(traced: readonly TracedRule[], table: string): readonly TracedRule[] {
+  const entries = traced.flatMap(({ event }, i) => (event.table === table && event.packet !== undefined ? [i] : []))
   const [first = 0, ...later] = entries
   const entryOf = (i: number) => {
-    const { chain, packet } = told[i]!.event
+    const { chain, packet } = traced[i]!.event
     return `${chain} ${packet?.destination} ${packet?.destinationPort}`
   }
   const again = later.find((i) => entryOf(i) === entryOf(first))
-  return again === undefined ? told : told.slice(0, again)
+  return again === undefined ? traced : traced.slice(0, again)
 }
 
-/** To refuse is to answer and to drop: the kernel tells the latter, and the rule both. */
+/** A refusal answers and drops: the kernel traces the drop, the rule says both. */
 function outcomeOf(dropped: TracedRule | undefined, moved: boolean): Outcome {
   if (dropped !== undefined) return /\breject\b/i.test(dropped.rule ?? '') ? 'reject' : 'drop'
   return moved ? 'to' : 'untouched'
 }
 
 /** The first rule or policy that drops a traced packet. */
-export function dropIn(told: readonly TracedRule[]): string | null {
-  const dropped = told.find(({ event }) => event.verdict === 'drop' || event.policy === 'drop')
+export function dropIn(traced: readonly TracedRule[]): string | null {
+  const dropped = traced.find(({ event }) => event.verdict === 'drop' || event.policy === 'drop')
   return dropped === undefined ? null : placeOf(dropped)
 }
 

@@ -1,4 +1,4 @@
-// The iptables mode on this machine: which iptables, its programs for each family, and an eye on other programs that use them.
+// The iptables mode on this machine: which iptables, its programs for each family, and the watch for changes by other programs.
 
 import type { KubeProxyConfiguration } from '../../config/types.ts'
 import { type Contention, Iptables } from '../../iptables/driver.ts'
@@ -122,7 +122,7 @@ export async function openIptables(options: ModeOptions): Promise<RunningMode> {
       return new AttendedProgrammer({ programmer, after })
     },
     sharedTables: SHARED_TABLES,
-    // With iptables-legacy the kernel may have no nftables: that is told to the asker.
+    // With iptables-legacy the kernel may have no nftables: then the client gets this error.
     traffic: trafficCounters(found.programs.backend === 'nft' ? families : []),
     close: () => watch.close(),
   }
@@ -264,7 +264,7 @@ class NoProgrammer implements Programmer {
   close(): void {}
 }
 
-/** Tells which program keeps us waiting. */
+/** Logs which program holds the lock that we wait for. */
 class LockLog {
   metrics: Metrics | undefined
   readonly #log: Logger

@@ -1,4 +1,4 @@
-// Programs iptables: plans fragments, sends differences, and keeps account of what is in the kernel.
+// Programs iptables: plans fragments, sends the differences, and keeps the table state.
 
 import type { Logger } from '../../lib/log.ts'
 import type { NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../../model/types.ts'
@@ -31,7 +31,7 @@ export interface IptablesProgrammerOptions {
   readonly driver: IptablesDriver
   readonly log: Logger
   readonly counts: RuleCounts
-  /** Told when the kernel refuses the rules of a service port, which then has none. All others are programmed. */
+  /** Called when the kernel refuses the rules of a service port, which then has none. All others are programmed. */
   readonly onRefused: (service: ServicePortName, reason: string) => void
 }
 
@@ -62,8 +62,8 @@ export class IptablesProgrammer implements Programmer {
   #endpoints = 0
   /** Service ports whose rules were refused. */
   readonly #refused = new Set<ServicePortName>()
-  /** Those of them that the operator has been told of, also in syncs that failed. */
-  #told = new Set<ServicePortName>()
+  /** Refused service ports that have been reported, also by syncs that failed. */
+  #reported = new Set<ServicePortName>()
 
   constructor(options: IptablesProgrammerOptions) {
     this.#options = options
@@ -107,7 +107,7 @@ export class IptablesProgrammer implements Programmer {
       // A service that was refused before is tried again and again.
       const { log } = this.#options
       const message = 'Cannot program all rules at once, looking for the service that is in the way'
-      if (this.#told.size === 0) log.error(error, message)
+      if (this.#reported.size === 0) log.error(error, message)
       else log.v(2)?.info(message, { err: error.message })
       const fragments = [...this.#planEach(node, views)]
       this.#finish(await this.#attemptGroups(base, fragments, stats), stats)
@@ -192,8 +192,8 @@ export class IptablesProgrammer implements Programmer {
     const { log, onRefused } = this.#options
     this.#refused.add(service)
     // It is tried again and again.
-    if (this.#told.has(service)) return
-    this.#told.add(service)
+    if (this.#reported.has(service)) return
+    this.#reported.add(service)
     log.error(error, 'Cannot program a service: iptables refuses its rules. All other services are programmed', {
       service,
     })
@@ -202,7 +202,7 @@ export class IptablesProgrammer implements Programmer {
 
   /** Whether it was refused. */
   #forgetRefused(service: ServicePortName): boolean {
-    this.#told.delete(service)
+    this.#reported.delete(service)
     return this.#refused.delete(service)
   }
 
@@ -224,7 +224,7 @@ export class IptablesProgrammer implements Programmer {
 
   #finish(state: TablesState, stats: ScriptLog): void {
     this.#state = state
-    this.#told = new Set(this.#refused)
+    this.#reported = new Set(this.#refused)
     if (this.#refused.size > 0) stats.refused = this.#refused.size
     for (const table of TABLES) this.#options.counts.rules(table, state.ruleCount(table), stats.written(table))
   }

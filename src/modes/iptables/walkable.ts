@@ -1,4 +1,4 @@
-// What the iptables mode has in the kernel, for explain: its tables with their counters, and whom affinity remembers.
+// What the iptables mode has in the kernel, for explain: its tables with their counters, and the affinity entries.
 
 import type { Bytes } from '../../lib/ip.ts'
 import { readFileSync, readdirSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// What the ipvs mode finds on this machine when it only looks. What only a try would tell (probe.ts) is not known here.
+// What the ipvs mode finds on this machine without changing anything. probe.ts finds the rest by trying.
 
 import { existsSync } from 'node:fs'
 import { IpvsDriver } from '../../ipvs/driver.ts'

@@ -1,4 +1,4 @@
-// The ipvs mode on this machine: drivers for each family, and an eye on other programs that touch what is ours.
+// The ipvs mode on this machine: the drivers of each family, and the watch for changes by other programs.
 
 import { release } from 'node:os'
 import { IpvsDriver, openIpvsTable } from '../../ipvs/driver.ts'

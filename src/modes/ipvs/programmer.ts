@@ -49,7 +49,7 @@ export interface IpvsProgrammerOptions {
   /** Virtual servers in these ranges that are not ours are left alone. */
   readonly excludeCidrs: readonly Cidr[]
   readonly drainLimitMs: number
-  /** Is told of all changes that are made here, and so finds those that are made elsewhere. */
+  /** Gets all changes that this programmer makes, and so finds those of other programs. */
   readonly audit: FamilyAudit
   readonly onDrained: (drained: readonly Drained[]) => void
   readonly onError: (error: unknown) => void

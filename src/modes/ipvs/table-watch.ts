@@ -39,7 +39,7 @@ export class IpvsTableWatch {
     this.#options = options
   }
 
-  /** Where the changes of a family are told. */
+  /** Called with the changes of a family. */
   of(family: Family): FamilyAudit {
     let audit = this.#families.get(family)
     if (audit === undefined) this.#families.set(family, (audit = new FamilyAudit()))
@@ -83,11 +83,11 @@ export class IpvsTableWatch {
   }
 }
 
-/** What should be in the table, of one family. Not in force until it is told of a whole, and after a failure. */
+/** The expected table of one family. Unknown until the first full sync, and after a failure. */
 export class FamilyAudit {
   readonly #audit = new IpvsAudit()
   isInForce = false
-  /** How often it was told anything. */
+  /** How many times the expectation changed. */
   changes = 0
 
   /** Everything was read from the kernel; what is done about it comes by note(). */

@@ -1,4 +1,4 @@
-// What goes through virtual servers: IPVS counts by itself, whether an asker looks or not.
+// Reads the counts of virtual servers. IPVS counts always, also while no client asks.
 
 import { IpvsDriver } from '../../ipvs/driver.ts'
 import { destinationKey, type DestinationState, serverKey, type ServerState } from '../../ipvs/types.ts'

@@ -139,7 +139,7 @@ export class LocalhostListeners {
     this.#options.onFailed({ servicePort, reason, isNews })
   }
 
-  /** The kernel does not tell when a port becomes free. */
+  /** The kernel does not notify when a port becomes free. */
   #retryLater(): void {
     this.#retryTimer?.cancel()
     this.#retryTimer = undefined

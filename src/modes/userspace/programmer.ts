@@ -1,6 +1,7 @@
 // Programs the userspace mode for one IP family: listeners for each list of backends, and the rules that lead there.
 //
-// A listener comes before its rules and goes after them. Rules do not change when endpoints do; the data path is told.
+// A listener is opened before its rules are written, and closed after they are removed. When endpoints change, the rules stay, and
+// the data path gets the new list.
 //
 // A UDP listener to which rules lead no more stays open for the clients who came through it, as long as their backends serve:
 // policies choose for new clients and do not disturb others, as in the other modes.
@@ -272,7 +273,7 @@ export class UserspaceProgrammer implements Programmer {
     )
   }
 
-  /** With what the data path was told: no other program has commands for it. */
+  /** Includes the changes sent to the data path, in a notation of our own: no tool has commands for them. */
   #withListeners(stats: SyncStats, views: readonly ServicePortView[]): SyncStats {
     const { listeners } = this.#options
     const commands = function* () {
@@ -288,7 +289,7 @@ export class UserspaceProgrammer implements Programmer {
     return { transactions, operations, bytes, commands, ...(gone !== undefined && { gone }) }
   }
 
-  /** Reports the listeners that are missing, and plans when to look for ports again: the kernel does not tell. */
+  /** Reports the missing listeners, and plans when to try their ports again: the kernel does not notify when one is free. */
   #synced(): void {
     let listeners = 0
     let first: string | undefined

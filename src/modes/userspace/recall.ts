@@ -1,4 +1,4 @@
-// Whom affinity remembers: the threads know.
+// Reads affinity entries from the workers, which have them.
 
 import type { RememberedBackend, RememberedQuestion } from '../contract.ts'
 import type { DataPlane } from '../../data-path/data-plane.ts'

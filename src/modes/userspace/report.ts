@@ -1,4 +1,4 @@
-// What the userspace mode tells about itself: metrics, and its part of /statusz.
+// Reports of the userspace mode: its metrics, and its part of /statusz.
 
 import { type Family, joinHostPort } from '../../lib/ip.ts'
 import type { BackendStatus } from '../../data-path/control-pool.ts'

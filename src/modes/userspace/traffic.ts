@@ -34,7 +34,7 @@ export function openUserspaceTraffic({ kernel, listeners, plane }: UserspaceTraf
   }
 }
 
-/** Backends that had nothing are left out. One that is in both lists of a service port is told once. */
+/** Leaves out backends without traffic. A backend that is in both lists of a service port appears once. */
 async function carriedTo(
   views: readonly ServicePortView[],
   listeners: Pick<Listeners, 'get'>,

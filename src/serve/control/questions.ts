@@ -1,6 +1,6 @@
 // Questions to the running proxy, by name, with answers in JSON, over a unix socket that only root can open.
 //
-// To answer a question, add a Question to the list in proxy/questions.ts:
+// To answer a question, add a Question to the list in src/compose/questions.ts:
 //
 //     { name: 'state', what: 'the objects and decisions of the proxy', answer: (query) => ({ ... }) }
 //

@@ -21,7 +21,7 @@ export function planBase(node: NodeView): TableBase {
       ...serviceChains(node),
       ...checkChains(node),
       doorsCheck(node.family),
-      ...guardHooks({ incoming: [nft.rule([nft.jump(CHAINS.doorsCheck)])] }),
+      ...guardHooks({ incoming: [nft.rule([nft.jump(CHAINS.listenersCheck)])] }),
       ...natHooks(CHAINS.services),
     ],
     elements: guardElements(node, schema.guards),
@@ -53,8 +53,8 @@ function serviceChains(node: NodeView): Chain[] {
 /** A client that dials a listener without having been led there would get around source ranges and policies. */
 function doorsCheck(family: Family): Chain {
   const { service } = matchKeys(family)
-  return chain(CHAINS.doorsCheck, [
+  return chain(CHAINS.listenersCheck, [
     nft.rule([nft.wasDnated, nft.goBack]),
-    nft.rule([nft.isIn(service, SETS.doors), nft.reject(family)]),
+    nft.rule([nft.isIn(service, SETS.listeners), nft.reject(family)]),
   ])
 }

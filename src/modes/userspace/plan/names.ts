@@ -11,12 +11,12 @@ export const SETS = {
   /** The same, for node ports. */
   nodePorts: { pods: 'nodeport-doors-pods', node: 'nodeport-doors-node', others: 'nodeport-doors-others' },
   /** Where the proxy itself listens. */
-  doors: 'doors',
+  listeners: 'doors',
 } as const
 
 export const CHAINS = {
   ...GUARD_CHAINS,
   services: 'services',
   from: { pods: 'services-from-pods', node: 'services-from-node', others: 'services-from-others' },
-  doorsCheck: 'doors-check',
+  listenersCheck: 'doors-check',
 } as const

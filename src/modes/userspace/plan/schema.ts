@@ -17,29 +17,31 @@ export interface Schema {
   readonly guards: GuardSchema
   readonly services: Readonly<Record<Source, NftSet>>
   readonly nodePorts: Readonly<Record<Source, NftSet>>
-  readonly doors: NftSet
+  readonly listeners: NftSet
 }
 
 export function schemaFor(family: Family): Schema {
   return family === 4 ? SCHEMA4 : SCHEMA6
 }
 
-export function setsOf({ guards, services, nodePorts, doors }: Schema): NftSet[] {
-  return [...Object.values(guards), ...Object.values(services), ...Object.values(nodePorts), doors]
+export function setsOf({ guards, services, nodePorts, listeners }: Schema): NftSet[] {
+  return [...Object.values(guards), ...Object.values(services), ...Object.values(nodePorts), listeners]
 }
 
 function buildSchema(family: Family): Schema {
   const data: FieldType[] = [addressType(family), 'inet_service']
-  const doors = (names: Readonly<Record<Source, string>>, key: readonly FieldType[]) => ({
+  const redirects = (names: Readonly<Record<Source, string>>, key: readonly FieldType[]) => ({
     pods: makeSet(names.pods, key, { data, comment: 'Where the proxy serves pods' }),
     node: makeSet(names.node, key, { data, comment: 'Where the proxy serves this node' }),
     others: makeSet(names.others, key, { data, comment: 'Where the proxy serves everybody else' }),
   })
   return {
     guards: guardSchema(family),
-    services: doors(SETS.services, serviceKey(family)),
-    nodePorts: doors(SETS.nodePorts, NODE_PORT_KEY),
-    doors: makeSet(SETS.doors, serviceKey(family), { comment: 'Listeners of the proxy, not to be dialled directly' }),
+    services: redirects(SETS.services, serviceKey(family)),
+    nodePorts: redirects(SETS.nodePorts, NODE_PORT_KEY),
+    listeners: makeSet(SETS.listeners, serviceKey(family), {
+      comment: 'Listeners of the proxy, not to be dialled directly',
+    }),
   }
 }
 

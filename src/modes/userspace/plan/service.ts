@@ -36,7 +36,7 @@ export function planFragment(node: NodeView, port: ServedPort): Fragment {
     // There are backends, and no listener to them: better a clear answer than none.
     planRefusals(schema.guards, frontend, elements, isServed ? undefined : 'reject')
   }
-  for (const key of used) elements.add(schema.doors, { key })
+  for (const key of used) elements.add(schema.listeners, { key })
   return { sets: [], chains: [], sharedRules: [...sharedRules], dynamicMaps: [], elements: elements.list() }
 }
 

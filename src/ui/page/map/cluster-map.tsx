@@ -71,7 +71,7 @@ export function ClusterMap({ services, which, selection, pick = null }: Props) {
   )
 }
 
-/** In words, by pod. The same object as long as the words are the same, so that boxes are not drawn again. */
+/** Texts by pod. The same object as long as the texts are the same, so that boxes are not drawn again. */
 function useFailing(services: readonly ServiceInfo[]): ReadonlyMap<string, string> {
   const now = usePart((state) => state.flow.now)
   const words = [...metByTarget(services, now)]

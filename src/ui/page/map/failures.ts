@@ -47,8 +47,8 @@ export function failedBefore({ ports }: Pick<ServiceInfo, 'ports'>, { nowhere }:
 }
 
 /** Both are measured over different times: a little more of one is nothing. */
-function mostOf(told: number, rules: number): number {
-  return rules > told * 1.5 ? rules : told
+function mostOf(reported: number, rules: number): number {
+  return rules > reported * 1.5 ? rules : reported
 }
 
 /** Of a service: what failed at it, and at its endpoints. */

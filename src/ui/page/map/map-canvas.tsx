@@ -21,7 +21,7 @@ interface Props {
   /** Pods by node. */
   readonly counts: ReadonlyMap<string, number>
   readonly ejected: ReadonlyMap<string, readonly string[]>
-  /** What clients of a pod meet, in words. */
+  /** What happens to connections of clients in a pod, as text. */
   readonly failing: ReadonlyMap<string, string>
   readonly selection: Selection | null
   readonly pick: 'from' | 'to' | null

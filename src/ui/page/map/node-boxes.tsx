@@ -11,7 +11,7 @@ interface Props {
   readonly layout: MapLayout
   readonly targets: readonly Target[]
   readonly ejected: ReadonlyMap<string, readonly string[]>
-  /** What clients of a pod meet, in words. */
+  /** What happens to connections of clients in a pod, as text. */
   readonly failing: ReadonlyMap<string, string>
   /** The highlighted pods; null: none. */
   readonly lit: ReadonlySet<string> | null

@@ -12,7 +12,7 @@ const PAUSE_MS = 400
 export function useDetail({ namespace, name, node }: ServiceQuery, snapshot: Snapshot): Waited<ServiceDetail> {
   const [detail, setDetail] = useState<Waited<ServiceDetail>>({ state: 'none' })
   const store = useStore()
-  const asker = useRef<Refresher<ServiceDetail> | null>(null)
+  const refresher = useRef<Refresher<ServiceDetail> | null>(null)
   const version = keyOf({ namespace, name, node }, snapshot)
   const askedAt = useRef(version)
   useEffect(() => {
@@ -26,7 +26,7 @@ export function useDetail({ namespace, name, node }: ServiceQuery, snapshot: Sna
       answered: (value) => setDetail({ state: 'here', value }),
       failed: (error) => setDetail({ state: 'failed', error: messageOf(error) }),
     })
-    asker.current = current
+    refresher.current = current
     askedAt.current = version
     const lastChange = () => store.state.changes.findLast((each) => each.node === node)?.id
     let change = lastChange()
@@ -37,11 +37,11 @@ export function useDetail({ namespace, name, node }: ServiceQuery, snapshot: Sna
     return () => {
       end()
       current.close()
-      asker.current = null
+      refresher.current = null
     }
   }, [store, namespace, name, node])
   useEffect(() => {
-    if (askedAt.current !== version) asker.current?.again()
+    if (askedAt.current !== version) refresher.current?.again()
     askedAt.current = version
   }, [version])
   return detail

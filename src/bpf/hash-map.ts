@@ -44,7 +44,7 @@ export class HashMap {
     this.options = options
   }
 
-  /** Sets elements, in their order; each by itself at one moment. False: there is no room for all of them. */
+  /** Sets elements in their order, each one atomically. False: there is no room for all of them. */
   *put(elements: readonly (readonly [key: Bytes, value: Bytes])[]): Steps<boolean> {
     for (let start = 0; start < elements.length; start += PIECE) {
       if (start > 0) yield

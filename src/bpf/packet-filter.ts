@@ -72,7 +72,7 @@ export interface FlowEventNumbers {
   readonly tcpState: readonly [number, number, number]
   /** Only connections of which the status has this bit; absent: all. */
   readonly statusBit?: number | undefined
-  /** States that end a connection: an update that says so passes. An end after `closed` has been told already. */
+  /** States that end a connection: an update that says so passes. An end after `closed` has been reported already. */
   readonly closed: number
   readonly reset: number
 }

@@ -91,7 +91,7 @@ export function staleAnswerers(changes: readonly ServicePortChange[]): ReadonlyS
   return gone
 }
 
-/** Also in whom they let in. */
+/** Also in the clients that they accept. */
 function sameFrontends(before: ServicePortView, after: ServicePortView): boolean {
   return (
     before.protocol === after.protocol &&

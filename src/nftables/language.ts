@@ -430,7 +430,7 @@ export function addToSet(set: string, key: readonly Operand[], timeoutMs: number
   }
 }
 
-/** Hands a copy of the packet to the program that listens to the group. */
+/** Sends a copy of the packet to the program that listens to the group. */
 export function logTo(group: number, snaplen: number): Piece {
   return { text: `log group ${group} snaplen ${snaplen}`, expressions: [{ kind: 'log', group, snaplen }] }
 }

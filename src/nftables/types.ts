@@ -179,7 +179,7 @@ export type Expression =
   | { readonly kind: 'redir'; readonly protoMin: number; readonly flags: number }
   | { readonly kind: 'reject'; readonly type: number; readonly code: number }
   | { readonly kind: 'counter'; readonly packets: bigint; readonly bytes: bigint }
-  /** Hands a copy of the packet's first bytes to the program that listens to this group of nfnetlink_log. */
+  /** Sends a copy of the packet's first bytes to the program that listens to this group of nfnetlink_log. */
   | { readonly kind: 'log'; readonly group: number; readonly snaplen: number }
   /** So many packets per second, and `burst` at once; goes on with those, or with those above when `over`. */
   | { readonly kind: 'limit'; readonly perSecond: number; readonly burst: number; readonly over: boolean }

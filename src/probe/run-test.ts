@@ -245,7 +245,7 @@ interface Round {
   readonly onCount: (done: number, of: number) => void
 }
 
-/** Each client dials by itself, so that a slow one keeps no other waiting. */
+/** Clients dial independently, so that a slow one keeps no other waiting. */
 async function runChecks(round: Round, checks: readonly Check[]): Promise<CheckResult[]> {
   const ofClient = new Map<string, Check[]>()
   for (const check of checks) {

@@ -20,7 +20,7 @@ const LONGEST_REST_MS = 1000
 
 /**
  * With a minMs of 0: after a quiet time so many writes without a pause, then so many with a short one, and then one in so many
- * milliseconds. A change costs less together with others than by itself, and changes that keep coming are not waited for one by one.
+ * milliseconds. A change costs less together with others than alone, so a steady stream of changes is written in groups.
  */
 const EAGER_AT_ONCE = 16
 const EAGER_QUICK = 32

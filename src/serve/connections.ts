@@ -1,4 +1,4 @@
-// The connections of one server, so many and no more. A client that opens connections and sends nothing must not keep the
+// Limits the connections of one server. A client that opens connections and sends nothing must not keep the
 // kubelet's probe out: the probe is new and sends its question at once, so the client that has been silent the longest has to go.
 
 import type { Server } from 'node:http'

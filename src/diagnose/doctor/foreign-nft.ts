@@ -239,7 +239,7 @@ function compareFlags(value: Flags, right: Json, op: string): Truth {
   const inSet = recordOf(right)['set']
   const wanted = inSet === undefined ? (Array.isArray(right) ? right.map(String) : [String(right)]) : listOf(inSet)
   if (wanted.some((each) => typeof each !== 'string' || each === '0x0')) return 'maybe'
-  // In a set, each element is a value by itself; nft prints a list of bits where any of them counts.
+  // In a set, each element is one value; nft prints a list of bits where any of them counts.
   if (inSet !== undefined || op === 'in') return truthOf(value.names.some((name) => wanted.includes(name)))
   if (op === '!') return truthOf(!value.names.some((name) => wanted.includes(name)))
   return truthOf(value.names.length === wanted.length && value.names.every((name) => wanted.includes(name)))

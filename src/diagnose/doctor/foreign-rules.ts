@@ -69,7 +69,7 @@ export interface ForeignRule {
 
 export interface ForeignChain {
   readonly name: string
-  /** Of a chain that the kernel enters by itself. */
+  /** Of a base chain: the kernel enters it at a hook. */
   readonly base?: {
     readonly hook: HookName
     readonly priority: number

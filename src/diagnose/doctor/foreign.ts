@@ -5,7 +5,7 @@ import type { Bytes } from '../../lib/ip.ts'
 import type { ForeignDoubt, ForeignFact } from './facts.ts'
 import { type ForeignEnd, type ForeignPacket, type ForeignTable, walkForeignTable } from './foreign-rules.ts'
 
-/** The tables of a kube-proxy, whoever wrote them. */
+/** The tables of a kube-proxy: of this program or of another. */
 const OURS = /^kube-proxy(-.*)?$/
 
 export function isForeignName(name: string): boolean {

@@ -7,7 +7,7 @@ import type { Known } from '../explain/known.ts'
 import { type Client, type Flow, packetsOfFlow, type Place } from './foreign-flow.ts'
 import type { ForeignPacket } from './foreign-rules.ts'
 
-/** At most so many endpoints of a Service are followed and dialled. */
+/** The most endpoints of a Service that are followed and dialled. */
 export const MOST_ENDPOINTS = 16
 const MOST_SLICES = 100
 

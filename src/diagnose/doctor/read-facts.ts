@@ -161,7 +161,7 @@ async function explainOther(question: ToExamine, known: Known, asked: Question):
   }
 }
 
-/** What the node may not reach by itself says nothing about others. */
+/** Destinations that the node itself may not reach say nothing about other clients. */
 async function dialOthers(
   others: readonly OtherFrontend[],
   before: readonly TryFact[],

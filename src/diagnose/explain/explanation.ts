@@ -36,7 +36,7 @@ export interface Explanation {
   readonly backends: readonly ExplainedBackend[]
   readonly affinity: ExplainedAffinity | null
   readonly masquerade: { readonly masquerade: boolean | 'depends on the backend'; readonly why: string } | null
-  /** For a connection that may be chosen at connect(): for whom, and what that means. Null: the rules see all of them. */
+  /** For a connection whose backend may be chosen at connect(): by which clients, and what that means. Null: the rules see all of them. */
   readonly atConnect: string | null
   /** Further remarks about the objects. */
   readonly problems: readonly string[]

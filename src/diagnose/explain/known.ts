@@ -1,4 +1,4 @@
-// What is known of a cluster and of one of its nodes, from wherever it came: all that an explanation is made of.
+// What is known of a cluster and of one of its nodes, from any source. An explanation uses nothing else.
 
 import type { EndpointSlice, NamespacedName, Service } from '../../kube/types.ts'
 import type { Family } from '../../lib/ip.ts'

@@ -223,7 +223,7 @@ interface Compared {
 /** Sees to kernel settings when all rules have been compared. */
 class AttendedProgrammer implements Programmer {
   readonly #attendance: Attendance
-  /** What is still to be seen to. */
+  /** Work that is left. */
   #compared: Compared | undefined
 
   constructor(attendance: Attendance) {

@@ -1,5 +1,5 @@
 // The kernel setting route_localnet, for node ports on 127.0.0.1: their packets leave for an endpoint elsewhere, which the kernel
-// forbids unless told otherwise.
+// forbids by default.
 //
 // It also lets any neighbour in the network reach what listens on 127.0.0.1 only, unless a rule drops such packets
 // (CVE-2020-8558). So it is set when that rule is in the kernel and not before, and taken back when we leave. Whether it is ours

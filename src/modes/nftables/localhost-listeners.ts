@@ -94,7 +94,7 @@ export class LocalhostListeners {
     for (const [id] of this.#options.listeners.entries()) if (!this.#wanted.has(id)) this.#follow(id)
   }
 
-  /** Listeners stay for a proxy that takes over in this process; whoever has opened them closes them. */
+  /** Listeners stay open for a proxy that takes over in this process; the code that opened them closes them. */
   close(): void {
     this.#isClosed = true
     this.#retryTimer?.cancel()
@@ -152,7 +152,7 @@ export class LocalhostListeners {
   }
 }
 
-/** The relay connects by itself, so backends see an address of the node. */
+/** The relay opens connections of its own, so backends see an address of the node. */
 const SEEN_AS: SeenAs = 'node'
 const SEEN_AS_NODE: ReadonlySet<SeenAs> = new Set([SEEN_AS])
 const NOBODY: ReadonlySet<SeenAs> = new Set()

@@ -80,7 +80,7 @@ export interface DriftState {
   readonly sinceMs: number
   /** Why it does not. */
   readonly reason?: string | undefined
-  /** Another program touched what may be ours, and it has not been compared yet. */
+  /** Another program may have changed our rules, and no comparison has followed yet. */
   readonly suspectedSinceMs?: number | undefined
   /** The last time that all of it was compared with the kernel. */
   readonly comparedMs?: number | undefined

@@ -195,7 +195,8 @@ function logSources(output) {
   return sources
 }
 
-function packagesOf(modules) {
+/** The names of npm packages among these files. */
+export function packagesOf(modules) {
   const names = modules.map((id) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(id)?.[1])
   return [...new Set(names.filter((name) => name !== undefined))].sort((a, b) => (a < b ? -1 : 1))
 }

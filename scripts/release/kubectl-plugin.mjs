@@ -7,10 +7,12 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { rolldown } from 'rolldown'
-import { licences } from './bundle.mjs'
+import { licences, packagesOf } from './bundle.mjs'
 import { checkout } from './checkout.mjs'
 import { lockedPackage } from './npm-package.mjs'
 import { formatTar } from './tar.mjs'
+
+const { name: packageName, version: ownVersion } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8'))
 
 const help = `scripts/kubectl-plugin: builds the kubectl plugin.
 
@@ -22,7 +24,7 @@ const help = `scripts/kubectl-plugin: builds the kubectl plugin.
 It writes kubectl-kubeproxy, which runs from any folder of PATH, its archive, and krew's manifest of it.
 `
 
-/** Writes the program alone and answers its path. */
+/** Writes the program alone. Answers its path, and which npm packages are in it. */
 export async function bundlePlugin(out) {
   mkdirSync(out, { recursive: true })
   const file = join(out, 'kubectl-kubeproxy')
@@ -36,27 +38,28 @@ export async function bundlePlugin(out) {
   })
   // A file without an ending is CommonJS for Node, unless a package.json above it says otherwise, as that of the checkout does.
   writeFileSync(join(out, 'package.json'), '{ "type": "commonjs" }\n')
-  await build.write({ file, format: 'cjs', banner: '#!/usr/bin/env node', codeSplitting: false })
+  const { output } = await build.write({ file, format: 'cjs', banner: '#!/usr/bin/env node', codeSplitting: false })
   await build.close()
   chmodSync(file, 0o755)
   execFileSync(process.execPath, [file, '--help'])
-  return file
+  return { file, packages: packagesOf(output.flatMap(({ moduleIds = [] }) => moduleIds)).map(lockedPackage) }
 }
 
+/** Answers the paths of the archive and of krew's manifest of it, and which npm packages are in the program. */
 export async function buildPlugin({ out, version, uri, homepage }) {
   rmSync(out, { recursive: true, force: true })
-  const program = readFileSync(await bundlePlugin(out))
+  const { file, packages } = await bundlePlugin(out)
   const archiveName = `kubectl-kubeproxy-${version}.tar.gz`
   const entries = new Map([
-    ['kubectl-kubeproxy', { kind: 'file', mode: 0o755, content: program }],
+    ['kubectl-kubeproxy', { kind: 'file', mode: 0o755, content: readFileSync(file) }],
     ['LICENSE', { kind: 'file', content: readFileSync(join(checkout, 'LICENSE')) }],
-    ['LICENSES.txt', { kind: 'file', content: Buffer.from(licences([lockedPackage('yaml')])) }],
+    ['LICENSES.txt', { kind: 'file', content: Buffer.from(licences(packages)) }],
   ])
   const archive = gzipSync(formatTar(entries), { level: 9 })
   writeFileSync(join(out, archiveName), archive)
   const values = {
     version,
-    homepage,
+    homepage: homepage ?? `https://www.npmjs.com/package/${packageName}`,
     uri: uri ?? `file://${join(out, archiveName)}`,
     sha256: createHash('sha256').update(archive).digest('hex'),
   }
@@ -65,7 +68,7 @@ export async function buildPlugin({ out, version, uri, homepage }) {
     .replace(/^#.*\n/gm, '')
     .replace(/\{\{ (\w+) \}\}/g, (_, name) => values[name] ?? fail(`krew's manifest has no value ${name}`))
   writeFileSync(join(out, 'kubeproxy.yaml'), manifest)
-  return { archive: join(out, archiveName), manifest: join(out, 'kubeproxy.yaml') }
+  return { archive: join(out, archiveName), manifest: join(out, 'kubeproxy.yaml'), packages }
 }
 
 function fail(text) {
@@ -85,13 +88,12 @@ if (import.meta.filename === process.argv[1]) {
   if (values.help) {
     process.stdout.write(help)
   } else {
-    const own = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8'))
     const built = await buildPlugin({
       out: values.out ?? join(checkout, 'dist', 'kubectl'),
-      version: values.version ?? own.version,
+      version: values.version ?? ownVersion,
       uri: values.uri,
-      homepage: values.homepage ?? `https://www.npmjs.com/package/${own.name}`,
+      homepage: values.homepage,
     })
-    for (const file of Object.values(built)) console.log(file)
+    console.log(`${built.archive}\n${built.manifest}`)
   }
 }

@@ -1,7 +1,8 @@
 // A release as one command: npm run release -- VERSION. --help says what it makes.
 
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
@@ -10,6 +11,7 @@ import { formatChart } from './chart.mjs'
 import { checkout } from './checkout.mjs'
 import { formatDeb } from './deb.mjs'
 import { buildImages } from './image.mjs'
+import { buildPlugin } from './kubectl-plugin.mjs'
 import { imageNode } from './node-runtimes.mjs'
 import { formatNotes, sectionOf } from './notes.mjs'
 import { sha256 } from './oci.mjs'
@@ -24,7 +26,8 @@ const help = `npm run release -- VERSION: makes all files of a release, without 
   --out FOLDER      .cache/release/VERSION, if not given; what is in it is replaced
   --image NAME      the image's name for a registry: docker.io/library/kube-proxy-ts, if not given
   --key FILE        signs each file, and the provenance; RELEASE_KEY_PASSPHRASE, if the key has a passphrase
-  --source URL      where the repository is, for the provenance
+  --source URL      where the repository is, for the provenance and krew
+  --downloads URL   where these files will be, for krew; without it, krew installs the plugin with --archive
   --builder URI     who builds, for the provenance: urn:kube-proxy-ts:local, if not given
   --draft           the notes are the changelog's section Unreleased, and the checkout may have changes
 
@@ -42,10 +45,12 @@ const what = {
   chartArchive: 'the Helm chart for a registry: `skopeo copy oci-archive:FILE docker://...`',
   npm: 'the package of npm: needs nothing but Node',
   deb: 'the package for Debian and Ubuntu, with Node and the systemd unit',
+  plugin: '`kubectl kubeproxy`, for krew or any folder of PATH: needs nothing but Node',
+  krew: 'the manifest of it: `kubectl krew install --manifest=FILE --archive=ARCHIVE`',
   provenance: 'from what all this was made, as in-toto and SLSA have it',
 }
 
-export async function release({ version, out, image, key, source, builder, isDraft }) {
+export async function release({ version, out, image, key, source, downloads, builder, isDraft }) {
   const section = sectionOf(readFileSync(join(checkout, 'CHANGELOG.md'), 'utf8'), isDraft ? 'Unreleased' : version)
   rmSync(out, { recursive: true, force: true })
   mkdirSync(out, { recursive: true })
@@ -94,6 +99,8 @@ export async function release({ version, out, image, key, source, builder, isDra
   assets.push({ name: `kube-proxy-ts-chart-${version}.tgz`, what: what.chart })
   assets.push({ name: `kube-proxy-ts-chart-${version}.oci.tar`, what: what.chartArchive })
 
+  await addPlugin()
+
   const hashed = assets.map(({ name }) => ({ name, sha256: sha256(readFileSync(join(out, name))) }))
   const facts = { version, assets: hashed, origin: built, source, builder, image, packages, images }
   const statement = formatProvenance(facts)
@@ -110,6 +117,22 @@ export async function release({ version, out, image, key, source, builder, isDra
     for (const name of [...files, 'SHA256SUMS']) write(`${name}.sig`, signBlob(key, readFileSync(join(out, name))))
   }
   return { files: readdirSync(out).sort(), digest: whole.digest }
+
+  async function addPlugin() {
+    const folder = mkdtempSync(join(tmpdir(), 'kubectl-plugin-'))
+    try {
+      const name = `kubectl-kubeproxy-${version}.tar.gz`
+      const uri = downloads === undefined ? name : `${downloads}/${name}`
+      const plugin = await buildPlugin({ out: folder, version, uri, homepage: source })
+      write(name, readFileSync(plugin.archive))
+      assets.push({ name, what: what.plugin })
+      writeSbom(name, { type: 'application', packages: plugin.packages })
+      write('kubeproxy.yaml', readFileSync(plugin.manifest))
+      assets.push({ name: 'kubeproxy.yaml', what: what.krew })
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  }
 
   function writeSbom(name, facts) {
     const sbom = formatSbom({ version, ...facts })
@@ -138,6 +161,7 @@ if (import.meta.filename === process.argv[1]) {
       image: { type: 'string', default: 'docker.io/library/kube-proxy-ts' },
       key: { type: 'string' },
       source: { type: 'string' },
+      downloads: { type: 'string' },
       builder: { type: 'string', default: 'urn:kube-proxy-ts:local' },
       draft: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },

@@ -18,6 +18,7 @@ export const places = [
   ['deploy/kube-proxy.service', /(kube-proxy-ts-)(\d\S*)(?=\.tgz)/g],
   ['deploy/README.md', /(kube-proxy-ts[-_]|newTag: )(\d+\.\d+\.\d+)/g],
   ['README.md', /(kube-proxy-ts[-_])(\d+\.\d+\.\d+)/g],
+  ['docs/guides/kubectl-plugin.md', /(kubectl-kubeproxy-)(\d+\.\d+\.\d+)/g],
   ['docs/guides/migrate.md', /(kube-proxy-ts[-:_])(\d+\.\d+\.\d+)/g],
 ]
 

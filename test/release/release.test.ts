@@ -20,6 +20,7 @@ const keyFile = join(home, 'key.pem')
 const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64'
 const { version } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8')) as { version: string }
 const noNpm = whyNoNpm()
+const downloads = 'https://registry.example/files'
 
 /** Both images are packed as tightly as can be: two minutes on an idle machine. */
 const buildsForMs = 1_800_000
@@ -27,7 +28,18 @@ const buildsForMs = 1_800_000
 /** As a releaser does it, in an environment that says other things each time. */
 function release(folder: string, umask: string, zone: string, ...more: readonly string[]): void {
   const script = 'umask "$1"; shift; exec npm run -s release -- "$@"'
-  const args = [umask, version, '--draft', '--out', folder, '--image', 'registry.example/kube-proxy-ts', ...more]
+  const args = [
+    umask,
+    version,
+    '--draft',
+    '--out',
+    folder,
+    '--image',
+    'registry.example/kube-proxy-ts',
+    '--downloads',
+    downloads,
+    ...more,
+  ]
   execFileSync('sh', ['-c', script, 'sh', ...args], {
     cwd: checkout,
     env: { ...process.env, TZ: zone },
@@ -112,6 +124,9 @@ describe('a release', () => {
       `kube-proxy-ts_${version}_amd64.deb.cdx.json`,
       `kube-proxy-ts_${version}_arm64.deb`,
       `kube-proxy-ts_${version}_arm64.deb.cdx.json`,
+      `kubectl-kubeproxy-${version}.tar.gz`,
+      `kubectl-kubeproxy-${version}.tar.gz.cdx.json`,
+      'kubeproxy.yaml',
     ]
     expect([...sums(out).keys()]).toEqual(names)
     const signatures = [...names, 'SHA256SUMS'].map((name) => `${name}.sig`)
@@ -205,6 +220,25 @@ describe('a release', () => {
     expect(JSON.parse(layout.content(config).toString())).toMatchObject({ name: 'kube-proxy-ts', version })
     expect(layers.map(({ mediaType }) => mediaType)).toEqual(['application/vnd.cncf.helm.chart.content.v1.tar+gzip'])
     expect(layout.content(layers[0]!).equals(read(chart))).toBe(true)
+  })
+
+  test('has the plugin of kubectl, and the manifest with which krew finds it and its sum', () => {
+    const archive = `kubectl-kubeproxy-${version}.tar.gz`
+    const { metadata, spec } = parse(read('kubeproxy.yaml').toString()) as {
+      metadata: { name: string }
+      spec: { version: string; platforms: { uri: string; sha256: string; bin: string; files: { from: string }[] }[] }
+    }
+    expect([metadata.name, spec.version]).toEqual(['kubeproxy', `v${version}`])
+    const [platform] = spec.platforms
+    expect(platform).toMatchObject({ uri: `${downloads}/${archive}`, sha256: sums(out).get(archive) })
+    const folder = join(home, 'plugin')
+    mkdirSync(folder)
+    execFileSync('tar', ['-xzf', join(out, archive), '-C', folder])
+    expect(readdirSync(folder).sort()).toEqual(platform!.files.map(({ from }) => from).sort())
+    const { stdout } = spawnSync(join(folder, platform!.bin), ['--help'], { encoding: 'utf8' })
+    expect(stdout).toContain('Usage: kubectl kubeproxy COMMAND')
+    const { components } = JSON.parse(read(`${archive}.cdx.json`).toString()) as { components: { name: string }[] }
+    expect(components.map(({ name }) => name)).toEqual(['yaml'])
   })
 
   test('has a package of npm that npm installs', () => {

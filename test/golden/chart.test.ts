@@ -38,9 +38,10 @@ const cases: readonly Case[] = [
       onlyLabelledNodes: false,
       iptablesLegacy: true,
       chooseAtConnect: 'pods',
+      flowNames: true,
       metrics: { enabled: true, podMonitor: true, prometheusRule: true },
     },
-    components: ['choose-at-connect', 'every-node', 'iptables-legacy', 'metrics', 'prometheus-operator'],
+    components: ['choose-at-connect', 'every-node', 'flow-names', 'iptables-legacy', 'metrics', 'prometheus-operator'],
   },
   {
     name: 'kubeadm',
@@ -55,6 +56,7 @@ function combinations(): Case[] {
   const parts: readonly [component: string, values: object][] = [
     ['choose-at-connect', { chooseAtConnect: 'pods' }],
     ['every-node', { onlyLabelledNodes: false }],
+    ['flow-names', { flowNames: true }],
     ['iptables-legacy', { iptablesLegacy: true }],
     ['kubeadm', { existingConfigMap: 'kube-proxy', apiServer: undefined, podRange: undefined }],
     ['metrics', { metrics: { enabled: true } }],

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, renameSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -54,7 +54,9 @@ test('configurationChanges() yields valid changes, reports wrong ones, and passe
   const next = changes.next()
   for (const body of ['oomScoreAdj: 2', 'oomScoreAdj: 2 # two', 'oomScoreAdj: 3']) {
     await new Promise((resolve) => setTimeout(resolve, 150))
-    writeFileSync(path, text(body))
+    // At once: what is half written counts as wrong.
+    writeFileSync(`${path}.new`, text(body))
+    renameSync(`${path}.new`, path)
   }
   expect((await next).value).toMatchObject({ kind: 'changed', loaded: { config: { oomScoreAdj: 3 } } })
   expect(accepted).toEqual([2, 3])

@@ -32,7 +32,7 @@ const ACCOUNTING = '/proc/sys/net/netfilter/nf_conntrack_acct'
 
 export class FlowWatch {
   readonly #options: FlowWatchOptions
-  readonly #services = new ServiceFinder()
+  readonly #services: ServiceFinder
   readonly #conntrack = new Conntrack()
   readonly #tracker: FlowTracker
   readonly names: FlowNames
@@ -43,14 +43,16 @@ export class FlowWatch {
   #isClosed = false
 
   static async open(options: FlowWatchOptions): Promise<FlowWatch> {
-    const watch = new FlowWatch(options)
-    await watch.#services.follow(options.views())
-    return watch
+    // Before the kernel is listened to: a connection to what is not known yet would be taken for one to no Service.
+    const services = new ServiceFinder()
+    await services.follow(options.views())
+    return new FlowWatch(options, services)
   }
 
-  private constructor(options: FlowWatchOptions) {
+  private constructor(options: FlowWatchOptions, services: ServiceFinder) {
     const { clock, translation, isWanted } = options
     this.#options = options
+    this.#services = services
     this.names = new FlowNames({ ...options.names, clock })
     this.#tracker = new FlowTracker({
       clock,

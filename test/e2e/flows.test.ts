@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { FlowRecord } from '../../src/flows/flow-record.ts'
 import { ControlClient } from '../../src/serve/control/client.ts'
 import type { FlowsAnswer } from '../../src/serve/control/flows.ts'
+import { messageOf } from '../../src/lib/errors.ts'
 import { control, node, pods } from '../support/addresses.ts'
 import { aService, aSlice } from '../support/builders.ts'
 import { eventually } from '../support/eventually.ts'
@@ -77,6 +78,22 @@ class Looker {
   }
 }
 
+/** The rules are in force a little before the control socket answers. */
+async function settled(): Promise<void> {
+  await rig.settled()
+  await eventually('the proxy can be asked', async () => {
+    const client = new ControlClient(socket)
+    try {
+      await client.ask('state', {})
+    } catch (error) {
+      return messageOf(error)
+    } finally {
+      client.close()
+    }
+    return undefined
+  })
+}
+
 /** Whether a process of the node listens to notifications of the connection tracker. */
 function isListening(): boolean {
   const CONNTRACK_GROUPS = 0b111
@@ -102,7 +119,7 @@ describe.each(['nftables', 'iptables', 'userspace'] as const)('%s mode', (mode) 
       kubeconfig,
       args: [`--control-socket=${socket}`, '--connect-retry=false'],
     })
-    await rig.settled()
+    await settled()
   })
   afterAll(async () => {
     looker.close()
@@ -188,7 +205,7 @@ test('kube-proxy flows prints a line for each', async () => {
     kubeconfig,
     args: [`--control-socket=${socket}`],
   })
-  await rig.settled()
+  await settled()
   await using flows = new ProxyProcess(rig.network.node, [
     'flows',
     nameOf(web),
@@ -216,7 +233,7 @@ test('the flow log has a line for each connection, in a file and at a collector'
   const connect = () => tcpProbe(rig.network.sources.localPod, { address: web.spec.clusterIP, port: 80 })
   {
     await using proxy = await start(path)
-    await rig.settled()
+    await settled()
     await connect()
     await eventually('the line is written', () => {
       const lines = existsSync(path) ? readFileSync(path, 'utf8').split('\n').filter(Boolean) : []
@@ -238,7 +255,7 @@ test('the flow log has a line for each connection, in a file and at a collector'
   const { port } = collector.address() as AddressInfo
   {
     await using proxy = await start(`otlp(http://${control.ip[4]}:${port})`)
-    await rig.settled()
+    await settled()
     await connect()
     await eventually('the collector has it', () =>
       bodies.some((body) => body.includes(web.metadata.name)) ? undefined : `${bodies.join('\n')}\n${proxy.logTail(5)}`,

@@ -44,15 +44,16 @@ describe('a sandbox', () => {
     const lines = sandbox.output.split('\n').flatMap((line) => /^ {2}([^#]+?)(?: +#.*)?$/.exec(line)?.[1] ?? [])
     // The page has a URL and is for a browser.
     const commands = lines.filter((line) => !line.startsWith('http://'))
-    expect(commands).toHaveLength(11)
+    expect(commands).toHaveLength(12)
     const tried = commands.filter((command) => !command.startsWith('kubectl') && !command.startsWith('export'))
     const type = (command: string) => {
       const env = { ...process.env, KUBE_PROXY_SANDBOX_DIR: root }
       return spawnSync('sh', ['-c', command], { encoding: 'utf8', env, cwd: process.cwd() })
     }
-    const asking = tried.filter((command) => /kube-proxy (explain|doctor|top) ?/.test(command))
-    expect(asking).toHaveLength(3)
-    for (const command of asking.filter((each) => !each.endsWith('top'))) {
+    const asking = tried.filter((command) => /kube-proxy (explain|doctor|top|flows) ?/.test(command))
+    expect(asking).toHaveLength(4)
+    // top and flows go on until they are ended.
+    for (const command of asking.filter((each) => !/kube-proxy (top|flows)/.test(each))) {
       const { stdout, stderr, status } = type(command)
       expect({ command, status, stderr }).toEqual({
         command,

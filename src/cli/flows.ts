@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseTarget } from '../diagnose/explain/target.ts'
 import { formatFlowLine } from '../flows/flow-record.ts'
 import { UsageError } from '../lib/command.ts'
-import { ControlClient } from '../serve/control/client.ts'
 import type { FlowsAnswer } from '../serve/control/flows.ts'
 import { formatFlow } from './flows-view.ts'
+import { openEndableClient } from './endable-client.ts'
 
 export interface FlowsOptions {
   readonly count: number | undefined
@@ -22,15 +22,7 @@ const WAIT_MS = 5000
 export async function runFlowsCommand(service: string | undefined, options: FlowsOptions): Promise<number> {
   const { output, count = Infinity } = options
   const query = service === undefined ? {} : { service: serviceNamed(service) }
-  const client = new ControlClient(options['control-socket'] ?? '')
-  const ended = new AbortController()
-  const end = () => {
-    ended.abort()
-    client.close()
-  }
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, end)
-  // The reader of a pipe has gone.
-  process.stdout.on('error', end)
+  const { client, ended } = openEndableClient(options['control-socket'])
   const ask = (more: Record<string, string>) => client.ask<FlowsAnswer>('flows', { query: { ...query, ...more } })
   try {
     let answer = await ask({})

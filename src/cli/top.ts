@@ -1,10 +1,10 @@
 // `kube-proxy top`: what goes through the services of this node, live.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ControlClient } from '../serve/control/client.ts'
 import type { TrafficAnswer } from '../serve/control/traffic.ts'
 import { Screen } from './top-screen.ts'
 import type { SortKey, View } from './top-view.ts'
+import { openEndableClient } from './endable-client.ts'
 
 export interface TopOptions {
   readonly view: View
@@ -20,16 +20,7 @@ export async function runTopCommand(options: TopOptions): Promise<number> {
   const { output, interval, count = Infinity } = options
   const screen = new Screen({ ...options })
   const isLive = output === 'text' && process.stdout.isTTY && process.stdin.isTTY
-  const client = new ControlClient(options['control-socket'] ?? '')
-  const ended = new AbortController()
-  // A question that is not answered does not keep it.
-  const end = () => {
-    ended.abort()
-    client.close()
-  }
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, end)
-  // The reader of a pipe has gone.
-  process.stdout.on('error', end)
+  const { client, ended, end } = openEndableClient(options['control-socket'])
   try {
     // The first answer has no rate: an error comes before the screen is taken.
     screen.answer(await client.ask<TrafficAnswer>('traffic'))

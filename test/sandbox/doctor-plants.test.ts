@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { DoctorLine, type DoctorQuestion, Shell } from './support/lines.ts'
 import { enterMachine, leftovers, makeRoot, removeRoot } from './support/machine.ts'
-import { aPod } from './support/objects.ts'
+import { aPod, aSickPod, aSliceByHand } from './support/objects.ts'
 import { program, SandboxProcess } from './support/sandbox-process.ts'
 
 enterMachine()
@@ -86,24 +86,6 @@ const objects = [
   aService('pinned', { sessionAffinity: 'ClientIP' }),
   aService('old-dns', { ports: [{ port: 53, protocol: 'UDP', targetPort: 3000 }] }),
 ]
-
-/** Its port is closed to the probe. */
-function aSickPod(): object {
-  const readinessProbe = { tcpSocket: { port: 9 }, periodSeconds: 1 }
-  const containers = [
-    { name: 'whoami', image: 'whoami', ports: [{ name: 'web', containerPort: 3000 }], readinessProbe },
-  ]
-  return { metadata: { name: 'sick', labels: { app: 'sick' } }, spec: { nodeName: 'node-1', containers } }
-}
-
-function aSliceByHand(service: string, { name, ready }: { name: string; ready: boolean }): object {
-  return {
-    metadata: { name: `${service}-1`, labels: { 'kubernetes.io/service-name': service } },
-    addressType: 'IPv4',
-    ports: [{ name, port: 3000, protocol: 'TCP' }],
-    endpoints: [{ addresses: ['10.244.1.77'], conditions: { ready } }],
-  }
-}
 
 /** In the order of the objects: nothing of the node is touched. */
 const OF_OBJECTS: readonly (readonly [code: string, service: string, how?: Omit<DoctorQuestion, 'service'>])[] = [

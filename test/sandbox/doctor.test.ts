@@ -9,7 +9,7 @@ import { parse, parseAllDocuments } from 'yaml'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { enterMachine, leftovers, makeRoot, removeRoot } from './support/machine.ts'
-import { aPod } from './support/objects.ts'
+import { aPod, aSickPod, aSliceByHand } from './support/objects.ts'
 import { isWritten } from '../support/is-written.ts'
 import { program, SandboxProcess } from './support/sandbox-process.ts'
 
@@ -74,24 +74,6 @@ const objects = [
   aService('mute', { selector: { app: 'mute' } }),
   aService('far', { selector: onNode2 }),
 ]
-
-/** Its port is closed to the probe. */
-function aSickPod(): object {
-  const readinessProbe = { tcpSocket: { port: 9 }, periodSeconds: 1 }
-  const containers = [
-    { name: 'whoami', image: 'whoami', ports: [{ name: 'web', containerPort: 3000 }], readinessProbe },
-  ]
-  return { metadata: { name: 'sick', labels: { app: 'sick' } }, spec: { nodeName: 'node-1', containers } }
-}
-
-function aSliceByHand(service: string, { name, ready }: { name: string; ready: boolean }): object {
-  return {
-    metadata: { name: `${service}-1`, labels: { 'kubernetes.io/service-name': service } },
-    addressType: 'IPv4',
-    ports: [{ name, port: 3000, protocol: 'TCP' }],
-    endpoints: [{ addresses: ['10.244.1.77'], conditions: { ready } }],
-  }
-}
 
 /** The API server's address for nodes: the user's kubeconfig has the machine's. */
 function inside(): string {

@@ -35,3 +35,21 @@ export const webServices = [
   // The last: when it answers, so do the others.
   aService('sentinel', all),
 ]
+
+/** Its port is closed to the probe. */
+export function aSickPod(): object {
+  const readinessProbe = { tcpSocket: { port: 9 }, periodSeconds: 1 }
+  const containers = [
+    { name: 'whoami', image: 'whoami', ports: [{ name: 'web', containerPort: 3000 }], readinessProbe },
+  ]
+  return { metadata: { name: 'sick', labels: { app: 'sick' } }, spec: { nodeName: 'node-1', containers } }
+}
+
+export function aSliceByHand(service: string, { name, ready }: { name: string; ready: boolean }): object {
+  return {
+    metadata: { name: `${service}-1`, labels: { 'kubernetes.io/service-name': service } },
+    addressType: 'IPv4',
+    ports: [{ name, port: 3000, protocol: 'TCP' }],
+    endpoints: [{ addresses: ['10.244.1.77'], conditions: { ready } }],
+  }
+}

@@ -7,6 +7,7 @@
 
 import type { HashMap } from '../bpf/hash-map.ts'
 import type { Clock } from '../lib/clock.ts'
+import { mostPlaces } from '../lib/apportion.ts'
 import { messageOf } from '../lib/errors.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
@@ -219,5 +220,7 @@ export class ChooseAtConnect {
 
 /** The most elements that a service port needs: it has one cluster IP in a family. */
 function mostElements({ after }: ServicePortChange): number {
-  return 1 + (after?.backends.length ?? 0)
+  if (after === undefined) return 1
+  const lists = Object.values(after.lists)
+  return 1 + Math.max(0, ...lists.map((list) => (list.isWeighted ? mostPlaces(list.length) : list.length)))
 }

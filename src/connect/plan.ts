@@ -3,7 +3,7 @@
 import { type Bytes, type Family, ipBytes } from '../lib/ip.ts'
 import { isLinkLocal, isLoopback, isUnspecified } from '../lib/ip.ts'
 import type { BackendList } from '../model/backend-list.ts'
-import { Places } from '../table-sync/places.ts'
+import { inOrder, Places } from '../table-sync/places.ts'
 import type { Frontend, ServicePortChange, ServicePortView } from '../model/types.ts'
 import { backendValue, countValue, keyOf, MOST_PLACES } from './layout.ts'
 
@@ -35,7 +35,7 @@ function chosenFrontend({ kind, address, port, fromPods, fromNode, ...rest }: Fr
   if (rest.affinitySeconds !== undefined || rest.allowedSources !== undefined || fromPods.masquerade) return undefined
   const [forPods, forNode] = [fromPods.verdict, fromNode.verdict]
   if (forPods.kind !== 'to' || forNode.kind !== 'to' || forPods.backends !== forNode.backends) return undefined
-  if (forPods.backends.length > MOST_PLACES || hasOwnAddress(forPods.backends)) return undefined
+  if (inOrder(forPods.backends).length > MOST_PLACES || hasOwnAddress(forPods.backends)) return undefined
   return { address: ipBytes(address), port, backends: forPods.backends }
 }
 
@@ -100,7 +100,8 @@ export class ConnectPlan {
     deleted: Set<Bytes>,
   ): void {
     if (after === undefined) deleted.add(keyOf(address, port, 0))
-    for (let i = after?.backends.length ?? 0; i < backends.length; i++) deleted.add(keyOf(address, port, i + 1))
+    const places = (list: BackendList | undefined) => (list === undefined ? 0 : this.#places.of(list).length)
+    for (let i = places(after?.backends); i < places(backends); i++) deleted.add(keyOf(address, port, i + 1))
   }
 
   #planPut(
@@ -109,13 +110,14 @@ export class ConnectPlan {
     { backends, counts, deleted }: Record<'backends' | 'counts', MapChange['put']> & { deleted: Set<Bytes> },
   ): void {
     const placed = this.#places.of(list)
-    for (const i of placed.placesUnlike(before && this.#places.of(before.backends))) {
+    const former = before && this.#places.of(before.backends)
+    for (const i of placed.placesUnlike(former)) {
       const key = keyOf(address, port, i + 1)
       deleted.delete(key)
       backends.push([key, backendValue(placed.addressAt(i), placed.portAt(i))])
     }
-    if (before?.backends.length === list.length) return
-    counts.push([keyOf(address, port, 0), countValue(this.#family, list.length)])
+    if (former?.length === placed.length) return
+    counts.push([keyOf(address, port, 0), countValue(this.#family, placed.length)])
   }
 }
 

@@ -32,11 +32,14 @@ export class BackendList implements Iterable<Backend> {
   /** One record after the other. Two lists with the same records are the same. */
   readonly records: Bytes
   readonly recordLength: number
+  /** Whether some weigh more than others. */
+  readonly isWeighted: boolean
 
   /** `records` as a {@link RecordWriter} writes them. */
-  constructor(records: Bytes, addressLength: number) {
+  constructor(records: Bytes, addressLength: number, isWeighted = false) {
     this.records = records
     this.recordLength = addressLength + PORT_LENGTH + REST_LENGTH
+    this.isWeighted = isWeighted
   }
 
   static of(backends: readonly Backend[]): BackendList {
@@ -77,6 +80,11 @@ export class BackendList implements Iterable<Backend> {
   /** Whether it runs on this node, or may do so. */
   canBeLocalAt(index: number): boolean {
     return this.#traitsAt(index) !== 0
+  }
+
+  weightAt(index: number): number {
+    const at = (index + 1) * this.recordLength - REST_LENGTH + 1
+    return (this.records.charCodeAt(at) << 8) | this.records.charCodeAt(at + 1)
   }
 
   /** The record of a backend, for comparison. */
@@ -123,7 +131,7 @@ export class BackendList implements Iterable<Backend> {
     const ip = formatIp(this.addressAt(index))
     const port = this.portAt(index)
     const traits = this.#traitsAt(index)
-    const weight = this.#weightAt(index)
+    const weight = this.weightAt(index)
     const isLocal = (traits & IS_LOCAL) !== 0
     const mayBeLocal = (traits & MAY_BE_LOCAL) !== 0
     // Literals and no spreads: V8 would make a new shape for each spread.
@@ -134,11 +142,6 @@ export class BackendList implements Iterable<Backend> {
 
   #traitsAt(index: number): number {
     return this.records.charCodeAt((index + 1) * this.recordLength - REST_LENGTH)
-  }
-
-  #weightAt(index: number): number {
-    const at = (index + 1) * this.recordLength - REST_LENGTH + 1
-    return (this.records.charCodeAt(at) << 8) | this.records.charCodeAt(at + 1)
   }
 }
 
@@ -152,6 +155,8 @@ export class RecordWriter {
   readonly #count: number
   #bytes = Buffer.alloc(0)
   #end = 0
+  #firstWeight: number | undefined
+  #isWeighted = false
 
   constructor(count: number) {
     this.#count = count
@@ -169,6 +174,8 @@ export class RecordWriter {
     bytes[at++] = (isLocal ? IS_LOCAL : 0) | (mayBeLocal ? MAY_BE_LOCAL : 0)
     bytes[at++] = weight >> 8
     bytes[at++] = weight
+    this.#firstWeight ??= weight
+    if (weight !== this.#firstWeight) this.#isWeighted = true
     this.#end = at
   }
 
@@ -177,6 +184,6 @@ export class RecordWriter {
     if (this.#end === 0) return BackendList.none
     const records = this.#bytes.toString('latin1', 0, this.#end)
     if (previous?.records === records) return previous
-    return new BackendList(asBytes(records), this.#end / this.#count - PORT_LENGTH - REST_LENGTH)
+    return new BackendList(asBytes(records), this.#end / this.#count - PORT_LENGTH - REST_LENGTH, this.#isWeighted)
   }
 }

@@ -1,9 +1,9 @@
 import { asBytes } from '../lib/ip.ts'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { BackendList } from '../model/backend-list.ts'
+import { backendId, BackendList } from '../model/backend-list.ts'
 import type { Backend } from '../model/types.ts'
-import { keepPlaces, Places } from './places.ts'
+import { inOrder, keepPlaces, Places } from './places.ts'
 import { arbitraryView } from '../../test/support/arbitrary-views.ts'
 
 const backend = (host: number, isLocal = false): Backend => ({ ip: `10.0.0.${host}`, port: 80, isLocal })
@@ -12,6 +12,7 @@ const pick = (...hosts: number[]) => BackendList.of(hosts.map((host) => all[host
 const at = (...hosts: number[]) => pick(...hosts).allRecords()
 const hostsOf = (records: string) => hostList(BackendList.none.rearranged(asBytes(records))).join(' ')
 const hostList = (list: BackendList) => list.map(({ ip }) => Number(ip.split('.')[3]))
+const byNumber = (a: number, b: number) => a - b
 
 describe('keepPlaces()', () => {
   it.each([
@@ -56,11 +57,58 @@ describe('keepPlaces()', () => {
 })
 
 describe('Places', () => {
+  const weighted = (...weights: number[]) => BackendList.of(weights.map((weight, host) => ({ ...all[host]!, weight })))
+  const view = fc.sample(arbitraryView(4, 0), { numRuns: 1, seed: 1 })[0]!
+  const follow = (places: Places, before: BackendList, after: BackendList) =>
+    places.keep({ ...view, lists: { Cluster: before } }, { ...view, lists: { Cluster: after } })
+
+  it('has a backend as often as it weighs, and none of weight 0', () => {
+    expect(hostList(inOrder(weighted(1, 3, 0, 2)))).toEqual([0, 1, 1, 1, 3, 3])
+    expect(hostList(inOrder(weighted(2, 2)))).toEqual([0, 1])
+  })
+
+  it.each([
+    ['more places at the end', [1, 2, 1], [1, 3, 1], [0, 1, 1, 2, 1]],
+    ['the last fills the gap', [1, 2, 1], [1, 1, 1], [0, 1, 2]],
+    ['one that drains leaves', [1, 2, 1], [1, 0, 1], [0, 2]],
+    ['the first weights', [1, 1, 1], [1, 2, 1], [0, 1, 2, 1]],
+    ['the last weights', [1, 2, 1], [1, 1, 1], [0, 1, 2]],
+  ])('a change of one weight moves only its own places: %s', (_, before, after, expected) => {
+    const places = new Places()
+    const [former, list] = [weighted(...before), weighted(...after)]
+    follow(places, former, list)
+    expect(hostList(places.of(list))).toEqual(expected)
+  })
+
+  it('has the shares of the last weights, and writes no more than came or went', () => {
+    const weights = fc.array(fc.integer({ min: 0, max: 400 }), { minLength: 2, maxLength: 9 })
+    fc.assert(
+      fc.property(fc.array(weights, { minLength: 2, maxLength: 5 }), (steps) => {
+        const places = new Places()
+        let former: BackendList | undefined
+        for (const step of steps) {
+          const list = weighted(...step)
+          if (list.isWeighted && step.every((weight) => weight === 0)) continue
+          if (former !== undefined) follow(places, former, list)
+          const [was, is] = [former && places.of(former), places.of(list)]
+          expect(hostList(is).toSorted(byNumber)).toEqual(hostList(inOrder(list)).toSorted(byNumber))
+          const more = is.allRecords().map(backendId)
+          for (const record of was?.allRecords() ?? []) {
+            const at = more.indexOf(backendId(record))
+            if (at >= 0) more.splice(at, 1)
+          }
+          const shorter = Math.max(0, (was?.length ?? 0) - is.length)
+          expect(is.placesUnlike(was).length).toBeLessThanOrEqual(more.length + shorter)
+          former = list
+        }
+      }),
+    )
+  })
+
   it('never moves what the view before has, though the view after has the same list for another policy', () => {
-    const [view] = fc.sample(arbitraryView(4, 0), { numRuns: 1, seed: 1 })
     const places = new Places()
     const [everywhere, here] = [pick(0, 1, 2), pick(2)]
-    const before = { ...view!, lists: { Cluster: everywhere, Local: here } }
+    const before = { ...view, lists: { Cluster: everywhere, Local: here } }
     places.keep(before, { ...before, lists: { Cluster: everywhere, Local: everywhere } })
     expect(places.of(everywhere)).toBe(everywhere)
   })

@@ -1,8 +1,11 @@
 // Where each backend of a list stands in the kernel, where a list is a map from places to backends.
 //
+// Backends are chosen place by place, so one that weighs more than others has more places.
+//
 // If places followed the order of addresses, the loss of one endpoint would move half of the others, for every frontend. So
 // backends that stay keep their places: new ones take the free places, and the last ones of the list fill the gaps that are left.
 
+import { apportion } from '../lib/apportion.ts'
 import { type Bytes, asBytes } from '../lib/ip.ts'
 import { backendId, type BackendList } from '../model/backend-list.ts'
 import type { ServicePortView } from '../model/types.ts'
@@ -14,9 +17,9 @@ import type { ServicePortView } from '../model/types.ts'
 export class Places {
   readonly #placed = new WeakMap<BackendList, BackendList>()
 
-  /** The backends of a list by their places. */
+  /** The backends of a list by their places: as often as they weigh. */
   of(list: BackendList): BackendList {
-    return this.#placed.get(list) ?? list
+    return this.#placed.get(list) ?? inOrder(list)
   }
 
   /** Gives places to the changed lists of a service port. The lists of the view before keep theirs: the kernel has them. */
@@ -32,30 +35,54 @@ export class Places {
   }
 
   #following(former: BackendList, list: BackendList): Bytes {
+    if (former.isWeighted || list.isWeighted) return keepPlaces(inOrder(list), this.of(former).allRecords())
     const { came, went } = differenceOf(former, list)
     const placed = this.of(former)
     const seats = new Seats(placed)
-    fillPlaces(seats, placesOf(went, placed), came)
+    const free = keepSame(seats, placesOf(went, placed), came)
+    fillPlaces(seats, free, came)
     return seats.records()
   }
 
   /** `placed`: the records of the list, in the order of their places. */
   arrange(list: BackendList, placed: Bytes): void {
-    if (placed === list.records) this.#placed.delete(list)
+    if (placed === inOrder(list).records) this.#placed.delete(list)
     else this.#placed.set(list, list.rearranged(placed))
   }
 }
 
+const places = new WeakMap<BackendList, BackendList>()
+
+/** The places of a list in order of addresses. */
+export function inOrder(list: BackendList): BackendList {
+  if (!list.isWeighted) return list
+  let placed = places.get(list)
+  if (placed === undefined) {
+    const records = list.allRecords()
+    const counts = apportion(records.map((_, i) => list.weightAt(i)))
+    placed = list.rearranged(asBytes(records.map((record, i) => record.repeat(counts[i]!)).join('')))
+    places.set(list, placed)
+  }
+  return placed
+}
+
 /** The records of `wanted` in an order that leaves as many as possible where they are in `former`; undefined there: a free place. */
 export function keepPlaces(wanted: BackendList, former: readonly (Bytes | undefined)[]): Bytes {
-  const came = new Set(wanted.allRecords())
+  const missing = new Map<Bytes, Bytes[]>()
+  for (const record of wanted.allRecords()) {
+    const id = backendId(record)
+    const same = missing.get(id)
+    if (same === undefined) missing.set(id, [record])
+    else same.push(record)
+  }
   const seats = new Seats(wanted.rearranged(asBytes('')))
   const gaps: number[] = []
   for (const [place, record] of former.entries()) {
-    seats.put(place, record)
-    if (record === undefined || !came.delete(record)) gaps.push(place)
+    const same = record && missing.get(backendId(record))?.pop()
+    seats.put(place, same)
+    if (same === undefined) gaps.push(place)
   }
-  fillPlaces(seats, gaps, came)
+  fillPlaces(seats, gaps, [...missing.values()].flat())
   return seats.records()
 }
 
@@ -85,18 +112,21 @@ function placesOf(wanted: ReadonlySet<Bytes>, list: BackendList): number[] {
   return list.allRecords().flatMap((record, place) => (wanted.has(record) ? place : []))
 }
 
-/** Puts new backends into the gaps, and moves the last ones of the list into the gaps that are left. */
-function fillPlaces(seats: Seats, gaps: readonly number[], came: Set<Bytes>): void {
-  // Backends that differ only in what the kernel does not see stay where they are.
+/** Backends that differ only in what the kernel does not see stay where they are. Returns the gaps that are left. */
+function keepSame(seats: Seats, gaps: readonly number[], came: Set<Bytes>): number[] {
   const byId = new Map(Array.from(came, (record) => [backendId(record), record]))
-  const free = gaps.filter((place) => {
+  return gaps.filter((place) => {
     const former = seats.at(place)
     const same = former && byId.get(backendId(former))
     const stays = same !== undefined && came.delete(same)
     seats.put(place, stays ? same : undefined)
     return !stays
   })
-  free.sort((a, b) => a - b)
+}
+
+/** Puts new backends into the gaps, and moves the last ones of the list into the gaps that are left. */
+function fillPlaces(seats: Seats, gaps: readonly number[], came: Iterable<Bytes>): void {
+  const free = gaps.toSorted((a, b) => a - b)
   // New backends take the free places in turn, and then places behind the last.
   let taken = 0
   for (const record of came) seats.put(free[taken++] ?? seats.length, record)

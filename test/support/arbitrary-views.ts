@@ -60,11 +60,17 @@ interface Choice {
 
 function arbitraryBackend(family: Family): fc.Arbitrary<Backend> {
   return fc
-    .record({ host: fc.integer({ min: 1, max: 8 }), port: fc.constantFrom(80, 8080), isLocal: fc.boolean() })
-    .map(({ host, port, isLocal }) => ({
+    .record({
+      host: fc.integer({ min: 1, max: 8 }),
+      port: fc.constantFrom(80, 8080),
+      isLocal: fc.boolean(),
+      weight: fc.constantFrom(undefined, undefined, undefined, 3, 7),
+    })
+    .map(({ host, port, isLocal, weight }) => ({
       ip: family === 4 ? `10.64.0.${host}` : `fd00:64::${host.toString(16)}`,
       port,
       isLocal,
+      weight,
     }))
 }
 

@@ -13,6 +13,7 @@ import {
   planHairpins,
   planRefusals,
 } from '../../../table-sync/plan/frontend.ts'
+import { inOrder } from '../../../table-sync/places.ts'
 import { matchKeys } from '../../../table-sync/plan/match.ts'
 import { makeSet } from '../../../nftables/make-set.ts'
 import { planSources } from '../../../table-sync/plan/sources.ts'
@@ -69,10 +70,10 @@ function planShortCircuit(node: NodeView, frontend: Frontend, { key, elements }:
   if (verdict === undefined) return undefined
   const schema = schemaFor(node.family)
   const kind = frontend.kind === 'nodePort' ? 'nodePort' : 'service'
-  const shared = shortCircuitRule(node.family, kind, verdict.backends.length)
+  const backends = inOrder(verdict.backends)
+  const shared = shortCircuitRule(node.family, kind, backends.length)
   const endpoints = kind === 'nodePort' ? schema.nodePortEndpoints : schema.serviceEndpoints
   elements.add(shared.set, { key })
-  const { backends } = verdict
   for (let slot = 0; slot < backends.length; slot++) {
     elements.add(endpoints, { key: asBytes(key + integerField(slot)), data: endpointData(backends, slot) })
   }

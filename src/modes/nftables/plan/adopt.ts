@@ -5,7 +5,7 @@ import type { BackendList } from '../../../model/backend-list.ts'
 import type { ServicePortView } from '../../../model/types.ts'
 import type { Fragment } from '../../../nftables/fragment.ts'
 import { endpointData, frontendKey } from '../../../table-sync/plan/frontend.ts'
-import { keepPlaces, type Places } from '../../../table-sync/places.ts'
+import { inOrder, keepPlaces, type Places } from '../../../table-sync/places.ts'
 import type { FindElement } from '../../../table-sync/table-planner.ts'
 import { listsOf, placeKey } from './service.ts'
 
@@ -32,7 +32,7 @@ export function adoptPlaces(
       }
       if (former.length === 0) continue
       const before = places.of(backends)
-      places.arrange(backends, keepPlaces(backends, former))
+      places.arrange(backends, keepPlaces(inOrder(backends), former))
       adopted ||= places.of(backends).records !== before.records
     }
   }

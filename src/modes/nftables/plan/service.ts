@@ -16,7 +16,7 @@ import {
   planHairpins,
   planRefusals,
 } from '../../../table-sync/plan/frontend.ts'
-import type { Places } from '../../../table-sync/places.ts'
+import { inOrder, type Places } from '../../../table-sync/places.ts'
 import type { PlanContext } from '../../../table-sync/table-planner.ts'
 import { firewallCheckRule } from '../../../table-sync/plan/guards.ts'
 import { planSourceRules, planSources } from '../../../table-sync/plan/sources.ts'
@@ -60,7 +60,7 @@ function planRules(node: NodeView, frontend: Frontend, sharedRules: Set<SharedRu
   if (frontend.allowedSources !== undefined) sharedRules.add(FIREWALL_RULES[node.family])
   planSourceRules(frontend, sharedRules)
   for (const { list, backends } of listsOf(node.family, frontend)) {
-    sharedRules.add(pickRule(node.family, { frontends: sets, list, count: backends.length }))
+    sharedRules.add(pickRule(node.family, { frontends: sets, list, count: inOrder(backends).length }))
   }
 }
 
@@ -147,13 +147,13 @@ function placesThatDiffer(): (placed: BackendList, other: BackendList | undefine
 function planLists(node: NodeView, frontend: Frontend, target: ListTarget): void {
   const { key, elements, places, other, differences, sharedRules } = target
   const sets = setsOf(frontend)
-  const placesOf = (list: BackendList | undefined) => (list && places?.of(list)) ?? list
+  const placesOf = (list: BackendList | undefined) => list && (places?.of(list) ?? inOrder(list))
   const others = other && listsOf(node.family, other)
   for (const { list, set, backends } of listsOf(node.family, frontend)) {
-    const pick = pickRule(node.family, { frontends: sets, list, count: backends.length })
+    const placed = placesOf(backends)!
+    const pick = pickRule(node.family, { frontends: sets, list, count: placed.length })
     sharedRules.add(pick)
     elements.add(pick.set, { key })
-    const placed = placesOf(backends)!
     for (const place of differences(placed, placesOf(others?.find((each) => each.list === list)?.backends))) {
       elements.add(set, { key: placeKey(key, place), data: endpointData(placed, place) })
     }

@@ -1,5 +1,6 @@
 // Every command: its options, its help, and the code that it loads. A proxy is none of them: it takes flags alone.
 
+import { leftModes, newModes } from '../diagnose/leave/facts.ts'
 import { FRONTEND_KINDS } from '../diagnose/explain/question.ts'
 import {
   type Command,
@@ -31,17 +32,29 @@ const check = command({
   summary: 'whether the proxy can run on this node',
   about:
     'Checks whether this machine and its cluster have what the proxy needs, and changes nothing. Run it on a node before you replace kube-proxy: with the flags, as the user and in the network namespace that the proxy will have.',
-  options: { output: textOrJson('Text, or one JSON object.') },
+  options: {
+    from: oneOf(
+      leftModes,
+      'Instead: what the Services of this cluster lose, gain or do differently when they leave this mode.',
+    ),
+    to: oneOf(newModes, 'With --from: the mode that they go to.', 'nftables'),
+    output: textOrJson('Text, or one JSON object.'),
+  },
   proxyFlags: {},
   examples: [
     ['check --config=/var/lib/kube-proxy/config.conf'],
     ['check --kubeconfig=/etc/kubernetes/kube-proxy.conf --proxy-mode=nftables'],
+    ['check --from=ipvs --config=/var/lib/kube-proxy/config.conf', 'what would nftables change?'],
   ],
   notes: [
     'Each line is ok, a note, a warning or a PROBLEM. The text behind -> says what to do about it.',
-    'Exit status: 0 when the proxy can run here, 1 when a problem prevents that.',
+    'Exit status: 0 when the proxy can run here, 1 when a problem prevents that. With --from: 0 when nothing is lost or different, 1 when something is, 2 when there is no answer.',
   ],
-  run: async ({ values, given }) => (await import('./check.ts')).runCheckCommand(values.output, given),
+  run: async ({ values, given }) => {
+    const { runCheckCommand, runLeavingCommand } = await import('./check.ts')
+    const { from, to, output } = values
+    return from === undefined ? runCheckCommand(output, given) : runLeavingCommand({ from, to }, output, given)
+  },
 })
 
 const explain = command({

@@ -217,7 +217,7 @@ export const folders: readonly Folder[] = [
   },
   {
     folder: 'diagnose',
-    what: '`check`, `explain`, `doctor`, and `preview/` (`plan`, `render`): read facts, judge them, change nothing',
+    what: '`check` (`leave/`: with `--from`), `explain`, `doctor`, and `preview/` (`plan`, `render`): read facts, judge them, change nothing',
     imports: [
       'bpf',
       'packet-walk',
@@ -255,6 +255,9 @@ export const folders: readonly Folder[] = [
       'doctor/dns.ts',
       'doctor/installation.ts',
       'preview/preview-mode.ts',
+      'preview/configuration-for.ts',
+      'leave/run-leaving.ts',
+      'leave/side-of.ts',
       'read-text.ts',
     ],
   },

@@ -164,6 +164,23 @@ ${more}`,
   expect((await proxy.ask('/statusz'))?.body).not.toContain('Another program listens')
 })
 
+test('--from compares modes for the Services of the cluster, and changes nothing; without an API server the status is 2', async () => {
+  const before = readMachineState(rig.network.node)
+  const { report, status } = await check('--from=iptables')
+  expect(status, JSON.stringify(report)).toBe('1')
+  expect(report).toMatchObject({ from: 'iptables', to: 'nftables', isSame: false, nodeName: hostNode.name })
+  expect(report).toMatchObject({
+    changes: expect.arrayContaining([expect.objectContaining({ code: 'invalid-packets' })]),
+  })
+  const same = await check('--from=iptables', '--conntrack-tcp-be-liberal')
+  expect(same.status, JSON.stringify(same.report)).toBe('0')
+  expect(readMachineState(rig.network.node)).toEqual(before)
+  const away = join(rig.cluster.folder, 'gone')
+  writeFileSync(away, readFileSync(rig.cluster.kubeconfig, 'utf8').replace(/(server: .*):\d+/, '$1:1'))
+  await using unanswered = new ProxyProcess(rig.network.node, ['check', '--from=ipvs', `--kubeconfig=${away}`])
+  expect(await unanswered.exited).toBe('2')
+})
+
 test('an API server that is away, and one that refuses', async () => {
   const away = join(rig.cluster.folder, 'away')
   const kubeconfig = readFileSync(rig.cluster.kubeconfig, 'utf8')

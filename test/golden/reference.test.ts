@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { differences } from '../../src/diagnose/check/differences.ts'
+import { changeKinds } from '../../src/diagnose/leave/change-kinds.ts'
 import { findingKinds, subjects } from '../../src/diagnose/check/finding-kinds.ts'
 import { commands } from '../../src/cli/commands.ts'
 import { formatHelp } from '../../src/cli/help.ts'
@@ -238,6 +239,23 @@ whether the kernel has an IPVS scheduler whose module it cannot see, nor whether
 | code | about | level | when | what to do |
 | --- | --- | --- | --- | --- |
 ${rows.join('\n')}
+
+## Leaving a mode
+
+\`kube-proxy check --from=ipvs\`, or \`--from=iptables\`, compares that mode with the one that \`--to\` names: for the Services of this cluster, from the
+API server or \`--manifests\`, and for this node with its configuration. Put what you mean to set in the new mode on the command line or into the file, and run it again: what is brought back
+is not listed any more. It needs the right to list Services, EndpointSlices, Nodes and ServiceCIDRs, and changes nothing. It does not know what programs outside of this node do.
+
+With \`-o json\`: \`version\`, \`nodeName\`, \`source\` (where the Services are from), \`from\`, \`to\`, \`services\` (how many were looked at), \`isSame\` (true with exit status 0), and \`changes[]\` with
+\`code\`, \`effect\`, \`message\` (for people; may change), \`todo\` (the annotation, flag or field that brings it back; or null) and \`services\` (the \`namespace/name\` of all that it concerns; empty: the node).
+
+| code | effect | when |
+| --- | --- | --- |
+${Object.entries(changeKinds)
+  .map(([code, { effect, when }]) => `| \`${code}\` | ${effect} | ${when} |`)
+  .join('\n')}
+
+\`loses\` and \`differs\` make the exit status 1; \`gains\` and \`note\` do not.
 
 A test makes this page.
 `

@@ -9,13 +9,24 @@ export interface TcpListener {
 }
 
 const LISTEN = '0A'
+/** TCP_CLOSE: a UDP socket that is bound and not connected. */
+const BOUND = '07'
+
+export function parseListeners(text: string): TcpListener[] {
+  return parseSockets(text, LISTEN)
+}
+
+/** The same of /proc/net/udp and /proc/net/udp6. */
+export function parseBound(text: string): TcpListener[] {
+  return parseSockets(text, BOUND)
+}
 
 /** `   0: 0100007F:2809 00000000:0000 0A ...`: addresses are words in the machine's byte order. */
-export function parseListeners(text: string): TcpListener[] {
+function parseSockets(text: string, wanted: string): TcpListener[] {
   return text.split('\n').flatMap((line) => {
     const [, address = '', port = '', state] =
       /^\s*\d+: ((?:[0-9A-F]{8})+):([0-9A-F]{4}) \S+ ([0-9A-F]{2}) /.exec(line) ?? []
-    if (state !== LISTEN) return []
+    if (state !== wanted) return []
     const words = address.match(/.{8}/g) ?? []
     return [{ address: asBytes(words.map((word) => host32(parseInt(word, 16))).join('')), port: parseInt(port, 16) }]
   })

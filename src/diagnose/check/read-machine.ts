@@ -79,7 +79,7 @@ export async function readPlannedModes(
 }
 
 /** If the kernel refuses one answer, the others still count. */
-async function look(mode: Mode, options: LookOptions): Promise<ModeOutlook> {
+export async function look(mode: Mode, options: LookOptions): Promise<ModeOutlook> {
   try {
     return (await (await mode.load()).look?.(options)) ?? { lacks: [], warnings: [], uses: [] }
   } catch (error) {

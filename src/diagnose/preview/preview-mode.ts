@@ -1,19 +1,17 @@
 // What a mode would program on a node of a cluster.
 
-import { completeConfiguration } from '../../config/complete.ts'
 import { loadConfiguration } from '../../config/load.ts'
-import type { KubeProxyConfiguration } from '../../config/types.ts'
 import { ask } from '../../serve/control/client.ts'
 import { askPath } from '../../serve/control/path.ts'
 import type { StateAnswer } from '../../serve/control/state.ts'
 import { messageOf } from '../../lib/errors.ts'
 import type { Family } from '../../lib/ip.ts'
 import { modeNamed, modes } from '../../modes/all.ts'
-import type { Mode } from '../../modes/contract.ts'
 import type { DryRun, DryRunOptions } from '../../modes/dry-run.ts'
 import { knownFromState } from '../explain/from-state.ts'
 import { decideAll } from '../explain/known.ts'
 import { knownFromObjects, type NodeOfCluster } from '../explain/read-known.ts'
+import { configurationFor } from './configuration-for.ts'
 
 /** What one mode would program for one family. */
 export interface Preview {
@@ -69,13 +67,4 @@ export async function previewMode(cluster: NodeOfCluster, options: PreviewOption
   } catch (error) {
     return { mode: name, family, dryRun: undefined, problem: messageOf(error) }
   }
-}
-
-/** The same configuration in another mode. What was the default of its own mode becomes that of the other. */
-function configurationFor(config: KubeProxyConfiguration, mode: Mode): KubeProxyConfiguration {
-  if (config.mode === mode.name) return config
-  const defaults = modes.find(({ name }) => name === config.mode)?.defaultNodePortAddresses ?? []
-  const isDefault = JSON.stringify(config.nodePortAddresses) === JSON.stringify(defaults)
-  const nodePortAddresses = isDefault ? [] : config.nodePortAddresses
-  return completeConfiguration({ ...config, mode: mode.name, nodePortAddresses }, modes).config
 }

@@ -1,0 +1,124 @@
+// What only IPVS does.
+
+import type { Service } from '../../kube/types.ts'
+import { canonicalIp, joinHostPort } from '../../lib/ip.ts'
+import { formatDuration } from '../../lib/duration.ts'
+import { WEIGHTS_ANNOTATION } from '../../model/weights.ts'
+import { keyOf, ofNode, ofServices, outerAddresses, someOf } from './change.ts'
+import type { Change } from './change-kinds.ts'
+import type { LeavingFacts } from './facts.ts'
+import { severalBackends } from './several-backends.ts'
+import { describeScheduler } from './schedulers.ts'
+
+export function judgeIpvs(facts: LeavingFacts): Change[] {
+  const { from, to, services } = facts
+  return [
+    ...judgeChoice(facts),
+    ...ofServices('ping', services, { message: 'The addresses of a Service answered ping, and do not any more' }),
+    ...judgeAddresses(facts),
+    ...judgePolicies(services),
+    ...judgeSettings(facts),
+    ofNode('connections', {
+      message: `IPVS carries the connections that are open now: they end when mode ${to.mode.name} takes over from ${from.mode.name}`,
+      todo: 'drain the node first, or change the mode when it starts anyway',
+    }),
+  ]
+}
+
+function judgeChoice({ from, to, services }: LeavingFacts): Change[] {
+  const scheduler = from.config.ipvs.scheduler || 'rr'
+  const several = severalBackends(from)
+  const balanced = services.filter((service) => several.has(keyOf(service)))
+  const { was, todo } = describeScheduler(scheduler)
+  const weighted = services.filter(({ annotations }) => (annotations?.[WEIGHTS_ANNOTATION] ?? '').trim() !== '')
+  return [
+    ...ofServices('scheduler', balanced, {
+      message: `Scheduler ${scheduler}: ${was}. Mode ${to.mode.name} chooses at random`,
+      todo,
+    }),
+    ...(to.mode.weighs
+      ? []
+      : ofServices('weights', weighted, {
+          message: `The annotation ${WEIGHTS_ANNOTATION} has no effect: no endpoint gets more than another, and a weight of 0 takes none out`,
+          todo: 'stay in ipvs mode: --proxy-mode=ipvs',
+        })),
+  ]
+}
+
+function judgeAddresses({ from, services, machine, machineAddresses }: LeavingFacts): Change[] {
+  const own = new Set(machineAddresses)
+  const { strictARP } = from.config.ipvs
+  const outer = services.filter((service) => outerAddresses(service).some((address) => !own.has(address)))
+  const owners = new Map<string, Service>()
+  for (const service of services) {
+    for (const text of [...service.clusterIPs, ...outerAddresses(service)]) {
+      const address = canonicalIp(text)
+      if (address !== undefined && !own.has(address)) owners.set(address, service)
+    }
+  }
+  const bound = machine.bound.filter(({ address }) => owners.has(address))
+  const arp = strictARP ? '' : ', and the node answers no ARP or neighbour request for them'
+  return [
+    ...ofServices('bound-program', [...new Set(bound.map(({ address }) => owners.get(address)!))], {
+      message: `Programs of this node listen on addresses that it has on kube-ipvs0 alone: ${someOf(bound.map(({ address, port, protocol }) => `${joinHostPort(address, port)}/${protocol}`))}. They cannot be reached there any more, and a restart cannot bind them`,
+      todo: 'let them listen on an address of the node, or give the address to a dummy link of your own',
+    }),
+    ...ofServices('link-addresses', outer, {
+      message: `External and load-balancer IPs are not addresses of this node any more: a routing daemon that announces those of kube-ipvs0 withdraws them${arp}`,
+      todo: 'announce the addresses by a load balancer that reads Services (MetalLB, kube-vip, Cilium, a BGP speaker with static routes)',
+    }),
+    ...(strictARP
+      ? [
+          ofNode('strict-arp', {
+            message: `Without these addresses, ipvs.strictARP is not needed. net.ipv4.conf.all.arp_ignore=1 and arp_announce=2 stay until they are set back or the node restarts`,
+          }),
+        ]
+      : []),
+  ]
+}
+
+function judgePolicies(services: readonly Service[]): Change[] {
+  const local = services.filter(({ externalTrafficPolicy }) => externalTrafficPolicy === 'Local')
+  const affine = services.filter(({ sessionAffinity }) => sessionAffinity === 'ClientIP')
+  return [
+    ...ofServices('local-policy', local, {
+      message:
+        "externalTrafficPolicy Local: without a local endpoint, kube-proxy's ipvs mode sends clients from outside to other nodes; here they are dropped, so that load balancers go elsewhere. With one, it keeps pods and the node to local endpoints; here they reach all. (So it is in the ipvs mode of this program.)",
+    }),
+    ...ofServices('affinity', affine, {
+      message:
+        'Session affinity belonged to one address and port; now a client has the same endpoint through every address of a service port, and a new one as soon as the timeout is over (IPVS looks once a minute). Present affinity is forgotten',
+    }),
+  ]
+}
+
+function judgeSettings({ from, to, machine }: LeavingFacts): Change[] {
+  const { excludeCIDRs, tcpTimeoutMs, tcpFinTimeoutMs, udpTimeoutMs } = from.config.ipvs
+  const { tcpEstablishedTimeoutMs } = to.config.conntrack
+  const timeouts = { tcpTimeout: tcpTimeoutMs, tcpFinTimeout: tcpFinTimeoutMs, udpTimeout: udpTimeoutMs }
+  const set = Object.entries(timeouts).flatMap(([name, ms]) => (ms > 0 ? [`ipvs.${name} ${formatDuration(ms)}`] : []))
+  const instead =
+    'conntrack.tcpEstablishedTimeout, conntrack.udpTimeout and conntrack.udpStreamTimeout are those that count'
+  const message =
+    set.length > 0
+      ? `${set.join(', ')}: without effect. Connection tracking forgets idle TCP connections after ${formatDuration(tcpEstablishedTimeoutMs)}`
+      : `IPVS forgot idle TCP connections after 15 minutes, and UDP flows after 5, unless ipvsadm --set changed that. Connection tracking forgets TCP after ${formatDuration(tcpEstablishedTimeoutMs)}, and UDP by its own timeouts, 2 minutes at most by default: a client that is silent for longer may get another endpoint`
+  return [
+    ofNode(set.length > 0 ? 'timeouts' : 'idle-connections', { message, todo: instead }),
+    ...(excludeCIDRs.length === 0
+      ? []
+      : [
+          ofNode('exclude-cidrs', {
+            message: `ipvs.excludeCIDRs ${someOf(excludeCIDRs)}: without effect. The virtual servers in these ranges stay in the kernel, and the proxy never looks at them again`,
+          }),
+        ]),
+    ...(machine.sloppyTcp
+      ? [
+          ofNode('sloppy-tcp', {
+            message:
+              'net.ipv4.vs.sloppy_tcp is on: IPVS took up connections in their middle, as a router with ECMP moves them between nodes. Connection tracking does, too (net.netfilter.nf_conntrack_tcp_loose), but sends them to an endpoint that is chosen at random',
+          }),
+        ]
+      : []),
+  ]
+}

@@ -1,3 +1,5 @@
+import type { Field, FieldTable, LeafField } from '../config/field-kinds.ts'
+import { configurationFields } from '../config/fields.ts'
 import type { KubeProxyConfiguration } from '../config/types.ts'
 import type { FlagKindName, flagKinds } from './flag-kinds.ts'
 
@@ -67,6 +69,39 @@ type Ungrouped<K extends FlagKindName = FlagKindName> = Omit<FlagSpec<K>, 'group
 /** Makes sure that an entry's default and `apply` fit its kind. */
 export function flag<K extends FlagKindName>(spec: Ungrouped<K>): Ungrouped {
   return spec
+}
+
+const flagKindOf: Readonly<Record<LeafField['kind'], FlagKindName>> = {
+  string: 'string',
+  bool: 'bool',
+  'bool|annotated': 'boolOrAnnotated',
+  int32: 'int32',
+  'int32?': 'int32',
+  uint32: 'level',
+  float: 'float',
+  duration: 'duration',
+  'duration|nanos': 'duration',
+  quantity: 'quantity',
+  strings: 'strings',
+  bools: 'bools',
+  vmodule: 'vmodule',
+}
+
+/** A flag that sets a field of the file. It has the field's kind and help, unless `special` has others. */
+export function fieldFlag(name: string, field: ConfigPath, special: Partial<Ungrouped> = {}): Ungrouped {
+  const { kind, help } = fieldAt(field)
+  return { name, field, kind: flagKindOf[kind], help, ...special }
+}
+
+function fieldAt(path: ConfigPath): LeafField {
+  let fields: FieldTable = configurationFields
+  let field: Field | undefined
+  for (const name of path.replace(/Ms$/, '').split('.')) {
+    field = fields[name]
+    if (field?.kind === 'object') fields = field.fields
+  }
+  if (field === undefined || field.kind === 'object') throw new Error(`Cannot find the field ${path} in the file`)
+  return field
 }
 
 export function inGroup(group: FlagGroup, flags: readonly Ungrouped[]): FlagSpec[] {

@@ -2,7 +2,7 @@
 
 import { describeFeatureGates } from '../config/feature-gates.ts'
 import { blockOf } from '../config/modes.ts'
-import { flag, type FlagSpec, inGroup } from './flag-spec.ts'
+import { fieldFlag, flag, type FlagSpec, inGroup } from './flag-spec.ts'
 import { oldFlags } from './old-flags.ts'
 
 const sync = "How often everything is checked again and cleaned up (e.g. '5s', '2h22m'). Must be greater than 0."
@@ -47,10 +47,7 @@ const program = inGroup('Program', [
 ])
 
 const api = inGroup('API server', [
-  flag({
-    name: 'kubeconfig',
-    kind: 'string',
-    field: 'clientConnection.kubeconfig',
+  fieldFlag('kubeconfig', 'clientConnection.kubeconfig', {
     help: 'Path of the kubeconfig file. Without it and --master: the configuration that a pod finds in its cluster.',
   }),
   flag({
@@ -63,30 +60,12 @@ const api = inGroup('API server', [
     kind: 'string',
     help: 'A folder of YAML or JSON files, or one file, in place of an API server: Services, EndpointSlices or Endpoints, and the Node if it matters. Changes of the files are applied while the program runs. (Not a flag of kube-proxy.)',
   }),
-  flag({
-    name: 'kube-api-content-type',
-    kind: 'string',
-    field: 'clientConnection.contentType',
-    help: 'The content type of requests.',
-  }),
-  flag({
-    name: 'kube-api-qps',
-    kind: 'float',
-    field: 'clientConnection.qps',
-    help: 'Requests per second, on average.',
-  }),
-  flag({
-    name: 'kube-api-burst',
-    kind: 'int32',
-    field: 'clientConnection.burst',
+  fieldFlag('kube-api-content-type', 'clientConnection.contentType'),
+  fieldFlag('kube-api-qps', 'clientConnection.qps'),
+  fieldFlag('kube-api-burst', 'clientConnection.burst', {
     help: 'Requests that may be sent at once beyond --kube-api-qps.',
   }),
-  flag({
-    name: 'config-sync-period',
-    kind: 'duration',
-    field: 'configSyncPeriodMs',
-    help: 'How often everything known from the API server is gone over again. Must be greater than 0.',
-  }),
+  fieldFlag('config-sync-period', 'configSyncPeriodMs'),
 ])
 
 const node = inGroup('Node and servers', [
@@ -102,36 +81,16 @@ const node = inGroup('Node and servers', [
       draft.hostnameOverride = name
     },
   }),
-  flag({
-    name: 'bind-address',
-    kind: 'ip',
-    field: 'bindAddress',
-    help: "Overrides the proxy's idea of the node's primary IP. Nothing is bound to it.",
-  }),
-  flag({
-    name: 'healthz-bind-address',
+  fieldFlag('bind-address', 'bindAddress', { kind: 'ip' }),
+  fieldFlag('healthz-bind-address', 'healthzBindAddress', { kind: 'ipPort', help: 'Where the health server listens.' }),
+  fieldFlag('metrics-bind-address', 'metricsBindAddress', {
     kind: 'ipPort',
-    field: 'healthzBindAddress',
-    help: 'Where the health server listens.',
-  }),
-  flag({
-    name: 'metrics-bind-address',
-    kind: 'ipPort',
-    field: 'metricsBindAddress',
     help: 'Where the metrics server listens.',
   }),
-  flag({
-    name: 'traffic-metrics',
-    kind: 'int32',
-    field: 'trafficMetrics',
+  fieldFlag('traffic-metrics', 'trafficMetrics', {
     help: 'Show connections, packets and bytes of so many service ports as metrics, those that had traffic first, and of the rest as "other". 0: the kernel counts nothing. What it costs: docs/guides/top.md. (Not a flag of kube-proxy.)',
   }),
-  flag({
-    name: 'bind-address-hard-fail',
-    kind: 'bool',
-    field: 'bindAddressHardFail',
-    help: 'End the program when a server cannot bind its port, instead of trying again.',
-  }),
+  fieldFlag('bind-address-hard-fail', 'bindAddressHardFail'),
   flag({
     name: 'control-socket',
     kind: 'string',
@@ -142,24 +101,9 @@ const node = inGroup('Node and servers', [
     kind: 'flowLog',
     help: 'Log the connections through Services, each when it ends: as lines of JSON in this file, or as OpenTelemetry logs to a collector, such as otlp(http://127.0.0.1:4318). Empty: no log. What it costs: docs/guides/flows.md. (Not a flag of kube-proxy.)',
   }),
-  flag({
-    name: 'profiling',
-    kind: 'bool',
-    field: 'enableProfiling',
-    help: 'Serve profiles under /debug/pprof on the metrics port.',
-  }),
-  flag({
-    name: 'show-hidden-metrics-for-version',
-    kind: 'string',
-    field: 'showHiddenMetricsForVersion',
-    help: 'Show metrics that were hidden since this version. Only the previous minor version is allowed, e.g. 1.36.',
-  }),
-  flag({
-    name: 'oom-score-adj',
-    kind: 'int32',
-    field: 'oomScoreAdj',
-    help: 'The oom_score_adj of this process, from -1000 to 1000.',
-  }),
+  fieldFlag('profiling', 'enableProfiling'),
+  fieldFlag('show-hidden-metrics-for-version', 'showHiddenMetricsForVersion'),
+  fieldFlag('oom-score-adj', 'oomScoreAdj'),
 ])
 
 const mode = inGroup('Proxy mode', [
@@ -173,45 +117,24 @@ const mode = inGroup('Proxy mode', [
     kind: 'bool',
     help: 'Fall back from iptables to userspace instead of nftables, as old versions of kube-proxy did. The userspace mode goes around network policies. --strict-proxy-mode outranks it. (Not a flag of kube-proxy.)',
   }),
-  flag({
-    name: 'proxy-mode',
-    kind: 'string',
-    field: 'mode',
-    help: 'How services are made. Empty: iptables, as in kube-proxy.',
-  }),
+  fieldFlag('proxy-mode', 'mode'),
   flag({
     name: 'masquerade-all',
     kind: 'bool',
     field: 'masqueradeAll',
     help: 'Masquerade all traffic sent to cluster IPs. Some CNI plugins need it.',
   }),
-  flag({
-    name: 'nodeport-addresses',
-    kind: 'strings',
-    field: 'nodePortAddresses',
-    help: "Where node ports are served: CIDRs, or the words 'primary' (the Node's own addresses), 'localhost', 'all'. Empty: primary in nftables mode, all in the others.",
-  }),
-  flag({
-    name: 'connect-retry',
-    kind: 'boolOrAnnotated',
-    field: 'connectRetry',
+  fieldFlag('nodeport-addresses', 'nodePortAddresses'),
+  fieldFlag('connect-retry', 'connectRetry', {
     help: 'Give a client another endpoint when the one it got refuses its connection, says nothing or is gone (TCP). For no Service (false), for those with the annotation service.kube-proxy-ts.io/connect-retry: "on" (annotated), or for all but those with "off" (true). (Not a flag of kube-proxy.)',
   }),
-  flag({
-    name: 'choose-at-connect',
-    kind: 'string',
-    field: 'chooseAtConnect',
+  fieldFlag('choose-at-connect', 'chooseAtConnect', {
     help: 'Let processes of a cgroup choose the endpoint of a cluster IP when they connect, so that none of their packets has to be translated (TCP; modes nftables and iptables): "pods", or the folder of a cgroup. Empty: none. (Not a flag of kube-proxy.)',
   }),
 ])
 
 const pods = inGroup('Traffic from pods', [
-  flag({
-    name: 'detect-local-mode',
-    kind: 'string',
-    field: 'detectLocalMode',
-    help: 'How traffic from pods of this node is recognised: ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix. Empty: ClusterCIDR.',
-  }),
+  fieldFlag('detect-local-mode', 'detectLocalMode'),
   flag({
     name: 'cluster-cidr',
     kind: 'string',
@@ -221,78 +144,27 @@ const pods = inGroup('Traffic from pods', [
       draft.detectLocal.clusterCIDRs = value === '' ? [] : value.split(',')
     },
   }),
-  flag({
-    name: 'pod-bridge-interface',
-    kind: 'string',
-    field: 'detectLocal.bridgeInterface',
-    help: 'With BridgeInterface: traffic from this bridge is local.',
-  }),
-  flag({
-    name: 'pod-interface-name-prefix',
-    kind: 'string',
-    field: 'detectLocal.interfaceNamePrefix',
-    help: 'With InterfaceNamePrefix: traffic from interfaces whose name begins so is local.',
-  }),
+  fieldFlag('pod-bridge-interface', 'detectLocal.bridgeInterface'),
+  fieldFlag('pod-interface-name-prefix', 'detectLocal.interfaceNamePrefix'),
 ])
 
 const conntrack = inGroup('Connection tracking', [
-  flag({
-    name: 'conntrack-max-per-core',
-    kind: 'int32',
-    field: 'conntrack.maxPerCore',
+  fieldFlag('conntrack-max-per-core', 'conntrack.maxPerCore', {
     help: 'Tracked connections per CPU core. 0: leave the limit as it is and ignore --conntrack-min.',
   }),
-  flag({
-    name: 'conntrack-min',
-    kind: 'int32',
-    field: 'conntrack.min',
+  fieldFlag('conntrack-min', 'conntrack.min', {
     help: 'Tracked connections at least, whatever --conntrack-max-per-core gives.',
   }),
-  flag({
-    name: 'conntrack-tcp-timeout-established',
-    kind: 'duration',
-    field: 'conntrack.tcpEstablishedTimeoutMs',
-    help: 'How long idle TCP connections are tracked. 0: leave as it is.',
-  }),
-  flag({
-    name: 'conntrack-tcp-timeout-close-wait',
-    kind: 'duration',
-    field: 'conntrack.tcpCloseWaitTimeoutMs',
-    help: 'How long connections in CLOSE_WAIT are tracked. 0: leave as it is.',
-  }),
-  flag({
-    name: 'conntrack-tcp-be-liberal',
-    kind: 'bool',
-    field: 'conntrack.tcpBeLiberal',
-    help: 'Do not call packets outside the TCP window INVALID.',
-  }),
-  flag({
-    name: 'conntrack-udp-timeout',
-    kind: 'duration',
-    field: 'conntrack.udpTimeoutMs',
-    help: 'How long unanswered UDP is tracked. 0: leave as it is.',
-  }),
-  flag({
-    name: 'conntrack-udp-timeout-stream',
-    kind: 'duration',
-    field: 'conntrack.udpStreamTimeoutMs',
-    help: 'How long answered UDP is tracked. 0: leave as it is.',
-  }),
+  fieldFlag('conntrack-tcp-timeout-established', 'conntrack.tcpEstablishedTimeoutMs'),
+  fieldFlag('conntrack-tcp-timeout-close-wait', 'conntrack.tcpCloseWaitTimeoutMs'),
+  fieldFlag('conntrack-tcp-be-liberal', 'conntrack.tcpBeLiberal'),
+  fieldFlag('conntrack-udp-timeout', 'conntrack.udpTimeoutMs'),
+  fieldFlag('conntrack-udp-timeout-stream', 'conntrack.udpStreamTimeoutMs'),
 ])
 
 const iptables = inGroup('iptables mode', [
-  flag({
-    name: 'iptables-masquerade-bit',
-    kind: 'int32',
-    field: 'iptables.masqueradeBit',
-    help: 'The bit of the packet mark that asks for masquerading, from 0 to 31. For the modes iptables and ipvs.',
-  }),
-  flag({
-    name: 'iptables-localhost-nodeports',
-    kind: 'bool',
-    field: 'iptables.localhostNodePorts',
-    help: 'Serve node ports on 127.0.0.1 too (IPv4 only).',
-  }),
+  fieldFlag('iptables-masquerade-bit', 'iptables.masqueradeBit'),
+  fieldFlag('iptables-localhost-nodeports', 'iptables.localhostNodePorts'),
   flag({
     name: 'iptables-sync-period',
     kind: 'duration',
@@ -336,53 +208,16 @@ const ipvs = inGroup('ipvs mode', [
       if (hasPeriodsOfIpvs(draft)) draft.minSyncPeriodMs = value
     },
   }),
-  flag({
-    name: 'ipvs-scheduler',
-    kind: 'string',
-    field: 'ipvs.scheduler',
-    help: 'The IPVS scheduler. Empty: rr.',
-  }),
-  flag({
-    name: 'ipvs-exclude-cidrs',
-    kind: 'strings',
-    field: 'ipvs.excludeCIDRs',
-    help: 'Virtual servers in these ranges are left alone.',
-  }),
-  flag({
-    name: 'ipvs-strict-arp',
-    kind: 'bool',
-    field: 'ipvs.strictARP',
-    help: 'Set arp_ignore to 1 and arp_announce to 2.',
-  }),
-  flag({
-    name: 'ipvs-tcp-timeout',
-    kind: 'duration',
-    field: 'ipvs.tcpTimeoutMs',
-    help: 'Timeout of idle TCP connections. 0: leave as it is.',
-  }),
-  flag({
-    name: 'ipvs-tcpfin-timeout',
-    kind: 'duration',
-    field: 'ipvs.tcpFinTimeoutMs',
-    help: 'Timeout of TCP connections after a FIN. 0: leave as it is.',
-  }),
-  flag({
-    name: 'ipvs-udp-timeout',
-    kind: 'duration',
-    field: 'ipvs.udpTimeoutMs',
-    help: 'Timeout of UDP. 0: leave as it is.',
-  }),
+  fieldFlag('ipvs-scheduler', 'ipvs.scheduler'),
+  fieldFlag('ipvs-exclude-cidrs', 'ipvs.excludeCIDRs'),
+  fieldFlag('ipvs-strict-arp', 'ipvs.strictARP'),
+  fieldFlag('ipvs-tcp-timeout', 'ipvs.tcpTimeoutMs'),
+  fieldFlag('ipvs-tcpfin-timeout', 'ipvs.tcpFinTimeoutMs'),
+  fieldFlag('ipvs-udp-timeout', 'ipvs.udpTimeoutMs'),
 ])
 
 const logging = inGroup('Logging', [
-  flag({
-    name: 'v',
-    short: 'v',
-    kind: 'level',
-    field: 'logging.verbosity',
-    withConfig: 'outranks',
-    help: 'How much is logged. 0: only what matters most. Errors are always logged.',
-  }),
+  fieldFlag('v', 'logging.verbosity', { short: 'v', withConfig: 'outranks' }),
   flag({
     name: 'vmodule',
     kind: 'vmodule',
@@ -394,20 +229,8 @@ const logging = inGroup('Logging', [
       draft.logging.vmodule = [...value, ...draft.logging.vmodule]
     },
   }),
-  flag({
-    name: 'logging-format',
-    kind: 'string',
-    field: 'logging.format',
-    withConfig: 'outranks',
-    help: 'The form of log lines: text or json.',
-  }),
-  flag({
-    name: 'log-flush-frequency',
-    kind: 'duration',
-    field: 'logging.flushFrequencyMs',
-    withConfig: 'outranks',
-    help: 'The longest that a buffered log line may wait.',
-  }),
+  fieldFlag('logging-format', 'logging.format', { withConfig: 'outranks' }),
+  fieldFlag('log-flush-frequency', 'logging.flushFrequencyMs', { withConfig: 'outranks' }),
   ...(['text', 'json'] as const).flatMap((format) => [
     flag({
       name: `log-${format}-split-stream`,

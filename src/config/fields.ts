@@ -89,15 +89,21 @@ export const configurationFields = {
   }),
   bindAddressHardFail: bool('End the program when a server cannot bind its port, instead of trying again.'),
   enableProfiling: bool('Serve profiles under /debug/pprof on the metrics port.'),
-  showHiddenMetricsForVersion: string('Show metrics hidden since this version (the previous minor only: "1.36").', {
-    check: previousMinor(compatibleWith),
-  }),
-  mode: string('The proxy mode. Empty: the default mode.'),
+  showHiddenMetricsForVersion: string(
+    'Show metrics that were hidden since this version: the previous minor one, e.g. "1.36".',
+    {
+      check: previousMinor(compatibleWith),
+    },
+  ),
+  mode: string('How Services are made. Empty: iptables, as in kube-proxy.'),
   iptables: object('Settings of the iptables mode; the ipvs mode uses the masquerade settings too.', {
-    masqueradeBit: int32('The bit of the packet mark that asks for masquerading.', {
-      default: 14,
-      check: within(0, 31),
-    }),
+    masqueradeBit: int32(
+      'The bit of the packet mark that asks for masquerading, from 0 to 31. For the modes iptables and ipvs.',
+      {
+        default: 14,
+        check: within(0, 31),
+      },
+    ),
     masqueradeAll: bool('Masquerade all traffic sent to cluster IPs.'),
     localhostNodePorts: bool('Serve node ports on 127.0.0.1 too (IPv4 only).', { default: true }),
     syncPeriod: duration(periodHelp, orDefault(30 * second)),
@@ -137,16 +143,24 @@ export const configurationFields = {
     rootHnsEndpointName: string('The name of the HNS endpoint of the root namespace.'),
     forwardHealthCheckVip: bool('Forward the service VIP for health check ports.'),
   }),
-  detectLocalMode: string('How traffic from pods of this node is recognised. Empty: ClusterCIDR.', {
-    check: oneOf(...detectLocalModes, ''),
-  }),
+  detectLocalMode: string(
+    'How traffic from pods of this node is recognised: ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix. Empty: ClusterCIDR.',
+    {
+      check: oneOf(...detectLocalModes, ''),
+    },
+  ),
   detectLocal: object('Settings of detectLocalMode.', {
-    bridgeInterface: string('Mode BridgeInterface: traffic from this bridge is local.'),
-    interfaceNamePrefix: string('Mode InterfaceNamePrefix: traffic from interfaces with this prefix is local.'),
+    bridgeInterface: string('With BridgeInterface: traffic from this bridge is local.'),
+    interfaceNamePrefix: string('With InterfaceNamePrefix: traffic from interfaces whose name begins so is local.'),
   }),
   clusterCIDR: string('The range of pod addresses, or an IPv4 and an IPv6 range separated by a comma.'),
-  nodePortAddresses: strings("Where node ports are served: CIDRs, or the words 'primary', 'localhost', 'all'."),
-  oomScoreAdj: int32('The oom_score_adj of this process.', { default: -999, check: within(-1000, 1000) }),
+  nodePortAddresses: strings(
+    "Where node ports are served: CIDRs, or the words 'primary' (the Node's own addresses), 'localhost', 'all'. Empty: primary in nftables mode, all in the others.",
+  ),
+  oomScoreAdj: int32('The oom_score_adj of this process, from -1000 to 1000.', {
+    default: -999,
+    check: within(-1000, 1000),
+  }),
   conntrack: object('Limits and timeouts of connection tracking.', {
     max: nullableInt32('The number of tracked connections, whatever maxPerCore and min say. 0: not set.', {
       omitDefault: true,
@@ -170,10 +184,13 @@ export const configurationFields = {
     udpTimeout: duration('How long unanswered UDP is tracked. 0: leave as it is.', { check: notNegative }),
     udpStreamTimeout: duration('How long answered UDP is tracked. 0: leave as it is.', { check: notNegative }),
   }),
-  configSyncPeriod: duration('How often everything known from the API server is gone over again.', {
-    ...orDefault(15 * minute),
-    check: positive,
-  }),
+  configSyncPeriod: duration(
+    'How often everything known from the API server is gone over again. Must be greater than 0.',
+    {
+      ...orDefault(15 * minute),
+      check: positive,
+    },
+  ),
   connectRetry: boolOrAnnotated(
     'Give a client another endpoint when the one it got does not answer: for no Service (false), for those that ask for it by annotation (annotated), or for all but those that decline it (true). Not a field of kube-proxy.',
     { omitDefault: true },
